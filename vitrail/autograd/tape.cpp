@@ -1,0 +1,143 @@
+#include "vitrail/autograd/tape.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace vitrail::autograd {
+namespace {
+
+thread_local Tape* current_tape = nullptr;
+
+#ifdef VITRAIL_CHECK_FINITE
+bool finite_check = true;
+#else
+bool finite_check = false;
+#endif
+
+// sum += x, f32 or bf16.
+void add_into(const Tensor& sum, const Tensor& x) {
+  const Tensor dense = x.contiguous();
+  visit(sum.dtype(), [&]<class T>(T) {
+    T* out = sum.data<T>();
+    const T* in = dense.data<T>();
+    const std::int64_t n = sum.numel();
+#pragma omp parallel for simd if (n > 1 << 14)
+    for (std::int64_t i = 0; i < n; ++i) {
+      out[i] = static_cast<T>(static_cast<float>(out[i]) + static_cast<float>(in[i]));
+    }
+  });
+}
+
+}  // namespace
+
+void Gradient::add(Tensor contribution) const {
+  if (!wanted()) {
+    return;
+  }
+  check(contribution.shape() == shape_, "the gradient of a tensor {} has the shape {}", shape_, contribution.shape());
+  if (!slot_->grad.defined()) {
+    slot_->grad = contribution.contiguous().detach();
+  } else {
+    check(slot_->grad.dtype() == contribution.dtype(), "gradients of one tensor come as {} and as {}",
+          name_of(slot_->grad.dtype()), name_of(contribution.dtype()));
+    add_into(slot_->grad, contribution);
+  }
+}
+
+void require_grad(Tensor& tensor, bool required) {
+  check(is_floating(tensor.dtype()), "a tensor of {} can have no gradient", name_of(tensor.dtype()));
+  tensor.set_slot(required ? std::make_shared<Slot>(Slot{{}, true}) : nullptr);
+}
+
+bool requires_grad(const Tensor& tensor) { return tensor.slot() != nullptr; }
+
+Tensor grad(const Tensor& tensor) { return tensor.slot() == nullptr ? Tensor() : tensor.slot()->grad; }
+
+void zero_grad(const Tensor& tensor) {
+  if (tensor.slot() != nullptr) {
+    tensor.slot()->grad = Tensor();
+  }
+}
+
+Tape::Tape() : outer_(current_tape) { current_tape = this; }
+Tape::~Tape() { current_tape = outer_; }
+Tape* Tape::current() { return current_tape; }
+
+Pause::Pause() : outer_(current_tape) { current_tape = nullptr; }
+Pause::~Pause() { current_tape = outer_; }
+
+bool recording(std::initializer_list<const Tensor*> inputs) {
+  return current_tape != nullptr &&
+         std::ranges::any_of(inputs, [](const Tensor* input) { return requires_grad(*input); });
+}
+
+void Tape::backward(const Tensor& output, Tensor seed) {
+  check(requires_grad(output), "backward(): the output depends on nothing whose gradient is wanted");
+  if (!seed.defined()) {
+    check(output.numel() == 1, "backward() without a seed needs a single number, not the shape {}", output.shape());
+    seed = Tensor::full(output.shape(), 1.0, output.dtype());
+  }
+  const Pause pause;  // backward functions may call ops; those are not recorded
+  Gradient(output).add(seed.clone());
+  while (!nodes_.empty()) {
+    // Taken off the tape first: what the node keeps is freed at the end of this turn.
+    const Node node = std::move(nodes_.back());
+    nodes_.pop_back();
+    std::vector<Tensor> grads;
+    bool any = false;
+    for (const auto& slot : node.outputs) {
+      grads.push_back(slot->grad);
+      any = any || slot->grad.defined();
+      if (!slot->keep) {
+        slot->grad = Tensor();
+      }
+      if (grads.back().defined()) {
+        require_finite(node.op, "gradient", grads.back());
+      }
+    }
+    if (any) {
+      node.backward(grads);
+    }
+  }
+}
+
+Tensor checkpoint(const std::function<Tensor(const Tensor&)>& function, const Tensor& input) {
+  if (Tape::current() == nullptr) {
+    return function(input);
+  }
+  Tensor output;
+  {
+    const Pause pause;
+    output = function(input.detach());
+  }
+  // Parameters inside `function` want gradients even if the input does not.
+  output = output.detach();
+  output.set_slot(std::make_shared<Slot>());
+  Tape::current()->push(
+      {"checkpoint", {output.slot()}, [function, input = input.detach(), dx = Gradient(input)](const auto& grads) {
+         Tape tape;
+         Tensor again = input;
+         require_grad(again);
+         const Tensor result = function(again);
+         tape.backward(result, grads.front());
+         if (grad(again).defined()) {
+           dx.add(grad(again));
+         }
+       }});
+  return output;
+}
+
+void set_check_finite(bool on) { finite_check = on; }
+bool check_finite() { return finite_check; }
+
+void require_finite(const char* op, const char* what, const Tensor& tensor) {
+  if (!finite_check || !is_floating(tensor.dtype())) {
+    return;
+  }
+  const std::vector<float> values = tensor.values();
+  const auto bad = std::ranges::find_if_not(values, [](float value) { return std::isfinite(value); });
+  check(bad == values.end(), "{}: the {} {} holds {} at element {}", op, what, tensor.shape(),
+        bad == values.end() ? 0.0F : *bad, bad - values.begin());
+}
+
+}  // namespace vitrail::autograd

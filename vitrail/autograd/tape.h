@@ -1,0 +1,147 @@
+// The tape that differentiable ops write and backward() plays in reverse.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::autograd {
+
+// Where the gradient of one tensor gathers. Shared by all handles on that tensor.
+struct Slot {
+  Tensor grad;        // undefined until the first contribution
+  bool keep = false;  // a leaf (a parameter): its gradient stays after backward and adds up over calls
+};
+
+// A tensor's gradient as a backward function sees it: it holds the slot, not the tensor's elements, so that what the
+// backward does not need is released early.
+class Gradient {
+ public:
+  Gradient() = default;
+  explicit Gradient(const Tensor& tensor) : slot_(tensor.slot()), shape_(tensor.shape()) {}
+  bool wanted() const { return slot_ != nullptr; }
+  const Shape& shape() const { return shape_; }
+  // Adds a contribution of the tensor's shape; the first is taken over without a copy (so it must not be used again
+  // elsewhere), later ones are added to it.
+  void add(Tensor contribution) const;
+
+ private:
+  std::shared_ptr<Slot> slot_;
+  Shape shape_;
+};
+
+// Marks a leaf whose gradient is wanted (a parameter). Its gradient is read by grad() and dropped by zero_grad().
+void require_grad(Tensor& tensor, bool required = true);
+bool requires_grad(const Tensor& tensor);
+Tensor grad(const Tensor& tensor);  // undefined if nothing has arrived yet
+void zero_grad(const Tensor& tensor);
+
+// While a Tape is alive on a thread, the ops called on that thread write themselves onto it:
+//
+//   Tape tape;
+//   Tensor loss = cross_entropy(model(x, pass), labels);
+//   tape.backward(loss);
+//
+// Without one nothing is recorded and nothing kept, which is all that inference needs. Tapes nest: the innermost records.
+class Tape {
+ public:
+  Tape();
+  ~Tape();
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  // The innermost tape of this thread, or null.
+  static Tape* current();
+
+  // Adds d(output)/d(leaf) to the gradient of every leaf that `output` depends on, beginning from `seed` (ones if
+  // undefined; output must then be a single number). Each node is released as soon as it has been played, with all that
+  // it kept; the tape is empty afterwards.
+  void backward(const Tensor& output, Tensor seed = {});
+
+  struct Node {
+    const char* op;
+    std::vector<std::shared_ptr<Slot>> outputs;
+    std::function<void(const std::vector<Tensor>&)> backward;  // takes the gradients of the outputs (may be undefined)
+  };
+  void push(Node node) { nodes_.push_back(std::move(node)); }
+
+ private:
+  std::vector<Node> nodes_;
+  Tape* outer_;
+};
+
+// Switches recording off on this thread while it lives, inside the life of a tape.
+class Pause {
+ public:
+  Pause();
+  ~Pause();
+  Pause(const Pause&) = delete;
+  Pause& operator=(const Pause&) = delete;
+
+ private:
+  Tape* outer_;
+};
+
+// Whether an op over these inputs has to be recorded: a tape is there and at least one input wants a gradient.
+bool recording(std::initializer_list<const Tensor*> inputs);
+
+// The last line of every differentiable op: returns `output`, checked for NaN/Inf where that is switched on, and, if
+// recording(inputs), tied to the tape so that `backward(dy)` runs when the gradient dy of `output` is known. `backward`
+// captures Gradient(x) of each input, and of the tensors themselves only what it needs.
+template <class Backward>
+Tensor record(const char* op, Tensor output, std::initializer_list<const Tensor*> inputs, Backward backward);
+
+// The same for an op with several outputs; `backward` takes a std::vector<Tensor>, undefined where no gradient came.
+template <class Backward>
+std::vector<Tensor> record(const char* op, std::vector<Tensor> outputs, std::initializer_list<const Tensor*> inputs,
+                           Backward backward);
+
+// Runs `function` without keeping its intermediate results and again during backward: activation checkpointing
+// (Chen et al. 2016). `function` maps `input` to one tensor, uses only parameters besides, and must give the same result
+// both times.
+Tensor checkpoint(const std::function<Tensor(const Tensor&)>& function, const Tensor& input);
+
+// NaN/Inf check after every op (and of every gradient): on from the start in debug builds.
+void set_check_finite(bool on);
+bool check_finite();
+// Error, naming `op`, if `tensor` holds NaN or Inf and the check is on.
+void require_finite(const char* op, const char* what, const Tensor& tensor);
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+template <class Backward>
+Tensor record(const char* op, Tensor output, std::initializer_list<const Tensor*> inputs, Backward backward) {
+  require_finite(op, "output", output);
+  if (!recording(inputs)) {
+    return output;
+  }
+  output.set_slot(std::make_shared<Slot>());
+  Tape::current()->push({op, {output.slot()}, [backward = std::move(backward)](const std::vector<Tensor>& grads) {
+                           backward(grads.front());
+                         }});
+  return output;
+}
+
+template <class Backward>
+std::vector<Tensor> record(const char* op, std::vector<Tensor> outputs, std::initializer_list<const Tensor*> inputs,
+                           Backward backward) {
+  for (const Tensor& output : outputs) {
+    require_finite(op, "output", output);
+  }
+  if (!recording(inputs)) {
+    return outputs;
+  }
+  Tape::Node node{op, {}, std::move(backward)};
+  for (Tensor& output : outputs) {
+    output.set_slot(std::make_shared<Slot>());
+    node.outputs.push_back(output.slot());
+  }
+  Tape::current()->push(std::move(node));
+  return outputs;
+}
+
+}  // namespace vitrail::autograd

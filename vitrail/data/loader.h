@@ -1,0 +1,57 @@
+// Batches, decoded ahead by worker threads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "vitrail/data/dataset.h"
+#include "vitrail/data/transforms.h"
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::data {
+
+struct Batch {
+  Tensor x;                            // [B, 3, H, W] f32, normalized
+  Tensor labels;                       // [B] i64
+  Tensor targets;                      // [B, C] f32 when MixUp/CutMix mixed the labels, else undefined
+  std::vector<std::int64_t> indices;   // of the pictures in the data set
+};
+
+struct LoaderOptions {
+  std::int64_t batch_size = 64;
+  bool shuffle = false;       // by a permutation that depends on (seed, epoch) alone
+  bool drop_last = false;     // leave out the last batch if it is not full
+  std::uint64_t seed = 0;
+  int workers = 1;            // 0: decode in next()
+  std::size_t memory = std::size_t{256} << 20;  // bytes of decoded batches waiting at most (at least one batch waits)
+  bool skip_broken = false;   // leave broken pictures out and count them; otherwise the first is an Error naming it
+  MixOptions mix;             // MixUp and CutMix
+  std::int64_t num_classes = 0;  // for mixed targets
+  double label_smoothing = 0;    // of mixed targets, as timm's Mixup
+};
+
+// One epoch's batches in order. What happens to a sample depends on (seed, epoch, index) alone, whatever the number of
+// workers.
+class Loader {
+ public:
+  Loader(const Dataset& dataset, Transform transform, const LoaderOptions& options);
+  ~Loader();  // stops and joins the workers
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  // Begins epoch `epoch` at batch `first_batch` (> 0 when a run resumes in the middle of an epoch).
+  void start_epoch(std::int64_t epoch, std::int64_t first_batch = 0);
+  // The next batch; false at the end of the epoch.
+  bool next(Batch& batch);
+  std::int64_t batches_per_epoch() const;
+
+  double seconds_waited() const;  // how long next() has waited for workers, in all
+  const std::vector<std::string>& broken() const;  // names and reasons of the pictures left out so far
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace vitrail::data

@@ -1,0 +1,103 @@
+// What every model of pictures offers, and how one is made, loaded and saved.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vitrail/nn/parameters.h"
+#include "vitrail/nn/pass.h"
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::models {
+
+// How a model's pictures are prepared: timm's pretrained_cfg.
+struct PretrainedConfig {
+  std::int64_t channels = 3;
+  std::int64_t height = 224;
+  std::int64_t width = 224;
+  std::string interpolation = "bicubic";  // nearest, bilinear, bicubic, lanczos
+  double crop_pct = 0.9;
+  std::string crop_mode = "center";  // center, squash, border
+  std::vector<double> mean = {0.5, 0.5, 0.5};
+  std::vector<double> std = {0.5, 0.5, 0.5};
+  std::vector<std::string> label_names;  // timm's hub config: may be empty
+};
+
+// A model's grid of tokens, which says what its features and attention maps belong to.
+struct TokenLayout {
+  std::int64_t prefix = 0;  // class, distillation and register tokens in front
+  std::int64_t rows = 0;    // of the patch grid at the picture size of the last question
+  std::int64_t columns = 0;
+  bool class_token = false;  // token 0 is the class token
+};
+
+// The interface of a model that turns pictures into logits.
+struct ImageModel {
+  virtual ~ImageModel() = default;
+
+  // x [B, C, H, W] f32, normalized → logits [B, num_classes] f32 (features [B, D] if num_classes is 0).
+  virtual Tensor forward(const Tensor& x, nn::Pass& pass) const = 0;
+  // For models with two heads (distilled ones) in training: {logits of the class head, of the distillation head}; else one.
+  virtual std::vector<Tensor> forward_heads(const Tensor& x, nn::Pass& pass) const { return {forward(x, pass)}; }
+
+  virtual std::int64_t num_classes() const = 0;
+  virtual std::int64_t num_features() const = 0;  // width of the features before the head
+  virtual std::int64_t depth() const = 0;         // blocks, for layer-wise decay and the recorder
+  // Which tokens come out for pictures of this size.
+  virtual TokenLayout token_layout(std::int64_t height, std::int64_t width) const = 0;
+  // fvcore's FlopCountAnalysis of one picture: multiply-accumulates of linear, convolution and matrix products (1 MAC = 1).
+  virtual std::int64_t flops(std::int64_t height, std::int64_t width) const = 0;
+  // timm's group_matcher(coarse=False) order: the layer a parameter belongs to, 0 = embedding … depth() + 1 = head.
+  virtual std::int64_t layer_of(const std::string& parameter) const = 0;
+  // timm's no_weight_decay(): names left out of weight decay besides norms and biases.
+  virtual bool no_weight_decay(const std::string& parameter) const = 0;
+  // Names of the classifier's parameters ("head.weight", "head.bias", …), replaced when num_classes changes.
+  virtual bool is_classifier(const std::string& parameter) const = 0;
+  // Changes a checkpoint's tensor to this model's shape where the reference does so on loading (position embeddings of
+  // another grid are resized). Returns the tensor as it is if nothing needs to change.
+  virtual Tensor adapt(const std::string& parameter, const Tensor& value) const { (void)parameter; return value; }
+
+  nn::ParameterStore parameters;
+};
+
+// A model with all that its folder says about it.
+struct Model {
+  std::string architecture;  // timm's name
+  std::unique_ptr<ImageModel> net;
+  PretrainedConfig pretrained;
+  // Arguments that differ from the architecture's own, by timm's names: config.json's "model_args". Held as JSON text to
+  // keep the header light.
+  std::string model_args = "{}";
+};
+
+struct CreateOptions {
+  std::optional<std::int64_t> num_classes;
+  std::string model_kwargs = "{}";  // timm's --model-kwargs as a JSON object
+  double drop_rate = 0;             // timm's --drop, --drop-path …; set only if positive
+  double drop_path_rate = 0;
+  std::uint64_t seed = 0;
+};
+
+// A new model by timm's name, initialized as timm does. Error lists near names if there is none.
+Model create_model(const std::string& name, const CreateOptions& options = {});
+// A model by name, or the model folder if `name_or_folder` is one: `config.json` + `model.safetensors` in timm's hub
+// layout. Options override what the folder says: another number of classes gives a new head, another img_size resizes the
+// positions.
+Model load_model(const std::filesystem::path& folder, const CreateOptions& options = {});
+Model open_model(const std::string& name_or_folder, const CreateOptions& options = {});
+// Writes the folder that load_model() and timm's `hf-hub:`/`local-dir:` read. Written whole or not at all.
+void save_model(const Model& model, const std::filesystem::path& folder);
+
+// One registered architecture.
+struct Architecture {
+  std::string name;
+  std::string family;  // "vit"
+};
+const std::vector<Architecture>& architectures();
+
+}  // namespace vitrail::models

@@ -1,0 +1,33 @@
+// Scaled dot-product attention.
+#pragma once
+
+#include "vitrail/tensor/random.h"
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::ops {
+
+struct AttentionOptions {
+  float scale = 0;      // 0: 1 / √d
+  bool causal = false;  // query i sees keys j ≤ i + (M - N), the lower right triangle
+  Tensor mask;          // boolean, true = may attend, broadcastable to [B, H, N, M]; a row without any gives zeros
+  Tensor bias;          // added to the scores, f32, broadcastable to [B, H, N, M]; differentiable
+  float dropout = 0;    // of the probabilities, in training
+  Philox draws{0, 0};   // for the dropout
+};
+
+// softmax(scale · q kᵀ + bias) v for each sample and head (Vaswani et al. 2017, eq. 1).
+//   q [B, H, N, d], k [B, H, M, d], v [B, H, M, e], of one dtype (f32 or bf16), any strides with the last dimension
+//   dense → [B, H, N, e], whose memory is laid out as [B, N, H, e], so that joining the heads is a view.
+// The probabilities [B, H, N, M] are never stored: forward keeps a log-sum-exp per query and backward recomputes the rest
+// tile by tile (Dao et al. 2022), so memory grows linearly with N and M.
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options = {});
+
+// The same where q, k and v are the three parts of one projection qkv [B, N, 3, H, d]: its gradient is written in that
+// layout directly, without slicing and joining. Returns [B, N, H, d] contiguous.
+Tensor attention_packed(const Tensor& qkv, const AttentionOptions& options = {});
+
+// The probabilities themselves, f32 [B, H, N, M], computed anew from q and k: for recorders. Not differentiable, and
+// without dropout.
+Tensor attention_probabilities(const Tensor& q, const Tensor& k, const AttentionOptions& options = {});
+
+}  // namespace vitrail::ops

@@ -1,0 +1,117 @@
+#include "vitrail/tensor/allocator.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "vitrail/tensor/error.h"
+
+namespace vitrail {
+namespace {
+
+constexpr std::size_t alignment = 64;
+
+// Sizes are rounded up to eighths of a power of two, so that nearly equal requests share a bin at ≤ 12.5 % of waste.
+std::size_t bin_size(std::size_t bytes) {
+  const std::size_t size = std::max(bytes, std::size_t{512});
+  const std::size_t step = std::max(std::bit_floor(size) / 8, alignment);
+  return (size + step - 1) / step * step;
+}
+
+}  // namespace
+
+struct Allocator::State {
+  mutable std::mutex mutex;
+  std::unordered_map<std::size_t, std::vector<void*>> bins;
+  Statistics statistics;
+  std::size_t limit = 0;
+
+  void trim() {
+    for (auto& [size, blocks] : bins) {
+      for (void* block : blocks) {
+        std::free(block);
+      }
+    }
+    bins.clear();
+    statistics.cached = 0;
+  }
+};
+
+Allocator::Allocator() : state_(new State) {}
+Allocator::~Allocator() {
+  state_->trim();
+  delete state_;
+}
+
+Allocator& Allocator::instance() {
+  // Never destroyed: tensors with static storage duration may outlive every other static.
+  static auto* const allocator = new Allocator;
+  return *allocator;
+}
+
+void* Allocator::allocate(std::size_t bytes) {
+  const std::size_t size = bin_size(bytes);
+  const std::lock_guard lock(state_->mutex);
+  Statistics& now = state_->statistics;
+  void* block = nullptr;
+  if (const auto bin = state_->bins.find(size); bin != state_->bins.end() && !bin->second.empty()) {
+    block = bin->second.back();
+    bin->second.pop_back();
+    now.cached -= size;
+  } else {
+    if (state_->limit > 0 && now.in_use + now.cached + size > state_->limit) {
+      state_->trim();
+      check(now.in_use + size <= state_->limit,
+            "out of memory: {} MiB more are needed, but {} MiB of the limit of {} MiB are in use", (size >> 20) + 1,
+            now.in_use >> 20, state_->limit >> 20);
+    }
+    block = std::aligned_alloc(alignment, size);
+    if (block == nullptr) {
+      state_->trim();
+      block = std::aligned_alloc(alignment, size);
+    }
+    check(block != nullptr, "out of memory: the system has no {} MiB left ({} MiB are in use)", (size >> 20) + 1,
+          now.in_use >> 20);
+    ++now.system_allocations;
+  }
+  now.in_use += size;
+  now.peak = std::max(now.peak, now.in_use);
+  return block;
+}
+
+void Allocator::release(void* block, std::size_t bytes) noexcept {
+  const std::size_t size = bin_size(bytes);
+  const std::lock_guard lock(state_->mutex);
+  state_->statistics.in_use -= size;
+  try {
+    state_->bins[size].push_back(block);
+    state_->statistics.cached += size;
+  } catch (...) {  // no memory even to remember the block
+    std::free(block);
+  }
+}
+
+Allocator::Statistics Allocator::statistics() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->statistics;
+}
+
+void Allocator::reset_peak() {
+  const std::lock_guard lock(state_->mutex);
+  state_->statistics.peak = state_->statistics.in_use;
+}
+
+void Allocator::set_limit(std::size_t bytes) {
+  const std::lock_guard lock(state_->mutex);
+  state_->limit = bytes;
+}
+
+void Allocator::trim() {
+  const std::lock_guard lock(state_->mutex);
+  state_->trim();
+}
+
+}  // namespace vitrail

@@ -1,0 +1,32 @@
+// The one exception type of the library, and the two ways to throw it.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace vitrail {
+
+// What went wrong, where, and what was expected, in one sentence. The command line prints it on stderr and exits with 1.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Throws Error with a formatted sentence: fail("config.json: '{}' must be positive, but is {}", key, value).
+template <class... Args>
+[[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
+  throw Error(fmt::format(format, std::forward<Args>(args)...));
+}
+
+// Throws Error unless `condition` holds.
+template <class... Args>
+void check(bool condition, fmt::format_string<Args...> format, Args&&... args) {
+  if (!condition) [[unlikely]] {
+    fail(format, std::forward<Args>(args)...);
+  }
+}
+
+}  // namespace vitrail

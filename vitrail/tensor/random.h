@@ -1,0 +1,70 @@
+// Counter-based random numbers: a value depends on (seed, stream, index) alone.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace vitrail {
+
+// Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"). The key is the seed, the counter is
+// (stream, index), so values can be computed in any order, on any thread, and again: dropout masks need not be stored.
+class Philox {
+ public:
+  Philox(std::uint64_t seed, std::uint64_t stream) : seed_(seed), stream_(stream) {}
+
+  // The four 32-bit words of block `block`.
+  std::array<std::uint32_t, 4> block(std::uint64_t block) const;
+  // Word `index` of the stream (word i of block b is index 4 b + i).
+  std::uint32_t word(std::uint64_t index) const { return block(index / 4)[index % 4]; }
+  // Uniform in [0, 1) with 24 bits.
+  float uniform(std::uint64_t index) const { return static_cast<float>(word(index) >> 8) * 0x1p-24F; }
+  // Standard normal, by Box-Muller from words 2 i and 2 i + 1.
+  float normal(std::uint64_t index) const;
+
+  std::uint64_t seed() const { return seed_; }
+  std::uint64_t stream() const { return stream_; }
+
+ private:
+  std::uint64_t seed_;
+  std::uint64_t stream_;
+};
+
+// A sequence of streams: each call of next() is a Philox stream of its own. Two with equal seed and position agree.
+class RandomStream {
+ public:
+  explicit RandomStream(std::uint64_t seed = 0, std::uint64_t position = 0) : seed_(seed), position_(position) {}
+  Philox next() { return {seed_, position_++}; }
+
+ private:
+  std::uint64_t seed_;
+  std::uint64_t position_;
+};
+
+// Values of one stream one after another, with the interface of a standard library generator.
+class Draws {
+ public:
+  using result_type = std::uint32_t;
+  explicit Draws(Philox philox) : philox_(philox) {}
+  static constexpr result_type min() { return 0; }
+  static constexpr result_type max() { return 0xffffffffU; }
+  result_type operator()() { return philox_.word(index_++); }
+  // Uniform in [low, high).
+  double uniform(double low = 0, double high = 1);
+  // Uniform in low … high - 1.
+  std::int64_t integer(std::int64_t low, std::int64_t high);
+  double normal();
+  // Beta(a, b), as the ratio of two gamma draws.
+  double beta(double a, double b);
+
+ private:
+  double gamma(double shape);
+  Philox philox_;
+  std::uint64_t index_ = 0;
+};
+
+// A 64-bit mix of numbers or of a text, for seeds and stream numbers (splitmix64 / FNV-1a).
+std::uint64_t mix(std::uint64_t a, std::uint64_t b);
+std::uint64_t hash(std::string_view text);
+
+}  // namespace vitrail

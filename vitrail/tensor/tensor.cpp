@@ -1,0 +1,244 @@
+#include "vitrail/tensor/tensor.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace vitrail {
+namespace {
+
+// Copies `shape` elements between two strided places, row by row; rows are shared among the threads.
+void strided_copy(std::byte* to, const Shape& to_strides, const std::byte* from, const Shape& from_strides,
+                  const Shape& shape, std::size_t width) {
+  const std::int64_t total = shape.numel();
+  if (total == 0) {
+    return;
+  }
+  const int rank = shape.rank();
+  const std::int64_t row = rank == 0 ? 1 : shape[-1];
+  const std::int64_t to_step = rank == 0 ? 1 : to_strides[-1];
+  const std::int64_t from_step = rank == 0 ? 1 : from_strides[-1];
+  const auto w = static_cast<std::int64_t>(width);
+  const std::int64_t rows = total / row;
+#pragma omp parallel for if (total > 1 << 15)
+  for (std::int64_t r = 0; r < rows; ++r) {
+    std::int64_t to_offset = 0;
+    std::int64_t from_offset = 0;
+    std::int64_t rest = r;
+    for (int d = rank - 2; d >= 0; --d) {
+      const std::int64_t index = rest % shape[d];
+      rest /= shape[d];
+      to_offset += index * to_strides[d];
+      from_offset += index * from_strides[d];
+    }
+    std::byte* out = to + to_offset * w;
+    const std::byte* in = from + from_offset * w;
+    if (to_step == 1 && from_step == 1) {
+      std::memcpy(out, in, static_cast<std::size_t>(row) * width);
+      continue;
+    }
+    for (std::int64_t i = 0; i < row; ++i) {
+      std::memcpy(out + i * to_step * w, in + i * from_step * w, width);
+    }
+  }
+}
+
+}  // namespace
+
+Tensor Tensor::empty(const Shape& shape, DType dtype) {
+  for (const std::int64_t size : shape) {
+    check(size >= 0, "a tensor cannot have the shape {}", shape);
+  }
+  Tensor result;
+  result.shape_ = shape;
+  result.strides_ = shape.contiguous_strides();
+  result.dtype_ = dtype;
+  result.storage_ = std::make_shared<Storage>(result.bytes());
+  return result;
+}
+
+Tensor Tensor::zeros(const Shape& shape, DType dtype) {
+  Tensor result = empty(shape, dtype);
+  if (result.numel() > 0) {
+    std::memset(result.raw(), 0, result.bytes());
+  }
+  return result;
+}
+
+Tensor Tensor::full(const Shape& shape, double value, DType dtype) {
+  Tensor result = empty(shape, dtype);
+  result.fill(value);
+  return result;
+}
+
+Tensor Tensor::borrow(const void* data, const Shape& shape, DType dtype, std::shared_ptr<const void> owner) {
+  Tensor result;
+  result.shape_ = shape;
+  result.strides_ = shape.contiguous_strides();
+  result.dtype_ = dtype;
+  result.storage_ = std::make_shared<Storage>(data, result.bytes(), std::move(owner));
+  return result;
+}
+
+bool Tensor::is_contiguous() const {
+  std::int64_t step = 1;
+  for (int i = rank() - 1; i >= 0; --i) {
+    if (shape_[i] != 1 && strides_[i] != step) {
+      return numel() == 0;
+    }
+    step *= shape_[i];
+  }
+  return true;
+}
+
+std::vector<float> Tensor::values() const {
+  const Tensor dense = contiguous();
+  return visit(dtype_, [&]<class T>(T) {
+    std::vector<float> result;
+    result.reserve(static_cast<std::size_t>(numel()));
+    for (const T value : dense.span<T>()) {
+      result.push_back(static_cast<float>(value));
+    }
+    return result;
+  });
+}
+
+float Tensor::item() const {
+  check(numel() == 1, "item() needs a tensor with one element, not {}", shape_);
+  return values().front();
+}
+
+Tensor Tensor::view(const Shape& shape, const Shape& strides, std::int64_t offset) const {
+  Tensor result = *this;
+  result.shape_ = shape;
+  result.strides_ = strides;
+  result.offset_ = offset;
+  result.slot_ = nullptr;
+  return result;
+}
+
+Tensor Tensor::detach() const { return view(shape_, strides_, offset_); }
+
+Tensor Tensor::reshape(const Shape& wanted) const {
+  Shape shape = wanted;
+  int free_dim = -1;
+  std::int64_t known = 1;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (shape[i] == -1) {
+      check(free_dim < 0, "only one size of {} may be -1", wanted);
+      free_dim = i;
+    } else {
+      known *= shape[i];
+    }
+  }
+  if (free_dim >= 0) {
+    check(known > 0 && numel() % known == 0, "the shape {} cannot become {}", shape_, wanted);
+    shape[free_dim] = numel() / known;
+  }
+  check(shape.numel() == numel(), "the shape {} cannot become {}", shape_, wanted);
+  if (!is_contiguous()) {
+    // A view still exists when only sizes of 1 or splits of single dimensions are concerned; find it dimension by
+    // dimension: each new dimension must lie inside one run of old dimensions that are contiguous with each other.
+    Shape strides = shape;
+    int old_dim = rank() - 1;
+    int new_dim = shape.rank() - 1;
+    bool possible = numel() > 0;
+    while (possible && old_dim >= 0) {
+      std::int64_t run = shape_[old_dim];
+      const std::int64_t base = strides_[old_dim];
+      while (old_dim > 0 && (shape_[old_dim - 1] == 1 || strides_[old_dim - 1] == run * base)) {
+        run *= shape_[--old_dim];
+      }
+      --old_dim;
+      std::int64_t step = base;
+      std::int64_t covered = 1;
+      while (new_dim >= 0 && (covered < run || shape[new_dim] == 1)) {
+        covered *= shape[new_dim];
+        strides[new_dim] = step;
+        step *= shape[new_dim--];
+      }
+      possible = covered == run;
+    }
+    return possible && new_dim < 0 ? view(shape, strides, offset_) : contiguous().reshape(shape);
+  }
+  return view(shape, shape.contiguous_strides(), offset_);
+}
+
+Tensor Tensor::transpose(int dim0, int dim1) const {
+  Shape shape = shape_;
+  Shape strides = strides_;
+  std::swap(shape[dim0], shape[dim1]);
+  std::swap(strides[dim0], strides[dim1]);
+  return view(shape, strides, offset_);
+}
+
+Tensor Tensor::permute(std::span<const int> dims) const {
+  check(static_cast<int>(dims.size()) == rank(), "permute() of the shape {} needs {} dimensions, not {}", shape_,
+        rank(), dims.size());
+  Shape shape = shape_;
+  Shape strides = strides_;
+  unsigned seen = 0;
+  for (int i = 0; i < rank(); ++i) {
+    const int from = shape_.wrap(dims[static_cast<std::size_t>(i)]);
+    check((seen & (1U << from)) == 0, "permute() names dimension {} twice", from);
+    seen |= 1U << from;
+    shape[i] = shape_[from];
+    strides[i] = strides_[from];
+  }
+  return view(shape, strides, offset_);
+}
+
+Tensor Tensor::narrow(int dim, std::int64_t start, std::int64_t length) const {
+  check(start >= 0 && length >= 0 && start + length <= size(dim), "[{}, {}) does not lie inside dimension {} of {}",
+        start, start + length, dim, shape_);
+  return view(shape_.with(dim, length), strides_, offset_ + start * stride(dim));
+}
+
+Tensor Tensor::select(int dim, std::int64_t index) const {
+  const Tensor one = narrow(dim, index, 1);
+  return one.squeeze(dim);
+}
+
+Tensor Tensor::expand(const Shape& shape) const {
+  check(shape.rank() >= rank() && broadcast(shape_, shape) == shape, "the shape {} cannot be expanded to {}", shape_,
+        shape);
+  Shape strides = shape;
+  for (int i = 1; i <= shape.rank(); ++i) {
+    strides[-i] = i <= rank() && shape_[-i] == shape[-i] ? strides_[-i] : 0;
+  }
+  return view(shape, strides, offset_);
+}
+
+Tensor Tensor::unsqueeze(int dim) const {
+  return view(shape_.inserted(dim, 1), strides_.inserted(dim, 1), offset_);
+}
+
+Tensor Tensor::squeeze(int dim) const {
+  check(size(dim) == 1, "dimension {} of {} has not the size 1", dim, shape_);
+  return view(shape_.removed(dim), strides_.removed(dim), offset_);
+}
+
+Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
+
+Tensor Tensor::clone() const {
+  Tensor result = empty(shape_, dtype_);
+  strided_copy(result.raw(), result.strides_, raw(), strides_, shape_, size_of(dtype_));
+  return result;
+}
+
+void Tensor::copy_from(const Tensor& source) const {
+  check(source.dtype() == dtype_, "cannot copy {} into {}: cast it first", name_of(source.dtype()), name_of(dtype_));
+  const Tensor wide = source.expand(shape_);
+  strided_copy(raw(), strides_, wide.raw(), wide.strides_, shape_, size_of(dtype_));
+}
+
+void Tensor::fill(double value) const {
+  visit(dtype_, [&]<class T>(T) {
+    if (is_contiguous()) {
+      std::ranges::fill(span<T>(), static_cast<T>(static_cast<float>(value)));
+    } else {
+      copy_from(full({}, value, dtype_));
+    }
+  });
+}
+
+}  // namespace vitrail
