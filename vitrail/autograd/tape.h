@@ -46,7 +46,8 @@ void zero_grad(const Tensor& tensor);
 //   Tensor loss = cross_entropy(model(x, pass), labels);
 //   tape.backward(loss);
 //
-// Without one nothing is recorded and nothing kept, which is all that inference needs. Tapes nest: the innermost records.
+// Without one nothing is recorded and nothing kept, which is all that inference needs. Tapes nest: the innermost
+// records.
 class Tape {
  public:
   Tape();
@@ -101,8 +102,8 @@ std::vector<Tensor> record(const char* op, std::vector<Tensor> outputs, std::ini
                            Backward backward);
 
 // Runs `function` without keeping its intermediate results and again during backward: activation checkpointing
-// (Chen et al. 2016). `function` maps `input` to one tensor, uses only parameters besides, and must give the same result
-// both times.
+// (Chen et al. 2016). `function` maps `input` to one tensor, uses only parameters besides, and must give the same
+// result both times.
 Tensor checkpoint(const std::function<Tensor(const Tensor&)>& function, const Tensor& input);
 
 // NaN/Inf check after every op (and of every gradient): on from the start in debug builds.

@@ -11,28 +11,29 @@
 
 namespace vitrail::data {
 
-// A list of pictures with a class index each. Sorted as timm's folder reader: classes by natural order of their names, files
-// by natural order of their paths. Safe to call from several threads.
+// A list of pictures with a class index each. Sorted as timm's folder reader: classes by natural order of their names,
+// files by natural order of their paths. Safe to call from several threads.
 class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual std::int64_t size() const = 0;
-  virtual io::Image image(std::int64_t index) const = 0;       // decoded; Error names the file if it is broken
-  virtual std::int64_t label(std::int64_t index) const = 0;    // 0 … classes().size() - 1
-  virtual std::string name(std::int64_t index) const = 0;      // the picture's path inside the source
+  virtual io::Image image(std::int64_t index) const = 0;     // decoded; Error names the file if it is broken
+  virtual std::int64_t label(std::int64_t index) const = 0;  // 0 … classes().size() - 1
+  virtual std::string name(std::int64_t index) const = 0;    // the picture's path inside the source
   virtual const std::vector<std::string>& classes() const = 0;
 };
 
 // Opens `source`, whatever it is:
 //   a folder of class folders; a .tar of the same tree; CIFAR-10/100's binary files (a folder with data_batch_*.bin /
-//   train.bin, or one .bin file); MNIST-style idx (a folder with *-images-idx3-ubyte, or one such file beside its labels);
-//   a .csv of path,label (paths relative to the CSV; a header line is understood).
-// `split` ("train", "validation", "test", …) chooses a subfolder, tar or file set where the source has splits; "" takes the
-// source itself. Error says what was looked for. An empty class, a source without pictures and a single class are Errors
-// (one class only if `allow_single_class` is false).
+//   train.bin, or one .bin file); MNIST-style idx (a folder with *-images-idx3-ubyte, or one such file beside its
+//   labels); a .csv of path,label (paths relative to the CSV; a header line is understood).
+// `split` ("train", "validation", "test", …) chooses a subfolder, tar or file set where the source has splits; "" takes
+// the source itself. Error says what was looked for. An empty class, a source without pictures and a single class are
+// Errors (one class only if `allow_single_class` is false).
 struct DatasetOptions {
   std::string split;
-  std::vector<std::string> classes;  // if given: the class order to use (a model's label names); an unknown class is an Error
+  std::vector<std::string>
+      classes;  // if given: the class order to use (a model's label names); an unknown class is an Error
   bool allow_single_class = true;
 };
 std::unique_ptr<Dataset> open_dataset(const std::filesystem::path& source, const DatasetOptions& options = {});

@@ -12,21 +12,21 @@
 namespace vitrail::data {
 
 struct Batch {
-  Tensor x;                            // [B, 3, H, W] f32, normalized
-  Tensor labels;                       // [B] i64
-  Tensor targets;                      // [B, C] f32 when MixUp/CutMix mixed the labels, else undefined
-  std::vector<std::int64_t> indices;   // of the pictures in the data set
+  Tensor x;                           // [B, 3, H, W] f32, normalized
+  Tensor labels;                      // [B] i64
+  Tensor targets;                     // [B, C] f32 when MixUp/CutMix mixed the labels, else undefined
+  std::vector<std::int64_t> indices;  // of the pictures in the data set
 };
 
 struct LoaderOptions {
   std::int64_t batch_size = 64;
-  bool shuffle = false;       // by a permutation that depends on (seed, epoch) alone
-  bool drop_last = false;     // leave out the last batch if it is not full
+  bool shuffle = false;    // by a permutation that depends on (seed, epoch) alone
+  bool drop_last = false;  // leave out the last batch if it is not full
   std::uint64_t seed = 0;
-  int workers = 1;            // 0: decode in next()
+  int workers = 1;                              // 0: decode in next()
   std::size_t memory = std::size_t{256} << 20;  // bytes of decoded batches waiting at most (at least one batch waits)
-  bool skip_broken = false;   // leave broken pictures out and count them; otherwise the first is an Error naming it
-  MixOptions mix;             // MixUp and CutMix
+  bool skip_broken = false;      // leave broken pictures out and count them; otherwise the first is an Error naming it
+  MixOptions mix;                // MixUp and CutMix
   std::int64_t num_classes = 0;  // for mixed targets
   double label_smoothing = 0;    // of mixed targets, as timm's Mixup
 };
@@ -46,7 +46,7 @@ class Loader {
   bool next(Batch& batch);
   std::int64_t batches_per_epoch() const;
 
-  double seconds_waited() const;  // how long next() has waited for workers, in all
+  double seconds_waited() const;                   // how long next() has waited for workers, in all
   const std::vector<std::string>& broken() const;  // names and reasons of the pictures left out so far
 
  private:

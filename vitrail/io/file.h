@@ -36,12 +36,12 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
-// Replaces the folder `path` by a new one that `fill(temporary_folder)` has filled: temporary folder, sync, rename. The old
-// folder, if any, is there whole until the new one is.
+// Replaces the folder `path` by a new one that `fill(temporary_folder)` has filled: temporary folder, sync, rename. The
+// old folder, if any, is there whole until the new one is.
 template <class Fill>
 void replace_folder(const std::filesystem::path& path, Fill&& fill);
-std::filesystem::path begin_folder(const std::filesystem::path& path);                                  // the temporary one
-void finish_folder(const std::filesystem::path& temporary, const std::filesystem::path& path);        // syncs and renames
+std::filesystem::path begin_folder(const std::filesystem::path& path);                          // the temporary one
+void finish_folder(const std::filesystem::path& temporary, const std::filesystem::path& path);  // syncs and renames
 
 // A file mapped read-only. Tensors may borrow from it; it stays mapped as long as anyone holds the pointer.
 class MappedFile {

@@ -22,13 +22,14 @@ struct Image {
   const std::uint8_t* at(std::int64_t x, std::int64_t y) const { return pixels.data() + (y * width + x) * 3; }
 };
 
-// JPEG, PNG or WebP, told apart by their first bytes. Grayscale, palette, CMYK, alpha and 16-bit become RGB with the pixels
-// of Pillow's Image.open(f).convert("RGB") after ImageOps.exif_transpose. Error says what is wrong; `name` is named in it.
+// JPEG, PNG or WebP, told apart by their first bytes. Grayscale, palette, CMYK, alpha and 16-bit become RGB with the
+// pixels of Pillow's Image.open(f).convert("RGB") after ImageOps.exif_transpose. Error says what is wrong; `name` is
+// named in it.
 Image decode_image(std::span<const std::uint8_t> bytes, const std::string& name);
 Image read_image(const std::filesystem::path& path);
 
 std::vector<std::uint8_t> encode_png(const Image& image);
 void write_png(const std::filesystem::path& path, const Image& image);  // atomically
-bool is_image_name(const std::filesystem::path& path);  // by extension: .jpg .jpeg .png .webp, any case
+bool is_image_name(const std::filesystem::path& path);                  // by extension: .jpg .jpeg .png .webp, any case
 
 }  // namespace vitrail::io

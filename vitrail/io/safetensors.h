@@ -18,7 +18,8 @@ namespace vitrail::io {
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 // A file opened for reading: mapped, its header checked in full. The header is not trusted: its length, every offset,
-// overlaps and gaps, dtypes, shapes (overflow included), duplicate names and truncation each give an Error of their own.
+// overlaps and gaps, dtypes, shapes (overflow included), duplicate names and truncation each give an Error of their
+// own.
 class Safetensors {
  public:
   static Safetensors open(const std::filesystem::path& path);
@@ -49,7 +50,8 @@ class Safetensors {
   std::string source_;
 };
 
-// Writes the file atomically, the header padded so that data begin at a multiple of 64. Strided tensors are written dense.
+// Writes the file atomically, the header padded so that data begin at a multiple of 64. Strided tensors are written
+// dense.
 void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
                       const std::map<std::string, std::string>& metadata = {{"format", "pt"}});
 

@@ -4,10 +4,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "vitrail/nn/parameters.h"
 #include "vitrail/nn/pass.h"
@@ -42,7 +43,8 @@ struct ImageModel {
 
   // x [B, C, H, W] f32, normalized → logits [B, num_classes] f32 (features [B, D] if num_classes is 0).
   virtual Tensor forward(const Tensor& x, nn::Pass& pass) const = 0;
-  // For models with two heads (distilled ones) in training: {logits of the class head, of the distillation head}; else one.
+  // For models with two heads (distilled ones) in training: {logits of the class head, of the distillation head}; else
+  // one.
   virtual std::vector<Tensor> forward_heads(const Tensor& x, nn::Pass& pass) const { return {forward(x, pass)}; }
 
   virtual std::int64_t num_classes() const = 0;
@@ -50,7 +52,8 @@ struct ImageModel {
   virtual std::int64_t depth() const = 0;         // blocks, for layer-wise decay and the recorder
   // Which tokens come out for pictures of this size.
   virtual TokenLayout token_layout(std::int64_t height, std::int64_t width) const = 0;
-  // fvcore's FlopCountAnalysis of one picture: multiply-accumulates of linear, convolution and matrix products (1 MAC = 1).
+  // fvcore's FlopCountAnalysis of one picture: multiply-accumulates of linear, convolution and matrix products (1 MAC =
+  // 1).
   virtual std::int64_t flops(std::int64_t height, std::int64_t width) const = 0;
   // timm's group_matcher(coarse=False) order: the layer a parameter belongs to, 0 = embedding … depth() + 1 = head.
   virtual std::int64_t layer_of(const std::string& parameter) const = 0;
@@ -60,7 +63,10 @@ struct ImageModel {
   virtual bool is_classifier(const std::string& parameter) const = 0;
   // Changes a checkpoint's tensor to this model's shape where the reference does so on loading (position embeddings of
   // another grid are resized). Returns the tensor as it is if nothing needs to change.
-  virtual Tensor adapt(const std::string& parameter, const Tensor& value) const { (void)parameter; return value; }
+  virtual Tensor adapt(const std::string& parameter, const Tensor& value) const {
+    (void)parameter;
+    return value;
+  }
 
   nn::ParameterStore parameters;
 };
@@ -70,8 +76,8 @@ struct Model {
   std::string architecture;  // timm's name
   std::unique_ptr<ImageModel> net;
   PretrainedConfig pretrained;
-  // Arguments that differ from the architecture's own, by timm's names: config.json's "model_args". Held as JSON text to
-  // keep the header light.
+  // Arguments that differ from the architecture's own, by timm's names: config.json's "model_args". Held as JSON text
+  // to keep the header light.
   std::string model_args = "{}";
 };
 
@@ -86,8 +92,8 @@ struct CreateOptions {
 // A new model by timm's name, initialized as timm does. Error lists near names if there is none.
 Model create_model(const std::string& name, const CreateOptions& options = {});
 // A model by name, or the model folder if `name_or_folder` is one: `config.json` + `model.safetensors` in timm's hub
-// layout. Options override what the folder says: another number of classes gives a new head, another img_size resizes the
-// positions.
+// layout. Options override what the folder says: another number of classes gives a new head, another img_size resizes
+// the positions.
 Model load_model(const std::filesystem::path& folder, const CreateOptions& options = {});
 Model open_model(const std::string& name_or_folder, const CreateOptions& options = {});
 // Writes the folder that load_model() and timm's `hf-hub:`/`local-dir:` read. Written whole or not at all.

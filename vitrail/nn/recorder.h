@@ -8,8 +8,8 @@
 
 namespace vitrail::nn {
 
-// Hand one to a Pass and the model fills it. Layers ask wants_… first and compute maps only then, so that nobody pays who
-// does not look.
+// Hand one to a Pass and the model fills it. Layers ask wants_… first and compute maps only then, so that nobody pays
+// who does not look.
 class Recorder {
  public:
   explicit Recorder(bool features, bool attention) : features_wanted_(features), attention_wanted_(attention) {}

@@ -7,11 +7,11 @@
 
 namespace vitrail::ops {
 
-Tensor relu(const Tensor& x);       // max(0, x)
-Tensor gelu(const Tensor& x);       // x Φ(x), by erf (Hendrycks & Gimpel 2016)
-Tensor gelu_tanh(const Tensor& x);  // x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))
+Tensor relu(const Tensor& x);        // max(0, x)
+Tensor gelu(const Tensor& x);        // x Φ(x), by erf (Hendrycks & Gimpel 2016)
+Tensor gelu_tanh(const Tensor& x);   // x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))
 Tensor quick_gelu(const Tensor& x);  // x σ(1.702 x)
-Tensor silu(const Tensor& x);       // x σ(x)
+Tensor silu(const Tensor& x);        // x σ(x)
 Tensor tanh(const Tensor& x);
 Tensor sigmoid(const Tensor& x);  // σ(x) = 1 / (1 + e⁻ˣ)
 

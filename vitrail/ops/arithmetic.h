@@ -5,8 +5,8 @@
 
 namespace vitrail::ops {
 
-// Operands must have the same dtype (f32 or bf16; cast() first if not) and shapes that broadcast; the result is contiguous.
-// The gradient of a broadcast operand is summed over the dimensions in which it was repeated.
+// Operands must have the same dtype (f32 or bf16; cast() first if not) and shapes that broadcast; the result is
+// contiguous. The gradient of a broadcast operand is summed over the dimensions in which it was repeated.
 Tensor add(const Tensor& a, const Tensor& b);       // a + b
 Tensor subtract(const Tensor& a, const Tensor& b);  // a - b
 Tensor multiply(const Tensor& a, const Tensor& b);  // a · b, element by element

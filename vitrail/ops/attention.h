@@ -18,8 +18,8 @@ struct AttentionOptions {
 // softmax(scale · q kᵀ + bias) v for each sample and head (Vaswani et al. 2017, eq. 1).
 //   q [B, H, N, d], k [B, H, M, d], v [B, H, M, e], of one dtype (f32 or bf16), any strides with the last dimension
 //   dense → [B, H, N, e], whose memory is laid out as [B, N, H, e], so that joining the heads is a view.
-// The probabilities [B, H, N, M] are never stored: forward keeps a log-sum-exp per query and backward recomputes the rest
-// tile by tile (Dao et al. 2022), so memory grows linearly with N and M.
+// The probabilities [B, H, N, M] are never stored: forward keeps a log-sum-exp per query and backward recomputes the
+// rest tile by tile (Dao et al. 2022), so memory grows linearly with N and M.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options = {});
 
 // The same where q, k and v are the three parts of one projection qkv [B, N, 3, H, d]: its gradient is written in that

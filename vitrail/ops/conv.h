@@ -8,8 +8,8 @@
 namespace vitrail::ops {
 
 struct ConvOptions {
-  std::array<std::int64_t, 2> stride = {1, 1};    // rows, columns
-  std::array<std::int64_t, 2> padding = {0, 0};   // zeros on either side
+  std::array<std::int64_t, 2> stride = {1, 1};   // rows, columns
+  std::array<std::int64_t, 2> padding = {0, 0};  // zeros on either side
   std::array<std::int64_t, 2> dilation = {1, 1};
   std::int64_t groups = 1;
 };

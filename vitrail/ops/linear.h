@@ -7,8 +7,8 @@
 namespace vitrail::ops {
 
 // y = act(x Wᵀ + b) + residual
-//   x [..., in], f32 or bf16, any strides that reshape() to rows; weight [out, in] f32 (PyTorch's layout); bias [out] f32
-//   or undefined; residual [..., out] of x's dtype or undefined. y [..., out] in x's dtype.
+//   x [..., in], f32 or bf16, any strides that reshape() to rows; weight [out, in] f32 (PyTorch's layout); bias [out]
+//   f32 or undefined; residual [..., out] of x's dtype or undefined. y [..., out] in x's dtype.
 // The product runs in x's dtype with f32 accumulation; the weight is packed for it once and again only after touch().
 // Gradients: dx in x's dtype, dW and db in f32.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},

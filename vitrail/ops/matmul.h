@@ -5,9 +5,9 @@
 
 namespace vitrail::ops {
 
-// torch.matmul: [..., M, K] · [..., K, N] → [..., M, N], the leading dimensions broadcast; a 1-D operand is a row (left) or
-// a column (right) whose dimension vanishes from the result. Both f32 or both bf16 (f32 accumulation). Transposed operands
-// are read through their strides.
+// torch.matmul: [..., M, K] · [..., K, N] → [..., M, N], the leading dimensions broadcast; a 1-D operand is a row
+// (left) or a column (right) whose dimension vanishes from the result. Both f32 or both bf16 (f32 accumulation).
+// Transposed operands are read through their strides.
 Tensor matmul(const Tensor& a, const Tensor& b);
 
 }  // namespace vitrail::ops

@@ -5,15 +5,15 @@
 
 namespace vitrail::ops {
 
-// (x - mean) / √(var + eps) · weight + bias over the last dimension D of x [..., D] (Ba et al. 2016). weight and bias [D]
-// f32, or both undefined. Statistics in f32 whatever x's dtype.
+// (x - mean) / √(var + eps) · weight + bias over the last dimension D of x [..., D] (Ba et al. 2016). weight and bias
+// [D] f32, or both undefined. Statistics in f32 whatever x's dtype.
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps);
 // x / √(mean(x²) + eps) · weight over the last dimension (Zhang & Sennrich 2019); weight may be undefined.
 Tensor rms_norm(const Tensor& x, const Tensor& weight, float eps);
 
 // Batch normalization of x [B, C, H, W] or [B, C] over all but C (Ioffe & Szegedy 2015). In training the batch's own
-// statistics are used and running = (1 - momentum) running + momentum batch (the variance unbiased, as PyTorch's), written
-// in place; otherwise the running ones are used. weight and bias [C] f32 or undefined.
+// statistics are used and running = (1 - momentum) running + momentum batch (the variance unbiased, as PyTorch's),
+// written in place; otherwise the running ones are used. weight and bias [C] f32 or undefined.
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                   const Tensor& running_variance, bool training, float momentum, float eps);
 

@@ -8,7 +8,8 @@
 
 namespace vitrail::ops {
 
-// Over the dimensions `dims` (all if empty), which vanish or, with keep_dims, stay with size 1. Sums are gathered in f32.
+// Over the dimensions `dims` (all if empty), which vanish or, with keep_dims, stay with size 1. Sums are gathered in
+// f32.
 Tensor sum(const Tensor& x, const std::vector<int>& dims = {}, bool keep_dims = false);
 Tensor mean(const Tensor& x, const std::vector<int>& dims = {}, bool keep_dims = false);
 Tensor variance(const Tensor& x, const std::vector<int>& dims = {}, bool keep_dims = false, bool unbiased = true);

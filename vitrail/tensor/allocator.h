@@ -11,9 +11,9 @@ namespace vitrail {
 class Allocator {
  public:
   struct Statistics {
-    std::size_t in_use = 0;              // bytes handed out now
-    std::size_t peak = 0;                // the most ever in use since the last reset_peak()
-    std::size_t cached = 0;              // bytes kept for reuse
+    std::size_t in_use = 0;                // bytes handed out now
+    std::size_t peak = 0;                  // the most ever in use since the last reset_peak()
+    std::size_t cached = 0;                // bytes kept for reuse
     std::uint64_t system_allocations = 0;  // how often memory came from the system
   };
 

@@ -42,8 +42,7 @@ std::string_view name_of(DType dtype) {
 }
 
 DType dtype_named(std::string_view name) {
-  for (const DType dtype :
-       {DType::f32, DType::bf16, DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean}) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean}) {
     if (name == name_of(dtype)) {
       return dtype;
     }

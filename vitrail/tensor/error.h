@@ -1,15 +1,16 @@
 // The one exception type of the library, and the two ways to throw it.
 #pragma once
 
-#include <fmt/core.h>
-
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include <fmt/core.h>
+
 namespace vitrail {
 
-// What went wrong, where, and what was expected, in one sentence. The command line prints it on stderr and exits with 1.
+// What went wrong, where, and what was expected, in one sentence. The command line prints it on stderr and exits
+// with 1.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

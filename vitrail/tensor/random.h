@@ -7,8 +7,9 @@
 
 namespace vitrail {
 
-// Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"). The key is the seed, the counter is
-// (stream, index), so values can be computed in any order, on any thread, and again: dropout masks need not be stored.
+// Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"). The key is the seed, the counter
+// is (stream, index), so values can be computed in any order, on any thread, and again: dropout masks need not be
+// stored.
 class Philox {
  public:
   Philox(std::uint64_t seed, std::uint64_t stream) : seed_(seed), stream_(stream) {}

@@ -33,12 +33,12 @@ class Shape {
   const std::int64_t* end() const { return sizes_.data() + rank_; }
   std::int64_t back() const { return (*this)[-1]; }
 
-  std::int64_t numel() const;                            // product of all sizes; 1 for a scalar
-  int wrap(int dim) const;                               // a dimension counted from the front
-  Shape with(int dim, std::int64_t size) const;          // the same with one size changed
+  std::int64_t numel() const;                             // product of all sizes; 1 for a scalar
+  int wrap(int dim) const;                                // a dimension counted from the front
+  Shape with(int dim, std::int64_t size) const;           // the same with one size changed
   Shape inserted(int position, std::int64_t size) const;  // the same with a dimension put before `position`
-  Shape removed(int dim) const;                          // the same without one dimension
-  Shape contiguous_strides() const;                      // row-major strides, in elements
+  Shape removed(int dim) const;                           // the same without one dimension
+  Shape contiguous_strides() const;                       // row-major strides, in elements
 
   bool operator==(const Shape& other) const;
   std::string str() const;  // "[2, 3, 4]"

@@ -208,9 +208,7 @@ Tensor Tensor::expand(const Shape& shape) const {
   return view(shape, strides, offset_);
 }
 
-Tensor Tensor::unsqueeze(int dim) const {
-  return view(shape_.inserted(dim, 1), strides_.inserted(dim, 1), offset_);
-}
+Tensor Tensor::unsqueeze(int dim) const { return view(shape_.inserted(dim, 1), strides_.inserted(dim, 1), offset_); }
 
 Tensor Tensor::squeeze(int dim) const {
   check(size(dim) == 1, "dimension {} of {} has not the size 1", dim, shape_);

@@ -82,8 +82,8 @@ class Tensor {
   Tensor unsqueeze(int dim) const;                   // a dimension of size 1 put before `dim`
   Tensor squeeze(int dim) const;                     // drops a dimension of size 1
 
-  Tensor contiguous() const;  // itself if contiguous, else a copy
-  Tensor clone() const;       // a contiguous copy
+  Tensor contiguous() const;                   // itself if contiguous, else a copy
+  Tensor clone() const;                        // a contiguous copy
   void copy_from(const Tensor& source) const;  // element by element; same dtype, shape broadcast to this one's
   void fill(double value) const;
 
