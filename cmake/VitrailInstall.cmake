@@ -1,0 +1,39 @@
+# cmake --install: headers, one library of all layers but the command line, the program, and what find_package(vitrail) and
+# pkg-config need.
+include(CMakePackageConfigHelpers)
+
+get_property(layers GLOBAL PROPERTY VITRAIL_MODULES)
+list(REMOVE_ITEM layers cli)
+set(objects "")
+foreach(layer IN LISTS layers)
+  list(APPEND objects $<TARGET_OBJECTS:vitrail_${layer}>)
+endforeach()
+
+add_library(vitrail ${objects})
+add_library(vitrail::vitrail ALIAS vitrail)
+set_target_properties(vitrail PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINKER_LANGUAGE CXX)
+target_compile_features(vitrail PUBLIC cxx_std_20)
+target_include_directories(vitrail PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_link_libraries(vitrail PUBLIC fmt::fmt oneDNN::oneDNN OpenMP::OpenMP_CXX Threads::Threads PkgConfig::hwy
+                                     PkgConfig::jpeg PkgConfig::png $<$<BOOL:${VITRAIL_WEBP}>:PkgConfig::webp>)
+
+install(TARGETS vitrail EXPORT vitrail)
+install(TARGETS vitrail_program)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/vitrail/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/vitrail
+        FILES_MATCHING PATTERN "*.h" PATTERN cli EXCLUDE)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/vitrail)
+install(EXPORT vitrail NAMESPACE vitrail:: FILE vitrailTargets.cmake DESTINATION ${package_dir})
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/vitrailConfig.cmake.in ${PROJECT_BINARY_DIR}/vitrailConfig.cmake
+                              INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/vitrailConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/vitrailConfig.cmake ${PROJECT_BINARY_DIR}/vitrailConfigVersion.cmake
+              ${CMAKE_CURRENT_LIST_DIR}/FindOneDNN.cmake
+        DESTINATION ${package_dir})
+
+set(webp_requirement "")
+if(VITRAIL_WEBP)
+  set(webp_requirement ", libwebp")
+endif()
+configure_file(${CMAKE_CURRENT_LIST_DIR}/vitrail.pc.in ${PROJECT_BINARY_DIR}/vitrail.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/vitrail.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
