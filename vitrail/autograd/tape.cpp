@@ -46,10 +46,14 @@ void Gradient::add(Tensor contribution) const {
 
 void require_grad(Tensor& tensor, bool required) {
   check(is_floating(tensor.dtype()), "a tensor of {} can have no gradient", name_of(tensor.dtype()));
-  tensor.set_slot(required ? std::make_shared<Slot>(Slot{{}, true}) : nullptr);
+  if (tensor.slot() != nullptr && tensor.slot()->keep) {
+    tensor.slot()->wanted = required;  // shared with the handles that layers hold
+  } else {
+    tensor.set_slot(required ? std::make_shared<Slot>(Slot{{}, true}) : nullptr);
+  }
 }
 
-bool requires_grad(const Tensor& tensor) { return tensor.slot() != nullptr; }
+bool requires_grad(const Tensor& tensor) { return tensor.slot() != nullptr && tensor.slot()->wanted; }
 
 Tensor grad(const Tensor& tensor) { return tensor.slot() == nullptr ? Tensor() : tensor.slot()->grad; }
 

@@ -13,8 +13,9 @@ namespace vitrail::autograd {
 
 // Where the gradient of one tensor gathers. Shared by all handles on that tensor.
 struct Slot {
-  Tensor grad;        // undefined until the first contribution
-  bool keep = false;  // a leaf (a parameter): its gradient stays after backward and adds up over calls
+  Tensor grad;         // undefined until the first contribution
+  bool keep = false;   // a leaf (a parameter): its gradient stays after backward and adds up over calls
+  bool wanted = true;  // false for a frozen leaf
 };
 
 // A tensor's gradient as a backward function sees it: it holds the slot, not the tensor's elements, so that what the
@@ -23,7 +24,7 @@ class Gradient {
  public:
   Gradient() = default;
   explicit Gradient(const Tensor& tensor) : slot_(tensor.slot()), shape_(tensor.shape()) {}
-  bool wanted() const { return slot_ != nullptr; }
+  bool wanted() const { return slot_ != nullptr && slot_->wanted; }
   const Shape& shape() const { return shape_; }
   // Adds a contribution of the tensor's shape; the first is taken over without a copy (so it must not be used again
   // elsewhere), later ones are added to it.
@@ -34,7 +35,8 @@ class Gradient {
   Shape shape_;
 };
 
-// Marks a leaf whose gradient is wanted (a parameter). Its gradient is read by grad() and dropped by zero_grad().
+// Marks a leaf whose gradient is wanted (a parameter), or no longer wanted: all handles copied from it follow. Its
+// gradient is read by grad() and dropped by zero_grad().
 void require_grad(Tensor& tensor, bool required = true);
 bool requires_grad(const Tensor& tensor);
 Tensor grad(const Tensor& tensor);  // undefined if nothing has arrived yet

@@ -7,15 +7,17 @@
 #include <string_view>
 #include <vector>
 
+#include "vitrail/tensor/random.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::nn {
 
 // How a new parameter is filled.
 struct Init {
-  enum class Kind { zeros, ones, constant, normal, trunc_normal, uniform };
+  enum class Kind { zeros, ones, constant, normal, trunc_normal, trunc_normal_tf, uniform };
   Kind kind = Kind::zeros;
-  float a = 0;  // the constant; the standard deviation; the bound of uniform(-a, a)
+  float a = 0;      // the constant; the standard deviation; the bound of uniform(-a, a)
+  float scale = 1;  // the drawn values are multiplied by it
 
   static Init zeros() { return {Kind::zeros, 0}; }
   static Init ones() { return {Kind::ones, 0}; }
@@ -23,27 +25,45 @@ struct Init {
   static Init normal(float std) { return {Kind::normal, std}; }
   // N(0, std²) cut off at ±2, as timm's trunc_normal_ (the bounds are absolute, not in units of std).
   static Init trunc_normal(float std) { return {Kind::trunc_normal, std}; }
+  // N(0, 1) cut off at ±2 and then multiplied by std, as timm's trunc_normal_tf_.
+  static Init trunc_normal_tf(float std) { return {Kind::trunc_normal_tf, std}; }
   static Init uniform(float bound) { return {Kind::uniform, bound}; }
   static Init xavier_uniform(const Shape& shape);   // bound √(6 / (fan_in + fan_out)) (Glorot & Bengio 2010)
   static Init kaiming_uniform(const Shape& shape);  // bound 1 / √fan_in: what torch.nn.Linear and Conv2d start from
   static Init lecun_normal(const Shape& shape);     // truncated normal of variance 1 / fan_in, as timm's lecun_normal_
+
+  // The same with its values multiplied by `factor`.
+  Init scaled(float factor) const { return {kind, a, scale * factor}; }
 };
+
+// Writes `init`'s values into f32 `tensor`, element i from number i of the stream, on all threads.
+void fill(const Tensor& tensor, const Init& init, const Philox& philox);
 
 struct Parameter {
   std::string name;       // full, as in the checkpoint: "blocks.0.attn.qkv.weight"
-  Tensor value;           // f32; a leaf whose gradient is wanted if trainable
+  Tensor value;           // f32 (buffers may be i64); a leaf whose gradient is wanted if trainable
   bool trainable = true;  // false for buffers (running statistics) and frozen parameters
   bool buffer = false;    // part of the checkpoint, but never trained nor decayed
+  Init init;              // what a fresh one is filled with
+};
+
+// What a store does with the elements of a new parameter.
+enum class Fill {
+  initialize,  // fills them by their Init
+  leave,       // leaves them unset, for whoever is about to load a checkpoint over them
+  shapes_only  // takes no memory at all: names and shapes can be asked for, elements cannot
 };
 
 // All parameters of a model, in the order in which its constructor asked for them.
 class ParameterStore {
  public:
-  explicit ParameterStore(std::uint64_t seed = 0) : seed_(seed) {}
+  explicit ParameterStore(std::uint64_t seed = 0, Fill fill = Fill::initialize) : seed_(seed), fill_(fill) {}
 
   // Makes a parameter filled by `init` from the Philox stream of its name, so that values do not depend on the order.
   // Error if the name exists.
-  Tensor add(std::string name, const Shape& shape, const Init& init, bool buffer = false);
+  Tensor add(std::string name, const Shape& shape, const Init& init, bool buffer = false, DType dtype = DType::f32);
+  // Fills one parameter anew by its Init.
+  void initialize(std::string_view name) const;
 
   const std::vector<Parameter>& all() const { return parameters_; }
   std::vector<Parameter>& all() { return parameters_; }
@@ -51,12 +71,13 @@ class ParameterStore {
   const Parameter& at(std::string_view name) const;    // Error if there is none
   std::int64_t count() const;                          // numbers in all parameters that are not buffers
 
-  // Switches gradients of one parameter on or off.
+  // Switches gradients of one parameter on or off, for the layer that holds it too. Error for a buffer.
   void set_trainable(std::string_view name, bool trainable);
   void zero_grad() const;
 
  private:
   std::uint64_t seed_;
+  Fill fill_;
   std::vector<Parameter> parameters_;
   std::map<std::string, std::size_t, std::less<>> index_;
 };
@@ -73,7 +94,7 @@ class Scope {
   Scope operator/(std::string_view child) const;
   Scope operator/(std::int64_t index) const { return *this / std::to_string(index); }
   Tensor parameter(std::string_view name, const Shape& shape, const Init& init) const;
-  Tensor buffer(std::string_view name, const Shape& shape, const Init& init) const;
+  Tensor buffer(std::string_view name, const Shape& shape, const Init& init, DType dtype = DType::f32) const;
   const std::string& path() const { return path_; }
 
  private:

@@ -1,0 +1,205 @@
+#include "vitrail/nn/parameters.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numbers>
+#include <utility>
+
+#include "vitrail/autograd/tape.h"
+
+namespace vitrail::nn {
+namespace {
+
+// Inputs and outputs that one element of a weight [out, in, …] connects, with the receptive field multiplied in.
+struct Fans {
+  double in = 0;
+  double out = 0;
+};
+Fans fans(const Shape& shape) {
+  check(shape.rank() >= 2, "fan-in and fan-out need a weight of at least 2 dimensions, not {}", shape);
+  const double field = static_cast<double>(shape.numel()) / static_cast<double>(shape[0] * shape[1]);
+  return {static_cast<double>(shape[1]) * field, static_cast<double>(shape[0]) * field};
+}
+
+double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
+
+double polynomial(std::initializer_list<double> coefficients, double x) {
+  double value = 0;
+  for (const double c : coefficients) {
+    value = value * x + c;
+  }
+  return value;
+}
+
+// The x with normal_cdf(x) = p, 0 < p < 1, to about 1e-9 relative: Acklam's rational approximation.
+double normal_quantile(double p) {
+  constexpr double edge = 0.02425;
+  const auto tail = [](double q) {
+    return polynomial({-7.784894002430293e-03, -3.223964580411365e-01, -2.400758277161838e+00, -2.549732539343734e+00,
+                       4.374664141464968e+00, 2.938163982698783e+00},
+                      q) /
+           polynomial({7.784695709041462e-03, 3.224671290700398e-01, 2.445134137142996e+00, 3.754408661907416e+00, 1.0},
+                      q);
+  };
+  if (p < edge) {
+    return tail(std::sqrt(-2 * std::log(p)));
+  }
+  if (p > 1 - edge) {
+    return -tail(std::sqrt(-2 * std::log1p(-p)));
+  }
+  const double q = p - 0.5;
+  const double r = q * q;
+  return q *
+         polynomial({-3.969683028665376e+01, 2.209460984245205e+02, -2.759285104469687e+02, 1.383577518672690e+02,
+                     -3.066479806614716e+01, 2.506628277459239e+00},
+                    r) /
+         polynomial({-5.447609879822406e+01, 1.615858368580409e+02, -1.556989798598866e+02, 6.680131188771972e+01,
+                     -1.328068155288572e+01, 1.0},
+                    r);
+}
+
+// out[i] = map(u_i), u_i in (0, 1) from word i of the stream.
+template <class Map>
+void fill_from_uniform(std::span<float> out, const Philox& philox, Map map) {
+  const auto n = static_cast<std::int64_t>(out.size());
+#pragma omp parallel for schedule(static) if (n > 1 << 12)
+  for (std::int64_t block = 0; block < (n + 3) / 4; ++block) {
+    const auto words = philox.block(static_cast<std::uint64_t>(block));
+    for (std::int64_t i = 4 * block; i < std::min(n, 4 * block + 4); ++i) {
+      const double u = (static_cast<double>(words[static_cast<std::size_t>(i % 4)]) + 0.5) * 0x1p-32;
+      out[static_cast<std::size_t>(i)] = static_cast<float>(map(u));
+    }
+  }
+}
+
+}  // namespace
+
+Init Init::xavier_uniform(const Shape& shape) {
+  const Fans f = fans(shape);
+  return uniform(static_cast<float>(std::sqrt(6.0 / (f.in + f.out))));
+}
+
+Init Init::kaiming_uniform(const Shape& shape) { return uniform(static_cast<float>(1.0 / std::sqrt(fans(shape).in))); }
+
+Init Init::lecun_normal(const Shape& shape) {
+  constexpr double truncated_std = 0.87962566103423978;  // of N(0, 1) cut off at ±2
+  return trunc_normal_tf(static_cast<float>(std::sqrt(1.0 / fans(shape).in) / truncated_std));
+}
+
+void fill(const Tensor& tensor, const Init& init, const Philox& philox) {
+  const std::span<float> out = tensor.span<float>();
+  const double a = init.a;
+  const double scale = init.scale;
+  // A normal cut off at ±bound (in units of its standard deviation), by inverting its distribution function.
+  const auto truncated = [&](double bound) {
+    const double low = normal_cdf(-bound);
+    fill_from_uniform(out, philox, [=](double u) {
+      return scale * a * std::clamp(normal_quantile(low + u * (1 - 2 * low)), -bound, bound);
+    });
+  };
+  switch (init.kind) {
+    case Init::Kind::zeros:
+      tensor.fill(0);
+      break;
+    case Init::Kind::ones:
+      tensor.fill(scale);
+      break;
+    case Init::Kind::constant:
+      tensor.fill(scale * a);
+      break;
+    case Init::Kind::normal:
+      fill_from_uniform(out, philox, [=](double u) { return scale * a * normal_quantile(u); });
+      break;
+    case Init::Kind::trunc_normal:
+      truncated(2 / a);
+      break;
+    case Init::Kind::trunc_normal_tf:
+      truncated(2);
+      break;
+    case Init::Kind::uniform:
+      fill_from_uniform(out, philox, [=](double u) { return scale * a * (2 * u - 1); });
+      break;
+  }
+  tensor.touch();
+}
+
+Tensor ParameterStore::add(std::string name, const Shape& shape, const Init& init, bool buffer, DType dtype) {
+  check(!index_.contains(name), "the model has two parameters of the name '{}'", name);
+  Tensor value;
+  if (fill_ == Fill::shapes_only) {
+    static const auto nobody = std::make_shared<const int>(0);
+    value = Tensor::borrow(nullptr, shape, dtype, nobody);
+  } else {
+    value = Tensor::empty(shape, dtype);
+  }
+  if (!buffer) {
+    autograd::require_grad(value);
+  }
+  index_.emplace(name, parameters_.size());
+  parameters_.push_back({std::move(name), value, !buffer, buffer, init});
+  if (fill_ == Fill::initialize) {
+    initialize(parameters_.back().name);
+  }
+  return value;
+}
+
+void ParameterStore::initialize(std::string_view name) const {
+  const Parameter& parameter = at(name);
+  if (parameter.value.dtype() == DType::f32) {
+    fill(parameter.value, parameter.init, {seed_, hash(name)});
+  } else {
+    parameter.value.fill(parameter.init.kind == Init::Kind::ones ? 1 : parameter.init.a);
+  }
+}
+
+const Parameter* ParameterStore::find(std::string_view name) const {
+  const auto it = index_.find(name);
+  return it == index_.end() ? nullptr : &parameters_[it->second];
+}
+
+const Parameter& ParameterStore::at(std::string_view name) const {
+  const Parameter* parameter = find(name);
+  check(parameter != nullptr, "the model has no parameter '{}'", name);
+  return *parameter;
+}
+
+std::int64_t ParameterStore::count() const {
+  std::int64_t total = 0;
+  for (const Parameter& parameter : parameters_) {
+    total += parameter.buffer ? 0 : parameter.value.numel();
+  }
+  return total;
+}
+
+void ParameterStore::set_trainable(std::string_view name, bool trainable) {
+  check(find(name) != nullptr, "the model has no parameter '{}'", name);
+  Parameter& parameter = parameters_[index_.find(name)->second];
+  check(!parameter.buffer || !trainable, "'{}' is a buffer and cannot be trained", name);
+  if (!parameter.buffer) {
+    autograd::require_grad(parameter.value, trainable);
+  }
+  parameter.trainable = trainable;
+}
+
+void ParameterStore::zero_grad() const {
+  for (const Parameter& parameter : parameters_) {
+    autograd::zero_grad(parameter.value);
+  }
+}
+
+Scope Scope::operator/(std::string_view child) const { return Scope(*store_, full(child)); }
+
+Tensor Scope::parameter(std::string_view name, const Shape& shape, const Init& init) const {
+  return store_->add(full(name), shape, init);
+}
+
+Tensor Scope::buffer(std::string_view name, const Shape& shape, const Init& init, DType dtype) const {
+  return store_->add(full(name), shape, init, true, dtype);
+}
+
+std::string Scope::full(std::string_view name) const {
+  return path_.empty() ? std::string(name) : path_ + "." + std::string(name);
+}
+
+}  // namespace vitrail::nn
