@@ -1,0 +1,46 @@
+// Attention maps of one picture on its grid of patches.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "vitrail/models/model.h"
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::explain {
+
+// What a model attended to in one picture.
+struct Attention {
+  std::vector<Tensor> layers;  // per block [H, N, N] f32, rows = queries, each row sums to 1
+  models::TokenLayout layout;  // which of the N tokens are patches, and on which grid
+  Tensor logits;               // [num_classes]
+
+  std::int64_t num_heads(std::int64_t layer) const { return layers.at(static_cast<std::size_t>(layer)).size(0); }
+};
+
+// Runs the model on x [1, C, H, W] (normalized) and keeps every block's probabilities.
+Attention record_attention(const models::ImageModel& model, const Tensor& x, DType dtype = DType::f32);
+
+// Whose attention a map shows.
+struct Query {
+  enum class Kind {
+    summary,  // the class token; in a model without one, the mean over all patches
+    patch,    // one patch
+  };
+  Kind kind = Kind::summary;
+  std::int64_t row = 0;  // of the patch, from the top left
+  std::int64_t column = 0;
+};
+
+constexpr std::int64_t all_heads = -1;
+
+// How much of the query's attention in `layer` goes to each patch: [rows, columns]. `head` is one head or all_heads for
+// their mean. Attention on class and register tokens is left out, so the sum may be below 1. Error if the layer, head
+// or patch does not exist.
+Tensor attention_map(const Attention& attention, std::int64_t layer, std::int64_t head, const Query& query = {});
+
+// Attention rollout (Abnar & Zuidema 2020, section 3): the product over layers of (A + I) / 2, A being the mean over
+// heads, rows normalized; the query's row of it over the patches: [rows, columns].
+Tensor rollout(const Attention& attention, const Query& query = {});
+
+}  // namespace vitrail::explain

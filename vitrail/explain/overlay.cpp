@@ -1,0 +1,98 @@
+#include "vitrail/explain/overlay.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "vitrail/explain/colormap.h"
+#include "vitrail/ops/interpolate.h"
+
+namespace vitrail::explain {
+namespace {
+
+std::uint8_t to_byte(float value) { return static_cast<std::uint8_t>(std::lround(std::clamp(value, 0.0F, 255.0F))); }
+
+// A white frame with a dark inner line around the rectangle [left, right) x [top, bottom), so that it shows on any
+// picture.
+void draw_frame(io::Image& image, std::int64_t left, std::int64_t top, std::int64_t right, std::int64_t bottom) {
+  for (std::int64_t y = top; y < bottom; ++y) {
+    for (std::int64_t x = left; x < right; ++x) {
+      const std::int64_t depth = std::min({x - left, right - 1 - x, y - top, bottom - 1 - y});
+      if (depth < 3) {
+        std::fill_n(image.at(x, y), 3, static_cast<std::uint8_t>(depth < 2 ? 255 : 0));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+io::Image picture_of(const Tensor& x, std::span<const double> mean, std::span<const double> std,
+                     std::int64_t smallest) {
+  const Tensor one = x.rank() == 4 ? x.select(0, 0) : x;
+  check(one.rank() == 3 && (one.size(0) == 3 || one.size(0) == 1),
+        "a picture has the shape [3, H, W] or [1, H, W], not {}", one.shape());
+  const std::int64_t channels = one.size(0);
+  const std::int64_t height = one.size(1);
+  const std::int64_t width = one.size(2);
+  check(std::ssize(mean) >= channels && std::ssize(std) >= channels, "{} channels need as many means and deviations",
+        channels);
+  const std::int64_t zoom =
+      std::max<std::int64_t>(1, (smallest + std::min(height, width) - 1) / std::min(height, width));
+  const Tensor dense = one.contiguous();
+  const float* values = dense.data<float>();
+  io::Image image(width * zoom, height * zoom);
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    for (std::int64_t column = 0; column < image.width; ++column) {
+      for (std::int64_t c = 0; c < 3; ++c) {
+        const std::int64_t plane = std::min(c, channels - 1);
+        const auto p = static_cast<std::size_t>(plane);
+        const float value = values[(plane * height + y / zoom) * width + column / zoom];
+        image.at(column, y)[c] = to_byte(255.0F * (value * static_cast<float>(std[p]) + static_cast<float>(mean[p])));
+      }
+    }
+  }
+  return image;
+}
+
+io::Image overlay(const io::Image& picture, const Tensor& map, const OverlayOptions& options) {
+  check(map.rank() == 2, "a map has the shape [rows, columns], not {}", map.shape());
+  const Tensor wide = ops::interpolate(map.contiguous().reshape({1, 1, map.size(0), map.size(1)}), picture.height,
+                                       picture.width, ops::Interpolation::bilinear);
+  const auto values = wide.span<float>();
+  const auto [low, high] = std::ranges::minmax(map.values());
+  const float range = high > low ? high - low : 1.0F;
+  io::Image result = picture;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Color color = inferno((values[i] - low) / range);
+    for (std::size_t c = 0; c < 3; ++c) {
+      const auto under = static_cast<float>(picture.pixels[i * 3 + c]);
+      result.pixels[i * 3 + c] = to_byte(under + options.strength * (static_cast<float>(color[c]) - under));
+    }
+  }
+  if (options.patch.has_value() && options.patch->kind == Query::Kind::patch) {
+    const Query& query = *options.patch;
+    draw_frame(result, query.column * picture.width / map.size(1), query.row * picture.height / map.size(0),
+               (query.column + 1) * picture.width / map.size(1), (query.row + 1) * picture.height / map.size(0));
+  }
+  return result;
+}
+
+io::Image sheet(const std::vector<io::Image>& pictures, std::int64_t columns, std::int64_t gap) {
+  check(!pictures.empty() && columns > 0, "a sheet needs at least one picture and one column");
+  const std::int64_t width = pictures.front().width;
+  const std::int64_t height = pictures.front().height;
+  const std::int64_t rows = (std::ssize(pictures) + columns - 1) / columns;
+  io::Image result(columns * (width + gap) - gap, rows * (height + gap) - gap);
+  std::ranges::fill(result.pixels, std::uint8_t{255});
+  for (std::int64_t i = 0; i < std::ssize(pictures); ++i) {
+    const io::Image& picture = pictures[static_cast<std::size_t>(i)];
+    check(picture.width == width && picture.height == height, "the pictures of a sheet must have one size");
+    for (std::int64_t y = 0; y < height; ++y) {
+      std::copy_n(picture.at(0, y), width * 3,
+                  result.at(i % columns * (width + gap), i / columns * (height + gap) + y));
+    }
+  }
+  return result;
+}
+
+}  // namespace vitrail::explain

@@ -1,0 +1,34 @@
+// A page of text, tables and pictures, for a browser.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace vitrail::explain {
+
+struct Figure {
+  std::string file;     // relative to the page
+  std::string caption;  // plain text
+};
+
+struct Table {
+  std::vector<std::string> header;
+  std::vector<std::vector<std::string>> rows;
+};
+
+struct Section {
+  std::string title;
+  std::string text;  // plain text; an empty line begins a new paragraph
+  Table table;       // left out if it has no rows
+  std::vector<Figure> figures;
+  int figure_width = 240;  // CSS pixels; wider screens show more side by side
+};
+
+// Escapes text for HTML and SVG.
+std::string escape_html(const std::string& text);
+
+// One self-contained HTML page (its style inside, no scripts, nothing from elsewhere), readable on a phone and in the
+// dark.
+std::string html_page(const std::string& title, const std::string& lead, const std::vector<Section>& sections);
+
+}  // namespace vitrail::explain
