@@ -1,0 +1,54 @@
+#include "vitrail/kernels/cpu.h"
+
+#include <fstream>
+#include <string_view>
+
+#include <omp.h>
+
+#include "vitrail/kernels/onednn.h"
+#include "vitrail/tensor/error.h"
+
+#if defined(__linux__) && defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
+namespace vitrail::kernels {
+
+bool has_bf16() {
+#if defined(__x86_64__)
+  switch (dnnl::get_effective_cpu_isa()) {
+    case dnnl::cpu_isa::avx512_core_bf16:
+    case dnnl::cpu_isa::avx512_core_amx:
+      return __builtin_cpu_supports("avx512bf16") != 0;
+    default:
+      return false;
+  }
+#elif defined(__linux__) && defined(__aarch64__) && defined(HWCAP2_BF16)
+  return (getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0;
+#else
+  return false;
+#endif
+}
+
+std::string cpu_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    for (const std::string_view key : {"model name", "Model"}) {  // x86; some Arm boards
+      const std::size_t colon = line.find(':');
+      if (line.starts_with(key) && colon != std::string::npos && colon + 2 <= line.size()) {
+        return line.substr(colon + 2);
+      }
+    }
+  }
+  return "unknown CPU";
+}
+
+int threads() { return omp_get_max_threads(); }
+
+void set_threads(int count) {
+  check(count > 0, "the number of threads must be positive, not {}", count);
+  omp_set_num_threads(count);
+}
+
+}  // namespace vitrail::kernels

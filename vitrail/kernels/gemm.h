@@ -1,0 +1,32 @@
+// Matrix products (oneDNN).
+#pragma once
+
+#include <cstdint>
+
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::kernels {
+
+// c = a · b. a [..., M, K], b [..., K, N], c [..., M, N] of one rank ≥ 2, all f32 or a and b bf16 and c bf16 or f32;
+// sums run in f32. A leading dimension of a or b may be 1 where c's is larger. c contiguous, a and b of any strides:
+// operands in which neither of the last two dimensions is dense are copied first.
+void matmul(const Tensor& a, const Tensor& b, const Tensor& c);
+
+// What is done to a product before it is stored.
+struct Epilogue {
+  Tensor bias;      // [N] f32 or undefined: added to every row
+  Tensor residual;  // [M, N] of the product's dtype or undefined: added last
+};
+
+// c = a · weight + bias + residual, where `weight` [K, N] f32 is a parameter or a transposed view of one: it is packed
+// in a's dtype at the first use and after every Tensor::touch(). a [M, K] and c [M, N] f32 or bf16.
+void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilogue, const Tensor& c);
+
+// The gradients of a linear map's parameters: dweight = dyᵀ x and, if dbias is defined, dbias = the sum of dy's rows.
+//   x [M, K], dy [M, N], both f32 or both bf16, contiguous; dweight [N, K] f32, dbias [N] f32, contiguous.
+void weight_gradient(const Tensor& x, const Tensor& dy, const Tensor& dweight, const Tensor& dbias);
+
+// How many times weights have been packed in this process: once a step and form if all goes well.
+std::uint64_t packings();
+
+}  // namespace vitrail::kernels

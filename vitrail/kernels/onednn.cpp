@@ -1,0 +1,221 @@
+#include "vitrail/kernels/onednn.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <shared_mutex>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <omp.h>
+
+#include "vitrail/kernels/gemm.h"
+#include "vitrail/tensor/random.h"
+
+namespace vitrail::kernels {
+namespace onednn {
+namespace {
+
+std::atomic<std::uint64_t> packing_count = 0;
+
+dnnl::memory::dims dims_of(const Shape& shape) { return {shape.begin(), shape.end()}; }
+
+}  // namespace
+
+const dnnl::engine& engine() {
+  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  return cpu;
+}
+
+dnnl::stream& stream() {
+  thread_local dnnl::stream mine(engine());
+  return mine;
+}
+
+dnnl::memory::data_type type_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return dnnl::memory::data_type::f32;
+    case DType::bf16:
+      return dnnl::memory::data_type::bf16;
+    case DType::i32:
+      return dnnl::memory::data_type::s32;
+    case DType::i8:
+      return dnnl::memory::data_type::s8;
+    case DType::u8:
+      return dnnl::memory::data_type::u8;
+    default:
+      fail("oneDNN has no {}", name_of(dtype));
+  }
+}
+
+bool computes(DType dtype) {
+  if (dtype != DType::bf16) {
+    return true;
+  }
+  static const bool bf16 = [] {
+    const Desc square({16, 16}, dnnl::memory::data_type::bf16, dnnl::memory::format_tag::ab);
+    try {
+      const dnnl::matmul::primitive_desc test({square, square, square}, engine());
+      return !std::string_view(test.impl_info_str()).starts_with("ref");
+    } catch (const dnnl::error&) {
+      return false;
+    }
+  }();
+  return bf16;
+}
+
+Desc describe(const Shape& shape, const Shape& strides, DType dtype) {
+  if (shape.rank() == 0) {
+    return {{1}, type_of(dtype), dnnl::memory::dims{1}};
+  }
+  return {dims_of(shape), type_of(dtype), dims_of(strides)};
+}
+
+Desc describe(const Tensor& tensor) { return describe(tensor.shape(), tensor.strides(), tensor.dtype()); }
+
+Desc any_layout(const Shape& shape, DType dtype) {
+  return {dims_of(shape), type_of(dtype), dnnl::memory::format_tag::any};
+}
+
+dnnl::memory view(const Tensor& tensor, const Desc& desc) { return {desc, engine(), tensor.raw()}; }
+dnnl::memory view(const Tensor& tensor) { return view(tensor, describe(tensor)); }
+
+Tensor allocate(const Desc& desc) { return Tensor::empty({static_cast<std::int64_t>(desc.get_size())}, DType::u8); }
+
+Key& Key::add(const Shape& shape) {
+  add(shape.rank());
+  for (const std::int64_t size : shape) {
+    add(size);
+  }
+  return *this;
+}
+
+Key& Key::add(const Tensor& tensor) {
+  if (!tensor.defined()) {
+    return add(-1);
+  }
+  return add(static_cast<std::int64_t>(tensor.dtype())).add(tensor.shape()).add(tensor.strides());
+}
+
+bool Key::operator==(const Key& other) const {
+  return std::ranges::equal(std::span(numbers_.data(), count_), std::span(other.numbers_.data(), other.count_));
+}
+
+std::size_t Key::hash() const {
+  std::uint64_t value = count_;
+  for (std::size_t i = 0; i < count_; ++i) {
+    value = mix(value, static_cast<std::uint64_t>(numbers_[i]));
+  }
+  return value;
+}
+
+Compiled::Compiled(const dnnl::primitive_desc& desc)
+    : primitive(desc),
+      source(desc.query_md(dnnl::query::src_md)),
+      weights(desc.query_md(dnnl::query::weights_md)),
+      destination(desc.query_md(dnnl::query::dst_md)),
+      workspace(desc.query_md(dnnl::query::workspace_md)),
+      diff_source(desc.query_md(dnnl::query::diff_src_md)),
+      diff_weights(desc.query_md(dnnl::query::diff_weights_md)),
+      diff_destination(desc.query_md(dnnl::query::diff_dst_md)),
+      scratchpad(desc.query_md(dnnl::query::scratchpad_md)),
+      reference(std::string_view(desc.impl_info_str()).starts_with("ref")) {}
+
+void Compiled::run(Arguments arguments) const {
+  Tensor scratch;
+  if (scratchpad.get_size() > 0) {
+    scratch = allocate(scratchpad);
+    arguments.insert_or_assign(DNNL_ARG_SCRATCHPAD, view(scratch, scratchpad));
+  }
+  primitive.execute(stream(), arguments);
+  stream().wait();
+}
+
+std::shared_ptr<const Compiled> compiled(Key key, const std::function<dnnl::primitive_desc()>& make) {
+  struct Hash {
+    std::size_t operator()(const Key& k) const { return k.hash(); }
+  };
+  static std::shared_mutex mutex;
+  static std::unordered_map<Key, std::shared_ptr<const Compiled>, Hash> cache;
+  constexpr std::size_t capacity = 4096;  // shapes that never come back (pictures of any size) must not pile up
+
+  key.add(omp_get_max_threads());  // a primitive divides its work when it is made
+  {
+    const std::shared_lock lock(mutex);
+    if (const auto found = cache.find(key); found != cache.end()) {
+      return found->second;
+    }
+  }
+  auto made = std::make_shared<const Compiled>(make());
+  const std::unique_lock lock(mutex);
+  if (cache.size() >= capacity) {
+    cache.clear();
+  }
+  return cache.try_emplace(key, std::move(made)).first->second;
+}
+
+dnnl::primitive_attr attributes() {
+  dnnl::primitive_attr result;
+  result.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return result;
+}
+
+namespace {
+
+// One packed form of one view of a storage.
+struct Packed {
+  std::int64_t offset;
+  Desc plain;
+  Desc layout;
+  std::uint64_t version;
+  Tensor elements;
+  dnnl::memory memory;
+  dnnl::reorder reorder;
+};
+
+struct PackedForms {
+  std::vector<Packed> forms;
+};
+
+void pack(Packed& form, const Tensor& weight) {
+  dnnl::memory from = view(weight, form.plain);
+  form.reorder.execute(stream(), from, form.memory);
+  stream().wait();
+  form.version = weight.storage().version();
+  ++packing_count;
+}
+
+}  // namespace
+
+dnnl::memory packed(const Tensor& weight, const Desc& layout) {
+  static std::mutex mutex;
+  const Desc plain = describe(weight);
+  Storage& storage = weight.storage();
+  const std::lock_guard lock(mutex);
+  if (storage.derived() == nullptr) {
+    storage.derived() = std::make_shared<PackedForms>();
+  }
+  std::vector<Packed>& forms = static_cast<PackedForms*>(storage.derived().get())->forms;
+  for (Packed& form : forms) {
+    if (form.offset == weight.offset() && form.plain == plain && form.layout == layout) {
+      if (form.version != storage.version()) {
+        pack(form, weight);
+      }
+      return form.memory;
+    }
+  }
+  const Tensor elements = allocate(layout);
+  const dnnl::memory memory = view(elements, layout);
+  const dnnl::reorder reorder(dnnl::reorder::primitive_desc(engine(), plain, engine(), layout));
+  forms.push_back({weight.offset(), plain, layout, 0, elements, memory, reorder});
+  pack(forms.back(), weight);
+  return memory;
+}
+
+}  // namespace onednn
+
+std::uint64_t packings() { return onednn::packing_count; }
+
+}  // namespace vitrail::kernels

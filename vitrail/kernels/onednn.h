@@ -1,0 +1,90 @@
+// What all kernels that call oneDNN share: its engine, compiled primitives, packed weights. For this folder's sources
+// only; nothing outside needs oneDNN's headers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <unordered_map>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::kernels::onednn {
+
+using Desc = dnnl::memory::desc;
+using Arguments = std::unordered_map<int, dnnl::memory>;
+
+const dnnl::engine& engine();
+dnnl::stream& stream();  // this thread's
+dnnl::memory::data_type type_of(DType dtype);
+
+// Whether oneDNN computes in `dtype` on this CPU: it refuses bf16 below AVX-512.
+bool computes(DType dtype);
+
+// The layout of a tensor as it lies in memory, seen as `shape` and `strides` (of one element type).
+Desc describe(const Tensor& tensor);
+Desc describe(const Shape& shape, const Shape& strides, DType dtype);
+// A layout left to the primitive.
+Desc any_layout(const Shape& shape, DType dtype);
+// The tensor's elements, not copied.
+dnnl::memory view(const Tensor& tensor);
+dnnl::memory view(const Tensor& tensor, const Desc& desc);
+// Memory of a layout that a primitive chose, from vitrail's allocator.
+Tensor allocate(const Desc& desc);
+
+// Everything that a primitive depends on, as numbers.
+class Key {
+ public:
+  Key() = default;
+  Key(std::initializer_list<std::int64_t> numbers) {
+    for (const std::int64_t number : numbers) {
+      add(number);
+    }
+  }
+  Key& add(std::int64_t number) {
+    check(count_ < numbers_.size(), "a primitive's key is too long");
+    numbers_[count_++] = number;
+    return *this;
+  }
+  Key& add(const Shape& shape);
+  Key& add(const Tensor& tensor);  // dtype, shape, strides; or that it is undefined
+  bool operator==(const Key& other) const;
+  std::size_t hash() const;
+
+ private:
+  std::array<std::int64_t, 80> numbers_;
+  std::size_t count_ = 0;
+};
+
+// A primitive with the layouts that it chose. Holds no state, so threads may share it.
+struct Compiled {
+  explicit Compiled(const dnnl::primitive_desc& desc);
+
+  // Runs on this thread's stream with a scratchpad from vitrail's allocator.
+  void run(Arguments arguments) const;
+
+  dnnl::primitive primitive;
+  Desc source, weights, destination, workspace;
+  Desc diff_source, diff_weights, diff_destination;
+  Desc scratchpad;
+  bool reference;  // oneDNN has only its slow reference code for these layouts
+};
+
+// The primitive of `key`, made by `make` at the first time. (oneDNN keeps a cache too, but asks for a whole description
+// at every look.) The scratchpad must be the user's: see attributes().
+std::shared_ptr<const Compiled> compiled(Key key, const std::function<dnnl::primitive_desc()>& make);
+
+// Attributes with the scratchpad given by the caller.
+dnnl::primitive_attr attributes();
+
+// `weight` (a parameter, or a view of one) in the layout that a primitive wants, converted to that layout's dtype. Made
+// once and kept with the weight's storage until Tensor::touch(); views of one storage, dtypes and layouts are kept
+// apart.
+dnnl::memory packed(const Tensor& weight, const Desc& layout);
+
+}  // namespace vitrail::kernels::onednn

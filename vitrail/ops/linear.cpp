@@ -1,0 +1,77 @@
+#include "vitrail/ops/linear.h"
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/kernels/gemm.h"
+#include "vitrail/ops/arithmetic.h"
+
+namespace vitrail::ops {
+namespace {
+
+using autograd::Gradient;
+
+void check_operands(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& residual) {
+  check(is_floating(x.dtype()), "linear: x must be f32 or bf16, not {}", name_of(x.dtype()));
+  check(weight.rank() == 2, "linear: the weight must be [out, in], not {}", weight.shape());
+  check(weight.dtype() == DType::f32, "linear: the weight must be f32, not {}", name_of(weight.dtype()));
+  check(x.rank() >= 1 && x.size(-1) == weight.size(1), "linear: x {} has {} features, but the weight {} takes {}",
+        x.shape(), x.rank() == 0 ? 0 : x.size(-1), weight.shape(), weight.size(1));
+  if (bias.defined()) {
+    check(bias.shape() == Shape{weight.size(0)} && bias.dtype() == DType::f32,
+          "linear: the bias must be [{}] f32, not {} {}", weight.size(0), bias.shape(), name_of(bias.dtype()));
+  }
+  if (residual.defined()) {
+    const Shape shape = x.shape().with(-1, weight.size(0));
+    check(residual.shape() == shape && residual.dtype() == x.dtype(), "linear: the residual must be {} {}, not {} {}",
+          shape, name_of(x.dtype()), residual.shape(), name_of(residual.dtype()));
+  }
+}
+
+// x as a matrix of its rows.
+Tensor rows_of(const Tensor& x) {
+  std::int64_t rows = 1;
+  for (int d = 0; d < x.rank() - 1; ++d) {
+    rows *= x.size(d);
+  }
+  return x.detach().reshape({rows, x.size(-1)}).contiguous();
+}
+
+// y = x Wᵀ + b + residual
+Tensor affine(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& residual) {
+  const Tensor rows = rows_of(x);
+  Tensor y = Tensor::empty(x.shape().with(-1, weight.size(0)), x.dtype());
+  kernels::matmul_packed(rows, weight.transpose(0, 1), {bias, residual.defined() ? rows_of(residual) : Tensor()},
+                         rows_of(y));
+  return autograd::record("linear", y, {&x, &weight, &bias, &residual},
+                          [rows = autograd::requires_grad(weight) || autograd::requires_grad(bias) ? rows : Tensor(),
+                           weight = weight.detach(), dx = Gradient(x), dweight = Gradient(weight),
+                           dbias = Gradient(bias), dresidual = Gradient(residual)](const Tensor& dy) {
+                            const Tensor dy_rows = rows_of(dy);
+                            if (dx.wanted()) {  // dx = dy W
+                              Tensor contribution = Tensor::empty(dx.shape(), dy.dtype());
+                              kernels::matmul_packed(dy_rows, weight, {}, rows_of(contribution));
+                              dx.add(contribution);
+                            }
+                            if (dweight.wanted() || dbias.wanted()) {  // dW = dyᵀ x, db = Σ dy
+                              const Tensor dw = Tensor::empty(weight.shape());
+                              const Tensor db = dbias.wanted() ? Tensor::empty(dbias.shape()) : Tensor();
+                              kernels::weight_gradient(rows, dy_rows, dw, db);
+                              dweight.add(dw);
+                              dbias.add(db);
+                            }
+                            dresidual.add(dy);  // last: the gradient takes dy over, and nobody else uses it any more
+                          });
+}
+
+}  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation,
+              const Tensor& residual) {
+  check_operands(x, weight, bias, residual);
+  if (activation == Activation::identity) {
+    return affine(x, weight, bias, residual);
+  }
+  const Tensor y = activate(affine(x, weight, bias, {}), activation);
+  return residual.defined() ? add(y, residual) : y;
+}
+
+}  // namespace vitrail::ops
