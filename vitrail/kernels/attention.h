@@ -1,0 +1,37 @@
+// Fused scaled dot-product attention, forward and backward.
+#pragma once
+
+#include "vitrail/tensor/random.h"
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::kernels {
+
+// How the scores q kᵀ become probabilities.
+struct AttentionScores {
+  float scale = 1;      // of q kᵀ
+  bool causal = false;  // query i sees keys j ≤ i + (M - N)
+  Tensor mask;          // boolean [B, H, N, M] of any strides (0 where broadcast), true = may attend; or undefined
+  Tensor bias;          // f32 [B, H, N, M] of any strides, added to the scaled scores; or undefined
+  float dropout = 0;    // probability (i, j) of head (b, h) is kept, and divided by 1 - dropout, if
+  Philox draws{0, 0};   // draws.uniform(((b H + h) N + i) M + j) >= dropout
+};
+
+// out = softmax(scale · q kᵀ + bias) v for q [B, H, N, d], k [B, H, M, d], v [B, H, M, e] and out [B, H, N, e], all f32
+// or all bf16, of any strides with a dense last dimension. A query without any key it may attend to gives zeros.
+// `log_sum`, f32 [B, H, N] contiguous or undefined, receives what backward needs of each row of scores: log₂ Σ 2^t of
+// t = score · log₂ e, and +∞ for a query without keys.
+void attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionScores& scores,
+                       const Tensor& out, const Tensor& log_sum);
+
+// The gradients of that: writes dq, dk, dv (shaped as q, k, v, of any strides with a dense last dimension) and, where
+// it is defined, adds to dbias: f32, contiguous, of a shape that broadcasts to [B, H, N, M]. Scores are recomputed tile
+// by tile. Deterministic for a fixed number of threads.
+void attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionScores& scores,
+                        const Tensor& out, const Tensor& log_sum, const Tensor& dout, const Tensor& dq,
+                        const Tensor& dk, const Tensor& dv, const Tensor& dbias);
+
+// The probabilities themselves (without dropout) into the contiguous f32 tensor [B, H, N, M].
+void attention_probabilities(const Tensor& q, const Tensor& k, const AttentionScores& scores,
+                             const Tensor& probabilities);
+
+}  // namespace vitrail::kernels

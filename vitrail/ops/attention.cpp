@@ -1,0 +1,130 @@
+#include "vitrail/ops/attention.h"
+
+#include <cmath>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/kernels/attention.h"
+
+namespace vitrail::ops {
+namespace {
+
+using autograd::Gradient;
+
+Tensor dense_last(const Tensor& x) { return x.size(-1) <= 1 || x.stride(-1) == 1 ? x : x.contiguous(); }
+
+// [B, N, H, d] seen as [B, H, N, d], and back.
+Tensor swap_heads(const Tensor& x) { return x.transpose(1, 2); }
+
+// An empty [B, H, N, d] that lies in memory as [B, N, H, d].
+Tensor empty_heads(const Tensor& like) {
+  return swap_heads(Tensor::empty({like.size(0), like.size(2), like.size(1), like.size(3)}, like.dtype()));
+}
+
+void check_queries_and_keys(const Tensor& q, const Tensor& k) {
+  check(q.rank() == 4 && k.rank() == 4, "attention: q and k must be [B, H, N, d] and [B, H, M, d], not {} and {}",
+        q.shape(), k.shape());
+  check(q.dtype() == k.dtype() && is_floating(q.dtype()),
+        "attention: q and k must both be f32 or both bf16, not {} and {}", name_of(q.dtype()), name_of(k.dtype()));
+  check(q.size(0) == k.size(0) && q.size(1) == k.size(1) && q.size(3) == k.size(3),
+        "attention: q {} and k {} must agree in batch, heads and head dimension", q.shape(), k.shape());
+}
+
+void check_values(const Tensor& k, const Tensor& v) {
+  check(v.rank() == 4 && v.size(0) == k.size(0) && v.size(1) == k.size(1) && v.size(2) == k.size(2),
+        "attention: v {} must be [B, H, M, e] with the batch, heads and keys of k {}", v.shape(), k.shape());
+  check(v.dtype() == k.dtype(), "attention: v is {}, but k is {}", name_of(v.dtype()), name_of(k.dtype()));
+}
+
+// `x` as [B, H, N, M], repeated by strides of 0.
+Tensor broadcast_scores(const Tensor& x, const Shape& shape, DType dtype, const char* what) {
+  if (!x.defined()) {
+    return x;
+  }
+  check(x.dtype() == dtype, "attention: the {} must be {}, not {}", what, name_of(dtype), name_of(x.dtype()));
+  check(x.rank() <= 4 && broadcast(x.shape(), shape) == shape, "attention: the {} {} does not broadcast to {}", what,
+        x.shape(), shape);
+  return x.detach().expand(shape);
+}
+
+kernels::AttentionScores scores_of(const AttentionOptions& options, const Tensor& q, const Tensor& k) {
+  check(options.dropout >= 0 && options.dropout < 1, "attention: dropout must lie in [0, 1), but is {}",
+        options.dropout);
+  const Shape shape{q.size(0), q.size(1), q.size(2), k.size(2)};
+  kernels::AttentionScores scores;
+  scores.scale = options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<float>(q.size(3)));
+  scores.causal = options.causal;
+  scores.mask = broadcast_scores(options.mask, shape, DType::boolean, "mask");
+  scores.bias = broadcast_scores(options.bias, shape, DType::f32, "bias");
+  scores.dropout = options.dropout;
+  scores.draws = options.draws;
+  return scores;
+}
+
+// Where the gradient of the bias gathers; undefined if nobody wants it.
+Tensor zeros_for(const Gradient& bias) { return bias.wanted() ? Tensor::zeros(bias.shape()) : Tensor(); }
+
+void add_bias_gradient(const Gradient& bias, const Tensor& dbias) {
+  if (bias.wanted()) {
+    bias.add(dbias);
+  }
+}
+
+}  // namespace
+
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
+  check_queries_and_keys(q, k);
+  check_values(k, v);
+  const kernels::AttentionScores scores = scores_of(options, q, k);
+  const Tensor qd = dense_last(q.detach()), kd = dense_last(k.detach()), vd = dense_last(v.detach());
+  const bool recording = autograd::recording({&q, &k, &v, &options.bias});
+  const Tensor out = swap_heads(Tensor::empty({q.size(0), q.size(2), q.size(1), v.size(3)}, q.dtype()));
+  const Tensor log_sum = recording ? Tensor::empty({q.size(0), q.size(1), q.size(2)}) : Tensor();
+  kernels::attention_forward(qd, kd, vd, scores, out, log_sum);
+  return autograd::record("attention", out, {&q, &k, &v, &options.bias},
+                          [qd, kd, vd, scores, out, log_sum, gq = Gradient(q), gk = Gradient(k), gv = Gradient(v),
+                           gbias = options.bias.defined() ? Gradient(options.bias) : Gradient()](const Tensor& dout) {
+                            const Tensor dq = empty_heads(qd), dk = empty_heads(kd), dv = empty_heads(vd);
+                            const Tensor dbias = zeros_for(gbias);
+                            kernels::attention_backward(qd, kd, vd, scores, out, log_sum, dense_last(dout), dq, dk, dv,
+                                                        dbias);
+                            gq.add(dq);
+                            gk.add(dk);
+                            gv.add(dv);
+                            add_bias_gradient(gbias, dbias);
+                          });
+}
+
+Tensor attention_packed(const Tensor& qkv, const AttentionOptions& options) {
+  check(qkv.rank() == 5 && qkv.size(2) == 3, "attention: the packed projection must be [B, N, 3, H, d], not {}",
+        qkv.shape());
+  const auto part = [](const Tensor& x, int i) { return swap_heads(x.select(2, i)); };
+  const Tensor packed = dense_last(qkv.detach());
+  const Tensor q = part(packed, 0), k = part(packed, 1), v = part(packed, 2);
+  check_queries_and_keys(q, k);
+  const kernels::AttentionScores scores = scores_of(options, q, k);
+  const bool recording = autograd::recording({&qkv, &options.bias});
+  const Tensor out = Tensor::empty({qkv.size(0), qkv.size(1), qkv.size(3), qkv.size(4)}, qkv.dtype());
+  const Tensor log_sum = recording ? Tensor::empty({q.size(0), q.size(1), q.size(2)}) : Tensor();
+  kernels::attention_forward(q, k, v, scores, swap_heads(out), log_sum);
+  return autograd::record(
+      "attention", out, {&qkv, &options.bias},
+      [part, q, k, v, scores, out, log_sum, gqkv = Gradient(qkv),
+       gbias = options.bias.defined() ? Gradient(options.bias) : Gradient()](const Tensor& dout) {
+        const Tensor dqkv = Tensor::empty({q.size(0), q.size(2), 3, q.size(1), q.size(3)}, q.dtype());
+        const Tensor dbias = zeros_for(gbias);
+        kernels::attention_backward(q, k, v, scores, swap_heads(out), log_sum, swap_heads(dense_last(dout)),
+                                    part(dqkv, 0), part(dqkv, 1), part(dqkv, 2), dbias);
+        gqkv.add(dqkv);
+        add_bias_gradient(gbias, dbias);
+      });
+}
+
+Tensor attention_probabilities(const Tensor& q, const Tensor& k, const AttentionOptions& options) {
+  check_queries_and_keys(q, k);
+  Tensor probabilities = Tensor::empty({q.size(0), q.size(1), q.size(2), k.size(2)});
+  kernels::attention_probabilities(dense_last(q.detach()), dense_last(k.detach()), scores_of(options, q, k),
+                                   probabilities);
+  return probabilities;
+}
+
+}  // namespace vitrail::ops
