@@ -1,0 +1,269 @@
+// The shared way to write a SIMD kernel: Highway, compiled once per instruction set, chosen at run time.
+//
+// Only .cpp files include this, and each names itself for the passes over it:
+//
+//   #undef HWY_TARGET_INCLUDE
+//   #define HWY_TARGET_INCLUDE "vitrail/kernels/scale.cpp"  // this very file; must come before the includes
+//   #include "vitrail/kernels/scale.h"
+//   #include "vitrail/kernels/simd.h"
+//
+//   HWY_BEFORE_NAMESPACE();
+//   namespace vitrail::kernels::HWY_NAMESPACE {
+//   namespace {
+//   template <class T>
+//   void scale_typed(const T* x, T* y, std::int64_t n, float factor) {
+//     const F32 d;
+//     for_lanes(d, n, [&](std::int64_t i, auto part) HWY_ATTR {
+//       store(hn::Mul(load(d, x + i, part), hn::Set(d, factor)), d, y + i, part);
+//     });
+//   }
+//   }  // namespace
+//   void scale(const void* x, void* y, std::int64_t n, float factor, DType dtype) {
+//     visit_floating(dtype, [&]<class T>(T) HWY_ATTR { scale_typed(static_cast<const T*>(x), …); });
+//   }
+//   }  // namespace vitrail::kernels::HWY_NAMESPACE
+//   HWY_AFTER_NAMESPACE();
+//
+//   #if HWY_ONCE  // what is not compiled per instruction set: the public functions, with the threads
+//   namespace vitrail::kernels {
+//   HWY_EXPORT(scale);
+//   void scale_all(…) { parallel_for(n, …, [&](auto begin, auto end) { HWY_DYNAMIC_DISPATCH(scale)(…); }); }
+//   }  // namespace vitrail::kernels
+//   #endif
+//
+// Lambdas inside need HWY_ATTR after their parameters, or a compiler may not give them the instruction set. Templates
+// cannot be exported. Keep OpenMP in the part compiled once. The narrowest target has one lane: write for any number.
+
+// Of Highway's targets we keep the portable one (the baseline of x86-64), SSE4, AVX2, AVX-512 and NEON: each costs
+// compile time.
+#ifndef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#endif
+
+// clang-format off: foreach_target.h includes the .cpp again for each target and must be the first
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+// clang-format on
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "vitrail/tensor/dtype.h"
+#include "vitrail/tensor/error.h"
+
+#ifndef VITRAIL_KERNELS_SIMD_ONCE
+#define VITRAIL_KERNELS_SIMD_ONCE
+namespace vitrail::kernels {
+
+// Says that all lanes of a vector are meant, in place of a number of lanes.
+struct Whole {};
+
+// Calls `function` with a value of the C++ type of a floating dtype: visit() without the integers, to spare compiling
+// kernels that nobody calls.
+template <class Function>
+HWY_INLINE decltype(auto) visit_floating(DType dtype, Function&& function) {
+  check(is_floating(dtype), "the kernel works on f32 and bf16, not on {}", name_of(dtype));
+  return dtype == DType::bf16 ? function(bf16{}) : function(float{});
+}
+
+}  // namespace vitrail::kernels
+#endif
+
+#if defined(VITRAIL_KERNELS_SIMD_TARGET) == defined(HWY_TARGET_TOGGLE)
+#ifdef VITRAIL_KERNELS_SIMD_TARGET
+#undef VITRAIL_KERNELS_SIMD_TARGET
+#else
+#define VITRAIL_KERNELS_SIMD_TARGET
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace vitrail::kernels::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using F32 = hn::ScalableTag<float>;
+template <class D>
+using V = hn::Vec<D>;
+
+// ---- f32 lanes from and to memory that holds f32 or bf16, with no demand on alignment
+
+template <class D>
+HWY_INLINE V<D> load(D d, const float* p, Whole = {}) {
+  return hn::LoadU(d, p);
+}
+
+template <class D>
+HWY_INLINE V<D> load(D d, const bf16* p, Whole = {}) {
+  const hn::Rebind<std::uint16_t, D> du16;
+  const hn::Rebind<std::uint32_t, D> du32;
+  const auto bits = hn::LoadU(du16, reinterpret_cast<const std::uint16_t*>(p));
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du32, bits)));
+}
+
+// The first `count` lanes from memory, the others 0.
+template <class D, class T>
+HWY_INLINE V<D> load(D d, const T* p, std::int64_t count) {
+  HWY_ALIGN T lanes[hn::MaxLanes(d)] = {};
+  for (std::int64_t i = 0; i < count; ++i) {
+    lanes[i] = p[i];
+  }
+  return load(d, lanes);
+}
+
+template <class D>
+HWY_INLINE void store(V<D> v, D d, float* p, Whole = {}) {
+  hn::StoreU(v, d, p);
+}
+
+// The upper halves of f32 lanes, rounded to nearest even, as vitrail::bf16 does (Highway 1.0.3's own DemoteTo cuts
+// off).
+template <class D>
+HWY_INLINE auto rounded_to_bf16(D, V<D> v) {
+  const hn::RebindToUnsigned<D> du;
+  const auto bits = hn::BitCast(du, v);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fff)));
+  const auto quiet = hn::Or(bits, hn::Set(du, 0x400000));
+  return hn::ShiftRight<16>(hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet, rounded));
+}
+
+template <class D>
+HWY_INLINE void store(V<D> v, D d, bf16* p, Whole = {}) {
+  const hn::Rebind<std::uint16_t, D> du16;
+  const hn::Rebind<std::int32_t, D> di32;
+  const auto bits = hn::DemoteTo(du16, hn::BitCast(di32, rounded_to_bf16(d, v)));
+  hn::StoreU(bits, du16, reinterpret_cast<std::uint16_t*>(p));
+}
+
+// The first `count` lanes to memory; what lies behind is left alone.
+template <class D, class T>
+HWY_INLINE void store(V<D> v, D d, T* p, std::int64_t count) {
+  HWY_ALIGN T lanes[hn::MaxLanes(d)];
+  store(v, d, lanes);
+  for (std::int64_t i = 0; i < count; ++i) {
+    p[i] = lanes[i];
+  }
+}
+
+// Calls body(i, Whole{}) for i = 0, L, 2 L … as long as L = Lanes(d) elements are left, then body(i, rest) for what is.
+template <class D, class Body>
+HWY_INLINE void for_lanes(D d, std::int64_t n, Body&& body) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    body(i, Whole{});
+  }
+  if (i < n) {
+    body(i, n - i);
+  }
+}
+
+// `v` in the first `count` lanes, `other` in the rest: keeps the rest of a row out of a maximum or a sum.
+template <class D>
+HWY_INLINE V<D> first_lanes(D, V<D> v, V<D>, Whole) {
+  return v;
+}
+template <class D>
+HWY_INLINE V<D> first_lanes(D d, V<D> v, V<D> other, std::int64_t count) {
+  return hn::IfThenElse(hn::FirstN(d, static_cast<std::size_t>(count)), v, other);
+}
+
+template <class D>
+HWY_INLINE float sum_of(D d, V<D> v) {
+  return hn::GetLane(hn::SumOfLanes(d, v));
+}
+template <class D>
+HWY_INLINE float max_of(D d, V<D> v) {
+  return hn::GetLane(hn::MaxOfLanes(d, v));
+}
+
+// ---- elementary functions of f32 lanes
+
+// e^x to 1.2e-7 of its value; 0 below -87.3 (where the result would be subnormal), infinite above 88.72, NaN stays NaN.
+template <class D>
+HWY_INLINE V<D> exp(D d, V<D> x) {
+  const hn::RebindToSigned<D> di;
+  const auto lowest = hn::Set(d, -87.33654F);
+  const auto highest = hn::Set(d, 89.0F);
+  const auto inside = hn::IfThenElse(hn::Gt(x, highest), highest, x);  // Min could swallow a NaN
+  const auto n = hn::Round(hn::Mul(inside, hn::Set(d, 1.44269504F)));
+  auto r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), inside);  // ln 2 in two parts
+  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4F), r);
+  auto p = hn::Set(d, 1.9875691500e-4F);  // Cephes' expf
+  p = hn::MulAdd(p, r, hn::Set(d, 1.3981999507e-3F));
+  p = hn::MulAdd(p, r, hn::Set(d, 8.3334519073e-3F));
+  p = hn::MulAdd(p, r, hn::Set(d, 4.1665795894e-2F));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.6666665459e-1F));
+  p = hn::MulAdd(p, r, hn::Set(d, 5.0000001201e-1F));
+  p = hn::MulAdd(p, hn::Mul(r, r), hn::Add(r, hn::Set(d, 1.0F)));
+  // 2^n as 2 · 2^(n-1): n may be 128.
+  const auto power = hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(di, n), hn::Set(di, 126)));
+  const auto y = hn::Mul(hn::Add(p, p), hn::BitCast(d, power));
+  return hn::IfThenZeroElse(hn::Lt(x, lowest), y);
+}
+
+// 1 / (1 + e^-x).
+template <class D>
+HWY_INLINE V<D> sigmoid(D d, V<D> x) {
+  const auto one = hn::Set(d, 1.0F);
+  return hn::Div(one, hn::Add(one, exp(d, hn::Neg(x))));
+}
+
+// tanh x to 1.5e-7 of its value.
+template <class D>
+HWY_INLINE V<D> tanh(D d, V<D> x) {
+  const auto one = hn::Set(d, 1.0F);
+  const auto a = hn::Abs(x);
+  // (1 - e^-2a) / (1 + e^-2a); near 0, where the numerator cancels, Cephes' polynomial.
+  const auto e = exp(d, hn::Mul(hn::Set(d, -2.0F), a));
+  const auto far = hn::CopySign(hn::Div(hn::Sub(one, e), hn::Add(one, e)), x);
+  const auto z = hn::Mul(x, x);
+  auto p = hn::Set(d, -5.70498872745e-3F);
+  p = hn::MulAdd(p, z, hn::Set(d, 2.06390887954e-2F));
+  p = hn::MulAdd(p, z, hn::Set(d, -5.37397155531e-2F));
+  p = hn::MulAdd(p, z, hn::Set(d, 1.33314422036e-1F));
+  p = hn::MulAdd(p, z, hn::Set(d, -3.33332819422e-1F));
+  const auto near = hn::MulAdd(hn::Mul(p, z), x, x);
+  return hn::IfThenElse(hn::Lt(a, hn::Set(d, 0.625F)), near, far);
+}
+
+// The standard normal distribution at x: cdf = Φ(x), and gauss = e^(-x²/2), which is √(2π) times its density.
+template <class Vector>
+struct Normal {
+  Vector cdf;
+  Vector gauss;
+};
+
+// Φ(-a) = e^(-a²/2) P(a) / Q(a) for a ≥ 0, the form of Hart et al. 1968 with a minimax fit (5e-9) of our own: all
+// coefficients are positive, so nothing cancels and the tail keeps its relative precision.
+template <class D>
+HWY_INLINE Normal<V<D>> normal(D d, V<D> x) {
+  const auto one = hn::Set(d, 1.0F);
+  const auto a = hn::Min(hn::Set(d, 14.0F), hn::Abs(x));  // where e^(-a²/2) has become 0
+  const auto gauss = exp(d, hn::Mul(hn::Mul(x, x), hn::Set(d, -0.5F)));
+  auto p = hn::Set(d, 0.004020184640322171F);
+  p = hn::MulAdd(p, a, hn::Set(d, 0.03998413104062947F));
+  p = hn::MulAdd(p, a, hn::Set(d, 0.1813066342892071F));
+  p = hn::MulAdd(p, a, hn::Set(d, 0.4356861468826339F));
+  p = hn::MulAdd(p, a, hn::Set(d, 0.5F));
+  auto q = hn::Set(d, 0.010076965271062771F);
+  q = hn::MulAdd(q, a, hn::Set(d, 0.10023273466613161F));
+  q = hn::MulAdd(q, a, hn::Set(d, 0.46438000509296956F));
+  q = hn::MulAdd(q, a, hn::Set(d, 1.1944836903251015F));
+  q = hn::MulAdd(q, a, hn::Set(d, 1.6692572128245187F));
+  q = hn::MulAdd(q, a, one);
+  const auto tail = hn::Mul(gauss, hn::Div(p, q));
+  return {hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail)), gauss};
+}
+
+// erf x, to 3e-7 (absolute).
+template <class D>
+HWY_INLINE V<D> erf(D d, V<D> x) {
+  const auto cdf = normal(d, hn::Mul(x, hn::Set(d, 1.41421356F))).cdf;
+  return hn::MulAdd(cdf, hn::Set(d, 2.0F), hn::Set(d, -1.0F));
+}
+
+}  // namespace vitrail::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
