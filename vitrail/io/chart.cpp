@@ -1,0 +1,426 @@
+#include "vitrail/io/chart.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::io {
+namespace {
+
+// Told apart by people with any common colour vision, and on paper.
+constexpr std::array<const char*, 7> palette = {"#2463c5", "#e4572e", "#1f9d61", "#8a4fc7",
+                                                "#d28f06", "#0d98ac", "#c2337f"};
+constexpr const char* ink = "#1f2733";
+constexpr const char* muted = "#667085";
+constexpr const char* grid = "#e6e9ef";
+
+std::string svg_open(double width, double height) {
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
+      "font-family=\"system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', 'DejaVu Sans', sans-serif\" "
+      "font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
+      width, height);
+}
+
+std::string text(double x, double y, std::string_view anchor, std::string_view fill, std::string_view words,
+                 std::string_view more = "") {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" fill=\"{}\"{}>{}</text>\n", x, y, anchor, fill,
+                     more, escape_xml(words));
+}
+
+// Roughly how wide a text is at 12 px; only the layout of legends and margins depends on it.
+double text_width(std::string_view words) {
+  const auto letters = std::ranges::count_if(words, [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; });
+  return 6.6 * static_cast<double>(letters);
+}
+
+// An axis over [low, high] with ticks at 1, 2 or 5 times a power of ten.
+struct Axis {
+  double low;
+  double high;
+  double step;
+
+  static Axis over(double low, double high, int ticks) {
+    if (!(low <= high)) {
+      low = 0;
+      high = 1;
+    }
+    if (high - low <= 1e-12 * std::max(std::abs(low), std::abs(high)) || high == low) {
+      const double margin = high == 0 ? 1 : std::abs(high) * 0.1;
+      low -= margin;
+      high += margin;
+    }
+    const double raw = (high - low) / ticks;
+    const double power = std::pow(10.0, std::floor(std::log10(raw)));
+    const double lead = raw / power;
+    return {low, high, (lead <= 1 ? 1 : lead <= 2 ? 2 : lead <= 5 ? 5 : 10) * power};
+  }
+  // The same, widened to whole steps.
+  Axis rounded() const { return {std::floor(low / step + 1e-9) * step, std::ceil(high / step - 1e-9) * step, step}; }
+  double share(double value) const { return (value - low) / (high - low); }
+  std::vector<double> ticks() const {
+    std::vector<double> result;
+    for (double k = std::ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; ++k) {
+      result.push_back(k * step + 0.0);  // + 0.0: never "-0"
+    }
+    return result;
+  }
+  std::string label(double tick) const {
+    if (std::abs(tick) >= 1e6 || (step < 1e-4 && tick != 0)) {
+      return fmt::format("{:g}", tick);
+    }
+    const int decimals = std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9)));
+    return fmt::format("{:.{}f}", tick, decimals);
+  }
+};
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+  void take(double value) {
+    if (std::isfinite(value)) {
+      low = std::min(low, value);
+      high = std::max(high, value);
+    }
+  }
+};
+
+// One line chart inside the rectangle at (left, 0).
+class Panel {
+ public:
+  Panel(const LineChart& chart, int index, double left, double width, double height)
+      : chart_(chart), index_(index), left_(left), width_(width), height_(height) {
+    Range x;
+    Range y;
+    for (const Series& series : chart.series) {
+      check(series.x.size() == series.y.size(), "chart '{}': the series '{}' has {} x values and {} y values",
+            chart.title, series.name, series.x.size(), series.y.size());
+      std::ranges::for_each(series.x, [&](double value) { x.take(value); });
+      std::ranges::for_each(series.y, [&](double value) { y.take(value); });
+    }
+    x_ = Axis::over(x.low, x.high, 7);
+    y_ = Axis::over(chart.y_min.value_or(y.low), chart.y_max.value_or(y.high), 6);
+    if (!chart.y_min || !chart.y_max) {
+      const Axis wide = y_.rounded();
+      y_.low = chart.y_min ? y_.low : wide.low;
+      y_.high = chart.y_max ? y_.high : wide.high;
+    }
+    colors_.reserve(chart.series.size());
+    int next = 0;
+    for (const Series& series : chart.series) {
+      const int color = series.color >= 0 ? series.color : next++;
+      colors_.push_back(palette.at(static_cast<std::size_t>(color) % palette.size()));
+    }
+  }
+
+  std::string svg() const { return frame() + legend() + curves(); }
+
+ private:
+  static constexpr double margin_left = 58;
+  static constexpr double margin_right = 18;
+  static constexpr double margin_top = 62;
+  static constexpr double margin_bottom = 48;
+
+  double x0() const { return left_ + margin_left; }
+  double x1() const { return left_ + width_ - margin_right; }
+  double y0() const { return margin_top; }
+  double y1() const { return height_ - margin_bottom; }
+  double x_at(double value) const { return x0() + x_.share(value) * (x1() - x0()); }
+  double y_at(double value) const { return y1() - y_.share(value) * (y1() - y0()); }
+
+  std::string frame() const {
+    std::string out;
+    auto to = std::back_inserter(out);
+    out += text(x0(), 26, "start", ink, chart_.title, " font-size=\"15\" font-weight=\"600\"");
+    for (const double tick : y_.ticks()) {
+      fmt::format_to(to, "<path d=\"M{:.1f} {:.1f}H{:.1f}\" stroke=\"{}\" fill=\"none\"/>\n", x0(), y_at(tick), x1(),
+                     grid);
+      out += text(x0() - 8, y_at(tick) + 4, "end", muted, y_.label(tick));
+    }
+    for (const double tick : x_.ticks()) {
+      fmt::format_to(to, "<path d=\"M{0:.1f} {1:.1f}v5\" stroke=\"{2}\" fill=\"none\"/>\n", x_at(tick), y1(), muted);
+      out += text(x_at(tick), y1() + 19, "middle", muted, x_.label(tick));
+    }
+    fmt::format_to(to, "<path d=\"M{:.1f} {:.1f}H{:.1f}\" stroke=\"{}\" fill=\"none\"/>\n", x0(), y1(), x1(), muted);
+    out += text((x0() + x1()) / 2, height_ - 12, "middle", muted, chart_.x_label);
+    out += text(left_ + 16, (y0() + y1()) / 2, "middle", muted, chart_.y_label,
+                fmt::format(" transform=\"rotate(-90 {:.1f} {:.1f})\"", left_ + 16, (y0() + y1()) / 2));
+    return out;
+  }
+
+  std::string legend() const {
+    std::string out;
+    double x = x0();
+    for (std::size_t i = 0; i < chart_.series.size(); ++i) {
+      const Series& series = chart_.series[i];
+      if (series.name.empty()) {
+        continue;
+      }
+      fmt::format_to(std::back_inserter(out),
+                     "<path d=\"M{:.1f} 44h18\" stroke=\"{}\" stroke-width=\"{}\" stroke-opacity=\"{}\"/>\n", x,
+                     colors_[i], series.faint ? 2 : 3, series.faint ? 0.35 : 1);
+      out += text(x + 24, 48, "start", ink, series.name);
+      x += 24 + text_width(series.name) + 18;
+    }
+    return out;
+  }
+
+  std::string curves() const {
+    std::string out;
+    auto to = std::back_inserter(out);
+    fmt::format_to(to,
+                   "<clipPath id=\"plot{}\"><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"/>"
+                   "</clipPath>\n<g clip-path=\"url(#plot{})\">\n",
+                   index_, x0() - 4, y0() - 4, x1() - x0() + 8, y1() - y0() + 8, index_);
+    for (std::size_t i = 0; i < chart_.series.size(); ++i) {
+      const Series& series = chart_.series[i];
+      std::string path;
+      bool pen_down = false;
+      for (std::size_t k = 0; k < series.x.size(); ++k) {
+        if (!std::isfinite(series.x[k]) || !std::isfinite(series.y[k])) {
+          pen_down = false;
+          continue;
+        }
+        fmt::format_to(std::back_inserter(path), "{}{:.1f} {:.1f}", pen_down ? 'L' : 'M', x_at(series.x[k]),
+                       y_at(series.y[k]));
+        pen_down = true;
+        if (series.points) {
+          fmt::format_to(to, "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.6\" fill=\"{}\"/>\n", x_at(series.x[k]),
+                         y_at(series.y[k]), colors_[i]);
+        }
+      }
+      if (!path.empty()) {
+        fmt::format_to(to,
+                       "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" stroke-opacity=\"{}\" "
+                       "stroke-linejoin=\"round\"/>\n",
+                       path, colors_[i], series.faint ? 1 : 2, series.faint ? 0.35 : 1);
+      }
+    }
+    return out + "</g>\n";
+  }
+
+  const LineChart& chart_;
+  int index_;
+  double left_;
+  double width_;
+  double height_;
+  Axis x_{};
+  Axis y_{};
+  std::vector<const char*> colors_;
+};
+
+// From near white to deep blue. The exponent lifts small shares, so that rare confusions can be seen.
+std::string shade(double share) {
+  constexpr std::array<std::array<double, 3>, 3> stops = {{{246, 248, 252}, {110, 156, 221}, {20, 60, 130}}};
+  const double t = std::pow(std::clamp(share, 0.0, 1.0), 0.65) * 2;
+  const std::size_t from = t < 1 ? 0 : 1;
+  const double part = t - static_cast<double>(from);
+  std::array<int, 3> rgb{};
+  for (std::size_t c = 0; c < 3; ++c) {
+    rgb.at(c) = static_cast<int>(std::lround(stops.at(from).at(c) * (1 - part) + stops.at(from + 1).at(c) * part));
+  }
+  return fmt::format("#{:02x}{:02x}{:02x}", rgb[0], rgb[1], rgb[2]);
+}
+
+class HeatMapDrawing {
+ public:
+  explicit HeatMapDrawing(const HeatMap& map)
+      : map_(map), rows_(map.rows.size()), columns_(map.columns.size()), shares_(map.values.size()) {
+    check(map.values.size() == rows_ * columns_, "heat map '{}': {} values do not fill {} rows and {} columns",
+          map.title, map.values.size(), rows_, columns_);
+    const auto most = static_cast<double>(std::max({rows_, columns_, std::size_t{1}}));
+    cell_ = std::clamp(640 / most, 1.0, 46.0);
+    double longest_row = 0;
+    double longest_column = 0;
+    std::ranges::for_each(map.rows, [&](const auto& name) { longest_row = std::max(longest_row, text_width(name)); });
+    std::ranges::for_each(map.columns,
+                          [&](const auto& name) { longest_column = std::max(longest_column, text_width(name)); });
+    left_ = 40 + std::min(longest_row, 200.0) + 10;
+    top_ = 52;
+    bottom_ = 14 + 0.75 * std::min(longest_column, 200.0) + 34;
+    work_out_shares();
+  }
+
+  std::string svg() const {
+    const double width = left_ + grid_width() + 92;
+    const double height = top_ + grid_height() + bottom_;
+    return svg_open(width, height) + text(20, 28, "start", ink, map_.title, " font-size=\"15\" font-weight=\"600\"") +
+           cells() + labels(height) + color_bar() + "</svg>\n";
+  }
+
+ private:
+  double grid_width() const { return cell_ * static_cast<double>(columns_); }
+  double grid_height() const { return cell_ * static_cast<double>(rows_); }
+
+  void work_out_shares() {
+    const double largest = map_.values.empty() ? 0 : *std::ranges::max_element(map_.values);
+    for (std::size_t r = 0; r < rows_; ++r) {
+      double whole = largest;
+      if (map_.shade_by_row) {
+        whole = 0;
+        for (std::size_t c = 0; c < columns_; ++c) {
+          whole += map_.values[r * columns_ + c];
+        }
+      }
+      for (std::size_t c = 0; c < columns_; ++c) {
+        shares_[r * columns_ + c] = whole > 0 ? map_.values[r * columns_ + c] / whole : 0;
+      }
+    }
+  }
+
+  std::string cells() const {
+    std::string out;
+    auto to = std::back_inserter(out);
+    // Empty cells are the ground; only the others are drawn, which keeps a thousand classes small.
+    fmt::format_to(to, "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"/>\n", left_,
+                   top_, grid_width(), grid_height(), shade(0));
+    const double gap = cell_ >= 8 ? 1 : 0;
+    for (std::size_t i = 0; i < shares_.size(); ++i) {
+      if (!(map_.values[i] > 0)) {
+        continue;
+      }
+      const double x = left_ + cell_ * static_cast<double>(i % columns_);
+      const double y = top_ + cell_ * static_cast<double>(i / columns_);
+      const bool named = columns_ <= 40;
+      fmt::format_to(to, "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"{}>", x, y,
+                     cell_ - gap, cell_ - gap, shade(shares_[i]), named ? "" : "/");
+      if (named) {
+        fmt::format_to(to, "<title>{} → {}: {:g}</title></rect>", escape_xml(map_.rows[i / columns_]),
+                       escape_xml(map_.columns[i % columns_]), map_.values[i]);
+      }
+      out += '\n';
+      const std::string value = fmt::format("{:.3g}", map_.values[i]);
+      if (text_width(value) + 4 <= cell_) {
+        out += text(x + (cell_ - gap) / 2, y + cell_ / 2 + 4, "middle", shares_[i] > 0.4 ? "#ffffff" : ink,
+                    map_.values[i] == std::round(map_.values[i]) ? fmt::format("{:.0f}", map_.values[i]) : value);
+      }
+    }
+    return out;
+  }
+
+  std::string labels(double height) const {
+    std::string out;
+    const auto every = static_cast<std::size_t>(std::ceil(12 / cell_));
+    const auto shortened = [](const std::string& name) { return name.size() > 32 ? name.substr(0, 30) + "…" : name; };
+    for (std::size_t r = 0; r < rows_; r += every) {
+      out += text(left_ - 8, top_ + cell_ * (static_cast<double>(r) + 0.5) + 4, "end", ink, shortened(map_.rows[r]));
+    }
+    for (std::size_t c = 0; c < columns_; c += every) {
+      const double x = left_ + cell_ * (static_cast<double>(c) + 0.5) + 4;
+      const double y = top_ + grid_height() + 14;
+      out += text(x, y, "end", ink, shortened(map_.columns[c]),
+                  fmt::format(" transform=\"rotate(-45 {:.1f} {:.1f})\"", x, y));
+    }
+    out += text(left_ + grid_width() / 2, height - 10, "middle", muted, map_.column_label);
+    out += text(18, top_ + grid_height() / 2, "middle", muted, map_.row_label,
+                fmt::format(" transform=\"rotate(-90 18 {:.1f})\"", top_ + grid_height() / 2));
+    return out;
+  }
+
+  std::string color_bar() const {
+    std::string out;
+    const double x = left_ + grid_width() + 22;
+    const double bar_height = std::min(grid_height(), 220.0);
+    constexpr int steps = 44;
+    for (int i = 0; i < steps; ++i) {
+      const double share = 1 - (i + 0.5) / steps;
+      fmt::format_to(std::back_inserter(out),
+                     "<rect x=\"{:.1f}\" y=\"{:.2f}\" width=\"12\" height=\"{:.2f}\" fill=\"{}\"/>\n", x,
+                     top_ + bar_height * i / steps, bar_height / steps + 0.3, shade(share));
+    }
+    const double largest = map_.values.empty() ? 0 : *std::ranges::max_element(map_.values);
+    for (const double share : {0.0, 0.5, 1.0}) {
+      out += text(x + 18,
+                  top_ + bar_height * (1 - share) +
+                      (share == 1   ? 10
+                       : share == 0 ? 0
+                                    : 4),
+                  "start", muted,
+                  map_.shade_by_row ? fmt::format("{:.0f} %", 100 * share) : fmt::format("{:.3g}", share * largest));
+    }
+    return out;
+  }
+
+  const HeatMap& map_;
+  std::size_t rows_;
+  std::size_t columns_;
+  std::vector<double> shares_;
+  double cell_ = 0;
+  double left_ = 0;
+  double top_ = 0;
+  double bottom_ = 0;
+};
+
+// The length of the valid UTF-8 sequence at text[i] that XML 1.0 allows, or 0.
+std::size_t valid_sequence(std::string_view text, std::size_t i) {
+  const auto byte = [&](std::size_t k) { return static_cast<unsigned char>(text[k]); };
+  const unsigned char lead = byte(i);
+  if (lead < 0x80) {
+    return lead >= 0x20 || lead == '\t' || lead == '\n' || lead == '\r' ? 1 : 0;
+  }
+  const std::size_t length = lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
+  if (lead < 0xc2 || length == 0 || i + length > text.size()) {
+    return 0;
+  }
+  std::uint32_t code = lead & (0x7fU >> length);
+  for (std::size_t k = 1; k < length; ++k) {
+    if ((byte(i + k) >> 6) != 2) {
+      return 0;
+    }
+    code = code << 6 | (byte(i + k) & 0x3fU);
+  }
+  constexpr std::array<std::uint32_t, 5> smallest = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = code >= 0xd800 && code < 0xe000;
+  return code < smallest.at(length) || surrogate || code == 0xfffe || code == 0xffff || code > 0x10ffff ? 0 : length;
+}
+
+}  // namespace
+
+std::string line_charts_svg(const std::vector<LineChart>& charts, int width, int height) {
+  std::string out = svg_open(static_cast<double>(width) * static_cast<double>(charts.size()), height);
+  for (std::size_t i = 0; i < charts.size(); ++i) {
+    out +=
+        Panel(charts[i], static_cast<int>(i), static_cast<double>(width) * static_cast<double>(i), width, height).svg();
+  }
+  return out + "</svg>\n";
+}
+
+std::string heat_map_svg(const HeatMap& map) { return HeatMapDrawing(map).svg(); }
+
+std::string escape_xml(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = valid_sequence(text, i);
+    switch (text[i]) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += length > 0 ? text.substr(i, length) : "?";
+    }
+    i += std::max<std::size_t>(length, 1);
+  }
+  return out;
+}
+
+}  // namespace vitrail::io
