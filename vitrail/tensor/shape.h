@@ -1,6 +1,7 @@
 // Sizes of a tensor's dimensions, held in place.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -54,8 +55,9 @@ Shape broadcast(const Shape& a, const Shape& b);
 }  // namespace vitrail
 
 template <>
-struct fmt::formatter<vitrail::Shape> : fmt::formatter<std::string> {
+struct fmt::formatter<vitrail::Shape> {  // not by inheritance, which would need the heavy fmt/format.h
+  constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
   auto format(const vitrail::Shape& shape, fmt::format_context& context) const {
-    return fmt::formatter<std::string>::format(shape.str(), context);
+    return std::ranges::copy(shape.str(), context.out()).out;
   }
 };
