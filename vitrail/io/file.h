@@ -14,9 +14,9 @@ namespace vitrail::io {
 std::string read_text(const std::filesystem::path& path);
 std::vector<std::uint8_t> read_bytes(const std::filesystem::path& path);
 
-// Writes to a temporary file beside `path`, syncs it, renames it over `path` and syncs the folder: after a crash at any
-// moment the old or the new content is there, whole. Error names the path and the system's reason (disk full, not
-// writable), and the temporary file is gone.
+// Writes to a temporary file beside `path` (".NAME.tmp"), syncs it, renames it over `path` and syncs the folder: after
+// a crash at any moment the old or the new content is there, whole. Error names the path and the system's reason (disk
+// full, not writable, another process writes it), and the temporary file is gone.
 void write_atomically(const std::filesystem::path& path, std::span<const std::uint8_t> bytes);
 void write_atomically(const std::filesystem::path& path, std::string_view text);
 
@@ -31,6 +31,7 @@ class AtomicFile {
   void commit();
 
  private:
+  void discard();
   std::filesystem::path path_;
   std::filesystem::path temporary_;
   int descriptor_ = -1;

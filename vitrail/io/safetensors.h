@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,6 +44,8 @@ class Safetensors {
     std::size_t begin = 0;
     std::size_t end = 0;
   };
+  const Entry& find(std::string_view name) const;
+
   std::shared_ptr<const void> owner_;
   std::span<const std::uint8_t> data_;
   std::map<std::string, Entry, std::less<>> entries_;
@@ -50,8 +54,8 @@ class Safetensors {
   std::string source_;
 };
 
-// Writes the file atomically, the header padded so that data begin at a multiple of 64. Strided tensors are written
-// dense.
+// Writes the file atomically, the header padded so that data begin at a multiple of 64, the tensors in their order but
+// those of wider elements first (as the reference does), so that each is aligned. Strided tensors are written dense.
 void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
                       const std::map<std::string, std::string>& metadata = {{"format", "pt"}});
 

@@ -1,0 +1,305 @@
+#include "vitrail/io/file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::io {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+[[noreturn]] void fail_reading(const fs::path& path, int error) {
+  fail("cannot read '{}': {}", path.string(), reason(error));
+}
+
+[[noreturn]] void fail_writing(const fs::path& path, int error) {
+  fail("cannot write '{}': {}", path.string(), reason(error));
+}
+
+// An open file that closes itself.
+class Descriptor {
+ public:
+  Descriptor(const fs::path& path, int flags) : value_(::open(path.c_str(), flags | O_CLOEXEC)) {}
+  ~Descriptor() {
+    if (value_ >= 0) {
+      ::close(value_);
+    }
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return value_; }
+  explicit operator bool() const { return value_ >= 0; }
+
+ private:
+  int value_;
+};
+
+template <class Container>
+Container read_whole(const fs::path& path) {
+  const Descriptor file(path, O_RDONLY);
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0) {
+    fail_reading(path, errno);
+  }
+  Container content;
+  // One byte more than the size, so that the end of a regular file is seen without growing.
+  content.resize(S_ISREG(status.st_mode) ? static_cast<std::size_t>(status.st_size) + 1 : 65536);
+  std::size_t length = 0;
+  while (true) {
+    if (length == content.size()) {
+      content.resize(content.size() * 2);
+    }
+    const ssize_t got = ::read(file.get(), content.data() + length, content.size() - length);
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got < 0) {
+      fail_reading(path, errno);
+    }
+    if (got == 0) {
+      break;
+    }
+    length += static_cast<std::size_t>(got);
+  }
+  content.resize(length);
+  return content;
+}
+
+fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
+// Makes what was written to a file, or the names in a folder, last through a loss of power. File systems that cannot
+// sync say EINVAL, and there is nothing to be done there.
+void sync(const fs::path& path, int flags) {
+  const Descriptor file(path, flags);
+  if (!file || (::fsync(file.get()) != 0 && errno != EINVAL)) {
+    fail_writing(path, errno);
+  }
+}
+void sync_file(const fs::path& path) { sync(path, O_RDONLY | O_NOFOLLOW); }
+void sync_folder(const fs::path& path) { sync(path, O_RDONLY | O_DIRECTORY); }
+
+// Where a symbolic link leads, so that writing "through" it keeps the link.
+fs::path target_of(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_symlink(fs::symlink_status(path, ignored))) {
+    return path;
+  }
+  const fs::path target = fs::weakly_canonical(path, ignored);
+  return ignored ? path : target;
+}
+
+fs::path temporary_name(const fs::path& path) { return folder_of(path) / ("." + path.filename().string() + ".tmp"); }
+
+// Opens the temporary file and locks it. Its name is fixed, so that what a killed process left is used again; the lock
+// keeps two writers apart. Between open and lock another writer may have renamed the file to its final name: then what
+// was locked is no longer the temporary file, and the next try makes a new one.
+int open_locked(const fs::path& temporary, const fs::path& path) {
+  while (true) {
+    const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (descriptor < 0) {
+      fail_writing(path, errno);
+    }
+    if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      ::close(descriptor);
+      fail("cannot write '{}': another process is writing it", path.string());
+    }
+    struct stat opened {};
+    struct stat named {};
+    if (::fstat(descriptor, &opened) == 0 && ::lstat(temporary.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
+        opened.st_dev == named.st_dev) {
+      return descriptor;
+    }
+    ::close(descriptor);
+  }
+}
+
+}  // namespace
+
+std::string read_text(const fs::path& path) { return read_whole<std::string>(path); }
+
+std::vector<std::uint8_t> read_bytes(const fs::path& path) { return read_whole<std::vector<std::uint8_t>>(path); }
+
+void write_atomically(const fs::path& path, std::span<const std::uint8_t> bytes) {
+  AtomicFile file(path);
+  file.write(bytes.data(), bytes.size());
+  file.commit();
+}
+
+void write_atomically(const fs::path& path, std::string_view text) {
+  write_atomically(path, std::span(reinterpret_cast<const std::uint8_t*>(text.data()), text.size()));
+}
+
+AtomicFile::AtomicFile(fs::path path) : path_(target_of(path)), temporary_(temporary_name(path_)) {
+  check(path_.has_filename(), "cannot write '{}': that is not the name of a file", path_.string());
+  struct stat status {};
+  const bool exists = ::stat(path_.c_str(), &status) == 0;
+  check(!exists || S_ISREG(status.st_mode), "cannot write '{}': {}", path_.string(),
+        S_ISDIR(status.st_mode) ? "that is a folder" : "that is not a regular file");
+  descriptor_ = open_locked(temporary_, path_);
+  if (::ftruncate(descriptor_, 0) != 0) {
+    const int error = errno;
+    discard();
+    fail_writing(path_, error);
+  }
+  if (exists) {
+    ::fchmod(descriptor_, status.st_mode & 07777);  // the new content keeps the old permissions where it may
+  }
+}
+
+AtomicFile::~AtomicFile() { discard(); }
+
+void AtomicFile::discard() {
+  if (descriptor_ >= 0) {
+    ::unlink(temporary_.c_str());  // before close(), which gives up the lock
+    ::close(std::exchange(descriptor_, -1));
+  }
+}
+
+void AtomicFile::write(const void* data, std::size_t bytes) {
+  check(descriptor_ >= 0, "'{}' is already finished: nothing can be added to it", path_.string());
+  const auto* next = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t written = ::write(descriptor_, next, std::min<std::size_t>(bytes, 1U << 30));
+    if (written < 0 && errno == EINTR) {
+      continue;
+    }
+    if (written <= 0) {
+      const int error = written < 0 ? errno : ENOSPC;
+      discard();
+      fail_writing(path_, error);
+    }
+    next += written;
+    bytes -= static_cast<std::size_t>(written);
+  }
+}
+
+void AtomicFile::commit() {
+  check(descriptor_ >= 0, "'{}' is already finished", path_.string());
+  if ((::fsync(descriptor_) != 0 && errno != EINVAL) || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int error = errno;
+    discard();
+    fail_writing(path_, error);
+  }
+  ::close(std::exchange(descriptor_, -1));
+  sync_folder(folder_of(path_));
+}
+
+fs::path begin_folder(const fs::path& path) {
+  fs::path target = target_of(path);
+  if (!target.has_filename()) {
+    target = target.parent_path();  // "runs/last/" is "runs/last"
+  }
+  std::error_code error;
+  check(!fs::exists(target, error) || fs::is_directory(target, error), "cannot write the folder '{}': that is a file",
+        path.string());
+  fs::path temporary = temporary_name(target);
+  fs::remove_all(temporary, error);  // what a killed process left
+  if (!error) {
+    fs::create_directories(temporary, error);
+  }
+  if (error) {
+    fail_writing(path, error.value());
+  }
+  return temporary;
+}
+
+namespace {
+
+// Puts the folder `temporary` at `path`; what was there before is then at `temporary`, or gone.
+void exchange(const fs::path& temporary, const fs::path& path) {
+  if (::rename(temporary.c_str(), path.c_str()) == 0) {
+    return;  // nothing was there, or an empty folder
+  }
+#ifdef RENAME_EXCHANGE
+  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) {
+    return;
+  }
+#endif
+  // A file system that cannot swap two names at once: the old folder stands aside for the moment between two renames.
+  fs::path aside = temporary;
+  aside += ".old";
+  fs::remove_all(aside);
+  fs::rename(path, aside);
+  std::error_code error;
+  fs::rename(temporary, path, error);
+  if (error) {
+    fs::rename(aside, path);
+    fail_writing(path, error.value());
+  }
+  fs::rename(aside, temporary);
+}
+
+}  // namespace
+
+void finish_folder(const fs::path& temporary, const fs::path& path) {
+  try {
+    fs::path target = target_of(path);
+    if (!target.has_filename()) {
+      target = target.parent_path();
+    }
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(temporary)) {
+      if (entry.is_directory() && !entry.is_symlink()) {
+        sync_folder(entry.path());
+      } else if (entry.is_regular_file() && !entry.is_symlink()) {
+        sync_file(entry.path());
+      }
+    }
+    sync_folder(temporary);
+    exchange(temporary, target);
+    sync_folder(folder_of(target));
+  } catch (const fs::filesystem_error& error) {
+    std::error_code ignored;
+    fs::remove_all(temporary, ignored);
+    fail_writing(path, error.code().value());
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(temporary, ignored);
+    throw;
+  }
+  std::error_code ignored;
+  fs::remove_all(temporary, ignored);
+}
+
+std::shared_ptr<const MappedFile> MappedFile::open(const fs::path& path) {
+  const Descriptor descriptor(path, O_RDONLY);
+  struct stat status {};
+  if (!descriptor || ::fstat(descriptor.get(), &status) != 0) {
+    fail_reading(path, errno);
+  }
+  check(S_ISREG(status.st_mode), "cannot read '{}': {}", path.string(),
+        S_ISDIR(status.st_mode) ? "that is a folder" : "that is not a regular file");
+  std::shared_ptr<MappedFile> file(new MappedFile);
+  if (status.st_size > 0) {
+    const auto size = static_cast<std::size_t>(status.st_size);
+    void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor.get(), 0);
+    if (data == MAP_FAILED) {
+      fail_reading(path, errno);
+    }
+    file->data_ = static_cast<const std::uint8_t*>(data);
+    file->size_ = size;
+  }
+  return file;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) {
+    ::munmap(const_cast<std::uint8_t*>(data_), size_);
+  }
+}
+
+}  // namespace vitrail::io

@@ -1,0 +1,400 @@
+#include "vitrail/io/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::io {
+
+static_assert(std::endian::native == std::endian::little, "the format is little-endian, and so must the machine be");
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t max_header = 100'000'000;  // as the reference implementation
+constexpr std::size_t alignment = 64;            // of the data of the files that we write
+
+struct StoredType {
+  std::string_view name;
+  unsigned bits;
+};
+
+// All dtypes of the format (safetensors 0.8, enum Dtype), the ones that Tensor does not have too.
+constexpr std::array stored_types = {
+    StoredType{"BOOL", 8},    StoredType{"F4", 4},          StoredType{"F6_E2M3", 6},     StoredType{"F6_E3M2", 6},
+    StoredType{"U8", 8},      StoredType{"I8", 8},          StoredType{"F8_E5M2", 8},     StoredType{"F8_E4M3", 8},
+    StoredType{"F8_E8M0", 8}, StoredType{"F8_E4M3FNUZ", 8}, StoredType{"F8_E5M2FNUZ", 8}, StoredType{"I16", 16},
+    StoredType{"U16", 16},    StoredType{"F16", 16},        StoredType{"BF16", 16},       StoredType{"I32", 32},
+    StoredType{"U32", 32},    StoredType{"F32", 32},        StoredType{"C64", 64},        StoredType{"F64", 64},
+    StoredType{"I64", 64},    StoredType{"U64", 64},
+};
+
+constexpr std::array<std::pair<std::string_view, DType>, 7> tensor_types = {{{"F32", DType::f32},
+                                                                             {"BF16", DType::bf16},
+                                                                             {"I8", DType::i8},
+                                                                             {"U8", DType::u8},
+                                                                             {"I32", DType::i32},
+                                                                             {"I64", DType::i64},
+                                                                             {"BOOL", DType::boolean}}};
+
+std::string_view stored_name(DType dtype) {
+  return std::find_if(tensor_types.begin(), tensor_types.end(), [&](const auto& type) { return type.second == dtype; })
+      ->first;
+}
+
+// IEEE half precision: 1 sign, 5 exponent, 10 fraction bits.
+float half_to_float(std::uint16_t half) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000U) << 16;
+  const std::uint32_t exponent = (half >> 10) & 0x1fU;
+  const std::uint32_t fraction = half & 0x3ffU;
+  if (exponent == 0) {  // zero or subnormal: fraction · 2^-24
+    const float magnitude = static_cast<float>(fraction) * 0x1p-24F;
+    return sign != 0 ? -magnitude : magnitude;
+  }
+  const std::uint32_t wide = exponent == 31 ? 255 : exponent + (127 - 15);
+  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
+}
+
+// Text from a file, fit for an error message: cut where it is long.
+std::string shown(std::string_view name) {
+  constexpr std::size_t most = 80;
+  return name.size() <= most ? std::string(name) : std::string(name.substr(0, most)) + "…";
+}
+
+// What one tensor's object in the header says.
+struct HeaderEntry {
+  std::string name;
+  std::string dtype;
+  std::vector<std::uint64_t> shape;
+  std::vector<std::uint64_t> offsets;
+};
+
+// Takes the header as the JSON parser meets it: there is no document in memory, so neither nesting nor repeated keys
+// cost anything, and each thing out of place is named.
+class HeaderReader : public nlohmann::json_sax<Json> {
+ public:
+  explicit HeaderReader(const std::string& source) : source_(source) {}
+
+  std::vector<HeaderEntry> entries;
+  std::map<std::string, std::string> metadata;
+
+  bool start_object(std::size_t) override {
+    if (place_ == Place::outside) {
+      place_ = Place::top;
+    } else if (place_ == Place::top) {
+      place_ = in_metadata_ ? Place::metadata : Place::entry;
+      seen_.clear();
+    } else {
+      misplaced("an object");
+    }
+    return true;
+  }
+
+  bool end_object() override {
+    if (place_ == Place::entry) {
+      for (const char* field : {"dtype", "shape", "data_offsets"}) {
+        check(seen_.contains(field), "{}: the tensor '{}' has no '{}' in the header", source_,
+              shown(entries.back().name), field);
+      }
+    }
+    place_ = place_ == Place::top ? Place::outside : Place::top;
+    return true;
+  }
+
+  bool key(std::string& text) override {
+    if (place_ == Place::top) {
+      check(names_.insert(text).second, "{}: the header has the name '{}' twice", source_, shown(text));
+      in_metadata_ = text == "__metadata__";
+      if (!in_metadata_) {
+        entries.emplace_back().name = text;
+      }
+    } else {
+      check(seen_.insert(text).second, "{}: {} has the key '{}' twice", source_, whose(), shown(text));
+      check(place_ == Place::metadata || text == "dtype" || text == "shape" || text == "data_offsets",
+            "{}: {} has the unknown key '{}' in the header", source_, whose(), shown(text));
+    }
+    key_ = text;
+    return true;
+  }
+
+  bool string(std::string& text) override {
+    if (place_ == Place::metadata) {
+      metadata[key_] = text;
+    } else if (place_ == Place::entry && key_ == "dtype") {
+      entries.back().dtype = text;
+    } else {
+      misplaced("a string");
+    }
+    return true;
+  }
+
+  bool start_array(std::size_t) override {
+    if (place_ != Place::entry || key_ == "dtype") {
+      misplaced("a list");
+    }
+    place_ = Place::list;
+    return true;
+  }
+
+  bool end_array() override {
+    place_ = Place::entry;
+    return true;
+  }
+
+  bool number_unsigned(std::uint64_t value) override {
+    if (place_ != Place::list) {
+      misplaced("a number");
+    }
+    auto& list = key_ == "shape" ? entries.back().shape : entries.back().offsets;
+    // Neither list of a sound file is longer than this, and a hostile one shall not fill the memory.
+    check(list.size() < 64, "{}: '{}' of {} is too long a list", source_, key_, whose());
+    list.push_back(value);
+    return true;
+  }
+
+  bool number_integer(std::int64_t value) override {
+    fail("{}: '{}' of {} holds the negative number {}", source_, shown(key_), whose(), value);
+  }
+  bool number_float(double, const std::string& text) override {
+    fail("{}: '{}' of {} holds {}, which is not a whole number of 64 bits", source_, shown(key_), whose(), shown(text));
+  }
+  bool null() override { misplaced("null"); }
+  bool boolean(bool) override { misplaced("a truth value"); }
+  bool binary(Json::binary_t&) override { misplaced("binary data"); }
+
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+    const std::string_view text = error.what();
+    const std::size_t detail = text.find(": ");
+    fail("{}: the header is not valid JSON at its byte {}{}", source_, position,
+         detail == std::string_view::npos ? "" : text.substr(detail));
+  }
+
+ private:
+  enum class Place { outside, top, entry, list, metadata };
+
+  std::string whose() const {
+    return in_metadata_ ? "'__metadata__'" : fmt::format("the tensor '{}'", shown(entries.back().name));
+  }
+
+  [[noreturn]] void misplaced(std::string_view what) const {
+    switch (place_) {
+      case Place::outside:
+        fail("{}: the header must be a JSON object, but is {}", source_, what);
+      case Place::top:
+        fail("{}: the header's '{}' must be an object, but is {}", source_, shown(key_), what);
+      case Place::metadata:
+        fail("{}: '{}' in '__metadata__' must be a string, but is {}", source_, shown(key_), what);
+      case Place::list:
+        fail("{}: '{}' of {} must hold whole numbers only, but holds {}", source_, key_, whose(), what);
+      case Place::entry:
+        break;
+    }
+    fail("{}: '{}' of {} must be {}, but is {}", source_, key_, whose(), key_ == "dtype" ? "a string" : "a list", what);
+  }
+
+  const std::string& source_;
+  Place place_ = Place::outside;
+  bool in_metadata_ = false;
+  std::string key_;
+  std::set<std::string> names_;
+  std::set<std::string> seen_;  // keys of the object that is being read
+};
+
+// The shape, once its size in bits is known to be what the offsets leave for it.
+Shape checked_shape(const HeaderEntry& entry, std::size_t data_size, const std::string& source) {
+  const std::string name = shown(entry.name);
+  const auto* type = std::find_if(stored_types.begin(), stored_types.end(),
+                                  [&](const StoredType& known) { return known.name == entry.dtype; });
+  check(type != stored_types.end(), "{}: the tensor '{}' has the unknown dtype '{}'", source, name, shown(entry.dtype));
+  check(entry.offsets.size() == 2, "{}: 'data_offsets' of the tensor '{}' must be two numbers, not {}", source, name,
+        entry.offsets.size());
+  const std::uint64_t begin = entry.offsets[0];
+  const std::uint64_t end = entry.offsets[1];
+  check(begin <= end, "{}: the tensor '{}' ends (byte {}) before it begins (byte {})", source, name, end, begin);
+  check(end <= data_size, "{}: the tensor '{}' ends at byte {}, but the file holds {} bytes of data", source, name, end,
+        data_size);
+  check(entry.shape.size() <= Shape::max_rank, "{}: the tensor '{}' has {} dimensions, more than {}", source, name,
+        entry.shape.size(), Shape::max_rank);
+  std::uint64_t numel = 1;
+  std::uint64_t strides = 1;  // the same with empty dimensions left out: strides must not overflow either
+  bool overflow = false;
+  std::vector<std::int64_t> sizes;
+  for (const std::uint64_t size : entry.shape) {
+    overflow = overflow || __builtin_mul_overflow(strides, std::max<std::uint64_t>(size, 1), &strides);
+    numel *= size;
+    sizes.push_back(static_cast<std::int64_t>(size));
+  }
+  overflow = overflow || __builtin_mul_overflow(strides, type->bits, &strides) ||
+             strides > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  check(!overflow, "{}: the shape [{}] of the tensor '{}' is too large", source, fmt::join(entry.shape, ", "), name);
+  const std::uint64_t bits = numel * type->bits;
+  check(bits % 8 == 0 && bits / 8 == end - begin,
+        "{}: the tensor '{}' of shape [{}] and dtype {} takes {} bytes, but {} to {} are {}", source, name,
+        fmt::join(entry.shape, ", "), entry.dtype, (bits + 7) / 8, begin, end, end - begin);
+  return Shape(sizes);
+}
+
+// The data of the file must belong to exactly one tensor each: `entries` lie side by side in order, from the first
+// byte to the last.
+void check_tiling(const std::vector<HeaderEntry>& entries, std::size_t data_size, const std::string& source) {
+  std::uint64_t next = 0;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const std::uint64_t begin = entries[i].offsets[0];
+    check(begin >= next, "{}: the tensors '{}' and '{}' overlap", source, i > 0 ? shown(entries[i - 1].name) : "",
+          shown(entries[i].name));
+    check(begin == next, "{}: bytes {} to {} of the data belong to no tensor", source, next, begin);
+    next = entries[i].offsets[1];
+  }
+  check(next == data_size, "{}: bytes {} to {} of the data belong to no tensor", source, next, data_size);
+}
+
+template <class Stored, class Convert>
+Tensor converted(const std::uint8_t* data, const Shape& shape, Convert convert) {
+  Tensor result = Tensor::empty(shape);
+  for (float& value : result.span<float>()) {
+    Stored stored;
+    std::memcpy(&stored, data, sizeof(Stored));  // the data may lie unaligned
+    data += sizeof(Stored);
+    value = convert(stored);
+  }
+  return result;
+}
+
+}  // namespace
+
+Safetensors Safetensors::open(const std::filesystem::path& path) {
+  std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+  return parse(file->bytes(), file, path.string());
+}
+
+Safetensors Safetensors::parse(std::span<const std::uint8_t> bytes, std::shared_ptr<const void> owner,
+                               std::string name) {
+  check(bytes.size() >= 8, "{}: not a safetensors file: {} bytes are less than the 8 that hold the header's length",
+        name, bytes.size());
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), 8);
+  check(length <= max_header, "{}: not a safetensors file: a header of {} bytes is more than {}", name, length,
+        max_header);
+  check(length <= bytes.size() - 8, "{}: cut short: the header should have {} bytes, but only {} follow its length",
+        name, length, bytes.size() - 8);
+  const std::span<const std::uint8_t> header = bytes.subspan(8, length);
+  check(!header.empty() && header[0] == '{', "{}: not a safetensors file: the header must begin with '{{'", name);
+
+  HeaderReader reader(name);
+  Json::sax_parse(header.begin(), header.end(), &reader);
+
+  Safetensors result;
+  result.owner_ = std::move(owner);
+  result.data_ = bytes.subspan(8 + length);
+  result.metadata_ = std::move(reader.metadata);
+  for (const HeaderEntry& entry : reader.entries) {
+    const Shape shape = checked_shape(entry, result.data_.size(), name);
+    result.entries_[entry.name] = {entry.dtype, shape, entry.offsets[0], entry.offsets[1]};
+  }
+  std::stable_sort(reader.entries.begin(), reader.entries.end(),
+                   [](const HeaderEntry& a, const HeaderEntry& b) { return a.offsets < b.offsets; });
+  check_tiling(reader.entries, result.data_.size(), name);
+  for (HeaderEntry& entry : reader.entries) {
+    result.names_.push_back(std::move(entry.name));
+  }
+  result.source_ = std::move(name);
+  return result;
+}
+
+bool Safetensors::contains(std::string_view name) const { return entries_.contains(name); }
+
+const Safetensors::Entry& Safetensors::find(std::string_view name) const {
+  const auto found = entries_.find(name);
+  check(found != entries_.end(), "{}: there is no tensor '{}'", source_, name);
+  return found->second;
+}
+
+Shape Safetensors::shape(std::string_view name) const { return find(name).shape; }
+
+Tensor Safetensors::get(std::string_view name) const {
+  const Entry& entry = find(name);
+  const std::uint8_t* data = data_.data() + entry.begin;
+  if (entry.dtype == "F16") {
+    return converted<std::uint16_t>(data, entry.shape, half_to_float);
+  }
+  if (entry.dtype == "F64") {
+    return converted<double>(data, entry.shape, [](double value) { return static_cast<float>(value); });
+  }
+  const auto* type = std::find_if(tensor_types.begin(), tensor_types.end(),
+                                  [&](const auto& known) { return known.first == entry.dtype; });
+  check(type != tensor_types.end(), "{}: the tensor '{}' has the dtype {}, which is not supported", source_, name,
+        entry.dtype);
+  const DType dtype = type->second;
+  const std::size_t bytes = entry.end - entry.begin;
+  check(dtype != DType::boolean || std::all_of(data, data + bytes, [](std::uint8_t byte) { return byte <= 1; }),
+        "{}: the tensor '{}' is BOOL, but holds bytes other than 0 and 1", source_, name);
+  if (bytes > 0 && owner_ != nullptr && reinterpret_cast<std::uintptr_t>(data) % size_of(dtype) == 0) {
+    return Tensor::borrow(data, entry.shape, dtype, owner_);
+  }
+  Tensor copy = Tensor::empty(entry.shape, dtype);
+  if (bytes > 0) {
+    std::memcpy(copy.raw(), data, bytes);
+  }
+  return copy;
+}
+
+void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
+                      const std::map<std::string, std::string>& metadata) {
+  // As the reference does: widest elements first, so that each tensor is aligned to its own.
+  std::vector<std::size_t> order(tensors.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::set<std::string_view> names;
+  for (const auto& [name, tensor] : tensors) {
+    check(tensor.defined(), "cannot write '{}': the tensor '{}' is undefined", path.string(), name);
+    check(name != "__metadata__" && names.insert(name).second, "cannot write '{}': the tensor's name '{}' is {}",
+          path.string(), name, name == "__metadata__" ? "reserved" : "there twice");
+  }
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return size_of(tensors[a].second.dtype()) > size_of(tensors[b].second.dtype());
+  });
+
+  std::string header = "{";
+  try {
+    if (!metadata.empty()) {
+      header += R"("__metadata__":)" + Json(metadata).dump();
+    }
+    std::size_t offset = 0;
+    for (const std::size_t i : order) {
+      const auto& [name, tensor] = tensors[i];
+      const std::size_t end = offset + tensor.bytes();
+      header += fmt::format(R"({}{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                            header.size() > 1 ? "," : "", Json(name).dump(), stored_name(tensor.dtype()),
+                            fmt::join(tensor.shape().begin(), tensor.shape().end(), ","), offset, end);
+      offset = end;
+    }
+  } catch (const Json::exception&) {
+    fail("cannot write '{}': a name or its metadata is not valid UTF-8", path.string());
+  }
+  header += "}";
+  header.resize((8 + header.size() + alignment - 1) / alignment * alignment - 8, ' ');
+  check(header.size() <= max_header, "cannot write '{}': the names of {} tensors make too large a header",
+        path.string(), tensors.size());
+
+  AtomicFile file(path);
+  const std::uint64_t length = header.size();
+  file.write(&length, sizeof(length));
+  file.write(header.data(), header.size());
+  for (const std::size_t i : order) {
+    const Tensor dense = tensors[i].second.contiguous();
+    file.write(dense.raw(), dense.bytes());
+  }
+  file.commit();
+}
+
+}  // namespace vitrail::io
