@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "vitrail/io/chart.h"
+
 namespace vitrail::explain {
 namespace {
 
@@ -29,7 +31,7 @@ void append_paragraphs(std::string& page, const std::string& text) {
   for (std::size_t begin = 0; begin < text.size();) {
     std::size_t end = text.find("\n\n", begin);
     end = end == std::string::npos ? text.size() : end;
-    page += fmt::format("<p>{}</p>\n", escape_html(text.substr(begin, end - begin)));
+    page += fmt::format("<p>{}</p>\n", io::escape_xml(text.substr(begin, end - begin)));
     begin = end + 2;
   }
 }
@@ -37,13 +39,13 @@ void append_paragraphs(std::string& page, const std::string& text) {
 void append_row(std::string& page, const std::vector<std::string>& cells, std::string_view tag) {
   page += "<tr>";
   for (const std::string& cell : cells) {
-    page += fmt::format("<{0}>{1}</{0}>", tag, escape_html(cell));
+    page += fmt::format("<{0}>{1}</{0}>", tag, io::escape_xml(cell));
   }
   page += "</tr>\n";
 }
 
 void append_section(std::string& page, const Section& section) {
-  page += fmt::format("<section>\n<h2>{}</h2>\n", escape_html(section.title));
+  page += fmt::format("<section>\n<h2>{}</h2>\n", io::escape_xml(section.title));
   append_paragraphs(page, section.text);
   if (!section.table.rows.empty()) {
     page += "<div class=\"scroll\"><table>\n";
@@ -60,7 +62,7 @@ void append_section(std::string& page, const Section& section) {
     for (const Figure& figure : section.figures) {
       page +=
           fmt::format("<figure><img src=\"{0}\" alt=\"{1}\" loading=\"lazy\"><figcaption>{1}</figcaption></figure>\n",
-                      escape_html(figure.file), escape_html(figure.caption));
+                      io::escape_xml(figure.file), io::escape_xml(figure.caption));
     }
     page += "</div>\n";
   }
@@ -69,35 +71,12 @@ void append_section(std::string& page, const Section& section) {
 
 }  // namespace
 
-std::string escape_html(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
-}
-
 std::string html_page(const std::string& title, const std::string& lead, const std::vector<Section>& sections) {
   std::string page = fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{0}</title>\n"
       "<style>{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n<p class=\"lead\">{2}</p>\n",
-      escape_html(title), style, escape_html(lead));
+      io::escape_xml(title), style, io::escape_xml(lead));
   for (const Section& section : sections) {
     append_section(page, section);
   }

@@ -24,9 +24,6 @@ struct Section {
   int figure_width = 240;  // CSS pixels; wider screens show more side by side
 };
 
-// Escapes text for HTML and SVG.
-std::string escape_html(const std::string& text);
-
 // One self-contained HTML page (its style inside, no scripts, nothing from elsewhere), readable on a phone and in the
 // dark.
 std::string html_page(const std::string& title, const std::string& lead, const std::vector<Section>& sections);

@@ -1,10 +1,10 @@
-#include "vitrail/cli/kwargs.h"
+#include "vitrail/models/kwargs.h"
 
 #include <gtest/gtest.h>
 
 #include "vitrail/tensor/error.h"
 
-namespace vitrail::cli {
+namespace vitrail::models {
 namespace {
 
 TEST(Kwargs, ReadsPythonLiterals) {
@@ -26,4 +26,4 @@ TEST(Kwargs, SaysWhatAnItemLooksLike) {
 }
 
 }  // namespace
-}  // namespace vitrail::cli
+}  // namespace vitrail::models

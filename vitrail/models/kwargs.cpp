@@ -1,4 +1,4 @@
-#include "vitrail/cli/kwargs.h"
+#include "vitrail/models/kwargs.h"
 
 #include <cctype>
 #include <optional>
@@ -8,7 +8,7 @@
 
 #include "vitrail/tensor/error.h"
 
-namespace vitrail::cli {
+namespace vitrail::models {
 namespace {
 
 using Json = nlohmann::json;
@@ -93,4 +93,4 @@ std::string kwargs_to_json(const std::vector<std::string>& items) {
   return result.dump();
 }
 
-}  // namespace vitrail::cli
+}  // namespace vitrail::models

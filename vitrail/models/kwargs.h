@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-namespace vitrail::cli {
+namespace vitrail::models {
 
 // {"img_size=32", "class_token=False", "global_pool=avg"} → {"img_size": 32, "class_token": false, "global_pool":
 // "avg"}. Values are read as Python literals: numbers, True, False, None, quoted strings, tuples and lists of these;
 // anything else is a plain string (timm's ParseKwargs). Error if an item has no '=' or a key comes twice.
 std::string kwargs_to_json(const std::vector<std::string>& items);
 
-}  // namespace vitrail::cli
+}  // namespace vitrail::models
