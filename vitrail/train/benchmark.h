@@ -1,0 +1,48 @@
+// How fast a model trains or infers here, against what the machine can do.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "vitrail/models/model.h"
+#include "vitrail/tensor/dtype.h"
+
+namespace vitrail::train {
+
+struct BenchmarkOptions {
+  std::string model = "vit_tiny_patch16_224";
+  models::CreateOptions create;  // model_kwargs, num_classes …
+  bool training = true;          // a whole step: forward, loss, backward, AdamW; else a forward pass
+  std::int64_t batch_size = 16;
+  DType dtype = DType::f32;
+  std::int64_t steps = 10;    // timed ones
+  std::int64_t warmup = 2;    // before them
+  std::int64_t img_size = 0;  // 0: the model's
+};
+
+struct BenchmarkResult {
+  std::string model;
+  std::string mode;   // "train" or "infer"
+  std::string dtype;  // what it ran in
+  std::int64_t batch_size = 0;
+  std::int64_t steps = 0;
+  double step_ms_min = 0;
+  double step_ms_median = 0;
+  double images_per_second = 0;        // at the median step
+  double flops_per_image = 0;          // 2 · multiply-accumulates of the products, three times that in training
+  double peak_gflops = 0;              // of packed GEMM in that dtype, measured in this run
+  double mfu = 0;                      // model FLOPs utilisation of the fastest step: its FLOP/s over the peak's
+  std::int64_t peak_memory_bytes = 0;  // of tensors
+  std::int64_t parameters = 0;
+  int threads = 0;
+  std::string cpu;
+  std::string note;  // a sentence if it did not run as asked (no bf16 here)
+};
+
+// On random pictures and labels.
+BenchmarkResult benchmark(const BenchmarkOptions& options);
+// As a JSON object: {"model", …, "step_ms": {"min", "median"}, "images_per_second", "flops_per_image", "peak_gflops",
+// "mfu", "peak_memory_bytes", "threads", "cpu"}.
+std::string to_json(const BenchmarkResult& result);
+
+}  // namespace vitrail::train
