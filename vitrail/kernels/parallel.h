@@ -9,6 +9,9 @@
 
 namespace vitrail::kernels {
 
+// A unit for parallel_for() over elements of 2 or 4 bytes: parts begin on cache lines, vectors stay whole.
+constexpr std::int64_t lines = 64;
+
 // How many threads parallel_for() takes for `n` pieces of work: no more than there are, and at least `grain` pieces
 // each.
 inline int threads_for(std::int64_t n, std::int64_t grain) {

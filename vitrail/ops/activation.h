@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "vitrail/kernels/activation.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::ops {
@@ -15,8 +16,8 @@ Tensor silu(const Tensor& x);        // x σ(x)
 Tensor tanh(const Tensor& x);
 Tensor sigmoid(const Tensor& x);  // σ(x) = 1 / (1 + e⁻ˣ)
 
-enum class Activation { identity, relu, gelu, gelu_tanh, quick_gelu, silu, tanh, sigmoid };
+using kernels::Activation;  // identity, relu, gelu, gelu_tanh, quick_gelu, silu, tanh, sigmoid
 Tensor activate(const Tensor& x, Activation activation);
-Activation activation_named(std::string_view name);  // timm's names; Error if unknown
+Activation activation_named(std::string_view name);  // timm's names ("gelu", "swish" …); Error if unknown
 
 }  // namespace vitrail::ops
