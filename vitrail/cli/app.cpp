@@ -1,0 +1,115 @@
+#include "vitrail/cli/app.h"
+
+#include <algorithm>
+#include <new>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "vitrail/io/suggest.h"
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::cli {
+namespace {
+
+// "--model-kwargs a=1 b=2 photo.jpg" would take the picture for an argument: gives each key=value a flag of its own, so
+// that the list ends where the items stop being one.
+std::vector<std::string> separate_kwargs(const std::vector<std::string>& arguments) {
+  const auto is_item = [](const std::string& word) {
+    return !word.starts_with('-') && word.find('=') != std::string::npos && !word.starts_with('=');
+  };
+  std::vector<std::string> result;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] != "--model-kwargs" || i + 1 == arguments.size() || !is_item(arguments[i + 1])) {
+      result.push_back(arguments[i]);
+      continue;
+    }
+    while (i + 1 < arguments.size() && is_item(arguments[i + 1])) {
+      result.push_back("--model-kwargs=" + arguments[++i]);
+    }
+  }
+  return result;
+}
+
+// The words that could have been meant in place of one that the parser did not know.
+std::vector<std::string> known_words(const CLI::App& app) {
+  std::vector<std::string> words;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    words.push_back(command->get_name());
+  }
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      words.push_back("--" + name);
+    }
+  }
+  return words;
+}
+
+int report_usage(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* command = &app;
+  std::string path = "vitrail";
+  if (const auto chosen = app.get_subcommands(); !chosen.empty()) {
+    command = chosen.front();
+    path += " " + command->get_name();
+  }
+  std::string message = error.what();
+  if (const std::vector<std::string> rest = command->remaining(); !rest.empty()) {
+    const auto unknown = std::ranges::find_if(rest, [](const std::string& word) { return word.starts_with("-"); });
+    const std::string word = unknown == rest.end() ? rest.front() : *unknown;
+    const std::string name = word.substr(0, word.find('='));
+    message = fmt::format("there is no {} '{}'{}",
+                          word.starts_with("-") ? "flag" : (command == &app ? "command" : "argument"), name,
+                          io::did_you_mean(name, known_words(*command)));
+  }
+  fmt::print(stderr, "{}: {}\nSee: {} --help\n", path, message, path);
+  return 2;
+}
+
+void add_commands(CLI::App& app) {
+  app.set_version_flag("--version", "vitrail " VITRAIL_VERSION);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
+  add_train(app);
+  add_eval(app);
+  add_predict(app);
+  add_attention(app);
+  add_report(app);
+  add_forward(app);
+  add_info(app);
+  add_models(app);
+  add_bench(app);
+  add_completion(app);
+  app.footer(
+      "Examples:\n"
+      "  vitrail train photos/ --model vit_tiny_patch16_224 --epochs 20     train on a folder of class folders\n"
+      "  vitrail eval runs/photos/best photos/test                          accuracy, confusion matrix\n"
+      "  vitrail attention runs/photos/best cat.jpg                         what it looks at\n"
+      "\n"
+      "vitrail COMMAND --help says more.");
+}
+
+}  // namespace
+
+int run(std::vector<std::string> arguments) {
+  CLI::App app{"Vision transformers on the CPU: train, evaluate, explain, run.", "vitrail"};
+  add_commands(app);
+  arguments = separate_kwargs(arguments);
+  std::ranges::reverse(arguments);  // CLI11 takes them from the back
+  try {
+    app.parse(arguments);
+    return 0;
+  } catch (const CLI::Success& done) {  // --help, --version
+    return app.exit(done);
+  } catch (const CLI::ParseError& error) {
+    return report_usage(app, error);
+  } catch (const Error& error) {
+    fmt::print(stderr, "vitrail: {}\n", error.what());
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "vitrail: out of memory: try a smaller --batch-size or a smaller picture\n");
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "vitrail: {}\n", error.what());
+  }
+  return 1;
+}
+
+}  // namespace vitrail::cli

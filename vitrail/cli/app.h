@@ -1,0 +1,29 @@
+// The command line: vitrail COMMAND …
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace vitrail::cli {
+
+// Runs one command. `arguments` are those after the program's name. Returns the exit code: 0, 1 for an Error (one line
+// on stderr), 2 for wrong usage.
+int run(std::vector<std::string> arguments);
+
+// Each adds one command with its flags, its help and what it does.
+void add_train(CLI::App& app);
+void add_eval(CLI::App& app);
+void add_predict(CLI::App& app);
+void add_attention(CLI::App& app);
+void add_forward(CLI::App& app);
+void add_info(CLI::App& app);
+void add_models(CLI::App& app);
+void add_bench(CLI::App& app);
+void add_report(CLI::App& app);
+void add_completion(CLI::App& app);
+
+}  // namespace vitrail::cli

@@ -1,0 +1,153 @@
+// vitrail attention: what a model looks at in a picture.
+#include "vitrail/explain/attention.h"
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/cli/pictures.h"
+#include "vitrail/explain/overlay.h"
+#include "vitrail/explain/page.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/safetensors.h"
+#include "vitrail/ops/softmax.h"
+
+namespace vitrail::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct AttentionFlags {
+  ModelFlags model;
+  ComputeFlags compute;
+  std::string image;
+  std::string output = "attention";
+  std::string raw;
+  std::vector<std::int64_t> query;
+  std::optional<std::int64_t> layer;
+  std::optional<std::int64_t> head;
+};
+
+// The layers (or heads) that are asked for: one, or all of them.
+std::vector<std::int64_t> chosen(const std::optional<std::int64_t>& one, std::int64_t count) {
+  if (one.has_value()) {
+    return {*one < 0 ? *one + count : *one};
+  }
+  std::vector<std::int64_t> all(static_cast<std::size_t>(count));
+  std::ranges::generate(all, [i = std::int64_t{0}]() mutable { return i++; });
+  return all;
+}
+
+void write_raw(const std::string& path, const explain::Attention& attention) {
+  io::NamedTensors tensors = {{"logits", attention.logits}};
+  for (std::size_t i = 0; i < attention.layers.size(); ++i) {
+    tensors.emplace_back(fmt::format("attention.{}", i), attention.layers[i].unsqueeze(0));
+  }
+  io::save_safetensors(path, tensors);
+  fmt::print("{}: the probabilities of {} layers\n", path, attention.layers.size());
+}
+
+class Report {
+ public:
+  Report(const AttentionFlags& flags, const models::Model& model)
+      : flags_(flags), folder_(flags.output), x_(model_input(model, io::read_image(flags.image))) {
+    attention_ = explain::record_attention(*model.net, x_, flags.compute.apply());
+    check(!attention_.layers.empty(), "{} has no attention to show", model.architecture);
+    picture_ = explain::picture_of(x_, model.pretrained.mean, model.pretrained.std);
+    if (!flags.query.empty()) {
+      query_ = {.kind = explain::Query::Kind::patch, .row = flags.query[0], .column = flags.query[1]};
+    }
+  }
+
+  void write() {
+    const auto depth = std::ssize(attention_.layers);
+    const std::vector<std::int64_t> layers = chosen(flags_.layer, depth);
+    const Tensor rollout =
+        explain::rollout(attention_, query_);  // says whether the query exists before a file is written
+    std::error_code error;
+    fs::create_directories(folder_, error);
+    check(!error, "{}: cannot make the folder: {}", folder_.string(), error.message());
+    explain::Section heads{.title = "Layers and heads", .text = {}, .table = {}, .figures = {}, .figure_width = 150};
+    explain::Section means{
+        .title = "Layers, the mean of their heads", .text = {}, .table = {}, .figures = {}, .figure_width = 150};
+    std::vector<io::Image> all;
+    for (const std::int64_t layer : layers) {
+      means.figures.push_back(save(fmt::format("layer{:02}", layer), fmt::format("layer {}", layer),
+                                   explain::attention_map(attention_, layer, explain::all_heads, query_)));
+      for (const std::int64_t head : chosen(flags_.head, attention_.num_heads(layer))) {
+        heads.figures.push_back(save(fmt::format("layer{:02}-head{:02}", layer, head),
+                                     fmt::format("layer {}, head {}", layer, head),
+                                     explain::attention_map(attention_, layer, head, query_)));
+        all.push_back(last_);
+      }
+    }
+    explain::Section overview{.title = "Over all layers", .text = {}, .table = {}, .figures = {}, .figure_width = 224};
+    io::write_png(folder_ / "picture.png", picture_);
+    overview.figures = {{"picture.png", "what the model sees"}, save("rollout", "attention rollout", rollout)};
+    io::write_png(folder_ / "sheet.png", explain::sheet(all, std::ssize(all) / std::ssize(layers)));
+    io::write_atomically(folder_ / "index.html", explain::html_page("Attention", lead(), {overview, means, heads}));
+    fmt::print("{} pictures in {}: sheet.png (a row a layer, a column a head), rollout.png, index.html\n",
+               2 + all.size() + means.figures.size(), folder_.string());
+  }
+
+  const explain::Attention& attention() const { return attention_; }
+
+ private:
+  explain::Figure save(const std::string& name, const std::string& caption, const Tensor& map) {
+    last_ = explain::overlay(picture_, map, {.patch = query_});
+    io::write_png(folder_ / (name + ".png"), last_);
+    return {name + ".png", caption};
+  }
+
+  std::string lead() const {
+    const std::string who = query_.kind == explain::Query::Kind::patch
+                                ? fmt::format("the patch in row {}, column {}", query_.row, query_.column)
+                                : (attention_.layout.class_token ? "the class token" : "all patches on average");
+    return fmt::format("{}: where {} look{} in {}. Bright is much, dark is little.", flags_.image, who,
+                       who.starts_with("all") ? "" : "s", flags_.model.model);
+  }
+
+  const AttentionFlags& flags_;
+  fs::path folder_;
+  Tensor x_;
+  explain::Attention attention_;
+  io::Image picture_;
+  io::Image last_;
+  explain::Query query_;
+};
+
+}  // namespace
+
+void add_attention(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("attention", "Pictures of what a model attends to in a picture");
+  const auto flags = std::make_shared<AttentionFlags>();
+  add_model_argument(command, flags->model);
+  command.add_option("IMAGE", flags->image, "JPEG, PNG or WebP")->required()->type_name("");
+  command.add_option("--output", flags->output, "Folder for the pictures")->capture_default_str()->type_name("DIR");
+  command.add_option("--query", flags->query, "Show where this patch looks, instead of the class token")
+      ->delimiter(',')
+      ->expected(2)
+      ->type_name("ROW,COL");
+  command.add_option("--layer", flags->layer, "One layer only, from 0; -1 is the last");
+  command.add_option("--head", flags->head, "One head only, from 0");
+  command.add_option("--raw", flags->raw, "Also write attention.{i} [1, H, N, N] f32")->type_name("FILE.safetensors");
+  add_compute_flags(command, flags->compute);
+  add_examples(command, {"vitrail attention runs/demo/best cat.jpg",
+                         "vitrail attention runs/demo/best cat.jpg --query 3,4 --layer -1 --output maps",
+                         "vitrail attention vit_tiny_patch16_224 cat.jpg --raw maps.safetensors"});
+  command.callback([flags] {
+    const models::Model model = flags->model.open();
+    Report report(*flags, model);
+    report.write();
+    if (!flags->raw.empty()) {
+      write_raw(flags->raw, report.attention());
+    }
+  });
+}
+
+}  // namespace vitrail::cli

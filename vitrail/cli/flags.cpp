@@ -1,0 +1,66 @@
+#include "vitrail/cli/flags.h"
+
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+
+#include "vitrail/kernels/cpu.h"
+#include "vitrail/models/kwargs.h"
+
+namespace vitrail::cli {
+
+models::CreateOptions ModelFlags::options() const {
+  models::CreateOptions options;
+  options.num_classes = num_classes;
+  options.model_kwargs = models::kwargs_to_json(kwargs);
+  options.seed = seed;
+  return options;
+}
+
+models::Model ModelFlags::open() const { return models::open_model(model, options()); }
+
+void add_model_kwargs(CLI::App& command, ModelFlags& flags) {
+  command
+      .add_option("--model-kwargs", flags.kwargs,
+                  "Arguments of the model, as timm names them: img_size=32 patch_size=4 …")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args();
+  command.add_option("--num-classes", flags.num_classes, "Classes; another number than the folder's gives a new head");
+}
+
+CLI::Option* add_model_argument(CLI::App& command, ModelFlags& flags) {
+  CLI::Option* option = command.add_option(
+      "MODEL", flags.model, "Name (see: vitrail models) or folder with config.json and model.safetensors");
+  option->required()->type_name("");
+  add_model_kwargs(command, flags);
+  return option;
+}
+
+DType ComputeFlags::apply() const {
+  if (threads > 0) {
+    kernels::set_threads(threads);
+  }
+  const DType wanted = dtype_named(dtype);
+  if (wanted == DType::bf16 && !kernels::has_bf16()) {
+    std::fputs("note: this CPU has no bf16 instructions; computing in f32\n", stderr);
+    return DType::f32;
+  }
+  return wanted;
+}
+
+void add_compute_flags(CLI::App& command, ComputeFlags& flags) {
+  command.add_option("--threads", flags.threads, "Compute threads (default: all cores)")->check(CLI::PositiveNumber);
+  command.add_option("--dtype", flags.dtype, "Compute in f32 or bf16")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"f32", "bf16", "float32", "bfloat16"}));
+}
+
+void add_examples(CLI::App& command, const std::vector<std::string>& lines) {
+  std::string footer = "Examples:";
+  for (const std::string& line : lines) {
+    footer += "\n  " + line;
+  }
+  command.footer(footer);
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,70 @@
+// vitrail forward: a model's outputs for tensors from a file, for comparison with other programs.
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/io/safetensors.h"
+
+namespace vitrail::cli {
+namespace {
+
+struct ForwardFlags {
+  ModelFlags model;
+  ComputeFlags compute;
+  std::string input;
+  std::string output;
+  bool features = false;
+  bool attention = false;
+};
+
+void forward(const ForwardFlags& flags) {
+  const models::Model model = flags.model.open();
+  const io::Safetensors input = io::Safetensors::open(flags.input);
+  check(input.contains("x"), "{}: there is no tensor 'x'; expected x [B, {}, H, W] f32", flags.input,
+        model.pretrained.channels);
+  const Tensor x = input.get("x");
+  check(x.rank() == 4 && x.dtype() == DType::f32 && x.size(1) == model.pretrained.channels,
+        "{}: x is {} {}, expected f32 [B, {}, H, W]", flags.input, name_of(x.dtype()), x.shape(),
+        model.pretrained.channels);
+  nn::Recorder recorder(flags.features, flags.attention);
+  nn::Pass pass;
+  pass.dtype = flags.compute.apply();
+  pass.recorder = flags.features || flags.attention ? &recorder : nullptr;
+  io::NamedTensors output = {{"logits", model.net->forward(x, pass)}};
+  for (const auto& [block, tensor] : recorder.features()) {
+    output.emplace_back(fmt::format("features.{}", block), tensor);
+  }
+  for (const auto& [block, tensor] : recorder.attention()) {
+    output.emplace_back(fmt::format("attention.{}", block), tensor);
+  }
+  io::save_safetensors(flags.output, output);
+  for (const auto& [name, tensor] : output) {
+    fmt::print("{:<16} {} {}\n", name, name_of(tensor.dtype()), tensor.shape().str());
+  }
+}
+
+}  // namespace
+
+void add_forward(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("forward", "Run a model on tensors from a safetensors file");
+  const auto flags = std::make_shared<ForwardFlags>();
+  add_model_argument(command, flags->model);
+  command.add_option("--input", flags->input, "Safetensors file with x [B, C, H, W] f32, normalized")
+      ->required()
+      ->type_name("FILE");
+  command.add_option("--output", flags->output, "Safetensors file to write: logits [B, num_classes]")
+      ->required()
+      ->type_name("FILE");
+  command.add_flag("--features", flags->features, "Also features.{i} [B, N, D] after block i");
+  command.add_flag("--attention", flags->attention, "Also attention.{i} [B, H, N, N], the probabilities in block i");
+  add_compute_flags(command, flags->compute);
+  add_examples(command,
+               {"vitrail forward my_model --input x.safetensors --output y.safetensors",
+                "vitrail forward my_model --input x.safetensors --output y.safetensors --features --attention"});
+  command.callback([flags] { forward(*flags); });
+}
+
+}  // namespace vitrail::cli
