@@ -22,6 +22,9 @@ struct Image {
   const std::uint8_t* at(std::int64_t x, std::int64_t y) const { return pixels.data() + (y * width + x) * 3; }
 };
 
+// More pixels than this are taken for an attempt to exhaust memory: Pillow's limit (DecompressionBombError).
+inline constexpr std::uint64_t max_pixels = 178'956'970;
+
 // JPEG, PNG or WebP, told apart by their first bytes. Grayscale, palette, CMYK, alpha and 16-bit become RGB with the
 // pixels of Pillow's Image.open(f).convert("RGB") after ImageOps.exif_transpose. Error says what is wrong; `name` is
 // named in it.
