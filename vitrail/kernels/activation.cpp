@@ -133,8 +133,6 @@ void apply_slope(const T* saved, const T* dy, T* dx, std::int64_t n) {
   });
 }
 
-}  // namespace
-
 void forward(Activation activation, const void* x, void* y, std::int64_t begin, std::int64_t end, DType dtype) {
   visit_floating(dtype, [&]<class T>(T) HWY_ATTR {
     with_function(activation, [&]<class F>(F) HWY_ATTR {
@@ -153,6 +151,7 @@ void backward(Activation activation, const void* saved, const void* dy, void* dx
   });
 }
 
+}  // namespace
 }  // namespace vitrail::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

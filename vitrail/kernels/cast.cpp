@@ -13,6 +13,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels::HWY_NAMESPACE {
+namespace {
 
 void narrow(const float* from, bf16* to, std::int64_t n) {
   const F32 d;
@@ -24,6 +25,7 @@ void widen(const bf16* from, float* to, std::int64_t n) {
   for_lanes(d, n, [&](std::int64_t i, auto part) HWY_ATTR { store(load(d, from + i, part), d, to + i, part); });
 }
 
+}  // namespace
 }  // namespace vitrail::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -17,10 +17,10 @@
 //       store(hn::Mul(load(d, x + i, part), hn::Set(d, factor)), d, y + i, part);
 //     });
 //   }
-//   }  // namespace
 //   void scale(const void* x, void* y, std::int64_t n, float factor, DType dtype) {
 //     visit_floating(dtype, [&]<class T>(T) HWY_ATTR { scale_typed(static_cast<const T*>(x), …); });
 //   }
+//   }  // namespace
 //   }  // namespace vitrail::kernels::HWY_NAMESPACE
 //   HWY_AFTER_NAMESPACE();
 //

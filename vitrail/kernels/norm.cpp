@@ -1,0 +1,191 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "vitrail/kernels/norm.cpp"
+#include "vitrail/kernels/norm.h"
+
+#include <cmath>
+#include <vector>
+
+#include "vitrail/kernels/parallel.h"
+#include "vitrail/kernels/simd.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace vitrail::kernels::HWY_NAMESPACE {
+namespace {
+
+// Σ f(i) over a row, in two chains of additions so that they do not wait for each other.
+template <class D, class F>
+HWY_INLINE float row_sum(D d, std::int64_t width, F&& f) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  auto even = hn::Zero(d);
+  auto odd = hn::Zero(d);
+  std::int64_t i = 0;
+  for (; i + 2 * lanes <= width; i += 2 * lanes) {
+    even = f(even, i, Whole{});
+    odd = f(odd, i + lanes, Whole{});
+  }
+  if (i + lanes <= width) {
+    even = f(even, i, Whole{});
+    i += lanes;
+  }
+  if (i < width) {
+    odd = f(odd, i, width - i);
+  }
+  return sum_of(d, hn::Add(even, odd));
+}
+
+template <class T>
+void forward_row(const T* x, const float* weight, const float* bias, float eps, T* y, std::int64_t width, bool centered,
+                 float& mean, float& rstd) {
+  const F32 d;
+  const float share = 1.0F / static_cast<float>(width);
+  mean = 0;
+  if (centered) {
+    mean = share * row_sum(d, width, [&](auto sum, std::int64_t i, auto part) HWY_ATTR {
+             return hn::Add(sum, load(d, x + i, part));
+           });
+  }
+  const auto m = hn::Set(d, mean);
+  const float variance = share * row_sum(d, width, [&](auto sum, std::int64_t i, auto part) HWY_ATTR {
+                           const auto c = first_lanes(d, hn::Sub(load(d, x + i, part), m), hn::Zero(d), part);
+                           return hn::MulAdd(c, c, sum);
+                         });
+  rstd = 1.0F / std::sqrt(variance + eps);
+  const auto r = hn::Set(d, rstd);
+  for_lanes(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
+    auto v = hn::Mul(hn::Sub(load(d, x + i, part), m), r);
+    if (weight != nullptr) {
+      v = hn::Mul(v, load(d, weight + i, part));
+    }
+    if (bias != nullptr) {
+      v = hn::Add(v, load(d, bias + i, part));
+    }
+    store(v, d, y + i, part);
+  });
+}
+
+template <class D>
+HWY_INLINE void add_to(D d, float* sums, std::int64_t i, V<D> v, auto part) {
+  store(hn::Add(load(d, sums + i, part), v), d, sums + i, part);
+}
+
+// With x̂ = (x - mean) rstd and g = dy · weight:
+//   dx = rstd (g - mean(g) - x̂ mean(g x̂)), the middle term only if centered;  dweight += dy x̂;  dbias += dy
+template <class T>
+void backward_row(const T* x, const float* weight, float mean, float rstd, const T* dy, T* dx, float* dweight,
+                  float* dbias, std::int64_t width, bool centered) {
+  const F32 d;
+  const auto m = hn::Set(d, mean);
+  const auto r = hn::Set(d, rstd);
+  const auto normalized = [&](std::int64_t i, auto part)
+                              HWY_ATTR { return hn::Mul(hn::Sub(load(d, x + i, part), m), r); };
+  const auto weighted = [&](std::int64_t i, auto part) HWY_ATTR {
+    const auto g = load(d, dy + i, part);
+    return weight == nullptr ? g : hn::Mul(g, load(d, weight + i, part));
+  };
+  float g_mean = 0;
+  float gx_mean = 0;
+  if (dx != nullptr) {
+    const float share = 1.0F / static_cast<float>(width);
+    auto g_sum = hn::Zero(d);
+    gx_mean = share * row_sum(d, width, [&](auto sum, std::int64_t i, auto part) HWY_ATTR {
+                const auto g = weighted(i, part);
+                g_sum = hn::Add(g_sum, g);
+                return hn::MulAdd(g, normalized(i, part), sum);
+              });
+    g_mean = centered ? share * sum_of(d, g_sum) : 0.0F;
+  }
+  const auto gm = hn::Set(d, g_mean);
+  const auto gxm = hn::Set(d, gx_mean);
+  for_lanes(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
+    const auto normal = normalized(i, part);
+    if (dweight != nullptr) {
+      add_to(d, dweight, i, hn::Mul(load(d, dy + i, part), normal), part);
+    }
+    if (dbias != nullptr) {
+      add_to(d, dbias, i, load(d, dy + i, part), part);
+    }
+    if (dx != nullptr) {
+      store(hn::Mul(r, hn::NegMulAdd(normal, gxm, hn::Sub(weighted(i, part), gm))), d, dx + i, part);
+    }
+  });
+}
+
+void forward(const RowNorm& norm, const void* x, const float* weight, const float* bias, float eps, void* y,
+             float* mean, float* rstd, std::int64_t begin, std::int64_t end) {
+  visit_floating(norm.dtype, [&]<class T>(T) HWY_ATTR {
+    for (std::int64_t row = begin; row < end; ++row) {
+      float m = 0;
+      float r = 0;
+      forward_row(static_cast<const T*>(x) + row * norm.width, weight, bias, eps, static_cast<T*>(y) + row * norm.width,
+                  norm.width, norm.centered, m, r);
+      if (mean != nullptr) {
+        mean[row] = m;
+      }
+      if (rstd != nullptr) {
+        rstd[row] = r;
+      }
+    }
+  });
+}
+
+void backward(const RowNorm& norm, const void* x, const float* weight, const float* mean, const float* rstd,
+              const void* dy, void* dx, float* dweight, float* dbias, std::int64_t begin, std::int64_t end) {
+  visit_floating(norm.dtype, [&]<class T>(T) HWY_ATTR {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const std::int64_t at = row * norm.width;
+      backward_row(static_cast<const T*>(x) + at, weight, norm.centered ? mean[row] : 0.0F, rstd[row],
+                   static_cast<const T*>(dy) + at, dx == nullptr ? nullptr : static_cast<T*>(dx) + at, dweight, dbias,
+                   norm.width, norm.centered);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace vitrail::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace vitrail::kernels {
+namespace {
+HWY_EXPORT(forward);
+HWY_EXPORT(backward);
+
+// Rows worth a thread.
+std::int64_t grain(const RowNorm& norm) { return (1 << 13) / norm.width + 1; }
+}  // namespace
+
+void norm_forward(const RowNorm& norm, const void* x, const float* weight, const float* bias, float eps, void* y,
+                  float* mean, float* rstd) {
+  parallel_for(norm.rows, grain(norm), [&](std::int64_t begin, std::int64_t end, int) {
+    HWY_DYNAMIC_DISPATCH(forward)(norm, x, weight, bias, eps, y, mean, rstd, begin, end);
+  });
+}
+
+void norm_backward(const RowNorm& norm, const void* x, const float* weight, const float* mean, const float* rstd,
+                   const void* dy, void* dx, float* dweight, float* dbias) {
+  // Each thread sums its rows into a strip of its own; the strips are added in their order.
+  const auto width = static_cast<std::size_t>(norm.width);
+  const auto threads = static_cast<std::size_t>(threads_for(norm.rows, grain(norm)));
+  const std::size_t strip = (width + lines - 1) / lines * lines;
+  std::vector<float> weight_sums(dweight == nullptr ? 0 : threads * strip);
+  std::vector<float> bias_sums(dbias == nullptr ? 0 : threads * strip);
+  parallel_for(norm.rows, grain(norm), [&](std::int64_t begin, std::int64_t end, int thread) {
+    const std::size_t at = static_cast<std::size_t>(thread) * strip;
+    HWY_DYNAMIC_DISPATCH(backward)
+    (norm, x, weight, mean, rstd, dy, dx, dweight == nullptr ? nullptr : weight_sums.data() + at,
+     dbias == nullptr ? nullptr : bias_sums.data() + at, begin, end);
+  });
+  const auto gather = [&](const std::vector<float>& sums, float* total) {
+    for (std::size_t i = 0; total != nullptr && i < width; ++i) {
+      total[i] = 0;
+      for (std::size_t thread = 0; thread < threads; ++thread) {
+        total[i] += sums[thread * strip + i];
+      }
+    }
+  };
+  gather(weight_sums, dweight);
+  gather(bias_sums, dbias);
+}
+
+}  // namespace vitrail::kernels
+#endif
