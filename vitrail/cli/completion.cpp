@@ -1,11 +1,11 @@
 // vitrail completion bash: a completion script, made from the commands and flags themselves.
-#include <fmt/core.h>
-#include <fmt/ranges.h>
-
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"

@@ -6,6 +6,7 @@
 
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/models/kwargs.h"
+#include "vitrail/train/evaluate.h"
 
 namespace vitrail::cli {
 
@@ -40,12 +41,12 @@ DType ComputeFlags::apply() const {
   if (threads > 0) {
     kernels::set_threads(threads);
   }
-  const DType wanted = dtype_named(dtype);
-  if (wanted == DType::bf16 && !kernels::has_bf16()) {
-    std::fputs("note: this CPU has no bf16 instructions; computing in f32\n", stderr);
-    return DType::f32;
+  std::string message;
+  const DType usable = train::usable_dtype(dtype_named(dtype), &message);
+  if (!message.empty()) {
+    fmt::print(stderr, "note: {}\n", message);
   }
-  return wanted;
+  return usable;
 }
 
 void add_compute_flags(CLI::App& command, ComputeFlags& flags) {

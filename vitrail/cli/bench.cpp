@@ -1,0 +1,75 @@
+// vitrail bench: how fast a model trains or infers here.
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/train/benchmark.h"
+
+namespace vitrail::cli {
+namespace {
+
+struct BenchFlags {
+  ModelFlags model;
+  ComputeFlags compute;
+  std::string mode;
+  std::int64_t batch_size = 16;
+  std::int64_t steps = 10;
+  std::int64_t warmup = 2;
+  bool json = false;
+};
+
+void bench(const BenchFlags& flags) {
+  train::BenchmarkOptions options;
+  options.model = flags.model.model;
+  options.create = flags.model.options();
+  options.training = flags.mode == "train";
+  options.batch_size = flags.batch_size;
+  options.dtype = flags.compute.apply();
+  options.steps = flags.steps;
+  options.warmup = flags.warmup;
+  const train::BenchmarkResult result = train::benchmark(options);
+  if (flags.json) {
+    fmt::print("{}\n", train::to_json(result));
+    return;
+  }
+  fmt::print("{} {}, batch {}, {}, {} threads of {}\n", result.mode, result.model, result.batch_size, result.dtype,
+             result.threads, result.cpu);
+  fmt::print("  step        {:.1f} ms fastest, {:.1f} ms median of {}\n", result.step_ms_min, result.step_ms_median,
+             result.steps);
+  fmt::print("  images/s    {:.1f}\n", result.images_per_second);
+  fmt::print("  MFU         {:.1f} % of the {:.0f} GF/s of oneDNN's packed GEMM; {:.2f} GFLOP a picture\n",
+             100 * result.mfu, result.peak_gflops, result.flops_per_image / 1e9);
+  fmt::print("  memory      {:.0f} MB at the peak\n", static_cast<double>(result.peak_memory_bytes) / 1e6);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("bench", "Time a training step or a forward pass against the machine's peak");
+  const auto flags = std::make_shared<BenchFlags>();
+  command.add_option("MODE", flags->mode, "train or infer")
+      ->required()
+      ->type_name("")
+      ->check(CLI::IsMember({"train", "infer"}));
+  command.add_option("--model", flags->model.model, "Name or folder")->required()->type_name("MODEL");
+  add_model_kwargs(command, flags->model);
+  command.add_option("-b,--batch-size", flags->batch_size, "Pictures a step")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command.add_option("--steps", flags->steps, "Steps that are timed")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command.add_option("--warmup", flags->warmup, "Steps before them")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command.add_flag("--json", flags->json, "One JSON object");
+  add_compute_flags(command, flags->compute);
+  add_examples(command, {"vitrail bench train --model vit_tiny_patch16_224 --batch-size 16 --dtype bf16",
+                         "vitrail bench infer --model vit_base_patch16_224 --batch-size 1 --steps 20 --json"});
+  command.callback([flags] { bench(*flags); });
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,241 @@
+// vitrail eval, vitrail predict: how good a model is, and what it says about pictures.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/cli/pictures.h"
+#include "vitrail/io/file.h"
+#include "vitrail/train/evaluate.h"
+#include "vitrail/train/progress.h"
+
+namespace vitrail::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct EvalFlags {
+  ModelFlags model;
+  ComputeFlags compute;
+  std::string data;
+  std::string split;
+  std::string output;
+  std::int64_t batch_size = 64;
+  int workers = 1;
+  bool skip_broken = false;
+  bool json = false;
+};
+
+Json to_json(const EvalFlags& flags, const train::Evaluation& result) {
+  Json json;
+  json["model"] = flags.model.model;
+  json["data"] = flags.data;
+  json["count"] = result.count;
+  json["top1"] = result.top1;
+  json["top5"] = result.top5;
+  json["loss"] = result.loss;
+  json["images_per_second"] = result.images_per_second;
+  json["classes"] = Json::array();
+  for (std::int64_t c = 0; c < result.num_classes(); ++c) {
+    const double accuracy = result.class_accuracy(c);
+    json["classes"].push_back({{"name", result.classes[static_cast<std::size_t>(c)]},
+                               {"count", result.class_count(c)},
+                               {"top1", std::isnan(accuracy) ? Json() : Json(accuracy)}});
+  }
+  json["confusion"] = result.confusion;
+  json["broken"] = result.broken;
+  return json;
+}
+
+void print_text(const train::Evaluation& result) {
+  fmt::print("top-1 {:.2f} %   top-5 {:.2f} %   loss {:.4f}   {} pictures, {:.0f} a second\n", result.top1, result.top5,
+             result.loss, result.count, result.images_per_second);
+  std::size_t width = 5;
+  for (const std::string& name : result.classes) {
+    width = std::max(width, name.size());
+  }
+  fmt::print("\n{:<{}}  {:>8}  {:>8}\n", "class", width, "pictures", "top-1");
+  for (std::int64_t c = 0; c < result.num_classes(); ++c) {
+    const std::int64_t count = result.class_count(c);
+    fmt::print("{:<{}}  {:>8}  {:>8}\n", result.classes[static_cast<std::size_t>(c)], width, count,
+               count == 0 ? "-" : fmt::format("{:.2f} %", result.class_accuracy(c)));
+  }
+  for (const std::string& broken : result.broken) {
+    fmt::print("left out: {}\n", broken);
+  }
+}
+
+void evaluate(const EvalFlags& flags) {
+  train::EvaluateOptions options;
+  options.dtype = flags.compute.apply();
+  options.batch_size = flags.batch_size;
+  options.workers = flags.workers;
+  options.skip_broken = flags.skip_broken;
+  const models::Model model = flags.model.open();
+  data::DatasetOptions where;
+  where.split = flags.split;
+  where.classes = model.pretrained.label_names;
+  const auto dataset = data::open_dataset(flags.data, where);
+  train::Progress progress(stderr);
+  if (progress.terminal()) {
+    progress.begin("evaluating", dataset->size());
+    options.progress = [&](std::int64_t done, std::int64_t) { progress.update(done, ""); };
+  }
+  const train::Evaluation result = train::evaluate(model, *dataset, options);
+  progress.end();
+  if (!flags.output.empty()) {
+    std::filesystem::create_directories(flags.output);
+    const std::filesystem::path folder = flags.output;
+    io::write_atomically(folder / "confusion.svg", train::confusion_svg(result));
+    io::write_atomically(folder / "eval.json", to_json(flags, result).dump(2) + "\n");
+  }
+  if (flags.json) {
+    fmt::print("{}\n", to_json(flags, result).dump(2));
+    return;
+  }
+  print_text(result);
+  if (!flags.output.empty()) {
+    fmt::print("\n{0}/confusion.svg, {0}/eval.json\n", flags.output);
+  }
+}
+
+struct PredictFlags {
+  ModelFlags model;
+  ComputeFlags compute;
+  std::vector<std::string> pictures;
+  std::int64_t topk = 5;
+  std::int64_t batch_size = 64;
+  bool skip_broken = false;
+  bool json = false;
+};
+
+class Predictor {
+ public:
+  explicit Predictor(const PredictFlags& flags)
+      : flags_(flags), dtype_(flags.compute.apply()), model_(flags.model.open()), names_(train::class_names(model_)) {
+    check(!names_.empty(), "{} has no classes to predict: it was made with num_classes=0", flags.model.model);
+  }
+
+  void run() {
+    const std::vector<std::string> files = list_pictures(flags_.pictures);
+    std::vector<std::string> names;
+    std::vector<io::Image> images;
+    std::size_t broken = 0;
+    for (const std::string& file : files) {
+      try {
+        images.push_back(io::read_image(file));
+        names.push_back(file);
+      } catch (const Error& error) {
+        if (!flags_.skip_broken) {
+          throw;
+        }
+        fmt::print(stderr, "left out: {}\n", error.what());
+        ++broken;
+      }
+      if (std::ssize(images) == flags_.batch_size) {
+        flush(names, images);
+      }
+    }
+    flush(names, images);
+    check(broken < files.size(), "none of the {} pictures could be read", files.size());
+    if (flags_.json) {
+      fmt::print("{}\n", results_.dump(2));
+    }
+  }
+
+ private:
+  void flush(std::vector<std::string>& names, std::vector<io::Image>& images) {
+    if (images.empty()) {
+      return;
+    }
+    const Tensor probabilities = train::predict(model_, images, dtype_, flags_.batch_size);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      report(names[i], probabilities.select(0, static_cast<std::int64_t>(i)).values());
+    }
+    names.clear();
+    images.clear();
+  }
+
+  void report(const std::string& file, const std::vector<float>& probabilities) {
+    std::vector<std::size_t> order(probabilities.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto shown = std::min<std::ptrdiff_t>(std::max<std::int64_t>(flags_.topk, 1), std::ssize(order));
+    std::ranges::partial_sort(order, order.begin() + shown,
+                              [&](std::size_t a, std::size_t b) { return probabilities[a] > probabilities[b]; });
+    order.resize(static_cast<std::size_t>(shown));
+    Json top = Json::array();
+    std::string line = file + ":";
+    for (const std::size_t c : order) {
+      top.push_back({{"label", names_[c]}, {"index", c}, {"probability", probabilities[c]}});
+      line += fmt::format("  {} {:.1f} %", names_[c], 100 * probabilities[c]);
+    }
+    if (flags_.json) {
+      results_.push_back({{"file", file}, {"top", top}});
+    } else {
+      fmt::print("{}\n", line);
+    }
+  }
+
+  const PredictFlags& flags_;
+  DType dtype_;
+  models::Model model_;
+  std::vector<std::string> names_;
+  Json results_ = Json::array();
+};
+
+}  // namespace
+
+void add_eval(CLI::App& app) {
+  CLI::App& command =
+      *app.add_subcommand("eval", "Accuracy of a model: top-1, top-5, loss, per class, confusion matrix");
+  const auto flags = std::make_shared<EvalFlags>();
+  add_model_argument(command, flags->model);
+  command.add_option("DATA", flags->data, "Pictures: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv")
+      ->required()
+      ->type_name("");
+  command.add_option("--split", flags->split, "Part of DATA: validation, test … (default: DATA itself)")
+      ->type_name("NAME");
+  command.add_option("--output", flags->output, "Folder for confusion.svg and eval.json")->type_name("DIR");
+  command.add_option("-b,--batch-size", flags->batch_size, "Pictures a batch")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command.add_option("-j,--workers", flags->workers, "Threads that decode ahead")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken pictures out and name them");
+  command.add_flag("--json", flags->json, "One JSON object");
+  add_compute_flags(command, flags->compute);
+  add_examples(command, {"vitrail eval runs/demo/best data/cifar10/test.tar",
+                         "vitrail eval runs/demo/best photos --split validation --output report --json"});
+  command.callback([flags] { evaluate(*flags); });
+}
+
+void add_predict(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("predict", "What a model sees in pictures: names and probabilities");
+  const auto flags = std::make_shared<PredictFlags>();
+  add_model_argument(command, flags->model);
+  command.add_option("PICTURES", flags->pictures, "Files, folders, or - for a list of paths on standard input")
+      ->required()
+      ->type_name("");
+  command.add_option("--topk", flags->topk, "Classes to name")->capture_default_str()->check(CLI::PositiveNumber);
+  command.add_option("-b,--batch-size", flags->batch_size, "Pictures a batch")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken pictures out and name them");
+  command.add_flag("--json", flags->json, "A JSON list");
+  add_compute_flags(command, flags->compute);
+  add_examples(command,
+               {"vitrail predict runs/demo/best cat.jpg", "vitrail predict runs/demo/best photos/ --topk 1 --json",
+                "find . -name '*.png' | vitrail predict runs/demo/best -"});
+  command.callback([flags] { Predictor(*flags).run(); });
+}
+
+}  // namespace vitrail::cli

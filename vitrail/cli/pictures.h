@@ -1,0 +1,20 @@
+// Pictures named on the command line.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "vitrail/io/image.h"
+#include "vitrail/models/model.h"
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::cli {
+
+// One picture as the model takes it: [1, C, H, W], by its evaluation transform.
+Tensor model_input(const models::Model& model, const io::Image& image);
+
+// Files as they are, folders as all pictures below them in natural order, "-" as a list of paths on standard input, one
+// a line. Error for a path that does not exist and for a folder without pictures.
+std::vector<std::string> list_pictures(const std::vector<std::string>& arguments);
+
+}  // namespace vitrail::cli
