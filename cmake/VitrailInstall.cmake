@@ -33,7 +33,7 @@ install(FILES ${PROJECT_BINARY_DIR}/vitrailConfig.cmake ${PROJECT_BINARY_DIR}/vi
 
 set(webp_requirement "")
 if(VITRAIL_WEBP)
-  set(webp_requirement ", libwebp")
+  set(webp_requirement ", libwebp, libwebpdemux")
 endif()
 configure_file(${CMAKE_CURRENT_LIST_DIR}/vitrail.pc.in ${PROJECT_BINARY_DIR}/vitrail.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/vitrail.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
