@@ -11,22 +11,24 @@ using onednn::Desc;
 
 enum Kind : std::int64_t { plain_product = 1, packed_product, weight_gradient_product };
 
-// A view of `x` that oneDNN can describe: repeated dimensions (stride 0) shrink to 1, and those of size 1 get the
-// stride of a dense tensor, so that equal layouts look equal. Copied if neither of the last two dimensions is dense.
+// A view of `x` that oneDNN can describe: copied if a matrix is repeated inside or neither of its dimensions is dense.
 Tensor describable(const Tensor& x) {
-  Tensor result = x;
-  for (int d = 0; d < x.rank() - 2; ++d) {
-    if (x.stride(d) == 0 && x.size(d) > 1) {
-      result = result.narrow(d, 0, 1);
+  const auto dense = [&](int dim) { return x.size(dim) == 1 || x.stride(dim) == 1; };
+  const auto repeated = [&](int dim) { return x.size(dim) > 1 && x.stride(dim) == 0; };
+  return repeated(-1) || repeated(-2) || !(dense(-1) || dense(-2)) ? x.contiguous() : x;
+}
+
+// Leading dimensions in which one operand is repeated (stride 0) shrink to 1; where both are, one is copied.
+void shrink_repeated(Tensor& a, Tensor& b) {
+  for (int d = 0; d < a.rank() - 2; ++d) {
+    const auto repeated = [d](const Tensor& x) { return x.size(d) > 1 && x.stride(d) == 0; };
+    if (repeated(b)) {
+      b = a.size(d) > 1 && !repeated(a) ? b.narrow(d, 0, 1) : b.contiguous();
+    }
+    if (repeated(a)) {
+      a = b.size(d) > 1 ? a.narrow(d, 0, 1) : a.contiguous();
     }
   }
-  const auto dense = [&](int dim) { return result.size(dim) == 1 || result.stride(dim) == 1; };
-  const bool repeats =
-      (result.stride(-1) == 0 && result.size(-1) > 1) || (result.stride(-2) == 0 && result.size(-2) > 1);
-  if (repeats || !(dense(-1) || dense(-2))) {
-    result = result.contiguous();
-  }
-  return result;
 }
 
 // Strides in which dimensions of size 1 have the value of a dense tensor.
@@ -62,6 +64,37 @@ std::shared_ptr<const Compiled> compiled_product(const Tensor& a, const Tensor& 
   });
 }
 
+void append(dnnl::post_ops& after, Activation activation) {
+  using dnnl::algorithm;
+  switch (activation) {
+    case Activation::identity:
+      return;
+    case Activation::relu:
+      return after.append_eltwise(1, algorithm::eltwise_relu, 0, 0);
+    case Activation::gelu:
+      return after.append_eltwise(1, algorithm::eltwise_gelu_erf, 0, 0);
+    case Activation::gelu_tanh:
+      return after.append_eltwise(1, algorithm::eltwise_gelu_tanh, 0, 0);
+    case Activation::quick_gelu:
+      return after.append_eltwise(1, algorithm::eltwise_swish, 1.702F, 0);
+    case Activation::silu:
+      return after.append_eltwise(1, algorithm::eltwise_swish, 1, 0);
+    case Activation::tanh:
+      return after.append_eltwise(1, algorithm::eltwise_tanh, 0, 0);
+    case Activation::sigmoid:
+      return after.append_eltwise(1, algorithm::eltwise_logistic, 0, 0);
+  }
+}
+
+dnnl::post_ops post_ops(const Epilogue& epilogue) {
+  dnnl::post_ops after;
+  append(after, epilogue.activation);
+  if (epilogue.residual.defined()) {
+    after.append_binary(dnnl::algorithm::binary_add, description(epilogue.residual));
+  }
+  return after;
+}
+
 }  // namespace
 
 void matmul(const Tensor& a, const Tensor& b, const Tensor& c) {
@@ -82,6 +115,7 @@ void matmul(const Tensor& a, const Tensor& b, const Tensor& c) {
   Tensor left = describable(a);
   Tensor right = describable(b);
   Tensor product = c;
+  shrink_repeated(left, right);
   merge_batch(left, right, product);
   auto primitive = compiled_product(left, right, product);
   if (primitive->reference && !(left.is_contiguous() && right.is_contiguous())) {
@@ -106,27 +140,27 @@ void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilog
   if (!onednn::computes(a.dtype())) {
     const Tensor wide = Tensor::empty(c.shape());
     const Tensor residual = widened_if_defined(epilogue.residual);
-    matmul_packed(widened(a), weight, {epilogue.bias, residual}, wide);
+    matmul_packed(widened(a), weight, {epilogue.bias, epilogue.activation, residual}, wide);
     narrow_into(wide, c);
     return;
   }
   const Tensor& bias = epilogue.bias;
   const Tensor& residual = epilogue.residual;
   const Shape bias_shape{1, c.size(1)};
-  const auto primitive = onednn::compiled(onednn::Key{packed_product, bias.defined()}.add(a).add(c).add(residual), [&] {
-    auto attributes = onednn::attributes();
-    if (residual.defined()) {
-      dnnl::post_ops after;
-      after.append_binary(dnnl::algorithm::binary_add, description(residual));
-      attributes.set_post_ops(after);
-    }
-    const Desc weights = onednn::any_layout(weight.shape(), a.dtype());
-    if (bias.defined()) {
-      const Desc row = onednn::describe(bias_shape, bias_shape.contiguous_strides(), DType::f32);
-      return dnnl::matmul::primitive_desc({description(a), weights, row, description(c)}, attributes, onednn::engine());
-    }
-    return dnnl::matmul::primitive_desc({description(a), weights, description(c)}, attributes, onednn::engine());
-  });
+  const auto primitive = onednn::compiled(
+      onednn::Key{packed_product, bias.defined(), static_cast<std::int64_t>(epilogue.activation)}.add(a).add(c).add(
+          residual),
+      [&] {
+        auto attributes = onednn::attributes();
+        attributes.set_post_ops(post_ops(epilogue));
+        const Desc weights = onednn::any_layout(weight.shape(), a.dtype());
+        if (bias.defined()) {
+          const Desc row = onednn::describe(bias_shape, bias_shape.contiguous_strides(), DType::f32);
+          return dnnl::matmul::primitive_desc({description(a), weights, row, description(c)}, attributes,
+                                              onednn::engine());
+        }
+        return dnnl::matmul::primitive_desc({description(a), weights, description(c)}, attributes, onednn::engine());
+      });
   onednn::Arguments arguments{{DNNL_ARG_SRC, onednn::view(a, description(a))},
                               {DNNL_ARG_WEIGHTS, onednn::packed(weight, primitive->weights)},
                               {DNNL_ARG_DST, onednn::view(c, description(c))}};
@@ -134,8 +168,9 @@ void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilog
     arguments.emplace(DNNL_ARG_BIAS, onednn::view(bias.contiguous().reshape(bias_shape)));
   }
   if (residual.defined()) {
-    arguments.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1,
-                      onednn::view(residual, description(residual)));
+    arguments.emplace(
+        DNNL_ARG_ATTR_MULTIPLE_POST_OP(epilogue.activation == Activation::identity ? 0 : 1) | DNNL_ARG_SRC_1,
+        onednn::view(residual, description(residual)));
   }
   primitive->run(std::move(arguments));
 }

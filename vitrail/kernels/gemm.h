@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "vitrail/kernels/activation.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::kernels {
@@ -14,12 +15,13 @@ void matmul(const Tensor& a, const Tensor& b, const Tensor& c);
 
 // What is done to a product before it is stored.
 struct Epilogue {
-  Tensor bias;      // [N] f32 or undefined: added to every row
+  Tensor bias;  // [N] f32 or undefined: added to every row
+  Activation activation = Activation::identity;
   Tensor residual;  // [M, N] of the product's dtype or undefined: added last
 };
 
-// c = a · weight + bias + residual, where `weight` [K, N] f32 is a parameter or a transposed view of one: it is packed
-// in a's dtype at the first use and after every Tensor::touch(). a [M, K] and c [M, N] f32 or bf16.
+// c = activation(a · weight + bias) + residual, where `weight` [K, N] f32 is a parameter or a transposed view of one:
+// it is packed in a's dtype at the first use and after every Tensor::touch(). a [M, K] and c [M, N] f32 or bf16.
 void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilogue, const Tensor& c);
 
 // The gradients of a linear map's parameters: dweight = dyᵀ x and, if dbias is defined, dbias = the sum of dy's rows.

@@ -35,12 +35,13 @@ Tensor rows_of(const Tensor& x) {
   return x.detach().reshape({rows, x.size(-1)}).contiguous();
 }
 
-// y = x Wᵀ + b + residual
-Tensor affine(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& residual) {
+// y = act(x Wᵀ + b) + residual; differentiable if act is the identity
+Tensor affine(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation,
+              const Tensor& residual) {
   const Tensor rows = rows_of(x);
   Tensor y = Tensor::empty(x.shape().with(-1, weight.size(0)), x.dtype());
-  kernels::matmul_packed(rows, weight.transpose(0, 1), {bias, residual.defined() ? rows_of(residual) : Tensor()},
-                         rows_of(y));
+  kernels::matmul_packed(rows, weight.transpose(0, 1),
+                         {bias, activation, residual.defined() ? rows_of(residual) : Tensor()}, rows_of(y));
   return autograd::record("linear", y, {&x, &weight, &bias, &residual},
                           [rows = autograd::requires_grad(weight) || autograd::requires_grad(bias) ? rows : Tensor(),
                            weight = weight.detach(), dx = Gradient(x), dweight = Gradient(weight),
@@ -67,11 +68,12 @@ Tensor affine(const Tensor& x, const Tensor& weight, const Tensor& bias, const T
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation,
               const Tensor& residual) {
   check_operands(x, weight, bias, residual);
-  if (activation == Activation::identity) {
-    return affine(x, weight, bias, residual);
+  // The derivative of the activation needs what went into it: then it is an op of its own.
+  if (activation != Activation::identity && autograd::recording({&x, &weight, &bias, &residual})) {
+    const Tensor y = activate(affine(x, weight, bias, Activation::identity, {}), activation);
+    return residual.defined() ? add(y, residual) : y;
   }
-  const Tensor y = activate(affine(x, weight, bias, {}), activation);
-  return residual.defined() ? add(y, residual) : y;
+  return affine(x, weight, bias, activation, residual);
 }
 
 }  // namespace vitrail::ops
