@@ -33,11 +33,11 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
   std::string bar(std::string_view details, std::int64_t remaining_after) const;
+  double seconds_left(std::int64_t remaining_after) const;
   void clear();
 
   std::FILE* stream_;
   bool terminal_;
-  bool active_ = false;
   bool drawn_ = false;
   std::int64_t interval_ = 50;
   std::string title_;

@@ -1,0 +1,175 @@
+#include "vitrail/train/evaluate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/data/loader.h"
+#include "vitrail/io/chart.h"
+#include "vitrail/kernels/cpu.h"
+#include "vitrail/ops/softmax.h"
+
+namespace vitrail::train {
+namespace {
+
+// What one row of logits says about its label.
+struct Verdict {
+  std::int64_t predicted = 0;
+  std::int64_t rank = 0;  // classes that are more likely than the label
+  double loss = 0;
+};
+
+Verdict judge(const float* logits, std::int64_t num_classes, std::int64_t label) {
+  Verdict verdict;
+  const float own = logits[label];
+  float largest = logits[0];
+  for (std::int64_t c = 1; c < num_classes; ++c) {
+    if (logits[c] > largest) {
+      largest = logits[c];
+      verdict.predicted = c;
+    }
+  }
+  double sum = 0;
+  for (std::int64_t c = 0; c < num_classes; ++c) {
+    sum += std::exp(static_cast<double>(logits[c]) - static_cast<double>(largest));
+    // Equals go to the first, as argmax has it; beside NaN nothing is right.
+    verdict.rank += logits[c] > own || (logits[c] == own && c < label) || std::isnan(own) ? 1 : 0;
+  }
+  verdict.loss = std::log(sum) + static_cast<double>(largest) - static_cast<double>(own);
+  return verdict;
+}
+
+Tensor forward(const models::Model& model, const Tensor& x, DType dtype) {
+  const autograd::Pause pause;
+  nn::Pass pass;
+  pass.dtype = dtype;
+  return model.net->forward(x, pass).contiguous();
+}
+
+}  // namespace
+
+data::PictureConfig picture_config(const models::PretrainedConfig& config) {
+  return {config.channels, config.height,    config.width, config.interpolation,
+          config.crop_pct, config.crop_mode, config.mean,  config.std};
+}
+
+std::int64_t Evaluation::class_count(std::int64_t label) const {
+  std::int64_t sum = 0;
+  for (std::int64_t c = 0; c < num_classes(); ++c) {
+    sum += confusion[static_cast<std::size_t>(label * num_classes() + c)];
+  }
+  return sum;
+}
+
+double Evaluation::class_accuracy(std::int64_t label) const {
+  const std::int64_t all = class_count(label);
+  const std::int64_t right = confusion[static_cast<std::size_t>(label * (num_classes() + 1))];
+  return all == 0 ? std::numeric_limits<double>::quiet_NaN()
+                  : 100.0 * static_cast<double>(right) / static_cast<double>(all);
+}
+
+Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, const EvaluateOptions& options) {
+  const std::int64_t num_classes = model.net->num_classes();
+  const auto data_classes = static_cast<std::int64_t>(dataset.classes().size());
+  check(num_classes > 0, "the model '{}' has no classifier to evaluate (num_classes is 0)", model.architecture);
+  check(data_classes <= num_classes, "the pictures are of {} classes, but the model tells only {} apart", data_classes,
+        num_classes);
+  data::LoaderOptions loading;
+  loading.batch_size = options.batch_size;
+  loading.workers = options.workers;
+  loading.skip_broken = options.skip_broken;
+  loading.num_classes = num_classes;
+  data::Loader loader(dataset, data::eval_transform(picture_config(model.pretrained)), loading);
+
+  Evaluation result;
+  result.classes = class_names(model);
+  for (std::size_t i = 0; i < dataset.classes().size() && model.pretrained.label_names.empty(); ++i) {
+    result.classes[i] = dataset.classes()[i];
+  }
+  result.confusion.resize(static_cast<std::size_t>(num_classes * num_classes));
+  std::int64_t right = 0;
+  std::int64_t among_five = 0;
+  const auto began = std::chrono::steady_clock::now();
+  loader.start_epoch(0);
+  for (data::Batch batch; loader.next(batch);) {
+    const Tensor logits = forward(model, batch.x, options.dtype);
+    for (std::int64_t i = 0; i < logits.size(0); ++i) {
+      const std::int64_t label = batch.labels.data<std::int64_t>()[i];
+      const Verdict verdict = judge(logits.data<float>() + i * num_classes, num_classes, label);
+      ++result.confusion[static_cast<std::size_t>(label * num_classes + verdict.predicted)];
+      right += verdict.rank < 1 ? 1 : 0;
+      among_five += verdict.rank < 5 ? 1 : 0;
+      result.loss += verdict.loss;
+      ++result.count;
+    }
+    if (options.progress) {
+      options.progress(result.count, dataset.size());
+    }
+  }
+  check(result.count > 0, "there was no picture to evaluate: all {} are broken, the first: {}", loader.broken().size(),
+        loader.broken().empty() ? "" : loader.broken().front());
+  const auto count = static_cast<double>(result.count);
+  result.loss /= count;
+  result.top1 = 100.0 * static_cast<double>(right) / count;
+  result.top5 = 100.0 * static_cast<double>(among_five) / count;
+  result.broken = loader.broken();
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  result.images_per_second = count / result.seconds;
+  return result;
+}
+
+std::string confusion_svg(const Evaluation& evaluation) {
+  io::HeatMap map;
+  map.title = fmt::format("Confusion matrix: {:.1f} % of {} pictures right", evaluation.top1, evaluation.count);
+  map.row_label = "true class";
+  map.column_label = "predicted class";
+  map.rows = evaluation.classes;
+  map.columns = evaluation.classes;
+  map.values.assign(evaluation.confusion.begin(), evaluation.confusion.end());
+  map.shade_by_row = true;
+  return io::heat_map_svg(map);
+}
+
+Tensor predict(const models::Model& model, const std::vector<io::Image>& images, DType dtype, std::int64_t batch_size) {
+  check(batch_size > 0, "the batch size must be at least 1, but is {}", batch_size);
+  const std::int64_t num_classes = model.net->num_classes();
+  check(num_classes > 0, "the model '{}' has no classifier to predict with (num_classes is 0)", model.architecture);
+  const data::Transform transform = data::eval_transform(picture_config(model.pretrained));
+  const auto count = static_cast<std::int64_t>(images.size());
+  Tensor result = Tensor::empty({count, num_classes});
+  for (std::int64_t begin = 0; begin < count; begin += batch_size) {
+    const std::int64_t size = std::min(batch_size, count - begin);
+    const Shape shape = transform.shape();
+    Tensor x = Tensor::empty(shape.inserted(0, size));
+    for (std::int64_t i = 0; i < size; ++i) {
+      transform.apply(images[static_cast<std::size_t>(begin + i)], 0, 0, 0, x.data<float>() + i * shape.numel());
+    }
+    const autograd::Pause pause;
+    result.narrow(0, begin, size).copy_from(ops::softmax(forward(model, x, dtype), -1));
+  }
+  return result;
+}
+
+std::vector<std::string> class_names(const models::Model& model) {
+  std::vector<std::string> names = model.pretrained.label_names;
+  for (auto i = static_cast<std::int64_t>(names.size()); i < model.net->num_classes(); ++i) {
+    names.push_back(std::to_string(i));
+  }
+  return names;
+}
+
+DType usable_dtype(DType wanted, std::string* message) {
+  if (wanted != DType::bf16 || kernels::has_bf16()) {
+    return wanted;
+  }
+  if (message != nullptr) {
+    *message = "this CPU has no bf16 instructions: running in float32";
+  }
+  return DType::f32;
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,212 @@
+#include "vitrail/train/options.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <type_traits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::train {
+namespace {
+
+using Names = std::vector<std::string_view>;
+
+std::string flag(std::string_view name) {
+  std::string text = fmt::format("--{}", name);
+  std::ranges::replace(text, '_', '-');
+  return text;
+}
+
+void one_of(std::string_view name, const std::string& value, const Names& names) {
+  check(std::ranges::find(names, value) != names.end(), "{} must be one of {}, not '{}'", flag(name),
+        fmt::join(names, ", "), value);
+}
+
+template <class Number>
+void at_least(std::string_view name, Number value, Number low) {
+  check(value >= low, "{} must be at least {}, but is {}", flag(name), low, value);
+}
+
+void positive(std::string_view name, double value) {
+  check(value > 0 && std::isfinite(value), "{} must be a positive number, but is {}", flag(name), value);
+}
+
+// Within [0, 1), or [0, 1] if `closed`.
+void share(std::string_view name, double value, bool closed) {
+  check(value >= 0 && (closed ? value <= 1 : value < 1), "{} must be from 0 {} 1, but is {}", flag(name),
+        closed ? "to" : "to below", value);
+}
+
+void range_of_two(std::string_view name, const std::vector<double>& values) {
+  check(values.empty() || (values.size() == 2 && values[0] > 0 && values[0] <= values[1]),
+        "{} takes two positive numbers, the smaller first, not [{}]", flag(name), fmt::join(values, ", "));
+}
+
+bool is_adaptive(const std::string& opt) { return opt.find("ada") != std::string::npos; }
+
+void validate_data(const TrainOptions& o) {
+  check(!o.data_dir.empty(), "--data-dir is missing: the folder (or .tar, CIFAR, MNIST or .csv file) of the pictures");
+  at_least("batch_size", o.batch_size, std::int64_t{1});
+  at_least("validation_batch_size", o.validation_batch_size.value_or(1), std::int64_t{1});
+  at_least("grad_accum_steps", o.grad_accum_steps, std::int64_t{1});
+  at_least("num_classes", o.num_classes.value_or(1), std::int64_t{1});
+  at_least("img_size", o.img_size.value_or(1), std::int64_t{1});
+  at_least("workers", o.workers, std::int64_t{0});
+  at_least("threads", o.threads, std::int64_t{0});
+  at_least("crop_padding", o.crop_padding, std::int64_t{0});
+  one_of("amp_dtype", o.amp_dtype, {"bfloat16", "bf16", "float32", "f32"});
+  if (o.crop_pct) {
+    positive("crop_pct", *o.crop_pct);
+  }
+  if (!o.train_crop_mode.empty()) {
+    one_of("train_crop_mode", o.train_crop_mode, {"rrc", "rkrc", "rkrr", "pad"});
+  }
+}
+
+void validate_regularization(const TrainOptions& o) {
+  range_of_two("scale", o.scale);
+  range_of_two("ratio", o.ratio);
+  range_of_two("cutmix_minmax", o.cutmix_minmax);
+  for (const auto& [name, value] : {std::pair{"hflip", o.hflip},
+                                    {"vflip", o.vflip},
+                                    {"color_jitter_prob", o.color_jitter_prob},
+                                    {"grayscale_prob", o.grayscale_prob},
+                                    {"reprob", o.reprob},
+                                    {"mixup_prob", o.mixup_prob},
+                                    {"mixup_switch_prob", o.mixup_switch_prob}}) {
+    share(name, value, true);
+  }
+  for (const auto& [name, value] : {std::pair{"drop", o.drop},
+                                    {"drop_path", o.drop_path},
+                                    {"smoothing", o.smoothing},
+                                    {"model_ema_decay", o.model_ema_decay}}) {
+    share(name, value, false);
+  }
+  at_least("mixup", o.mixup, 0.0);
+  at_least("cutmix", o.cutmix, 0.0);
+  at_least("mixup_off_epoch", o.mixup_off_epoch, std::int64_t{0});
+}
+
+void validate_optimizer(const TrainOptions& o) {
+  one_of("opt", o.opt, {"adamw", "sgd", "nesterov", "momentum"});
+  check(o.opt_betas.empty() || o.opt_betas.size() == 2, "--opt-betas takes two numbers, not {}", o.opt_betas.size());
+  for (const double beta : o.opt_betas) {
+    share("opt_betas", beta, false);
+  }
+  share("momentum", o.momentum, false);
+  at_least("weight_decay", o.weight_decay, 0.0);
+  if (o.clip_grad) {
+    positive("clip_grad", *o.clip_grad);
+  }
+  one_of("clip_mode", o.clip_mode, {"norm", "value", "agc"});
+  if (o.layer_decay) {
+    check(*o.layer_decay > 0 && *o.layer_decay <= 1, "--layer-decay must be above 0 and at most 1, but is {}",
+          *o.layer_decay);
+  }
+  one_of("sched", o.sched, {"cosine", "step", "multistep", "none"});
+  at_least("lr", o.lr.value_or(0), 0.0);
+  at_least("min_lr", o.min_lr, 0.0);
+  at_least("warmup_lr", o.warmup_lr, 0.0);
+  if (!o.lr_base_scale.empty()) {
+    one_of("lr_base_scale", o.lr_base_scale, {"linear", "sqrt"});
+  }
+  at_least("lr_base_size", o.lr_base_size, std::int64_t{1});
+  at_least("epochs", o.epochs, std::int64_t{1});
+  at_least("warmup_epochs", o.warmup_epochs.value_or(0), 0.0);
+  at_least("cooldown_epochs", o.cooldown_epochs, std::int64_t{0});
+  check(o.sched == "none" || o.warmup_prefix || o.warmup_epochs.value_or(0) < static_cast<double>(o.epochs),
+        "--warmup-epochs {} leaves nothing of the {} --epochs", o.warmup_epochs.value_or(0), o.epochs);
+  positive("decay_epochs", o.decay_epochs);
+}
+
+// One TOML value.
+std::string toml_text(const std::string& text) {
+  const bool plain = std::ranges::all_of(text, [](unsigned char c) { return c >= 0x20 && c != 0x7f && c != '\''; });
+  if (plain && text.find_first_of("\"\\") != std::string::npos) {
+    return fmt::format("'{}'", text);  // a literal string: JSON and Windows paths stay readable
+  }
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (code < 0x20 || code == 0x7f) {
+      out += fmt::format("\\u{:04X}", code);
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+std::string toml_value(const std::string& value) { return toml_text(value); }
+std::string toml_value(bool value) { return value ? "true" : "false"; }
+std::string toml_value(std::int64_t value) { return fmt::format("{}", value); }
+std::string toml_value(double value) {
+  const std::string text = fmt::format("{}", value);  // the shortest that reads back to the same bits
+  return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
+}
+template <class T>
+std::string toml_value(const std::vector<T>& values) {
+  std::vector<std::string> parts;
+  std::ranges::transform(values, std::back_inserter(parts), [](const T& value) { return toml_value(value); });
+  return fmt::format("[{}]", fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+void validate(const TrainOptions& options) {
+  validate_data(options);
+  validate_regularization(options);
+  validate_optimizer(options);
+  at_least("log_interval", options.log_interval, std::int64_t{0});
+  at_least("val_interval", options.val_interval, std::int64_t{1});
+  at_least("recovery_interval", options.recovery_interval, std::int64_t{0});
+  one_of("eval_metric", options.eval_metric, {"top1", "top5", "loss"});
+  check(options.experiment.find('/') == std::string::npos,
+        "--experiment is the name of one folder inside --output, without '/', not '{}'", options.experiment);
+}
+
+double learning_rate(const TrainOptions& options) {
+  if (options.lr) {
+    return *options.lr;
+  }
+  const bool adaptive = is_adaptive(options.opt);
+  const double base = options.lr_base.value_or(adaptive ? 1e-3 : 0.1);
+  const double ratio =
+      static_cast<double>(options.batch_size * options.grad_accum_steps) / static_cast<double>(options.lr_base_size);
+  const bool by_root = options.lr_base_scale.empty() ? adaptive : options.lr_base_scale == "sqrt";
+  return base * (by_root ? std::sqrt(ratio) : ratio);
+}
+
+std::string to_toml(const TrainOptions& options, const std::vector<std::pair<std::string, std::string>>& facts) {
+  std::string out;
+  std::string_view table;
+  visit_options(options, [&](std::string_view group, std::string_view name, const auto& field, auto&&...) {
+    if (group != table) {
+      std::string key(group);
+      std::ranges::replace(key, ' ', '_');
+      out += fmt::format("{}[{}]\n", out.empty() ? "" : "\n", key);
+      table = group;
+    }
+    if constexpr (requires { field.has_value(); }) {
+      out += field ? fmt::format("{} = {}\n", name, toml_value(*field)) : fmt::format("# {} is not set\n", name);
+    } else {
+      out += fmt::format("{} = {}\n", name, toml_value(field));
+    }
+  });
+  if (!facts.empty()) {
+    out += "\n[facts]\n";
+    for (const auto& [name, value] : facts) {
+      out += fmt::format("{} = {}\n", name, toml_text(value));
+    }
+  }
+  return out;
+}
+
+}  // namespace vitrail::train
