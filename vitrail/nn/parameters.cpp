@@ -88,6 +88,14 @@ Init Init::lecun_normal(const Shape& shape) {
 }
 
 void fill(const Tensor& tensor, const Init& init, const Philox& philox) {
+  if (init.lower_half != nullptr) {
+    const std::int64_t rows = tensor.size(0) / 2;
+    Init upper = init;
+    upper.lower_half = nullptr;
+    fill(tensor.narrow(0, 0, rows), upper, philox);
+    fill(tensor.narrow(0, rows, tensor.size(0) - rows), *init.lower_half, {philox.seed(), mix(philox.stream(), 1)});
+    return;
+  }
   const std::span<float> out = tensor.span<float>();
   const double a = init.a;
   const double scale = init.scale;
@@ -137,9 +145,9 @@ Tensor ParameterStore::add(std::string name, const Shape& shape, const Init& ini
     autograd::require_grad(value);
   }
   index_.emplace(name, parameters_.size());
-  parameters_.push_back({std::move(name), value, !buffer, buffer, init});
+  parameters_.push_back({name, value, !buffer, buffer, rule_ && !buffer ? rule_(name, shape, init) : init});
   if (fill_ == Fill::initialize) {
-    initialize(parameters_.back().name);
+    initialize(name);
   }
   return value;
 }

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "vitrail/tensor/random.h"
@@ -18,9 +21,10 @@ struct Init {
   Kind kind = Kind::zeros;
   float a = 0;      // the constant; the standard deviation; the bound of uniform(-a, a)
   float scale = 1;  // the drawn values are multiplied by it
+  std::shared_ptr<const Init> lower_half = nullptr;  // if present, fills the second half of the first dimension
 
-  static Init zeros() { return {Kind::zeros, 0}; }
-  static Init ones() { return {Kind::ones, 0}; }
+  static Init zeros() { return {}; }
+  static Init ones() { return {Kind::ones}; }
   static Init constant(float value) { return {Kind::constant, value}; }
   static Init normal(float std) { return {Kind::normal, std}; }
   // N(0, std²) cut off at ±2, as timm's trunc_normal_ (the bounds are absolute, not in units of std).
@@ -33,8 +37,14 @@ struct Init {
   static Init lecun_normal(const Shape& shape);     // truncated normal of variance 1 / fan_in, as timm's lecun_normal_
 
   // The same with its values multiplied by `factor`.
-  Init scaled(float factor) const { return {kind, a, scale * factor}; }
+  Init scaled(float factor) const { return {kind, a, scale * factor, lower_half}; }
+  // The same for the first half of the first dimension (rounded down), and `lower` for the rest.
+  Init with_lower_half(const Init& lower) const { return {kind, a, scale, std::make_shared<Init>(lower)}; }
 };
+
+// A model's own say in how parameters start: takes a parameter's name and shape and the Init its layer asks for, and
+// returns the one to use.
+using InitRule = std::function<Init(std::string_view name, const Shape& shape, const Init& own)>;
 
 // Writes `init`'s values into f32 `tensor`, element i from number i of the stream, on all threads.
 void fill(const Tensor& tensor, const Init& init, const Philox& philox);
@@ -59,6 +69,9 @@ class ParameterStore {
  public:
   explicit ParameterStore(std::uint64_t seed = 0, Fill fill = Fill::initialize) : seed_(seed), fill_(fill) {}
 
+  // For the parameters that are made from now on.
+  void set_init_rule(InitRule rule) { rule_ = std::move(rule); }
+
   // Makes a parameter filled by `init` from the Philox stream of its name, so that values do not depend on the order.
   // Error if the name exists.
   Tensor add(std::string name, const Shape& shape, const Init& init, bool buffer = false, DType dtype = DType::f32);
@@ -78,6 +91,7 @@ class ParameterStore {
  private:
   std::uint64_t seed_;
   Fill fill_;
+  InitRule rule_;
   std::vector<Parameter> parameters_;
   std::map<std::string, std::size_t, std::less<>> index_;
 };

@@ -1,0 +1,108 @@
+#include "vitrail/nn/block.h"
+
+#include "vitrail/ops/arithmetic.h"
+
+namespace vitrail::nn {
+
+using ops::operator*;
+using ops::operator+;
+
+namespace {
+
+std::variant<RelPosBias, RelPosMlp> make_rel_pos(const Scope& scope, const RelPos::Config& config) {
+  if (config.kind == RelPos::Kind::bias) {
+    return RelPosBias(scope, config.window, config.num_heads, config.prefix > 0);
+  }
+  return RelPosMlp(scope, config.window, config.num_heads, config.hidden, config.prefix,
+                   config.kind == RelPos::Kind::mlp_swin);
+}
+
+std::optional<LayerScale> scale_if(const Scope& scope, const BlockConfig& config) {
+  return config.init_values ? std::optional<LayerScale>(std::in_place, scope, config.mlp.dim, *config.init_values)
+                            : std::nullopt;
+}
+
+std::optional<RelPos> rel_pos_if(const Scope& scope, const BlockConfig& config) {
+  return config.rel_pos ? std::optional<RelPos>(std::in_place, scope, *config.rel_pos) : std::nullopt;
+}
+
+// What attention adds to its scores: the block's own positions, or those that it was given.
+Tensor score_bias(const std::optional<RelPos>& own, Pass& pass, const Tensor& shared) {
+  return own ? (*own)(pass) : shared;
+}
+
+// x + drop_path(scale(branch(x))). Where nothing lies between, the branch adds x itself, as the last step of its last
+// product: it is called with what it is to add.
+template <class Branch>
+Tensor add_branch(const Tensor& x, const std::optional<LayerScale>& scale, const DropPath& drop_path, Pass& pass,
+                  Branch&& branch) {
+  if (!scale && !drop_path.active(pass)) {
+    return branch(x);
+  }
+  Tensor y = branch(Tensor());
+  if (scale) {
+    y = (*scale)(y);
+  }
+  return x + drop_path(y, pass);
+}
+
+template <class B>
+std::int64_t block_flops(const B& block, std::int64_t tokens) {
+  return block.norm1.flops(tokens) + block.attn.flops(tokens) + (block.rel_pos ? block.rel_pos->flops() : 0) +
+         block.norm2.flops(tokens) + block.mlp.flops(tokens);
+}
+
+}  // namespace
+
+LayerScale::LayerScale(const Scope& scope, std::int64_t dim, float init)
+    : gamma(scope.parameter("gamma", {dim}, Init::constant(init))) {}
+
+Tensor LayerScale::operator()(const Tensor& x) const { return x * ops::cast(gamma, x.dtype()); }
+
+RelPos::RelPos(const Scope& scope, const Config& config) : bias_(make_rel_pos(scope, config)) {}
+
+Tensor RelPos::operator()(Pass& pass) const {
+  return std::visit([&](const auto& bias) { return bias(pass); }, bias_);
+}
+
+std::int64_t RelPos::flops() const {
+  return std::visit([](const auto& bias) { return bias.flops(); }, bias_);
+}
+
+Block::Block(const Scope& scope, const BlockConfig& config)
+    : norm1(scope / "norm1", config.mlp.dim, config.norm),
+      attn(scope / "attn", config.attention),
+      rel_pos(rel_pos_if(scope / "attn" / "rel_pos", config)),
+      ls1(scale_if(scope / "ls1", config)),
+      norm2(scope / "norm2", config.mlp.dim, config.norm),
+      mlp(scope / "mlp", config.mlp_kind, config.mlp),
+      ls2(scale_if(scope / "ls2", config)),
+      drop_path{config.drop_path} {}
+
+Tensor Block::operator()(Tensor x, Pass& pass, const Tensor& bias) const {
+  const Tensor scores = score_bias(rel_pos, pass, bias);
+  x = add_branch(x, ls1, drop_path, pass, [&](const Tensor& residual) {
+    return attn(norm1(x), pass, {.residual = residual, .bias = scores, .mask = {}});
+  });
+  return add_branch(x, ls2, drop_path, pass, [&](const Tensor& residual) { return mlp(norm2(x), pass, residual); });
+}
+
+std::int64_t Block::flops(std::int64_t tokens) const { return block_flops(*this, tokens); }
+
+ResPostBlock::ResPostBlock(const Scope& scope, const BlockConfig& config)
+    : attn(scope / "attn", config.attention),
+      rel_pos(rel_pos_if(scope / "attn" / "rel_pos", config)),
+      norm1(scope / "norm1", config.mlp.dim, config.norm, config.init_values.value_or(1.0F)),
+      mlp(scope / "mlp", config.mlp_kind, config.mlp),
+      norm2(scope / "norm2", config.mlp.dim, config.norm, config.init_values.value_or(1.0F)),
+      drop_path{config.drop_path} {}
+
+Tensor ResPostBlock::operator()(Tensor x, Pass& pass, const Tensor& bias) const {
+  const Tensor scores = score_bias(rel_pos, pass, bias);
+  x = x + drop_path(norm1(attn(x, pass, {.residual = {}, .bias = scores, .mask = {}})), pass);
+  return x + drop_path(norm2(mlp(x, pass)), pass);
+}
+
+std::int64_t ResPostBlock::flops(std::int64_t tokens) const { return block_flops(*this, tokens); }
+
+}  // namespace vitrail::nn

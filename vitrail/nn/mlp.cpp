@@ -1,0 +1,107 @@
+#include "vitrail/nn/mlp.h"
+
+#include "vitrail/ops/arithmetic.h"
+#include "vitrail/ops/shape.h"
+
+namespace vitrail::nn {
+
+using ops::operator*;
+using ops::operator+;
+
+namespace {
+
+std::optional<Norm> hidden_norm(const Scope& scope, std::int64_t width, const MlpConfig& config) {
+  return config.norm ? std::optional<Norm>(std::in_place, scope / "norm", width, *config.norm) : std::nullopt;
+}
+
+std::int64_t output_width(const MlpConfig& config) { return config.out > 0 ? config.out : config.dim; }
+
+// drop2(fc2(norm(drop1(hidden)))) + residual: how all three end.
+template <class Layer>
+Tensor finish(const Layer& mlp, Tensor hidden, Pass& pass, const Tensor& residual) {
+  hidden = mlp.drop1(hidden, pass);
+  if (mlp.norm) {
+    hidden = (*mlp.norm)(hidden);
+  }
+  if (!residual.defined()) {
+    return mlp.drop2(mlp.fc2(hidden), pass);
+  }
+  if (mlp.drop2.active(pass)) {
+    return residual + mlp.drop2(mlp.fc2(hidden), pass);
+  }
+  return mlp.fc2(hidden, ops::Activation::identity, residual);
+}
+
+std::int64_t norm_flops(const std::optional<Norm>& norm, std::int64_t rows) { return norm ? norm->flops(rows) : 0; }
+
+std::variant<Mlp, GluMlp, SwiGlu> make_mlp(const Scope& scope, MlpKind kind, const MlpConfig& config) {
+  switch (kind) {
+    case MlpKind::mlp:
+      return Mlp(scope, config);
+    case MlpKind::glu:
+      return GluMlp(scope, config);
+    case MlpKind::swiglu:
+      return SwiGlu(scope, config);
+  }
+  fail("no such feed-forward layer: {}", static_cast<int>(kind));
+}
+
+}  // namespace
+
+Mlp::Mlp(const Scope& scope, const MlpConfig& config)
+    : activation(config.activation),
+      fc1(scope / "fc1", config.dim, config.hidden, config.fc1_bias),
+      drop1{config.drop1},
+      norm(hidden_norm(scope, config.hidden, config)),
+      fc2(scope / "fc2", config.hidden, output_width(config), config.fc2_bias),
+      drop2{config.drop2} {}
+
+Tensor Mlp::operator()(const Tensor& x, Pass& pass, const Tensor& residual) const {
+  return finish(*this, fc1(x, activation), pass, residual);
+}
+
+std::int64_t Mlp::flops(std::int64_t rows) const { return fc1.flops(rows) + norm_flops(norm, rows) + fc2.flops(rows); }
+
+GluMlp::GluMlp(const Scope& scope, const MlpConfig& config)
+    : activation(config.activation),
+      fc1(scope / "fc1", config.dim, config.hidden, config.fc1_bias),
+      drop1{config.drop1},
+      norm(hidden_norm(scope, config.hidden / 2, config)),
+      fc2(scope / "fc2", config.hidden / 2, output_width(config), config.fc2_bias),
+      drop2{config.drop2} {
+  check(config.hidden % 2 == 0, "{}: a gated layer needs an even hidden width, not {}", scope.path(), config.hidden);
+}
+
+Tensor GluMlp::operator()(const Tensor& x, Pass& pass, const Tensor& residual) const {
+  const Tensor both = fc1(x);
+  const std::int64_t half = both.size(-1) / 2;
+  const Tensor a = ops::narrow(both, -1, 0, half);
+  const Tensor b = ops::narrow(both, -1, half, half);
+  return finish(*this, ops::activate(a, activation) * b, pass, residual);
+}
+
+std::int64_t GluMlp::flops(std::int64_t rows) const {
+  return fc1.flops(rows) + norm_flops(norm, rows) + fc2.flops(rows);
+}
+
+SwiGlu::SwiGlu(const Scope& scope, const MlpConfig& config)
+    : activation(config.activation),
+      fc1_g(scope / "fc1_g", config.dim, config.hidden, config.fc1_bias),
+      fc1_x(scope / "fc1_x", config.dim, config.hidden, config.fc1_bias),
+      drop1{config.drop1},
+      norm(hidden_norm(scope, config.hidden, config)),
+      fc2(scope / "fc2", config.hidden, output_width(config), config.fc2_bias),
+      drop2{config.drop2} {}
+
+Tensor SwiGlu::operator()(const Tensor& x, Pass& pass, const Tensor& residual) const {
+  return finish(*this, fc1_g(x, activation) * fc1_x(x), pass, residual);
+}
+
+std::int64_t SwiGlu::flops(std::int64_t rows) const {
+  return fc1_g.flops(rows) + fc1_x.flops(rows) + norm_flops(norm, rows) + fc2.flops(rows);
+}
+
+FeedForward::FeedForward(const Scope& scope, MlpKind kind, const MlpConfig& config)
+    : mlp_(make_mlp(scope, kind, config)) {}
+
+}  // namespace vitrail::nn

@@ -1,0 +1,53 @@
+// From tokens to one vector for the classifier.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "vitrail/nn/attention.h"
+#include "vitrail/nn/mlp.h"
+#include "vitrail/nn/parameters.h"
+#include "vitrail/nn/pass.h"
+
+namespace vitrail::nn {
+
+// How tokens x [B, N, D] are pooled, by timm's names:
+//   none ''       all tokens stay: [B, N, D]
+//   token         the first token, the class token
+//   avg, max      mean, largest over the patches
+//   avgmax        (avg + max) / 2
+//   sum           sum over the patches (not timm's)
+//   map           attention pooling by a learned query, AttentionPoolLatent
+enum class Pool { none, token, avg, max, avgmax, sum, map };
+Pool pool_named(std::string_view name);  // Error lists the names
+std::string_view name_of(Pool pool);
+
+// x [B, N, D] → [B, D] (none: as it is), over the tokens from `prefix` on; all but `map`.
+Tensor pool_tokens(const Tensor& x, Pool pool, std::int64_t prefix);
+
+struct AttentionPoolConfig {
+  std::int64_t dim = 0;
+  std::int64_t num_heads = 8;
+  double mlp_ratio = 4;
+  bool qkv_bias = true;
+  NormConfig norm;
+  ops::Activation activation = ops::Activation::gelu;
+};
+
+// Multi-head attention pooling (Set Transformer: Lee et al. 2019, as in big_vision and timm's AttentionPoolLatent): a
+// learned query attends to all tokens, then an Mlp with a residual. x [B, N, D] → [B, D]:
+//   z = attention(query = latent, context = x),   y = z + mlp(norm(z)).
+// Parameters `latent` [1, 1, D], `q`, `kv`, `proj`, `norm`, `mlp`.
+struct AttentionPoolLatent {
+  AttentionPoolLatent(const Scope& scope, const AttentionPoolConfig& config);
+  Tensor operator()(const Tensor& x, Pass& pass) const;
+  std::int64_t flops(std::int64_t tokens) const;
+
+  Tensor latent;
+  CrossAttention attention;
+  Norm norm;
+  Mlp mlp;
+};
+
+}  // namespace vitrail::nn

@@ -1,0 +1,208 @@
+#include "vitrail/nn/position.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "vitrail/ops/activation.h"
+#include "vitrail/ops/arithmetic.h"
+#include "vitrail/ops/embedding.h"
+#include "vitrail/ops/interpolate.h"
+#include "vitrail/ops/shape.h"
+
+namespace vitrail::nn {
+
+using ops::operator*;
+
+namespace {
+
+std::int64_t offsets_of(const Size2& window) { return (2 * window[0] - 1) * (2 * window[1] - 1); }
+
+// The offsets (Δrow, Δcolumn) of a window on RelPosMlp's logarithmic scale, [(2 rows - 1)(2 columns - 1), 2].
+Tensor log_offsets(const Size2& window, bool swin) {
+  const auto scaled = [swin](std::int64_t offset, std::int64_t size) {
+    const auto x = static_cast<double>(offset);
+    if (!swin) {
+      return std::copysign(std::log1p(std::abs(x)), x);
+    }
+    const double eighths = 8 * x / static_cast<double>(size - 1);  // the window's span becomes -8 … 8
+    return std::copysign(std::log2(1 + std::abs(eighths)) / 3, x);
+  };
+  check(!swin || (window[0] > 1 && window[1] > 1),
+        "relative positions of Swin's kind need a window above 1x1, not {}x{}", window[0], window[1]);
+  std::vector<float> values;
+  for (std::int64_t row = 1 - window[0]; row < window[0]; ++row) {
+    for (std::int64_t column = 1 - window[1]; column < window[1]; ++column) {
+      values.push_back(static_cast<float>(scaled(row, window[0])));
+      values.push_back(static_cast<float>(scaled(column, window[1])));
+    }
+  }
+  return Tensor::from(values, {offsets_of(window), 2});
+}
+
+// table [V, H] at index [N, M] → [1, H, N, M].
+Tensor lookup(const Tensor& table, const Tensor& index) {
+  return ops::unsqueeze(ops::contiguous(ops::permute(ops::embedding(table, index), {2, 0, 1})), 0);
+}
+
+// Where offsets -half … half of a table of 2 · (points / 2) + 1 entries are thought to lie when it serves a larger
+// window: 0, ±1, ±(1 + q), ±(1 + q + q²) …, q such that the outermost falls on the larger window's edge (BEiT).
+std::vector<double> geometric_points(std::int64_t points, std::int64_t target) {
+  const std::int64_t half = points / 2;
+  double left = 1.01;
+  double right = 1.5;
+  double q = left;
+  while (right - left > 1e-6) {
+    q = (left + right) / 2;
+    const double reach = (1 - std::pow(q, static_cast<double>(half))) / (1 - q);
+    (reach > static_cast<double>(target / 2) ? right : left) = q;
+  }
+  std::vector<double> result = {0};
+  double at = 1;
+  for (std::int64_t i = 0; i < half; ++i) {
+    result.push_back(at);
+    result.insert(result.begin(), -at);
+    at += std::pow(q, static_cast<double>(i + 1));
+  }
+  return result;
+}
+
+// Linear interpolation at x between two of `points`: their indices and the weight of the upper one.
+struct Between {
+  std::size_t lower = 0;
+  std::size_t upper = 0;
+  double weight = 0;
+};
+Between locate(const std::vector<double>& points, double x) {
+  const auto it = std::ranges::lower_bound(points, x);
+  Between result;
+  result.upper = std::min(static_cast<std::size_t>(it - points.begin()), points.size() - 1);
+  result.lower = result.upper > 0 ? result.upper - 1 : 0;
+  const double below = std::max(0.0, x - points[result.lower]);
+  const double above = std::max(0.0, points[result.upper] - x);
+  result.weight = below + above > 0 ? below / (below + above) : 0.5;
+  return result;
+}
+
+}  // namespace
+
+Tensor sincos_positions(const Size2& grid, std::int64_t dim, std::int64_t prefix) {
+  check(dim % 4 == 0, "sine-cosine positions need a width divisible by 4, not {}", dim);
+  const std::int64_t quarter = dim / 4;
+  const Tensor result = Tensor::zeros({1, prefix + grid[0] * grid[1], dim});
+  float* out = result.data<float>() + prefix * dim;
+  for (std::int64_t row = 0; row < grid[0]; ++row) {
+    for (std::int64_t column = 0; column < grid[1]; ++column, out += dim) {
+      for (std::int64_t i = 0; i < quarter; ++i) {
+        const double omega = std::pow(10000.0, -static_cast<double>(i) / static_cast<double>(quarter));
+        out[i] = static_cast<float>(std::sin(static_cast<double>(column) * omega));
+        out[quarter + i] = static_cast<float>(std::cos(static_cast<double>(column) * omega));
+        out[2 * quarter + i] = static_cast<float>(std::sin(static_cast<double>(row) * omega));
+        out[3 * quarter + i] = static_cast<float>(std::cos(static_cast<double>(row) * omega));
+      }
+    }
+  }
+  return result;
+}
+
+Tensor resample_positions(const Tensor& positions, const Size2& from, const Size2& to, std::int64_t prefix) {
+  const std::int64_t dim = positions.size(2);
+  check(positions.size(1) == prefix + from[0] * from[1], "{} positions do not belong to a grid of {}x{} and {} more",
+        positions.size(1), from[0], from[1], prefix);
+  if (from == to) {
+    return positions;
+  }
+  const Tensor grid = ops::narrow(positions, 1, prefix, from[0] * from[1]);
+  const Tensor planes = ops::permute(ops::reshape(grid, {1, from[0], from[1], dim}), {0, 3, 1, 2});
+  const Tensor resized = ops::interpolate(planes, to[0], to[1], ops::Interpolation::bicubic, true);
+  const Tensor tokens = ops::reshape(ops::permute(resized, {0, 2, 3, 1}), {1, to[0] * to[1], dim});
+  return prefix == 0 ? tokens : ops::concat({ops::narrow(positions, 1, 0, prefix), tokens}, 1);
+}
+
+Tensor relative_position_index(const Size2& window, bool class_token) {
+  const std::int64_t area = window[0] * window[1];
+  const std::int64_t prefix = class_token ? 1 : 0;
+  const std::int64_t offsets = offsets_of(window);
+  const Tensor result = Tensor::empty({area + prefix, area + prefix}, DType::i64);
+  std::int64_t* out = result.data<std::int64_t>();
+  for (std::int64_t i = -prefix; i < area; ++i) {
+    for (std::int64_t j = -prefix; j < area; ++j) {
+      if (i < 0 || j < 0) {
+        *out++ = i < 0 && j < 0 ? offsets + 2 : (i < 0 ? offsets : offsets + 1);
+        continue;
+      }
+      const std::int64_t rows = i / window[1] - j / window[1] + window[0] - 1;
+      const std::int64_t columns = i % window[1] - j % window[1] + window[1] - 1;
+      *out++ = rows * (2 * window[1] - 1) + columns;
+    }
+  }
+  return result;
+}
+
+RelPosBias::RelPosBias(const Scope& scope, const Size2& window, std::int64_t num_heads, bool class_token)
+    : table(scope.parameter("relative_position_bias_table", {offsets_of(window) + (class_token ? 3 : 0), num_heads},
+                            Init::trunc_normal(0.02F))),
+      index(relative_position_index(window, class_token)) {}
+
+Tensor RelPosBias::operator()(Pass& /*pass*/) const { return lookup(table, index); }
+
+RelPosMlp::RelPosMlp(const Scope& scope, const Size2& window, std::int64_t num_heads, std::int64_t hidden,
+                     std::int64_t prefix_tokens, bool swin_mode)
+    : swin(swin_mode),
+      prefix(prefix_tokens),
+      mlp(scope / "mlp", {.dim = 2,
+                          .hidden = hidden,
+                          .out = num_heads,
+                          .activation = ops::Activation::relu,
+                          .fc2_bias = !swin_mode,
+                          .norm = {},
+                          .drop1 = 0.125F}),
+      offsets(log_offsets(window, swin_mode)),
+      index(relative_position_index(window, false)) {}
+
+Tensor RelPosMlp::operator()(Pass& pass) const {
+  Tensor bias = lookup(mlp(offsets, pass), index);
+  if (swin) {
+    bias = ops::sigmoid(bias) * 16.0F;
+  }
+  if (prefix > 0) {
+    bias = ops::pad(ops::pad(bias, 2, prefix, 0), 3, prefix, 0);
+  }
+  return bias;
+}
+
+Tensor resample_bias_table(const Tensor& table, const Size2& from, const Size2& to) {
+  if (from == to) {
+    return table;
+  }
+  const std::int64_t heads = table.size(1);
+  const std::int64_t extra = table.size(0) - offsets_of(from);
+  check(extra >= 0, "a table of {} relative positions does not belong to a window of {}x{}", table.size(0), from[0],
+        from[1]);
+  const Size2 source = {2 * from[0] - 1, 2 * from[1] - 1};
+  const Size2 target = {2 * to[0] - 1, 2 * to[1] - 1};
+  const std::vector<double> rows = geometric_points(source[0], target[0]);
+  const std::vector<double> columns = geometric_points(source[1], target[1]);
+  const std::vector<float> in = table.values();
+  std::vector<float> out;
+  const auto at = [&](std::size_t row, std::size_t column, std::int64_t head) {
+    return static_cast<double>(
+        in[(row * static_cast<std::size_t>(source[1]) + column) * static_cast<std::size_t>(heads) +
+           static_cast<std::size_t>(head)]);
+  };
+  for (std::int64_t r = -(target[0] / 2); r <= target[0] / 2; ++r) {
+    const Between y = locate(rows, static_cast<double>(r));
+    for (std::int64_t c = -(target[1] / 2); c <= target[1] / 2; ++c) {
+      const Between x = locate(columns, static_cast<double>(c));
+      for (std::int64_t h = 0; h < heads; ++h) {
+        const double top = (1 - x.weight) * at(y.lower, x.lower, h) + x.weight * at(y.lower, x.upper, h);
+        const double bottom = (1 - x.weight) * at(y.upper, x.lower, h) + x.weight * at(y.upper, x.upper, h);
+        out.push_back(static_cast<float>((1 - y.weight) * top + y.weight * bottom));
+      }
+    }
+  }
+  out.insert(out.end(), in.end() - extra * heads, in.end());
+  return Tensor::from(out, {static_cast<std::int64_t>(out.size()) / heads, heads});
+}
+
+}  // namespace vitrail::nn
