@@ -23,6 +23,7 @@ struct PictureConfig {
   std::string interpolation = "bicubic";  // --interpolation: nearest, bilinear, bicubic, lanczos, box, hamming
   double crop_pct = 0.875;                // --crop-pct: the target's share of the resized picture
   std::string crop_mode = "center";       // --crop-mode: center, squash, border
+  // One number a channel; a single one counts for all, and a grayscale model takes the average of three.
   std::vector<double> mean = {0.5, 0.5, 0.5};
   std::vector<double> std = {0.5, 0.5, 0.5};
 };

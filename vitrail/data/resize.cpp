@@ -1,0 +1,317 @@
+#include "vitrail/data/resize.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::data {
+namespace {
+
+// Weights are fixed-point numbers with this many bits after the point: 8 bits are the pixel's, 2 are for sums outside
+// 0 … 255, since weights may be negative.
+constexpr int kPrecision = 32 - 8 - 2;
+
+double sinc(double x) { return x == 0 ? 1.0 : std::sin(x * std::numbers::pi) / (x * std::numbers::pi); }
+
+// The filter's value at distance x. Expressions are grouped as Pillow's, so that weights round as its do.
+double weight(Interpolation interpolation, double x) {
+  const double distance = std::abs(x);
+  switch (interpolation) {
+    case Interpolation::box:
+      return x > -0.5 && x <= 0.5 ? 1.0 : 0.0;
+    case Interpolation::bilinear:
+      return distance < 1.0 ? 1.0 - distance : 0.0;
+    case Interpolation::hamming: {
+      if (distance == 0.0 || distance >= 1.0) {
+        return distance == 0.0 ? 1.0 : 0.0;
+      }
+      const double angle = distance * std::numbers::pi;
+      return std::sin(angle) / angle * (0.54F + 0.46F * std::cos(angle));
+    }
+    case Interpolation::bicubic: {
+      constexpr double a = -0.5;
+      if (distance < 1.0) {
+        return ((a + 2.0) * distance - (a + 3.0)) * distance * distance + 1;
+      }
+      return distance < 2.0 ? (((distance - 5) * distance + 8) * distance - 4) * a : 0.0;
+    }
+    case Interpolation::lanczos:
+      return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0;
+    case Interpolation::nearest:
+      break;
+  }
+  fail("nearest has no filter");
+}
+
+double support_of(Interpolation interpolation) {
+  switch (interpolation) {
+    case Interpolation::box:
+      return 0.5;
+    case Interpolation::bicubic:
+      return 2.0;
+    case Interpolation::lanczos:
+      return 3.0;
+    default:
+      return 1.0;
+  }
+}
+
+// For each output position the input positions that it is a sum of, and their weights.
+struct Taps {
+  struct Range {
+    std::int64_t first = 0;
+    std::int64_t count = 0;
+  };
+  std::vector<Range> ranges;
+  std::vector<std::int32_t> weights;  // [outputs, stride]
+  std::int64_t stride = 0;
+
+  const std::int32_t* of(std::int64_t output) const { return weights.data() + output * stride; }
+  std::int64_t begin() const { return ranges.front().first; }
+  std::int64_t end() const { return ranges.back().first + ranges.back().count; }
+};
+
+Taps compute_taps(std::int64_t inputs, std::int64_t outputs, Interpolation interpolation) {
+  const double scale = static_cast<double>(inputs) / static_cast<double>(outputs);
+  const double filter_scale = std::max(scale, 1.0);
+  const double support = support_of(interpolation) * filter_scale;
+  const double inverse = 1.0 / filter_scale;
+  Taps taps;
+  taps.stride = static_cast<std::int64_t>(std::ceil(support)) * 2 + 1;
+  taps.ranges.resize(static_cast<std::size_t>(outputs));
+  taps.weights.assign(static_cast<std::size_t>(outputs * taps.stride), 0);
+  std::vector<double> exact(static_cast<std::size_t>(taps.stride));
+  for (std::int64_t o = 0; o < outputs; ++o) {
+    const double center = (static_cast<double>(o) + 0.5) * scale;
+    const auto first = std::max(static_cast<std::int64_t>(center - support + 0.5), std::int64_t{0});
+    const auto end = std::min(static_cast<std::int64_t>(center + support + 0.5), inputs);
+    const auto count = static_cast<std::size_t>(end - first);
+    double sum = 0;
+    for (std::size_t t = 0; t < count; ++t) {
+      exact[t] = weight(interpolation, (static_cast<double>(first) + static_cast<double>(t) - center + 0.5) * inverse);
+      sum += exact[t];
+    }
+    std::int32_t* fixed = taps.weights.data() + o * taps.stride;
+    for (std::size_t t = 0; t < count; ++t) {
+      const double w = (sum != 0.0 ? exact[t] / sum : exact[t]) * (1 << kPrecision);
+      fixed[t] = static_cast<std::int32_t>(w < 0 ? w - 0.5 : w + 0.5);
+    }
+    taps.ranges[static_cast<std::size_t>(o)] = {first, end - first};
+  }
+  return taps;
+}
+
+// Rows of three bytes a pixel.
+struct Rows {
+  const std::uint8_t* data = nullptr;
+  std::int64_t stride = 0;  // bytes from a row to the next
+  const std::uint8_t* row(std::int64_t y) const { return data + y * stride; }
+};
+
+using Int4 [[gnu::vector_size(16)]] = std::int32_t;
+using Byte4 [[gnu::vector_size(4)]] = std::uint8_t;
+
+// The loops below are compiled twice, for the processor's baseline and for AVX2 (whose 32-bit multiplication counts),
+// and chosen when they run.
+
+// One row: each output pixel is a weighted sum of neighbouring input pixels, all channels in one vector. Reads one byte
+// behind the row.
+[[gnu::always_inline]] inline void resize_row(const std::uint8_t* in, std::uint8_t* out, const Taps& taps) {
+  for (std::size_t x = 0; x < taps.ranges.size(); ++x, out += 3) {
+    const std::int32_t* weights = taps.of(static_cast<std::int64_t>(x));
+    const std::uint8_t* pixel = in + 3 * taps.ranges[x].first;
+    Int4 sum = Int4{} + (1 << (kPrecision - 1));
+    for (std::int64_t t = 0; t < taps.ranges[x].count; ++t, pixel += 3) {
+      Byte4 bytes;
+      std::memcpy(&bytes, pixel, 4);
+      sum += __builtin_convertvector(bytes, Int4) * weights[t];
+    }
+    sum >>= kPrecision;
+    sum = sum < 0 ? Int4{} : sum;
+    sum = sum > 255 ? Int4{} + 255 : sum;
+    const Byte4 bytes = __builtin_convertvector(sum, Byte4);
+    std::memcpy(out, &bytes, 3);
+  }
+}
+
+// One output row as the weighted sum of `count` input rows of `bytes` bytes.
+[[gnu::always_inline]] inline void resize_column(Rows in, std::int64_t count, const std::int32_t* weights,
+                                                 std::int64_t bytes, std::uint8_t* out) {
+  constexpr std::int64_t tile = 64;
+  std::array<std::int32_t, tile> sums;
+  for (std::int64_t x = 0; x < bytes; x += tile) {
+    const std::int64_t width = std::min(tile, bytes - x);
+    sums.fill(1 << (kPrecision - 1));
+    for (std::int64_t t = 0; t < count; ++t) {
+      const std::uint8_t* row = in.row(t) + x;
+      const std::int32_t w = weights[t];
+      if (width == tile) {
+        for (std::size_t i = 0; i < tile; ++i) {
+          sums[i] += row[i] * w;
+        }
+      } else {
+        for (std::size_t i = 0; i < static_cast<std::size_t>(width); ++i) {
+          sums[i] += row[i] * w;
+        }
+      }
+    }
+    for (std::size_t i = 0; i < static_cast<std::size_t>(width); ++i) {
+      out[x + static_cast<std::int64_t>(i)] = static_cast<std::uint8_t>(std::clamp(sums[i] >> kPrecision, 0, 255));
+    }
+  }
+}
+
+#if defined(__x86_64__)
+[[gnu::target("avx2")]] void resize_row_avx2(const std::uint8_t* in, std::uint8_t* out, const Taps& taps) {
+  resize_row(in, out, taps);
+}
+[[gnu::target("avx2")]] void resize_column_avx2(Rows in, std::int64_t count, const std::int32_t* weights,
+                                                std::int64_t bytes, std::uint8_t* out) {
+  resize_column(in, count, weights, bytes, out);
+}
+const bool has_avx2 = __builtin_cpu_supports("avx2") != 0;
+#endif
+
+void run_row(const std::uint8_t* in, std::uint8_t* out, const Taps& taps) {
+#if defined(__x86_64__)
+  if (has_avx2) {
+    return resize_row_avx2(in, out, taps);
+  }
+#endif
+  resize_row(in, out, taps);
+}
+
+void run_column(Rows in, std::int64_t count, const std::int32_t* weights, std::int64_t bytes, std::uint8_t* out) {
+#if defined(__x86_64__)
+  if (has_avx2) {
+    return resize_column_avx2(in, count, weights, bytes, out);
+  }
+#endif
+  resize_column(in, count, weights, bytes, out);
+}
+
+// `rows` input rows of `width` pixels, each at the width of `taps`.
+std::vector<std::uint8_t> resize_rows(Rows in, std::int64_t rows, std::int64_t width, const Taps& taps) {
+  const auto stride = static_cast<std::int64_t>(taps.ranges.size()) * 3;
+  std::vector<std::uint8_t> out(static_cast<std::size_t>(stride * rows));
+  for (std::int64_t y = 0; y + 1 < rows; ++y) {
+    run_row(in.row(y), out.data() + y * stride, taps);
+  }
+  // resize_row() reads one byte too many: there may be none behind the last row.
+  std::vector<std::uint8_t> last(static_cast<std::size_t>(3 * width + 1));
+  std::copy_n(in.row(rows - 1), 3 * width, last.data());
+  run_row(last.data(), out.data() + (rows - 1) * stride, taps);
+  return out;
+}
+
+io::Image resize_filtered(Rows in, const Region& region, std::int64_t width, std::int64_t height,
+                          Interpolation interpolation) {
+  io::Image result;
+  result.width = width;
+  result.height = height;
+  const bool vertical = height != region.height;
+  Taps columns;
+  std::int64_t first = 0;
+  std::int64_t rows = region.height;
+  if (vertical) {
+    columns = compute_taps(region.height, height, interpolation);
+    first = columns.begin();
+    rows = columns.end() - first;
+  }
+  std::vector<std::uint8_t> narrowed;
+  if (width != region.width) {
+    narrowed =
+        resize_rows({in.row(first), in.stride}, rows, region.width, compute_taps(region.width, width, interpolation));
+    in = {narrowed.data(), width * 3};
+  } else {
+    in.data = in.row(first);
+  }
+  if (vertical) {
+    result.pixels.resize(static_cast<std::size_t>(width * height * 3));
+    for (std::int64_t y = 0; y < height; ++y) {
+      const Taps::Range& range = columns.ranges[static_cast<std::size_t>(y)];
+      run_column({in.row(range.first - first), in.stride}, range.count, columns.of(y), width * 3, result.at(0, y));
+    }
+  } else if (!narrowed.empty()) {
+    result.pixels = std::move(narrowed);
+  } else {
+    result.pixels.resize(static_cast<std::size_t>(width * height * 3));
+    for (std::int64_t y = 0; y < height; ++y) {
+      std::copy_n(in.row(y), width * 3, result.at(0, y));
+    }
+  }
+  return result;
+}
+
+// Positions add up as Pillow's do (ImagingScaleAffine), rounding errors and all.
+std::vector<std::int64_t> nearest_positions(std::int64_t inputs, std::int64_t outputs) {
+  std::vector<std::int64_t> positions(static_cast<std::size_t>(outputs));
+  const double step = static_cast<double>(inputs) / static_cast<double>(outputs);
+  double at = step * 0.5;
+  for (std::int64_t& position : positions) {
+    position = std::min(static_cast<std::int64_t>(at), inputs - 1);
+    at += step;
+  }
+  return positions;
+}
+
+io::Image resize_nearest(Rows in, const Region& region, std::int64_t width, std::int64_t height) {
+  io::Image result(width, height);
+  const std::vector<std::int64_t> columns = nearest_positions(region.width, width);
+  const std::vector<std::int64_t> rows = nearest_positions(region.height, height);
+  std::uint8_t* out = result.pixels.data();
+  for (const std::int64_t y : rows) {
+    for (const std::int64_t x : columns) {
+      std::copy_n(in.row(y) + 3 * x, 3, out);
+      out += 3;
+    }
+  }
+  return result;
+}
+
+constexpr std::array<std::pair<std::string_view, Interpolation>, 6> kNames = {{
+    {"nearest", Interpolation::nearest},
+    {"box", Interpolation::box},
+    {"bilinear", Interpolation::bilinear},
+    {"hamming", Interpolation::hamming},
+    {"bicubic", Interpolation::bicubic},
+    {"lanczos", Interpolation::lanczos},
+}};
+
+}  // namespace
+
+Interpolation interpolation_named(const std::string& name) {
+  for (const auto& [known, interpolation] : kNames) {
+    if (name == known) {
+      return interpolation;
+    }
+  }
+  fail("no interpolation is called '{}': it must be nearest, box, bilinear, hamming, bicubic or lanczos", name);
+}
+
+io::Image resize(const io::Image& image, const Region& region, std::int64_t width, std::int64_t height,
+                 Interpolation interpolation) {
+  check(width > 0 && height > 0, "a picture cannot be resized to {} x {} pixels", width, height);
+  check(region.x >= 0 && region.y >= 0 && region.width > 0 && region.height > 0 &&
+            region.x + region.width <= image.width && region.y + region.height <= image.height,
+        "the region of {} x {} pixels at ({}, {}) is not inside the picture of {} x {}", region.width, region.height,
+        region.x, region.y, image.width, image.height);
+  const Rows in = {image.at(region.x, region.y), image.width * 3};
+  if (interpolation == Interpolation::nearest) {
+    return resize_nearest(in, region, width, height);
+  }
+  return resize_filtered(in, region, width, height, interpolation);
+}
+
+io::Image resize(const io::Image& image, std::int64_t width, std::int64_t height, Interpolation interpolation) {
+  return resize(image, {0, 0, image.width, image.height}, width, height, interpolation);
+}
+
+}  // namespace vitrail::data

@@ -1,0 +1,447 @@
+#include "vitrail/data/transforms.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+#include <utility>
+
+#include "vitrail/data/augment.h"
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::data {
+namespace {
+
+using Color = std::array<std::uint8_t, 3>;
+
+// A window on a picture that may reach beyond it, and how it is mirrored: cropping, padding and flipping without
+// copying.
+struct View {
+  const io::Image* image = nullptr;
+  std::int64_t x = 0;
+  std::int64_t y = 0;
+  bool reflect = false;  // outside the picture its mirror image instead of `fill`
+  Color fill = {0, 0, 0};
+  bool hflip = false;
+  bool vflip = false;
+};
+
+// Pictures made on the way, which views point to.
+struct Scratch {
+  io::Image gray;
+  io::Image resized;
+};
+
+// Python's round(): halves to the even neighbour.
+std::int64_t round_half_even(double x) { return static_cast<std::int64_t>(std::nearbyint(x)); }
+
+// Where a centred window of `target` begins in `size` pixels (torchvision's center_crop, timm's center_crop_or_pad).
+std::int64_t center_offset(std::int64_t size, std::int64_t target) {
+  return target > size ? -((target - size) / 2) : round_half_even(static_cast<double>(size - target) / 2.0);
+}
+
+// Position `i` of a row of `size` pixels that goes on mirrored at both ends, the end pixels not repeated.
+std::int64_t reflected(std::int64_t i, std::int64_t size) {
+  if (size == 1) {
+    return 0;
+  }
+  const std::int64_t period = 2 * (size - 1);
+  i = ((i % period) + period) % period;
+  return i < size ? i : period - i;
+}
+
+// Calls put(x, y, rgb) for each pixel of the view at width × height.
+template <class Put>
+void for_each_pixel(const View& view, std::int64_t width, std::int64_t height, Put put) {
+  const io::Image& image = *view.image;
+  const std::int64_t step = view.hflip ? -1 : 1;
+  for (std::int64_t y = 0; y < height; ++y) {
+    std::int64_t from_y = view.y + (view.vflip ? height - 1 - y : y);
+    std::int64_t from_x = view.x + (view.hflip ? width - 1 : 0);
+    if (view.reflect) {
+      from_y = reflected(from_y, image.height);
+      for (std::int64_t x = 0; x < width; ++x, from_x += step) {
+        put(x, y, image.at(reflected(from_x, image.width), from_y));
+      }
+      continue;
+    }
+    const bool row_inside = from_y >= 0 && from_y < image.height;
+    for (std::int64_t x = 0; x < width; ++x, from_x += step) {
+      put(x, y, row_inside && from_x >= 0 && from_x < image.width ? image.at(from_x, from_y) : view.fill.data());
+    }
+  }
+}
+
+io::Image copy_of(const View& view, std::int64_t width, std::int64_t height) {
+  io::Image result(width, height);
+  for_each_pixel(view, width, height, [&](std::int64_t x, std::int64_t y, const std::uint8_t* rgb) {
+    std::copy_n(rgb, 3, result.at(x, y));
+  });
+  return result;
+}
+
+// timm's ResizeKeepRatio: `longest` 0 brings the shorter side to the target (relative to it), 1 the longer.
+std::pair<std::int64_t, std::int64_t> keep_ratio_size(const io::Image& image, std::int64_t width, std::int64_t height,
+                                                      double longest, double scale_x, double scale_y) {
+  const double ratio_h = static_cast<double>(image.height) / static_cast<double>(height);
+  const double ratio_w = static_cast<double>(image.width) / static_cast<double>(width);
+  const double ratio = std::max(ratio_h, ratio_w) * longest + std::min(ratio_h, ratio_w) * (1.0 - longest);
+  return {std::max(round_half_even(static_cast<double>(image.width) * scale_x / ratio), std::int64_t{1}),
+          std::max(round_half_even(static_cast<double>(image.height) * scale_y / ratio), std::int64_t{1})};
+}
+
+// A list of one for each channel: as it is, one number repeated, or three averaged for a grayscale model.
+std::vector<double> per_channel(const std::vector<double>& values, std::int64_t channels, const char* name) {
+  if (values.size() == static_cast<std::size_t>(channels)) {
+    return values;
+  }
+  if (values.size() == 1) {
+    return std::vector<double>(static_cast<std::size_t>(channels), values[0]);
+  }
+  check(channels == 1 && !values.empty(), "the pictures' {} has {} numbers for {} channels", name, values.size(),
+        channels);
+  return {std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size())};
+}
+
+void check_probability(double value, const char* name) {
+  check(value >= 0 && value <= 1, "{} must be a probability, 0 … 1, not {}", name, value);
+}
+
+ColorJitter jitter_of(const std::vector<double>& strengths) {
+  ColorJitter jitter;
+  if (strengths.empty()) {
+    return jitter;
+  }
+  check(strengths.size() == 1 || strengths.size() == 3 || strengths.size() == 4,
+        "color_jitter takes one number, three (brightness, contrast, saturation) or four (and hue), not {}",
+        strengths.size());
+  const auto range = [&](std::size_t i) {
+    const double strength = strengths[strengths.size() == 1 ? 0 : i];
+    check(strength >= 0, "color_jitter must not be negative, but is {}", strength);
+    return std::pair(std::max(1.0 - strength, 0.0), 1.0 + strength);
+  };
+  jitter.brightness = range(0);
+  jitter.contrast = range(1);
+  jitter.saturation = range(2);
+  if (strengths.size() == 4) {
+    check(strengths[3] >= 0 && strengths[3] <= 0.5, "color_jitter's hue must be 0 … 0.5, not {}", strengths[3]);
+    jitter.hue = {-strengths[3], strengths[3]};
+  }
+  return jitter;
+}
+
+EraseMode erase_mode(const std::string& name) {
+  if (name == "const") {
+    return EraseMode::constant;
+  }
+  if (name == "rand") {
+    return EraseMode::color;
+  }
+  check(name == "pixel", "remode must be const, rand or pixel, not '{}'", name);
+  return EraseMode::pixel;
+}
+
+}  // namespace
+
+// The options resolved: names looked up, defaults filled in, everything checked once.
+struct Transform::Plan {
+  enum class Crop { center, squash, border, random_resized, ratio_center, ratio_random, padded };
+
+  explicit Plan(const PictureConfig& picture);
+  Plan(const PictureConfig& picture, const AugmentOptions& options);
+
+  View geometry(const io::Image& image, Scratch& scratch, Draws& draws) const;
+  View evaluation(const io::Image& image, Scratch& scratch) const;
+  View keep_ratio(const io::Image& image, Scratch& scratch, Draws& draws) const;
+  void resize_to(const io::Image& image, std::int64_t w, std::int64_t h, Interpolation filter, View& view,
+                 Scratch& scratch) const;
+  Interpolation draw_filter(Draws& draws) const;
+  // Everything up to normalization: a view on `image` or into `scratch`.
+  View prepare(const io::Image& image, Scratch& scratch, Draws& draws) const;
+
+  PictureConfig config;
+  Crop crop = Crop::center;
+  Interpolation interpolation = Interpolation::bicubic;
+  bool random_interpolation = false;
+  Color border = {0, 0, 0};
+  std::pair<double, double> scale = {1, 1};
+  std::pair<double, double> ratio = {1, 1};
+  std::int64_t padding = 0;
+  double hflip = 0;
+  double vflip = 0;
+  ColorJitter jitter;
+  double jitter_probability = 0;
+  double grayscale_probability = 0;
+  RandomErasing erasing;
+  std::vector<std::array<float, 256>> normalized;  // [channels]: the value of each 8-bit sample
+};
+
+Transform::Plan::Plan(const PictureConfig& picture) : config(picture) {
+  check(config.channels == 3 || config.channels == 1, "pictures have 3 channels or 1, not {}", config.channels);
+  check(config.height > 0 && config.width > 0, "pictures of {} x {} pixels have nothing in them", config.width,
+        config.height);
+  check(config.crop_pct > 0 && config.crop_pct <= 8, "crop_pct must be positive (usually 0.8 … 1), not {}",
+        config.crop_pct);
+  interpolation = interpolation_named(config.interpolation);
+  if (config.crop_mode == "squash") {
+    crop = Crop::squash;
+  } else if (config.crop_mode == "border") {
+    crop = Crop::border;
+  } else {
+    check(config.crop_mode == "center", "crop_mode must be center, squash or border, not '{}'", config.crop_mode);
+  }
+  const std::vector<double> mean = per_channel(config.mean, config.channels, "mean");
+  const std::vector<double> std = per_channel(config.std, config.channels, "std");
+  for (std::size_t c = 0; c < mean.size(); ++c) {
+    check(std[c] > 0, "the pictures' std must be positive, but is {}", std[c]);
+    std::array<float, 256>& table = normalized.emplace_back();
+    for (int v = 0; v < 256; ++v) {  // in torch's order of float operations
+      const float value = static_cast<float>(v) / 255.0F - static_cast<float>(mean[c]);
+      table[static_cast<std::size_t>(v)] = value / static_cast<float>(std[c]);
+    }
+  }
+  for (std::size_t c = 0; c < border.size(); ++c) {
+    border[c] = static_cast<std::uint8_t>(
+        std::clamp(round_half_even(255 * mean[std::min(c, mean.size() - 1)]), std::int64_t{0}, std::int64_t{255}));
+  }
+}
+
+Transform::Plan::Plan(const PictureConfig& picture, const AugmentOptions& options) : Plan(picture) {
+  if (options.no_aug) {
+    crop = Crop::squash;
+    config.crop_pct = 1;
+    return;
+  }
+  std::pair<double, double> default_scale = {0.08, 1.0};
+  std::pair<double, double> default_ratio = {3.0 / 4.0, 4.0 / 3.0};
+  if (options.train_crop_mode == "rrc") {
+    crop = Crop::random_resized;
+  } else if (options.train_crop_mode == "pad") {
+    crop = Crop::padded;
+  } else {
+    check(options.train_crop_mode == "rkrc" || options.train_crop_mode == "rkrr",
+          "train_crop_mode must be rrc, rkrc, rkrr or pad, not '{}'", options.train_crop_mode);
+    crop = options.train_crop_mode == "rkrc" ? Crop::ratio_center : Crop::ratio_random;
+    default_scale = {0.8, 1.0};
+    default_ratio = {0.9, 1 / 0.9};
+  }
+  scale = options.scale == std::pair(0.0, 0.0) ? default_scale : options.scale;
+  ratio = options.ratio == std::pair(0.0, 0.0) ? default_ratio : options.ratio;
+  check(scale.first > 0 && scale.first <= scale.second, "scale must be two positive numbers in order, not {} {}",
+        scale.first, scale.second);
+  check(ratio.first > 0 && ratio.first <= ratio.second, "ratio must be two positive numbers in order, not {} {}",
+        ratio.first, ratio.second);
+  padding = options.crop_padding;
+  check(padding >= 0, "crop_padding must not be negative, but is {}", padding);
+  random_interpolation = options.train_interpolation == "random";
+  if (!random_interpolation) {
+    interpolation = interpolation_named(options.train_interpolation);
+  }
+  hflip = options.hflip;
+  vflip = options.vflip;
+  jitter = jitter_of(options.color_jitter);
+  jitter_probability = jitter.changes_anything() ? options.color_jitter_prob : 0;
+  grayscale_probability = options.grayscale_prob;
+  erasing = {options.reprob, erase_mode(options.remode), options.recount};
+  check(options.recount >= 1, "recount must be at least 1, not {}", options.recount);
+  check_probability(hflip, "hflip");
+  check_probability(vflip, "vflip");
+  check_probability(options.color_jitter_prob, "color_jitter_prob");
+  check_probability(grayscale_probability, "grayscale_prob");
+  check_probability(erasing.probability, "reprob");
+}
+
+// timm's 'random': bilinear or bicubic.
+Interpolation Transform::Plan::draw_filter(Draws& draws) const {
+  if (!random_interpolation) {
+    return interpolation;
+  }
+  return draws.integer(0, 2) == 0 ? Interpolation::bilinear : Interpolation::bicubic;
+}
+
+// Points the view at the picture in another size: at the picture itself if it has that size.
+void Transform::Plan::resize_to(const io::Image& image, std::int64_t w, std::int64_t h, Interpolation filter,
+                                View& view, Scratch& scratch) const {
+  view.image = &image;
+  if (w != image.width || h != image.height) {
+    scratch.resized = resize(image, w, h, filter);
+    view.image = &scratch.resized;
+  }
+}
+
+View Transform::Plan::evaluation(const io::Image& image, Scratch& scratch) const {
+  const auto scaled = [&](std::int64_t side) {
+    return static_cast<std::int64_t>(std::floor(static_cast<double>(side) / config.crop_pct));
+  };
+  std::int64_t w = scaled(config.width);
+  std::int64_t h = scaled(config.height);
+  if (crop == Crop::center && w == h) {
+    // torchvision's Resize by the shorter side.
+    const auto longer = [&](std::int64_t a, std::int64_t b) {
+      return static_cast<std::int64_t>(static_cast<double>(w * a) / static_cast<double>(b));
+    };
+    if (image.width <= image.height) {
+      h = longer(image.height, image.width);
+    } else {
+      w = longer(image.width, image.height);
+    }
+  } else if (crop != Crop::squash) {
+    std::tie(w, h) = keep_ratio_size(image, w, h, crop == Crop::border ? 1.0 : 0.0, 1, 1);
+  }
+  View view;
+  resize_to(image, w, h, interpolation, view, scratch);
+  view.x = center_offset(w, config.width);
+  view.y = center_offset(h, config.height);
+  if (crop == Crop::border) {
+    view.fill = border;
+  }
+  return view;
+}
+
+// timm's ResizeKeepRatio with random scale and aspect, then CenterCropOrPad or RandomCropOrPad.
+View Transform::Plan::keep_ratio(const io::Image& image, Scratch& scratch, Draws& draws) const {
+  double scale_x = 1;
+  double scale_y = 1;
+  if (draws.uniform() < 0.5) {
+    scale_x = scale_y = 1 / std::sqrt(draws.uniform(scale.first, scale.second));
+  }
+  if (draws.uniform() < 0.5) {
+    const double aspect = std::sqrt(std::exp(draws.uniform(std::log(ratio.first), std::log(ratio.second))));
+    scale_y /= aspect;
+    scale_x *= aspect;
+  }
+  const auto [w, h] = keep_ratio_size(image, config.width, config.height, 0.0, scale_x, scale_y);
+  View view;
+  resize_to(image, w, h, draw_filter(draws), view, scratch);
+  view.reflect = true;
+  if (crop == Crop::ratio_center) {
+    view.x = center_offset(w, config.width);
+    view.y = center_offset(h, config.height);
+  } else {
+    const auto offset = [&](std::int64_t spare) {
+      const std::int64_t drawn = draws.integer(0, std::abs(spare) + 1);
+      return spare < 0 ? -drawn : drawn;
+    };
+    view.y = offset(h - config.height);
+    view.x = offset(w - config.width);
+  }
+  return view;
+}
+
+View Transform::Plan::geometry(const io::Image& image, Scratch& scratch, Draws& draws) const {
+  View view;
+  switch (crop) {
+    case Crop::center:
+    case Crop::squash:
+    case Crop::border:
+      return evaluation(image, scratch);
+    case Crop::ratio_center:
+    case Crop::ratio_random:
+      return keep_ratio(image, scratch, draws);
+    case Crop::random_resized: {
+      const Region region = random_resized_crop(image.width, image.height, scale, ratio, draws);
+      scratch.resized = resize(image, region, config.width, config.height, draw_filter(draws));
+      view.image = &scratch.resized;
+      return view;
+    }
+    case Crop::padded:
+      resize_to(image, config.width, config.height, draw_filter(draws), view, scratch);
+      view.y = draws.integer(-padding, padding + 1);
+      view.x = draws.integer(-padding, padding + 1);
+      return view;
+  }
+  fail("no such crop");
+}
+
+View Transform::Plan::prepare(const io::Image& image, Scratch& scratch, Draws& draws) const {
+  const io::Image* source = &image;
+  if (config.channels == 1) {
+    scratch.gray = image;
+    to_grayscale(scratch.gray);
+    source = &scratch.gray;
+  }
+  View view = geometry(*source, scratch, draws);
+  view.hflip = hflip > 0 && draws.uniform() < hflip;
+  view.vflip = vflip > 0 && draws.uniform() < vflip;
+  const bool jittered = jitter_probability > 0 && draws.uniform() < jitter_probability;
+  const bool gray = grayscale_probability > 0 && draws.uniform() < grayscale_probability;
+  if (!jittered && !gray) {
+    return view;
+  }
+  // Colours change in a copy, cropped first: contrast depends on the mean of what is left.
+  io::Image copy = copy_of(view, config.width, config.height);
+  if (jittered) {
+    jitter_color(copy, jitter, draws);
+  }
+  if (gray) {
+    to_grayscale(copy);
+  }
+  scratch.resized = std::move(copy);
+  View whole;
+  whole.image = &scratch.resized;
+  return whole;
+}
+
+Transform::Transform(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
+Transform::Transform() : Transform(eval_transform({})) {}
+
+const PictureConfig& Transform::config() const { return plan_->config; }
+Shape Transform::shape() const { return {plan_->config.channels, plan_->config.height, plan_->config.width}; }
+
+namespace {
+Draws draws_of(std::uint64_t seed, std::int64_t epoch, std::int64_t index) {
+  return Draws(Philox(mix(seed, static_cast<std::uint64_t>(epoch)), static_cast<std::uint64_t>(index)));
+}
+}  // namespace
+
+void Transform::apply(const io::Image& image, std::uint64_t seed, std::int64_t epoch, std::int64_t index,
+                      float* out) const {
+  check(image.width > 0 && image.height > 0, "a picture of {} x {} pixels cannot be prepared", image.width,
+        image.height);
+  const std::int64_t width = plan_->config.width;
+  const std::int64_t height = plan_->config.height;
+  const std::int64_t plane = width * height;
+  Draws draws = draws_of(seed, epoch, index);
+  Scratch scratch;
+  const View view = plan_->prepare(image, scratch, draws);
+  const auto& tables = plan_->normalized;
+  if (tables.size() == 3) {
+    for_each_pixel(view, width, height, [&](std::int64_t x, std::int64_t y, const std::uint8_t* rgb) {
+      float* pixel = out + y * width + x;
+      pixel[0] = tables[0][rgb[0]];
+      pixel[plane] = tables[1][rgb[1]];
+      pixel[2 * plane] = tables[2][rgb[2]];
+    });
+  } else {
+    for_each_pixel(view, width, height, [&](std::int64_t x, std::int64_t y, const std::uint8_t* rgb) {
+      out[y * width + x] = tables[0][rgb[0]];
+    });
+  }
+  if (plan_->erasing.probability > 0) {
+    erase_randomly(out, plan_->config.channels, height, width, plan_->erasing, draws);
+  }
+}
+
+Tensor Transform::operator()(const io::Image& image, std::uint64_t seed, std::int64_t epoch, std::int64_t index) const {
+  Tensor result = Tensor::empty(shape());
+  apply(image, seed, epoch, index, result.data<float>());
+  return result;
+}
+
+io::Image Transform::picture(const io::Image& image, std::uint64_t seed, std::int64_t epoch, std::int64_t index) const {
+  Draws draws = draws_of(seed, epoch, index);
+  Scratch scratch;
+  const View view = plan_->prepare(image, scratch, draws);
+  return copy_of(view, plan_->config.width, plan_->config.height);
+}
+
+Transform eval_transform(const PictureConfig& config) {
+  return Transform(std::make_shared<const Transform::Plan>(config));
+}
+
+Transform train_transform(const PictureConfig& config, const AugmentOptions& options) {
+  return Transform(std::make_shared<const Transform::Plan>(config, options));
+}
+
+}  // namespace vitrail::data
