@@ -12,27 +12,6 @@ HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels::HWY_NAMESPACE {
 namespace {
 
-// Σ f(i) over a row, in two chains of additions so that they do not wait for each other.
-template <class D, class F>
-HWY_INLINE float row_sum(D d, std::int64_t width, F&& f) {
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  auto even = hn::Zero(d);
-  auto odd = hn::Zero(d);
-  std::int64_t i = 0;
-  for (; i + 2 * lanes <= width; i += 2 * lanes) {
-    even = f(even, i, Whole{});
-    odd = f(odd, i + lanes, Whole{});
-  }
-  if (i + lanes <= width) {
-    even = f(even, i, Whole{});
-    i += lanes;
-  }
-  if (i < width) {
-    odd = f(odd, i, width - i);
-  }
-  return sum_of(d, hn::Add(even, odd));
-}
-
 template <class T>
 void forward_row(const T* x, const float* weight, const float* bias, float eps, T* y, std::int64_t width, bool centered,
                  float& mean, float& rstd) {
@@ -40,12 +19,12 @@ void forward_row(const T* x, const float* weight, const float* bias, float eps, 
   const float share = 1.0F / static_cast<float>(width);
   mean = 0;
   if (centered) {
-    mean = share * row_sum(d, width, [&](auto sum, std::int64_t i, auto part) HWY_ATTR {
+    mean = share * sum_over(d, width, [&](auto sum, std::int64_t i, auto part) HWY_ATTR {
              return hn::Add(sum, load(d, x + i, part));
            });
   }
   const auto m = hn::Set(d, mean);
-  const float variance = share * row_sum(d, width, [&](auto sum, std::int64_t i, auto part) HWY_ATTR {
+  const float variance = share * sum_over(d, width, [&](auto sum, std::int64_t i, auto part) HWY_ATTR {
                            const auto c = first_lanes(d, hn::Sub(load(d, x + i, part), m), hn::Zero(d), part);
                            return hn::MulAdd(c, c, sum);
                          });
@@ -87,7 +66,7 @@ void backward_row(const T* x, const float* weight, float mean, float rstd, const
   if (dx != nullptr) {
     const float share = 1.0F / static_cast<float>(width);
     auto g_sum = hn::Zero(d);
-    gx_mean = share * row_sum(d, width, [&](auto sum, std::int64_t i, auto part) HWY_ATTR {
+    gx_mean = share * sum_over(d, width, [&](auto sum, std::int64_t i, auto part) HWY_ATTR {
                 const auto g = weighted(i, part);
                 g_sum = hn::Add(g_sum, g);
                 return hn::MulAdd(g, normalized(i, part), sum);
@@ -149,14 +128,11 @@ namespace vitrail::kernels {
 namespace {
 HWY_EXPORT(forward);
 HWY_EXPORT(backward);
-
-// Rows worth a thread.
-std::int64_t grain(const RowNorm& norm) { return (1 << 13) / norm.width + 1; }
 }  // namespace
 
 void norm_forward(const RowNorm& norm, const void* x, const float* weight, const float* bias, float eps, void* y,
                   float* mean, float* rstd) {
-  parallel_for(norm.rows, grain(norm), [&](std::int64_t begin, std::int64_t end, int) {
+  parallel_for(norm.rows, rows_worth_a_thread(norm.width), [&](std::int64_t begin, std::int64_t end, int) {
     HWY_DYNAMIC_DISPATCH(forward)(norm, x, weight, bias, eps, y, mean, rstd, begin, end);
   });
 }
@@ -165,11 +141,11 @@ void norm_backward(const RowNorm& norm, const void* x, const float* weight, cons
                    const void* dy, void* dx, float* dweight, float* dbias) {
   // Each thread sums its rows into a strip of its own; the strips are added in their order.
   const auto width = static_cast<std::size_t>(norm.width);
-  const auto threads = static_cast<std::size_t>(threads_for(norm.rows, grain(norm)));
+  const auto threads = static_cast<std::size_t>(threads_for(norm.rows, rows_worth_a_thread(norm.width)));
   const std::size_t strip = (width + lines - 1) / lines * lines;
   std::vector<float> weight_sums(dweight == nullptr ? 0 : threads * strip);
   std::vector<float> bias_sums(dbias == nullptr ? 0 : threads * strip);
-  parallel_for(norm.rows, grain(norm), [&](std::int64_t begin, std::int64_t end, int thread) {
+  parallel_for(norm.rows, rows_worth_a_thread(norm.width), [&](std::int64_t begin, std::int64_t end, int thread) {
     const std::size_t at = static_cast<std::size_t>(thread) * strip;
     HWY_DYNAMIC_DISPATCH(backward)
     (norm, x, weight, mean, rstd, dy, dx, dweight == nullptr ? nullptr : weight_sums.data() + at,

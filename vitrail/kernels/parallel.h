@@ -12,6 +12,11 @@ namespace vitrail::kernels {
 // A unit for parallel_for() over elements of 2 or 4 bytes: parts begin on cache lines, vectors stay whole.
 constexpr std::int64_t lines = 64;
 
+// The grain for parallel_for() over rows of `width` elements each.
+constexpr std::int64_t rows_worth_a_thread(std::int64_t width) {
+  return (1 << 13) / std::max<std::int64_t>(width, 1) + 1;
+}
+
 // How many threads parallel_for() takes for `n` pieces of work: no more than there are, and at least `grain` pieces
 // each.
 inline int threads_for(std::int64_t n, std::int64_t grain) {

@@ -177,6 +177,39 @@ HWY_INLINE float max_of(D d, V<D> v) {
   return hn::GetLane(hn::MaxOfLanes(d, v));
 }
 
+// The sum of all lanes of what `body(sum, i, part)` gathers over n elements: it returns `sum` plus its term, as
+// for_lanes() calls it, with 0 in the lanes behind the end. Two chains of additions, so that they do not wait for each
+// other.
+template <class D, class Body>
+HWY_INLINE float sum_over(D d, std::int64_t n, Body&& body) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  auto even = hn::Zero(d);
+  auto odd = hn::Zero(d);
+  std::int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    even = body(even, i, Whole{});
+    odd = body(odd, i + lanes, Whole{});
+  }
+  if (i + lanes <= n) {
+    even = body(even, i, Whole{});
+    i += lanes;
+  }
+  if (i < n) {
+    odd = body(odd, i, n - i);
+  }
+  return sum_of(d, hn::Add(even, odd));
+}
+
+// The largest of n > 0 elements.
+template <class D, class T>
+HWY_INLINE float max_over(D d, const T* x, std::int64_t n) {
+  auto largest = hn::Set(d, static_cast<float>(x[0]));
+  for_lanes(d, n, [&](std::int64_t i, auto part) HWY_ATTR {
+    largest = hn::Max(largest, first_lanes(d, load(d, x + i, part), largest, part));
+  });
+  return max_of(d, largest);
+}
+
 // ---- elementary functions of f32 lanes
 
 // e^x to 1.2e-7 of its value; 0 below -87.3 (where the result would be subnormal), infinite above 88.72, NaN stays NaN.

@@ -13,7 +13,7 @@ Tensor log_softmax(const Tensor& x, int dim);  // x - log Σ e^x along dim
 // p = (1 - s) onehot + s / C with label smoothing s (Szegedy et al. 2016), as torch's cross_entropy.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, float label_smoothing = 0,
                      std::int64_t ignore_index = -100);
-// Soft targets [B, C] f32 are p itself, smoothed alike.
+// Soft targets [B, C] f32 are p itself, smoothed alike; they receive no gradient.
 Tensor soft_cross_entropy(const Tensor& logits, const Tensor& targets, float label_smoothing = 0);
 // Mean of binary cross-entropy with logits over all elements: targets f32 of the same shape.
 Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& targets);
