@@ -1,0 +1,205 @@
+#include "vitrail/train/setup.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/io/safetensors.h"
+#include "vitrail/train/evaluate.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::unique_ptr<data::Dataset> open_part(const std::string& source, const std::string& split,
+                                         std::vector<std::string> classes) {
+  data::DatasetOptions options;
+  options.split = split;
+  options.classes = std::move(classes);
+  options.allow_single_class = !options.classes.empty();
+  return data::open_dataset(source, options);
+}
+
+void open_data(const TrainOptions& options, Setup& setup) {
+  setup.training = open_part(options.data_dir, options.train_split, {});
+  check(setup.training->size() >= options.batch_size,
+        "--batch-size {} is more than the {} training pictures of '{}': choose at most {}", options.batch_size,
+        setup.training->size(), options.data_dir, setup.training->size());
+  if (!options.val_dir.empty()) {
+    setup.validation = open_part(options.val_dir, "", setup.training->classes());
+  } else if (!options.val_split.empty()) {
+    setup.validation = open_part(options.data_dir, options.val_split, setup.training->classes());
+  }
+}
+
+models::CreateOptions create_options(const TrainOptions& options, std::int64_t data_classes) {
+  nlohmann::json kwargs = nlohmann::json::parse(options.model_kwargs);
+  if (options.img_size) {
+    kwargs["img_size"] = *options.img_size;
+  }
+  if (options.in_chans) {
+    kwargs["in_chans"] = *options.in_chans;
+  }
+  if (!options.gp.empty()) {
+    kwargs["global_pool"] = options.gp;
+  }
+  models::CreateOptions create;
+  if (!kwargs.contains("num_classes")) {
+    create.num_classes = options.num_classes.value_or(data_classes);
+  }
+  create.model_kwargs = kwargs.dump();
+  create.drop_rate = options.drop;
+  create.drop_path_rate = options.drop_path;
+  create.seed = static_cast<std::uint64_t>(options.seed);
+  return create;
+}
+
+// --initial-checkpoint: every weight of the model, by name, from a model folder or a .safetensors file.
+void load_weights(const models::Model& model, const fs::path& path) {
+  const auto file = io::Safetensors::open(fs::is_directory(path) ? path / "model.safetensors" : path);
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    check(file.contains(parameter.name), "--initial-checkpoint {} has no '{}'", file.source(), parameter.name);
+    const Tensor value = file.get(parameter.name);
+    check(value.shape() == parameter.value.shape(), "--initial-checkpoint {}: '{}' is {}, but the model's is {}",
+          file.source(), parameter.name, value.shape(), parameter.value.shape());
+    check(value.dtype() == DType::f32, "--initial-checkpoint {}: '{}' holds {}, not f32", file.source(), parameter.name,
+          name_of(value.dtype()));
+    parameter.value.copy_from(value);
+    parameter.value.touch();
+  }
+  for (const std::string& name : file.names()) {
+    check(model.net->parameters.find(name) != nullptr, "--initial-checkpoint {}: the model has no '{}'", file.source(),
+          name);
+  }
+}
+
+models::Model make_model(const TrainOptions& options, const fs::path& checkpoint, std::int64_t data_classes) {
+  const models::CreateOptions create = create_options(options, data_classes);
+  if (!checkpoint.empty()) {
+    // All arguments but the rates of dropping out are in the checkpoint's own config.
+    models::CreateOptions saved;
+    saved.drop_rate = create.drop_rate;
+    saved.drop_path_rate = create.drop_path_rate;
+    return models::load_model(checkpoint, saved);
+  }
+  const std::string& name = options.pretrained_path.empty() ? options.model : options.pretrained_path;
+  models::Model model =
+      options.pretrained_path.empty() ? models::open_model(name, create) : models::load_model(name, create);
+  check(options.pretrained_path.empty() || options.model == TrainOptions().model || options.model == model.architecture,
+        "--model {} is not what --pretrained-path {} holds: that is a {}", options.model, name, model.architecture);
+  if (!options.initial_checkpoint.empty()) {
+    load_weights(model, options.initial_checkpoint);
+  }
+  return model;
+}
+
+void set_picture_config(const TrainOptions& options, models::PretrainedConfig& config) {
+  const auto colors = [&](const char* flag, const std::vector<double>& values, std::vector<double>& target) {
+    if (values.empty()) {
+      return;
+    }
+    target = values.size() == 1 ? std::vector(static_cast<std::size_t>(config.channels), values[0]) : values;
+    check(static_cast<std::int64_t>(target.size()) == config.channels, "{} takes one number, or {}: one a channel",
+          flag, config.channels);
+  };
+  colors("--mean", options.mean, config.mean);
+  colors("--std", options.std, config.std);
+  config.crop_pct = options.crop_pct.value_or(config.crop_pct);
+  config.crop_mode = options.crop_mode.empty() ? config.crop_mode : options.crop_mode;
+  config.interpolation = options.interpolation.empty() ? config.interpolation : options.interpolation;
+}
+
+void freeze(const TrainOptions& options, const models::ImageModel& net, nn::ParameterStore& parameters) {
+  for (const std::string& prefix : options.freeze) {
+    check(std::ranges::any_of(parameters.all(), [&](const auto& p) { return p.name.starts_with(prefix); }),
+          "--freeze {}: no parameter's name begins so (see `vitrail info --parameters`)", prefix);
+  }
+  bool any = false;
+  for (const nn::Parameter& parameter : parameters.all()) {
+    const bool frozen =
+        (options.linear_probe && !net.is_classifier(parameter.name)) ||
+        std::ranges::any_of(options.freeze, [&](const auto& prefix) { return parameter.name.starts_with(prefix); });
+    if (frozen && !parameter.buffer) {
+      parameters.set_trainable(parameter.name, false);
+    }
+    any = any || (!frozen && !parameter.buffer);
+  }
+  check(any, "--freeze {} leaves nothing to train", fmt::join(options.freeze, " "));
+}
+
+}  // namespace
+
+Setup set_up(const TrainOptions& options, const fs::path& checkpoint) {
+  Setup setup;
+  open_data(options, setup);
+  const auto data_classes = static_cast<std::int64_t>(setup.training->classes().size());
+  setup.model = make_model(options, checkpoint, data_classes);
+  // Labels keep the order that a fine-tuned model knows, where it is for the same classes.
+  const std::vector<std::string> known = setup.model.pretrained.label_names;
+  if (known != setup.training->classes() && std::ranges::is_permutation(known, setup.training->classes())) {
+    setup.training = open_part(options.data_dir, options.train_split, known);
+    if (setup.validation != nullptr) {
+      setup.validation = open_part(options.val_dir.empty() ? options.data_dir : options.val_dir,
+                                   options.val_dir.empty() ? options.val_split : "", known);
+    }
+  }
+  const std::int64_t num_classes = setup.model.net->num_classes();
+  check(num_classes >= data_classes, "the pictures are of {} classes, but --num-classes is {}", data_classes,
+        num_classes);
+  setup.model.pretrained.label_names = setup.training->classes();
+  for (std::int64_t i = data_classes; i < num_classes; ++i) {
+    setup.model.pretrained.label_names.push_back(fmt::format("unused {}", i));
+  }
+  set_picture_config(options, setup.model.pretrained);
+  freeze(options, *setup.model.net, setup.model.net->parameters);
+  std::string message;
+  const bool lower = options.amp && (options.amp_dtype == "bfloat16" || options.amp_dtype == "bf16");
+  setup.dtype = usable_dtype(lower ? DType::bf16 : DType::f32, &message);
+  if (!message.empty()) {
+    setup.messages.push_back(message);
+  }
+  return setup;
+}
+
+std::unique_ptr<data::Loader> training_loader(const TrainOptions& o, const Setup& setup) {
+  data::AugmentOptions augment;
+  augment.no_aug = o.no_aug;
+  augment.train_crop_mode = o.train_crop_mode;
+  augment.crop_padding = o.crop_padding;
+  augment.scale = o.scale.empty() ? augment.scale : std::pair(o.scale[0], o.scale[1]);
+  augment.ratio = o.ratio.empty() ? augment.ratio : std::pair(o.ratio[0], o.ratio[1]);
+  augment.hflip = o.hflip;
+  augment.vflip = o.vflip;
+  augment.color_jitter = o.color_jitter;
+  augment.color_jitter_prob = o.color_jitter_prob;
+  augment.grayscale_prob = o.grayscale_prob;
+  augment.train_interpolation = o.train_interpolation;
+  augment.reprob = o.reprob;
+  augment.remode = o.remode;
+  augment.recount = o.recount;
+
+  data::LoaderOptions loading;
+  loading.batch_size = o.batch_size;
+  loading.shuffle = !o.no_shuffle;
+  loading.drop_last = true;
+  loading.seed = static_cast<std::uint64_t>(o.seed);
+  loading.workers = static_cast<int>(o.workers);
+  loading.skip_broken = o.skip_broken;
+  loading.mix.mixup = o.mixup;
+  loading.mix.cutmix = o.cutmix;
+  if (!o.cutmix_minmax.empty()) {
+    loading.mix.cutmix_minmax = std::pair(o.cutmix_minmax[0], o.cutmix_minmax[1]);
+  }
+  loading.mix.mixup_prob = o.mixup_prob;
+  loading.mix.mixup_switch_prob = o.mixup_switch_prob;
+  loading.mix.mixup_off_epoch = o.mixup_off_epoch;
+  loading.num_classes = setup.model.net->num_classes();
+  loading.label_smoothing = o.smoothing;
+  return std::make_unique<data::Loader>(
+      *setup.training, data::train_transform(picture_config(setup.model.pretrained), augment), loading);
+}
+
+}  // namespace vitrail::train

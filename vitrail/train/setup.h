@@ -1,0 +1,33 @@
+// What a run is made of: data, model and precision, put together from its options.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vitrail/data/dataset.h"
+#include "vitrail/data/loader.h"
+#include "vitrail/models/model.h"
+#include "vitrail/train/options.h"
+
+namespace vitrail::train {
+
+struct Setup {
+  std::unique_ptr<data::Dataset> training;
+  std::unique_ptr<data::Dataset> validation;  // null: none
+  models::Model model;
+  DType dtype = DType::f32;           // of activations and products
+  std::vector<std::string> messages;  // what the person should know
+};
+
+// Opens the data and makes the model: new by its name, from a folder, or, if `checkpoint` is given, the one saved
+// there. Error if the data are missing or of a single class, if fewer pictures than a batch are there, or if the model
+// does not fit them.
+Setup set_up(const TrainOptions& options, const std::filesystem::path& checkpoint = {});
+
+// Training batches as the options describe them.
+std::unique_ptr<data::Loader> training_loader(const TrainOptions& options, const Setup& setup);
+
+}  // namespace vitrail::train
