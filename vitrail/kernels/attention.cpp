@@ -1,173 +1,237 @@
+// The part of attention that is not compiled per instruction set: blocks, threads and their memory.
 #include "vitrail/kernels/attention.h"
 
-#include <cmath>
-#include <limits>
-#include <numbers>
 #include <vector>
+
+#include "vitrail/kernels/attention_tile.h"
+#include "vitrail/kernels/cpu.h"
+#include "vitrail/kernels/parallel.h"
 
 namespace vitrail::kernels {
 namespace {
 
-constexpr float log2e = std::numbers::log2e_v<float>;
-constexpr float infinity = std::numeric_limits<float>::infinity();
+// Multiplications that are worth a thread.
+constexpr double thread_work = 1 << 18;
 
+// `n` in equal blocks of about `wanted`, in multiples of `unit`.
+std::int64_t block_size(std::int64_t n, std::int64_t wanted, std::int64_t unit) {
+  const std::int64_t blocks = std::max<std::int64_t>(1, (n + wanted - 1) / wanted);
+  const std::int64_t size = (n + blocks - 1) / blocks;
+  return std::max<std::int64_t>(unit, (size + unit - 1) / unit * unit);
+}
+
+AttentionProblem problem_of(const Tensor& q, const Tensor& k, const AttentionScores& scores) {
+  AttentionProblem problem;
+  problem.batch = q.size(0);
+  problem.heads = q.size(1);
+  problem.queries = q.size(2);
+  problem.keys = k.size(2);
+  problem.dim = q.size(3);
+  problem.value_dim = 0;
+  problem.q = HeadsView(q);
+  problem.k = HeadsView(k);
+  problem.mask = HeadsView(scores.mask);
+  problem.bias = HeadsView(scores.bias);
+  problem.scale = scores.scale;
+  problem.causal = scores.causal;
+  problem.dropout = scores.dropout;
+  problem.draws = scores.draws;
+  problem.is_bf16 = q.dtype() == DType::bf16;
+  problem.pairs = problem.is_bf16 && has_bf16();
+  return problem;
+}
+
+// How many shares of the tasks are worth a thread each.
+int shares_for(const AttentionProblem& problem, std::int64_t tasks) {
+  const double tile_work = static_cast<double>(problem.batch * problem.heads) * static_cast<double>(problem.queries) *
+                           static_cast<double>(problem.keys) * static_cast<double>(problem.dim + problem.value_dim);
+  const auto useful = static_cast<std::int64_t>(std::min(tile_work / thread_work, 1e6));
+  return threads_for(std::min(tasks, useful), 1);
+}
+
+// Where each of `parts` contiguous shares of the tasks begins, so that their costs are about equal; parts + 1 numbers.
+template <class Cost>
+std::vector<std::int64_t> shares(std::int64_t tasks, int parts, Cost cost) {
+  double total = 0;
+  for (std::int64_t task = 0; task < tasks; ++task) {
+    total += cost(task);
+  }
+  std::vector<std::int64_t> begins{0};
+  double sum = 0;
+  for (std::int64_t task = 0; task < tasks; ++task) {
+    while (static_cast<int>(begins.size()) < parts && sum + cost(task) / 2 > total * begins.size() / parts) {
+      begins.push_back(task);
+    }
+    sum += cost(task);
+  }
+  begins.resize(static_cast<std::size_t>(parts) + 1, tasks);
+  return begins;
+}
+
+void run_forward(const AttentionProblem& problem) {
+  const std::int64_t blocks = problem.query_blocks();
+  const std::int64_t tasks = problem.batch * problem.heads * blocks;
+  const int parts = shares_for(problem, tasks);
+  const std::vector<std::int64_t> begins = shares(tasks, parts, [&](std::int64_t task) {
+    const std::int64_t last = std::min(problem.queries, (task % blocks + 1) * problem.query_block) - 1;
+    return static_cast<double>(problem.visible(last)) + 1;
+  });
+  const std::size_t bytes = attention_forward_part(problem, 0, 0, nullptr);
+  const Storage scratch(bytes * static_cast<std::size_t>(parts));
+  parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t part = begin; part < end; ++part) {
+      const auto p = static_cast<std::size_t>(part);
+      attention_forward_part(problem, begins[p], begins[p + 1], scratch.data() + bytes * p);
+    }
+  });
+}
+
+// dq of the heads whose blocks of keys were shared out: the sum of what each share found.
 template <class T>
-T* row(const Tensor& x, std::int64_t b, std::int64_t h, std::int64_t i) {
-  return x.data<T>() + b * x.stride(0) + h * x.stride(1) + i * x.stride(2);
-}
-
-// Scores of query i of head (b, h), in units of log₂.
-template <class T>
-void score_row(const Tensor& q, const Tensor& k, const AttentionScores& scores, std::int64_t b, std::int64_t h,
-               std::int64_t i, std::vector<float>& s) {
-  const std::int64_t keys = k.size(2);
-  const T* qi = row<T>(q, b, h, i);
-  for (std::int64_t j = 0; j < keys; ++j) {
-    const T* kj = row<T>(k, b, h, j);
-    float sum = 0;
-    for (std::int64_t c = 0; c < q.size(3); ++c) {
-      sum += static_cast<float>(qi[c]) * static_cast<float>(kj[c]);
+void sum_queries(const AttentionProblem& problem, const std::vector<BackwardPart>& parts) {
+  const std::int64_t blocks = problem.key_blocks();
+  const std::int64_t dq_row = (problem.dim + 15) / 16 * 16;
+  for (std::size_t first = 0; first + 1 < parts.size(); ++first) {
+    const std::int64_t head = (parts[first].end - 1) / blocks;  // the last head of a share, if others go on with it
+    const bool begins_here = parts[first].begin <= head * blocks;
+    if (parts[first].begin == parts[first].end || parts[first].end % blocks == 0 || !begins_here) {
+      continue;
     }
-    sum *= scores.scale;
-    if (scores.bias.defined()) {
-      sum += row<float>(scores.bias, b, h, i)[j * scores.bias.stride(3)];
-    }
-    const bool hidden = (scores.causal && j > i + keys - q.size(2)) ||
-                        (scores.mask.defined() && !row<bool>(scores.mask, b, h, i)[j * scores.mask.stride(3)]);
-    s[static_cast<std::size_t>(j)] = hidden ? -infinity : sum * log2e;
-  }
-}
-
-float keep(const AttentionScores& scores, std::int64_t index) {
-  if (scores.dropout == 0) {
-    return 1;
-  }
-  return scores.draws.uniform(static_cast<std::uint64_t>(index)) >= scores.dropout ? 1 / (1 - scores.dropout) : 0;
-}
-
-float log_sum_of(const std::vector<float>& s) {
-  float max = -infinity;
-  for (const float x : s) {
-    max = std::max(max, x);
-  }
-  if (max == -infinity) {
-    return infinity;
-  }
-  float sum = 0;
-  for (const float x : s) {
-    sum += std::exp2(x - max);
-  }
-  return max + std::log2(sum);
-}
-
-template <class T>
-void forward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionScores& scores, const Tensor& out,
-             const Tensor& log_sum) {
-  const std::int64_t heads = q.size(1), queries = q.size(2), keys = k.size(2), e = v.size(3);
-#pragma omp parallel for schedule(static)
-  for (std::int64_t task = 0; task < q.size(0) * heads * queries; ++task) {
-    const std::int64_t i = task % queries, h = task / queries % heads, b = task / queries / heads;
-    std::vector<float> s(static_cast<std::size_t>(keys));
-    std::vector<float> o(static_cast<std::size_t>(e));
-    score_row<T>(q, k, scores, b, h, i, s);
-    const float l = log_sum_of(s);
-    for (std::int64_t j = 0; j < keys; ++j) {
-      const float p = std::exp2(s[static_cast<std::size_t>(j)] - l) * keep(scores, task * keys + j);
-      const T* vj = row<T>(v, b, h, j);
-      for (std::int64_t c = 0; c < e; ++c) {
-        o[static_cast<std::size_t>(c)] += p * static_cast<float>(vj[c]);
-      }
-    }
-    for (std::int64_t c = 0; c < e; ++c) {
-      row<T>(out, b, h, i)[c] = T(o[static_cast<std::size_t>(c)]);
-    }
-    if (log_sum.defined()) {
-      log_sum.data<float>()[task] = l;
-    }
-  }
-}
-
-template <class T>
-void backward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionScores& scores, const Tensor& out,
-              const Tensor& log_sum, const Tensor& dout, const Tensor& dq, const Tensor& dk, const Tensor& dv,
-              const Tensor& dbias) {
-  const std::int64_t heads = q.size(1), queries = q.size(2), keys = k.size(2), d = q.size(3), e = v.size(3);
-#pragma omp parallel for schedule(static) if (!dbias.defined())
-  for (std::int64_t task = 0; task < q.size(0) * heads; ++task) {
-    const std::int64_t h = task % heads, b = task / heads;
-    std::vector<float> s(static_cast<std::size_t>(keys));
-    std::vector<float> dki(static_cast<std::size_t>(keys * d));
-    std::vector<float> dvi(static_cast<std::size_t>(keys * e));
-    for (std::int64_t i = 0; i < queries; ++i) {
-      std::vector<float> dqi(static_cast<std::size_t>(d));
-      score_row<T>(q, k, scores, b, h, i, s);
-      const T* doi = row<T>(dout, b, h, i);
-      float delta = 0;
-      for (std::int64_t c = 0; c < e; ++c) {
-        delta += static_cast<float>(doi[c]) * static_cast<float>(row<T>(out, b, h, i)[c]);
-      }
-      for (std::int64_t j = 0; j < keys; ++j) {
-        const float p = std::exp2(s[static_cast<std::size_t>(j)] - log_sum.data<float>()[task * queries + i]);
-        const float kept = keep(scores, (task * queries + i) * keys + j);
-        const T* vj = row<T>(v, b, h, j);
-        float dp = 0;
-        for (std::int64_t c = 0; c < e; ++c) {
-          dp += static_cast<float>(doi[c]) * static_cast<float>(vj[c]);
-          dvi[static_cast<std::size_t>(j * e + c)] += p * kept * static_cast<float>(doi[c]);
-        }
-        const float ds = p * (dp * kept - delta);
-        for (std::int64_t c = 0; c < d; ++c) {
-          dqi[static_cast<std::size_t>(c)] += ds * scores.scale * static_cast<float>(row<T>(k, b, h, j)[c]);
-          dki[static_cast<std::size_t>(j * d + c)] += ds * scores.scale * static_cast<float>(row<T>(q, b, h, i)[c]);
-        }
-        if (dbias.defined()) {
-          const Tensor full = dbias.expand({q.size(0), heads, queries, keys});
-          row<float>(full, b, h, i)[j * full.stride(3)] += ds;
+    parallel_for(problem.queries, 64, [&](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        for (std::int64_t c = 0; c < problem.dim; ++c) {
+          float sum = 0;
+          for (std::size_t p = first; p < parts.size() && parts[p].begin < (head + 1) * blocks; ++p) {
+            if (parts[p].begin < parts[p].end) {
+              sum += parts[p].dq_of(problem, head)[i * dq_row + c];
+            }
+          }
+          problem.dq.at<T>(head / problem.heads, head % problem.heads, i)[c] = T(sum * problem.scale);
         }
       }
-      for (std::int64_t c = 0; c < d; ++c) {
-        row<T>(dq, b, h, i)[c] = T(dqi[static_cast<std::size_t>(c)]);
-      }
-    }
-    for (std::int64_t j = 0; j < keys; ++j) {
-      for (std::int64_t c = 0; c < d; ++c) {
-        row<T>(dk, b, h, j)[c] = T(dki[static_cast<std::size_t>(j * d + c)]);
-      }
-      for (std::int64_t c = 0; c < e; ++c) {
-        row<T>(dv, b, h, j)[c] = T(dvi[static_cast<std::size_t>(j * e + c)]);
-      }
+    });
+  }
+}
+
+// The gradient of the bias, where several shares may add to one element of it: each in a copy of its own.
+class BiasGradient {
+ public:
+  BiasGradient(const Tensor& dbias, const Shape& scores, int parts) : sum_(dbias), scores_(scores) {
+    if (dbias.defined() && dbias.numel() != scores.numel() && parts > 1) {
+      parts_ = Tensor::zeros(dbias.shape().inserted(0, parts));
     }
   }
+  HeadsView of(int part) const {
+    const Tensor own = parts_.defined() ? parts_.select(0, part) : sum_;
+    return own.defined() ? HeadsView(own.expand(scores_)) : HeadsView();
+  }
+  void finish() const {
+    if (!parts_.defined()) {
+      return;
+    }
+    float* sum = sum_.data<float>();
+    const float* own = parts_.data<float>();
+    const std::int64_t n = sum_.numel();
+    parallel_for(n, 1 << 14, [&](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t part = 0; part < parts_.size(0); ++part) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          sum[i] += own[part * n + i];
+        }
+      }
+    });
+  }
+
+ private:
+  Tensor sum_;
+  Tensor parts_;
+  Shape scores_;
+};
+
+void run_backward(const AttentionProblem& problem, const Tensor& dbias) {
+  const std::int64_t blocks = problem.key_blocks();
+  const std::int64_t tasks = problem.batch * problem.heads * blocks;
+  const int count = shares_for(problem, tasks);
+  const std::vector<std::int64_t> begins = shares(tasks, count, [&](std::int64_t task) {
+    return static_cast<double>(problem.queries - problem.first_query(task % blocks * problem.key_block)) + 1;
+  });
+  const Shape scores{problem.batch, problem.heads, problem.queries, problem.keys};
+  const BiasGradient bias(dbias, scores, count);
+  const std::size_t bytes = attention_backward_part(problem, {}, nullptr);
+  const std::int64_t dq_size = problem.queries * ((problem.dim + 15) / 16 * 16);
+  const std::size_t dq_bytes = static_cast<std::size_t>(dq_size) * sizeof(float);
+  const Storage scratch((bytes + 2 * dq_bytes) * static_cast<std::size_t>(count));
+  std::vector<BackwardPart> parts(static_cast<std::size_t>(count));
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    std::byte* memory = scratch.data() + (bytes + 2 * dq_bytes) * p + bytes;
+    parts[p].begin = begins[p];
+    parts[p].end = begins[p + 1];
+    parts[p].dq[0] = reinterpret_cast<float*>(memory);
+    parts[p].dq[1] = reinterpret_cast<float*>(memory + dq_bytes);
+    parts[p].dbias = bias.of(static_cast<int>(p));
+  }
+  parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t part = begin; part < end; ++part) {
+      const auto p = static_cast<std::size_t>(part);
+      attention_backward_part(problem, parts[p], scratch.data() + (bytes + 2 * dq_bytes) * p);
+    }
+  });
+  problem.is_bf16 ? sum_queries<bf16>(problem, parts) : sum_queries<float>(problem, parts);
+  bias.finish();
+}
+
+// Queries of a tile, and its keys: what the caches of a core hold at once.
+void choose_blocks(AttentionProblem& problem, std::int64_t queries, std::int64_t keys) {
+  problem.query_block = block_size(problem.queries, queries, 6);
+  problem.key_block = block_size(problem.keys, keys, 16);
 }
 
 }  // namespace
 
 void attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionScores& scores,
                        const Tensor& out, const Tensor& log_sum) {
-  q.dtype() == DType::f32 ? forward<float>(q, k, v, scores, out, log_sum)
-                          : forward<bf16>(q, k, v, scores, out, log_sum);
+  if (out.numel() == 0) {
+    return;
+  }
+  AttentionProblem problem = problem_of(q, k, scores);
+  problem.value_dim = v.size(3);
+  problem.v = HeadsView(v);
+  problem.out = HeadsView(out);
+  problem.log_sum = log_sum.defined() ? log_sum.data<float>() : nullptr;
+  choose_blocks(problem, 96, 256);
+  run_forward(problem);
 }
 
 void attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionScores& scores,
                         const Tensor& out, const Tensor& log_sum, const Tensor& dout, const Tensor& dq,
                         const Tensor& dk, const Tensor& dv, const Tensor& dbias) {
-  q.dtype() == DType::f32 ? backward<float>(q, k, v, scores, out, log_sum, dout, dq, dk, dv, dbias)
-                          : backward<bf16>(q, k, v, scores, out, log_sum, dout, dq, dk, dv, dbias);
+  if (out.numel() == 0 || k.numel() == 0) {
+    dq.fill(0);
+    dk.fill(0);
+    dv.fill(0);
+    return;
+  }
+  AttentionProblem problem = problem_of(q, k, scores);
+  problem.value_dim = v.size(3);
+  problem.v = HeadsView(v);
+  problem.out = HeadsView(out);
+  problem.log_sum = log_sum.data<float>();
+  problem.dout = HeadsView(dout);
+  problem.dq = HeadsView(dq);
+  problem.dk = HeadsView(dk);
+  problem.dv = HeadsView(dv);
+  choose_blocks(problem, 96, 256);
+  run_backward(problem, dbias);
 }
 
 void attention_probabilities(const Tensor& q, const Tensor& k, const AttentionScores& scores,
                              const Tensor& probabilities) {
-  const std::int64_t heads = q.size(1), queries = q.size(2), keys = k.size(2);
-#pragma omp parallel for schedule(static)
-  for (std::int64_t task = 0; task < q.size(0) * heads * queries; ++task) {
-    const std::int64_t i = task % queries, h = task / queries % heads, b = task / queries / heads;
-    std::vector<float> s(static_cast<std::size_t>(keys));
-    q.dtype() == DType::f32 ? score_row<float>(q, k, scores, b, h, i, s) : score_row<bf16>(q, k, scores, b, h, i, s);
-    const float l = log_sum_of(s);
-    for (std::int64_t j = 0; j < keys; ++j) {
-      probabilities.data<float>()[task * keys + j] = std::exp2(s[static_cast<std::size_t>(j)] - l);
-    }
+  if (probabilities.numel() == 0) {
+    return;
   }
+  AttentionProblem problem = problem_of(q, k, scores);
+  problem.out = HeadsView(probabilities);
+  choose_blocks(problem, 96, 256);
+  run_forward(problem);
 }
 
 }  // namespace vitrail::kernels

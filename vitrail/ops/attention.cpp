@@ -15,11 +15,6 @@ Tensor dense_last(const Tensor& x) { return x.size(-1) <= 1 || x.stride(-1) == 1
 // [B, N, H, d] seen as [B, H, N, d], and back.
 Tensor swap_heads(const Tensor& x) { return x.transpose(1, 2); }
 
-// An empty [B, H, N, d] that lies in memory as [B, N, H, d].
-Tensor empty_heads(const Tensor& like) {
-  return swap_heads(Tensor::empty({like.size(0), like.size(2), like.size(1), like.size(3)}, like.dtype()));
-}
-
 void check_queries_and_keys(const Tensor& q, const Tensor& k) {
   check(q.rank() == 4 && k.rank() == 4, "attention: q and k must be [B, H, N, d] and [B, H, M, d], not {} and {}",
         q.shape(), k.shape());
@@ -80,18 +75,18 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   const Tensor out = swap_heads(Tensor::empty({q.size(0), q.size(2), q.size(1), v.size(3)}, q.dtype()));
   const Tensor log_sum = recording ? Tensor::empty({q.size(0), q.size(1), q.size(2)}) : Tensor();
   kernels::attention_forward(qd, kd, vd, scores, out, log_sum);
-  return autograd::record("attention", out, {&q, &k, &v, &options.bias},
-                          [qd, kd, vd, scores, out, log_sum, gq = Gradient(q), gk = Gradient(k), gv = Gradient(v),
-                           gbias = options.bias.defined() ? Gradient(options.bias) : Gradient()](const Tensor& dout) {
-                            const Tensor dq = empty_heads(qd), dk = empty_heads(kd), dv = empty_heads(vd);
-                            const Tensor dbias = zeros_for(gbias);
-                            kernels::attention_backward(qd, kd, vd, scores, out, log_sum, dense_last(dout), dq, dk, dv,
-                                                        dbias);
-                            gq.add(dq);
-                            gk.add(dk);
-                            gv.add(dv);
-                            add_bias_gradient(gbias, dbias);
-                          });
+  return autograd::record(
+      "attention", out, {&q, &k, &v, &options.bias},
+      [qd, kd, vd, scores, out, log_sum, gq = Gradient(q), gk = Gradient(k), gv = Gradient(v),
+       gbias = options.bias.defined() ? Gradient(options.bias) : Gradient()](const Tensor& dout) {
+        const Tensor dq = Tensor::empty_like(qd), dk = Tensor::empty_like(kd), dv = Tensor::empty_like(vd);
+        const Tensor dbias = zeros_for(gbias);
+        kernels::attention_backward(qd, kd, vd, scores, out, log_sum, dense_last(dout), dq, dk, dv, dbias);
+        gq.add(dq);
+        gk.add(dk);
+        gv.add(dv);
+        add_bias_gradient(gbias, dbias);
+      });
 }
 
 Tensor attention_packed(const Tensor& qkv, const AttentionOptions& options) {

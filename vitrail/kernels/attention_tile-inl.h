@@ -1,0 +1,332 @@
+// Packing, products and row-wise steps of attention's tiles, compiled once per instruction set. See attention_tile.h.
+
+#if defined(VITRAIL_KERNELS_ATTENTION_TILE_TARGET) == defined(HWY_TARGET_TOGGLE)
+#ifdef VITRAIL_KERNELS_ATTENTION_TILE_TARGET
+#undef VITRAIL_KERNELS_ATTENTION_TILE_TARGET
+#else
+#define VITRAIL_KERNELS_ATTENTION_TILE_TARGET
+#endif
+
+#include <limits>
+#include <type_traits>
+
+#include "vitrail/kernels/attention_tile.h"
+#include "vitrail/kernels/simd.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace vitrail::kernels::HWY_NAMESPACE {
+namespace {
+
+constexpr auto lanes = static_cast<std::int64_t>(hn::MaxLanes(F32()));
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
+constexpr int panel_vectors = 4;  // 6 × 4 sums fit into 32 registers
+#else
+constexpr int panel_vectors = 2;  // 6 × 2 into 16
+#endif
+constexpr std::int64_t panel_width = panel_vectors * lanes;
+constexpr float negative_infinity = -std::numeric_limits<float>::infinity();
+
+constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
+constexpr std::int64_t whole_vectors(std::int64_t n) { return round_up(n, lanes); }
+
+// ---- words
+
+template <class Word>
+constexpr std::int64_t per_word = std::is_same_v<Word, Pair> ? 2 : 1;
+
+// Words that n summed elements take, and the same for a head dimension: whole blocks of 4, for transposing.
+template <class Word>
+constexpr std::int64_t words(std::int64_t n) {
+  return (n + per_word<Word> - 1) / per_word<Word>;
+}
+template <class Word>
+constexpr std::int64_t row_words(std::int64_t dim) {
+  return round_up(words<Word>(dim), 4);
+}
+
+// Up to a vector of elements from `p`, of which `left` are there.
+template <class T>
+HWY_INLINE V<F32> load_part(const T* p, std::int64_t left) {
+  const F32 d;
+  return left >= lanes ? load(d, p) : left > 0 ? load(d, p, left) : hn::Zero(d);
+}
+
+// Rows of f32 or bf16 as rows of words, `row` words apart, zeros behind them and in the rows from `rows` to `all_rows`.
+template <class T>
+void pack_rows(const T* source, std::int64_t stride, std::int64_t rows, std::int64_t columns, std::int64_t all_rows,
+               float* packed, std::int64_t row) {
+  const F32 d;
+  for (std::int64_t i = 0; i < all_rows; ++i, packed += row) {
+    const T* x = source + i * stride;
+    const std::int64_t n = i < rows ? columns : 0;
+    std::int64_t c = 0;
+    for (; c + lanes <= n; c += lanes) {
+      store(load(d, x + c), d, packed + c);
+    }
+    for (; c < row; ++c) {
+      packed[c] = c < n ? static_cast<float>(x[c]) : 0.0F;
+    }
+  }
+}
+inline void pack_rows(const bf16* source, std::int64_t stride, std::int64_t rows, std::int64_t columns,
+                      std::int64_t all_rows, Pair* packed, std::int64_t row) {
+  for (std::int64_t i = 0; i < all_rows; ++i, packed += row) {
+    const std::size_t bytes = i < rows ? static_cast<std::size_t>(columns) * sizeof(bf16) : 0;
+    std::memcpy(packed, source + i * stride, bytes);
+    std::memset(reinterpret_cast<std::byte*>(packed) + bytes, 0, static_cast<std::size_t>(row) * sizeof(Pair) - bytes);
+  }
+}
+
+// Words [4, 4] from rows to columns.
+template <class Word>
+HWY_INLINE void transpose_4x4(const Word* source, std::int64_t row, Word* target, std::int64_t target_row) {
+#if HWY_TARGET == HWY_SCALAR
+  for (std::int64_t i = 0; i < 4; ++i) {
+    for (std::int64_t j = 0; j < 4; ++j) {
+      target[j * target_row + i] = source[i * row + j];
+    }
+  }
+#else
+  const hn::FixedTag<Word, 4> d;
+  const auto r0 = hn::LoadU(d, source), r1 = hn::LoadU(d, source + row);
+  const auto r2 = hn::LoadU(d, source + 2 * row), r3 = hn::LoadU(d, source + 3 * row);
+  const auto even_low = hn::InterleaveLower(d, r0, r2), odd_low = hn::InterleaveLower(d, r1, r3);
+  const auto even_high = hn::InterleaveUpper(d, r0, r2), odd_high = hn::InterleaveUpper(d, r1, r3);
+  hn::StoreU(hn::InterleaveLower(d, even_low, odd_low), d, target);
+  hn::StoreU(hn::InterleaveUpper(d, even_low, odd_low), d, target + target_row);
+  hn::StoreU(hn::InterleaveLower(d, even_high, odd_high), d, target + 2 * target_row);
+  hn::StoreU(hn::InterleaveUpper(d, even_high, odd_high), d, target + 3 * target_row);
+#endif
+}
+
+// Rows of words [columns, depth] (whole vectors of rows, `depth` a multiple of 4) as the panels of the matrix
+// [depth, columns]: the rows become its columns.
+template <class Word>
+void pack_transposed(const Word* rows, std::int64_t depth, std::int64_t columns, Word* panels) {
+  for (std::int64_t first = 0; first < columns; first += panel_width) {
+    const std::int64_t width = std::min(panel_width, columns - first);
+    Word* panel = panels + first * depth;
+    for (std::int64_t j = 0; j < width; j += 4) {
+      const std::int64_t count = std::min<std::int64_t>(4, width - j);
+      for (std::int64_t p = 0; p < depth; p += 4) {
+        const Word* from = rows + (first + j) * depth + p;
+        Word* to = panel + p * width + j;
+        if (count == 4) {
+          transpose_4x4(from, depth, to, width);
+        } else {  // vectors of fewer than 4 lanes
+          for (std::int64_t i = 0; i < 4 * count; ++i) {
+            to[i / count * width + i % count] = from[i % count * depth + i / count];
+          }
+        }
+      }
+    }
+  }
+}
+
+// A vector of words of the matrix [rows, columns]: row p, or rows 2 p and 2 p + 1 interleaved, from `column` on.
+template <class T>
+HWY_INLINE auto word_vector(const T* source, std::int64_t stride, std::int64_t, std::int64_t p, std::int64_t column,
+                            std::int64_t columns, float) {
+  return load_part(source + p * stride + column, columns - column);
+}
+HWY_INLINE auto word_vector(const bf16* source, std::int64_t stride, std::int64_t rows, std::int64_t p,
+                            std::int64_t column, std::int64_t columns, Pair) {
+  const hn::RebindToUnsigned<F32> du;
+  const bf16* even = source + 2 * p * stride + column;
+  const auto low = hn::ShiftRight<16>(hn::BitCast(du, load_part(even, columns - column)));
+  const bool alone = 2 * p + 1 >= rows;
+  return alone ? low : hn::Or(low, hn::BitCast(du, load_part(even + stride, columns - column)));
+}
+
+// The matrix [rows, columns] as panels, its rows being summed over.
+template <class T, class Word>
+void pack_columns(const T* source, std::int64_t stride, std::int64_t rows, std::int64_t columns, Word* panels) {
+  const hn::ScalableTag<Word> d;
+  const std::int64_t depth = words<Word>(rows);
+  const std::int64_t all = whole_vectors(columns);
+  for (std::int64_t first = 0; first < all; first += panel_width) {
+    const std::int64_t width = std::min(panel_width, all - first);
+    for (std::int64_t p = 0; p < depth; ++p) {
+      for (std::int64_t c = 0; c < width; c += lanes, panels += lanes) {
+        hn::StoreU(word_vector(source, stride, rows, p, first + c, columns, Word{}), d, panels);
+      }
+    }
+  }
+}
+
+// f32 rows as rows of T, each multiplied by its factor.
+template <class T, class Factor>
+void write_rows(const float* x, std::int64_t row, std::int64_t rows, std::int64_t columns, Factor factor, T* target,
+                std::int64_t stride) {
+  const F32 d;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const auto f = hn::Set(d, factor(i));
+    for_lanes(d, columns, [&](std::int64_t c, auto part) HWY_ATTR {
+      store(hn::Mul(hn::LoadU(d, x + i * row + c), f), d, target + i * stride + c, part);
+    });
+  }
+}
+
+// ---- products
+
+template <int kRows, int kVectors>
+void tile_product(std::int64_t depth, const float* a, std::int64_t a_row, std::int64_t a_depth, const float* b,
+                  float* c, std::int64_t c_row, bool add) {
+  const F32 d;
+  V<F32> sum[kRows][kVectors];
+  HWY_UNROLL(8)
+  for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(8)
+    for (int v = 0; v < kVectors; ++v) {
+      sum[r][v] = add ? hn::LoadU(d, c + r * c_row + v * lanes) : hn::Zero(d);
+    }
+  }
+  for (std::int64_t p = 0; p < depth; ++p, a += a_depth, b += kVectors * lanes) {
+    V<F32> columns[kVectors];
+    HWY_UNROLL(8)
+    for (int v = 0; v < kVectors; ++v) {
+      columns[v] = hn::LoadU(d, b + v * lanes);
+    }
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) {
+      const auto word = hn::Set(d, a[r * a_row]);
+      HWY_UNROLL(8)
+      for (int v = 0; v < kVectors; ++v) {
+        sum[r][v] = hn::MulAdd(word, columns[v], sum[r][v]);
+      }
+    }
+  }
+  HWY_UNROLL(8)
+  for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(8)
+    for (int v = 0; v < kVectors; ++v) {
+      hn::StoreU(sum[r][v], d, c + r * c_row + v * lanes);
+    }
+  }
+}
+
+constexpr TileProducts<float, panel_vectors> f32_products([]<int kRows, int kVectors>() {
+  return &tile_product<kRows, kVectors>;
+});
+
+inline void multiply(std::int64_t rows, std::int64_t depth, const float* a, std::int64_t a_row, std::int64_t a_depth,
+                     const float* b, std::int64_t columns, float* c, std::int64_t c_row, bool add) {
+  f32_products.multiply(rows, depth, a, a_row, a_depth, b, columns, lanes, c, c_row, add);
+}
+inline void multiply(std::int64_t rows, std::int64_t depth, const Pair* a, std::int64_t a_row, std::int64_t a_depth,
+                     const Pair* b, std::int64_t columns, float* c, std::int64_t c_row, bool add) {
+  bf16_pair_products().multiply(rows, depth, a, a_row, a_depth, b, columns, lanes, c, c_row, add);
+}
+
+inline void fill(float* x, std::int64_t n, float value) { std::fill(x, x + n, value); }
+
+// ---- softmax
+
+constexpr float log2e = 1.44269504F;
+
+// 2^t to 1.8e-7 of its value, or to 1e-4 where the result is rounded to bf16 anyway; 0 below 2^-126. For t < 128.
+template <class Word>
+HWY_INLINE V<F32> exp2(V<F32> t) {
+  const F32 d;
+  const hn::RebindToSigned<F32> di;
+  const auto shift = hn::Set(d, 12582912.0F);  // 3 · 2^22: the sum's lowest bits are t rounded to an integer
+  const auto n = hn::Add(t, shift);
+  const auto f = hn::Sub(t, hn::Sub(n, shift));
+  V<F32> p;  // minimax for |f| ≤ 1/2 with p(0) = 1
+  if constexpr (std::is_same_v<Word, Pair>) {
+    p = hn::MulAdd(hn::Set(d, 0.05500893F), f, hn::Set(d, 0.24221095F));
+    p = hn::MulAdd(p, f, hn::Set(d, 0.6932829F));
+  } else {
+    p = hn::MulAdd(hn::Set(d, 0.0013264727F), f, hn::Set(d, 0.009671513F));
+    p = hn::MulAdd(p, f, hn::Set(d, 0.055507336F));
+    p = hn::MulAdd(p, f, hn::Set(d, 0.24022242F));
+    p = hn::MulAdd(p, f, hn::Set(d, 0.693147F));
+  }
+  p = hn::MulAdd(p, f, hn::Set(d, 1.0F));
+  const auto power = hn::ShiftLeft<23>(hn::BitCast(di, n));  // the other bits drop out
+  const auto y = hn::BitCast(d, hn::Add(hn::BitCast(di, p), power));
+  return hn::IfThenZeroElse(hn::Lt(t, hn::Set(d, -126.0F)), y);
+}
+
+// Bits of bf16 in the upper halves, rounded to nearest (ties away from zero: one addition).
+HWY_INLINE auto rounded(V<F32> x) {
+  const hn::RebindToUnsigned<F32> du;
+  return hn::Add(hn::BitCast(du, x), hn::Set(du, 0x8000));
+}
+
+// A vector of a row as words along the row: element j goes to place j.
+HWY_INLINE void store_along(V<F32> x, float* row, std::int64_t j) { hn::StoreU(x, F32(), row + j); }
+HWY_INLINE void store_along(V<F32> x, Pair* row, std::int64_t j) {
+  const hn::Rebind<std::uint16_t, F32> du16;
+  hn::StoreU(hn::TruncateTo(du16, hn::ShiftRight<16>(rounded(x))), du16, reinterpret_cast<std::uint16_t*>(row) + j);
+}
+
+// The two rows 2 p and 2 p + 1 as words down the columns.
+HWY_INLINE void store_down(V<F32> even, V<F32> odd, Pair* row, std::int64_t j) {
+  const hn::RebindToUnsigned<F32> du;
+  const auto high = hn::And(rounded(odd), hn::Set(du, 0xffff0000U));
+  hn::StoreU(hn::Or(hn::ShiftRight<16>(rounded(even)), high), du, row + j);
+}
+
+// Which part of the scores a tile is.
+struct TileAt {
+  std::int64_t b, h, i, j;     // the head, the first query and the first key
+  std::int64_t rows, columns;  // queries and keys
+};
+
+// Whether the scores need more than a positive factor: then apply_terms() does it.
+inline bool has_terms(const AttentionProblem& problem, const TileAt& at) {
+  return problem.mask || problem.bias || problem.scale < 0 || problem.visible(at.i) < at.j + at.columns;
+}
+
+// Scales the products q kᵀ of a tile, adds the bias and sets what may not be seen to -∞.
+inline void apply_terms(const AttentionProblem& problem, const TileAt& at, float* scores, std::int64_t row) {
+  for (std::int64_t i = 0; i < at.rows; ++i) {
+    float* s = scores + i * row;
+    const std::int64_t n = std::clamp<std::int64_t>(problem.visible(at.i + i) - at.j, 0, at.columns);
+    if (problem.bias) {
+      const float* bias = problem.bias.at<float>(at.b, at.h, at.i + i) + at.j * problem.bias.column;
+      if (problem.bias.column == 1) {
+        for (std::int64_t j = 0; j < n; ++j) {
+          s[j] = s[j] * problem.scale + bias[j];
+        }
+      } else {
+        for (std::int64_t j = 0; j < n; ++j) {
+          s[j] = s[j] * problem.scale + bias[j * problem.bias.column];
+        }
+      }
+    } else {
+      for (std::int64_t j = 0; j < n; ++j) {
+        s[j] *= problem.scale;
+      }
+    }
+    if (problem.mask) {
+      const auto* mask = problem.mask.at<std::uint8_t>(at.b, at.h, at.i + i) + at.j * problem.mask.column;
+      for (std::int64_t j = 0; j < n; ++j) {
+        s[j] = mask[j * problem.mask.column] != 0 ? s[j] : negative_infinity;
+      }
+    }
+    std::fill(s + n, s + at.columns, negative_infinity);
+  }
+}
+
+// What dropout multiplies the probabilities of row i of a tile with: 0 or 1 / (1 - dropout).
+inline void dropout_factors(const AttentionProblem& problem, const TileAt& at, std::int64_t i, float* factors) {
+  const std::int64_t row = (at.b * problem.heads + at.h) * problem.queries + at.i + i;
+  const auto first = static_cast<std::uint64_t>(row * problem.keys + at.j);
+  const auto last = first + static_cast<std::uint64_t>(at.columns);
+  const float kept = 1 / (1 - problem.dropout);
+  for (std::uint64_t block = first / 4; 4 * block < last; ++block) {
+    const auto block_words = problem.draws.block(block);
+    for (std::uint64_t index = std::max(first, 4 * block); index < std::min(last, 4 * block + 4); ++index) {
+      const float uniform = static_cast<float>(block_words[index % 4] >> 8) * 0x1p-24F;
+      factors[index - first] = uniform >= problem.dropout ? kept : 0;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace vitrail::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
