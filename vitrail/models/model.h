@@ -8,10 +8,9 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "vitrail/nn/parameters.h"
 #include "vitrail/nn/pass.h"
+#include "vitrail/nn/patch_embed.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::models {
@@ -52,8 +51,10 @@ struct ImageModel {
   virtual std::int64_t depth() const = 0;         // blocks, for layer-wise decay and the recorder
   // Which tokens come out for pictures of this size.
   virtual TokenLayout token_layout(std::int64_t height, std::int64_t width) const = 0;
-  // fvcore's FlopCountAnalysis of one picture: multiply-accumulates of linear, convolution and matrix products (1 MAC =
-  // 1).
+  // The total of fvcore's FlopCountAnalysis for one picture, with timm's unfused attention (of which fvcore sees the
+  // matrix products): one flop for each multiply-accumulate of linear, convolution and matrix products, biases not
+  // counted; 5 for each element of a LayerNorm (4 without parameters), 2 of a BatchNorm2d in evaluation; nothing for
+  // activations, softmax, RmsNorm, additions and resizing.
   virtual std::int64_t flops(std::int64_t height, std::int64_t width) const = 0;
   // timm's group_matcher(coarse=False) order: the layer a parameter belongs to, 0 = embedding … depth() + 1 = head.
   virtual std::int64_t layer_of(const std::string& parameter) const = 0;
@@ -61,12 +62,16 @@ struct ImageModel {
   virtual bool no_weight_decay(const std::string& parameter) const = 0;
   // Names of the classifier's parameters ("head.weight", "head.bias", …), replaced when num_classes changes.
   virtual bool is_classifier(const std::string& parameter) const = 0;
-  // Changes a checkpoint's tensor to this model's shape where the reference does so on loading (position embeddings of
-  // another grid are resized). Returns the tensor as it is if nothing needs to change.
-  virtual Tensor adapt(const std::string& parameter, const Tensor& value) const {
+  // Changes a checkpoint's tensor to this model's shape where the reference does so on loading: position embeddings of
+  // another grid are resized, the first layer takes other channels. `source` is the picture size that the checkpoint
+  // was made for. Returns the tensor as it is if nothing needs to change.
+  virtual Tensor adapt(const std::string& parameter, const Tensor& value, const nn::Size2& source) const {
     (void)parameter;
+    (void)source;
     return value;
   }
+  // Whether pictures of every size are taken, not only those of the size that the model was made for.
+  virtual bool takes_any_size() const = 0;
 
   nn::ParameterStore parameters;
 };
@@ -87,10 +92,14 @@ struct CreateOptions {
   double drop_rate = 0;             // timm's --drop, --drop-path …; set only if positive
   double drop_path_rate = 0;
   std::uint64_t seed = 0;
+  nn::Fill fill = nn::Fill::initialize;  // shapes_only: a model to ask about, not to run
 };
 
-// A new model by timm's name, initialized as timm does. Error lists near names if there is none.
+// A new model by timm's name ("vit_tiny_patch16_224", or with a tag of timm's, whose picture preparation it then has:
+// "vit_base_patch16_224.dino"), initialized as timm does. Error lists near names if there is none.
 Model create_model(const std::string& name, const CreateOptions& options = {});
+// The same without memory for its parameters: for questions about names, shapes, counts and FLOPs.
+Model describe_model(const std::string& name, CreateOptions options = {});
 // A model by name, or the model folder if `name_or_folder` is one: `config.json` + `model.safetensors` in timm's hub
 // layout. Options override what the folder says: another number of classes gives a new head, another img_size resizes
 // the positions.

@@ -11,6 +11,7 @@ struct Pass {
   bool training = false;         // dropout, stochastic depth and batch statistics are on
   DType dtype = DType::f32;      // activations and matrix products: f32 or bf16
   RandomStream random{0};        // for dropout and stochastic depth
+  bool checkpoint = false;       // blocks keep only their input and are run again in backward
   Recorder* recorder = nullptr;  // gathers features and attention maps if present
 };
 

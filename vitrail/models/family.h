@@ -1,0 +1,66 @@
+// What a model family brings to the registry. A new family is one file of its own and one line in families().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "vitrail/models/model.h"
+
+namespace vitrail::models {
+
+struct Family {
+  std::string_view name;
+  // The architectures in a table of text, as vit_registry.cpp has it:
+  //   NAME (FAMILY) argument=value …
+  //     tag tag …: setting=value …
+  std::string_view (*table)();
+  // A model from timm's arguments; `source` is named in errors about them.
+  std::unique_ptr<ImageModel> (*build)(const nlohmann::json& arguments, const std::string& source, std::uint64_t seed,
+                                       nn::Fill fill);
+  std::string_view first_conv;  // the layer that sees the picture's channels, for timm's pretrained_cfg
+};
+
+const std::vector<Family>& families();
+
+// A checkpoint tag of an architecture, with how its pictures are prepared.
+struct Tag {
+  std::string name;
+  std::string settings;  // "size=384 crop_pct=1 normalization=imagenet num_classes=0"
+};
+
+struct ArchitectureEntry {
+  std::string name;
+  const Family* family = nullptr;
+  std::string arguments;  // "patch_size=16 embed_dim=192 …"
+  std::vector<Tag> tags;  // the first is the default; there is at least one
+};
+
+// "NAME" or "NAME.TAG". Error with near names if there is no such architecture, or tag.
+const ArchitectureEntry& find_architecture(std::string_view name);
+// The settings of a tag ("": of the default one).
+PretrainedConfig pretrained_of(const ArchitectureEntry& entry, std::string_view tag);
+// The architecture's own arguments as timm passes them: those of its table, num_classes and img_size of the tag.
+nlohmann::json default_arguments(const ArchitectureEntry& entry, std::string_view tag);
+
+// Builds a model of `architecture` from its own arguments and `arguments` over them. Its pretrained config is that of
+// the tag, with the picture size and channels that the arguments say.
+Model build_model(const std::string& architecture, const nlohmann::json& arguments, const std::string& source,
+                  std::uint64_t seed, nn::Fill fill);
+// Arguments that `options` asks for: model_kwargs, num_classes, drop rates.
+nlohmann::json option_arguments(const CreateOptions& options);
+
+// The tables and builders of the families.
+std::string_view vit_table();
+std::unique_ptr<ImageModel> build_vit(const nlohmann::json& arguments, const std::string& source, std::uint64_t seed,
+                                      nn::Fill fill);
+std::unique_ptr<ImageModel> build_vit_distilled(const nlohmann::json& arguments, const std::string& source,
+                                                std::uint64_t seed, nn::Fill fill);
+std::unique_ptr<ImageModel> build_vit_relpos(const nlohmann::json& arguments, const std::string& source,
+                                             std::uint64_t seed, nn::Fill fill);
+
+}  // namespace vitrail::models

@@ -1,0 +1,275 @@
+// Model folders in timm's hub layout: config.json and model.safetensors.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "vitrail/io/json.h"
+#include "vitrail/io/safetensors.h"
+#include "vitrail/io/suggest.h"
+#include "vitrail/models/family.h"
+#include "vitrail/ops/arithmetic.h"
+
+namespace vitrail::models {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* config_file = "config.json";
+constexpr const char* weights_file = "model.safetensors";
+
+// What config.json says about the checkpoint.
+struct FolderConfig {
+  std::string architecture;
+  std::optional<std::int64_t> num_classes;
+  nlohmann::json model_args = nlohmann::json::object();
+  bool has_pretrained = false;
+  bool fixed_input_size = true;
+  std::vector<std::int64_t> input_size;  // channels, height, width; empty if not said
+  PretrainedConfig pretrained;
+};
+
+void read_pretrained(io::Fields& f, const PretrainedConfig& defaults, FolderConfig& config) {
+  PretrainedConfig& p = config.pretrained;
+  p = defaults;
+  config.input_size =
+      f.optional<std::vector<std::int64_t>>("input_size", {1, 1 << 20}).value_or(std::vector<std::int64_t>());
+  check(config.input_size.empty() || config.input_size.size() == 3,
+        "{}: 'input_size' is [channels, height, width], not a list of {}", f.source(), config.input_size.size());
+  config.fixed_input_size = f.get<bool>("fixed_input_size", true);
+  p.interpolation = f.get<std::string>("interpolation", p.interpolation);
+  p.crop_pct = f.get<double>("crop_pct", p.crop_pct, {1e-3, 10});
+  p.crop_mode = f.get<std::string>("crop_mode", p.crop_mode);
+  p.mean = f.get<std::vector<double>>("mean", p.mean);
+  p.std = f.get<std::vector<double>>("std", p.std);
+  check(!p.mean.empty() && p.mean.size() == p.std.size(), "{}: 'mean' and 'std' have {} and {} numbers", f.source(),
+        p.mean.size(), p.std.size());
+  if (const auto classes = f.optional<std::int64_t>("num_classes", io::at_least(0)); classes && !config.num_classes) {
+    config.num_classes = classes;
+  }
+  if (f.kind("label_names") == io::Kind::list) {
+    p.label_names = f.get<std::vector<std::string>>("label_names");
+  }
+  // Known to timm and of no use here.
+  for (const char* key : {"url",
+                          "file",
+                          "state_dict",
+                          "hf_hub_id",
+                          "hf_hub_filename",
+                          "source",
+                          "architecture",
+                          "custom_load",
+                          "test_input_size",
+                          "min_input_size",
+                          "test_crop_pct",
+                          "label_names",
+                          "label_offset",
+                          "label_descriptions",
+                          "pool_size",
+                          "test_pool_size",
+                          "first_conv",
+                          "classifier",
+                          "license",
+                          "description",
+                          "origin_url",
+                          "paper_name",
+                          "paper_ids",
+                          "notes",
+                          "global_pool",
+                          "num_features",
+                          "labels"}) {
+    f.ignore(key);
+  }
+}
+
+FolderConfig read_config(const fs::path& folder) {
+  const fs::path path = folder / config_file;
+  check(fs::exists(path), "'{}' is not a model folder: it has no {}", folder.string(), config_file);
+  const nlohmann::json json = io::read_json(path);
+  io::Fields f(json, path.string());
+  FolderConfig config;
+  config.architecture = f.get<std::string>("architecture");
+  config.num_classes = f.optional<std::int64_t>("num_classes", io::at_least(0));
+  const ArchitectureEntry& entry = find_architecture(config.architecture);
+  const std::size_t dot = config.architecture.find('.');
+  const PretrainedConfig defaults =
+      pretrained_of(entry, dot == std::string::npos ? "" : std::string_view(config.architecture).substr(dot + 1));
+  if (f.kind("model_args") != io::Kind::absent && f.kind("model_args") != io::Kind::null) {
+    f.object("model_args");  // Error unless an object; its keys are the family's to check
+    config.model_args = f.raw("model_args");
+  }
+  if (f.kind("pretrained_cfg") == io::Kind::absent) {  // timm's oldest layout has all in one object
+    read_pretrained(f, defaults, config);
+  } else {
+    io::Fields pretrained = f.object("pretrained_cfg");
+    read_pretrained(pretrained, defaults, config);
+    pretrained.finish();
+    if (f.kind("label_names") == io::Kind::list) {
+      config.pretrained.label_names = f.get<std::vector<std::string>>("label_names");
+    }
+    for (const char* key : {"num_features", "global_pool", "label_names", "label_descriptions"}) {
+      f.ignore(key);
+    }
+  }
+  f.finish();
+  return config;
+}
+
+// The arguments that the checkpoint was made with, over the architecture's own.
+nlohmann::json checkpoint_arguments(const FolderConfig& config) {
+  nlohmann::json arguments = nlohmann::json::object();
+  if (!config.input_size.empty()) {
+    arguments["in_chans"] = config.input_size[0];
+    if (config.fixed_input_size) {
+      arguments["img_size"] = {config.input_size[1], config.input_size[2]};
+    }
+  }
+  arguments.update(config.model_args);
+  if (config.num_classes) {
+    arguments["num_classes"] = *config.num_classes;
+  }
+  return arguments;
+}
+
+// Copies the file's tensors into the model's parameters.
+void load_weights(ImageModel& net, const fs::path& path, const nn::Size2& source_size, bool new_classifier) {
+  const io::Safetensors file = io::Safetensors::open(path);
+  std::set<std::string, std::less<>> used;
+  for (const nn::Parameter& parameter : net.parameters.all()) {
+    const std::string& name = parameter.name;
+    if (new_classifier && net.is_classifier(name)) {
+      net.parameters.initialize(name);
+      continue;
+    }
+    check(file.contains(name), "{}: there is no tensor '{}'{}, which the model needs", path.string(), name,
+          io::did_you_mean(name, file.names()));
+    Tensor value = file.get(name);
+    if (value.dtype() != parameter.value.dtype()) {
+      value = ops::cast(value, parameter.value.dtype());
+    }
+    const Tensor adapted = net.adapt(name, value, source_size);
+    check(adapted.shape() == parameter.value.shape(), "{}: '{}' has the shape {}, but the model's is {}", path.string(),
+          name, value.shape(), parameter.value.shape());
+    parameter.value.copy_from(adapted);
+    parameter.value.touch();
+    used.insert(name);
+  }
+  for (const std::string& name : file.names()) {
+    const bool replaced = new_classifier && net.is_classifier(name);
+    check(used.contains(name) || replaced, "{}: the model has no parameter '{}'", path.string(), name);
+  }
+}
+
+std::vector<std::string> classifier_layers(const ImageModel& net) {
+  std::vector<std::string> layers;
+  for (const nn::Parameter& parameter : net.parameters.all()) {
+    const std::string layer = parameter.name.substr(0, parameter.name.rfind('.'));
+    if (net.is_classifier(parameter.name) && std::ranges::find(layers, layer) == layers.end()) {
+      layers.push_back(layer);
+    }
+  }
+  return layers;
+}
+
+Json config_json(const Model& model) {
+  const PretrainedConfig& p = model.pretrained;
+  const ArchitectureEntry& entry = find_architecture(model.architecture);
+  const std::size_t dot = model.architecture.find('.');
+  Json pretrained;
+  if (dot != std::string::npos) {
+    pretrained["tag"] = model.architecture.substr(dot + 1);
+  }
+  pretrained["custom_load"] = false;
+  pretrained["input_size"] = {p.channels, p.height, p.width};
+  pretrained["fixed_input_size"] = !model.net->takes_any_size();
+  pretrained["interpolation"] = p.interpolation;
+  pretrained["crop_pct"] = p.crop_pct;
+  pretrained["crop_mode"] = p.crop_mode;
+  pretrained["mean"] = p.mean;
+  pretrained["std"] = p.std;
+  pretrained["num_classes"] = model.net->num_classes();
+  pretrained["pool_size"] = nullptr;
+  pretrained["first_conv"] = entry.family->first_conv;
+  const std::vector<std::string> classifiers = classifier_layers(*model.net);
+  if (classifiers.size() == 1) {
+    pretrained["classifier"] = classifiers.front();
+  } else if (!classifiers.empty()) {
+    pretrained["classifier"] = classifiers;
+  }
+  Json config;
+  config["architecture"] = entry.name;
+  config["num_classes"] = model.net->num_classes();
+  config["num_features"] = model.net->num_features();
+  config["pretrained_cfg"] = pretrained;
+  config["model_args"] = Json::parse(model.model_args);
+  if (!p.label_names.empty()) {
+    config["label_names"] = p.label_names;
+  }
+  return config;
+}
+
+}  // namespace
+
+Model load_model(const fs::path& folder, const CreateOptions& options) {
+  check(fs::is_directory(folder), "there is no model folder '{}'", folder.string());
+  const FolderConfig config = read_config(folder);
+  const nlohmann::json made_with = checkpoint_arguments(config);
+  nlohmann::json arguments = made_with;
+  arguments.update(option_arguments(options));
+  const bool shapes_only = options.fill == nn::Fill::shapes_only;
+  Model model = build_model(config.architecture, arguments, (folder / config_file).string() + ": model_args",
+                            options.seed, shapes_only ? nn::Fill::shapes_only : nn::Fill::leave);
+  const PretrainedConfig built = model.pretrained;  // picture size and channels as the arguments have them
+  model.pretrained = config.pretrained;
+  model.pretrained.height = built.height;
+  model.pretrained.width = built.width;
+  model.pretrained.channels = built.channels;
+  if (model.pretrained.mean.size() != static_cast<std::size_t>(built.channels)) {
+    model.pretrained.mean = built.mean;
+    model.pretrained.std = built.std;
+  }
+  const std::int64_t source_classes = made_with.value("num_classes", model.net->num_classes());
+  const bool new_classifier = source_classes != model.net->num_classes();
+  if (new_classifier) {
+    model.pretrained.label_names.clear();
+  }
+  if (!shapes_only) {
+    nn::Size2 source_size = {built.height, built.width};
+    if (made_with.contains("img_size")) {
+      const nlohmann::json& size = made_with["img_size"];
+      source_size = size.is_array() ? nn::Size2{size.at(0).get<std::int64_t>(), size.at(1).get<std::int64_t>()}
+                                    : nn::Size2{size.get<std::int64_t>(), size.get<std::int64_t>()};
+    } else if (config.input_size.size() == 3) {
+      source_size = {config.input_size[1], config.input_size[2]};
+    }
+    load_weights(*model.net, folder / weights_file, source_size, new_classifier);
+  }
+  return model;
+}
+
+Model open_model(const std::string& name_or_folder, const CreateOptions& options) {
+  constexpr std::string_view prefix = "local-dir:";  // timm's way to name a folder
+  const bool prefixed = name_or_folder.starts_with(prefix);
+  const fs::path folder = prefixed ? name_or_folder.substr(prefix.size()) : name_or_folder;
+  if (prefixed || fs::is_directory(folder)) {
+    return load_model(folder, options);
+  }
+  check(!fs::exists(folder), "'{}' is a file: a model is given by its name or by its folder", name_or_folder);
+  check(name_or_folder.find('/') == std::string::npos, "there is no model folder '{}'", name_or_folder);
+  return create_model(name_or_folder, options);
+}
+
+void save_model(const Model& model, const fs::path& folder) {
+  io::NamedTensors tensors;
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    tensors.emplace_back(parameter.name, parameter.value);
+  }
+  io::replace_folder(folder, [&](const fs::path& temporary) {
+    io::write_atomically(temporary / config_file, config_json(model).dump(2) + "\n");
+    io::save_safetensors(temporary / weights_file, tensors);
+  });
+}
+
+}  // namespace vitrail::models

@@ -1,0 +1,291 @@
+#include "vitrail/models/vit.h"
+
+#include <cmath>
+#include <utility>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/models/vit_init.h"
+#include "vitrail/ops/arithmetic.h"
+#include "vitrail/ops/shape.h"
+
+namespace vitrail::models {
+
+using nn::Size2;
+using ops::operator*;
+using ops::operator+;
+
+namespace {
+
+void check_config(const VitConfig& c) {
+  check(c.patch_size[0] > 0 && c.patch_size[1] > 0, "patch_size must be positive, not {}x{}", c.patch_size[0],
+        c.patch_size[1]);
+  check(c.img_size[0] >= c.patch_size[0] && c.img_size[1] >= c.patch_size[1],
+        "img_size {}x{} holds no patch of patch_size {}x{}", c.img_size[0], c.img_size[1], c.patch_size[0],
+        c.patch_size[1]);
+  check(c.in_chans > 0 && c.embed_dim > 0 && c.num_heads > 0, "in_chans, embed_dim and num_heads must be positive");
+  check(c.depth >= 0 && c.num_classes >= 0 && c.reg_tokens >= 0,
+        "depth, num_classes and reg_tokens must not be negative");
+  check(c.embed_dim % c.num_heads == 0, "embed_dim {} cannot be divided among num_heads {}", c.embed_dim, c.num_heads);
+  check(c.class_token || c.global_pool != nn::Pool::token, "global_pool 'token' needs the class token (class_token)");
+  for (const double rate : {c.drop_rate, c.pos_drop_rate, c.proj_drop_rate, c.attn_drop_rate, c.drop_path_rate}) {
+    check(rate >= 0 && rate < 1, "a drop rate lies in [0, 1), but one is {}", rate);
+  }
+  if (c.distilled) {
+    check(c.global_pool == nn::Pool::token,
+          "a distilled model reads its two tokens: global_pool must be 'token', not '{}'", name_of(c.global_pool));
+    check(c.reg_tokens == 0 && !c.no_embed_class && c.pos_embed == VitConfig::Positions::learned,
+          "a distilled model has learned positions for all its tokens and no register tokens");
+  }
+  if (c.rel_pos_type) {
+    check(!c.dynamic_img_size, "relative positions belong to one img_size: dynamic_img_size cannot be had with them");
+  }
+}
+
+bool pools_patches(nn::Pool pool) {
+  return pool == nn::Pool::avg || pool == nn::Pool::max || pool == nn::Pool::avgmax || pool == nn::Pool::sum;
+}
+
+std::optional<nn::Norm> norm_if(bool wanted, const nn::Scope& scope, const VitConfig& config) {
+  return wanted ? std::optional<nn::Norm>(std::in_place, scope, config.embed_dim, config.norm_layer) : std::nullopt;
+}
+
+nn::RelPos::Config rel_pos_config(const VitConfig& c) {
+  return {.kind = *c.rel_pos_type,
+          .window = {c.img_size[0] / c.patch_size[0], c.img_size[1] / c.patch_size[1]},
+          .hidden = c.rel_pos_dim,
+          .prefix = c.class_token ? 1 : 0,
+          .num_heads = c.num_heads};
+}
+
+}  // namespace
+
+VisionTransformer::VisionTransformer(const VitConfig& config, std::uint64_t seed, nn::Fill fill) : config_(config) {
+  check_config(config_);
+  parameters = nn::ParameterStore(seed, fill);
+  parameters.set_init_rule(vit_init_rule(config_));
+  const nn::Scope root(parameters);
+  const std::int64_t dim = config_.embed_dim;
+  const Size2 patches = grid(config_.img_size[0], config_.img_size[1]);
+  const nn::Init small = nn::Init::normal(1e-6F);
+  if (config_.class_token) {
+    cls_token_ = root.parameter("cls_token", {1, 1, dim}, small);
+  }
+  if (config_.reg_tokens > 0) {
+    reg_token_ = root.parameter("reg_token", {1, config_.reg_tokens, dim}, small);
+  }
+  if (config_.pos_embed == VitConfig::Positions::learned) {
+    pos_embed_ = root.parameter("pos_embed", {1, position_prefix() + patches[0] * patches[1], dim},
+                                nn::Init::trunc_normal(0.02F));
+  } else if (config_.pos_embed == VitConfig::Positions::sincos) {
+    pos_embed_ = nn::sincos_positions(patches, dim, position_prefix());
+  }
+  if (config_.distilled) {
+    dist_token_ = root.parameter("dist_token", {1, 1, dim}, nn::Init::trunc_normal(0.02F));
+  }
+  patch_embed_.emplace(root / "patch_embed", config_.patch_size, config_.in_chans, dim, !config_.pre_norm);
+  norm_pre_ = norm_if(config_.pre_norm, root / "norm_pre", config_);
+  if (config_.rel_pos_type && config_.shared_rel_pos) {
+    shared_rel_pos_.emplace(root / "shared_rel_pos", rel_pos_config(config_));
+  }
+  for (std::int64_t i = 0; i < config_.depth; ++i) {
+    blocks_.push_back(make_block(root / "blocks" / i, i));
+  }
+  const bool behind_pool = config_.fc_norm.value_or(pools_patches(config_.global_pool));
+  norm_ = norm_if(config_.final_norm && !behind_pool, root / "norm", config_);
+  if (config_.global_pool == nn::Pool::map) {
+    attn_pool_.emplace(root / "attn_pool", nn::AttentionPoolConfig{.dim = dim,
+                                                                   .num_heads = config_.num_heads,
+                                                                   .mlp_ratio = config_.mlp_ratio,
+                                                                   .norm = config_.norm_layer,
+                                                                   .activation = config_.act_layer});
+  }
+  fc_norm_ = norm_if(config_.final_norm && behind_pool, root / "fc_norm", config_);
+  if (config_.num_classes > 0) {
+    head_.emplace(root / "head", dim, config_.num_classes);
+    if (config_.distilled) {
+      head_dist_.emplace(root / "head_dist", dim, config_.num_classes);
+    }
+  }
+}
+
+nn::BlockConfig VisionTransformer::block_config(std::int64_t index) const {
+  const VitConfig& c = config_;
+  const auto norm_for = [&](bool wanted) { return wanted ? std::optional(c.norm_layer) : std::nullopt; };
+  const auto drop = static_cast<float>(c.proj_drop_rate);
+  nn::BlockConfig block;
+  block.attention = {.dim = c.embed_dim,
+                     .num_heads = c.num_heads,
+                     .qkv_bias = c.qkv_bias,
+                     .proj_bias = c.proj_bias,
+                     .qk_norm = norm_for(c.qk_norm),
+                     .scale_norm = norm_for(c.scale_attn_norm),
+                     .attn_drop = static_cast<float>(c.attn_drop_rate),
+                     .proj_drop = drop,
+                     .block = static_cast<int>(index)};
+  block.mlp_kind = c.mlp_layer;
+  block.mlp = {.dim = c.embed_dim,
+               .hidden = static_cast<std::int64_t>(static_cast<double>(c.embed_dim) * c.mlp_ratio),
+               .activation = c.act_layer,
+               .fc1_bias = c.proj_bias,
+               .fc2_bias = c.proj_bias,
+               .norm = norm_for(c.scale_mlp_norm),
+               .drop1 = drop,
+               .drop2 = drop};
+  block.norm = c.norm_layer;
+  // timm's Block takes 0 for "no layer scale"; its ResPostBlock takes it as a value.
+  block.init_values = c.init_values == 0.0F && !c.post_norm ? std::nullopt : c.init_values;
+  block.drop_path =
+      c.depth > 1 ? static_cast<float>(c.drop_path_rate * static_cast<double>(index) / static_cast<double>(c.depth - 1))
+                  : 0.0F;
+  if (c.rel_pos_type && !c.shared_rel_pos) {
+    block.rel_pos = rel_pos_config(c);
+  }
+  return block;
+}
+
+VisionTransformer::AnyBlock VisionTransformer::make_block(const nn::Scope& scope, std::int64_t index) const {
+  if (config_.post_norm) {
+    return nn::ResPostBlock(scope, block_config(index));
+  }
+  return nn::Block(scope, block_config(index));
+}
+
+Size2 VisionTransformer::grid(std::int64_t height, std::int64_t width) const {
+  const Size2& p = config_.patch_size;
+  if (config_.dynamic_img_pad) {
+    return {(height + p[0] - 1) / p[0], (width + p[1] - 1) / p[1]};
+  }
+  return {height / p[0], width / p[1]};
+}
+
+std::int64_t VisionTransformer::prefix() const {
+  return (config_.class_token ? 1 : 0) + (config_.distilled ? 1 : 0) + config_.reg_tokens;
+}
+
+std::int64_t VisionTransformer::position_prefix() const { return config_.no_embed_class ? 0 : prefix(); }
+
+// x [B, C, H, W] → [B, rows · columns, D] in the pass's dtype.
+Tensor VisionTransformer::patches(const Tensor& x, nn::Pass& pass) const {
+  const Size2& patch = config_.patch_size;
+  check(x.rank() == 4, "the model takes pictures [B, {}, H, W], not {}", config_.in_chans, x.shape());
+  const std::int64_t height = x.size(2);
+  const std::int64_t width = x.size(3);
+  if (!config_.dynamic_img_size) {
+    check(height == config_.img_size[0] && width == config_.img_size[1],
+          "the model takes pictures of {}x{} (img_size), not of {}x{}", config_.img_size[0], config_.img_size[1],
+          height, width);
+  } else if (!config_.dynamic_img_pad) {
+    check(height % patch[0] == 0 && width % patch[1] == 0,
+          "a picture of {}x{} is not made of whole patches of {}x{}; dynamic_img_pad would fill it up", height, width,
+          patch[0], patch[1]);
+  }
+  Tensor input = ops::cast(x, pass.dtype);
+  if (config_.dynamic_img_pad) {
+    const Size2 cells = grid(height, width);
+    input = height % patch[0] == 0 ? input : ops::pad(input, 2, 0, cells[0] * patch[0] - height);
+    input = width % patch[1] == 0 ? input : ops::pad(input, 3, 0, cells[1] * patch[1] - width);
+  }
+  return (*patch_embed_)(input);
+}
+
+// Tokens with their positions: x [B, C, H, W] → [B, N, D].
+Tensor VisionTransformer::embed(const Tensor& x, nn::Pass& pass) const {
+  const DType dtype = pass.dtype;
+  const std::int64_t batch = x.size(0);
+  Tensor tokens = patches(x, pass);
+  Tensor prefix_positions;
+  if (pos_embed_.defined()) {
+    const Size2 home = grid(config_.img_size[0], config_.img_size[1]);
+    const Size2 here = grid(x.size(2), x.size(3));
+    const std::int64_t in_front = position_prefix();
+    const Tensor positions = config_.pos_embed == VitConfig::Positions::sincos && home != here
+                                 ? nn::sincos_positions(here, config_.embed_dim, in_front)
+                                 : nn::resample_positions(pos_embed_, home, here, in_front);
+    tokens = tokens + ops::cast(ops::narrow(positions, 1, in_front, here[0] * here[1]), dtype);
+    if (in_front > 0) {
+      prefix_positions = ops::narrow(positions, 1, 0, in_front);
+    }
+  }
+  std::vector<Tensor> front;
+  for (const Tensor& token : {cls_token_, dist_token_, reg_token_}) {
+    if (token.defined()) {
+      front.push_back(token);
+    }
+  }
+  if (!front.empty()) {
+    Tensor joined = front.size() == 1 ? front.front() : ops::concat(front, 1);
+    joined = prefix_positions.defined() ? joined + prefix_positions : joined;
+    tokens = ops::concat({ops::expand(ops::cast(joined, dtype), {batch, prefix(), config_.embed_dim}), tokens}, 1);
+  }
+  if (pos_embed_.defined()) {
+    tokens = nn::Dropout{static_cast<float>(config_.pos_drop_rate)}(tokens, pass);
+  }
+  return norm_pre_ ? (*norm_pre_)(tokens) : tokens;
+}
+
+Tensor VisionTransformer::run_block(std::size_t index, const Tensor& x, nn::Pass& pass, const Tensor& bias) const {
+  const auto run = [&block = blocks_[index], bias](const Tensor& input, nn::Pass& block_pass) {
+    return std::visit([&](const auto& b) { return b(input, block_pass, bias); }, block);
+  };
+  if (!pass.checkpoint) {
+    return run(x, pass);
+  }
+  // Both runs of the block must draw the same numbers: each begins the same stream anew.
+  nn::Pass start = pass;
+  const Philox draws = pass.random.next();
+  start.random = RandomStream(mix(draws.seed(), draws.stream()));
+  return autograd::checkpoint(
+      [run, start](const Tensor& input) {
+        nn::Pass again = start;
+        return run(input, again);
+      },
+      x);
+}
+
+Tensor VisionTransformer::forward_features(const Tensor& x, nn::Pass& pass) const {
+  Tensor tokens = embed(x, pass);
+  const Tensor bias = shared_rel_pos_ ? (*shared_rel_pos_)(pass) : Tensor();
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    tokens = run_block(i, tokens, pass, bias);
+    if (pass.recorder != nullptr && pass.recorder->wants_features()) {
+      pass.recorder->feature(static_cast<int>(i), tokens);
+    }
+  }
+  return norm_ ? (*norm_)(tokens) : tokens;
+}
+
+// x [B, N, D] → [B, D] ([B, N, D] without pooling), normed.
+Tensor VisionTransformer::pooled(const Tensor& x, nn::Pass& pass) const {
+  const std::int64_t skipped = config_.pool_include_prefix ? 0 : prefix();
+  Tensor y;
+  if (attn_pool_) {
+    y = (*attn_pool_)(skipped == 0 ? x : ops::narrow(x, 1, skipped, x.size(1) - skipped), pass);
+  } else {
+    y = nn::pool_tokens(x, config_.global_pool, skipped);
+  }
+  return fc_norm_ ? (*fc_norm_)(y) : y;
+}
+
+Tensor VisionTransformer::classify(const Tensor& x, const std::optional<nn::Linear>& head, nn::Pass& pass) const {
+  const Tensor dropped = nn::Dropout{static_cast<float>(config_.drop_rate)}(x, pass);
+  return ops::cast(head ? (*head)(dropped) : dropped, DType::f32);
+}
+
+std::vector<Tensor> VisionTransformer::forward_heads(const Tensor& x, nn::Pass& pass) const {
+  if (!config_.distilled || !pass.training) {
+    return {forward(x, pass)};
+  }
+  const Tensor tokens = forward_features(x, pass);
+  return {classify(ops::select(tokens, 1, 0), head_, pass), classify(ops::select(tokens, 1, 1), head_dist_, pass)};
+}
+
+Tensor VisionTransformer::forward(const Tensor& x, nn::Pass& pass) const {
+  const Tensor tokens = forward_features(x, pass);
+  if (config_.distilled) {
+    return (classify(ops::select(tokens, 1, 0), head_, pass) + classify(ops::select(tokens, 1, 1), head_dist_, pass)) *
+           0.5F;
+  }
+  return classify(pooled(tokens, pass), head_, pass);
+}
+
+}  // namespace vitrail::models

@@ -1,0 +1,128 @@
+// What checkpoints, optimizers and reports ask a Vision Transformer about.
+#include <charconv>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "vitrail/models/vit.h"
+#include "vitrail/ops/arithmetic.h"
+#include "vitrail/ops/reduce.h"
+#include "vitrail/ops/shape.h"
+
+namespace vitrail::models {
+
+using nn::Size2;
+
+namespace {
+
+bool starts_with_any(std::string_view name, std::initializer_list<std::string_view> starts) {
+  for (const std::string_view start : starts) {
+    if (name.starts_with(start)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The grid of n tokens in a checkpoint for pictures of size `source`; a square one if that does not say.
+Size2 source_grid(std::int64_t n, const Size2& source, const Size2& patch) {
+  const Size2 grid = {source[0] / patch[0], source[1] / patch[1]};
+  if (grid[0] * grid[1] == n) {
+    return grid;
+  }
+  const auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(n)));
+  return {side, side};
+}
+
+// A first convolution's weight [D, C, p₀, p₁] for another number of channels, as timm's adapt_input_conv: one channel
+// takes the sum of all; more repeat them in turn, scaled so that the sum of contributions stays.
+Tensor with_channels(const Tensor& weight, std::int64_t channels) {
+  const std::int64_t from = weight.size(1);
+  if (channels == 1) {
+    return ops::sum(weight, {1}, true);
+  }
+  const std::vector<Tensor> copies(static_cast<std::size_t>((channels + from - 1) / from), weight);
+  const Tensor repeated = ops::narrow(ops::concat(copies, 1), 1, 0, channels);
+  return ops::multiply(repeated, static_cast<float>(from) / static_cast<float>(channels));
+}
+
+}  // namespace
+
+TokenLayout VisionTransformer::token_layout(std::int64_t height, std::int64_t width) const {
+  const Size2 cells = grid(height, width);
+  return {prefix(), cells[0], cells[1], config_.class_token};
+}
+
+std::int64_t VisionTransformer::flops(std::int64_t height, std::int64_t width) const {
+  const Size2 cells = grid(height, width);
+  const std::int64_t patches = cells[0] * cells[1];
+  const std::int64_t tokens = prefix() + patches;
+  std::int64_t total = patch_embed_->flops(cells);
+  total += norm_pre_ ? norm_pre_->flops(tokens) : 0;
+  total += shared_rel_pos_ ? shared_rel_pos_->flops() : 0;
+  for (const AnyBlock& block : blocks_) {
+    total += std::visit([&](const auto& b) { return b.flops(tokens); }, block);
+  }
+  total += norm_ ? norm_->flops(tokens) : 0;
+  total += attn_pool_ ? attn_pool_->flops(config_.pool_include_prefix ? tokens : patches) : 0;
+  const std::int64_t pooled = config_.global_pool == nn::Pool::none ? tokens : 1;
+  total += fc_norm_ ? fc_norm_->flops(pooled) : 0;
+  total += head_ ? head_->flops(pooled) : 0;
+  return total + (head_dist_ ? head_dist_->flops(1) : 0);
+}
+
+std::int64_t VisionTransformer::layer_of(const std::string& parameter) const {
+  const std::string_view name = parameter;
+  // The stem as each of timm's three classes matches it.
+  const bool stem = config_.rel_pos_type ? starts_with_any(name, {"cls_token", "patch_embed"})
+                    : config_.distilled
+                        ? starts_with_any(name, {"cls_token", "pos_embed", "patch_embed", "dist_token"})
+                        : starts_with_any(name, {"cls_token", "reg_token", "pos_embed", "patch_embed", "norm_pre"});
+  if (stem) {
+    return 0;
+  }
+  constexpr std::string_view blocks = "blocks.";
+  if (name.starts_with(blocks)) {
+    std::int64_t index = 0;
+    std::from_chars(name.data() + blocks.size(), name.data() + name.size(), index);
+    return index + 1;
+  }
+  return name.starts_with("norm") ? config_.depth : config_.depth + 1;  // the final norm goes with the last block
+}
+
+bool VisionTransformer::no_weight_decay(const std::string& parameter) const {
+  if (config_.rel_pos_type) {
+    return parameter == "cls_token";
+  }
+  return parameter == "pos_embed" || parameter == "cls_token" || parameter == "reg_token" || parameter == "dist_token";
+}
+
+bool VisionTransformer::is_classifier(const std::string& parameter) const {
+  return parameter.starts_with("head.") || parameter.starts_with("head_dist.");
+}
+
+Tensor VisionTransformer::adapt(const std::string& parameter, const Tensor& value, const Size2& source) const {
+  if (parameter == "patch_embed.proj.weight") {
+    const Shape& wanted = patch_embed_->proj.weight.shape();
+    Tensor weight = value;
+    if (weight.rank() == 2 && weight.size(1) % (wanted[2] * wanted[3]) == 0) {  // of a linear patch embedding
+      weight = weight.reshape({weight.size(0), -1, wanted[2], wanted[3]});
+    }
+    return weight.rank() == 4 && weight.size(1) != wanted[1] ? with_channels(weight, wanted[1]) : weight;
+  }
+  const Size2 home = grid(config_.img_size[0], config_.img_size[1]);
+  if (parameter == "pos_embed" && value.rank() == 3 && value.size(1) > position_prefix()) {
+    const Size2 from = source_grid(value.size(1) - position_prefix(), source, config_.patch_size);
+    return nn::resample_positions(value, from, home, position_prefix());
+  }
+  if (parameter.ends_with("relative_position_bias_table") && value.rank() == 2) {
+    const Size2 from = {source[0] / config_.patch_size[0], source[1] / config_.patch_size[1]};
+    const std::int64_t extra = config_.class_token ? 3 : 0;
+    const bool known = (2 * from[0] - 1) * (2 * from[1] - 1) + extra == value.size(0);
+    const auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(value.size(0) - extra))) / 2 + 1;
+    return nn::resample_bias_table(value, known ? from : Size2{side, side}, home);
+  }
+  return value;
+}
+
+}  // namespace vitrail::models

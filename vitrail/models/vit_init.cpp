@@ -1,0 +1,89 @@
+#include "vitrail/models/vit_init.h"
+
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
+namespace vitrail::models {
+namespace {
+
+using nn::Init;
+using Start = VitConfig::Start;
+
+// What a linear layer's or convolution's parameter starts from. Both ask for a uniform one of their own, which tells
+// them from norms, tokens and tables.
+Init layer_init(const VitConfig& config, std::string_view name, const Shape& shape, const Init& own) {
+  const bool weight = name.ends_with(".weight");
+  const bool convolution = name.starts_with("patch_embed.proj.");
+  switch (config.weight_init) {
+    case Start::timm:
+      if (convolution) {
+        return own;
+      }
+      return weight ? Init::trunc_normal(0.02F) : Init::zeros();
+    case Start::jax:
+    case Start::jax_nlhb:
+      if (name.starts_with("head")) {
+        const bool with_bias = !weight && config.weight_init == Start::jax_nlhb;
+        return with_bias ? Init::constant(-std::log(static_cast<float>(config.num_classes))) : Init::zeros();
+      }
+      if (convolution) {
+        return weight ? Init::lecun_normal(shape) : Init::zeros();
+      }
+      if (!weight) {
+        return name.find("mlp") != std::string_view::npos ? Init::normal(1e-6F) : Init::zeros();
+      }
+      return Init::xavier_uniform(shape);
+    case Start::moco:
+      if (convolution) {
+        return own;
+      }
+      if (!weight) {
+        return Init::zeros();
+      }
+      return name.ends_with("qkv.weight") ? Init::xavier_uniform({shape[0] / 3, shape[1]})
+                                          : Init::xavier_uniform(shape);
+    case Start::reset:
+      return own;
+  }
+  return own;
+}
+
+// The gate's part of a gated Mlp.
+Init gate_init(const VitConfig& config, std::string_view name, const Init& init) {
+  const bool weight = name.ends_with(".weight");
+  const Init gate = weight ? Init::normal(1e-6F) : Init::ones();
+  if (config.mlp_layer == nn::MlpKind::glu && name.find(".mlp.fc1.") != std::string_view::npos) {
+    return init.with_lower_half(gate);
+  }
+  return name.find(".mlp.fc1_g.") != std::string_view::npos ? gate : init;
+}
+
+// i of "blocks.i.…".
+std::int64_t block_of(std::string_view name) {
+  constexpr std::string_view start = "blocks.";
+  std::int64_t index = 0;
+  std::from_chars(name.data() + start.size(), name.data() + name.size(), index);
+  return index;
+}
+
+}  // namespace
+
+nn::InitRule vit_init_rule(const VitConfig& config) {
+  return [config](std::string_view name, const Shape& shape, const Init& own) {
+    Init init = own;
+    if (own.kind == Init::Kind::uniform) {
+      init = layer_init(config, name, shape, own);
+      if (config.weight_init != Start::reset && name.starts_with("blocks.")) {
+        init = gate_init(config, name, init);
+      }
+    }
+    if (config.fix_init && name.starts_with("blocks.") &&
+        (name.ends_with(".attn.proj.weight") || name.ends_with(".mlp.fc2.weight"))) {
+      init = init.scaled(static_cast<float>(1 / std::sqrt(2.0 * static_cast<double>(block_of(name) + 1))));
+    }
+    return init;
+  };
+}
+
+}  // namespace vitrail::models
