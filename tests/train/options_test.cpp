@@ -1,0 +1,113 @@
+#include "vitrail/train/options.h"
+
+#include <cmath>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/golden.h"
+
+namespace vitrail::train {
+namespace {
+
+using ::testing::HasSubstr;
+
+template <class Function>
+std::string error_of(Function&& function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TrainOptions valid() {
+  TrainOptions options;
+  options.data_dir = "pictures";
+  return options;
+}
+
+TEST(Options, SurviveConfigTomlToTheBit) {
+  const test::TemporaryFolder folder;
+  TrainOptions options = valid();
+  options.data_dir = "C:\\my \"pictures\"\nof 'cats' – 猫";
+  options.model_kwargs = R"({"img_size":32})";
+  options.lr = 0.1 + 0.2;
+  options.weight_decay = 1e-7;
+  options.epochs = 7;
+  options.num_classes = 3;
+  options.opt_betas = {0.9, 0.95};
+  options.decay_milestones = {};
+  options.freeze = {"patch_embed.", "blocks.0."};
+  options.sched_on_updates = false;
+  std::ofstream(folder / "config.toml") << to_toml(options, {{"cpu", "Z80 \\ \x01"}});
+  const TrainOptions back = options_from_toml(folder / "config.toml");
+  EXPECT_EQ(to_toml(back), to_toml(options));
+  EXPECT_EQ(back.data_dir, options.data_dir);
+  EXPECT_EQ(back.lr, options.lr);
+  EXPECT_EQ(back.clip_grad, std::nullopt);
+  EXPECT_EQ(back.freeze, options.freeze);
+  EXPECT_TRUE(back.decay_milestones.empty());
+}
+
+TEST(Options, ReadWhatAPersonWrites) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder / "mine.toml") << "epochs = 5\n[optimizer]\nlr = 1\nclip_grad = 0.5\n";
+  const TrainOptions options = options_from_toml(folder / "mine.toml");
+  EXPECT_EQ(options.epochs, 5);
+  EXPECT_EQ(options.lr, 1.0);
+  EXPECT_EQ(options.clip_grad, 0.5);
+}
+
+TEST(Options, NameWhatIsWrongInConfigToml) {
+  const test::TemporaryFolder folder;
+  const auto error_with = [&](const char* text) {
+    std::ofstream(folder / "mine.toml") << text;
+    return error_of([&] { options_from_toml(folder / "mine.toml"); });
+  };
+  EXPECT_THAT(error_with("[batches]\nbatchsize = 3"), HasSubstr("batchsize"));
+  EXPECT_THAT(error_with("epochs = \"many\""), HasSubstr("epochs"));
+  EXPECT_THAT(error_with("epochs = 1.5"), HasSubstr("epochs"));
+  EXPECT_THAT(error_with("scale = [1, \"x\"]"), HasSubstr("scale"));
+  EXPECT_THAT(error_with("epochs = "), HasSubstr("mine.toml"));
+}
+
+TEST(Options, AreCheckedByTheNamesOfTheFlags) {
+  EXPECT_NO_THROW(validate(valid()));
+  const auto error_with = [](auto&& change) {
+    TrainOptions options = valid();
+    change(options);
+    return error_of([&] { validate(options); });
+  };
+  EXPECT_THAT(error_with([](auto& o) { o.batch_size = 0; }), HasSubstr("--batch-size must be at least 1, but is 0"));
+  EXPECT_THAT(error_with([](auto& o) { o.smoothing = 1; }), HasSubstr("--smoothing"));
+  EXPECT_THAT(error_with([](auto& o) { o.hflip = std::nan(""); }), HasSubstr("--hflip"));
+  EXPECT_THAT(error_with([](auto& o) { o.opt = "adam"; }), HasSubstr("--opt must be one of adamw, "));
+  EXPECT_THAT(error_with([](auto& o) { o.sched = "cosin"; }), HasSubstr("--sched"));
+  EXPECT_THAT(error_with([](auto& o) { o.scale = {1, 0.5}; }), HasSubstr("--scale"));
+  EXPECT_THAT(error_with([](auto& o) { o.warmup_epochs = 100; }), HasSubstr("--warmup-epochs"));
+  EXPECT_THAT(error_with([](auto& o) { o.experiment = "a/b"; }), HasSubstr("--experiment"));
+  EXPECT_THAT(error_with([](auto& o) { o.eval_metric = "f1"; }), HasSubstr("--eval-metric"));
+}
+
+TEST(LearningRate, GrowsWithTheBatchAsTimmHasIt) {
+  TrainOptions options;
+  options.batch_size = 64;
+  options.grad_accum_steps = 4;
+  EXPECT_DOUBLE_EQ(learning_rate(options), 1e-3) << "at --lr-base-size";
+  options.grad_accum_steps = 1;
+  EXPECT_DOUBLE_EQ(learning_rate(options), 5e-4) << "by the square root for AdamW";
+  options.opt = "sgd";
+  EXPECT_DOUBLE_EQ(learning_rate(options), 0.025) << "linear for SGD";
+  options.lr_base_scale = "sqrt";
+  EXPECT_DOUBLE_EQ(learning_rate(options), 0.05);
+  options.lr_base = 0.2;
+  EXPECT_DOUBLE_EQ(learning_rate(options), 0.1);
+  options.lr = 3;
+  EXPECT_DOUBLE_EQ(learning_rate(options), 3);
+}
+
+}  // namespace
+}  // namespace vitrail::train

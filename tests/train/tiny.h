@@ -1,0 +1,64 @@
+// A data set and a model so small that training them takes moments.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "tests/support/golden.h"
+#include "vitrail/io/image.h"
+#include "vitrail/train/checkpoint.h"
+#include "vitrail/train/trainer.h"
+
+namespace vitrail::test {
+
+// `pictures` pictures of 8 by 8 pixels for each of the classes, each class of a colour of its own with noise.
+inline void write_pictures(const std::filesystem::path& folder, int pictures, int classes = 3,
+                           std::uint64_t stream = 0) {
+  for (int c = 0; c < classes; ++c) {
+    const std::filesystem::path place = folder / fmt::format("class{}", c);
+    std::filesystem::create_directories(place);
+    for (int i = 0; i < pictures; ++i) {
+      Draws draws(Philox(7, stream * 10000 + static_cast<std::uint64_t>(c * 100 + i)));
+      io::Image image(8, 8);
+      for (std::size_t k = 0; k < image.pixels.size(); ++k) {
+        const int own = static_cast<int>(k) % 3 == c % 3 ? 150 : 60;
+        image.pixels[k] = static_cast<std::uint8_t>(own + draws.integer(0, 100));
+      }
+      io::write_png(place / fmt::format("{}.png", i), image);
+    }
+  }
+}
+
+// A run on pictures in folder/data: 24 of training (6 batches of 4), 12 of validation.
+inline train::TrainOptions tiny_options(const std::filesystem::path& folder) {
+  if (!std::filesystem::exists(folder / "data")) {
+    write_pictures(folder / "data" / "train", 8);
+    write_pictures(folder / "data" / "validation", 4, 3, 1);
+  }
+  train::TrainOptions options;
+  options.data_dir = (folder / "data").string();
+  options.output = (folder / "runs").string();
+  options.experiment = "tiny";
+  options.model = "vit_tiny_patch16_224";
+  options.model_kwargs = R"({"img_size": 8, "patch_size": 4, "embed_dim": 24, "depth": 2, "num_heads": 2})";
+  options.drop = 0.1;
+  options.drop_path = 0.1;
+  options.batch_size = 4;
+  options.epochs = 3;
+  options.warmup_epochs = 1;
+  options.lr = 1e-3;
+  options.crop_pct = 1;
+  options.workers = 1;
+  options.log_interval = 1;
+  options.threads = 2;
+  return options;
+}
+
+// A checksum of the weights in a model folder: equal for equal bits.
+inline std::uint64_t weights_of(const std::filesystem::path& folder) {
+  return train::weights_checksum(models::load_model(folder));
+}
+
+}  // namespace vitrail::test
