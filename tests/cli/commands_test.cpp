@@ -1,0 +1,184 @@
+// The commands one after another, as a person would use them: train, eval, predict, attention, report, forward, bench.
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/program.h"
+#include "vitrail/io/image.h"
+
+namespace vitrail::test {
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+// Two classes of 16 pictures of 16 x 16: bright above or bright below. One training run that all tests look at.
+class Commands : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TemporaryFolder;
+    for (const std::string split : {"train", "validation"}) {
+      for (const int label : {0, 1}) {
+        const fs::path place = *folder_ / "data/" / split / (label == 0 ? "above" : "below");
+        fs::create_directories(place);
+        for (int i = 0; i < 16; ++i) {
+          io::write_png(place / (std::to_string(i) + ".png"), picture(label, i));
+        }
+      }
+    }
+    trained_ = vitrail("train " + path("data") + " --output " + path("runs") +
+                       " --experiment one --model vit_tiny_patch16_224 --model-kwargs img_size=16 patch_size=4 "
+                       "embed_dim=24 depth=2 num_heads=3 --epochs 8 --batch-size 8 --no-aug --lr 3e-3 --threads 1");
+  }
+  static void TearDownTestSuite() {
+    delete folder_;
+    folder_ = nullptr;
+  }
+
+  static io::Image picture(int label, int i) {
+    io::Image image(16, 16);
+    const Philox philox(7, static_cast<std::uint64_t>(i));
+    for (std::int64_t p = 0; p < 16 * 16 * 3; ++p) {
+      const bool above = p < 16 * 8 * 3;
+      image.pixels[static_cast<std::size_t>(p)] = static_cast<std::uint8_t>(
+          40 + (above == (label == 0) ? 150 : 0) + philox.word(static_cast<std::uint64_t>(p)) % 32);
+    }
+    return image;
+  }
+  static std::string path(const std::string& name) { return (*folder_ / name).string(); }
+  static std::string best() { return path("runs/one/best"); }
+
+  static TemporaryFolder* folder_;
+  static Outcome trained_;
+};
+TemporaryFolder* Commands::folder_ = nullptr;
+Outcome Commands::trained_;
+
+TEST_F(Commands, TrainFillsARunFolder) {
+  ASSERT_EQ(trained_.status, 0) << trained_.err;
+  for (const char* name : {"config.toml", "metrics.jsonl", "curves.svg", "best/config.json", "best/model.safetensors",
+                           "last/config.json", "last/model.safetensors"}) {
+    EXPECT_TRUE(fs::exists(path("runs/one/") + name)) << name;
+  }
+  EXPECT_EQ(trained_.out.find('\r'), std::string::npos) << "control characters in a pipe";
+}
+
+TEST_F(Commands, TrainDoesNotWriteOverARun) {
+  const Outcome again = vitrail("train " + path("data") + " --output " + path("runs") + " --experiment one");
+  EXPECT_EQ(again.status, 1);
+  EXPECT_THAT(again.err, HasSubstr("--resume"));
+}
+
+TEST_F(Commands, TrainRepeatsARunFromItsConfig) {
+  const Outcome again =
+      vitrail("train --config " + path("runs/one/config.toml") + " --output " + path("runs") + " --experiment two");
+  ASSERT_EQ(again.status, 0) << again.err;
+  const auto bytes = [](const std::string& file) {
+    std::ifstream in(file, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  EXPECT_EQ(bytes(path("runs/two/last/model.safetensors")), bytes(path("runs/one/last/model.safetensors")));
+}
+
+TEST_F(Commands, EvalFindsTheClasses) {
+  const Outcome text =
+      vitrail("eval " + best() + " " + path("data") + " --split validation --output " + path("report"));
+  ASSERT_EQ(text.status, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("top-1"));
+  EXPECT_THAT(text.out, HasSubstr("above"));
+  EXPECT_TRUE(fs::exists(path("report/confusion.svg")));
+  const auto json =
+      nlohmann::json::parse(vitrail("eval " + best() + " " + path("data") + " --split validation --json").out);
+  EXPECT_EQ(json["count"], 32);
+  EXPECT_GE(json["top1"].get<double>(), 90.0);
+  EXPECT_EQ(json["confusion"].size(), 4U);
+}
+
+TEST_F(Commands, PredictTakesFilesFoldersAndStandardInput) {
+  const std::string file = path("data/validation/below/3.png");
+  const Outcome one = vitrail("predict " + best() + " " + file + " --topk 1");
+  ASSERT_EQ(one.status, 0) << one.err;
+  EXPECT_THAT(one.out, HasSubstr("3.png:  below"));
+  const auto json = nlohmann::json::parse(vitrail("predict " + best() + " " + path("data/validation") + " --json").out);
+  EXPECT_EQ(json.size(), 32U);
+  EXPECT_EQ(json[0]["top"].size(), 2U);
+  EXPECT_THAT(vitrail("predict " + best() + " -", file + "\n").out, HasSubstr("below"));
+}
+
+TEST_F(Commands, PredictNamesABrokenPicture) {
+  std::ofstream(path("broken.png")) << "not a picture";
+  const Outcome fatal = vitrail("predict " + best() + " " + path("broken.png"));
+  EXPECT_EQ(fatal.status, 1);
+  EXPECT_THAT(fatal.err, HasSubstr("broken.png"));
+  const Outcome skipped = vitrail("predict " + best() + " " + path("broken.png") + " " +
+                                  path("data/validation/above/1.png") + " --skip-broken");
+  EXPECT_EQ(skipped.status, 0);
+  EXPECT_THAT(skipped.err, HasSubstr("broken.png"));
+  EXPECT_THAT(skipped.out, HasSubstr("above"));
+}
+
+TEST_F(Commands, AttentionDrawsMapsAndWritesThemRaw) {
+  const Outcome outcome = vitrail("attention " + best() + " " + path("data/validation/above/1.png") + " --output " +
+                                  path("maps") + " --query 1,2 --raw " + path("maps.safetensors"));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  for (const char* name :
+       {"picture.png", "sheet.png", "rollout.png", "index.html", "layer01.png", "layer01-head02.png"}) {
+    EXPECT_TRUE(fs::exists(path("maps/") + name)) << name;
+  }
+  EXPECT_EQ(io::read_image(path("maps/layer00-head00.png")).width, 224);
+  const io::Safetensors raw = io::Safetensors::open(path("maps.safetensors"));
+  EXPECT_EQ(raw.shape("attention.1").str(), "[1, 3, 17, 17]");
+  const std::vector<float> row = raw.get("attention.1").narrow(2, 0, 1).narrow(1, 0, 1).values();
+  float sum = 0;
+  for (const float p : row) {
+    sum += p;
+  }
+  EXPECT_NEAR(sum, 1.0F, 1e-5);
+  const Outcome outside = vitrail("attention " + best() + " " + path("data/validation/above/1.png") + " --output " +
+                                  path("none") + " --query 4,0");
+  EXPECT_EQ(outside.status, 1);
+  EXPECT_THAT(outside.err, HasSubstr("4,0"));
+  EXPECT_FALSE(fs::exists(path("none")));
+}
+
+TEST_F(Commands, ReportMakesAPage) {
+  const Outcome outcome = vitrail("report " + path("runs/one") + " " + path("data/validation") + " --output " +
+                                  path("page") + " --pictures 4");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  for (const char* name : {"index.html", "curves.svg", "confusion.svg", "attention/03.png", "attention/layers.png"}) {
+    EXPECT_TRUE(fs::exists(path("page/") + name)) << name;
+  }
+}
+
+TEST_F(Commands, ForwardGivesLogitsFeaturesAndAttention) {
+  io::save_safetensors(path("x.safetensors"), {{"x", random_tensor({3, 3, 16, 16})}});
+  const Outcome outcome = vitrail("forward " + best() + " --input " + path("x.safetensors") + " --output " +
+                                  path("y.safetensors") + " --features --attention");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const io::Safetensors y = io::Safetensors::open(path("y.safetensors"));
+  EXPECT_EQ(y.shape("logits").str(), "[3, 2]");
+  EXPECT_EQ(y.shape("features.1").str(), "[3, 17, 24]");
+  EXPECT_EQ(y.shape("attention.0").str(), "[3, 3, 17, 17]");
+  ASSERT_EQ(vitrail("forward " + best() + " --dtype bf16 --input " + path("x.safetensors") + " --output " +
+                    path("y16.safetensors"))
+                .status,
+            0);
+  expect_close(io::Safetensors::open(path("y16.safetensors")).get("logits"), y.get("logits"), 3e-2);
+  const Outcome wrong = vitrail("forward " + best() + " --input " + path("y.safetensors") + " --output " + path("z"));
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("'x'"));
+}
+
+TEST_F(Commands, BenchPrintsOneJsonObject) {
+  const Outcome outcome = vitrail("bench train --model " + best() + " --batch-size 2 --steps 2 --json --threads 1");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  for (const char* key : {"step_ms", "images_per_second", "flops_per_image", "peak_gflops", "mfu", "peak_memory_bytes",
+                          "threads", "cpu"}) {
+    EXPECT_TRUE(json.contains(key)) << key;
+  }
+  EXPECT_GT(json["step_ms"]["min"].get<double>(), 0);
+  EXPECT_LE(json["step_ms"]["min"].get<double>(), json["step_ms"]["median"].get<double>());
+}
+
+}  // namespace
+}  // namespace vitrail::test

@@ -1,0 +1,25 @@
+# Installs the package into a fresh folder and builds and runs the examples against it, once as found by CMake and once
+# with the flags that pkg-config gives. Called by ctest with -DBUILD=… -DSOURCE=… -DCXX=… -DMODE=…
+cmake_minimum_required(VERSION 3.25)
+
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT status EQUAL 0)
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "${command}\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+set(work ${BUILD}/install-test)
+set(prefix ${work}/prefix)
+file(REMOVE_RECURSE ${work})
+file(MAKE_DIRECTORY ${work})
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
+
+run(${prefix}/bin/vitrail --version)
+
+run(${CMAKE_COMMAND} -S ${SOURCE}/examples -B ${work}/examples -G Ninja -DCMAKE_BUILD_TYPE=Release
+    -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS})
+run(${CMAKE_COMMAND} --build ${work}/examples)
+run(${work}/examples/train_tiny ${SOURCE}/data/cifar10/test.tar ${work}/model)
