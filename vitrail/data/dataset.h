@@ -11,8 +11,9 @@
 
 namespace vitrail::data {
 
-// A list of pictures with a class index each. Sorted as timm's folder reader: classes by natural order of their names,
-// files by natural order of their paths. Safe to call from several threads.
+// A list of pictures with a class index each. As timm's folder reader, the class is the folder that a picture lies in,
+// classes are in natural order of their names, pictures in natural order of their paths. Hidden files and files that
+// are not pictures by their names are ignored; symbolic links are followed. Safe to call from several threads.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -28,12 +29,15 @@ class Dataset {
 //   train.bin, or one .bin file); MNIST-style idx (a folder with *-images-idx3-ubyte, or one such file beside its
 //   labels); a .csv of path,label (paths relative to the CSV; a header line is understood).
 // `split` ("train", "validation", "test", …) chooses a subfolder, tar or file set where the source has splits; "" takes
-// the source itself. Error says what was looked for. An empty class, a source without pictures and a single class are
-// Errors (one class only if `allow_single_class` is false).
+// the source itself. Where there is no part of that name, other names for it are tried ("val", "valid", … for
+// "validation", then "test"), and for "train" a source without parts is taken whole. Error says what was looked for. An
+// empty class, a source without pictures and a single class are Errors (one class only if `allow_single_class` is
+// false).
 struct DatasetOptions {
   std::string split;
-  std::vector<std::string>
-      classes;  // if given: the class order to use (a model's label names); an unknown class is an Error
+  // If given: the classes to use, in this order (a model's label names). An unknown class is an Error; classes that the
+  // source only numbers ("0", "1", …) take these names by position.
+  std::vector<std::string> classes;
   bool allow_single_class = true;
 };
 std::unique_ptr<Dataset> open_dataset(const std::filesystem::path& source, const DatasetOptions& options = {});

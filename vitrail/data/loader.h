@@ -12,10 +12,10 @@
 namespace vitrail::data {
 
 struct Batch {
-  Tensor x;                           // [B, 3, H, W] f32, normalized
+  Tensor x;                           // [B, C, H, W] f32, normalized
   Tensor labels;                      // [B] i64
   Tensor targets;                     // [B, C] f32 when MixUp/CutMix mixed the labels, else undefined
-  std::vector<std::int64_t> indices;  // of the pictures in the data set
+  std::vector<std::int64_t> indices;  // of the pictures in the data set (fewer than a batch if some were broken)
 };
 
 struct LoaderOptions {
@@ -25,6 +25,9 @@ struct LoaderOptions {
   std::uint64_t seed = 0;
   int workers = 1;                              // 0: decode in next()
   std::size_t memory = std::size_t{256} << 20;  // bytes of decoded batches waiting at most (at least one batch waits)
+  // Bytes of decoded pictures kept for the next epochs, if the whole data set fits: then tiny pictures are decoded
+  // once.
+  std::size_t cache = std::size_t{256} << 20;
   bool skip_broken = false;      // leave broken pictures out and count them; otherwise the first is an Error naming it
   MixOptions mix;                // MixUp and CutMix
   std::int64_t num_classes = 0;  // for mixed targets
@@ -32,7 +35,7 @@ struct LoaderOptions {
 };
 
 // One epoch's batches in order. What happens to a sample depends on (seed, epoch, index) alone, whatever the number of
-// workers.
+// workers. The data set must outlive it. One thread calls its functions.
 class Loader {
  public:
   Loader(const Dataset& dataset, Transform transform, const LoaderOptions& options);
@@ -42,7 +45,8 @@ class Loader {
 
   // Begins epoch `epoch` at batch `first_batch` (> 0 when a run resumes in the middle of an epoch).
   void start_epoch(std::int64_t epoch, std::int64_t first_batch = 0);
-  // The next batch; false at the end of the epoch.
+  // The next batch; false at the end of the epoch. Throws what a worker threw, in the batch's turn. Without
+  // start_epoch() the epoch is 0.
   bool next(Batch& batch);
   std::int64_t batches_per_epoch() const;
 

@@ -1,0 +1,46 @@
+#include "vitrail/data/resize.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/golden.h"
+#include "tests/support/pictures.h"
+
+namespace vitrail::data {
+namespace {
+
+class Resize : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Resize, GivesPillowsPixels) {
+  const io::Safetensors golden = test::golden("pictures/resize.safetensors");
+  const io::Image image = test::to_image(golden.get("image"));
+  const Interpolation interpolation = interpolation_named(GetParam());
+  for (const auto& [width, height] : {std::pair(24, 24), {53, 20}, {31, 41}, {97, 65}, {1, 1}, {7, 90}, {53, 41}}) {
+    const std::string name = fmt::format("{}.{}x{}", GetParam(), width, height);
+    test::expect_same_pixels(resize(image, width, height, interpolation), golden.get(name), name);
+  }
+}
+
+TEST_P(Resize, OfARegionIsThatOfTheCroppedPicture) {
+  const io::Safetensors golden = test::golden("pictures/resize.safetensors");
+  const io::Image image = test::to_image(golden.get("image"));
+  const io::Image part = resize(image, {9, 4, 30, 17}, 16, 19, interpolation_named(GetParam()));
+  test::expect_same_pixels(part, golden.get(GetParam() + ".region"), GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Filters, Resize,
+                         ::testing::Values("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"),
+                         [](const auto& info) { return info.param; });
+
+TEST(ResizeErrors, SayWhatDoesNotFit) {
+  const io::Image image(4, 3);
+  EXPECT_THROW(resize(image, 0, 3, Interpolation::bilinear), Error);
+  EXPECT_THROW(resize(image, {2, 0, 3, 3}, 2, 2, Interpolation::bilinear), Error);
+  EXPECT_THROW(resize(io::Image(), 2, 2, Interpolation::nearest), Error);
+  EXPECT_THROW(interpolation_named("cubic"), Error);
+}
+
+}  // namespace
+}  // namespace vitrail::data

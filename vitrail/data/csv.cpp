@@ -1,0 +1,137 @@
+// A table of pictures and labels.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+
+#include "vitrail/data/sources.h"
+#include "vitrail/io/file.h"
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Row {
+  std::size_t line = 0;
+  std::vector<std::string> fields;
+};
+
+// RFC 4180: fields between commas, in double quotes if they hold commas, line breaks or (doubled) quotes.
+std::vector<Row> parse_csv(std::string_view text, const std::string& source) {
+  if (text.starts_with("\xef\xbb\xbf")) {
+    text.remove_prefix(3);  // a byte order mark
+  }
+  std::vector<Row> rows;
+  Row row{1, {}};
+  std::string field;
+  std::size_t line = 1;
+  bool quoted = false;
+  const auto end_row = [&] {
+    row.fields.push_back(std::move(field));
+    field.clear();
+    if (row.fields.size() > 1 || !row.fields[0].empty()) {  // not a blank line
+      rows.push_back(std::move(row));
+    }
+    row = {line, {}};
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    line += c == '\n' ? 1 : 0;
+    if (quoted) {
+      if (c == '"' && i + 1 < text.size() && text[i + 1] == '"') {
+        field += text[++i];
+      } else if (c == '"') {
+        quoted = false;
+      } else {
+        field += c;
+      }
+    } else if (c == '"' && field.empty()) {
+      quoted = true;
+    } else if (c == ',') {
+      row.fields.push_back(std::move(field));
+      field.clear();
+    } else if (c == '\n') {
+      end_row();
+    } else if (c != '\r') {
+      field += c;
+    }
+  }
+  check(!quoted, "{}: the quote opened in line {} is never closed", source, row.line);
+  end_row();
+  return rows;
+}
+
+struct Columns {
+  bool header = false;
+  std::size_t path = 0;
+  std::size_t label = 1;
+  std::optional<std::size_t> split;
+};
+
+// A first line that names columns instead of a picture is a header.
+Columns find_columns(const Row& first, const std::string& source) {
+  Columns columns;
+  columns.header = std::none_of(first.fields.begin(), first.fields.end(),
+                                [](const std::string& field) { return io::is_image_name(field); });
+  if (!columns.header) {
+    return columns;
+  }
+  const auto find = [&](std::initializer_list<std::string_view> names) -> std::optional<std::size_t> {
+    for (std::size_t i = 0; i < first.fields.size(); ++i) {
+      std::string name = first.fields[i];
+      std::transform(name.begin(), name.end(), name.begin(),
+                     [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+      if (std::find(names.begin(), names.end(), name) != names.end()) {
+        return i;
+      }
+    }
+    return std::nullopt;
+  };
+  const auto path = find({"path", "file", "filename", "file_name", "filepath", "image", "picture"});
+  const auto label = find({"label", "class", "class_name", "target", "category"});
+  check(
+      path.has_value() && label.has_value(),
+      "{}: line 1 names neither a picture nor the columns 'path' and 'label' (also understood: file, filename, image; "
+      "class, target)",
+      source);
+  columns.path = *path;
+  columns.label = *label;
+  columns.split = find({"split", "set", "subset"});
+  return columns;
+}
+
+}  // namespace
+
+Listing list_csv(const fs::path& path, const std::vector<std::string>& splits) {
+  const std::string source = path.string();
+  const std::vector<Row> rows = parse_csv(io::read_text(path), source);
+  check(!rows.empty(), "{}: the file is empty; lines of path,label were expected", source);
+  const Columns columns = find_columns(rows[0], source);
+  check(splits.empty() || columns.split.has_value(), "{}: no column 'split' tells which pictures are '{}'", source,
+        splits.empty() ? "" : splits[0]);
+  Listing listing;
+  std::vector<std::string> classes;
+  const std::size_t needed = std::max({columns.path, columns.label, columns.split.value_or(0)}) + 1;
+  const fs::path folder = path.parent_path();
+  for (std::size_t i = columns.header ? 1 : 0; i < rows.size(); ++i) {
+    const auto& [line, fields] = rows[i];
+    check(fields.size() >= needed, "{}: line {} has {} of the {} columns", source, line, fields.size(), needed);
+    if (!splits.empty() && std::find(splits.begin(), splits.end(), fields[*columns.split]) == splits.end()) {
+      continue;
+    }
+    check(!fields[columns.label].empty(), "{}: line {} has no label", source, line);
+    check(fs::exists(folder / fields[columns.path]), "{}: line {} names the picture {}, which does not exist", source,
+          line, (folder / fields[columns.path]).string());
+    listing.names.push_back(fields[columns.path]);
+    classes.push_back(fields[columns.label]);
+  }
+  label_by_name(listing, classes);
+  listing.image = [folder, names = listing.names](std::int64_t i) {
+    return io::read_image(folder / names[static_cast<std::size_t>(i)]);
+  };
+  return listing;
+}
+
+}  // namespace vitrail::data

@@ -1,0 +1,235 @@
+#include "vitrail/data/dataset.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include <fmt/ranges.h>
+
+#include "vitrail/data/sources.h"
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ListedDataset final : public Dataset {
+ public:
+  explicit ListedDataset(Listing listing) : listing_(std::move(listing)) {}
+  std::int64_t size() const override { return static_cast<std::int64_t>(listing_.names.size()); }
+  io::Image image(std::int64_t index) const override { return listing_.image(checked(index)); }
+  std::int64_t label(std::int64_t index) const override {
+    return listing_.labels[static_cast<std::size_t>(checked(index))];
+  }
+  std::string name(std::int64_t index) const override {
+    return listing_.names[static_cast<std::size_t>(checked(index))];
+  }
+  const std::vector<std::string>& classes() const override { return listing_.classes; }
+
+ private:
+  std::int64_t checked(std::int64_t index) const {
+    check(index >= 0 && index < size(), "there is no picture {} among {}", index, size());
+    return index;
+  }
+  Listing listing_;
+};
+
+// The names under which people keep a part, the asked-for one first. Who has no validation pictures evaluates on the
+// test pictures.
+std::vector<std::string> names_of_split(const std::string& split) {
+  const std::vector<std::string> training = {"train", "training"};
+  const std::vector<std::string> validation = {"validation", "val", "valid", "eval", "evaluation"};
+  std::vector<std::string> names = {split};
+  for (const auto& group : {training, validation}) {
+    if (std::find(group.begin(), group.end(), split) != group.end()) {
+      names.insert(names.end(), group.begin(), group.end());
+    }
+  }
+  if (std::find(validation.begin(), validation.end(), split) != validation.end()) {
+    names.emplace_back("test");
+  }
+  return names;
+}
+
+bool is_training(const std::string& split) { return split == "train" || split == "training"; }
+
+std::string extension_of(const fs::path& path) {
+  std::string extension = path.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return extension;
+}
+
+std::vector<fs::path> files_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (!it->is_directory()) {
+      files.push_back(it->path());
+    }
+  }
+  check(!error, "the folder {} cannot be read: {}", folder.string(), error.message());
+  std::sort(files.begin(), files.end(),
+            [](const fs::path& a, const fs::path& b) { return natural_less(a.string(), b.string()); });
+  return files;
+}
+
+// CIFAR's or MNIST's files of one part ("train" or "test") in a folder.
+std::vector<fs::path> binary_files(const fs::path& folder, bool training) {
+  std::vector<fs::path> found;
+  for (const fs::path& file : files_in(folder)) {
+    const std::string name = file.filename().string();
+    const bool idx = is_idx_images_file(file);
+    const bool test = name.starts_with("test") || name.starts_with("t10k");
+    if ((is_cifar_file(file) || idx) && test != training) {
+      found.push_back(file);
+    }
+  }
+  return found;
+}
+
+Listing list_binary(const std::vector<fs::path>& files) {
+  return is_idx_images_file(files[0]) ? list_idx(files[0]) : list_cifar(files);
+}
+
+Listing list_file(const fs::path& path, const std::vector<std::string>& splits) {
+  const std::string extension = extension_of(path);
+  if (extension == ".tar") {
+    for (const std::string& split : splits) {
+      if (tar_contains(path, split)) {
+        return list_tar(path, split);
+      }
+    }
+    check(splits.empty() || is_training(splits[0]), "{}: the archive has no folder '{}'", path.string(),
+          fmt::join(splits, "', '"));
+    return list_tar(path, "");
+  }
+  if (extension == ".csv") {
+    return list_csv(path, splits);
+  }
+  if (is_idx_images_file(path)) {
+    return list_idx(path);
+  }
+  if (extension == ".bin") {
+    return list_cifar({path});
+  }
+  check(extension != ".tgz" && extension != ".gz", "{}: the file is compressed: unpack it first", path.string());
+  fail(
+      "{}: not a data set: a folder of class folders, a .tar of one, a .csv of path,label, CIFAR's .bin or MNIST's "
+      "idx3-ubyte was expected",
+      path.string());
+}
+
+// The part of a folder that goes by one of `names`, if there is one.
+std::optional<Listing> find_split(const fs::path& folder, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (fs::is_directory(folder / name)) {
+      return list_folder(folder / name);
+    }
+    for (const char* extension : {".tar", ".csv"}) {
+      if (fs::exists(folder / (name + extension))) {
+        return list_file(folder / (name + extension), {});
+      }
+    }
+    if (is_training(name) || name == "test") {
+      const std::vector<fs::path> files = binary_files(folder, is_training(name));
+      if (!files.empty()) {
+        return list_binary(files);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// The parts that a folder has, by name.
+std::vector<std::string> splits_in(const fs::path& folder) {
+  std::vector<std::string> found;
+  for (const char* name : {"train", "training", "validation", "val", "valid", "eval", "evaluation", "test"}) {
+    // A folder of that name is a part if there are class folders in it, and a class otherwise.
+    std::error_code error;
+    const bool part = std::any_of(fs::directory_iterator(folder / name, error), fs::directory_iterator(),
+                                  [](const fs::directory_entry& entry) { return entry.is_directory(); });
+    const bool file =
+        fs::exists(folder / fmt::format("{}.tar", name)) || fs::exists(folder / fmt::format("{}.csv", name));
+    if (part || file) {
+      found.emplace_back(name);
+    }
+  }
+  for (const bool training : {true, false}) {
+    if (!binary_files(folder, training).empty()) {
+      found.emplace_back(training ? "train" : "test");
+    }
+  }
+  return found;
+}
+
+Listing list_source(const fs::path& source, const std::string& split) {
+  std::error_code error;
+  check(fs::exists(source, error), "{}: no such file or folder", source.string());
+  const std::vector<std::string> names = split.empty() ? std::vector<std::string>{} : names_of_split(split);
+  if (!fs::is_directory(source)) {
+    return list_file(source, names);
+  }
+  if (std::optional<Listing> part = find_split(source, names)) {
+    return std::move(*part);
+  }
+  const std::vector<std::string> parts = splits_in(source);
+  if (split.empty() && parts.size() == 1 && !binary_files(source, parts[0] == "train").empty()) {
+    return list_binary(binary_files(source, parts[0] == "train"));
+  }
+  check(parts.empty(), "{}: the folder is split into parts ({}): choose one of them{}", source.string(),
+        fmt::join(parts, ", "), split.empty() ? "" : fmt::format(", since there is no '{}'", split));
+  // A folder without parts is all for training, but must not be taken for something to test on as well.
+  check(split.empty() || is_training(split),
+        "{}: there are no '{}' pictures: looked for the folders {} and for .tar and "
+        ".csv files of these names",
+        source.string(), split, fmt::join(names, ", "));
+  return list_folder(source);
+}
+
+// Numbers the classes as the caller does. Classes that the source only counts, "0", "1", …, take names by position.
+void use_classes(Listing& listing, const std::vector<std::string>& classes, const std::string& source) {
+  std::vector<std::int64_t> position(listing.classes.size(), -1);
+  std::vector<bool> used(listing.classes.size(), false);
+  for (const std::int64_t label : listing.labels) {
+    used[static_cast<std::size_t>(label)] = true;
+  }
+  for (std::size_t c = 0; c < listing.classes.size(); ++c) {
+    const std::string& name = listing.classes[c];
+    const auto at = std::find(classes.begin(), classes.end(), name);
+    std::size_t number = 0;
+    const auto [end, status] = std::from_chars(name.data(), name.data() + name.size(), number);
+    if (at != classes.end()) {
+      position[c] = at - classes.begin();
+    } else if (status == std::errc() && end == name.data() + name.size() && number < classes.size()) {
+      position[c] = static_cast<std::int64_t>(number);
+    } else {
+      check(!used[c], "{}: the class '{}' is unknown: the model has {} classes ({}{})", source, name, classes.size(),
+            fmt::join(classes.begin(), classes.begin() + std::min<std::ptrdiff_t>(10, std::ssize(classes)), ", "),
+            classes.size() > 10 ? ", …" : "");
+    }
+  }
+  for (std::int64_t& label : listing.labels) {
+    label = position[static_cast<std::size_t>(label)];
+  }
+  listing.classes = classes;
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_dataset(const fs::path& source, const DatasetOptions& options) {
+  Listing listing = list_source(source, options.split);
+  check(!listing.names.empty(), "{}: there are no pictures (.jpg, .jpeg, .png or .webp in class folders)",
+        source.string());
+  if (!options.classes.empty()) {
+    use_classes(listing, options.classes, source.string());
+  }
+  check(options.allow_single_class || listing.classes.size() > 1,
+        "{}: all pictures are of the class '{}'; at least two classes are needed", source.string(),
+        listing.classes.empty() ? "" : listing.classes[0]);
+  return std::make_unique<ListedDataset>(std::move(listing));
+}
+
+}  // namespace vitrail::data

@@ -1,0 +1,99 @@
+// Pictures in folders named after their classes.
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <system_error>
+
+#include "vitrail/data/sources.h"
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+class FolderWalk {
+ public:
+  explicit FolderWalk(const fs::path& root) { visit(root, {}); }
+  std::vector<std::string> pictures;  // relative to the root
+
+ private:
+  // Returns whether anything that counts lies below.
+  void visit(const fs::path& folder, const fs::path& relative) {
+    const fs::path real = fs::canonical(folder);
+    check(std::find(above_.begin(), above_.end(), real) == above_.end(),
+          "the folder {} contains itself through a symbolic link", folder.string());
+    above_.push_back(real);
+    const std::size_t before = pictures.size();
+    bool has_folders = false;
+    std::error_code error;
+    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+      const fs::path name = it->path().filename();
+      if (is_hidden(name)) {
+        continue;
+      }
+      if (it->is_directory()) {  // also through a symbolic link
+        has_folders = true;
+        visit(it->path(), relative / name);
+      } else if (io::is_image_name(name)) {
+        pictures.push_back((relative / name).string());
+      }
+    }
+    check(!error, "the folder {} cannot be read: {}", folder.string(), error.message());
+    check(has_folders || pictures.size() > before || relative.empty(),
+          "the class folder {} has no pictures in it (.jpg, .jpeg, .png or .webp)", folder.string());
+    above_.pop_back();
+  }
+
+  std::vector<fs::path> above_;  // the folders being visited, to notice links that lead back up
+};
+
+}  // namespace
+
+bool is_hidden(const fs::path& path) {
+  return std::any_of(path.begin(), path.end(), [](const fs::path& part) {
+    return (part.native().starts_with('.') && part != "." && part != "..") || part == "__MACOSX";
+  });
+}
+
+void label_by_name(Listing& listing, const std::vector<std::string>& class_of) {
+  const std::set<std::string> unique(class_of.begin(), class_of.end());
+  listing.classes.assign(unique.begin(), unique.end());
+  std::sort(listing.classes.begin(), listing.classes.end(), natural_less);
+  std::vector<std::string> sorted(unique.begin(), unique.end());
+  std::vector<std::int64_t> rank(sorted.size());
+  for (std::size_t c = 0; c < listing.classes.size(); ++c) {
+    const auto at = std::lower_bound(sorted.begin(), sorted.end(), listing.classes[c]);
+    rank[static_cast<std::size_t>(at - sorted.begin())] = static_cast<std::int64_t>(c);
+  }
+  listing.labels.clear();
+  listing.labels.reserve(class_of.size());
+  for (const std::string& name : class_of) {
+    const auto at = std::lower_bound(sorted.begin(), sorted.end(), name);
+    listing.labels.push_back(rank[static_cast<std::size_t>(at - sorted.begin())]);
+  }
+}
+
+void label_by_folder(Listing& listing, const std::string& source) {
+  std::sort(listing.names.begin(), listing.names.end(), natural_less);
+  std::vector<std::string> classes;
+  classes.reserve(listing.names.size());
+  for (const std::string& name : listing.names) {
+    const fs::path folder = fs::path(name).parent_path();
+    check(!folder.empty(), "{}: the picture {} lies outside of any class folder", source, name);
+    classes.push_back(folder.filename().string());
+  }
+  label_by_name(listing, classes);
+}
+
+Listing list_folder(const fs::path& path) {
+  Listing listing;
+  listing.names = FolderWalk(path).pictures;
+  label_by_folder(listing, path.string());
+  listing.image = [path, names = listing.names](std::int64_t i) {
+    return io::read_image(path / names[static_cast<std::size_t>(i)]);
+  };
+  return listing;
+}
+
+}  // namespace vitrail::data
