@@ -1,0 +1,216 @@
+#include "vitrail/optim/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/kernels/optimizer.h"
+
+namespace vitrail::optim {
+namespace {
+
+bool trained(const nn::Parameter& parameter) { return parameter.trainable && !parameter.buffer; }
+
+// Contiguous f32 gradient of a trained parameter, or an undefined tensor.
+Tensor gradient_of(const nn::Parameter& parameter) {
+  return trained(parameter) ? autograd::grad(parameter.value) : Tensor();
+}
+
+float norm_of(const float* x, std::int64_t n) { return static_cast<float>(std::sqrt(kernels::sum_of_squares(x, n))); }
+
+// Each unit (row of the first dimension; a vector as a whole) keeps |g| <= limit max(|w|, 1e-3): timm's
+// adaptive_clip_grad.
+void clip_adaptively(const Tensor& weight, const Tensor& gradient, double limit, double gradient_scale) {
+  const std::int64_t units = weight.rank() <= 1 ? 1 : weight.size(0);
+  const std::int64_t width = units == 0 ? 0 : weight.numel() / units;
+  for (std::int64_t unit = 0; unit < units; ++unit) {
+    float* g = gradient.data<float>() + unit * width;
+    const double allowed = limit * std::max(1e-3F, norm_of(weight.data<float>() + unit * width, width));
+    const double norm = gradient_scale * norm_of(g, width);
+    if (norm >= allowed) {
+      kernels::scale(g, static_cast<float>(allowed / std::max(norm, 1e-6)), width);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<ParameterGroup> groups_by_weight_decay(const nn::ParameterStore& store, double weight_decay,
+                                                   const NamePredicate& no_weight_decay) {
+  ParameterGroup kept{{}, 0, 1};
+  ParameterGroup decayed{{}, weight_decay, 1};
+  for (const nn::Parameter& parameter : store.all()) {
+    if (trained(parameter)) {
+      const bool exempt = weight_decay == 0 || parameter.value.rank() <= 1 || parameter.name.ends_with(".bias") ||
+                          no_weight_decay(parameter.name);
+      (exempt ? kept : decayed).names.push_back(parameter.name);
+    }
+  }
+  std::vector<ParameterGroup> groups = {std::move(kept), std::move(decayed)};
+  std::erase_if(groups, [](const ParameterGroup& group) { return group.names.empty(); });
+  return groups;
+}
+
+std::vector<ParameterGroup> groups_by_layer(const nn::ParameterStore& store, double weight_decay,
+                                            const NamePredicate& no_weight_decay, const LayerDecay& decay) {
+  std::map<std::pair<std::int64_t, bool>, std::size_t> places;  // (layer, decayed) → group
+  std::vector<ParameterGroup> groups;
+  for (const nn::Parameter& parameter : store.all()) {
+    if (!trained(parameter)) {
+      continue;
+    }
+    const std::int64_t layer = decay.layer_of(parameter.name);
+    check(layer >= 0 && layer < decay.layers, "the parameter '{}' lies in layer {}, but there are only {}",
+          parameter.name, layer, decay.layers);
+    const bool decayed = parameter.value.rank() > 1 && !no_weight_decay(parameter.name);
+    const auto [place, added] = places.try_emplace({layer, decayed}, groups.size());
+    if (added) {
+      const double scale = std::pow(decay.rate, static_cast<double>(decay.layers - 1 - layer));
+      groups.push_back({{}, decayed ? weight_decay : 0, std::max(decay.min_scale, scale)});
+    }
+    groups[place->second].names.push_back(parameter.name);
+  }
+  return groups;
+}
+
+Optimizer::Optimizer(nn::ParameterStore& store, const OptimizerOptions& options,
+                     const std::vector<ParameterGroup>& groups)
+    : store_(&store), options_(options) {
+  if (options.opt == "adamw" || options.opt == "adam") {
+    moment_names_ = {"exp_avg", "exp_avg_sq"};
+  } else if (options.opt == "sgd" || options.opt == "momentum") {
+    moment_names_ = options.momentum == 0 ? std::vector<const char*>{} : std::vector<const char*>{"momentum_buffer"};
+  } else {
+    fail("unknown optimizer '{}': expected adamw, adam, sgd or momentum", options.opt);
+  }
+  std::set<std::string, std::less<>> seen;
+  for (const ParameterGroup& group : groups) {
+    for (const std::string& name : group.names) {
+      check(seen.insert(name).second, "the parameter '{}' is named twice in the groups of the optimizer", name);
+      const nn::Parameter& parameter = store.at(name);
+      check(parameter.value.dtype() == DType::f32, "the parameter '{}' of {} cannot be optimized: it must be f32", name,
+            name_of(parameter.value.dtype()));
+      Entry entry{static_cast<std::size_t>(&parameter - store.all().data()),
+                  group.weight_decay,
+                  group.lr_scale,
+                  Tensor::zeros({}, DType::i64),
+                  {}};
+      for (std::size_t i = 0; i < moment_names_.size(); ++i) {
+        entry.moments.push_back(Tensor::zeros(parameter.value.shape()));
+      }
+      entries_.push_back(std::move(entry));
+    }
+  }
+}
+
+void Optimizer::step(double lr, double gradient_scale) {
+  for (Entry& entry : entries_) {
+    update(entry, lr * entry.lr_scale, gradient_scale);
+  }
+}
+
+void Optimizer::update(Entry& entry, double lr, double gradient_scale) {
+  const nn::Parameter& parameter = store_->all()[entry.index];
+  const Tensor gradient = gradient_of(parameter);
+  if (!gradient.defined()) {
+    return;
+  }
+  float* p = parameter.value.span<float>().data();
+  const float* g = gradient.span<float>().data();
+  const std::int64_t n = parameter.value.numel();
+  std::int64_t& step = *entry.step.data<std::int64_t>();
+  ++step;
+  if (options_.opt == "adamw" || options_.opt == "adam") {
+    const kernels::Adam adam{lr,           options_.betas[0],  options_.betas[1],
+                             options_.eps, entry.weight_decay, options_.opt == "adamw",
+                             step,         gradient_scale};
+    kernels::adam_step(adam, p, g, entry.moments[0].data<float>(), entry.moments[1].data<float>(), n);
+  } else {
+    const kernels::Sgd sgd{lr, options_.momentum, entry.weight_decay, options_.opt == "sgd", gradient_scale};
+    kernels::sgd_step(sgd, p, g, entry.moments.empty() ? nullptr : entry.moments[0].data<float>(), n);
+  }
+  parameter.value.touch();
+}
+
+io::NamedTensors Optimizer::state() const {
+  io::NamedTensors result;
+  for (const Entry& entry : entries_) {
+    const std::string& name = store_->all()[entry.index].name;
+    result.emplace_back(name + ".step", entry.step);
+    for (std::size_t i = 0; i < entry.moments.size(); ++i) {
+      result.emplace_back(name + "." + moment_names_[i], entry.moments[i]);
+    }
+  }
+  return result;
+}
+
+void Optimizer::load_state(const io::NamedTensors& state) {
+  std::map<std::string, Tensor, std::less<>> given(state.begin(), state.end());
+  const io::NamedTensors own = this->state();
+  for (const auto& [name, tensor] : own) {
+    const auto found = given.find(name);
+    check(found != given.end(), "the optimizer's state lacks '{}'", name);
+    check(found->second.shape() == tensor.shape() && found->second.dtype() == tensor.dtype(),
+          "the optimizer's state '{}' must be {} {}, not {} {}", name, tensor.shape(), name_of(tensor.dtype()),
+          found->second.shape(), name_of(found->second.dtype()));
+    given.erase(found);
+  }
+  check(given.empty(), "the optimizer's state holds '{}', which this optimizer does not have",
+        given.empty() ? "" : given.begin()->first);
+  // Only now, when all is known to fit.
+  given.insert(state.begin(), state.end());
+  for (const auto& [name, tensor] : own) {
+    tensor.copy_from(given.at(name));
+  }
+}
+
+ClipMode clip_mode_named(std::string_view name) {
+  if (name == "norm") {
+    return ClipMode::norm;
+  }
+  if (name == "value") {
+    return ClipMode::value;
+  }
+  if (name == "agc") {
+    return ClipMode::agc;
+  }
+  fail("unknown clip mode '{}': expected norm, value or agc", name);
+}
+
+double gradient_norm(const nn::ParameterStore& store) {
+  double sum = 0;
+  for (const nn::Parameter& parameter : store.all()) {
+    const Tensor gradient = gradient_of(parameter);
+    if (gradient.defined()) {
+      sum += kernels::sum_of_squares(gradient.span<float>().data(), gradient.numel());
+    }
+  }
+  return std::sqrt(sum);
+}
+
+Clipping clip_gradients(const nn::ParameterStore& store, double limit, ClipMode mode, double gradient_scale) {
+  check(limit > 0 && gradient_scale > 0, "gradients cannot be clipped to {} (scaled by {}): both must be positive",
+        limit, gradient_scale);
+  if (mode == ClipMode::norm) {
+    const double norm = gradient_scale * gradient_norm(store);
+    const double factor = limit / (norm + 1e-6);
+    return {norm, gradient_scale * (factor >= 1 ? 1 : factor)};  // NaN goes on, to be seen
+  }
+  for (const nn::Parameter& parameter : store.all()) {
+    const Tensor gradient = gradient_of(parameter);
+    if (!gradient.defined()) {
+      continue;
+    }
+    if (mode == ClipMode::value) {
+      kernels::clamp(gradient.span<float>().data(), static_cast<float>(limit / gradient_scale), gradient.numel());
+    } else {
+      clip_adaptively(parameter.value, gradient, limit, gradient_scale);
+    }
+  }
+  return {0, gradient_scale};
+}
+
+}  // namespace vitrail::optim
