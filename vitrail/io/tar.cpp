@@ -1,0 +1,279 @@
+#include "vitrail/io/tar.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::io {
+
+namespace {
+
+constexpr std::size_t block = 512;
+constexpr std::size_t max_extension = 1 << 20;  // bytes of a long name or of a pax header
+
+// A field of the header block (POSIX.1-2001, pax, "ustar Interchange Format"): where it begins and how long it is.
+struct Field {
+  std::size_t offset;
+  std::size_t length;
+};
+constexpr Field name_field{0, 100};
+constexpr Field size_field{124, 12};
+constexpr Field checksum_field{148, 8};
+constexpr std::size_t type_offset = 156;
+constexpr Field magic_field{257, 6};
+constexpr Field prefix_field{345, 155};
+
+using Block = std::span<const std::uint8_t>;
+
+// The text up to the first NUL.
+std::string text_of(Block bytes) { return {bytes.begin(), std::find(bytes.begin(), bytes.end(), std::uint8_t{0})}; }
+std::string text_of(Block header, Field field) { return text_of(header.subspan(field.offset, field.length)); }
+
+// Reads an archive from its first block to its last.
+class Reader {
+ public:
+  Reader(Block bytes, const std::string& source) : bytes_(bytes), source_(source) {}
+
+  std::vector<TarEntry> read() {
+    check_kind();
+    while (position_ < bytes_.size()) {
+      check(bytes_.size() - position_ >= block, "{}: cut short: {} bytes at byte {} are no whole block", source_,
+            bytes_.size() - position_, position_);
+      const Block header = bytes_.subspan(position_, block);
+      if (std::all_of(header.begin(), header.end(), [](std::uint8_t byte) { return byte == 0; })) {
+        break;  // the end mark
+      }
+      read_entry(header);
+    }
+    check(!name_ && !size_, "{}: cut short: a long name or pax header at its end belongs to no file", source_);
+    drop_replaced();
+    return std::move(entries_);
+  }
+
+ private:
+  void check_kind() const {
+    const std::string_view start(reinterpret_cast<const char*>(bytes_.data()), std::min<std::size_t>(bytes_.size(), 6));
+    check(!bytes_.empty(), "{}: not a tar archive: the file is empty", source_);
+    using namespace std::string_view_literals;
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 4> compressed = {
+        {{"\x1f\x8b"sv, "gzip"},
+         {"BZh"sv, "bzip2"},
+         {"\xfd"
+          "7zXZ\0"sv,
+          "xz"},
+         {"\x28\xb5\x2f\xfd"sv, "zstd"}}};
+    for (const auto& [magic, program] : compressed) {
+      check(!start.starts_with(magic), "{}: compressed with {}: unpack it to a plain .tar first", source_, program);
+    }
+  }
+
+  void read_entry(Block header) {
+    check_sum(header);
+    const std::size_t at = position_;
+    const char type = static_cast<char>(header[type_offset]);
+    const std::size_t stored = number(header, size_field);
+    position_ += block;
+    switch (type) {
+      case 'L':  // GNU: the next entry's name
+        name_ = text_of(payload(extension(stored, at), at));
+        return;
+      case 'K':  // GNU: the next entry's link target
+      case 'g':  // pax: comments and the like for all entries
+        payload(extension(stored, at), at);
+        return;
+      case 'x':  // pax: the next entry's name and size, where the header has no room for them
+        read_pax(payload(extension(stored, at), at), at);
+        return;
+      case 'S':
+        fail("{}: the file '{}' at byte {} is sparse, which is not supported", source_, name_of(header), at);
+      case '\0':
+      case '0':
+      case '7':
+        add_file(header, stored, at);
+        break;
+      case '1':
+      case '2':
+      case '3':
+      case '4':
+      case '5':
+      case '6':
+        break;  // links, devices, folders: their size, if any, is not of data that follow
+      default:
+        payload(size_.value_or(stored), at);  // POSIX: unknown types are passed over like files
+    }
+    name_.reset();
+    size_.reset();
+  }
+
+  void add_file(Block header, std::size_t stored, std::size_t at) {
+    std::string name = name_ ? *name_ : name_of(header);
+    const std::size_t size = size_.value_or(stored);
+    const std::size_t offset = position_;
+    payload(size, at);
+    if (!name.ends_with('/')) {  // archives from before POSIX mark folders so
+      entries_.push_back({sanitized(name, at), offset, size});
+    }
+  }
+
+  // The `size` bytes that follow the header at `at`; moves past them and their padding.
+  Block payload(std::size_t size, std::size_t at) {
+    check(size <= bytes_.size() - position_, "{}: cut short: the entry at byte {} has {} bytes, but only {} follow",
+          source_, at, size, bytes_.size() - position_);
+    const Block data = bytes_.subspan(position_, size);
+    position_ = std::min(bytes_.size(), position_ + (size + block - 1) / block * block);
+    return data;
+  }
+
+  std::size_t extension(std::size_t size, std::size_t at) const {
+    check(size <= max_extension, "{}: the long name or pax header at byte {} has {} bytes, more than {}", source_, at,
+          size, max_extension);
+    return size;
+  }
+
+  std::string name_of(Block header) const {
+    const std::string name = text_of(header, name_field);
+    // GNU tar's own older format ("ustar  ") keeps times where POSIX has the name's first part.
+    const std::string prefix = text_of(header, magic_field) == "ustar" ? text_of(header, prefix_field) : "";
+    return prefix.empty() ? name : prefix + "/" + name;
+  }
+
+  // The sum of all bytes of the block, its own field taken as spaces; some old programs summed signed bytes.
+  void check_sum(Block header) const {
+    std::int64_t plain = 0;
+    std::int64_t with_sign = 0;
+    for (std::size_t i = 0; i < block; ++i) {
+      const bool own = i >= checksum_field.offset && i < checksum_field.offset + checksum_field.length;
+      const std::uint8_t byte = own ? std::uint8_t{' '} : header[i];
+      plain += byte;
+      with_sign += static_cast<std::int8_t>(byte);
+    }
+    const auto stored = static_cast<std::int64_t>(number(header, checksum_field));
+    check(stored == plain || stored == with_sign, "{}: {} (the checksum of the header at byte {} is wrong)", source_,
+          position_ == 0 ? "not a tar archive" : "the tar archive is damaged", position_);
+  }
+
+  // An octal number, or GNU's binary one for sizes of 8 GiB and more.
+  std::size_t number(Block header, Field field) const {
+    const Block digits = header.subspan(field.offset, field.length);
+    std::size_t value = 0;
+    if ((digits[0] & 0x80U) != 0) {
+      bool fits = (digits[0] & 0x7fU) == 0;
+      for (const std::uint8_t byte : digits.subspan(1)) {
+        fits = fits && value <= SIZE_MAX >> 8;
+        value = value << 8 | byte;
+      }
+      check(fits, "{}: the header at byte {} has a negative or too large a number", source_, position_);
+      return value;
+    }
+    std::string text = text_of(digits);
+    const std::size_t first = std::min(text.find_first_not_of(' '), text.size());
+    const std::size_t last = text.find_last_not_of(' ');
+    text = text.substr(first, last == std::string::npos ? 0 : last - first + 1);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 8);
+    check(text.empty() || (error == std::errc() && end == text.data() + text.size()),
+          "{}: {} (the header at byte {} has no octal number at its place {})", source_,
+          position_ == 0 ? "not a tar archive" : "the tar archive is damaged", position_, field.offset);
+    return value;
+  }
+
+  // Records "LENGTH KEY=VALUE\n", the length counting the whole record.
+  void read_pax(Block data, std::size_t at) {
+    std::string_view rest(reinterpret_cast<const char*>(data.data()), data.size());
+    const auto broken = [&] { fail("{}: the pax header at byte {} is damaged", source_, at); };
+    while (!rest.empty()) {
+      std::size_t length = 0;
+      const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
+      const auto prefix = static_cast<std::size_t>(end - rest.data());
+      if (error != std::errc() || prefix >= rest.size() || *end != ' ' || length > rest.size() || length < prefix + 2 ||
+          rest[length - 1] != '\n') {
+        broken();
+      }
+      const std::string_view record = rest.substr(prefix + 1, length - prefix - 2);
+      const std::size_t equals = record.find('=');
+      if (equals == std::string_view::npos) {
+        broken();
+      }
+      const std::string_view key = record.substr(0, equals);
+      const std::string_view value = record.substr(equals + 1);
+      check(!key.starts_with("GNU.sparse."), "{}: the file at byte {} is sparse, which is not supported", source_, at);
+      if (key == "path") {
+        check(value.find('\0') == std::string_view::npos, "{}: the name in the pax header at byte {} has a NUL byte",
+              source_, at);
+        name_ = value;
+      } else if (key == "size") {
+        std::size_t size = 0;
+        const auto [last, problem] = std::from_chars(value.data(), value.data() + value.size(), size);
+        if (problem != std::errc() || last != value.data() + value.size()) {
+          broken();
+        }
+        size_ = size;
+      }
+      rest.remove_prefix(length);
+    }
+  }
+
+  std::string sanitized(std::string_view name, std::size_t at) const {
+    std::string result;
+    std::size_t begin = 0;
+    while (begin <= name.size()) {
+      const std::size_t end = std::min(name.find('/', begin), name.size());
+      const std::string_view part = name.substr(begin, end - begin);
+      check(part != "..", "{}: the name '{}' of the entry at byte {} leads out of the archive", source_, name, at);
+      if (!part.empty() && part != ".") {
+        result += result.empty() ? "" : "/";
+        result += part;
+      }
+      begin = end + 1;
+    }
+    check(!result.empty(), "{}: the entry at byte {} has no name", source_, at);
+    return result;
+  }
+
+  void drop_replaced() {
+    std::map<std::string_view, std::size_t> last;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      last[entries_[i].name] = i;
+    }
+    if (last.size() == entries_.size()) {
+      return;
+    }
+    std::vector<TarEntry> kept;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      if (last[entries_[i].name] == i) {
+        kept.push_back(entries_[i]);
+      }
+    }
+    entries_ = std::move(kept);
+  }
+
+  Block bytes_;
+  const std::string& source_;
+  std::size_t position_ = 0;
+  std::optional<std::string> name_;  // from a long name or pax header, for the next entry
+  std::optional<std::size_t> size_;
+  std::vector<TarEntry> entries_;
+};
+
+}  // namespace
+
+Tar Tar::open(const std::filesystem::path& path) {
+  std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+  return parse(file->bytes(), file, path.string());
+}
+
+Tar Tar::parse(std::span<const std::uint8_t> bytes, std::shared_ptr<const void> owner, std::string source) {
+  Tar tar;
+  tar.entries_ = Reader(bytes, source).read();
+  tar.bytes_ = bytes;
+  tar.owner_ = std::move(owner);
+  tar.source_ = std::move(source);
+  return tar;
+}
+
+}  // namespace vitrail::io

@@ -1,0 +1,44 @@
+// Tar archives, read in place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "vitrail/io/file.h"
+
+namespace vitrail::io {
+
+// One regular file of an archive.
+struct TarEntry {
+  std::string name;  // relative, without "." or empty parts: "train/cat/0001.jpg"
+  std::size_t offset = 0;
+  std::size_t size = 0;
+};
+
+// The index of a tar archive: POSIX ustar, with the long names and sizes of GNU tar and pax. Folders, links and devices
+// are passed over; of two files of one name the later counts, as when the archive is unpacked. The archive is not
+// trusted: Error, naming the byte, for a wrong checksum, a bad number, an entry that reaches past the end, a name that
+// leads out of the archive ("../x"), sparse files (GNU), and compressed archives.
+class Tar {
+ public:
+  static Tar open(const std::filesystem::path& path);
+  // The same from memory that `owner` keeps alive; `source` is used in errors.
+  static Tar parse(std::span<const std::uint8_t> bytes, std::shared_ptr<const void> owner, std::string source);
+
+  const std::vector<TarEntry>& entries() const { return entries_; }  // in the order of the archive
+  std::span<const std::uint8_t> bytes(const TarEntry& entry) const { return bytes_.subspan(entry.offset, entry.size); }
+  const std::string& source() const { return source_; }
+
+ private:
+  std::span<const std::uint8_t> bytes_;
+  std::shared_ptr<const void> owner_;
+  std::vector<TarEntry> entries_;
+  std::string source_;
+};
+
+}  // namespace vitrail::io
