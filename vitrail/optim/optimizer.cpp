@@ -8,6 +8,7 @@
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/optimizer.h"
+#include "vitrail/optim/state.h"
 
 namespace vitrail::optim {
 namespace {
@@ -147,25 +148,7 @@ io::NamedTensors Optimizer::state() const {
   return result;
 }
 
-void Optimizer::load_state(const io::NamedTensors& state) {
-  std::map<std::string, Tensor, std::less<>> given(state.begin(), state.end());
-  const io::NamedTensors own = this->state();
-  for (const auto& [name, tensor] : own) {
-    const auto found = given.find(name);
-    check(found != given.end(), "the optimizer's state lacks '{}'", name);
-    check(found->second.shape() == tensor.shape() && found->second.dtype() == tensor.dtype(),
-          "the optimizer's state '{}' must be {} {}, not {} {}", name, tensor.shape(), name_of(tensor.dtype()),
-          found->second.shape(), name_of(found->second.dtype()));
-    given.erase(found);
-  }
-  check(given.empty(), "the optimizer's state holds '{}', which this optimizer does not have",
-        given.empty() ? "" : given.begin()->first);
-  // Only now, when all is known to fit.
-  given.insert(state.begin(), state.end());
-  for (const auto& [name, tensor] : own) {
-    tensor.copy_from(given.at(name));
-  }
-}
+void Optimizer::load_state(const io::NamedTensors& state) { copy_state("optimizer", state, this->state()); }
 
 ClipMode clip_mode_named(std::string_view name) {
   if (name == "norm") {

@@ -1,0 +1,69 @@
+#include "vitrail/optim/ema.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "vitrail/kernels/optimizer.h"
+#include "vitrail/optim/state.h"
+
+namespace vitrail::optim {
+namespace {
+
+// The parameter whose average is number `i`.
+const Tensor& value_at(const nn::ParameterStore& store, const io::NamedTensors& averages, std::size_t i) {
+  check(store.all().size() == averages.size() && store.all()[i].name == averages[i].first,
+        "the moving average belongs to another model");
+  return store.all()[i].value;
+}
+
+}  // namespace
+
+Ema::Ema(const nn::ParameterStore& store, const EmaOptions& options) : options_(options) {
+  for (const nn::Parameter& parameter : store.all()) {
+    averages_.emplace_back(parameter.name, parameter.value.clone());
+  }
+}
+
+double Ema::decay(std::int64_t step) const {
+  const std::int64_t counted = step - options_.update_after_step - 1;
+  if (counted <= 0) {
+    return 0;
+  }
+  if (!options_.warmup) {
+    return options_.decay;
+  }
+  const double grown = 1 - std::pow(1 + static_cast<double>(counted) / options_.warmup_gamma, -options_.warmup_power);
+  return std::max(std::min(grown, options_.decay), options_.min_decay);
+}
+
+void Ema::update(const nn::ParameterStore& store, std::int64_t step) {
+  const auto weight = static_cast<float>(1 - decay(step));
+  for (std::size_t i = 0; i < averages_.size(); ++i) {
+    const Tensor& average = averages_[i].second;
+    const Tensor& value = value_at(store, averages_, i);
+    if (value.dtype() == DType::f32 && weight != 1) {
+      kernels::lerp(average.span<float>().data(), value.span<float>().data(), weight, value.numel());
+    } else {
+      average.copy_from(value);
+    }
+  }
+}
+
+void Ema::exchange(const nn::ParameterStore& store) {
+  for (std::size_t i = 0; i < averages_.size(); ++i) {
+    const Tensor& average = averages_[i].second;
+    const Tensor& value = value_at(store, averages_, i);
+    if (value.dtype() == DType::f32) {
+      kernels::exchange(average.span<float>().data(), value.span<float>().data(), value.numel());
+    } else {
+      const Tensor kept = average.clone();
+      average.copy_from(value);
+      value.copy_from(kept);
+    }
+    value.touch();
+  }
+}
+
+void Ema::load_state(const io::NamedTensors& state) { copy_state("moving average", state, averages_); }
+
+}  // namespace vitrail::optim

@@ -1,0 +1,112 @@
+#include "vitrail/optim/schedule.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <string_view>
+#include <utility>
+
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::optim {
+namespace {
+
+bool is_cyclic(std::string_view sched) { return sched == "cosine" || sched == "tanh" || sched == "poly"; }
+
+// Length of `cycles` cycles, the first of length 1.
+double cycles_length(double mul, double cycles) { return mul == 1 ? cycles : (std::pow(mul, cycles) - 1) / (mul - 1); }
+
+}  // namespace
+
+Schedule::Schedule(ScheduleOptions options) : options_(std::move(options)) {
+  ScheduleOptions& o = options_;
+  static constexpr std::array<std::string_view, 7> names = {"cosine",    "tanh",     "poly", "step",
+                                                            "multistep", "constant", "none"};
+  check(std::ranges::find(names, o.sched) != names.end(),
+        "unknown schedule '{}': expected cosine, tanh, poly, step, multistep, constant or none", o.sched);
+  check(o.epochs > 0, "a schedule needs at least one epoch, not {}", o.epochs);
+  check(o.warmup_epochs >= 0 && o.cooldown_epochs >= 0, "warm-up and cool-down cannot last {} and {} epochs",
+        o.warmup_epochs, o.cooldown_epochs);
+  check(o.sched != "step" || o.decay_epochs > 0, "the step schedule cannot decay every {} epochs", o.decay_epochs);
+  check(o.cycle_mul > 0 && o.cycle_limit > 0, "a schedule needs cycles: cycle_mul = {} and cycle_limit = {} give none",
+        o.cycle_mul, o.cycle_limit);
+  check(std::ranges::is_sorted(o.decay_milestones), "the decay milestones must ascend");
+  check(!o.on_updates || o.updates_per_epoch > 0, "a schedule by updates needs to know how many an epoch has");
+  length_ = static_cast<double>(o.epochs);
+  if (o.on_updates) {
+    const auto updates = static_cast<double>(o.updates_per_epoch);
+    length_ *= updates;
+    o.warmup_epochs *= updates;
+    o.decay_epochs *= updates;
+    for (double& milestone : o.decay_milestones) {
+      milestone *= updates;
+    }
+  }
+}
+
+double Schedule::at(double t) const {
+  const ScheduleOptions& o = options_;
+  if (o.sched == "none") {
+    return o.lr;
+  }
+  if (t < o.warmup_epochs) {
+    // timm's tanh schedule warms up to its own value there, the others to the full rate.
+    const double goal = o.sched == "tanh" && !o.warmup_prefix ? cyclic(o.warmup_epochs) : o.lr;
+    return o.warmup_lr + t * (goal - o.warmup_lr) / o.warmup_epochs;
+  }
+  if (o.warmup_prefix) {
+    t -= o.warmup_epochs;
+  }
+  return is_cyclic(o.sched) ? cyclic(t) : decayed(t);
+}
+
+double Schedule::decayed(double t) const {
+  const ScheduleOptions& o = options_;
+  if (o.sched == "step") {
+    return o.lr * std::pow(o.decay_rate, std::floor(t / o.decay_epochs));
+  }
+  if (o.sched == "multistep") {
+    const auto passed = std::ranges::upper_bound(o.decay_milestones, t + 1) - o.decay_milestones.begin();
+    return o.lr * std::pow(o.decay_rate, static_cast<double>(passed));
+  }
+  return o.lr;  // constant
+}
+
+double Schedule::cyclic(double t) const {
+  const ScheduleOptions& o = options_;
+  const double mul = o.cycle_mul;
+  const double cycle =
+      mul == 1 ? std::floor(t / length_) : std::floor(std::log(1 - t / length_ * (1 - mul)) / std::log(mul));
+  if (!(cycle < static_cast<double>(o.cycle_limit))) {  // also where cycles that shrink have come to their end (NaN)
+    return o.min_lr;
+  }
+  const double done = t - cycles_length(mul, cycle) * length_;
+  const double length = std::pow(mul, cycle) * length_;
+  const double range = o.lr * std::pow(o.cycle_decay, cycle) - o.min_lr;
+  if (o.sched == "tanh") {
+    const double share = done / length;
+    return o.min_lr + 0.5 * range * (1 - std::tanh(-7 * (1 - share) + 3 * share));
+  }
+  const double share = std::pow(done, o.k_decay) / std::pow(length, o.k_decay);
+  if (o.sched == "poly") {
+    return o.min_lr + range * std::pow(1 - share, o.decay_rate);
+  }
+  return o.min_lr + 0.5 * range * (1 + std::cos(std::numbers::pi * share));
+}
+
+std::int64_t Schedule::epochs() const {
+  const ScheduleOptions& o = options_;
+  const double unit = o.on_updates ? static_cast<double>(o.updates_per_epoch) : 1;
+  double total = length_;
+  if (is_cyclic(o.sched)) {
+    total = std::floor(length_ * cycles_length(o.cycle_mul, static_cast<double>(o.cycle_limit)));
+    total += static_cast<double>(o.cooldown_epochs) * unit;
+  }
+  if (o.warmup_prefix) {
+    total += o.warmup_epochs;
+  }
+  return static_cast<std::int64_t>(std::floor(total / unit));
+}
+
+}  // namespace vitrail::optim
