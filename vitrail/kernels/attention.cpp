@@ -90,7 +90,6 @@ void run_forward(const AttentionProblem& problem) {
 template <class T>
 void sum_queries(const AttentionProblem& problem, const std::vector<BackwardPart>& parts) {
   const std::int64_t blocks = problem.key_blocks();
-  const std::int64_t dq_row = (problem.dim + 15) / 16 * 16;
   for (std::size_t first = 0; first + 1 < parts.size(); ++first) {
     const std::int64_t head = (parts[first].end - 1) / blocks;  // the last head of a share, if others go on with it
     const bool begins_here = parts[first].begin <= head * blocks;
@@ -103,7 +102,7 @@ void sum_queries(const AttentionProblem& problem, const std::vector<BackwardPart
           float sum = 0;
           for (std::size_t p = first; p < parts.size() && parts[p].begin < (head + 1) * blocks; ++p) {
             if (parts[p].begin < parts[p].end) {
-              sum += parts[p].dq_of(problem, head)[i * dq_row + c];
+              sum += parts[p].dq_of(problem, head)[i * problem.dq_row() + c];
             }
           }
           problem.dq.at<T>(head / problem.heads, head % problem.heads, i)[c] = T(sum * problem.scale);
@@ -157,7 +156,7 @@ void run_backward(const AttentionProblem& problem, const Tensor& dbias) {
   const Shape scores{problem.batch, problem.heads, problem.queries, problem.keys};
   const BiasGradient bias(dbias, scores, count);
   const std::size_t bytes = attention_backward_part(problem, {}, nullptr);
-  const std::int64_t dq_size = problem.queries * ((problem.dim + 15) / 16 * 16);
+  const std::int64_t dq_size = problem.queries * problem.dq_row();
   const std::size_t dq_bytes = static_cast<std::size_t>(dq_size) * sizeof(float);
   const Storage scratch((bytes + 2 * dq_bytes) * static_cast<std::size_t>(count));
   std::vector<BackwardPart> parts(static_cast<std::size_t>(count));
@@ -179,10 +178,25 @@ void run_backward(const AttentionProblem& problem, const Tensor& dbias) {
   bias.finish();
 }
 
-// Queries of a tile, and its keys: what the caches of a core hold at once.
-void choose_blocks(AttentionProblem& problem, std::int64_t queries, std::int64_t keys) {
-  problem.query_block = block_size(problem.queries, queries, 6);
-  problem.key_block = block_size(problem.keys, keys, 16);
+// Queries and keys of a tile: not more than the caches of a core hold at once, and, along the side that is shared out
+// among the threads, few enough that each thread gets some.
+constexpr std::int64_t tile_queries = 96;
+constexpr std::int64_t forward_keys = 512;
+constexpr std::int64_t backward_keys = 320;
+
+std::int64_t shared_block(const AttentionProblem& problem, std::int64_t n, std::int64_t least, std::int64_t most) {
+  const std::int64_t wanted = 4 * static_cast<std::int64_t>(threads());
+  return std::clamp(n * problem.batch * problem.heads / wanted, least, most);
+}
+
+void choose_forward_blocks(AttentionProblem& problem) {
+  problem.query_block = block_size(problem.queries, shared_block(problem, problem.queries, 24, tile_queries), 6);
+  problem.key_block = block_size(problem.keys, forward_keys, 16);
+}
+
+void choose_backward_blocks(AttentionProblem& problem) {
+  problem.query_block = block_size(problem.queries, tile_queries, 6);
+  problem.key_block = block_size(problem.keys, shared_block(problem, problem.keys, 64, backward_keys), 16);
 }
 
 }  // namespace
@@ -197,7 +211,7 @@ void attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const 
   problem.v = HeadsView(v);
   problem.out = HeadsView(out);
   problem.log_sum = log_sum.defined() ? log_sum.data<float>() : nullptr;
-  choose_blocks(problem, 96, 256);
+  choose_forward_blocks(problem);
   run_forward(problem);
 }
 
@@ -219,7 +233,7 @@ void attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const
   problem.dq = HeadsView(dq);
   problem.dk = HeadsView(dk);
   problem.dv = HeadsView(dv);
-  choose_blocks(problem, 96, 256);
+  choose_backward_blocks(problem);
   run_backward(problem, dbias);
 }
 
@@ -230,7 +244,7 @@ void attention_probabilities(const Tensor& q, const Tensor& k, const AttentionSc
   }
   AttentionProblem problem = problem_of(q, k, scores);
   problem.out = HeadsView(probabilities);
-  choose_blocks(problem, 96, 256);
+  choose_forward_blocks(problem);
   run_forward(problem);
 }
 

@@ -10,8 +10,8 @@ namespace vitrail::kernels {
 struct AttentionScores {
   float scale = 1;      // of q kᵀ
   bool causal = false;  // query i sees keys j ≤ i + (M - N)
-  Tensor mask;          // boolean [B, H, N, M] of any strides (0 where broadcast), true = may attend; or undefined
-  Tensor bias;          // f32 [B, H, N, M] of any strides, added to the scaled scores; or undefined
+  Tensor mask = {};     // boolean [B, H, N, M] of any strides (0 where broadcast), true = may attend; or undefined
+  Tensor bias = {};     // f32 [B, H, N, M] of any strides, added to the scaled scores; or undefined
   float dropout = 0;    // probability (i, j) of head (b, h) is kept, and divided by 1 - dropout, if
   Philox draws{0, 0};   // draws.uniform(((b H + h) N + i) M + j) >= dropout
 };

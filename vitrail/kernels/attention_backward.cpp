@@ -45,7 +45,9 @@ struct BackwardScratch {
     }
     dk = arena.take<float>(score_row * dim);
     dv = arena.take<float>(score_row * value_dim);
-    factors = arena.take<float>(per_word<Word> * score_row);
+    for (float*& row : factors) {
+      row = take_factors(arena, score_row);
+    }
   }
 
   std::int64_t rows;                                              // of a block of queries, whole words of them
@@ -56,8 +58,8 @@ struct BackwardScratch {
   Word *k_transposed, *k_columns, *v_transposed;                  // of the block of keys
   float *scores, *dscores;                                        // one tile
   Word *p_down, *ds_down, *ds_along;
-  float *dk, *dv;  // of the block of keys
-  float* factors;  // dropout's, for as many rows as a word has
+  float *dk, *dv;                  // of the block of keys
+  float* factors[per_word<Word>];  // dropout's, of as many rows as a word has
 };
 
 // All queries of a head, as all of its blocks of keys need them.
@@ -115,7 +117,7 @@ struct TileRow {
   TileRow(const BackwardScratch<Word>& scratch, std::int64_t r, std::int64_t query, float score_factor)
       : scores(scratch.scores + r * scratch.score_row),
         dscores(scratch.dscores + r * scratch.score_row),
-        dropout(scratch.factors + r % per_word<Word> * scratch.score_row),
+        dropout(scratch.factors[r % per_word<Word>]),
         factor(hn::Set(F32(), score_factor)),
         log_sum(hn::Set(F32(), scratch.log_sum[query])),
         delta(hn::Set(F32(), scratch.delta[query])) {}
@@ -214,7 +216,7 @@ void backward_tile(const AttentionProblem& problem, const TileAt& at, const Back
   for (std::int64_t r = 0; r < rows; r += per_word<Word>) {
     if (problem.dropout > 0) {
       for (std::int64_t i = r; i < std::min(at.rows, r + per_word<Word>); ++i) {
-        dropout_factors(problem, at, i, scratch.factors + i % per_word<Word> * row);
+        dropout_factors(problem, at, i, scratch.factors[i % per_word<Word>]);
       }
       tile_rows<true>(scratch, r, query + r, columns, factor, static_cast<bool>(dbias));
     } else {
@@ -236,7 +238,7 @@ void backward_tile(const AttentionProblem& problem, const TileAt& at, const Back
   multiply(at.columns, depth, scratch.ds_down, 1, row, scratch.q_columns + words<Word>(query) * scratch.dim,
            scratch.dim, scratch.dk, scratch.dim, add);
   multiply(at.rows, words<Word>(at.columns), scratch.ds_along, words<Word>(row), 1, scratch.k_columns, scratch.dim,
-           dq + at.i * scratch.dim, scratch.dim, true);
+           dq + at.i * problem.dq_row(), problem.dq_row(), true);
 }
 
 // One block of keys of one head: dk and dv of it, and what it adds to the head's dq.
@@ -268,7 +270,9 @@ std::size_t backward_blocks(const AttentionProblem& problem, const BackwardPart&
   if (memory == nullptr) {
     return arena.used();
   }
-  fill(scratch.factors, per_word<Word> * scratch.score_row, 0);  // also behind the last key, whatever comes
+  for (float* row : scratch.factors) {
+    fill(row, scratch.score_row, 0);  // the padding is multiplied too
+  }
   const std::int64_t blocks = problem.key_blocks();
   for (std::int64_t block = part.begin, packed = -1; block < part.end; ++block) {
     const std::int64_t head = block / blocks;
@@ -276,13 +280,13 @@ std::size_t backward_blocks(const AttentionProblem& problem, const BackwardPart&
     float* dq = part.dq_of(problem, head);
     if (head != packed) {
       pack_queries<T>(problem, b, h, scratch);
-      fill(dq, problem.queries * scratch.dim, 0);
+      fill(dq, problem.queries * problem.dq_row(), 0);
       packed = head;
     }
     backward_keys<T>(problem, b, h, block % blocks * problem.key_block, scratch, part.dbias, dq);
     if (block % blocks == blocks - 1 && part.begin <= head * blocks) {  // the whole head was ours
       write_rows(
-          dq, scratch.dim, problem.queries, problem.dim, [&](std::int64_t) { return problem.scale; },
+          dq, problem.dq_row(), problem.queries, problem.dim, [&](std::int64_t) { return problem.scale; },
           problem.dq.at<T>(b, h, 0), problem.dq.row);
     }
   }

@@ -26,7 +26,7 @@ struct ForwardScratch {
         out(arena.take<float>(problem.query_block * out_row)),
         max(arena.take<float>(problem.query_block)),
         sum(arena.take<float>(problem.query_block)),
-        factors(arena.take<float>(score_row)) {}
+        factors(take_factors(arena, score_row)) {}
 
   std::int64_t key_row, score_row, out_row;  // words or floats from row to row
   Word* rows;                                // of q or k, before they are transposed
@@ -196,7 +196,7 @@ std::size_t forward_blocks(const AttentionProblem& problem, std::int64_t begin, 
   if (memory == nullptr) {
     return arena.used();
   }
-  fill(scratch.factors, scratch.score_row, 0);  // also behind the last key
+  fill(scratch.factors, scratch.score_row, 0);  // the padding is multiplied too
   const std::int64_t blocks = problem.query_blocks();
   for (std::int64_t block = begin, packed = -1; block < end; ++block) {
     const std::int64_t head = block / blocks;

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "vitrail/kernels/attention_tile.h"
+#include "vitrail/kernels/philox-inl.h"
 #include "vitrail/kernels/simd.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -70,10 +71,18 @@ void pack_rows(const T* source, std::int64_t stride, std::int64_t rows, std::int
 }
 inline void pack_rows(const bf16* source, std::int64_t stride, std::int64_t rows, std::int64_t columns,
                       std::int64_t all_rows, Pair* packed, std::int64_t row) {
+  const hn::ScalableTag<std::uint16_t> d;
   for (std::int64_t i = 0; i < all_rows; ++i, packed += row) {
-    const std::size_t bytes = i < rows ? static_cast<std::size_t>(columns) * sizeof(bf16) : 0;
-    std::memcpy(packed, source + i * stride, bytes);
-    std::memset(reinterpret_cast<std::byte*>(packed) + bytes, 0, static_cast<std::size_t>(row) * sizeof(Pair) - bytes);
+    const auto* x = reinterpret_cast<const std::uint16_t*>(source + i * stride);
+    auto* y = reinterpret_cast<std::uint16_t*>(packed);
+    const std::int64_t n = i < rows ? columns : 0;
+    std::int64_t c = 0;
+    for (; c + 2 * lanes <= n; c += 2 * lanes) {
+      hn::StoreU(hn::LoadU(d, x + c), d, y + c);
+    }
+    for (; c < 2 * row; ++c) {
+      y[c] = c < n ? x[c] : 0;
+    }
   }
 }
 
@@ -310,18 +319,29 @@ inline void apply_terms(const AttentionProblem& problem, const TileAt& at, float
   }
 }
 
-// What dropout multiplies the probabilities of row i of a tile with: 0 or 1 / (1 - dropout).
+// Room for dropout_factors() of a row.
+constexpr std::int64_t factor_slack = 4 + 2 * lanes;
+inline float* take_factors(Arena& arena, std::int64_t columns) {
+  return arena.take<float>(columns + 2 * factor_slack) + factor_slack;
+}
+
+// What dropout multiplies the probabilities of row i of a tile with: 0 or 1 / (1 - dropout). Also writes a little
+// before and behind them.
 inline void dropout_factors(const AttentionProblem& problem, const TileAt& at, std::int64_t i, float* factors) {
+  const F32 d;
+  const U32 d32;
+  const PhiloxLanes philox(problem.draws);
+  const auto limit = hn::Set(d32, keep_limit(problem.dropout));
+  const auto kept = hn::Set(d, 1 / (1 - problem.dropout));
   const std::int64_t row = (at.b * problem.heads + at.h) * problem.queries + at.i + i;
-  const auto first = static_cast<std::uint64_t>(row * problem.keys + at.j);
-  const auto last = first + static_cast<std::uint64_t>(at.columns);
-  const float kept = 1 / (1 - problem.dropout);
-  for (std::uint64_t block = first / 4; 4 * block < last; ++block) {
-    const auto block_words = problem.draws.block(block);
-    for (std::uint64_t index = std::max(first, 4 * block); index < std::min(last, 4 * block + 4); ++index) {
-      const float uniform = static_cast<float>(block_words[index % 4] >> 8) * 0x1p-24F;
-      factors[index - first] = uniform >= problem.dropout ? kept : 0;
-    }
+  const std::int64_t first = row * problem.keys + at.j;
+  for (std::int64_t index = first / 4 * 4; index < first + at.columns; index += 2 * lanes) {
+    V<U32> low;
+    V<U32> high;
+    philox.words(static_cast<std::uint64_t>(index), low, high);
+    float* to = factors + (index - first);
+    hn::StoreU(hn::IfThenZeroElse(hn::RebindMask(d, hn::Gt(limit, hn::ShiftRight<8>(low))), kept), d, to);
+    hn::StoreU(hn::IfThenZeroElse(hn::RebindMask(d, hn::Gt(limit, hn::ShiftRight<8>(high))), kept), d, to + lanes);
   }
 }
 

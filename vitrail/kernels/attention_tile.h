@@ -62,6 +62,8 @@ struct AttentionProblem {
   std::int64_t visible(std::int64_t i) const {
     return causal ? std::clamp<std::int64_t>(i + keys - queries + 1, 0, keys) : keys;
   }
+  // From row to row of the sums of dq: no vector is longer than 16 lanes.
+  std::int64_t dq_row() const { return (dim + 15) / 16 * 16; }
   // The beginning of the first block of queries that sees key j (or N).
   std::int64_t first_query(std::int64_t j) const {
     const std::int64_t i = causal ? std::max<std::int64_t>(0, j - (keys - queries)) : 0;
@@ -129,7 +131,7 @@ const TileProducts<Pair, 4>& bf16_pair_products();
 
 // A thread's share of backward: the blocks of keys [begin, end) of all heads, counted through. dq gathers from all
 // blocks of keys of a head: where another share has some of them, it stays in `dq`, to be summed afterwards. So a share
-// has two such matrices [N, dim padded to 16]: for its first head, and for those after it.
+// has two such matrices, N rows of dq_row(): for its first head, and for those after it.
 struct BackwardPart {
   std::int64_t begin = 0, end = 0;
   float* dq[2] = {};

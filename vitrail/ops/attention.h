@@ -9,8 +9,8 @@ namespace vitrail::ops {
 struct AttentionOptions {
   float scale = 0;      // 0: 1 / √d
   bool causal = false;  // query i sees keys j ≤ i + (M - N), the lower right triangle
-  Tensor mask;          // boolean, true = may attend, broadcastable to [B, H, N, M]; a row without any gives zeros
-  Tensor bias;          // added to the scores, f32, broadcastable to [B, H, N, M]; differentiable
+  Tensor mask = {};     // boolean, true = may attend, broadcastable to [B, H, N, M]; a row without any gives zeros
+  Tensor bias = {};     // added to the scores, f32, broadcastable to [B, H, N, M]; differentiable
   float dropout = 0;    // of the probabilities, in training
   Philox draws{0, 0};   // for the dropout
 };

@@ -1,0 +1,86 @@
+// Fused attention at the sizes of vision transformers: arguments are B, H, N, d and whether it is bf16. The rate counts
+// 2 products of 2 B H N² d operations forward and 5 backward.
+#include <benchmark/benchmark.h>
+
+#include "vitrail/kernels/attention.h"
+
+namespace vitrail {
+namespace {
+
+Tensor random(const Shape& shape, DType dtype, std::uint64_t stream) {
+  const Philox philox(1, stream);
+  Tensor x = Tensor::empty(shape, dtype);
+  visit(dtype, [&]<class T>(T) {
+    for (std::int64_t i = 0; i < x.numel(); ++i) {
+      x.data<T>()[i] = static_cast<T>(philox.normal(static_cast<std::uint64_t>(i)));
+    }
+  });
+  return x;
+}
+
+struct Case {
+  explicit Case(const benchmark::State& state)
+      : batch(state.range(0)),
+        heads(state.range(1)),
+        tokens(state.range(2)),
+        dim(state.range(3)),
+        dtype(state.range(4) != 0 ? DType::bf16 : DType::f32) {
+    scores.scale = 0.125F;
+    qkv = random({batch, tokens, 3, heads, dim}, dtype, 0);
+    out = Tensor::empty({batch, tokens, heads, dim}, dtype);
+    log_sum = Tensor::empty({batch, heads, tokens});
+    forward();
+  }
+  // Part 0, 1 or 2 of a packed projection as [B, H, N, d].
+  static Tensor part(const Tensor& packed, int i) { return packed.select(2, i).transpose(1, 2); }
+  void forward() const {
+    kernels::attention_forward(part(qkv, 0), part(qkv, 1), part(qkv, 2), scores, out.transpose(1, 2), log_sum);
+  }
+  void report(benchmark::State& state, int products) const {
+    const double operations = 2.0 * products * static_cast<double>(batch * heads * tokens * tokens * dim);
+    state.counters["flops"] =
+        benchmark::Counter(operations, benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1000);
+    state.SetLabel(dtype == DType::bf16 ? "bf16" : "f32");
+  }
+
+  std::int64_t batch, heads, tokens, dim;
+  DType dtype;
+  kernels::AttentionScores scores;
+  Tensor qkv, out, log_sum;
+};
+
+void attention_forward(benchmark::State& state) {
+  const Case c(state);
+  for ([[maybe_unused]] auto _ : state) {
+    c.forward();
+  }
+  c.report(state, 2);
+}
+
+void attention_backward(benchmark::State& state) {
+  const Case c(state);
+  const Tensor dout = random(c.out.shape(), c.dtype, 1).transpose(1, 2);
+  const Tensor dqkv = Tensor::empty_like(c.qkv);
+  for ([[maybe_unused]] auto _ : state) {
+    kernels::attention_backward(Case::part(c.qkv, 0), Case::part(c.qkv, 1), Case::part(c.qkv, 2), c.scores,
+                                c.out.transpose(1, 2), c.log_sum, dout, Case::part(dqkv, 0), Case::part(dqkv, 1),
+                                Case::part(dqkv, 2), {});
+  }
+  c.report(state, 5);
+}
+
+void sizes(benchmark::internal::Benchmark* b) {
+  for (const std::int64_t dtype : {0, 1}) {
+    b->Args({64, 3, 65, 64, dtype});
+    b->Args({16, 3, 197, 64, dtype});
+    b->Args({8, 12, 197, 64, dtype});
+    b->Args({1, 3, 1025, 64, dtype});
+    b->Args({1, 3, 4097, 64, dtype});
+  }
+  b->UseRealTime()->Unit(benchmark::kMicrosecond);
+}
+BENCHMARK(attention_forward)->Apply(sizes);
+BENCHMARK(attention_backward)->Apply(sizes);
+
+}  // namespace
+}  // namespace vitrail
