@@ -61,6 +61,7 @@ void check_range(double value, Range range, const std::string& where) {
   if (value >= range.low && value <= range.high) {
     return;
   }
+  check(!std::isnan(value), "{} must be a number, but is nan", where);
   if (std::isinf(range.high)) {
     fail("{} must be at least {}, but is {}", where, range.low, value);
   }
