@@ -7,7 +7,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
+#include "vitrail/io/json.h"
+#include "vitrail/io/toml.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::train {
@@ -92,7 +95,7 @@ void validate_regularization(const TrainOptions& o) {
 }
 
 void validate_optimizer(const TrainOptions& o) {
-  one_of("opt", o.opt, {"adamw", "sgd", "nesterov", "momentum"});
+  one_of("opt", o.opt, {"adamw", "adam", "sgd", "momentum"});
   check(o.opt_betas.empty() || o.opt_betas.size() == 2, "--opt-betas takes two numbers, not {}", o.opt_betas.size());
   for (const double beta : o.opt_betas) {
     share("opt_betas", beta, false);
@@ -107,7 +110,7 @@ void validate_optimizer(const TrainOptions& o) {
     check(*o.layer_decay > 0 && *o.layer_decay <= 1, "--layer-decay must be above 0 and at most 1, but is {}",
           *o.layer_decay);
   }
-  one_of("sched", o.sched, {"cosine", "step", "multistep", "none"});
+  one_of("sched", o.sched, {"cosine", "tanh", "poly", "step", "multistep", "constant", "none"});
   at_least("lr", o.lr.value_or(0), 0.0);
   at_least("min_lr", o.min_lr, 0.0);
   at_least("warmup_lr", o.warmup_lr, 0.0);
@@ -121,41 +124,6 @@ void validate_optimizer(const TrainOptions& o) {
   check(o.sched == "none" || o.warmup_prefix || o.warmup_epochs.value_or(0) < static_cast<double>(o.epochs),
         "--warmup-epochs {} leaves nothing of the {} --epochs", o.warmup_epochs.value_or(0), o.epochs);
   positive("decay_epochs", o.decay_epochs);
-}
-
-// One TOML value.
-std::string toml_text(const std::string& text) {
-  const bool plain = std::ranges::all_of(text, [](unsigned char c) { return c >= 0x20 && c != 0x7f && c != '\''; });
-  if (plain && text.find_first_of("\"\\") != std::string::npos) {
-    return fmt::format("'{}'", text);  // a literal string: JSON and Windows paths stay readable
-  }
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (code < 0x20 || code == 0x7f) {
-      out += fmt::format("\\u{:04X}", code);
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
-std::string toml_value(const std::string& value) { return toml_text(value); }
-std::string toml_value(bool value) { return value ? "true" : "false"; }
-std::string toml_value(std::int64_t value) { return fmt::format("{}", value); }
-std::string toml_value(double value) {
-  const std::string text = fmt::format("{}", value);  // the shortest that reads back to the same bits
-  return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
-}
-template <class T>
-std::string toml_value(const std::vector<T>& values) {
-  std::vector<std::string> parts;
-  std::ranges::transform(values, std::back_inserter(parts), [](const T& value) { return toml_value(value); });
-  return fmt::format("[{}]", fmt::join(parts, ", "));
 }
 
 }  // namespace
@@ -195,18 +163,50 @@ std::string to_toml(const TrainOptions& options, const std::vector<std::pair<std
       table = group;
     }
     if constexpr (requires { field.has_value(); }) {
-      out += field ? fmt::format("{} = {}\n", name, toml_value(*field)) : fmt::format("# {} is not set\n", name);
+      out += field ? fmt::format("{} = {}\n", name, io::toml_value(*field)) : fmt::format("# {} is not set\n", name);
     } else {
-      out += fmt::format("{} = {}\n", name, toml_value(field));
+      out += fmt::format("{} = {}\n", name, io::toml_value(field));
     }
   });
   if (!facts.empty()) {
     out += "\n[facts]\n";
     for (const auto& [name, value] : facts) {
-      out += fmt::format("{} = {}\n", name, toml_text(value));
+      out += fmt::format("{} = {}\n", name, io::toml_value(value));
     }
   }
   return out;
+}
+
+TrainOptions options_from_toml(const std::filesystem::path& path, TrainOptions defaults) {
+  const nlohmann::json file = io::read_toml(path);
+  // The tables only order the options for people: their names are all different.
+  nlohmann::json flat = nlohmann::json::object();
+  const auto take = [&](const std::string& name, const nlohmann::json& value) {
+    check(!flat.contains(name), "{}: '{}' is given twice", path.string(), name);
+    flat[name] = value;
+  };
+  for (const auto& [name, value] : file.items()) {
+    if (!value.is_object()) {
+      take(name, value);
+    } else if (name != "facts") {
+      for (const auto& [inner, inner_value] : value.items()) {
+        take(inner, inner_value);
+      }
+    }
+  }
+  io::Fields fields(flat, path.string());
+  visit_options(defaults, [&](std::string_view, std::string_view name, auto& field, auto&&...) {
+    using Field = std::decay_t<decltype(field)>;
+    if constexpr (requires { field.has_value(); }) {
+      if (fields.kind(name) != io::Kind::absent) {
+        field = fields.get<typename Field::value_type>(name);
+      }
+    } else {
+      field = fields.get<Field>(name, field);
+    }
+  });
+  fields.finish();
+  return defaults;
 }
 
 }  // namespace vitrail::train

@@ -66,6 +66,9 @@ struct TrainOptions {
   std::int64_t lr_base_size = 256;
   std::string lr_base_scale;
   double lr_k_decay = 1;
+  double lr_cycle_mul = 1;
+  double lr_cycle_decay = 0.5;
+  std::int64_t lr_cycle_limit = 1;
   double warmup_lr = 1e-5;
   double min_lr = 0;
   std::int64_t epochs = 100;
@@ -163,9 +166,9 @@ void visit_options(Options& o, Visitor&& visit) {
   visit(group, "amp_dtype", o.amp_dtype, "DTYPE", "the lower precision of --amp: bfloat16 (or float32: none)");
 
   group = "optimizer";
-  visit(group, "opt", o.opt, "OPTIMIZER", "adamw or sgd (with Nesterov momentum), momentum (without)");
-  visit(group, "opt_eps", o.opt_eps, "EPSILON", "AdamW's epsilon (default 1e-8)");
-  visit(group, "opt_betas", o.opt_betas, "BETA", "AdamW's betas (default 0.9 0.999)");
+  visit(group, "opt", o.opt, "OPTIMIZER", "adamw, adam, sgd (Nesterov momentum) or momentum (classical)");
+  visit(group, "opt_eps", o.opt_eps, "EPSILON", "epsilon of AdamW and Adam (default 1e-8)");
+  visit(group, "opt_betas", o.opt_betas, "BETA", "betas of AdamW and Adam (default 0.9 0.999)");
   visit(group, "momentum", o.momentum, "M", "SGD's momentum");
   visit(group, "weight_decay", o.weight_decay, "W", "decay of weights other than norms, biases and position tokens");
   visit(group, "clip_grad", o.clip_grad, "NORM", "clip gradients to this norm (or value)");
@@ -174,7 +177,8 @@ void visit_options(Options& o, Visitor&& visit) {
   visit(group, "layer_decay_min_scale", o.layer_decay_min_scale, "S", "but not less than this");
 
   group = "learning rate";
-  visit(group, "sched", o.sched, "SCHEDULER", "cosine, step, multistep, or none (constant)");
+  visit(group, "sched", o.sched, "SCHEDULER",
+        "cosine, tanh, poly, step, multistep, constant (after the warm-up) or none");
   visit(group, "sched_on_updates", o.sched_on_updates, "", "follow the schedule at each update, not only each epoch");
   visit(group, "lr", o.lr, "LR", "learning rate; overrides --lr-base");
   visit(group, "lr_base", o.lr_base, "LR",
@@ -182,7 +186,10 @@ void visit_options(Options& o, Visitor&& visit) {
   visit(group, "lr_base_size", o.lr_base_size, "N", "what --lr-base is for");
   visit(group, "lr_base_scale", o.lr_base_scale, "SCALE",
         "how lr grows with the batch: linear or sqrt (default for AdamW)");
-  visit(group, "lr_k_decay", o.lr_k_decay, "K", "k-decay of the cosine schedule");
+  visit(group, "lr_k_decay", o.lr_k_decay, "K", "k-decay of cosine and poly");
+  visit(group, "lr_cycle_mul", o.lr_cycle_mul, "MULT", "cosine, tanh, poly: each cycle is so much longer");
+  visit(group, "lr_cycle_decay", o.lr_cycle_decay, "MULT", "and so much lower");
+  visit(group, "lr_cycle_limit", o.lr_cycle_limit, "N", "cycles");
   visit(group, "warmup_lr", o.warmup_lr, "LR", "where the warm-up begins");
   visit(group, "min_lr", o.min_lr, "LR", "where the schedule ends");
   visit(group, "epochs", o.epochs, "N", "passes over the data");
@@ -190,7 +197,7 @@ void visit_options(Options& o, Visitor&& visit) {
   visit(group, "warmup_prefix", o.warmup_prefix, "", "warm up before the schedule begins, not within it");
   visit(group, "cooldown_epochs", o.cooldown_epochs, "N", "epochs at --min-lr after the others");
   visit(group, "decay_epochs", o.decay_epochs, "N", "step: epochs between decays");
-  visit(group, "decay_rate", o.decay_rate, "RATE", "step, multistep: the factor of each decay");
+  visit(group, "decay_rate", o.decay_rate, "RATE", "step, multistep: the factor of each decay; poly: the exponent");
   visit(group, "decay_milestones", o.decay_milestones, "EPOCH", "multistep: the epochs of the decays");
 
   group = "augmentation";

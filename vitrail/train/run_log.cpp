@@ -158,7 +158,7 @@ RunLog::RunLog(std::filesystem::path folder, std::int64_t keep) : folder_(std::m
           path.string(), system_reason());
     length_ = keep;
     history_ = read_history(path);
-    begin_events();
+    events_.emplace(folder_, history_.steps.empty() ? 0 : history_.steps.back().step);
   } catch (...) {
     ::close(descriptor_);
     throw;
@@ -187,19 +187,28 @@ void RunLog::append(const std::string& line) {
 
 void RunLog::add(const StepRecord& record) {
   append(to_json(record));
-  publish(record);
+  events_->scalar("train/loss", record.step, record.loss);
+  events_->scalar("train/lr", record.step, record.lr);
+  events_->scalar("train/images_per_second", record.step, record.images_per_second);
+  if (record.grad_norm) {
+    events_->scalar("train/grad_norm", record.step, *record.grad_norm);
+  }
   history_.steps.push_back(record);
 }
 
 void RunLog::add(const EvaluationRecord& record) {
   append(to_json(record));
-  publish(record);
+  const std::string group = record.ema ? "evaluation_ema/" : "evaluation/";
+  events_->scalar(group + "loss", record.step, record.loss);
+  events_->scalar(group + "top1", record.step, record.top1);
+  events_->scalar(group + "top5", record.step, record.top5);
   history_.evaluations.push_back(record);
 }
 
 std::int64_t RunLog::commit(double steps_per_epoch) {
   check(::fsync(descriptor_) == 0 || errno == EINVAL, "cannot write '{}': {}", (folder_ / "metrics.jsonl").string(),
         system_reason());
+  events_->flush();
   if (!history_.steps.empty()) {
     io::write_atomically(folder_ / "curves.svg", curves_svg(history_, steps_per_epoch));
   }

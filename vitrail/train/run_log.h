@@ -3,10 +3,11 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "vitrail/io/events.h"
 
 namespace vitrail::train {
 
@@ -46,8 +47,8 @@ std::string curves_svg(const History& history, double steps_per_epoch);
 // Appends to the files of a run folder. One process at a time: Error if another has the run open.
 class RunLog {
  public:
-  // Goes on in `folder` where metrics.jsonl was `keep` bytes long: cuts off what came after, and writes the TensorBoard
-  // events anew from what stays.
+  // Goes on in `folder` where metrics.jsonl was `keep` bytes long: cuts off what came after, there and in the
+  // TensorBoard events.
   RunLog(std::filesystem::path folder, std::int64_t keep);
   ~RunLog();
   RunLog(const RunLog&) = delete;
@@ -60,16 +61,13 @@ class RunLog {
   const History& history() const { return history_; }
 
  private:
-  struct Events;
   void append(const std::string& line);
-  void publish(const StepRecord& record);
-  void publish(const EvaluationRecord& record);
 
   std::filesystem::path folder_;
   int descriptor_ = -1;
   std::int64_t length_ = 0;
   History history_;
-  std::unique_ptr<Events> events_;
+  std::optional<io::EventWriter> events_;
 };
 
 }  // namespace vitrail::train

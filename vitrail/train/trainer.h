@@ -22,15 +22,15 @@ struct FitHooks {
 
 struct FitResult {
   std::filesystem::path folder;
-  std::int64_t steps = 0;        // updates, from the beginning of the run
-  std::int64_t epochs = 0;       // whole epochs
-  bool stopped = false;          // by should_stop, before the end
-  double last_loss = 0;          // mean training loss of the last epoch
-  Evaluation evaluation;         // the last one; count is 0 without data to evaluate on
-  double best_metric = 0;        // of --eval-metric
-  std::int64_t best_epoch = -1;  // counted from 0; -1: none yet
-  double seconds = 0;            // of this call
-  double wait_share = 0;         // of the training time spent waiting for pictures
+  std::int64_t steps = 0;       // updates, from the beginning of the run
+  std::int64_t epochs = 0;      // whole epochs
+  bool stopped = false;         // by should_stop, before the end
+  double last_loss = 0;         // mean training loss of the last epoch
+  Evaluation evaluation;        // the last one; count is 0 without data to evaluate on
+  double best_metric = 0;       // of --eval-metric; the training loss without data to evaluate on
+  std::int64_t best_epoch = 0;  // counted from 1; 0: none yet
+  double seconds = 0;           // of this call
+  double wait_share = 0;        // of the training time spent waiting for pictures
 };
 
 // Trains as `options` say, in a new run folder options.output/options.experiment:

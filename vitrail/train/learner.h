@@ -1,0 +1,61 @@
+// Turns batches into better weights: loss, gradients, clipping, optimizer, schedule, moving average.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "vitrail/data/loader.h"
+#include "vitrail/io/safetensors.h"
+#include "vitrail/models/model.h"
+#include "vitrail/train/options.h"
+
+namespace vitrail::train {
+
+// Over a model that must outlive it.
+class Learner {
+ public:
+  // `dtype` is that of activations and products; weights stay f32.
+  Learner(const TrainOptions& options, models::ImageModel& net, std::int64_t updates_per_epoch, DType dtype);
+  ~Learner();
+  Learner(const Learner&) = delete;
+  Learner& operator=(const Learner&) = delete;
+
+  std::int64_t epochs() const;           // that the schedule takes, warm-up and cool-down included
+  double lr(std::int64_t update) const;  // of the update after `update` others
+
+  // Adds `share` times the gradient of the batch's loss to the parameters' gradients, and returns the loss. Dropout and
+  // stochastic depth depend on (seed, number) alone. A loss that is not finite leaves the gradients as they were.
+  double gather(const data::Batch& batch, std::uint64_t number, float share = 1);
+  // Clips the gathered gradients, updates the weights, then the moving average, and drops the gradients. `update`
+  // others came before. Returns the gradients' norm before clipping, if they are clipped by norm.
+  std::optional<double> update(std::int64_t update);
+
+  bool has_average() const;
+  // While one lives, the model's parameters hold their moving average. Error without one.
+  class Averaged {
+   public:
+    explicit Averaged(Learner& learner);
+    ~Averaged();
+    Averaged(const Averaged&) = delete;
+    Averaged& operator=(const Averaged&) = delete;
+
+   private:
+    Learner& learner_;
+  };
+
+  // The optimizer's and the average's tensors. They share the memory that further updates change.
+  io::NamedTensors state() const;
+  // Goes on from such a state; Error names what is missing or of another shape.
+  void load_state(const io::Safetensors& state);
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+// The name of a parameter that holds NaN or infinity, or "".
+std::string first_bad_parameter(const models::ImageModel& net);
+
+}  // namespace vitrail::train
