@@ -23,18 +23,18 @@ struct AttentionConfig {
   bool fused = true;           // q, k and v (in cross-attention: k and v) from one product
   bool qkv_bias = false;
   bool proj_bias = true;
-  std::optional<NormConfig> qk_norm;     // of each head's queries and keys
-  std::optional<NormConfig> scale_norm;  // of the joined heads before the output projection
-  float attn_drop = 0;                   // of the probabilities
-  float proj_drop = 0;                   // of the output
-  int block = -1;                        // under which number a recorder gets the map; -1: never
+  std::optional<NormConfig> qk_norm = std::nullopt;     // of each head's queries and keys
+  std::optional<NormConfig> scale_norm = std::nullopt;  // of the joined heads before the output projection
+  float attn_drop = 0;                                  // of the probabilities
+  float proj_drop = 0;                                  // of the output
+  int block = -1;                                       // under which number a recorder gets the map; -1: never
 };
 
 // What one call may add.
 struct AttentionExtras {
-  Tensor residual;  // [..., out_dim], added to the output
-  Tensor bias;      // f32, broadcastable to [B, H, N, M], added to the scores
-  Tensor mask;      // boolean, the same shape, true = may attend
+  Tensor residual = {};  // [..., out_dim], added to the output
+  Tensor bias = {};      // f32, broadcastable to [B, H, N, M], added to the scores
+  Tensor mask = {};      // boolean, the same shape, true = may attend
   bool causal = false;
 };
 

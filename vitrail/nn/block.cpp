@@ -81,9 +81,8 @@ Block::Block(const Scope& scope, const BlockConfig& config)
 
 Tensor Block::operator()(Tensor x, Pass& pass, const Tensor& bias) const {
   const Tensor scores = score_bias(rel_pos, pass, bias);
-  x = add_branch(x, ls1, drop_path, pass, [&](const Tensor& residual) {
-    return attn(norm1(x), pass, {.residual = residual, .bias = scores, .mask = {}});
-  });
+  x = add_branch(x, ls1, drop_path, pass,
+                 [&](const Tensor& residual) { return attn(norm1(x), pass, {.residual = residual, .bias = scores}); });
   return add_branch(x, ls2, drop_path, pass, [&](const Tensor& residual) { return mlp(norm2(x), pass, residual); });
 }
 
@@ -99,7 +98,7 @@ ResPostBlock::ResPostBlock(const Scope& scope, const BlockConfig& config)
 
 Tensor ResPostBlock::operator()(Tensor x, Pass& pass, const Tensor& bias) const {
   const Tensor scores = score_bias(rel_pos, pass, bias);
-  x = x + drop_path(norm1(attn(x, pass, {.residual = {}, .bias = scores, .mask = {}})), pass);
+  x = x + drop_path(norm1(attn(x, pass, {.bias = scores})), pass);
   return x + drop_path(norm2(mlp(x, pass)), pass);
 }
 

@@ -39,13 +39,13 @@ class RelPos {
 };
 
 struct BlockConfig {
-  AttentionConfig attention;
+  AttentionConfig attention = {};
   MlpKind mlp_kind = MlpKind::mlp;
-  MlpConfig mlp;
-  NormConfig norm;
-  std::optional<float> init_values;  // of LayerScale; in a post-norm block of the norms' weights
+  MlpConfig mlp = {};
+  NormConfig norm = {};
+  std::optional<float> init_values = std::nullopt;  // of LayerScale; in a post-norm block of the norms' weights
   float drop_path = 0;
-  std::optional<RelPos::Config> rel_pos;  // the block's own, as `attn.rel_pos`
+  std::optional<RelPos::Config> rel_pos = std::nullopt;  // the block's own, as `attn.rel_pos`
 };
 
 // A pre-norm block (Dosovitskiy et al. 2021, eq. 2 and 3), timm's Block, x [B, N, D] → [B, N, D]:

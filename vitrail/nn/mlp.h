@@ -21,9 +21,9 @@ struct MlpConfig {
   ops::Activation activation = ops::Activation::gelu;
   bool fc1_bias = true;
   bool fc2_bias = true;
-  std::optional<NormConfig> norm;  // of the hidden units (timm's scale_mlp_norm)
-  float drop1 = 0;                 // of the hidden units
-  float drop2 = 0;                 // of the output
+  std::optional<NormConfig> norm = std::nullopt;  // of the hidden units (timm's scale_mlp_norm)
+  float drop1 = 0;                                // of the hidden units
+  float drop2 = 0;                                // of the output
 };
 
 // All take x [..., dim] to [..., out] and add `residual` [..., out] where one is given.

@@ -70,16 +70,11 @@ AttentionPoolLatent::AttentionPoolLatent(const Scope& scope, const AttentionPool
     : latent(
           scope.parameter("latent", {1, 1, config.dim},
                           Init::trunc_normal_tf(static_cast<float>(1 / std::sqrt(static_cast<double>(config.dim)))))),
-      attention(scope, {.dim = config.dim,
-                        .num_heads = config.num_heads,
-                        .qkv_bias = config.qkv_bias,
-                        .qk_norm = {},
-                        .scale_norm = {}}),
+      attention(scope, {.dim = config.dim, .num_heads = config.num_heads, .qkv_bias = config.qkv_bias}),
       norm(scope / "norm", config.dim, config.norm),
       mlp(scope / "mlp", {.dim = config.dim,
                           .hidden = static_cast<std::int64_t>(static_cast<double>(config.dim) * config.mlp_ratio),
-                          .activation = config.activation,
-                          .norm = {}}) {}
+                          .activation = config.activation}) {}
 
 Tensor AttentionPoolLatent::operator()(const Tensor& x, Pass& pass) const {
   const Tensor query = ops::expand(ops::cast(latent, x.dtype()), {x.size(0), 1, latent.size(2)});

@@ -31,7 +31,7 @@ struct AttentionPoolConfig {
   std::int64_t num_heads = 8;
   double mlp_ratio = 4;
   bool qkv_bias = true;
-  NormConfig norm;
+  NormConfig norm = {};
   ops::Activation activation = ops::Activation::gelu;
 };
 

@@ -155,7 +155,6 @@ RelPosMlp::RelPosMlp(const Scope& scope, const Size2& window, std::int64_t num_h
                           .out = num_heads,
                           .activation = ops::Activation::relu,
                           .fc2_bias = !swin_mode,
-                          .norm = {},
                           .drop1 = 0.125F}),
       offsets(log_offsets(window, swin_mode)),
       index(relative_position_index(window, false)) {}
