@@ -1,7 +1,10 @@
 #include "vitrail/autograd/tape.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+
+#include "vitrail/kernels/elementwise.h"
 
 namespace vitrail::autograd {
 namespace {
@@ -14,18 +17,11 @@ bool finite_check = true;
 bool finite_check = false;
 #endif
 
-// sum += x, f32 or bf16.
-void add_into(const Tensor& sum, const Tensor& x) {
-  const Tensor dense = x.contiguous();
-  visit(sum.dtype(), [&]<class T>(T) {
-    T* out = sum.data<T>();
-    const T* in = dense.data<T>();
-    const std::int64_t n = sum.numel();
-#pragma omp parallel for simd if (n > 1 << 14)
-    for (std::int64_t i = 0; i < n; ++i) {
-      out[i] = static_cast<T>(static_cast<float>(out[i]) + static_cast<float>(in[i]));
-    }
-  });
+// out = a + b, f32 or bf16; out is dense and may be a.
+void add_to(const Tensor& a, const Tensor& b, const Tensor& out) {
+  check(a.dtype() == b.dtype(), "gradients of one tensor come as {} and as {}", name_of(a.dtype()), name_of(b.dtype()));
+  const std::array operands = {kernels::Operand{a.raw(), a.strides()}, kernels::Operand{b.raw(), b.strides()}};
+  kernels::elementwise(kernels::Elementwise::add, operands, out.raw(), out.shape(), out.dtype());
 }
 
 }  // namespace
@@ -35,13 +31,38 @@ void Gradient::add(Tensor contribution) const {
     return;
   }
   check(contribution.shape() == shape_, "the gradient of a tensor {} has the shape {}", shape_, contribution.shape());
-  if (!slot_->grad.defined()) {
-    slot_->grad = contribution.contiguous().detach();
+  Tensor& sum = slot_->grad;
+  if (!sum.defined()) {
+    const bool copy = !contribution.is_contiguous() || (slot_->keep && contribution.is_shared());
+    sum = copy ? contribution.clone() : contribution.detach();
+  } else if (sum.is_shared()) {
+    const Tensor fresh = Tensor::empty_like(sum);
+    add_to(sum, contribution, fresh);
+    sum = fresh;
   } else {
-    check(slot_->grad.dtype() == contribution.dtype(), "gradients of one tensor come as {} and as {}",
-          name_of(slot_->grad.dtype()), name_of(contribution.dtype()));
-    add_into(slot_->grad, contribution);
+    add_to(sum, contribution, sum);
   }
+}
+
+void Gradient::add_part(int dim, std::int64_t start, const Tensor& contribution) const {
+  if (!wanted()) {
+    return;
+  }
+  check(contribution.shape() == shape_.with(dim, contribution.size(dim)),
+        "the gradient of a part of a tensor {} along dimension {} has the shape {}", shape_, dim, contribution.shape());
+  Tensor& sum = slot_->grad;
+  if (!sum.defined()) {
+    sum = Tensor::zeros(shape_, contribution.dtype());
+    sum.narrow(dim, start, contribution.size(dim)).copy_from(contribution);
+    return;
+  }
+  if (sum.is_shared()) {
+    sum = sum.clone();
+  }
+  const Tensor part = sum.narrow(dim, start, contribution.size(dim));
+  const Tensor added = Tensor::empty_like(part);
+  add_to(part, contribution, added);
+  part.copy_from(added);
 }
 
 void require_grad(Tensor& tensor, bool required) {

@@ -26,9 +26,12 @@ class Gradient {
   explicit Gradient(const Tensor& tensor) : slot_(tensor.slot()), shape_(tensor.shape()) {}
   bool wanted() const { return slot_ != nullptr && slot_->wanted; }
   const Shape& shape() const { return shape_; }
-  // Adds a contribution of the tensor's shape; the first is taken over without a copy (so it must not be used again
-  // elsewhere), later ones are added to it.
+  // Adds a contribution of the tensor's shape. The first is taken over without a copy, even if others hold it too (an
+  // op may pass its dy on to several inputs): what is shared is never written to. A leaf keeps its gradient, so it
+  // copies one that is shared: move into add() what you made for a parameter.
   void add(Tensor contribution) const;
+  // The same for a contribution to the elements [start, start + contribution.size(dim)) along `dim` alone.
+  void add_part(int dim, std::int64_t start, const Tensor& contribution) const;
 
  private:
   std::shared_ptr<Slot> slot_;

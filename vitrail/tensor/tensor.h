@@ -51,6 +51,7 @@ class Tensor {
   DType dtype() const { return dtype_; }
   bool is_contiguous() const;
   Storage& storage() const { return *storage_; }
+  bool is_shared() const { return storage_.use_count() > 1; }  // whether other handles see the same elements
   std::int64_t offset() const { return offset_; }  // of the first element in the storage, in elements
 
   // The first element. Error unless T is the dtype.
