@@ -1,0 +1,87 @@
+#include "vitrail/optim/ema.h"
+
+#include "tests/support/golden.h"
+
+namespace vitrail::test {
+namespace {
+
+using optim::Ema;
+using optim::EmaOptions;
+
+class Averages : public testing::Test {
+ protected:
+  Averages() : weights(golden("optim.safetensors").get("ema.weights")) {
+    store.add("weight", {3, 11}, nn::Init::zeros());
+    set(0);
+  }
+  void set(std::int64_t step) const { store.at("weight").value.copy_from(weights.select(0, step)); }
+  // The average after each update must be timm's.
+  void expect(const std::string& name, const EmaOptions& options) const {
+    set(0);
+    Ema ema(store, options);
+    const Tensor expected = golden("optim.safetensors").get("ema." + name);
+    for (std::int64_t step = 1; step <= expected.size(0); ++step) {
+      set(step);
+      ema.update(store, step);
+      expect_close(ema.state().front().second, expected.select(0, step - 1), 1e-6, name + std::to_string(step));
+    }
+  }
+  Tensor weights;
+  nn::ParameterStore store;
+};
+
+TEST_F(Averages, AreTimms) {
+  EmaOptions options;
+  options.decay = 0.9;
+  expect("plain", options);
+  options.decay = 0.8;
+  options.update_after_step = 3;
+  expect("late", options);
+}
+
+TEST_F(Averages, WithWarmUpAreTimms) {
+  EmaOptions options;
+  options.decay = 0.7;
+  options.warmup = true;
+  options.warmup_gamma = 2;
+  options.warmup_power = 0.75;
+  options.min_decay = 0.1;
+  expect("warmup", options);
+}
+
+TEST_F(Averages, TakeThePlaceOfTheWeightsAndGiveItBack) {
+  Ema ema(store, {});
+  set(1);
+  const std::uint64_t version = store.at("weight").value.storage().version();
+  ema.exchange(store);
+  EXPECT_EQ(store.at("weight").value.values(), weights.select(0, 0).values());
+  EXPECT_GT(store.at("weight").value.storage().version(), version);
+  ema.exchange(store);
+  EXPECT_EQ(store.at("weight").value.values(), weights.select(0, 1).values());
+  EXPECT_EQ(ema.state().front().second.values(), weights.select(0, 0).values());
+}
+
+TEST_F(Averages, CopyBuffersOfIntegers) {
+  const Tensor count = store.add("batches", {1}, nn::Init::zeros(), true, DType::i64);
+  Ema ema(store, {});
+  count.fill(7);
+  ema.update(store, 100);
+  EXPECT_EQ(ema.state().back().second.values(), std::vector<float>{7});
+}
+
+TEST_F(Averages, GoOnFromTheirState) {
+  Ema ema(store, {});
+  set(1);
+  ema.update(store, 1);
+  Ema other(store, {});
+  set(2);
+  other.load_state(ema.state());
+  ema.update(store, 2);
+  other.update(store, 2);
+  EXPECT_EQ(ema.state().front().second.values(), other.state().front().second.values());
+  EXPECT_THROW(other.load_state({}), Error);
+  EXPECT_THROW(other.load_state({{"weight", Tensor::zeros({3})}}), Error);
+}
+
+}  // namespace
+}  // namespace vitrail::test
