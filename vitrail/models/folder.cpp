@@ -133,6 +133,25 @@ nlohmann::json checkpoint_arguments(const FolderConfig& config) {
   return arguments;
 }
 
+std::optional<std::int64_t> whole_number(const nlohmann::json& arguments, const char* key) {
+  const auto it = arguments.find(key);
+  return it != arguments.end() && it->is_number_integer() ? std::optional(it->get<std::int64_t>()) : std::nullopt;
+}
+
+// The picture size that the checkpoint's positions are for, if the config says it.
+std::optional<nn::Size2> source_size_of(const FolderConfig& config, const nlohmann::json& arguments) {
+  if (const auto side = whole_number(arguments, "img_size")) {
+    return nn::Size2{*side, *side};
+  }
+  const auto it = arguments.find("img_size");
+  if (it != arguments.end() && it->is_array() && it->size() == 2 && it->at(0).is_number_integer() &&
+      it->at(1).is_number_integer()) {
+    return nn::Size2{it->at(0).get<std::int64_t>(), it->at(1).get<std::int64_t>()};
+  }
+  return config.input_size.size() == 3 ? std::optional(nn::Size2{config.input_size[1], config.input_size[2]})
+                                       : std::nullopt;
+}
+
 // Copies the file's tensors into the model's parameters.
 void load_weights(ImageModel& net, const fs::path& path, const nn::Size2& source_size, bool new_classifier) {
   const io::Safetensors file = io::Safetensors::open(path);
@@ -217,11 +236,17 @@ Model load_model(const fs::path& folder, const CreateOptions& options) {
   const FolderConfig config = read_config(folder);
   const nlohmann::json made_with = checkpoint_arguments(config);
   nlohmann::json arguments = made_with;
-  arguments.update(option_arguments(options));
+  const nlohmann::json asked = option_arguments(options);
+  arguments.update(asked);
   const bool shapes_only = options.fill == nn::Fill::shapes_only;
   Model model = build_model(config.architecture, arguments, (folder / config_file).string() + ": model_args",
                             options.seed, shapes_only ? nn::Fill::shapes_only : nn::Fill::leave);
-  const PretrainedConfig built = model.pretrained;  // picture size and channels as the arguments have them
+  PretrainedConfig built = model.pretrained;  // picture size and channels as the arguments have them
+  // A model for any size takes pictures of the size that the config advises, if none was asked for.
+  if (model.net->takes_any_size() && config.input_size.size() == 3 && !asked.contains("img_size")) {
+    built.height = config.input_size[1];
+    built.width = config.input_size[2];
+  }
   model.pretrained = config.pretrained;
   model.pretrained.height = built.height;
   model.pretrained.width = built.width;
@@ -230,20 +255,13 @@ Model load_model(const fs::path& folder, const CreateOptions& options) {
     model.pretrained.mean = built.mean;
     model.pretrained.std = built.std;
   }
-  const std::int64_t source_classes = made_with.value("num_classes", model.net->num_classes());
+  const std::int64_t source_classes = whole_number(made_with, "num_classes").value_or(model.net->num_classes());
   const bool new_classifier = source_classes != model.net->num_classes();
   if (new_classifier) {
     model.pretrained.label_names.clear();
   }
   if (!shapes_only) {
-    nn::Size2 source_size = {built.height, built.width};
-    if (made_with.contains("img_size")) {
-      const nlohmann::json& size = made_with["img_size"];
-      source_size = size.is_array() ? nn::Size2{size.at(0).get<std::int64_t>(), size.at(1).get<std::int64_t>()}
-                                    : nn::Size2{size.get<std::int64_t>(), size.get<std::int64_t>()};
-    } else if (config.input_size.size() == 3) {
-      source_size = {config.input_size[1], config.input_size[2]};
-    }
+    const nn::Size2 source_size = source_size_of(config, made_with).value_or(nn::Size2{built.height, built.width});
     load_weights(*model.net, folder / weights_file, source_size, new_classifier);
   }
   return model;

@@ -1,0 +1,178 @@
+#include <fstream>
+#include <functional>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/golden.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
+#include "vitrail/models/model.h"
+#include "vitrail/ops/arithmetic.h"
+
+namespace vitrail::models {
+namespace {
+
+namespace fs = std::filesystem;
+using test::expect_close;
+using test::golden_path;
+
+// A copy of a golden model folder that may be spoilt.
+class ModelFolder : public testing::Test {
+ protected:
+  ModelFolder() : folder_(temporary_ / "model") {
+    fs::create_directories(folder_);
+    for (const char* file : {"config.json", "model.safetensors"}) {
+      fs::copy_file(golden_path("models/plain") / file, folder_ / file);
+    }
+  }
+
+  void change_config(const std::function<void(nlohmann::json&)>& change) {
+    nlohmann::json config = io::read_json(folder_ / "config.json");
+    change(config);
+    io::write_atomically(folder_ / "config.json", config.dump());
+  }
+
+  void change_weights(const std::function<void(io::NamedTensors&)>& change) {
+    io::NamedTensors tensors;
+    {
+      const io::Safetensors file = io::Safetensors::open(folder_ / "model.safetensors");
+      for (const std::string& name : file.names()) {
+        tensors.emplace_back(name, file.get(name).clone());
+      }
+    }
+    change(tensors);
+    io::save_safetensors(folder_ / "model.safetensors", tensors);
+  }
+
+  std::string refusal(const CreateOptions& options = {}) const {
+    try {
+      load_model(folder_, options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  void expect_refusal(const std::string& part) const {
+    EXPECT_NE(refusal().find(part), std::string::npos) << "'" << refusal() << "' does not say " << part;
+  }
+
+  test::TemporaryFolder temporary_;
+  fs::path folder_;
+};
+
+TEST_F(ModelFolder, IsOpenedByItsPathAndByTimmsPrefix) {
+  EXPECT_EQ(open_model(folder_.string()).net->num_classes(), 7);
+  EXPECT_EQ(open_model("local-dir:" + folder_.string()).net->num_classes(), 7);
+  EXPECT_EQ(open_model("vit_tiny_patch16_224", {.num_classes = 3, .fill = nn::Fill::shapes_only}).net->num_classes(),
+            3);
+  EXPECT_THROW(open_model((folder_ / "config.json").string()), Error);
+  EXPECT_THROW(open_model((folder_ / "nowhere").string()), Error);
+}
+
+TEST_F(ModelFolder, GivesANewHeadForAnotherNumberOfClasses) {
+  change_config([](nlohmann::json& config) { config["label_names"] = {"a", "b", "c", "d", "e", "f", "g"}; });
+  const Model as_it_is = load_model(folder_);
+  EXPECT_EQ(as_it_is.pretrained.label_names.size(), 7U);
+  const Model model = load_model(folder_, {.num_classes = 4});
+  EXPECT_EQ(model.net->parameters.at("head.weight").value.shape(), (Shape{4, 24}));
+  EXPECT_TRUE(model.pretrained.label_names.empty());
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    if (!model.net->is_classifier(parameter.name)) {
+      expect_close(parameter.value, as_it_is.net->parameters.at(parameter.name).value, 0, parameter.name);
+    }
+  }
+  const Model features = load_model(folder_, {.num_classes = 0});
+  EXPECT_EQ(features.net->parameters.find("head.weight"), nullptr);
+}
+
+TEST_F(ModelFolder, KeepsWhatTheConfigSaysOfPictures) {
+  change_config([](nlohmann::json& config) {
+    config["pretrained_cfg"]["crop_pct"] = 0.75;
+    config["pretrained_cfg"]["interpolation"] = "bilinear";
+    config["pretrained_cfg"]["mean"] = {0.1, 0.2, 0.3};
+    config["label_names"] = {"a", "b", "c", "d", "e", "f", "g"};
+  });
+  save_model(load_model(folder_), temporary_ / "again");
+  const PretrainedConfig pretrained = load_model(temporary_ / "again").pretrained;
+  EXPECT_EQ(pretrained.crop_pct, 0.75);
+  EXPECT_EQ(pretrained.interpolation, "bilinear");
+  EXPECT_EQ(pretrained.mean, (std::vector<double>{0.1, 0.2, 0.3}));
+  EXPECT_EQ(pretrained.label_names.back(), "g");
+}
+
+TEST_F(ModelFolder, ReadsHalfPrecisionWeights) {
+  const Model full = load_model(folder_);
+  change_weights([](io::NamedTensors& tensors) {
+    for (auto& [name, tensor] : tensors) {
+      tensor = ops::cast(tensor, DType::bf16);
+    }
+  });
+  const Model half = load_model(folder_);
+  for (const nn::Parameter& parameter : half.net->parameters.all()) {
+    EXPECT_EQ(parameter.value.dtype(), DType::f32);
+    expect_close(parameter.value, full.net->parameters.at(parameter.name).value, 1e-2);
+  }
+}
+
+TEST_F(ModelFolder, NamesTheKeyThatItDoesNotKnow) {
+  change_config([](nlohmann::json& config) { config["model_args"]["embeddim"] = 24; });
+  expect_refusal("'embeddim' (did you mean 'embed_dim'?)");
+  change_config([](nlohmann::json& config) {
+    config["model_args"].erase("embeddim");
+    config["pretrained_cfg"]["croppct"] = 1;
+  });
+  expect_refusal("'croppct'");
+  change_config([](nlohmann::json& config) {
+    config["pretrained_cfg"].erase("croppct");
+    config["archtecture"] = "x";
+  });
+  expect_refusal("'archtecture'");
+}
+
+TEST_F(ModelFolder, NamesWhatIsMissing) {
+  change_weights([](io::NamedTensors& tensors) {
+    std::erase_if(tensors, [](const auto& entry) { return entry.first == "blocks.1.norm2.bias"; });
+  });
+  expect_refusal("'blocks.1.norm2.bias'");
+  fs::remove(folder_ / "model.safetensors");
+  expect_refusal("model.safetensors");
+  fs::remove(folder_ / "config.json");
+  expect_refusal("config.json");
+  fs::remove(folder_);
+  expect_refusal("there is no model folder");
+}
+
+TEST_F(ModelFolder, NamesWhatIsTooMuchOrOfAnotherShape) {
+  change_weights([](io::NamedTensors& tensors) { tensors.emplace_back("blocks.2.ls1.gamma", Tensor::zeros({24})); });
+  expect_refusal("'blocks.2.ls1.gamma'");
+}
+
+TEST_F(ModelFolder, SaysWhichShapesDisagree) {
+  change_config([](nlohmann::json& config) { config["model_args"]["mlp_ratio"] = 2; });
+  expect_refusal("the shape [96, 24], but the model's is [48, 24]");
+}
+
+TEST_F(ModelFolder, ReplacesAFolderWholly) {
+  const Model model = load_model(folder_);
+  save_model(model, folder_);  // over the folder that it was read from
+  std::ofstream(folder_ / "leftover.txt") << "x";
+  save_model(model, folder_);
+  EXPECT_FALSE(fs::exists(folder_ / "leftover.txt"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(temporary_.path()), fs::directory_iterator()), 1);
+  EXPECT_EQ(load_model(folder_).net->num_classes(), 7);
+}
+
+TEST_F(ModelFolder, ReadsTimmsOldestLayout) {
+  change_config([](nlohmann::json& config) {
+    nlohmann::json flat = config["pretrained_cfg"];
+    flat["architecture"] = config["architecture"];
+    flat["num_features"] = config["num_features"];
+    flat["model_args"] = config["model_args"];
+    config = flat;
+  });
+  EXPECT_EQ(load_model(folder_).net->num_classes(), 7);
+}
+
+}  // namespace
+}  // namespace vitrail::models

@@ -1,0 +1,229 @@
+#include "vitrail/models/vit.h"
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/golden.h"
+#include "vitrail/autograd/tape.h"
+#include "vitrail/io/json.h"
+
+namespace vitrail::models {
+namespace {
+
+using test::expect_close;
+using test::golden;
+using test::golden_path;
+
+// One of tools/golden/vit.py's models: a folder that timm wrote, and what timm computes with it.
+class TimmVariant : public testing::TestWithParam<const char*> {
+ protected:
+  std::filesystem::path folder() const { return golden_path("models") / GetParam(); }
+  Model load() const { return load_model(folder()); }
+  io::Safetensors expected() const { return io::Safetensors::open(folder() / "expected.safetensors"); }
+};
+
+TEST_P(TimmVariant, GivesTimmsLogits) {
+  const Model model = load();
+  nn::Pass pass;
+  expect_close(model.net->forward(expected().get("x"), pass), expected().get("logits"), 1e-4);
+}
+
+TEST_P(TimmVariant, GivesTimmsLogitsInBf16) {
+  const Model model = load();
+  nn::Pass pass{.dtype = DType::bf16};
+  const Tensor logits = model.net->forward(expected().get("x"), pass);
+  EXPECT_EQ(logits.dtype(), DType::f32);
+  expect_close(logits, expected().get("logits"), 2e-2);
+}
+
+TEST_P(TimmVariant, RecordsTimmsFeaturesAndAttention) {
+  const Model model = load();
+  nn::Recorder recorder(true, true);
+  nn::Pass pass{.recorder = &recorder};
+  model.net->forward(expected().get("x"), pass);
+  ASSERT_EQ(recorder.features().size(), static_cast<std::size_t>(model.net->depth()));
+  ASSERT_EQ(recorder.attention().size(), static_cast<std::size_t>(model.net->depth()));
+  for (int i = 0; i < model.net->depth(); ++i) {
+    expect_close(recorder.features().at(i), expected().get("features." + std::to_string(i)), 1e-4);
+    expect_close(recorder.attention().at(i), expected().get("attention." + std::to_string(i)), 1e-4);
+  }
+}
+
+TEST_P(TimmVariant, HasTimmsGradients) {
+  const Model model = load();
+  for (const bool checkpoint : {false, true}) {
+    model.net->parameters.zero_grad();
+    nn::Pass pass{.checkpoint = checkpoint};
+    autograd::Tape tape;
+    const Tensor logits = model.net->forward(expected().get("x"), pass);
+    tape.backward(logits, expected().get("seed"));
+    for (const nn::Parameter& parameter : model.net->parameters.all()) {
+      const std::string name = "grad." + parameter.name;
+      if (expected().contains(name)) {
+        expect_close(autograd::grad(parameter.value), expected().get(name), 1e-3, name);
+      } else {
+        EXPECT_FALSE(autograd::grad(parameter.value).defined()) << name;
+      }
+    }
+  }
+}
+
+TEST_P(TimmVariant, KnowsTimmsFactsAboutItsParameters) {
+  const Model model = load();
+  const nlohmann::json facts = io::read_json(folder() / "facts.json");
+  EXPECT_EQ(model.net->parameters.count(), facts["parameters"].get<std::int64_t>());
+  EXPECT_EQ(model.net->num_features(), facts["num_features"].get<std::int64_t>());
+  const auto no_decay = facts["no_weight_decay"].get<std::vector<std::string>>();
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    const std::string& name = parameter.name;
+    EXPECT_EQ(model.net->layer_of(name), facts["layers"].at(name).get<std::int64_t>()) << name;
+    const bool expected_free = std::ranges::find(no_decay, name) != no_decay.end();
+    EXPECT_EQ(model.net->no_weight_decay(name), expected_free) << name;
+  }
+}
+
+TEST_P(TimmVariant, SavesAndLoadsToTheSameBits) {
+  const Model model = load();
+  const test::TemporaryFolder folder;
+  save_model(model, folder / "saved");
+  const Model again = load_model(folder / "saved");
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    expect_close(again.net->parameters.at(parameter.name).value, parameter.value, 0, parameter.name);
+  }
+  EXPECT_EQ(again.pretrained.mean, model.pretrained.mean);
+  EXPECT_EQ(again.pretrained.height, model.pretrained.height);
+  EXPECT_EQ(again.pretrained.crop_pct, model.pretrained.crop_pct);
+  nn::Pass pass;
+  expect_close(again.net->forward(expected().get("x"), pass), expected().get("logits"), 1e-4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, TimmVariant,
+                         testing::Values("plain", "avg", "distilled", "deit3", "reg4", "dinov2", "relpos",
+                                         "relpos_bias", "relpos_shared", "relpos_cls", "relpos_rpn", "map", "norms",
+                                         "clip", "post_norm", "rectangles", "padded", "tokens", "features"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(VisionTransformer, DistilledInTrainingGivesBothHeads) {
+  const Model model = load_model(golden_path("models/distilled"));
+  const io::Safetensors expected = golden("models/distilled/expected.safetensors");
+  nn::Pass training{.training = true};
+  const std::vector<Tensor> heads = model.net->forward_heads(expected.get("x"), training);
+  ASSERT_EQ(heads.size(), 2U);
+  expect_close(heads[0], expected.get("head"), 1e-4);
+  expect_close(heads[1], expected.get("head_dist"), 1e-4);
+  nn::Pass evaluation;
+  const std::vector<Tensor> mean = model.net->forward_heads(expected.get("x"), evaluation);
+  ASSERT_EQ(mean.size(), 1U);
+  expect_close(mean[0], expected.get("logits"), 1e-4);
+}
+
+TEST(VisionTransformer, LoadsForAnotherPictureSizeAsTimm) {
+  const io::Safetensors expected = golden("models/adapted.safetensors");
+  const auto check = [&](const char* name, const char* variant, const char* kwargs) {
+    CreateOptions options;
+    options.model_kwargs = kwargs;
+    const Model model = load_model(golden_path("models") / variant, options);
+    nn::Pass pass;
+    const Tensor logits = model.net->forward(expected.get(std::string(name) + ".x"), pass);
+    expect_close(logits, expected.get(std::string(name) + ".logits"), 1e-4, name);
+  };
+  check("larger", "plain", R"({"img_size": 48})");
+  check("other_shape", "reg4", R"({"img_size": [40, 24]})");
+  check("grayscale", "plain", R"({"in_chans": 1})");
+  check("five_channels", "clip", R"({"in_chans": 5})");
+  check("relpos_larger", "relpos", R"({"img_size": 40})");
+  check("relpos_bias_larger", "relpos_bias", R"({"img_size": [48, 32]})");
+}
+
+TEST(VisionTransformer, TakesALinearPatchEmbedding) {
+  const Model model = load_model(golden_path("models/plain"));
+  const Tensor weight = model.net->parameters.at("patch_embed.proj.weight").value;
+  const Tensor flat = weight.detach().reshape({weight.size(0), -1});
+  expect_close(model.net->adapt("patch_embed.proj.weight", flat, {32, 32}), weight, 0);
+}
+
+TEST(VisionTransformer, IsMadeFromCodeToo) {
+  VitConfig config;
+  config.img_size = {16, 16};
+  config.patch_size = {4, 4};
+  config.embed_dim = 16;
+  config.depth = 2;
+  config.num_heads = 2;
+  config.num_classes = 3;
+  config.global_pool = nn::Pool::sum;
+  config.pos_embed = VitConfig::Positions::sincos;
+  config.class_token = false;
+  const VisionTransformer model(config, 1);
+  EXPECT_EQ(model.parameters.find("pos_embed"), nullptr);
+  EXPECT_NE(model.parameters.find("fc_norm.weight"), nullptr);
+  nn::Pass pass;
+  EXPECT_EQ(model.forward(test::random_tensor({2, 3, 16, 16}), pass).shape(), (Shape{2, 3}));
+  const TokenLayout layout = model.token_layout(16, 16);
+  EXPECT_EQ(layout.rows * layout.columns, 16);
+  EXPECT_EQ(layout.prefix, 0);
+  EXPECT_FALSE(layout.class_token);
+}
+
+TEST(VisionTransformer, RepeatsItsTrainingPassFromTheSameRandomStream) {
+  CreateOptions options;
+  options.model_kwargs = R"({"img_size": 32, "patch_size": 8, "embed_dim": 24, "depth": 2, "num_heads": 3,
+                             "drop_rate": 0.1, "pos_drop_rate": 0.1, "proj_drop_rate": 0.1, "attn_drop_rate": 0.1,
+                             "drop_path_rate": 0.2})";
+  const Model model = create_model("vit_tiny_patch16_224", options);
+  const Tensor x = test::random_tensor({4, 3, 32, 32});
+  const auto gradient = [&](std::uint64_t seed, bool checkpoint) {
+    model.net->parameters.zero_grad();
+    nn::Pass pass{.training = true, .random = RandomStream(seed), .checkpoint = checkpoint};
+    autograd::Tape tape;
+    const Tensor logits = model.net->forward(x, pass);
+    tape.backward(logits, test::random_tensor(logits.shape(), 5));
+    return autograd::grad(model.net->parameters.at("blocks.0.attn.qkv.weight").value);
+  };
+  expect_close(gradient(1, false), gradient(1, false), 0);
+  EXPECT_GT(test::relative_error(gradient(1, false), gradient(2, false)), 1e-2);
+  // Recomputed in backward, the dropped elements are the same ones.
+  expect_close(gradient(1, true), gradient(1, true), 0);
+}
+
+void expect_refused(const std::string& name, const std::string& kwargs, const std::string& part) {
+  CreateOptions options;
+  options.model_kwargs = kwargs;
+  try {
+    create_model(name, options);
+    ADD_FAILURE() << kwargs << " was taken";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+}
+
+TEST(VisionTransformer, NamesTheArgumentThatIsWrong) {
+  const std::string vit = "vit_tiny_patch16_224";
+  expect_refused(vit, R"({"embed_dims": 10})", "did you mean 'embed_dim'");
+  expect_refused(vit, R"({"depth": "twelve"})", "'depth'");
+  expect_refused(vit, R"({"depth": 2.5})", "'depth'");
+  expect_refused(vit, R"({"qkv_bias": 1})", "'qkv_bias'");
+  expect_refused(vit, R"({"img_size": [32, 32, 32]})", "'img_size'");
+  expect_refused(vit, R"({"num_heads": 5})", "num_heads 5");
+  expect_refused(vit, R"({"global_pool": "mean"})", "'global_pool'");
+  expect_refused(vit, R"({"norm_layer": "batchnorm"})", "'norm_layer'");
+  expect_refused(vit, R"({"act_layer": "geluu"})", "'act_layer'");
+  expect_refused(vit, R"({"class_token": false})", "class_token");
+  expect_refused(vit, R"({"drop_path_rate": 1.5})", "'drop_path_rate'");
+  expect_refused(vit, R"({"img_size": 8})", "img_size 8x8");
+  expect_refused(vit, R"({"rel_pos_type": "mlp"})", "'rel_pos_type'");
+  expect_refused("vit_relpos_small_patch16_224", R"({"reg_tokens": 2})", "'reg_tokens'");
+  expect_refused("deit_tiny_distilled_patch16_224", R"({"global_pool": "avg"})", "distilled");
+}
+
+TEST(VisionTransformer, SaysWhichPicturesItTakes) {
+  const Model model = load_model(golden_path("models/plain"));
+  nn::Pass pass;
+  EXPECT_THROW(model.net->forward(test::random_tensor({1, 3, 40, 32}), pass), Error);
+  EXPECT_THROW(model.net->forward(test::random_tensor({1, 1, 32, 32}), pass), Error);
+  EXPECT_THROW(model.net->forward(test::random_tensor({3, 32, 32}), pass), Error);
+  const Model dynamic = load_model(golden_path("models/dinov2"));
+  EXPECT_NO_THROW(dynamic.net->forward(test::random_tensor({1, 3, 40, 16}), pass));
+  EXPECT_THROW(dynamic.net->forward(test::random_tensor({1, 3, 41, 16}), pass), Error);
+}
+
+}  // namespace
+}  // namespace vitrail::models
