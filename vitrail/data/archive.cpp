@@ -1,67 +1,73 @@
 // Class folders inside a .tar, read where they lie.
 #include <algorithm>
-#include <charconv>
-#include <filesystem>
 #include <map>
+#include <set>
+
+#include <fmt/ranges.h>
 
 #include "vitrail/data/sources.h"
-#include "vitrail/io/file.h"
+#include "vitrail/io/tar.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::data {
 namespace {
 
-struct Member {
-  std::string name;
-  std::size_t offset = 0;
-  std::size_t size = 0;
-};
+namespace fs = std::filesystem;
 
-std::vector<Member> read_members(std::span<const std::uint8_t> bytes) {
-  std::vector<Member> members;
-  for (std::size_t at = 0; at + 512 <= bytes.size() && bytes[at] != 0;) {
-    const char* header = reinterpret_cast<const char*>(bytes.data() + at);
-    Member member;
-    member.name = std::string(header, strnlen(header, 100));
-    std::from_chars(header + 124, header + 135, member.size, 8);
-    member.offset = at + 512;
-    if (header[156] == '0' || header[156] == 0) {
-      members.push_back(member);
+bool lies_in(const fs::path& picture, const std::string& folder) {
+  const fs::path above = picture.parent_path();
+  return std::find(above.begin(), above.end(), folder) != above.end();
+}
+
+// The pictures of the first of `splits` that the archive has a folder for; all if none is asked for.
+std::vector<std::string> choose_part(std::vector<std::string> names, const std::vector<std::string>& splits,
+                                     const std::string& source) {
+  std::vector<std::string> parts;
+  for (const std::string& part : known_splits()) {
+    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return lies_in(name, part); })) {
+      parts.push_back(part);
     }
-    at += 512 + (member.size + 511) / 512 * 512;
   }
-  return members;
+  for (const std::string& split : splits) {
+    std::vector<std::string> part;
+    std::copy_if(names.begin(), names.end(), std::back_inserter(part),
+                 [&](const std::string& name) { return lies_in(name, split); });
+    if (!part.empty()) {
+      return part;
+    }
+  }
+  check(parts.size() < 2 && (splits.empty() || parts.empty()),
+        "{}: the archive is split into parts ({}): choose one of them", source, fmt::join(parts, ", "));
+  check(splits.empty() || is_training_split(splits[0]), "{}: the archive has no folder '{}'", source,
+        fmt::join(splits, "', '"));
+  return names;
 }
 
 }  // namespace
 
-Listing list_tar(const std::filesystem::path& path, const std::string& prefix) {
-  const auto file = io::MappedFile::open(path);
-  std::map<std::string, std::span<const std::uint8_t>> found;
-  Listing listing;
-  for (const Member& member : read_members(file->bytes())) {
-    const std::string name = std::filesystem::path(member.name).lexically_normal().string();
-    if (name.starts_with(prefix) && !is_hidden(name) && io::is_image_name(name)) {
-      found[name] = file->bytes().subspan(member.offset, member.size);
-      listing.names.push_back(name);
+Listing list_tar(const fs::path& path, const std::vector<std::string>& splits) {
+  const io::Tar tar = io::Tar::open(path);
+  std::map<std::string, io::TarEntry, std::less<>> entries;
+  std::vector<std::string> names;
+  for (const io::TarEntry& entry : tar.entries()) {
+    if (io::is_image_name(entry.name) && !is_hidden(entry.name)) {
+      entries.emplace(entry.name, entry);
+      names.push_back(entry.name);
     }
   }
+  Listing listing;
+  listing.names = choose_part(std::move(names), splits, path.string());
   label_by_folder(listing, path.string());
-  std::vector<std::span<const std::uint8_t>> parts;
+  std::vector<io::TarEntry> pictures;
+  pictures.reserve(listing.names.size());
   for (const std::string& name : listing.names) {
-    parts.push_back(found[name]);
+    pictures.push_back(entries.at(name));
   }
-  listing.image = [file, parts, names = listing.names](std::int64_t i) {
-    return io::decode_image(parts[static_cast<std::size_t>(i)], names[static_cast<std::size_t>(i)]);
+  listing.image = [tar, pictures = std::move(pictures)](std::int64_t i) {
+    const io::TarEntry& entry = pictures[static_cast<std::size_t>(i)];
+    return io::decode_image(tar.bytes(entry), entry.name);
   };
   return listing;
-}
-
-bool tar_contains(const std::filesystem::path& path, const std::string& prefix) {
-  const auto file = io::MappedFile::open(path);
-  const std::vector<Member> members = read_members(file->bytes());
-  return std::any_of(members.begin(), members.end(),
-                     [&](const Member& member) { return member.name.starts_with(prefix + "/"); });
 }
 
 }  // namespace vitrail::data

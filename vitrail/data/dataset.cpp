@@ -53,8 +53,6 @@ std::vector<std::string> names_of_split(const std::string& split) {
   return names;
 }
 
-bool is_training(const std::string& split) { return split == "train" || split == "training"; }
-
 std::string extension_of(const fs::path& path) {
   std::string extension = path.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(),
@@ -97,14 +95,7 @@ Listing list_binary(const std::vector<fs::path>& files) {
 Listing list_file(const fs::path& path, const std::vector<std::string>& splits) {
   const std::string extension = extension_of(path);
   if (extension == ".tar") {
-    for (const std::string& split : splits) {
-      if (tar_contains(path, split)) {
-        return list_tar(path, split);
-      }
-    }
-    check(splits.empty() || is_training(splits[0]), "{}: the archive has no folder '{}'", path.string(),
-          fmt::join(splits, "', '"));
-    return list_tar(path, "");
+    return list_tar(path, splits);
   }
   if (extension == ".csv") {
     return list_csv(path, splits);
@@ -133,8 +124,8 @@ std::optional<Listing> find_split(const fs::path& folder, const std::vector<std:
         return list_file(folder / (name + extension), {});
       }
     }
-    if (is_training(name) || name == "test") {
-      const std::vector<fs::path> files = binary_files(folder, is_training(name));
+    if (is_training_split(name) || name == "test") {
+      const std::vector<fs::path> files = binary_files(folder, is_training_split(name));
       if (!files.empty()) {
         return list_binary(files);
       }
@@ -146,15 +137,10 @@ std::optional<Listing> find_split(const fs::path& folder, const std::vector<std:
 // The parts that a folder has, by name.
 std::vector<std::string> splits_in(const fs::path& folder) {
   std::vector<std::string> found;
-  for (const char* name : {"train", "training", "validation", "val", "valid", "eval", "evaluation", "test"}) {
-    // A folder of that name is a part if there are class folders in it, and a class otherwise.
-    std::error_code error;
-    const bool part = std::any_of(fs::directory_iterator(folder / name, error), fs::directory_iterator(),
-                                  [](const fs::directory_entry& entry) { return entry.is_directory(); });
-    const bool file =
-        fs::exists(folder / fmt::format("{}.tar", name)) || fs::exists(folder / fmt::format("{}.csv", name));
-    if (part || file) {
-      found.emplace_back(name);
+  for (const std::string& name : known_splits()) {
+    if (fs::is_directory(folder / name) || fs::exists(folder / (name + ".tar")) ||
+        fs::exists(folder / (name + ".csv"))) {
+      found.push_back(name);
     }
   }
   for (const bool training : {true, false}) {
@@ -182,7 +168,7 @@ Listing list_source(const fs::path& source, const std::string& split) {
   check(parts.empty(), "{}: the folder is split into parts ({}): choose one of them{}", source.string(),
         fmt::join(parts, ", "), split.empty() ? "" : fmt::format(", since there is no '{}'", split));
   // A folder without parts is all for training, but must not be taken for something to test on as well.
-  check(split.empty() || is_training(split),
+  check(split.empty() || is_training_split(split),
         "{}: there are no '{}' pictures: looked for the folders {} and for .tar and "
         ".csv files of these names",
         source.string(), split, fmt::join(names, ", "));
@@ -218,6 +204,14 @@ void use_classes(Listing& listing, const std::vector<std::string>& classes, cons
 }
 
 }  // namespace
+
+const std::vector<std::string>& known_splits() {
+  static const std::vector<std::string> names = {"train", "training", "validation", "val",
+                                                 "valid", "eval",     "evaluation", "test"};
+  return names;
+}
+
+bool is_training_split(const std::string& split) { return split == "train" || split == "training"; }
 
 std::unique_ptr<Dataset> open_dataset(const fs::path& source, const DatasetOptions& options) {
   Listing listing = list_source(source, options.split);

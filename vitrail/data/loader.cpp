@@ -87,6 +87,7 @@ struct Pending {
 struct Loader::State {
   State(const Dataset& data, Transform t, const LoaderOptions& o)
       : dataset(data), transform(std::move(t)), options(o), cache(data, o.cache) {}
+  ~State();
 
   std::int64_t samples_per_epoch() const;
   void make_order(std::int64_t epoch);
@@ -121,6 +122,17 @@ struct Loader::State {
   bool stop = false;
   std::vector<std::thread> workers;
 };
+
+Loader::State::~State() {
+  {
+    const std::lock_guard lock(mutex);
+    stop = true;
+  }
+  has_work.notify_all();
+  for (std::thread& worker : workers) {
+    worker.join();
+  }
+}
 
 std::int64_t Loader::State::samples_per_epoch() const {
   const std::int64_t size = dataset.size();
@@ -315,16 +327,7 @@ Loader::Loader(const Dataset& dataset, Transform transform, const LoaderOptions&
   }
 }
 
-Loader::~Loader() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->stop = true;
-  }
-  state_->has_work.notify_all();
-  for (std::thread& worker : state_->workers) {
-    worker.join();
-  }
-}
+Loader::~Loader() = default;
 
 void Loader::start_epoch(std::int64_t epoch, std::int64_t first_batch) {
   check(epoch >= 0 && first_batch >= 0, "there is no batch {} of epoch {}", first_batch, epoch);

@@ -1,0 +1,267 @@
+#include "vitrail/data/dataset.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/data/tar_writer.h"
+#include "tests/support/golden.h"
+#include "tests/support/pictures.h"
+#include "vitrail/io/file.h"
+
+namespace vitrail::data {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class OpenDataset : public ::testing::Test {
+ protected:
+  // A picture that can be told from others by its first byte.
+  void add(const std::string& name, std::uint8_t value = 0) {
+    fs::create_directories((folder / name).parent_path());
+    io::Image image(2, 2);
+    image.pixels.assign(image.pixels.size(), value);
+    io::write_png(folder / name, image);
+  }
+  void write(const std::string& name, const std::string& text) {
+    fs::create_directories((folder / name).parent_path());
+    std::ofstream(folder / name, std::ios::binary) << text;
+  }
+  std::unique_ptr<Dataset> open(const std::string& name = ".", const std::string& split = "",
+                                const std::vector<std::string>& classes = {}) {
+    return open_dataset(folder / name, {split, classes, true});
+  }
+  std::string error_of(const std::string& name = ".", const DatasetOptions& options = {}) {
+    try {
+      open_dataset(folder / name, options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+  static std::vector<std::string> names(const Dataset& dataset) {
+    std::vector<std::string> result;
+    for (std::int64_t i = 0; i < dataset.size(); ++i) {
+      result.push_back(dataset.name(i));
+    }
+    return result;
+  }
+  static std::vector<std::int64_t> labels(const Dataset& dataset) {
+    std::vector<std::int64_t> result;
+    for (std::int64_t i = 0; i < dataset.size(); ++i) {
+      result.push_back(dataset.label(i));
+    }
+    return result;
+  }
+  test::TemporaryFolder folder;
+};
+
+TEST_F(OpenDataset, TakesFoldersForClassesInNaturalOrder) {
+  add("class10/b10.png", 1);
+  add("class10/B9.png", 2);
+  add("class2/x.png", 3);
+  add("class2/sub/y.png", 4);  // as timm: the class is the folder that the picture lies in
+  add(".hidden/z.png");
+  write("class2/notes.txt", "no picture");
+  write("class2/._x.png", "what macOS leaves behind");
+  const auto dataset = open();
+  EXPECT_THAT(dataset->classes(), ElementsAre("class2", "class10", "sub"));
+  EXPECT_THAT(names(*dataset), ElementsAre("class2/sub/y.png", "class2/x.png", "class10/B9.png", "class10/b10.png"));
+  EXPECT_THAT(labels(*dataset), ElementsAre(2, 0, 1, 1));
+  EXPECT_EQ(dataset->image(2).pixels[0], 2);
+  EXPECT_THROW(dataset->image(4), Error);
+}
+
+TEST_F(OpenDataset, FollowsSymbolicLinksButNotInCircles) {
+  add("elsewhere/cats/a.png");
+  add("pictures/dogs/b.png");
+  fs::create_directory_symlink(folder / "elsewhere/cats", folder / "pictures/cats");
+  EXPECT_THAT(open("pictures")->classes(), ElementsAre("cats", "dogs"));
+  fs::create_directory_symlink(folder / "pictures", folder / "pictures/dogs/again");
+  EXPECT_THAT(error_of("pictures"), HasSubstr("contains itself"));
+}
+
+TEST_F(OpenDataset, FindsPartsByAnyOfTheirUsualNames) {
+  add("photos/train/a/1.png");
+  add("photos/train/b/1.png");
+  add("photos/val/a/2.png");
+  EXPECT_EQ(open("photos", "train")->size(), 2);
+  EXPECT_EQ(open("photos", "validation")->size(), 1);
+  EXPECT_THAT(error_of("photos"), HasSubstr("split into parts (train, val): choose one"));
+  EXPECT_THAT(error_of("photos", {"test", {}, true}), HasSubstr("there is no 'test'"));
+
+  add("tested/train/a/1.png");
+  add("tested/test/a/1.png");
+  EXPECT_EQ(open("tested", "validation")->size(), 1);
+
+  add("plain/a/1.png");
+  add("plain/b/2.png");
+  EXPECT_EQ(open("plain", "train")->size(), 2);
+  EXPECT_THAT(error_of("plain", {"validation", {}, true}), HasSubstr("no 'validation' pictures"));
+}
+
+TEST_F(OpenDataset, ReadsTarArchives) {
+  io::Image image(3, 2);
+  const std::vector<std::uint8_t> png = io::encode_png(image);
+  test::TarWriter tar;
+  tar.add("./dogs/2.png", png);
+  tar.add("./cats/10.png", png);
+  tar.add("./cats/9.png", png);
+  tar.add("./cats/._9.png", png);
+  tar.add("./readme.txt", png);
+  tar.add("cats/" + std::string(150, 'x') + ".png", png);
+  tar.write(folder / "train.tar");
+  for (const auto& dataset : {open("train.tar"), open(".", "train")}) {
+    EXPECT_THAT(dataset->classes(), ElementsAre("cats", "dogs"));
+    EXPECT_THAT(labels(*dataset), ElementsAre(0, 0, 0, 1));
+    EXPECT_EQ(dataset->name(0), "cats/9.png");
+    EXPECT_EQ(dataset->image(3).width, 3);
+  }
+  test::TarWriter parts;
+  parts.add("photos/train/cats/1.png", png);
+  parts.add("photos/test/cats/2.png", png);
+  parts.write(folder / "photos.tar");
+  EXPECT_THAT(names(*open("photos.tar", "test")), ElementsAre("photos/test/cats/2.png"));
+  EXPECT_THAT(error_of("photos.tar"), HasSubstr("choose one"));
+}
+
+TEST_F(OpenDataset, ReadsTablesOfPathsAndLabels) {
+  add("p/1.png", 1);
+  add("p/2, too.png", 2);
+  add("p/3.png", 3);
+  write("plain.csv", "p/1.png,cat\r\n\"p/2, too.png\",\"a \"\"dog\"\"\"\n\np/3.png,cat");
+  const auto plain = open("plain.csv");
+  EXPECT_THAT(plain->classes(), ElementsAre("a \"dog\"", "cat"));
+  EXPECT_THAT(labels(*plain), ElementsAre(1, 0, 1));
+  EXPECT_EQ(plain->image(1).pixels[0], 2);
+
+  write("header.csv", "label,split,Filename\n10,train,p/1.png\n9,test,p/3.png\n");
+  EXPECT_THAT(open("header.csv")->classes(), ElementsAre("9", "10"));
+  EXPECT_THAT(names(*open("header.csv", "test")), ElementsAre("p/3.png"));
+
+  write("bad.csv", "p/1.png,cat\np/4.png,cat\n");
+  EXPECT_THAT(error_of("bad.csv"), HasSubstr("line 2 names the picture"));
+  write("short.csv", "p/1.png,cat\np/3.png\n");
+  EXPECT_THAT(error_of("short.csv"), HasSubstr("line 2 has 1 of the 2 columns"));
+  write("open.csv", "\"p/1.png,cat\n");
+  EXPECT_THAT(error_of("open.csv"), HasSubstr("never closed"));
+  write("words.csv", "this,that\np/1.png,cat\n");
+  EXPECT_THAT(error_of("words.csv"), HasSubstr("'path' and 'label'"));
+  write("empty.csv", "");
+  EXPECT_THAT(error_of("empty.csv"), HasSubstr("empty"));
+}
+
+TEST_F(OpenDataset, ReadsCifarsBinaryFiles) {
+  const auto record = [](std::vector<int> label, char first) {
+    std::string bytes(label.begin(), label.end());
+    return bytes + std::string(1024, first) + std::string(1024, '\x20') + std::string(1024, '\x30');
+  };
+  write("ten/data_batch_1.bin", record({7}, 1) + record({0}, 2));
+  write("ten/data_batch_2.bin", record({9}, 3));
+  write("ten/test_batch.bin", record({1}, 4));
+  const auto training = open("ten", "train");
+  EXPECT_THAT(labels(*training), ElementsAre(7, 0, 9));
+  EXPECT_EQ(training->classes().size(), 10U);
+  EXPECT_EQ(training->name(2), "data_batch_2.bin[0]");
+  const io::Image image = training->image(2);
+  EXPECT_EQ(image.width, 32);
+  EXPECT_THAT(std::vector<int>(image.pixels.begin(), image.pixels.begin() + 3), ElementsAre(3, 0x20, 0x30));
+  EXPECT_EQ(open("ten", "validation")->size(), 1);
+  EXPECT_THAT(error_of("ten"), HasSubstr("choose one"));
+  write("ten/batches.meta.txt", "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n");
+  EXPECT_EQ(open("ten", "train")->classes()[7], "horse");
+  EXPECT_EQ(open("ten/test_batch.bin")->label(0), 1);
+
+  write("hundred/train.bin", record({3, 99}, 5) + record({19, 0}, 6));
+  EXPECT_THAT(labels(*open("hundred")), ElementsAre(99, 0));
+  write("hundred/test.bin", std::string(100, 'x'));
+  EXPECT_THAT(error_of("hundred", {"test", {}, true}), HasSubstr("not a whole number of CIFAR-10 records"));
+  write("bad/test_batch.bin", record({10}, 1));
+  EXPECT_THAT(error_of("bad"), HasSubstr("record 0 has the label 10"));
+}
+
+TEST_F(OpenDataset, ReadsIdxFiles) {
+  const auto idx = [](std::vector<int> sizes, const std::string& data) {
+    std::string bytes = {0, 0, 8, static_cast<char>(sizes.size())};
+    for (const int size : sizes) {
+      bytes += {0, 0, static_cast<char>(size >> 8), static_cast<char>(size)};
+    }
+    return bytes + data;
+  };
+  write("train-images-idx3-ubyte", idx({2, 3, 4}, std::string(12, '\x05') + std::string(12, '\x06')));
+  write("train-labels-idx1-ubyte", idx({2}, {2, 0}));
+  const auto dataset = open(".", "train");
+  EXPECT_THAT(labels(*dataset), ElementsAre(2, 0));
+  EXPECT_THAT(dataset->classes(), ElementsAre("0", "1", "2"));
+  EXPECT_EQ(dataset->image(1).width, 4);
+  EXPECT_EQ(dataset->image(1).height, 3);
+  EXPECT_EQ(dataset->image(1).pixels[0], 6);
+  EXPECT_EQ(open("train-images-idx3-ubyte")->size(), 2);
+  EXPECT_THAT(open(".", "train", {"zero", "one", "two"})->classes(), ElementsAre("zero", "one", "two"));
+
+  write("train-labels-idx1-ubyte", idx({3}, {2, 0, 1}));
+  EXPECT_THAT(error_of(".", {"train", {}, true}), HasSubstr("3 labels for the 2 pictures"));
+  write("train-images-idx3-ubyte", idx({2, 3, 4}, "short"));
+  EXPECT_THAT(error_of(".", {"train", {}, true}), HasSubstr("24 bytes of data were expected"));
+  write("train-images-idx3-ubyte", "\x1f\x8b" + std::string(30, 'x'));
+  EXPECT_THAT(error_of(".", {"train", {}, true}), HasSubstr("gunzip"));
+  fs::rename(folder / "train-images-idx3-ubyte", folder / "train-images-idx3-ubyte.gz");
+  EXPECT_THAT(error_of(".", {"train", {}, true}), HasSubstr("gunzip"));
+}
+
+TEST_F(OpenDataset, NumbersClassesAsTheModelDoes) {
+  add("a/1.png");
+  add("c/1.png");
+  const auto dataset = open(".", "", {"c", "b", "a"});
+  EXPECT_THAT(dataset->classes(), ElementsAre("c", "b", "a"));
+  EXPECT_THAT(labels(*dataset), ElementsAre(2, 0));
+  EXPECT_THAT(error_of(".", {"", {"a", "b"}, true}), HasSubstr("the class 'c' is unknown"));
+}
+
+TEST_F(OpenDataset, SaysWhatIsWrong) {
+  EXPECT_THAT(error_of("nowhere"), HasSubstr("no such file or folder"));
+  EXPECT_THAT(error_of(), HasSubstr("there are no pictures"));
+  add("a/1.png");
+  fs::create_directories(folder / "b");
+  EXPECT_THAT(error_of(), HasSubstr("b has no pictures in it"));
+  fs::remove_all(folder / "b");
+  EXPECT_THAT(error_of(".", {"", {}, false}), HasSubstr("all pictures are of the class 'a'"));
+  add("stray.png");
+  EXPECT_THAT(error_of(), HasSubstr("stray.png lies outside of any class folder"));
+  write("x.zip", "x");
+  EXPECT_THAT(error_of("x.zip"), HasSubstr("not a data set"));
+  write("x.tar.gz", "x");
+  EXPECT_THAT(error_of("x.tar.gz"), HasSubstr("unpack it first"));
+}
+
+TEST_F(OpenDataset, NamesABrokenPictureWhenItIsRead) {
+  add("a/1.png");
+  write("a/2.jpg", "\xff\xd8\xff and then nothing");
+  const auto dataset = open();
+  EXPECT_NO_THROW(dataset->image(0));
+  try {
+    dataset->image(1);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("a/2.jpg"));
+  }
+}
+
+TEST(DemoData, IsThere) {
+  const fs::path folder = fs::path(VITRAIL_SOURCE_DIR) / "data/cifar10";
+  const auto training = open_dataset(folder, {"train", {}, false});
+  const auto testing = open_dataset(folder, {"validation", training->classes(), false});
+  EXPECT_EQ(training->size(), 5000);
+  EXPECT_EQ(testing->size(), 1000);
+  EXPECT_EQ(training->classes().size(), 10U);
+  EXPECT_EQ(testing->name(999), "truck/0099.jpg");
+  EXPECT_EQ(testing->label(999), 9);
+  EXPECT_EQ(testing->image(999).width, 32);
+}
+
+}  // namespace
+}  // namespace vitrail::data

@@ -1,0 +1,280 @@
+#include "vitrail/data/loader.h"
+
+#include <atomic>
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/golden.h"
+#include "tests/support/pictures.h"
+
+namespace vitrail::data {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Pictures made on demand; some broken, all as slow as wanted.
+class MadeUp final : public Dataset {
+ public:
+  explicit MadeUp(std::int64_t size) : size_(size) {}
+  std::int64_t size() const override { return size_; }
+  io::Image image(std::int64_t index) const override {
+    ++decoded;
+    std::this_thread::sleep_for(delay);
+    check(!broken.contains(index), "{}: the picture is broken", name(index));
+    return test::noise_image(6 + index % 3, 7, static_cast<std::uint64_t>(index));
+  }
+  std::int64_t label(std::int64_t index) const override { return index % 4; }
+  std::string name(std::int64_t index) const override { return "made/" + std::to_string(index) + ".png"; }
+  const std::vector<std::string>& classes() const override { return classes_; }
+
+  std::set<std::int64_t> broken;
+  std::chrono::microseconds delay{0};
+  mutable std::atomic<int> decoded = 0;
+
+ private:
+  std::int64_t size_;
+  std::vector<std::string> classes_ = {"a", "b", "c", "d"};
+};
+
+Transform small_transform() {
+  PictureConfig config;
+  config.height = config.width = 8;
+  return train_transform(config, {});
+}
+
+struct Epoch {
+  std::vector<std::vector<std::int64_t>> indices;
+  std::vector<std::vector<float>> x;
+  std::vector<std::vector<float>> targets;
+  bool operator==(const Epoch&) const = default;
+};
+
+Epoch read_epoch(Loader& loader) {
+  Epoch epoch;
+  Batch batch;
+  while (loader.next(batch)) {
+    EXPECT_EQ(batch.x.size(0), static_cast<std::int64_t>(batch.indices.size()));
+    const auto labels = batch.labels.span<std::int64_t>();
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      EXPECT_EQ(labels[i], batch.indices[i] % 4);
+    }
+    epoch.indices.push_back(batch.indices);
+    epoch.x.push_back(batch.x.values());
+    epoch.targets.push_back(batch.targets.defined() ? batch.targets.values() : std::vector<float>{});
+  }
+  return epoch;
+}
+
+TEST(Loader, GivesTheSameBatchesWhateverTheNumberOfWorkers) {
+  MadeUp dataset(75);
+  dataset.broken = {3, 40, 41};
+  LoaderOptions options;
+  options.batch_size = 20;
+  options.shuffle = true;
+  options.seed = 9;
+  options.skip_broken = true;
+  options.mix.mixup = 0.8;
+  options.mix.cutmix = 1;
+  options.mix.mixup_prob = 0.8;
+  options.num_classes = 4;
+  options.label_smoothing = 0.1;
+  std::vector<Epoch> expected;
+  for (const int workers : {0, 1, 2, 5}) {
+    options.workers = workers;
+    options.cache = workers == 2 ? 0 : options.cache;
+    Loader loader(dataset, small_transform(), options);
+    std::vector<Epoch> epochs;
+    for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
+      loader.start_epoch(epoch);
+      epochs.push_back(read_epoch(loader));
+    }
+    EXPECT_EQ(loader.broken().size(), 3U);
+    if (expected.empty()) {
+      expected = epochs;
+      EXPECT_NE(epochs[0].indices, epochs[1].indices);
+      EXPECT_NE(epochs[0].x, epochs[1].x);
+    }
+    EXPECT_TRUE(epochs == expected) << workers << " workers";
+  }
+}
+
+TEST(Loader, GoesThroughThePicturesInOrderUnlessToldToShuffle) {
+  const MadeUp dataset(10);
+  LoaderOptions options;
+  options.batch_size = 4;
+  Loader loader(dataset, small_transform(), options);
+  EXPECT_EQ(loader.batches_per_epoch(), 3);
+  EXPECT_THAT(read_epoch(loader).indices,
+              ElementsAre(ElementsAre(0, 1, 2, 3), ElementsAre(4, 5, 6, 7), ElementsAre(8, 9)));
+  Batch batch;
+  EXPECT_FALSE(loader.next(batch));  // the end stays the end
+  loader.start_epoch(1, 2);
+  EXPECT_THAT(read_epoch(loader).indices, ElementsAre(ElementsAre(8, 9)));
+
+  options.drop_last = true;
+  Loader dropping(dataset, small_transform(), options);
+  EXPECT_EQ(dropping.batches_per_epoch(), 2);
+  EXPECT_EQ(read_epoch(dropping).indices.size(), 2U);
+
+  options.drop_last = false;
+  options.shuffle = true;
+  Loader shuffling(dataset, small_transform(), options);
+  std::vector<std::int64_t> all;
+  for (const auto& indices : read_epoch(shuffling).indices) {
+    all.insert(all.end(), indices.begin(), indices.end());
+  }
+  EXPECT_NE(all[0] * 10 + all[1], 1);
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(all.back(), 9);
+  EXPECT_EQ(std::unique(all.begin(), all.end()), all.end());
+}
+
+TEST(Loader, ResumesInTheMiddleOfAnEpochWithTheSameBatches) {
+  const MadeUp dataset(50);
+  LoaderOptions options;
+  options.batch_size = 8;
+  options.shuffle = true;
+  options.workers = 2;
+  Loader loader(dataset, small_transform(), options);
+  loader.start_epoch(4);
+  const Epoch whole = read_epoch(loader);
+  Batch batch;
+  loader.start_epoch(7);
+  loader.next(batch);  // others are on their way when the epoch changes
+  loader.start_epoch(4, 3);
+  const Epoch rest = read_epoch(loader);
+  EXPECT_TRUE(std::equal(rest.x.begin(), rest.x.end(), whole.x.begin() + 3, whole.x.end()));
+}
+
+TEST(Loader, StopsAtABrokenPictureInItsTurnAndNamesIt) {
+  MadeUp dataset(20);
+  dataset.broken = {9, 5};
+  for (const int workers : {0, 3}) {
+    LoaderOptions options;
+    options.batch_size = 4;
+    options.workers = workers;
+    Loader loader(dataset, small_transform(), options);
+    Batch batch;
+    EXPECT_TRUE(loader.next(batch));
+    try {
+      loader.next(batch);
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("made/5.png: the picture is broken"));
+    }
+    loader.start_epoch(1);
+    EXPECT_TRUE(loader.next(batch));
+  }
+}
+
+TEST(Loader, LeavesBrokenPicturesOutAndCountsThemOnce) {
+  MadeUp dataset(12);
+  dataset.broken = {0, 2, 4, 5, 6, 7};
+  LoaderOptions options;
+  options.batch_size = 4;
+  options.skip_broken = true;
+  Loader loader(dataset, small_transform(), options);
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+    loader.start_epoch(epoch);
+    EXPECT_THAT(read_epoch(loader).indices, ElementsAre(ElementsAre(1, 3), ElementsAre(8, 9, 10, 11)));
+  }
+  EXPECT_EQ(loader.broken().size(), 6U);
+  EXPECT_THAT(loader.broken()[1], HasSubstr("made/2.png"));
+}
+
+TEST(Loader, KeepsSmallDataSetsDecoded) {
+  const MadeUp dataset(30);
+  LoaderOptions options;
+  options.workers = 2;
+  options.batch_size = 7;
+  Loader loader(dataset, small_transform(), options);
+  for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
+    loader.start_epoch(epoch);
+    read_epoch(loader);
+  }
+  EXPECT_EQ(dataset.decoded, 30);
+
+  dataset.decoded = 0;
+  options.cache = 1000;  // fewer than 30 pictures of 6 x 7 x 3 bytes
+  Loader forgetful(dataset, small_transform(), options);
+  read_epoch(forgetful);
+  forgetful.start_epoch(1);
+  read_epoch(forgetful);
+  EXPECT_EQ(dataset.decoded, 60);
+}
+
+TEST(Loader, WorksAheadOnlyAsFarAsMemoryAllows) {
+  const MadeUp dataset(64);
+  LoaderOptions options;
+  options.batch_size = 4;
+  options.workers = 1;
+  options.cache = 0;
+  options.memory = 2 * 4 * 3 * 8 * 8 * sizeof(float);  // two batches
+  Loader loader(dataset, small_transform(), options);
+  Batch batch;
+  loader.next(batch);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(dataset.decoded, 12);  // the one that was taken and two that wait
+}
+
+TEST(Loader, CountsTheTimeThatItsCallerWaits) {
+  MadeUp dataset(8);
+  dataset.delay = std::chrono::milliseconds(5);
+  LoaderOptions options;
+  options.batch_size = 8;
+  Loader loader(dataset, small_transform(), options);
+  read_epoch(loader);
+  EXPECT_GE(loader.seconds_waited(), 0.03);
+}
+
+TEST(Loader, CanBeDestroyedAtAnyMoment) {
+  MadeUp dataset(400);
+  dataset.delay = std::chrono::microseconds(100);
+  for (int batches = 0; batches < 6; ++batches) {
+    LoaderOptions options;
+    options.batch_size = 10;
+    options.workers = 1 + batches % 3;
+    Loader loader(dataset, small_transform(), options);
+    Batch batch;
+    for (int i = 0; i < batches; ++i) {
+      loader.next(batch);
+    }
+  }
+}
+
+TEST(Loader, RefusesOptionsThatMakeNoSense) {
+  const MadeUp dataset(4);
+  LoaderOptions options;
+  options.batch_size = 0;
+  EXPECT_THROW(Loader(dataset, small_transform(), options), Error);
+  options.batch_size = 2;
+  options.workers = -1;
+  EXPECT_THROW(Loader(dataset, small_transform(), options), Error);
+  options.workers = 1;
+  options.mix.mixup = 1;
+  EXPECT_THROW(Loader(dataset, small_transform(), options), Error);
+}
+
+TEST(Loader, StopsMixingFromTheGivenEpochOn) {
+  const MadeUp dataset(8);
+  LoaderOptions options;
+  options.batch_size = 8;
+  options.mix.mixup = 1;
+  options.mix.mixup_off_epoch = 1;
+  options.num_classes = 4;
+  Loader loader(dataset, small_transform(), options);
+  Batch batch;
+  loader.next(batch);
+  EXPECT_LT(batch.targets.values()[0], 1);
+  loader.start_epoch(1);
+  loader.next(batch);
+  EXPECT_EQ(batch.targets.values()[0], 1);  // picture 0 is of class 0
+}
+
+}  // namespace
+}  // namespace vitrail::data
