@@ -1,9 +1,12 @@
 #include "vitrail/ops/attention.h"
 
+#include <algorithm>
 #include <cmath>
-#include <limits>
+#include <cstring>
+#include <functional>
 #include <set>
 
+#include <gmock/gmock.h>
 #include <omp.h>
 
 #include "tests/support/golden.h"
@@ -120,6 +123,231 @@ TEST(Attention, AgreesWithPyTorchInValuesAndGradients) {
       compare("dbias", f32.dbias, half.dbias);
     }
   }
+}
+
+TEST(Attention, AgreesWithFiniteDifferences) {
+  const Problem p(2, 2, 5, 7, 6, 3);
+  const Tensor bias = random_tensor({2, 5, 7}, 5);
+  test::check_gradients(
+      [](const std::vector<Tensor>& x) {
+        AttentionOptions options;
+        options.bias = x[3];
+        return attention(x[0], x[1], x[2], options);
+      },
+      {p.q, p.k, p.v, bias});
+  test::check_gradients(
+      [](const std::vector<Tensor>& x) {
+        AttentionOptions options;
+        options.causal = true;
+        options.dropout = 0.3F;
+        options.draws = Philox(5, 6);
+        return attention(x[0], x[1], x[2], options);
+      },
+      {p.q, p.k, p.v});
+}
+
+TEST(Attention, LaysItsResultOutSoThatJoiningTheHeadsIsAView) {
+  const Tensor out = Problem(2, 3, 5, 5, 8, 4).run().out;
+  EXPECT_EQ(out.shape(), Shape({2, 3, 5, 4}));
+  EXPECT_TRUE(out.transpose(1, 2).is_contiguous());
+}
+
+TEST(Attention, ReadsAnyStrides) {
+  const Problem p(2, 3, 9, 11, 16, 8);
+  const Results expected = p.run();
+  const auto across = [](const Tensor& x) { return x.transpose(2, 3).contiguous().transpose(2, 3); };
+  const auto between = [](const Tensor& x) { return x.transpose(1, 2).contiguous().transpose(1, 2); };
+  for (const Results& r : {run(across(p.q), across(p.k), across(p.v), across(p.dout)),
+                           run(between(p.q), between(p.k), between(p.v), between(p.dout))}) {
+    expect_equal(r.out, expected.out);
+    expect_equal(r.dq, expected.dq);
+    expect_equal(r.dk, expected.dk);
+    expect_equal(r.dv, expected.dv);
+  }
+  // One key and value for all heads.
+  const Tensor k = random_tensor({2, 1, 11, 16}, 7), v = random_tensor({2, 1, 11, 8}, 8);
+  const Shape all_k{2, 3, 11, 16}, all_v{2, 3, 11, 8};
+  expect_equal(attention(p.q, k.expand(all_k), v.expand(all_v)),
+               attention(p.q, k.expand(all_k).contiguous(), v.expand(all_v).contiguous()));
+}
+
+TEST(Attention, OfAPackedProjectionEqualsThatOfItsParts) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const std::int64_t dim : {1, 16, 20}) {
+      const Shape shape{2, 17, 3, 2, dim};
+      const Tensor values = random_tensor(shape, 1), gradient = random_tensor({2, 17, 2, dim}, 2);
+      const Tensor qkv = leaf(dtype == DType::f32 ? values.clone() : as_bf16(values));
+      const Tensor dout = dtype == DType::f32 ? gradient : as_bf16(gradient);
+      AttentionOptions options;
+      options.bias = leaf(random_tensor({2, 17, 17}, 3));
+      options.dropout = 0.2F;
+      autograd::Tape tape;
+      const Tensor out = attention_packed(qkv, options);
+      EXPECT_EQ(out.shape(), Shape({2, 17, 2, dim}));
+      EXPECT_TRUE(out.is_contiguous());
+      tape.backward(out, dout);
+
+      const auto part = [&](const Tensor& x, int i) { return x.detach().select(2, i).transpose(1, 2); };
+      const Results parts = run(part(qkv, 0), part(qkv, 1), part(qkv, 2), dout.transpose(1, 2), options);
+      expect_equal(out.transpose(1, 2), parts.out);
+      const Tensor dqkv = autograd::grad(qkv);
+      expect_equal(part(dqkv, 0), parts.dq);
+      expect_equal(part(dqkv, 1), parts.dk);
+      expect_equal(part(dqkv, 2), parts.dv);
+      expect_equal(autograd::grad(options.bias), parts.dbias);
+    }
+  }
+}
+
+TEST(Attention, ProbabilitiesAreThoseItWeighsTheValuesWith) {
+  const Problem p(2, 2, 9, 13, 8, 13);
+  Tensor identity = Tensor::zeros({2, 2, 13, 13});
+  for (std::int64_t i = 0; i < identity.numel(); ++i) {
+    identity.data<float>()[i] = i / 13 % 13 == i % 13 ? 1.0F : 0.0F;
+  }
+  AttentionOptions options;
+  options.causal = true;
+  options.bias = random_tensor({2, 1, 13}, 5);
+  options.mask = Tensor::full({13}, 1, DType::boolean);
+  options.mask.data<bool>()[1] = false;
+  expect_close(attention_probabilities(p.q, p.k), attention(p.q, p.k, identity), 1e-6);
+  expect_close(attention_probabilities(p.q, p.k, options), attention(p.q, p.k, identity, options), 1e-6);
+  expect_close(attention_probabilities(as_bf16(p.q), as_bf16(p.k), options), attention(p.q, p.k, identity, options),
+               2e-2);
+  options.mask.fill(0);
+  expect_equal(attention_probabilities(p.q, p.k, options), Tensor::zeros({2, 2, 9, 13}));
+}
+
+TEST(Attention, DropsTheAskedShareOfTheProbabilities) {
+  // With equal scores each probability is 1/M, and the identity as values shows which are left.
+  constexpr std::int64_t n = 64;
+  Tensor identity = Tensor::zeros({2, 3, n, n});
+  for (std::int64_t i = 0; i < identity.numel(); ++i) {
+    identity.data<float>()[i] = i / n % n == i % n ? 1.0F : 0.0F;
+  }
+  const Tensor zero = Tensor::zeros({2, 3, n, 8});
+  AttentionOptions options;
+  options.dropout = 0.25F;
+  options.draws = Philox(1, 2);
+  const std::vector<float> kept = attention(zero, zero, identity, options).values();
+  double count = 0;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const bool expected = options.draws.uniform(i) >= 0.25F;
+    EXPECT_NEAR(kept[i], expected ? 1 / 0.75 / n : 0, 1e-7);
+    count += kept[i] != 0 ? 1 : 0;
+  }
+  EXPECT_NEAR(count / static_cast<double>(kept.size()), 0.75, 0.01);
+}
+
+TEST(Attention, StaysFiniteWithHugeScores) {
+  const Problem p(1, 2, 17, 19, 16, 16);
+  AttentionOptions options;
+  options.scale = 1e6F;
+  for (const Results& r : {p.run(options), run(as_bf16(p.q), as_bf16(p.k), as_bf16(p.v), as_bf16(p.dout), options)}) {
+    for (const Tensor& x : {r.out, r.dq, r.dk, r.dv}) {
+      for (const float value : x.values()) {
+        ASSERT_TRUE(std::isfinite(value));
+      }
+    }
+  }
+}
+
+TEST(Attention, HandsNaNOn) {
+  Problem p(1, 1, 5, 5, 16, 16);
+  p.q.data<float>()[2 * 16] = NAN;
+  const bool before = autograd::check_finite();
+  autograd::set_check_finite(false);
+  const std::vector<float> out = attention(p.q, p.k, p.v).values();
+  autograd::set_check_finite(before);
+  EXPECT_TRUE(std::isnan(out[2 * 16 + 5]));
+  EXPECT_FALSE(std::isnan(out[0]));
+}
+
+TEST(Attention, TakesEmptyBatchesQueriesAndKeys) {
+  EXPECT_EQ(Problem(0, 2, 3, 4, 5, 6).run().dq.shape(), Shape({0, 2, 3, 5}));
+  const Results no_queries = Problem(1, 2, 0, 4, 5, 6).run();
+  EXPECT_EQ(no_queries.out.shape(), Shape({1, 2, 0, 6}));
+  expect_equal(no_queries.dk, Tensor::zeros({1, 2, 4, 5}));
+  const Results no_keys = Problem(1, 2, 3, 0, 5, 6).run();
+  expect_equal(no_keys.out, Tensor::zeros({1, 2, 3, 6}));
+  expect_equal(no_keys.dq, Tensor::zeros({1, 2, 3, 5}));
+}
+
+TEST(Attention, GivesTheSameBitsAgainAndNearlyTheSameOnOtherNumbersOfThreads) {
+  AttentionOptions options;
+  options.bias = random_tensor({300, 330}, 9);
+  // Three heads on two threads: one is shared between them.
+  for (const bool half : {false, true}) {
+    const Problem p(1, 3, 300, 330, 16, 16);
+    const auto once = [&](int threads) {
+      const Threads limit(threads);
+      return half ? run(as_bf16(p.q), as_bf16(p.k), as_bf16(p.v), as_bf16(p.dout), options) : p.run(options);
+    };
+    const Results one = once(1);
+    for (const int threads : {2, 3, 7}) {
+      const Results first = once(threads), second = once(threads);
+      const auto compare = [&](const Tensor& a, const Tensor& b, const Tensor& alone) {
+        expect_equal(a, b);
+        expect_close(a, alone, half ? 1e-2 : 2e-6);
+      };
+      compare(first.out, second.out, one.out);
+      compare(first.dq, second.dq, one.dq);
+      compare(first.dk, second.dk, one.dk);
+      compare(first.dv, second.dv, one.dv);
+      compare(first.dbias, second.dbias, one.dbias);
+    }
+  }
+}
+
+TEST(Attention, TakesMemoryThatGrowsLinearlyWithTheTokens) {
+  const auto peak = [](std::int64_t tokens) {
+    const Tensor qkv = leaf(random_tensor({1, tokens, 3, 2, 16}, 1));
+    const Tensor dout = random_tensor({1, tokens, 2, 16}, 2);
+    Allocator::instance().reset_peak();
+    const std::size_t before = Allocator::instance().statistics().in_use;
+    autograd::Tape tape;
+    tape.backward(attention_packed(qkv), dout);
+    return Allocator::instance().statistics().peak - before;
+  };
+  const Threads two(2);
+  const std::size_t at_1025 = peak(1025), at_4097 = peak(4097);
+  EXPECT_LE(at_4097, 5 * at_1025);
+  // The probabilities alone would take 2 · 4097² · 4 bytes = 134 MB.
+  EXPECT_LE(at_4097, std::size_t{16} << 20);
+}
+
+TEST(Attention, AsksTheSystemForNoMemoryOnceItHasRun) {
+  const Problem p(2, 2, 65, 65, 16, 16);
+  const Results kept = p.run();
+  p.run();
+  const std::uint64_t before = Allocator::instance().statistics().system_allocations;
+  p.run();
+  EXPECT_EQ(Allocator::instance().statistics().system_allocations, before);
+}
+
+TEST(Attention, SaysWhatIsWrongWithItsInputs) {
+  const Problem p(1, 2, 3, 4, 8, 8);
+  const auto message = [](const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  AttentionOptions options;
+  EXPECT_THAT(message([&] { attention(p.q, random_tensor({1, 3, 4, 8}), p.v); }), testing::HasSubstr("must agree"));
+  EXPECT_THAT(message([&] { attention(p.q, as_bf16(p.k), p.v); }), testing::HasSubstr("not f32 and bf16"));
+  EXPECT_THAT(message([&] { attention(p.q, p.k, random_tensor({1, 2, 5, 8})); }), testing::HasSubstr("v [1, 2, 5, 8]"));
+  EXPECT_THAT(message([&] { attention(p.q, p.k, as_bf16(p.v)); }), testing::HasSubstr("v is bf16"));
+  EXPECT_THAT(message([&] { attention_packed(p.q); }), testing::HasSubstr("[B, N, 3, H, d]"));
+  options.dropout = 1;
+  EXPECT_THAT(message([&] { attention(p.q, p.k, p.v, options); }), testing::HasSubstr("dropout"));
+  options.dropout = 0;
+  options.mask = Tensor::zeros({3, 4});
+  EXPECT_THAT(message([&] { attention(p.q, p.k, p.v, options); }), testing::HasSubstr("mask must be bool"));
+  options.mask = Tensor::zeros({3, 5}, DType::boolean);
+  EXPECT_THAT(message([&] { attention(p.q, p.k, p.v, options); }), testing::HasSubstr("mask [3, 5]"));
 }
 
 }  // namespace

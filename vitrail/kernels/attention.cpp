@@ -1,6 +1,7 @@
 // The part of attention that is not compiled per instruction set: blocks, threads and their memory.
 #include "vitrail/kernels/attention.h"
 
+#include <cstring>
 #include <vector>
 
 #include "vitrail/kernels/attention_tile.h"
@@ -68,6 +69,13 @@ std::vector<std::int64_t> shares(std::int64_t tasks, int parts, Cost cost) {
   return begins;
 }
 
+// In debug builds the scratch memory begins as NaN, so that tests notice what is read before it is written.
+void poison([[maybe_unused]] const Storage& scratch) {
+#ifndef NDEBUG
+  std::memset(scratch.data(), 0xff, scratch.bytes());
+#endif
+}
+
 void run_forward(const AttentionProblem& problem) {
   const std::int64_t blocks = problem.query_blocks();
   const std::int64_t tasks = problem.batch * problem.heads * blocks;
@@ -78,6 +86,7 @@ void run_forward(const AttentionProblem& problem) {
   });
   const std::size_t bytes = attention_forward_part(problem, 0, 0, nullptr);
   const Storage scratch(bytes * static_cast<std::size_t>(parts));
+  poison(scratch);
   parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t part = begin; part < end; ++part) {
       const auto p = static_cast<std::size_t>(part);
@@ -159,6 +168,7 @@ void run_backward(const AttentionProblem& problem, const Tensor& dbias) {
   const std::int64_t dq_size = problem.queries * problem.dq_row();
   const std::size_t dq_bytes = static_cast<std::size_t>(dq_size) * sizeof(float);
   const Storage scratch((bytes + 2 * dq_bytes) * static_cast<std::size_t>(count));
+  poison(scratch);
   std::vector<BackwardPart> parts(static_cast<std::size_t>(count));
   for (std::size_t p = 0; p < parts.size(); ++p) {
     std::byte* memory = scratch.data() + (bytes + 2 * dq_bytes) * p + bytes;

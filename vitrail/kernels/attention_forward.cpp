@@ -140,6 +140,9 @@ void forward_queries(const AttentionProblem& problem, std::int64_t b, std::int64
   fill(scratch.max, at.rows, negative_infinity);
   fill(scratch.sum, at.rows, 0);
   const std::int64_t visible = problem.visible(i + at.rows - 1);
+  if (visible == 0) {
+    fill(scratch.out, at.rows * scratch.out_row, 0);
+  }
   for (; at.j < visible; at.j += problem.key_block) {
     at.columns = std::min(problem.key_block, problem.keys - at.j);
     forward_tile(problem, at, scratch);

@@ -36,8 +36,11 @@ Tensor broadcast_scores(const Tensor& x, const Shape& shape, DType dtype, const 
     return x;
   }
   check(x.dtype() == dtype, "attention: the {} must be {}, not {}", what, name_of(dtype), name_of(x.dtype()));
-  check(x.rank() <= 4 && broadcast(x.shape(), shape) == shape, "attention: the {} {} does not broadcast to {}", what,
-        x.shape(), shape);
+  bool fits = x.rank() <= shape.rank();
+  for (int dim = 1; fits && dim <= x.rank(); ++dim) {
+    fits = x.size(-dim) == shape[-dim] || x.size(-dim) == 1;
+  }
+  check(fits, "attention: the {} {} does not broadcast to [B, H, N, M] = {}", what, x.shape(), shape);
   return x.detach().expand(shape);
 }
 
