@@ -10,12 +10,12 @@ namespace {
 
 constexpr std::int64_t grain_bytes = 1 << 16;
 
+// Threads own columns of slices rather than indices, so that no two meet at a repeated one.
 template <class T>
 void scatter_add_typed(const T* dy, std::int64_t outer, std::int64_t size, std::int64_t slice,
                        std::span<const std::int64_t> indices, float* sum) {
   const auto count = static_cast<std::int64_t>(indices.size());
-  // Threads own columns of slices rather than indices, so that no two meet at a repeated one.
-  const std::int64_t unit = 16;
+  const std::int64_t unit = 16;  // a cache line of sums
   parallel_for(slice, (1 << 14) / std::max<std::int64_t>(outer * count, 1) + unit, unit,
                [&](std::int64_t begin, std::int64_t end, int /*thread*/) {
                  for (std::int64_t row = 0; row < outer * count; ++row) {
@@ -27,6 +27,34 @@ void scatter_add_typed(const T* dy, std::int64_t outer, std::int64_t size, std::
                    }
                  }
                });
+}
+
+// Calls visit(place in [outer, count, inner], place in [outer, size, inner]) for all elements, those of one (o, s) in
+// the order of k and on one thread.
+template <class Visit>
+void for_mapped(const ElementMap& map, const Visit& visit) {
+  parallel_for(map.outer * map.inner, (1 << 14) / std::max<std::int64_t>(map.count, 1) + 1,
+               [&](std::int64_t begin, std::int64_t end, int /*thread*/) {
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const std::int64_t o = i / map.inner;
+                   const std::int64_t s = i % map.inner;
+                   for (std::int64_t k = 0; k < map.count; ++k) {
+                     const std::int64_t place = (o * map.count + k) * map.inner + s;
+                     visit(place, (o * map.size + map.indices[place]) * map.inner + s);
+                   }
+                 }
+               });
+}
+
+// Calls function with a pointer to the floating type that `data` holds.
+template <class Function>
+void with_floats(const char* kernel, const void* data, DType dtype, const Function& function) {
+  check(is_floating(dtype), "{}() adds f32 or bf16, not {}", kernel, name_of(dtype));
+  if (dtype == DType::bf16) {
+    function(static_cast<const bf16*>(data));
+  } else {
+    function(static_cast<const float*>(data));
+  }
 }
 
 }  // namespace
@@ -47,12 +75,23 @@ void gather_slices(const void* x, std::int64_t outer, std::int64_t size, std::si
 
 void scatter_add_slices(const void* dy, DType dtype, std::int64_t outer, std::int64_t size, std::int64_t slice,
                         std::span<const std::int64_t> indices, float* sum) {
-  check(is_floating(dtype), "scatter_add_slices() adds f32 or bf16, not {}", name_of(dtype));
-  if (dtype == DType::bf16) {
-    scatter_add_typed(static_cast<const bf16*>(dy), outer, size, slice, indices, sum);
-  } else {
-    scatter_add_typed(static_cast<const float*>(dy), outer, size, slice, indices, sum);
-  }
+  with_floats("scatter_add_slices", dy, dtype,
+              [&](const auto* values) { scatter_add_typed(values, outer, size, slice, indices, sum); });
+}
+
+void gather_mapped(const ElementMap& map, const void* x, std::size_t width, void* out) {
+  const auto* const from = static_cast<const std::byte*>(x);
+  auto* const to = static_cast<std::byte*>(out);
+  const auto bytes = static_cast<std::int64_t>(width);
+  for_mapped(map, [&](std::int64_t place, std::int64_t source) {
+    std::memcpy(to + place * bytes, from + source * bytes, width);
+  });
+}
+
+void scatter_add_mapped(const ElementMap& map, const void* dy, DType dtype, float* sum) {
+  with_floats("scatter_add_mapped", dy, dtype, [&](const auto* values) {
+    for_mapped(map, [&](std::int64_t place, std::int64_t target) { sum[target] += static_cast<float>(values[place]); });
+  });
 }
 
 }  // namespace vitrail::kernels

@@ -1,4 +1,4 @@
-// Slices copied by index, and added back.
+// Slices and elements copied by index, and added back.
 #pragma once
 
 #include <cstddef>
@@ -18,5 +18,19 @@ void gather_slices(const void* x, std::int64_t outer, std::int64_t size, std::si
 // bf16. Contributions to one element add up in the order of k, whatever the number of threads.
 void scatter_add_slices(const void* dy, DType dtype, std::int64_t outer, std::int64_t size, std::int64_t slice,
                         std::span<const std::int64_t> indices, float* sum);
+
+// Element (o, k, s) of [outer, count, inner] belongs to element (o, indices[o, k, s], s) of [outer, size, inner].
+struct ElementMap {
+  std::int64_t outer;
+  std::int64_t size;
+  std::int64_t inner;
+  std::int64_t count;
+  const std::int64_t* indices;  // [outer, count, inner], in 0 … size - 1
+};
+
+// out [outer, count, inner] from x [outer, size, inner], elements of `width` bytes.
+void gather_mapped(const ElementMap& map, const void* x, std::size_t width, void* out);
+// The adjoint, in the order of k as above: sum [outer, size, inner] f32, dy [outer, count, inner] f32 or bf16.
+void scatter_add_mapped(const ElementMap& map, const void* dy, DType dtype, float* sum);
 
 }  // namespace vitrail::kernels

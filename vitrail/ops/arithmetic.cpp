@@ -1,7 +1,6 @@
 #include "vitrail/ops/arithmetic.h"
 
-#include <array>
-#include <initializer_list>
+#include <tuple>
 #include <utility>
 
 #include "vitrail/autograd/tape.h"
@@ -15,47 +14,26 @@ using autograd::Gradient;
 using autograd::record;
 using kernels::Elementwise;
 
-// function(operands…) over their common shape, not recorded.
-Tensor apply(Elementwise function, std::initializer_list<const Tensor*> tensors, float p = 1, float q = 0) {
-  Shape shape;
-  for (const Tensor* tensor : tensors) {
-    shape = broadcast(shape, tensor->shape());
-  }
-  std::array<kernels::Operand, 3> operands;
-  std::size_t count = 0;
-  for (const Tensor* tensor : tensors) {
-    operands[count++] = {tensor->raw(), tensor->expand(shape).strides()};
-  }
-  const DType dtype = (*tensors.begin())->dtype();
-  Tensor result = Tensor::empty(shape, dtype);
-  kernels::elementwise(function, std::span(operands).first(count), result.raw(), shape, dtype, p, q);
-  return result;
-}
-
 void check_operands(const char* op, const Tensor& a, const Tensor& b) {
   check(is_floating(a.dtype()) && a.dtype() == b.dtype(),
         "{}() needs two operands of f32 or two of bf16, not {} and {}: cast one of them", op, name_of(a.dtype()),
         name_of(b.dtype()));
 }
 
-void check_floating(const char* op, const Tensor& x) {
-  check(is_floating(x.dtype()), "{}() works on f32 and bf16, not on {}", op, name_of(x.dtype()));
-}
-
 // `tensor` if a backward function will read it.
 Tensor kept_if(bool wanted, const Tensor& tensor) { return wanted ? tensor.detach() : Tensor(); }
 
-// maximum or minimum, whose gradient goes to the operand that won; `a` won if sign(a - b) is that of `direction`.
+// maximum or minimum, whose gradient goes to the operand that won.
 Tensor extreme(const char* op, Elementwise function, const Tensor& a, const Tensor& b) {
   check_operands(op, a, b);
   const bool larger = function == Elementwise::maximum;
-  return record(op, apply(function, {&a, &b}), {&a, &b},
+  return record(op, apply(function, {a, b}), {&a, &b},
                 [larger, a = a.detach(), b = b.detach(), da = Gradient(a), db = Gradient(b)](const Tensor& dy) {
                   for (const auto& [gradient, own, other] : {std::tie(da, a, b), std::tie(db, b, a)}) {
                     if (gradient.wanted()) {
                       const Tensor& high = larger ? own : other;
                       const Tensor& low = larger ? other : own;
-                      gradient.add(sum_to(apply(Elementwise::where_winner, {&dy, &high, &low}), gradient.shape()));
+                      gradient.add(sum_to(apply(Elementwise::where_winner, {dy, high, low}), gradient.shape()));
                     }
                   }
                 });
@@ -65,7 +43,7 @@ Tensor extreme(const char* op, Elementwise function, const Tensor& a, const Tens
 
 Tensor add(const Tensor& a, const Tensor& b) {
   check_operands("add", a, b);
-  return record("add", apply(Elementwise::add, {&a, &b}), {&a, &b},
+  return record("add", apply(Elementwise::add, {a, b}), {&a, &b},
                 [da = Gradient(a), db = Gradient(b)](const Tensor& dy) {
                   for (const Gradient& gradient : {da, db}) {
                     if (gradient.wanted()) {
@@ -77,14 +55,14 @@ Tensor add(const Tensor& a, const Tensor& b) {
 
 Tensor subtract(const Tensor& a, const Tensor& b) {
   check_operands("subtract", a, b);
-  return record("subtract", apply(Elementwise::subtract, {&a, &b}), {&a, &b},
+  return record("subtract", apply(Elementwise::subtract, {a, b}), {&a, &b},
                 [da = Gradient(a), db = Gradient(b)](const Tensor& dy) {
                   if (da.wanted()) {
                     da.add(sum_to(dy, da.shape()));
                   }
                   if (db.wanted()) {
                     const Tensor sum = sum_to(dy, db.shape());
-                    db.add(apply(Elementwise::affine, {&sum}, -1.0F));
+                    db.add(apply(Elementwise::affine, {sum}, -1.0F));
                   }
                 });
 }
@@ -93,7 +71,7 @@ Tensor multiply(const Tensor& a, const Tensor& b) {
   check_operands("multiply", a, b);
   const Gradient da(a);
   const Gradient db(b);
-  return record("multiply", apply(Elementwise::multiply, {&a, &b}), {&a, &b},
+  return record("multiply", apply(Elementwise::multiply, {a, b}), {&a, &b},
                 [a = kept_if(db.wanted(), a), b = kept_if(da.wanted(), b), da, db](const Tensor& dy) {
                   if (da.wanted()) {
                     da.add(sum_product_to(dy, b, da.shape()));
@@ -106,15 +84,15 @@ Tensor multiply(const Tensor& a, const Tensor& b) {
 
 Tensor divide(const Tensor& a, const Tensor& b) {
   check_operands("divide", a, b);
-  Tensor result = apply(Elementwise::divide, {&a, &b});
+  Tensor result = apply(Elementwise::divide, {a, b});
   const Gradient db(b);
   return record("divide", result, {&a, &b},
                 [b = b.detach(), y = kept_if(db.wanted(), result), da = Gradient(a), db](const Tensor& dy) {
                   if (da.wanted()) {
-                    da.add(sum_to(apply(Elementwise::divide, {&dy, &b}), da.shape()));
+                    da.add(sum_to(apply(Elementwise::divide, {dy, b}), da.shape()));
                   }
                   if (db.wanted()) {
-                    db.add(sum_to(apply(Elementwise::negative_ratio, {&dy, &y, &b}), db.shape()));
+                    db.add(sum_to(apply(Elementwise::negative_ratio, {dy, y, b}), db.shape()));
                   }
                 });
 }
@@ -124,14 +102,14 @@ Tensor minimum(const Tensor& a, const Tensor& b) { return extreme("minimum", Ele
 
 Tensor add(const Tensor& a, float b) {
   check_floating("add", a);
-  return record("add", apply(Elementwise::affine, {&a}, 1.0F, b), {&a},
+  return record("add", apply(Elementwise::affine, {a}, 1.0F, b), {&a},
                 [da = Gradient(a)](const Tensor& dy) { da.add(dy); });
 }
 
 Tensor multiply(const Tensor& a, float b) {
   check_floating("multiply", a);
-  return record("multiply", apply(Elementwise::affine, {&a}, b), {&a},
-                [da = Gradient(a), b](const Tensor& dy) { da.add(apply(Elementwise::affine, {&dy}, b)); });
+  return record("multiply", apply(Elementwise::affine, {a}, b), {&a},
+                [da = Gradient(a), b](const Tensor& dy) { da.add(apply(Elementwise::affine, {dy}, b)); });
 }
 
 Tensor negative(const Tensor& x) { return multiply(x, -1.0F); }
@@ -141,18 +119,18 @@ namespace {
 // A function of one tensor whose gradient is backward(dy, x; p, q).
 Tensor of_input(const char* op, Elementwise function, Elementwise backward, const Tensor& x, float p = 1, float q = 0) {
   check_floating(op, x);
-  return record(op, apply(function, {&x}, p, q), {&x},
+  return record(op, apply(function, {x}, p, q), {&x},
                 [backward, x = x.detach(), dx = Gradient(x), p, q](const Tensor& dy) {
-                  dx.add(apply(backward, {&dy, &x}, p, q));
+                  dx.add(apply(backward, {dy, x}, p, q));
                 });
 }
 
 // A function of one tensor whose gradient is backward(dy, y; p), y the result.
 Tensor of_result(const char* op, Elementwise function, Elementwise backward, const Tensor& x, float p = 1) {
   check_floating(op, x);
-  Tensor result = apply(function, {&x});
+  Tensor result = apply(function, {x});
   return record(op, result, {&x}, [backward, y = result.detach(), dx = Gradient(x), p](const Tensor& dy) {
-    dx.add(apply(backward, {&dy, &y}, p));
+    dx.add(apply(backward, {dy, y}, p));
   });
 }
 

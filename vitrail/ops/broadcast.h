@@ -1,9 +1,21 @@
-// Broadcasting and its adjoint, for the backward of ops. Nothing here is recorded.
+// Elementwise kernels with broadcasting, and its adjoint: what ops are made of. Nothing here is recorded.
 #pragma once
 
+#include <initializer_list>
+
+#include "vitrail/kernels/elementwise.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::ops {
+
+// Error, naming `op`, unless x is f32 or bf16.
+void check_floating(const char* op, const Tensor& x);
+
+// function(operands…) over the shape that they take together, with the numbers p and q of the function.
+Tensor apply(kernels::Elementwise function, std::initializer_list<Tensor> operands, float p = 1, float q = 0);
+
+// The strides of a dense tensor of `shape` seen as `full`: 0 where it is repeated.
+Shape repeated_strides(const Shape& shape, const Shape& full);
 
 // x summed over the dimensions in which `shape` was repeated to become x's shape: the adjoint of expand(). x itself if
 // there are none. f32 sums for any dtype.

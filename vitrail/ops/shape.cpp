@@ -7,6 +7,7 @@
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/gather.h"
+#include "vitrail/ops/blocks.h"
 #include "vitrail/ops/broadcast.h"
 
 namespace vitrail::ops {
@@ -14,19 +15,6 @@ namespace {
 
 using autograd::Gradient;
 using autograd::record;
-
-// How a rearrangement along one dimension sees a tensor: [outer, size, inner].
-struct Blocks {
-  Blocks(const Tensor& x, int dim) : size(x.size(dim)) {
-    const int at = x.shape().wrap(dim);
-    for (int i = 0; i < x.rank(); ++i) {
-      (i < at ? outer : inner) *= i == at ? 1 : x.size(i);
-    }
-  }
-  std::int64_t outer = 1;
-  std::int64_t size;
-  std::int64_t inner = 1;
-};
 
 // x with its elements along `dim` in the order of `source`.
 Tensor reorder(const Tensor& x, int dim, std::span<const std::int64_t> source) {
