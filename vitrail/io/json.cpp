@@ -140,6 +140,8 @@ std::string json_reason(std::string_view what) {
 }
 
 Json parse_json(std::string_view text, const std::string& source) {
+  // (The parser would take it for the end of the text.)
+  check(text.find('\0') == std::string_view::npos, "{}: not valid JSON: it has a NUL byte", source);
   try {
     return Json::parse(text.begin(), text.end(), std::function(Watch(source)));
   } catch (const Json::exception& error) {

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/io/json.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::io {
@@ -173,11 +174,8 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   bool boolean(bool) override { misplaced("a truth value"); }
   bool binary(Json::binary_t&) override { misplaced("binary data"); }
 
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
-    const std::string_view text = error.what();
-    const std::size_t detail = text.find(": ");
-    fail("{}: the header is not valid JSON at its byte {}{}", source_, position,
-         detail == std::string_view::npos ? "" : text.substr(detail));
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) override {
+    fail("{}: the header is not valid JSON: {}", source_, json_reason(error.what()));
   }
 
  private:
@@ -290,6 +288,10 @@ Safetensors Safetensors::parse(std::span<const std::uint8_t> bytes, std::shared_
         name, length, bytes.size() - 8);
   const std::span<const std::uint8_t> header = bytes.subspan(8, length);
   check(!header.empty() && header[0] == '{', "{}: not a safetensors file: the header must begin with '{{'", name);
+
+  // (The parser would take a NUL byte for the end, and what is behind it would go unseen.)
+  check(std::find(header.begin(), header.end(), std::uint8_t{0}) == header.end(),
+        "{}: the header is not valid JSON: it has a NUL byte", name);
 
   HeaderReader reader(name);
   Json::sax_parse(header.begin(), header.end(), &reader);
