@@ -111,8 +111,8 @@ std::size_t Key::hash() const {
   return value;
 }
 
-Compiled::Compiled(const dnnl::primitive_desc& desc)
-    : primitive(desc),
+Compiled::Compiled(const dnnl::primitive_desc_base& desc)
+    : primitive(desc.get()),
       source(desc.query_md(dnnl::query::src_md)),
       weights(desc.query_md(dnnl::query::weights_md)),
       destination(desc.query_md(dnnl::query::dst_md)),
@@ -133,7 +133,7 @@ void Compiled::run(Arguments arguments) const {
   stream().wait();
 }
 
-std::shared_ptr<const Compiled> compiled(Key key, const std::function<dnnl::primitive_desc()>& make) {
+std::shared_ptr<const Compiled> compiled(Key key, const std::function<dnnl::primitive_desc_base()>& make) {
   struct Hash {
     std::size_t operator()(const Key& k) const { return k.hash(); }
   };
@@ -212,6 +212,13 @@ dnnl::memory packed(const Tensor& weight, const Desc& layout) {
   forms.push_back({weight.offset(), plain, layout, 0, elements, memory, reorder});
   pack(forms.back(), weight);
   return memory;
+}
+
+void unpack(const dnnl::memory& from, const Tensor& to) {
+  dnnl::memory plain = view(to);
+  dnnl::memory source = from;
+  dnnl::reorder(source, plain).execute(stream(), source, plain);
+  stream().wait();
 }
 
 }  // namespace onednn

@@ -63,7 +63,7 @@ class Key {
 
 // A primitive with the layouts that it chose. Holds no state, so threads may share it.
 struct Compiled {
-  explicit Compiled(const dnnl::primitive_desc& desc);
+  explicit Compiled(const dnnl::primitive_desc_base& desc);
 
   // Runs on this thread's stream with a scratchpad from vitrail's allocator.
   void run(Arguments arguments) const;
@@ -77,7 +77,7 @@ struct Compiled {
 
 // The primitive of `key`, made by `make` at the first time. (oneDNN keeps a cache too, but asks for a whole description
 // at every look.) The scratchpad must be the user's: see attributes().
-std::shared_ptr<const Compiled> compiled(Key key, const std::function<dnnl::primitive_desc()>& make);
+std::shared_ptr<const Compiled> compiled(Key key, const std::function<dnnl::primitive_desc_base()>& make);
 
 // Attributes with the scratchpad given by the caller.
 dnnl::primitive_attr attributes();
@@ -86,5 +86,7 @@ dnnl::primitive_attr attributes();
 // once and kept with the weight's storage until Tensor::touch(); views of one storage, dtypes and layouts are kept
 // apart.
 dnnl::memory packed(const Tensor& weight, const Desc& layout);
+// The way back: writes what a primitive left in its own layout into `to`.
+void unpack(const dnnl::memory& from, const Tensor& to);
 
 }  // namespace vitrail::kernels::onednn

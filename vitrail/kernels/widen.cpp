@@ -1,34 +1,35 @@
 #include "vitrail/kernels/widen.h"
 
+#include "vitrail/kernels/cast.h"
+
 namespace vitrail::kernels {
+namespace {
+
+bool lies_channels_last(const Tensor& x) {
+  return x.rank() == 4 && !x.is_contiguous() && x.permute({0, 2, 3, 1}).is_contiguous();
+}
+
+}  // namespace
 
 Tensor widened(const Tensor& x) {
   if (x.dtype() == DType::f32) {
     return x;
   }
+  if (lies_channels_last(x)) {
+    return widened(x.permute({0, 2, 3, 1})).permute({0, 3, 1, 2});
+  }
   const Tensor dense = x.contiguous();
   Tensor result = Tensor::empty(x.shape());
-  const bf16* in = dense.data<bf16>();
-  float* out = result.data<float>();
-  const std::int64_t n = x.numel();
-#pragma omp parallel for simd schedule(static) if (n > 1 << 15)
-  for (std::int64_t i = 0; i < n; ++i) {
-    out[i] = static_cast<float>(in[i]);
-  }
+  cast(dense.raw(), dense.dtype(), result.raw(), DType::f32, x.numel());
   return result;
 }
 
 void narrow_into(const Tensor& from, const Tensor& to) {
-  if (to.dtype() == DType::f32) {
-    return to.copy_from(from);
+  if (lies_channels_last(to)) {
+    return narrow_into(from.permute({0, 2, 3, 1}), to.permute({0, 2, 3, 1}));
   }
-  const float* in = from.data<float>();
-  bf16* out = to.data<bf16>();
-  const std::int64_t n = to.numel();
-#pragma omp parallel for simd schedule(static) if (n > 1 << 15)
-  for (std::int64_t i = 0; i < n; ++i) {
-    out[i] = bf16(in[i]);
-  }
+  check(to.is_contiguous(), "narrow_into: the result must be row-major or channels-last");
+  cast(from.contiguous().raw(), DType::f32, to.raw(), to.dtype(), to.numel());
 }
 
 }  // namespace vitrail::kernels

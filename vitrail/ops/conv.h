@@ -15,7 +15,9 @@ struct ConvOptions {
 };
 
 // Cross-correlation as torch.nn.functional.conv2d: x [B, C, H, W] (f32 or bf16), weight [O, C / groups, kH, kW] f32,
-// bias [O] f32 or undefined → [B, O, H', W'] with H' = (H + 2 p - d (kH - 1) - 1) / s + 1.
+// bias [O] f32 or undefined → [B, O, H', W'] with H' = (H + 2 p - d (kH - 1) - 1) / s + 1. The result's memory is
+// channels-last, [B, H', W', O], as are those of pooling and batch norm: kernels for pictures work best so, and tokens
+// [B, H' W', O] are then a view of it.
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const ConvOptions& options = {});
 
 struct PoolOptions {
@@ -25,8 +27,11 @@ struct PoolOptions {
   bool ceil_mode = false;
   bool count_include_pad = true;  // average pooling divides by the kernel's area even at the border
 };
-Tensor max_pool2d(const Tensor& x, const PoolOptions& options);  // x [B, C, H, W]
+// The largest (the first of equals takes the gradient) and the mean of each window of x [B, C, H, W], f32 or bf16:
+// torch's max_pool2d and avg_pool2d.
+Tensor max_pool2d(const Tensor& x, const PoolOptions& options);
 Tensor avg_pool2d(const Tensor& x, const PoolOptions& options);
+// The mean over size[0] x size[1] windows that cover the picture evenly.
 Tensor adaptive_avg_pool2d(const Tensor& x, std::array<std::int64_t, 2> size);
 
 }  // namespace vitrail::ops

@@ -1,0 +1,98 @@
+#include "vitrail/ops/conv.h"
+
+#include "tests/ops/gemm_cases.h"
+#include "tests/support/gradients.h"
+#include "vitrail/kernels/gemm.h"
+
+namespace vitrail::test {
+namespace {
+
+using ops::conv2d;
+using ops::ConvOptions;
+
+void expect_golden_conv(DType dtype, double tolerance) {
+  for_each_case("conv", [&](const Case& one) {
+    const auto n = one.numbers("options");
+    const ConvOptions options{{n[0], n[1]}, {n[2], n[3]}, {n[4], n[5]}, n[6]};
+    expect_golden(one, {"x"}, {"weight", "bias"}, dtype, tolerance,
+                  [&](const Operands& in) { return conv2d(in.at("x"), in.at("weight"), in.at("bias"), options); });
+  });
+}
+
+TEST(Conv2d, GivesPyTorchsValuesAndGradients) { expect_golden_conv(DType::f32, 1e-5); }
+TEST(Conv2d, GivesThemInBf16) { expect_golden_conv(DType::bf16, 2e-2); }
+
+TEST(Conv2d, HasTheGradientsOfFiniteDifferences) {
+  const auto strided = [](const std::vector<Tensor>& in) {
+    return conv2d(in[0], in[1], in[2], {.stride = {2, 1}, .padding = {1, 0}});
+  };
+  check_gradients(strided, {random_tensor({2, 3, 7, 6}, 1), random_tensor({4, 3, 3, 2}, 2), random_tensor({4}, 3)});
+}
+
+TEST(Conv2d, GivesTokensAsAView) {
+  const Tensor y = conv2d(random_tensor({2, 3, 8, 8}, 1), random_tensor({5, 3, 4, 4}, 2), {}, {.stride = {4, 4}});
+  EXPECT_TRUE(y.permute({0, 2, 3, 1}).is_contiguous());
+}
+
+TEST(Conv2d, TakesStridedAndChannelsLastPictures) {
+  const Tensor weight = random_tensor({6, 4, 3, 3}, 1);
+  const Tensor last = random_tensor({2, 5, 7, 4}, 2).permute({0, 3, 1, 2});
+  expect_close(conv2d(last, weight), conv2d(last.clone(), weight), 0);
+  const Tensor cropped = random_tensor({2, 4, 9, 9}, 3).narrow(2, 1, 5).narrow(3, 2, 6);
+  expect_close(conv2d(cropped, weight), conv2d(cropped.clone(), weight), 0);
+  const ConvOptions patches{.stride = {3, 3}};
+  expect_close(conv2d(cropped, weight, {}, patches), conv2d(cropped.clone(), weight, {}, patches), 0);
+}
+
+TEST(Conv2d, PacksItsWeightOnceUntilItIsTouched) {
+  Tensor weight = random_tensor({8, 16, 3, 3}, 1);
+  Tensor x = random_tensor({1, 16, 6, 6}, 2);
+  autograd::require_grad(x);
+  const auto step = [&] {
+    const std::uint64_t before = kernels::packings();
+    for (int i = 0; i < 3; ++i) {
+      autograd::Tape tape;
+      const Tensor y = conv2d(x, weight);
+      tape.backward(y, Tensor::full(y.shape(), 1));
+    }
+    return kernels::packings() - before;
+  };
+  EXPECT_LE(step(), 2U);
+  EXPECT_EQ(step(), 0U);
+  weight.fill(0.25);
+  weight.touch();
+  expect_close(conv2d(x, weight), conv2d(x, weight.clone()), 0);
+}
+
+TEST(Conv2d, TakesAnEmptyBatch) {
+  Tensor weight = random_tensor({4, 3, 3, 3}, 1);
+  autograd::require_grad(weight);
+  for (const std::int64_t stride : {1, 3}) {
+    autograd::zero_grad(weight);
+    autograd::Tape tape;
+    const Tensor y = conv2d(Tensor::empty({0, 3, 9, 9}), weight, {}, {.stride = {stride, stride}});
+    EXPECT_EQ(y.shape(), (Shape{0, 4, (9 - 3) / stride + 1, (9 - 3) / stride + 1}));
+    tape.backward(y, Tensor::empty(y.shape()));
+    expect_close(autograd::grad(weight), Tensor::zeros(weight.shape()), 0);
+  }
+}
+
+TEST(Conv2d, SaysWhatDoesNotFit) {
+  const auto message = [](const Tensor& x, const Tensor& weight, const ConvOptions& options = {}) -> std::string {
+    try {
+      conv2d(x, weight, {}, options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(message(Tensor::zeros({1, 4, 8, 8}), Tensor::zeros({6, 3, 3, 3})),
+            "conv2d: x [1, 4, 8, 8] has 4 channels, but the weight [6, 3, 3, 3] in 1 groups takes 3");
+  EXPECT_EQ(message(Tensor::zeros({1, 3, 2, 8}), Tensor::zeros({6, 3, 3, 3})),
+            "conv2d: the kernel reaches over 3 pixels, but x [1, 3, 2, 8] with padding 0 has only 2");
+  EXPECT_EQ(message(Tensor::zeros({1, 4, 8, 8}), Tensor::zeros({6, 2, 3, 3}), {.groups = 4}),
+            "conv2d: the 6 output channels of the weight [6, 2, 3, 3] do not divide into 4 groups");
+}
+
+}  // namespace
+}  // namespace vitrail::test

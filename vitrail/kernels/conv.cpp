@@ -1,0 +1,130 @@
+#include "vitrail/kernels/conv.h"
+
+#include "vitrail/kernels/layout.h"
+#include "vitrail/kernels/onednn.h"
+#include "vitrail/kernels/widen.h"
+
+namespace vitrail::kernels {
+namespace {
+
+using onednn::Desc;
+using Dims = dnnl::memory::dims;
+
+enum Kind : std::int64_t { forward = 20, input_gradient, weight_gradient };
+
+onednn::Key key_of(Kind kind, const Tensor& x, const Tensor& weight, const Tensor& y, const ConvGeometry& geometry) {
+  onednn::Key key{kind, geometry.groups};
+  for (const auto& pair : {geometry.stride, geometry.padding, geometry.dilation}) {
+    key.add(pair[0]).add(pair[1]);
+  }
+  return key.add(x).add(weight.shape()).add(y);
+}
+
+// The weight with its groups as a dimension of their own, as oneDNN counts them: [G, O / G, C / G, kH, kW].
+Tensor grouped(const Tensor& weight, std::int64_t groups) {
+  return groups == 1
+             ? weight
+             : weight.reshape({groups, weight.size(0) / groups, weight.size(1), weight.size(2), weight.size(3)});
+}
+
+Desc bias_layout(std::int64_t outputs) { return onednn::describe({outputs}, {1}, DType::f32); }
+
+// The geometry in oneDNN's words: dilation counts the gaps.
+struct Words {
+  explicit Words(const ConvGeometry& g)
+      : stride{g.stride[0], g.stride[1]},
+        dilation{g.dilation[0] - 1, g.dilation[1] - 1},
+        padding{g.padding[0], g.padding[1]} {}
+  Dims stride, dilation, padding;
+};
+
+constexpr auto direct = dnnl::algorithm::convolution_direct;
+
+dnnl::convolution_forward::primitive_desc forward_desc(const Tensor& x, const Tensor& weight, bool bias,
+                                                       const ConvGeometry& geometry, const Tensor& y) {
+  using Forward = dnnl::convolution_forward;
+  constexpr auto kind = dnnl::prop_kind::forward_training;
+  const Desc in = onednn::describe(x);
+  const Desc out = onednn::describe(y);
+  const Desc weights = onednn::any_layout(grouped(weight, geometry.groups).shape(), x.dtype());
+  const Words g(geometry);
+  const Forward::desc desc =
+      bias ? Forward::desc(kind, direct, in, weights, bias_layout(y.size(1)), out, g.stride, g.dilation, g.padding,
+                           g.padding)
+           : Forward::desc(kind, direct, in, weights, out, g.stride, g.dilation, g.padding, g.padding);
+  return {desc, onednn::attributes(), onednn::engine()};
+}
+
+}  // namespace
+
+void convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvGeometry& geometry,
+                 const Tensor& y) {
+  if (!onednn::computes(x.dtype())) {
+    const Tensor wide = empty_channels_last(y.shape(), DType::f32);
+    convolution(widened(x), weight, bias, geometry, wide);
+    return narrow_into(wide, y);
+  }
+  const auto primitive = onednn::compiled(key_of(forward, x, weight, y, geometry).add(bias.defined()),
+                                          [&] { return forward_desc(x, weight, bias.defined(), geometry, y); });
+  onednn::Arguments arguments{{DNNL_ARG_SRC, onednn::view(x)},
+                              {DNNL_ARG_WEIGHTS, onednn::packed(grouped(weight, geometry.groups), primitive->weights)},
+                              {DNNL_ARG_DST, onednn::view(y)}};
+  if (bias.defined()) {
+    arguments.emplace(DNNL_ARG_BIAS, onednn::view(bias));
+  }
+  primitive->run(std::move(arguments));
+}
+
+void convolution_input_gradient(const Tensor& dy, const Tensor& weight, const ConvGeometry& geometry,
+                                const Tensor& dx) {
+  if (!onednn::computes(dy.dtype())) {
+    const Tensor wide = empty_channels_last(dx.shape(), DType::f32);
+    convolution_input_gradient(widened(dy), weight, geometry, wide);
+    return narrow_into(wide, dx);
+  }
+  const auto primitive = onednn::compiled(key_of(input_gradient, dx, weight, dy, geometry), [&] {
+    using Backward = dnnl::convolution_backward_data;
+    const auto hint = forward_desc(dx, weight, false, geometry, dy);
+    const Desc weights = onednn::any_layout(grouped(weight, geometry.groups).shape(), dx.dtype());
+    const Words g(geometry);
+    const Backward::desc desc(direct, onednn::describe(dx), weights, onednn::describe(dy), g.stride, g.dilation,
+                              g.padding, g.padding);
+    return Backward::primitive_desc(desc, onednn::attributes(), onednn::engine(), hint);
+  });
+  primitive->run({{DNNL_ARG_DIFF_DST, onednn::view(dy)},
+                  {DNNL_ARG_WEIGHTS, onednn::packed(grouped(weight, geometry.groups), primitive->weights)},
+                  {DNNL_ARG_DIFF_SRC, onednn::view(dx)}});
+}
+
+void convolution_weight_gradient(const Tensor& x, const Tensor& dy, const ConvGeometry& geometry, const Tensor& dweight,
+                                 const Tensor& dbias) {
+  if (!onednn::computes(x.dtype())) {
+    return convolution_weight_gradient(widened(x), widened(dy), geometry, dweight, dbias);
+  }
+  const Tensor plain = grouped(dweight, geometry.groups);
+  const auto primitive = onednn::compiled(key_of(weight_gradient, x, dweight, dy, geometry).add(dbias.defined()), [&] {
+    using Backward = dnnl::convolution_backward_weights;
+    const auto hint = forward_desc(x, dweight, dbias.defined(), geometry, dy);
+    const Desc weights = onednn::any_layout(plain.shape(), DType::f32);
+    const Desc in = onednn::describe(x);
+    const Desc out = onednn::describe(dy);
+    const Words g(geometry);
+    const Backward::desc desc =
+        dbias.defined() ? Backward::desc(direct, in, weights, bias_layout(dy.size(1)), out, g.stride, g.dilation,
+                                         g.padding, g.padding)
+                        : Backward::desc(direct, in, weights, out, g.stride, g.dilation, g.padding, g.padding);
+    return Backward::primitive_desc(desc, onednn::attributes(), onednn::engine(), hint);
+  });
+  // Computed in the layout that suits the primitive, then rearranged: the weight is small next to the pictures.
+  const Tensor blocked = onednn::allocate(primitive->diff_weights);
+  const dnnl::memory result = onednn::view(blocked, primitive->diff_weights);
+  onednn::Arguments arguments{
+      {DNNL_ARG_SRC, onednn::view(x)}, {DNNL_ARG_DIFF_DST, onednn::view(dy)}, {DNNL_ARG_DIFF_WEIGHTS, result}};
+  if (dbias.defined()) {
+    arguments.emplace(DNNL_ARG_DIFF_BIAS, onednn::view(dbias));
+  }
+  primitive->run(std::move(arguments));
+  onednn::unpack(result, plain);
+}
+
+}  // namespace vitrail::kernels

@@ -1,0 +1,20 @@
+// Layouts of pictures [B, C, H, W]. The kernels for pictures work on channels-last memory: a pixel's channels lie
+// together
+// ([B, H, W, C] in memory), seen through the same shape [B, C, H, W] with other strides.
+#pragma once
+
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::kernels {
+
+// to = from: same shape and floating dtype, any strides. Faster than Tensor::copy_from for permuted layouts.
+void copy_layout(const Tensor& from, const Tensor& to);
+// A dense row-major copy, or x itself if it is that already.
+Tensor row_major(const Tensor& x);
+
+// Uninitialized, of shape [B, C, H, W], in channels-last memory.
+Tensor empty_channels_last(const Shape& shape, DType dtype);
+// x [B, C, H, W] in channels-last memory: itself if it lies so already, else a copy.
+Tensor channels_last(const Tensor& x);
+
+}  // namespace vitrail::kernels
