@@ -11,19 +11,6 @@
 
 namespace vitrail::test {
 
-// A copy in another floating dtype.
-inline Tensor as(const Tensor& x, DType dtype) {
-  const std::vector<float> values = x.values();
-  if (dtype == DType::f32) {
-    return Tensor::from(values, x.shape());
-  }
-  std::vector<bf16> rounded;
-  for (const float value : values) {
-    rounded.emplace_back(value);
-  }
-  return Tensor::from(rounded, x.shape());
-}
-
 // All tensors with one prefix.
 class Case {
  public:

@@ -77,4 +77,17 @@ inline Tensor random_tensor(const Shape& shape, std::uint64_t stream = 0, float 
   return result;
 }
 
+// A copy in another floating dtype.
+inline Tensor as(const Tensor& x, DType dtype) {
+  const std::vector<float> values = x.values();
+  if (dtype == DType::f32) {
+    return Tensor::from(values, x.shape());
+  }
+  std::vector<bf16> rounded;
+  for (const float value : values) {
+    rounded.emplace_back(value);
+  }
+  return Tensor::from(rounded, x.shape());
+}
+
 }  // namespace vitrail::test
