@@ -1,0 +1,144 @@
+// The three products of a linear map at the sizes of vision transformers: arguments are M (batch · tokens), in, out and
+// whether it is bf16. Compare with Peak, the packed product at its best size.
+#include <benchmark/benchmark.h>
+
+#include "vitrail/kernels/gemm.h"
+#include "vitrail/kernels/peak.h"
+#include "vitrail/ops/conv.h"
+
+namespace vitrail {
+namespace {
+
+struct Case {
+  explicit Case(const benchmark::State& state)
+      : rows(state.range(0)),
+        in(state.range(1)),
+        out(state.range(2)),
+        dtype(state.range(3) != 0 ? DType::bf16 : DType::f32),
+        x(Tensor::full({rows, in}, 0.5, dtype)),
+        y(Tensor::full({rows, out}, 0.25, dtype)),
+        weight(Tensor::full({out, in}, 0.125)),
+        bias(Tensor::full({out}, 1)) {}
+  void report(benchmark::State& state) const {
+    const auto operations = 2.0 * static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out);
+    state.counters["FLOP/s"] =
+        benchmark::Counter(operations, benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1000);
+    state.SetLabel(std::string(name_of(dtype)));
+  }
+  std::int64_t rows, in, out;
+  DType dtype;
+  Tensor x, y, weight, bias;
+};
+
+void linear_forward(benchmark::State& state) {
+  const Case c(state);
+  for (auto _ : state) {
+    kernels::matmul_packed(c.x, c.weight.transpose(0, 1), {c.bias, kernels::Activation::identity, {}}, c.y);
+  }
+  c.report(state);
+}
+
+void linear_forward_residual(benchmark::State& state) {
+  const Case c(state);
+  const Tensor residual = c.y.clone();
+  for (auto _ : state) {
+    kernels::matmul_packed(c.x, c.weight.transpose(0, 1), {c.bias, kernels::Activation::identity, residual}, c.y);
+  }
+  c.report(state);
+}
+
+void linear_forward_gelu(benchmark::State& state) {
+  const Case c(state);
+  for (auto _ : state) {
+    kernels::matmul_packed(c.x, c.weight.transpose(0, 1), {c.bias, kernels::Activation::gelu, {}}, c.y);
+  }
+  c.report(state);
+}
+
+void linear_input_gradient(benchmark::State& state) {
+  const Case c(state);
+  for (auto _ : state) {
+    kernels::matmul_packed(c.y, c.weight, {}, c.x);
+  }
+  c.report(state);
+}
+
+void linear_weight_gradient(benchmark::State& state) {
+  const Case c(state);
+  const Tensor dweight = Tensor::empty(c.weight.shape());
+  const Tensor dbias = Tensor::empty(c.bias.shape());
+  for (auto _ : state) {
+    kernels::weight_gradient(c.x, c.y, dweight, dbias);
+  }
+  c.report(state);
+}
+
+// What a training step pays for new weights: both packed forms.
+void linear_packing(benchmark::State& state) {
+  const Case c(state);
+  const Tensor x = c.x.narrow(0, 0, 1).clone();
+  const Tensor y = c.y.narrow(0, 0, 1).clone();
+  for (auto _ : state) {
+    c.weight.touch();
+    kernels::matmul_packed(x, c.weight.transpose(0, 1), {}, y);
+    kernels::matmul_packed(y, c.weight, {}, x);
+  }
+}
+
+void sizes(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgNames({"M", "in", "out", "bf16"})->UseRealTime()->Unit(benchmark::kMillisecond);
+  for (const std::int64_t bf16 : {0, 1}) {
+    benchmark->Args({64 * 65, 192, 576, bf16});   // a small ViT on CIFAR: qkv
+    benchmark->Args({64 * 65, 192, 192, bf16});   // proj
+    benchmark->Args({64 * 65, 192, 768, bf16});   // fc1
+    benchmark->Args({64 * 65, 768, 192, bf16});   // fc2
+    benchmark->Args({8 * 197, 768, 2304, bf16});  // vit_base_patch16_224: qkv
+    benchmark->Args({8 * 197, 768, 3072, bf16});  // fc1
+    benchmark->Args({8 * 197, 3072, 768, bf16});  // fc2
+  }
+}
+BENCHMARK(linear_forward)->Apply(sizes);
+BENCHMARK(linear_forward_residual)->Apply(sizes);
+BENCHMARK(linear_forward_gelu)->Apply(sizes);
+BENCHMARK(linear_input_gradient)->Apply(sizes);
+BENCHMARK(linear_weight_gradient)->Apply(sizes);
+BENCHMARK(linear_packing)->Apply(sizes);
+
+void peak(benchmark::State& state) {
+  const DType dtype = state.range(0) != 0 ? DType::bf16 : DType::f32;
+  double best = 0;
+  for (auto _ : state) {
+    best = std::max(best, kernels::measure_peak_gflops(dtype));
+  }
+  state.counters["FLOP/s"] = benchmark::Counter(best * 1e9, benchmark::Counter::kDefaults, benchmark::Counter::kIs1000);
+  state.SetLabel(std::string(name_of(dtype)));
+}
+BENCHMARK(peak)->ArgName("bf16")->Arg(0)->Arg(1)->Iterations(3)->Unit(benchmark::kMillisecond);
+
+// Patches and a residual network's convolutions, forward: B, C, H = W, O, kernel, stride, bf16.
+void convolution(benchmark::State& state) {
+  const DType dtype = state.range(6) != 0 ? DType::bf16 : DType::f32;
+  const std::int64_t kernel = state.range(4);
+  const std::int64_t stride = state.range(5);
+  const std::int64_t padding = stride == kernel ? 0 : kernel / 2;
+  const Tensor x = Tensor::full({state.range(0), state.range(1), state.range(2), state.range(2)}, 0.5, dtype);
+  const Tensor weight = Tensor::full({state.range(3), state.range(1), kernel, kernel}, 0.25);
+  Tensor y;
+  for (auto _ : state) {
+    y = ops::conv2d(x, weight, {}, {.stride = {stride, stride}, .padding = {padding, padding}});
+  }
+  const double operations = 2.0 * static_cast<double>(y.numel()) * static_cast<double>(weight.numel() / weight.size(0));
+  state.counters["FLOP/s"] =
+      benchmark::Counter(operations, benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1000);
+}
+BENCHMARK(convolution)
+    ->ArgNames({"B", "C", "H", "O", "kernel", "stride", "bf16"})
+    ->ArgsProduct({{8}, {3}, {224}, {768}, {16}, {16}, {0, 1}})
+    ->ArgsProduct({{64}, {3}, {32}, {192}, {4}, {4}, {0, 1}})
+    ->ArgsProduct({{8}, {64}, {56}, {64}, {3}, {1}, {0, 1}})
+    ->ArgsProduct({{8}, {256}, {14}, {1024}, {1}, {1}, {0, 1}})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace vitrail
