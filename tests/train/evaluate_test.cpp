@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <numeric>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

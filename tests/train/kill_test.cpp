@@ -89,8 +89,8 @@ TEST(Killed, AtAnyMomentItGoesOnToTheSameBits) {
 }
 
 TEST(Killed, ByTermItSavesAndSaysSo) {
-  const test::TemporaryFolder folder;
   for (const int signal : {SIGTERM, SIGINT}) {
+    const test::TemporaryFolder folder;
     test::tiny_options(folder.path());
     const pid_t child = start_child(folder.path());
     for (int i = 0; i < 500 && !fs::exists(folder / "runs/killed/last"); ++i) {

@@ -84,7 +84,7 @@ TEST(Options, AreCheckedByTheNamesOfTheFlags) {
   EXPECT_THAT(error_with([](auto& o) { o.batch_size = 0; }), HasSubstr("--batch-size must be at least 1, but is 0"));
   EXPECT_THAT(error_with([](auto& o) { o.smoothing = 1; }), HasSubstr("--smoothing"));
   EXPECT_THAT(error_with([](auto& o) { o.hflip = std::nan(""); }), HasSubstr("--hflip"));
-  EXPECT_THAT(error_with([](auto& o) { o.opt = "adam"; }), HasSubstr("--opt must be one of adamw, "));
+  EXPECT_THAT(error_with([](auto& o) { o.opt = "adamm"; }), HasSubstr("--opt must be one of adamw, "));
   EXPECT_THAT(error_with([](auto& o) { o.sched = "cosin"; }), HasSubstr("--sched"));
   EXPECT_THAT(error_with([](auto& o) { o.scale = {1, 0.5}; }), HasSubstr("--scale"));
   EXPECT_THAT(error_with([](auto& o) { o.warmup_epochs = 100; }), HasSubstr("--warmup-epochs"));

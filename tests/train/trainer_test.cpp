@@ -1,5 +1,6 @@
 #include "vitrail/train/trainer.h"
 
+#include <csignal>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -130,6 +131,7 @@ TEST_P(Resume, GoesOnToTheSameBits) {
   options.grad_accum_steps = 1 + GetParam() % 2;
   options.opt = GetParam() % 3 == 0 ? "sgd" : "adamw";
   options.amp = GetParam() % 4 == 1;
+  options.threads = GetParam() == 3 ? 2 : 1;
   fit(options);
   options.experiment = "stopped";
   FitResult result = fit(options, stop_after(GetParam()));
