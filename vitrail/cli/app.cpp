@@ -12,16 +12,16 @@
 namespace vitrail::cli {
 namespace {
 
-// "--model-kwargs a=1 b=2 photo.jpg" would take the picture for an argument: gives each key=value a flag of its own, so
-// that the list ends where the items stop being one.
-std::vector<std::string> separate_kwargs(const std::vector<std::string>& arguments) {
+// What the parser cannot take as it is typed. "--model-kwargs a=1 b=2 photo.jpg" would take the picture for an
+// argument: each key=value gets a flag of its own, so that the list ends where the items stop being one. -vb is timm's.
+std::vector<std::string> prepared(const std::vector<std::string>& arguments) {
   const auto is_item = [](const std::string& word) {
     return !word.starts_with('-') && word.find('=') != std::string::npos && !word.starts_with('=');
   };
   std::vector<std::string> result;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] != "--model-kwargs" || i + 1 == arguments.size() || !is_item(arguments[i + 1])) {
-      result.push_back(arguments[i]);
+      result.push_back(arguments[i] == "-vb" ? "--validation-batch-size" : arguments[i]);
       continue;
     }
     while (i + 1 < arguments.size() && is_item(arguments[i + 1])) {
@@ -93,7 +93,7 @@ void add_commands(CLI::App& app) {
 int run(std::vector<std::string> arguments) {
   CLI::App app{"Vision transformers on the CPU: train, evaluate, explain, run.", "vitrail"};
   add_commands(app);
-  arguments = separate_kwargs(arguments);
+  arguments = prepared(arguments);
   std::ranges::reverse(arguments);  // CLI11 takes them from the back
   try {
     app.parse(arguments);

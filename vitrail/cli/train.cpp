@@ -18,8 +18,7 @@ namespace vitrail::cli {
 namespace {
 
 // The short names that timm's train.py gives.
-const std::map<std::string, std::string> short_names = {
-    {"batch_size", "-b"}, {"validation_batch_size", "-vb"}, {"workers", "-j"}};
+const std::map<std::string, std::string> short_names = {{"batch_size", "-b"}, {"workers", "-j"}};
 
 // "batch_size" → "--batch-size".
 std::string flag_name(std::string name) {
@@ -87,6 +86,9 @@ class TrainFlags {
       const auto short_name = short_names.find(name);
       CLI::Option* option =
           command.add_option(short_name == short_names.end() ? flag : short_name->second + "," + flag, field, help);
+      if constexpr (requires { field.empty(); }) {
+        return field.empty() ? option : option->capture_default_str();
+      }
       return option->capture_default_str();
     }
   }
