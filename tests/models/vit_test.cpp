@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/support/golden.h"
+#include "tests/support/layers.h"
 #include "vitrail/autograd/tape.h"
 #include "vitrail/io/json.h"
 
@@ -59,7 +59,7 @@ TEST_P(TimmVariant, HasTimmsGradients) {
     for (const nn::Parameter& parameter : model.net->parameters.all()) {
       const std::string name = "grad." + parameter.name;
       if (expected().contains(name)) {
-        expect_close(autograd::grad(parameter.value), expected().get(name), 1e-3, name);
+        test::expect_gradient(autograd::grad(parameter.value), expected().get(name), 1e-3, name);
       } else {
         EXPECT_FALSE(autograd::grad(parameter.value).defined()) << name;
       }

@@ -41,7 +41,7 @@ def random(*shape, scale=1.0):
 def fill(module):
     with torch.no_grad():
         for name, parameter in module.named_parameters():
-            parameter.copy_(random(*parameter.shape, scale=0.4))
+            parameter.copy_(random(*parameter.shape, scale=0.2))
             if parameter.ndim == 1 and name.endswith("weight"):
                 parameter.add_(1)
         for name, buffer in module.named_buffers():

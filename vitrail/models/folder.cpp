@@ -53,7 +53,8 @@ void read_pretrained(io::Fields& f, const PretrainedConfig& defaults, FolderConf
     p.label_names = f.get<std::vector<std::string>>("label_names");
   }
   // Known to timm and of no use here.
-  for (const char* key : {"url",
+  for (const char* key : {"tag",
+                          "url",
                           "file",
                           "state_dict",
                           "hf_hub_id",

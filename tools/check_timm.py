@@ -1,0 +1,154 @@
+"""Checks that vitrail and timm read each other's model folders and compute the same, both ways.
+
+    python tools/check_timm.py [--vitrail build/bin/vitrail] [--models NAME …]
+
+timm to vitrail: timm makes a small model of each name with every parameter perturbed, saves it by save_for_hf, and
+`vitrail forward` must give its logits, features and attention. vitrail to timm: `vitrail train` trains such a model for
+a few steps, timm loads the folder that it wrote as local-dir:, strictly, and must give the logits of `vitrail forward`.
+Needs timm, torch, Pillow and safetensors; nothing of vitrail needs this.
+"""
+
+import argparse
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import timm
+import torch
+from PIL import Image
+from safetensors.torch import load_file, save_file
+from timm.layers import set_fused_attn
+from timm.models import save_for_hf
+
+MODELS = [
+    "vit_tiny_patch16_224",
+    "vit_small_patch32_224",
+    "vit_base_patch16_reg4_gap_256",
+    "vit_base_patch16_siglip_224",
+    "vit_base_patch32_clip_quickgelu_224",
+    "vit_base_patch16_rpn_224",
+    "vit_giant_patch14_reg4_dinov2",
+    "vit_relpos_small_patch16_224",
+    "vit_srelpos_small_patch16_224",
+    "vit_relpos_medium_patch16_cls_224",
+    "deit_tiny_distilled_patch16_224",
+    "deit3_small_patch16_224",
+]
+SMALL = dict(img_size=64, embed_dim=96, depth=3, num_heads=3, num_classes=11)
+
+
+def perturb(model):
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn(parameter.shape) * 0.1)
+
+
+def relative_error(actual, expected):
+    return ((actual.float() - expected.float()).abs().max() / expected.float().abs().max().clamp(min=1e-12)).item()
+
+
+def run(*command):
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if result.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}\n{result.stderr}")
+    return result.stdout
+
+
+def forward(vitrail, folder, x, *flags):
+    with tempfile.TemporaryDirectory() as scratch:
+        save_file({"x": x.contiguous()}, f"{scratch}/in.safetensors")
+        run(vitrail, "forward", folder, "--input", f"{scratch}/in.safetensors", "--output",
+            f"{scratch}/out.safetensors", *flags)
+        return load_file(f"{scratch}/out.safetensors")
+
+
+def timm_records(model, x):
+    """Logits, the output of every block and its attention probabilities."""
+    records = {}
+    handles = []
+    for i, block in enumerate(model.blocks):
+        handles += [
+            block.register_forward_hook(lambda m, a, out, i=i: records.__setitem__(f"features.{i}", out)),
+            block.attn.attn_drop.register_forward_pre_hook(
+                lambda m, a, i=i: records.__setitem__(f"attention.{i}", a[0])
+            ),
+        ]
+    records["logits"] = model(x)
+    for handle in handles:
+        handle.remove()
+    return records
+
+
+class Report:
+    def __init__(self):
+        self.failures = 0
+
+    def line(self, what, error, tolerance):
+        good = error <= tolerance
+        self.failures += not good
+        print(f"{'ok  ' if good else 'FAIL'} {what}: {error:.1e} (at most {tolerance:g})", flush=True)
+
+
+def timm_to_vitrail(name, vitrail, report):
+    with tempfile.TemporaryDirectory() as scratch:
+        model = timm.create_model(name, **SMALL).eval()
+        perturb(model)
+        save_for_hf(model, scratch, model_args=SMALL, safe_serialization=True)
+        x = torch.randn(2, 3, 64, 64)
+        with torch.no_grad():
+            expected = timm_records(model, x)
+        actual = forward(vitrail, scratch, x, "--features", "--attention")
+        for kind in ("logits", "features", "attention"):
+            keys = [key for key in expected if key.startswith(kind)]
+            report.line(f"timm → vitrail {name} {kind}",
+                        max(relative_error(actual[key], expected[key]) for key in keys), 1e-4)
+        in_bf16 = forward(vitrail, scratch, x, "--dtype", "bf16")
+        report.line(f"timm → vitrail {name} logits bf16", relative_error(in_bf16["logits"], expected["logits"]), 2e-2)
+
+
+def write_pictures(folder):
+    """Two classes of noise, in two splits."""
+    for split in ("train", "validation"):
+        for label in range(2):
+            place = folder / split / f"class{label}"
+            place.mkdir(parents=True)
+            for i in range(8):
+                noise = torch.randint(0, 128, (64, 64, 3), dtype=torch.uint8) + 127 * label
+                Image.fromarray(noise.numpy()).save(place / f"{i}.png")
+
+
+def vitrail_to_timm(name, vitrail, report):
+    with tempfile.TemporaryDirectory() as scratch:
+        scratch = pathlib.Path(scratch)
+        write_pictures(scratch / "pictures")
+        run(vitrail, "train", scratch / "pictures", "--model", name, "--num-classes", 2, "--epochs", 2, "--batch-size",
+            4, "--lr", "1e-3", "--output", scratch / "runs", "--experiment", "run", "--model-kwargs",
+            *(f"{key}={value}" for key, value in SMALL.items() if key != "num_classes"))
+        folder = scratch / "runs" / "run" / "last"
+        # Building it for its own number of classes, timm loads strictly.
+        model = timm.create_model(f"local-dir:{folder}", pretrained=True).eval()
+        model.load_state_dict(load_file(folder / "model.safetensors"), strict=True)
+        x = torch.randn(2, 3, 64, 64)
+        with torch.no_grad():
+            expected = model(x)
+        report.line(f"vitrail → timm {name} logits", relative_error(forward(vitrail, folder, x)["logits"], expected),
+                    1e-4)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--vitrail", default="build/bin/vitrail", help="the program")
+    parser.add_argument("--models", nargs="*", default=MODELS, help="timm's names to try")
+    arguments = parser.parse_args()
+    set_fused_attn(False)
+    torch.manual_seed(0)
+    report = Report()
+    for name in arguments.models:
+        timm_to_vitrail(name, arguments.vitrail, report)
+        vitrail_to_timm(name, arguments.vitrail, report)
+    sys.exit(1 if report.failures else 0)
+
+
+if __name__ == "__main__":
+    main()
