@@ -1,5 +1,6 @@
 #include "vitrail/kernels/attention.h"
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -29,99 +30,101 @@ struct Sizes {
   std::int64_t batch, heads, queries, keys, dim, value_dim;
 };
 
-// A random problem, its result and gradients by the kernel, and the same by the definition in double precision.
+// A random problem, its result and gradients by definition in double precision, and the same by the kernel.
 struct Case {
-  Case(const Sizes& sizes, DType dtype, kernels::AttentionScores how, bool with_bias_gradient = false)
-      : s(sizes), scores(std::move(how)) {
-    const Shape queries{s.batch, s.heads, s.queries, s.dim};
-    q = rounded(random_tensor(queries, 1), dtype);
+  Case(const Sizes& sizes, DType dtype, kernels::AttentionScores how) : s(sizes), scores(std::move(how)) {
+    q = rounded(random_tensor({s.batch, s.heads, s.queries, s.dim}, 1), dtype);
     k = rounded(random_tensor({s.batch, s.heads, s.keys, s.dim}, 2), dtype);
     v = rounded(random_tensor({s.batch, s.heads, s.keys, s.value_dim}, 3), dtype);
     dout = rounded(random_tensor({s.batch, s.heads, s.queries, s.value_dim}, 4), dtype);
-    out = Tensor::empty_like(dout);
-    dq = Tensor::empty_like(q);
-    dk = Tensor::empty_like(k);
-    dv = Tensor::empty_like(v);
-    for (const Tensor& written : {out, dq, dk, dv}) {
-      written.fill(NAN);
-    }
-    const Tensor log_sum = Tensor::full({s.batch, s.heads, s.queries}, NAN);
-    if (with_bias_gradient) {
-      dbias = Tensor::zeros({s.batch, s.heads, s.queries, s.keys});
-    }
-    kernels::attention_forward(q, k, v, scores, out, log_sum);
-    kernels::attention_backward(q, k, v, scores, out, log_sum, dout, dq, dk, dv, dbias);
+    q_values = q.values();
+    k_values = k.values();
+    v_values = v.values();
+    dout_values = dout.values();
     define();
   }
 
+  static double value(const std::vector<float>& x, std::int64_t index) { return x[static_cast<std::size_t>(index)]; }
+
+  // Score of query `row` (of all heads, counted through) and key j of its head; -∞ where it may not be seen.
+  double score(std::int64_t row, std::int64_t j) const {
+    const std::int64_t key = row / s.queries * s.keys + j;
+    double sum = 0;
+    for (std::int64_t c = 0; c < s.dim; ++c) {
+      sum += value(q_values, row * s.dim + c) * value(k_values, key * s.dim + c);
+    }
+    const std::array<std::int64_t, 3> at{row / s.queries / s.heads, row / s.queries % s.heads, row % s.queries};
+    const auto offset = [&](const Tensor& x) {
+      return at[0] * x.stride(0) + at[1] * x.stride(1) + at[2] * x.stride(2) + j * x.stride(3);
+    };
+    sum *= scores.scale;
+    if (scores.bias.defined()) {
+      sum += scores.bias.data<float>()[offset(scores.bias)];
+    }
+    const bool hidden = (scores.causal && j > at[2] + s.keys - s.queries) ||
+                        (scores.mask.defined() && !scores.mask.data<bool>()[offset(scores.mask)]);
+    return hidden ? -infinity : sum;
+  }
+
+  std::vector<double> probabilities(std::int64_t row) const {
+    std::vector<double> p(static_cast<std::size_t>(s.keys));
+    double max = -infinity;
+    for (std::int64_t j = 0; j < s.keys; ++j) {
+      p[static_cast<std::size_t>(j)] = score(row, j);
+      max = std::max(max, p[static_cast<std::size_t>(j)]);
+    }
+    double sum = 0;
+    for (double& x : p) {
+      x = max == -infinity ? 0 : std::exp(x - max);
+      sum += x;
+    }
+    for (double& x : p) {
+      x = sum == 0 ? 0 : x / sum;
+    }
+    return p;
+  }
+
   void define() {
-    expected_out = Tensor::zeros(out.shape());
+    expected_out = Tensor::zeros(dout.shape());
     expected_dq = Tensor::zeros(q.shape());
     expected_dk = Tensor::zeros(k.shape());
     expected_dv = Tensor::zeros(v.shape());
     expected_dbias = Tensor::zeros({s.batch, s.heads, s.queries, s.keys});
-    const std::vector<float> qs = q.values(), ks = k.values(), vs = v.values(), ds = dout.values();
-    const std::vector<float> mask = scores.mask.defined() ? scores.mask.values() : std::vector<float>();
-    const std::vector<float> bias = scores.bias.defined() ? scores.bias.values() : std::vector<float>();
-    std::vector<double> p(static_cast<std::size_t>(s.keys)), dp(p.size()), kept(p.size());
+    const auto add = [](const Tensor& x, std::int64_t index, double term) {
+      x.data<float>()[index] += static_cast<float>(term);
+    };
     for (std::int64_t row = 0; row < s.batch * s.heads * s.queries; ++row) {
-      const std::int64_t head = row / s.queries;
-      const float* qi = qs.data() + row * s.dim;
-      const float* doi = ds.data() + row * s.value_dim;
-      double sum = 0;
-      double max = -infinity;
-      for (std::int64_t pass = 0; pass < 2; ++pass) {
-        for (std::int64_t j = 0; j < s.keys; ++j) {
-          const auto index = static_cast<std::size_t>(row * s.keys + j);
-          double score = 0;
-          for (std::int64_t c = 0; c < s.dim; ++c) {
-            score += static_cast<double>(qi[c]) * ks[static_cast<std::size_t>((head * s.keys + j) * s.dim + c)];
-          }
-          score = score * scores.scale + (bias.empty() ? 0 : bias[index]);
-          const bool hidden =
-              (!mask.empty() && mask[index] == 0) || (scores.causal && j > row % s.queries + s.keys - s.queries);
-          score = hidden ? -infinity : score;
-          if (pass == 0) {
-            max = std::max(max, score);
-          } else {
-            p[static_cast<std::size_t>(j)] = max == -infinity ? 0 : std::exp(score - max);
-            sum += p[static_cast<std::size_t>(j)];
-          }
-        }
-      }
+      const std::vector<double> p = probabilities(row);
+      std::vector<double> dp(p.size());
       double delta = 0;
       for (std::int64_t j = 0; j < s.keys; ++j) {
         const auto at = static_cast<std::size_t>(j);
         const auto index = static_cast<std::uint64_t>(row * s.keys + j);
-        kept[at] = scores.dropout == 0                             ? 1
-                   : scores.draws.uniform(index) >= scores.dropout ? 1 / (1 - scores.dropout)
-                                                                   : 0;
-        p[at] = sum == 0 ? 0 : p[at] / sum;
-        dp[at] = 0;
+        const bool keep = scores.dropout == 0 || scores.draws.uniform(index) >= scores.dropout;
+        const double kept = keep ? 1 / (1.0 - scores.dropout) : 0;
         for (std::int64_t c = 0; c < s.value_dim; ++c) {
-          const std::int64_t value = (head * s.keys + j) * s.value_dim + c;
-          expected_out.data<float>()[row * s.value_dim + c] +=
-              static_cast<float>(p[at] * kept[at] * vs[static_cast<std::size_t>(value)]);
-          expected_dv.data<float>()[value] += static_cast<float>(p[at] * kept[at] * doi[c]);
-          dp[at] += kept[at] * doi[c] * vs[static_cast<std::size_t>(value)];
+          const std::int64_t from = (row / s.queries * s.keys + j) * s.value_dim + c;
+          const std::int64_t to = row * s.value_dim + c;
+          add(expected_out, to, p[at] * kept * value(v_values, from));
+          add(expected_dv, from, p[at] * kept * value(dout_values, to));
+          dp[at] += kept * value(dout_values, to) * value(v_values, from);
         }
         delta += p[at] * dp[at];
       }
       for (std::int64_t j = 0; j < s.keys; ++j) {
-        const auto at = static_cast<std::size_t>(j);
-        const double ds_ij = p[at] * (dp[at] - delta);
-        expected_dbias.data<float>()[row * s.keys + j] = static_cast<float>(ds_ij);
+        const double ds = p[static_cast<std::size_t>(j)] * (dp[static_cast<std::size_t>(j)] - delta);
+        add(expected_dbias, row * s.keys + j, ds);
         for (std::int64_t c = 0; c < s.dim; ++c) {
-          const std::int64_t key = (head * s.keys + j) * s.dim + c;
-          expected_dq.data<float>()[row * s.dim + c] +=
-              static_cast<float>(scores.scale * ds_ij * ks[static_cast<std::size_t>(key)]);
-          expected_dk.data<float>()[key] += static_cast<float>(scores.scale * ds_ij * qi[c]);
+          const std::int64_t key = (row / s.queries * s.keys + j) * s.dim + c;
+          add(expected_dq, row * s.dim + c, scores.scale * ds * value(k_values, key));
+          add(expected_dk, key, scores.scale * ds * value(q_values, row * s.dim + c));
         }
       }
     }
   }
 
-  // Everything written, and close to the definition: in the size of the largest element, and never less than 1.
+  // Runs the kernel: everything must be written, and be as defined to within the size of the largest element (1 at
+  // least).
   void compare(const std::string& what, double looser = 1) const {
     const double tolerance = looser * (q.dtype() == DType::bf16 ? 2e-2 : 1e-5);
     const auto near = [&](const char* part, const Tensor& actual, const Tensor& expected) {
@@ -134,6 +137,12 @@ struct Case {
       }
       EXPECT_LE(difference, tolerance * size) << what << ": " << part;
     };
+    const auto unwritten = [](const Tensor& like) { return Tensor::full(like.shape(), NAN, like.dtype()); };
+    const Tensor out = unwritten(dout), dq = unwritten(q), dk = unwritten(k), dv = unwritten(v);
+    const Tensor log_sum = Tensor::full({s.batch, s.heads, s.queries}, NAN);
+    const Tensor dbias = scores.bias.defined() ? Tensor::zeros(scores.bias.shape()) : Tensor();
+    kernels::attention_forward(q, k, v, scores, out, log_sum);
+    kernels::attention_backward(q, k, v, scores, out, log_sum, dout, dq, dk, dv, dbias);
     near("out", out, expected_out);
     near("dq", dq, expected_dq);
     near("dk", dk, expected_dk);
@@ -145,19 +154,21 @@ struct Case {
 
   Sizes s;
   kernels::AttentionScores scores;
-  Tensor q, k, v, dout, out, dq, dk, dv, dbias;
+  Tensor q, k, v, dout;
+  std::vector<float> q_values, k_values, v_values, dout_values;
   Tensor expected_out, expected_dq, expected_dk, expected_dv, expected_dbias;
 };
 
-// Every set of instructions that this machine can run, one after the other.
 class AttentionKernel : public testing::TestWithParam<DType> {
  protected:
-  template <class Function>
-  static void on_every_target(Function function) {
+  // On every set of instructions that this machine can run, one after the other.
+  static void compare(const Sizes& s, kernels::AttentionScores scores, const std::string& what, double looser = 1) {
+    const Case problem(s, GetParam(), std::move(scores));
     for (const std::int64_t target : {HWY_SCALAR, HWY_EMU128, HWY_SSE4, HWY_AVX2, HWY_AVX3, HWY_NEON}) {
       if ((hwy::SupportedTargets() & target) != 0) {
         hwy::SetSupportedTargetsForTest(target);
-        function(std::string(name_of(GetParam())) + " on " + hwy::TargetName(target));
+        const Shape shape{s.batch, s.heads, s.queries, s.keys, s.dim, s.value_dim};
+        problem.compare(what + " on " + hwy::TargetName(target) + " at " + shape.str(), looser);
         hwy::SetSupportedTargetsForTest(0);
       }
     }
@@ -167,63 +178,54 @@ INSTANTIATE_TEST_SUITE_P(OfBothPrecisions, AttentionKernel, testing::Values(DTyp
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
 TEST_P(AttentionKernel, AgreesWithItsDefinitionAtOddSizes) {
-  on_every_target([&](const std::string& target) {
-    for (const Sizes& s : {Sizes{1, 1, 1, 1, 1, 1},
-                           {2, 3, 2, 2, 16, 16},
-                           {1, 2, 17, 17, 20, 20},
-                           {2, 1, 65, 65, 64, 64},
-                           {1, 1, 197, 197, 16, 16},
-                           {1, 2, 97, 33, 80, 3},
-                           {1, 1, 33, 97, 3, 80},
-                           {1, 1, 5, 7, 128, 256},
-                           {3, 1, 1, 50, 24, 24},
-                           {3, 1, 50, 1, 24, 24},
-                           {1, 1, 100, 700, 8, 8},
-                           {1, 1, 300, 330, 8, 12}}) {
-      Case(s, GetParam(), {.scale = 0.4F})
-          .compare(target + Shape({s.batch, s.heads, s.queries, s.keys, s.dim, s.value_dim}).str());
-    }
-  });
+  for (const Sizes& s : {Sizes{1, 1, 1, 1, 1, 1},
+                         {2, 3, 2, 2, 16, 16},
+                         {1, 2, 17, 17, 20, 20},
+                         {1, 1, 65, 65, 64, 64},
+                         {1, 1, 197, 197, 16, 16},
+                         {1, 2, 97, 33, 80, 3},
+                         {1, 1, 33, 97, 3, 80},
+                         {1, 1, 5, 7, 128, 256},
+                         {3, 1, 1, 50, 24, 24},
+                         {3, 1, 50, 1, 24, 24},
+                         {1, 1, 100, 700, 3, 3},
+                         {1, 3, 120, 130, 2, 5}}) {
+    compare(s, {.scale = 0.4F}, "attention");
+  }
 }
 
 TEST_P(AttentionKernel, AgreesWithItsDefinitionUnderMaskBiasAndDropout) {
-  on_every_target([&](const std::string& target) {
-    for (const Sizes& s : {Sizes{2, 2, 19, 23, 16, 16},
-                           {1, 2, 101, 99, 9, 9},
-                           {1, 1, 7, 531, 16, 16},
-                           {1, 1, 531, 7, 16, 16},
-                           {1, 1, 3, 3, 5, 5}}) {
-      const Shape full{s.batch, s.heads, s.queries, s.keys};
-      Tensor mask = Tensor::empty(full, DType::boolean);
-      const Philox coin(3, 3);
-      for (std::int64_t i = 0; i < full.numel(); ++i) {
-        mask.data<bool>()[i] = coin.uniform(static_cast<std::uint64_t>(i)) < 0.5F;
-      }
-      mask.select(2, s.queries - 1).fill(0);
-      const Tensor bias = random_tensor(full, 5);
-      const Tensor across = random_tensor({s.batch, s.heads, s.keys, s.queries}, 6).transpose(2, 3);
-      const Philox draws(8, 9);
-      Case(s, GetParam(), {.scale = 0.4F, .mask = mask}).compare(target + " mask");
-      Case(s, GetParam(), {.scale = 0.4F, .bias = bias}, true).compare(target + " bias");
-      Case(s, GetParam(), {.scale = 0.4F, .bias = across}, true).compare(target + " transposed bias");
-      Case(s, GetParam(), {.scale = 0.4F, .causal = true}).compare(target + " causal");
-      Case(s, GetParam(), {.scale = 0.4F, .dropout = 0.3F, .draws = draws}).compare(target + " dropout");
-      Case(s, GetParam(), {.scale = -0.4F, .causal = true, .mask = mask, .bias = bias, .dropout = 0.3F, .draws = draws},
-           true)
-          .compare(target + " all of them");
+  for (const Sizes& s : {Sizes{2, 2, 19, 23, 16, 16},
+                         {1, 2, 101, 99, 9, 9},
+                         {1, 1, 7, 531, 6, 6},
+                         {1, 1, 531, 7, 6, 6},
+                         {1, 1, 3, 3, 5, 5}}) {
+    const Shape full{s.batch, s.heads, s.queries, s.keys};
+    Tensor mask = Tensor::empty(full, DType::boolean);
+    const Philox coin(3, 3);
+    for (std::int64_t i = 0; i < full.numel(); ++i) {
+      mask.data<bool>()[i] = coin.uniform(static_cast<std::uint64_t>(i)) < 0.5F;
     }
-  });
+    mask.select(2, s.queries - 1).fill(0);
+    const Tensor bias = random_tensor(full, 5);
+    const Tensor across = random_tensor({s.batch, s.heads, s.keys, s.queries}, 6).transpose(2, 3);
+    const Philox draws(8, 9);
+    compare(s, {.scale = 0.4F, .mask = mask}, "mask");
+    compare(s, {.scale = 0.4F, .bias = bias}, "bias");
+    compare(s, {.scale = 0.4F, .bias = across}, "transposed bias");
+    compare(s, {.scale = 0.4F, .causal = true}, "causal");
+    compare(s, {.scale = 0.4F, .dropout = 0.3F, .draws = draws}, "dropout");
+    compare(s, {.scale = -0.4F, .causal = true, .mask = mask, .bias = bias, .dropout = 0.3F, .draws = draws},
+            "all of them");
+  }
 }
 
 TEST_P(AttentionKernel, KeepsItsPaddingHarmlessWhereScoresAreVeryNegative) {
   // With an odd number of keys, the padding's score of 0 lies far above all others.
-  on_every_target([&](const std::string& target) {
-    for (const std::int64_t keys : {1, 3, 17}) {
-      const Sizes s{1, 1, 5, keys, 4, 4};
-      const Tensor bias = Tensor::full({1, 1, 5, keys}, -400);
-      Case(s, GetParam(), {.scale = 0.4F, .bias = bias}, true).compare(target, 10);  // 577 in log₂, in f32
-    }
-  });
+  for (const std::int64_t keys : {1, 3, 17}) {
+    const Tensor bias = Tensor::full({1, 1, 5, keys}, -400);
+    compare({1, 1, 5, keys, 4, 4}, {.scale = 0.4F, .bias = bias}, "very negative", 10);  // 577 in log₂, in f32
+  }
 }
 
 }  // namespace

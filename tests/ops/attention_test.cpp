@@ -275,16 +275,16 @@ TEST(Attention, TakesEmptyBatchesQueriesAndKeys) {
 
 TEST(Attention, GivesTheSameBitsAgainAndNearlyTheSameOnOtherNumbersOfThreads) {
   AttentionOptions options;
-  options.bias = random_tensor({300, 330}, 9);
+  options.bias = random_tensor({130, 150}, 9);
   // Three heads on two threads: one is shared between them.
   for (const bool half : {false, true}) {
-    const Problem p(1, 3, 300, 330, 16, 16);
+    const Problem p(1, 3, 130, 150, 16, 16);
     const auto once = [&](int threads) {
       const Threads limit(threads);
       return half ? run(as_bf16(p.q), as_bf16(p.k), as_bf16(p.v), as_bf16(p.dout), options) : p.run(options);
     };
     const Results one = once(1);
-    for (const int threads : {2, 3, 7}) {
+    for (const int threads : {2, 3}) {
       const Results first = once(threads), second = once(threads);
       const auto compare = [&](const Tensor& a, const Tensor& b, const Tensor& alone) {
         expect_equal(a, b);
@@ -301,8 +301,8 @@ TEST(Attention, GivesTheSameBitsAgainAndNearlyTheSameOnOtherNumbersOfThreads) {
 
 TEST(Attention, TakesMemoryThatGrowsLinearlyWithTheTokens) {
   const auto peak = [](std::int64_t tokens) {
-    const Tensor qkv = leaf(random_tensor({1, tokens, 3, 2, 16}, 1));
-    const Tensor dout = random_tensor({1, tokens, 2, 16}, 2);
+    const Tensor qkv = leaf(random_tensor({1, tokens, 3, 1, 8}, 1));
+    const Tensor dout = random_tensor({1, tokens, 1, 8}, 2);
     Allocator::instance().reset_peak();
     const std::size_t before = Allocator::instance().statistics().in_use;
     autograd::Tape tape;
@@ -312,8 +312,8 @@ TEST(Attention, TakesMemoryThatGrowsLinearlyWithTheTokens) {
   const Threads two(2);
   const std::size_t at_1025 = peak(1025), at_4097 = peak(4097);
   EXPECT_LE(at_4097, 5 * at_1025);
-  // The probabilities alone would take 2 · 4097² · 4 bytes = 134 MB.
-  EXPECT_LE(at_4097, std::size_t{16} << 20);
+  // The probabilities alone would take 4097² · 4 bytes = 67 MB.
+  EXPECT_LE(at_4097, std::size_t{8} << 20);
 }
 
 TEST(Attention, AsksTheSystemForNoMemoryOnceItHasRun) {
