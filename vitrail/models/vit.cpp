@@ -242,7 +242,8 @@ Tensor VisionTransformer::run_block(std::size_t index, const Tensor& x, nn::Pass
       x);
 }
 
-Tensor VisionTransformer::forward_features(const Tensor& x, nn::Pass& pass) const {
+// The tokens after the last block.
+Tensor VisionTransformer::encode(const Tensor& x, nn::Pass& pass) const {
   Tensor tokens = embed(x, pass);
   const Tensor bias = shared_rel_pos_ ? (*shared_rel_pos_)(pass) : Tensor();
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
@@ -251,39 +252,52 @@ Tensor VisionTransformer::forward_features(const Tensor& x, nn::Pass& pass) cons
       pass.recorder->feature(static_cast<int>(i), tokens);
     }
   }
-  return norm_ ? (*norm_)(tokens) : tokens;
+  return tokens;
 }
 
-// x [B, N, D] → [B, D] ([B, N, D] without pooling), normed.
+Tensor VisionTransformer::normed(const Tensor& tokens) const { return norm_ ? (*norm_)(tokens) : tokens; }
+
+Tensor VisionTransformer::forward_features(const Tensor& x, nn::Pass& pass) const { return normed(encode(x, pass)); }
+
+// Token `index` of x [B, N, D], normed: [B, D] f32. The norm sees this token alone.
+Tensor VisionTransformer::read_token(const Tensor& x, std::int64_t index) const {
+  return normed(ops::cast(ops::select(x, 1, index), DType::f32));
+}
+
+// x [B, N, D] after the last block → [B, D] f32 ([B, N, D] without pooling), normed before or after the pooling.
 Tensor VisionTransformer::pooled(const Tensor& x, nn::Pass& pass) const {
   const std::int64_t skipped = config_.pool_include_prefix ? 0 : prefix();
   Tensor y;
-  if (attn_pool_) {
-    y = (*attn_pool_)(skipped == 0 ? x : ops::narrow(x, 1, skipped, x.size(1) - skipped), pass);
+  if (config_.global_pool == nn::Pool::token) {
+    y = read_token(x, 0);
+  } else if (attn_pool_) {
+    const Tensor tokens = normed(x);
+    y = (*attn_pool_)(skipped == 0 ? tokens : ops::narrow(tokens, 1, skipped, x.size(1) - skipped), pass);
   } else {
-    y = nn::pool_tokens(x, config_.global_pool, skipped);
+    y = nn::pool_tokens(normed(x), config_.global_pool, skipped);
   }
+  y = ops::cast(y, DType::f32);
   return fc_norm_ ? (*fc_norm_)(y) : y;
 }
 
+// The head runs in f32 whatever the pass's dtype: it is small, and its rounding would go straight into the logits.
 Tensor VisionTransformer::classify(const Tensor& x, const std::optional<nn::Linear>& head, nn::Pass& pass) const {
   const Tensor dropped = nn::Dropout{static_cast<float>(config_.drop_rate)}(x, pass);
-  return ops::cast(head ? (*head)(dropped) : dropped, DType::f32);
+  return head ? (*head)(dropped) : dropped;
 }
 
 std::vector<Tensor> VisionTransformer::forward_heads(const Tensor& x, nn::Pass& pass) const {
   if (!config_.distilled || !pass.training) {
     return {forward(x, pass)};
   }
-  const Tensor tokens = forward_features(x, pass);
-  return {classify(ops::select(tokens, 1, 0), head_, pass), classify(ops::select(tokens, 1, 1), head_dist_, pass)};
+  const Tensor tokens = encode(x, pass);
+  return {classify(read_token(tokens, 0), head_, pass), classify(read_token(tokens, 1), head_dist_, pass)};
 }
 
 Tensor VisionTransformer::forward(const Tensor& x, nn::Pass& pass) const {
-  const Tensor tokens = forward_features(x, pass);
+  const Tensor tokens = encode(x, pass);
   if (config_.distilled) {
-    return (classify(ops::select(tokens, 1, 0), head_, pass) + classify(ops::select(tokens, 1, 1), head_dist_, pass)) *
-           0.5F;
+    return (classify(read_token(tokens, 0), head_, pass) + classify(read_token(tokens, 1), head_dist_, pass)) * 0.5F;
   }
   return classify(pooled(tokens, pass), head_, pass);
 }

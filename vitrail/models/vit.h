@@ -103,6 +103,9 @@ class VisionTransformer : public ImageModel {
   Tensor patches(const Tensor& x, nn::Pass& pass) const;
   Tensor embed(const Tensor& x, nn::Pass& pass) const;
   Tensor run_block(std::size_t index, const Tensor& x, nn::Pass& pass, const Tensor& bias) const;
+  Tensor encode(const Tensor& x, nn::Pass& pass) const;
+  Tensor normed(const Tensor& tokens) const;
+  Tensor read_token(const Tensor& x, std::int64_t index) const;
   Tensor pooled(const Tensor& x, nn::Pass& pass) const;
   Tensor classify(const Tensor& x, const std::optional<nn::Linear>& head, nn::Pass& pass) const;
 
