@@ -14,7 +14,9 @@ std::int64_t Shape::numel() const {
 
 int Shape::wrap(int dim) const {
   const int wrapped = dim < 0 ? dim + rank_ : dim;
-  check(wrapped >= 0 && wrapped < rank_, "dimension {} of the shape {} does not exist", dim, str());
+  if (wrapped < 0 || wrapped >= rank_) [[unlikely]] {  // not check(): the text would be made at every call
+    fail("dimension {} of the shape {} does not exist", dim, str());
+  }
   return wrapped;
 }
 
@@ -27,7 +29,7 @@ Shape Shape::with(int dim, std::int64_t size) const {
 Shape Shape::inserted(int position, std::int64_t size) const {
   check(rank_ < max_rank, "a tensor has at most {} dimensions", max_rank);
   const int at = position < 0 ? position + rank_ + 1 : position;
-  check(at >= 0 && at <= rank_, "a dimension cannot be put at {} of the shape {}", position, str());
+  check(at >= 0 && at <= rank_, "a dimension cannot be put at {} of the shape {}", position, *this);
   Shape result = *this;
   ++result.rank_;
   for (int i = rank_; i > at; --i) {
@@ -74,7 +76,7 @@ Shape broadcast(const Shape& a, const Shape& b) {
   for (int i = 1; i <= shorter.rank(); ++i) {
     const std::int64_t x = longer[-i];
     const std::int64_t y = shorter[-i];
-    check(x == y || x == 1 || y == 1, "the shapes {} and {} cannot be broadcast together", a.str(), b.str());
+    check(x == y || x == 1 || y == 1, "the shapes {} and {} cannot be broadcast together", a, b);
     result[-i] = x == 1 ? y : x;
   }
   return result;
