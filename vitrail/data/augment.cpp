@@ -63,9 +63,9 @@ Hsv to_hsv(const std::uint8_t* rgb) {
   } else {
     h = static_cast<float>(4.0 + gc - rc);
   }
-  // h / 6 is in (-1/6, 5/6]: this is its fractional part.
+  // h / 6 is in [-1/6, 5/6]: what follows takes the fractional part.
   const double turns = h / 6.0 + 1.0;
-  h = static_cast<float>(turns - std::floor(turns));
+  h = static_cast<float>(turns >= 1.0 ? turns - 1.0 : turns);
   hsv.h = static_cast<std::uint8_t>(std::clamp(static_cast<int>(h * 255.0), 0, 255));
   hsv.s = static_cast<std::uint8_t>(std::clamp(static_cast<int>(s * 255.0), 0, 255));
   return hsv;
@@ -86,7 +86,7 @@ void to_rgb(const Hsv& hsv, std::uint8_t* rgb) {
   const auto f = static_cast<float>(sextant - static_cast<float>(i));
   const auto fs = static_cast<float>(hsv.s / 255.0);
   const auto part = [&](double share) {
-    return static_cast<std::uint8_t>(std::clamp(static_cast<int>(std::round(v * share)), 0, 255));
+    return static_cast<std::uint8_t>(static_cast<int>(v * share + 0.5));  // round() of what is in 0 … 255
   };
   const std::uint8_t p = part(1.0 - fs);
   const std::uint8_t q = part(1.0 - fs * f);

@@ -321,7 +321,7 @@ Loader::Loader(const Dataset& dataset, Transform transform, const LoaderOptions&
   const std::int64_t useful = options.workers == 0 ? 1 : 2 * std::int64_t{options.workers} + 2;
   state_->most_ahead = std::clamp(static_cast<std::int64_t>(options.memory) / std::max(batch_bytes, std::int64_t{1}),
                                   std::int64_t{1}, useful);
-  start_epoch(0);
+  state_->make_order(0);
   for (int i = 0; i < options.workers; ++i) {
     state_->workers.emplace_back([state = state_.get()] { state->work(); });
   }
@@ -337,6 +337,9 @@ void Loader::start_epoch(std::int64_t epoch, std::int64_t first_batch) {
     state_->make_order(epoch);
   }
   state_->next_batch = first_batch;
+  if (!state_->workers.empty()) {
+    state_->enqueue();
+  }
 }
 
 bool Loader::next(Batch& batch) {

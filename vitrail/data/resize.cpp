@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <numbers>
@@ -10,6 +11,10 @@
 #include <vector>
 
 #include "vitrail/tensor/error.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 namespace vitrail::data {
 namespace {
@@ -115,29 +120,23 @@ struct Rows {
   const std::uint8_t* row(std::int64_t y) const { return data + y * stride; }
 };
 
-using Int4 [[gnu::vector_size(16)]] = std::int32_t;
-using Byte4 [[gnu::vector_size(4)]] = std::uint8_t;
+// The loops below are compiled twice, for the processor's baseline and for AVX2, and chosen when they run.
 
-// The loops below are compiled twice, for the processor's baseline and for AVX2 (whose 32-bit multiplication counts),
-// and chosen when they run.
-
-// One row: each output pixel is a weighted sum of neighbouring input pixels, all channels in one vector. Reads one byte
-// behind the row.
-[[gnu::always_inline]] inline void resize_row(const std::uint8_t* in, std::uint8_t* out, const Taps& taps) {
-  for (std::size_t x = 0; x < taps.ranges.size(); ++x, out += 3) {
+// One row: each output pixel is a weighted sum of neighbouring input pixels.
+void resize_row(const std::uint8_t* in, std::uint8_t* out, const Taps& taps) {
+  for (std::size_t x = 0; x < taps.ranges.size(); ++x) {
     const std::int32_t* weights = taps.of(static_cast<std::int64_t>(x));
     const std::uint8_t* pixel = in + 3 * taps.ranges[x].first;
-    Int4 sum = Int4{} + (1 << (kPrecision - 1));
+    std::array<std::int32_t, 3> sums;
+    sums.fill(1 << (kPrecision - 1));
     for (std::int64_t t = 0; t < taps.ranges[x].count; ++t, pixel += 3) {
-      Byte4 bytes;
-      std::memcpy(&bytes, pixel, 4);
-      sum += __builtin_convertvector(bytes, Int4) * weights[t];
+      sums[0] += pixel[0] * weights[t];
+      sums[1] += pixel[1] * weights[t];
+      sums[2] += pixel[2] * weights[t];
     }
-    sum >>= kPrecision;
-    sum = sum < 0 ? Int4{} : sum;
-    sum = sum > 255 ? Int4{} + 255 : sum;
-    const Byte4 bytes = __builtin_convertvector(sum, Byte4);
-    std::memcpy(out, &bytes, 3);
+    for (const std::int32_t sum : sums) {
+      *out++ = static_cast<std::uint8_t>(std::clamp(sum >> kPrecision, 0, 255));
+    }
   }
 }
 
@@ -169,24 +168,69 @@ using Byte4 [[gnu::vector_size(4)]] = std::uint8_t;
 }
 
 #if defined(__x86_64__)
-[[gnu::target("avx2")]] void resize_row_avx2(const std::uint8_t* in, std::uint8_t* out, const Taps& taps) {
-  resize_row(in, out, taps);
+const bool has_avx2 = __builtin_cpu_supports("avx2") != 0;
+
+// Multiplying pairs of 16-bit numbers and adding them up is the fastest there is, but weights have up to 24 bits. So
+// each weight is low + (high << kLowBits), and the two sums meet at the end. They may wrap around; the total does not.
+constexpr int kLowBits = 12;
+
+// Weights of four taps: two pairs of low and two of high parts.
+struct FourTaps {
+  std::array<std::int16_t, 4> low;
+  std::array<std::int16_t, 4> high;
+};
+
+// [outputs, groups]; weights behind an output's last tap are 0.
+std::vector<FourTaps> split_weights(const Taps& taps, std::int64_t groups) {
+  std::vector<FourTaps> split(taps.ranges.size() * static_cast<std::size_t>(groups));
+  for (std::size_t x = 0; x < taps.ranges.size(); ++x) {
+    const std::int32_t* weights = taps.of(static_cast<std::int64_t>(x));
+    for (std::int64_t t = 0; t < taps.ranges[x].count; ++t) {
+      FourTaps& four = split[x * static_cast<std::size_t>(groups) + static_cast<std::size_t>(t / 4)];
+      four.low[static_cast<std::size_t>(t % 4)] = static_cast<std::int16_t>(weights[t] & ((1 << kLowBits) - 1));
+      four.high[static_cast<std::size_t>(t % 4)] = static_cast<std::int16_t>(weights[t] >> kLowBits);
+    }
+  }
+  return split;
 }
+
+// resize_row() four taps at a time. Reads up to kOverread bytes behind the row.
+constexpr std::int64_t kOverread = 16;
+[[gnu::target("avx2")]] void resize_row_avx2(const std::uint8_t* in, std::uint8_t* out, const Taps& taps,
+                                             const std::vector<FourTaps>& split, std::int64_t groups) {
+  // Of four pixels the channels in pairs: r0 r1 r2 r3 g0 g1 g2 g3 b0 b1 b2 b3.
+  const __m128i order = _mm_setr_epi8(0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11, -1, -1, -1, -1);
+  const FourTaps* weights = split.data();
+  for (const Taps::Range& range : taps.ranges) {
+    const std::uint8_t* pixel = in + 3 * range.first;
+    __m256i low = _mm256_setzero_si256();
+    __m256i high = _mm256_setzero_si256();
+    for (std::int64_t group = 0; group < (range.count + 3) / 4; ++group, pixel += 12) {
+      const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(pixel));
+      const __m256i samples = _mm256_cvtepu8_epi16(_mm_shuffle_epi8(bytes, order));
+      const FourTaps& four = weights[group];
+      const __m256i w_low = _mm256_set1_epi64x(std::bit_cast<std::int64_t>(four.low));
+      const __m256i w_high = _mm256_set1_epi64x(std::bit_cast<std::int64_t>(four.high));
+      low = _mm256_add_epi32(low, _mm256_madd_epi16(samples, w_low));
+      high = _mm256_add_epi32(high, _mm256_madd_epi16(samples, w_high));
+    }
+    weights += groups;
+    // The lanes are r r g g, b b 0 0: neighbours add up to the channels.
+    const __m256i total = _mm256_add_epi32(low, _mm256_slli_epi32(high, kLowBits));
+    __m128i sums = _mm_hadd_epi32(_mm256_castsi256_si128(total), _mm256_extracti128_si256(total, 1));
+    sums = _mm_srai_epi32(_mm_add_epi32(sums, _mm_set1_epi32(1 << (kPrecision - 1))), kPrecision);
+    sums = _mm_packus_epi16(_mm_packs_epi32(sums, sums), sums);  // cut to 0 … 255
+    const std::int32_t rgb = _mm_cvtsi128_si32(sums);
+    std::memcpy(out, &rgb, 3);
+    out += 3;
+  }
+}
+
 [[gnu::target("avx2")]] void resize_column_avx2(Rows in, std::int64_t count, const std::int32_t* weights,
                                                 std::int64_t bytes, std::uint8_t* out) {
   resize_column(in, count, weights, bytes, out);
 }
-const bool has_avx2 = __builtin_cpu_supports("avx2") != 0;
 #endif
-
-void run_row(const std::uint8_t* in, std::uint8_t* out, const Taps& taps) {
-#if defined(__x86_64__)
-  if (has_avx2) {
-    return resize_row_avx2(in, out, taps);
-  }
-#endif
-  resize_row(in, out, taps);
-}
 
 void run_column(Rows in, std::int64_t count, const std::int32_t* weights, std::int64_t bytes, std::uint8_t* out) {
 #if defined(__x86_64__)
@@ -197,22 +241,37 @@ void run_column(Rows in, std::int64_t count, const std::int32_t* weights, std::i
   resize_column(in, count, weights, bytes, out);
 }
 
-// `rows` input rows of `width` pixels, each at the width of `taps`.
-std::vector<std::uint8_t> resize_rows(Rows in, std::int64_t rows, std::int64_t width, const Taps& taps) {
+// `rows` input rows of `width` pixels, each at the width of `taps`. The input's memory ends at `end`.
+std::vector<std::uint8_t> resize_rows(Rows in, std::int64_t rows, std::int64_t width, const std::uint8_t* end,
+                                      const Taps& taps) {
   const auto stride = static_cast<std::int64_t>(taps.ranges.size()) * 3;
   std::vector<std::uint8_t> out(static_cast<std::size_t>(stride * rows));
-  for (std::int64_t y = 0; y + 1 < rows; ++y) {
-    run_row(in.row(y), out.data() + y * stride, taps);
+#if defined(__x86_64__)
+  if (has_avx2) {
+    const std::int64_t groups = (taps.stride + 3) / 4;
+    const std::vector<FourTaps> split = split_weights(taps, groups);
+    std::vector<std::uint8_t> padded(static_cast<std::size_t>(3 * width + kOverread));
+    for (std::int64_t y = 0; y < rows; ++y) {
+      const std::uint8_t* row = in.row(y);
+      if (end - row < std::ssize(padded)) {  // the last rows, behind which there may be no memory
+        std::copy_n(row, 3 * width, padded.data());
+        row = padded.data();
+      }
+      resize_row_avx2(row, out.data() + y * stride, taps, split, groups);
+    }
+    return out;
   }
-  // resize_row() reads one byte too many: there may be none behind the last row.
-  std::vector<std::uint8_t> last(static_cast<std::size_t>(3 * width + 1));
-  std::copy_n(in.row(rows - 1), 3 * width, last.data());
-  run_row(last.data(), out.data() + (rows - 1) * stride, taps);
+#endif
+  (void)width;
+  (void)end;
+  for (std::int64_t y = 0; y < rows; ++y) {
+    resize_row(in.row(y), out.data() + y * stride, taps);
+  }
   return out;
 }
 
-io::Image resize_filtered(Rows in, const Region& region, std::int64_t width, std::int64_t height,
-                          Interpolation interpolation) {
+io::Image resize_filtered(Rows in, const std::uint8_t* end, const Region& region, std::int64_t width,
+                          std::int64_t height, Interpolation interpolation) {
   io::Image result;
   result.width = width;
   result.height = height;
@@ -227,8 +286,8 @@ io::Image resize_filtered(Rows in, const Region& region, std::int64_t width, std
   }
   std::vector<std::uint8_t> narrowed;
   if (width != region.width) {
-    narrowed =
-        resize_rows({in.row(first), in.stride}, rows, region.width, compute_taps(region.width, width, interpolation));
+    narrowed = resize_rows({in.row(first), in.stride}, rows, region.width, end,
+                           compute_taps(region.width, width, interpolation));
     in = {narrowed.data(), width * 3};
   } else {
     in.data = in.row(first);
@@ -268,8 +327,9 @@ io::Image resize_nearest(Rows in, const Region& region, std::int64_t width, std:
   const std::vector<std::int64_t> rows = nearest_positions(region.height, height);
   std::uint8_t* out = result.pixels.data();
   for (const std::int64_t y : rows) {
+    const std::uint8_t* row = in.row(y);
     for (const std::int64_t x : columns) {
-      std::copy_n(in.row(y) + 3 * x, 3, out);
+      std::memcpy(out, row + 3 * x, 3);
       out += 3;
     }
   }
@@ -307,7 +367,7 @@ io::Image resize(const io::Image& image, const Region& region, std::int64_t widt
   if (interpolation == Interpolation::nearest) {
     return resize_nearest(in, region, width, height);
   }
-  return resize_filtered(in, region, width, height, interpolation);
+  return resize_filtered(in, image.pixels.data() + image.pixels.size(), region, width, height, interpolation);
 }
 
 io::Image resize(const io::Image& image, std::int64_t width, std::int64_t height, Interpolation interpolation) {
