@@ -71,18 +71,18 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
     update(running_mean, mean, momentum, 1);
     update(running_variance, variance, momentum, values / (values - 1));
   }
-  return autograd::record(
-      "batch_norm", y.reshape(x.shape()), {&x, &weight, &bias},
-      [input, scale_shift, mean, variance, training, eps, dx = Gradient(x), dweight = Gradient(weight),
-       dbias = Gradient(bias)](const Tensor& dy) {
-        const Tensor contribution = kernels::empty_channels_last(input.shape(), dy.dtype());
-        const Tensor dscale_shift = Tensor::empty(scale_shift.shape());
-        kernels::batch_norm_gradient(input, scale_shift, mean, variance, training, eps,
-                                     kernels::channels_last(dy.reshape(input.shape())), contribution, dscale_shift);
-        dx.add(kernels::row_major(contribution).reshape(dx.wanted() ? dx.shape() : input.shape()));
-        dweight.add(dscale_shift.select(0, 0));
-        dbias.add(dscale_shift.select(0, 1).clone());  // each takes its tensor over: they must not share storage
-      });
+  return autograd::record("batch_norm", y.reshape(x.shape()), {&x, &weight, &bias},
+                          [input, scale_shift, mean, variance, training, eps, dx = Gradient(x),
+                           dweight = Gradient(weight), dbias = Gradient(bias)](const Tensor& dy) {
+                            const Tensor contribution = kernels::empty_channels_last(input.shape(), dy.dtype());
+                            const Tensor dscale_shift = Tensor::empty(scale_shift.shape());
+                            kernels::batch_norm_gradient(input, scale_shift, mean, variance, training, eps,
+                                                         kernels::channels_last(dy.reshape(input.shape())),
+                                                         contribution, dscale_shift);
+                            dx.add(kernels::row_major(contribution).reshape(dx.wanted() ? dx.shape() : input.shape()));
+                            dweight.add(dscale_shift.select(0, 0));
+                            dbias.add(dscale_shift.select(0, 1));
+                          });
 }
 
 }  // namespace vitrail::ops

@@ -1,5 +1,7 @@
 #include "vitrail/ops/conv.h"
 
+#include <utility>
+
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/conv.h"
 #include "vitrail/kernels/layout.h"
@@ -71,9 +73,9 @@ Tensor patches_of(const Tensor& x, const Size2& kernel) {
   const Shape shape{tiles.size(0), tiles.size(1), tiles.size(2), tiles.size(3) * kernel[0] * kernel[1]};
   return autograd::record("patches", patches.reshape(shape), {&x},
                           [kernel, patch_shape = patches.shape(), dx = Gradient(x)](const Tensor& dy) {
-                            const Tensor contribution = Tensor::zeros(dx.shape(), dy.dtype());
+                            Tensor contribution = Tensor::zeros(dx.shape(), dy.dtype());
                             kernels::copy_layout(dy.reshape(patch_shape), tiles_of(contribution, kernel));
-                            dx.add(contribution);
+                            dx.add(std::move(contribution));
                           });
 }
 
@@ -98,13 +100,13 @@ Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, const
           dx.add(kernels::row_major(contribution));
         }
         if (dweight.wanted() || dbias.wanted()) {
-          const Tensor dw = empty ? Tensor::zeros(dense.shape()) : Tensor::empty(dense.shape());
-          const Tensor db = dbias.wanted() ? Tensor::zeros(dbias.shape()) : Tensor();
+          Tensor dw = empty ? Tensor::zeros(dense.shape()) : Tensor::empty(dense.shape());
+          Tensor db = dbias.wanted() ? Tensor::zeros(dbias.shape()) : Tensor();
           if (!empty) {
             kernels::convolution_weight_gradient(input, gradient, geometry, dw, db);
           }
-          dweight.add(dw);
-          dbias.add(db);
+          dweight.add(std::move(dw));
+          dbias.add(std::move(db));
         }
       });
 }

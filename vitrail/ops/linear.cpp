@@ -1,5 +1,7 @@
 #include "vitrail/ops/linear.h"
 
+#include <utility>
+
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/gemm.h"
 #include "vitrail/ops/arithmetic.h"
@@ -50,16 +52,16 @@ Tensor affine(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
                             if (dx.wanted()) {  // dx = dy W
                               Tensor contribution = Tensor::empty(dx.shape(), dy.dtype());
                               kernels::matmul_packed(dy_rows, weight, {}, rows_of(contribution));
-                              dx.add(contribution);
+                              dx.add(std::move(contribution));
                             }
                             if (dweight.wanted() || dbias.wanted()) {  // dW = dyᵀ x, db = Σ dy
-                              const Tensor dw = Tensor::empty(weight.shape());
-                              const Tensor db = dbias.wanted() ? Tensor::empty(dbias.shape()) : Tensor();
+                              Tensor dw = Tensor::empty(weight.shape());
+                              Tensor db = dbias.wanted() ? Tensor::empty(dbias.shape()) : Tensor();
                               kernels::weight_gradient(rows, dy_rows, dw, db);
-                              dweight.add(dw);
-                              dbias.add(db);
+                              dweight.add(std::move(dw));
+                              dbias.add(std::move(db));
                             }
-                            dresidual.add(dy);  // last: the gradient takes dy over, and nobody else uses it any more
+                            dresidual.add(dy);
                           });
 }
 
