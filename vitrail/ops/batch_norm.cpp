@@ -67,9 +67,10 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
   const Tensor y = kernels::empty_channels_last(picture.shape(), x.dtype());
   kernels::batch_norm(input, scale_shift, mean, variance, training, eps, y);
   if (training) {
-    const auto values = static_cast<float>(x.numel() / channels);
+    const std::int64_t values = x.numel() / channels;
+    const float unbiased = static_cast<float>(values) / static_cast<float>(values - 1);
     update(running_mean, mean, momentum, 1);
-    update(running_variance, variance, momentum, values / (values - 1));
+    update(running_variance, variance, momentum, unbiased);
   }
   return autograd::record("batch_norm", y.reshape(x.shape()), {&x, &weight, &bias},
                           [input, scale_shift, mean, variance, training, eps, dx = Gradient(x),
