@@ -1,5 +1,5 @@
 # Installs the package into a fresh folder and builds and runs the examples against it, once as found by CMake and once
-# with the flags that pkg-config gives. Called by ctest with -DBUILD=… -DSOURCE=… -DCXX=… -DMODE=…
+# with the flags that pkg-config gives. Called by ctest with -DBUILD=… -DSOURCE=… -DCXX=…
 cmake_minimum_required(VERSION 3.25)
 
 function(run)
@@ -20,6 +20,19 @@ run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
 run(${prefix}/bin/vitrail --version)
 
 run(${CMAKE_COMMAND} -S ${SOURCE}/examples -B ${work}/examples -G Ninja -DCMAKE_BUILD_TYPE=Release
-    -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS})
+    -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${CXX})
 run(${CMAKE_COMMAND} --build ${work}/examples)
 run(${work}/examples/train_tiny ${SOURCE}/data/cifar10/test.tar ${work}/model)
+set(picture ${SOURCE}/tests/golden/pictures/decode/cmyk.jpg)
+run(${work}/examples/classify ${work}/model ${picture})
+if(NOT output MATCHES "airplane 0\\.[0-9]+")
+  message(FATAL_ERROR "classify printed:\n${output}")
+endif()
+run(${work}/examples/attention_map ${work}/model ${picture} ${work}/map.png)
+
+# pkg-config alone.
+set(ENV{PKG_CONFIG_PATH} "${prefix}/lib/x86_64-linux-gnu/pkgconfig:${prefix}/lib/pkgconfig:${prefix}/lib64/pkgconfig")
+run(pkg-config --cflags --libs vitrail)
+separate_arguments(flags UNIX_COMMAND "${output}")
+run(${CXX} ${SOURCE}/examples/classify.cpp -o ${work}/classify ${flags})
+run(${work}/classify ${work}/model ${picture})
