@@ -121,7 +121,9 @@ class Page {
                              .table = {},
                              .figures = {},
                              .figure_width = 640};
-    const Tensor x = model_input(model_, dataset_.image(dataset_.size() / 2));
+    const io::Image original = dataset_.image(dataset_.size() / 2);
+    io::write_png(folder_ / "picture.png", original);
+    const Tensor x = model_input(model_, original);
     const explain::Attention attention = explain::record_attention(*model_.net, x, dtype_);
     const io::Image picture = explain::picture_of(x, model_.pretrained.mean, model_.pretrained.std, 112);
     std::vector<io::Image> maps;
