@@ -33,7 +33,7 @@ TrainOptions killed_options(const fs::path& folder) {
 TEST(Killed, Child) {
   const char* folder = std::getenv(folder_variable);
   if (folder == nullptr) {
-    GTEST_SKIP() << "runs inside the other tests";
+    return;  // only the tests below start it
   }
   const Interrupt interrupt;
   FitHooks hooks;

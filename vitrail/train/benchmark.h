@@ -15,9 +15,8 @@ struct BenchmarkOptions {
   bool training = true;          // a whole step: forward, loss, backward, AdamW; else a forward pass
   std::int64_t batch_size = 16;
   DType dtype = DType::f32;
-  std::int64_t steps = 10;    // timed ones
-  std::int64_t warmup = 2;    // before them
-  std::int64_t img_size = 0;  // 0: the model's
+  std::int64_t steps = 10;  // timed ones
+  std::int64_t warmup = 2;  // before them
 };
 
 struct BenchmarkResult {
@@ -32,7 +31,8 @@ struct BenchmarkResult {
   double flops_per_image = 0;          // 2 · multiply-accumulates of the products, three times that in training
   double peak_gflops = 0;              // of packed GEMM in that dtype, measured in this run
   double mfu = 0;                      // model FLOPs utilisation of the fastest step: its FLOP/s over the peak's
-  std::int64_t peak_memory_bytes = 0;  // of tensors
+  std::int64_t peak_memory_bytes = 0;  // most resident memory of the process so far
+  std::int64_t peak_tensor_bytes = 0;  // most in tensors at once, while the steps ran
   std::int64_t parameters = 0;
   int threads = 0;
   std::string cpu;
@@ -42,7 +42,7 @@ struct BenchmarkResult {
 // On random pictures and labels.
 BenchmarkResult benchmark(const BenchmarkOptions& options);
 // As a JSON object: {"model", …, "step_ms": {"min", "median"}, "images_per_second", "flops_per_image", "peak_gflops",
-// "mfu", "peak_memory_bytes", "threads", "cpu"}.
+// "mfu", "peak_memory_bytes", "peak_tensor_bytes", "parameters", "threads", "cpu"}.
 std::string to_json(const BenchmarkResult& result);
 
 }  // namespace vitrail::train

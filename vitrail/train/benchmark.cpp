@@ -1,0 +1,147 @@
+#include "vitrail/train/benchmark.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/resource.h>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/kernels/cpu.h"
+#include "vitrail/kernels/peak.h"
+#include "vitrail/tensor/allocator.h"
+#include "vitrail/train/evaluate.h"
+#include "vitrail/train/learner.h"
+
+namespace vitrail::train {
+namespace {
+
+// Normal pixels and labels that go through the classes.
+data::Batch random_batch(const models::Model& model, std::int64_t batch_size) {
+  data::Batch batch;
+  batch.x = Tensor::empty({batch_size, model.pretrained.channels, model.pretrained.height, model.pretrained.width});
+  const Philox draws(0, hash("benchmark"));
+  const std::span<float> pixels = batch.x.span<float>();
+  for (std::size_t i = 0; i < pixels.size(); ++i) {
+    pixels[i] = draws.normal(i);
+  }
+  batch.labels = Tensor::empty({batch_size}, DType::i64);
+  for (std::int64_t i = 0; i < batch_size; ++i) {
+    batch.labels.data<std::int64_t>()[i] = i % std::max<std::int64_t>(model.net->num_classes(), 1);
+  }
+  return batch;
+}
+
+// Milliseconds of each of `steps` calls, sorted, after `warmup` others.
+std::vector<double> times(std::int64_t warmup, std::int64_t steps, const std::function<void(std::int64_t)>& step) {
+  std::vector<double> result;
+  for (std::int64_t i = 0; i < warmup + steps; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    step(i);
+    const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - begin;
+    if (i >= warmup) {
+      result.push_back(passed.count());
+    }
+  }
+  std::ranges::sort(result);
+  return result;
+}
+
+std::vector<double> time_training(const BenchmarkOptions& options, models::Model& model, DType dtype,
+                                  const data::Batch& batch) {
+  check(model.net->num_classes() > 0, "the model '{}' has no classifier to train (num_classes is 0)",
+        model.architecture);
+  TrainOptions training;  // AdamW with its usual settings; the rate is small, so that random labels do no harm
+  training.lr = 1e-5;
+  training.smoothing = 0;
+  training.epochs = 1;
+  training.sched = "none";
+  Learner learner(training, *model.net, options.warmup + options.steps, dtype);
+  return times(options.warmup, options.steps, [&](std::int64_t step) {
+    learner.gather(batch, static_cast<std::uint64_t>(step));
+    learner.update(step);
+  });
+}
+
+std::vector<double> time_inference(const BenchmarkOptions& options, const models::Model& model, DType dtype,
+                                   const data::Batch& batch) {
+  const autograd::Pause pause;
+  return times(options.warmup, options.steps, [&](std::int64_t) {
+    nn::Pass pass;
+    pass.dtype = dtype;
+    model.net->forward(batch.x, pass);
+  });
+}
+
+std::int64_t resident_peak() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return std::int64_t{usage.ru_maxrss} * 1024;
+}
+
+}  // namespace
+
+BenchmarkResult benchmark(const BenchmarkOptions& options) {
+  check(options.batch_size > 0 && options.steps > 0 && options.warmup >= 0,
+        "a benchmark takes at least one picture and one step, not a batch of {}, {} steps and {} before them",
+        options.batch_size, options.steps, options.warmup);
+  BenchmarkResult result;
+  const DType dtype = usable_dtype(options.dtype, &result.note);
+  models::Model model = models::open_model(options.model, options.create);
+  const data::Batch batch = random_batch(model, options.batch_size);
+  // The machine's peak is taken before and after: other programs slow it down, nothing makes it faster.
+  result.peak_gflops = kernels::measure_peak_gflops(dtype);
+  Allocator::instance().reset_peak();
+  const std::vector<double> milliseconds =
+      options.training ? time_training(options, model, dtype, batch) : time_inference(options, model, dtype, batch);
+  result.peak_tensor_bytes = static_cast<std::int64_t>(Allocator::instance().statistics().peak);
+  result.peak_memory_bytes = resident_peak();
+  result.peak_gflops = std::max(result.peak_gflops, kernels::measure_peak_gflops(dtype));
+
+  result.model = model.architecture;
+  result.mode = options.training ? "train" : "infer";
+  result.dtype = std::string(name_of(dtype));
+  result.batch_size = options.batch_size;
+  result.steps = options.steps;
+  result.step_ms_min = milliseconds.front();
+  const std::size_t half = milliseconds.size() / 2;
+  result.step_ms_median =
+      milliseconds.size() % 2 == 1 ? milliseconds[half] : (milliseconds[half - 1] + milliseconds[half]) / 2;
+  result.images_per_second = 1e3 * static_cast<double>(options.batch_size) / result.step_ms_median;
+  result.flops_per_image = 2.0 *
+                           static_cast<double>(model.net->flops(model.pretrained.height, model.pretrained.width)) *
+                           (options.training ? 3 : 1);
+  result.mfu = result.flops_per_image * static_cast<double>(options.batch_size) / (result.step_ms_min * 1e-3) /
+               (result.peak_gflops * 1e9);
+  result.parameters = model.net->parameters.count();
+  result.threads = kernels::threads();
+  result.cpu = kernels::cpu_name();
+  return result;
+}
+
+std::string to_json(const BenchmarkResult& result) {
+  nlohmann::ordered_json json;
+  json["model"] = result.model;
+  json["mode"] = result.mode;
+  json["dtype"] = result.dtype;
+  json["batch_size"] = result.batch_size;
+  json["steps"] = result.steps;
+  json["step_ms"] = {{"min", result.step_ms_min}, {"median", result.step_ms_median}};
+  json["images_per_second"] = result.images_per_second;
+  json["flops_per_image"] = result.flops_per_image;
+  json["peak_gflops"] = result.peak_gflops;
+  json["mfu"] = result.mfu;
+  json["peak_memory_bytes"] = result.peak_memory_bytes;
+  json["peak_tensor_bytes"] = result.peak_tensor_bytes;
+  json["parameters"] = result.parameters;
+  json["threads"] = result.threads;
+  json["cpu"] = result.cpu;
+  if (!result.note.empty()) {
+    json["note"] = result.note;
+  }
+  return json.dump();
+}
+
+}  // namespace vitrail::train
