@@ -102,15 +102,6 @@ TEST(PatchEmbed, IsALinearMapOfPatchesAndTheConvolutionThatEqualsIt) {
   }
 }
 
-TEST(PatchEmbed, FlattensChannelThenRowThenColumn) {
-  std::vector<float> values(2 * 2 * 4);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>(i);
-  }
-  const Tensor patches = extract_patches(Tensor::from(values, {1, 2, 2, 4}), {2, 2});
-  expect_close(patches, Tensor::from<float>({0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15}, {1, 2, 8}), 0);
-}
-
 TEST(PatchEmbed, SaysWhatItTakes) {
   ParameterStore store;
   const PatchEmbed embed(Scope(store), {4, 4}, 3, 7);

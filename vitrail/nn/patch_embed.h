@@ -13,17 +13,13 @@ namespace vitrail::nn {
 // Rows and columns of something on a picture: its size, a patch's, or a grid's.
 using Size2 = std::array<std::int64_t, 2>;
 
-// The patches of x [B, C, H, W], each flattened in the order channel, row, column: [B, rows · columns, C p₀ p₁]. Rows
-// and columns of pixels beyond the last whole patch are left out.
-Tensor extract_patches(const Tensor& x, const Size2& patch);
-
 // A token for each patch (Dosovitskiy et al. 2021, eq. 1): x [B, C, H, W] → [B, rows · columns, D], the patches row by
 // row. It is the linear map of the flattened patch, y = W patch + b, which equals the convolution with stride = kernel
 // = patch. Parameters `proj.weight` [D, C, p₀, p₁] and, with `bias`, `proj.bias` [D], as timm's PatchEmbed has them.
 struct PatchEmbed {
   PatchEmbed(const Scope& scope, const Size2& patch, std::int64_t channels, std::int64_t dim, bool bias = true);
-  // By patches and a matrix product: a copy of the picture and one large product, which measures faster than the
-  // convolution.
+  // By cut patches and one matrix product: as fast as the convolution forward, and with backward 1.2 to 5 times as
+  // fast.
   Tensor operator()(const Tensor& x) const;
   // By the convolution.
   Tensor by_convolution(const Tensor& x) const;

@@ -11,6 +11,7 @@
 #include "vitrail/ops/linear.h"
 #include "vitrail/ops/matmul.h"
 #include "vitrail/ops/norm.h"
+#include "vitrail/ops/patches.h"
 #include "vitrail/ops/reduce.h"
 #include "vitrail/ops/shape.h"
 #include "vitrail/ops/softmax.h"
