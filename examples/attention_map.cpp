@@ -1,7 +1,7 @@
 // Where does a model look?   attention_map MODEL_FOLDER PICTURE OUTPUT.png
-#include <vitrail/vitrail.h>
-
 #include <iostream>
+
+#include <vitrail/vitrail.h>
 
 int main(int argc, char** argv) {
   if (argc != 4) {

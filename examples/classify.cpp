@@ -1,7 +1,7 @@
 // What does a model see in a picture?   classify MODEL_FOLDER PICTURE
-#include <vitrail/vitrail.h>
-
 #include <iostream>
+
+#include <vitrail/vitrail.h>
 
 int main(int argc, char** argv) {
   if (argc != 3) {

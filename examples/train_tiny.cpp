@@ -1,7 +1,7 @@
 // A training loop of one's own: a small ViT on the pictures of a data set.   train_tiny DATA MODEL_FOLDER
-#include <vitrail/vitrail.h>
-
 #include <iostream>
+
+#include <vitrail/vitrail.h>
 
 using namespace vitrail;
 
