@@ -9,6 +9,7 @@
 #include "tests/data/tar_writer.h"
 #include "tests/support/golden.h"
 #include "tests/support/pictures.h"
+#include "vitrail/data/sources.h"
 #include "vitrail/io/file.h"
 
 namespace vitrail::data {
@@ -17,6 +18,16 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+TEST(NaturalOrder, IsTimms) {
+  const std::vector<std::string> sorted = {"",     "1",     "01b", "2",    "10",     "a",  "A1",
+                                           "a1b2", "a1b10", "a02", "a10x", "a10x/y", "ab", "b 9"};
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    for (std::size_t j = 0; j < sorted.size(); ++j) {
+      EXPECT_EQ(natural_less(sorted[i], sorted[j]), i < j) << sorted[i] << " and " << sorted[j];
+    }
+  }
+}
 
 class OpenDataset : public ::testing::Test {
  protected:

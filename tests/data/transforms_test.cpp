@@ -79,6 +79,16 @@ TEST(TrainTransform, GivesTimmsTensorsWhereNothingIsLeftToChance) {
   }
 }
 
+TEST(EvalTransform, TakesNoMemoryForWhatTheCropLeavesOut) {
+  // By the shorter side, this picture would become 32 x 3,200,000 pixels.
+  const io::Image ribbon = test::noise_image(1, 100'000);
+  for (const char* mode : {"center", "squash", "border"}) {
+    PictureConfig config = small_config();
+    config.crop_mode = mode;
+    EXPECT_EQ(eval_transform(config)(ribbon).shape().str(), Shape({3, 32, 32}).str());
+  }
+}
+
 TEST(TrainTransform, DependsOnSeedEpochAndIndexAlone) {
   const Transform transform = train_transform(small_config(), {});
   const io::Image image = test::noise_image(50, 40);

@@ -83,18 +83,28 @@ struct Taps {
   std::int64_t end() const { return ranges.back().first + ranges.back().count; }
 };
 
-Taps compute_taps(std::int64_t inputs, std::int64_t outputs, Interpolation interpolation) {
+// One side of a resize: all input and output positions, and those outputs that are wanted.
+struct Side {
+  std::int64_t inputs = 0;
+  std::int64_t outputs = 0;
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  bool changes() const { return inputs != outputs; }
+};
+
+Taps compute_taps(const Side& side, Interpolation interpolation) {
+  const auto [inputs, outputs, wanted, count_wanted] = side;
   const double scale = static_cast<double>(inputs) / static_cast<double>(outputs);
   const double filter_scale = std::max(scale, 1.0);
   const double support = support_of(interpolation) * filter_scale;
   const double inverse = 1.0 / filter_scale;
   Taps taps;
   taps.stride = static_cast<std::int64_t>(std::ceil(support)) * 2 + 1;
-  taps.ranges.resize(static_cast<std::size_t>(outputs));
-  taps.weights.assign(static_cast<std::size_t>(outputs * taps.stride), 0);
+  taps.ranges.resize(static_cast<std::size_t>(count_wanted));
+  taps.weights.assign(static_cast<std::size_t>(count_wanted * taps.stride), 0);
   std::vector<double> exact(static_cast<std::size_t>(taps.stride));
-  for (std::int64_t o = 0; o < outputs; ++o) {
-    const double center = (static_cast<double>(o) + 0.5) * scale;
+  for (std::int64_t o = 0; o < count_wanted; ++o) {
+    const double center = (static_cast<double>(wanted + o) + 0.5) * scale;
     const auto first = std::max(static_cast<std::int64_t>(center - support + 0.5), std::int64_t{0});
     const auto end = std::min(static_cast<std::int64_t>(center + support + 0.5), inputs);
     const auto count = static_cast<std::size_t>(end - first);
@@ -270,61 +280,60 @@ std::vector<std::uint8_t> resize_rows(Rows in, std::int64_t rows, std::int64_t w
   return out;
 }
 
-io::Image resize_filtered(Rows in, const std::uint8_t* end, const Region& region, std::int64_t width,
-                          std::int64_t height, Interpolation interpolation) {
-  io::Image result;
-  result.width = width;
-  result.height = height;
-  const bool vertical = height != region.height;
+io::Image resize_filtered(Rows in, const std::uint8_t* end, const Side& across, const Side& down,
+                          Interpolation interpolation) {
   Taps columns;
-  std::int64_t first = 0;
-  std::int64_t rows = region.height;
-  if (vertical) {
-    columns = compute_taps(region.height, height, interpolation);
+  std::int64_t first = down.first;
+  std::int64_t rows = down.count;
+  if (down.changes()) {
+    columns = compute_taps(down, interpolation);
     first = columns.begin();
     rows = columns.end() - first;
   }
-  std::vector<std::uint8_t> narrowed;
-  if (width != region.width) {
-    narrowed = resize_rows({in.row(first), in.stride}, rows, region.width, end,
-                           compute_taps(region.width, width, interpolation));
-    in = {narrowed.data(), width * 3};
+  io::Image narrowed;  // the rows that are needed, at their new width
+  narrowed.width = across.count;
+  narrowed.height = rows;
+  in.data = in.row(first);
+  if (across.changes()) {
+    narrowed.pixels = resize_rows(in, rows, across.inputs, end, compute_taps(across, interpolation));
+    in = {narrowed.pixels.data(), across.count * 3};
   } else {
-    in.data = in.row(first);
+    in.data += across.first * 3;
   }
-  if (vertical) {
-    result.pixels.resize(static_cast<std::size_t>(width * height * 3));
-    for (std::int64_t y = 0; y < height; ++y) {
+  if (!down.changes() && across.changes()) {
+    return narrowed;
+  }
+  io::Image result(across.count, down.count);
+  for (std::int64_t y = 0; y < down.count; ++y) {
+    if (down.changes()) {
       const Taps::Range& range = columns.ranges[static_cast<std::size_t>(y)];
-      run_column({in.row(range.first - first), in.stride}, range.count, columns.of(y), width * 3, result.at(0, y));
-    }
-  } else if (!narrowed.empty()) {
-    result.pixels = std::move(narrowed);
-  } else {
-    result.pixels.resize(static_cast<std::size_t>(width * height * 3));
-    for (std::int64_t y = 0; y < height; ++y) {
-      std::copy_n(in.row(y), width * 3, result.at(0, y));
+      run_column({in.row(range.first - first), in.stride}, range.count, columns.of(y), across.count * 3,
+                 result.at(0, y));
+    } else {
+      std::copy_n(in.row(y), across.count * 3, result.at(0, y));
     }
   }
   return result;
 }
 
 // Positions add up as Pillow's do (ImagingScaleAffine), rounding errors and all.
-std::vector<std::int64_t> nearest_positions(std::int64_t inputs, std::int64_t outputs) {
-  std::vector<std::int64_t> positions(static_cast<std::size_t>(outputs));
-  const double step = static_cast<double>(inputs) / static_cast<double>(outputs);
+std::vector<std::int64_t> nearest_positions(const Side& side) {
+  std::vector<std::int64_t> positions;
+  positions.reserve(static_cast<std::size_t>(side.count));
+  const double step = static_cast<double>(side.inputs) / static_cast<double>(side.outputs);
   double at = step * 0.5;
-  for (std::int64_t& position : positions) {
-    position = std::min(static_cast<std::int64_t>(at), inputs - 1);
-    at += step;
+  for (std::int64_t i = 0; i < side.first + side.count; ++i, at += step) {
+    if (i >= side.first) {
+      positions.push_back(std::min(static_cast<std::int64_t>(at), side.inputs - 1));
+    }
   }
   return positions;
 }
 
-io::Image resize_nearest(Rows in, const Region& region, std::int64_t width, std::int64_t height) {
-  io::Image result(width, height);
-  const std::vector<std::int64_t> columns = nearest_positions(region.width, width);
-  const std::vector<std::int64_t> rows = nearest_positions(region.height, height);
+io::Image resize_nearest(Rows in, const Side& across, const Side& down) {
+  io::Image result(across.count, down.count);
+  const std::vector<std::int64_t> columns = nearest_positions(across);
+  const std::vector<std::int64_t> rows = nearest_positions(down);
   std::uint8_t* out = result.pixels.data();
   for (const std::int64_t y : rows) {
     const std::uint8_t* row = in.row(y);
@@ -334,6 +343,25 @@ io::Image resize_nearest(Rows in, const Region& region, std::int64_t width, std:
     }
   }
   return result;
+}
+
+// What is wanted of `region` of the picture at width × height.
+io::Image resize_part(const io::Image& image, const Region& region, std::int64_t width, std::int64_t height,
+                      const Region& window, Interpolation interpolation) {
+  const Rows in = {image.at(region.x, region.y), image.width * 3};
+  const Side across = {region.width, width, window.x, window.width};
+  const Side down = {region.height, height, window.y, window.height};
+  if (interpolation == Interpolation::nearest) {
+    return resize_nearest(in, across, down);
+  }
+  return resize_filtered(in, image.pixels.data() + image.pixels.size(), across, down, interpolation);
+}
+
+void check_inside(const Region& region, std::int64_t width, std::int64_t height) {
+  check(region.x >= 0 && region.y >= 0 && region.width > 0 && region.height > 0 && region.x + region.width <= width &&
+            region.y + region.height <= height,
+        "the region of {} x {} pixels at ({}, {}) is not inside the picture of {} x {}", region.width, region.height,
+        region.x, region.y, width, height);
 }
 
 constexpr std::array<std::pair<std::string_view, Interpolation>, 6> kNames = {{
@@ -359,19 +387,20 @@ Interpolation interpolation_named(const std::string& name) {
 io::Image resize(const io::Image& image, const Region& region, std::int64_t width, std::int64_t height,
                  Interpolation interpolation) {
   check(width > 0 && height > 0, "a picture cannot be resized to {} x {} pixels", width, height);
-  check(region.x >= 0 && region.y >= 0 && region.width > 0 && region.height > 0 &&
-            region.x + region.width <= image.width && region.y + region.height <= image.height,
-        "the region of {} x {} pixels at ({}, {}) is not inside the picture of {} x {}", region.width, region.height,
-        region.x, region.y, image.width, image.height);
-  const Rows in = {image.at(region.x, region.y), image.width * 3};
-  if (interpolation == Interpolation::nearest) {
-    return resize_nearest(in, region, width, height);
-  }
-  return resize_filtered(in, image.pixels.data() + image.pixels.size(), region, width, height, interpolation);
+  check_inside(region, image.width, image.height);
+  return resize_part(image, region, width, height, {0, 0, width, height}, interpolation);
 }
 
 io::Image resize(const io::Image& image, std::int64_t width, std::int64_t height, Interpolation interpolation) {
   return resize(image, {0, 0, image.width, image.height}, width, height, interpolation);
+}
+
+io::Image resize_window(const io::Image& image, std::int64_t width, std::int64_t height, const Region& window,
+                        Interpolation interpolation) {
+  const Region whole = {0, 0, image.width, image.height};
+  check_inside(whole, image.width, image.height);
+  check_inside(window, width, height);
+  return resize_part(image, whole, width, height, window, interpolation);
 }
 
 }  // namespace vitrail::data

@@ -30,5 +30,8 @@ io::Image resize(const io::Image& image, std::int64_t width, std::int64_t height
 // The same of a part of the picture, as image.crop(region).resize(…): pixels outside the region do not take part.
 io::Image resize(const io::Image& image, const Region& region, std::int64_t width, std::int64_t height,
                  Interpolation interpolation);
+// Only the part `window` of the picture at width × height, as resize(…).crop(window): what lies outside costs nothing.
+io::Image resize_window(const io::Image& image, std::int64_t width, std::int64_t height, const Region& window,
+                        Interpolation interpolation);
 
 }  // namespace vitrail::data

@@ -260,13 +260,21 @@ Interpolation Transform::Plan::draw_filter(Draws& draws) const {
   return draws.integer(0, 2) == 0 ? Interpolation::bilinear : Interpolation::bicubic;
 }
 
-// Points the view at the picture in another size: at the picture itself if it has that size.
+// Points the view, whose x and y are set, at the picture in the size w × h: at the picture itself if it has that size,
+// else at as much of the resized picture as the target shows. (Where the target is the wider, that is all of it.)
 void Transform::Plan::resize_to(const io::Image& image, std::int64_t w, std::int64_t h, Interpolation filter,
                                 View& view, Scratch& scratch) const {
   view.image = &image;
   if (w != image.width || h != image.height) {
-    scratch.resized = resize(image, w, h, filter);
+    Region window;
+    window.x = std::max(view.x, std::int64_t{0});
+    window.y = std::max(view.y, std::int64_t{0});
+    window.width = std::min(view.x + config.width, w) - window.x;
+    window.height = std::min(view.y + config.height, h) - window.y;
+    scratch.resized = resize_window(image, w, h, window, filter);
     view.image = &scratch.resized;
+    view.x -= window.x;
+    view.y -= window.y;
   }
 }
 
@@ -290,9 +298,9 @@ View Transform::Plan::evaluation(const io::Image& image, Scratch& scratch) const
     std::tie(w, h) = keep_ratio_size(image, w, h, crop == Crop::border ? 1.0 : 0.0, 1, 1);
   }
   View view;
-  resize_to(image, w, h, interpolation, view, scratch);
   view.x = center_offset(w, config.width);
   view.y = center_offset(h, config.height);
+  resize_to(image, w, h, interpolation, view, scratch);
   if (crop == Crop::border) {
     view.fill = border;
   }
@@ -313,7 +321,6 @@ View Transform::Plan::keep_ratio(const io::Image& image, Scratch& scratch, Draws
   }
   const auto [w, h] = keep_ratio_size(image, config.width, config.height, 0.0, scale_x, scale_y);
   View view;
-  resize_to(image, w, h, draw_filter(draws), view, scratch);
   view.reflect = true;
   if (crop == Crop::ratio_center) {
     view.x = center_offset(w, config.width);
@@ -326,6 +333,7 @@ View Transform::Plan::keep_ratio(const io::Image& image, Scratch& scratch, Draws
     view.y = offset(h - config.height);
     view.x = offset(w - config.width);
   }
+  resize_to(image, w, h, draw_filter(draws), view, scratch);
   return view;
 }
 
@@ -346,7 +354,7 @@ View Transform::Plan::geometry(const io::Image& image, Scratch& scratch, Draws& 
       return view;
     }
     case Crop::padded:
-      resize_to(image, config.width, config.height, draw_filter(draws), view, scratch);
+      resize_to(image, config.width, config.height, draw_filter(draws), view, scratch);  // whole: x and y are 0
       view.y = draws.integer(-padding, padding + 1);
       view.x = draws.integer(-padding, padding + 1);
       return view;
