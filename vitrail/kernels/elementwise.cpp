@@ -7,6 +7,7 @@
 
 #include "vitrail/kernels/parallel.h"
 #include "vitrail/kernels/simd.h"
+#include "vitrail/tensor/strided.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels::HWY_NAMESPACE {

@@ -11,6 +11,7 @@
 
 #include "vitrail/kernels/parallel.h"
 #include "vitrail/kernels/simd.h"
+#include "vitrail/tensor/strided.h"
 
 #ifndef VITRAIL_KERNELS_REDUCE_ONCE
 #define VITRAIL_KERNELS_REDUCE_ONCE
@@ -161,7 +162,7 @@ HWY_EXPORT(reduce_row);
 HWY_EXPORT(reduce_columns);
 
 constexpr std::int64_t block = 1024;         // elements of a row, or columns, that are taken at once
-constexpr std::int64_t longest_run = 64;    // rows summed in f32 before they join the f64 total
+constexpr std::int64_t longest_run = 64;     // rows summed in f32 before they join the f64 total
 constexpr std::int64_t short_row = 32;       // shorter rows are gathered into blocks of several
 constexpr std::int64_t part_size = 1 << 15;  // elements of a part, where there are too few results to share
 constexpr std::int64_t enough_results = 16;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "vitrail/kernels/strided.h"
+#include "vitrail/kernels/operand.h"
 #include "vitrail/tensor/dtype.h"
 
 namespace vitrail::kernels {

@@ -3,46 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "vitrail/tensor/strided.h"
+
 namespace vitrail {
-namespace {
-
-// Copies `shape` elements between two strided places, row by row; rows are shared among the threads.
-void strided_copy(std::byte* to, const Shape& to_strides, const std::byte* from, const Shape& from_strides,
-                  const Shape& shape, std::size_t width) {
-  const std::int64_t total = shape.numel();
-  if (total == 0) {
-    return;
-  }
-  const int rank = shape.rank();
-  const std::int64_t row = rank == 0 ? 1 : shape[-1];
-  const std::int64_t to_step = rank == 0 ? 1 : to_strides[-1];
-  const std::int64_t from_step = rank == 0 ? 1 : from_strides[-1];
-  const auto w = static_cast<std::int64_t>(width);
-  const std::int64_t rows = total / row;
-#pragma omp parallel for if (total > 1 << 15)
-  for (std::int64_t r = 0; r < rows; ++r) {
-    std::int64_t to_offset = 0;
-    std::int64_t from_offset = 0;
-    std::int64_t rest = r;
-    for (int d = rank - 2; d >= 0; --d) {
-      const std::int64_t index = rest % shape[d];
-      rest /= shape[d];
-      to_offset += index * to_strides[d];
-      from_offset += index * from_strides[d];
-    }
-    std::byte* out = to + to_offset * w;
-    const std::byte* in = from + from_offset * w;
-    if (to_step == 1 && from_step == 1) {
-      std::memcpy(out, in, static_cast<std::size_t>(row) * width);
-      continue;
-    }
-    for (std::int64_t i = 0; i < row; ++i) {
-      std::memcpy(out + i * to_step * w, in + i * from_step * w, width);
-    }
-  }
-}
-
-}  // namespace
 
 Tensor Tensor::empty(const Shape& shape, DType dtype) {
   for (const std::int64_t size : shape) {
@@ -219,14 +182,14 @@ Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
 
 Tensor Tensor::clone() const {
   Tensor result = empty(shape_, dtype_);
-  strided_copy(result.raw(), result.strides_, raw(), strides_, shape_, size_of(dtype_));
+  copy_strided(result.raw(), result.strides_, raw(), strides_, shape_, dtype_);
   return result;
 }
 
 void Tensor::copy_from(const Tensor& source) const {
   check(source.dtype() == dtype_, "cannot copy {} into {}: cast it first", name_of(source.dtype()), name_of(dtype_));
   const Tensor wide = source.expand(shape_);
-  strided_copy(raw(), strides_, wide.raw(), wide.strides_, shape_, size_of(dtype_));
+  copy_strided(raw(), strides_, wide.raw(), wide.strides_, shape_, dtype_);
 }
 
 void Tensor::fill(double value) const {

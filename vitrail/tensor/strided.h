@@ -1,26 +1,23 @@
 // Loops over tensors that lie in memory in any way.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "vitrail/tensor/dtype.h"
 #include "vitrail/tensor/shape.h"
 
-namespace vitrail::kernels {
-
-// The elements of a tensor as a kernel reads them.
-struct Operand {
-  const void* data;
-  Shape strides;  // in elements; 0 repeats
-};
+namespace vitrail {
 
 // A loop nest over several operands with as few dimensions as possible: sizes of 1 are gone, and neighbouring
 // dimensions that every operand walks in one go are one. Never without a dimension.
 struct Loops {
   static constexpr int max_operands = 4;
 
-  // The strides of each operand over `shape`.
+  // The strides of each operand over `shape`, in elements; 0 repeats.
   Loops(const Shape& shape, std::span<const Shape> strides);
 
   std::int64_t inner() const { return shape.back(); }
@@ -60,4 +57,8 @@ void gather_elements(const Loops& loops, int k, const T* data, std::int64_t begi
   }
 }
 
-}  // namespace vitrail::kernels
+// Copies the elements of `shape` from one strided place to another that does not overlap it.
+void copy_strided(std::byte* to, const Shape& to_strides, const std::byte* from, const Shape& from_strides,
+                  const Shape& shape, DType dtype);
+
+}  // namespace vitrail
