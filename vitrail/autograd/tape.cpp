@@ -102,8 +102,12 @@ void Tape::backward(const Tensor& output, Tensor seed) {
     check(output.numel() == 1, "backward() without a seed needs a single number, not the shape {}", output.shape());
     seed = Tensor::full(output.shape(), 1.0, output.dtype());
   }
+  const bool here = output.slot()->keep || std::ranges::any_of(nodes_, [&](const Node& node) {
+                      return std::ranges::find(node.outputs, output.slot()) != node.outputs.end();
+                    });
+  check(here, "backward(): the output was not recorded on this tape, or backward() has already played it");
   const Pause pause;  // backward functions may call ops; those are not recorded
-  Gradient(output).add(seed.clone());
+  Gradient(output).add(std::move(seed));
   while (!nodes_.empty()) {
     // Taken off the tape first: what the node keeps is freed at the end of this turn.
     const Node node = std::move(nodes_.back());

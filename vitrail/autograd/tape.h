@@ -65,7 +65,7 @@ class Tape {
 
   // Adds d(output)/d(leaf) to the gradient of every leaf that `output` depends on, beginning from `seed` (ones if
   // undefined; output must then be a single number). Each node is released as soon as it has been played, with all that
-  // it kept; the tape is empty afterwards.
+  // it kept; the tape is empty afterwards, and a second backward() from the same output is an Error.
   void backward(const Tensor& output, Tensor seed = {});
 
   struct Node {
