@@ -45,30 +45,30 @@ void run(benchmark::State& state, const Shape& parameter_shape, int forward_pass
 Shape positions(const benchmark::State& state) { return tokens(state).shape().with(0, 1); }
 Shape channels(const benchmark::State& state) { return {tokens(state).size(2)}; }
 
-// Backward: the seed is cloned (2), and a leaf copies what is shared (2); dposition reads dy.
+// Backward: a leaf copies a gradient that is shared (2); dposition reads dy.
 void add_positions(benchmark::State& state) {
-  run(state, positions(state), 2, 5, [](const Tensor& x, const Tensor& p) { return ops::add(x, p); });
+  run(state, positions(state), 2, 3, [](const Tensor& x, const Tensor& p) { return ops::add(x, p); });
 }
-// Backward: clone of the seed (2), dx reads and writes (2), dgamma reads x and dy (2).
+// Backward: dx reads and writes (2), dgamma reads x and dy (2).
 void layer_scale(benchmark::State& state) {
-  run(state, channels(state), 2, 6, [](const Tensor& x, const Tensor& gamma) { return ops::multiply(x, gamma); });
+  run(state, channels(state), 2, 4, [](const Tensor& x, const Tensor& gamma) { return ops::multiply(x, gamma); });
 }
 void mean_over_tokens(benchmark::State& state) {
   run(state, {1}, 1, 1, [](const Tensor& x, const Tensor&) { return ops::mean(x, {1}); });
 }
 void concat_class_token(benchmark::State& state) {
-  run(state, Shape{1, 1, tokens(state).size(2)}, 2, 4, [](const Tensor& x, const Tensor& token) {
+  run(state, Shape{1, 1, tokens(state).size(2)}, 2, 2, [](const Tensor& x, const Tensor& token) {
     return ops::concat({ops::expand(token, x.shape().with(1, 1)), x}, 1);
   });
 }
 void heads_to_front(benchmark::State& state) {
-  run(state, {1}, 2, 4, [](const Tensor& x, const Tensor&) {
+  run(state, {1}, 2, 2, [](const Tensor& x, const Tensor&) {
     const Tensor heads = ops::reshape(x, {x.size(0), x.size(1), -1, 64});
     return ops::contiguous(ops::permute(heads, {0, 2, 1, 3}));
   });
 }
 void channels_to_front(benchmark::State& state) {
-  run(state, {1}, 2, 4, [](const Tensor& x, const Tensor&) { return ops::contiguous(ops::transpose(x, 1, 2)); });
+  run(state, {1}, 2, 2, [](const Tensor& x, const Tensor&) { return ops::contiguous(ops::transpose(x, 1, 2)); });
 }
 
 void sizes(benchmark::internal::Benchmark* bench) {

@@ -13,6 +13,7 @@ namespace vitrail {
 namespace {
 
 constexpr std::size_t alignment = 64;
+constexpr std::size_t largest = std::size_t{1} << 48;
 
 // Sizes are rounded up to eighths of a power of two, so that nearly equal requests share a bin at ≤ 12.5 % of waste.
 std::size_t bin_size(std::size_t bytes) {
@@ -53,6 +54,7 @@ Allocator& Allocator::instance() {
 }
 
 void* Allocator::allocate(std::size_t bytes) {
+  check(bytes <= largest, "out of memory: no system has {} MiB", bytes >> 20);
   const std::size_t size = bin_size(bytes);
   const std::lock_guard lock(state_->mutex);
   Statistics& now = state_->statistics;

@@ -30,8 +30,11 @@ float Philox::normal(std::uint64_t index) const {
 }
 
 double Draws::uniform(double low, double high) {
-  const std::uint64_t bits = (std::uint64_t{(*this)()} << 21) ^ ((*this)() >> 11);  // 53 bits
-  return low + (high - low) * static_cast<double>(bits & ((std::uint64_t{1} << 53) - 1)) * 0x1p-53;
+  // A statement each: which of two operands comes first is the compiler's choice.
+  const std::uint64_t first = (*this)();
+  const std::uint64_t second = (*this)();
+  const std::uint64_t bits = (first << 21) | (second >> 11);  // 53 of them
+  return low + (high - low) * static_cast<double>(bits) * 0x1p-53;
 }
 
 std::int64_t Draws::integer(std::int64_t low, std::int64_t high) {
@@ -40,7 +43,8 @@ std::int64_t Draws::integer(std::int64_t low, std::int64_t high) {
   // Rejection keeps it uniform: drop the words above the largest multiple of the range.
   const std::uint64_t limit = ~std::uint64_t{0} - ~std::uint64_t{0} % range;
   for (;;) {
-    const std::uint64_t bits = (std::uint64_t{(*this)()} << 32) | (*this)();
+    const std::uint64_t first = (*this)();
+    const std::uint64_t bits = (first << 32) | (*this)();
     if (bits < limit) {
       return low + static_cast<std::int64_t>(bits % range);
     }

@@ -1,6 +1,7 @@
 #include "vitrail/tensor/tensor.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "vitrail/tensor/strided.h"
@@ -8,8 +9,10 @@
 namespace vitrail {
 
 Tensor Tensor::empty(const Shape& shape, DType dtype) {
+  std::int64_t bytes = 8;  // of the widest dtype
   for (const std::int64_t size : shape) {
-    check(size >= 0, "a tensor cannot have the shape {}", shape);
+    const bool possible = size >= 0 && !__builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes);
+    check(possible, "a tensor cannot have the shape {}", shape);
   }
   Tensor result;
   result.shape_ = shape;
@@ -90,6 +93,7 @@ Tensor Tensor::reshape(const Shape& wanted) const {
       check(free_dim < 0, "only one size of {} may be -1", wanted);
       free_dim = i;
     } else {
+      check(shape[i] >= 0, "the shape {} cannot become {}", shape_, wanted);
       known *= shape[i];
     }
   }
@@ -195,7 +199,11 @@ void Tensor::copy_from(const Tensor& source) const {
 void Tensor::fill(double value) const {
   visit(dtype_, [&]<class T>(T) {
     if (is_contiguous()) {
-      std::ranges::fill(span<T>(), static_cast<T>(static_cast<float>(value)));
+      if constexpr (std::is_same_v<T, bf16>) {
+        std::ranges::fill(span<T>(), bf16(static_cast<float>(value)));
+      } else {
+        std::ranges::fill(span<T>(), static_cast<T>(value));
+      }
     } else {
       copy_from(full({}, value, dtype_));
     }
