@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 #include <csetjmp>
 #include <cstring>
@@ -57,6 +58,21 @@ void on_write(png_structp png, png_bytep data, std::size_t size) {
   if (failed) {
     png_error(png, "out of memory");
   }
+}
+
+// The file up to the first chunk other than pixels that claims to reach past its end. libpng would take memory for as
+// much as the chunk claims, up to 2 GB, before it finds that the bytes are not there.
+std::span<const std::uint8_t> whole_chunks(std::span<const std::uint8_t> bytes) {
+  std::size_t at = 8;
+  while (bytes.size() - at >= 8) {
+    const std::size_t length = png_get_uint_32(bytes.data() + at);
+    const bool pixels = std::memcmp(bytes.data() + at + 4, "IDAT", 4) == 0;
+    if (length + 12 > bytes.size() - at) {
+      return pixels ? bytes : bytes.first(at);
+    }
+    at += length + 12;
+  }
+  return bytes;
 }
 
 class PngReader {
@@ -207,7 +223,7 @@ void read_palette(PngReader& reader, RawPicture& raw) {
 
 Decoded decode_png(std::span<const std::uint8_t> bytes, const std::string& name) {
   PngState state;
-  state.input = bytes;
+  state.input = whole_chunks(bytes);
   PngReader reader(state);
   check(reader.info != nullptr, "{}: no memory for a PNG decoder", name);
   RawPicture raw;
