@@ -7,6 +7,10 @@
 #include <unordered_map>
 #include <vector>
 
+#if __has_include(<sys/mman.h>)
+#include <sys/mman.h>
+#endif
+
 #include "vitrail/tensor/error.h"
 
 namespace vitrail {
@@ -20,6 +24,23 @@ std::size_t bin_size(std::size_t bytes) {
   const std::size_t size = std::max(bytes, std::size_t{512});
   const std::size_t step = std::max(std::bit_floor(size) / 8, alignment);
   return (size + step - 1) / step * step;
+}
+
+// Memory from the system, or null. Large blocks ask for huge pages: fewer faults when they are first touched and fewer
+// misses of the address cache ever after.
+void* system_memory(std::size_t size) {
+#ifdef MADV_HUGEPAGE
+  constexpr std::size_t huge_page = std::size_t{2} << 20;
+  if (size >= huge_page) {
+    void* block = nullptr;
+    if (posix_memalign(&block, huge_page, size) != 0) {
+      return nullptr;
+    }
+    madvise(block, size, MADV_HUGEPAGE);  // only advice: nothing is lost where it is not taken
+    return block;
+  }
+#endif
+  return std::aligned_alloc(alignment, size);
 }
 
 }  // namespace
@@ -70,10 +91,10 @@ void* Allocator::allocate(std::size_t bytes) {
             "out of memory: {} MiB more are needed, but {} MiB of the limit of {} MiB are in use", (size >> 20) + 1,
             now.in_use >> 20, state_->limit >> 20);
     }
-    block = std::aligned_alloc(alignment, size);
+    block = system_memory(size);
     if (block == nullptr) {
       state_->trim();
-      block = std::aligned_alloc(alignment, size);
+      block = system_memory(size);
     }
     check(block != nullptr, "out of memory: the system has no {} MiB left ({} MiB are in use)", (size >> 20) + 1,
           now.in_use >> 20);
