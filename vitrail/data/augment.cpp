@@ -4,13 +4,11 @@
 #include <cmath>
 #include <numeric>
 
+#include "vitrail/data/rounding.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::data {
 namespace {
-
-// Python's round(): halves to the even neighbour.
-std::int64_t round_half_even(double x) { return static_cast<std::int64_t>(std::nearbyint(x)); }
 
 // ITU-R 601-2 luma in 16-bit fixed point, as Pillow's.
 int luma(const std::uint8_t* rgb) { return (rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16; }
@@ -85,9 +83,7 @@ void to_rgb(const Hsv& hsv, std::uint8_t* rgb) {
   const int i = static_cast<int>(sextant);
   const auto f = static_cast<float>(sextant - static_cast<float>(i));
   const auto fs = static_cast<float>(hsv.s / 255.0);
-  const auto part = [&](double share) {
-    return static_cast<std::uint8_t>(static_cast<int>(v * share + 0.5));  // round() of what is in 0 … 255
-  };
+  const auto part = [&](double share) { return static_cast<std::uint8_t>(round_as_pillow(v * share)); };
   const std::uint8_t p = part(1.0 - fs);
   const std::uint8_t q = part(1.0 - fs * f);
   const std::uint8_t t = part(1.0 - fs * (1.0 - f));
@@ -141,7 +137,7 @@ void adjust_contrast(io::Image& image, double factor) {
     sum += luma(image.pixels.data() + i);
   }
   const auto count = static_cast<double>(image.width * image.height);
-  blend_all(image, static_cast<int>(static_cast<double>(sum) / count + 0.5), factor);
+  blend_all(image, static_cast<int>(round_as_pillow(static_cast<double>(sum) / count)), factor);
 }
 
 void adjust_saturation(io::Image& image, double factor) {

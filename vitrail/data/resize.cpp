@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "vitrail/data/rounding.h"
 #include "vitrail/tensor/error.h"
 
 #if defined(__x86_64__)
@@ -105,8 +106,8 @@ Taps compute_taps(const Side& side, Interpolation interpolation) {
   std::vector<double> exact(static_cast<std::size_t>(taps.stride));
   for (std::int64_t o = 0; o < count_wanted; ++o) {
     const double center = (static_cast<double>(wanted + o) + 0.5) * scale;
-    const auto first = std::max(static_cast<std::int64_t>(center - support + 0.5), std::int64_t{0});
-    const auto end = std::min(static_cast<std::int64_t>(center + support + 0.5), inputs);
+    const auto first = std::max(round_as_pillow(center - support), std::int64_t{0});
+    const auto end = std::min(round_as_pillow(center + support), inputs);
     const auto count = static_cast<std::size_t>(end - first);
     double sum = 0;
     for (std::size_t t = 0; t < count; ++t) {
@@ -116,7 +117,7 @@ Taps compute_taps(const Side& side, Interpolation interpolation) {
     std::int32_t* fixed = taps.weights.data() + o * taps.stride;
     for (std::size_t t = 0; t < count; ++t) {
       const double w = (sum != 0.0 ? exact[t] / sum : exact[t]) * (1 << kPrecision);
-      fixed[t] = static_cast<std::int32_t>(w < 0 ? w - 0.5 : w + 0.5);
+      fixed[t] = static_cast<std::int32_t>(w < 0 ? -round_as_pillow(-w) : round_as_pillow(w));
     }
     taps.ranges[static_cast<std::size_t>(o)] = {first, end - first};
   }

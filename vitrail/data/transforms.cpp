@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "vitrail/data/augment.h"
+#include "vitrail/data/rounding.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::data {
@@ -32,9 +33,6 @@ struct Scratch {
   io::Image gray;
   io::Image resized;
 };
-
-// Python's round(): halves to the even neighbour.
-std::int64_t round_half_even(double x) { return static_cast<std::int64_t>(std::nearbyint(x)); }
 
 // Where a centred window of `target` begins in `size` pixels (torchvision's center_crop, timm's center_crop_or_pad).
 std::int64_t center_offset(std::int64_t size, std::int64_t target) {
