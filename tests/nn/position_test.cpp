@@ -10,7 +10,6 @@ namespace {
 using test::expect_close;
 using test::LayerCase;
 using Inputs = std::vector<Tensor>;
-using ops::operator+;
 
 const io::Safetensors& layers() {
   static const io::Safetensors file = test::golden("nn/layers.safetensors");

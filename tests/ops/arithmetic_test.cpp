@@ -13,8 +13,6 @@
 namespace vitrail::test {
 namespace {
 
-using ops::operator+;
-using ops::operator*;
 using Binary = Tensor (*)(const Tensor&, const Tensor&);
 using Unary = std::function<Tensor(const Tensor&)>;
 

@@ -11,9 +11,6 @@
 namespace vitrail::test {
 namespace {
 
-using ops::operator+;
-using ops::operator*;
-
 struct Rearrangement {
   std::vector<std::string> inputs;
   std::function<Tensor(const Operands&)> function;

@@ -11,8 +11,6 @@
 namespace vitrail::models {
 
 using nn::Size2;
-using ops::operator*;
-using ops::operator+;
 
 namespace {
 

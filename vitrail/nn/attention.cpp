@@ -4,9 +4,6 @@
 #include "vitrail/ops/shape.h"
 
 namespace vitrail::nn {
-
-using ops::operator+;
-
 namespace {
 
 AttentionConfig filled(const Scope& scope, AttentionConfig config) {

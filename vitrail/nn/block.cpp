@@ -3,10 +3,6 @@
 #include "vitrail/ops/arithmetic.h"
 
 namespace vitrail::nn {
-
-using ops::operator*;
-using ops::operator+;
-
 namespace {
 
 std::variant<RelPosBias, RelPosMlp> make_rel_pos(const Scope& scope, const RelPos::Config& config) {

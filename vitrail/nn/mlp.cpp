@@ -4,10 +4,6 @@
 #include "vitrail/ops/shape.h"
 
 namespace vitrail::nn {
-
-using ops::operator*;
-using ops::operator+;
-
 namespace {
 
 std::optional<Norm> hidden_norm(const Scope& scope, std::int64_t width, const MlpConfig& config) {

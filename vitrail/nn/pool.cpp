@@ -10,10 +10,6 @@
 #include "vitrail/ops/shape.h"
 
 namespace vitrail::nn {
-
-using ops::operator*;
-using ops::operator+;
-
 namespace {
 
 constexpr std::array<std::pair<std::string_view, Pool>, 7> pools = {{{"", Pool::none},

@@ -11,9 +11,6 @@
 #include "vitrail/ops/shape.h"
 
 namespace vitrail::nn {
-
-using ops::operator*;
-
 namespace {
 
 std::int64_t offsets_of(const Size2& window) { return (2 * window[0] - 1) * (2 * window[1] - 1); }
@@ -49,13 +46,15 @@ Tensor lookup(const Tensor& table, const Tensor& index) {
 // window: 0, ±1, ±(1 + q), ±(1 + q + q²) …, q such that the outermost falls on the larger window's edge (BEiT).
 std::vector<double> geometric_points(std::int64_t points, std::int64_t target) {
   const std::int64_t half = points / 2;
+  const std::int64_t target_half = target / 2;
+  const auto edge = static_cast<double>(target_half);
   double left = 1.01;
   double right = 1.5;
   double q = left;
   while (right - left > 1e-6) {
     q = (left + right) / 2;
     const double reach = (1 - std::pow(q, static_cast<double>(half))) / (1 - q);
-    (reach > static_cast<double>(target / 2) ? right : left) = q;
+    (reach > edge ? right : left) = q;
   }
   std::vector<double> result = {0};
   double at = 1;

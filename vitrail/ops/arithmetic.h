@@ -36,3 +36,11 @@ inline Tensor operator*(const Tensor& a, float b) { return multiply(a, b); }
 inline Tensor operator+(const Tensor& a, float b) { return add(a, b); }
 
 }  // namespace vitrail::ops
+
+// The operators lie beside Tensor as well, so that a + b finds them from any namespace.
+namespace vitrail {
+using ops::operator+;
+using ops::operator-;
+using ops::operator*;
+using ops::operator/;
+}  // namespace vitrail
