@@ -11,14 +11,14 @@ namespace {
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-// Two classes of 16 pictures of 16 x 16: bright above or bright below. One training run that all tests look at.
+// Two classes of 16 pictures of 16 x 16: reddish or bluish noise. One training run that all tests look at.
 class Commands : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;
     for (const std::string split : {"train", "validation"}) {
       for (const int label : {0, 1}) {
-        const fs::path place = *folder_ / "data/" / split / (label == 0 ? "above" : "below");
+        const fs::path place = *folder_ / "data/" / split / (label == 0 ? "blue" : "red");
         fs::create_directories(place);
         for (int i = 0; i < 16; ++i) {
           io::write_png(place / (std::to_string(i) + ".png"), picture(label, i));
@@ -38,9 +38,9 @@ class Commands : public ::testing::Test {
     io::Image image(16, 16);
     const Philox philox(7, static_cast<std::uint64_t>(i));
     for (std::int64_t p = 0; p < 16 * 16 * 3; ++p) {
-      const bool above = p < 16 * 8 * 3;
-      image.pixels[static_cast<std::size_t>(p)] = static_cast<std::uint8_t>(
-          40 + (above == (label == 0) ? 150 : 0) + philox.word(static_cast<std::uint64_t>(p)) % 32);
+      const bool own = p % 3 == (label == 0 ? 2 : 0);  // the blue or the red byte of a pixel
+      image.pixels[static_cast<std::size_t>(p)] =
+          static_cast<std::uint8_t>((own ? 120 : 40) + philox.word(static_cast<std::uint64_t>(p)) % 64);
     }
     return image;
   }
@@ -63,7 +63,7 @@ TEST_F(Commands, TrainFillsARunFolder) {
 }
 
 TEST_F(Commands, TrainDoesNotWriteOverARun) {
-  const Outcome again = vitrail("train " + path("data") + " --output " + path("runs") + " --experiment one");
+  const Outcome again = vitrail("train " + path("data") + " --output " + path("runs") + " --experiment one -b 8");
   EXPECT_EQ(again.status, 1);
   EXPECT_THAT(again.err, HasSubstr("--resume"));
 }
@@ -84,7 +84,7 @@ TEST_F(Commands, EvalFindsTheClasses) {
       vitrail("eval " + best() + " " + path("data") + " --split validation --output " + path("report"));
   ASSERT_EQ(text.status, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("top-1"));
-  EXPECT_THAT(text.out, HasSubstr("above"));
+  EXPECT_THAT(text.out, HasSubstr("blue"));
   EXPECT_TRUE(fs::exists(path("report/confusion.svg")));
   const auto json =
       nlohmann::json::parse(vitrail("eval " + best() + " " + path("data") + " --split validation --json").out);
@@ -94,14 +94,14 @@ TEST_F(Commands, EvalFindsTheClasses) {
 }
 
 TEST_F(Commands, PredictTakesFilesFoldersAndStandardInput) {
-  const std::string file = path("data/validation/below/3.png");
+  const std::string file = path("data/validation/red/3.png");
   const Outcome one = vitrail("predict " + best() + " " + file + " --topk 1");
   ASSERT_EQ(one.status, 0) << one.err;
-  EXPECT_THAT(one.out, HasSubstr("3.png:  below"));
+  EXPECT_THAT(one.out, HasSubstr("3.png:  red"));
   const auto json = nlohmann::json::parse(vitrail("predict " + best() + " " + path("data/validation") + " --json").out);
   EXPECT_EQ(json.size(), 32U);
   EXPECT_EQ(json[0]["top"].size(), 2U);
-  EXPECT_THAT(vitrail("predict " + best() + " -", file + "\n").out, HasSubstr("below"));
+  EXPECT_THAT(vitrail("predict " + best() + " -", file + "\n").out, HasSubstr("red"));
 }
 
 TEST_F(Commands, PredictNamesABrokenPicture) {
@@ -110,14 +110,14 @@ TEST_F(Commands, PredictNamesABrokenPicture) {
   EXPECT_EQ(fatal.status, 1);
   EXPECT_THAT(fatal.err, HasSubstr("broken.png"));
   const Outcome skipped = vitrail("predict " + best() + " " + path("broken.png") + " " +
-                                  path("data/validation/above/1.png") + " --skip-broken");
+                                  path("data/validation/blue/1.png") + " --skip-broken");
   EXPECT_EQ(skipped.status, 0);
   EXPECT_THAT(skipped.err, HasSubstr("broken.png"));
-  EXPECT_THAT(skipped.out, HasSubstr("above"));
+  EXPECT_THAT(skipped.out, HasSubstr("blue"));
 }
 
 TEST_F(Commands, AttentionDrawsMapsAndWritesThemRaw) {
-  const Outcome outcome = vitrail("attention " + best() + " " + path("data/validation/above/1.png") + " --output " +
+  const Outcome outcome = vitrail("attention " + best() + " " + path("data/validation/blue/1.png") + " --output " +
                                   path("maps") + " --query 1,2 --raw " + path("maps.safetensors"));
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   for (const char* name :
@@ -133,7 +133,7 @@ TEST_F(Commands, AttentionDrawsMapsAndWritesThemRaw) {
     sum += p;
   }
   EXPECT_NEAR(sum, 1.0F, 1e-5);
-  const Outcome outside = vitrail("attention " + best() + " " + path("data/validation/above/1.png") + " --output " +
+  const Outcome outside = vitrail("attention " + best() + " " + path("data/validation/blue/1.png") + " --output " +
                                   path("none") + " --query 4,0");
   EXPECT_EQ(outside.status, 1);
   EXPECT_THAT(outside.err, HasSubstr("4,0"));
