@@ -286,14 +286,16 @@ class HeatMapDrawing {
       if (!(map_.values[i] > 0)) {
         continue;
       }
-      const double x = left_ + cell_ * static_cast<double>(i % columns_);
-      const double y = top_ + cell_ * static_cast<double>(i / columns_);
+      const std::size_t row = i / columns_;
+      const std::size_t column = i % columns_;
+      const double x = left_ + cell_ * static_cast<double>(column);
+      const double y = top_ + cell_ * static_cast<double>(row);
       const bool named = columns_ <= 40;
       fmt::format_to(to, "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"{}>", x, y,
                      cell_ - gap, cell_ - gap, shade(shares_[i]), named ? "" : "/");
       if (named) {
-        fmt::format_to(to, "<title>{} → {}: {:g}</title></rect>", escape_xml(map_.rows[i / columns_]),
-                       escape_xml(map_.columns[i % columns_]), map_.values[i]);
+        fmt::format_to(to, "<title>{} → {}: {:g}</title></rect>", escape_xml(map_.rows[row]),
+                       escape_xml(map_.columns[column]), map_.values[i]);
       }
       out += '\n';
       const std::string value = fmt::format("{:.3g}", map_.values[i]);

@@ -76,6 +76,7 @@ class Run {
   void save();
   bool save_is_due() const;
   void show_progress();
+  std::string best_text() const;
   FitResult result() const;
 
   fs::path last() const { return folder_ / "last"; }
@@ -203,14 +204,20 @@ FitResult Run::go() {
     save();
     say(fmt::format("stopped after step {}; go on with: vitrail train --resume {}", counters_.step, folder_.string()));
   } else {
-    say(
-        fmt::format("{} epochs in {}, {:.1f} % of the training spent waiting for pictures; best {} {:.4g} in epoch {}: "
-                    "{}",
-                    counters_.epoch, duration_text(counters_.seconds), 100 * outcome.wait_share,
-                    setup_.validation == nullptr ? "loss" : options_.eval_metric, counters_.best_metric,
-                    counters_.best_epoch, (folder_ / "best").string()));
+    say(fmt::format("{} epochs in {}, {:.1f} % of the training spent waiting for pictures", counters_.epoch,
+                    duration_text(counters_.seconds), 100 * outcome.wait_share));
+    say(fmt::format("best {} in epoch {}: {}", best_text(), counters_.best_epoch, (folder_ / "best").string()));
   }
   return outcome;
+}
+
+std::string Run::best_text() const {
+  if (setup_.validation == nullptr) {
+    return fmt::format("training loss {:.4f}", counters_.best_metric);
+  }
+  return options_.eval_metric == "loss"
+             ? fmt::format("loss {:.4f}", counters_.best_metric)
+             : fmt::format("{} {:.2f} %", options_.eval_metric == "top1" ? "top-1" : "top-5", counters_.best_metric);
 }
 
 std::string Run::with_advice(std::string words) const {
