@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
   using namespace vitrail;
   try {
     const models::Model model = models::load_model(argv[1]);
-    const data::Transform transform = data::eval_transform(train::picture_config(model.pretrained));
+    const data::Transform transform = data::eval_transform(model.pretrained);
     const Tensor x = transform(io::read_image(argv[2])).unsqueeze(0);
     const explain::Attention attention = explain::record_attention(*model.net, x);
     const io::Image picture = explain::picture_of(x, model.pretrained.mean, model.pretrained.std);

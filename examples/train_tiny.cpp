@@ -18,7 +18,7 @@ void fit(const char* source, const char* folder) {
   data::LoaderOptions batches;
   batches.batch_size = 50;
   batches.shuffle = true;
-  data::Loader loader(*dataset, data::eval_transform(train::picture_config(model.pretrained)), batches);
+  data::Loader loader(*dataset, data::eval_transform(model.pretrained), batches);
 
   nn::ParameterStore& parameters = model.net->parameters;
   const auto undecayed = [&](const std::string& name) { return model.net->no_weight_decay(name); };

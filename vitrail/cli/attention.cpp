@@ -137,6 +137,7 @@ void add_attention(CLI::App& app) {
   command.add_option("--head", flags->head, "One head only, from 0");
   command.add_option("--raw", flags->raw, "Also write attention.{i} [1, H, N, N] f32")->type_name("FILE.safetensors");
   add_compute_flags(command, flags->compute);
+  add_picture_flags(command, flags->model);
   add_examples(command, {"vitrail attention runs/demo/best cat.jpg",
                          "vitrail attention runs/demo/best cat.jpg --query 3,4 --layer -1 --output maps",
                          "vitrail attention vit_tiny_patch16_224 cat.jpg --raw maps.safetensors"});

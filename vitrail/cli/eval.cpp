@@ -213,6 +213,7 @@ void add_eval(CLI::App& app) {
   command.add_flag("--skip-broken", flags->skip_broken, "Leave broken pictures out and name them");
   command.add_flag("--json", flags->json, "One JSON object");
   add_compute_flags(command, flags->compute);
+  add_picture_flags(command, flags->model);
   add_examples(command, {"vitrail eval runs/demo/best data/cifar10/test.tar",
                          "vitrail eval runs/demo/best photos --split validation --output report --json"});
   command.callback([flags] { evaluate(*flags); });
@@ -232,6 +233,7 @@ void add_predict(CLI::App& app) {
   command.add_flag("--skip-broken", flags->skip_broken, "Leave broken pictures out and name them");
   command.add_flag("--json", flags->json, "A JSON list");
   add_compute_flags(command, flags->compute);
+  add_picture_flags(command, flags->model);
   add_examples(command,
                {"vitrail predict runs/demo/best cat.jpg", "vitrail predict runs/demo/best photos/ --topk 1 --json",
                 "find . -name '*.png' | vitrail predict runs/demo/best -"});

@@ -13,12 +13,20 @@ namespace vitrail::cli {
 models::CreateOptions ModelFlags::options() const {
   models::CreateOptions options;
   options.num_classes = num_classes;
-  options.model_kwargs = models::kwargs_to_json(kwargs);
+  std::vector<std::string> all = kwargs;
+  if (img_size.has_value()) {
+    all.push_back(fmt::format("img_size={}", *img_size));
+  }
+  options.model_kwargs = models::kwargs_to_json(all);
   options.seed = seed;
   return options;
 }
 
-models::Model ModelFlags::open() const { return models::open_model(model, options()); }
+models::Model ModelFlags::open() const {
+  models::Model result = models::open_model(model, options());
+  data::apply(pictures, result.pretrained);
+  return result;
+}
 
 void add_model_kwargs(CLI::App& command, ModelFlags& flags) {
   command
@@ -27,6 +35,17 @@ void add_model_kwargs(CLI::App& command, ModelFlags& flags) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args();
   command.add_option("--num-classes", flags.num_classes, "Classes; another number than the folder's gives a new head");
+}
+
+void add_picture_flags(CLI::App& command, ModelFlags& flags) {
+  const char* group = "Pictures (default: as the model says)";
+  command.add_option("--img-size", flags.img_size, "Size in pixels; positions are resized")->group(group);
+  command.add_option("--crop-pct", flags.pictures.crop_pct, "Share of the resized picture that is kept")->group(group);
+  command.add_option("--crop-mode", flags.pictures.crop_mode, "center, squash or border")->group(group);
+  command.add_option("--interpolation", flags.pictures.interpolation, "nearest, bilinear, bicubic or lanczos")
+      ->group(group);
+  command.add_option("--mean", flags.pictures.mean, "Mean of each colour, from 0 to 1")->group(group)->expected(1, 3);
+  command.add_option("--std", flags.pictures.std, "Standard deviation of each colour")->group(group)->expected(1, 3);
 }
 
 CLI::Option* add_model_argument(CLI::App& command, ModelFlags& flags) {

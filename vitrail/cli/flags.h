@@ -20,12 +20,15 @@ struct ModelFlags {
   std::string model;
   std::vector<std::string> kwargs;
   std::optional<std::int64_t> num_classes;
+  std::optional<std::int64_t> img_size;
+  data::PictureOverrides pictures;
   std::uint64_t seed = 0;
 
   models::CreateOptions options() const;
   models::Model open() const;  // by name or folder
 };
 void add_model_kwargs(CLI::App& command, ModelFlags& flags);            // --model-kwargs --num-classes
+void add_picture_flags(CLI::App& command, ModelFlags& flags);           // --img-size --crop-pct --crop-mode …
 CLI::Option* add_model_argument(CLI::App& command, ModelFlags& flags);  // MODEL and the above
 
 // How it is computed.

@@ -6,14 +6,13 @@
 
 #include "vitrail/data/transforms.h"
 #include "vitrail/tensor/error.h"
-#include "vitrail/train/evaluate.h"
 
 namespace vitrail::cli {
 
 namespace fs = std::filesystem;
 
 Tensor model_input(const models::Model& model, const io::Image& image) {
-  return data::eval_transform(train::picture_config(model.pretrained))(image).unsqueeze(0);
+  return data::eval_transform(model.pretrained)(image).unsqueeze(0);
 }
 
 std::vector<std::string> list_pictures(const std::vector<std::string>& arguments) {

@@ -8,25 +8,13 @@
 #include <vector>
 
 #include "vitrail/data/mix.h"
+#include "vitrail/data/picture_config.h"
 #include "vitrail/data/resize.h"
 #include "vitrail/io/image.h"
 #include "vitrail/tensor/random.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::data {
-
-// How a model's pictures are prepared: the fields of timm's pretrained_cfg.
-struct PictureConfig {
-  std::int64_t channels = 3;  // 3: RGB; 1: grayscale, as Pillow's convert("L")
-  std::int64_t height = 224;
-  std::int64_t width = 224;
-  std::string interpolation = "bicubic";  // --interpolation: nearest, bilinear, bicubic, lanczos, box, hamming
-  double crop_pct = 0.875;                // --crop-pct: the target's share of the resized picture
-  std::string crop_mode = "center";       // --crop-mode: center, squash, border
-  // One number a channel; a single one counts for all, and a grayscale model takes the average of three.
-  std::vector<double> mean = {0.5, 0.5, 0.5};
-  std::vector<double> std = {0.5, 0.5, 0.5};
-};
 
 // What happens to training pictures, by timm's flags and with its defaults.
 struct AugmentOptions {

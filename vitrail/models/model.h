@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "vitrail/data/picture_config.h"
 #include "vitrail/nn/parameters.h"
 #include "vitrail/nn/pass.h"
 #include "vitrail/nn/patch_embed.h"
@@ -15,17 +16,10 @@
 
 namespace vitrail::models {
 
-// How a model's pictures are prepared: timm's pretrained_cfg.
-struct PretrainedConfig {
-  std::int64_t channels = 3;
-  std::int64_t height = 224;
-  std::int64_t width = 224;
-  std::string interpolation = "bicubic";  // nearest, bilinear, bicubic, lanczos
-  double crop_pct = 0.9;
-  std::string crop_mode = "center";  // center, squash, border
-  std::vector<double> mean = {0.5, 0.5, 0.5};
-  std::vector<double> std = {0.5, 0.5, 0.5};
-  std::vector<std::string> label_names;  // timm's hub config: may be empty
+// timm's pretrained_cfg: how a model's pictures are prepared, and what its classes are called.
+struct PretrainedConfig : data::PictureConfig {
+  PretrainedConfig() { crop_pct = 0.9; }  // as timm's VisionTransformer has it
+  std::vector<std::string> label_names;   // may be empty
 };
 
 // A model's grid of tokens, which says what its features and attention maps belong to.

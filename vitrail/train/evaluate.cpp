@@ -52,11 +52,6 @@ Tensor forward(const models::Model& model, const Tensor& x, DType dtype) {
 
 }  // namespace
 
-data::PictureConfig picture_config(const models::PretrainedConfig& config) {
-  return {config.channels, config.height,    config.width, config.interpolation,
-          config.crop_pct, config.crop_mode, config.mean,  config.std};
-}
-
 std::int64_t Evaluation::class_count(std::int64_t label) const {
   std::int64_t sum = 0;
   for (std::int64_t c = 0; c < num_classes(); ++c) {
@@ -83,7 +78,7 @@ Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, co
   loading.workers = options.workers;
   loading.skip_broken = options.skip_broken;
   loading.num_classes = num_classes;
-  data::Loader loader(dataset, data::eval_transform(picture_config(model.pretrained)), loading);
+  data::Loader loader(dataset, data::eval_transform(model.pretrained), loading);
 
   Evaluation result;
   result.classes = class_names(model);
@@ -138,7 +133,7 @@ Tensor predict(const models::Model& model, const std::vector<io::Image>& images,
   check(batch_size > 0, "the batch size must be at least 1, but is {}", batch_size);
   const std::int64_t num_classes = model.net->num_classes();
   check(num_classes > 0, "the model '{}' has no classifier to predict with (num_classes is 0)", model.architecture);
-  const data::Transform transform = data::eval_transform(picture_config(model.pretrained));
+  const data::Transform transform = data::eval_transform(model.pretrained);
   const auto count = static_cast<std::int64_t>(images.size());
   Tensor result = Tensor::empty({count, num_classes});
   for (std::int64_t begin = 0; begin < count; begin += batch_size) {

@@ -14,9 +14,6 @@
 
 namespace vitrail::train {
 
-// How a model's pictures are prepared, as the data layer takes it.
-data::PictureConfig picture_config(const models::PretrainedConfig& config);
-
 struct EvaluateOptions {
   std::int64_t batch_size = 64;
   DType dtype = DType::f32;

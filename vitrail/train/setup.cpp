@@ -96,22 +96,6 @@ models::Model make_model(const TrainOptions& options, const fs::path& checkpoint
   return model;
 }
 
-void set_picture_config(const TrainOptions& options, models::PretrainedConfig& config) {
-  const auto colors = [&](const char* flag, const std::vector<double>& values, std::vector<double>& target) {
-    if (values.empty()) {
-      return;
-    }
-    target = values.size() == 1 ? std::vector(static_cast<std::size_t>(config.channels), values[0]) : values;
-    check(static_cast<std::int64_t>(target.size()) == config.channels, "{} takes one number, or {}: one a channel",
-          flag, config.channels);
-  };
-  colors("--mean", options.mean, config.mean);
-  colors("--std", options.std, config.std);
-  config.crop_pct = options.crop_pct.value_or(config.crop_pct);
-  config.crop_mode = options.crop_mode.empty() ? config.crop_mode : options.crop_mode;
-  config.interpolation = options.interpolation.empty() ? config.interpolation : options.interpolation;
-}
-
 void freeze(const TrainOptions& options, const models::ImageModel& net, nn::ParameterStore& parameters) {
   for (const std::string& prefix : options.freeze) {
     check(std::ranges::any_of(parameters.all(), [&](const auto& p) { return p.name.starts_with(prefix); }),
@@ -153,7 +137,8 @@ Setup set_up(const TrainOptions& options, const fs::path& checkpoint) {
   for (std::int64_t i = data_classes; i < num_classes; ++i) {
     setup.model.pretrained.label_names.push_back(fmt::format("unused {}", i));
   }
-  set_picture_config(options, setup.model.pretrained);
+  data::apply({options.crop_pct, options.crop_mode, options.interpolation, options.mean, options.std},
+              setup.model.pretrained);
   freeze(options, *setup.model.net, setup.model.net->parameters);
   std::string message;
   const bool lower = options.amp && (options.amp_dtype == "bfloat16" || options.amp_dtype == "bf16");
@@ -198,8 +183,8 @@ std::unique_ptr<data::Loader> training_loader(const TrainOptions& o, const Setup
   loading.mix.mixup_off_epoch = o.mixup_off_epoch;
   loading.num_classes = setup.model.net->num_classes();
   loading.label_smoothing = o.smoothing;
-  return std::make_unique<data::Loader>(
-      *setup.training, data::train_transform(picture_config(setup.model.pretrained), augment), loading);
+  return std::make_unique<data::Loader>(*setup.training, data::train_transform(setup.model.pretrained, augment),
+                                        loading);
 }
 
 }  // namespace vitrail::train
