@@ -39,6 +39,24 @@ Tensor extreme(const char* op, Elementwise function, const Tensor& a, const Tens
                 });
 }
 
+// A function of one tensor whose gradient is backward(dy, x; p, q).
+Tensor of_input(const char* op, Elementwise function, Elementwise backward, const Tensor& x, float p = 1, float q = 0) {
+  check_floating(op, x);
+  return record(op, apply(function, {x}, p, q), {&x},
+                [backward, x = x.detach(), dx = Gradient(x), p, q](const Tensor& dy) {
+                  dx.add(apply(backward, {dy, x}, p, q));
+                });
+}
+
+// A function of one tensor whose gradient is backward(dy, y; p), y the result.
+Tensor of_result(const char* op, Elementwise function, Elementwise backward, const Tensor& x, float p = 1) {
+  check_floating(op, x);
+  Tensor result = apply(function, {x});
+  return record(op, result, {&x}, [backward, y = result.detach(), dx = Gradient(x), p](const Tensor& dy) {
+    dx.add(apply(backward, {dy, y}, p));
+  });
+}
+
 }  // namespace
 
 Tensor add(const Tensor& a, const Tensor& b) {
@@ -113,28 +131,6 @@ Tensor multiply(const Tensor& a, float b) {
 }
 
 Tensor negative(const Tensor& x) { return multiply(x, -1.0F); }
-
-namespace {
-
-// A function of one tensor whose gradient is backward(dy, x; p, q).
-Tensor of_input(const char* op, Elementwise function, Elementwise backward, const Tensor& x, float p = 1, float q = 0) {
-  check_floating(op, x);
-  return record(op, apply(function, {x}, p, q), {&x},
-                [backward, x = x.detach(), dx = Gradient(x), p, q](const Tensor& dy) {
-                  dx.add(apply(backward, {dy, x}, p, q));
-                });
-}
-
-// A function of one tensor whose gradient is backward(dy, y; p), y the result.
-Tensor of_result(const char* op, Elementwise function, Elementwise backward, const Tensor& x, float p = 1) {
-  check_floating(op, x);
-  Tensor result = apply(function, {x});
-  return record(op, result, {&x}, [backward, y = result.detach(), dx = Gradient(x), p](const Tensor& dy) {
-    dx.add(apply(backward, {dy, y}, p));
-  });
-}
-
-}  // namespace
 
 Tensor power(const Tensor& x, float exponent) {
   return of_input("power", Elementwise::power, Elementwise::power_gradient, x, exponent);
