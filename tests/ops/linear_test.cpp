@@ -55,6 +55,8 @@ TEST(Linear, TakesStridedInputs) {
   expect_close(linear(view, weight), linear(view.clone(), weight), 0);
   const Tensor slice = random_tensor({4, 5, 11}, 3).narrow(2, 2, 6);
   expect_close(linear(slice, weight), linear(slice.clone(), weight), 0);
+  const Tensor bias = random_tensor({3, 2}, 4).select(1, 0);
+  expect_close(linear(view, weight, bias), linear(view, weight, bias.clone()), 0);
 }
 
 TEST(Linear, KeepsViewsOfOneStorageApart) {

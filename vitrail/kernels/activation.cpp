@@ -13,42 +13,42 @@ constexpr float quick_slope = 1.702F;
 constexpr float tanh_scale = 1.5957691216F;  // 2 √(2/π)
 constexpr float tanh_cubic = 0.044715F;
 
-// Each function: y(d, x), and slope(d, saved) = dy/dx.
+// Each function: y<T>(d, x), and slope<T>(d, saved) = dy/dx, to the precision that T needs.
 struct Relu {
-  template <class D>
+  template <class T, class D>
   static HWY_INLINE V<D> y(D d, V<D> x) {
     return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x);
   }
-  template <class D>
+  template <class T, class D>
   static HWY_INLINE V<D> slope(D d, V<D> y) {
     return hn::IfThenElseZero(hn::Gt(y, hn::Zero(d)), hn::Set(d, 1.0F));
   }
 };
 
 struct Gelu {
-  template <class D>
+  template <class T, class D>
   static HWY_INLINE V<D> y(D d, V<D> x) {
-    return hn::Mul(x, normal(d, x).cdf);
+    return hn::Mul(x, normal<T>(d, x).cdf);
   }
-  template <class D>
+  template <class T, class D>
   static HWY_INLINE V<D> slope(D d, V<D> x) {  // Φ(x) + x φ(x)
-    const auto n = normal(d, x);
+    const auto n = normal<T>(d, x);
     return hn::MulAdd(hn::Mul(x, hn::Set(d, 0.3989422804F)), n.gauss, n.cdf);
   }
 };
 
 // x/2 (1 + tanh u) = x σ(2u)
 struct GeluTanh {
-  template <class D>
+  template <class T, class D>
   static HWY_INLINE V<D> y(D d, V<D> x) {
     const auto cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(d, tanh_cubic * tanh_scale), hn::Set(d, tanh_scale));
-    return hn::Mul(x, sigmoid(d, hn::Mul(x, cubic)));
+    return hn::Mul(x, sigmoid<T>(d, hn::Mul(x, cubic)));
   }
-  template <class D>
+  template <class T, class D>
   static HWY_INLINE V<D> slope(D d, V<D> x) {  // σ + x σ (1 - σ) d(2u)/dx
     const auto square = hn::Mul(x, x);
     const auto scale = hn::Set(d, tanh_scale);
-    const auto s = sigmoid(d, hn::Mul(x, hn::MulAdd(square, hn::Set(d, tanh_cubic * tanh_scale), scale)));
+    const auto s = sigmoid<T>(d, hn::Mul(x, hn::MulAdd(square, hn::Set(d, tanh_cubic * tanh_scale), scale)));
     const auto inner = hn::Mul(x, hn::MulAdd(square, hn::Set(d, 3 * tanh_cubic * tanh_scale), scale));
     return hn::Mul(s, hn::MulAdd(inner, hn::Sub(hn::Set(d, 1.0F), s), hn::Set(d, 1.0F)));
   }
@@ -61,36 +61,36 @@ struct Swish {
   static HWY_INLINE V<D> scaled(D d, V<D> x) {
     return quick ? hn::Mul(x, hn::Set(d, quick_slope)) : x;
   }
-  template <class D>
+  template <class T, class D>
   static HWY_INLINE V<D> y(D d, V<D> x) {
-    return hn::Mul(x, sigmoid(d, scaled(d, x)));
+    return hn::Mul(x, sigmoid<T>(d, scaled(d, x)));
   }
-  template <class D>
+  template <class T, class D>
   static HWY_INLINE V<D> slope(D d, V<D> x) {  // σ (1 + a x (1 - σ))
     const auto one = hn::Set(d, 1.0F);
     const auto ax = scaled(d, x);
-    const auto s = sigmoid(d, ax);
+    const auto s = sigmoid<T>(d, ax);
     return hn::Mul(s, hn::MulAdd(ax, hn::Sub(one, s), one));
   }
 };
 
 struct Tanh {
-  template <class D>
+  template <class T, class D>
   static HWY_INLINE V<D> y(D d, V<D> x) {
     return tanh(d, x);
   }
-  template <class D>
+  template <class T, class D>
   static HWY_INLINE V<D> slope(D d, V<D> y) {
     return hn::NegMulAdd(y, y, hn::Set(d, 1.0F));
   }
 };
 
 struct Sigmoid {
-  template <class D>
+  template <class T, class D>
   static HWY_INLINE V<D> y(D d, V<D> x) {
-    return sigmoid(d, x);
+    return sigmoid<T>(d, x);
   }
-  template <class D>
+  template <class T, class D>
   static HWY_INLINE V<D> slope(D, V<D> y) {
     return hn::NegMulAdd(y, y, y);
   }
@@ -122,14 +122,16 @@ HWY_INLINE void with_function(Activation activation, Use&& use) {
 template <class F, class T>
 void apply(const T* x, T* y, std::int64_t n) {
   const F32 d;
-  for_lanes(d, n, [&](std::int64_t i, auto part) HWY_ATTR { store(F::y(d, load(d, x + i, part)), d, y + i, part); });
+  for_lanes(d, n, [&](std::int64_t i, auto part) HWY_ATTR {
+    store(F::template y<T>(d, load(d, x + i, part)), d, y + i, part);
+  });
 }
 
 template <class F, class T>
 void apply_slope(const T* saved, const T* dy, T* dx, std::int64_t n) {
   const F32 d;
   for_lanes(d, n, [&](std::int64_t i, auto part) HWY_ATTR {
-    store(hn::Mul(load(d, dy + i, part), F::slope(d, load(d, saved + i, part))), d, dx + i, part);
+    store(hn::Mul(load(d, dy + i, part), F::template slope<T>(d, load(d, saved + i, part))), d, dx + i, part);
   });
 }
 

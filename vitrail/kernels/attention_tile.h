@@ -1,7 +1,7 @@
 // What the files of the attention kernel share: the problem, its blocks, and the products of native bf16 pairs.
 //
 // The scores of one head are a matrix [N, M] that is only ever there in tiles: a block of queries × a block of keys.
-// Every product of such a tile (q kᵀ, p v, doᵀ v, …) is C += A B with
+// Every product of such a tile (q kᵀ, p v, doᵀ v, …) is C = A B or C += A B with
 //   A  words that are broadcast one by one, at any two strides,
 //   B  packed in panels of vectors of words, one row of a panel behind the other,
 //   C  f32 rows, padded to whole vectors.
@@ -46,7 +46,7 @@ struct HeadsView {
 struct AttentionProblem {
   std::int64_t batch, heads, queries, keys, dim, value_dim;
   HeadsView q, k, v, out, dout, dq, dk, dv;
-  HeadsView mask, bias, dbias;
+  HeadsView mask, bias;
   float* log_sum = nullptr;
   float scale = 1;
   bool causal = false;
@@ -88,8 +88,9 @@ class Arena {
   std::size_t used_ = 0;
 };
 
-// The micro-kernels of one instruction set: of[r - 1][v - 1] does C += A B for r rows and v vectors of columns, all
-// held in registers while it runs over the depth. Word (i, p) of A is a[i a_row + p a_depth]; B is one panel, dense.
+// The micro-kernels of one instruction set: of[r - 1][v - 1] does C = A B, or C += A B if `add`, for r rows and v
+// vectors of columns, all held in registers while it runs over the depth. Word (i, p) of A is a[i a_row + p a_depth]; B
+// is one panel, dense.
 template <class Word, int kVectors>
 struct TileProducts {
   static constexpr int rows = 6;

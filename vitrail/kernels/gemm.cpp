@@ -144,7 +144,7 @@ void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilog
     narrow_into(wide, c);
     return;
   }
-  const Tensor& bias = epilogue.bias;
+  const Tensor bias = epilogue.bias.defined() ? epilogue.bias.contiguous() : Tensor();
   const Tensor& residual = epilogue.residual;
   const Shape bias_shape{1, c.size(1)};
   const auto primitive = onednn::compiled(
@@ -165,7 +165,7 @@ void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilog
                               {DNNL_ARG_WEIGHTS, onednn::packed(weight, primitive->weights)},
                               {DNNL_ARG_DST, onednn::view(c, description(c))}};
   if (bias.defined()) {
-    arguments.emplace(DNNL_ARG_BIAS, onednn::view(bias.contiguous().reshape(bias_shape)));
+    arguments.emplace(DNNL_ARG_BIAS, onednn::view(bias.reshape(bias_shape)));
   }
   if (residual.defined()) {
     arguments.emplace(

@@ -55,7 +55,7 @@ void row_gradient(const CrossEntropy& loss, std::int64_t row, const T* x, float 
   const auto s = hn::Set(d, scale);
   const auto uniform = hn::Set(d, loss.smoothing / static_cast<float>(loss.classes));
   const auto softmax = [&](std::int64_t i, auto part)
-                           HWY_ATTR { return exp(d, hn::Sub(hn::Sub(load(d, x + i, part), m), l)); };
+                           HWY_ATTR { return exp<T>(d, hn::Sub(hn::Sub(load(d, x + i, part), m), l)); };
   if (loss.soft == nullptr) {
     for_lanes(d, loss.classes, [&](std::int64_t i, auto part) HWY_ATTR {
       store(hn::Mul(s, hn::Sub(softmax(i, part), uniform)), d, dx + i, part);

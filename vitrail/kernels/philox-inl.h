@@ -58,9 +58,9 @@ class PhiloxLanes {
     for (const auto& [key0, key1] : keys_) {
       const auto p0 = product(c0, m0);
       const auto p1 = product(c2, m1);
-      c0 = hn::Xor(hn::ShiftRight<32>(p1), hn::Xor(c1, hn::Set(d64, key0)));
+      c0 = hn::Xor3(hn::ShiftRight<32>(p1), c1, hn::Set(d64, key0));
       c1 = p1;
-      c2 = hn::Xor(hn::ShiftRight<32>(p0), hn::Xor(c3, hn::Set(d64, key1)));
+      c2 = hn::Xor3(hn::ShiftRight<32>(p0), c3, hn::Set(d64, key1));
       c3 = p0;
     }
     const auto low = hn::Set(d64, 0xffffffffU);

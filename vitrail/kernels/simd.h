@@ -48,6 +48,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "vitrail/tensor/dtype.h"
 #include "vitrail/tensor/error.h"
@@ -115,24 +116,31 @@ HWY_INLINE void store(V<D> v, D d, float* p, Whole = {}) {
   hn::StoreU(v, d, p);
 }
 
-// The upper halves of f32 lanes, rounded to nearest even, as vitrail::bf16 does (Highway 1.0.3's own DemoteTo cuts
-// off).
+// f32 lanes rounded to nearest even, as vitrail::bf16 does (Highway 1.0.3's own DemoteTo cuts off), in the upper
+// halves; the lower ones hold what is left over.
 template <class D>
 HWY_INLINE auto rounded_to_bf16(D, V<D> v) {
   const hn::RebindToUnsigned<D> du;
   const auto bits = hn::BitCast(du, v);
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
-  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fff)));
+  const auto rounded = hn::Add(hn::Add(bits, hn::Set(du, 0x7fff)), odd);
   const auto quiet = hn::Or(bits, hn::Set(du, 0x400000));
-  return hn::ShiftRight<16>(hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet, rounded));
+  return hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet, rounded);
 }
 
 template <class D>
 HWY_INLINE void store(V<D> v, D d, bf16* p, Whole = {}) {
   const hn::Rebind<std::uint16_t, D> du16;
+  const auto bits = rounded_to_bf16(d, v);
+  auto* to = reinterpret_cast<std::uint16_t*>(p);
+#if HWY_TARGET == HWY_SCALAR
   const hn::Rebind<std::int32_t, D> di32;
-  const auto bits = hn::DemoteTo(du16, hn::BitCast(di32, rounded_to_bf16(d, v)));
-  hn::StoreU(bits, du16, reinterpret_cast<std::uint16_t*>(p));
+  hn::StoreU(hn::DemoteTo(du16, hn::BitCast(di32, hn::ShiftRight<16>(bits))), du16, to);
+#else
+  const hn::Repartition<std::uint16_t, D> pairs;
+  const auto both = hn::BitCast(pairs, bits);
+  hn::StoreU(hn::LowerHalf(du16, hn::ConcatOdd(pairs, both, both)), du16, to);
+#endif
 }
 
 // The first `count` lanes to memory; what lies behind is left alone.
@@ -212,34 +220,83 @@ HWY_INLINE float max_over(D d, const T* x, std::int64_t n) {
 
 // ---- elementary functions of f32 lanes
 
-// e^x to 1.2e-7 of its value; 0 below -87.3 (where the result would be subnormal), infinite above 88.72, NaN stays NaN.
-template <class D>
+// exp, sigmoid and normal take the type that the caller will round the result to: for bf16, 1e-4 of the value is enough
+// and costs half as much.
+template <class T>
+inline constexpr bool coarse = std::is_same_v<T, bf16>;
+
+#if HWY_TARGET == HWY_AVX3
+// p · 2^n for whole n, in one instruction that also knows subnormal results.
+template <std::size_t N>
+HWY_INLINE hn::Vec128<float, N> times_power(hn::Vec128<float, N> p, hn::Vec128<float, N> n) {
+  return hn::Vec128<float, N>{_mm_scalef_ps(p.raw, n.raw)};
+}
+HWY_INLINE hn::Vec256<float> times_power(hn::Vec256<float> p, hn::Vec256<float> n) {
+  return hn::Vec256<float>{_mm256_scalef_ps(p.raw, n.raw)};
+}
+HWY_INLINE hn::Vec512<float> times_power(hn::Vec512<float> p, hn::Vec512<float> n) {
+  return hn::Vec512<float>{_mm512_scalef_ps(p.raw, n.raw)};
+}
+#endif
+
+// e^x to 1.2e-7 of its value; 0 far below, infinite above 88.72, NaN stays NaN. (Results under 1.2e-38 may be 0.)
+template <class T = float, class D>
 HWY_INLINE V<D> exp(D d, V<D> x) {
-  const hn::RebindToSigned<D> di;
-  const auto lowest = hn::Set(d, -87.33654F);
   const auto highest = hn::Set(d, 89.0F);
+#if HWY_TARGET == HWY_AVX3
+  const auto inside = hn::Max(hn::Set(d, -104.0F), hn::Min(highest, x));  // these give their second operand if NaN
+#else
   const auto inside = hn::IfThenElse(hn::Gt(x, highest), highest, x);  // Min could swallow a NaN
-  const auto n = hn::Round(hn::Mul(inside, hn::Set(d, 1.44269504F)));
-  auto r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), inside);  // ln 2 in two parts
-  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4F), r);
-  auto p = hn::Set(d, 1.9875691500e-4F);  // Cephes' expf
-  p = hn::MulAdd(p, r, hn::Set(d, 1.3981999507e-3F));
-  p = hn::MulAdd(p, r, hn::Set(d, 8.3334519073e-3F));
-  p = hn::MulAdd(p, r, hn::Set(d, 4.1665795894e-2F));
-  p = hn::MulAdd(p, r, hn::Set(d, 1.6666665459e-1F));
-  p = hn::MulAdd(p, r, hn::Set(d, 5.0000001201e-1F));
-  p = hn::MulAdd(p, hn::Mul(r, r), hn::Add(r, hn::Set(d, 1.0F)));
+#endif
+  // e^x = 2^n e^r with r in ±ln 2 / 2, and a minimax polynomial for what remains.
+  const auto t = hn::Mul(inside, hn::Set(d, 1.44269504F));
+  const auto n = hn::Round(t);
+  V<D> p;
+  if constexpr (coarse<T>) {
+    const auto r = hn::Sub(t, n);
+    p = hn::Set(d, 0.0551714F);  // of 2^r
+    p = hn::MulAdd(p, r, hn::Set(d, 0.2426111F));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.6932610F));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.9999281F));
+  } else {
+    auto r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), inside);  // ln 2 in two parts
+    r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4F), r);
+    p = hn::Set(d, 0.001381459489F);
+    p = hn::MulAdd(p, r, hn::Set(d, 0.008368717294F));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.04166838813F));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.1666652063F));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.4999999345F));
+    p = hn::MulAdd(p, r, hn::Set(d, 1.0F));
+    p = hn::MulAdd(p, r, hn::Set(d, 1.0F));
+  }
+#if HWY_TARGET == HWY_AVX3
+  return times_power(p, n);
+#else
   // 2^n as 2 · 2^(n-1): n may be 128.
+  const hn::RebindToSigned<D> di;
   const auto power = hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(di, n), hn::Set(di, 126)));
   const auto y = hn::Mul(hn::Add(p, p), hn::BitCast(d, power));
-  return hn::IfThenZeroElse(hn::Lt(x, lowest), y);
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.33654F)), y);
+#endif
 }
 
-// 1 / (1 + e^-x).
-template <class D>
+// 1 / x for x in 2^±126.
+template <class T = float, class D>
+HWY_INLINE V<D> reciprocal(D d, V<D> x) {
+#if HWY_TARGET == HWY_AVX3
+  const auto y = hn::ApproximateReciprocal(x);  // to 2^-14
+  return coarse<T> ? y : hn::MulAdd(hn::NegMulAdd(x, y, hn::Set(d, 1.0F)), y, y);
+#else
+  return hn::Div(hn::Set(d, 1.0F), x);
+#endif
+}
+
+// 1 / (1 + e^-x), but at least e^-87.
+template <class T = float, class D>
 HWY_INLINE V<D> sigmoid(D d, V<D> x) {
-  const auto one = hn::Set(d, 1.0F);
-  return hn::Div(one, hn::Add(one, exp(d, hn::Neg(x))));
+  const auto lowest = hn::Set(d, -87.0F);
+  const auto inside = hn::IfThenElse(hn::Lt(x, lowest), lowest, x);
+  return reciprocal<T>(d, hn::Add(hn::Set(d, 1.0F), exp<T>(d, hn::Neg(inside))));
 }
 
 // tanh x to 1.5e-7 of its value.
@@ -267,25 +324,32 @@ struct Normal {
   Vector gauss;
 };
 
-// Φ(-a) = e^(-a²/2) P(a) / Q(a) for a ≥ 0, the form of Hart et al. 1968 with a minimax fit (5e-9) of our own: all
-// coefficients are positive, so nothing cancels and the tail keeps its relative precision.
-template <class D>
+// Φ(-a) = e^(-a²/2) P(a) / Q(a) for a ≥ 0, the form of Hart et al. 1968 with minimax fits of our own (5e-9, or 1.4e-5
+// for bf16): all coefficients are positive, so nothing cancels and the tail keeps its relative precision.
+template <class T = float, class D>
 HWY_INLINE Normal<V<D>> normal(D d, V<D> x) {
   const auto one = hn::Set(d, 1.0F);
   const auto a = hn::Min(hn::Set(d, 14.0F), hn::Abs(x));  // where e^(-a²/2) has become 0
-  const auto gauss = exp(d, hn::Mul(hn::Mul(x, x), hn::Set(d, -0.5F)));
-  auto p = hn::Set(d, 0.004020184640322171F);
-  p = hn::MulAdd(p, a, hn::Set(d, 0.03998413104062947F));
-  p = hn::MulAdd(p, a, hn::Set(d, 0.1813066342892071F));
-  p = hn::MulAdd(p, a, hn::Set(d, 0.4356861468826339F));
-  p = hn::MulAdd(p, a, hn::Set(d, 0.5F));
-  auto q = hn::Set(d, 0.010076965271062771F);
-  q = hn::MulAdd(q, a, hn::Set(d, 0.10023273466613161F));
-  q = hn::MulAdd(q, a, hn::Set(d, 0.46438000509296956F));
-  q = hn::MulAdd(q, a, hn::Set(d, 1.1944836903251015F));
-  q = hn::MulAdd(q, a, hn::Set(d, 1.6692572128245187F));
+  const auto gauss = exp<T>(d, hn::Mul(hn::Mul(x, x), hn::Set(d, -0.5F)));
+  V<D> p;
+  V<D> q;
+  if constexpr (coarse<T>) {
+    p = hn::MulAdd(hn::Set(d, 0.05802773F), a, hn::Set(d, 0.2672978F));
+    p = hn::MulAdd(p, a, hn::Set(d, 0.5000071F));
+    q = hn::MulAdd(hn::Set(d, 0.1451474F), a, hn::Set(d, 0.6770960F));
+    q = hn::MulAdd(q, a, hn::Set(d, 1.3329507F));
+  } else {
+    p = hn::MulAdd(hn::Set(d, 0.004020184640F), a, hn::Set(d, 0.03998413104F));
+    p = hn::MulAdd(p, a, hn::Set(d, 0.1813066343F));
+    p = hn::MulAdd(p, a, hn::Set(d, 0.4356861469F));
+    p = hn::MulAdd(p, a, hn::Set(d, 0.5F));
+    q = hn::MulAdd(hn::Set(d, 0.01007696727F), a, hn::Set(d, 0.1002327347F));
+    q = hn::MulAdd(q, a, hn::Set(d, 0.4643800051F));
+    q = hn::MulAdd(q, a, hn::Set(d, 1.194483690F));
+    q = hn::MulAdd(q, a, hn::Set(d, 1.669257213F));
+  }
   q = hn::MulAdd(q, a, one);
-  const auto tail = hn::Mul(gauss, hn::Div(p, q));
+  const auto tail = hn::Mul(hn::Mul(gauss, p), reciprocal<T>(d, q));
   return {hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail)), gauss};
 }
 

@@ -20,7 +20,7 @@ void forward_row(const T* x, T* y, float* room, std::int64_t width, bool logarit
   const float largest = max_over(d, x, width);
   const auto m = hn::Set(d, largest);
   const float total = sum_over(d, width, [&](auto sum, std::int64_t i, auto part) HWY_ATTR {
-    const auto e = exp(d, hn::Sub(load(d, x + i, part), m));
+    const auto e = exp<T>(d, hn::Sub(load(d, x + i, part), m));
     if (!logarithm) {
       store(e, d, room + i, part);
     }
@@ -45,7 +45,7 @@ void backward_row(const T* y, const T* dy, T* dx, std::int64_t width, bool logar
   for_lanes(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
     const auto g = load(d, dy + i, part);
     const auto v = load(d, y + i, part);
-    store(logarithm ? hn::NegMulAdd(exp(d, v), total, g) : hn::Mul(v, hn::Sub(g, total)), d, dx + i, part);
+    store(logarithm ? hn::NegMulAdd(exp<T>(d, v), total, g) : hn::Mul(v, hn::Sub(g, total)), d, dx + i, part);
   });
 }
 

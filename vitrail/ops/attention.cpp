@@ -22,6 +22,7 @@ void check_queries_and_keys(const Tensor& q, const Tensor& k) {
         "attention: q and k must both be f32 or both bf16, not {} and {}", name_of(q.dtype()), name_of(k.dtype()));
   check(q.size(0) == k.size(0) && q.size(1) == k.size(1) && q.size(3) == k.size(3),
         "attention: q {} and k {} must agree in batch, heads and head dimension", q.shape(), k.shape());
+  check(q.size(3) > 0, "attention: the head dimension of q {} must be positive", q.shape());
 }
 
 void check_values(const Tensor& k, const Tensor& v) {
