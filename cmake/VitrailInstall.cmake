@@ -35,5 +35,7 @@ set(webp_requirement "")
 if(VITRAIL_WEBP)
   set(webp_requirement ", libwebp, libwebpdemux")
 endif()
+# Relative to the file itself, so that `cmake --install --prefix` may put the package anywhere.
+file(RELATIVE_PATH prefix_from_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/vitrail.pc.in ${PROJECT_BINARY_DIR}/vitrail.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/vitrail.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
