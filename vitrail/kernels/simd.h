@@ -27,7 +27,7 @@
 //   #if HWY_ONCE  // what is not compiled per instruction set: the public functions, with the threads
 //   namespace vitrail::kernels {
 //   HWY_EXPORT(scale);
-//   void scale_all(…) { parallel_for(n, …, [&](auto begin, auto end) { HWY_DYNAMIC_DISPATCH(scale)(…); }); }
+//   void scale_all(…) { parallel_for(n, …, [&](auto begin, auto end, int) { HWY_DYNAMIC_DISPATCH(scale)(…); }); }
 //   }  // namespace vitrail::kernels
 //   #endif
 //
