@@ -7,6 +7,7 @@
 
 #include "tests/ops/gemm_cases.h"
 #include "tests/support/errors.h"
+#include "tests/support/finite.h"
 #include "tests/support/gradients.h"
 #include "vitrail/ops/shape.h"
 
@@ -135,6 +136,7 @@ TEST(Arithmetic, GivesTwoLeavesGradientsOfTheirOwn) {
 }
 
 TEST(Arithmetic, PassesNaNOn) {
+  const AllowNonFinite allow;
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Tensor a = Tensor::from(std::vector<float>{nan, 1, 3}, {3});
   const Tensor b = Tensor::from(std::vector<float>{2, nan, 4}, {3});

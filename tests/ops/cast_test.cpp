@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "tests/support/finite.h"
 #include "tests/support/gradients.h"
 #include "vitrail/ops/arithmetic.h"
 
@@ -7,6 +8,7 @@ namespace vitrail::test {
 namespace {
 
 TEST(Cast, RoundsToBf16AsPyTorch) {
+  const AllowNonFinite allow;
   const io::Safetensors file = golden("ops/cast.safetensors");
   const Tensor rounded = ops::cast(file.get("f32"), DType::bf16);
   const Tensor expected = file.get("bf16");
@@ -18,6 +20,7 @@ TEST(Cast, RoundsToBf16AsPyTorch) {
 }
 
 TEST(Cast, KeepsNaN) {
+  const AllowNonFinite allow;
   const Tensor x = Tensor::from(std::vector<float>(21, std::numeric_limits<float>::quiet_NaN()), {21});
   for (const float y : ops::cast(x, DType::bf16).values()) {
     EXPECT_TRUE(std::isnan(y));

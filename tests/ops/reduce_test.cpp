@@ -7,6 +7,7 @@
 
 #include "tests/ops/gemm_cases.h"
 #include "tests/support/errors.h"
+#include "tests/support/finite.h"
 #include "tests/support/gradients.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/ops/shape.h"
@@ -139,6 +140,7 @@ TEST(Reduce, GivesTheSameBitsForAnyNumberOfThreads) {
 }
 
 TEST(Reduce, PassesNaNOn) {
+  const AllowNonFinite allow;
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const std::int64_t place : {0, 5, 36, 44}) {
     Tensor x = random_tensor({3, 45}, 6);
@@ -153,6 +155,7 @@ TEST(Reduce, PassesNaNOn) {
 }
 
 TEST(Reduce, WorksOnNothingAndOnOneNumber) {
+  const AllowNonFinite allow;
   const Tensor nothing = Tensor::empty({3, 0, 2});
   EXPECT_THAT(ops::sum(nothing, {1}).values(), testing::ElementsAre(0, 0, 0, 0, 0, 0));
   EXPECT_EQ(ops::sum(nothing, {0}).shape(), (Shape{0, 2}));

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 
+#include "tests/support/finite.h"
 #include "tests/support/xml.h"
 #include "tests/train/tiny.h"
 #include "vitrail/io/file.h"
@@ -231,6 +232,7 @@ TEST(FineTuning, LeavesFrozenWeightsAlone) {
 }
 
 TEST(Fit, StopsAtALossThatIsNotFinite) {
+  const test::AllowNonFinite allow;
   const test::TemporaryFolder folder;
   TrainOptions options = tiny_options(folder.path());
   options.opt = "sgd";
