@@ -37,8 +37,8 @@ void antialiased(Resampling& axis, Filter filter, bool align_corners) {
   axis.taps = static_cast<std::int64_t>(std::ceil(support)) * 2 + 1;
   for (std::int64_t i = 0; i < axis.out; ++i) {
     const double center = scale * (static_cast<double>(i) + 0.5);
-    const auto first = std::max<std::int64_t>(static_cast<std::int64_t>(center - support + 0.5), 0);
-    const auto last = std::min(static_cast<std::int64_t>(center + support + 0.5), axis.in);
+    const auto first = std::max<std::int64_t>(static_cast<std::int64_t>(std::floor(center - support + 0.5)), 0);
+    const auto last = std::min(static_cast<std::int64_t>(std::floor(center + support + 0.5)), axis.in);
     std::vector<double> weights;
     double sum = 0;
     for (std::int64_t k = first; k < last; ++k) {

@@ -1,6 +1,7 @@
 #include "vitrail/ops/reduce.h"
 
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "vitrail/autograd/tape.h"
@@ -77,8 +78,10 @@ template <class T>
 bool beats(T x, T best) {
   if constexpr (std::is_same_v<T, bf16>) {
     return beats(static_cast<float>(x), static_cast<float>(best));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return x > best || (std::isnan(x) && !std::isnan(best));
   } else {
-    return x > best || (x != x && best == best);
+    return x > best;
   }
 }
 

@@ -52,7 +52,7 @@ class Tensor {
   bool is_contiguous() const;
   Storage& storage() const { return *storage_; }
   bool is_shared() const { return storage_.use_count() > 1; }  // whether other handles see the same elements
-  std::int64_t offset() const { return offset_; }  // of the first element in the storage, in elements
+  std::int64_t offset() const { return offset_; }              // of the first element in the storage, in elements
 
   // The first element. Error unless T is the dtype.
   template <class T>
