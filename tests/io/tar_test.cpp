@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,9 +61,7 @@ struct Header {
     for (const char byte : bytes) {
       sum += static_cast<unsigned char>(byte);
     }
-    char digits[8];
-    std::snprintf(digits, sizeof digits, "%06o", static_cast<unsigned>(sum));
-    put(148, std::string(digits, 7));
+    put(148, fmt::format("{:06o}", sum) + '\0');
     return bytes;
   }
 };

@@ -23,7 +23,11 @@ struct Image {
 };
 
 // More pixels than this are taken for an attempt to exhaust memory: Pillow's limit (DecompressionBombError).
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+inline constexpr std::uint64_t max_pixels = 4'000'000;  // a fuzzer asks for too much memory all the time
+#else
 inline constexpr std::uint64_t max_pixels = 178'956'970;
+#endif
 
 // JPEG, PNG or WebP, told apart by their first bytes. Grayscale, palette, CMYK, alpha and 16-bit become RGB with the
 // pixels of Pillow's Image.open(f).convert("RGB") after ImageOps.exif_transpose. Error says what is wrong; `name` is
