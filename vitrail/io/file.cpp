@@ -103,7 +103,9 @@ fs::path target_of(const fs::path& path) {
   return ignored ? path : target;
 }
 
-fs::path temporary_name(const fs::path& path) { return folder_of(path) / ("." + path.filename().string() + ".tmp"); }
+fs::path temporary_name(const fs::path& path) {
+  return folder_of(path) / fmt::format(".{}.tmp", path.filename().string());
+}
 
 // Opens the temporary file and locks it. Its name is fixed, so that what a killed process left is used again; the lock
 // keeps two writers apart. Between open and lock another writer may have renamed the file to its final name: then what

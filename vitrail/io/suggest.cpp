@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/core.h>
+
 namespace vitrail::io {
 
 namespace {
@@ -74,9 +76,9 @@ std::string quoted_list(const std::vector<std::string>& words, std::string_view 
   std::string text;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (i > 0) {
-      text += i + 1 < words.size() ? ", " : " " + std::string(joint) + " ";
+      text += i + 1 < words.size() ? ", " : fmt::format(" {} ", joint);
     }
-    text += "'" + words[i] + "'";
+    text += fmt::format("'{}'", words[i]);
   }
   return text;
 }
