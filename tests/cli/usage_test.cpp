@@ -47,6 +47,12 @@ TEST(Usage, ValuesOfTheWrongKindAreWrongUsage) {
   EXPECT_EQ(vitrail("").status, 2);
 }
 
+TEST(Usage, OfAFlagGivenTwiceTheLastCounts) {
+  const Outcome twice = vitrail("info vit_small_patch16_224 --num-classes 3 --num-classes 4 --json");
+  ASSERT_EQ(twice.status, 0) << twice.err;
+  EXPECT_EQ(twice.out, vitrail("info vit_small_patch16_224 --num-classes 4 --json").out);
+}
+
 TEST(Usage, SuggestsTheModelThatWasMeant) {
   const Outcome outcome = vitrail("info vit_tny_patch16_224");
   EXPECT_EQ(outcome.status, 1);

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/data/tar_writer.h"
+#include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "tests/support/pictures.h"
 #include "vitrail/data/sources.h"
@@ -47,12 +48,7 @@ class OpenDataset : public ::testing::Test {
     return open_dataset(folder / name, {split, classes, true});
   }
   std::string error_of(const std::string& name = ".", const DatasetOptions& options = {}) {
-    try {
-      open_dataset(folder / name, options);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
+    return test::error_of([&] { open_dataset(folder / name, options); });
   }
   static std::vector<std::string> names(const Dataset& dataset) {
     std::vector<std::string> result;

@@ -7,6 +7,7 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/models/model.h"
+#include "vitrail/nn/position.h"
 #include "vitrail/ops/arithmetic.h"
 
 namespace vitrail::models {
@@ -84,6 +85,22 @@ TEST_F(ModelFolder, GivesANewHeadForAnotherNumberOfClasses) {
   }
   const Model features = load_model(folder_, {.num_classes = 0});
   EXPECT_EQ(features.net->parameters.find("head.weight"), nullptr);
+}
+
+TEST_F(ModelFolder, SavesFixedPositionsAsTimmWouldHaveThem) {
+  CreateOptions fixed;
+  fixed.model_kwargs = R"({"pos_embed": "sincos2d"})";
+  const Model model = load_model(folder_, fixed);
+  EXPECT_TRUE(model.net->parameters.at("pos_embed").buffer);
+  save_model(model, folder_);
+  EXPECT_FALSE(io::read_json(folder_ / "config.json").at("model_args").contains("pos_embed"));
+  const Model learned = load_model(folder_);
+  EXPECT_TRUE(learned.net->parameters.at("pos_embed").trainable);
+  expect_close(learned.net->parameters.at("pos_embed").value, nn::sincos_positions({4, 4}, 24, 1), 0);
+  fixed.model_kwargs = R"({"pos_embed": "sincos2d", "img_size": [48, 40]})";
+  const Model again = load_model(folder_, fixed);
+  EXPECT_TRUE(again.net->parameters.at("pos_embed").buffer);
+  expect_close(again.net->parameters.at("pos_embed").value, nn::sincos_positions({6, 5}, 24, 1), 0);
 }
 
 TEST_F(ModelFolder, KeepsWhatTheConfigSaysOfPictures) {

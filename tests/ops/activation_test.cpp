@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "tests/ops/gemm_cases.h"
+#include "tests/ops/golden_cases.h"
 #include "tests/support/finite.h"
 #include "tests/support/gradients.h"
 

@@ -1,6 +1,6 @@
 #include "vitrail/ops/conv.h"
 
-#include "tests/ops/gemm_cases.h"
+#include "tests/ops/golden_cases.h"
 #include "tests/support/gradients.h"
 #include "vitrail/kernels/gemm.h"
 

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/ops/gemm_cases.h"
+#include "tests/ops/golden_cases.h"
 #include "tests/support/gradients.h"
 #include "vitrail/kernels/gemm.h"
 #include "vitrail/tensor/allocator.h"

@@ -1,4 +1,4 @@
-#include "tests/ops/gemm_cases.h"
+#include "tests/ops/golden_cases.h"
 #include "tests/support/gradients.h"
 #include "vitrail/ops/softmax.h"
 

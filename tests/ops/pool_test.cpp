@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "tests/ops/gemm_cases.h"
+#include "tests/ops/golden_cases.h"
 #include "tests/support/finite.h"
 #include "tests/support/gradients.h"
 #include "vitrail/ops/conv.h"

@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/ops/gemm_cases.h"
+#include "tests/ops/golden_cases.h"
 #include "tests/support/errors.h"
 #include "tests/support/finite.h"
 #include "tests/support/gradients.h"

@@ -1,6 +1,6 @@
 #include "vitrail/ops/softmax.h"
 
-#include "tests/ops/gemm_cases.h"
+#include "tests/ops/golden_cases.h"
 #include "tests/support/gradients.h"
 
 namespace vitrail::test {

@@ -1,6 +1,7 @@
 // Kernels tried on every set of instructions.
 #pragma once
 
+#include <array>
 #include <string>
 
 #include <hwy/targets.h>
@@ -14,7 +15,12 @@ void for_each_target(Function&& function) {
   struct Restore {
     ~Restore() { hwy::SetSupportedTargetsForTest(0); }
   };
-  for (const std::int64_t target : {HWY_SCALAR, HWY_EMU128, HWY_SSE4, HWY_AVX2, HWY_AVX3, HWY_NEON}) {
+#ifdef VITRAIL_FEW_TARGETS
+  constexpr std::array targets = {HWY_EMU128, HWY_AVX3};
+#else
+  constexpr std::array targets = {HWY_SCALAR, HWY_EMU128, HWY_SSE4, HWY_AVX2, HWY_AVX3, HWY_NEON};
+#endif
+  for (const std::int64_t target : targets) {
     if ((hwy::SupportedTargets() & target) != 0) {
       const Restore restore;
       hwy::SetSupportedTargetsForTest(target);

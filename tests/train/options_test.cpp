@@ -6,22 +6,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
 #include "tests/support/golden.h"
 
 namespace vitrail::train {
 namespace {
 
+using test::error_of;
 using ::testing::HasSubstr;
-
-template <class Function>
-std::string error_of(Function&& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TrainOptions valid() {
   TrainOptions options;

@@ -69,6 +69,7 @@ void add_commands(CLI::App& app) {
   app.set_version_flag("--version", "vitrail " VITRAIL_VERSION);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);  // as argparse: the last one counts
   add_train(app);
   add_eval(app);
   add_predict(app);

@@ -36,7 +36,9 @@
 
 // Of Highway's targets we keep the portable one (the baseline of x86-64), SSE4, AVX2, AVX-512 and NEON: each costs
 // compile time.
-#ifndef HWY_DISABLED_TARGETS
+#ifdef VITRAIL_FEW_TARGETS
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX2 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#elif !defined(HWY_DISABLED_TARGETS)
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #endif
 

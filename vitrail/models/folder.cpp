@@ -193,6 +193,16 @@ std::vector<std::string> classifier_layers(const ImageModel& net) {
   return layers;
 }
 
+// timm has no fixed positions: a table of them is saved as the learned one that it would have there, and is one for
+// whoever opens the folder without asking for pos_embed=sincos2d again.
+Json saved_arguments(const Model& model) {
+  Json arguments = Json::parse(model.model_args);
+  if (arguments.value("pos_embed", "") == "sincos2d") {
+    arguments.erase("pos_embed");
+  }
+  return arguments;
+}
+
 Json config_json(const Model& model) {
   const PretrainedConfig& p = model.pretrained;
   const ArchitectureEntry& entry = find_architecture(model.architecture);
@@ -223,7 +233,7 @@ Json config_json(const Model& model) {
   config["num_classes"] = model.net->num_classes();
   config["num_features"] = model.net->num_features();
   config["pretrained_cfg"] = pretrained;
-  config["model_args"] = Json::parse(model.model_args);
+  config["model_args"] = saved_arguments(model);
   if (!p.label_names.empty()) {
     config["label_names"] = p.label_names;
   }

@@ -75,7 +75,11 @@ VisionTransformer::VisionTransformer(const VitConfig& config, std::uint64_t seed
     pos_embed_ = root.parameter("pos_embed", {1, position_prefix() + patches[0] * patches[1], dim},
                                 nn::Init::trunc_normal(0.02F));
   } else if (config_.pos_embed == VitConfig::Positions::sincos) {
-    pos_embed_ = nn::sincos_positions(patches, dim, position_prefix());
+    const Tensor fixed = nn::sincos_positions(patches, dim, position_prefix());
+    pos_embed_ = root.buffer("pos_embed", fixed.shape(), nn::Init::zeros());
+    if (fill == nn::Fill::initialize) {
+      pos_embed_.copy_from(fixed);
+    }
   }
   if (config_.distilled) {
     dist_token_ = root.parameter("dist_token", {1, 1, dim}, nn::Init::trunc_normal(0.02F));

@@ -35,7 +35,7 @@ struct VitConfig {
   bool proj_bias = true;                     // of attention's output and the Mlp's two maps
   std::optional<float> init_values;          // LayerScale (post-norm: the norms' first weights)
   bool class_token = true;                   // `cls_token`
-  Positions pos_embed = Positions::learned;  // `pos_embed`, or fixed ones that no checkpoint holds, or none
+  Positions pos_embed = Positions::learned;  // `pos_embed`, trained or a fixed buffer, or none
   bool no_embed_class = false;               // positions for the patches alone
   std::int64_t reg_tokens = 0;               // `reg_token`, after the class token (Darcet et al. 2024)
   bool pre_norm = false;                     // norm before the blocks, and no bias in the patch embedding (CLIP)

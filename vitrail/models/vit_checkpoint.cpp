@@ -111,6 +111,9 @@ Tensor VisionTransformer::adapt(const std::string& parameter, const Tensor& valu
     return weight.rank() == 4 && weight.size(1) != wanted[1] ? with_channels(weight, wanted[1]) : weight;
   }
   const Size2 home = grid(config_.img_size[0], config_.img_size[1]);
+  if (parameter == "pos_embed" && config_.pos_embed == VitConfig::Positions::sincos) {
+    return nn::sincos_positions(home, config_.embed_dim, position_prefix());
+  }
   if (parameter == "pos_embed" && value.rank() == 3 && value.size(1) > position_prefix()) {
     const Size2 from = source_grid(value.size(1) - position_prefix(), source, config_.patch_size);
     return nn::resample_positions(value, from, home, position_prefix());

@@ -79,8 +79,9 @@ void load_weights(const models::Model& model, const fs::path& path) {
 models::Model make_model(const TrainOptions& options, const fs::path& checkpoint, std::int64_t data_classes) {
   const models::CreateOptions create = create_options(options, data_classes);
   if (!checkpoint.empty()) {
-    // All arguments but the rates of dropping out are in the checkpoint's own config.
+    // The checkpoint's own config has all arguments but the rates of dropping out and pos_embed=sincos2d.
     models::CreateOptions saved;
+    saved.model_kwargs = create.model_kwargs;
     saved.drop_rate = create.drop_rate;
     saved.drop_path_rate = create.drop_path_rate;
     return models::load_model(checkpoint, saved);

@@ -1,4 +1,4 @@
-// The golden cases of linear, matmul, convolution, pooling and batch norm (tools/golden/ops_gemm.py).
+// The golden cases of the ops: numbered groups of operands, results and gradients (tools/golden/ops_*.py).
 #pragma once
 
 #include <functional>
