@@ -66,10 +66,9 @@ Json literal(std::string_view text) {
     }
     return list;
   }
-  std::string number(text);
-  number.erase(0, number.starts_with('+') ? 1 : 0);
+  std::string number(text.substr(text.starts_with('+') ? 1 : 0));
   if (number.starts_with('.')) {
-    number.insert(0, "0");
+    number = '0' + number;
   }
   if (number.ends_with('.')) {
     number += '0';
