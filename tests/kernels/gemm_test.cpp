@@ -113,7 +113,9 @@ TEST(Gemm, MayBeCalledFromSeveralThreads) {
 TEST(Peak, IsMeasured) {
   EXPECT_GT(kernels::measure_peak_gflops(DType::f32, 64, 64, 64, 2), 0);
   EXPECT_GT(kernels::measure_peak_gflops(DType::bf16, 64, 64, 64, 2), 0);
-  EXPECT_THROW(kernels::measure_peak_gflops(DType::i8), Error);
+  EXPECT_GT(kernels::measure_peak_gflops(DType::i8, 64, 64, 64, 2), 0);
+  EXPECT_THROW(kernels::measure_peak_gflops(DType::i64), Error);
+  EXPECT_GT(kernels::measure_bandwidth(1 << 12, 2), 0);
   EXPECT_FALSE(kernels::cpu_name().empty());
 }
 

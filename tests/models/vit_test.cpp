@@ -152,7 +152,7 @@ TEST(VisionTransformer, IsMadeFromCodeToo) {
   config.global_pool = nn::Pool::sum;
   config.pos_embed = VitConfig::Positions::sincos;
   config.class_token = false;
-  const VisionTransformer model(config, 1);
+  const VisionTransformer model(config, {1});
   EXPECT_TRUE(model.parameters.at("pos_embed").buffer);
   EXPECT_NE(model.parameters.find("fc_norm.weight"), nullptr);
   nn::Pass pass;

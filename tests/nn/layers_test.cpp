@@ -180,7 +180,7 @@ TEST(Block, AgreesWithTimm) {
 TEST(Block, DropsItsBranchesForWholeSamplesInTraining) {
   BlockConfig config = block_config();
   config.drop_path = 0.5F;
-  ParameterStore store(1);
+  ParameterStore store({1});
   const Block block(Scope(store), config);
   const Tensor x = test::random_tensor({64, 3, 24});
   Pass pass{.training = true, .random = RandomStream(7)};

@@ -30,7 +30,7 @@ Statistics statistics_of(const Tensor& tensor) {
 }
 
 Statistics fresh(const Init& init, const Shape& shape = {200, 500}) {
-  ParameterStore store(3);
+  ParameterStore store({3});
   return statistics_of(store.add("w", shape, init));
 }
 
@@ -69,14 +69,14 @@ TEST(Init, CanFillTheLowerHalfDifferently) {
 }
 
 TEST(ParameterStore, FillsByNameSoThatTheOrderDoesNotMatter) {
-  ParameterStore a(5);
-  ParameterStore b(5);
+  ParameterStore a({5});
+  ParameterStore b({5});
   const Tensor first = a.add("one", {40}, Init::normal(1));
   a.add("two", {40}, Init::normal(1));
   b.add("two", {40}, Init::normal(1));
   EXPECT_EQ(first.values(), b.add("one", {40}, Init::normal(1)).values());
   EXPECT_NE(first.values(), a.at("two").value.values());
-  ParameterStore other_seed(6);
+  ParameterStore other_seed({6});
   EXPECT_NE(first.values(), other_seed.add("one", {40}, Init::normal(1)).values());
 }
 
@@ -116,7 +116,7 @@ TEST(ParameterStore, FreezesTheHandlesThatLayersHold) {
 
 TEST(ParameterStore, CanKnowShapesWithoutMemory) {
   const std::size_t before = Allocator::instance().statistics().in_use;
-  ParameterStore store(0, Fill::shapes_only);
+  ParameterStore store({.fill = Fill::shapes_only});
   store.add("w", {1 << 20, 1 << 20}, Init::normal(1));
   EXPECT_EQ(store.count(), std::int64_t{1} << 40);
   EXPECT_EQ(Allocator::instance().statistics().in_use, before);

@@ -74,7 +74,7 @@ TEST(RelPosMlp, AgreesWithTimm) {
 
 TEST(PatchEmbed, IsALinearMapOfPatchesAndTheConvolutionThatEqualsIt) {
   for (const Size2 patch : {Size2{4, 4}, Size2{3, 5}, Size2{1, 1}}) {
-    ParameterStore store(1);
+    ParameterStore store({1});
     const PatchEmbed embed(Scope(store), patch, 3, 7);
     const Tensor x = test::random_tensor({2, 3, 13, 17});
     const Tensor y = embed(x);

@@ -1,9 +1,12 @@
 #include "vitrail/train/benchmark.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/golden.h"
+#include "vitrail/train/profile_report.h"
 
 namespace vitrail::train {
 namespace {
@@ -45,6 +48,52 @@ TEST(Benchmark, IsOneJsonObject) {
   EXPECT_TRUE(json.at("step_ms").at("min").is_number());
   EXPECT_TRUE(json.at("step_ms").at("median").is_number());
   EXPECT_TRUE(json.at("cpu").is_string());
+}
+
+TEST(Benchmark, ProfilesEveryOp) {
+  BenchmarkOptions options = tiny(true);
+  options.profile = true;
+  const BenchmarkResult result = benchmark(options);
+  const std::vector<ProfileRow> rows = profile_rows(result.events, result.steps);
+  const auto row = [&](const std::string& op, Profile::Phase phase) {
+    const auto it = std::ranges::find_if(rows, [&](const ProfileRow& r) { return r.op == op && r.phase == phase; });
+    return it == rows.end() ? ProfileRow() : *it;
+  };
+  const ProfileRow forward = row("linear", Profile::Phase::forward);
+  const ProfileRow backward = row("linear", Profile::Phase::backward);
+  EXPECT_EQ(forward.calls, 10) << "the patches, four in each of two blocks, the head";
+  EXPECT_EQ(backward.calls, 10);
+  EXPECT_LT(backward.flops, 2 * forward.flops) << "no gradient of the pictures";
+  EXPECT_GT(backward.flops, 1.9 * forward.flops) << "one product for dx and one for dW";
+  EXPECT_GT(forward.bytes, 0);
+  EXPECT_EQ(row("optimizer", Profile::Phase::update).calls, 1);
+  double share = 0;
+  double seconds = 0;
+  double flops = 0;
+  for (const ProfileRow& r : rows) {
+    share += r.share;
+    seconds += r.seconds;
+    flops += r.flops;
+  }
+  EXPECT_NEAR(share, 1, 1e-9);
+  EXPECT_LE(1e3 * seconds, 1.2 * result.step_ms_median + 1) << "no time is counted twice";
+  // Attention works out its scores once more in backward.
+  EXPECT_NEAR(flops, result.flops_per_image * 5, 0.2 * flops);
+  const std::string table = profile_table(rows, result.peak_gflops, result.bandwidth);
+  EXPECT_NE(table.find("layer_norm"), std::string::npos) << table;
+  const nlohmann::json trace = nlohmann::json::parse(chrome_trace(result.events));
+  EXPECT_EQ(trace.at("traceEvents").size(), result.events.size());
+  EXPECT_EQ(trace.at("traceEvents")[0].at("ph"), "X");
+  EXPECT_TRUE(nlohmann::json::parse(to_json(result)).at("profile").is_array());
+}
+
+TEST(Benchmark, RunsInInt8) {
+  BenchmarkOptions options = tiny(false);
+  options.create.model_kwargs = R"({"img_size": 8, "patch_size": 4, "embed_dim": 64, "depth": 1, "num_heads": 2})";
+  options.int8 = true;
+  EXPECT_EQ(benchmark(options).dtype, "int8");
+  options.training = true;
+  EXPECT_THROW(benchmark(options), Error);
 }
 
 TEST(Benchmark, RefusesNothingToDo) {

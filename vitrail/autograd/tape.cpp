@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "vitrail/kernels/elementwise.h"
+#include "vitrail/tensor/profile.h"
 
 namespace vitrail::autograd {
 namespace {
@@ -126,6 +127,7 @@ void Tape::backward(const Tensor& output, Tensor seed) {
     }
     if (any) {
       node.backward(grads);
+      Profile::mark(node.op, Profile::Phase::backward);
     }
   }
 }

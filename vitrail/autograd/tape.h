@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "vitrail/tensor/profile.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::autograd {
@@ -121,6 +122,7 @@ void require_finite(const char* op, const char* what, const Tensor& tensor);
 
 template <class Backward>
 Tensor record(const char* op, Tensor output, std::initializer_list<const Tensor*> inputs, Backward backward) {
+  Profile::mark(op, Profile::Phase::forward);
   require_finite(op, "output", output);
   if (!recording(inputs)) {
     return output;
@@ -135,6 +137,7 @@ Tensor record(const char* op, Tensor output, std::initializer_list<const Tensor*
 template <class Backward>
 std::vector<Tensor> record(const char* op, std::vector<Tensor> outputs, std::initializer_list<const Tensor*> inputs,
                            Backward backward) {
+  Profile::mark(op, Profile::Phase::forward);
   for (const Tensor& output : outputs) {
     require_finite(op, "output", output);
   }

@@ -76,6 +76,7 @@ void add_commands(CLI::App& app) {
   add_attention(app);
   add_report(app);
   add_forward(app);
+  add_quantize(app);
   add_info(app);
   add_models(app);
   add_bench(app);

@@ -23,6 +23,7 @@ void add_forward(CLI::App& app);
 void add_info(CLI::App& app);
 void add_models(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_quantize(CLI::App& app);
 void add_report(CLI::App& app);
 void add_completion(CLI::App& app);
 

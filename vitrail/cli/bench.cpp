@@ -6,7 +6,9 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/io/file.h"
 #include "vitrail/train/benchmark.h"
+#include "vitrail/train/profile_report.h"
 
 namespace vitrail::cli {
 namespace {
@@ -18,7 +20,11 @@ struct BenchFlags {
   std::int64_t batch_size = 16;
   std::int64_t steps = 10;
   std::int64_t warmup = 2;
+  bool int8 = false;
   bool json = false;
+  bool profile = false;
+  std::string trace;
+  std::string output;
 };
 
 void bench(const BenchFlags& flags) {
@@ -28,9 +34,17 @@ void bench(const BenchFlags& flags) {
   options.training = flags.mode == "train";
   options.batch_size = flags.batch_size;
   options.dtype = flags.compute.apply();
+  options.int8 = flags.int8;
   options.steps = flags.steps;
   options.warmup = flags.warmup;
+  options.profile = flags.profile || !flags.trace.empty();
   const train::BenchmarkResult result = train::benchmark(options);
+  if (!flags.trace.empty()) {
+    io::write_atomically(flags.trace, train::chrome_trace(result.events));
+  }
+  if (!flags.output.empty()) {
+    io::write_atomically(flags.output, train::to_json(result) + "\n");
+  }
   if (flags.json) {
     fmt::print("{}\n", train::to_json(result));
     return;
@@ -43,6 +57,14 @@ void bench(const BenchFlags& flags) {
   fmt::print("  MFU         {:.1f} % of the {:.0f} GF/s of oneDNN's packed GEMM; {:.2f} GFLOP a picture\n",
              100 * result.mfu, result.peak_gflops, result.flops_per_image / 1e9);
   fmt::print("  memory      {:.0f} MB at the peak\n", static_cast<double>(result.peak_memory_bytes) / 1e6);
+  if (flags.profile) {
+    fmt::print(
+        "\nof a step, beside {:.0f} GF/s and {:.1f} GB/s of this machine:\n{}", result.peak_gflops, result.bandwidth,
+        train::profile_table(train::profile_rows(result.events, result.steps), result.peak_gflops, result.bandwidth));
+  }
+  if (!flags.trace.empty()) {
+    fmt::print("{}: open it in ui.perfetto.dev or chrome://tracing\n", flags.trace);
+  }
 }
 
 }  // namespace
@@ -65,10 +87,16 @@ void add_bench(CLI::App& app) {
   command.add_option("--warmup", flags->warmup, "Steps before them")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  command.add_flag("--int8", flags->int8, "Quantize the model's linear maps first; the rest runs in --dtype");
   command.add_flag("--json", flags->json, "One JSON object");
+  command.add_option("--output", flags->output, "Write that object to a file too")->type_name("FILE.json");
+  command.add_flag("--profile", flags->profile, "Also what each op takes: calls, time, GF/s and GB/s");
+  command.add_option("--trace", flags->trace, "Write the ops as a timeline in Chrome's trace format")
+      ->type_name("FILE.json");
   add_compute_flags(command, flags->compute);
   add_examples(command, {"vitrail bench train --model vit_tiny_patch16_224 --batch-size 16 --dtype bf16",
-                         "vitrail bench infer --model vit_base_patch16_224 --batch-size 1 --steps 20 --json"});
+                         "vitrail bench infer --model vit_base_patch16_224 --batch-size 1 --steps 20 --json",
+                         "vitrail bench train --model vit_tiny_patch16_224 --profile --trace step.json"});
   command.callback([flags] { bench(*flags); });
 }
 

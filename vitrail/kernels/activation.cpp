@@ -4,6 +4,7 @@
 
 #include "vitrail/kernels/parallel.h"
 #include "vitrail/kernels/simd.h"
+#include "vitrail/tensor/profile.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels::HWY_NAMESPACE {
@@ -171,6 +172,7 @@ bool backward_from_output(Activation activation) {
 }
 
 void activation_forward(Activation activation, const void* x, void* y, std::int64_t n, DType dtype) {
+  Profile::traffic(n, dtype, 2);
   parallel_for(n, grain, lines, [&](std::int64_t begin, std::int64_t end, int) {
     HWY_DYNAMIC_DISPATCH(forward)(activation, x, y, begin, end, dtype);
   });
@@ -178,6 +180,7 @@ void activation_forward(Activation activation, const void* x, void* y, std::int6
 
 void activation_backward(Activation activation, const void* saved, const void* dy, void* dx, std::int64_t n,
                          DType dtype) {
+  Profile::traffic(n, dtype, 3);
   parallel_for(n, grain, lines, [&](std::int64_t begin, std::int64_t end, int) {
     HWY_DYNAMIC_DISPATCH(backward)(activation, saved, dy, dx, begin, end, dtype);
   });

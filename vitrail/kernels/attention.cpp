@@ -7,6 +7,7 @@
 #include "vitrail/kernels/attention_tile.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/kernels/parallel.h"
+#include "vitrail/tensor/profile.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -155,6 +156,17 @@ class BiasGradient {
   Shape scores_;
 };
 
+// `keys` and `values`: how many products over the dims of a key and of a value there are for each score.
+void count_work(const AttentionProblem& problem, double keys, double values) {
+  double scores = static_cast<double>(problem.batch * problem.heads) * static_cast<double>(problem.queries) *
+                  static_cast<double>(problem.keys);
+  if (problem.causal) {
+    scores /= 2;
+  }
+  Profile::flops(2 * scores *
+                 (keys * static_cast<double>(problem.dim) + values * static_cast<double>(problem.value_dim)));
+}
+
 void run_backward(const AttentionProblem& problem, const Tensor& dbias) {
   const std::int64_t blocks = problem.key_blocks();
   const std::int64_t tasks = problem.batch * problem.heads * blocks;
@@ -222,6 +234,7 @@ void attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const 
   problem.out = HeadsView(out);
   problem.log_sum = log_sum.defined() ? log_sum.data<float>() : nullptr;
   choose_forward_blocks(problem);
+  count_work(problem, 1, 1);
   run_forward(problem);
 }
 
@@ -244,6 +257,7 @@ void attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const
   problem.dk = HeadsView(dk);
   problem.dv = HeadsView(dv);
   choose_backward_blocks(problem);
+  count_work(problem, 3, 2);  // the scores again, dq, dk; dv, d(probabilities)
   run_backward(problem, dbias);
 }
 
@@ -255,6 +269,7 @@ void attention_probabilities(const Tensor& q, const Tensor& k, const AttentionSc
   AttentionProblem problem = problem_of(q, k, scores);
   problem.out = HeadsView(probabilities);
   choose_forward_blocks(problem);
+  count_work(problem, 1, 0);
   run_forward(problem);
 }
 

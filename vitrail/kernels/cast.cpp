@@ -9,6 +9,7 @@
 
 #include "vitrail/kernels/parallel.h"
 #include "vitrail/kernels/simd.h"
+#include "vitrail/tensor/profile.h"
 #include "vitrail/tensor/tensor.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -77,6 +78,8 @@ void cast_range(const From* from, To* to, std::int64_t n) {
 }  // namespace
 
 void cast(const void* from, DType from_dtype, void* to, DType to_dtype, std::int64_t n) {
+  Profile::traffic(n, from_dtype, 1);
+  Profile::traffic(n, to_dtype, 1);
   visit(from_dtype, [&]<class From>(From) {
     visit(to_dtype, [&]<class To>(To) {
       parallel_for(n, grain, lines, [&](std::int64_t begin, std::int64_t end, int) {

@@ -3,6 +3,7 @@
 #include "vitrail/kernels/layout.h"
 #include "vitrail/kernels/onednn.h"
 #include "vitrail/kernels/widen.h"
+#include "vitrail/tensor/profile.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -57,6 +58,16 @@ dnnl::convolution_forward::primitive_desc forward_desc(const Tensor& x, const Te
 
 }  // namespace
 
+namespace {
+
+// Multiply-adds of the convolution with this weight and result, each as two.
+void count_flops(const Tensor& weight, const Tensor& y) {
+  const std::int64_t taps = weight.numel() / weight.size(0);
+  Profile::flops(2.0 * static_cast<double>(y.numel()) * static_cast<double>(taps));
+}
+
+}  // namespace
+
 void convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvGeometry& geometry,
                  const Tensor& y) {
   if (!onednn::computes(x.dtype())) {
@@ -72,6 +83,7 @@ void convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
   if (bias.defined()) {
     arguments.emplace(DNNL_ARG_BIAS, onednn::view(bias));
   }
+  count_flops(weight, y);
   primitive->run(std::move(arguments));
 }
 
@@ -91,6 +103,7 @@ void convolution_input_gradient(const Tensor& dy, const Tensor& weight, const Co
                               g.padding, g.padding);
     return Backward::primitive_desc(desc, onednn::attributes(), onednn::engine(), hint);
   });
+  count_flops(weight, dy);
   primitive->run({{DNNL_ARG_DIFF_DST, onednn::view(dy)},
                   {DNNL_ARG_WEIGHTS, onednn::packed(grouped(weight, geometry.groups), primitive->weights)},
                   {DNNL_ARG_DIFF_SRC, onednn::view(dx)}});
@@ -123,6 +136,7 @@ void convolution_weight_gradient(const Tensor& x, const Tensor& dy, const ConvGe
   if (dbias.defined()) {
     arguments.emplace(DNNL_ARG_DIFF_BIAS, onednn::view(dbias));
   }
+  count_flops(dweight, dy);
   primitive->run(std::move(arguments));
   onednn::unpack(result, plain);
 }

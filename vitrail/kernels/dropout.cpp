@@ -8,6 +8,7 @@
 #include "vitrail/kernels/simd.h"
 //
 #include "vitrail/kernels/philox-inl.h"
+#include "vitrail/tensor/profile.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels::HWY_NAMESPACE {
@@ -75,6 +76,7 @@ constexpr std::int64_t grain = 1 << 13;  // elements worth a thread
 }  // namespace
 
 void dropout(const Philox& draws, float p, const void* x, void* y, std::int64_t n, DType dtype) {
+  Profile::traffic(n, dtype, 2);
   parallel_for(n, grain, lines, [&](std::int64_t begin, std::int64_t end, int) {
     HWY_DYNAMIC_DISPATCH(dropout_range)(draws, p, x, y, begin, end, dtype);
   });
@@ -83,6 +85,7 @@ void dropout(const Philox& draws, float p, const void* x, void* y, std::int64_t 
 void scale_samples(std::span<const float> factors, const void* x, void* y, std::int64_t width, DType dtype) {
   const auto n = static_cast<std::int64_t>(factors.size()) * width;
   const auto bytes = static_cast<std::int64_t>(size_of(dtype));
+  Profile::traffic(n, dtype, 2);
   parallel_for(n, grain, lines, [&](std::int64_t begin, std::int64_t end, int) {
     while (begin < end) {
       const std::int64_t sample = begin / width;

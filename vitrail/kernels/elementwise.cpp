@@ -7,6 +7,7 @@
 
 #include "vitrail/kernels/parallel.h"
 #include "vitrail/kernels/simd.h"
+#include "vitrail/tensor/profile.h"
 #include "vitrail/tensor/strided.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -216,6 +217,7 @@ void elementwise(Elementwise function, std::span<const Operand> operands, void* 
   if (n == 0) {
     return;
   }
+  Profile::traffic(n, dtype, static_cast<int>(operands.size()) + 1);
   std::array<Shape, 3> strides;
   std::ranges::transform(operands, strides.begin(), [](const Operand& operand) { return operand.strides; });
   const Loops loops(shape, std::span(strides).first(operands.size()));

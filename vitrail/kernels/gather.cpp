@@ -4,6 +4,7 @@
 
 #include "vitrail/kernels/parallel.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/tensor/profile.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -63,6 +64,7 @@ void gather_slices(const void* x, std::int64_t outer, std::int64_t size, std::si
                    std::span<const std::int64_t> indices, void* out) {
   const auto count = static_cast<std::int64_t>(indices.size());
   const auto bytes = static_cast<std::int64_t>(slice_bytes);
+  Profile::traffic(outer * count * bytes, DType::u8, 2);
   parallel_for(outer * count, grain_bytes / std::max<std::int64_t>(bytes, 1) + 1,
                [&](std::int64_t begin, std::int64_t end, int /*thread*/) {
                  for (std::int64_t row = begin; row < end; ++row) {
@@ -75,6 +77,7 @@ void gather_slices(const void* x, std::int64_t outer, std::int64_t size, std::si
 
 void scatter_add_slices(const void* dy, DType dtype, std::int64_t outer, std::int64_t size, std::int64_t slice,
                         std::span<const std::int64_t> indices, float* sum) {
+  Profile::traffic(outer * static_cast<std::int64_t>(indices.size()) * slice, dtype, 1);
   with_floats("scatter_add_slices", dy, dtype,
               [&](const auto* values) { scatter_add_typed(values, outer, size, slice, indices, sum); });
 }

@@ -2,6 +2,7 @@
 
 #include "vitrail/kernels/onednn.h"
 #include "vitrail/kernels/widen.h"
+#include "vitrail/tensor/profile.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -123,6 +124,7 @@ void matmul(const Tensor& a, const Tensor& b, const Tensor& c) {
     right = right.contiguous();
     primitive = compiled_product(left, right, product);
   }
+  Profile::flops(2.0 * static_cast<double>(c.numel()) * static_cast<double>(a.size(-1)));
   primitive->run({{DNNL_ARG_SRC, onednn::view(left, description(left))},
                   {DNNL_ARG_WEIGHTS, onednn::view(right, description(right))},
                   {DNNL_ARG_DST, onednn::view(product, description(product))}});
@@ -172,6 +174,7 @@ void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilog
         DNNL_ARG_ATTR_MULTIPLE_POST_OP(epilogue.activation == Activation::identity ? 0 : 1) | DNNL_ARG_SRC_1,
         onednn::view(residual, description(residual)));
   }
+  Profile::flops(2.0 * static_cast<double>(c.numel()) * static_cast<double>(a.size(-1)));
   primitive->run(std::move(arguments));
 }
 
@@ -208,6 +211,7 @@ void weight_gradient(const Tensor& x, const Tensor& dy, const Tensor& dweight, c
   if (dbias.defined()) {
     arguments.emplace(DNNL_ARG_DIFF_BIAS, onednn::view(dbias));
   }
+  Profile::flops(2.0 * static_cast<double>(x.numel()) * static_cast<double>(dy.size(1)));
   primitive->run(std::move(arguments));
 }
 

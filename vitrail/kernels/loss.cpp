@@ -8,6 +8,7 @@
 
 #include "vitrail/kernels/parallel.h"
 #include "vitrail/kernels/simd.h"
+#include "vitrail/tensor/profile.h"
 // clang-format off: after simd.h, which sets Highway up
 #include <hwy/contrib/math/math-inl.h>
 // clang-format on
@@ -159,6 +160,7 @@ constexpr std::int64_t block = 1 << 12;  // elements summed by one call
 
 void cross_entropy_forward(const CrossEntropy& loss, const void* logits, float* losses, float* maximum,
                            float* log_sum) {
+  Profile::traffic(loss.rows * loss.classes, loss.dtype, 1);
   parallel_for(loss.rows, rows_worth_a_thread(loss.classes), [&](std::int64_t begin, std::int64_t end, int) {
     HWY_DYNAMIC_DISPATCH(entropy_forward)(loss, logits, losses, maximum, log_sum, begin, end);
   });
@@ -166,12 +168,14 @@ void cross_entropy_forward(const CrossEntropy& loss, const void* logits, float* 
 
 void cross_entropy_backward(const CrossEntropy& loss, const void* logits, const float* maximum, const float* log_sum,
                             float scale, void* dlogits) {
+  Profile::traffic(loss.rows * loss.classes, loss.dtype, 2);
   parallel_for(loss.rows, rows_worth_a_thread(loss.classes), [&](std::int64_t begin, std::int64_t end, int) {
     HWY_DYNAMIC_DISPATCH(entropy_backward)(loss, logits, maximum, log_sum, scale, dlogits, begin, end);
   });
 }
 
 double point_loss_sum(PointLoss loss, const float* x, const float* target, std::int64_t n) {
+  Profile::traffic(n, DType::f32, 2);
   std::vector<float> sums(static_cast<std::size_t>((n + block - 1) / block));
   parallel_for(static_cast<std::int64_t>(sums.size()), 4, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t b = begin; b < end; ++b) {
@@ -184,6 +188,7 @@ double point_loss_sum(PointLoss loss, const float* x, const float* target, std::
 
 void point_loss_gradient(PointLoss loss, const float* x, const float* target, float scale, float* dx, float* dtarget,
                          std::int64_t n) {
+  Profile::traffic(n, DType::f32, dtarget == nullptr ? 3 : 4);
   parallel_for(n, 4 * block, lines, [&](std::int64_t begin, std::int64_t end, int) {
     HWY_DYNAMIC_DISPATCH(point_gradient)(loss, x, target, scale, dx, dtarget, begin, end);
   });

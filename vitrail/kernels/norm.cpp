@@ -7,6 +7,7 @@
 
 #include "vitrail/kernels/parallel.h"
 #include "vitrail/kernels/simd.h"
+#include "vitrail/tensor/profile.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels::HWY_NAMESPACE {
@@ -132,6 +133,7 @@ HWY_EXPORT(backward);
 
 void norm_forward(const RowNorm& norm, const void* x, const float* weight, const float* bias, float eps, void* y,
                   float* mean, float* rstd) {
+  Profile::traffic(norm.rows * norm.width, norm.dtype, 2);
   parallel_for(norm.rows, rows_worth_a_thread(norm.width), [&](std::int64_t begin, std::int64_t end, int) {
     HWY_DYNAMIC_DISPATCH(forward)(norm, x, weight, bias, eps, y, mean, rstd, begin, end);
   });
@@ -139,6 +141,7 @@ void norm_forward(const RowNorm& norm, const void* x, const float* weight, const
 
 void norm_backward(const RowNorm& norm, const void* x, const float* weight, const float* mean, const float* rstd,
                    const void* dy, void* dx, float* dweight, float* dbias) {
+  Profile::traffic(norm.rows * norm.width, norm.dtype, dx == nullptr ? 2 : 3);
   // Each thread sums its rows into a strip of its own; the strips are added in their order.
   const auto width = static_cast<std::size_t>(norm.width);
   const auto threads = static_cast<std::size_t>(threads_for(norm.rows, rows_worth_a_thread(norm.width)));

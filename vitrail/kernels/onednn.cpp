@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 #include <shared_mutex>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include <omp.h>
 
 #include "vitrail/kernels/gemm.h"
+#include "vitrail/tensor/profile.h"
 #include "vitrail/tensor/random.h"
 
 namespace vitrail::kernels {
@@ -50,20 +52,32 @@ dnnl::memory::data_type type_of(DType dtype) {
   }
 }
 
-bool computes(DType dtype) {
-  if (dtype != DType::bf16) {
-    return true;
+namespace {
+
+// The name of oneDNN's code for a product of matrices; "" if it has none.
+std::string product_code(DType operands, DType result) {
+  const dnnl::memory::dims square = {64, 64};
+  const Desc in(square, type_of(operands), dnnl::memory::format_tag::ab);
+  const Desc out(square, type_of(result), dnnl::memory::format_tag::ab);
+  try {
+    return dnnl::matmul::primitive_desc({in, in, out}, engine()).impl_info_str();
+  } catch (const dnnl::error&) {
+    return "";
   }
-  static const bool bf16 = [] {
-    const Desc square({16, 16}, dnnl::memory::data_type::bf16, dnnl::memory::format_tag::ab);
-    try {
-      const dnnl::matmul::primitive_desc test({square, square, square}, engine());
-      return !std::string_view(test.impl_info_str()).starts_with("ref");
-    } catch (const dnnl::error&) {
-      return false;
-    }
-  }();
-  return bf16;
+}
+
+}  // namespace
+
+bool computes(DType dtype) {
+  if (dtype == DType::bf16) {
+    static const std::string code = product_code(DType::bf16, DType::bf16);
+    return !code.empty() && !code.starts_with("ref");
+  }
+  if (dtype == DType::i8) {
+    static const std::string code = product_code(DType::i8, DType::i32);
+    return code.find("vnni") != std::string::npos || code.find("amx") != std::string::npos;
+  }
+  return true;
 }
 
 Desc describe(const Shape& shape, const Shape& strides, DType dtype) {
@@ -129,6 +143,11 @@ void Compiled::run(Arguments arguments) const {
     scratch = allocate(scratchpad);
     arguments.insert_or_assign(DNNL_ARG_SCRATCHPAD, view(scratch, scratchpad));
   }
+  for (const auto& [place, memory] : arguments) {
+    if (place != DNNL_ARG_SCRATCHPAD) {
+      Profile::traffic(static_cast<double>(memory.get_desc().get_size()));
+    }
+  }
   primitive.execute(stream(), arguments);
   stream().wait();
 }
@@ -185,6 +204,8 @@ void pack(Packed& form, const Tensor& weight) {
   stream().wait();
   form.version = weight.storage().version();
   ++packing_count;
+  Profile::traffic(static_cast<double>(form.plain.get_size() + form.layout.get_size()));
+  Profile::mark("pack weights", Profile::Phase::forward);
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ const dnnl::engine& engine();
 dnnl::stream& stream();  // this thread's
 dnnl::memory::data_type type_of(DType dtype);
 
-// Whether oneDNN computes in `dtype` on this CPU: it refuses bf16 below AVX-512.
+// Whether oneDNN computes in `dtype` on this CPU: it refuses bf16 below AVX-512, and its products in i8 are exact only
+// with VNNI or AMX instructions (without them, sums of pairs are cut off at 16 bits).
 bool computes(DType dtype);
 
 // The layout of a tensor as it lies in memory, seen as `shape` and `strides` (of one element type).

@@ -8,6 +8,7 @@
 
 #include "vitrail/kernels/parallel.h"
 #include "vitrail/kernels/simd.h"
+#include "vitrail/tensor/profile.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels::HWY_NAMESPACE {
@@ -125,30 +126,36 @@ void over(std::int64_t n, Function&& function) {
 }  // namespace
 
 void adam_step(const Adam& adam, float* p, const float* gradient, float* m, float* v, std::int64_t n) {
+  Profile::traffic(n, DType::f32, 7);
   over(n, [&](std::int64_t i, std::int64_t count) {
     HWY_DYNAMIC_DISPATCH(adam_range)(adam, p + i, gradient + i, m + i, v + i, count);
   });
 }
 
 void sgd_step(const Sgd& sgd, float* p, const float* gradient, float* b, std::int64_t n) {
+  Profile::traffic(n, DType::f32, 4);
   over(n, [&](std::int64_t i, std::int64_t count) {
     HWY_DYNAMIC_DISPATCH(sgd_range)(sgd, p + i, gradient + i, b == nullptr ? nullptr : b + i, count);
   });
 }
 
 void lerp(float* a, const float* b, float weight, std::int64_t n) {
+  Profile::traffic(n, DType::f32, 3);
   over(n, [&](std::int64_t i, std::int64_t count) { HWY_DYNAMIC_DISPATCH(lerp_range)(a + i, b + i, weight, count); });
 }
 
 void scale(float* x, float factor, std::int64_t n) {
+  Profile::traffic(n, DType::f32, 2);
   over(n, [&](std::int64_t i, std::int64_t count) { HWY_DYNAMIC_DISPATCH(scale_range)(x + i, factor, count); });
 }
 
 void clamp(float* x, float limit, std::int64_t n) {
+  Profile::traffic(n, DType::f32, 2);
   over(n, [&](std::int64_t i, std::int64_t count) { HWY_DYNAMIC_DISPATCH(clamp_range)(x + i, limit, count); });
 }
 
 double sum_of_squares(const float* x, std::int64_t n) {
+  Profile::traffic(n, DType::f32, 1);
   std::vector<float> sums(static_cast<std::size_t>((n + block - 1) / block));
   parallel_for(static_cast<std::int64_t>(sums.size()), grain / block, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t b = begin; b < end; ++b) {
@@ -160,6 +167,7 @@ double sum_of_squares(const float* x, std::int64_t n) {
 }
 
 void exchange(float* a, float* b, std::int64_t n) {
+  Profile::traffic(n, DType::f32, 4);
   over(n, [&](std::int64_t i, std::int64_t count) { HWY_DYNAMIC_DISPATCH(exchange_range)(a + i, b + i, count); });
 }
 

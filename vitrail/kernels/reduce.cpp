@@ -11,6 +11,7 @@
 
 #include "vitrail/kernels/parallel.h"
 #include "vitrail/kernels/simd.h"
+#include "vitrail/tensor/profile.h"
 #include "vitrail/tensor/strided.h"
 
 #ifndef VITRAIL_KERNELS_REDUCE_ONCE
@@ -369,6 +370,7 @@ void reduce(Reduction reduction, std::span<const Operand> operands, void* out, c
             const Shape& shape, DType dtype, float scale) {
   check(operands.size() == (reduction == Reduction::product ? 2 : 1), "reduce() was given {} operands",
         operands.size());
+  Profile::traffic(shape.numel(), dtype, static_cast<int>(operands.size()));
   visit_floating(dtype, [&]<class T>(T) {
     if (shape.numel() > 0) {
       run(Plan(reduction, operands, out_strides, shape), operands, static_cast<T*>(out), scale);

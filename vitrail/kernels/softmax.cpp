@@ -8,6 +8,7 @@
 
 #include "vitrail/kernels/parallel.h"
 #include "vitrail/kernels/simd.h"
+#include "vitrail/tensor/profile.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels::HWY_NAMESPACE {
@@ -85,12 +86,14 @@ HWY_EXPORT(backward);
 }  // namespace
 
 void softmax_forward(const RowSoftmax& softmax, const void* x, void* y) {
+  Profile::traffic(softmax.rows * softmax.width, softmax.dtype, 2);
   parallel_for(softmax.rows, rows_worth_a_thread(softmax.width), [&](std::int64_t begin, std::int64_t end, int) {
     HWY_DYNAMIC_DISPATCH(forward)(softmax, x, y, begin, end);
   });
 }
 
 void softmax_backward(const RowSoftmax& softmax, const void* y, const void* dy, void* dx) {
+  Profile::traffic(softmax.rows * softmax.width, softmax.dtype, 3);
   parallel_for(softmax.rows, rows_worth_a_thread(softmax.width), [&](std::int64_t begin, std::int64_t end, int) {
     HWY_DYNAMIC_DISPATCH(backward)(softmax, y, dy, dx, begin, end);
   });

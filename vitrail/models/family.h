@@ -20,8 +20,8 @@ struct Family {
   //     tag tag …: setting=value …
   std::string_view (*table)();
   // A model from timm's arguments; `source` is named in errors about them.
-  std::unique_ptr<ImageModel> (*build)(const nlohmann::json& arguments, const std::string& source, std::uint64_t seed,
-                                       nn::Fill fill);
+  std::unique_ptr<ImageModel> (*build)(const nlohmann::json& arguments, const std::string& source,
+                                       const nn::StoreOptions& store);
   std::string_view first_conv;  // the layer that sees the picture's channels, for timm's pretrained_cfg
 };
 
@@ -50,17 +50,17 @@ nlohmann::json default_arguments(const ArchitectureEntry& entry, std::string_vie
 // Builds a model of `architecture` from its own arguments and `arguments` over them. Its pretrained config is that of
 // the tag, with the picture size and channels that the arguments say.
 Model build_model(const std::string& architecture, const nlohmann::json& arguments, const std::string& source,
-                  std::uint64_t seed, nn::Fill fill);
+                  const nn::StoreOptions& store);
 // Arguments that `options` asks for: model_kwargs, num_classes, drop rates.
 nlohmann::json option_arguments(const CreateOptions& options);
 
 // The tables and builders of the families.
 std::string_view vit_table();
-std::unique_ptr<ImageModel> build_vit(const nlohmann::json& arguments, const std::string& source, std::uint64_t seed,
-                                      nn::Fill fill);
+std::unique_ptr<ImageModel> build_vit(const nlohmann::json& arguments, const std::string& source,
+                                      const nn::StoreOptions& store);
 std::unique_ptr<ImageModel> build_vit_distilled(const nlohmann::json& arguments, const std::string& source,
-                                                std::uint64_t seed, nn::Fill fill);
+                                                const nn::StoreOptions& store);
 std::unique_ptr<ImageModel> build_vit_relpos(const nlohmann::json& arguments, const std::string& source,
-                                             std::uint64_t seed, nn::Fill fill);
+                                             const nn::StoreOptions& store);
 
 }  // namespace vitrail::models

@@ -1,5 +1,6 @@
 // Model folders in timm's hub layout: config.json and model.safetensors.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -153,9 +154,20 @@ std::optional<nn::Size2> source_size_of(const FolderConfig& config, const nlohma
                                        : std::nullopt;
 }
 
+// The linear weights that a file holds in int8, and whether their inputs have a fixed scale.
+std::map<std::string, bool, std::less<>> quantized_weights(const io::Safetensors& file) {
+  std::map<std::string, bool, std::less<>> result;
+  for (const std::string& name : file.names()) {
+    if (name.ends_with(".weight") && file.contains(name + "_scale")) {
+      result[name] = file.contains(name.substr(0, name.rfind('.')) + ".input_scale");
+    }
+  }
+  return result;
+}
+
 // Copies the file's tensors into the model's parameters.
-void load_weights(ImageModel& net, const fs::path& path, const nn::Size2& source_size, bool new_classifier) {
-  const io::Safetensors file = io::Safetensors::open(path);
+void load_weights(ImageModel& net, const io::Safetensors& file, const nn::Size2& source_size, bool new_classifier) {
+  const std::string& path = file.source();
   std::set<std::string, std::less<>> used;
   for (const nn::Parameter& parameter : net.parameters.all()) {
     const std::string& name = parameter.name;
@@ -163,22 +175,25 @@ void load_weights(ImageModel& net, const fs::path& path, const nn::Size2& source
       net.parameters.initialize(name);
       continue;
     }
-    check(file.contains(name), "{}: there is no tensor '{}'{}, which the model needs", path.string(), name,
+    check(file.contains(name), "{}: there is no tensor '{}'{}, which the model needs", path, name,
           io::did_you_mean(name, file.names()));
     Tensor value = file.get(name);
     if (value.dtype() != parameter.value.dtype()) {
+      check(is_floating(value.dtype()) && is_floating(parameter.value.dtype()),
+            "{}: '{}' holds {}, but the model's is {}", path, name, name_of(value.dtype()),
+            name_of(parameter.value.dtype()));
       value = ops::cast(value, parameter.value.dtype());
     }
     const Tensor adapted = net.adapt(name, value, source_size);
-    check(adapted.shape() == parameter.value.shape(), "{}: '{}' has the shape {}, but the model's is {}", path.string(),
-          name, value.shape(), parameter.value.shape());
+    check(adapted.shape() == parameter.value.shape(), "{}: '{}' has the shape {}, but the model's is {}", path, name,
+          value.shape(), parameter.value.shape());
     parameter.value.copy_from(adapted);
     parameter.value.touch();
     used.insert(name);
   }
   for (const std::string& name : file.names()) {
     const bool replaced = new_classifier && net.is_classifier(name);
-    check(used.contains(name) || replaced, "{}: the model has no parameter '{}'", path.string(), name);
+    check(used.contains(name) || replaced, "{}: the model has no parameter '{}'", path, name);
   }
 }
 
@@ -250,8 +265,10 @@ Model load_model(const fs::path& folder, const CreateOptions& options) {
   const nlohmann::json asked = option_arguments(options);
   arguments.update(asked);
   const bool shapes_only = options.fill == nn::Fill::shapes_only;
-  Model model = build_model(config.architecture, arguments, (folder / config_file).string() + ": model_args",
-                            options.seed, shapes_only ? nn::Fill::shapes_only : nn::Fill::leave);
+  const io::Safetensors file = io::Safetensors::open(folder / weights_file);
+  const nn::StoreOptions store = {options.seed, shapes_only ? nn::Fill::shapes_only : nn::Fill::leave,
+                                  quantized_weights(file)};
+  Model model = build_model(config.architecture, arguments, (folder / config_file).string() + ": model_args", store);
   PretrainedConfig built = model.pretrained;  // picture size and channels as the arguments have them
   // A model for any size takes pictures of the size that the config advises, if none was asked for.
   if (model.net->takes_any_size() && config.input_size.size() == 3 && !asked.contains("img_size")) {
@@ -273,7 +290,7 @@ Model load_model(const fs::path& folder, const CreateOptions& options) {
   }
   if (!shapes_only) {
     const nn::Size2 source_size = source_size_of(config, made_with).value_or(nn::Size2{built.height, built.width});
-    load_weights(*model.net, folder / weights_file, source_size, new_classifier);
+    load_weights(*model.net, file, source_size, new_classifier);
   }
   return model;
 }

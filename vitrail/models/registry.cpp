@@ -187,8 +187,8 @@ Json option_arguments(const CreateOptions& options) {
   return arguments;
 }
 
-Model build_model(const std::string& architecture, const Json& given, const std::string& source, std::uint64_t seed,
-                  nn::Fill fill) {
+Model build_model(const std::string& architecture, const Json& given, const std::string& source,
+                  const nn::StoreOptions& store) {
   const ArchitectureEntry& entry = find_architecture(architecture);
   const std::string_view tag = split_tag(architecture).second;
   const Json own = default_arguments(entry, tag);
@@ -206,7 +206,7 @@ Model build_model(const std::string& architecture, const Json& given, const std:
   }
   Model model;
   model.architecture = architecture;
-  model.net = entry.family->build(arguments, source, seed, fill);
+  model.net = entry.family->build(arguments, source, store);
   model.model_args = differing.dump();
   model.pretrained = pretrained_of(entry, tag);
   model.pretrained.height = side(arguments["img_size"], 0);
@@ -229,7 +229,7 @@ Model build_model(const std::string& architecture, const Json& given, const std:
 }
 
 Model create_model(const std::string& name, const CreateOptions& options) {
-  return build_model(name, option_arguments(options), "--model-kwargs", options.seed, options.fill);
+  return build_model(name, option_arguments(options), "--model-kwargs", {options.seed, options.fill});
 }
 
 Model describe_model(const std::string& name, CreateOptions options) {

@@ -57,9 +57,9 @@ nn::RelPos::Config rel_pos_config(const VitConfig& c) {
 
 }  // namespace
 
-VisionTransformer::VisionTransformer(const VitConfig& config, std::uint64_t seed, nn::Fill fill) : config_(config) {
+VisionTransformer::VisionTransformer(const VitConfig& config, const nn::StoreOptions& store) : config_(config) {
   check_config(config_);
-  parameters = nn::ParameterStore(seed, fill);
+  parameters = nn::ParameterStore(store);
   parameters.set_init_rule(vit_init_rule(config_));
   const nn::Scope root(parameters);
   const std::int64_t dim = config_.embed_dim;
@@ -77,7 +77,7 @@ VisionTransformer::VisionTransformer(const VitConfig& config, std::uint64_t seed
   } else if (config_.pos_embed == VitConfig::Positions::sincos) {
     const Tensor fixed = nn::sincos_positions(patches, dim, position_prefix());
     pos_embed_ = root.buffer("pos_embed", fixed.shape(), nn::Init::zeros());
-    if (fill == nn::Fill::initialize) {
+    if (store.fill == nn::Fill::initialize) {
       pos_embed_.copy_from(fixed);
     }
   }

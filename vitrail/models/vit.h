@@ -73,7 +73,7 @@ struct VitConfig {
 class VisionTransformer : public ImageModel {
  public:
   // Error if the arguments contradict each other.
-  explicit VisionTransformer(const VitConfig& config, std::uint64_t seed = 0, nn::Fill fill = nn::Fill::initialize);
+  explicit VisionTransformer(const VitConfig& config, const nn::StoreOptions& store = {});
 
   Tensor forward(const Tensor& x, nn::Pass& pass) const override;
   std::vector<Tensor> forward_heads(const Tensor& x, nn::Pass& pass) const override;

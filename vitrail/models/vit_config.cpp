@@ -172,19 +172,19 @@ VitConfig read_vit_relpos(const nlohmann::json& arguments, const std::string& so
 
 }  // namespace
 
-std::unique_ptr<ImageModel> build_vit(const nlohmann::json& arguments, const std::string& source, std::uint64_t seed,
-                                      nn::Fill fill) {
-  return std::make_unique<VisionTransformer>(read_vit(arguments, source, false), seed, fill);
+std::unique_ptr<ImageModel> build_vit(const nlohmann::json& arguments, const std::string& source,
+                                      const nn::StoreOptions& store) {
+  return std::make_unique<VisionTransformer>(read_vit(arguments, source, false), store);
 }
 
 std::unique_ptr<ImageModel> build_vit_distilled(const nlohmann::json& arguments, const std::string& source,
-                                                std::uint64_t seed, nn::Fill fill) {
-  return std::make_unique<VisionTransformer>(read_vit(arguments, source, true), seed, fill);
+                                                const nn::StoreOptions& store) {
+  return std::make_unique<VisionTransformer>(read_vit(arguments, source, true), store);
 }
 
 std::unique_ptr<ImageModel> build_vit_relpos(const nlohmann::json& arguments, const std::string& source,
-                                             std::uint64_t seed, nn::Fill fill) {
-  return std::make_unique<VisionTransformer>(read_vit_relpos(arguments, source), seed, fill);
+                                             const nn::StoreOptions& store) {
+  return std::make_unique<VisionTransformer>(read_vit_relpos(arguments, source), store);
 }
 
 }  // namespace vitrail::models

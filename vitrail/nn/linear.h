@@ -11,6 +11,8 @@ namespace vitrail::nn {
 
 // y = x Wᵀ + b: x [..., in] → [..., out] (torch.nn.Linear). Parameters `weight` [out, in] and, with `bias`, `bias`
 // [out], both drawn from uniform(±1/√in).
+// Where the scope says that the weight is quantized, `weight` is a buffer of i8 beside the buffers `weight_scale` [out]
+// and, if the scale of the inputs is fixed, `input_scale` [1], and the product runs in int8 (ops::QuantizedWeight).
 struct Linear {
   Linear(const Scope& scope, std::int64_t in, std::int64_t out, bool bias = true);
   Tensor operator()(const Tensor& x) const;
@@ -23,7 +25,21 @@ struct Linear {
   std::int64_t out_features() const { return weight.size(0); }
 
   Tensor weight;
-  Tensor bias;  // undefined without
+  Tensor bias;          // undefined without
+  Tensor weight_scale;  // undefined unless quantized
+  Tensor input_scale;   // undefined unless quantized with a fixed scale
+};
+
+// While one is alive on a thread, it sees the inputs of all linear maps that are applied there: how large they get is
+// what the fixed scales of quantized ones are chosen by.
+class InputObserver {
+ public:
+  InputObserver();
+  virtual ~InputObserver();
+  InputObserver(const InputObserver&) = delete;
+  InputObserver& operator=(const InputObserver&) = delete;
+
+  virtual void input(const Tensor& weight, const Tensor& x) = 0;
 };
 
 }  // namespace vitrail::nn

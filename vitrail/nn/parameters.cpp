@@ -135,7 +135,7 @@ void fill(const Tensor& tensor, const Init& init, const Philox& philox) {
 Tensor ParameterStore::add(std::string name, const Shape& shape, const Init& init, bool buffer, DType dtype) {
   check(!index_.contains(name), "the model has two parameters of the name '{}'", name);
   Tensor value;
-  if (fill_ == Fill::shapes_only) {
+  if (options_.fill == Fill::shapes_only) {
     static const auto nobody = std::make_shared<const int>(0);
     value = Tensor::borrow(nullptr, shape, dtype, nobody);
   } else {
@@ -146,7 +146,7 @@ Tensor ParameterStore::add(std::string name, const Shape& shape, const Init& ini
   }
   index_.emplace(name, parameters_.size());
   parameters_.push_back({name, value, !buffer, buffer, rule_ && !buffer ? rule_(name, shape, init) : init});
-  if (fill_ == Fill::initialize) {
+  if (options_.fill == Fill::initialize) {
     initialize(name);
   }
   return value;
@@ -155,7 +155,7 @@ Tensor ParameterStore::add(std::string name, const Shape& shape, const Init& ini
 void ParameterStore::initialize(std::string_view name) const {
   const Parameter& parameter = at(name);
   if (parameter.value.dtype() == DType::f32) {
-    fill(parameter.value, parameter.init, {seed_, hash(name)});
+    fill(parameter.value, parameter.init, {options_.seed, hash(name)});
   } else {
     parameter.value.fill(parameter.init.kind == Init::Kind::ones ? 1 : parameter.init.a);
   }
@@ -175,7 +175,8 @@ const Parameter& ParameterStore::at(std::string_view name) const {
 std::int64_t ParameterStore::count() const {
   std::int64_t total = 0;
   for (const Parameter& parameter : parameters_) {
-    total += parameter.buffer ? 0 : parameter.value.numel();
+    const bool counts = !parameter.buffer || parameter.value.dtype() == DType::i8;
+    total += counts ? parameter.value.numel() : 0;
   }
   return total;
 }
@@ -204,6 +205,12 @@ Tensor Scope::parameter(std::string_view name, const Shape& shape, const Init& i
 
 Tensor Scope::buffer(std::string_view name, const Shape& shape, const Init& init, DType dtype) const {
   return store_->add(full(name), shape, init, true, dtype);
+}
+
+std::optional<bool> Scope::quantized() const {
+  const auto& quantized = store_->options().quantized;
+  const auto it = quantized.find(full("weight"));
+  return it == quantized.end() ? std::nullopt : std::optional(it->second);
 }
 
 std::string Scope::full(std::string_view name) const {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -64,10 +65,20 @@ enum class Fill {
   shapes_only  // takes no memory at all: names and shapes can be asked for, elements cannot
 };
 
+// What a store is told about the model that is going to be made.
+struct StoreOptions {
+  std::uint64_t seed = 0;
+  Fill fill = Fill::initialize;
+  // Weights of linear maps that are held in int8, by name, and whether the scale of their inputs is fixed
+  // (Linear says more).
+  std::map<std::string, bool, std::less<>> quantized = {};
+};
+
 // All parameters of a model, in the order in which its constructor asked for them.
 class ParameterStore {
  public:
-  explicit ParameterStore(std::uint64_t seed = 0, Fill fill = Fill::initialize) : seed_(seed), fill_(fill) {}
+  explicit ParameterStore(StoreOptions options = {}) : options_(std::move(options)) {}
+  const StoreOptions& options() const { return options_; }
 
   // For the parameters that are made from now on.
   void set_init_rule(InitRule rule) { rule_ = std::move(rule); }
@@ -82,15 +93,14 @@ class ParameterStore {
   std::vector<Parameter>& all() { return parameters_; }
   const Parameter* find(std::string_view name) const;  // null if there is none
   const Parameter& at(std::string_view name) const;    // Error if there is none
-  std::int64_t count() const;                          // numbers in all parameters that are not buffers
+  std::int64_t count() const;  // numbers in all parameters that are not buffers, and in weights of int8
 
   // Switches gradients of one parameter on or off, for the layer that holds it too. Error for a buffer.
   void set_trainable(std::string_view name, bool trainable);
   void zero_grad() const;
 
  private:
-  std::uint64_t seed_;
-  Fill fill_;
+  StoreOptions options_;
   InitRule rule_;
   std::vector<Parameter> parameters_;
   std::map<std::string, std::size_t, std::less<>> index_;
@@ -110,6 +120,8 @@ class Scope {
   Tensor parameter(std::string_view name, const Shape& shape, const Init& init) const;
   Tensor buffer(std::string_view name, const Shape& shape, const Init& init, DType dtype = DType::f32) const;
   const std::string& path() const { return path_; }
+  // Whether the weight of the linear map here is held in int8, and if so whether the scale of its inputs is fixed.
+  std::optional<bool> quantized() const;
 
  private:
   std::string full(std::string_view name) const;

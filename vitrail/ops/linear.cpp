@@ -5,6 +5,7 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/gemm.h"
 #include "vitrail/ops/arithmetic.h"
+#include "vitrail/ops/rows.h"
 
 namespace vitrail::ops {
 namespace {
@@ -26,15 +27,6 @@ void check_operands(const Tensor& x, const Tensor& weight, const Tensor& bias, c
     check(residual.shape() == shape && residual.dtype() == x.dtype(), "linear: the residual must be {} {}, not {} {}",
           shape, name_of(x.dtype()), residual.shape(), name_of(residual.dtype()));
   }
-}
-
-// x as a matrix of its rows.
-Tensor rows_of(const Tensor& x) {
-  std::int64_t rows = 1;
-  for (int d = 0; d < x.rank() - 1; ++d) {
-    rows *= x.size(d);
-  }
-  return x.detach().reshape({rows, x.size(-1)}).contiguous();
 }
 
 // y = act(x Wᵀ + b) + residual; differentiable if act is the identity

@@ -12,6 +12,7 @@
 #include "vitrail/ops/matmul.h"
 #include "vitrail/ops/norm.h"
 #include "vitrail/ops/patches.h"
+#include "vitrail/ops/quantized.h"
 #include "vitrail/ops/reduce.h"
 #include "vitrail/ops/shape.h"
 #include "vitrail/ops/softmax.h"

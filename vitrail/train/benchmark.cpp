@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -11,9 +12,11 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/kernels/peak.h"
+#include "vitrail/models/quantize.h"
 #include "vitrail/tensor/allocator.h"
 #include "vitrail/train/evaluate.h"
 #include "vitrail/train/learner.h"
+#include "vitrail/train/profile_report.h"
 
 namespace vitrail::train {
 namespace {
@@ -34,23 +37,31 @@ data::Batch random_batch(const models::Model& model, std::int64_t batch_size) {
   return batch;
 }
 
-// Milliseconds of each of `steps` calls, sorted, after `warmup` others.
-std::vector<double> times(std::int64_t warmup, std::int64_t steps, const std::function<void(std::int64_t)>& step) {
+// Milliseconds of each of the timed steps, sorted, after those that warm up. The events of the former go to `events`.
+std::vector<double> times(const BenchmarkOptions& options, const std::function<void(std::int64_t)>& step,
+                          std::vector<Profile::Event>& events) {
   std::vector<double> result;
-  for (std::int64_t i = 0; i < warmup + steps; ++i) {
+  std::optional<Profile> profile;
+  for (std::int64_t i = 0; i < options.warmup + options.steps; ++i) {
+    if (options.profile && i == options.warmup) {
+      profile.emplace();
+    }
     const auto begin = std::chrono::steady_clock::now();
     step(i);
     const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - begin;
-    if (i >= warmup) {
+    if (i >= options.warmup) {
       result.push_back(passed.count());
     }
+  }
+  if (profile) {
+    events = profile->events();
   }
   std::ranges::sort(result);
   return result;
 }
 
 std::vector<double> time_training(const BenchmarkOptions& options, models::Model& model, DType dtype,
-                                  const data::Batch& batch) {
+                                  const data::Batch& batch, std::vector<Profile::Event>& events) {
   check(model.net->num_classes() > 0, "the model '{}' has no classifier to train (num_classes is 0)",
         model.architecture);
   TrainOptions training;  // AdamW with its usual settings; the rate is small, so that random labels do no harm
@@ -59,20 +70,22 @@ std::vector<double> time_training(const BenchmarkOptions& options, models::Model
   training.epochs = 1;
   training.sched = "none";
   Learner learner(training, *model.net, options.warmup + options.steps, dtype);
-  return times(options.warmup, options.steps, [&](std::int64_t step) {
-    learner.gather(batch, static_cast<std::uint64_t>(step));
-    learner.update(step);
-  });
+  const auto step = [&](std::int64_t number) {
+    learner.gather(batch, static_cast<std::uint64_t>(number));
+    learner.update(number);
+  };
+  return times(options, step, events);
 }
 
 std::vector<double> time_inference(const BenchmarkOptions& options, const models::Model& model, DType dtype,
-                                   const data::Batch& batch) {
+                                   const data::Batch& batch, std::vector<Profile::Event>& events) {
   const autograd::Pause pause;
-  return times(options.warmup, options.steps, [&](std::int64_t) {
+  const auto step = [&](std::int64_t) {
     nn::Pass pass;
     pass.dtype = dtype;
     model.net->forward(batch.x, pass);
-  });
+  };
+  return times(options, step, events);
 }
 
 std::int64_t resident_peak() {
@@ -90,19 +103,29 @@ BenchmarkResult benchmark(const BenchmarkOptions& options) {
   BenchmarkResult result;
   const DType dtype = usable_dtype(options.dtype, &result.note);
   models::Model model = models::open_model(options.model, options.create);
+  if (options.int8) {
+    check(!options.training, "int8 is for inference: a model is trained in f32 or bf16");
+    model = models::quantize(model);
+  }
+  const bool int8 = models::is_quantized(*model.net);
+  const DType product = int8 ? DType::i8 : dtype;
   const data::Batch batch = random_batch(model, options.batch_size);
   // The machine's peak is taken before and after: other programs slow it down, nothing makes it faster.
-  result.peak_gflops = kernels::measure_peak_gflops(dtype);
+  result.peak_gflops = kernels::measure_peak_gflops(product);
   Allocator::instance().reset_peak();
-  const std::vector<double> milliseconds =
-      options.training ? time_training(options, model, dtype, batch) : time_inference(options, model, dtype, batch);
+  const std::vector<double> milliseconds = options.training
+                                               ? time_training(options, model, dtype, batch, result.events)
+                                               : time_inference(options, model, dtype, batch, result.events);
   result.peak_tensor_bytes = static_cast<std::int64_t>(Allocator::instance().statistics().peak);
   result.peak_memory_bytes = resident_peak();
-  result.peak_gflops = std::max(result.peak_gflops, kernels::measure_peak_gflops(dtype));
+  result.peak_gflops = std::max(result.peak_gflops, kernels::measure_peak_gflops(product));
+  if (options.profile) {
+    result.bandwidth = kernels::measure_bandwidth();
+  }
 
   result.model = model.architecture;
   result.mode = options.training ? "train" : "infer";
-  result.dtype = std::string(name_of(dtype));
+  result.dtype = int8 ? "int8" : std::string(name_of(dtype));
   result.batch_size = options.batch_size;
   result.steps = options.steps;
   result.step_ms_min = milliseconds.front();
@@ -119,6 +142,14 @@ BenchmarkResult benchmark(const BenchmarkOptions& options) {
   result.threads = kernels::threads();
   result.cpu = kernels::cpu_name();
   return result;
+}
+
+double fastest_forward_ms(const models::Model& model, std::int64_t batch_size, DType dtype) {
+  BenchmarkOptions options;
+  options.warmup = 3;
+  options.steps = 10;
+  std::vector<Profile::Event> none;
+  return time_inference(options, model, dtype, random_batch(model, batch_size), none).front();
 }
 
 std::string to_json(const BenchmarkResult& result) {
@@ -138,6 +169,18 @@ std::string to_json(const BenchmarkResult& result) {
   json["parameters"] = result.parameters;
   json["threads"] = result.threads;
   json["cpu"] = result.cpu;
+  if (!result.events.empty()) {
+    json["bandwidth_gbs"] = result.bandwidth;
+    for (const ProfileRow& row : profile_rows(result.events, result.steps)) {
+      json["profile"].push_back({{"op", row.op},
+                                 {"phase", name_of(row.phase)},
+                                 {"calls", row.calls},
+                                 {"ms", 1e3 * row.seconds},
+                                 {"share", row.share},
+                                 {"gflops", 1e-9 * row.flops / row.seconds},
+                                 {"gbs", 1e-9 * row.bytes / row.seconds}});
+    }
+  }
   if (!result.note.empty()) {
     json["note"] = result.note;
   }

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "vitrail/models/model.h"
 #include "vitrail/tensor/dtype.h"
+#include "vitrail/tensor/profile.h"
 
 namespace vitrail::train {
 
@@ -17,12 +19,14 @@ struct BenchmarkOptions {
   DType dtype = DType::f32;
   std::int64_t steps = 10;  // timed ones
   std::int64_t warmup = 2;  // before them
+  bool int8 = false;        // quantize the model first, activations by token; inference only
+  bool profile = false;     // record what each op takes
 };
 
 struct BenchmarkResult {
   std::string model;
   std::string mode;   // "train" or "infer"
-  std::string dtype;  // what it ran in
+  std::string dtype;  // what it ran in: "f32", "bf16", or "int8" where linear maps did
   std::int64_t batch_size = 0;
   std::int64_t steps = 0;
   double step_ms_min = 0;
@@ -36,13 +40,18 @@ struct BenchmarkResult {
   std::int64_t parameters = 0;
   int threads = 0;
   std::string cpu;
-  std::string note;  // a sentence if it did not run as asked (no bf16 here)
+  std::vector<Profile::Event> events;  // of the timed steps, if they were to be recorded
+  double bandwidth = 0;                // of memory in GB/s, measured in this run for their sake
+  std::string note;                    // a sentence if it did not run as asked (no bf16 here)
 };
 
 // On random pictures and labels.
 BenchmarkResult benchmark(const BenchmarkOptions& options);
+// Milliseconds of the fastest of some forward passes of a model over `batch_size` random pictures.
+double fastest_forward_ms(const models::Model& model, std::int64_t batch_size, DType dtype);
 // As a JSON object: {"model", …, "step_ms": {"min", "median"}, "images_per_second", "flops_per_image", "peak_gflops",
-// "mfu", "peak_memory_bytes", "peak_tensor_bytes", "parameters", "threads", "cpu"}.
+// "mfu", "peak_memory_bytes", "peak_tensor_bytes", "parameters", "threads", "cpu"}; of a profile also "bandwidth_gbs"
+// and "profile", a list of {"op", "phase", "calls", "ms", "share", "gflops", "gbs"}.
 std::string to_json(const BenchmarkResult& result);
 
 }  // namespace vitrail::train

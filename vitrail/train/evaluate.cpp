@@ -96,6 +96,7 @@ Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, co
       const std::int64_t label = batch.labels.data<std::int64_t>()[i];
       const Verdict verdict = judge(logits.data<float>() + i * num_classes, num_classes, label);
       ++result.confusion[static_cast<std::size_t>(label * num_classes + verdict.predicted)];
+      result.predictions.push_back(verdict.predicted);
       right += verdict.rank < 1 ? 1 : 0;
       among_five += verdict.rank < 5 ? 1 : 0;
       result.loss += verdict.loss;

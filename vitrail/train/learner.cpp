@@ -7,6 +7,7 @@
 #include "vitrail/optim/ema.h"
 #include "vitrail/optim/optimizer.h"
 #include "vitrail/optim/schedule.h"
+#include "vitrail/tensor/profile.h"
 #include "vitrail/train/loss.h"
 
 namespace vitrail::train {
@@ -128,11 +129,14 @@ std::optional<double> Learner::update(std::int64_t update) {
   optim::Clipping clipping;
   if (parts_->clip_limit) {
     clipping = optim::clip_gradients(parameters, *parts_->clip_limit, parts_->clip_mode);
+    Profile::mark("clip gradients", Profile::Phase::update);
   }
   parts_->optimizer.step(lr(update), clipping.factor);
   parameters.zero_grad();
+  Profile::mark("optimizer", Profile::Phase::update);
   if (parts_->average) {
     parts_->average->update(parameters, update + 1);
+    Profile::mark("average", Profile::Phase::update);
   }
   const bool by_norm = parts_->clip_limit && parts_->clip_mode == optim::ClipMode::norm;
   return by_norm ? std::optional(clipping.norm) : std::nullopt;

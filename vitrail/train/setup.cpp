@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/io/safetensors.h"
+#include "vitrail/models/quantize.h"
 #include "vitrail/train/evaluate.h"
 
 namespace vitrail::train {
@@ -131,6 +132,9 @@ Setup set_up(const TrainOptions& options, const fs::path& checkpoint) {
                                    options.val_dir.empty() ? options.val_split : "", known);
     }
   }
+  check(!models::is_quantized(*setup.model.net),
+        "the weights of '{}' are in int8 and cannot be trained: train the model that they were quantized from",
+        options.pretrained_path.empty() ? options.model : options.pretrained_path);
   const std::int64_t num_classes = setup.model.net->num_classes();
   check(num_classes >= data_classes, "the pictures are of {} classes, but --num-classes is {}", data_classes,
         num_classes);

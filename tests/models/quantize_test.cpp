@@ -1,0 +1,83 @@
+#include "vitrail/models/quantize.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/errors.h"
+#include "tests/support/golden.h"
+#include "vitrail/io/safetensors.h"
+
+namespace vitrail::models {
+namespace {
+
+Model small_model() {
+  CreateOptions options;
+  options.num_classes = 10;
+  options.model_kwargs = R"({"img_size": 32, "patch_size": 8, "embed_dim": 64, "depth": 2, "num_heads": 2})";
+  Model model = create_model("vit_tiny_patch16_224", options);
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    parameter.value.copy_from(test::random_tensor(parameter.value.shape(), hash(parameter.name), 0.15F));
+    parameter.value.touch();
+  }
+  model.pretrained.label_names = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"};
+  return model;
+}
+
+Tensor logits(const Model& model, const Tensor& x) {
+  nn::Pass pass;
+  return model.net->forward(x, pass);
+}
+
+TEST(Quantize, HoldsTheBlocksInInt8AndAnswersAlike) {
+  const Model model = small_model();
+  const Tensor x = test::random_tensor({6, 3, 32, 32}, 9);
+  const Tensor wanted = logits(model, x);
+  const Model small = quantize(model);
+  EXPECT_FALSE(is_quantized(*model.net));
+  EXPECT_TRUE(is_quantized(*small.net));
+  EXPECT_EQ(small.net->parameters.count(), model.net->parameters.count());
+  EXPECT_EQ(small.net->parameters.at("blocks.1.mlp.fc2.weight").value.dtype(), DType::i8);
+  EXPECT_EQ(small.net->parameters.at("blocks.1.mlp.fc2.weight_scale").value.shape(), Shape{64});
+  EXPECT_EQ(small.net->parameters.find("blocks.1.mlp.fc2.input_scale"), nullptr);
+  EXPECT_EQ(small.net->parameters.at("head.weight").value.dtype(), DType::f32);
+  const double error = test::relative_error(logits(small, x), wanted);
+  EXPECT_LT(error, 0.05);
+  EXPECT_GT(error, 1e-5);
+}
+
+TEST(Quantize, TakesFixedScalesFromPictures) {
+  const Model model = small_model();
+  const Tensor x = test::random_tensor({6, 3, 32, 32}, 9);
+  InputRanges ranges;
+  EXPECT_NE(test::error_of([&] { quantize(model, &ranges); }).find("its range is not known"), std::string::npos);
+  const Tensor wanted = logits(model, x);
+  const Model small = quantize(model, &ranges);
+  const nn::Parameter& weight = model.net->parameters.at("blocks.0.mlp.fc2.weight");
+  EXPECT_NEAR(small.net->parameters.at("blocks.0.mlp.fc2.input_scale").value.item(), ranges.of(weight) / 127, 1e-6);
+  EXPECT_LT(test::relative_error(logits(small, x), wanted), 0.08);
+}
+
+TEST(Quantize, LoadsLikeAnyOtherFolder) {
+  const test::TemporaryFolder folder;
+  const Model model = small_model();
+  const Tensor x = test::random_tensor({2, 3, 32, 32}, 9);
+  const Tensor before = logits(model, x);
+  InputRanges ranges;
+  logits(model, x);
+  for (const InputRanges* fixed :
+       {static_cast<const InputRanges*>(nullptr), static_cast<const InputRanges*>(&ranges)}) {
+    const Model small = quantize(model, fixed);
+    save_model(small, folder / "small");
+    const Model again = open_model((folder / "small").string());
+    EXPECT_TRUE(is_quantized(*again.net));
+    EXPECT_EQ(again.pretrained.label_names, model.pretrained.label_names);
+    test::expect_close(logits(again, x), logits(small, x), 0);
+    EXPECT_LT(std::filesystem::file_size(folder / "small/model.safetensors"), 400'000U) << "of 100,000 weights";
+    const Model other = load_model(folder / "small", {.num_classes = 3});
+    EXPECT_EQ(logits(other, x).shape(), (Shape{2, 3}));
+  }
+  EXPECT_NE(test::error_of([&] { quantize(open_model((folder / "small").string())); }).find("already"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace vitrail::models
