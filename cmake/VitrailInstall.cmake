@@ -20,7 +20,10 @@ target_link_libraries(vitrail PUBLIC fmt::fmt oneDNN::oneDNN OpenMP::OpenMP_CXX 
 install(TARGETS vitrail EXPORT vitrail)
 install(TARGETS vitrail_program)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/vitrail/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/vitrail
-        FILES_MATCHING PATTERN "*.h" PATTERN cli EXCLUDE)
+        FILES_MATCHING PATTERN "*.h" PATTERN cli EXCLUDE
+        # For vitrail's own sources: these need headers that the package does not ask for.
+        PATTERN json.h EXCLUDE PATTERN toml.h EXCLUDE PATTERN family.h EXCLUDE PATTERN onednn.h EXCLUDE
+        PATTERN simd.h EXCLUDE PATTERN "*-inl.h" EXCLUDE PATTERN linear_operands.h EXCLUDE)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/vitrail)
 install(EXPORT vitrail NAMESPACE vitrail:: FILE vitrailTargets.cmake DESTINATION ${package_dir})

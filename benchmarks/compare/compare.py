@@ -5,7 +5,8 @@
 Run it with the Python of a virtual environment that has benchmarks/compare/requirements.txt; vitrail is
 build/bin/vitrail. Every side runs in a process of its own, one at a time. Prints a table in Markdown: for each row the
 fastest and the median step of each side, the ratio of the fastest steps to the best peer's, and the share of the matrix
-peak (oneDNN's packed GEMM in that dtype, measured by vitrail in the same run) that each uses.
+peak (oneDNN's packed GEMM in that dtype, measured by vitrail in the same run) that each uses; of training also the ratio of
+resident memory.
 """
 
 import argparse
@@ -100,12 +101,14 @@ def compare(work, rounds, threads):
 
 def table_line(result):
     own = result["vitrail"]
+    # In inference a peer's process holds the exporter too.
+    memory = lambda peer: f"{own['memory'] / peer['memory']:.2f}" if result["mode"] == "train" else ""
     best_name, best = min(result["peers"].items(), key=lambda item: item[1]["min"])
     others = ", ".join(f"{name} {peer['min']:.0f} / {peer['median']:.0f}" for name, peer in result["peers"].items())
     return (f"| {result['name']} | {result['dtype']} | {own['min']:.1f} / {own['median']:.1f} | {100 * own['mfu']:.0f} % of "
             f"{result['peak_gflops']:.0f} | {others} | {best_name} {100 * best['mfu']:.0f} % | "
             f"**{best['min'] / own['min']:.2f}** ({best['median'] / own['median']:.2f}) | "
-            f"{own['memory'] / best['memory']:.2f} |")
+            f"{memory(best)} |")
 
 
 def main():

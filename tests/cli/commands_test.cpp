@@ -68,6 +68,64 @@ TEST_F(Commands, TrainDoesNotWriteOverARun) {
   EXPECT_THAT(again.err, HasSubstr("--resume"));
 }
 
+TEST_F(Commands, TrainStopsInGoodOrderAndResumes) {
+  // timeout sends the signal as Ctrl-C would.
+  const std::string run = path("runs/stopped");
+  const Outcome stopped = vitrail("train " + path("data") + " --output " + path("runs") +
+                                      " --experiment stopped --model vit_tiny_patch16_224 --model-kwargs img_size=16 "
+                                      "patch_size=4 embed_dim=24 depth=2 num_heads=3 --epochs 100000 --batch-size 8 "
+                                      "--no-aug --threads 1",
+                                  "", "timeout --preserve-status --signal INT 2");
+  EXPECT_EQ(stopped.status, 130);
+  EXPECT_THAT(stopped.out, HasSubstr("go on with: vitrail train --resume " + run));
+  const auto steps = [&] {
+    std::ifstream file(run + "/metrics.jsonl");
+    return std::count(std::istreambuf_iterator<char>(file), {}, '\n');
+  };
+  const auto before = steps();
+  EXPECT_GT(before, 0);
+  const Outcome again = vitrail("train --resume " + run, "", "timeout --preserve-status --signal TERM 2");
+  EXPECT_EQ(again.status, 143);
+  EXPECT_THAT(again.out, HasSubstr("going on after step"));
+  EXPECT_GT(steps(), before);
+  const Outcome changed = vitrail("train --resume " + run + " --model vit_small_patch16_224");
+  EXPECT_EQ(changed.status, 1);
+  EXPECT_THAT(changed.err, HasSubstr("cannot go on with"));
+}
+
+TEST_F(Commands, TrainSaysHowToDoWithoutValidation) {
+  const Outcome outcome = vitrail("train " + path("data/train") + " --output " + path("runs") + " -b 8");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("--val-split ''"));
+}
+
+TEST_F(Commands, WithoutBf16TheProgramSaysSoAndRunsInF32) {
+  const std::string photo = path("data/validation/red/3.png");
+  const Outcome plain = vitrail("predict " + best() + " " + photo + " --json", "", "ONEDNN_MAX_CPU_ISA=AVX2");
+  const Outcome low =
+      vitrail("predict " + best() + " " + photo + " --json --dtype bf16", "", "ONEDNN_MAX_CPU_ISA=AVX2");
+  EXPECT_THAT(low.err, HasSubstr("no bf16 instructions: running in float32"));
+  EXPECT_EQ(low.out, plain.out);
+}
+
+TEST_F(Commands, WritesNothingWhereTheOutputCannotBe) {
+  std::ofstream(path("file")) << "in the way";
+  for (const std::string& command : {"eval " + best() + " " + path("data") + " --split validation --output ",
+                                     "report " + path("runs/one") + " " + path("data/validation") + " --output ",
+                                     "attention " + best() + " " + path("data/validation/red/3.png") + " --output "}) {
+    const Outcome outcome = vitrail(command + path("file/inside"));
+    EXPECT_EQ(outcome.status, 1) << command;
+    EXPECT_THAT(outcome.err, HasSubstr("cannot make the folder")) << command;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+  for (const char* wrong : {"--layer 99", "--head 99", "--query 99,0"}) {
+    const Outcome outcome = vitrail("attention " + best() + " " + path("data/validation/red/3.png") + " --output " +
+                                    path("nothing") + " " + wrong);
+    EXPECT_EQ(outcome.status, 1) << wrong;
+    EXPECT_FALSE(fs::exists(path("nothing"))) << wrong;
+  }
+}
+
 TEST_F(Commands, TrainRepeatsARunFromItsConfig) {
   const Outcome again =
       vitrail("train --config " + path("runs/one/config.toml") + " --output " + path("runs") + " --experiment two");
@@ -168,6 +226,34 @@ TEST_F(Commands, ForwardGivesLogitsFeaturesAndAttention) {
   EXPECT_THAT(wrong.err, HasSubstr("'x'"));
 }
 
+TEST_F(Commands, QuantizeMakesAFolderLikeAnyOther) {
+  const Outcome made = vitrail("quantize " + best() + " --output " + path("int8") + " --eval " + path("data") +
+                               " --split validation --json --threads 1");
+  ASSERT_EQ(made.status, 0) << made.err;
+  const auto report = nlohmann::json::parse(made.out);
+  EXPECT_LT(report.at("bytes").at("int8"), report.at("bytes").at("float"));
+  EXPECT_NEAR(report.at("top1").at("int8").get<double>(), report.at("top1").at("float").get<double>(), 10);
+  EXPECT_EQ(report.at("pictures"), 32);
+  EXPECT_LE(report.at("changed"), 3);
+  const Outcome text = vitrail("quantize " + best() + " --output " + path("fixed") + " --calibrate " +
+                               path("data/train") + " --calibration-pictures 8 --threads 1");
+  ASSERT_EQ(text.status, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("activations by tensor"));
+  const std::string photo = path("data/validation/red/3.png");
+  for (const std::string folder : {"int8", "fixed"}) {
+    EXPECT_THAT(vitrail("predict " + path(folder) + " " + photo).out, HasSubstr("red"));
+    EXPECT_EQ(vitrail("eval " + path(folder) + " " + path("data") + " --split validation").status, 0);
+    EXPECT_EQ(vitrail("attention " + path(folder) + " " + photo + " --output " + path("maps8")).status, 0);
+    EXPECT_EQ(vitrail("bench infer --model " + path(folder) + " --steps 1 --batch-size 1").status, 0);
+  }
+  const Outcome again = vitrail("quantize " + best() + " --output " + path("int8"));
+  EXPECT_EQ(again.status, 1);
+  EXPECT_THAT(again.err, HasSubstr("exists"));
+  const Outcome trained = vitrail("train " + path("data") + " -b 8 --model " + path("int8") + " --output " + path("runs"));
+  EXPECT_EQ(trained.status, 1);
+  EXPECT_THAT(trained.err, HasSubstr("int8 and cannot be trained"));
+}
+
 TEST_F(Commands, BenchPrintsOneJsonObject) {
   const Outcome outcome = vitrail("bench train --model " + best() + " --batch-size 2 --steps 2 --json --threads 1");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
@@ -178,6 +264,16 @@ TEST_F(Commands, BenchPrintsOneJsonObject) {
   }
   EXPECT_GT(json["step_ms"]["min"].get<double>(), 0);
   EXPECT_LE(json["step_ms"]["min"].get<double>(), json["step_ms"]["median"].get<double>());
+}
+
+TEST_F(Commands, BenchProfilesTheOps) {
+  const Outcome outcome = vitrail("bench infer --model " + best() + " --batch-size 2 --steps 2 --threads 1 --profile " +
+                                  "--trace " + path("trace.json") + " --output " + path("bench.json"));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("attention"));
+  EXPECT_THAT(outcome.out, HasSubstr("GB/s"));
+  EXPECT_TRUE(nlohmann::json::parse(std::ifstream(path("trace.json"))).contains("traceEvents"));
+  EXPECT_TRUE(nlohmann::json::parse(std::ifstream(path("bench.json"))).contains("profile"));
 }
 
 }  // namespace

@@ -1,8 +1,12 @@
 #include "vitrail/ops/quantized.h"
 
+#include <cmath>
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include "tests/support/errors.h"
+#include "tests/support/finite.h"
 #include "tests/support/golden.h"
 #include "vitrail/autograd/tape.h"
 #include "vitrail/ops/linear.h"
@@ -35,6 +39,20 @@ TEST(QuantizedLinear, DoesNotMixRows) {
   test::expect_close(linear(x, weight).narrow(0, 1, 1), before, 0);
 }
 
+TEST(QuantizedLinear, PassesNanOn) {
+  const QuantizedWeight weight = quantize(random_tensor({32, 64}, 2));
+  for (const float odd : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    for (const std::int64_t place : {0, 20, 63}) {
+      const Tensor x = random_tensor({3, 64}, 1);
+      x.data<float>()[64 + place] = odd;
+      const std::vector<float> y = linear(x, weight).values();
+      EXPECT_TRUE(std::isfinite(y[0]) && std::isfinite(y[95]));
+      EXPECT_TRUE(std::isnan(y[32]) && std::isnan(y[63])) << place;
+    }
+  }
+  EXPECT_EQ(linear(Tensor::full({1, 64}, 1e-41), weight).values()[0], 0) << "as small as a row of zeros";
+}
+
 TEST(QuantizedLinear, HasNoGradient) {
   Tensor x = random_tensor({2, 64}, 1);
   autograd::require_grad(x);
@@ -48,7 +66,11 @@ TEST(QuantizedLinear, SaysWhatDoesNotFit) {
   EXPECT_EQ(test::error_of([&] {
               linear(random_tensor({2, 63}, 1), weight);
             }),
-            "linear in int8: x [2, 63] does not fit the weight [32, 64]");
+            "linear: x [2, 63] has 63 features, but the weight [32, 64] takes 64");
+  EXPECT_EQ(test::error_of([&] {
+              linear(random_tensor({2, 64}, 1), weight, random_tensor({31}, 2));
+            }),
+            "linear: the bias must be [32] f32, not [31] f32");
 }
 
 }  // namespace

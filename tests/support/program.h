@@ -20,14 +20,15 @@ struct Outcome {
   std::string err;
 };
 
-// `arguments` as typed into a shell behind "vitrail".
-inline Outcome vitrail(const std::string& arguments, const std::string& input = "") {
+// `arguments` as typed into a shell behind "vitrail", with `environment` (NAME=VALUE …) before it.
+inline Outcome vitrail(const std::string& arguments, const std::string& input = "",
+                       const std::string& environment = "") {
   const TemporaryFolder folder;
   const std::string out = (folder / "out").string();
   const std::string err = (folder / "err").string();
   std::ofstream(folder / "in") << input;
-  const std::string command =
-      std::string(VITRAIL_PROGRAM) + " " + arguments + " <" + (folder / "in").string() + " >" + out + " 2>" + err;
+  const std::string command = environment + " " + std::string(VITRAIL_PROGRAM) + " " + arguments + " <" +
+                              (folder / "in").string() + " >" + out + " 2>" + err;
   const int status = std::system(command.c_str());
   const auto text = [](const std::string& path) {
     std::ifstream file(path);

@@ -12,7 +12,11 @@
 #include "tests/support/finite.h"
 #include "tests/support/xml.h"
 #include "tests/train/tiny.h"
+#include "vitrail/autograd/tape.h"
 #include "vitrail/io/file.h"
+#include "vitrail/models/model.h"
+#include "vitrail/ops/softmax.h"
+#include "vitrail/optim/optimizer.h"
 #include "vitrail/tensor/allocator.h"
 
 namespace vitrail::train {
@@ -153,6 +157,113 @@ TEST(Resume, TrainsForMoreEpochsThanPlanned) {
   options.epochs = 4;
   EXPECT_EQ(fit(options).steps, 24);
   EXPECT_EQ(json_lines(folder / "runs/tiny/metrics.jsonl").size(), 28U);
+}
+
+TEST(Resume, KeepsWhatWasChangedForTheNextTime) {
+  const test::TemporaryFolder folder;
+  fit(tiny_options(folder.path()));
+  const fs::path run = folder / "runs/tiny";
+  TrainOptions options = resume_options(run);
+  options.epochs = 5;
+  EXPECT_TRUE(fit(options, stop_after(20)).stopped);
+  EXPECT_EQ(fit(resume_options(run)).steps, 30) << "five epochs, without being told again";
+  const auto refusal = [&](const auto& change) {
+    TrainOptions changed = resume_options(run);
+    change(changed);
+    return error_of([&] { fit(changed); });
+  };
+  EXPECT_THAT(refusal([](TrainOptions& o) { o.model = "vit_small_patch16_224"; }),
+              AllOf(HasSubstr("--model \"vit_tiny_patch16_224\""), HasSubstr("cannot go on with")));
+  EXPECT_THAT(refusal([](TrainOptions& o) { o.experiment = "other"; }), HasSubstr("--experiment"));
+}
+
+// Another program can repeat such a run step by step: pictures in the order of their names, as they are.
+TEST(Fit, TrainsOnTheSortedFilesInOrder) {
+  const test::TemporaryFolder folder;
+  TrainOptions options = tiny_options(folder.path());
+  options.no_aug = options.no_shuffle = true;
+  options.sched = "none";
+  options.smoothing = options.drop = options.drop_path = 0;
+  options.epochs = 2;
+  models::CreateOptions create;
+  create.model_kwargs = options.model_kwargs;
+  create.num_classes = 3;
+  create.seed = 3;
+  models::Model model = models::create_model(options.model, create);
+  models::save_model(model, folder / "start");
+  options.model = (folder / "start").string();
+  options.model_kwargs = "{}";
+  fit(options);
+
+  optim::Optimizer optimizer(
+      model.net->parameters, {.opt = "adamw"},
+      optim::groups_by_weight_decay(model.net->parameters, options.weight_decay,
+                                    [&](const std::string& name) { return model.net->no_weight_decay(name); }));
+  std::vector<double> losses;
+  for (int step = 0; step < 12; ++step) {
+    const Tensor x = Tensor::empty({4, 3, 8, 8});
+    const Tensor labels = Tensor::empty({4}, DType::i64);
+    for (std::int64_t i = 0; i < 4; ++i) {
+      const std::int64_t index = (4 * step + i) % 24;
+      const io::Image image =
+          io::read_image(folder / "data/train" / fmt::format("class{}", index / 8) / fmt::format("{}.png", index % 8));
+      labels.data<std::int64_t>()[i] = index / 8;
+      for (std::int64_t p = 0; p < 64; ++p) {
+        for (std::int64_t c = 0; c < 3; ++c) {
+          const float value = static_cast<float>(image.pixels[static_cast<std::size_t>(3 * p + c)]) / 255;
+          x.data<float>()[(i * 3 + c) * 64 + p] = (value - 0.5F) / 0.5F;
+        }
+      }
+    }
+    model.net->parameters.zero_grad();
+    nn::Pass pass{.training = true};
+    autograd::Tape tape;
+    const Tensor loss = ops::cross_entropy(model.net->forward(x, pass), labels);
+    tape.backward(loss);
+    optimizer.step(*options.lr);
+    losses.push_back(loss.item());
+  }
+  std::size_t step = 0;
+  for (const nlohmann::json& line : json_lines(folder / "runs/tiny/metrics.jsonl")) {
+    if (line.contains("lr")) {
+      ASSERT_LT(step, losses.size());
+      EXPECT_NEAR(line.at("loss").get<double>(), losses[step], 1e-5) << "step " << step;
+      EXPECT_EQ(line.at("lr"), 1e-3);
+      ++step;
+    }
+  }
+  EXPECT_EQ(step, losses.size());
+}
+
+TEST(Fit, TrainsAlikeWithGradientCheckpointing) {
+  const test::TemporaryFolder folder;
+  TrainOptions options = tiny_options(folder.path());
+  options.drop = options.drop_path = 0;
+  fit(options);
+  options.grad_checkpointing = true;
+  options.experiment = "again";
+  fit(options);
+  const std::vector<nlohmann::json> one = json_lines(folder / "runs/tiny/metrics.jsonl");
+  const std::vector<nlohmann::json> two = json_lines(folder / "runs/again/metrics.jsonl");
+  ASSERT_EQ(one.size(), two.size());
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    EXPECT_NEAR(one[i].at("loss").get<double>(), two[i].at("loss").get<double>(), 1e-4) << "line " << i;
+  }
+}
+
+TEST(Fit, TakesTheInputSizeAsTimmDoes) {
+  const test::TemporaryFolder folder;
+  TrainOptions options = tiny_options(folder.path());
+  options.epochs = 1;
+  options.warmup_epochs = 0;
+  options.input_size = {1, 12, 8};
+  fit(options);
+  const models::Model model = models::load_model(folder / "runs/tiny/last");
+  EXPECT_EQ(model.pretrained.channels, 1);
+  EXPECT_EQ(model.pretrained.height, 12);
+  EXPECT_EQ(model.pretrained.width, 8);
+  options.input_size = {3, 8};
+  EXPECT_THAT(error_of([&] { fit(options); }), HasSubstr("--input-size takes three numbers"));
 }
 
 TEST(Resume, CutsOffRecordsOfStepsThatAreLost) {

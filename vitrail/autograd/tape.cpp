@@ -108,6 +108,7 @@ void Tape::backward(const Tensor& output, Tensor seed) {
                     });
   check(here, "backward(): the output was not recorded on this tape, or backward() has already played it");
   const Pause pause;  // backward functions may call ops; those are not recorded
+  const Profile::Within within(Profile::Phase::backward);
   Gradient(output).add(std::move(seed));
   while (!nodes_.empty()) {
     // Taken off the tape first: what the node keeps is freed at the end of this turn.
@@ -127,7 +128,7 @@ void Tape::backward(const Tensor& output, Tensor seed) {
     }
     if (any) {
       node.backward(grads);
-      Profile::mark(node.op, Profile::Phase::backward);
+      Profile::mark(node.op);
     }
   }
 }

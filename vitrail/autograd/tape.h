@@ -122,7 +122,7 @@ void require_finite(const char* op, const char* what, const Tensor& tensor);
 
 template <class Backward>
 Tensor record(const char* op, Tensor output, std::initializer_list<const Tensor*> inputs, Backward backward) {
-  Profile::mark(op, Profile::Phase::forward);
+  Profile::mark(op);
   require_finite(op, "output", output);
   if (!recording(inputs)) {
     return output;
@@ -137,7 +137,7 @@ Tensor record(const char* op, Tensor output, std::initializer_list<const Tensor*
 template <class Backward>
 std::vector<Tensor> record(const char* op, std::vector<Tensor> outputs, std::initializer_list<const Tensor*> inputs,
                            Backward backward) {
-  Profile::mark(op, Profile::Phase::forward);
+  Profile::mark(op);
   for (const Tensor& output : outputs) {
     require_finite(op, "output", output);
   }

@@ -83,7 +83,7 @@ void add_commands(CLI::App& app) {
   add_completion(app);
   app.footer(
       "Examples:\n"
-      "  vitrail train photos/ --model vit_tiny_patch16_224 --epochs 20     train on a folder of class folders\n"
+      "  vitrail train photos --model vit_tiny_patch16_224 --epochs 20     train on a folder of class folders\n"
       "  vitrail eval runs/photos/best photos/test                          accuracy, confusion matrix\n"
       "  vitrail attention runs/photos/best cat.jpg                         what it looks at\n"
       "\n"
@@ -102,6 +102,8 @@ int run(std::vector<std::string> arguments) {
     return 0;
   } catch (const CLI::Success& done) {  // --help, --version
     return app.exit(done);
+  } catch (const CLI::RuntimeError& stopped) {
+    return stopped.get_exit_code();
   } catch (const CLI::ParseError& error) {
     return report_usage(app, error);
   } catch (const Error& error) {

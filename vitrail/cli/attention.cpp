@@ -69,9 +69,16 @@ class Report {
     const std::vector<std::int64_t> layers = chosen(flags_.layer, depth);
     const Tensor rollout =
         explain::rollout(attention_, query_);  // says whether the query exists before a file is written
-    std::error_code error;
-    fs::create_directories(folder_, error);
-    check(!error, "{}: cannot make the folder: {}", folder_.string(), error.message());
+    for (const std::int64_t layer : layers) {  // and so do these for layers and heads
+      for (const std::int64_t head :
+           chosen(flags_.head, layer < 0 || layer >= depth ? 1 : attention_.num_heads(layer))) {
+        explain::attention_map(attention_, layer, head, query_);
+      }
+    }
+    io::make_folder(folder_);
+    if (!flags_.raw.empty()) {
+      write_raw(flags_.raw, attention_);
+    }
     explain::Section heads{.title = "Layers and heads", .text = {}, .table = {}, .figures = {}, .figure_width = 150};
     explain::Section means{
         .title = "Layers, the mean of their heads", .text = {}, .table = {}, .figures = {}, .figure_width = 150};
@@ -94,8 +101,6 @@ class Report {
     fmt::print("{} pictures in {}: sheet.png (a row a layer, a column a head), rollout.png, index.html\n",
                2 + all.size() + means.figures.size(), folder_.string());
   }
-
-  const explain::Attention& attention() const { return attention_; }
 
  private:
   explain::Figure save(const std::string& name, const std::string& caption, const Tensor& map) {
@@ -138,16 +143,12 @@ void add_attention(CLI::App& app) {
   command.add_option("--raw", flags->raw, "Also write attention.{i} [1, H, N, N] f32")->type_name("FILE.safetensors");
   add_compute_flags(command, flags->compute);
   add_picture_flags(command, flags->model);
-  add_examples(command, {"vitrail attention runs/demo/best cat.jpg",
-                         "vitrail attention runs/demo/best cat.jpg --query 3,4 --layer -1 --output maps",
+  add_examples(command, {"vitrail attention demo/run/best cat.jpg",
+                         "vitrail attention demo/run/best cat.jpg --query 3,4 --layer -1 --output maps",
                          "vitrail attention vit_tiny_patch16_224 cat.jpg --raw maps.safetensors"});
   command.callback([flags] {
     const models::Model model = flags->model.open();
-    Report report(*flags, model);
-    report.write();
-    if (!flags->raw.empty()) {
-      write_raw(flags->raw, report.attention());
-    }
+    Report(*flags, model).write();
   });
 }
 

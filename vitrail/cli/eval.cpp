@@ -84,6 +84,9 @@ void evaluate(const EvalFlags& flags) {
   where.split = flags.split;
   where.classes = model.pretrained.label_names;
   const auto dataset = data::open_dataset(flags.data, where);
+  if (!flags.output.empty()) {
+    io::make_folder(flags.output);
+  }
   train::Progress progress(stderr);
   if (progress.terminal()) {
     progress.begin("evaluating", dataset->size());
@@ -92,7 +95,6 @@ void evaluate(const EvalFlags& flags) {
   const train::Evaluation result = train::evaluate(model, *dataset, options);
   progress.end();
   if (!flags.output.empty()) {
-    std::filesystem::create_directories(flags.output);
     const std::filesystem::path folder = flags.output;
     io::write_atomically(folder / "confusion.svg", train::confusion_svg(result));
     io::write_atomically(folder / "eval.json", to_json(flags, result).dump(2) + "\n");
@@ -214,8 +216,8 @@ void add_eval(CLI::App& app) {
   command.add_flag("--json", flags->json, "One JSON object");
   add_compute_flags(command, flags->compute);
   add_picture_flags(command, flags->model);
-  add_examples(command, {"vitrail eval runs/demo/best data/cifar10/test.tar",
-                         "vitrail eval runs/demo/best photos --split validation --output report --json"});
+  add_examples(command, {"vitrail eval demo/run/best data/cifar10/test.tar",
+                         "vitrail eval demo/run/best photos --split validation --output report --json"});
   command.callback([flags] { evaluate(*flags); });
 }
 
@@ -235,8 +237,8 @@ void add_predict(CLI::App& app) {
   add_compute_flags(command, flags->compute);
   add_picture_flags(command, flags->model);
   add_examples(command,
-               {"vitrail predict runs/demo/best cat.jpg", "vitrail predict runs/demo/best photos/ --topk 1 --json",
-                "find . -name '*.png' | vitrail predict runs/demo/best -"});
+               {"vitrail predict demo/run/best cat.jpg", "vitrail predict demo/run/best photos/ --topk 1 --json",
+                "find . -name '*.png' | vitrail predict demo/run/best -"});
   command.callback([flags] { Predictor(*flags).run(); });
 }
 

@@ -140,9 +140,12 @@ void add_info(CLI::App& app) {
   command.add_flag("--parameters", flags->parameters, "List every parameter with its shape");
   add_examples(command, {"vitrail info vit_base_patch16_224",
                          "vitrail info vit_tiny_patch16_224 --model-kwargs img_size=32 patch_size=4 --num-classes 10",
-                         "vitrail info runs/demo/best --json"});
+                         "vitrail info demo/run/best --json"});
   command.callback([flags] {
-    const models::Model model = flags->model.open();
+    models::CreateOptions options = flags->model.options();
+    options.fill = nn::Fill::shapes_only;  // to be asked about, not run
+    models::Model model = models::open_model(flags->model.model, options);
+    data::apply(flags->model.pictures, model.pretrained);
     if (flags->json) {
       fmt::print("{}\n", describe(model).dump(2));
     } else {

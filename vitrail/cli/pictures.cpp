@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "vitrail/data/sources.h"
 #include "vitrail/data/transforms.h"
 #include "vitrail/tensor/error.h"
 
@@ -26,19 +27,21 @@ std::vector<std::string> list_pictures(const std::vector<std::string>& arguments
       }
       continue;
     }
-    check(fs::exists(argument), "{}: there is no such file or folder", argument);
-    if (!fs::is_directory(argument)) {
+    std::error_code error;
+    check(fs::exists(argument, error), "{}: there is no such file or folder", argument);
+    if (!fs::is_directory(argument, error)) {
       result.push_back(argument);
       continue;
     }
     std::vector<std::string> found;
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(argument)) {
-      if (entry.is_regular_file() && io::is_image_name(entry.path())) {
-        found.push_back(entry.path().string());
+    for (fs::recursive_directory_iterator it(argument, error), end; !error && it != end; it.increment(error)) {
+      if (it->is_regular_file(error) && io::is_image_name(it->path())) {
+        found.push_back(it->path().string());
       }
     }
+    check(!error, "{}: the folder cannot be read: {}", argument, error.message());
     check(!found.empty(), "{}: there are no pictures (.jpg, .jpeg, .png, .webp) in this folder", argument);
-    std::ranges::sort(found);
+    std::ranges::sort(found, data::natural_less);
     result.insert(result.end(), found.begin(), found.end());
   }
   check(!result.empty(), "no pictures were given");

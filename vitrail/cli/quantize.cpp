@@ -30,6 +30,7 @@ struct QuantizeFlags {
   std::string eval;
   std::string split;
   std::int64_t batch_size = 64;
+  bool skip_broken = false;
   bool json = false;
 };
 
@@ -62,6 +63,7 @@ train::Evaluation run(const models::Model& model, const data::Dataset& pictures,
   train::EvaluateOptions options;
   options.dtype = dtype;
   options.batch_size = flags.batch_size;
+  options.skip_broken = flags.skip_broken;
   train::Progress progress(stderr);
   if (progress.terminal()) {
     progress.begin(title, pictures.size());
@@ -82,10 +84,6 @@ models::Model quantized(const models::Model& model, const QuantizeFlags& flags) 
   return models::quantize(model, &ranges);
 }
 
-std::int64_t file_bytes(const fs::path& folder) {
-  return static_cast<std::int64_t>(fs::file_size(folder / "model.safetensors"));
-}
-
 // Bytes that a checkpoint of these parameters takes, without its header.
 std::int64_t parameter_bytes(const models::ImageModel& net) {
   std::int64_t sum = 0;
@@ -100,21 +98,20 @@ void quantize(const QuantizeFlags& flags) {
         "'{}' exists: choose another --output", flags.output);
   const DType dtype = flags.compute.apply();
   const models::Model model = flags.model.open();
+  const auto pictures = flags.eval.empty() ? nullptr : open_pictures(flags.eval, flags.split, model);
   const models::Model small = quantized(model, flags);
-  models::save_model(small, flags.output);
 
   nlohmann::ordered_json json;
   json["model"] = flags.model.model;
   json["output"] = flags.output;
   json["activations"] = flags.calibrate.empty() ? "token" : "tensor";
-  json["bytes"] = {{"float", parameter_bytes(*model.net)}, {"int8", file_bytes(flags.output)}};
+  json["bytes"] = {{"float", parameter_bytes(*model.net)}, {"int8", parameter_bytes(*small.net)}};
   for (const std::int64_t size : {std::int64_t{1}, std::int64_t{8}}) {
     json["forward_ms"].push_back({{"batch_size", size},
                                   {"float", train::fastest_forward_ms(model, size, dtype)},
                                   {"int8", train::fastest_forward_ms(small, size, dtype)}});
   }
-  if (!flags.eval.empty()) {
-    const auto pictures = open_pictures(flags.eval, flags.split, model);
+  if (pictures != nullptr) {
     const train::Evaluation before = run(model, *pictures, flags, dtype, "evaluating as it was");
     const train::Evaluation after = run(small, *pictures, flags, dtype, "evaluating in int8");
     std::int64_t changed = 0;
@@ -125,6 +122,7 @@ void quantize(const QuantizeFlags& flags) {
     json["top1"] = {{"float", before.top1}, {"int8", after.top1}};
     json["changed"] = changed;
   }
+  models::save_model(small, flags.output);
   if (flags.json) {
     fmt::print("{}\n", json.dump(2));
     return;
@@ -166,6 +164,7 @@ void add_quantize(CLI::App& app) {
   command.add_option("-b,--batch-size", flags->batch_size, "Pictures a batch")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken pictures out");
   command.add_flag("--json", flags->json, "One JSON object");
   add_compute_flags(command, flags->compute);
   add_picture_flags(command, flags->model);

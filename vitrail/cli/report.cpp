@@ -41,11 +41,11 @@ class Page {
         names_(train::class_names(model_)) {}
 
   void write() {
+    io::make_folder(folder_ / "attention");
     dtype_ = flags_.compute.apply();
     train::EvaluateOptions options;
     options.dtype = dtype_;
     evaluation_ = train::evaluate(model_, dataset_, options);
-    fs::create_directories(folder_ / "attention");
     std::vector<explain::Section> sections = {accuracy()};
     sections.push_back(predictions());
     sections.push_back(layers());

@@ -110,7 +110,9 @@ void run_training(const train::TrainOptions& options) {
   train::FitHooks hooks;
   hooks.should_stop = train::Interrupt::requested;
   hooks.progress = &progress;
-  train::fit(options, hooks);
+  if (train::fit(options, hooks).stopped) {
+    throw CLI::RuntimeError(128 + train::Interrupt::signal());  // what `vitrail train … && …` has to know
+  }
 }
 
 }  // namespace
@@ -120,13 +122,13 @@ void add_train(CLI::App& app) {
   const auto flags = std::make_shared<TrainFlags>(command);
   add_examples(
       command,
-      {"vitrail train photos/ --model vit_tiny_patch16_224 --epochs 50",
-       "    photos/train/cat/1.jpg, photos/validation/dog/7.png …; a .tar of that, CIFAR and MNIST files, a .csv work "
+      {"# photos/train/cat/1.jpg, photos/validation/dog/7.png …; a .tar of that, CIFAR and MNIST files, a .csv work "
        "too",
-       "vitrail train data/cifar10 --val-split test --model vit_tiny_patch16_224 --amp",
-       "    --model-kwargs img_size=32 patch_size=4 --train-crop-mode pad    small pictures, bf16",
-       "vitrail train photos/ --model my_model/ --layer-decay 0.75 --lr 5e-4    fine-tune a folder from timm's hub",
-       "vitrail train --resume output/train/NAME                               go on with a stopped run"});
+       "vitrail train photos --model vit_tiny_patch16_224 --epochs 50", "# small pictures, in bf16",
+       "vitrail train data/cifar10 --val-split test --amp --model-kwargs img_size=32 patch_size=4 --train-crop-mode "
+       "pad",
+       "# fine-tune a folder saved by timm", "vitrail train photos --model my_model --layer-decay 0.75 --lr 5e-4",
+       "# go on with a run that was stopped by Ctrl-C or a power cut", "vitrail train --resume output/train/NAME"});
   command.callback([flags] { run_training(flags->options()); });
 }
 

@@ -153,9 +153,9 @@ std::vector<std::string> splits_in(const fs::path& folder) {
 
 Listing list_source(const fs::path& source, const std::string& split) {
   std::error_code error;
-  check(fs::exists(source, error), "{}: no such file or folder", source.string());
+  check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
   const std::vector<std::string> names = split.empty() ? std::vector<std::string>{} : names_of_split(split);
-  if (!fs::is_directory(source)) {
+  if (!fs::is_directory(source, error)) {
     return list_file(source, names);
   }
   if (std::optional<Listing> part = find_split(source, names)) {

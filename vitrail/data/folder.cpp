@@ -20,19 +20,20 @@ class FolderWalk {
  private:
   // Returns whether anything that counts lies below.
   void visit(const fs::path& folder, const fs::path& relative) {
-    const fs::path real = fs::canonical(folder);
+    std::error_code error;
+    const fs::path real = fs::canonical(folder, error);
+    check(!error, "the folder {} cannot be read: {}", folder.string(), error.message());
     check(std::find(above_.begin(), above_.end(), real) == above_.end(),
           "the folder {} contains itself through a symbolic link", folder.string());
     above_.push_back(real);
     const std::size_t before = pictures.size();
     bool has_folders = false;
-    std::error_code error;
     for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
       const fs::path name = it->path().filename();
       if (is_hidden(name)) {
         continue;
       }
-      if (it->is_directory()) {  // also through a symbolic link
+      if (it->is_directory(error)) {  // also through a symbolic link
         has_folders = true;
         visit(it->path(), relative / name);
       } else if (io::is_image_name(name)) {

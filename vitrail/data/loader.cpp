@@ -70,6 +70,7 @@ struct Pending {
   std::int64_t number = 0;  // in the epoch
   std::vector<std::int64_t> indices;
   Tensor x;
+  std::atomic<bool> out_of_memory = false;
   std::vector<std::string> failures;  // [samples]: what is wrong with a broken picture, else empty
 
   // Guarded by the loader's mutex.
@@ -188,6 +189,8 @@ void Loader::State::make_samples(Pending& pending, std::int64_t begin, std::int6
     try {
       cache.with(index,
                  [&](const io::Image& image) { transform.apply(image, options.seed, pending.epoch, index, out); });
+    } catch (const std::bad_alloc&) {
+      pending.out_of_memory = true;  // no fault of the picture
     } catch (const std::exception& error) {
       std::string& failure = pending.failures[static_cast<std::size_t>(i)];
       failure = error.what();
@@ -233,6 +236,7 @@ void Loader::State::mix_batch(Pending& pending) const {
 
 void Loader::State::finish(Pending& pending) noexcept {
   try {
+    check(!pending.out_of_memory, "out of memory while pictures were prepared");
     const auto failure =
         std::find_if(pending.failures.begin(), pending.failures.end(), [](const std::string& f) { return !f.empty(); });
     if (failure != pending.failures.end()) {
@@ -248,6 +252,7 @@ void Loader::State::finish(Pending& pending) noexcept {
     }
     pending.batch.x = std::move(pending.x);
     pending.batch.indices = std::move(pending.indices);
+    pending.batch.number = pending.number;
   } catch (...) {
     pending.error = std::current_exception();
   }

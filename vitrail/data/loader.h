@@ -16,6 +16,7 @@ struct Batch {
   Tensor labels;                      // [B] i64
   Tensor targets;                     // [B, C] f32 when MixUp/CutMix mixed the labels, else undefined
   std::vector<std::int64_t> indices;  // of the pictures in the data set (fewer than a batch if some were broken)
+  std::int64_t number = 0;            // in the epoch
 };
 
 struct LoaderOptions {

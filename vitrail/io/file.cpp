@@ -201,6 +201,13 @@ void AtomicFile::commit() {
   sync_folder(folder_of(path_));
 }
 
+void make_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  check(!error && fs::is_directory(path, error), "cannot make the folder '{}': {}", path.string(),
+        error ? error.message() : "a file is in its place");
+}
+
 fs::path begin_folder(const fs::path& path) {
   fs::path target = target_of(path);
   if (!target.has_filename()) {

@@ -37,6 +37,9 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
+// Makes the folder `path` and those above it, where they are missing. Error names it and the system's reason.
+void make_folder(const std::filesystem::path& path);
+
 // Replaces the folder `path` by a new one that `fill(temporary_folder)` has filled: temporary folder, sync, rename. The
 // old folder, if any, is there whole until the new one is.
 template <class Fill>

@@ -103,10 +103,10 @@ void convolution_input_gradient(const Tensor& dy, const Tensor& weight, const Co
                               g.padding, g.padding);
     return Backward::primitive_desc(desc, onednn::attributes(), onednn::engine(), hint);
   });
+  const dnnl::memory packed = onednn::packed(grouped(weight, geometry.groups), primitive->weights);
   count_flops(weight, dy);
-  primitive->run({{DNNL_ARG_DIFF_DST, onednn::view(dy)},
-                  {DNNL_ARG_WEIGHTS, onednn::packed(grouped(weight, geometry.groups), primitive->weights)},
-                  {DNNL_ARG_DIFF_SRC, onednn::view(dx)}});
+  primitive->run(
+      {{DNNL_ARG_DIFF_DST, onednn::view(dy)}, {DNNL_ARG_WEIGHTS, packed}, {DNNL_ARG_DIFF_SRC, onednn::view(dx)}});
 }
 
 void convolution_weight_gradient(const Tensor& x, const Tensor& dy, const ConvGeometry& geometry, const Tensor& dweight,

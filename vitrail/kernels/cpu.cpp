@@ -15,6 +15,8 @@
 
 namespace vitrail::kernels {
 
+bool has_int8() { return onednn::computes(DType::i8); }
+
 bool has_bf16() {
 #if defined(__x86_64__)
   switch (dnnl::get_effective_cpu_isa()) {

@@ -11,6 +11,8 @@ bool has_bf16();
 
 // "AMD EPYC 9354 32-Core Processor", as the CPU or the system names it.
 std::string cpu_name();
+// Whether products in int8 run in int8 here: elsewhere they are worked out in f32, exactly but slowly.
+bool has_int8();
 
 // Compute threads of this process (OpenMP): at first OMP_NUM_THREADS, or the cores that the process may run on.
 int threads();

@@ -2,6 +2,10 @@
 #define HWY_TARGET_INCLUDE "vitrail/kernels/int8.cpp"
 #include "vitrail/kernels/int8.h"
 
+#include <algorithm>
+#include <array>
+#include <limits>
+
 #include "vitrail/kernels/onednn.h"
 #include "vitrail/kernels/parallel.h"
 #include "vitrail/kernels/simd.h"
@@ -41,23 +45,30 @@ HWY_INLINE V<F32> load_sums(F32 d, const std::int32_t* sums, std::int64_t count)
 }
 
 template <class T>
-void quantize_row_typed(const T* x, float fixed, std::int8_t* q, float& scale, std::int64_t width) {
+void quantize_row_typed(const T* x, const float* fixed, std::int8_t* q, float& scale, std::int64_t width) {
   const F32 d;
-  scale = fixed;
-  if (fixed == 0) {
-    auto largest = hn::Zero(d);
-    for_lanes(d, width,
-              [&](std::int64_t i, auto part) HWY_ATTR { largest = hn::Max(largest, hn::Abs(load(d, x + i, part))); });
-    scale = max_of(d, largest) / 127.0F;
-    scale = scale > 0 ? scale : 1.0F;
+  auto largest = hn::Zero(d);
+  auto odd = hn::Zero(d);  // NaN as soon as an element is not finite
+  for_lanes(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
+    const auto v = load(d, x + i, part);
+    largest = hn::Max(largest, hn::Abs(v));
+    odd = hn::Add(odd, hn::Sub(v, v));
+  });
+  const float check = sum_of(d, odd);
+  scale = fixed != nullptr ? *fixed : max_of(d, largest) / 127.0F;
+  if (check != 0) {  // NaN: so will the row be
+    scale = check;
+    std::fill_n(q, width, std::int8_t{0});
+    return;
   }
+  scale = scale >= std::numeric_limits<float>::min() ? scale : 1.0F;
   const auto factor = hn::Set(d, 1.0F / scale);
   for_lanes(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
     store_int8(d, hn::Mul(load(d, x + i, part), factor), q + i, part);
   });
 }
 
-void quantize_row(const void* x, DType dtype, float fixed, std::int8_t* q, float& scale, std::int64_t width) {
+void quantize_row(const void* x, DType dtype, const float* fixed, std::int8_t* q, float& scale, std::int64_t width) {
   visit_floating(dtype,
                  [&]<class T>(T) HWY_ATTR { quantize_row_typed(static_cast<const T*>(x), fixed, q, scale, width); });
 }
@@ -112,17 +123,24 @@ Tensor as_floats(const Tensor& x) {
   return result;
 }
 
-// The same in f32, whose sums of whole numbers are exact up to 2²⁴ and rounded beyond.
+// The same in f32, in blocks so short that its sums of whole numbers are exact.
 void float_sums(const Tensor& a, const Tensor& weight, const Tensor& sums) {
-  const Tensor result = Tensor::empty(sums.shape());
-  matmul(as_floats(a), as_floats(weight).transpose(0, 1), result);
-  cast(result.raw(), DType::f32, sums.raw(), DType::i32, sums.numel());
+  constexpr std::int64_t block = 1024;  // 127² · 1024 < 2²⁴
+  const Tensor part = Tensor::empty(sums.shape());
+  sums.fill(0);
+  for (std::int64_t k = 0; k < a.size(1); k += block) {
+    const std::int64_t n = std::min(block, a.size(1) - k);
+    matmul(as_floats(a.narrow(1, k, n).contiguous()), as_floats(weight.narrow(1, k, n).contiguous()).transpose(0, 1),
+           part);
+    for (std::int64_t i = 0; i < sums.numel(); ++i) {
+      sums.data<std::int32_t>()[i] += static_cast<std::int32_t>(part.data<float>()[i]);
+    }
+  }
 }
 
 }  // namespace
 
 void int8_sums(const Tensor& a, const Tensor& weight, const Tensor& sums) {
-  Profile::flops(2.0 * static_cast<double>(sums.numel()) * static_cast<double>(a.size(1)));
   if (!onednn::computes(DType::i8)) {
     return float_sums(a, weight, sums);
   }
@@ -132,14 +150,14 @@ void int8_sums(const Tensor& a, const Tensor& weight, const Tensor& sums) {
         {onednn::describe(a), onednn::any_layout(columns.shape(), DType::i8), onednn::describe(sums)},
         onednn::attributes(), onednn::engine());
   });
-  primitive->run({{DNNL_ARG_SRC, onednn::view(a)},
-                  {DNNL_ARG_WEIGHTS, onednn::packed(columns, primitive->weights)},
-                  {DNNL_ARG_DST, onednn::view(sums)}});
+  const dnnl::memory packed = onednn::packed(columns, primitive->weights);
+  Profile::flops(2.0 * static_cast<double>(sums.numel()) * static_cast<double>(a.size(1)));
+  primitive->run({{DNNL_ARG_SRC, onednn::view(a)}, {DNNL_ARG_WEIGHTS, packed}, {DNNL_ARG_DST, onednn::view(sums)}});
 }
 
 void quantize_rows(const Tensor& x, const Tensor& fixed, const Tensor& q, const Tensor& scales) {
   const std::int64_t width = x.size(1);
-  const float scale = fixed.defined() ? *fixed.data<float>() : 0;
+  const float* scale = fixed.defined() ? fixed.data<float>() : nullptr;
   Profile::traffic(x.numel(), x.dtype(), 1);
   Profile::traffic(x.numel(), DType::i8, 1);
   parallel_for(x.size(0), rows_worth_a_thread(width), [&](std::int64_t begin, std::int64_t end, int) {
@@ -165,6 +183,7 @@ void matmul_int8(const Tensor& a, const Tensor& a_scales, const Tensor& weight, 
   Profile::traffic(c.numel(), DType::i32, 1);
   Profile::traffic(c.numel(), c.dtype(), adds ? 2 : 1);
   parallel_for(c.size(0), rows_worth_a_thread(width), [&](std::int64_t begin, std::int64_t end, int) {
+    const Profile::Pause pause;  // what the kernels below read and write was counted above
     for (std::int64_t row = begin; row < end; ++row) {
       std::byte* y = row_of(c, row);
       const std::byte* residual = adds ? row_of(epilogue.residual, row) : nullptr;

@@ -199,13 +199,12 @@ struct PackedForms {
 };
 
 void pack(Packed& form, const Tensor& weight) {
+  const Profile::Inner event("pack weights", static_cast<double>(form.plain.get_size() + form.layout.get_size()));
   dnnl::memory from = view(weight, form.plain);
   form.reorder.execute(stream(), from, form.memory);
   stream().wait();
   form.version = weight.storage().version();
   ++packing_count;
-  Profile::traffic(static_cast<double>(form.plain.get_size() + form.layout.get_size()));
-  Profile::mark("pack weights", Profile::Phase::forward);
 }
 
 }  // namespace

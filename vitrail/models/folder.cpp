@@ -1,5 +1,6 @@
 // Model folders in timm's hub layout: config.json and model.safetensors.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -165,6 +166,13 @@ std::map<std::string, bool, std::less<>> quantized_weights(const io::Safetensors
   return result;
 }
 
+// The scales of int8 values must be usual numbers.
+void check_scales(const std::string& path, const std::string& name, const Tensor& scales) {
+  for (const float scale : scales.values()) {
+    check(std::isnormal(scale) && scale > 0, "{}: '{}' holds {}, which is no scale", path, name, scale);
+  }
+}
+
 // Copies the file's tensors into the model's parameters.
 void load_weights(ImageModel& net, const io::Safetensors& file, const nn::Size2& source_size, bool new_classifier) {
   const std::string& path = file.source();
@@ -172,6 +180,7 @@ void load_weights(ImageModel& net, const io::Safetensors& file, const nn::Size2&
   for (const nn::Parameter& parameter : net.parameters.all()) {
     const std::string& name = parameter.name;
     if (new_classifier && net.is_classifier(name)) {
+      check(parameter.value.dtype() != DType::i8, "{}: the classifier is in int8 and cannot be replaced", path);
       net.parameters.initialize(name);
       continue;
     }
@@ -190,6 +199,9 @@ void load_weights(ImageModel& net, const io::Safetensors& file, const nn::Size2&
     parameter.value.copy_from(adapted);
     parameter.value.touch();
     used.insert(name);
+    if (name.ends_with("_scale")) {
+      check_scales(path, name, parameter.value);
+    }
   }
   for (const std::string& name : file.names()) {
     const bool replaced = new_classifier && net.is_classifier(name);
@@ -265,9 +277,14 @@ Model load_model(const fs::path& folder, const CreateOptions& options) {
   const nlohmann::json asked = option_arguments(options);
   arguments.update(asked);
   const bool shapes_only = options.fill == nn::Fill::shapes_only;
-  const io::Safetensors file = io::Safetensors::open(folder / weights_file);
-  const nn::StoreOptions store = {options.seed, shapes_only ? nn::Fill::shapes_only : nn::Fill::leave,
-                                  quantized_weights(file)};
+  std::optional<io::Safetensors> file;
+  if (!shapes_only || fs::exists(folder / weights_file)) {
+    file = io::Safetensors::open(folder / weights_file);
+  }
+  nn::StoreOptions store = {options.seed, shapes_only ? nn::Fill::shapes_only : nn::Fill::leave};
+  if (file) {
+    store.quantized = quantized_weights(*file);
+  }
   Model model = build_model(config.architecture, arguments, (folder / config_file).string() + ": model_args", store);
   PretrainedConfig built = model.pretrained;  // picture size and channels as the arguments have them
   // A model for any size takes pictures of the size that the config advises, if none was asked for.
@@ -290,7 +307,7 @@ Model load_model(const fs::path& folder, const CreateOptions& options) {
   }
   if (!shapes_only) {
     const nn::Size2 source_size = source_size_of(config, made_with).value_or(nn::Size2{built.height, built.width});
-    load_weights(*model.net, file, source_size, new_classifier);
+    load_weights(*model.net, *file, source_size, new_classifier);
   }
   return model;
 }

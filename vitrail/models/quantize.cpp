@@ -1,6 +1,7 @@
 #include "vitrail/models/quantize.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <nlohmann/json.hpp>
 
@@ -12,12 +13,12 @@
 namespace vitrail::models {
 namespace {
 
-// The weight of a linear map inside a block, large enough that int8 pays.
+// The weight of a linear map inside a block, and not of the small ones that work out relative positions.
 bool pays(const ImageModel& net, const nn::Parameter& parameter) {
   const std::int64_t layer = net.layer_of(parameter.name);
   const Shape& shape = parameter.value.shape();
-  return !parameter.buffer && parameter.name.ends_with(".weight") && shape.rank() == 2 && shape[0] >= 32 &&
-         shape[1] >= 32 && layer >= 1 && layer <= net.depth() && !net.is_classifier(parameter.name);
+  return !parameter.buffer && parameter.name.ends_with(".weight") && shape.rank() == 2 && shape[0] > 16 &&
+         shape[1] > 16 && layer >= 1 && layer <= net.depth() && !net.is_classifier(parameter.name);
 }
 
 }  // namespace
@@ -31,7 +32,9 @@ void InputRanges::input(const Tensor& weight, const Tensor& x) {
 float InputRanges::of(const nn::Parameter& weight) const {
   const auto it = ranges_.find(weight.value.raw());
   check(it != ranges_.end(), "no picture has been through '{}': its range is not known", weight.name);
-  return static_cast<float>(it->second.sum / it->second.batches);
+  const auto range = static_cast<float>(it->second.sum / it->second.batches);
+  check(std::isfinite(range), "the inputs of '{}' are not finite: no scale fits them", weight.name);
+  return range;
 }
 
 Model quantize(const Model& model, const InputRanges* ranges) {

@@ -46,6 +46,12 @@ Tensor with_channels(const Tensor& weight, std::int64_t channels) {
   return ops::multiply(repeated, static_cast<float>(from) / static_cast<float>(channels));
 }
 
+bool is_close(const Tensor& a, const Tensor& b) {
+  const std::vector<float> x = a.values();
+  const std::vector<float> y = b.values();
+  return std::ranges::equal(x, y, [](float u, float v) { return std::abs(u - v) < 1e-5F; });
+}
+
 }  // namespace
 
 TokenLayout VisionTransformer::token_layout(std::int64_t height, std::int64_t width) const {
@@ -112,7 +118,9 @@ Tensor VisionTransformer::adapt(const std::string& parameter, const Tensor& valu
   }
   const Size2 home = grid(config_.img_size[0], config_.img_size[1]);
   if (parameter == "pos_embed" && config_.pos_embed == VitConfig::Positions::sincos) {
-    return nn::sincos_positions(home, config_.embed_dim, position_prefix());
+    const Tensor table = nn::sincos_positions(home, config_.embed_dim, position_prefix());
+    // What differs from it by the rounding of another machine's sine is kept, so that a checkpoint stays what it is.
+    return value.shape() == table.shape() && is_close(value, table) ? value : table;
   }
   if (parameter == "pos_embed" && value.rank() == 3 && value.size(1) > position_prefix()) {
     const Size2 from = source_grid(value.size(1) - position_prefix(), source, config_.patch_size);

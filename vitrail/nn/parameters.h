@@ -52,7 +52,7 @@ void fill(const Tensor& tensor, const Init& init, const Philox& philox);
 
 struct Parameter {
   std::string name;       // full, as in the checkpoint: "blocks.0.attn.qkv.weight"
-  Tensor value;           // f32 (buffers may be i64); a leaf whose gradient is wanted if trainable
+  Tensor value;           // f32 (buffers may be i64 or i8); a leaf whose gradient is wanted if trainable
   bool trainable = true;  // false for buffers (running statistics) and frozen parameters
   bool buffer = false;    // part of the checkpoint, but never trained nor decayed
   Init init;              // what a fresh one is filled with

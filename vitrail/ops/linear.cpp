@@ -5,29 +5,12 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/gemm.h"
 #include "vitrail/ops/arithmetic.h"
-#include "vitrail/ops/rows.h"
+#include "vitrail/ops/linear_operands.h"
 
 namespace vitrail::ops {
 namespace {
 
 using autograd::Gradient;
-
-void check_operands(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& residual) {
-  check(is_floating(x.dtype()), "linear: x must be f32 or bf16, not {}", name_of(x.dtype()));
-  check(weight.rank() == 2, "linear: the weight must be [out, in], not {}", weight.shape());
-  check(weight.dtype() == DType::f32, "linear: the weight must be f32, not {}", name_of(weight.dtype()));
-  check(x.rank() >= 1 && x.size(-1) == weight.size(1), "linear: x {} has {} features, but the weight {} takes {}",
-        x.shape(), x.rank() == 0 ? 0 : x.size(-1), weight.shape(), weight.size(1));
-  if (bias.defined()) {
-    check(bias.shape() == Shape{weight.size(0)} && bias.dtype() == DType::f32,
-          "linear: the bias must be [{}] f32, not {} {}", weight.size(0), bias.shape(), name_of(bias.dtype()));
-  }
-  if (residual.defined()) {
-    const Shape shape = x.shape().with(-1, weight.size(0));
-    check(residual.shape() == shape && residual.dtype() == x.dtype(), "linear: the residual must be {} {}, not {} {}",
-          shape, name_of(x.dtype()), residual.shape(), name_of(residual.dtype()));
-  }
-}
 
 // y = act(x Wᵀ + b) + residual; differentiable if act is the identity
 Tensor affine(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation,
@@ -61,7 +44,8 @@ Tensor affine(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation,
               const Tensor& residual) {
-  check_operands(x, weight, bias, residual);
+  check_linear_operands(x, weight.shape(), bias, residual);
+  check(weight.dtype() == DType::f32, "linear: the weight must be f32, not {}", name_of(weight.dtype()));
   // The derivative of the activation needs what went into it: then it is an op of its own.
   if (activation != Activation::identity && autograd::recording({&x, &weight, &bias, &residual})) {
     const Tensor y = activate(affine(x, weight, bias, Activation::identity, {}), activation);

@@ -2,7 +2,7 @@
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/int8.h"
-#include "vitrail/ops/rows.h"
+#include "vitrail/ops/linear_operands.h"
 
 namespace vitrail::ops {
 
@@ -19,18 +19,19 @@ QuantizedWeight quantize(const Tensor& weight) {
 Tensor linear(const Tensor& x, const QuantizedWeight& weight, const Tensor& bias, Activation activation,
               const Tensor& residual) {
   const Tensor& w = weight.values;
-  check(is_floating(x.dtype()), "linear in int8: x must be f32 or bf16, not {}", name_of(x.dtype()));
-  check(w.rank() == 2 && w.dtype() == DType::i8 && weight.scale.shape() == Shape{w.size(0)},
-        "linear in int8: the weight must be [out, in] i8 with a scale for each output, not {} {} with {}", w.shape(),
+  check_linear_operands(x, w.shape(), bias, residual);
+  check(w.dtype() == DType::i8 && weight.scale.shape() == Shape{w.size(0)} && weight.scale.dtype() == DType::f32,
+        "linear in int8: the weight must be i8 with an f32 scale for each output, not {} {} with {}", w.shape(),
         name_of(w.dtype()), weight.scale.shape());
-  check(x.rank() >= 1 && x.size(-1) == w.size(1), "linear in int8: x {} does not fit the weight {}", x.shape(),
-        w.shape());
+  const Tensor& fixed = weight.input_scale;
+  check(!fixed.defined() || (fixed.shape() == Shape{1} && fixed.dtype() == DType::f32),
+        "linear in int8: the scale of the inputs must be [1] f32, not {}", fixed.defined() ? fixed.shape() : Shape{});
   check(!autograd::recording({&x, &bias, &residual}),
         "a linear map in int8 has no gradient: train the model that it was quantized from");
   const Tensor rows = rows_of(x);
   const Tensor q = Tensor::empty(rows.shape(), DType::i8);
   const Tensor scales = Tensor::empty({rows.size(0)});
-  kernels::quantize_rows(rows, weight.input_scale, q, scales);
+  kernels::quantize_rows(rows, fixed, q, scales);
   Tensor y = Tensor::empty(x.shape().with(-1, w.size(0)), x.dtype());
   kernels::matmul_int8(q, scales, w, weight.scale,
                        {bias, activation, residual.defined() ? rows_of(residual) : Tensor()}, rows_of(y));

@@ -6,8 +6,8 @@
 
 namespace vitrail::ops {
 
-// A weight [out, in] as int8 values times a scale for each output, as compressed-tensors names them: `weight`,
-// `weight_scale`, `input_scale`.
+// A weight [out, in] as int8 values times a scale for each output. In a checkpoint they are `weight`,
+// `weight_scale` and `input_scale`.
 struct QuantizedWeight {
   Tensor values;       // [out, in] i8
   Tensor scale;        // [out] f32
@@ -18,7 +18,8 @@ struct QuantizedWeight {
 QuantizedWeight quantize(const Tensor& weight);
 
 // y = act(x̂ Ŵᵀ + b) + residual, where x̂ and Ŵ are x and the weight rounded to int8: the product runs in int8 with
-// exact sums, all else in f32. Shapes and dtypes as linear()'s. For inference: Error where a gradient would be wanted.
+// exact sums, what follows in f32, rounded to x's dtype after each step. Shapes and dtypes as linear()'s. For
+// inference: Error where a gradient would be wanted.
 Tensor linear(const Tensor& x, const QuantizedWeight& weight, const Tensor& bias = {},
               Activation activation = Activation::identity, const Tensor& residual = {});
 

@@ -47,7 +47,40 @@ class Profile {
     traffic(static_cast<double>(n) * static_cast<double>(size_of(dtype)) * tensors);
   }
   // For whatever runs ops: the op that was running has ended, and this is its name.
-  static void mark(std::string_view name, Phase phase);
+  static void mark(std::string_view name);
+  // An event inside the op that is running, whose time it is taken off.
+  class Inner {
+   public:
+    Inner(std::string_view name, double bytes);
+    ~Inner();
+    Inner(const Inner&) = delete;
+    Inner& operator=(const Inner&) = delete;
+
+   private:
+    Event event_;
+  };
+  // While one is alive on a thread, what is marked there belongs to this phase; without one, to `forward`.
+  class Within {
+   public:
+    explicit Within(Phase phase);
+    ~Within();
+    Within(const Within&) = delete;
+    Within& operator=(const Within&) = delete;
+
+   private:
+    Phase outer_;
+  };
+  // While one is alive on a thread, nothing is counted there.
+  class Pause {
+   public:
+    Pause();
+    ~Pause();
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    Profile* outer_;
+  };
 
  private:
   double now() const;

@@ -108,6 +108,9 @@ BenchmarkResult benchmark(const BenchmarkOptions& options) {
     model = models::quantize(model);
   }
   const bool int8 = models::is_quantized(*model.net);
+  if (int8 && !kernels::has_int8()) {
+    result.note = "this CPU has no int8 instructions: the products run in float32";
+  }
   const DType product = int8 ? DType::i8 : dtype;
   const data::Batch batch = random_batch(model, options.batch_size);
   // The machine's peak is taken before and after: other programs slow it down, nothing makes it faster.

@@ -105,6 +105,9 @@ TrainState load_train_state(const fs::path& folder, const models::Model& model) 
   parse(source, metadata, "version", version);
   check(version == format_version, "{} has the format {}, but this program reads {}", source, version, format_version);
   visit_counters(state.counters, [&](const char* name, auto& value) { parse(source, metadata, name, value); });
+  const Counters& c = state.counters;
+  check(c.step >= 0 && c.epoch >= 0 && c.best_epoch >= 0 && c.batch >= 0 && c.batch <= c.batches_per_epoch,
+        "{} is damaged: step {}, epoch {}, batch {} of {}", source, c.step, c.epoch, c.batch, c.batches_per_epoch);
 
   std::uint64_t expected = 0;
   io::NamedTensors tensors;

@@ -15,7 +15,7 @@ void on_signal(int signal) {
   if (asked != 0) {
     _exit(128 + signal);
   }
-  asked = 1;
+  asked = signal;
 }
 
 }  // namespace
@@ -36,5 +36,6 @@ Interrupt::~Interrupt() {
 }
 
 bool Interrupt::requested() { return asked != 0; }
+int Interrupt::signal() { return asked; }
 
 }  // namespace vitrail::train

@@ -13,6 +13,7 @@ class Interrupt {
   Interrupt& operator=(const Interrupt&) = delete;
 
   static bool requested();
+  static int signal();  // which one; 0 if none
 };
 
 }  // namespace vitrail::train

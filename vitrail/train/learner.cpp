@@ -81,6 +81,7 @@ struct Learner::Parts {
   std::uint64_t seed;
   LossOptions loss;
   std::int64_t updates_per_epoch;
+  bool checkpointing;
   std::optional<double> clip_limit;
   optim::ClipMode clip_mode;
   optim::Schedule schedule;
@@ -89,11 +90,12 @@ struct Learner::Parts {
 };
 
 Learner::Learner(const TrainOptions& options, models::ImageModel& net, std::int64_t updates_per_epoch, DType dtype)
-    : parts_(new Parts{
-          net, dtype, mix(static_cast<std::uint64_t>(options.seed), hash("forward")),
-          LossOptions{options.smoothing, options.bce_loss}, updates_per_epoch, options.clip_grad,
-          optim::clip_mode_named(options.clip_mode), optim::Schedule(schedule_options(options, updates_per_epoch)),
-          optim::Optimizer(net.parameters, optimizer_options(options), parameter_groups(options, net)), std::nullopt}) {
+    : parts_(new Parts{net, dtype, mix(static_cast<std::uint64_t>(options.seed), hash("forward")),
+                       LossOptions{options.smoothing, options.bce_loss}, updates_per_epoch, options.grad_checkpointing,
+                       options.clip_grad, optim::clip_mode_named(options.clip_mode),
+                       optim::Schedule(schedule_options(options, updates_per_epoch)),
+                       optim::Optimizer(net.parameters, optimizer_options(options), parameter_groups(options, net)),
+                       std::nullopt}) {
   if (options.model_ema) {
     optim::EmaOptions ema;
     ema.decay = options.model_ema_decay;
@@ -114,6 +116,7 @@ double Learner::gather(const data::Batch& batch, std::uint64_t number, float sha
   nn::Pass pass;
   pass.training = true;
   pass.dtype = parts_->dtype;
+  pass.checkpoint = parts_->checkpointing;
   pass.random = RandomStream(mix(parts_->seed, number));
   autograd::Tape tape;
   const Tensor loss = batch_loss(parts_->net, batch, pass, parts_->loss);
@@ -124,19 +127,20 @@ double Learner::gather(const data::Batch& batch, std::uint64_t number, float sha
   return value;
 }
 
-std::optional<double> Learner::update(std::int64_t update) {
+std::optional<double> Learner::update(std::int64_t update, double scale) {
+  const Profile::Within within(Profile::Phase::update);
   nn::ParameterStore& parameters = parts_->net.parameters;
-  optim::Clipping clipping;
+  optim::Clipping clipping{0, scale};
   if (parts_->clip_limit) {
-    clipping = optim::clip_gradients(parameters, *parts_->clip_limit, parts_->clip_mode);
-    Profile::mark("clip gradients", Profile::Phase::update);
+    clipping = optim::clip_gradients(parameters, *parts_->clip_limit, parts_->clip_mode, scale);
+    Profile::mark("clip gradients");
   }
   parts_->optimizer.step(lr(update), clipping.factor);
   parameters.zero_grad();
-  Profile::mark("optimizer", Profile::Phase::update);
+  Profile::mark("optimizer");
   if (parts_->average) {
     parts_->average->update(parameters, update + 1);
-    Profile::mark("average", Profile::Phase::update);
+    Profile::mark("average");
   }
   const bool by_norm = parts_->clip_limit && parts_->clip_mode == optim::ClipMode::norm;
   return by_norm ? std::optional(clipping.norm) : std::nullopt;

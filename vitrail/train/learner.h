@@ -29,8 +29,9 @@ class Learner {
   // stochastic depth depend on (seed, number) alone. A loss that is not finite leaves the gradients as they were.
   double gather(const data::Batch& batch, std::uint64_t number, float share = 1);
   // Clips the gathered gradients, updates the weights, then the moving average, and drops the gradients. `update`
-  // others came before. Returns the gradients' norm before clipping, if they are clipped by norm.
-  std::optional<double> update(std::int64_t update);
+  // others came before. The gradients count `scale` times. Returns the gradients' norm before clipping, if they are
+  // clipped by norm.
+  std::optional<double> update(std::int64_t update, double scale = 1);
 
   bool has_average() const;
   // While one lives, the model's parameters hold their moving average. Error without one.

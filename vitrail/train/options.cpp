@@ -58,6 +58,13 @@ void validate_data(const TrainOptions& o) {
   at_least("grad_accum_steps", o.grad_accum_steps, std::int64_t{1});
   at_least("num_classes", o.num_classes.value_or(1), std::int64_t{1});
   at_least("img_size", o.img_size.value_or(1), std::int64_t{1});
+  check(o.input_size.empty() || o.input_size.size() == 3,
+        "--input-size takes three numbers, channels, height and width, not {}", o.input_size.size());
+  for (const std::int64_t size : o.input_size) {
+    at_least("input_size", size, std::int64_t{1});
+  }
+  check(o.input_size.empty() || (!o.img_size && !o.in_chans),
+        "--input-size says what --img-size and --in-chans say: give one or the others");
   at_least("workers", o.workers, std::int64_t{0});
   at_least("threads", o.threads, std::int64_t{0});
   at_least("crop_padding", o.crop_padding, std::int64_t{0});
@@ -150,6 +157,26 @@ double learning_rate(const TrainOptions& options) {
       static_cast<double>(options.batch_size * options.grad_accum_steps) / static_cast<double>(options.lr_base_size);
   const bool by_root = options.lr_base_scale.empty() ? adaptive : options.lr_base_scale == "sqrt";
   return base * (by_root ? std::sqrt(ratio) : ratio);
+}
+
+std::vector<OptionChange> changes(const TrainOptions& before, const TrainOptions& after) {
+  std::vector<OptionChange> result;
+  const auto text = [](const auto& field) {
+    if constexpr (requires { field.has_value(); }) {
+      return field ? io::toml_value(*field) : std::string("not set");
+    } else {
+      return io::toml_value(field);
+    }
+  };
+  visit_options(before, [&](std::string_view, std::string_view name, const auto& field, auto&&...) {
+    result.push_back({std::string(name), text(field), ""});
+  });
+  std::size_t i = 0;
+  visit_options(after, [&](std::string_view, std::string_view, const auto& field, auto&&...) {
+    result[i++].after = text(field);
+  });
+  std::erase_if(result, [](const OptionChange& change) { return change.before == change.after; });
+  return result;
 }
 
 std::string to_toml(const TrainOptions& options, const std::vector<std::pair<std::string, std::string>>& facts) {

@@ -25,6 +25,7 @@ struct TrainOptions {
   std::string initial_checkpoint;
   std::optional<std::int64_t> num_classes;
   std::optional<std::int64_t> img_size;
+  std::vector<std::int64_t> input_size;
   std::optional<std::int64_t> in_chans;
   std::string gp;
   std::string model_kwargs = "{}";  // timm's --model-kwargs as a JSON object
@@ -32,6 +33,7 @@ struct TrainOptions {
   double drop_path = 0;
   std::vector<std::string> freeze;
   bool linear_probe = false;
+  bool grad_checkpointing = false;
 
   // Pictures
   std::optional<double> crop_pct;
@@ -141,6 +143,7 @@ void visit_options(Options& o, Visitor&& visit) {
   visit(group, "initial_checkpoint", o.initial_checkpoint, "PATH", "model folder whose weights must all fit");
   visit(group, "num_classes", o.num_classes, "N", "classes (default: those of the data)");
   visit(group, "img_size", o.img_size, "N", "picture size in pixels (default: the model's)");
+  visit(group, "input_size", o.input_size, "C H W", "the same as three numbers: channels, height, width");
   visit(group, "in_chans", o.in_chans, "N", "colour channels: 3, or 1 for grayscale (default: the model's)");
   visit(group, "gp", o.gp, "POOL", "global pooling: token, avg, max, map, sum (default: the model's)");
   visit(group, "model_kwargs", o.model_kwargs, "KEY=VALUE",
@@ -149,6 +152,8 @@ void visit_options(Options& o, Visitor&& visit) {
   visit(group, "drop_path", o.drop_path, "P", "stochastic depth rate of the last block, from 0 in the first");
   visit(group, "freeze", o.freeze, "PREFIX", "do not train parameters whose names begin so: patch_embed blocks.0.");
   visit(group, "linear_probe", o.linear_probe, "", "train the head alone");
+  visit(group, "grad_checkpointing", o.grad_checkpointing, "",
+        "keep only the input of each block and run it again in backward: less memory, a third more work");
 
   group = "pictures";
   visit(group, "crop_pct", o.crop_pct, "N",
@@ -255,5 +260,13 @@ double learning_rate(const TrainOptions& options);
 // `facts` (the version, the CPU …) are written as a last table [facts] that reading passes over.
 std::string to_toml(const TrainOptions& options, const std::vector<std::pair<std::string, std::string>>& facts = {});
 TrainOptions options_from_toml(const std::filesystem::path& path, TrainOptions defaults = {});
+
+// An option that differs between two sets, as config.toml names and writes it.
+struct OptionChange {
+  std::string name;
+  std::string before;
+  std::string after;
+};
+std::vector<OptionChange> changes(const TrainOptions& before, const TrainOptions& after);
 
 }  // namespace vitrail::train

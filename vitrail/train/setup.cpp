@@ -32,7 +32,11 @@ void open_data(const TrainOptions& options, Setup& setup) {
   if (!options.val_dir.empty()) {
     setup.validation = open_part(options.val_dir, "", setup.training->classes());
   } else if (!options.val_split.empty()) {
-    setup.validation = open_part(options.data_dir, options.val_split, setup.training->classes());
+    try {
+      setup.validation = open_part(options.data_dir, options.val_split, setup.training->classes());
+    } catch (const Error& error) {
+      fail("{}; name another folder with --val-dir, or train without evaluation by --val-split ''", error.what());
+    }
   }
 }
 
@@ -40,6 +44,10 @@ models::CreateOptions create_options(const TrainOptions& options, std::int64_t d
   nlohmann::json kwargs = nlohmann::json::parse(options.model_kwargs);
   if (options.img_size) {
     kwargs["img_size"] = *options.img_size;
+  }
+  if (!options.input_size.empty()) {
+    kwargs["in_chans"] = options.input_size[0];
+    kwargs["img_size"] = {options.input_size[1], options.input_size[2]};
   }
   if (options.in_chans) {
     kwargs["in_chans"] = *options.in_chans;
@@ -63,7 +71,8 @@ void load_weights(const models::Model& model, const fs::path& path) {
   const auto file = io::Safetensors::open(fs::is_directory(path) ? path / "model.safetensors" : path);
   for (const nn::Parameter& parameter : model.net->parameters.all()) {
     check(file.contains(parameter.name), "--initial-checkpoint {} has no '{}'", file.source(), parameter.name);
-    const Tensor value = file.get(parameter.name);
+    const nn::Size2 size = {model.pretrained.height, model.pretrained.width};
+    const Tensor value = model.net->adapt(parameter.name, file.get(parameter.name), size);
     check(value.shape() == parameter.value.shape(), "--initial-checkpoint {}: '{}' is {}, but the model's is {}",
           file.source(), parameter.name, value.shape(), parameter.value.shape());
     check(value.dtype() == DType::f32, "--initial-checkpoint {}: '{}' holds {}, not f32", file.source(), parameter.name,

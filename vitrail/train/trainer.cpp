@@ -51,7 +51,27 @@ fs::path new_folder(const TrainOptions& options, const models::Model& model) {
   return folder;
 }
 
-bool better(const std::string& metric, double a, double b) { return metric == "loss" ? a < b : a > b; }
+// NaN is better than nothing.
+bool better(const std::string& metric, double a, double b) {
+  return !std::isnan(a) && (std::isnan(b) || (metric == "loss" ? a < b : a > b));
+}
+
+// What a run that goes on has in its checkpoint, or where it lies: not to be changed.
+bool is_settled(const std::string& option) {
+  for (const char* name : {"model", "pretrained_path", "initial_checkpoint", "num_classes", "img_size", "input_size",
+                           "in_chans", "gp", "model_kwargs", "output", "experiment"}) {
+    if (option == name) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// A flag as the command line spells it.
+std::string flag_of(std::string option) {
+  std::ranges::replace(option, '_', '-');
+  return "--" + option;
+}
 
 double metric_of(const std::string& name, const Evaluation& evaluation) {
   return name == "loss" ? evaluation.loss : name == "top5" ? evaluation.top5 : evaluation.top1;
@@ -67,12 +87,15 @@ class Run {
  private:
   void create();
   void restore();
+  void take_changes();
+  void write_config(const fs::path& folder) const;
   void announce() const;
   bool train_epoch();
   void update();
   void close_epoch();
   Evaluation evaluate_model(bool average);
   void keep_if_best(const std::string& name, double metric, bool average);
+  void require_finite_weights() const;
   void save();
   bool save_is_due() const;
   void show_progress();
@@ -133,6 +156,17 @@ Run::Run(const TrainOptions& options, const FitHooks& hooks) : options_(options)
 void Run::create() {
   folder_ = new_folder(options_, setup_.model);
   counters_.threads = kernels::threads();
+  // The folder appears with a checkpoint of step 0 in it, so that there is always one to go on from.
+  io::replace_folder(folder_, [&](const fs::path& temporary) {
+    write_config(temporary);
+    save_checkpoint(temporary / "last", setup_.model, counters_, learner_->state());
+  });
+  log_ = std::make_unique<RunLog>(folder_, 0);
+}
+
+void Run::write_config(const fs::path& folder) const {
+  TrainOptions options = options_;
+  options.resume.clear();
   const std::vector<std::pair<std::string, std::string>> facts = {
       {"version", VITRAIL_VERSION},
       {"cpu", kernels::cpu_name()},
@@ -146,12 +180,22 @@ void Run::create() {
       {"classes", fmt::format("{}", setup_.training->classes().size())},
       {"learning_rate", fmt::format("{}", learning_rate(options_))},
   };
-  // The folder appears with a checkpoint of step 0 in it, so that there is always one to go on from.
-  io::replace_folder(folder_, [&](const fs::path& temporary) {
-    io::write_atomically(temporary / "config.toml", to_toml(options_, facts));
-    save_checkpoint(temporary / "last", setup_.model, counters_, learner_->state());
-  });
-  log_ = std::make_unique<RunLog>(folder_, 0);
+  io::write_atomically(folder / "config.toml", to_toml(options, facts));
+}
+
+// Options that are not what they were when the run began: says so, and writes them down for the next time.
+void Run::take_changes() {
+  TrainOptions now = options_;
+  now.resume.clear();
+  const std::vector<OptionChange> changed = changes(options_from_toml(folder_ / "config.toml"), now);
+  for (const OptionChange& change : changed) {
+    check(!is_settled(change.name), "the run '{}' has {} {} and cannot go on with {}: begin a new one",
+          folder_.string(), flag_of(change.name), change.before, change.after);
+    say(fmt::format("{} was {} and is now {}", flag_of(change.name), change.before, change.after));
+  }
+  if (!changed.empty()) {
+    write_config(folder_);
+  }
 }
 
 void Run::restore() {
@@ -163,6 +207,7 @@ void Run::restore() {
   counters_ = state.counters;
   counters_.batches_per_epoch = batches_per_epoch;
   learner_->load_state(state.tensors);
+  take_changes();
   seconds_before_ = counters_.seconds;
   saved_step_ = counters_.step;
   log_ = std::make_unique<RunLog>(folder_, counters_.metrics_bytes);
@@ -265,6 +310,8 @@ void Run::update() {
   const std::int64_t group = std::min(options_.grad_accum_steps, counters_.batches_per_epoch - counters_.batch);
   double loss = 0;
   std::int64_t images = 0;
+  std::int64_t received = 0;
+  const double share = 1.0 / static_cast<double>(group);
   const double lr = learner_->lr(counters_.step);
   for (std::int64_t i = 0; i < group; ++i) {
     data::Batch batch;
@@ -272,8 +319,7 @@ void Run::update() {
       counters_.batch = counters_.batches_per_epoch;
       break;
     }
-    const std::int64_t number = counters_.epoch * counters_.batches_per_epoch + counters_.batch;
-    const double share = 1.0 / static_cast<double>(group);
+    const std::int64_t number = counters_.epoch * counters_.batches_per_epoch + batch.number;
     const double one = learner_->gather(batch, static_cast<std::uint64_t>(number), static_cast<float>(share));
     check(std::isfinite(one),
           "the loss is {} in step {} (epoch {}, learning rate {:.3g}): try a smaller --lr, more --warmup-epochs or "
@@ -281,12 +327,16 @@ void Run::update() {
           one, counters_.step + 1, counters_.epoch + 1, lr);
     loss += one * share;
     images += batch.x.size(0);
-    ++counters_.batch;
+    ++received;
+    counters_.batch = batch.number + 1;
   }
   if (images == 0) {
     return;
   }
-  const std::optional<double> norm = learner_->update(counters_.step);
+  const double missing =
+      static_cast<double>(group) / static_cast<double>(received);  // 1 unless the epoch was cut short
+  loss *= missing;
+  const std::optional<double> norm = learner_->update(counters_.step, missing);
   ++counters_.step;
   const Clock::time_point now = Clock::now();
   const double seconds = std::max(std::chrono::duration<double>(now - step_ended_).count(), 1e-9);
@@ -337,6 +387,7 @@ double Run::epoch_loss() const {
 // Evaluates at the end of an epoch, keeps the best model, and saves. If the person asks to stop meanwhile, the run is
 // left at the end of the epoch's training, and evaluation begins anew on resuming.
 void Run::close_epoch() {
+  require_finite_weights();
   last_loss_ = epoch_loss();
   const bool final = counters_.epoch + 1 == learner_->epochs();
   std::string text = fmt::format("epoch {}/{}: loss {:.4f}", counters_.epoch + 1, learner_->epochs(), last_loss_);
@@ -408,11 +459,15 @@ void Run::keep_if_best(const std::string& name, double metric, bool average) {
   models::save_model(setup_.model, folder_ / "best");
 }
 
-void Run::save() {
+void Run::require_finite_weights() const {
   const std::string bad = first_bad_parameter(*setup_.model.net);
   check(bad.empty(),
         "'{}' holds NaN or infinity after step {}: try a smaller --lr, more --warmup-epochs or --clip-grad 1", bad,
         counters_.step);
+}
+
+void Run::save() {
+  require_finite_weights();
   counters_.metrics_bytes = log_->commit(static_cast<double>(updates_per_epoch_));
   counters_.seconds = seconds_before_ + seconds_since(began_);
   save_checkpoint(last(), setup_.model, counters_, learner_->state());

@@ -1,0 +1,35 @@
+// What linear maps of all kinds take. For this folder's sources only.
+#pragma once
+
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::ops {
+
+// Error unless x [..., in] is f32 or bf16, the bias undefined or [out] f32, and the residual undefined or [..., out] of
+// x's dtype, for a weight of shape [out, in].
+inline void check_linear_operands(const Tensor& x, const Shape& weight, const Tensor& bias, const Tensor& residual) {
+  check(is_floating(x.dtype()), "linear: x must be f32 or bf16, not {}", name_of(x.dtype()));
+  check(weight.rank() == 2, "linear: the weight must be [out, in], not {}", weight);
+  check(x.rank() >= 1 && x.size(-1) == weight[1], "linear: x {} has {} features, but the weight {} takes {}", x.shape(),
+        x.rank() == 0 ? 0 : x.size(-1), weight, weight[1]);
+  if (bias.defined()) {
+    check(bias.shape() == Shape{weight[0]} && bias.dtype() == DType::f32,
+          "linear: the bias must be [{}] f32, not {} {}", weight[0], bias.shape(), name_of(bias.dtype()));
+  }
+  if (residual.defined()) {
+    const Shape shape = x.shape().with(-1, weight[0]);
+    check(residual.shape() == shape && residual.dtype() == x.dtype(), "linear: the residual must be {} {}, not {} {}",
+          shape, name_of(x.dtype()), residual.shape(), name_of(residual.dtype()));
+  }
+}
+
+// x [..., D] as a matrix of its rows, without its gradient; copied if they do not lie one after the other.
+inline Tensor rows_of(const Tensor& x) {
+  std::int64_t rows = 1;
+  for (int d = 0; d < x.rank() - 1; ++d) {
+    rows *= x.size(d);
+  }
+  return x.detach().reshape({rows, x.size(-1)}).contiguous();
+}
+
+}  // namespace vitrail::ops
