@@ -2,6 +2,7 @@
 // 2 products of 2 B H N² d operations forward and 5 backward.
 #include <benchmark/benchmark.h>
 
+#include "benchmarks/roofline.h"
 #include "vitrail/kernels/attention.h"
 
 namespace vitrail {
@@ -38,8 +39,7 @@ struct Case {
   }
   void report(benchmark::State& state, int products) const {
     const double operations = 2.0 * products * static_cast<double>(batch * heads * tokens * tokens * dim);
-    state.counters["flops"] =
-        benchmark::Counter(operations, benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1000);
+    report_flops(state, operations, dtype);
     state.SetLabel(dtype == DType::bf16 ? "bf16" : "f32");
   }
 

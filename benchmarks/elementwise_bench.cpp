@@ -1,6 +1,7 @@
 // What a transformer does between its products: memory traffic in bytes/s, reads and writes counted once.
 #include <benchmark/benchmark.h>
 
+#include "benchmarks/roofline.h"
 #include "vitrail/autograd/tape.h"
 #include "vitrail/ops/ops.h"
 
@@ -38,7 +39,7 @@ void run(benchmark::State& state, const Shape& parameter_shape, int forward_pass
     tape.backward(forward(x, parameter), dy);
   }
   const int passes = forward_passes + (backward ? backward_passes : 0);
-  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(x.bytes()) * passes);
+  report_bytes(state, static_cast<double>(x.bytes()) * passes);
   state.SetLabel(std::string(name_of(x.dtype())) + (backward ? ", forward and backward" : ", forward"));
 }
 

@@ -1,8 +1,10 @@
 // The three products of a linear map at the sizes of vision transformers: arguments are M (batch · tokens), in, out and
-// whether it is bf16. Compare with Peak, the packed product at its best size.
+// whether it is bf16; and the same product in int8.
 #include <benchmark/benchmark.h>
 
+#include "benchmarks/roofline.h"
 #include "vitrail/kernels/gemm.h"
+#include "vitrail/kernels/int8.h"
 #include "vitrail/kernels/peak.h"
 #include "vitrail/ops/conv.h"
 
@@ -21,8 +23,7 @@ struct Case {
         bias(Tensor::full({out}, 1)) {}
   void report(benchmark::State& state) const {
     const auto operations = 2.0 * static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out);
-    state.counters["FLOP/s"] =
-        benchmark::Counter(operations, benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1000);
+    report_flops(state, operations, dtype);
     state.SetLabel(std::string(name_of(dtype)));
   }
   std::int64_t rows, in, out;
@@ -97,7 +98,34 @@ void sizes(benchmark::internal::Benchmark* benchmark) {
     benchmark->Args({8 * 197, 3072, 768, bf16});  // fc2
   }
 }
+// The whole map in int8: inputs rounded row by row, the product, scales and bias.
+void linear_int8(benchmark::State& state) {
+  const Case c(state);
+  const Tensor weight = Tensor::empty(c.weight.shape(), DType::i8);
+  const Tensor scales = Tensor::empty({c.out});
+  kernels::quantize_rows(c.weight, {}, weight, scales);
+  const Tensor q = Tensor::empty(c.x.shape(), DType::i8);
+  const Tensor row_scales = Tensor::empty({c.rows});
+  for (auto _ : state) {
+    kernels::quantize_rows(c.x, {}, q, row_scales);
+    kernels::matmul_int8(q, row_scales, weight, scales, {c.bias, kernels::Activation::identity, {}}, c.y);
+  }
+  report_flops(state, 2.0 * static_cast<double>(c.rows * c.in) * static_cast<double>(c.out), DType::i8);
+}
+
+void quantize_rows(benchmark::State& state) {
+  const Case c(state);
+  const Tensor q = Tensor::empty(c.x.shape(), DType::i8);
+  const Tensor scales = Tensor::empty({c.rows});
+  for (auto _ : state) {
+    kernels::quantize_rows(c.x, {}, q, scales);
+  }
+  report_bytes(state, static_cast<double>(c.x.bytes() + q.bytes()));
+}
+
 BENCHMARK(linear_forward)->Apply(sizes);
+BENCHMARK(linear_int8)->Apply(sizes);
+BENCHMARK(quantize_rows)->Apply(sizes);
 BENCHMARK(linear_forward_residual)->Apply(sizes);
 BENCHMARK(linear_forward_gelu)->Apply(sizes);
 BENCHMARK(linear_input_gradient)->Apply(sizes);
@@ -128,8 +156,7 @@ void convolution(benchmark::State& state) {
     y = ops::conv2d(x, weight, {}, {.stride = {stride, stride}, .padding = {padding, padding}});
   }
   const double operations = 2.0 * static_cast<double>(y.numel()) * static_cast<double>(weight.numel() / weight.size(0));
-  state.counters["FLOP/s"] =
-      benchmark::Counter(operations, benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1000);
+  report_flops(state, operations, dtype);
 }
 BENCHMARK(convolution)
     ->ArgNames({"B", "C", "H", "O", "kernel", "stride", "bf16"})

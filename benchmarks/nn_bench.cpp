@@ -1,9 +1,10 @@
 // Kernels that memory bounds, at the sizes of a vision transformer's activations: rows, width and whether it is bf16.
-// The rate counts the bytes that must be read and written once.
+// The rate counts the bytes that must be read and written once, beside what memory can do.
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
+#include "benchmarks/roofline.h"
 #include "vitrail/kernels/activation.h"
 #include "vitrail/kernels/cast.h"
 #include "vitrail/kernels/dropout.h"
@@ -39,7 +40,7 @@ struct Case {
   // `passes` arrays of the case's size and `bytes` more were read or written.
   void report(benchmark::State& state, int passes, std::size_t bytes = 0) const {
     const std::size_t each = static_cast<std::size_t>(passes) * x.bytes() + bytes;
-    state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(each));
+    report_bytes(state, static_cast<double>(each));
     state.SetLabel(std::string(name_of(dtype)));
   }
   std::int64_t rows, width, n;

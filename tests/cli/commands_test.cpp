@@ -245,6 +245,15 @@ TEST_F(Commands, QuantizeMakesAFolderLikeAnyOther) {
     EXPECT_EQ(vitrail("eval " + path(folder) + " " + path("data") + " --split validation").status, 0);
     EXPECT_EQ(vitrail("attention " + path(folder) + " " + photo + " --output " + path("maps8")).status, 0);
     EXPECT_EQ(vitrail("bench infer --model " + path(folder) + " --steps 1 --batch-size 1").status, 0);
+    const Tensor x = random_tensor({2, 3, 16, 16}, 1);
+    io::save_safetensors(path("x8.safetensors"), {{"x", x}});
+    const std::string flags = " --input " + path("x8.safetensors") + " --output " + path("y8.safetensors");
+    EXPECT_EQ(vitrail("forward " + path(folder) + flags + " --features --attention").status, 0);
+    const Tensor logits = io::Safetensors::open(path("y8.safetensors")).get("logits").clone();
+    EXPECT_EQ(vitrail("forward " + best() + flags).status, 0);
+    const double error = relative_error(logits, io::Safetensors::open(path("y8.safetensors")).get("logits"));
+    EXPECT_LT(error, 0.2);
+    EXPECT_GT(error, 1e-6) << "it ran in int8";
   }
   const Outcome again = vitrail("quantize " + best() + " --output " + path("int8"));
   EXPECT_EQ(again.status, 1);
