@@ -162,6 +162,15 @@ TEST_F(Commands, PredictTakesFilesFoldersAndStandardInput) {
   EXPECT_THAT(vitrail("predict " + best() + " -", file + "\n").out, HasSubstr("red"));
 }
 
+TEST_F(Commands, PredictPassesOverALinkToNothing) {
+  fs::create_directories(path("links"));
+  fs::copy_file(path("data/validation/red/3.png"), path("links/2.png"));
+  fs::create_symlink("nowhere.png", path("links/1.png"));
+  const Outcome outcome = vitrail("predict " + best() + " " + path("links"));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("2.png"));
+}
+
 TEST_F(Commands, PredictNamesABrokenPicture) {
   std::ofstream(path("broken.png")) << "not a picture";
   const Outcome fatal = vitrail("predict " + best() + " " + path("broken.png"));

@@ -80,10 +80,7 @@ void evaluate(const EvalFlags& flags) {
   options.workers = flags.workers;
   options.skip_broken = flags.skip_broken;
   const models::Model model = flags.model.open();
-  data::DatasetOptions where;
-  where.split = flags.split;
-  where.classes = model.pretrained.label_names;
-  const auto dataset = data::open_dataset(flags.data, where);
+  const auto dataset = open_pictures(flags.data, flags.split, model);
   if (!flags.output.empty()) {
     io::make_folder(flags.output);
   }

@@ -16,6 +16,14 @@ Tensor model_input(const models::Model& model, const io::Image& image) {
   return data::eval_transform(model.pretrained)(image).unsqueeze(0);
 }
 
+std::unique_ptr<data::Dataset> open_pictures(const std::string& path, const std::string& split,
+                                             const models::Model& model) {
+  data::DatasetOptions where;
+  where.split = split;
+  where.classes = model.pretrained.label_names;
+  return data::open_dataset(path, where);
+}
+
 std::vector<std::string> list_pictures(const std::vector<std::string>& arguments) {
   std::vector<std::string> result;
   for (const std::string& argument : arguments) {
@@ -33,9 +41,10 @@ std::vector<std::string> list_pictures(const std::vector<std::string>& arguments
       result.push_back(argument);
       continue;
     }
+    std::error_code unknown;  // of a link to nothing, which is no file
     std::vector<std::string> found;
     for (fs::recursive_directory_iterator it(argument, error), end; !error && it != end; it.increment(error)) {
-      if (it->is_regular_file(error) && io::is_image_name(it->path())) {
+      if (it->is_regular_file(unknown) && io::is_image_name(it->path())) {
         found.push_back(it->path().string());
       }
     }

@@ -1,9 +1,11 @@
 // Pictures named on the command line.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "vitrail/data/dataset.h"
 #include "vitrail/io/image.h"
 #include "vitrail/models/model.h"
 #include "vitrail/tensor/tensor.h"
@@ -12,6 +14,10 @@ namespace vitrail::cli {
 
 // One picture as the model takes it: [1, C, H, W], by its evaluation transform.
 Tensor model_input(const models::Model& model, const io::Image& image);
+
+// A data set (or the part of it named `split`) with the classes in the order that the model knows.
+std::unique_ptr<data::Dataset> open_pictures(const std::string& path, const std::string& split,
+                                             const models::Model& model);
 
 // Files as they are, folders as all pictures below them in natural order, "-" as a list of paths on standard input, one
 // a line. Error for a path that does not exist and for a folder without pictures.

@@ -12,6 +12,7 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/pictures.h"
 #include "vitrail/train/benchmark.h"
 #include "vitrail/train/evaluate.h"
 #include "vitrail/train/progress.h"
@@ -49,14 +50,6 @@ class Sample : public data::Dataset {
   const data::Dataset& whole_;
   std::int64_t size_;
 };
-
-std::unique_ptr<data::Dataset> open_pictures(const std::string& path, const std::string& split,
-                                             const models::Model& model) {
-  data::DatasetOptions where;
-  where.split = split;
-  where.classes = model.pretrained.label_names;
-  return data::open_dataset(path, where);
-}
 
 train::Evaluation run(const models::Model& model, const data::Dataset& pictures, const QuantizeFlags& flags,
                       DType dtype, const char* title) {

@@ -153,10 +153,7 @@ void report(const ReportFlags& flags) {
   const fs::path run = flags.run;
   const fs::path best = run / "best";
   models::Model model = models::open_model(fs::exists(best) ? best.string() : flags.run);
-  data::DatasetOptions where;
-  where.split = flags.split;
-  where.classes = model.pretrained.label_names;
-  const auto dataset = data::open_dataset(flags.data, where);
+  const auto dataset = open_pictures(flags.data, flags.split, model);
   Page page(flags, std::move(model), *dataset);
   page.write();
   fmt::print("top-1 {:.2f} %   top-5 {:.2f} %   {} pictures\n{}/index.html\n", page.evaluation().top1,

@@ -20,12 +20,6 @@ namespace {
 // The short names that timm's train.py gives.
 const std::map<std::string, std::string> short_names = {{"batch_size", "-b"}, {"workers", "-j"}};
 
-// "batch_size" → "--batch-size".
-std::string flag_name(std::string name) {
-  std::ranges::replace(name, '_', '-');
-  return "--" + name;
-}
-
 // The flags of timm's train.py, bound to the fields of one TrainOptions.
 class TrainFlags {
  public:
@@ -72,7 +66,7 @@ class TrainFlags {
  private:
   template <class Field>
   CLI::Option* add(CLI::App& command, const std::string& name, Field& field, const char* help) {
-    const std::string flag = flag_name(name);
+    const std::string flag = train::flag_of(name);
     if constexpr (std::is_same_v<Field, bool>) {
       return field ? command.add_flag(flag + ",!--no-" + flag.substr(2), field, help)
                    : command.add_flag(flag, field, help);

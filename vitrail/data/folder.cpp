@@ -28,12 +28,13 @@ class FolderWalk {
     above_.push_back(real);
     const std::size_t before = pictures.size();
     bool has_folders = false;
+    std::error_code unknown;  // of a link to nothing, which is no folder
     for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
       const fs::path name = it->path().filename();
       if (is_hidden(name)) {
         continue;
       }
-      if (it->is_directory(error)) {  // also through a symbolic link
+      if (it->is_directory(unknown)) {  // also through a symbolic link
         has_folders = true;
         visit(it->path(), relative / name);
       } else if (io::is_image_name(name)) {

@@ -18,35 +18,29 @@ namespace {
 
 using Names = std::vector<std::string_view>;
 
-std::string flag(std::string_view name) {
-  std::string text = fmt::format("--{}", name);
-  std::ranges::replace(text, '_', '-');
-  return text;
-}
-
 void one_of(std::string_view name, const std::string& value, const Names& names) {
-  check(std::ranges::find(names, value) != names.end(), "{} must be one of {}, not '{}'", flag(name),
+  check(std::ranges::find(names, value) != names.end(), "{} must be one of {}, not '{}'", flag_of(name),
         fmt::join(names, ", "), value);
 }
 
 template <class Number>
 void at_least(std::string_view name, Number value, Number low) {
-  check(value >= low, "{} must be at least {}, but is {}", flag(name), low, value);
+  check(value >= low, "{} must be at least {}, but is {}", flag_of(name), low, value);
 }
 
 void positive(std::string_view name, double value) {
-  check(value > 0 && std::isfinite(value), "{} must be a positive number, but is {}", flag(name), value);
+  check(value > 0 && std::isfinite(value), "{} must be a positive number, but is {}", flag_of(name), value);
 }
 
 // Within [0, 1), or [0, 1] if `closed`.
 void share(std::string_view name, double value, bool closed) {
-  check(value >= 0 && (closed ? value <= 1 : value < 1), "{} must be from 0 {} 1, but is {}", flag(name),
+  check(value >= 0 && (closed ? value <= 1 : value < 1), "{} must be from 0 {} 1, but is {}", flag_of(name),
         closed ? "to" : "to below", value);
 }
 
 void range_of_two(std::string_view name, const std::vector<double>& values) {
   check(values.empty() || (values.size() == 2 && values[0] > 0 && values[0] <= values[1]),
-        "{} takes two positive numbers, the smaller first, not [{}]", flag(name), fmt::join(values, ", "));
+        "{} takes two positive numbers, the smaller first, not [{}]", flag_of(name), fmt::join(values, ", "));
 }
 
 bool is_adaptive(const std::string& opt) { return opt.find("ada") != std::string::npos; }
@@ -134,6 +128,12 @@ void validate_optimizer(const TrainOptions& o) {
 }
 
 }  // namespace
+
+std::string flag_of(std::string_view option) {
+  std::string text = fmt::format("--{}", option);
+  std::ranges::replace(text, '_', '-');
+  return text;
+}
 
 void validate(const TrainOptions& options) {
   validate_data(options);

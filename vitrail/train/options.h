@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -260,6 +261,9 @@ double learning_rate(const TrainOptions& options);
 // `facts` (the version, the CPU …) are written as a last table [facts] that reading passes over.
 std::string to_toml(const TrainOptions& options, const std::vector<std::pair<std::string, std::string>>& facts = {});
 TrainOptions options_from_toml(const std::filesystem::path& path, TrainOptions defaults = {});
+
+// An option as the command line spells it: "batch_size" is --batch-size.
+std::string flag_of(std::string_view option);
 
 // An option that differs between two sets, as config.toml names and writes it.
 struct OptionChange {

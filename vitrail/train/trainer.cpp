@@ -67,12 +67,6 @@ bool is_settled(const std::string& option) {
   return false;
 }
 
-// A flag as the command line spells it.
-std::string flag_of(std::string option) {
-  std::ranges::replace(option, '_', '-');
-  return "--" + option;
-}
-
 double metric_of(const std::string& name, const Evaluation& evaluation) {
   return name == "loss" ? evaluation.loss : name == "top5" ? evaluation.top5 : evaluation.top1;
 }
