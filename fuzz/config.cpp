@@ -1,20 +1,23 @@
-// Any bytes as a config.json: an Error, or values inside their ranges. The fields are those of a Vision Transformer's
-// model folder, read as the models read them.
+// Any bytes as the config.json of a model folder, read as every command reads it: an Error, or a model whose shapes can
+// be asked for and whose FLOPs can be counted. No memory is taken for its parameters.
 #include <cstdint>
 #include <cstdlib>
-#include <string>
+#include <filesystem>
+#include <fstream>
 #include <string_view>
-#include <vector>
 
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "memory_limit.h"
 #include "vitrail/io/json.h"
+#include "vitrail/models/model.h"
 #include "vitrail/tensor/error.h"
 
 namespace {
 
 using namespace vitrail;
+namespace fs = std::filesystem;
 
 void require(bool condition) {
   if (!condition) {
@@ -22,55 +25,49 @@ void require(bool condition) {
   }
 }
 
-void read_model_args(io::Fields fields) {
-  const io::Range sizes{1, 1 << 20};
-  if (fields.kind("img_size") == io::Kind::list) {
-    for (const std::int64_t side : fields.get<std::vector<std::int64_t>>("img_size", sizes)) {
-      require(side >= 1 && side <= 1 << 20);
-    }
-  } else {
-    const auto side = fields.get<std::int64_t>("img_size", 224, sizes);
-    require(side >= 1 && side <= 1 << 20);
+// A folder of this process, in memory where the system has a place for that.
+struct Folder {
+  fs::path path = (fs::exists("/dev/shm") ? fs::path("/dev/shm") : fs::temp_directory_path()) /
+                  ("vitrail-fuzz-" + std::to_string(getpid()));
+  Folder() { fs::create_directories(path); }
+  ~Folder() { fs::remove_all(path); }
+};
+
+void read_json(std::string_view text) {
+  try {
+    const nlohmann::json json = io::parse_json(text, "input");
+    // What was read is written the same and read again.
+    require(io::parse_json(json.dump(), "copy") == json);
+  } catch (const Error&) {
   }
-  const auto depth = fields.get<std::int64_t>("depth", 12, {0, 1000});
-  require(depth >= 0 && depth <= 1000);
-  const auto ratio = fields.get<double>("mlp_ratio", 4, {1e-3, 1e3});
-  require(ratio >= 1e-3 && ratio <= 1e3);
-  fields.get<bool>("qkv_bias", true);
-  fields.optional<double>("init_values");
-  const std::string pool = fields.choice("global_pool", "token", {"", "token", "avg", "max", "sum", "map"});
-  require(pool.size() <= 5);
-  fields.finish();
 }
 
-void read_config(const nlohmann::json& json) {
-  io::Fields fields(json, "input");
-  fields.get<std::string>("architecture", "vit_tiny_patch16_224");
-  fields.optional<std::int64_t>("num_classes", io::at_least(0));
-  if (fields.kind("model_args") != io::Kind::absent) {
-    read_model_args(fields.object("model_args"));
+void read_model(std::string_view text) {
+  static const Folder folder;
+  std::ofstream(folder.path / "config.json", std::ios::binary) << text;
+  models::CreateOptions options;
+  options.fill = nn::Fill::shapes_only;
+  try {
+    const models::Model model = models::load_model(folder.path, options);
+    require(model.net->num_classes() >= 0 && model.net->depth() >= 0 && model.net->num_features() > 0);
+    require(model.pretrained.height > 0 && model.pretrained.width > 0 && model.pretrained.channels > 0);
+    for (const nn::Parameter& parameter : model.net->parameters.all()) {
+      const std::int64_t layer = model.net->layer_of(parameter.name);
+      require(layer >= 0 && layer <= model.net->depth() + 1);
+      model.net->no_weight_decay(parameter.name);
+    }
+    model.net->token_layout(model.pretrained.height, model.pretrained.width);
+    require(model.net->flops(model.pretrained.height, model.pretrained.width) >= 0);
+  } catch (const Error&) {
   }
-  if (fields.kind("pretrained_cfg") != io::Kind::absent) {
-    io::Fields pretrained = fields.object("pretrained_cfg");
-    pretrained.get<std::vector<double>>("mean", {0.5});
-    pretrained.get<std::vector<std::string>>("label_names", {});
-    pretrained.get<std::vector<bool>>("flags", {});
-    pretrained.ignore("url");
-    pretrained.finish();
-  }
-  fields.finish();
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const MemoryLimit limit;
-  try {
-    const nlohmann::json json = io::parse_json({reinterpret_cast<const char*>(data), size}, "input");
-    // What was read is written the same and read again.
-    require(io::parse_json(json.dump(), "copy") == json);
-    read_config(json);
-  } catch (const Error&) {
-  }
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  read_json(text);
+  read_model(text);
   return 0;
 }

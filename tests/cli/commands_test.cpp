@@ -216,6 +216,29 @@ TEST_F(Commands, ReportMakesAPage) {
   }
 }
 
+TEST_F(Commands, ReportTakesAnotherSizeAndLeavesBrokenPicturesOut) {
+  fs::copy(path("data/validation"), path("some_broken"), fs::copy_options::recursive);
+  std::ofstream(path("some_broken/red/0.png")) << "no picture";
+  const std::string command =
+      "report " + path("runs/one") + " " + path("some_broken") + " --output " + path("page") + " --img-size 24";
+  const Outcome refused = vitrail(command);
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.err, HasSubstr("red/0.png"));
+  const Outcome outcome = vitrail(command + " --skip-broken");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("31 pictures"), HasSubstr("left out: ")));
+}
+
+TEST_F(Commands, EveryModelCanBeOfAnotherSize) {
+  EXPECT_THAT(vitrail("info " + best() + " --img-size 24").out, HasSubstr("6 x 6 patches"));
+  io::save_safetensors(path("x24.safetensors"), {{"x", random_tensor({1, 3, 24, 24})}});
+  const Outcome forward = vitrail("forward " + best() + " --img-size 24 --input " + path("x24.safetensors") +
+                                  " --output " + path("y24.safetensors"));
+  EXPECT_EQ(forward.status, 0) << forward.err;
+  const Outcome bench = vitrail("bench infer --model " + best() + " --img-size 24 --steps 1 --warmup 0 -b 1");
+  EXPECT_EQ(bench.status, 0) << bench.err;
+}
+
 TEST_F(Commands, ForwardGivesLogitsFeaturesAndAttention) {
   io::save_safetensors(path("x.safetensors"), {{"x", random_tensor({3, 3, 16, 16})}});
   const Outcome outcome = vitrail("forward " + best() + " --input " + path("x.safetensors") + " --output " +

@@ -77,7 +77,7 @@ void add_bench(CLI::App& app) {
       ->type_name("")
       ->check(CLI::IsMember({"train", "infer"}));
   command.add_option("--model", flags->model.model, "Name or folder")->required()->type_name("MODEL");
-  add_model_kwargs(command, flags->model);
+  add_model_changes(command, flags->model);
   command.add_option("-b,--batch-size", flags->batch_size, "Pictures a step")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);

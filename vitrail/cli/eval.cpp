@@ -15,7 +15,6 @@
 #include "vitrail/cli/pictures.h"
 #include "vitrail/io/file.h"
 #include "vitrail/train/evaluate.h"
-#include "vitrail/train/progress.h"
 
 namespace vitrail::cli {
 namespace {
@@ -84,13 +83,7 @@ void evaluate(const EvalFlags& flags) {
   if (!flags.output.empty()) {
     io::make_folder(flags.output);
   }
-  train::Progress progress(stderr);
-  if (progress.terminal()) {
-    progress.begin("evaluating", dataset->size());
-    options.progress = [&](std::int64_t done, std::int64_t) { progress.update(done, ""); };
-  }
-  const train::Evaluation result = train::evaluate(model, *dataset, options);
-  progress.end();
+  const train::Evaluation result = evaluate_under_bar("evaluating", model, *dataset, options);
   if (!flags.output.empty()) {
     const std::filesystem::path folder = flags.output;
     io::write_atomically(folder / "confusion.svg", train::confusion_svg(result));

@@ -28,18 +28,18 @@ models::Model ModelFlags::open() const {
   return result;
 }
 
-void add_model_kwargs(CLI::App& command, ModelFlags& flags) {
+void add_model_changes(CLI::App& command, ModelFlags& flags) {
   command
       .add_option("--model-kwargs", flags.kwargs,
                   "Arguments of the model, as timm names them: img_size=32 patch_size=4 …")
       ->type_name("KEY=VALUE")
       ->allow_extra_args();
   command.add_option("--num-classes", flags.num_classes, "Classes; another number than the folder's gives a new head");
+  command.add_option("--img-size", flags.img_size, "Picture size in pixels; positions are resized");
 }
 
 void add_picture_flags(CLI::App& command, ModelFlags& flags) {
   const char* group = "Pictures (default: as the model says)";
-  command.add_option("--img-size", flags.img_size, "Size in pixels; positions are resized")->group(group);
   command.add_option("--crop-pct", flags.pictures.crop_pct, "Share of the resized picture that is kept")->group(group);
   command.add_option("--crop-mode", flags.pictures.crop_mode, "center, squash or border")->group(group);
   command.add_option("--interpolation", flags.pictures.interpolation, "nearest, bilinear, bicubic or lanczos")
@@ -52,7 +52,7 @@ CLI::Option* add_model_argument(CLI::App& command, ModelFlags& flags) {
   CLI::Option* option = command.add_option(
       "MODEL", flags.model, "Name (see: vitrail models) or folder with config.json and model.safetensors");
   option->required()->type_name("");
-  add_model_kwargs(command, flags);
+  add_model_changes(command, flags);
   return option;
 }
 

@@ -27,8 +27,8 @@ struct ModelFlags {
   models::CreateOptions options() const;
   models::Model open() const;  // by name or folder
 };
-void add_model_kwargs(CLI::App& command, ModelFlags& flags);            // --model-kwargs --num-classes
-void add_picture_flags(CLI::App& command, ModelFlags& flags);           // --img-size --crop-pct --crop-mode …
+void add_model_changes(CLI::App& command, ModelFlags& flags);           // --model-kwargs --num-classes --img-size
+void add_picture_flags(CLI::App& command, ModelFlags& flags);           // --crop-pct --crop-mode --mean …
 CLI::Option* add_model_argument(CLI::App& command, ModelFlags& flags);  // MODEL and the above
 
 // How it is computed.

@@ -7,6 +7,7 @@
 #include "vitrail/data/sources.h"
 #include "vitrail/data/transforms.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/train/progress.h"
 
 namespace vitrail::cli {
 
@@ -22,6 +23,18 @@ std::unique_ptr<data::Dataset> open_pictures(const std::string& path, const std:
   where.split = split;
   where.classes = model.pretrained.label_names;
   return data::open_dataset(path, where);
+}
+
+train::Evaluation evaluate_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
+                                     train::EvaluateOptions options) {
+  train::Progress progress(stderr);
+  if (progress.terminal()) {
+    progress.begin(title, dataset.size());
+    options.progress = [&](std::int64_t done, std::int64_t) { progress.update(done, ""); };
+  }
+  train::Evaluation result = train::evaluate(model, dataset, options);
+  progress.end();
+  return result;
 }
 
 std::vector<std::string> list_pictures(const std::vector<std::string>& arguments) {

@@ -3,12 +3,14 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "vitrail/data/dataset.h"
 #include "vitrail/io/image.h"
 #include "vitrail/models/model.h"
 #include "vitrail/tensor/tensor.h"
+#include "vitrail/train/evaluate.h"
 
 namespace vitrail::cli {
 
@@ -18,6 +20,10 @@ Tensor model_input(const models::Model& model, const io::Image& image);
 // A data set (or the part of it named `split`) with the classes in the order that the model knows.
 std::unique_ptr<data::Dataset> open_pictures(const std::string& path, const std::string& split,
                                              const models::Model& model);
+
+// train::evaluate under a bar of progress with this title, where there is a terminal.
+train::Evaluation evaluate_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
+                                     train::EvaluateOptions options);
 
 // Files as they are, folders as all pictures below them in natural order, "-" as a list of paths on standard input, one
 // a line. Error for a path that does not exist and for a folder without pictures.

@@ -15,7 +15,6 @@
 #include "vitrail/cli/pictures.h"
 #include "vitrail/train/benchmark.h"
 #include "vitrail/train/evaluate.h"
-#include "vitrail/train/progress.h"
 
 namespace vitrail::cli {
 namespace {
@@ -57,14 +56,7 @@ train::Evaluation run(const models::Model& model, const data::Dataset& pictures,
   options.dtype = dtype;
   options.batch_size = flags.batch_size;
   options.skip_broken = flags.skip_broken;
-  train::Progress progress(stderr);
-  if (progress.terminal()) {
-    progress.begin(title, pictures.size());
-    options.progress = [&](std::int64_t done, std::int64_t) { progress.update(done, ""); };
-  }
-  train::Evaluation result = train::evaluate(model, pictures, options);
-  progress.end();
-  return result;
+  return evaluate_under_bar(title, model, pictures, options);
 }
 
 models::Model quantized(const models::Model& model, const QuantizeFlags& flags) {

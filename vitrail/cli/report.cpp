@@ -22,11 +22,12 @@ namespace {
 namespace fs = std::filesystem;
 
 struct ReportFlags {
-  std::string run;
+  ModelFlags model;  // of the run
   std::string data;
   std::string split;
   std::string output;
   std::int64_t pictures = 20;
+  bool skip_broken = false;
   ComputeFlags compute;
 };
 
@@ -45,7 +46,8 @@ class Page {
     dtype_ = flags_.compute.apply();
     train::EvaluateOptions options;
     options.dtype = dtype_;
-    evaluation_ = train::evaluate(model_, dataset_, options);
+    options.skip_broken = flags_.skip_broken;
+    evaluation_ = evaluate_under_bar("evaluating", model_, dataset_, options);
     std::vector<explain::Section> sections = {accuracy()};
     sections.push_back(predictions());
     sections.push_back(layers());
@@ -65,7 +67,7 @@ class Page {
   explain::Section accuracy() {
     explain::Section section{.title = "Accuracy", .text = {}, .table = {}, .figures = {}, .figure_width = 460};
     io::write_atomically(folder_ / "confusion.svg", train::confusion_svg(evaluation_));
-    const fs::path curves = fs::path(flags_.run) / "curves.svg";
+    const fs::path curves = fs::path(flags_.model.model) / "curves.svg";
     if (fs::exists(curves)) {
       io::write_atomically(folder_ / "curves.svg", io::read_text(curves));
       section.figures.push_back({"curves.svg", "loss and accuracy while training"});
@@ -88,9 +90,9 @@ class Page {
         .table = {},
         .figures = {},
         .figure_width = 240};
-    const std::int64_t count = std::min(flags_.pictures, dataset_.size());
+    const std::int64_t count = std::min(flags_.pictures, evaluation_.count);
     for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t index = (2 * i + 1) * dataset_.size() / (2 * count);
+      const std::int64_t index = index_of((2 * i + 1) * evaluation_.count / (2 * count));
       const Tensor x = model_input(model_, dataset_.image(index));
       const explain::Attention attention = explain::record_attention(*model_.net, x, dtype_);
       const io::Image picture = explain::picture_of(x, model_.pretrained.mean, model_.pretrained.std, 112);
@@ -105,6 +107,9 @@ class Page {
     }
     return section;
   }
+
+  // The index in the data set of picture `i` of those that were evaluated.
+  std::int64_t index_of(std::int64_t i) const { return evaluation_.indices[static_cast<std::size_t>(i)]; }
 
   std::string caption(const Tensor& logits, std::int64_t label) const {
     const std::vector<float> probabilities = ops::softmax(logits, 0).values();
@@ -121,7 +126,8 @@ class Page {
                              .table = {},
                              .figures = {},
                              .figure_width = 640};
-    const io::Image original = dataset_.image(dataset_.size() / 2);
+    const std::int64_t index = index_of(evaluation_.count / 2);
+    const io::Image original = dataset_.image(index);
     io::write_png(folder_ / "picture.png", original);
     const Tensor x = model_input(model_, original);
     const explain::Attention attention = explain::record_attention(*model_.net, x, dtype_);
@@ -135,7 +141,7 @@ class Page {
     }
     if (!maps.empty()) {
       io::write_png(folder_ / "attention" / "layers.png", explain::sheet(maps, attention.num_heads(0)));
-      section.figures.push_back({"attention/layers.png", dataset_.name(dataset_.size() / 2)});
+      section.figures.push_back({"attention/layers.png", dataset_.name(index)});
     }
     return section;
   }
@@ -150,14 +156,19 @@ class Page {
 };
 
 void report(const ReportFlags& flags) {
-  const fs::path run = flags.run;
-  const fs::path best = run / "best";
-  models::Model model = models::open_model(fs::exists(best) ? best.string() : flags.run);
+  ModelFlags best = flags.model;
+  if (const fs::path folder = fs::path(best.model) / "best"; fs::exists(folder)) {
+    best.model = folder.string();
+  }
+  models::Model model = best.open();
   const auto dataset = open_pictures(flags.data, flags.split, model);
   Page page(flags, std::move(model), *dataset);
   page.write();
   fmt::print("top-1 {:.2f} %   top-5 {:.2f} %   {} pictures\n{}/index.html\n", page.evaluation().top1,
              page.evaluation().top5, page.evaluation().count, flags.output);
+  for (const std::string& broken : page.evaluation().broken) {
+    fmt::print("left out: {}\n", broken);
+  }
 }
 
 }  // namespace
@@ -166,7 +177,7 @@ void add_report(CLI::App& app) {
   CLI::App& command =
       *app.add_subcommand("report", "A page that shows a run: accuracy, curves, predictions, attention");
   const auto flags = std::make_shared<ReportFlags>();
-  command.add_option("RUN", flags->run, "Run folder, or a model folder")->required()->type_name("");
+  command.add_option("RUN", flags->model.model, "Run folder, or a model folder")->required()->type_name("");
   command.add_option("DATA", flags->data, "Pictures to show it on")->required()->type_name("");
   command.add_option("--split", flags->split, "Part of DATA: validation, test … (default: DATA itself)")
       ->type_name("NAME");
@@ -174,7 +185,10 @@ void add_report(CLI::App& app) {
   command.add_option("--pictures", flags->pictures, "Pictures with predictions")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken pictures out and name them");
   add_compute_flags(command, flags->compute);
+  add_model_changes(command, flags->model);
+  add_picture_flags(command, flags->model);
   add_examples(command, {"vitrail report demo/run data/cifar10/test.tar --output demo"});
   command.callback([flags] { report(*flags); });
 }

@@ -28,6 +28,14 @@ void check_config(const VitConfig& c) {
   for (const double rate : {c.drop_rate, c.pos_drop_rate, c.proj_drop_rate, c.attn_drop_rate, c.drop_path_rate}) {
     check(rate >= 0 && rate < 1, "a drop rate lies in [0, 1), but one is {}", rate);
   }
+  // About the multiply-accumulates of a picture, so that all counts that are made of these numbers fit into 64 bits.
+  const auto real = [](std::int64_t value) { return static_cast<double>(value); };
+  const double pixels = real(c.img_size[0]) * real(c.img_size[1]);
+  const double tokens = pixels / (real(c.patch_size[0]) * real(c.patch_size[1]));
+  const double block = tokens * (tokens + (4 + 3 * c.mlp_ratio) * real(c.embed_dim)) * real(c.embed_dim);
+  const double cost = pixels * real(c.in_chans) * real(c.embed_dim) + block * real(c.depth);
+  check(cost < 1e17, "img_size {}x{} with embed_dim {} and depth {} would take {:.0e} FLOPs for a picture",
+        c.img_size[0], c.img_size[1], c.embed_dim, c.depth, cost);
   if (c.distilled) {
     check(c.global_pool == nn::Pool::token,
           "a distilled model reads its two tokens: global_pool must be 'token', not '{}'", name_of(c.global_pool));

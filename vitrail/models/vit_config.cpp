@@ -105,7 +105,7 @@ void read_common(Fields& f, VitConfig& c, const std::string& start) {
   c.in_chans = f.get<std::int64_t>("in_chans", c.in_chans, positive);
   c.num_classes = f.get<std::int64_t>("num_classes", c.num_classes, count);
   c.embed_dim = f.get<std::int64_t>("embed_dim", c.embed_dim, positive);
-  c.depth = f.get<std::int64_t>("depth", c.depth, count);
+  c.depth = f.get<std::int64_t>("depth", c.depth, {0, 4096});
   c.num_heads = f.get<std::int64_t>("num_heads", c.num_heads, positive);
   c.mlp_ratio = f.get<double>("mlp_ratio", c.mlp_ratio, {1e-3, 1e3});
   c.qkv_bias = f.get<bool>("qkv_bias", c.qkv_bias);

@@ -91,6 +91,7 @@ Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, co
   const auto began = std::chrono::steady_clock::now();
   loader.start_epoch(0);
   for (data::Batch batch; loader.next(batch);) {
+    result.indices.insert(result.indices.end(), batch.indices.begin(), batch.indices.end());
     const Tensor logits = forward(model, batch.x, options.dtype);
     for (std::int64_t i = 0; i < logits.size(0); ++i) {
       const std::int64_t label = batch.labels.data<std::int64_t>()[i];

@@ -29,7 +29,8 @@ struct Evaluation {
   double top5 = 0;         // per cent; with fewer than five classes, all are the top
   std::vector<std::string> classes;
   std::vector<std::int64_t> confusion;    // [C, C]: pictures of the true class (row) by predicted class (column)
-  std::vector<std::int64_t> predictions;  // the class predicted for each picture, in the data set's order
+  std::vector<std::int64_t> indices;      // of the pictures in the data set, in its order, without broken ones
+  std::vector<std::int64_t> predictions;  // the class predicted for each of them
   std::vector<std::string> broken;        // pictures left out, with the reasons
   double seconds = 0;
   double images_per_second = 0;
