@@ -54,6 +54,48 @@ Tensor sum(const Tensor& a, const Tensor& b) {
   });
 }
 
+TEST(Tape, TellsOfALeafWhenItsGradientIsComplete) {
+  const Tensor a = leaf({1});
+  const Tensor b = leaf({2});
+  Tape tape;
+  const Tensor y = sum(scaled(a, 2), scaled(sum(scaled(b, 3), a), 5));  // 2 a + 5 (3 b + a)
+  std::vector<std::pair<const autograd::Slot*, float>> told;
+  tape.backward(y, {}, [&](autograd::Slot& slot) {
+    told.emplace_back(&slot, slot.grad.item());
+    slot.grad = Tensor();
+  });
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_THAT(told,
+              testing::UnorderedElementsAre(testing::Pair(a.slot().get(), 7.0F), testing::Pair(b.slot().get(), 15.0F)));
+  EXPECT_FALSE(grad(a).defined());
+}
+
+TEST(Tape, ForgetsTheUsesOfALeafThatWereNeverPlayed) {
+  const Tensor a = leaf({1});
+  {
+    Tape abandoned;
+    scaled(a, 2);
+  }
+  Tape tape;
+  int told = 0;
+  tape.backward(scaled(a, 2), {}, [&](autograd::Slot&) { ++told; });
+  EXPECT_EQ(told, 1);
+}
+
+TEST(Tape, KeepsWhatIsCheapToRebuildAsTheWayToDoIt) {
+  const Tensor a = leaf({1});
+  Tape tape;
+  const Tensor y = scaled(a, 2);
+  int rebuilt = 0;
+  autograd::set_rebuild(y, [&] {
+    ++rebuilt;
+    return Tensor::full({1}, 42);
+  });
+  EXPECT_EQ(autograd::Kept(y).get().item(), 42);
+  EXPECT_EQ(rebuilt, 1);
+  EXPECT_EQ(autograd::Kept(a).get().item(), 1);
+}
+
 TEST(Tape, AddsUpTheGradientOfALeafOverItsUsesAndCalls) {
   const Tensor x = leaf({1, 2});
   const Tensor seed = Tensor::from(std::vector<float>{1, 10}, {2});

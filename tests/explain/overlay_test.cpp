@@ -39,13 +39,13 @@ TEST(Overlay, FramesTheChosenPatch) {
 
 TEST(Sheet, LaysPicturesInRows) {
   io::Image dark(2, 2);
-  const io::Image result = sheet({dark, dark, dark}, 2, 1);
+  const io::Image result = sheet({{dark, dark}, {dark}}, 1);
   EXPECT_EQ(result.width, 5);
   EXPECT_EQ(result.height, 5);
   EXPECT_EQ(result.at(2, 0)[0], 255);  // the gap
   EXPECT_EQ(result.at(0, 0)[0], 0);
   EXPECT_EQ(result.at(4, 4)[0], 255);  // no fourth picture
-  EXPECT_THROW(sheet({dark, io::Image(3, 2)}, 2), Error);
+  EXPECT_THROW(sheet({{dark, io::Image(3, 2)}}), Error);
 }
 
 TEST(Colormap, EndsAreMatplotlibs) {

@@ -2,9 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/support/layers.h"
-#include "vitrail/autograd/tape.h"
-#include "vitrail/io/json.h"
+#include "tests/models/timm_variant.h"
 
 namespace vitrail::models {
 namespace {
@@ -13,94 +11,11 @@ using test::expect_close;
 using test::golden;
 using test::golden_path;
 
-// One of tools/golden/vit.py's models: a folder that timm wrote, and what timm computes with it.
-class TimmVariant : public testing::TestWithParam<const char*> {
- protected:
-  std::filesystem::path folder() const { return golden_path("models") / GetParam(); }
-  Model load() const { return load_model(folder()); }
-  io::Safetensors expected() const { return io::Safetensors::open(folder() / "expected.safetensors"); }
-};
-
-TEST_P(TimmVariant, GivesTimmsLogits) {
-  const Model model = load();
-  nn::Pass pass;
-  expect_close(model.net->forward(expected().get("x"), pass), expected().get("logits"), 1e-4);
-}
-
-TEST_P(TimmVariant, GivesTimmsLogitsInBf16) {
-  const Model model = load();
-  nn::Pass pass{.dtype = DType::bf16};
-  const Tensor logits = model.net->forward(expected().get("x"), pass);
-  EXPECT_EQ(logits.dtype(), DType::f32);
-  expect_close(logits, expected().get("logits"), 2e-2);
-}
-
-TEST_P(TimmVariant, RecordsTimmsFeaturesAndAttention) {
-  const Model model = load();
-  nn::Recorder recorder(true, true);
-  nn::Pass pass{.recorder = &recorder};
-  model.net->forward(expected().get("x"), pass);
-  ASSERT_EQ(recorder.features().size(), static_cast<std::size_t>(model.net->depth()));
-  ASSERT_EQ(recorder.attention().size(), static_cast<std::size_t>(model.net->depth()));
-  for (int i = 0; i < model.net->depth(); ++i) {
-    expect_close(recorder.features().at(i), expected().get("features." + std::to_string(i)), 1e-4);
-    expect_close(recorder.attention().at(i), expected().get("attention." + std::to_string(i)), 1e-4);
-  }
-}
-
-TEST_P(TimmVariant, HasTimmsGradients) {
-  const Model model = load();
-  for (const bool checkpoint : {false, true}) {
-    model.net->parameters.zero_grad();
-    nn::Pass pass{.checkpoint = checkpoint};
-    autograd::Tape tape;
-    const Tensor logits = model.net->forward(expected().get("x"), pass);
-    tape.backward(logits, expected().get("seed"));
-    for (const nn::Parameter& parameter : model.net->parameters.all()) {
-      const std::string name = "grad." + parameter.name;
-      if (expected().contains(name)) {
-        test::expect_gradient(autograd::grad(parameter.value), expected().get(name), 1e-3, name);
-      } else {
-        EXPECT_FALSE(autograd::grad(parameter.value).defined()) << name;
-      }
-    }
-  }
-}
-
-TEST_P(TimmVariant, KnowsTimmsFactsAboutItsParameters) {
-  const Model model = load();
-  const nlohmann::json facts = io::read_json(folder() / "facts.json");
-  EXPECT_EQ(model.net->parameters.count(), facts["parameters"].get<std::int64_t>());
-  EXPECT_EQ(model.net->num_features(), facts["num_features"].get<std::int64_t>());
-  const auto no_decay = facts["no_weight_decay"].get<std::vector<std::string>>();
-  for (const nn::Parameter& parameter : model.net->parameters.all()) {
-    const std::string& name = parameter.name;
-    EXPECT_EQ(model.net->layer_of(name), facts["layers"].at(name).get<std::int64_t>()) << name;
-    const bool expected_free = std::ranges::find(no_decay, name) != no_decay.end();
-    EXPECT_EQ(model.net->no_weight_decay(name), expected_free) << name;
-  }
-}
-
-TEST_P(TimmVariant, SavesAndLoadsToTheSameBits) {
-  const Model model = load();
-  const test::TemporaryFolder folder;
-  save_model(model, folder / "saved");
-  const Model again = load_model(folder / "saved");
-  for (const nn::Parameter& parameter : model.net->parameters.all()) {
-    expect_close(again.net->parameters.at(parameter.name).value, parameter.value, 0, parameter.name);
-  }
-  EXPECT_EQ(again.pretrained.mean, model.pretrained.mean);
-  EXPECT_EQ(again.pretrained.height, model.pretrained.height);
-  EXPECT_EQ(again.pretrained.crop_pct, model.pretrained.crop_pct);
-  nn::Pass pass;
-  expect_close(again.net->forward(expected().get("x"), pass), expected().get("logits"), 1e-4);
-}
-
-INSTANTIATE_TEST_SUITE_P(Golden, TimmVariant,
+INSTANTIATE_TEST_SUITE_P(Vit, TimmVariant,
                          testing::Values("plain", "avg", "distilled", "deit3", "reg4", "dinov2", "relpos",
                                          "relpos_bias", "relpos_shared", "relpos_cls", "relpos_rpn", "map", "norms",
                                          "clip", "post_norm", "rectangles", "padded", "tokens", "features"),
-                         [](const auto& info) { return std::string(info.param); });
+                         variant_name);
 
 TEST(VisionTransformer, DistilledInTrainingGivesBothHeads) {
   const Model model = load_model(golden_path("models/distilled"));

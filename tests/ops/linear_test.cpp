@@ -92,6 +92,21 @@ TEST(Linear, PacksAWeightOnceUntilItIsTouched) {
   expect_close(linear(x, weight), linear(x, weight.clone()), 0, "with the new values");
 }
 
+TEST(Linear, GivesPackedWeightsBackWhereTheyAreUsedOnce) {
+  const Tensor weight = random_tensor({64, 48}, 1);
+  const Tensor x = random_tensor({6, 48}, 2);
+  const Tensor y = linear(x, weight);  // kept until the weight is touched
+  weight.touch();
+  const std::size_t before = Allocator::instance().statistics().in_use;
+  {
+    const kernels::PackForOneUse sparing;
+    expect_close(linear(x, weight), y, 0);
+    EXPECT_LT(Allocator::instance().statistics().in_use, before) << "and the stale form is gone";
+  }
+  expect_close(linear(x, weight), y, 0);
+  EXPECT_EQ(Allocator::instance().statistics().in_use, before);
+}
+
 TEST(Linear, AsksTheSystemForNoMemoryInTheSteadyState) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     Tensor weight = random_tensor({96, 64}, 1);

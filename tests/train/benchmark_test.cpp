@@ -66,7 +66,7 @@ TEST(Benchmark, ProfilesEveryOp) {
   EXPECT_LT(backward.flops, 2 * forward.flops) << "no gradient of the pictures";
   EXPECT_GT(backward.flops, 1.9 * forward.flops) << "one product for dx and one for dW";
   EXPECT_GT(forward.bytes, 0);
-  EXPECT_EQ(row("optimizer", Profile::Phase::update).calls, 1);
+  EXPECT_GT(row("optimizer", Profile::Phase::update).calls, 30) << "for each parameter when its gradient is complete";
   double share = 0;
   double seconds = 0;
   double flops = 0;

@@ -27,9 +27,19 @@ class Training {
     }
   }
   double step() {
+    const double loss = learner_.step(batch_, static_cast<std::uint64_t>(count_), count_).loss;
+    ++count_;
+    return loss;
+  }
+  double step_in_two() {
     const double loss = learner_.gather(batch_, static_cast<std::uint64_t>(count_));
     learner_.update(count_++);
     return loss;
+  }
+  void expect_equal(const Training& other) const {
+    for (const nn::Parameter& parameter : model_.net->parameters.all()) {
+      test::expect_close(parameter.value, other.model_.net->parameters.at(parameter.name).value, 0, parameter.name);
+    }
   }
   // Linear maps and convolutions, each of which packs its weight.
   std::int64_t maps() const {
@@ -84,6 +94,28 @@ TEST(TrainingStep, PacksEachWeightOnceForEachForm) {
   training.step();
   // One form for y = x Wᵀ and one for dx = dy W; the patch embedding's pictures want no gradient.
   EXPECT_EQ(kernels::packings() - before, static_cast<std::uint64_t>(2 * training.maps() - 1));
+}
+
+TEST(TrainingStep, UpdatesInBackwardToTheSameBits) {
+  Training at_once(DType::bf16);
+  Training apart(DType::bf16);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(at_once.step(), apart.step_in_two());
+  }
+  apart.expect_equal(at_once);
+}
+
+// Neither all gradients nor all packed weights exist at one time.
+TEST(TrainingStep, HoldsOneGradientAtATime) {
+  const auto peak = [](double (Training::*step)()) {
+    Training training(DType::f32, 32, 1);
+    const std::size_t before = Allocator::instance().statistics().in_use;
+    Allocator::instance().reset_peak();
+    (training.*step)();
+    (training.*step)();
+    return Allocator::instance().statistics().peak - before;
+  };
+  EXPECT_LT(peak(&Training::step), peak(&Training::step_in_two) / 2);
 }
 
 TEST(TrainingStep, KeepsNoAttentionProbabilities) {

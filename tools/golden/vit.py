@@ -1,27 +1,20 @@
 """Writes tests/golden/models: what timm's Vision Transformers compute, for small models with every parameter perturbed.
 
     python tools/golden/vit.py            # all
-    python tools/golden/vit.py variants   # one of: variants, adapted, training, initialization, table
+    python tools/golden/vit.py variants   # one of: variants, adapted, training, initialization
 
-Needs timm 1.0.31, torch 2.13.0, safetensors and fvcore. Each variant is a folder as timm's save_for_hf writes it, and
-beside it expected.safetensors, computed in float64: x, logits (head, head_dist), features.{i}, attention.{i}, the
-gradient `grad.NAME` of every parameter of Σ logits · seed, and facts.json with timm's layer and weight-decay groups.
+Needs timm 1.0.31, torch 2.13.0 and safetensors. timm_models.py says what a variant's folder holds; distilled models
+also have head and head_dist.
 """
 
-import csv
 import json
-import pathlib
-import shutil
 import sys
 
 import timm
 import torch
-from safetensors.torch import save_file
 from timm.layers import set_fused_attn
-from timm.models import group_parameters, save_for_hf
+from timm_models import ROOT, build, random_picture, write, write_variant
 
-ROOT = pathlib.Path(__file__).resolve().parents[2] / "tests/golden/models"
-REGISTRY = pathlib.Path(__file__).resolve().parents[2] / "vitrail/models/vit_registry.cpp"
 SMALL = dict(img_size=32, patch_size=8, embed_dim=24, depth=2, num_heads=3, num_classes=7)
 
 # name: (architecture, arguments, picture size of x or None for img_size)
@@ -72,85 +65,24 @@ VARIANTS = {
 }
 
 
-def perturb(model, seed):
-    """Every parameter gets values far from what it started with, of a size that keeps the model well-conditioned."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            noise = torch.randn(parameter.shape, generator=generator)
-            is_scale = parameter.ndim == 1 and not name.endswith("bias")
-            if is_scale:
-                parameter.copy_(1 + 0.2 * noise)
-            elif parameter.ndim == 1:
-                parameter.copy_(0.1 * noise)
-            elif name.endswith("_token") or name.endswith("pos_embed") or name.endswith("bias_table"):
-                parameter.copy_(0.5 * noise)
-            else:
-                parameter.copy_(noise / parameter[0].numel() ** 0.5)
-
-
-def build(architecture, arguments, seed):
-    torch.manual_seed(seed)
-    model = timm.create_model(architecture, **arguments)
-    perturb(model, seed)
-    return model.eval()
-
-
 def picture(model, size, batch=2, seed=1):
-    generator = torch.Generator().manual_seed(seed)
     channels = model.patch_embed.proj.weight.shape[1]
-    size = size or model.patch_embed.img_size
-    return torch.randn((batch, channels, *size), generator=generator).double()
+    return random_picture((batch, channels, *(size or model.patch_embed.img_size)), seed)
 
 
-def record(model, x):
-    """Outputs of every block, and the probabilities of every block's attention."""
-    features, maps, handles = {}, {}, []
-    for i, block in enumerate(model.blocks):
-        handles.append(block.register_forward_hook(lambda m, a, out, i=i: features.__setitem__(f"features.{i}", out)))
-        handles.append(
-            block.attn.attn_drop.register_forward_pre_hook(lambda m, a, i=i: maps.__setitem__(f"attention.{i}", a[0]))
-        )
-    logits = model(x)
-    for handle in handles:
-        handle.remove()
-    return logits, features | maps
-
-
-def write(path, tensors):
-    save_file({name: t.detach().float().contiguous() for name, t in tensors.items()}, path)
-
-
-def write_variant(name, seed):
+def write_vit_variant(name, seed):
     architecture, arguments, size = VARIANTS[name]
-    folder = ROOT / name
-    shutil.rmtree(folder, ignore_errors=True)
-    model = build(architecture, arguments, seed)
-    save_for_hf(model, folder, model_args=arguments, safe_serialization=True)
-    model = model.double()
-    x = picture(model, size)
-    logits, recorded = record(model, x)
-    expected = {"x": x, "logits": logits} | recorded
-    if name == "distilled":
-        model.distilled_training = True
-        model.train()
-        expected["head"], expected["head_dist"] = model(x)
-        model.eval()
-    generator = torch.Generator().manual_seed(3)
-    expected["seed"] = torch.randn(logits.shape, generator=generator).double()
-    (logits * expected["seed"]).sum().backward()
-    for parameter_name, parameter in model.named_parameters():
-        if parameter.grad is not None:
-            expected[f"grad.{parameter_name}"] = parameter.grad
-    write(folder / "expected.safetensors", expected)
-    layers = group_parameters(model, model.group_matcher(coarse=False), reverse=True)
-    facts = {
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "num_features": model.num_features,
-        "layers": layers,
-        "no_weight_decay": sorted(n for n, _ in model.named_parameters() if n in model.no_weight_decay()),
-    }
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
+
+    def both_heads(model, x, expected):
+        if name == "distilled":
+            model.distilled_training = True
+            model.train()
+            expected["head"], expected["head_dist"] = model(x)
+            model.eval()
+
+    shape = picture(build(architecture, arguments, seed), size).shape
+    write_variant(name, architecture, arguments, seed, shape, lambda model: model.blocks,
+                  lambda model: [block.attn.attn_drop for block in model.blocks], both_heads)
 
 
 # name: (variant, arguments over the folder's)
@@ -233,58 +165,19 @@ def write_initialization():
     (ROOT / "initialization.json").write_text(json.dumps(result, indent=1) + "\n")
 
 
-def count_flops(name, **arguments):
-    from fvcore.nn import FlopCountAnalysis
-
-    with torch.device("meta"):
-        model = timm.create_model(name, **arguments)
-    for module in model.to_empty(device="cpu").modules():
-        if hasattr(module, "init_non_persistent_buffers"):
-            module.init_non_persistent_buffers()
-    x = torch.zeros((1, *model.pretrained_cfg["input_size"]))
-    analysis = FlopCountAnalysis(model.eval(), x)
-    return int(analysis.unsupported_ops_warnings(False).uncalled_modules_warnings(False).total())
-
-
-def write_table():
-    """Parameters and fvcore's FLOPs, with unfused attention, of every name in the registry at its own picture size.
-
-    All blocks of a model cost the same, so the large ones are counted with one block and with two, and continued.
-    """
-    rows = []
-    for line in REGISTRY.read_text().splitlines():
-        if not (" (vit" in line and "=" in line and not line.startswith(" ")):
-            continue
-        name = line.split()[0]
-        with torch.device("meta"):
-            model = timm.create_model(name)
-        depth = len(model.blocks)
-        one, two = count_flops(name, depth=1), count_flops(name, depth=2)
-        flops = one + (depth - 1) * (two - one)
-        if model.embed_dim <= 384 and "_224" in name:
-            assert flops == count_flops(name), name
-        rows.append([name, sum(p.numel() for p in model.parameters()), flops, model.num_features, model.num_classes])
-    with open(ROOT / "timm_table.csv", "w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["name", "parameters", "flops", "num_features", "num_classes"])
-        writer.writerows(rows)
-
-
 def main():
     set_fused_attn(False)
     ROOT.mkdir(parents=True, exist_ok=True)
-    wanted = sys.argv[1:] or ["variants", "adapted", "training", "initialization", "table"]
+    wanted = sys.argv[1:] or ["variants", "adapted", "training", "initialization"]
     if "variants" in wanted:
         for seed, name in enumerate(VARIANTS):
-            write_variant(name, seed)
+            write_vit_variant(name, seed)
     if "adapted" in wanted:
         write_adapted()
     if "training" in wanted:
         write_training()
     if "initialization" in wanted:
         write_initialization()
-    if "table" in wanted:
-        write_table()
 
 
 if __name__ == "__main__":

@@ -66,6 +66,20 @@ void Gradient::add_part(int dim, std::int64_t start, const Tensor& contribution)
   part.copy_from(added);
 }
 
+Kept::Kept(const Tensor& tensor) {
+  if (tensor.slot() != nullptr && tensor.slot()->rebuild) {
+    rebuild_ = tensor.slot()->rebuild;
+  } else {
+    tensor_ = tensor.detach();
+  }
+}
+
+void set_rebuild(const Tensor& output, std::function<Tensor()> rebuild) {
+  if (output.slot() != nullptr) {
+    output.slot()->rebuild = std::move(rebuild);
+  }
+}
+
 void require_grad(Tensor& tensor, bool required) {
   check(is_floating(tensor.dtype()), "a tensor of {} can have no gradient", name_of(tensor.dtype()));
   if (tensor.slot() != nullptr && tensor.slot()->keep) {
@@ -97,7 +111,17 @@ bool recording(std::initializer_list<const Tensor*> inputs) {
          std::ranges::any_of(inputs, [](const Tensor* input) { return requires_grad(*input); });
 }
 
-void Tape::backward(const Tensor& output, Tensor seed) {
+std::vector<LeafUse> uses_of_leaves(std::initializer_list<const Tensor*> inputs) {
+  std::vector<LeafUse> result;
+  for (const Tensor* input : inputs) {
+    if (input->slot() != nullptr && input->slot()->keep) {
+      result.emplace_back(input->slot());
+    }
+  }
+  return result;
+}
+
+void Tape::backward(const Tensor& output, Tensor seed, const Complete& complete) {
   check(requires_grad(output), "backward(): the output depends on nothing whose gradient is wanted");
   if (!seed.defined()) {
     check(output.numel() == 1, "backward() without a seed needs a single number, not the shape {}", output.shape());
@@ -111,25 +135,39 @@ void Tape::backward(const Tensor& output, Tensor seed) {
   const Profile::Within within(Profile::Phase::backward);
   Gradient(output).add(std::move(seed));
   while (!nodes_.empty()) {
-    // Taken off the tape first: what the node keeps is freed at the end of this turn.
-    const Node node = std::move(nodes_.back());
-    nodes_.pop_back();
-    std::vector<Tensor> grads;
-    bool any = false;
-    for (const auto& slot : node.outputs) {
-      grads.push_back(slot->grad);
-      any = any || slot->grad.defined();
-      if (!slot->keep) {
-        slot->grad = Tensor();
-      }
-      if (grads.back().defined()) {
-        require_finite(node.op, "gradient", grads.back());
+    std::vector<std::shared_ptr<Slot>> leaves;
+    play(leaves);
+    for (const std::shared_ptr<Slot>& leaf : leaves) {
+      if (complete && leaf->uses == 0) {
+        complete(*leaf);
       }
     }
-    if (any) {
-      node.backward(grads);
-      Profile::mark(node.op);
+  }
+}
+
+// The last node: its leaves go to `leaves`.
+void Tape::play(std::vector<std::shared_ptr<Slot>>& leaves) {
+  // Taken off the tape first: what the node keeps is freed at the end.
+  const Node node = std::move(nodes_.back());
+  nodes_.pop_back();
+  for (const LeafUse& use : node.leaves) {
+    leaves.push_back(use.leaf());
+  }
+  std::vector<Tensor> grads;
+  bool any = false;
+  for (const auto& slot : node.outputs) {
+    grads.push_back(slot->grad);
+    any = any || slot->grad.defined();
+    if (!slot->keep) {
+      slot->grad = Tensor();
     }
+    if (grads.back().defined()) {
+      require_finite(node.op, "gradient", grads.back());
+    }
+  }
+  if (any) {
+    node.backward(grads);
+    Profile::mark(node.op);
   }
 }
 

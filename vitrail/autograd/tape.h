@@ -17,7 +17,27 @@ struct Slot {
   Tensor grad;         // undefined until the first contribution
   bool keep = false;   // a leaf (a parameter): its gradient stays after backward and adds up over calls
   bool wanted = true;  // false for a frozen leaf
+  std::function<Tensor()> rebuild = {};  // the tensor's elements once more, if that is cheaper than to keep them
+  int uses = 0;                          // of a leaf, by nodes that wait on a tape: at 0 its gradient is complete
 };
+
+// A node's use of a leaf, as long as the node exists.
+class LeafUse {
+ public:
+  explicit LeafUse(std::shared_ptr<Slot> leaf) : leaf_(std::move(leaf)) { ++leaf_->uses; }
+  ~LeafUse() {
+    if (leaf_ != nullptr) {
+      --leaf_->uses;
+    }
+  }
+  LeafUse(LeafUse&&) noexcept = default;
+  LeafUse& operator=(LeafUse&&) = delete;
+  const std::shared_ptr<Slot>& leaf() const { return leaf_; }
+
+ private:
+  std::shared_ptr<Slot> leaf_;
+};
+std::vector<LeafUse> uses_of_leaves(std::initializer_list<const Tensor*> inputs);
 
 // A tensor's gradient as a backward function sees it: it holds the slot, not the tensor's elements, so that what the
 // backward does not need is released early.
@@ -38,6 +58,21 @@ class Gradient {
   std::shared_ptr<Slot> slot_;
   Shape shape_;
 };
+
+// A tensor that a backward function needs, kept as it is, or as the way to compute it again where its op has told one.
+class Kept {
+ public:
+  Kept() = default;
+  explicit Kept(const Tensor& tensor);
+  Tensor get() const { return rebuild_ ? rebuild_() : tensor_; }
+
+ private:
+  Tensor tensor_;
+  std::function<Tensor()> rebuild_;
+};
+
+// Tells how the elements of `output`, just recorded, can be computed again from what its op keeps anyway.
+void set_rebuild(const Tensor& output, std::function<Tensor()> rebuild);
 
 // Marks a leaf whose gradient is wanted (a parameter), or no longer wanted: all handles copied from it follow. Its
 // gradient is read by grad() and dropped by zero_grad().
@@ -67,16 +102,24 @@ class Tape {
   // Adds d(output)/d(leaf) to the gradient of every leaf that `output` depends on, beginning from `seed` (ones if
   // undefined; output must then be a single number). Each node is released as soon as it has been played, with all that
   // it kept; the tape is empty afterwards, and a second backward() from the same output is an Error.
-  void backward(const Tensor& output, Tensor seed = {});
+  //
+  // `complete` is told of each leaf as soon as no node is left that would add to its gradient, nor use its elements:
+  // whoever updates it there and drops the gradient never holds all gradients at once. (A leaf that is used inside
+  // checkpoint() is complete there after each use.)
+  using Complete = std::function<void(Slot& leaf)>;
+  void backward(const Tensor& output, Tensor seed = {}, const Complete& complete = {});
 
   struct Node {
     const char* op;
     std::vector<std::shared_ptr<Slot>> outputs;
     std::function<void(const std::vector<Tensor>&)> backward;  // takes the gradients of the outputs (may be undefined)
+    std::vector<LeafUse> leaves = {};
   };
   void push(Node node) { nodes_.push_back(std::move(node)); }
 
  private:
+  void play(std::vector<std::shared_ptr<Slot>>& leaves);
+
   std::vector<Node> nodes_;
   Tape* outer_;
 };
@@ -128,9 +171,11 @@ Tensor record(const char* op, Tensor output, std::initializer_list<const Tensor*
     return output;
   }
   output.set_slot(std::make_shared<Slot>());
-  Tape::current()->push({op, {output.slot()}, [backward = std::move(backward)](const std::vector<Tensor>& grads) {
-                           backward(grads.front());
-                         }});
+  Tape::current()->push(
+      {op,
+       {output.slot()},
+       [backward = std::move(backward)](const std::vector<Tensor>& grads) { backward(grads.front()); },
+       uses_of_leaves(inputs)});
   return output;
 }
 
@@ -144,7 +189,7 @@ std::vector<Tensor> record(const char* op, std::vector<Tensor> outputs, std::ini
   if (!recording(inputs)) {
     return outputs;
   }
-  Tape::Node node{op, {}, std::move(backward)};
+  Tape::Node node{op, {}, std::move(backward), uses_of_leaves(inputs)};
   for (Tensor& output : outputs) {
     output.set_slot(std::make_shared<Slot>());
     node.outputs.push_back(output.slot());

@@ -46,7 +46,7 @@ std::vector<std::int64_t> chosen(const std::optional<std::int64_t>& one, std::in
 void write_raw(const std::string& path, const explain::Attention& attention) {
   io::NamedTensors tensors = {{"logits", attention.logits}};
   for (std::size_t i = 0; i < attention.layers.size(); ++i) {
-    tensors.emplace_back(fmt::format("attention.{}", i), attention.layers[i].unsqueeze(0));
+    tensors.emplace_back(fmt::format("attention.{}", i), attention.layers[i]);
   }
   io::save_safetensors(path, tensors);
   fmt::print("{}: the probabilities of {} layers\n", path, attention.layers.size());
@@ -67,9 +67,11 @@ class Report {
   void write() {
     const auto depth = std::ssize(attention_.layers);
     const std::vector<std::int64_t> layers = chosen(flags_.layer, depth);
-    const Tensor rollout =
-        explain::rollout(attention_, query_);  // says whether the query exists before a file is written
-    for (const std::int64_t layer : layers) {  // and so do these for layers and heads
+    const bool rolls_out = explain::can_roll_out(attention_);
+    // What lies over all layers. It says whether the query exists before a file is written,
+    const Tensor whole = rolls_out ? explain::rollout(attention_, query_)
+                                   : explain::attention_map(attention_, depth - 1, explain::all_heads, query_);
+    for (const std::int64_t layer : layers) {  // and these whether layers and heads do
       for (const std::int64_t head :
            chosen(flags_.head, layer < 0 || layer >= depth ? 1 : attention_.num_heads(layer))) {
         explain::attention_map(attention_, layer, head, query_);
@@ -82,24 +84,29 @@ class Report {
     explain::Section heads{.title = "Layers and heads", .text = {}, .table = {}, .figures = {}, .figure_width = 150};
     explain::Section means{
         .title = "Layers, the mean of their heads", .text = {}, .table = {}, .figures = {}, .figure_width = 150};
-    std::vector<io::Image> all;
+    std::vector<std::vector<io::Image>> all;
+    std::size_t count = 0;
     for (const std::int64_t layer : layers) {
+      all.emplace_back();
       means.figures.push_back(save(fmt::format("layer{:02}", layer), fmt::format("layer {}", layer),
                                    explain::attention_map(attention_, layer, explain::all_heads, query_)));
       for (const std::int64_t head : chosen(flags_.head, attention_.num_heads(layer))) {
         heads.figures.push_back(save(fmt::format("layer{:02}-head{:02}", layer, head),
                                      fmt::format("layer {}, head {}", layer, head),
                                      explain::attention_map(attention_, layer, head, query_)));
-        all.push_back(last_);
+        all.back().push_back(last_);
+        ++count;
       }
     }
     explain::Section overview{.title = "Over all layers", .text = {}, .table = {}, .figures = {}, .figure_width = 224};
     io::write_png(folder_ / "picture.png", picture_);
-    overview.figures = {{"picture.png", "what the model sees"}, save("rollout", "attention rollout", rollout)};
-    io::write_png(folder_ / "sheet.png", explain::sheet(all, std::ssize(all) / std::ssize(layers)));
+    const std::string over_all = rolls_out ? "rollout" : "last";
+    overview.figures = {{"picture.png", "what the model sees"},
+                        save(over_all, rolls_out ? "attention rollout" : "the last layer", whole)};
+    io::write_png(folder_ / "sheet.png", explain::sheet(all));
     io::write_atomically(folder_ / "index.html", explain::html_page("Attention", lead(), {overview, means, heads}));
-    fmt::print("{} pictures in {}: sheet.png (a row a layer, a column a head), rollout.png, index.html\n",
-               2 + all.size() + means.figures.size(), folder_.string());
+    fmt::print("{} pictures in {}: sheet.png (a row a layer, a column a head), {}.png, index.html\n",
+               2 + count + means.figures.size(), folder_.string(), over_all);
   }
 
  private:

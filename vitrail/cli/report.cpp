@@ -84,12 +84,13 @@ class Page {
 
   // Pictures evenly spread over the data set, hence over its classes, which come in order.
   explain::Section predictions() {
-    explain::Section section{
-        .title = "What it says, and where it looks",
-        .text = "Left the picture, right its attention over all layers (rollout). Bright is much, dark is little.",
-        .table = {},
-        .figures = {},
-        .figure_width = 240};
+    explain::Section section{.title = "What it says, and where it looks",
+                             .text =
+                                 "Left the picture, right its attention over all layers (rollout; with windows, the "
+                                 "last layer's). Bright is much, dark is little.",
+                             .table = {},
+                             .figures = {},
+                             .figure_width = 240};
     const std::int64_t count = std::min(flags_.pictures, evaluation_.count);
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t index = index_of((2 * i + 1) * evaluation_.count / (2 * count));
@@ -100,8 +101,11 @@ class Page {
       if (attention.layers.empty()) {
         io::write_png(folder_ / file, picture);
       } else {
-        io::write_png(folder_ / file,
-                      explain::sheet({picture, explain::overlay(picture, explain::rollout(attention))}, 2));
+        const auto last = std::ssize(attention.layers) - 1;
+        const Tensor map = explain::can_roll_out(attention)
+                               ? explain::rollout(attention)
+                               : explain::attention_map(attention, last, explain::all_heads);
+        io::write_png(folder_ / file, explain::sheet({{picture, explain::overlay(picture, map)}}));
       }
       section.figures.push_back({file, caption(attention.logits, dataset_.label(index))});
     }
@@ -132,15 +136,16 @@ class Page {
     const Tensor x = model_input(model_, original);
     const explain::Attention attention = explain::record_attention(*model_.net, x, dtype_);
     const io::Image picture = explain::picture_of(x, model_.pretrained.mean, model_.pretrained.std, 112);
-    std::vector<io::Image> maps;
+    std::vector<std::vector<io::Image>> maps;
     for (std::size_t layer = 0; layer < attention.layers.size(); ++layer) {
       const auto l = static_cast<std::int64_t>(layer);
+      maps.emplace_back();
       for (std::int64_t head = 0; head < attention.num_heads(l); ++head) {
-        maps.push_back(explain::overlay(picture, explain::attention_map(attention, l, head)));
+        maps.back().push_back(explain::overlay(picture, explain::attention_map(attention, l, head)));
       }
     }
     if (!maps.empty()) {
-      io::write_png(folder_ / "attention" / "layers.png", explain::sheet(maps, attention.num_heads(0)));
+      io::write_png(folder_ / "attention" / "layers.png", explain::sheet(maps));
       section.figures.push_back({"attention/layers.png", dataset_.name(index)});
     }
     return section;

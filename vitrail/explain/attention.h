@@ -11,14 +11,16 @@ namespace vitrail::explain {
 
 // What a model attended to in one picture.
 struct Attention {
-  std::vector<Tensor> layers;  // per block [H, N, N] f32, rows = queries, each row sums to 1
-  models::TokenLayout layout;  // which of the N tokens are patches, and on which grid
-  Tensor logits;               // [num_classes]
+  // Per attention of the model [W, H, N, M] f32: W windows (1 if there are none), rows = queries, each row sums to 1.
+  std::vector<Tensor> layers;
+  std::vector<nn::AttentionPlace> places;  // where the queries and keys of each lie
+  models::TokenLayout layout;              // the grid of patches that a Query is on
+  Tensor logits;                           // [num_classes]
 
-  std::int64_t num_heads(std::int64_t layer) const { return layers.at(static_cast<std::size_t>(layer)).size(0); }
+  std::int64_t num_heads(std::int64_t layer) const { return layers.at(static_cast<std::size_t>(layer)).size(1); }
 };
 
-// Runs the model on x [1, C, H, W] (normalized) and keeps every block's probabilities.
+// Runs the model on x [1, C, H, W] (normalized) and keeps the probabilities of every attention in it.
 Attention record_attention(const models::ImageModel& model, const Tensor& x, DType dtype = DType::f32);
 
 // Whose attention a map shows.
@@ -34,13 +36,16 @@ struct Query {
 
 constexpr std::int64_t all_heads = -1;
 
-// How much of the query's attention in `layer` goes to each patch: [rows, columns]. `head` is one head or all_heads for
-// their mean. Attention on class and register tokens is left out, so the sum may be below 1. Error if the layer, head
-// or patch does not exist.
+// How much of the query's attention in `layer` goes to each place of that layer's grid of keys: [rows, columns]. `head`
+// is one head or all_heads for their mean. Attention on class and register tokens is left out, so the sum may be below
+// 1; a window's is 0 outside. Where the layer's grid is coarser than `layout`, the query is the token that covers the
+// patch. Error if the layer, head or patch does not exist.
 Tensor attention_map(const Attention& attention, std::int64_t layer, std::int64_t head, const Query& query = {});
 
 // Attention rollout (Abnar & Zuidema 2020, section 3): the product over layers of (A + I) / 2, A being the mean over
-// heads, rows normalized; the query's row of it over the patches: [rows, columns].
+// heads, rows normalized; the query's row of it over the patches: [rows, columns]. Only for models in which all tokens
+// stay and see all others in every layer: Error otherwise.
+bool can_roll_out(const Attention& attention);
 Tensor rollout(const Attention& attention, const Query& query = {});
 
 }  // namespace vitrail::explain

@@ -77,19 +77,25 @@ io::Image overlay(const io::Image& picture, const Tensor& map, const OverlayOpti
   return result;
 }
 
-io::Image sheet(const std::vector<io::Image>& pictures, std::int64_t columns, std::int64_t gap) {
-  check(!pictures.empty() && columns > 0, "a sheet needs at least one picture and one column");
-  const std::int64_t width = pictures.front().width;
-  const std::int64_t height = pictures.front().height;
-  const std::int64_t rows = (std::ssize(pictures) + columns - 1) / columns;
-  io::Image result(columns * (width + gap) - gap, rows * (height + gap) - gap);
+io::Image sheet(const std::vector<std::vector<io::Image>>& rows, std::int64_t gap) {
+  std::size_t columns = 0;
+  for (const std::vector<io::Image>& row : rows) {
+    columns = std::max(columns, row.size());
+  }
+  check(columns > 0 && !rows.front().empty(), "a sheet needs at least one picture");
+  const std::int64_t width = rows.front().front().width;
+  const std::int64_t height = rows.front().front().height;
+  io::Image result(static_cast<std::int64_t>(columns) * (width + gap) - gap, std::ssize(rows) * (height + gap) - gap);
   std::ranges::fill(result.pixels, std::uint8_t{255});
-  for (std::int64_t i = 0; i < std::ssize(pictures); ++i) {
-    const io::Image& picture = pictures[static_cast<std::size_t>(i)];
-    check(picture.width == width && picture.height == height, "the pictures of a sheet must have one size");
-    for (std::int64_t y = 0; y < height; ++y) {
-      std::copy_n(picture.at(0, y), width * 3,
-                  result.at(i % columns * (width + gap), i / columns * (height + gap) + y));
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (std::size_t c = 0; c < rows[r].size(); ++c) {
+      const io::Image& picture = rows[r][c];
+      check(picture.width == width && picture.height == height, "the pictures of a sheet must have one size");
+      for (std::int64_t y = 0; y < height; ++y) {
+        std::copy_n(
+            picture.at(0, y), width * 3,
+            result.at(static_cast<std::int64_t>(c) * (width + gap), static_cast<std::int64_t>(r) * (height + gap) + y));
+      }
     }
   }
   return result;

@@ -24,7 +24,7 @@ struct OverlayOptions {
 };
 io::Image overlay(const io::Image& picture, const Tensor& map, const OverlayOptions& options = {});
 
-// Pictures of one size side by side, `columns` a row, with white gaps.
-io::Image sheet(const std::vector<io::Image>& pictures, std::int64_t columns, std::int64_t gap = 6);
+// Rows of pictures of one size, with white gaps. Where a row is shorter than others, the rest of it is white.
+io::Image sheet(const std::vector<std::vector<io::Image>>& rows, std::int64_t gap = 6);
 
 }  // namespace vitrail::explain

@@ -77,9 +77,9 @@ void convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
   }
   const auto primitive = onednn::compiled(key_of(forward, x, weight, y, geometry).add(bias.defined()),
                                           [&] { return forward_desc(x, weight, bias.defined(), geometry, y); });
-  onednn::Arguments arguments{{DNNL_ARG_SRC, onednn::view(x)},
-                              {DNNL_ARG_WEIGHTS, onednn::packed(grouped(weight, geometry.groups), primitive->weights)},
-                              {DNNL_ARG_DST, onednn::view(y)}};
+  const onednn::Packed packed = onednn::packed(grouped(weight, geometry.groups), primitive->weights);
+  onednn::Arguments arguments{
+      {DNNL_ARG_SRC, onednn::view(x)}, {DNNL_ARG_WEIGHTS, packed.memory}, {DNNL_ARG_DST, onednn::view(y)}};
   if (bias.defined()) {
     arguments.emplace(DNNL_ARG_BIAS, onednn::view(bias));
   }
@@ -103,10 +103,11 @@ void convolution_input_gradient(const Tensor& dy, const Tensor& weight, const Co
                               g.padding, g.padding);
     return Backward::primitive_desc(desc, onednn::attributes(), onednn::engine(), hint);
   });
-  const dnnl::memory packed = onednn::packed(grouped(weight, geometry.groups), primitive->weights);
+  const onednn::Packed packed = onednn::packed(grouped(weight, geometry.groups), primitive->weights);
   count_flops(weight, dy);
-  primitive->run(
-      {{DNNL_ARG_DIFF_DST, onednn::view(dy)}, {DNNL_ARG_WEIGHTS, packed}, {DNNL_ARG_DIFF_SRC, onednn::view(dx)}});
+  primitive->run({{DNNL_ARG_DIFF_DST, onednn::view(dy)},
+                  {DNNL_ARG_WEIGHTS, packed.memory},
+                  {DNNL_ARG_DIFF_SRC, onednn::view(dx)}});
 }
 
 void convolution_weight_gradient(const Tensor& x, const Tensor& dy, const ConvGeometry& geometry, const Tensor& dweight,

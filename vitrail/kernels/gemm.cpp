@@ -163,8 +163,9 @@ void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilog
         }
         return dnnl::matmul::primitive_desc({description(a), weights, description(c)}, attributes, onednn::engine());
       });
+  const onednn::Packed packed = onednn::packed(weight, primitive->weights);
   onednn::Arguments arguments{{DNNL_ARG_SRC, onednn::view(a, description(a))},
-                              {DNNL_ARG_WEIGHTS, onednn::packed(weight, primitive->weights)},
+                              {DNNL_ARG_WEIGHTS, packed.memory},
                               {DNNL_ARG_DST, onednn::view(c, description(c))}};
   if (bias.defined()) {
     arguments.emplace(DNNL_ARG_BIAS, onednn::view(bias.reshape(bias_shape)));

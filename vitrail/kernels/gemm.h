@@ -28,6 +28,20 @@ void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilog
 //   x [M, K], dy [M, N], both f32 or both bf16, contiguous; dweight [N, K] f32, dbias [N] f32, contiguous.
 void weight_gradient(const Tensor& x, const Tensor& dy, const Tensor& dweight, const Tensor& dbias);
 
+// While one lives on a thread, a packed weight is given back after the product that it was made for. For a training
+// step on one batch, which uses each form once and then changes the weights: its memory then holds one of them at a
+// time.
+class PackForOneUse {
+ public:
+  PackForOneUse();
+  ~PackForOneUse();
+  PackForOneUse(const PackForOneUse&) = delete;
+  PackForOneUse& operator=(const PackForOneUse&) = delete;
+
+ private:
+  bool before_;
+};
+
 // How many times weights have been packed in this process: once a step and form if all goes well.
 std::uint64_t packings();
 

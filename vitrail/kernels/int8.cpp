@@ -150,9 +150,10 @@ void int8_sums(const Tensor& a, const Tensor& weight, const Tensor& sums) {
         {onednn::describe(a), onednn::any_layout(columns.shape(), DType::i8), onednn::describe(sums)},
         onednn::attributes(), onednn::engine());
   });
-  const dnnl::memory packed = onednn::packed(columns, primitive->weights);
+  const onednn::Packed packed = onednn::packed(columns, primitive->weights);
   Profile::flops(2.0 * static_cast<double>(sums.numel()) * static_cast<double>(a.size(1)));
-  primitive->run({{DNNL_ARG_SRC, onednn::view(a)}, {DNNL_ARG_WEIGHTS, packed}, {DNNL_ARG_DST, onednn::view(sums)}});
+  primitive->run(
+      {{DNNL_ARG_SRC, onednn::view(a)}, {DNNL_ARG_WEIGHTS, packed.memory}, {DNNL_ARG_DST, onednn::view(sums)}});
 }
 
 void quantize_rows(const Tensor& x, const Tensor& fixed, const Tensor& q, const Tensor& scales) {

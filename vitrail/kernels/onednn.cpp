@@ -184,54 +184,66 @@ dnnl::primitive_attr attributes() {
 namespace {
 
 // One packed form of one view of a storage.
-struct Packed {
+struct Form {
   std::int64_t offset;
   Desc plain;
   Desc layout;
-  std::uint64_t version;
-  Tensor elements;
-  dnnl::memory memory;
   dnnl::reorder reorder;
+  std::uint64_t version = 0;  // of the storage, that was packed
+  Packed packed = {};         // undefined: not kept
 };
 
-struct PackedForms {
-  std::vector<Packed> forms;
+struct Forms {
+  std::vector<Form> all;
+
+  Form& find(const Tensor& weight, const Desc& layout) {
+    const Desc plain = describe(weight);
+    for (Form& form : all) {
+      if (form.offset == weight.offset() && form.plain == plain && form.layout == layout) {
+        return form;
+      }
+    }
+    const dnnl::reorder reorder(dnnl::reorder::primitive_desc(engine(), plain, engine(), layout));
+    return all.emplace_back(Form{weight.offset(), plain, layout, reorder});
+  }
 };
 
-void pack(Packed& form, const Tensor& weight) {
+void pack(const Form& form, const Tensor& weight, dnnl::memory& memory) {
   const Profile::Inner event("pack weights", static_cast<double>(form.plain.get_size() + form.layout.get_size()));
   dnnl::memory from = view(weight, form.plain);
-  form.reorder.execute(stream(), from, form.memory);
+  form.reorder.execute(stream(), from, memory);
   stream().wait();
-  form.version = weight.storage().version();
   ++packing_count;
 }
 
+thread_local bool for_one_use = false;
+
 }  // namespace
 
-dnnl::memory packed(const Tensor& weight, const Desc& layout) {
+Packed packed(const Tensor& weight, const Desc& layout) {
   static std::mutex mutex;
-  const Desc plain = describe(weight);
   Storage& storage = weight.storage();
   const std::lock_guard lock(mutex);
   if (storage.derived() == nullptr) {
-    storage.derived() = std::make_shared<PackedForms>();
+    storage.derived() = std::make_shared<Forms>();
   }
-  std::vector<Packed>& forms = static_cast<PackedForms*>(storage.derived().get())->forms;
-  for (Packed& form : forms) {
-    if (form.offset == weight.offset() && form.plain == plain && form.layout == layout) {
-      if (form.version != storage.version()) {
-        pack(form, weight);
-      }
-      return form.memory;
-    }
+  Form& form = static_cast<Forms*>(storage.derived().get())->find(weight, layout);
+  const bool kept = form.packed.elements.defined();
+  if (kept && form.version == storage.version()) {
+    return form.packed;
   }
-  const Tensor elements = allocate(layout);
-  const dnnl::memory memory = view(elements, layout);
-  const dnnl::reorder reorder(dnnl::reorder::primitive_desc(engine(), plain, engine(), layout));
-  forms.push_back({weight.offset(), plain, layout, 0, elements, memory, reorder});
-  pack(forms.back(), weight);
-  return memory;
+  Packed result = form.packed;
+  if (!kept || for_one_use) {
+    form.packed = {};
+    result.elements = allocate(layout);
+    result.memory = view(result.elements, layout);
+  }
+  pack(form, weight, result.memory);
+  if (!for_one_use) {
+    form.packed = result;
+    form.version = storage.version();
+  }
+  return result;
 }
 
 void unpack(const dnnl::memory& from, const Tensor& to) {
@@ -242,6 +254,9 @@ void unpack(const dnnl::memory& from, const Tensor& to) {
 }
 
 }  // namespace onednn
+
+PackForOneUse::PackForOneUse() : before_(onednn::for_one_use) { onednn::for_one_use = true; }
+PackForOneUse::~PackForOneUse() { onednn::for_one_use = before_; }
 
 std::uint64_t packings() { return onednn::packing_count; }
 

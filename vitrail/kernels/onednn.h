@@ -83,10 +83,16 @@ std::shared_ptr<const Compiled> compiled(Key key, const std::function<dnnl::prim
 // Attributes with the scratchpad given by the caller.
 dnnl::primitive_attr attributes();
 
+// A weight in some primitive's layout.
+struct Packed {
+  Tensor elements;
+  dnnl::memory memory;  // over them
+};
+
 // `weight` (a parameter, or a view of one) in the layout that a primitive wants, converted to that layout's dtype. Made
-// once and kept with the weight's storage until Tensor::touch(); views of one storage, dtypes and layouts are kept
-// apart.
-dnnl::memory packed(const Tensor& weight, const Desc& layout);
+// once and kept with the weight's storage until Tensor::touch(), unless a PackForOneUse lives; views of one storage,
+// dtypes and layouts are kept apart.
+Packed packed(const Tensor& weight, const Desc& layout);
 // The way back: writes what a primitive left in its own layout into `to`.
 void unpack(const dnnl::memory& from, const Tensor& to);
 

@@ -23,6 +23,9 @@ struct Family {
   std::unique_ptr<ImageModel> (*build)(const nlohmann::json& arguments, const std::string& source,
                                        const nn::StoreOptions& store);
   std::string_view first_conv;  // the layer that sees the picture's channels, for timm's pretrained_cfg
+  // Whether timm's constructor takes img_size: it is then one of the arguments that a folder keeps. Other families get
+  // it too, as the size of the pictures that the model is meant for.
+  bool sized = true;
 };
 
 const std::vector<Family>& families();

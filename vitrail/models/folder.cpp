@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "vitrail/io/json.h"
@@ -173,39 +174,77 @@ void check_scales(const std::string& path, const std::string& name, const Tensor
   }
 }
 
-// Copies the file's tensors into the model's parameters.
+// What stands between a checkpoint and a model.
+class Problems {
+ public:
+  void add(std::string problem) { problems_.push_back(std::move(problem)); }
+  // Error with the first ten, and how many more there are.
+  void raise(const std::string& path) const {
+    constexpr std::size_t most = 10;
+    if (problems_.size() > most) {
+      fail("{} does not fit the model: {}; and {} more", path,
+           fmt::join(problems_.begin(), problems_.begin() + most, "; "), problems_.size() - most);
+    }
+    check(problems_.empty(), "{} does not fit the model: {}", path, fmt::join(problems_, "; "));
+  }
+
+ private:
+  std::vector<std::string> problems_;
+};
+
+// Copies the file's tensors into the model's parameters: all of them, or, if one is missing, unknown or of another
+// shape, none.
 void load_weights(ImageModel& net, const io::Safetensors& file, const nn::Size2& source_size, bool new_classifier) {
   const std::string& path = file.source();
+  Problems problems;
+  std::vector<std::pair<const nn::Parameter*, Tensor>> values;
   std::set<std::string, std::less<>> used;
   for (const nn::Parameter& parameter : net.parameters.all()) {
     const std::string& name = parameter.name;
     if (new_classifier && net.is_classifier(name)) {
       check(parameter.value.dtype() != DType::i8, "{}: the classifier is in int8 and cannot be replaced", path);
-      net.parameters.initialize(name);
       continue;
     }
-    check(file.contains(name), "{}: there is no tensor '{}'{}, which the model needs", path, name,
-          io::did_you_mean(name, file.names()));
+    if (!file.contains(name)) {
+      problems.add(fmt::format("there is no tensor '{}'{}", name, io::did_you_mean(name, file.names())));
+      continue;
+    }
+    used.insert(name);
     Tensor value = file.get(name);
     if (value.dtype() != parameter.value.dtype()) {
-      check(is_floating(value.dtype()) && is_floating(parameter.value.dtype()),
-            "{}: '{}' holds {}, but the model's is {}", path, name, name_of(value.dtype()),
-            name_of(parameter.value.dtype()));
+      if (!is_floating(value.dtype()) || !is_floating(parameter.value.dtype())) {
+        problems.add(fmt::format("'{}' holds {}, but the model's is {}", name, name_of(value.dtype()),
+                                 name_of(parameter.value.dtype())));
+        continue;
+      }
       value = ops::cast(value, parameter.value.dtype());
     }
     const Tensor adapted = net.adapt(name, value, source_size);
-    check(adapted.shape() == parameter.value.shape(), "{}: '{}' has the shape {}, but the model's is {}", path, name,
-          value.shape(), parameter.value.shape());
-    parameter.value.copy_from(adapted);
-    parameter.value.touch();
-    used.insert(name);
-    if (name.ends_with("_scale")) {
-      check_scales(path, name, parameter.value);
+    if (adapted.shape() != parameter.value.shape()) {
+      problems.add(
+          fmt::format("'{}' has the shape {}, but the model's is {}", name, value.shape(), parameter.value.shape()));
+      continue;
     }
+    if (name.ends_with("_scale") && parameter.buffer) {
+      check_scales(path, name, adapted);
+    }
+    values.emplace_back(&parameter, adapted);
   }
   for (const std::string& name : file.names()) {
     const bool replaced = new_classifier && net.is_classifier(name);
-    check(used.contains(name) || replaced, "{}: the model has no parameter '{}'", path, name);
+    if (!used.contains(name) && !replaced) {
+      problems.add(fmt::format("the model has no parameter '{}'", name));
+    }
+  }
+  problems.raise(path);
+  for (const auto& [parameter, value] : values) {
+    parameter->value.copy_from(value);
+    parameter->value.touch();
+  }
+  for (const nn::Parameter& parameter : net.parameters.all()) {
+    if (new_classifier && net.is_classifier(parameter.name)) {
+      net.parameters.initialize(parameter.name);
+    }
   }
 }
 

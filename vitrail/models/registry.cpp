@@ -199,7 +199,8 @@ Model build_model(const std::string& architecture, const Json& given, const std:
       continue;
     }
     arguments[key] = value;
-    const bool at_run_time = key.ends_with("drop_rate") || key == "drop_path_rate" || key == "num_classes";
+    const bool at_run_time = key.ends_with("drop_rate") || key == "drop_path_rate" || key == "num_classes" ||
+                             (key == "img_size" && !entry.family->sized);
     if (!at_run_time && (!own.contains(key) || !same_argument(key, own[key], value))) {
       differing[key] = value;
     }

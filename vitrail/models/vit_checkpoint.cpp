@@ -1,28 +1,17 @@
 // What checkpoints, optimizers and reports ask a Vision Transformer about.
-#include <charconv>
 #include <cmath>
 #include <string_view>
 #include <utility>
 
+#include "vitrail/models/checkpoint.h"
 #include "vitrail/models/vit.h"
 #include "vitrail/ops/arithmetic.h"
-#include "vitrail/ops/reduce.h"
-#include "vitrail/ops/shape.h"
 
 namespace vitrail::models {
 
 using nn::Size2;
 
 namespace {
-
-bool starts_with_any(std::string_view name, std::initializer_list<std::string_view> starts) {
-  for (const std::string_view start : starts) {
-    if (name.starts_with(start)) {
-      return true;
-    }
-  }
-  return false;
-}
 
 // The grid of n tokens in a checkpoint for pictures of size `source`; a square one if that does not say.
 Size2 source_grid(std::int64_t n, const Size2& source, const Size2& patch) {
@@ -32,18 +21,6 @@ Size2 source_grid(std::int64_t n, const Size2& source, const Size2& patch) {
   }
   const auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(n)));
   return {side, side};
-}
-
-// A first convolution's weight [D, C, p₀, p₁] for another number of channels, as timm's adapt_input_conv: one channel
-// takes the sum of all; more repeat them in turn, scaled so that the sum of contributions stays.
-Tensor with_channels(const Tensor& weight, std::int64_t channels) {
-  const std::int64_t from = weight.size(1);
-  if (channels == 1) {
-    return ops::sum(weight, {1}, true);
-  }
-  const std::vector<Tensor> copies(static_cast<std::size_t>((channels + from - 1) / from), weight);
-  const Tensor repeated = ops::narrow(ops::concat(copies, 1), 1, 0, channels);
-  return ops::multiply(repeated, static_cast<float>(from) / static_cast<float>(channels));
 }
 
 bool is_close(const Tensor& a, const Tensor& b) {
@@ -87,11 +64,8 @@ std::int64_t VisionTransformer::layer_of(const std::string& parameter) const {
   if (stem) {
     return 0;
   }
-  constexpr std::string_view blocks = "blocks.";
-  if (name.starts_with(blocks)) {
-    std::int64_t index = 0;
-    std::from_chars(name.data() + blocks.size(), name.data() + name.size(), index);
-    return index + 1;
+  if (const auto index = index_after(name, "blocks.")) {
+    return *index + 1;
   }
   return name.starts_with("norm") ? config_.depth : config_.depth + 1;  // the final norm goes with the last block
 }

@@ -1,11 +1,9 @@
-#include <algorithm>
-#include <cctype>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
 #include "vitrail/io/json.h"
-#include "vitrail/io/suggest.h"
+#include "vitrail/models/arguments.h"
 #include "vitrail/models/family.h"
 #include "vitrail/models/vit.h"
 
@@ -16,64 +14,8 @@ using io::Fields;
 using io::Kind;
 using Start = VitConfig::Start;
 
-constexpr double largest = 1 << 20;
-
-// A layer's name in timm's notation: upper and lower case and '_' make no difference.
-std::string plain(std::string name) {
-  std::erase(name, '_');
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return name;
-}
-
-std::string choice(Fields& fields, const std::string& key, const std::string& fallback,
-                   const std::vector<std::string>& allowed) {
-  const std::string name = plain(fields.get<std::string>(key, fallback));
-  check(std::ranges::find(allowed, name) != allowed.end(), "{}: '{}' is '{}', expected {}", fields.source(), key, name,
-        io::quoted_list(allowed));
-  return name;
-}
-
-// A number for both sides, or a pair (rows, columns).
-nn::Size2 size(Fields& fields, const std::string& key, const nn::Size2& fallback) {
-  const Kind kind = fields.kind(key);
-  if (kind == Kind::absent) {
-    return fallback;
-  }
-  if (kind != Kind::list) {
-    const auto side = fields.get<std::int64_t>(key, io::Range{1, largest});
-    return {side, side};
-  }
-  const auto sides = fields.get<std::vector<std::int64_t>>(key, io::Range{1, largest});
-  check(sides.size() == 2, "{}: '{}' is a number or a pair of numbers (rows, columns), not a list of {}",
-        fields.source(), key, sides.size());
-  return {sides[0], sides[1]};
-}
-
-// "layernorm", "rmsnorm", …, or a pair of name and epsilon.
-nn::NormConfig norm_layer(Fields& fields) {
-  if (fields.kind("norm_layer") != Kind::list) {
-    std::string name = choice(fields, "norm_layer", "layernorm",
-                              {"layernorm", "layernormfp32", "rmsnorm", "rmsnormfp32", "tokennorm"});
-    name = name.ends_with("fp32") ? name.substr(0, name.size() - 4) : name;  // statistics are f32 in any case
-    return {nn::norm_named(name), 1e-6F};
-  }
-  const nlohmann::json& pair = fields.raw("norm_layer");
-  check(pair.size() == 2 && pair[0].is_string() && pair[1].is_number() && pair[1].get<double>() > 0,
-        "{}: 'norm_layer' is a name, or a pair of a name and an epsilon above 0", fields.source());
-  return {nn::norm_named(plain(pair[0].get<std::string>())), pair[1].get<float>()};
-}
-
-ops::Activation act_layer(Fields& fields) {
-  const std::string name = fields.get<std::string>("act_layer", "gelu");
-  try {
-    return ops::activation_named(name == "swish" ? "silu" : name);
-  } catch (const Error& error) {
-    fail("{}: 'act_layer': {}", fields.source(), error.what());
-  }
-}
-
 nn::MlpKind mlp_layer(Fields& fields) {
-  const std::string name = choice(fields, "mlp_layer", "mlp", {"mlp", "glumlp", "swiglupacked", "swiglu"});
+  const std::string name = read_choice(fields, "mlp_layer", "mlp", {"mlp", "glumlp", "swiglupacked", "swiglu"});
   return name == "mlp" ? nn::MlpKind::mlp : (name == "swiglu" ? nn::MlpKind::swiglu : nn::MlpKind::glu);
 }
 
@@ -91,17 +33,13 @@ Start weight_init(Fields& fields, const std::string& fallback) {
   return Start::reset;
 }
 
-std::optional<float> single(const std::optional<double>& value) {
-  return value ? std::optional<float>(static_cast<float>(*value)) : std::nullopt;
-}
-
 // What all three families have.
 void read_common(Fields& f, VitConfig& c, const std::string& start) {
-  const io::Range count{0, largest};
-  const io::Range positive{1, largest};
+  const io::Range count{0, largest_size};
+  const io::Range positive{1, largest_size};
   const io::Range rate{0, 1};
-  c.img_size = size(f, "img_size", c.img_size);
-  c.patch_size = size(f, "patch_size", c.patch_size);
+  c.img_size = read_size(f, "img_size", c.img_size);
+  c.patch_size = read_size(f, "patch_size", c.patch_size);
   c.in_chans = f.get<std::int64_t>("in_chans", c.in_chans, positive);
   c.num_classes = f.get<std::int64_t>("num_classes", c.num_classes, count);
   c.embed_dim = f.get<std::int64_t>("embed_dim", c.embed_dim, positive);
@@ -117,8 +55,8 @@ void read_common(Fields& f, VitConfig& c, const std::string& start) {
   c.drop_path_rate = f.get<double>("drop_path_rate", 0, rate);
   c.weight_init = weight_init(f, start);
   c.fix_init = f.get<bool>("fix_init", false);
-  c.norm_layer = norm_layer(f);
-  c.act_layer = act_layer(f);
+  c.norm_layer = read_norm(f);
+  c.act_layer = read_activation(f);
 }
 
 VitConfig read_vit(const nlohmann::json& arguments, const std::string& source, bool distilled) {
@@ -130,7 +68,7 @@ VitConfig read_vit(const nlohmann::json& arguments, const std::string& source, b
   c.scale_attn_norm = f.get<bool>("scale_attn_norm", false);
   c.scale_mlp_norm = f.get<bool>("scale_mlp_norm", false);
   c.proj_bias = f.get<bool>("proj_bias", true);
-  c.init_values = single(f.optional<double>("init_values"));
+  c.init_values = as_float(f.optional<double>("init_values"));
   const std::string positions = f.choice("pos_embed", "learn", {"", "none", "learn", "sincos2d"});
   c.pos_embed = positions == "learn"      ? VitConfig::Positions::learned
                 : positions == "sincos2d" ? VitConfig::Positions::sincos
@@ -145,7 +83,7 @@ VitConfig read_vit(const nlohmann::json& arguments, const std::string& source, b
   c.dynamic_img_pad = f.get<bool>("dynamic_img_pad", false);
   c.pos_drop_rate = f.get<double>("pos_drop_rate", 0, {0, 1});
   c.mlp_layer = mlp_layer(f);
-  c.post_norm = choice(f, "block_fn", "block", {"block", "respostblock"}) == "respostblock";
+  c.post_norm = read_choice(f, "block_fn", "block", {"block", "respostblock"}) == "respostblock";
   f.finish();
   return c;
 }
@@ -157,15 +95,16 @@ VitConfig read_vit_relpos(const nlohmann::json& arguments, const std::string& so
   c.pos_embed = VitConfig::Positions::none;
   read_common(f, c, "reset");
   c.global_pool = nn::pool_named(f.choice("global_pool", "avg", {"", "avg", "token", "sum"}));
-  c.init_values = f.kind("init_values") == Kind::absent ? 1e-6F : single(f.optional<double>("init_values"));
+  c.init_values = f.kind("init_values") == Kind::absent ? 1e-6F : as_float(f.optional<double>("init_values"));
   c.fc_norm = f.get<bool>("fc_norm", false);
   const std::string kind = f.choice("rel_pos_type", "mlp", {"mlp", "mlp_swin", "bias"});
   c.rel_pos_type = kind == "bias"  ? nn::RelPos::Kind::bias
                    : kind == "mlp" ? nn::RelPos::Kind::mlp
                                    : nn::RelPos::Kind::mlp_swin;
-  c.rel_pos_dim = f.get<std::int64_t>("rel_pos_dim", c.rel_pos_dim, {1, largest});
+  c.rel_pos_dim = f.get<std::int64_t>("rel_pos_dim", c.rel_pos_dim, {1, largest_size});
   c.shared_rel_pos = f.get<bool>("shared_rel_pos", false);
-  c.post_norm = choice(f, "block_fn", "relposblock", {"relposblock", "respostrelposblock"}) == "respostrelposblock";
+  c.post_norm =
+      read_choice(f, "block_fn", "relposblock", {"relposblock", "respostrelposblock"}) == "respostrelposblock";
   f.finish();
   return c;
 }

@@ -1,4 +1,4 @@
-// timm's Vision Transformers by name (timm 1.0.31). Written by tools/golden/vit_registry.py.
+// timm's Vision Transformers by name (timm 1.0.31). Written by tools/golden/registry.py.
 #include "vitrail/models/family.h"
 
 namespace vitrail::models {

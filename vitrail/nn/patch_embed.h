@@ -6,12 +6,10 @@
 
 #include "vitrail/nn/conv.h"
 #include "vitrail/nn/parameters.h"
+#include "vitrail/nn/recorder.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::nn {
-
-// Rows and columns of something on a picture: its size, a patch's, or a grid's.
-using Size2 = std::array<std::int64_t, 2>;
 
 // A token for each patch (Dosovitskiy et al. 2021, eq. 1): x [B, C, H, W] → [B, rows · columns, D], the patches row by
 // row. It is the linear map of the flattened patch, y = W patch + b, which equals the convolution with stride = kernel

@@ -1,12 +1,31 @@
 // Gathers what a person wants to see of a forward pass.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <map>
-#include <string>
+#include <optional>
 
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::nn {
+
+// Rows and columns of something on a picture: its size, a patch's, or a grid's.
+using Size2 = std::array<std::int64_t, 2>;
+
+// Where the queries and keys of an attention map lie on the picture: on grids that cover it, row by row, behind
+// `prefix` tokens of another kind. With a window (Swin: Liu et al. 2021) both grids are the same, rolled up and left by
+// `shift`, filled up at the bottom and the right to whole windows, and each window, row by row, attends to itself
+// alone.
+struct AttentionPlace {
+  std::int64_t prefix = 0;
+  Size2 queries = {0, 0};
+  Size2 keys = {0, 0};
+  Size2 window = {0, 0};
+  Size2 shift = {0, 0};
+
+  bool windowed() const { return window[0] > 0; }
+};
 
 // Hand one to a Pass and the model fills it. Layers ask wants_… first and compute maps only then, so that nobody pays
 // who does not look.
@@ -16,19 +35,28 @@ class Recorder {
 
   bool wants_features() const { return features_wanted_; }
   bool wants_attention() const { return attention_wanted_; }
-  // After block i: [B, N, D], as "features.{i}".
+  // After block i of a model whose blocks are alike, [B, N, D], or after stage i of others, [B, N, D] or [B, C, H, W]:
+  // as "features.{i}".
   void feature(int block, const Tensor& x) { features_[block] = x.detach(); }
-  // The probabilities of block i: [B, H, N, M] f32, as "attention.{i}".
-  void attention(int block, const Tensor& probabilities) { attention_[block] = probabilities.detach(); }
+  // The probabilities of attention i, counted from the input: [B, H, N, M] f32, with windows [B W, H, N, M], as
+  // "attention.{i}". Without a place, queries and keys are all the model's tokens (TokenLayout).
+  void attention(int index, const Tensor& probabilities, const std::optional<AttentionPlace>& place = {}) {
+    attention_[index] = probabilities.detach();
+    if (place) {
+      places_[index] = *place;
+    }
+  }
 
   const std::map<int, Tensor>& features() const { return features_; }
   const std::map<int, Tensor>& attention() const { return attention_; }
+  const std::map<int, AttentionPlace>& places() const { return places_; }
 
  private:
   bool features_wanted_;
   bool attention_wanted_;
   std::map<int, Tensor> features_;
   std::map<int, Tensor> attention_;
+  std::map<int, AttentionPlace> places_;
 };
 
 }  // namespace vitrail::nn

@@ -42,14 +42,24 @@ Tensor activate(const Tensor& x, Activation activation) {
   const Tensor y = Tensor::empty_like(dense);
   kernels::activation_forward(activation, dense.raw(), y.raw(), y.numel(), y.dtype());
   // Of x and y, whichever gives the derivative at less cost.
-  return autograd::record(name, y, {&x},
-                          [activation, saved = kernels::backward_from_output(activation) ? y : dense,
-                           dx = autograd::Gradient(x)](const Tensor& dy) {
-                            const Tensor contribution = Tensor::empty_like(saved);
-                            kernels::activation_backward(activation, saved.raw(), dy.raw(), contribution.raw(),
-                                                         dy.numel(), dy.dtype());
-                            dx.add(contribution);
-                          });
+  const Tensor result = autograd::record(
+      name, y, {&x},
+      [activation, saved = kernels::backward_from_output(activation) ? y : dense,
+       dx = autograd::Gradient(x)](const Tensor& dy) {
+        // In place where nobody else holds dy: each element depends on its own alone.
+        const bool in_place = !dy.is_shared() && dy.is_contiguous();
+        const Tensor contribution = in_place ? dy.detach() : Tensor::empty_like(saved);
+        kernels::activation_backward(activation, saved.raw(), dy.raw(), contribution.raw(), dy.numel(), dy.dtype());
+        dx.add(contribution);
+      });
+  if (!kernels::backward_from_output(activation)) {
+    autograd::set_rebuild(result, [activation, dense] {
+      const Tensor again = Tensor::empty_like(dense);
+      kernels::activation_forward(activation, dense.raw(), again.raw(), again.numel(), again.dtype());
+      return again;
+    });
+  }
+  return result;
 }
 
 Tensor relu(const Tensor& x) { return activate(x, Activation::relu); }

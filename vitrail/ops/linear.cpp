@@ -19,25 +19,27 @@ Tensor affine(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
   Tensor y = Tensor::empty(x.shape().with(-1, weight.size(0)), x.dtype());
   kernels::matmul_packed(rows, weight.transpose(0, 1),
                          {bias, activation, residual.defined() ? rows_of(residual) : Tensor()}, rows_of(y));
-  return autograd::record("linear", y, {&x, &weight, &bias, &residual},
-                          [rows = autograd::requires_grad(weight) || autograd::requires_grad(bias) ? rows : Tensor(),
-                           weight = weight.detach(), dx = Gradient(x), dweight = Gradient(weight),
-                           dbias = Gradient(bias), dresidual = Gradient(residual)](const Tensor& dy) {
-                            const Tensor dy_rows = rows_of(dy);
-                            if (dx.wanted()) {  // dx = dy W
-                              Tensor contribution = Tensor::empty(dx.shape(), dy.dtype());
-                              kernels::matmul_packed(dy_rows, weight, {}, rows_of(contribution));
-                              dx.add(std::move(contribution));
-                            }
-                            if (dweight.wanted() || dbias.wanted()) {  // dW = dyᵀ x, db = Σ dy
-                              Tensor dw = Tensor::empty(weight.shape());
-                              Tensor db = dbias.wanted() ? Tensor::empty(dbias.shape()) : Tensor();
-                              kernels::weight_gradient(rows, dy_rows, dw, db);
-                              dweight.add(std::move(dw));
-                              dbias.add(std::move(db));
-                            }
-                            dresidual.add(dy);
-                          });
+  return autograd::record(
+      "linear", y, {&x, &weight, &bias, &residual},
+      [kept = autograd::requires_grad(weight) || autograd::requires_grad(bias) ? autograd::Kept(x) : autograd::Kept(),
+       weight = weight.detach(), dx = Gradient(x), dweight = Gradient(weight), dbias = Gradient(bias),
+       dresidual = Gradient(residual)](const Tensor& dy) {
+        const Tensor dy_rows = rows_of(dy);
+        // First dW, so that a rebuilt x is gone before dx needs memory.
+        if (dweight.wanted() || dbias.wanted()) {  // dW = dyᵀ x, db = Σ dy
+          Tensor dw = Tensor::empty(weight.shape());
+          Tensor db = dbias.wanted() ? Tensor::empty(dbias.shape()) : Tensor();
+          kernels::weight_gradient(rows_of(kept.get()), dy_rows, dw, db);
+          dweight.add(std::move(dw));
+          dbias.add(std::move(db));
+        }
+        if (dx.wanted()) {  // dx = dy W
+          Tensor contribution = Tensor::empty(dx.shape(), dy.dtype());
+          kernels::matmul_packed(dy_rows, weight, {}, rows_of(contribution));
+          dx.add(std::move(contribution));
+        }
+        dresidual.add(dy);
+      });
 }
 
 }  // namespace

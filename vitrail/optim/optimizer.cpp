@@ -102,6 +102,7 @@ Optimizer::Optimizer(nn::ParameterStore& store, const OptimizerOptions& options,
       for (std::size_t i = 0; i < moment_names_.size(); ++i) {
         entry.moments.push_back(Tensor::zeros(parameter.value.shape()));
       }
+      by_leaf_[parameter.value.slot().get()] = entries_.size();
       entries_.push_back(std::move(entry));
     }
   }
@@ -110,6 +111,15 @@ Optimizer::Optimizer(nn::ParameterStore& store, const OptimizerOptions& options,
 void Optimizer::step(double lr, double gradient_scale) {
   for (Entry& entry : entries_) {
     update(entry, lr * entry.lr_scale, gradient_scale);
+  }
+}
+
+void Optimizer::step_leaf(autograd::Slot& leaf, double lr, double gradient_scale) {
+  const auto it = by_leaf_.find(&leaf);
+  if (it != by_leaf_.end()) {
+    Entry& entry = entries_[it->second];
+    update(entry, lr * entry.lr_scale, gradient_scale);
+    leaf.grad = Tensor();
   }
 }
 

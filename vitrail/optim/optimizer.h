@@ -6,10 +6,15 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "vitrail/io/safetensors.h"
 #include "vitrail/nn/parameters.h"
+
+namespace vitrail::autograd {
+struct Slot;
+}
 
 namespace vitrail::optim {
 
@@ -57,6 +62,9 @@ class Optimizer {
   // Updates every parameter that has a gradient, with gradient_scale times it (1 / k after k accumulated batches;
   // Clipping::factor). Gradients stay as they are: ParameterStore::zero_grad() drops them.
   void step(double lr, double gradient_scale = 1);
+  // The same for the parameter whose gradient gathers in `leaf` alone, and drops the gradient: for Tape::backward()'s
+  // `complete`. Nothing for a leaf that is not this optimizer's.
+  void step_leaf(autograd::Slot& leaf, double lr, double gradient_scale = 1);
 
   // All that is needed to go on to the same bits, as "NAME.exp_avg", "NAME.exp_avg_sq" (Adam), "NAME.momentum_buffer"
   // (SGD) and "NAME.step" i64. The tensors share memory with the optimizer.
@@ -78,6 +86,7 @@ class Optimizer {
   OptimizerOptions options_;
   std::vector<const char*> moment_names_;
   std::vector<Entry> entries_;
+  std::unordered_map<const autograd::Slot*, std::size_t> by_leaf_;  // places in entries_
 };
 
 // What timm's --clip-grad limits: the norm of all gradients together, each number, or each unit's gradient against its

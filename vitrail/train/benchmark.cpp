@@ -70,10 +70,7 @@ std::vector<double> time_training(const BenchmarkOptions& options, models::Model
   training.epochs = 1;
   training.sched = "none";
   Learner learner(training, *model.net, options.warmup + options.steps, dtype);
-  const auto step = [&](std::int64_t number) {
-    learner.gather(batch, static_cast<std::uint64_t>(number));
-    learner.update(number);
-  };
+  const auto step = [&](std::int64_t number) { learner.step(batch, static_cast<std::uint64_t>(number), number); };
   return times(options, step, events);
 }
 
@@ -115,6 +112,7 @@ BenchmarkResult benchmark(const BenchmarkOptions& options) {
   const data::Batch batch = random_batch(model, options.batch_size);
   // The machine's peak is taken before and after: other programs slow it down, nothing makes it faster.
   result.peak_gflops = kernels::measure_peak_gflops(product);
+  Allocator::instance().trim();  // of what that left behind
   Allocator::instance().reset_peak();
   const std::vector<double> milliseconds = options.training
                                                ? time_training(options, model, dtype, batch, result.events)

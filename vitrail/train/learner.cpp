@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/kernels/gemm.h"
 #include "vitrail/optim/ema.h"
 #include "vitrail/optim/optimizer.h"
 #include "vitrail/optim/schedule.h"
@@ -87,6 +88,9 @@ struct Learner::Parts {
   optim::Schedule schedule;
   optim::Optimizer optimizer;
   std::optional<optim::Ema> average;
+
+  double backward(const data::Batch& batch, std::uint64_t number, float share,
+                  const autograd::Tape::Complete& complete);
 };
 
 Learner::Learner(const TrainOptions& options, models::ImageModel& net, std::int64_t updates_per_epoch, DType dtype)
@@ -112,19 +116,43 @@ double Learner::lr(std::int64_t update) const {
   return parts_->schedule.lr(update / parts_->updates_per_epoch, update);
 }
 
-double Learner::gather(const data::Batch& batch, std::uint64_t number, float share) {
+double Learner::Parts::backward(const data::Batch& batch, std::uint64_t number, float share,
+                                const autograd::Tape::Complete& complete) {
   nn::Pass pass;
   pass.training = true;
-  pass.dtype = parts_->dtype;
-  pass.checkpoint = parts_->checkpointing;
-  pass.random = RandomStream(mix(parts_->seed, number));
+  pass.dtype = dtype;
+  pass.checkpoint = checkpointing;
+  pass.random = RandomStream(mix(seed, number));
   autograd::Tape tape;
-  const Tensor loss = batch_loss(parts_->net, batch, pass, parts_->loss);
-  const double value = loss.item();
+  const Tensor mean_loss = batch_loss(net, batch, pass, loss);
+  const double value = mean_loss.item();
   if (std::isfinite(value)) {
-    tape.backward(loss, Tensor::scalar(share));
+    tape.backward(mean_loss, Tensor::scalar(share), complete);
   }
   return value;
+}
+
+double Learner::gather(const data::Batch& batch, std::uint64_t number, float share) {
+  return parts_->backward(batch, number, share, {});
+}
+
+Learner::Step Learner::step(const data::Batch& batch, std::uint64_t number, std::int64_t update) {
+  Step result;
+  if (parts_->clip_limit || parts_->checkpointing) {
+    result.loss = gather(batch, number);
+  } else {
+    const kernels::PackForOneUse sparing;
+    const double rate = lr(update);
+    result.loss = parts_->backward(batch, number, 1, [&](autograd::Slot& leaf) {
+      const Profile::Within within(Profile::Phase::update);
+      parts_->optimizer.step_leaf(leaf, rate);
+      Profile::mark("optimizer");
+    });
+  }
+  if (std::isfinite(result.loss)) {
+    result.gradient_norm = this->update(update);
+  }
+  return result;
 }
 
 std::optional<double> Learner::update(std::int64_t update, double scale) {

@@ -25,6 +25,15 @@ class Learner {
   std::int64_t epochs() const;           // that the schedule takes, warm-up and cool-down included
   double lr(std::int64_t update) const;  // of the update after `update` others
 
+  // gather() and update() of one batch. Without clipping and checkpointing each parameter is updated as soon as its
+  // gradient is known, so that never all of them take memory at once, and no packed weights are kept; the results are
+  // the same.
+  struct Step {
+    double loss = 0;
+    std::optional<double> gradient_norm;
+  };
+  Step step(const data::Batch& batch, std::uint64_t number, std::int64_t update);
+
   // Adds `share` times the gradient of the batch's loss to the parameters' gradients, and returns the loss. Dropout and
   // stochastic depth depend on (seed, number) alone. A loss that is not finite leaves the gradients as they were.
   double gather(const data::Batch& batch, std::uint64_t number, float share = 1);

@@ -305,6 +305,7 @@ void Run::update() {
   double loss = 0;
   std::int64_t images = 0;
   std::int64_t received = 0;
+  std::optional<double> norm;
   const double share = 1.0 / static_cast<double>(group);
   const double lr = learner_->lr(counters_.step);
   for (std::int64_t i = 0; i < group; ++i) {
@@ -313,8 +314,15 @@ void Run::update() {
       counters_.batch = counters_.batches_per_epoch;
       break;
     }
-    const std::int64_t number = counters_.epoch * counters_.batches_per_epoch + batch.number;
-    const double one = learner_->gather(batch, static_cast<std::uint64_t>(number), static_cast<float>(share));
+    const auto number = static_cast<std::uint64_t>(counters_.epoch * counters_.batches_per_epoch + batch.number);
+    double one = 0;
+    if (group == 1) {
+      const Learner::Step step = learner_->step(batch, number, counters_.step);
+      one = step.loss;
+      norm = step.gradient_norm;
+    } else {
+      one = learner_->gather(batch, number, static_cast<float>(share));
+    }
     check(std::isfinite(one),
           "the loss is {} in step {} (epoch {}, learning rate {:.3g}): try a smaller --lr, more --warmup-epochs or "
           "--clip-grad 1",
@@ -330,7 +338,9 @@ void Run::update() {
   const double missing =
       static_cast<double>(group) / static_cast<double>(received);  // 1 unless the epoch was cut short
   loss *= missing;
-  const std::optional<double> norm = learner_->update(counters_.step, missing);
+  if (group > 1) {
+    norm = learner_->update(counters_.step, missing);
+  }
   ++counters_.step;
   const Clock::time_point now = Clock::now();
   const double seconds = std::max(std::chrono::duration<double>(now - step_ended_).count(), 1e-9);

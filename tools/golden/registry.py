@@ -1,25 +1,57 @@
-"""Writes vitrail/models/vit_registry.cpp: timm's Vision Transformers by name, with what its default_cfgs say about them.
+"""Writes vitrail/models/*_registry.cpp: timm's models by name, with what its default_cfgs say about them.
 
-    python tools/golden/vit_registry.py
+    python tools/golden/registry.py          # all tables
+    python tools/golden/registry.py swin …   # some of them
 
-Needs timm 1.0.31. Left out are the names whose blocks vitrail does not have (parallel blocks, differential attention).
+Needs timm 1.0.31. A table holds the names of a few of timm's modules whose classes vitrail has.
 """
 
+import dataclasses
 import functools
+import importlib
 import pathlib
 import subprocess
+import sys
+from typing import Callable
 
 import timm
-import timm.models.deit
-import timm.models.vision_transformer
-import timm.models.vision_transformer_relpos
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MODULES = (timm.models.vision_transformer, timm.models.vision_transformer_relpos, timm.models.deit)
-FAMILIES = {
-    "VisionTransformer": "vit",
-    "VisionTransformerDistilled": "vit_distilled",
-    "VisionTransformerRelPos": "vit_relpos",
+
+
+@dataclasses.dataclass
+class Table:
+    title: str  # of the file's first line
+    modules: list  # of timm.models
+    families: dict  # timm's class: vitrail's family
+    wanted: Callable = lambda name, kwargs: True  # which of the modules' names
+    ignored: tuple = ()  # arguments of the entry points that say nothing about the model here
+
+
+UNSUPPORTED = {"ParallelScalingBlock", "ParallelThingsBlock", "DiffParallelScalingBlock"}
+
+
+def wanted_vit(name, kwargs):
+    """Left out are the names whose blocks vitrail does not have (parallel blocks, differential attention)."""
+    block = kwargs.get("block_fn")
+    return (
+        name.startswith(("vit_", "deit", "test_vit"))
+        and not (block and block.__name__ in UNSUPPORTED)
+        and "attn_layer" not in kwargs
+    )
+
+
+TABLES = {
+    "vit": Table(
+        "Vision Transformers",
+        ["vision_transformer", "vision_transformer_relpos", "deit"],
+        {
+            "VisionTransformer": "vit",
+            "VisionTransformerDistilled": "vit_distilled",
+            "VisionTransformerRelPos": "vit_relpos",
+        },
+        wanted_vit,
+    ),
 }
 NORMALIZATIONS = {
     ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)): "inception",
@@ -35,7 +67,7 @@ class Caught(Exception):
     pass
 
 
-def entry_arguments(name):
+def entry_arguments(module, name):
     """The class and the arguments that timm's entry point `name` builds its model with."""
     caught = {}
 
@@ -43,16 +75,14 @@ def entry_arguments(name):
         caught.update(cls=cls.__name__, kwargs=kwargs)
         raise Caught
 
-    originals = [module.build_model_with_cfg for module in MODULES]
-    for module in MODULES:
-        module.build_model_with_cfg = catch
+    original = module.build_model_with_cfg
+    module.build_model_with_cfg = catch
     try:
         timm.create_model(name)
     except Caught:
         pass
     finally:
-        for module, original in zip(MODULES, originals):
-            module.build_model_with_cfg = original
+        module.build_model_with_cfg = original
     ignored = {"pretrained_filter_fn", "feature_cfg", "pretrained_cfg", "pretrained_cfg_overlay", "cache_dir",
                "pretrained_strict"}
     return caught["cls"], {k: v for k, v in caught["kwargs"].items() if k not in ignored}
@@ -115,38 +145,43 @@ def tags(name):
     return [(" ".join(tag_names), text) for tag_names, text in groups]
 
 
-def main():
+def write_table(key, table):
     rows = []
+    modules = {f"timm.models.{name}": importlib.import_module(f"timm.models.{name}") for name in table.modules}
     for name in sorted(timm.list_models()):
-        module = timm.models._registry._model_entrypoints[name].__module__
-        if module not in {m.__name__ for m in MODULES} or not name.startswith(PREFIXES):
+        module = modules.get(timm.models._registry._model_entrypoints[name].__module__)
+        if module is None:
             continue
-        cls, kwargs = entry_arguments(name)
-        block = kwargs.get("block_fn")
-        if (block and block.__name__ in UNSUPPORTED) or "attn_layer" in kwargs:
+        cls, kwargs = entry_arguments(module, name)
+        if cls not in table.families or not table.wanted(name, kwargs):
             continue
-        arguments = " ".join(f"{key}={spelled(key, value)}" for key, value in kwargs.items())
-        rows.append(f"{name} ({FAMILIES[cls]}) {arguments}")
+        arguments = " ".join(f"{k}={spelled(k, v)}" for k, v in kwargs.items() if k not in table.ignored)
+        rows.append(f"{name} ({table.families[cls]}) {arguments}".rstrip())
         rows.extend(f"  {tag_names}: {text}".rstrip() for tag_names, text in tags(name))
-    table = "\n".join(rows)
-    path = ROOT / "vitrail/models/vit_registry.cpp"
-    path.write_text(f"""// timm's Vision Transformers by name (timm 1.0.31). Written by tools/golden/vit_registry.py.
+    text = "\n".join(rows)
+    path = ROOT / f"vitrail/models/{key}_registry.cpp"
+    path.write_text(f"""// timm's {table.title} by name (timm 1.0.31). Written by tools/golden/registry.py.
 #include "vitrail/models/family.h"
 
 namespace vitrail::models {{
 
 // A name, its family and its arguments; below, tags of its checkpoints with how their pictures are prepared, where that
 // differs from PretrainedConfig's own values. The first tag is the default.
-std::string_view vit_table() {{
+std::string_view {key}_table() {{
   return R"(
-{table}
+{text}
 )";
 }}
 
 }}  // namespace vitrail::models
 """)
     subprocess.run(["clang-format", "-i", str(path)], check=True)
-    print(f"{sum(not row.startswith(' ') for row in rows)} architectures")
+    print(f"{key}: {sum(not row.startswith(' ') for row in rows)} architectures")
+
+
+def main():
+    for key in sys.argv[1:] or TABLES:
+        write_table(key, TABLES[key])
 
 
 if __name__ == "__main__":

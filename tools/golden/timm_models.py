@@ -1,0 +1,108 @@
+"""What the scripts that make fixtures of models share: perturbed parameters, recorded features and attention maps, files.
+
+A fixture is a folder as timm's save_for_hf writes it, and beside it expected.safetensors, computed in float64: x, logits,
+features.{i}, attention.{i}, the gradient `grad.NAME` of every parameter of Σ logits · seed, and facts.json with timm's
+layer and weight-decay groups. tests/models/timm_variant.h reads them.
+"""
+
+import contextlib
+import json
+import pathlib
+import shutil
+
+import timm
+import torch
+from safetensors.torch import save_file
+from timm.models import group_parameters, save_for_hf
+
+ROOT = pathlib.Path(__file__).resolve().parents[2] / "tests/golden/models"
+
+
+def perturb(model, seed):
+    """Every parameter gets values far from what it started with, of a size that keeps the model well-conditioned."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            noise = torch.randn(parameter.shape, generator=generator)
+            is_scale = parameter.ndim == 1 and not name.endswith("bias")
+            if is_scale:
+                parameter.copy_(1 + 0.2 * noise)
+            elif parameter.ndim == 1:
+                parameter.copy_(0.1 * noise)
+            elif name.endswith("_token") or name.endswith("pos_embed") or name.endswith("bias_table"):
+                parameter.copy_(0.5 * noise)
+            else:
+                parameter.copy_(noise / parameter[0].numel() ** 0.5)
+
+
+def build(architecture, arguments, seed):
+    """A timm model with every parameter perturbed, in evaluation."""
+    torch.manual_seed(seed)
+    model = timm.create_model(architecture, **arguments)
+    perturb(model, seed)
+    return model.eval()
+
+
+def random_picture(shape, seed=1):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).double()
+
+
+@contextlib.contextmanager
+def recorded(features, attention):
+    """Within it, the outputs of the modules `features`, and what the modules `attention` take: dropouts that stand right
+    behind a softmax, or functions for torch.nn.Module.register_forward_hook that return the probabilities."""
+    tensors, handles = {}, []
+    for i, module in enumerate(features):
+        handles.append(module.register_forward_hook(lambda m, a, out, i=i: tensors.__setitem__(f"features.{i}", out)))
+    for i, module in enumerate(attention):
+        handles.append(
+            module.register_forward_pre_hook(lambda m, a, i=i: tensors.__setitem__(f"attention.{i}", a[0].clone()))
+        )
+    yield tensors
+    for handle in handles:
+        handle.remove()
+
+
+def write(path, tensors):
+    save_file({name: t.detach().float().contiguous() for name, t in tensors.items()}, path)
+
+
+def add_gradients(model, logits, expected):
+    """The seed and the gradients of Σ logits · seed."""
+    expected["seed"] = torch.randn(logits.shape, generator=torch.Generator().manual_seed(3)).double()
+    (logits * expected["seed"]).sum().backward()
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None:
+            expected[f"grad.{name}"] = parameter.grad
+
+
+def facts(model):
+    return {
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "num_features": model.num_features,
+        "layers": group_parameters(model, model.group_matcher(coarse=False), reverse=True),
+        "no_weight_decay": sorted(n for n, _ in model.named_parameters() if n in no_weight_decay(model)),
+    }
+
+
+def no_weight_decay(model):
+    return model.no_weight_decay() if hasattr(model, "no_weight_decay") else set()
+
+
+def write_variant(name, architecture, arguments, seed, shape, features, attention, more=None):
+    """The fixture `name` of a timm model for a picture of `shape`. `features` and `attention` map the model to its
+    modules for recorded(); `more` may add to what is expected."""
+    folder = ROOT / name
+    shutil.rmtree(folder, ignore_errors=True)
+    model = build(architecture, arguments, seed)
+    save_for_hf(model, folder, model_args=arguments, safe_serialization=True)
+    model = model.double()
+    x = random_picture(shape)
+    with recorded(features(model), attention(model)) as tensors:
+        logits = model(x)
+    expected = {"x": x, "logits": logits} | tensors
+    if more is not None:
+        more(model, x, expected)
+    add_gradients(model, logits, expected)
+    write(folder / "expected.safetensors", expected)
+    (folder / "facts.json").write_text(json.dumps(facts(model), indent=1) + "\n")
