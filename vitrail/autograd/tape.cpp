@@ -135,9 +135,7 @@ void Tape::backward(const Tensor& output, Tensor seed, const Complete& complete)
   const Profile::Within within(Profile::Phase::backward);
   Gradient(output).add(std::move(seed));
   while (!nodes_.empty()) {
-    std::vector<std::shared_ptr<Slot>> leaves;
-    play(leaves);
-    for (const std::shared_ptr<Slot>& leaf : leaves) {
+    for (const std::shared_ptr<Slot>& leaf : play_last()) {
       if (complete && leaf->uses == 0) {
         complete(*leaf);
       }
@@ -145,11 +143,11 @@ void Tape::backward(const Tensor& output, Tensor seed, const Complete& complete)
   }
 }
 
-// The last node: its leaves go to `leaves`.
-void Tape::play(std::vector<std::shared_ptr<Slot>>& leaves) {
+std::vector<std::shared_ptr<Slot>> Tape::play_last() {
   // Taken off the tape first: what the node keeps is freed at the end.
   const Node node = std::move(nodes_.back());
   nodes_.pop_back();
+  std::vector<std::shared_ptr<Slot>> leaves;
   for (const LeafUse& use : node.leaves) {
     leaves.push_back(use.leaf());
   }
@@ -169,6 +167,7 @@ void Tape::play(std::vector<std::shared_ptr<Slot>>& leaves) {
     node.backward(grads);
     Profile::mark(node.op);
   }
+  return leaves;
 }
 
 Tensor checkpoint(const std::function<Tensor(const Tensor&)>& function, const Tensor& input) {

@@ -118,7 +118,7 @@ class Tape {
   void push(Node node) { nodes_.push_back(std::move(node)); }
 
  private:
-  void play(std::vector<std::shared_ptr<Slot>>& leaves);
+  std::vector<std::shared_ptr<Slot>> play_last();  // returns the leaves that the node used
 
   std::vector<Node> nodes_;
   Tape* outer_;
