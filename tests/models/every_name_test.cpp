@@ -1,0 +1,139 @@
+// Every architecture of the registry, made small where that keeps its structure: it runs at its own picture size and at
+// another, every parameter gets a finite gradient, and what is saved is loaded to the bit.
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <map>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/layers.h"
+#include "vitrail/autograd/tape.h"
+#include "vitrail/models/family.h"
+
+namespace vitrail::models {
+namespace {
+
+using Json = nlohmann::json;
+
+// How a family's architectures are made small, and other pictures that they take.
+struct Trial {
+  // Arguments over the architecture's own, which it is given.
+  std::function<Json(const Json&)> smaller;
+  // The side of pictures of another size; 0: it takes only its own.
+  std::function<std::int64_t(const Json&)> other_size;
+};
+
+// Plain towers: two blocks, eight channels a head.
+Json short_tower(const Json& own) {
+  return {{"depth", 2}, {"embed_dim", 8 * own.value("num_heads", std::int64_t{12})}};
+}
+
+std::int64_t four_patches(const Json& own) { return 4 * own.value("patch_size", std::int64_t{16}); }
+
+const std::map<std::string, Trial, std::less<>>& trials() {
+  static const std::map<std::string, Trial, std::less<>> all = {
+      {"vit", {short_tower, four_patches}},
+      {"vit_distilled", {short_tower, four_patches}},
+      {"vit_relpos", {short_tower, four_patches}},
+  };
+  return all;
+}
+
+CreateOptions options_of(const Json& arguments) {
+  CreateOptions options;
+  options.num_classes = 5;
+  options.model_kwargs = arguments.dump();
+  return options;
+}
+
+Tensor logits_of(const Model& model, bool training) {
+  const PretrainedConfig& p = model.pretrained;
+  nn::Pass pass{.training = training};
+  return model.net->forward(test::random_tensor({2, p.channels, p.height, p.width}, 3), pass);
+}
+
+// Values that show every parameter: as fresh models start, many are zeros, and hide others.
+void perturb(const ImageModel& net) {
+  for (const nn::Parameter& parameter : net.parameters.all()) {
+    if (!parameter.buffer) {
+      const float spread = parameter.value.rank() <= 1 ? 0.1F : 0.02F;
+      const Tensor noise = test::random_tensor(parameter.value.shape(), hash(parameter.name));
+      for (std::int64_t i = 0; i < noise.numel(); ++i) {
+        parameter.value.data<float>()[i] += spread * noise.data<float>()[i];
+      }
+      parameter.value.touch();
+    }
+  }
+}
+
+void expect_gradients(const Model& model, const std::string& name) {
+  autograd::Tape tape;
+  const Tensor logits = logits_of(model, true);
+  tape.backward(logits, test::random_tensor(logits.shape(), 5));
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    if (!parameter.trainable) {
+      continue;
+    }
+    const Tensor gradient = autograd::grad(parameter.value);
+    ASSERT_TRUE(gradient.defined()) << name << ": " << parameter.name;
+    for (const float value : gradient.values()) {
+      ASSERT_TRUE(std::isfinite(value)) << name << ": " << parameter.name;
+    }
+  }
+}
+
+void try_out(const std::string& name) {
+  const ArchitectureEntry& entry = find_architecture(name);
+  const auto trial = trials().find(entry.family->name);
+  ASSERT_NE(trial, trials().end()) << "how are models of the family " << entry.family->name << " made small?";
+  const Json own = default_arguments(entry, "");
+  const Json small = trial->second.smaller(own);
+  const Model model = create_model(name, options_of(small));
+  perturb(*model.net);
+  const Tensor logits = logits_of(model, false);
+  EXPECT_EQ(logits.size(-1), 5) << name;
+  expect_gradients(model, name);
+
+  const test::TemporaryFolder folder;
+  save_model(model, folder / "saved");
+  const Model again = load_model(folder / "saved");
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    test::expect_close(again.net->parameters.at(parameter.name).value, parameter.value, 0,
+                       name + ": " + parameter.name);
+  }
+  test::expect_close(logits_of(again, false), logits_of(model, false), 0, name);
+
+  if (const std::int64_t other = trial->second.other_size(own); other > 0) {
+    Json resized = small;
+    resized["img_size"] = other;
+    const Model there = create_model(name, options_of(resized));
+    EXPECT_EQ(there.pretrained.height, other) << name;
+    EXPECT_EQ(logits_of(there, false).size(-1), 5) << name;
+  }
+}
+
+// All names; with sanitizers or without fast kernels one in eight, which shows as much of the code.
+std::vector<std::string> names() {
+#ifdef VITRAIL_FEW_TARGETS
+  const std::size_t step = 8;
+#else
+  const std::size_t step = std::getenv("VITRAIL_TEST_ISA") != nullptr ? 8 : 1;
+#endif
+  std::vector<std::string> result;
+  for (std::size_t i = 0; i < architectures().size(); i += step) {
+    result.push_back(architectures()[i].name);
+  }
+  return result;
+}
+
+class EveryName : public testing::TestWithParam<std::string> {};
+
+TEST_P(EveryName, RunsLearnsAndSurvivesItsFile) { try_out(GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(Registry, EveryName, testing::ValuesIn(names()),
+                         [](const testing::TestParamInfo<std::string>& info) { return info.param; });
+
+}  // namespace
+}  // namespace vitrail::models
