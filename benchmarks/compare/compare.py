@@ -33,6 +33,7 @@ ALL = [("torch", None), ("torch-compile", None), ("openvino", None), ("onnxrunti
 BF16 = [("torch", None), ("torch-compile", None), ("openvino", None)]
 INT8 = [("onnxruntime", "int8"), ("openvino", "bf16")]
 TINY, BASE = "vit_tiny_patch16_224", "vit_base_patch16_224"
+SWIN = "swin_tiny_patch4_window7_224"
 
 ROWS = [
     row("train 32 px / 4, dim 192, batch 64", "train", TINY, 64, "bf16", 8, TORCH, SMALL),
@@ -49,6 +50,17 @@ ROWS = [
     row("infer vit_base, batch 8", "infer", BASE, 8, "int8", 8, INT8),
     row("train vit_tiny 512 px (1025 tokens), batch 1", "train", TINY, 1, "bf16", 8, EAGER, {"img_size": 512}),
     row("train vit_tiny 1024 px (4097 tokens), batch 1", "train", TINY, 1, "bf16", 3, EAGER, {"img_size": 1024}),
+    row("train swin_tiny, batch 8", "train", SWIN, 8, "bf16", 6, TORCH),
+    row("train swin_tiny, batch 8", "train", SWIN, 8, "f32", 4, TORCH),
+    row("train mvitv2_tiny, batch 8", "train", "mvitv2_tiny", 8, "bf16", 4, TORCH),
+    row("train mixer_s16, batch 16", "train", "mixer_s16_224", 16, "bf16", 6, TORCH),
+    row("train resmlp_12, batch 16", "train", "resmlp_12_224", 16, "bf16", 6, TORCH),
+    row("train resnet50, batch 8", "train", "resnet50", 8, "bf16", 6, TORCH),
+    row("train resnet50, batch 8", "train", "resnet50", 8, "f32", 4, TORCH),
+    row("infer swin_tiny, batch 8", "infer", SWIN, 8, "f32", 8, ALL),
+    row("infer swin_tiny, batch 8", "infer", SWIN, 8, "bf16", 8, BF16),
+    row("infer resnet50, batch 8", "infer", "resnet50", 8, "f32", 8, ALL),
+    row("infer resnet50, batch 8", "infer", "resnet50", 8, "bf16", 8, BF16),
 ]
 
 

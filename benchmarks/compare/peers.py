@@ -40,8 +40,8 @@ def make_model(args):
 
 
 def pictures(args, model):
-    height, width = model.patch_embed.img_size
-    return torch.randn(args.batch_size, 3, height, width)
+    side = args.kwargs.get("img_size", model.pretrained_cfg["input_size"][-1])
+    return torch.randn(args.batch_size, 3, side, side)
 
 
 def times(step, args):
@@ -55,8 +55,8 @@ def times(step, args):
 
 
 def torch_training(args):
-    model = make_model(args).train()
-    x = pictures(args, model)
+    model = make_model(args).train().to(memory_format=torch.channels_last)
+    x = pictures(args, model).to(memory_format=torch.channels_last)
     labels = torch.arange(args.batch_size) % model.num_classes
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, weight_decay=0.05, fused=True)
     forward = torch.compile(model) if args.peer == "torch-compile" else model
