@@ -1,4 +1,5 @@
-// What every family's models are held to: the fixtures of tools/golden/timm_models.py. A family's test names its own:
+// What every family's models are held to: the fixtures of tools/golden/timm_models.py. The tests are in
+// timm_variant_test.cpp; a family's test names its own fixtures:
 //
 //   INSTANTIATE_TEST_SUITE_P(Swin, TimmVariant, testing::Values("swin", "swin_padded"), variant_name);
 #pragma once
@@ -22,91 +23,6 @@ class TimmVariant : public testing::TestWithParam<const char*> {
   Model load() const { return load_model(folder()); }
   io::Safetensors expected() const { return io::Safetensors::open(folder() / "expected.safetensors"); }
 };
-
-TEST_P(TimmVariant, GivesTimmsLogits) {
-  const Model model = load();
-  nn::Pass pass;
-  test::expect_close(model.net->forward(expected().get("x"), pass), expected().get("logits"), 1e-4);
-}
-
-TEST_P(TimmVariant, GivesTimmsLogitsInBf16) {
-  const Model model = load();
-  nn::Pass pass{.dtype = DType::bf16};
-  const Tensor logits = model.net->forward(expected().get("x"), pass);
-  EXPECT_EQ(logits.dtype(), DType::f32);
-  test::expect_close(logits, expected().get("logits"), 2e-2);
-}
-
-// The recorder gets what timm has, no more and no less.
-TEST_P(TimmVariant, RecordsTimmsFeaturesAndAttention) {
-  const Model model = load();
-  nn::Recorder recorder(true, true);
-  nn::Pass pass{.recorder = &recorder};
-  model.net->forward(expected().get("x"), pass);
-  const io::Safetensors golden = expected();
-  const auto check = [&](const std::string& what, const std::map<int, Tensor>& recorded) {
-    std::size_t count = 0;
-    for (const std::string& name : golden.names()) {
-      if (name.starts_with(what + ".")) {
-        const auto it = recorded.find(std::stoi(name.substr(what.size() + 1)));
-        ASSERT_NE(it, recorded.end()) << name;
-        test::expect_close(it->second, golden.get(name), 1e-4, name);
-        ++count;
-      }
-    }
-    EXPECT_EQ(recorded.size(), count) << what;
-  };
-  check("features", recorder.features());
-  check("attention", recorder.attention());
-}
-
-TEST_P(TimmVariant, HasTimmsGradients) {
-  const Model model = load();
-  for (const bool checkpoint : {false, true}) {
-    model.net->parameters.zero_grad();
-    nn::Pass pass{.checkpoint = checkpoint};
-    autograd::Tape tape;
-    const Tensor logits = model.net->forward(expected().get("x"), pass);
-    tape.backward(logits, expected().get("seed"));
-    for (const nn::Parameter& parameter : model.net->parameters.all()) {
-      const std::string name = "grad." + parameter.name;
-      if (expected().contains(name)) {
-        test::expect_gradient(autograd::grad(parameter.value), expected().get(name), 1e-3, name);
-      } else {
-        EXPECT_FALSE(autograd::grad(parameter.value).defined()) << name;
-      }
-    }
-  }
-}
-
-TEST_P(TimmVariant, KnowsTimmsFactsAboutItsParameters) {
-  const Model model = load();
-  const nlohmann::json facts = io::read_json(folder() / "facts.json");
-  EXPECT_EQ(model.net->parameters.count(), facts["parameters"].get<std::int64_t>());
-  EXPECT_EQ(model.net->num_features(), facts["num_features"].get<std::int64_t>());
-  const auto no_decay = facts["no_weight_decay"].get<std::vector<std::string>>();
-  for (const nn::Parameter& parameter : model.net->parameters.all()) {
-    const std::string& name = parameter.name;
-    EXPECT_EQ(model.net->layer_of(name), facts["layers"].at(name).get<std::int64_t>()) << name;
-    const bool expected_free = std::ranges::find(no_decay, name) != no_decay.end();
-    EXPECT_EQ(model.net->no_weight_decay(name), expected_free) << name;
-  }
-}
-
-TEST_P(TimmVariant, SavesAndLoadsToTheSameBits) {
-  const Model model = load();
-  const test::TemporaryFolder folder;
-  save_model(model, folder / "saved");
-  const Model again = load_model(folder / "saved");
-  for (const nn::Parameter& parameter : model.net->parameters.all()) {
-    test::expect_close(again.net->parameters.at(parameter.name).value, parameter.value, 0, parameter.name);
-  }
-  EXPECT_EQ(again.pretrained.mean, model.pretrained.mean);
-  EXPECT_EQ(again.pretrained.height, model.pretrained.height);
-  EXPECT_EQ(again.pretrained.crop_pct, model.pretrained.crop_pct);
-  nn::Pass pass;
-  test::expect_close(again.net->forward(expected().get("x"), pass), expected().get("logits"), 1e-4);
-}
 
 inline std::string variant_name(const testing::TestParamInfo<const char*>& info) { return info.param; }
 

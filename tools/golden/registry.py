@@ -52,6 +52,11 @@ TABLES = {
         },
         wanted_vit,
     ),
+    "mlp_mixer": Table(
+        "token-mixing MLPs",
+        ["mlp_mixer"],
+        {"MlpMixer": "mlp_mixer"},
+    ),
 }
 NORMALIZATIONS = {
     ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)): "inception",
@@ -95,14 +100,17 @@ def spelled(key, value):
             assert list(value.keywords) == ["eps"]
             return f"({value.func.__name__.lower()},{value.keywords['eps']:g})"
         return value if isinstance(value, str) else value.__name__.lower()
-    if key == "mlp_layer":
+    if key == "mlp_layer" and not isinstance(value, type):
         assert value is timm.layers.SwiGLUPacked
         return "swiglupacked"
+    if key == "block_layer" and isinstance(value, functools.partial):
+        assert list(value.keywords) == ["init_values"]
+        return f"({value.func.__name__.lower()},{value.keywords['init_values']:g})"
     if isinstance(value, type):
         return value.__name__.lower()
     if isinstance(value, float):
         return f"{value:g}" if float(f"{value:g}") == value else repr(value)
-    return str(value)
+    return str(value).replace(", ", ",")
 
 
 def settings(cfg):

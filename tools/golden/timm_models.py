@@ -35,10 +35,10 @@ def perturb(model, seed):
                 parameter.copy_(noise / parameter[0].numel() ** 0.5)
 
 
-def build(architecture, arguments, seed):
+def build(architecture, arguments, seed, make=timm.create_model):
     """A timm model with every parameter perturbed, in evaluation."""
     torch.manual_seed(seed)
-    model = timm.create_model(architecture, **arguments)
+    model = make(architecture, **arguments)
     perturb(model, seed)
     return model.eval()
 
@@ -89,12 +89,12 @@ def no_weight_decay(model):
     return model.no_weight_decay() if hasattr(model, "no_weight_decay") else set()
 
 
-def write_variant(name, architecture, arguments, seed, shape, features, attention, more=None):
+def write_variant(name, architecture, arguments, seed, shape, features, attention, more=None, make=timm.create_model):
     """The fixture `name` of a timm model for a picture of `shape`. `features` and `attention` map the model to its
-    modules for recorded(); `more` may add to what is expected."""
+    modules for recorded(); `more` may add to what is expected; `make` makes the model."""
     folder = ROOT / name
     shutil.rmtree(folder, ignore_errors=True)
-    model = build(architecture, arguments, seed)
+    model = build(architecture, arguments, seed, make)
     save_for_hf(model, folder, model_args=arguments, safe_serialization=True)
     model = model.double()
     x = random_picture(shape)
@@ -106,3 +106,21 @@ def write_variant(name, architecture, arguments, seed, shape, features, attentio
     add_gradients(model, logits, expected)
     write(folder / "expected.safetensors", expected)
     (folder / "facts.json").write_text(json.dumps(facts(model), indent=1) + "\n")
+
+
+def write_initialization(family, models, common, make=timm.create_model):
+    """FAMILY_initialization.json: mean, standard deviation and largest magnitude of the halves of every parameter of fresh
+    models, {name: (architecture, arguments over those in common)}."""
+    result = {}
+    for name, (architecture, arguments) in models.items():
+        arguments = arguments | common
+        torch.manual_seed(0)
+        model = make(architecture, **arguments)
+        statistics = {}
+        for parameter_name, parameter in model.named_parameters():
+            halves = torch.tensor_split(parameter.detach().double(), 2) if parameter.shape[0] > 1 else [parameter]
+            statistics[parameter_name] = [
+                [h.mean().item(), h.std(correction=0).item(), h.abs().max().item()] for h in halves
+            ]
+        result[name] = {"architecture": architecture, "arguments": arguments, "statistics": statistics}
+    (ROOT / f"{family}_initialization.json").write_text(json.dumps(result, indent=1) + "\n")

@@ -7,13 +7,12 @@ Needs timm 1.0.31, torch 2.13.0 and safetensors. timm_models.py says what a vari
 also have head and head_dist.
 """
 
-import json
 import sys
 
 import timm
 import torch
 from timm.layers import set_fused_attn
-from timm_models import ROOT, build, random_picture, write, write_variant
+from timm_models import ROOT, build, random_picture, write, write_initialization, write_variant
 
 SMALL = dict(img_size=32, patch_size=8, embed_dim=24, depth=2, num_heads=3, num_classes=7)
 
@@ -148,23 +147,6 @@ INITIALIZATIONS = {
 }
 
 
-def write_initialization():
-    """Mean, standard deviation and largest magnitude of the halves of every parameter of fresh models."""
-    result = {}
-    for name, (architecture, arguments) in INITIALIZATIONS.items():
-        arguments = arguments | dict(img_size=64, patch_size=8, embed_dim=96, depth=2, num_heads=4, num_classes=50)
-        torch.manual_seed(0)
-        model = timm.create_model(architecture, **arguments)
-        statistics = {}
-        for parameter_name, parameter in model.named_parameters():
-            halves = torch.tensor_split(parameter.detach().double(), 2) if parameter.shape[0] > 1 else [parameter]
-            statistics[parameter_name] = [
-                [h.mean().item(), h.std(correction=0).item(), h.abs().max().item()] for h in halves
-            ]
-        result[name] = {"architecture": architecture, "arguments": arguments, "statistics": statistics}
-    (ROOT / "initialization.json").write_text(json.dumps(result, indent=1) + "\n")
-
-
 def main():
     set_fused_attn(False)
     ROOT.mkdir(parents=True, exist_ok=True)
@@ -177,7 +159,8 @@ def main():
     if "training" in wanted:
         write_training()
     if "initialization" in wanted:
-        write_initialization()
+        write_initialization("vit", INITIALIZATIONS,
+                             dict(img_size=64, patch_size=8, embed_dim=96, depth=2, num_heads=4, num_classes=50))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,11 @@
 #include "vitrail/kernels/gemm.h"
 
+#include <algorithm>
+#include <array>
+
+#include "vitrail/kernels/elementwise.h"
 #include "vitrail/kernels/onednn.h"
+#include "vitrail/kernels/reduce.h"
 #include "vitrail/kernels/widen.h"
 #include "vitrail/tensor/profile.h"
 
@@ -10,7 +15,7 @@ namespace {
 using onednn::Compiled;
 using onednn::Desc;
 
-enum Kind : std::int64_t { plain_product = 1, packed_product, weight_gradient_product };
+enum Kind : std::int64_t { plain_product = 1, packed_product, weight_gradient_product, left_product };
 
 // A view of `x` that oneDNN can describe: copied if a matrix is repeated inside or neither of its dimensions is dense.
 Tensor describable(const Tensor& x) {
@@ -94,6 +99,34 @@ dnnl::post_ops post_ops(const Epilogue& epilogue) {
     after.append_binary(dnnl::algorithm::binary_add, description(epilogue.residual));
   }
   return after;
+}
+
+// out = function(a, b) over a's shape, in place if out is a.
+void combine(Elementwise function, const Tensor& a, const Tensor& b, const Tensor& out) {
+  const std::array operands = {Operand{a.raw(), a.strides()}, Operand{b.raw(), b.expand(a.shape()).strides()}};
+  elementwise(function, operands, out.raw(), a.shape(), out.dtype());
+}
+
+// matmul_packed_left() step by step, where oneDNN has no fast code for it at once.
+void left_product_in_steps(const Tensor& weight, const Tensor& a, const Epilogue& epilogue, const Tensor& c) {
+  for (std::int64_t i = 0; i < c.size(0); ++i) {
+    matmul(weight, a.select(0, i), c.select(0, i));
+  }
+  if (epilogue.bias.defined()) {
+    combine(Elementwise::add, c, epilogue.bias.unsqueeze(1), c);
+  }
+  if (epilogue.activation != Activation::identity) {
+    activation_forward(epilogue.activation, c.raw(), c.raw(), c.numel(), c.dtype());
+  }
+  if (epilogue.residual.defined()) {
+    combine(Elementwise::add, c, epilogue.residual, c);
+  }
+}
+
+// x [K, ...] summed over its first dimension.
+void sum_first(const Tensor& x, const Tensor& out) {
+  const std::array operands = {Operand{x.raw(), x.strides()}};
+  reduce(Reduction::sum, operands, out.raw(), out.unsqueeze(0).expand(x.shape()).strides(), x.shape(), DType::f32);
 }
 
 }  // namespace
@@ -214,6 +247,101 @@ void weight_gradient(const Tensor& x, const Tensor& dy, const Tensor& dweight, c
   }
   Profile::flops(2.0 * static_cast<double>(x.numel()) * static_cast<double>(dy.size(1)));
   primitive->run(std::move(arguments));
+}
+
+void matmul_packed_left(const Tensor& weight, const Tensor& a, const Epilogue& epilogue, const Tensor& c) {
+  if (c.numel() == 0) {
+    return;
+  }
+  if (a.numel() == 0) {  // nothing to add up: the same as one row of zeros
+    const Tensor none = Tensor::zeros({c.size(0), 1, c.size(2)}, a.dtype());
+    return matmul_packed_left(Tensor::zeros({c.size(1), 1}), none, epilogue, c);
+  }
+  const auto in_f32 = [&] {
+    const Tensor wide = Tensor::empty(c.shape());
+    const Tensor residual = widened_if_defined(epilogue.residual);
+    matmul_packed_left(weight, widened(a), {epilogue.bias, epilogue.activation, residual}, wide);
+    narrow_into(wide, c);
+  };
+  if (!onednn::computes(a.dtype())) {
+    return in_f32();
+  }
+  const Tensor bias = epilogue.bias.defined() ? epilogue.bias.contiguous().reshape({1, c.size(1), 1}) : Tensor();
+  const Tensor& residual = epilogue.residual;
+  // The weight is the source, one for the whole batch, and the batch takes the place of oneDNN's weights: nothing is
+  // transposed. In bf16 the weight is converted once a step.
+  const bool transposed = weight.stride(1) != 1;
+  const Tensor plain = (transposed ? weight.transpose(0, 1) : weight).contiguous();
+  const Shape dense = plain.shape().contiguous_strides();
+  const Desc left = onednn::describe(
+      {1, weight.size(0), weight.size(1)},
+      transposed ? Shape{weight.numel(), 1, weight.size(0)} : Shape{weight.numel(), weight.size(1), 1}, a.dtype());
+  const auto primitive = onednn::compiled(
+      onednn::Key{left_product, transposed, bias.defined(), static_cast<std::int64_t>(epilogue.activation)}
+          .add(a)
+          .add(c)
+          .add(residual),
+      [&] {
+        dnnl::post_ops after;
+        if (bias.defined()) {
+          after.append_binary(dnnl::algorithm::binary_add, description(bias));
+        }
+        append(after, epilogue.activation);
+        if (residual.defined()) {
+          after.append_binary(dnnl::algorithm::binary_add, description(residual));
+        }
+        auto attributes = onednn::attributes();
+        attributes.set_post_ops(after);
+        return dnnl::matmul::primitive_desc({left, description(a), description(c)}, attributes, onednn::engine());
+      });
+  if (primitive->reference) {
+    return a.dtype() == DType::f32 ? left_product_in_steps(weight, a, epilogue, c) : in_f32();
+  }
+  const onednn::Packed packed = a.dtype() == DType::f32
+                                    ? onednn::Packed{plain, onednn::view(plain)}
+                                    : onednn::packed(plain, onednn::describe(plain.shape(), dense, a.dtype()));
+  Profile::flops(2.0 * static_cast<double>(c.numel()) * static_cast<double>(weight.size(1)));
+  onednn::Arguments arguments{{DNNL_ARG_SRC, {left, onednn::engine(), packed.elements.raw()}},
+                              {DNNL_ARG_WEIGHTS, onednn::view(a, description(a))},
+                              {DNNL_ARG_DST, onednn::view(c, description(c))}};
+  int place = 0;
+  if (bias.defined()) {
+    arguments.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(place++) | DNNL_ARG_SRC_1, onednn::view(bias, description(bias)));
+  }
+  place += epilogue.activation == Activation::identity ? 0 : 1;
+  if (residual.defined()) {
+    arguments.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(place) | DNNL_ARG_SRC_1,
+                      onednn::view(residual, description(residual)));
+  }
+  primitive->run(std::move(arguments));
+}
+
+void weight_gradient_left(const Tensor& x, const Tensor& dy, const Tensor& dweight, const Tensor& dbias) {
+  dweight.fill(0);
+  if (dbias.defined()) {
+    dbias.fill(0);
+  }
+  // The products of a few samples at once, and then their sum: so the operands are read as they lie.
+  constexpr std::int64_t at_once = 16;
+  for (std::int64_t begin = 0; begin < dy.size(0); begin += at_once) {
+    const std::int64_t count = std::min(at_once, dy.size(0) - begin);
+    const Tensor some = dy.narrow(0, begin, count);
+    const auto add_products = [&](const Tensor& right, const Tensor& total) {
+      const Tensor parts = Tensor::empty({count, dy.size(1), right.size(-1)});
+      matmul(some, right, parts);
+      const Tensor sum = begin == 0 ? total : Tensor::empty(total.shape());
+      sum_first(parts.reshape(total.shape().inserted(0, count)), sum);
+      if (begin > 0) {
+        combine(Elementwise::add, total, sum, total);
+      }
+    };
+    if (dweight.numel() > 0) {
+      add_products(x.narrow(0, begin, count).transpose(1, 2), dweight);
+    }
+    if (dbias.defined()) {
+      add_products(Tensor::full({1, dy.size(2), 1}, 1, dy.dtype()), dbias);
+    }
+  }
 }
 
 }  // namespace vitrail::kernels

@@ -28,6 +28,15 @@ void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilog
 //   x [M, K], dy [M, N], both f32 or both bf16, contiguous; dweight [N, K] f32, dbias [N] f32, contiguous.
 void weight_gradient(const Tensor& x, const Tensor& dy, const Tensor& dweight, const Tensor& dbias);
 
+// The same with the weight on the left, for each matrix of a batch: c[i] = activation(weight · a[i] + bias 1ᵀ) +
+// residual[i]. `weight` [M, K] f32 is a parameter or a transposed view of one, a [B, K, N], c and residual [B, M, N]
+// f32 or bf16, contiguous; bias [M] f32 is added to every column.
+void matmul_packed_left(const Tensor& weight, const Tensor& a, const Epilogue& epilogue, const Tensor& c);
+
+// The gradients of its parameters: dweight = Σ_i dy[i] x[i]ᵀ and, if dbias is defined, dbias = the sum of all columns.
+//   x [B, K, N], dy [B, M, N], both f32 or both bf16, contiguous; dweight [M, K] f32, dbias [M] f32, contiguous.
+void weight_gradient_left(const Tensor& x, const Tensor& dy, const Tensor& dweight, const Tensor& dbias);
+
 // While one lives on a thread, a packed weight is given back after the product that it was made for. For a training
 // step on one batch, which uses each form once and then changes the weights: its memory then holds one of them at a
 // time.

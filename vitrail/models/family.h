@@ -65,5 +65,8 @@ std::unique_ptr<ImageModel> build_vit_distilled(const nlohmann::json& arguments,
                                                 const nn::StoreOptions& store);
 std::unique_ptr<ImageModel> build_vit_relpos(const nlohmann::json& arguments, const std::string& source,
                                              const nn::StoreOptions& store);
+std::string_view mlp_mixer_table();
+std::unique_ptr<ImageModel> build_mlp_mixer(const nlohmann::json& arguments, const std::string& source,
+                                            const nn::StoreOptions& store);
 
 }  // namespace vitrail::models

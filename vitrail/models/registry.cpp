@@ -131,6 +131,7 @@ const std::vector<Family>& families() {
       {"vit", vit_table, build_vit, "patch_embed.proj"},
       {"vit_distilled", vit_table, build_vit_distilled, "patch_embed.proj"},
       {"vit_relpos", vit_table, build_vit_relpos, "patch_embed.proj"},
+      {"mlp_mixer", mlp_mixer_table, build_mlp_mixer, "stem.proj"},
   };
   return all;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "vitrail/nn/pass.h"
+#include "vitrail/ops/arithmetic.h"
 #include "vitrail/ops/dropout.h"
 #include "vitrail/tensor/tensor.h"
 
@@ -27,5 +28,12 @@ struct DropPath {
     return active(pass) ? ops::drop_path(x, p, pass.random.next()) : x;
   }
 };
+
+// x + drop_path(branch(x)). Where no sample is dropped the branch adds x itself, as the last step of its last product:
+// it is called with what it is to add.
+template <class Branch>
+Tensor add_branch(const Tensor& x, const DropPath& drop_path, Pass& pass, Branch&& branch) {
+  return drop_path.active(pass) ? x + drop_path(branch(Tensor()), pass) : branch(x);
+}
 
 }  // namespace vitrail::nn

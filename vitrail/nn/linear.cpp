@@ -2,8 +2,11 @@
 
 #include <cmath>
 
+#include "vitrail/ops/arithmetic.h"
 #include "vitrail/ops/linear.h"
+#include "vitrail/ops/mix_tokens.h"
 #include "vitrail/ops/quantized.h"
+#include "vitrail/ops/shape.h"
 
 namespace vitrail::nn {
 namespace {
@@ -18,7 +21,8 @@ InputObserver::InputObserver() {
 }
 InputObserver::~InputObserver() { observer = nullptr; }
 
-Linear::Linear(const Scope& scope, std::int64_t in, std::int64_t out, bool with_bias) {
+Linear::Linear(const Scope& scope, std::int64_t in, std::int64_t out, bool with_bias, Along dimension)
+    : along(dimension) {
   const std::optional<bool> quantized = scope.quantized();
   weight = quantized ? scope.buffer("weight", {out, in}, Init::zeros(), DType::i8)
                      : scope.parameter("weight", {out, in}, Init::kaiming_uniform({out, in}));
@@ -37,8 +41,17 @@ Tensor Linear::operator()(const Tensor& x, ops::Activation activation, const Ten
   if (observer != nullptr) {
     observer->input(weight, x);
   }
+  const bool tokens = along == Along::tokens;
   if (weight_scale.defined()) {
-    return ops::linear(x, ops::QuantizedWeight{weight, weight_scale, input_scale}, bias, activation, residual);
+    const ops::QuantizedWeight quantized{weight, weight_scale, input_scale};
+    if (tokens) {
+      const Tensor y = ops::transpose(ops::linear(ops::transpose(x, -1, -2), quantized, bias, activation), -1, -2);
+      return residual.defined() ? y + residual : ops::contiguous(y);
+    }
+    return ops::linear(x, quantized, bias, activation, residual);
+  }
+  if (tokens) {
+    return ops::mix_tokens(x, weight, bias, activation, residual);
   }
   return ops::linear(x, weight, bias, activation, residual);
 }

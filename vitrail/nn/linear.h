@@ -13,17 +13,21 @@ namespace vitrail::nn {
 // [out], both drawn from uniform(±1/√in).
 // Where the scope says that the weight is quantized, `weight` is a buffer of i8 beside the buffers `weight_scale` [out]
 // and, if the scale of the inputs is fixed, `input_scale` [1], and the product runs in int8 (ops::QuantizedWeight).
+// Along tokens it maps the second last dimension instead: x [..., in, D] → [..., out, D].
+enum class Along { features, tokens };
 struct Linear {
-  Linear(const Scope& scope, std::int64_t in, std::int64_t out, bool bias = true);
+  Linear(const Scope& scope, std::int64_t in, std::int64_t out, bool bias = true, Along along = Along::features);
   Tensor operator()(const Tensor& x) const;
-  // act(x Wᵀ + b) + residual in one pass over memory; `residual` [..., out] may be undefined.
+  // act(x Wᵀ + b) + residual in one pass over memory; `residual`, of the result's shape, may be undefined.
   Tensor operator()(const Tensor& x, ops::Activation activation, const Tensor& residual = {}) const;
 
-  // fvcore's count for `rows` rows: one multiply-accumulate = one flop, the bias not counted.
+  // fvcore's count for `rows` rows (along tokens, that many features): one multiply-accumulate = one flop, the bias not
+  // counted.
   std::int64_t flops(std::int64_t rows) const { return rows * weight.numel(); }
   std::int64_t in_features() const { return weight.size(1); }
   std::int64_t out_features() const { return weight.size(0); }
 
+  Along along;
   Tensor weight;
   Tensor bias;          // undefined without
   Tensor weight_scale;  // undefined unless quantized

@@ -7,6 +7,7 @@ namespace vitrail::nn {
 namespace {
 
 std::optional<Norm> hidden_norm(const Scope& scope, std::int64_t width, const MlpConfig& config) {
+  check(!config.norm || config.along == Along::features, "{}: mixed tokens cannot be normed", scope.path());
   return config.norm ? std::optional<Norm>(std::in_place, scope / "norm", width, *config.norm) : std::nullopt;
 }
 
@@ -46,10 +47,10 @@ std::variant<Mlp, GluMlp, SwiGlu> make_mlp(const Scope& scope, MlpKind kind, con
 
 Mlp::Mlp(const Scope& scope, const MlpConfig& config)
     : activation(config.activation),
-      fc1(scope / "fc1", config.dim, config.hidden, config.fc1_bias),
+      fc1(scope / "fc1", config.dim, config.hidden, config.fc1_bias, config.along),
       drop1{config.drop1},
       norm(hidden_norm(scope, config.hidden, config)),
-      fc2(scope / "fc2", config.hidden, output_width(config), config.fc2_bias),
+      fc2(scope / "fc2", config.hidden, output_width(config), config.fc2_bias, config.along),
       drop2{config.drop2} {}
 
 Tensor Mlp::operator()(const Tensor& x, Pass& pass, const Tensor& residual) const {
@@ -60,20 +61,22 @@ std::int64_t Mlp::flops(std::int64_t rows) const { return fc1.flops(rows) + norm
 
 GluMlp::GluMlp(const Scope& scope, const MlpConfig& config)
     : activation(config.activation),
-      fc1(scope / "fc1", config.dim, config.hidden, config.fc1_bias),
+      gate_last(config.gate_last),
+      fc1(scope / "fc1", config.dim, config.hidden, config.fc1_bias, config.along),
       drop1{config.drop1},
       norm(hidden_norm(scope, config.hidden / 2, config)),
-      fc2(scope / "fc2", config.hidden / 2, output_width(config), config.fc2_bias),
+      fc2(scope / "fc2", config.hidden / 2, output_width(config), config.fc2_bias, config.along),
       drop2{config.drop2} {
   check(config.hidden % 2 == 0, "{}: a gated layer needs an even hidden width, not {}", scope.path(), config.hidden);
 }
 
 Tensor GluMlp::operator()(const Tensor& x, Pass& pass, const Tensor& residual) const {
   const Tensor both = fc1(x);
-  const std::int64_t half = both.size(-1) / 2;
-  const Tensor a = ops::narrow(both, -1, 0, half);
-  const Tensor b = ops::narrow(both, -1, half, half);
-  return finish(*this, ops::activate(a, activation) * b, pass, residual);
+  const int dim = fc1.along == Along::tokens ? -2 : -1;
+  const std::int64_t half = both.size(dim) / 2;
+  const Tensor a = ops::narrow(both, dim, 0, half);
+  const Tensor b = ops::narrow(both, dim, half, half);
+  return finish(*this, gate_last ? a * ops::activate(b, activation) : ops::activate(a, activation) * b, pass, residual);
 }
 
 std::int64_t GluMlp::flops(std::int64_t rows) const {

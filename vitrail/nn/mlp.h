@@ -24,6 +24,9 @@ struct MlpConfig {
   std::optional<NormConfig> norm = std::nullopt;  // of the hidden units (timm's scale_mlp_norm)
   float drop1 = 0;                                // of the hidden units
   float drop2 = 0;                                // of the output
+  bool gate_last = false;                         // of GluMlp: a ⊙ act(b) instead of act(a) ⊙ b
+  // Of Mlp and GluMlp without `norm`: x [..., dim, D] → [..., out, D] instead, for mixing tokens.
+  Along along = Along::features;
 };
 
 // All take x [..., dim] to [..., out] and add `residual` [..., out] where one is given.
@@ -42,14 +45,16 @@ struct Mlp {
   Dropout drop2;
 };
 
-// fc2(norm(act(a) ⊙ b)) with [a, b] = fc1(x), a gated linear unit (Shazeer 2020), timm's GluMlp with gate_last = false;
-// with SiLU it is timm's SwiGLUPacked, which DINOv2's giant uses. fc1 [hidden, dim], fc2 [out, hidden / 2].
+// fc2(norm(act(a) ⊙ b)) with [a, b] = fc1(x), a gated linear unit (Shazeer 2020), timm's GluMlp, with gate_last = false
+// unless the config says so; with SiLU it is timm's SwiGLUPacked, which DINOv2's giant uses. fc1 [hidden, dim], fc2
+// [out, hidden / 2].
 struct GluMlp {
   GluMlp(const Scope& scope, const MlpConfig& config);
   Tensor operator()(const Tensor& x, Pass& pass, const Tensor& residual = {}) const;
   std::int64_t flops(std::int64_t rows) const;
 
   ops::Activation activation;
+  bool gate_last;
   Linear fc1;
   Dropout drop1;
   std::optional<Norm> norm;

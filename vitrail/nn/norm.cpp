@@ -1,12 +1,13 @@
 #include "vitrail/nn/norm.h"
 
+#include "vitrail/ops/arithmetic.h"
 #include "vitrail/ops/norm.h"
 
 namespace vitrail::nn {
 namespace {
 
-std::variant<LayerNorm, RmsNorm, TokenNorm> make_norm(const Scope& scope, std::int64_t dim, const NormConfig& config,
-                                                      float weight) {
+std::variant<LayerNorm, RmsNorm, TokenNorm, Affine> make_norm(const Scope& scope, std::int64_t dim,
+                                                              const NormConfig& config, float weight) {
   switch (config.kind) {
     case NormKind::layer:
       return LayerNorm(scope, dim, config.eps, weight);
@@ -14,6 +15,8 @@ std::variant<LayerNorm, RmsNorm, TokenNorm> make_norm(const Scope& scope, std::i
       return RmsNorm(scope, dim, config.eps, weight);
     case NormKind::token:
       return TokenNorm(config.eps);
+    case NormKind::affine:
+      return Affine(scope, dim, weight);
   }
   fail("no such norm: {}", static_cast<int>(config.kind));
 }
@@ -34,6 +37,14 @@ Tensor RmsNorm::operator()(const Tensor& x) const { return ops::rms_norm(x, weig
 
 Tensor TokenNorm::operator()(const Tensor& x) const { return ops::layer_norm(x, {}, {}, eps); }
 
+Affine::Affine(const Scope& scope, std::int64_t dim, float start)
+    : alpha(scope.parameter("alpha", {1, 1, dim}, Init::constant(start))),
+      beta(scope.parameter("beta", {1, 1, dim}, Init::zeros())) {}
+
+Tensor Affine::operator()(const Tensor& x) const {
+  return x * ops::cast(alpha, x.dtype()) + ops::cast(beta, x.dtype());
+}
+
 NormKind norm_named(std::string_view name) {
   if (name == "layernorm") {
     return NormKind::layer;
@@ -41,7 +52,10 @@ NormKind norm_named(std::string_view name) {
   if (name == "rmsnorm") {
     return NormKind::rms;
   }
-  check(name == "tokennorm", "there is no norm '{}': expected layernorm, rmsnorm or tokennorm", name);
+  if (name == "affine") {
+    return NormKind::affine;
+  }
+  check(name == "tokennorm", "there is no norm '{}': expected layernorm, rmsnorm, tokennorm or affine", name);
   return NormKind::token;
 }
 

@@ -38,15 +38,26 @@ struct TokenNorm {
   float eps;
 };
 
-enum class NormKind { layer, rms, token };
-NormKind norm_named(std::string_view name);  // "layernorm", "rmsnorm" (timm's names), "tokennorm"; Error if unknown
+// α ⊙ x + β over the last dimension of x [..., D]: no normalization, but what stands in its place (ResMLP: Touvron et
+// al. 2021, eq. 1). Parameters `alpha` (ones) and `beta` (zeros), both [1, 1, D], as timm has them.
+struct Affine {
+  Affine(const Scope& scope, std::int64_t dim, float weight = 1);
+  Tensor operator()(const Tensor& x) const;
+
+  Tensor alpha;
+  Tensor beta;
+};
+
+enum class NormKind { layer, rms, token, affine };
+// "layernorm", "rmsnorm", "affine" (timm's names), "tokennorm"; Error if unknown.
+NormKind norm_named(std::string_view name);
 
 struct NormConfig {
   NormKind kind = NormKind::layer;
   float eps = 1e-6F;
 };
 
-// Whichever of the three a model's config asks for.
+// Whichever of the four a model's config asks for.
 class Norm {
  public:
   // The weights, if there are any, start from `weight`.
@@ -54,12 +65,13 @@ class Norm {
   Tensor operator()(const Tensor& x) const {
     return std::visit([&](const auto& norm) { return norm(x); }, norm_);
   }
-  // fvcore's rough count of aten::layer_norm: 5 flops an element, 4 without parameters. It counts none for RmsNorm.
+  // fvcore's rough count of aten::layer_norm: 5 flops an element, 4 without parameters. It counts none for RmsNorm
+  // and Affine.
   std::int64_t flops(std::int64_t rows) const;
 
  private:
   std::int64_t dim_;
-  std::variant<LayerNorm, RmsNorm, TokenNorm> norm_;
+  std::variant<LayerNorm, RmsNorm, TokenNorm, Affine> norm_;
 };
 
 }  // namespace vitrail::nn

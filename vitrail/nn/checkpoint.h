@@ -1,0 +1,31 @@
+// Activation checkpointing of blocks.
+#pragma once
+
+#include <utility>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/nn/pass.h"
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::nn {
+
+// block(x, pass), or, if the pass asks for checkpoints, the same without its intermediate results, which backward
+// computes again (autograd::checkpoint). `block` is held until then.
+template <class Block>
+Tensor run_block(Block block, const Tensor& x, Pass& pass) {
+  if (!pass.checkpoint) {
+    return block(x, pass);
+  }
+  // Both runs of the block must draw the same numbers: each begins the same stream anew.
+  Pass start = pass;
+  const Philox draws = pass.random.next();
+  start.random = RandomStream(mix(draws.seed(), draws.stream()));
+  return autograd::checkpoint(
+      [block = std::move(block), start](const Tensor& input) {
+        Pass again = start;
+        return block(input, again);
+      },
+      x);
+}
+
+}  // namespace vitrail::nn
