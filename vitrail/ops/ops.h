@@ -14,5 +14,6 @@
 #include "vitrail/ops/patches.h"
 #include "vitrail/ops/quantized.h"
 #include "vitrail/ops/reduce.h"
+#include "vitrail/ops/rotary.h"
 #include "vitrail/ops/shape.h"
 #include "vitrail/ops/softmax.h"
