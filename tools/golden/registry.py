@@ -41,6 +41,11 @@ def wanted_vit(name, kwargs):
     )
 
 
+def wanted_eva(name, kwargs):
+    """Left out are DINOv3's and multimodal rotary positions, and grouped queries."""
+    return kwargs.get("rope_type", "cat") in ("cat", "mixed") and "num_kv_heads" not in kwargs
+
+
 TABLES = {
     "vit": Table(
         "Vision Transformers",
@@ -57,6 +62,8 @@ TABLES = {
         ["mlp_mixer"],
         {"MlpMixer": "mlp_mixer"},
     ),
+    "eva": Table("EVA and Vision Transformers with rotary positions", ["eva"], {"Eva": "eva"}, wanted_eva),
+    "beit": Table("BEiT", ["beit"], {"Beit": "beit"}),
 }
 NORMALIZATIONS = {
     ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)): "inception",

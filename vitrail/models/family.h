@@ -68,5 +68,11 @@ std::unique_ptr<ImageModel> build_vit_relpos(const nlohmann::json& arguments, co
 std::string_view mlp_mixer_table();
 std::unique_ptr<ImageModel> build_mlp_mixer(const nlohmann::json& arguments, const std::string& source,
                                             const nn::StoreOptions& store);
+std::string_view eva_table();
+std::unique_ptr<ImageModel> build_eva(const nlohmann::json& arguments, const std::string& source,
+                                      const nn::StoreOptions& store);
+std::string_view beit_table();
+std::unique_ptr<ImageModel> build_beit(const nlohmann::json& arguments, const std::string& source,
+                                       const nn::StoreOptions& store);
 
 }  // namespace vitrail::models

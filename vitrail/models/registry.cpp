@@ -132,6 +132,8 @@ const std::vector<Family>& families() {
       {"vit_distilled", vit_table, build_vit_distilled, "patch_embed.proj"},
       {"vit_relpos", vit_table, build_vit_relpos, "patch_embed.proj"},
       {"mlp_mixer", mlp_mixer_table, build_mlp_mixer, "stem.proj"},
+      {"eva", eva_table, build_eva, "patch_embed.proj"},
+      {"beit", beit_table, build_beit, "patch_embed.proj"},
   };
   return all;
 }

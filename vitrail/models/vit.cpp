@@ -1,10 +1,11 @@
 #include "vitrail/models/vit.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "vitrail/autograd/tape.h"
 #include "vitrail/models/vit_init.h"
+#include "vitrail/nn/checkpoint.h"
 #include "vitrail/ops/arithmetic.h"
 #include "vitrail/ops/shape.h"
 
@@ -51,10 +52,6 @@ bool pools_patches(nn::Pool pool) {
   return pool == nn::Pool::avg || pool == nn::Pool::max || pool == nn::Pool::avgmax || pool == nn::Pool::sum;
 }
 
-std::optional<nn::Norm> norm_if(bool wanted, const nn::Scope& scope, const VitConfig& config) {
-  return wanted ? std::optional<nn::Norm>(std::in_place, scope, config.embed_dim, config.norm_layer) : std::nullopt;
-}
-
 nn::RelPos::Config rel_pos_config(const VitConfig& c) {
   return {.kind = *c.rel_pos_type,
           .window = {c.img_size[0] / c.patch_size[0], c.img_size[1] / c.patch_size[1]},
@@ -72,7 +69,8 @@ VisionTransformer::VisionTransformer(const VitConfig& config, const nn::StoreOpt
   const nn::Scope root(parameters);
   const std::int64_t dim = config_.embed_dim;
   const Size2 patches = grid(config_.img_size[0], config_.img_size[1]);
-  const nn::Init small = nn::Init::normal(1e-6F);
+  const bool beit = config_.kind == VitConfig::Kind::beit || config_.kind == VitConfig::Kind::eva;
+  const nn::Init small = beit ? nn::Init::trunc_normal(0.02F) : nn::Init::normal(1e-6F);
   if (config_.class_token) {
     cls_token_ = root.parameter("cls_token", {1, 1, dim}, small);
   }
@@ -93,29 +91,50 @@ VisionTransformer::VisionTransformer(const VitConfig& config, const nn::StoreOpt
     dist_token_ = root.parameter("dist_token", {1, 1, dim}, nn::Init::trunc_normal(0.02F));
   }
   patch_embed_.emplace(root / "patch_embed", config_.patch_size, config_.in_chans, dim, !config_.pre_norm);
-  norm_pre_ = norm_if(config_.pre_norm, root / "norm_pre", config_);
+  norm_pre_ = norm_if(config_.pre_norm, root / "norm_pre");
   if (config_.rel_pos_type && config_.shared_rel_pos) {
-    shared_rel_pos_.emplace(root / "shared_rel_pos", rel_pos_config(config_));
+    shared_rel_pos_.emplace(root / (beit ? "rel_pos_bias" : "shared_rel_pos"), rel_pos_config(config_));
+  }
+  if (config_.rope) {
+    rope_.emplace(root / "rope", rope_config());
   }
   for (std::int64_t i = 0; i < config_.depth; ++i) {
     blocks_.push_back(make_block(root / "blocks" / i, i));
   }
   const bool behind_pool = config_.fc_norm.value_or(pools_patches(config_.global_pool));
-  norm_ = norm_if(config_.final_norm && !behind_pool, root / "norm", config_);
+  norm_ = norm_if(config_.both_norms || (config_.final_norm && !behind_pool), root / "norm");
   if (config_.global_pool == nn::Pool::map) {
-    attn_pool_.emplace(root / "attn_pool", nn::AttentionPoolConfig{.dim = dim,
-                                                                   .num_heads = config_.num_heads,
-                                                                   .mlp_ratio = config_.mlp_ratio,
-                                                                   .norm = config_.norm_layer,
-                                                                   .activation = config_.act_layer});
+    attn_pool_.emplace(root / "attn_pool", attn_pool_config());
   }
-  fc_norm_ = norm_if(config_.final_norm && behind_pool, root / "fc_norm", config_);
+  fc_norm_ = norm_if(config_.both_norms || (config_.final_norm && behind_pool), root / "fc_norm");
   if (config_.num_classes > 0) {
     head_.emplace(root / "head", dim, config_.num_classes);
     if (config_.distilled) {
       head_dist_.emplace(root / "head_dist", dim, config_.num_classes);
     }
   }
+}
+
+std::optional<nn::Norm> VisionTransformer::norm_if(bool wanted, const nn::Scope& scope) const {
+  return wanted ? std::optional<nn::Norm>(std::in_place, scope, config_.embed_dim, config_.norm_layer) : std::nullopt;
+}
+
+nn::AttentionPoolConfig VisionTransformer::attn_pool_config() const {
+  const VitConfig& c = config_;
+  return {.dim = c.embed_dim,
+          .num_heads = c.attn_pool_num_heads > 0 ? c.attn_pool_num_heads : c.num_heads,
+          .mlp_ratio = c.attn_pool_mlp_ratio > 0 ? c.attn_pool_mlp_ratio : c.mlp_ratio,
+          .norm = c.norm_layer,
+          .activation = c.act_layer};
+}
+
+nn::RotaryPositions::Config VisionTransformer::rope_config() const {
+  nn::RotaryPositions::Config rope = *config_.rope;
+  rope.depth = config_.depth;
+  rope.num_heads = config_.num_heads;
+  rope.head_dim = config_.embed_dim / config_.num_heads;
+  rope.prefix = prefix();
+  return rope;
 }
 
 nn::BlockConfig VisionTransformer::block_config(std::int64_t index) const {
@@ -125,7 +144,9 @@ nn::BlockConfig VisionTransformer::block_config(std::int64_t index) const {
   nn::BlockConfig block;
   block.attention = {.dim = c.embed_dim,
                      .num_heads = c.num_heads,
+                     .fused = c.qkv_fused,
                      .qkv_bias = c.qkv_bias,
+                     .k_bias = c.k_bias,
                      .proj_bias = c.proj_bias,
                      .qk_norm = norm_for(c.qk_norm),
                      .scale_norm = norm_for(c.scale_attn_norm),
@@ -134,7 +155,8 @@ nn::BlockConfig VisionTransformer::block_config(std::int64_t index) const {
                      .block = static_cast<int>(index)};
   block.mlp_kind = c.mlp_layer;
   block.mlp = {.dim = c.embed_dim,
-               .hidden = static_cast<std::int64_t>(static_cast<double>(c.embed_dim) * c.mlp_ratio),
+               .hidden = c.mlp_hidden > 0 ? c.mlp_hidden
+                                          : static_cast<std::int64_t>(static_cast<double>(c.embed_dim) * c.mlp_ratio),
                .activation = c.act_layer,
                .fc1_bias = c.proj_bias,
                .fc2_bias = c.proj_bias,
@@ -142,12 +164,16 @@ nn::BlockConfig VisionTransformer::block_config(std::int64_t index) const {
                .drop1 = drop,
                .drop2 = drop};
   block.norm = c.norm_layer;
-  // timm's Block takes 0 for "no layer scale"; its ResPostBlock takes it as a value.
-  block.init_values = c.init_values == 0.0F && !c.post_norm ? std::nullopt : c.init_values;
+  // timm's Block takes 0 for "no layer scale"; its ResPostBlock and EvaBlock take it as a value.
+  const bool zero_is_none = !c.post_norm && c.kind != VitConfig::Kind::eva;
+  block.init_values = c.init_values == 0.0F && zero_is_none ? std::nullopt : c.init_values;
   block.drop_path =
       c.depth > 1 ? static_cast<float>(c.drop_path_rate * static_cast<double>(index) / static_cast<double>(c.depth - 1))
                   : 0.0F;
-  if (c.rel_pos_type && !c.shared_rel_pos) {
+  if (c.kind == VitConfig::Kind::eva || c.kind == VitConfig::Kind::beit) {
+    block.names = nn::BlockNames::beit;
+  }
+  if (c.rel_pos_type && (!c.shared_rel_pos || c.both_rel_pos)) {
     block.rel_pos = rel_pos_config(c);
   }
   return block;
@@ -227,37 +253,28 @@ Tensor VisionTransformer::embed(const Tensor& x, nn::Pass& pass) const {
     joined = prefix_positions.defined() ? joined + prefix_positions : joined;
     tokens = ops::concat({ops::expand(ops::cast(joined, dtype), {batch, prefix(), config_.embed_dim}), tokens}, 1);
   }
-  if (pos_embed_.defined()) {
+  if (pos_embed_.defined() || config_.kind != VitConfig::Kind::vit) {
     tokens = nn::Dropout{static_cast<float>(config_.pos_drop_rate)}(tokens, pass);
   }
   return norm_pre_ ? (*norm_pre_)(tokens) : tokens;
 }
 
-Tensor VisionTransformer::run_block(std::size_t index, const Tensor& x, nn::Pass& pass, const Tensor& bias) const {
-  const auto run = [&block = blocks_[index], bias](const Tensor& input, nn::Pass& block_pass) {
-    return std::visit([&](const auto& b) { return b(input, block_pass, bias); }, block);
+Tensor VisionTransformer::run_block(std::size_t index, const Tensor& x, nn::Pass& pass, const Tensor& bias,
+                                    const ops::Rotation& rotation) const {
+  const auto run = [&block = blocks_[index], bias, rotation](const Tensor& input, nn::Pass& block_pass) {
+    return std::visit([&](const auto& b) { return b(input, block_pass, bias, rotation); }, block);
   };
-  if (!pass.checkpoint) {
-    return run(x, pass);
-  }
-  // Both runs of the block must draw the same numbers: each begins the same stream anew.
-  nn::Pass start = pass;
-  const Philox draws = pass.random.next();
-  start.random = RandomStream(mix(draws.seed(), draws.stream()));
-  return autograd::checkpoint(
-      [run, start](const Tensor& input) {
-        nn::Pass again = start;
-        return run(input, again);
-      },
-      x);
+  return nn::run_block(run, x, pass);
 }
 
 // The tokens after the last block.
 Tensor VisionTransformer::encode(const Tensor& x, nn::Pass& pass) const {
   Tensor tokens = embed(x, pass);
   const Tensor bias = shared_rel_pos_ ? (*shared_rel_pos_)(pass) : Tensor();
+  const std::vector<ops::Rotation> rotations =
+      rope_ ? (*rope_)(grid(x.size(2), x.size(3))) : std::vector<ops::Rotation>(1);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    tokens = run_block(i, tokens, pass, bias);
+    tokens = run_block(i, tokens, pass, bias, rotations[std::min(i, rotations.size() - 1)]);
     if (pass.recorder != nullptr && pass.recorder->wants_features()) {
       pass.recorder->feature(static_cast<int>(i), tokens);
     }

@@ -1,4 +1,5 @@
-// Vision Transformers: timm's VisionTransformer, VisionTransformerDistilled and VisionTransformerRelPos as one family.
+// Vision Transformers: timm's VisionTransformer, VisionTransformerDistilled, VisionTransformerRelPos, Eva and Beit as
+// one model.
 #pragma once
 
 #include <array>
@@ -11,14 +12,19 @@
 #include "vitrail/models/model.h"
 #include "vitrail/nn/block.h"
 #include "vitrail/nn/pool.h"
+#include "vitrail/nn/rotary.h"
 
 namespace vitrail::models {
 
 // timm's arguments under timm's names. Where one is an enum here, vit_config.cpp says how timm spells its values.
 struct VitConfig {
+  // Which of timm's classes it is for the names of parameters, starting values, layers and weight decay; `vit` is the
+  // distilled one too.
+  enum class Kind { vit, relpos, eva, beit };
   enum class Positions { none, learned, sincos };
   enum class Start { timm, jax, jax_nlhb, moco, reset };
 
+  Kind kind = Kind::vit;
   nn::Size2 img_size = {224, 224};
   nn::Size2 patch_size = {16, 16};
   std::int64_t in_chans = 3;
@@ -28,7 +34,10 @@ struct VitConfig {
   std::int64_t depth = 12;
   std::int64_t num_heads = 12;
   double mlp_ratio = 4;
+  std::int64_t mlp_hidden = 0;  // instead of embed_dim · mlp_ratio if positive
+  bool qkv_fused = true;        // q, k and v from one product
   bool qkv_bias = true;
+  bool k_bias = true;                        // without: keys have none (BEiT)
   bool qk_norm = false;                      // norm each head's queries and keys
   bool scale_attn_norm = false;              // norm the joined heads
   bool scale_mlp_norm = false;               // norm the hidden units
@@ -41,7 +50,10 @@ struct VitConfig {
   bool pre_norm = false;                     // norm before the blocks, and no bias in the patch embedding (CLIP)
   bool final_norm = true;                    // norm after the blocks
   std::optional<bool> fc_norm;               // put the final norm behind the pooling; unset: where it is a mean …
+  bool both_norms = false;                   // of these two, whatever the three above say (Eva)
   bool pool_include_prefix = false;          // pool over the prefix tokens too
+  std::int64_t attn_pool_num_heads = 0;      // of attention pooling; 0: num_heads
+  double attn_pool_mlp_ratio = 0;            // 0: mlp_ratio
   bool dynamic_img_size = false;             // take any size; positions are resized in each forward
   bool dynamic_img_pad = false;              // fill up to whole patches at the right and the bottom
   double drop_rate = 0;                      // before the head
@@ -51,6 +63,7 @@ struct VitConfig {
   double drop_path_rate = 0;                 // of the last block; it grows linearly from 0 at the first
   Start weight_init = Start::timm;           // timm's weight_init
   bool fix_init = false;                     // divide each block's output maps by √(2 (index + 1))
+  double head_init_scale = 0;                // multiplies the head's first weights if positive
   nn::NormConfig norm_layer;
   ops::Activation act_layer = ops::Activation::gelu;
   nn::MlpKind mlp_layer = nn::MlpKind::mlp;
@@ -59,8 +72,12 @@ struct VitConfig {
   bool distilled = false;  // `dist_token` and `head_dist` (DeiT: Touvron et al. 2021)
 
   std::optional<nn::RelPos::Kind> rel_pos_type;  // relative positions in every block, or
-  bool shared_rel_pos = false;                   // the same ones for all
+  bool shared_rel_pos = false;                   // the same ones for all, or
+  bool both_rel_pos = false;                     // both, added (BEiT)
   std::int64_t rel_pos_dim = 128;                // width of their network
+
+  // Rotary positions in every block; what depends on the model's size is filled in by the model.
+  std::optional<nn::RotaryPositions::Config> rope;
 };
 
 // An Image is Worth 16x16 Words (Dosovitskiy et al. 2021). x [B, C, H, W] →
@@ -95,6 +112,9 @@ class VisionTransformer : public ImageModel {
  private:
   using AnyBlock = std::variant<nn::Block, nn::ResPostBlock>;
 
+  std::optional<nn::Norm> norm_if(bool wanted, const nn::Scope& scope) const;
+  nn::AttentionPoolConfig attn_pool_config() const;
+  nn::RotaryPositions::Config rope_config() const;
   nn::Size2 grid(std::int64_t height, std::int64_t width) const;
   std::int64_t prefix() const;           // tokens in front of the patches
   std::int64_t position_prefix() const;  // how many of them have a position
@@ -102,7 +122,8 @@ class VisionTransformer : public ImageModel {
   AnyBlock make_block(const nn::Scope& scope, std::int64_t index) const;
   Tensor patches(const Tensor& x, nn::Pass& pass) const;
   Tensor embed(const Tensor& x, nn::Pass& pass) const;
-  Tensor run_block(std::size_t index, const Tensor& x, nn::Pass& pass, const Tensor& bias) const;
+  Tensor run_block(std::size_t index, const Tensor& x, nn::Pass& pass, const Tensor& bias,
+                   const ops::Rotation& rotation) const;
   Tensor encode(const Tensor& x, nn::Pass& pass) const;
   Tensor normed(const Tensor& tokens) const;
   Tensor read_token(const Tensor& x, std::int64_t index) const;
@@ -117,6 +138,7 @@ class VisionTransformer : public ImageModel {
   std::optional<nn::PatchEmbed> patch_embed_;
   std::optional<nn::Norm> norm_pre_;
   std::optional<nn::RelPos> shared_rel_pos_;
+  std::optional<nn::RotaryPositions> rope_;
   std::vector<AnyBlock> blocks_;
   std::optional<nn::Norm> norm_;
   std::optional<nn::AttentionPoolLatent> attn_pool_;

@@ -23,6 +23,22 @@ Size2 source_grid(std::int64_t n, const Size2& source, const Size2& patch) {
   return {side, side};
 }
 
+// The stem as each of timm's classes matches it.
+bool in_stem(const VitConfig& config, std::string_view name) {
+  switch (config.kind) {
+    case VitConfig::Kind::relpos:
+      return starts_with_any(name, {"cls_token", "patch_embed"});
+    case VitConfig::Kind::beit:
+      return starts_with_any(name, {"cls_token", "pos_embed", "patch_embed", "rel_pos_bias"});
+    case VitConfig::Kind::vit:
+    case VitConfig::Kind::eva:
+      return config.distilled
+                 ? starts_with_any(name, {"cls_token", "pos_embed", "patch_embed", "dist_token"})
+                 : starts_with_any(name, {"cls_token", "reg_token", "pos_embed", "patch_embed", "norm_pre"});
+  }
+  return false;
+}
+
 bool is_close(const Tensor& a, const Tensor& b) {
   const std::vector<float> x = a.values();
   const std::vector<float> y = b.values();
@@ -56,12 +72,7 @@ std::int64_t VisionTransformer::flops(std::int64_t height, std::int64_t width) c
 
 std::int64_t VisionTransformer::layer_of(const std::string& parameter) const {
   const std::string_view name = parameter;
-  // The stem as each of timm's three classes matches it.
-  const bool stem = config_.rel_pos_type ? starts_with_any(name, {"cls_token", "patch_embed"})
-                    : config_.distilled
-                        ? starts_with_any(name, {"cls_token", "pos_embed", "patch_embed", "dist_token"})
-                        : starts_with_any(name, {"cls_token", "reg_token", "pos_embed", "patch_embed", "norm_pre"});
-  if (stem) {
+  if (in_stem(config_, name)) {
     return 0;
   }
   if (const auto index = index_after(name, "blocks.")) {
@@ -71,10 +82,14 @@ std::int64_t VisionTransformer::layer_of(const std::string& parameter) const {
 }
 
 bool VisionTransformer::no_weight_decay(const std::string& parameter) const {
-  if (config_.rel_pos_type) {
+  if (config_.kind == VitConfig::Kind::relpos) {
     return parameter == "cls_token";
   }
-  return parameter == "pos_embed" || parameter == "cls_token" || parameter == "reg_token" || parameter == "dist_token";
+  if (config_.kind == VitConfig::Kind::beit && parameter.ends_with("relative_position_bias_table")) {
+    return true;
+  }
+  return parameter == "rope.freqs" || parameter == "pos_embed" || parameter == "cls_token" ||
+         parameter == "reg_token" || parameter == "dist_token";
 }
 
 bool VisionTransformer::is_classifier(const std::string& parameter) const {

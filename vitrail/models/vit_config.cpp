@@ -1,3 +1,5 @@
+#include "vitrail/models/vit_config.h"
+
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -5,7 +7,6 @@
 #include "vitrail/io/json.h"
 #include "vitrail/models/arguments.h"
 #include "vitrail/models/family.h"
-#include "vitrail/models/vit.h"
 
 namespace vitrail::models {
 namespace {
@@ -33,29 +34,13 @@ Start weight_init(Fields& fields, const std::string& fallback) {
   return Start::reset;
 }
 
-// What all three families have.
+// What VisionTransformer, VisionTransformerDistilled and VisionTransformerRelPos have.
 void read_common(Fields& f, VitConfig& c, const std::string& start) {
-  const io::Range count{0, largest_size};
-  const io::Range positive{1, largest_size};
-  const io::Range rate{0, 1};
-  c.img_size = read_size(f, "img_size", c.img_size);
-  c.patch_size = read_size(f, "patch_size", c.patch_size);
-  c.in_chans = f.get<std::int64_t>("in_chans", c.in_chans, positive);
-  c.num_classes = f.get<std::int64_t>("num_classes", c.num_classes, count);
-  c.embed_dim = f.get<std::int64_t>("embed_dim", c.embed_dim, positive);
-  c.depth = f.get<std::int64_t>("depth", c.depth, {0, 4096});
-  c.num_heads = f.get<std::int64_t>("num_heads", c.num_heads, positive);
-  c.mlp_ratio = f.get<double>("mlp_ratio", c.mlp_ratio, {1e-3, 1e3});
-  c.qkv_bias = f.get<bool>("qkv_bias", c.qkv_bias);
+  read_shared(f, c);
   c.qk_norm = f.get<bool>("qk_norm", c.qk_norm);
   c.class_token = f.get<bool>("class_token", c.class_token);
-  c.drop_rate = f.get<double>("drop_rate", 0, rate);
-  c.proj_drop_rate = f.get<double>("proj_drop_rate", 0, rate);
-  c.attn_drop_rate = f.get<double>("attn_drop_rate", 0, rate);
-  c.drop_path_rate = f.get<double>("drop_path_rate", 0, rate);
   c.weight_init = weight_init(f, start);
   c.fix_init = f.get<bool>("fix_init", false);
-  c.norm_layer = read_norm(f);
   c.act_layer = read_activation(f);
 }
 
@@ -91,6 +76,7 @@ VitConfig read_vit(const nlohmann::json& arguments, const std::string& source, b
 VitConfig read_vit_relpos(const nlohmann::json& arguments, const std::string& source) {
   Fields f(arguments, source);
   VitConfig c;
+  c.kind = VitConfig::Kind::relpos;
   c.class_token = false;
   c.pos_embed = VitConfig::Positions::none;
   read_common(f, c, "reset");
@@ -110,6 +96,26 @@ VitConfig read_vit_relpos(const nlohmann::json& arguments, const std::string& so
 }
 
 }  // namespace
+
+void read_shared(Fields& f, VitConfig& c) {
+  const io::Range count{0, largest_size};
+  const io::Range positive{1, largest_size};
+  const io::Range rate{0, 1};
+  c.img_size = read_size(f, "img_size", c.img_size);
+  c.patch_size = read_size(f, "patch_size", c.patch_size);
+  c.in_chans = f.get<std::int64_t>("in_chans", c.in_chans, positive);
+  c.num_classes = f.get<std::int64_t>("num_classes", c.num_classes, count);
+  c.embed_dim = f.get<std::int64_t>("embed_dim", c.embed_dim, positive);
+  c.depth = f.get<std::int64_t>("depth", c.depth, {0, 4096});
+  c.num_heads = f.get<std::int64_t>("num_heads", c.num_heads, positive);
+  c.mlp_ratio = f.get<double>("mlp_ratio", c.mlp_ratio, {1e-3, 1e3});
+  c.qkv_bias = f.get<bool>("qkv_bias", c.qkv_bias);
+  c.drop_rate = f.get<double>("drop_rate", 0, rate);
+  c.proj_drop_rate = f.get<double>("proj_drop_rate", 0, rate);
+  c.attn_drop_rate = f.get<double>("attn_drop_rate", 0, rate);
+  c.drop_path_rate = f.get<double>("drop_path_rate", 0, rate);
+  c.norm_layer = read_norm(f);
+}
 
 std::unique_ptr<ImageModel> build_vit(const nlohmann::json& arguments, const std::string& source,
                                       const nn::StoreOptions& store) {

@@ -67,6 +67,10 @@ std::int64_t block_of(std::string_view name) {
   return index;
 }
 
+bool is_beit(const VitConfig& config) {
+  return config.kind == VitConfig::Kind::eva || config.kind == VitConfig::Kind::beit;
+}
+
 }  // namespace
 
 nn::InitRule vit_init_rule(const VitConfig& config) {
@@ -74,9 +78,15 @@ nn::InitRule vit_init_rule(const VitConfig& config) {
     Init init = own;
     if (own.kind == Init::Kind::uniform) {
       init = layer_init(config, name, shape, own);
-      if (config.weight_init != Start::reset && name.starts_with("blocks.")) {
+      if (config.weight_init != Start::reset && !is_beit(config) && name.starts_with("blocks.")) {
         init = gate_init(config, name, init);
       }
+    }
+    if (is_beit(config) && name.ends_with("relative_position_bias_table")) {
+      init = Init::zeros();
+    }
+    if (config.head_init_scale > 0 && name == "head.weight") {
+      init = init.scaled(static_cast<float>(config.head_init_scale));
     }
     if (config.fix_init && name.starts_with("blocks.") &&
         (name.ends_with(".attn.proj.weight") || name.ends_with(".mlp.fc2.weight"))) {

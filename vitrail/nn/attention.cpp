@@ -27,6 +27,13 @@ std::optional<Norm> norm_if(const std::optional<NormConfig>& config, const Scope
   return config ? std::optional<Norm>(std::in_place, scope, dim, *config) : std::nullopt;
 }
 
+// Whether the queries and values of one fused product have a bias each, and the keys none.
+bool separate_biases(const AttentionConfig& config) { return config.fused && config.qkv_bias && !config.k_bias; }
+
+Tensor bias_if(bool wanted, const Scope& scope, std::string_view name, std::int64_t width) {
+  return wanted ? scope.parameter(name, {width}, Init::zeros()) : Tensor();
+}
+
 // [B, N, H d] → [B, H, N, d], a view.
 Tensor split_heads(const Tensor& x, std::int64_t heads) {
   return ops::permute(ops::reshape(x, {x.size(0), x.size(1), heads, x.size(2) / heads}), {0, 2, 1, 3});
@@ -56,6 +63,10 @@ Tensor attend(const Layer& layer, Tensor q, Tensor k, const Tensor& v, Pass& pas
   if (layer.q_norm) {
     q = (*layer.q_norm)(q);
     k = (*layer.k_norm)(k);
+  }
+  if (extras.rotation.defined()) {
+    q = ops::rotate(q, extras.rotation);
+    k = ops::rotate(k, extras.rotation);
   }
   const ops::AttentionOptions how = options(layer.config, pass, extras);
   if (layer.config.block >= 0 && pass.recorder != nullptr && pass.recorder->wants_attention()) {
@@ -96,17 +107,28 @@ std::int64_t common_flops(const Layer& layer, std::int64_t queries, std::int64_t
 Attention::Attention(const Scope& scope, const AttentionConfig& given)
     : config(filled(scope, given)),
       qkv(linear_if(config.fused, scope / "qkv", config.dim, config.num_heads * (2 * config.key_dim + config.value_dim),
-                    config.qkv_bias)),
+                    config.qkv_bias && config.k_bias)),
       q_proj(
           linear_if(!config.fused, scope / "q_proj", config.dim, config.num_heads * config.key_dim, config.qkv_bias)),
-      k_proj(
-          linear_if(!config.fused, scope / "k_proj", config.dim, config.num_heads * config.key_dim, config.qkv_bias)),
+      k_proj(linear_if(!config.fused, scope / "k_proj", config.dim, config.num_heads * config.key_dim,
+                       config.qkv_bias && config.k_bias)),
       v_proj(
           linear_if(!config.fused, scope / "v_proj", config.dim, config.num_heads * config.value_dim, config.qkv_bias)),
+      q_bias(bias_if(separate_biases(config), scope, "q_bias", config.num_heads * config.key_dim)),
+      v_bias(bias_if(separate_biases(config), scope, "v_bias", config.num_heads * config.value_dim)),
       q_norm(norm_if(config.qk_norm, scope / "q_norm", config.key_dim)),
       k_norm(norm_if(config.qk_norm, scope / "k_norm", config.key_dim)),
       norm(norm_if(config.scale_norm, scope / "norm", config.num_heads * config.value_dim)),
       proj(scope / "proj", config.num_heads * config.value_dim, config.out_dim, config.proj_bias) {}
+
+Tensor Attention::project_qkv(const Tensor& x) const {
+  if (!q_bias.defined()) {
+    return (*qkv)(x);
+  }
+  Linear with_biases = *qkv;
+  with_biases.bias = ops::concat({q_bias, Tensor::zeros(q_bias.shape()), v_bias}, 0);
+  return with_biases(x);
+}
 
 Tensor Attention::operator()(const Tensor& x, Pass& pass, const AttentionExtras& extras) const {
   const std::int64_t heads = config.num_heads;
@@ -118,7 +140,8 @@ Tensor Attention::operator()(const Tensor& x, Pass& pass, const AttentionExtras&
   } else if (const bool wants_map = config.block >= 0 && pass.recorder != nullptr && pass.recorder->wants_attention();
              !q_norm && config.value_dim == config.key_dim) {
     // The layout in which the gradient of q, k and v is written in one piece.
-    const Tensor packed = ops::reshape((*qkv)(x), {x.size(0), x.size(1), 3, heads, config.key_dim});
+    Tensor packed = ops::reshape(project_qkv(x), {x.size(0), x.size(1), 3, heads, config.key_dim});
+    packed = extras.rotation.defined() ? ops::rotate_packed(packed, extras.rotation) : packed;
     const ops::AttentionOptions how = options(config, pass, extras);
     if (wants_map) {
       const auto part = [&](std::int64_t i) { return packed.detach().select(2, i).permute({0, 2, 1, 3}); };
@@ -126,7 +149,7 @@ Tensor Attention::operator()(const Tensor& x, Pass& pass, const AttentionExtras&
     }
     y = ops::reshape(ops::attention_packed(packed, how), {x.size(0), x.size(1), keys});
   } else {
-    const std::vector<Tensor> parts = ops::split((*qkv)(x), {keys, keys, heads * config.value_dim}, -1);
+    const std::vector<Tensor> parts = ops::split(project_qkv(x), {keys, keys, heads * config.value_dim}, -1);
     y = attend(*this, split_heads(parts[0], heads), split_heads(parts[1], heads), split_heads(parts[2], heads), pass,
                extras);
   }

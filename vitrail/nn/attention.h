@@ -10,6 +10,7 @@
 #include "vitrail/nn/parameters.h"
 #include "vitrail/nn/pass.h"
 #include "vitrail/ops/attention.h"
+#include "vitrail/ops/rotary.h"
 
 namespace vitrail::nn {
 
@@ -22,6 +23,7 @@ struct AttentionConfig {
   std::int64_t out_dim = 0;    // of the output; 0: dim
   bool fused = true;           // q, k and v (in cross-attention: k and v) from one product
   bool qkv_bias = false;
+  bool k_bias = true;  // without: where there is a qkv_bias, it is of the queries and values alone (BEiT)
   bool proj_bias = true;
   std::optional<NormConfig> qk_norm = std::nullopt;     // of each head's queries and keys
   std::optional<NormConfig> scale_norm = std::nullopt;  // of the joined heads before the output projection
@@ -36,16 +38,17 @@ struct AttentionExtras {
   Tensor bias = {};      // f32, broadcastable to [B, H, N, M], added to the scores
   Tensor mask = {};      // boolean, the same shape, true = may attend
   bool causal = false;
+  ops::Rotation rotation = {};  // turns queries and keys, after their norms (self-attention only)
 };
 
 // Self-attention, timm's Attention: x [B, N, dim] → [B, N, out_dim],
 //
 //   y = proj(norm(join_h softmax(q_h k_hᵀ / √key_dim + bias) v_h)),   q, k, v = qkv(x), q_h and k_h normed if asked
-//   for.
+//   for, and turned if there is a rotation (RoPE).
 //
 // Parameters: fused, `qkv` [H (2 key_dim + value_dim), dim] in the order q, k, v; apart, `q_proj`, `k_proj` [H key_dim,
-// dim] and `v_proj` [H value_dim, dim] (the names of timm's AttentionRope). `q_norm`, `k_norm`, `norm`; `proj`
-// [out_dim, H value_dim].
+// dim] and `v_proj` [H value_dim, dim] (the names of timm's AttentionRope). Fused and without k_bias, the biases are
+// `q_bias` [H key_dim] and `v_bias` [H value_dim]. `q_norm`, `k_norm`, `norm`; `proj` [out_dim, H value_dim].
 struct Attention {
   Attention(const Scope& scope, const AttentionConfig& config);
   Tensor operator()(const Tensor& x, Pass& pass, const AttentionExtras& extras = {}) const;
@@ -56,10 +59,15 @@ struct Attention {
   std::optional<Linear> q_proj;
   std::optional<Linear> k_proj;
   std::optional<Linear> v_proj;
+  Tensor q_bias;  // undefined unless fused without k_bias
+  Tensor v_bias;
   std::optional<Norm> q_norm;
   std::optional<Norm> k_norm;
   std::optional<Norm> norm;
   Linear proj;
+
+ private:
+  Tensor project_qkv(const Tensor& x) const;
 };
 
 // Cross-attention: queries from x [B, N, dim], keys and values from context [B, M, context_dim] → [B, N, out_dim], by

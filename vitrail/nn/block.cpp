@@ -13,18 +13,29 @@ std::variant<RelPosBias, RelPosMlp> make_rel_pos(const Scope& scope, const RelPo
                    config.kind == RelPos::Kind::mlp_swin);
 }
 
-std::optional<LayerScale> scale_if(const Scope& scope, const BlockConfig& config) {
-  return config.init_values ? std::optional<LayerScale>(std::in_place, scope, config.mlp.dim, *config.init_values)
-                            : std::nullopt;
+// The LayerScale of branch 1 or 2.
+std::optional<LayerScale> scale_if(const Scope& scope, const BlockConfig& config, int branch) {
+  if (!config.init_values) {
+    return std::nullopt;
+  }
+  const std::string number = std::to_string(branch);
+  if (config.names == BlockNames::beit) {
+    return LayerScale(scope, config.mlp.dim, *config.init_values, "gamma_" + number);
+  }
+  return LayerScale(scope / ("ls" + number), config.mlp.dim, *config.init_values);
 }
 
-std::optional<RelPos> rel_pos_if(const Scope& scope, const BlockConfig& config) {
+std::optional<RelPos> rel_pos_if(const Scope& attention, const BlockConfig& config) {
+  const Scope scope = config.names == BlockNames::beit ? attention : attention / "rel_pos";
   return config.rel_pos ? std::optional<RelPos>(std::in_place, scope, *config.rel_pos) : std::nullopt;
 }
 
-// What attention adds to its scores: the block's own positions, or those that it was given.
+// What attention adds to its scores: the block's own positions and those that it was given.
 Tensor score_bias(const std::optional<RelPos>& own, Pass& pass, const Tensor& shared) {
-  return own ? (*own)(pass) : shared;
+  if (!own || !shared.defined()) {
+    return own ? (*own)(pass) : shared;
+  }
+  return (*own)(pass) + shared;
 }
 
 // x + drop_path(scale(branch(x))). Where nothing lies between, the branch adds x itself, as the last step of its last
@@ -50,8 +61,8 @@ std::int64_t block_flops(const B& block, std::int64_t tokens) {
 
 }  // namespace
 
-LayerScale::LayerScale(const Scope& scope, std::int64_t dim, float init)
-    : gamma(scope.parameter("gamma", {dim}, Init::constant(init))) {}
+LayerScale::LayerScale(const Scope& scope, std::int64_t dim, float init, std::string_view name)
+    : gamma(scope.parameter(name, {dim}, Init::constant(init))) {}
 
 Tensor LayerScale::operator()(const Tensor& x) const { return x * ops::cast(gamma, x.dtype()); }
 
@@ -68,17 +79,18 @@ std::int64_t RelPos::flops() const {
 Block::Block(const Scope& scope, const BlockConfig& config)
     : norm1(scope / "norm1", config.mlp.dim, config.norm),
       attn(scope / "attn", config.attention),
-      rel_pos(rel_pos_if(scope / "attn" / "rel_pos", config)),
-      ls1(scale_if(scope / "ls1", config)),
+      rel_pos(rel_pos_if(scope / "attn", config)),
+      ls1(scale_if(scope, config, 1)),
       norm2(scope / "norm2", config.mlp.dim, config.norm),
       mlp(scope / "mlp", config.mlp_kind, config.mlp),
-      ls2(scale_if(scope / "ls2", config)),
+      ls2(scale_if(scope, config, 2)),
       drop_path{config.drop_path} {}
 
-Tensor Block::operator()(Tensor x, Pass& pass, const Tensor& bias) const {
+Tensor Block::operator()(Tensor x, Pass& pass, const Tensor& bias, const ops::Rotation& rotation) const {
   const Tensor scores = score_bias(rel_pos, pass, bias);
-  x = add_branch(x, ls1, drop_path, pass,
-                 [&](const Tensor& residual) { return attn(norm1(x), pass, {.residual = residual, .bias = scores}); });
+  x = add_branch(x, ls1, drop_path, pass, [&](const Tensor& residual) {
+    return attn(norm1(x), pass, {.residual = residual, .bias = scores, .rotation = rotation});
+  });
   return add_branch(x, ls2, drop_path, pass, [&](const Tensor& residual) { return mlp(norm2(x), pass, residual); });
 }
 
@@ -86,15 +98,15 @@ std::int64_t Block::flops(std::int64_t tokens) const { return block_flops(*this,
 
 ResPostBlock::ResPostBlock(const Scope& scope, const BlockConfig& config)
     : attn(scope / "attn", config.attention),
-      rel_pos(rel_pos_if(scope / "attn" / "rel_pos", config)),
+      rel_pos(rel_pos_if(scope / "attn", config)),
       norm1(scope / "norm1", config.mlp.dim, config.norm, config.init_values.value_or(1.0F)),
       mlp(scope / "mlp", config.mlp_kind, config.mlp),
       norm2(scope / "norm2", config.mlp.dim, config.norm, config.init_values.value_or(1.0F)),
       drop_path{config.drop_path} {}
 
-Tensor ResPostBlock::operator()(Tensor x, Pass& pass, const Tensor& bias) const {
+Tensor ResPostBlock::operator()(Tensor x, Pass& pass, const Tensor& bias, const ops::Rotation& rotation) const {
   const Tensor scores = score_bias(rel_pos, pass, bias);
-  x = x + drop_path(norm1(attn(x, pass, {.bias = scores})), pass);
+  x = x + drop_path(norm1(attn(x, pass, {.bias = scores, .rotation = rotation})), pass);
   return x + drop_path(norm2(mlp(x, pass)), pass);
 }
 

@@ -11,9 +11,10 @@
 
 namespace vitrail::nn {
 
-// γ ⊙ x over the last dimension of x [..., D] (CaiT: Touvron et al. 2021). Parameter `gamma` [D], a constant at first.
+// γ ⊙ x over the last dimension of x [..., D] (CaiT: Touvron et al. 2021). Parameter `gamma` [D], or called `name`, a
+// constant at first.
 struct LayerScale {
-  LayerScale(const Scope& scope, std::int64_t dim, float init);
+  LayerScale(const Scope& scope, std::int64_t dim, float init, std::string_view name = "gamma");
   Tensor operator()(const Tensor& x) const;
 
   Tensor gamma;
@@ -38,6 +39,10 @@ class RelPos {
   std::variant<RelPosBias, RelPosMlp> bias_;
 };
 
+// What a block's own parameters are called: LayerScale's `ls1.gamma` and `ls2.gamma`, and the relative positions'
+// `attn.rel_pos.…`; or, in timm's Beit and Eva, `gamma_1`, `gamma_2` and `attn.…`.
+enum class BlockNames { vit, beit };
+
 struct BlockConfig {
   AttentionConfig attention = {};
   MlpKind mlp_kind = MlpKind::mlp;
@@ -45,16 +50,18 @@ struct BlockConfig {
   NormConfig norm = {};
   std::optional<float> init_values = std::nullopt;  // of LayerScale; in a post-norm block of the norms' weights
   float drop_path = 0;
-  std::optional<RelPos::Config> rel_pos = std::nullopt;  // the block's own, as `attn.rel_pos`
+  std::optional<RelPos::Config> rel_pos = std::nullopt;  // the block's own
+  BlockNames names = BlockNames::vit;
 };
 
 // A pre-norm block (Dosovitskiy et al. 2021, eq. 2 and 3), timm's Block, x [B, N, D] → [B, N, D]:
 //   x = x + drop_path(ls1(attn(norm1(x))))
 //   x = x + drop_path(ls2(mlp(norm2(x))))
-// `bias` [1, H, N, N] f32 is added to the scores (positions shared by all blocks); undefined for none.
+// `bias` [1, H, N, N] f32 is added to the scores (positions shared by all blocks); undefined for none. `rotation` turns
+// queries and keys.
 struct Block {
   Block(const Scope& scope, const BlockConfig& config);
-  Tensor operator()(Tensor x, Pass& pass, const Tensor& bias = {}) const;
+  Tensor operator()(Tensor x, Pass& pass, const Tensor& bias = {}, const ops::Rotation& rotation = {}) const;
   std::int64_t flops(std::int64_t tokens) const;
 
   Norm norm1;
@@ -73,7 +80,7 @@ struct Block {
 // The norms' weights start from init_values where they are given.
 struct ResPostBlock {
   ResPostBlock(const Scope& scope, const BlockConfig& config);
-  Tensor operator()(Tensor x, Pass& pass, const Tensor& bias = {}) const;
+  Tensor operator()(Tensor x, Pass& pass, const Tensor& bias = {}, const ops::Rotation& rotation = {}) const;
   std::int64_t flops(std::int64_t tokens) const;
 
   Attention attn;

@@ -120,6 +120,7 @@ class Scope {
   Tensor parameter(std::string_view name, const Shape& shape, const Init& init) const;
   Tensor buffer(std::string_view name, const Shape& shape, const Init& init, DType dtype = DType::f32) const;
   const std::string& path() const { return path_; }
+  const StoreOptions& options() const { return store_->options(); }
   // Whether the weight of the linear map here is held in int8, and if so whether the scale of its inputs is fixed.
   std::optional<bool> quantized() const;
 
