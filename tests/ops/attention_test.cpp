@@ -12,6 +12,9 @@
 #include "tests/support/golden.h"
 #include "tests/support/gradients.h"
 #include "vitrail/autograd/tape.h"
+#include "vitrail/ops/arithmetic.h"
+#include "vitrail/ops/reduce.h"
+#include "vitrail/ops/shape.h"
 #include "vitrail/tensor/allocator.h"
 
 namespace vitrail {
@@ -325,6 +328,28 @@ TEST(Attention, AsksTheSystemForNoMemoryOnceItHasRun) {
   EXPECT_EQ(Allocator::instance().statistics().system_allocations, before);
 }
 
+// A mask and a bias of W windows serve a batch of B = W · samples in turn, as if they had been repeated.
+TEST(Attention, TakesMasksAndBiasesThatRepeatOverTheBatch) {
+  const Problem p(6, 2, 9, 9, 8, 8);
+  const Tensor dout = random_tensor(p.q.shape(), 9);
+  const auto repeated = [](const Tensor& x) { return ops::concat({x, x, x}, 0); };
+  AttentionOptions some;
+  some.bias = random_tensor({2, 2, 9, 9}, 7);
+  some.mask = random_tensor({2, 1, 9, 9}, 8);
+  AttentionOptions all;
+  all.bias = repeated(some.bias) + ops::expand(repeated(some.mask), {6, 2, 9, 9});
+  const Results few = run(p.q, p.k, p.v, dout, some);
+  const Results many = run(p.q, p.k, p.v, dout, all);
+  expect_close(few.out, many.out, 1e-6);
+  expect_close(few.dq, many.dq, 1e-5);
+  expect_close(few.dk, many.dk, 1e-5);
+  expect_close(few.dv, many.dv, 1e-5);
+  expect_close(few.dbias, ops::sum(many.dbias.reshape({3, 2, 2, 9, 9}), {0}), 1e-5);
+  expect_close(attention_probabilities(p.q, p.k, some), attention_probabilities(p.q, p.k, all), 1e-6);
+  some.mask = random_tensor({4, 1, 9, 9}, 8);
+  EXPECT_THROW(attention(p.q, p.k, p.v, some), Error);
+}
+
 TEST(Attention, SaysWhatIsWrongWithItsInputs) {
   const Problem p(1, 2, 3, 4, 8, 8);
   const auto message = [](const std::function<void()>& call) {
@@ -344,7 +369,7 @@ TEST(Attention, SaysWhatIsWrongWithItsInputs) {
   options.dropout = 1;
   EXPECT_THAT(message([&] { attention(p.q, p.k, p.v, options); }), testing::HasSubstr("dropout"));
   options.dropout = 0;
-  options.mask = Tensor::zeros({3, 4});
+  options.mask = Tensor::zeros({3, 4}, DType::i64);
   EXPECT_THAT(message([&] { attention(p.q, p.k, p.v, options); }), testing::HasSubstr("mask must be bool"));
   options.mask = Tensor::zeros({3, 5}, DType::boolean);
   EXPECT_THAT(message([&] { attention(p.q, p.k, p.v, options); }), testing::HasSubstr("mask [3, 5]"));

@@ -64,6 +64,11 @@ TABLES = {
     ),
     "eva": Table("EVA and Vision Transformers with rotary positions", ["eva"], {"Eva": "eva"}, wanted_eva),
     "beit": Table("BEiT", ["beit"], {"Beit": "beit"}),
+    "swin": Table(
+        "Swin Transformers",
+        ["swin_transformer"],
+        {"SwinTransformer": "swin"},
+    ),
 }
 NORMALIZATIONS = {
     ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)): "inception",

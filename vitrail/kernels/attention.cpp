@@ -34,6 +34,7 @@ AttentionProblem problem_of(const Tensor& q, const Tensor& k, const AttentionSco
   problem.k = HeadsView(k);
   problem.mask = HeadsView(scores.mask);
   problem.bias = HeadsView(scores.bias);
+  problem.mask_is_added = scores.mask.defined() && scores.mask.dtype() == DType::f32;
   problem.scale = scores.scale;
   problem.causal = scores.causal;
   problem.dropout = scores.dropout;
@@ -125,14 +126,16 @@ void sum_queries(const AttentionProblem& problem, const std::vector<BackwardPart
 // The gradient of the bias, where several shares may add to one element of it: each in a copy of its own.
 class BiasGradient {
  public:
-  BiasGradient(const Tensor& dbias, const Shape& scores, int parts) : sum_(dbias), scores_(scores) {
-    if (dbias.defined() && dbias.numel() != scores.numel() && parts > 1) {
+  // `bias`: the shape of the bias, `samples`: how many there are in the batch.
+  BiasGradient(const Tensor& dbias, const Shape& bias, std::int64_t samples, int parts) : sum_(dbias), bias_(bias) {
+    const bool repeated = bias[0] != samples;
+    if (dbias.defined() && (dbias.numel() != bias.numel() || repeated) && parts > 1) {
       parts_ = Tensor::zeros(dbias.shape().inserted(0, parts));
     }
   }
   HeadsView of(int part) const {
     const Tensor own = parts_.defined() ? parts_.select(0, part) : sum_;
-    return own.defined() ? HeadsView(own.expand(scores_)) : HeadsView();
+    return own.defined() ? HeadsView(own.expand(bias_)) : HeadsView();
   }
   void finish() const {
     if (!parts_.defined()) {
@@ -153,7 +156,7 @@ class BiasGradient {
  private:
   Tensor sum_;
   Tensor parts_;
-  Shape scores_;
+  Shape bias_;
 };
 
 // `keys` and `values`: how many products over the dims of a key and of a value there are for each score.
@@ -174,8 +177,8 @@ void run_backward(const AttentionProblem& problem, const Tensor& dbias) {
   const std::vector<std::int64_t> begins = shares(tasks, count, [&](std::int64_t task) {
     return static_cast<double>(problem.queries - problem.first_query(task % blocks * problem.key_block)) + 1;
   });
-  const Shape scores{problem.batch, problem.heads, problem.queries, problem.keys};
-  const BiasGradient bias(dbias, scores, count);
+  const Shape scores{problem.bias ? problem.bias.samples : problem.batch, problem.heads, problem.queries, problem.keys};
+  const BiasGradient bias(dbias, scores, problem.batch, count);
   const std::size_t bytes = attention_backward_part(problem, {}, nullptr);
   const std::int64_t dq_size = problem.queries * problem.dq_row();
   const std::size_t dq_bytes = static_cast<std::size_t>(dq_size) * sizeof(float);

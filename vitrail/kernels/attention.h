@@ -6,12 +6,13 @@
 
 namespace vitrail::kernels {
 
-// How the scores q kᵀ become probabilities.
+// How the scores q kᵀ become probabilities. Mask and bias are [B, H, N, M] of any strides (0 where broadcast); instead
+// of B they may have a number of samples that divides B, and serve sample b with their own b mod that number.
 struct AttentionScores {
   float scale = 1;      // of q kᵀ
   bool causal = false;  // query i sees keys j ≤ i + (M - N)
-  Tensor mask = {};     // boolean [B, H, N, M] of any strides (0 where broadcast), true = may attend; or undefined
-  Tensor bias = {};     // f32 [B, H, N, M] of any strides, added to the scaled scores; or undefined
+  Tensor mask = {};     // boolean, true = may attend, or f32, added to the scaled scores; or undefined
+  Tensor bias = {};     // f32, added to the scaled scores; or undefined
   float dropout = 0;    // probability (i, j) of head (b, h) is kept, and divided by 1 - dropout, if
   Philox draws{0, 0};   // draws.uniform(((b H + h) N + i) M + j) >= dropout
 };
@@ -24,7 +25,7 @@ void attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const 
                        const Tensor& out, const Tensor& log_sum);
 
 // The gradients of that: writes dq, dk, dv (shaped as q, k, v, of any strides with a dense last dimension) and, where
-// it is defined, adds to dbias: f32, contiguous, of a shape that broadcasts to [B, H, N, M]. Scores are recomputed tile
+// it is defined, adds to dbias: f32, contiguous, of a shape that broadcasts to the bias. Scores are recomputed tile
 // by tile. Deterministic for a fixed number of threads.
 void attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionScores& scores,
                         const Tensor& out, const Tensor& log_sum, const Tensor& dout, const Tensor& dq,

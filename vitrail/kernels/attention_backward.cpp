@@ -180,7 +180,7 @@ void add_bias_gradient(const AttentionProblem& problem, const TileAt& at, const 
                        const HeadsView& dbias) {
   for (std::int64_t i = 0; i < at.rows; ++i) {
     const float* ds = scratch.dscores + i * scratch.score_row;
-    float* sum = dbias.at<float>(at.b, at.h, at.i + i) + at.j * dbias.column;
+    float* sum = dbias.repeated_at<float>(at.b, at.h, at.i + i) + at.j * dbias.column;
     const std::int64_t n = std::clamp<std::int64_t>(problem.visible(at.i + i) - at.j, 0, at.columns);
     if (dbias.column == 0) {
       float total = 0;

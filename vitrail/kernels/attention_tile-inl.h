@@ -294,7 +294,7 @@ inline void apply_terms(const AttentionProblem& problem, const TileAt& at, float
     float* s = scores + i * row;
     const std::int64_t n = std::clamp<std::int64_t>(problem.visible(at.i + i) - at.j, 0, at.columns);
     if (problem.bias) {
-      const float* bias = problem.bias.at<float>(at.b, at.h, at.i + i) + at.j * problem.bias.column;
+      const float* bias = problem.bias.repeated_at<float>(at.b, at.h, at.i + i) + at.j * problem.bias.column;
       if (problem.bias.column == 1) {
         for (std::int64_t j = 0; j < n; ++j) {
           s[j] = s[j] * problem.scale + bias[j];
@@ -309,8 +309,19 @@ inline void apply_terms(const AttentionProblem& problem, const TileAt& at, float
         s[j] *= problem.scale;
       }
     }
-    if (problem.mask) {
-      const auto* mask = problem.mask.at<std::uint8_t>(at.b, at.h, at.i + i) + at.j * problem.mask.column;
+    if (problem.mask && problem.mask_is_added) {
+      const auto* mask = problem.mask.repeated_at<float>(at.b, at.h, at.i + i) + at.j * problem.mask.column;
+      if (problem.mask.column == 1) {
+        for (std::int64_t j = 0; j < n; ++j) {
+          s[j] += mask[j];
+        }
+      } else {
+        for (std::int64_t j = 0; j < n; ++j) {
+          s[j] += mask[j * problem.mask.column];
+        }
+      }
+    } else if (problem.mask) {
+      const auto* mask = problem.mask.repeated_at<std::uint8_t>(at.b, at.h, at.i + i) + at.j * problem.mask.column;
       for (std::int64_t j = 0; j < n; ++j) {
         s[j] = mask[j * problem.mask.column] != 0 ? s[j] : negative_infinity;
       }

@@ -25,11 +25,13 @@ using Pair = std::uint32_t;  // two bf16, the first in the lower half
 struct HeadsView {
   std::byte* data = nullptr;
   std::int64_t batch = 0, head = 0, row = 0, column = 0;  // strides in elements
+  std::int64_t samples = 1;
 
   HeadsView() = default;
   explicit HeadsView(const Tensor& x) {
     if (x.defined()) {
       data = x.raw();
+      samples = x.size(0);
       batch = x.stride(0);
       head = x.stride(1);
       row = x.stride(2);
@@ -41,12 +43,18 @@ struct HeadsView {
   T* at(std::int64_t b, std::int64_t h, std::int64_t i) const {
     return reinterpret_cast<T*>(data) + b * batch + h * head + i * row;
   }
+  // The same where the samples serve a larger batch in turn.
+  template <class T>
+  T* repeated_at(std::int64_t b, std::int64_t h, std::int64_t i) const {
+    return at<T>(b % samples, h, i);
+  }
 };
 
 struct AttentionProblem {
   std::int64_t batch, heads, queries, keys, dim, value_dim;
   HeadsView q, k, v, out, dout, dq, dk, dv;
   HeadsView mask, bias;
+  bool mask_is_added = false;  // f32 instead of boolean
   float* log_sum = nullptr;
   float scale = 1;
   bool causal = false;

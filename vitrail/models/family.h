@@ -74,5 +74,8 @@ std::unique_ptr<ImageModel> build_eva(const nlohmann::json& arguments, const std
 std::string_view beit_table();
 std::unique_ptr<ImageModel> build_beit(const nlohmann::json& arguments, const std::string& source,
                                        const nn::StoreOptions& store);
+std::string_view swin_table();
+std::unique_ptr<ImageModel> build_swin(const nlohmann::json& arguments, const std::string& source,
+                                       const nn::StoreOptions& store);
 
 }  // namespace vitrail::models

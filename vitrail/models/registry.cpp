@@ -134,6 +134,7 @@ const std::vector<Family>& families() {
       {"mlp_mixer", mlp_mixer_table, build_mlp_mixer, "stem.proj"},
       {"eva", eva_table, build_eva, "patch_embed.proj"},
       {"beit", beit_table, build_beit, "patch_embed.proj"},
+      {"swin", swin_table, build_swin, "patch_embed.proj"},
   };
   return all;
 }

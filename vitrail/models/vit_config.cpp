@@ -7,31 +7,17 @@
 #include "vitrail/io/json.h"
 #include "vitrail/models/arguments.h"
 #include "vitrail/models/family.h"
+#include "vitrail/models/vit_init.h"
 
 namespace vitrail::models {
 namespace {
 
 using io::Fields;
 using io::Kind;
-using Start = VitConfig::Start;
 
 nn::MlpKind mlp_layer(Fields& fields) {
   const std::string name = read_choice(fields, "mlp_layer", "mlp", {"mlp", "glumlp", "swiglupacked", "swiglu"});
   return name == "mlp" ? nn::MlpKind::mlp : (name == "swiglu" ? nn::MlpKind::swiglu : nn::MlpKind::glu);
-}
-
-Start weight_init(Fields& fields, const std::string& fallback) {
-  const std::string name = fields.choice("weight_init", fallback, {"", "jax", "jax_nlhb", "moco", "reset", "skip"});
-  if (name.empty()) {
-    return Start::timm;
-  }
-  if (name == "moco") {
-    return Start::moco;
-  }
-  if (name.starts_with("jax")) {
-    return name == "jax" ? Start::jax : Start::jax_nlhb;
-  }
-  return Start::reset;
 }
 
 // What VisionTransformer, VisionTransformerDistilled and VisionTransformerRelPos have.
@@ -39,7 +25,7 @@ void read_common(Fields& f, VitConfig& c, const std::string& start) {
   read_shared(f, c);
   c.qk_norm = f.get<bool>("qk_norm", c.qk_norm);
   c.class_token = f.get<bool>("class_token", c.class_token);
-  c.weight_init = weight_init(f, start);
+  c.weight_init = read_weight_init(f, start);
   c.fix_init = f.get<bool>("fix_init", false);
   c.act_layer = read_activation(f);
 }

@@ -73,6 +73,20 @@ bool is_beit(const VitConfig& config) {
 
 }  // namespace
 
+Start read_weight_init(io::Fields& fields, const std::string& fallback) {
+  const std::string name = fields.choice("weight_init", fallback, {"", "jax", "jax_nlhb", "moco", "reset", "skip"});
+  if (name.empty()) {
+    return Start::timm;
+  }
+  if (name == "moco") {
+    return Start::moco;
+  }
+  if (name.starts_with("jax")) {
+    return name == "jax" ? Start::jax : Start::jax_nlhb;
+  }
+  return Start::reset;
+}
+
 nn::InitRule vit_init_rule(const VitConfig& config) {
   return [config](std::string_view name, const Shape& shape, const Init& own) {
     Init init = own;

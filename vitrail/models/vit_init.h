@@ -1,6 +1,9 @@
 // How the parameters of a Vision Transformer start.
 #pragma once
 
+#include <string>
+
+#include "vitrail/io/json.h"
 #include "vitrail/models/vit.h"
 #include "vitrail/nn/parameters.h"
 
@@ -14,5 +17,8 @@ namespace vitrail::models {
 //   reset  everything as torch's layers start
 // In all but `reset` the gate of a gated Mlp starts near 1 (weight N(0, 1e-6²), bias 1).
 nn::InitRule vit_init_rule(const VitConfig& config);
+
+// `weight_init` in timm's spelling; "skip", as there, leaves the layers to start on their own, as "reset" does.
+VitConfig::Start read_weight_init(io::Fields& fields, const std::string& fallback);
 
 }  // namespace vitrail::models

@@ -70,7 +70,7 @@ Tensor attend(const Layer& layer, Tensor q, Tensor k, const Tensor& v, Pass& pas
   }
   const ops::AttentionOptions how = options(layer.config, pass, extras);
   if (layer.config.block >= 0 && pass.recorder != nullptr && pass.recorder->wants_attention()) {
-    pass.recorder->attention(layer.config.block, ops::attention_probabilities(q, k, how));
+    pass.recorder->attention(layer.config.block, ops::attention_probabilities(q, k, how), extras.place);
   }
   return join_heads(ops::attention(q, k, v, how));
 }
@@ -145,7 +145,7 @@ Tensor Attention::operator()(const Tensor& x, Pass& pass, const AttentionExtras&
     const ops::AttentionOptions how = options(config, pass, extras);
     if (wants_map) {
       const auto part = [&](std::int64_t i) { return packed.detach().select(2, i).permute({0, 2, 1, 3}); };
-      pass.recorder->attention(config.block, ops::attention_probabilities(part(0), part(1), how));
+      pass.recorder->attention(config.block, ops::attention_probabilities(part(0), part(1), how), extras.place);
     }
     y = ops::reshape(ops::attention_packed(packed, how), {x.size(0), x.size(1), keys});
   } else {

@@ -36,9 +36,10 @@ struct AttentionConfig {
 struct AttentionExtras {
   Tensor residual = {};  // [..., out_dim], added to the output
   Tensor bias = {};      // f32, broadcastable to [B, H, N, M], added to the scores
-  Tensor mask = {};      // boolean, the same shape, true = may attend
+  Tensor mask = {};      // boolean, the same shape, true = may attend; or f32, added too (ops::AttentionOptions)
   bool causal = false;
   ops::Rotation rotation = {};  // turns queries and keys, after their norms (self-attention only)
+  std::optional<AttentionPlace> place = {};  // where queries and keys lie, for the recorder
 };
 
 // Self-attention, timm's Attention: x [B, N, dim] → [B, N, out_dim],

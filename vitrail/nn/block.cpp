@@ -38,19 +38,11 @@ Tensor score_bias(const std::optional<RelPos>& own, Pass& pass, const Tensor& sh
   return (*own)(pass) + shared;
 }
 
-// x + drop_path(scale(branch(x))). Where nothing lies between, the branch adds x itself, as the last step of its last
-// product: it is called with what it is to add.
+// x + drop_path(scale(branch(x))).
 template <class Branch>
-Tensor add_branch(const Tensor& x, const std::optional<LayerScale>& scale, const DropPath& drop_path, Pass& pass,
-                  Branch&& branch) {
-  if (!scale && !drop_path.active(pass)) {
-    return branch(x);
-  }
-  Tensor y = branch(Tensor());
-  if (scale) {
-    y = (*scale)(y);
-  }
-  return x + drop_path(y, pass);
+Tensor add_scaled_branch(const Tensor& x, const std::optional<LayerScale>& scale, const DropPath& drop_path, Pass& pass,
+                         Branch&& branch) {
+  return scale ? x + drop_path((*scale)(branch(Tensor())), pass) : add_branch(x, drop_path, pass, branch);
 }
 
 template <class B>
@@ -88,10 +80,11 @@ Block::Block(const Scope& scope, const BlockConfig& config)
 
 Tensor Block::operator()(Tensor x, Pass& pass, const Tensor& bias, const ops::Rotation& rotation) const {
   const Tensor scores = score_bias(rel_pos, pass, bias);
-  x = add_branch(x, ls1, drop_path, pass, [&](const Tensor& residual) {
+  x = add_scaled_branch(x, ls1, drop_path, pass, [&](const Tensor& residual) {
     return attn(norm1(x), pass, {.residual = residual, .bias = scores, .rotation = rotation});
   });
-  return add_branch(x, ls2, drop_path, pass, [&](const Tensor& residual) { return mlp(norm2(x), pass, residual); });
+  return add_scaled_branch(x, ls2, drop_path, pass,
+                           [&](const Tensor& residual) { return mlp(norm2(x), pass, residual); });
 }
 
 std::int64_t Block::flops(std::int64_t tokens) const { return block_flops(*this, tokens); }

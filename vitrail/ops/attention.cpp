@@ -1,5 +1,6 @@
 #include "vitrail/ops/attention.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "vitrail/autograd/tape.h"
@@ -31,18 +32,20 @@ void check_values(const Tensor& k, const Tensor& v) {
   check(v.dtype() == k.dtype(), "attention: v is {}, but k is {}", name_of(v.dtype()), name_of(k.dtype()));
 }
 
-// `x` as [B, H, N, M], repeated by strides of 0.
-Tensor broadcast_scores(const Tensor& x, const Shape& shape, DType dtype, const char* what) {
+// `x` as [B, H, N, M], or [W, H, N, M] if it has W samples in turn, repeated by strides of 0.
+Tensor broadcast_scores(const Tensor& x, const Shape& shape, const char* what) {
   if (!x.defined()) {
     return x;
   }
-  check(x.dtype() == dtype, "attention: the {} must be {}, not {}", what, name_of(dtype), name_of(x.dtype()));
   bool fits = x.rank() <= shape.rank();
-  for (int dim = 1; fits && dim <= x.rank(); ++dim) {
+  for (int dim = 1; fits && dim <= std::min(x.rank(), 3); ++dim) {
     fits = x.size(-dim) == shape[-dim] || x.size(-dim) == 1;
   }
-  check(fits, "attention: the {} {} does not broadcast to [B, H, N, M] = {}", what, x.shape(), shape);
-  return x.detach().expand(shape);
+  const std::int64_t samples = x.rank() == 4 ? x.size(0) : 1;
+  check(fits && (samples == shape[0] || (samples > 0 && shape[0] % samples == 0)),
+        "attention: the {} {} does not broadcast to [B, H, N, M] = {}, nor has it samples whose number divides B", what,
+        x.shape(), shape);
+  return x.detach().expand(samples > 1 ? shape.with(0, samples) : shape);
 }
 
 kernels::AttentionScores scores_of(const AttentionOptions& options, const Tensor& q, const Tensor& k) {
@@ -52,8 +55,12 @@ kernels::AttentionScores scores_of(const AttentionOptions& options, const Tensor
   kernels::AttentionScores scores;
   scores.scale = options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<float>(q.size(3)));
   scores.causal = options.causal;
-  scores.mask = broadcast_scores(options.mask, shape, DType::boolean, "mask");
-  scores.bias = broadcast_scores(options.bias, shape, DType::f32, "bias");
+  check(!options.mask.defined() || options.mask.dtype() == DType::boolean || options.mask.dtype() == DType::f32,
+        "attention: the mask must be bool or f32, not {}", options.mask.defined() ? name_of(options.mask.dtype()) : "");
+  check(!options.bias.defined() || options.bias.dtype() == DType::f32, "attention: the bias must be f32, not {}",
+        options.bias.defined() ? name_of(options.bias.dtype()) : "");
+  scores.mask = broadcast_scores(options.mask, shape, "mask");
+  scores.bias = broadcast_scores(options.bias, shape, "bias");
   scores.dropout = options.dropout;
   scores.draws = options.draws;
   return scores;

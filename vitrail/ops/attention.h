@@ -6,11 +6,13 @@
 
 namespace vitrail::ops {
 
+// Mask and bias broadcast to [B, H, N, M]. Their first dimension may also be a number W that divides B: sample b then
+// has those of b mod W, as the windows of a batch of pictures have (Swin: Liu et al. 2021).
 struct AttentionOptions {
   float scale = 0;      // 0: 1 / √d
   bool causal = false;  // query i sees keys j ≤ i + (M - N), the lower right triangle
-  Tensor mask = {};     // boolean, true = may attend, broadcastable to [B, H, N, M]; a row without any gives zeros
-  Tensor bias = {};     // added to the scores, f32, broadcastable to [B, H, N, M]; differentiable
+  Tensor mask = {};     // boolean, true = may attend (a row without any gives zeros), or f32, added to the scores
+  Tensor bias = {};     // f32, added to the scores; differentiable, which a mask is not
   float dropout = 0;    // of the probabilities, in training
   Philox draws{0, 0};   // for the dropout
 };

@@ -17,3 +17,4 @@
 #include "vitrail/ops/rotary.h"
 #include "vitrail/ops/shape.h"
 #include "vitrail/ops/softmax.h"
+#include "vitrail/ops/windows.h"

@@ -1,0 +1,124 @@
+#include "vitrail/models/swin.h"
+
+#include <nlohmann/json.hpp>
+
+#include "tests/models/timm_variant.h"
+
+namespace vitrail::models {
+namespace {
+
+using test::expect_close;
+using test::golden;
+using test::golden_path;
+
+INSTANTIATE_TEST_SUITE_P(Swin, TimmVariant, testing::Values("swin", "swin_padded", "swin_partition", "swin_features"),
+                         variant_name);
+
+TEST(SwinTransformer, LoadsForAnotherPictureSizeAndWindowAsTimm) {
+  const io::Safetensors expected = golden("models/swin_adapted.safetensors");
+  const auto check = [&](const std::string& name, const char* variant, const char* kwargs) {
+    CreateOptions options;
+    options.model_kwargs = kwargs;
+    const Model model = load_model(golden_path("models") / variant, options);
+    nn::Pass pass;
+    expect_close(model.net->forward(expected.get(name + ".x"), pass), expected.get(name + ".logits"), 1e-4, name);
+  };
+  check("swin_larger", "swin", R"({"img_size": [48, 40]})");
+  check("swin_smaller", "swin", R"({"img_size": 16})");
+  check("swin_windows", "swin", R"({"window_size": [6, 5]})");
+  check("swin_grayscale", "swin", R"({"in_chans": 1})");
+}
+
+// A recorder's maps say for every token of the grid where it looks, also where windows were shifted and filled up.
+TEST(SwinTransformer, TellsWhereItsWindowsLie) {
+  const Model model = load_model(golden_path("models/swin_padded"));
+  const Tensor x = golden("models/swin_padded/expected.safetensors").get("x");
+  nn::Recorder recorder(false, true);
+  nn::Pass pass{.recorder = &recorder};
+  model.net->forward(x, pass);
+  ASSERT_EQ(recorder.places().size(), 4U);
+  const nn::AttentionPlace plain = recorder.places().at(0);
+  EXPECT_EQ(plain.queries, (nn::Size2{9, 11}));
+  EXPECT_EQ(plain.keys, plain.queries);
+  EXPECT_EQ(plain.window, (nn::Size2{4, 3}));
+  EXPECT_EQ(plain.shift, (nn::Size2{0, 0}));
+  EXPECT_EQ(recorder.places().at(1).shift, (nn::Size2{2, 1}));
+  // Merged to 5 x 6: the window is as wide as the grid, so it is shifted by rows alone.
+  const nn::AttentionPlace merged = recorder.places().at(3);
+  EXPECT_EQ(merged.queries, (nn::Size2{5, 6}));
+  EXPECT_EQ(merged.window, (nn::Size2{2, 6}));
+  EXPECT_EQ(merged.shift, (nn::Size2{1, 0}));
+  EXPECT_EQ(recorder.attention().at(3).size(0), 2 * 3);
+}
+
+TEST(SwinTransformer, RepeatsItsTrainingPassFromTheSameRandomStream) {
+  CreateOptions options;
+  options.model_kwargs = R"({"img_size": 32, "embed_dim": 12, "depths": [2, 2], "num_heads": [2, 3], "window_size": 3,
+                             "drop_rate": 0.1, "proj_drop_rate": 0.1, "attn_drop_rate": 0.1, "drop_path_rate": 0.2})";
+  const Model model = create_model("swin_tiny_patch4_window7_224", options);
+  const Tensor x = test::random_tensor({4, 3, 32, 32});
+  const auto gradient = [&](std::uint64_t seed, bool checkpoint) {
+    model.net->parameters.zero_grad();
+    nn::Pass pass{.training = true, .random = RandomStream(seed), .checkpoint = checkpoint};
+    autograd::Tape tape;
+    const Tensor logits = model.net->forward(x, pass);
+    tape.backward(logits, test::random_tensor(logits.shape(), 5));
+    return autograd::grad(model.net->parameters.at("layers.0.blocks.0.attn.qkv.weight").value);
+  };
+  expect_close(gradient(1, false), gradient(1, false), 0);
+  EXPECT_GT(test::relative_error(gradient(1, false), gradient(2, false)), 1e-2);
+  expect_close(gradient(1, true), gradient(1, true), 0);
+}
+
+void expect_refused(const std::string& name, const std::string& kwargs, const std::string& part) {
+  CreateOptions options;
+  options.model_kwargs = kwargs;
+  try {
+    describe_model(name, options);
+    ADD_FAILURE() << kwargs << " was taken";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+}
+
+TEST(SwinTransformer, NamesTheArgumentThatIsWrong) {
+  const std::string swin = "swin_tiny_patch4_window7_224";
+  expect_refused(swin, R"({"depth": [2, 2]})", "did you mean 'depths'");
+  expect_refused(swin, R"({"depths": [2, 2]})", "for the 2 stages of depths");
+  expect_refused(swin, R"({"depths": []})", "between 1 and 16");
+  expect_refused(swin, R"({"depths": 2})", "'depths'");
+  expect_refused(swin, R"({"num_heads": [3, 6, 12, 23]})", "num_heads 23");
+  expect_refused(swin, R"({"window_size": [7, 7, 7]})", "are for 4, 4, 3 and 4");
+  expect_refused(swin, R"({"window_size": [[7, 7], [7, 7, 7], 7, 7]})", "'window_size'");
+  expect_refused(swin, R"({"window_size": 0})", "'window_size'");
+  expect_refused(swin, R"({"window_size": "seven"})", "'window_size'");
+  expect_refused(swin, R"({"img_size": 3})", "img_size 3x3");
+  expect_refused(swin, R"({"img_size": 1048576, "window_size": 1048576})", "FLOPs");
+  expect_refused(swin, R"({"global_pool": "token"})", "'global_pool'");
+  expect_refused(swin, R"({"global_pool": ""})", "num_classes must be 0");
+  expect_refused(swin, R"({"drop_path_rate": 1.0})", "drop rate");
+}
+
+TEST(SwinTransformer, SaysWhichPicturesItTakes) {
+  const auto message = [](const Model& model, const Shape& shape) {
+    nn::Pass pass;
+    try {
+      model.net->forward(test::random_tensor(shape), pass);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const Model fixed = load_model(golden_path("models/swin"));
+  EXPECT_FALSE(fixed.net->takes_any_size());
+  EXPECT_NE(message(fixed, {1, 3, 40, 32}).find("takes pictures of 32x32 (img_size), not of 40x32"), std::string::npos);
+  EXPECT_NE(message(fixed, {1, 1, 32, 32}).find("[B, 3, H, W]"), std::string::npos);
+  EXPECT_NE(message(fixed, {3, 32, 32}).find("[B, 3, H, W]"), std::string::npos);
+  const Model dynamic = load_model(golden_path("models/swin_partition"));
+  EXPECT_TRUE(dynamic.net->takes_any_size());
+  EXPECT_EQ(message(dynamic, {1, 3, 2, 34}), "no error");
+  EXPECT_NE(message(dynamic, {1, 3, 33, 34}).find("multiples of 2 and 2"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace vitrail::models
