@@ -2,7 +2,7 @@
 
     python tools/golden/ops_nn.py
 
-writes tests/golden/ops/{activation,norm,softmax,loss,cast}.safetensors. A case NAME is its inputs NAME.x, NAME.weight …,
+writes tests/golden/ops/{activation,norm,softmax,loss,cast,group_norm}.safetensors. A case NAME is its inputs NAME.x, NAME.weight …,
 the result NAME.y, the gradient NAME.dy that goes in and those that come out, NAME.dx, NAME.dweight …
 """
 
@@ -127,8 +127,23 @@ def casts():
     save("cast")
 
 
+def group_norms():
+    def one(name, groups, weight, x):
+        case(name, lambda x, weight, bias: F.group_norm(x, groups, weight, bias, 1e-5),
+             {"groups": torch.tensor([groups])}, x=x, weight=weight, bias=normal(len(weight), scale=0.5))
+
+    one("plain", 4, normal(32, scale=0.5, shift=1), normal(2, 32, 5, 4, scale=2, shift=0.5))
+    one("odd", 3, normal(21, scale=0.5, shift=1), normal(3, 21, 3, 7))
+    one("instance", 5, normal(5, scale=0.5, shift=1), normal(2, 5, 6, 6))
+    one("layer", 1, normal(17, scale=0.5, shift=1), normal(2, 17, 3, 3))
+    one("shifted", 2, normal(4, scale=0.5, shift=1), normal(2, 4, 5, 5, scale=8, shift=256))
+    one("many_pixels", 2, normal(6, scale=0.5, shift=1), normal(1, 6, 23, 25))
+    save("group_norm")
+
+
 activations()
 norms()
 softmaxes()
 losses()
 casts()
+group_norms()

@@ -46,6 +46,13 @@ def wanted_eva(name, kwargs):
     return kwargs.get("rope_type", "cat") in ("cat", "mixed") and "num_kv_heads" not in kwargs
 
 
+def wanted_resnet(name, kwargs):
+    """Left out are the names with anti-aliasing, a replaced stem pool, other norms, attention other than 'se' and blocks
+    of several kinds."""
+    own = {"aa_layer", "replace_stem_pool", "norm_layer", "drop_block_rate"} & set(kwargs)
+    return not own and isinstance(kwargs["block"], type) and kwargs.get("block_args", {"attn_layer": "se"}) == {"attn_layer": "se"}
+
+
 TABLES = {
     "vit": Table(
         "Vision Transformers",
@@ -69,6 +76,7 @@ TABLES = {
         ["swin_transformer"],
         {"SwinTransformer": "swin"},
     ),
+    "resnet": Table("Residual networks", ["resnet"], {"ResNet": "resnet"}, wanted_resnet),
 }
 NORMALIZATIONS = {
     ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)): "inception",
@@ -122,7 +130,9 @@ def spelled(key, value):
         return value.__name__.lower()
     if isinstance(value, float):
         return f"{value:g}" if float(f"{value:g}") == value else repr(value)
-    return str(value).replace(", ", ",")
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{k}:{spelled(k, v)}" for k, v in value.items()) + "}"
+    return str(value).replace(" ", "")  # tuples and lists
 
 
 def settings(cfg):

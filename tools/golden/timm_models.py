@@ -33,6 +33,11 @@ def perturb(model, seed):
                 parameter.copy_(0.5 * noise)
             else:
                 parameter.copy_(noise / parameter[0].numel() ** 0.5)
+        for name, buffer in model.named_buffers():  # of batch norms
+            if name.endswith("running_mean"):
+                buffer.copy_(0.2 * torch.randn(buffer.shape, generator=generator))
+            elif name.endswith("running_var"):
+                buffer.copy_(torch.exp(0.3 * torch.randn(buffer.shape, generator=generator)))
 
 
 def build(architecture, arguments, seed, make=timm.create_model):

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "vitrail/kernels/elementwise.h"
+#include "vitrail/kernels/layout.h"
 #include "vitrail/tensor/profile.h"
 
 namespace vitrail::autograd {
@@ -18,8 +19,11 @@ bool finite_check = true;
 bool finite_check = false;
 #endif
 
-// out = a + b, f32 or bf16; out is dense and may be a.
+// out = a + b, f32 or bf16; out is dense, row-major or channels-last, and may be a.
 void add_to(const Tensor& a, const Tensor& b, const Tensor& out) {
+  if (kernels::is_channels_last(out)) {
+    return add_to(kernels::pixels(a), kernels::pixels(b), kernels::pixels(out));
+  }
   check(a.dtype() == b.dtype(), "gradients of one tensor come as {} and as {}", name_of(a.dtype()), name_of(b.dtype()));
   const std::array operands = {kernels::Operand{a.raw(), a.strides()}, kernels::Operand{b.raw(), b.strides()}};
   kernels::elementwise(kernels::Elementwise::add, operands, out.raw(), out.shape(), out.dtype());
@@ -35,9 +39,12 @@ void Gradient::add(Tensor contribution) const {
   Tensor& sum = slot_->grad;
   if (!sum.defined()) {
     const bool copy = !contribution.is_contiguous() || (slot_->keep && contribution.is_shared());
-    sum = copy ? contribution.clone() : contribution.detach();
+    sum = slot_->channels_last ? kernels::channels_last(contribution)
+          : copy               ? contribution.clone()
+                               : contribution.detach();
   } else if (sum.is_shared()) {
-    const Tensor fresh = Tensor::empty_like(sum);
+    const Tensor fresh =
+        slot_->channels_last ? kernels::empty_channels_last(sum.shape(), sum.dtype()) : Tensor::empty_like(sum);
     add_to(sum, contribution, fresh);
     sum = fresh;
   } else {
@@ -72,6 +79,12 @@ Kept::Kept(const Tensor& tensor) {
   } else {
     tensor_ = tensor.detach();
   }
+}
+
+std::shared_ptr<Slot> slot_for(const Tensor& output) {
+  auto slot = std::make_shared<Slot>();
+  slot->channels_last = kernels::is_channels_last(output);
+  return slot;
 }
 
 void set_rebuild(const Tensor& output, std::function<Tensor()> rebuild) {
@@ -181,7 +194,7 @@ Tensor checkpoint(const std::function<Tensor(const Tensor&)>& function, const Te
   }
   // Parameters inside `function` want gradients even if the input does not.
   output = output.detach();
-  output.set_slot(std::make_shared<Slot>());
+  output.set_slot(slot_for(output));
   Tape::current()->push(
       {"checkpoint", {output.slot()}, [function, input = input.detach(), dx = Gradient(input)](const auto& grads) {
          Tape tape;

@@ -19,7 +19,10 @@ struct Slot {
   bool wanted = true;  // false for a frozen leaf
   std::function<Tensor()> rebuild = {};  // the tensor's elements once more, if that is cheaper than to keep them
   int uses = 0;                          // of a leaf, by nodes that wait on a tape: at 0 its gradient is complete
+  bool channels_last = false;            // as the tensor lies in memory (kernels/layout.h), so does its gradient
 };
+// The slot of a tensor that an op has made.
+std::shared_ptr<Slot> slot_for(const Tensor& output);
 
 // A node's use of a leaf, as long as the node exists.
 class LeafUse {
@@ -170,7 +173,7 @@ Tensor record(const char* op, Tensor output, std::initializer_list<const Tensor*
   if (!recording(inputs)) {
     return output;
   }
-  output.set_slot(std::make_shared<Slot>());
+  output.set_slot(slot_for(output));
   Tape::current()->push(
       {op,
        {output.slot()},
@@ -191,7 +194,7 @@ std::vector<Tensor> record(const char* op, std::vector<Tensor> outputs, std::ini
   }
   Tape::Node node{op, {}, std::move(backward), uses_of_leaves(inputs)};
   for (Tensor& output : outputs) {
-    output.set_slot(std::make_shared<Slot>());
+    output.set_slot(slot_for(output));
     node.outputs.push_back(output.slot());
   }
   Tape::current()->push(std::move(node));

@@ -70,6 +70,12 @@ ops::Activation read_activation(Fields& fields, const std::string& fallback) {
   }
 }
 
+std::int64_t make_divisible(double value, std::int64_t divisor, double round_limit) {
+  const auto whole = static_cast<std::int64_t>(value + static_cast<double>(divisor) / 2);
+  const std::int64_t multiple = std::max(divisor, whole / divisor * divisor);
+  return static_cast<double>(multiple) < round_limit * value ? multiple + divisor : multiple;
+}
+
 std::optional<float> as_float(const std::optional<double>& value) {
   return value ? std::optional<float>(static_cast<float>(*value)) : std::nullopt;
 }

@@ -1,6 +1,7 @@
 // How timm's arguments are read, for all families.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,9 @@ nn::Size2 read_size(io::Fields& fields, const std::string& key, const nn::Size2&
 nn::NormConfig read_norm(io::Fields& fields, const nn::NormConfig& fallback = {});
 // `act_layer`.
 ops::Activation read_activation(io::Fields& fields, const std::string& fallback = "gelu");
+// The multiple of `divisor` next to `value`, at least `divisor`; the next larger one where that is less than
+// `round_limit` of the value: timm's make_divisible, for numbers of channels.
+std::int64_t make_divisible(double value, std::int64_t divisor = 8, double round_limit = 0.9);
 std::optional<float> as_float(const std::optional<double>& value);
 
 }  // namespace vitrail::models

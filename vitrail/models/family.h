@@ -22,7 +22,8 @@ struct Family {
   // A model from timm's arguments; `source` is named in errors about them.
   std::unique_ptr<ImageModel> (*build)(const nlohmann::json& arguments, const std::string& source,
                                        const nn::StoreOptions& store);
-  std::string_view first_conv;  // the layer that sees the picture's channels, for timm's pretrained_cfg
+  // The layer that sees the picture's channels, for timm's pretrained_cfg; the first that a model has of several names.
+  std::string_view first_conv;
   // Whether timm's constructor takes img_size: it is then one of the arguments that a folder keeps. Other families get
   // it too, as the size of the pictures that the model is meant for.
   bool sized = true;
@@ -77,5 +78,8 @@ std::unique_ptr<ImageModel> build_beit(const nlohmann::json& arguments, const st
 std::string_view swin_table();
 std::unique_ptr<ImageModel> build_swin(const nlohmann::json& arguments, const std::string& source,
                                        const nn::StoreOptions& store);
+std::string_view resnet_table();
+std::unique_ptr<ImageModel> build_resnet(const nlohmann::json& arguments, const std::string& source,
+                                         const nn::StoreOptions& store);
 
 }  // namespace vitrail::models

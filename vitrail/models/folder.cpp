@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -259,6 +260,14 @@ std::vector<std::string> classifier_layers(const ImageModel& net) {
   return layers;
 }
 
+std::string first_conv(const Family& family, const ImageModel& net) {
+  std::istringstream names{std::string(family.first_conv)};
+  std::string name;
+  while (names >> name && net.parameters.find(name + ".weight") == nullptr) {
+  }
+  return name;
+}
+
 // timm has no fixed positions: a table of them is saved as the learned one that it would have there, and is one for
 // whoever opens the folder without asking for pos_embed=sincos2d again.
 Json saved_arguments(const Model& model) {
@@ -287,7 +296,7 @@ Json config_json(const Model& model) {
   pretrained["std"] = p.std;
   pretrained["num_classes"] = model.net->num_classes();
   pretrained["pool_size"] = nullptr;
-  pretrained["first_conv"] = entry.family->first_conv;
+  pretrained["first_conv"] = first_conv(*entry.family, *model.net);
   const std::vector<std::string> classifiers = classifier_layers(*model.net);
   if (classifiers.size() == 1) {
     pretrained["classifier"] = classifiers.front();

@@ -29,8 +29,8 @@ std::vector<std::string_view> split_elements(std::string_view text) {
   int depth = 0;
   std::size_t begin = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    depth += text[i] == '(' || text[i] == '[' ? 1 : 0;
-    depth -= text[i] == ')' || text[i] == ']' ? 1 : 0;
+    depth += text[i] == '(' || text[i] == '[' || text[i] == '{' ? 1 : 0;
+    depth -= text[i] == ')' || text[i] == ']' || text[i] == '}' ? 1 : 0;
     if (text[i] == ',' && depth == 0) {
       parts.push_back(text.substr(begin, i - begin));
       begin = i + 1;
@@ -65,6 +65,18 @@ Json literal(std::string_view text) {
       list.push_back(literal(element));
     }
     return list;
+  }
+  if (enclosed('{', '}')) {
+    Json object = Json::object();
+    for (const std::string_view element : split_elements(text.substr(1, text.size() - 2))) {
+      const std::size_t colon = element.find(':');
+      check(colon != std::string_view::npos, "'{}' is no 'key': value of a dictionary", trim(element));
+      const Json key = literal(element.substr(0, colon));
+      check(key.is_string() && !object.contains(key.get<std::string>()), "'{}' is no new key of a dictionary",
+            trim(element.substr(0, colon)));
+      object[key.get<std::string>()] = literal(element.substr(colon + 1));
+    }
+    return object;
   }
   std::string number(text.substr(text.starts_with('+') ? 1 : 0));
   if (number.starts_with('.')) {

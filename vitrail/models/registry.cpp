@@ -135,6 +135,7 @@ const std::vector<Family>& families() {
       {"eva", eva_table, build_eva, "patch_embed.proj"},
       {"beit", beit_table, build_beit, "patch_embed.proj"},
       {"swin", swin_table, build_swin, "patch_embed.proj"},
+      {"resnet", resnet_table, build_resnet, "conv1 conv1.0", false},
   };
   return all;
 }

@@ -1,6 +1,7 @@
 // Activation checkpointing of blocks.
 #pragma once
 
+#include <memory>
 #include <utility>
 
 #include "vitrail/autograd/tape.h"
@@ -21,9 +22,10 @@ Tensor run_block(Block block, const Tensor& x, Pass& pass) {
   const Philox draws = pass.random.next();
   start.random = RandomStream(mix(draws.seed(), draws.stream()));
   return autograd::checkpoint(
-      [block = std::move(block), start](const Tensor& input) {
-        Pass again = start;
-        return block(input, again);
+      [block = std::move(block), start, runs = std::make_shared<int>(0)](const Tensor& input) {
+        Pass own = start;
+        own.again = (*runs)++ > 0;
+        return block(input, own);
       },
       x);
 }

@@ -18,6 +18,17 @@ Conv2d::Conv2d(const Scope& scope, std::int64_t in, std::int64_t out, std::array
 
 Tensor Conv2d::operator()(const Tensor& x) const { return ops::conv2d(x, weight, bias, options); }
 
+Size2 Conv2d::output_size(const Size2& size) const {
+  Size2 result{};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::int64_t reach = options.dilation[i] * (weight.size(2 + static_cast<int>(i)) - 1) + 1;
+    const std::int64_t room = size[i] + 2 * options.padding[i] - reach;
+    check(room >= 0, "a kernel that reaches over {} pixels finds only {}", reach, size[i] + 2 * options.padding[i]);
+    result[i] = room / options.stride[i] + 1;
+  }
+  return result;
+}
+
 BatchNorm2d::BatchNorm2d(const Scope& scope, std::int64_t channels, float norm_eps, float norm_momentum)
     : eps(norm_eps),
       momentum(norm_momentum),
@@ -28,10 +39,10 @@ BatchNorm2d::BatchNorm2d(const Scope& scope, std::int64_t channels, float norm_e
       num_batches_tracked(scope.buffer("num_batches_tracked", {}, Init::zeros(), DType::i64)) {}
 
 Tensor BatchNorm2d::operator()(const Tensor& x, const Pass& pass) const {
-  if (pass.training) {
+  if (pass.training && !pass.again) {
     ++*num_batches_tracked.data<std::int64_t>();
   }
-  return ops::batch_norm(x, weight, bias, running_mean, running_var, pass.training, momentum, eps);
+  return ops::batch_norm(x, weight, bias, running_mean, running_var, pass.training, pass.again ? 0.0F : momentum, eps);
 }
 
 }  // namespace vitrail::nn

@@ -20,6 +20,8 @@ struct Conv2d {
 
   // fvcore's count for one picture with an output of `rows` × `columns`.
   std::int64_t flops(std::int64_t rows, std::int64_t columns) const { return rows * columns * weight.numel(); }
+  // Rows and columns that come out for pictures of `size`.
+  Size2 output_size(const Size2& size) const;
 
   ops::ConvOptions options;
   Tensor weight;
@@ -32,6 +34,8 @@ struct Conv2d {
 struct BatchNorm2d {
   BatchNorm2d(const Scope& scope, std::int64_t channels, float eps = 1e-5F, float momentum = 0.1F);
   Tensor operator()(const Tensor& x, const Pass& pass) const;
+  // fvcore's count for a picture of `size`: 2 an element.
+  std::int64_t flops(const Size2& size) const { return 2 * size[0] * size[1] * weight.numel(); }
 
   float eps;
   float momentum;

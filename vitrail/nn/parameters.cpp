@@ -82,6 +82,8 @@ Init Init::xavier_uniform(const Shape& shape) {
 
 Init Init::kaiming_uniform(const Shape& shape) { return uniform(static_cast<float>(1.0 / std::sqrt(fans(shape).in))); }
 
+Init Init::kaiming_normal(const Shape& shape) { return normal(static_cast<float>(std::sqrt(2.0 / fans(shape).out))); }
+
 Init Init::lecun_normal(const Shape& shape) {
   constexpr double truncated_std = 0.87962566103423978;  // of N(0, 1) cut off at ±2
   return trunc_normal_tf(static_cast<float>(std::sqrt(1.0 / fans(shape).in) / truncated_std));

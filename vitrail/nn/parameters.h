@@ -35,6 +35,7 @@ struct Init {
   static Init uniform(float bound) { return {Kind::uniform, bound}; }
   static Init xavier_uniform(const Shape& shape);   // bound √(6 / (fan_in + fan_out)) (Glorot & Bengio 2010)
   static Init kaiming_uniform(const Shape& shape);  // bound 1 / √fan_in: what torch.nn.Linear and Conv2d start from
+  static Init kaiming_normal(const Shape& shape);   // N(0, 2 / fan_out) (He et al. 2015), as timm's convolutions start
   static Init lecun_normal(const Shape& shape);     // truncated normal of variance 1 / fan_in, as timm's lecun_normal_
 
   // The same with its values multiplied by `factor`.

@@ -12,6 +12,7 @@ struct Pass {
   DType dtype = DType::f32;      // activations and matrix products: f32 or bf16
   RandomStream random{0};        // for dropout and stochastic depth
   bool checkpoint = false;       // blocks keep only their input and are run again in backward
+  bool again = false;            // the second run of a block with `checkpoint`: statistics are not followed twice
   Recorder* recorder = nullptr;  // gathers features and attention maps if present
 };
 

@@ -80,7 +80,7 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
                             kernels::batch_norm_gradient(input, scale_shift, mean, variance, training, eps,
                                                          kernels::channels_last(dy.reshape(input.shape())),
                                                          contribution, dscale_shift);
-                            dx.add(kernels::row_major(contribution).reshape(dx.wanted() ? dx.shape() : input.shape()));
+                            dx.add(contribution.reshape(dx.shape()));
                             dweight.add(dscale_shift.select(0, 0));
                             dbias.add(dscale_shift.select(0, 1));
                           });

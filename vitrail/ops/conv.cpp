@@ -57,6 +57,19 @@ bool cuts_patches(const Tensor& weight, const ConvOptions& options) {
          options.stride == Size2{weight.size(2), weight.size(3)};
 }
 
+// Whether the kernel takes one pixel at a time, and every one: then the convolution is a linear map of the pixels.
+bool maps_pixels(const Tensor& weight, const ConvOptions& options) {
+  return weight.size(2) == 1 && weight.size(3) == 1 && cuts_patches(weight, options);
+}
+
+// x [B, C, H, W] in channels-last memory as [B, H, W, C], a view if it lies there already.
+Tensor pixels_of(const Tensor& x) {
+  const Tensor input = kernels::channels_last(x);
+  return autograd::record("pixels", kernels::pixels(input), {&x}, [dx = Gradient(x)](const Tensor& dy) {
+    dx.add(dy.permute({0, 3, 1, 2}));
+  });
+}
+
 // A picture's patches as a view [B, H', W', C, kH, kW]; what is left at the right and below belongs to none.
 Tensor tiles_of(const Tensor& x, const Size2& kernel) {
   const std::int64_t rows = x.size(2) / kernel[0];
@@ -97,7 +110,7 @@ Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, const
           if (!empty) {
             kernels::convolution_input_gradient(gradient, dense, geometry, contribution);
           }
-          dx.add(kernels::row_major(contribution));
+          dx.add(contribution);
         }
         if (dweight.wanted() || dbias.wanted()) {
           Tensor dw = empty ? Tensor::zeros(dense.shape()) : Tensor::empty(dense.shape());
@@ -118,7 +131,9 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
   const Shape shape = output_shape(x, weight, options);
   if (cuts_patches(weight, options)) {
     const Tensor matrix = reshape(weight, {weight.size(0), weight.numel() / weight.size(0)});
-    return permute(linear(patches_of(x, {weight.size(2), weight.size(3)}), matrix, bias), {0, 3, 1, 2});
+    const Tensor patches =
+        maps_pixels(weight, options) ? pixels_of(x) : patches_of(x, {weight.size(2), weight.size(3)});
+    return permute(linear(patches, matrix, bias), {0, 3, 1, 2});
   }
   return convolve(x, weight, bias, {options.stride, options.padding, options.dilation, options.groups}, shape);
 }

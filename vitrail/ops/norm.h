@@ -17,4 +17,9 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, float eps);
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                   const Tensor& running_variance, bool training, float momentum, float eps);
 
+// (x - mean) / √(var + eps) · weight + bias with the statistics of a sample's pixels in each of `groups` runs of
+// neighbouring channels of x [B, C, H, W] (Wu & He 2018; torch.nn.functional.group_norm). weight and bias [C] f32 or
+// undefined. The result is channels-last.
+Tensor group_norm(const Tensor& x, std::int64_t groups, const Tensor& weight, const Tensor& bias, float eps);
+
 }  // namespace vitrail::ops

@@ -76,7 +76,7 @@ Tensor average(const char* op, const Tensor& x, const Windows& rows, const Windo
   return autograd::record(op, in_dtype(y, x.dtype()), {&x}, [rows, columns, dx = Gradient(x)](const Tensor& dy) {
     const Tensor contribution = kernels::empty_channels_last(dx.shape(), DType::f32);
     kernels::average_pool_gradient(wide_picture(dy), rows, columns, contribution);
-    dx.add(kernels::row_major(in_dtype(contribution, dy.dtype())));
+    dx.add(in_dtype(contribution, dy.dtype()));
   });
 }
 
@@ -96,7 +96,7 @@ Tensor max_pool2d(const Tensor& x, const PoolOptions& options) {
   return autograd::record("max_pool2d", in_dtype(y, x.dtype()), {&x}, [origin, dx = Gradient(x)](const Tensor& dy) {
     const Tensor contribution = kernels::empty_channels_last(dx.shape(), DType::f32);
     kernels::max_pool_gradient(wide_picture(dy), origin, contribution);
-    dx.add(kernels::row_major(in_dtype(contribution, dy.dtype())));
+    dx.add(in_dtype(contribution, dy.dtype()));
   });
 }
 

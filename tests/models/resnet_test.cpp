@@ -1,0 +1,108 @@
+#include "vitrail/models/resnet.h"
+
+#include <nlohmann/json.hpp>
+
+#include "tests/models/timm_variant.h"
+#include "vitrail/ops/softmax.h"
+
+namespace vitrail::models {
+namespace {
+
+using test::expect_close;
+using test::golden_path;
+
+INSTANTIATE_TEST_SUITE_P(ResNet, TimmVariant,
+                         testing::Values("resnet_basic", "resnet_bottleneck", "resnet_deep", "resnet_tiered",
+                                         "resnet_se", "resnet_groups"),
+                         variant_name);
+
+// In training the statistics are the batch's, and the running ones follow once, checkpoints or not.
+TEST(ResNet, TrainsAsTimm) {
+  const io::Safetensors expected = test::golden("models/resnet_basic/expected.safetensors");
+  for (const bool checkpoint : {false, true}) {
+    const Model model = load_model(golden_path("models/resnet_basic"));
+    nn::Pass pass{.training = true, .checkpoint = checkpoint};
+    autograd::Tape tape;
+    const Tensor logits = model.net->forward(expected.get("x"), pass);
+    expect_close(logits, expected.get("training.logits"), 1e-4);
+    const std::vector<std::int64_t> labels = {0, 1};
+    tape.backward(ops::cross_entropy(logits, Tensor::from(labels, {2})));
+    expect_close(autograd::grad(model.net->parameters.at("conv1.weight").value),
+                 expected.get("training.grad.conv1.weight"), 1e-3);
+    for (const nn::Parameter& parameter : model.net->parameters.all()) {
+      if (parameter.buffer && parameter.value.dtype() == DType::f32) {
+        expect_close(parameter.value, expected.get("training." + parameter.name), 1e-4, parameter.name);
+      } else if (parameter.buffer) {
+        EXPECT_EQ(*parameter.value.data<std::int64_t>(), 1) << parameter.name;
+      }
+    }
+  }
+}
+
+TEST(ResNet, TakesPicturesOfEverySize) {
+  const Model model = load_model(golden_path("models/resnet_deep"));
+  nn::Pass pass;
+  for (const std::int64_t side : {1, 2, 31, 65}) {
+    EXPECT_EQ(model.net->forward(test::random_tensor({1, 3, side, 3}), pass).shape(), (Shape{1, 7}));
+  }
+  const TokenLayout layout = model.net->token_layout(64, 33);
+  EXPECT_EQ(layout.rows, 2);
+  EXPECT_EQ(layout.columns, 2);
+  EXPECT_THROW(model.net->forward(test::random_tensor({1, 1, 32, 32}), pass), Error);
+  EXPECT_THROW(model.net->forward(test::random_tensor({3, 32, 32}), pass), Error);
+}
+
+TEST(ResNet, LoadsForAnotherNumberOfChannels) {
+  CreateOptions options;
+  options.model_kwargs = R"({"in_chans": 1})";
+  options.num_classes = 4;
+  const Model gray = load_model(golden_path("models/resnet_basic"), options);
+  const Model color = load_model(golden_path("models/resnet_basic"));
+  const Tensor weight = color.net->parameters.at("conv1.weight").value;
+  expect_close(gray.net->parameters.at("conv1.weight").value,
+               weight.detach().select(1, 0).unsqueeze(1) + weight.detach().select(1, 1).unsqueeze(1) +
+                   weight.detach().select(1, 2).unsqueeze(1),
+               1e-6);
+  nn::Pass pass;
+  EXPECT_EQ(gray.net->forward(test::random_tensor({1, 1, 32, 32}), pass).shape(), (Shape{1, 4}));
+}
+
+TEST(ResNet, DropsWholeBranchesInTraining) {
+  CreateOptions options;
+  options.model_kwargs = R"({"layers": [1, 1, 1, 1], "channels": [8, 8, 16, 16], "num_classes": 3,
+                             "drop_rate": 0.2, "drop_path_rate": 0.5, "zero_init_last": false})";
+  const Model model = create_model("resnet50", options);
+  const Tensor x = test::random_tensor({4, 3, 32, 32});
+  const auto logits = [&](std::uint64_t seed) {
+    nn::Pass pass{.training = true, .random = RandomStream(seed)};
+    return model.net->forward(x, pass);
+  };
+  expect_close(logits(1), logits(1), 0);
+  EXPECT_GT(test::relative_error(logits(1), logits(2)), 1e-2);
+}
+
+TEST(ResNet, NamesTheArgumentThatIsWrong) {
+  const auto refused = [](const std::string& kwargs, const std::string& part) {
+    CreateOptions options;
+    options.model_kwargs = kwargs;
+    try {
+      describe_model("resnet18", options);
+      ADD_FAILURE() << kwargs << " was taken";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  };
+  refused(R"({"layer": [1, 1, 1, 1]})", "did you mean 'layers'");
+  refused(R"({"layers": [1, 1]})", "layers and channels");
+  refused(R"({"layers": [1, 1, 0, 1]})", "'layers'");
+  refused(R"({"cardinality": 2})", "bottleneck");
+  refused(R"({"output_stride": 12})", "output_stride");
+  refused(R"({"output_stride": 8, "avg_down": true})", "avg_down");
+  refused(R"({"global_pool": ""})", "num_classes");
+  refused(R"({"block_args": {"attn_layer": "cbam"}})", "'attn_layer'");
+  refused(R"({"block_args": {"attn": "se"}})", "did you mean 'attn_layer'");
+  refused(R"({"channels": [65536, 65536, 65536, 65536], "img_size": 1048576})", "FLOPs");
+}
+
+}  // namespace
+}  // namespace vitrail::models

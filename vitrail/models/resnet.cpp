@@ -1,0 +1,315 @@
+#include "vitrail/models/resnet.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "vitrail/models/arguments.h"
+#include "vitrail/models/checkpoint.h"
+#include "vitrail/nn/checkpoint.h"
+#include "vitrail/ops/arithmetic.h"
+
+namespace vitrail::models {
+
+using nn::ConvNorm;
+using nn::Size2;
+using Block = ResNetConfig::Block;
+using Stem = ResNetConfig::Stem;
+
+namespace {
+
+constexpr ops::PoolOptions stem_pool{.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}};
+constexpr ops::PoolOptions down_pool{.ceil_mode = true, .count_include_pad = false};
+
+std::int64_t expansion(const ResNetConfig& c) { return c.block == Block::bottleneck ? 4 : 1; }
+
+// Channels inside a block whose stage has `channels`.
+std::int64_t inner_width(const ResNetConfig& c, std::int64_t channels) {
+  return c.block == Block::basic ? channels : channels * c.base_width / 64 * c.cardinality;
+}
+
+// Not less than the multiply-accumulates of a picture of this size, to see that all counts fit into 64 bits.
+double cost(const ResNetConfig& c, double height, double width) {
+  const auto real = [](std::int64_t value) { return static_cast<double>(value); };
+  double per_pixel = 49 * (real(c.in_chans) + 4 * real(c.stem_width)) * 2 * real(c.stem_width);
+  for (std::size_t i = 0; i < c.layers.size(); ++i) {
+    const double widest = 4 * real(c.channels[i]) +
+                          real(c.channels[i]) * real(c.base_width) * real(c.cardinality) / 64 + 2 * real(c.stem_width) +
+                          64 + (i == 0 ? 0 : 4 * real(c.channels[i - 1]));
+    per_pixel += real(c.layers[i]) * 49 * widest * widest;
+  }
+  return (height + 32) * (width + 32) * per_pixel + 4 * real(c.channels.back()) * real(c.num_classes);
+}
+
+void check_cost(const ResNetConfig& c, std::int64_t height, std::int64_t width) {
+  check(cost(c, static_cast<double>(height), static_cast<double>(width)) < 1e18,
+        "a picture of {}x{} would take more FLOPs than can be counted", height, width);
+}
+
+void check_config(const ResNetConfig& c) {
+  check(!c.layers.empty() && c.layers.size() == c.channels.size(),
+        "layers and channels must name as many stages, not {} and {}", c.layers.size(), c.channels.size());
+  check(std::ranges::min(c.layers) > 0 && std::ranges::min(c.channels) > 0 && c.in_chans > 0 && c.num_classes >= 0,
+        "layers, channels and in_chans must be positive, and num_classes not negative");
+  check(c.output_stride == 8 || c.output_stride == 16 || c.output_stride == 32,
+        "output_stride must be 8, 16 or 32, not {}", c.output_stride);
+  check(c.output_stride == 32 || !c.avg_down, "output_stride {} cannot be had with avg_down", c.output_stride);
+  check(c.down_kernel_size == 1 || c.down_kernel_size == 3, "down_kernel_size must be 1 or 3, not {}",
+        c.down_kernel_size);
+  check(c.block == Block::bottleneck || (c.cardinality == 1 && c.base_width == 64),
+        "cardinality and base_width are for bottleneck blocks");
+  check(c.stem_width > 0 && (c.stem_type != Stem::deep_tiered || c.stem_width >= 4), "stem_width {} is too small",
+        c.stem_width);
+  for (const std::int64_t channels : c.channels) {
+    check(inner_width(c, channels) >= c.block_reduce_first && c.block_reduce_first > 0,
+          "a stage of {} channels with base_width {} and block_reduce_first {} leaves none for its convolutions",
+          channels, c.base_width, c.block_reduce_first);
+  }
+  check(c.num_classes == 0 || c.global_pool != nn::Pool::none,
+        "without pooling (global_pool '') num_classes must be 0, not {}", c.num_classes);
+  for (const double rate : {c.drop_rate, c.drop_path_rate}) {
+    check(rate >= 0 && rate < 1, "a drop rate lies in [0, 1), but one is {}", rate);
+  }
+  check_cost(c, c.img_size[0], c.img_size[1]);
+}
+
+// timm's init_weights: convolutions from kaiming_normal, the last norm of each block from zero.
+nn::InitRule init_rule(const ResNetConfig& config) {
+  const std::string last = config.block == Block::basic ? ".bn2.weight" : ".bn3.weight";
+  return [last, zero = config.zero_init_last](std::string_view name, const Shape& shape, const nn::Init& own) {
+    if (shape.rank() == 4) {
+      return nn::Init::kaiming_normal(shape);
+    }
+    return zero && name.starts_with("layer") && name.ends_with(last) ? nn::Init::zeros() : own;
+  };
+}
+
+ops::ConvOptions square(std::int64_t kernel, std::int64_t stride, std::int64_t dilation = 1, std::int64_t groups = 1) {
+  const std::int64_t padding = (stride - 1 + dilation * (kernel - 1)) / 2;
+  return {{stride, stride}, {padding, padding}, {dilation, dilation}, groups};
+}
+
+std::vector<ConvNorm> make_stem(const nn::Scope& root, const ResNetConfig& c) {
+  if (c.stem_type == Stem::plain) {
+    return {ConvNorm(root / "conv1", root / "bn1", c.in_chans, 64, {7, 7}, square(7, 2))};
+  }
+  const std::int64_t width = c.stem_width;
+  const std::int64_t first = c.stem_type == Stem::deep_tiered ? 3 * (width / 4) : width;
+  const nn::Scope conv = root / "conv1";
+  return {ConvNorm(conv / 0, conv / 1, c.in_chans, first, {3, 3}, square(3, 2)),
+          ConvNorm(conv / 3, conv / 4, first, width, {3, 3}, square(3, 1)),
+          ConvNorm(conv / 6, root / "bn1", width, 2 * width, {3, 3}, square(3, 1))};
+}
+
+ConvNorm projection(const nn::Scope& scope, const ResNetConfig& c, std::int64_t in, std::int64_t out,
+                    std::int64_t stride, std::int64_t dilation, std::int64_t first_dilation) {
+  if (c.avg_down) {  // its pooling is child 0
+    return {scope / 1, scope / 2, in, out, {1, 1}};
+  }
+  const std::int64_t kernel = stride == 1 && dilation == 1 ? 1 : c.down_kernel_size;
+  return {scope / 0, scope / 1, in, out, {kernel, kernel}, square(kernel, stride, kernel > 1 ? first_dilation : 1)};
+}
+
+}  // namespace
+
+ResNetShortcut::ResNetShortcut(const nn::Scope& scope, const ResNetConfig& config, std::int64_t in, std::int64_t out,
+                               std::int64_t stride, std::int64_t dilation, std::int64_t first_dilation)
+    : pool(config.avg_down && stride > 1),
+      projection(models::projection(scope, config, in, out, stride, dilation, first_dilation)) {}
+
+Tensor ResNetShortcut::operator()(const Tensor& x, const nn::Pass& pass) const {
+  return projection(pool ? ops::avg_pool2d(x, down_pool) : x, pass);
+}
+
+std::int64_t ResNetShortcut::flops(Size2& size) const {
+  if (pool) {
+    size = {(size[0] + 1) / 2, (size[1] + 1) / 2};
+  }
+  return projection.flops(size);
+}
+
+ResNetBlock::ResNetBlock(const nn::Scope& scope, const ResNetConfig& c, const Place& place)
+    : activation(c.act_layer), drop_path{place.drop_path} {
+  const std::int64_t width = inner_width(c, place.channels);
+  const std::int64_t first = width / c.block_reduce_first;
+  const std::int64_t out = place.channels * expansion(c);
+  const auto add = [&](std::int64_t from, std::int64_t to, std::int64_t kernel, const ops::ConvOptions& options) {
+    const std::string index = std::to_string(layers.size() + 1);
+    layers.emplace_back(scope / ("conv" + index), scope / ("bn" + index), from, to, Size2{kernel, kernel}, options);
+  };
+  if (c.block == Block::basic) {
+    add(place.in, first, 3,
+        {{place.stride, place.stride},
+         {place.first_dilation, place.first_dilation},
+         {place.first_dilation, place.first_dilation}});
+    add(first, out, 3, square(3, 1, place.dilation));
+  } else {
+    add(place.in, first, 1, {});
+    add(first, width, 3,
+        {{place.stride, place.stride},
+         {place.first_dilation, place.first_dilation},
+         {place.first_dilation, place.first_dilation},
+         c.cardinality});
+    add(width, out, 1, {});
+  }
+  if (c.attention == ResNetConfig::Attention::se) {
+    se.emplace(scope / "se", out, make_divisible(static_cast<double>(out) / 16, 8, 0));
+  }
+  if (place.first && (place.stride != 1 || place.in != out)) {
+    downsample.emplace(scope / "downsample", c, place.in, out, place.stride, place.dilation, place.first_dilation);
+  }
+}
+
+Tensor ResNetBlock::operator()(const Tensor& x, nn::Pass& pass) const {
+  const Tensor shortcut = downsample ? (*downsample)(x, pass) : x;
+  Tensor y = x;
+  for (std::size_t i = 0; i + 1 < layers.size(); ++i) {
+    y = layers[i](y, pass, activation);
+  }
+  if (!se && !drop_path.active(pass)) {
+    return layers.back()(y, pass, activation, shortcut);
+  }
+  y = layers.back()(y, pass);
+  y = se ? (*se)(y) : y;
+  return nn::activate_picture(nn::drop_path_picture(y, drop_path, pass), activation, shortcut);
+}
+
+std::int64_t ResNetBlock::flops(Size2& size) const {
+  Size2 input = size;
+  std::int64_t total = downsample ? downsample->flops(input) : 0;
+  for (const ConvNorm& layer : layers) {
+    total += layer.flops(size);
+  }
+  return total + (se ? se->flops() : 0);
+}
+
+ResNet::ResNet(const ResNetConfig& config, const nn::StoreOptions& store) : config_(config) {
+  check_config(config_);
+  parameters = nn::ParameterStore(store);
+  parameters.set_init_rule(init_rule(config_));
+  const nn::Scope root(parameters);
+  stem_ = make_stem(root, config_);
+  const auto blocks = static_cast<double>(depth());
+  std::int64_t index = 0;
+  std::int64_t net_stride = 4;
+  std::int64_t dilation = 1;
+  ResNetBlock::Place place{.in = config_.stem_type == Stem::plain ? 64 : 2 * config_.stem_width};
+  for (std::size_t stage = 0; stage < config_.layers.size(); ++stage) {
+    place.channels = config_.channels[stage];
+    place.stride = stage == 0 ? 1 : 2;
+    if (net_stride >= config_.output_stride) {
+      dilation *= place.stride;
+      place.stride = 1;
+    } else {
+      net_stride *= place.stride;
+    }
+    place.dilation = dilation;
+    const nn::Scope scope = root / ("layer" + std::to_string(stage + 1));
+    std::vector<ResNetBlock>& made = stages_.emplace_back();
+    for (std::int64_t i = 0; i < config_.layers[stage]; ++i, ++index) {
+      place.first = i == 0;
+      place.drop_path =
+          blocks > 1 ? static_cast<float>(config_.drop_path_rate * static_cast<double>(index) / (blocks - 1)) : 0;
+      made.emplace_back(scope / i, config_, place);
+      place.in = place.channels * expansion(config_);
+      place.stride = 1;
+      place.first_dilation = dilation;
+    }
+  }
+  if (config_.num_classes > 0) {
+    fc_.emplace(root / "fc", num_features(), config_.num_classes);
+  }
+}
+
+std::int64_t ResNet::num_features() const { return config_.channels.back() * expansion(config_); }
+
+std::int64_t ResNet::depth() const {
+  std::int64_t blocks = 0;
+  for (const std::int64_t number : config_.layers) {
+    blocks += number;
+  }
+  return blocks;
+}
+
+Tensor ResNet::stem(const Tensor& x, const nn::Pass& pass) const {
+  check(x.rank() == 4 && x.size(1) == config_.in_chans, "the model takes pictures [B, {}, H, W], not {}",
+        config_.in_chans, x.shape());
+  Tensor y = ops::cast(x, pass.dtype);
+  for (const ConvNorm& layer : stem_) {
+    y = layer(y, pass, config_.act_layer);
+  }
+  return ops::max_pool2d(y, stem_pool);
+}
+
+Tensor ResNet::forward(const Tensor& x, nn::Pass& pass) const {
+  Tensor y = stem(x, pass);
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    for (const ResNetBlock& block : stages_[i]) {
+      y = nn::run_block([&block](const Tensor& input, nn::Pass& own) { return block(input, own); }, y, pass);
+    }
+    if (pass.recorder != nullptr && pass.recorder->wants_features()) {
+      pass.recorder->feature(static_cast<int>(i), y);
+    }
+  }
+  y = ops::cast(nn::pool_picture(y, config_.global_pool), DType::f32);  // the head runs in f32
+  y = nn::Dropout{static_cast<float>(config_.drop_rate)}(y, pass);
+  return fc_ ? (*fc_)(y) : y;
+}
+
+Size2 ResNet::stem_size(const Size2& size) const {
+  Size2 result = size;
+  for (const ConvNorm& layer : stem_) {
+    result = layer.conv.output_size(result);
+  }
+  return {(result[0] + 1) / 2, (result[1] + 1) / 2};
+}
+
+TokenLayout ResNet::token_layout(std::int64_t height, std::int64_t width) const {
+  Size2 size = stem_size({height, width});
+  for (const std::vector<ResNetBlock>& stage : stages_) {
+    for (const ConvNorm& layer : stage.front().layers) {  // the others do not stride
+      size = layer.conv.output_size(size);
+    }
+  }
+  return {0, size[0], size[1], false};
+}
+
+std::int64_t ResNet::flops(std::int64_t height, std::int64_t width) const {
+  check_cost(config_, height, width);
+  Size2 size = {height, width};
+  std::int64_t total = 0;
+  for (const ConvNorm& layer : stem_) {
+    total += layer.flops(size);
+  }
+  size = stem_size({height, width});
+  for (const std::vector<ResNetBlock>& stage : stages_) {
+    for (const ResNetBlock& block : stage) {
+      total += block.flops(size);
+    }
+  }
+  return total + nn::pool_flops(num_features(), size, config_.global_pool) + (fc_ ? fc_->flops(1) : 0);
+}
+
+std::int64_t ResNet::layer_of(const std::string& parameter) const {
+  if (starts_with_any(parameter, {"conv1", "bn1"})) {
+    return 0;
+  }
+  std::int64_t before = 1;
+  for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+    if (const auto index = index_after(parameter, "layer" + std::to_string(stage + 1) + ".")) {
+      return before + *index;
+    }
+    before += config_.layers[stage];
+  }
+  return before;
+}
+
+Tensor ResNet::adapt(const std::string& parameter, const Tensor& value, const Size2& source) const {
+  (void)source;
+  const bool first = parameter == "conv1.weight" || parameter == "conv1.0.weight";
+  return first && value.rank() == 4 && value.size(1) > 0 && value.size(1) != config_.in_chans
+             ? with_channels(value, config_.in_chans)
+             : value;
+}
+
+}  // namespace vitrail::models

@@ -1,0 +1,73 @@
+#include "vitrail/nn/picture.h"
+
+#include "vitrail/ops/arithmetic.h"
+#include "vitrail/ops/reduce.h"
+#include "vitrail/ops/shape.h"
+
+namespace vitrail::nn {
+namespace {
+
+// [B, C, H, W] as [B, H, W, C] and back, both views of the same memory.
+Tensor to_pixels(const Tensor& x) { return ops::permute(x, {0, 2, 3, 1}); }
+Tensor to_picture(const Tensor& x) { return ops::permute(x, {0, 3, 1, 2}); }
+
+}  // namespace
+
+Tensor activate_picture(const Tensor& x, ops::Activation activation, const Tensor& residual) {
+  if (activation == ops::Activation::identity && !residual.defined()) {
+    return x;
+  }
+  const Tensor sum = residual.defined() ? to_pixels(x) + to_pixels(residual) : to_pixels(x);
+  return to_picture(ops::activate(sum, activation));
+}
+
+Tensor pad_picture(const Tensor& x, const Size2& before, const Size2& after, float value) {
+  Tensor y = to_pixels(x);
+  for (const int i : {0, 1}) {
+    const auto at = static_cast<std::size_t>(i);
+    y = before[at] == 0 && after[at] == 0 ? y : ops::pad(y, 1 + i, before[at], after[at], value);
+  }
+  return to_picture(y);
+}
+
+Tensor drop_path_picture(const Tensor& x, const DropPath& drop, Pass& pass) {
+  return drop.active(pass) ? to_picture(drop(to_pixels(x), pass)) : x;
+}
+
+Tensor pool_picture(const Tensor& x, Pool pool) {
+  if (pool == Pool::none) {
+    return x;
+  }
+  const Tensor pixels = to_pixels(x);
+  return pool_tokens(ops::reshape(pixels, {x.size(0), x.size(2) * x.size(3), x.size(1)}), pool, 0);
+}
+
+std::int64_t pool_flops(std::int64_t channels, const Size2& size, Pool pool) {
+  return pool == Pool::avg || pool == Pool::avgmax ? channels * size[0] * size[1] : 0;
+}
+
+ConvNorm::ConvNorm(const Scope& conv_scope, const Scope& norm_scope, std::int64_t in, std::int64_t out,
+                   const Size2& kernel, const ops::ConvOptions& options)
+    : conv(conv_scope, in, out, kernel, options, false), norm(norm_scope, out) {}
+
+Tensor ConvNorm::operator()(const Tensor& x, const Pass& pass, ops::Activation activation,
+                            const Tensor& residual) const {
+  return activate_picture(norm(conv(x), pass), activation, residual);
+}
+
+std::int64_t ConvNorm::flops(Size2& size) const {
+  size = conv.output_size(size);
+  return conv.flops(size[0], size[1]) + norm.flops(size);
+}
+
+SqueezeExcite::SqueezeExcite(const Scope& scope, std::int64_t channels, std::int64_t hidden)
+    : fc1(scope / "fc1", channels, hidden, {1, 1}), fc2(scope / "fc2", hidden, channels, {1, 1}) {}
+
+Tensor SqueezeExcite::operator()(const Tensor& x) const {
+  const Tensor pixels = to_pixels(x);
+  const Tensor squeezed = to_picture(ops::mean(pixels, {1, 2}, true));  // [B, C, 1, 1]
+  const Tensor gate = ops::sigmoid(fc2(ops::relu(fc1(squeezed))));
+  return to_picture(pixels * to_pixels(gate));
+}
+
+}  // namespace vitrail::nn
