@@ -4,20 +4,12 @@
 #include <cmath>
 #include <numeric>
 
+#include "vitrail/data/pixels.h"
 #include "vitrail/data/rounding.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::data {
 namespace {
-
-// ITU-R 601-2 luma in 16-bit fixed point, as Pillow's.
-int luma(const std::uint8_t* rgb) { return (rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16; }
-
-// Pillow's Image.blend(): from `a` to `b` by `alpha`, cut off rather than rounded.
-std::uint8_t blend(int a, int b, float alpha) {
-  const float value = static_cast<float>(a) + alpha * static_cast<float>(b - a);
-  return static_cast<std::uint8_t>(std::clamp(value, 0.0F, 255.0F));
-}
 
 // Blends every sample with the same value.
 void blend_all(io::Image& image, int with, double factor) {

@@ -5,16 +5,16 @@
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "vitrail/data/augment.h"
+#include "vitrail/data/auto_augment.h"
 #include "vitrail/data/rounding.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::data {
 namespace {
-
-using Color = std::array<std::uint8_t, 3>;
 
 // A window on a picture that may reach beyond it, and how it is mirrored: cropping, padding and flipping without
 // copying.
@@ -162,12 +162,13 @@ struct Transform::Plan {
   Crop crop = Crop::center;
   Interpolation interpolation = Interpolation::bicubic;
   bool random_interpolation = false;
-  Color border = {0, 0, 0};
+  Color mean_color = {0, 0, 0};  // of the pixels, where they must be filled in
   std::pair<double, double> scale = {1, 1};
   std::pair<double, double> ratio = {1, 1};
   std::int64_t padding = 0;
   double hflip = 0;
   double vflip = 0;
+  std::optional<AutoAugment> policy;
   ColorJitter jitter;
   double jitter_probability = 0;
   double grayscale_probability = 0;
@@ -199,8 +200,8 @@ Transform::Plan::Plan(const PictureConfig& picture) : config(picture) {
       table[static_cast<std::size_t>(v)] = value / static_cast<float>(std[c]);
     }
   }
-  for (std::size_t c = 0; c < border.size(); ++c) {
-    border[c] = static_cast<std::uint8_t>(
+  for (std::size_t c = 0; c < mean_color.size(); ++c) {
+    mean_color[c] = static_cast<std::uint8_t>(
         std::clamp(round_half_even(255 * mean[std::min(c, mean.size() - 1)]), std::int64_t{0}, std::int64_t{255}));
   }
 }
@@ -238,7 +239,19 @@ Transform::Plan::Plan(const PictureConfig& picture, const AugmentOptions& option
   }
   hflip = options.hflip;
   vflip = options.vflip;
-  jitter = jitter_of(options.color_jitter);
+  if (!options.aa.empty()) {
+    policy = auto_augment_named(options.aa);
+    check(
+        random_interpolation || interpolation == Interpolation::nearest || interpolation == Interpolation::bilinear ||
+            interpolation == Interpolation::bicubic,
+        "--train-interpolation {} cannot turn and shear pictures as --aa {} does: choose random, nearest, bilinear or "
+        "bicubic",
+        options.train_interpolation, options.aa);
+    policy->interpolation = random_interpolation ? std::nullopt : std::optional(interpolation);
+  }
+  // Where a policy changes colours, the jitter is left out; three-augment is the one that is meant to go with it.
+  const bool jitters = options.aa.empty() || options.aa.find("3a") != std::string::npos;
+  jitter = jitters ? jitter_of(options.color_jitter) : ColorJitter();
   jitter_probability = jitter.changes_anything() ? options.color_jitter_prob : 0;
   grayscale_probability = options.grayscale_prob;
   erasing = {options.reprob, erase_mode(options.remode), options.recount};
@@ -300,7 +313,7 @@ View Transform::Plan::evaluation(const io::Image& image, Scratch& scratch) const
   view.y = center_offset(h, config.height);
   resize_to(image, w, h, interpolation, view, scratch);
   if (crop == Crop::border) {
-    view.fill = border;
+    view.fill = mean_color;
   }
   return view;
 }
@@ -372,11 +385,14 @@ View Transform::Plan::prepare(const io::Image& image, Scratch& scratch, Draws& d
   view.vflip = vflip > 0 && draws.uniform() < vflip;
   const bool jittered = jitter_probability > 0 && draws.uniform() < jitter_probability;
   const bool gray = grayscale_probability > 0 && draws.uniform() < grayscale_probability;
-  if (!jittered && !gray) {
+  if (!policy && !jittered && !gray) {
     return view;
   }
-  // Colours change in a copy, cropped first: contrast depends on the mean of what is left.
+  // What follows changes a copy, cropped first: contrast depends on the mean of what is left.
   io::Image copy = copy_of(view, config.width, config.height);
+  if (policy) {
+    augment(copy, draw_augmentation(*policy, draws), *policy, mean_color);
+  }
   if (jittered) {
     jitter_color(copy, jitter, draws);
   }

@@ -26,6 +26,7 @@ struct AugmentOptions {
   std::int64_t crop_padding = 4;               // for pad: black pixels added on each side before cropping
   double hflip = 0.5;                          // --hflip
   double vflip = 0;                            // --vflip
+  std::string aa;                              // --aa: a policy of auto_augment.h, instead of the colour jitter
   std::vector<double> color_jitter = {0.4};    // --color-jitter: one for all but hue, or three, or four with hue
   double color_jitter_prob = 1;                // --color-jitter-prob
   double grayscale_prob = 0;                   // --grayscale-prob
@@ -66,7 +67,8 @@ class Transform {
 //   mean's colour.
 // Error names a field that makes no sense.
 Transform eval_transform(const PictureConfig& config);
-// timm's transforms_imagenet_train: crop, flips, colour jitter, normalization, random erasing.
+// timm's transforms_imagenet_train: crop, flips, automatic augmentation or colour jitter, normalization, random
+// erasing.
 Transform train_transform(const PictureConfig& config, const AugmentOptions& options);
 
 }  // namespace vitrail::data

@@ -57,9 +57,9 @@ class Draws {
   double normal();
   // Beta(a, b), as the ratio of two gamma draws.
   double beta(double a, double b);
+  double gamma(double shape);  // Gamma(shape, 1), shape > 0
 
  private:
-  double gamma(double shape);
   Philox philox_;
   std::uint64_t index_ = 0;
 };

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/data/auto_augment.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/toml.h"
 #include "vitrail/tensor/error.h"
@@ -89,6 +90,9 @@ void validate_regularization(const TrainOptions& o) {
                                     {"smoothing", o.smoothing},
                                     {"model_ema_decay", o.model_ema_decay}}) {
     share(name, value, false);
+  }
+  if (!o.aa.empty()) {
+    data::auto_augment_named(o.aa);
   }
   at_least("mixup", o.mixup, 0.0);
   at_least("cutmix", o.cutmix, 0.0);

@@ -90,6 +90,7 @@ struct TrainOptions {
   std::vector<double> ratio;
   double hflip = 0.5;
   double vflip = 0;
+  std::string aa;
   std::vector<double> color_jitter = {0.4};
   double color_jitter_prob = 1;
   double grayscale_prob = 0;
@@ -215,6 +216,8 @@ void visit_options(Options& o, Visitor&& visit) {
   visit(group, "ratio", o.ratio, "RATIO", "aspect ratio of the random crop (default 0.75 1.33)");
   visit(group, "hflip", o.hflip, "P", "probability of a horizontal flip");
   visit(group, "vflip", o.vflip, "P", "probability of a vertical flip");
+  visit(group, "aa", o.aa, "POLICY",
+        "automatic augmentation instead of the jitter: rand-m9-mstd0.5-inc1, original, v0, 3a (with jitter), augmix …");
   visit(group, "color_jitter", o.color_jitter, "PCT",
         "strength for brightness, contrast, saturation (and hue); 0: none");
   visit(group, "color_jitter_prob", o.color_jitter_prob, "P", "probability of colour jitter");

@@ -163,7 +163,7 @@ Setup set_up(const TrainOptions& options, const fs::path& checkpoint) {
   return setup;
 }
 
-std::unique_ptr<data::Loader> training_loader(const TrainOptions& o, const Setup& setup) {
+data::AugmentOptions augment_options(const TrainOptions& o) {
   data::AugmentOptions augment;
   augment.no_aug = o.no_aug;
   augment.train_crop_mode = o.train_crop_mode;
@@ -172,6 +172,7 @@ std::unique_ptr<data::Loader> training_loader(const TrainOptions& o, const Setup
   augment.ratio = o.ratio.empty() ? augment.ratio : std::pair(o.ratio[0], o.ratio[1]);
   augment.hflip = o.hflip;
   augment.vflip = o.vflip;
+  augment.aa = o.aa;
   augment.color_jitter = o.color_jitter;
   augment.color_jitter_prob = o.color_jitter_prob;
   augment.grayscale_prob = o.grayscale_prob;
@@ -179,7 +180,10 @@ std::unique_ptr<data::Loader> training_loader(const TrainOptions& o, const Setup
   augment.reprob = o.reprob;
   augment.remode = o.remode;
   augment.recount = o.recount;
+  return augment;
+}
 
+std::unique_ptr<data::Loader> training_loader(const TrainOptions& o, const Setup& setup) {
   data::LoaderOptions loading;
   loading.batch_size = o.batch_size;
   loading.shuffle = !o.no_shuffle;
@@ -197,8 +201,8 @@ std::unique_ptr<data::Loader> training_loader(const TrainOptions& o, const Setup
   loading.mix.mixup_off_epoch = o.mixup_off_epoch;
   loading.num_classes = setup.model.net->num_classes();
   loading.label_smoothing = o.smoothing;
-  return std::make_unique<data::Loader>(*setup.training, data::train_transform(setup.model.pretrained, augment),
-                                        loading);
+  return std::make_unique<data::Loader>(*setup.training,
+                                        data::train_transform(setup.model.pretrained, augment_options(o)), loading);
 }
 
 }  // namespace vitrail::train

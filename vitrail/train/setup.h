@@ -27,6 +27,8 @@ struct Setup {
 // does not fit them.
 Setup set_up(const TrainOptions& options, const std::filesystem::path& checkpoint = {});
 
+// What happens to training pictures.
+data::AugmentOptions augment_options(const TrainOptions& options);
 // Training batches as the options describe them.
 std::unique_ptr<data::Loader> training_loader(const TrainOptions& options, const Setup& setup);
 
