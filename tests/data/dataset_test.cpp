@@ -258,6 +258,46 @@ TEST_F(OpenDataset, NamesABrokenPictureWhenItIsRead) {
   }
 }
 
+TEST_F(OpenDataset, TakesPicturesWithoutLabelsFromAnywhere) {
+  add("b.png", 1);
+  add("deep/er/10.png", 2);
+  add("deep/er/9.png", 3);
+  write("notes/readme.txt", "no picture");
+  const auto folder_of = open_unlabeled(folder.path());
+  ASSERT_EQ(folder_of->size(), 3);
+  EXPECT_EQ(folder_of->name(2), "deep/er/10.png");
+  EXPECT_EQ(folder_of->image(2).pixels[0], 2);
+  EXPECT_EQ(folder_of->label(0), unlabeled);
+  EXPECT_TRUE(folder_of->classes().empty());
+
+  const std::vector<std::uint8_t> png = io::encode_png(io::Image(2, 2));
+  test::TarWriter tar;
+  tar.add("2.png", png);
+  tar.add("train/a/1.png", png);
+  tar.add("test/a/1.png", png);
+  tar.write(folder / "some.tar");
+  EXPECT_EQ(open_unlabeled(folder / "some.tar")->size(), 3);
+  write("list.csv", "path,label\nb.png,x\n");
+  EXPECT_EQ(open_unlabeled(folder / "list.csv")->label(0), unlabeled);
+
+  fs::create_directories(folder / "empty/inside");
+  EXPECT_THAT(test::error_of([&] { open_unlabeled(folder / "empty"); }), HasSubstr("there are no pictures"));
+  EXPECT_THAT(test::error_of([&] { open_unlabeled(folder / "nowhere"); }), HasSubstr("no such file or folder"));
+}
+
+TEST_F(OpenDataset, PutsPicturesWithoutLabelsBehindTheOthers) {
+  add("labeled/x/1.png", 1);
+  add("labeled/y/1.png", 2);
+  add("more/x/1.png", 3);
+  const auto both = with_unlabeled(open("labeled"), open_unlabeled(folder / "more"));
+  ASSERT_EQ(both->size(), 3);
+  EXPECT_EQ(both->label(1), 1);
+  EXPECT_EQ(both->label(2), unlabeled) << "whatever its folder is called";
+  EXPECT_EQ(both->image(2).pixels[0], 3);
+  EXPECT_EQ(both->classes(), (std::vector<std::string>{"x", "y"}));
+  EXPECT_THROW(both->image(3), Error);
+}
+
 TEST(DemoData, IsThere) {
   const fs::path folder = fs::path(VITRAIL_SOURCE_DIR) / "data/cifar10";
   const auto training = open_dataset(folder, {"train", {}, false});

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -28,10 +29,11 @@ class MadeUp final : public Dataset {
     check(!broken.contains(index), "{}: the picture is broken", name(index));
     return test::noise_image(6 + index % 3, 7, static_cast<std::uint64_t>(index));
   }
-  std::int64_t label(std::int64_t index) const override { return index % 4; }
+  std::int64_t label(std::int64_t index) const override { return index < labeled ? index % 4 : unlabeled; }
   std::string name(std::int64_t index) const override { return "made/" + std::to_string(index) + ".png"; }
   const std::vector<std::string>& classes() const override { return classes_; }
 
+  std::int64_t labeled = 1 << 20;
   std::set<std::int64_t> broken;
   std::chrono::microseconds delay{0};
   mutable std::atomic<int> decoded = 0;
@@ -274,6 +276,51 @@ TEST(Loader, StopsMixingFromTheGivenEpochOn) {
   loader.start_epoch(1);
   loader.next(batch);
   EXPECT_EQ(batch.targets.values()[0], 1);  // picture 0 is of class 0
+}
+
+TEST(Loader, PutsPicturesWithoutLabelsLastInEachBatch) {
+  MadeUp dataset(20);
+  dataset.labeled = 11;
+  dataset.broken = {2, 15};
+  LoaderOptions options;
+  options.batch_size = 5;
+  options.shuffle = options.skip_broken = true;
+  options.num_classes = 4;
+  std::map<std::int64_t, std::vector<float>> plain;  // picture → its pixels
+  for (const bool mixed : {false, true}) {
+    options.mix.cutmix = mixed ? 1 : 0;
+    Loader loader(dataset, small_transform(), options);
+    std::int64_t labeled = 0;
+    std::int64_t seen = 0;
+    for (Batch batch; loader.next(batch);) {
+      const auto count = static_cast<std::size_t>(batch.labels.size(0));
+      for (std::size_t i = 0; i < batch.indices.size(); ++i) {
+        const std::int64_t index = batch.indices[i];
+        EXPECT_EQ(index < dataset.labeled, i < count);
+        if (i < count) {
+          EXPECT_EQ(batch.labels.data<std::int64_t>()[i], index % 4);
+        }
+        const std::vector<float> pixels = batch.x.select(0, static_cast<std::int64_t>(i)).values();
+        if (!mixed) {
+          plain[index] = pixels;
+          continue;
+        }
+        // Each pixel is the picture's own or that of its partner, which has a label if the picture has one.
+        const std::size_t partner = i < count ? count - 1 - i : count + batch.indices.size() - 1 - i;
+        for (std::size_t p = 0; p < pixels.size(); ++p) {
+          EXPECT_TRUE(pixels[p] == plain[index][p] || pixels[p] == plain[batch.indices[partner]][p]);
+        }
+      }
+      EXPECT_EQ(batch.targets.defined(), mixed);
+      if (mixed) {
+        EXPECT_EQ(batch.targets.shape(), (Shape{batch.labels.size(0), 4}));
+      }
+      labeled += batch.labels.size(0);
+      seen += batch.x.size(0);
+    }
+    EXPECT_EQ(labeled, 10);
+    EXPECT_EQ(seen, 18);
+  }
 }
 
 }  // namespace

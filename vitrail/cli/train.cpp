@@ -20,6 +20,11 @@ namespace {
 // The short names that timm's train.py gives.
 const std::map<std::string, std::string> short_names = {{"batch_size", "-b"}, {"workers", "-j"}};
 
+// Other names of flags: those of DeiT's main.py, and one more of timm's.
+const std::map<std::string, std::string> other_names = {{"kd_model_name", "--teacher-model"},
+                                                        {"kd_temperature", "--distillation-tau"},
+                                                        {"distillation_type", "--kd-token-distill-type"}};
+
 // The flags of timm's train.py, bound to the fields of one TrainOptions.
 class TrainFlags {
  public:
@@ -66,7 +71,10 @@ class TrainFlags {
  private:
   template <class Field>
   CLI::Option* add(CLI::App& command, const std::string& name, Field& field, const char* help) {
-    const std::string flag = train::flag_of(name);
+    std::string flag = train::flag_of(name);
+    if (const auto other = other_names.find(name); other != other_names.end()) {
+      flag += "," + other->second;
+    }
     if constexpr (std::is_same_v<Field, bool>) {
       return field ? command.add_flag(flag + ",!--no-" + flag.substr(2), field, help)
                    : command.add_flag(flag, field, help);

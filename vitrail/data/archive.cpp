@@ -45,7 +45,7 @@ std::vector<std::string> choose_part(std::vector<std::string> names, const std::
 
 }  // namespace
 
-Listing list_tar(const fs::path& path, const std::vector<std::string>& splits) {
+Listing list_tar(const fs::path& path, const std::vector<std::string>& splits, bool labeled) {
   const io::Tar tar = io::Tar::open(path);
   std::map<std::string, io::TarEntry, std::less<>> entries;
   std::vector<std::string> names;
@@ -56,8 +56,11 @@ Listing list_tar(const fs::path& path, const std::vector<std::string>& splits) {
     }
   }
   Listing listing;
-  listing.names = choose_part(std::move(names), splits, path.string());
-  label_by_folder(listing, path.string());
+  listing.names = labeled ? choose_part(std::move(names), splits, path.string()) : std::move(names);
+  std::sort(listing.names.begin(), listing.names.end(), natural_less);
+  if (labeled) {
+    label_by_folder(listing, path.string());
+  }
   std::vector<io::TarEntry> pictures;
   pictures.reserve(listing.names.size());
   for (const std::string& name : listing.names) {

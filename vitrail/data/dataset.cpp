@@ -36,6 +36,28 @@ class ListedDataset final : public Dataset {
   Listing listing_;
 };
 
+// Two lists one after the other, of which the second has no labels.
+class JoinedDataset final : public Dataset {
+ public:
+  JoinedDataset(std::unique_ptr<Dataset> labeled, std::unique_ptr<Dataset> more)
+      : labeled_(std::move(labeled)), more_(std::move(more)) {}
+  std::int64_t size() const override { return labeled_->size() + more_->size(); }
+  io::Image image(std::int64_t index) const override {
+    return index < labeled_->size() ? labeled_->image(index) : more_->image(index - labeled_->size());
+  }
+  std::int64_t label(std::int64_t index) const override {
+    return index < labeled_->size() ? labeled_->label(index) : unlabeled;
+  }
+  std::string name(std::int64_t index) const override {
+    return index < labeled_->size() ? labeled_->name(index) : more_->name(index - labeled_->size());
+  }
+  const std::vector<std::string>& classes() const override { return labeled_->classes(); }
+
+ private:
+  std::unique_ptr<Dataset> labeled_;
+  std::unique_ptr<Dataset> more_;
+};
+
 // The names under which people keep a part, the asked-for one first. Who has no validation pictures evaluates on the
 // test pictures.
 std::vector<std::string> names_of_split(const std::string& split) {
@@ -224,6 +246,26 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& source, const DatasetOptio
         "{}: all pictures are of the class '{}'; at least two classes are needed", source.string(),
         listing.classes.empty() ? "" : listing.classes[0]);
   return std::make_unique<ListedDataset>(std::move(listing));
+}
+
+std::unique_ptr<Dataset> open_unlabeled(const fs::path& source) {
+  std::error_code error;
+  check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
+  Listing listing;
+  if (fs::is_directory(source, error)) {
+    const std::vector<fs::path> binary = binary_files(source, true);
+    listing = binary.empty() ? list_folder(source, false) : list_binary(binary);
+  } else {
+    listing = extension_of(source) == ".tar" ? list_tar(source, {}, false) : list_file(source, {});
+  }
+  check(!listing.names.empty(), "{}: there are no pictures (.jpg, .jpeg, .png or .webp)", source.string());
+  listing.classes.clear();
+  listing.labels.assign(listing.names.size(), unlabeled);
+  return std::make_unique<ListedDataset>(std::move(listing));
+}
+
+std::unique_ptr<Dataset> with_unlabeled(std::unique_ptr<Dataset> labeled, std::unique_ptr<Dataset> more) {
+  return std::make_unique<JoinedDataset>(std::move(labeled), std::move(more));
 }
 
 }  // namespace vitrail::data

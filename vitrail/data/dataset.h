@@ -11,6 +11,8 @@
 
 namespace vitrail::data {
 
+constexpr std::int64_t unlabeled = -1;  // the label of a picture that has none
+
 // A list of pictures with a class index each. As timm's folder reader, the class is the folder that a picture lies in,
 // classes are in natural order of their names, pictures in natural order of their paths. Hidden files and files that
 // are not pictures by their names are ignored; symbolic links are followed. Safe to call from several threads.
@@ -19,7 +21,7 @@ class Dataset {
   virtual ~Dataset() = default;
   virtual std::int64_t size() const = 0;
   virtual io::Image image(std::int64_t index) const = 0;     // decoded; Error names the file if it is broken
-  virtual std::int64_t label(std::int64_t index) const = 0;  // 0 … classes().size() - 1
+  virtual std::int64_t label(std::int64_t index) const = 0;  // 0 … classes().size() - 1, or unlabeled
   virtual std::string name(std::int64_t index) const = 0;    // the picture's path inside the source
   virtual const std::vector<std::string>& classes() const = 0;
 };
@@ -41,5 +43,12 @@ struct DatasetOptions {
   bool allow_single_class = true;
 };
 std::unique_ptr<Dataset> open_dataset(const std::filesystem::path& source, const DatasetOptions& options = {});
+
+// Pictures whose classes nobody knows: all below a folder, at any depth, or in a .tar; of a source of another kind its
+// pictures without their labels. classes() is empty. Error if there are no pictures.
+std::unique_ptr<Dataset> open_unlabeled(const std::filesystem::path& source);
+
+// The pictures of `labeled`, with its classes, and behind them those of `more` without labels.
+std::unique_ptr<Dataset> with_unlabeled(std::unique_ptr<Dataset> labeled, std::unique_ptr<Dataset> more);
 
 }  // namespace vitrail::data

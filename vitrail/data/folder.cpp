@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 class FolderWalk {
  public:
-  explicit FolderWalk(const fs::path& root) { visit(root, {}); }
+  FolderWalk(const fs::path& root, bool labeled) : labeled_(labeled) { visit(root, {}); }
   std::vector<std::string> pictures;  // relative to the root
 
  private:
@@ -42,11 +42,12 @@ class FolderWalk {
       }
     }
     check(!error, "the folder {} cannot be read: {}", folder.string(), error.message());
-    check(has_folders || pictures.size() > before || relative.empty(),
+    check(!labeled_ || has_folders || pictures.size() > before || relative.empty(),
           "the class folder {} has no pictures in it (.jpg, .jpeg, .png or .webp)", folder.string());
     above_.pop_back();
   }
 
+  bool labeled_;
   std::vector<fs::path> above_;  // the folders being visited, to notice links that lead back up
 };
 
@@ -77,7 +78,6 @@ void label_by_name(Listing& listing, const std::vector<std::string>& class_of) {
 }
 
 void label_by_folder(Listing& listing, const std::string& source) {
-  std::sort(listing.names.begin(), listing.names.end(), natural_less);
   std::vector<std::string> classes;
   classes.reserve(listing.names.size());
   for (const std::string& name : listing.names) {
@@ -88,10 +88,13 @@ void label_by_folder(Listing& listing, const std::string& source) {
   label_by_name(listing, classes);
 }
 
-Listing list_folder(const fs::path& path) {
+Listing list_folder(const fs::path& path, bool labeled) {
   Listing listing;
-  listing.names = FolderWalk(path).pictures;
-  label_by_folder(listing, path.string());
+  listing.names = FolderWalk(path, labeled).pictures;
+  std::sort(listing.names.begin(), listing.names.end(), natural_less);
+  if (labeled) {
+    label_by_folder(listing, path.string());
+  }
   listing.image = [path, names = listing.names](std::int64_t i) {
     return io::read_image(path / names[static_cast<std::size_t>(i)]);
   };

@@ -162,6 +162,8 @@ std::shared_ptr<Pending> Loader::State::begin_batch() {
   pending->epoch = epoch;
   pending->number = next_batch++;
   pending->indices.assign(order.begin() + begin, order.begin() + begin + count);
+  std::stable_partition(pending->indices.begin(), pending->indices.end(),
+                        [&](std::int64_t index) { return dataset.label(index) != unlabeled; });
   const Shape shape = transform.shape();
   pending->x = Tensor::empty({count, shape[0], shape[1], shape[2]});
   pending->failures.resize(static_cast<std::size_t>(count));
@@ -229,7 +231,10 @@ void Loader::State::mix_batch(Pending& pending) const {
     Draws draws(Philox(seed, static_cast<std::uint64_t>(pending.number)));
     mixture = draw_mixture(options.mix, pending.x.size(2), pending.x.size(3), draws);
   }
-  mix_pictures(pending.x, mixture);
+  // Pictures with labels are mixed among themselves, and the others likewise.
+  const std::int64_t labeled = pending.batch.labels.size(0);
+  mix_pictures(pending.x.narrow(0, 0, labeled), mixture);
+  mix_pictures(pending.x.narrow(0, labeled, pending.x.size(0) - labeled), mixture);
   pending.batch.targets = mix_labels(pending.batch.labels.span<std::int64_t>(), options.num_classes, mixture.lambda,
                                      options.label_smoothing);
 }
@@ -243,11 +248,12 @@ void Loader::State::finish(Pending& pending) noexcept {
       check(options.skip_broken, "{} (broken pictures can be skipped: --skip-broken)", *failure);
       drop_broken(pending);
     }
-    const auto count = static_cast<std::int64_t>(pending.indices.size());
-    pending.batch.labels = Tensor::empty({count}, DType::i64);
-    std::transform(pending.indices.begin(), pending.indices.end(), pending.batch.labels.data<std::int64_t>(),
+    const auto end = std::find_if(pending.indices.begin(), pending.indices.end(),
+                                  [&](std::int64_t index) { return dataset.label(index) == unlabeled; });
+    pending.batch.labels = Tensor::empty({end - pending.indices.begin()}, DType::i64);
+    std::transform(pending.indices.begin(), end, pending.batch.labels.data<std::int64_t>(),
                    [&](std::int64_t index) { return dataset.label(index); });
-    if (options.mix.enabled() && count > 0) {
+    if (options.mix.enabled() && !pending.indices.empty()) {
       mix_batch(pending);
     }
     pending.batch.x = std::move(pending.x);

@@ -12,9 +12,9 @@
 namespace vitrail::data {
 
 struct Batch {
-  Tensor x;                           // [B, C, H, W] f32, normalized
-  Tensor labels;                      // [B] i64
-  Tensor targets;                     // [B, C] f32 when MixUp/CutMix mixed the labels, else undefined
+  Tensor x;                           // [B, C, H, W] f32, normalized; pictures without labels come last
+  Tensor labels;                      // [L] i64, of the L ≤ B pictures that have labels
+  Tensor targets;                     // [L, C] f32 when MixUp/CutMix mixed the labels, else undefined
   std::vector<std::int64_t> indices;  // of the pictures in the data set (fewer than a batch if some were broken)
   std::int64_t number = 0;            // in the epoch
 };

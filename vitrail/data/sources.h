@@ -28,7 +28,7 @@ bool natural_less(std::string_view a, std::string_view b);
 // Hidden files and folders, and what macOS puts beside pictures.
 bool is_hidden(const std::filesystem::path& path);
 
-// Sorts the names and fills `classes` and `labels` from the folders that the pictures lie in.
+// Fills `classes` and `labels` from the folders that the pictures lie in.
 void label_by_folder(Listing& listing, const std::string& source);
 // The names that parts of a data set go by.
 const std::vector<std::string>& known_splits();
@@ -37,11 +37,12 @@ bool is_training_split(const std::string& split);
 // Fills `classes` and `labels` from each picture's class name.
 void label_by_name(Listing& listing, const std::vector<std::string>& class_of);
 
-// Each opens `path` for good: a missing or malformed part is an Error that names it.
-Listing list_folder(const std::filesystem::path& path);
+// Each opens `path` for good: a missing or malformed part is an Error that names it. Folders and archives may be listed
+// without labels; their pictures may then lie anywhere.
+Listing list_folder(const std::filesystem::path& path, bool labeled = true);
 // `splits`: the part by the first of these names that there is, among folders of the archive or in the table's column
 // "split"; none takes all.
-Listing list_tar(const std::filesystem::path& path, const std::vector<std::string>& splits);
+Listing list_tar(const std::filesystem::path& path, const std::vector<std::string>& splits, bool labeled = true);
 Listing list_csv(const std::filesystem::path& path, const std::vector<std::string>& splits);
 // CIFAR's binary files of one split, in order.
 Listing list_cifar(const std::vector<std::filesystem::path>& files);

@@ -36,8 +36,8 @@ struct ImageModel {
 
   // x [B, C, H, W] f32, normalized → logits [B, num_classes] f32 (features [B, D] if num_classes is 0).
   virtual Tensor forward(const Tensor& x, nn::Pass& pass) const = 0;
-  // For models with two heads (distilled ones) in training: {logits of the class head, of the distillation head}; else
-  // one.
+  // For models with two heads (distilled ones): {logits of the class head, of the distillation head}, whose mean
+  // forward() gives; else one.
   virtual std::vector<Tensor> forward_heads(const Tensor& x, nn::Pass& pass) const { return {forward(x, pass)}; }
 
   virtual std::int64_t num_classes() const = 0;

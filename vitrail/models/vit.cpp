@@ -314,19 +314,16 @@ Tensor VisionTransformer::classify(const Tensor& x, const std::optional<nn::Line
 }
 
 std::vector<Tensor> VisionTransformer::forward_heads(const Tensor& x, nn::Pass& pass) const {
-  if (!config_.distilled || !pass.training) {
-    return {forward(x, pass)};
-  }
   const Tensor tokens = encode(x, pass);
+  if (!config_.distilled) {
+    return {classify(pooled(tokens, pass), head_, pass)};
+  }
   return {classify(read_token(tokens, 0), head_, pass), classify(read_token(tokens, 1), head_dist_, pass)};
 }
 
 Tensor VisionTransformer::forward(const Tensor& x, nn::Pass& pass) const {
-  const Tensor tokens = encode(x, pass);
-  if (config_.distilled) {
-    return (classify(read_token(tokens, 0), head_, pass) + classify(read_token(tokens, 1), head_dist_, pass)) * 0.5F;
-  }
-  return classify(pooled(tokens, pass), head_, pass);
+  const std::vector<Tensor> heads = forward_heads(x, pass);
+  return heads.size() == 1 ? heads.front() : (heads[0] + heads[1]) * 0.5F;
 }
 
 }  // namespace vitrail::models

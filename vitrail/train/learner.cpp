@@ -79,6 +79,7 @@ io::NamedTensors with_prefix(const io::Safetensors& state, std::string_view pref
 struct Learner::Parts {
   models::ImageModel& net;
   DType dtype;
+  const Teacher* teacher;
   std::uint64_t seed;
   LossOptions loss;
   std::int64_t updates_per_epoch;
@@ -89,17 +90,19 @@ struct Learner::Parts {
   optim::Optimizer optimizer;
   std::optional<optim::Ema> average;
 
-  double backward(const data::Batch& batch, std::uint64_t number, float share,
+  Tensor taught(const data::Batch& batch) const { return teacher == nullptr ? Tensor() : (*teacher)(batch.x); }
+  double backward(const data::Batch& batch, const Tensor& taught, std::uint64_t number, float share,
                   const autograd::Tape::Complete& complete);
 };
 
-Learner::Learner(const TrainOptions& options, models::ImageModel& net, std::int64_t updates_per_epoch, DType dtype)
-    : parts_(new Parts{net, dtype, mix(static_cast<std::uint64_t>(options.seed), hash("forward")),
-                       LossOptions{options.smoothing, options.bce_loss}, updates_per_epoch, options.grad_checkpointing,
-                       options.clip_grad, optim::clip_mode_named(options.clip_mode),
-                       optim::Schedule(schedule_options(options, updates_per_epoch)),
-                       optim::Optimizer(net.parameters, optimizer_options(options), parameter_groups(options, net)),
-                       std::nullopt}) {
+Learner::Learner(const TrainOptions& options, models::ImageModel& net, std::int64_t updates_per_epoch, DType dtype,
+                 const Teacher* teacher)
+    : parts_(new Parts{
+          net, dtype, teacher, mix(static_cast<std::uint64_t>(options.seed), hash("forward")),
+          LossOptions{options.smoothing, options.bce_loss, distillation_options(options)}, updates_per_epoch,
+          options.grad_checkpointing, options.clip_grad, optim::clip_mode_named(options.clip_mode),
+          optim::Schedule(schedule_options(options, updates_per_epoch)),
+          optim::Optimizer(net.parameters, optimizer_options(options), parameter_groups(options, net)), std::nullopt}) {
   if (options.model_ema) {
     optim::EmaOptions ema;
     ema.decay = options.model_ema_decay;
@@ -116,7 +119,7 @@ double Learner::lr(std::int64_t update) const {
   return parts_->schedule.lr(update / parts_->updates_per_epoch, update);
 }
 
-double Learner::Parts::backward(const data::Batch& batch, std::uint64_t number, float share,
+double Learner::Parts::backward(const data::Batch& batch, const Tensor& taught, std::uint64_t number, float share,
                                 const autograd::Tape::Complete& complete) {
   nn::Pass pass;
   pass.training = true;
@@ -124,7 +127,7 @@ double Learner::Parts::backward(const data::Batch& batch, std::uint64_t number, 
   pass.checkpoint = checkpointing;
   pass.random = RandomStream(mix(seed, number));
   autograd::Tape tape;
-  const Tensor mean_loss = batch_loss(net, batch, pass, loss);
+  const Tensor mean_loss = batch_loss(net, batch, pass, loss, taught);
   const double value = mean_loss.item();
   if (std::isfinite(value)) {
     tape.backward(mean_loss, Tensor::scalar(share), complete);
@@ -133,7 +136,7 @@ double Learner::Parts::backward(const data::Batch& batch, std::uint64_t number, 
 }
 
 double Learner::gather(const data::Batch& batch, std::uint64_t number, float share) {
-  return parts_->backward(batch, number, share, {});
+  return parts_->backward(batch, parts_->taught(batch), number, share, {});
 }
 
 Learner::Step Learner::step(const data::Batch& batch, std::uint64_t number, std::int64_t update) {
@@ -141,9 +144,10 @@ Learner::Step Learner::step(const data::Batch& batch, std::uint64_t number, std:
   if (parts_->clip_limit || parts_->checkpointing) {
     result.loss = gather(batch, number);
   } else {
+    const Tensor taught = parts_->taught(batch);  // the teacher's weights do not change and stay packed
     const kernels::PackForOneUse sparing;
     const double rate = lr(update);
-    result.loss = parts_->backward(batch, number, 1, [&](autograd::Slot& leaf) {
+    result.loss = parts_->backward(batch, taught, number, 1, [&](autograd::Slot& leaf) {
       const Profile::Within within(Profile::Phase::update);
       parts_->optimizer.step_leaf(leaf, rate);
       Profile::mark("optimizer");

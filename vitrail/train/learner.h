@@ -10,14 +10,17 @@
 #include "vitrail/io/safetensors.h"
 #include "vitrail/models/model.h"
 #include "vitrail/train/options.h"
+#include "vitrail/train/teacher.h"
 
 namespace vitrail::train {
 
 // Over a model that must outlive it.
 class Learner {
  public:
-  // `dtype` is that of activations and products; weights stay f32.
-  Learner(const TrainOptions& options, models::ImageModel& net, std::int64_t updates_per_epoch, DType dtype);
+  // `dtype` is that of activations and products; weights stay f32. A teacher that the model learns from must outlive
+  // this too.
+  Learner(const TrainOptions& options, models::ImageModel& net, std::int64_t updates_per_epoch, DType dtype,
+          const Teacher* teacher = nullptr);
   ~Learner();
   Learner(const Learner&) = delete;
   Learner& operator=(const Learner&) = delete;

@@ -13,6 +13,7 @@
 #include "vitrail/io/json.h"
 #include "vitrail/io/toml.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/train/loss.h"
 
 namespace vitrail::train {
 namespace {
@@ -131,7 +132,40 @@ void validate_optimizer(const TrainOptions& o) {
   positive("decay_epochs", o.decay_epochs);
 }
 
+void validate_distillation(const TrainOptions& o) {
+  one_of("distillation_type", o.distillation_type, {"hard", "soft", "none"});
+  share("distillation_alpha", o.distillation_alpha, true);
+  positive("kd_temperature", o.kd_temperature);
+  for (const auto& [name, weight] :
+       {std::pair{"task_loss_weight", o.task_loss_weight}, {"distill_loss_weight", o.distill_loss_weight}}) {
+    check(!weight || (*weight >= 0 && std::isfinite(*weight)), "{} must not be negative, but is {}", flag_of(name),
+          weight.value_or(0));
+  }
+  check(o.distill_loss_weight || o.task_loss_weight.value_or(0) <= 1,
+        "--task-loss-weight {} leaves nothing for the teacher: give --distill-loss-weight too",
+        o.task_loss_weight.value_or(0));
+  check(o.unlabeled_dir.empty() || distillation_options(o).type != Distillation::Type::none,
+        "--unlabeled-dir needs a teacher for pictures without labels: --kd-model-name, with --distillation-type hard "
+        "or soft");
+}
+
 }  // namespace
+
+Distillation distillation_options(const TrainOptions& o) {
+  Distillation result;
+  result.type = o.kd_model_name.empty() ? Distillation::Type::none : distillation_named(o.distillation_type);
+  result.tau = o.kd_temperature;
+  result.task_weight = 1 - o.distillation_alpha;
+  result.distill_weight = o.distillation_alpha;
+  if (o.distill_loss_weight) {
+    result.task_weight = o.task_loss_weight.value_or(1);
+    result.distill_weight = *o.distill_loss_weight;
+  } else if (o.task_loss_weight) {
+    result.task_weight = *o.task_loss_weight;
+    result.distill_weight = 1 - *o.task_loss_weight;
+  }
+  return result;
+}
 
 std::string flag_of(std::string_view option) {
   std::string text = fmt::format("--{}", option);
@@ -143,6 +177,7 @@ void validate(const TrainOptions& options) {
   validate_data(options);
   validate_regularization(options);
   validate_optimizer(options);
+  validate_distillation(options);
   at_least("log_interval", options.log_interval, std::int64_t{0});
   at_least("val_interval", options.val_interval, std::int64_t{1});
   at_least("recovery_interval", options.recovery_interval, std::int64_t{0});

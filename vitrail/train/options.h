@@ -107,6 +107,15 @@ struct TrainOptions {
   double smoothing = 0.1;
   bool bce_loss = false;
 
+  // Distillation
+  std::string kd_model_name;
+  std::string distillation_type = "hard";
+  double distillation_alpha = 0.5;
+  std::optional<double> task_loss_weight;
+  std::optional<double> distill_loss_weight;
+  double kd_temperature = 1;
+  std::string unlabeled_dir;
+
   // Moving average
   bool model_ema = false;
   double model_ema_decay = 0.9998;
@@ -235,6 +244,20 @@ void visit_options(Options& o, Visitor&& visit) {
   visit(group, "smoothing", o.smoothing, "S", "label smoothing");
   visit(group, "bce_loss", o.bce_loss, "", "binary cross-entropy for each class instead of cross-entropy");
 
+  group = "distillation";
+  visit(group, "kd_model_name", o.kd_model_name, "MODEL",
+        "the teacher: a model folder (or name) to learn from as well");
+  visit(group, "distillation_type", o.distillation_type, "TYPE",
+        "what is learned from it: hard, the class that it chooses; soft, its probabilities; none");
+  visit(group, "distillation_alpha", o.distillation_alpha, "A",
+        "share of the loss with the teacher, 1 - A with labels");
+  visit(group, "task_loss_weight", o.task_loss_weight, "W", "weight of the loss with labels, instead of 1 - A");
+  visit(group, "distill_loss_weight", o.distill_loss_weight, "W",
+        "weight of the loss with the teacher, instead of A (default: 1 - --task-loss-weight if that is given)");
+  visit(group, "kd_temperature", o.kd_temperature, "TAU", "soft: temperature of both probabilities");
+  visit(group, "unlabeled_dir", o.unlabeled_dir, "DIR",
+        "more pictures, without labels, mixed in among the others: they have the loss with the teacher alone");
+
   group = "moving average";
   visit(group, "model_ema", o.model_ema, "", "keep an exponential moving average of the weights, and evaluate it");
   visit(group, "model_ema_decay", o.model_ema_decay, "D", "its decay an update");
@@ -256,6 +279,11 @@ void visit_options(Options& o, Visitor&& visit) {
 
 // Error, naming the flag as the command line spells it, if a value makes no sense.
 void validate(const TrainOptions& options);
+
+// The weights of the losses: --distillation-alpha, or timm's --task-loss-weight and --distill-loss-weight, of which the
+// first alone makes the second what is left to 1, and the second alone makes the first 1.
+struct Distillation;
+Distillation distillation_options(const TrainOptions& options);
 
 // The learning rate: --lr, or --lr-base · (pictures an update / --lr-base-size), linear or by the square root.
 double learning_rate(const TrainOptions& options);

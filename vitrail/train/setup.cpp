@@ -9,6 +9,7 @@
 #include "vitrail/io/safetensors.h"
 #include "vitrail/models/quantize.h"
 #include "vitrail/train/evaluate.h"
+#include "vitrail/train/loss.h"
 
 namespace vitrail::train {
 namespace {
@@ -125,6 +126,25 @@ void freeze(const TrainOptions& options, const models::ImageModel& net, nn::Para
   check(any, "--freeze {} leaves nothing to train", fmt::join(options.freeze, " "));
 }
 
+// The teacher, and the pictures that only it says something about.
+void open_teacher(const TrainOptions& options, Setup& setup) {
+  const Distillation distillation = distillation_options(options);
+  if (distillation.type == Distillation::Type::none) {
+    return;
+  }
+  setup.teacher = std::make_unique<const Teacher>(options.kd_model_name, setup.model, setup.dtype);
+  const models::Model& teacher = setup.teacher->model();
+  setup.messages.push_back(fmt::format("the teacher is a {}, {:.2f} M parameters, {}x{} pixels: {} distillation",
+                                       teacher.architecture,
+                                       static_cast<double>(teacher.net->parameters.count()) * 1e-6,
+                                       teacher.pretrained.width, teacher.pretrained.height, options.distillation_type));
+  if (!options.unlabeled_dir.empty()) {
+    auto more = data::open_unlabeled(options.unlabeled_dir);
+    setup.messages.push_back(fmt::format("{} of the training pictures have no labels", more->size()));
+    setup.training = data::with_unlabeled(std::move(setup.training), std::move(more));
+  }
+}
+
 }  // namespace
 
 Setup set_up(const TrainOptions& options, const fs::path& checkpoint) {
@@ -160,6 +180,7 @@ Setup set_up(const TrainOptions& options, const fs::path& checkpoint) {
   if (!message.empty()) {
     setup.messages.push_back(message);
   }
+  open_teacher(options, setup);
   return setup;
 }
 

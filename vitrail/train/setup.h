@@ -11,15 +11,17 @@
 #include "vitrail/data/loader.h"
 #include "vitrail/models/model.h"
 #include "vitrail/train/options.h"
+#include "vitrail/train/teacher.h"
 
 namespace vitrail::train {
 
 struct Setup {
-  std::unique_ptr<data::Dataset> training;
+  std::unique_ptr<data::Dataset> training;    // with those of --unlabeled-dir behind it
   std::unique_ptr<data::Dataset> validation;  // null: none
   models::Model model;
-  DType dtype = DType::f32;           // of activations and products
-  std::vector<std::string> messages;  // what the person should know
+  std::unique_ptr<const Teacher> teacher;  // null: none
+  DType dtype = DType::f32;                // of activations and products
+  std::vector<std::string> messages;       // what the person should know
 };
 
 // Opens the data and makes the model: new by its name, from a folder, or, if `checkpoint` is given, the one saved

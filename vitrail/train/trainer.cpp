@@ -139,7 +139,8 @@ Run::Run(const TrainOptions& options, const FitHooks& hooks) : options_(options)
   loader_ = training_loader(options, setup_);
   counters_.batches_per_epoch = loader_->batches_per_epoch();
   updates_per_epoch_ = (counters_.batches_per_epoch + options.grad_accum_steps - 1) / options.grad_accum_steps;
-  learner_ = std::make_unique<Learner>(options, *setup_.model.net, updates_per_epoch_, setup_.dtype);
+  learner_ =
+      std::make_unique<Learner>(options, *setup_.model.net, updates_per_epoch_, setup_.dtype, setup_.teacher.get());
   if (resuming) {
     restore();
   } else {
