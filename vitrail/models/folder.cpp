@@ -1,4 +1,6 @@
-// Model folders in timm's hub layout: config.json and model.safetensors.
+// Model folders: config.json and model.safetensors, in timm's hub layout or in that of Hugging Face's transformers.
+#include "vitrail/models/folder.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -7,12 +9,12 @@
 #include <utility>
 
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include "vitrail/io/json.h"
-#include "vitrail/io/safetensors.h"
 #include "vitrail/io/suggest.h"
 #include "vitrail/models/family.h"
+#include "vitrail/models/huggingface.h"
+#include "vitrail/models/mae.h"
 #include "vitrail/ops/arithmetic.h"
 
 namespace vitrail::models {
@@ -20,20 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-constexpr const char* config_file = "config.json";
-constexpr const char* weights_file = "model.safetensors";
-
-// What config.json says about the checkpoint.
-struct FolderConfig {
-  std::string architecture;
-  std::optional<std::int64_t> num_classes;
-  nlohmann::json model_args = nlohmann::json::object();
-  bool has_pretrained = false;
-  bool fixed_input_size = true;
-  std::vector<std::int64_t> input_size;  // channels, height, width; empty if not said
-  PretrainedConfig pretrained;
-};
 
 void read_pretrained(io::Fields& f, const PretrainedConfig& defaults, FolderConfig& config) {
   PretrainedConfig& p = config.pretrained;
@@ -89,10 +77,16 @@ void read_pretrained(io::Fields& f, const PretrainedConfig& defaults, FolderConf
   }
 }
 
-FolderConfig read_config(const fs::path& folder) {
-  const fs::path path = folder / config_file;
-  check(fs::exists(path), "'{}' is not a model folder: it has no {}", folder.string(), config_file);
-  const nlohmann::json json = io::read_json(path);
+// Arguments that timm's JSON has no words for, where save_model() puts them: an object of our own, which timm passes
+// over.
+constexpr const char* beyond_timm = "vitrail";
+
+bool is_beyond_timm(const std::string& key, const nlohmann::json& value) {
+  return (key == "norm_layer" && value.is_array()) ||
+         (key == "global_pool" && (value == "sum" || value == "token_avg"));
+}
+
+FolderConfig read_timm_config(const nlohmann::json& json, const fs::path& path) {
   io::Fields f(json, path.string());
   FolderConfig config;
   config.architecture = f.get<std::string>("architecture");
@@ -104,6 +98,10 @@ FolderConfig read_config(const fs::path& folder) {
   if (f.kind("model_args") != io::Kind::absent && f.kind("model_args") != io::Kind::null) {
     f.object("model_args");  // Error unless an object; its keys are the family's to check
     config.model_args = f.raw("model_args");
+  }
+  if (f.kind(beyond_timm) != io::Kind::absent) {
+    f.object(beyond_timm);
+    config.model_args.update(f.raw(beyond_timm));
   }
   if (f.kind("pretrained_cfg") == io::Kind::absent) {  // timm's oldest layout has all in one object
     read_pretrained(f, defaults, config);
@@ -120,6 +118,13 @@ FolderConfig read_config(const fs::path& folder) {
   }
   f.finish();
   return config;
+}
+
+FolderConfig read_config(const fs::path& folder) {
+  const fs::path path = folder / config_file;
+  check(fs::exists(path), "'{}' is not a model folder: it has no {}", folder.string(), config_file);
+  const nlohmann::json json = io::read_json(path);
+  return is_hub_config(json) ? read_hub_folder(json, folder) : read_timm_config(json, path);
 }
 
 // The arguments that the checkpoint was made with, over the architecture's own.
@@ -193,59 +198,34 @@ class Problems {
   std::vector<std::string> problems_;
 };
 
-// Copies the file's tensors into the model's parameters: all of them, or, if one is missing, unknown or of another
-// shape, none.
-void load_weights(ImageModel& net, const io::Safetensors& file, const nn::Size2& source_size, bool new_classifier) {
-  const std::string& path = file.source();
-  Problems problems;
-  std::vector<std::pair<const nn::Parameter*, Tensor>> values;
-  std::set<std::string, std::less<>> used;
-  for (const nn::Parameter& parameter : net.parameters.all()) {
-    const std::string& name = parameter.name;
-    if (new_classifier && net.is_classifier(name)) {
-      check(parameter.value.dtype() != DType::i8, "{}: the classifier is in int8 and cannot be replaced", path);
-      continue;
-    }
+// The model's tensor `name` from those of the file that make it up; none, with the problems noted, if one is missing or
+// does not fit `parameter`.
+std::optional<Tensor> find_value(const nn::Parameter& parameter, const io::Safetensors& file, const NameMap& names,
+                                 Problems& problems) {
+  std::vector<Tensor> parts;
+  const std::vector<std::string> theirs = names.theirs_of(parameter.name);
+  for (const std::string& name : theirs) {
     if (!file.contains(name)) {
       problems.add(fmt::format("there is no tensor '{}'{}", name, io::did_you_mean(name, file.names())));
       continue;
     }
-    used.insert(name);
-    Tensor value = file.get(name);
-    if (value.dtype() != parameter.value.dtype()) {
-      if (!is_floating(value.dtype()) || !is_floating(parameter.value.dtype())) {
-        problems.add(fmt::format("'{}' holds {}, but the model's is {}", name, name_of(value.dtype()),
-                                 name_of(parameter.value.dtype())));
-        continue;
-      }
-      value = ops::cast(value, parameter.value.dtype());
-    }
-    const Tensor adapted = net.adapt(name, value, source_size);
-    if (adapted.shape() != parameter.value.shape()) {
-      problems.add(
-          fmt::format("'{}' has the shape {}, but the model's is {}", name, value.shape(), parameter.value.shape()));
+    Tensor part = file.get(name);
+    const DType wanted = parameter.value.dtype();
+    if (part.dtype() != wanted && (!is_floating(part.dtype()) || !is_floating(wanted))) {
+      problems.add(fmt::format("'{}' holds {}, but the model's is {}", name, name_of(part.dtype()), name_of(wanted)));
       continue;
     }
-    if (name.ends_with("_scale") && parameter.buffer) {
-      check_scales(path, name, adapted);
-    }
-    values.emplace_back(&parameter, adapted);
+    parts.push_back(part.dtype() == wanted ? part : ops::cast(part, wanted));
   }
-  for (const std::string& name : file.names()) {
-    const bool replaced = new_classifier && net.is_classifier(name);
-    if (!used.contains(name) && !replaced) {
-      problems.add(fmt::format("the model has no parameter '{}'", name));
-    }
+  if (parts.size() < theirs.size()) {
+    return std::nullopt;
   }
-  problems.raise(path);
-  for (const auto& [parameter, value] : values) {
-    parameter->value.copy_from(value);
-    parameter->value.touch();
-  }
-  for (const nn::Parameter& parameter : net.parameters.all()) {
-    if (new_classifier && net.is_classifier(parameter.name)) {
-      net.parameters.initialize(parameter.name);
-    }
+  try {
+    return names.join(parameter.name, parts);
+  } catch (const Error& error) {
+    problems.add(fmt::format("'{}' cannot be put together from '{}': {}", parameter.name, fmt::join(theirs, "', '"),
+                             error.what()));
+    return std::nullopt;
   }
 }
 
@@ -271,7 +251,13 @@ std::string first_conv(const Family& family, const ImageModel& net) {
 // timm has no fixed positions: a table of them is saved as the learned one that it would have there, and is one for
 // whoever opens the folder without asking for pos_embed=sincos2d again.
 Json saved_arguments(const Model& model) {
-  Json arguments = Json::parse(model.model_args);
+  const Json all = Json::parse(model.model_args);
+  Json arguments = Json::object();
+  for (const auto& [key, value] : all.items()) {
+    if (!is_beyond_timm(key, value)) {
+      arguments[key] = value;
+    }
+  }
   if (arguments.value("pos_embed", "") == "sincos2d") {
     arguments.erase("pos_embed");
   }
@@ -309,6 +295,12 @@ Json config_json(const Model& model) {
   config["num_features"] = model.net->num_features();
   config["pretrained_cfg"] = pretrained;
   config["model_args"] = saved_arguments(model);
+  const Json all = Json::parse(model.model_args);
+  for (const auto& [key, value] : all.items()) {
+    if (is_beyond_timm(key, value)) {
+      config[beyond_timm][key] = value;
+    }
+  }
   if (!p.label_names.empty()) {
     config["label_names"] = p.label_names;
   }
@@ -316,6 +308,80 @@ Json config_json(const Model& model) {
 }
 
 }  // namespace
+
+NameMap names_in(const io::Safetensors& file, std::span<const NameRule> rules, const std::string& prefix) {
+  const auto any = [&](const std::string& start) {
+    return std::ranges::any_of(file.names(), [&](const std::string& name) { return name.starts_with(start); });
+  };
+  const std::string written_by_version_5 = "decoder.decoder_encoder.layer.";
+  return {rules, any(prefix) ? prefix : "",
+          any(written_by_version_5) ? written_by_version_5 : "decoder.decoder_layers."};
+}
+
+io::Safetensors open_weights(const fs::path& folder) {
+  if (!fs::exists(folder / weights_file)) {
+    check(!fs::exists(folder / "model.safetensors.index.json"),
+          "'{}' has its weights in several files: join them with save_pretrained(…, max_shard_size=\"100GB\")",
+          folder.string());
+    for (const char* pickled : {"pytorch_model.bin", "tf_model.h5", "flax_model.msgpack"}) {
+      check(!fs::exists(folder / pickled),
+            "'{}' has its weights in {}: vitrail reads {}, which save_pretrained() writes", folder.string(), pickled,
+            weights_file);
+    }
+  }
+  return io::Safetensors::open(folder / weights_file);
+}
+
+void load_weights(ImageModel& net, const io::Safetensors& file, const NameMap& names, const nn::Size2& source_size,
+                  bool new_classifier) {
+  const std::string& path = file.source();
+  Problems problems;
+  std::vector<std::pair<const nn::Parameter*, Tensor>> values;
+  std::set<std::string, std::less<>> used;
+  for (const nn::Parameter& parameter : net.parameters.all()) {
+    const std::string& name = parameter.name;
+    if (new_classifier && net.is_classifier(name)) {
+      check(parameter.value.dtype() != DType::i8, "{}: the classifier is in int8 and cannot be replaced", path);
+      continue;
+    }
+    const std::vector<std::string> theirs = names.theirs_of(name);
+    used.insert(theirs.begin(), theirs.end());
+    const std::optional<Tensor> value = find_value(parameter, file, names, problems);
+    if (!value) {
+      continue;
+    }
+    const Tensor adapted = net.adapt(name, *value, source_size);
+    if (adapted.shape() != parameter.value.shape()) {
+      problems.add(fmt::format("'{}' has the shape {}, but the model's is {}", fmt::join(theirs, "' + '"),
+                               value->shape(), parameter.value.shape()));
+      continue;
+    }
+    if (name.ends_with("_scale") && parameter.buffer) {
+      check_scales(path, name, adapted);
+    }
+    values.emplace_back(&parameter, adapted);
+  }
+  for (const std::string& name : file.names()) {
+    if (used.contains(name)) {
+      continue;
+    }
+    const std::optional<std::string> own = names.own_of(name);
+    const bool passed_over = own && (own->empty() || (new_classifier && net.is_classifier(*own)));
+    if (!passed_over) {
+      problems.add(fmt::format("the model has no parameter '{}'", name));
+    }
+  }
+  problems.raise(path);
+  for (const auto& [parameter, value] : values) {
+    parameter->value.copy_from(value);
+    parameter->value.touch();
+  }
+  for (const nn::Parameter& parameter : net.parameters.all()) {
+    if (new_classifier && net.is_classifier(parameter.name)) {
+      net.parameters.initialize(parameter.name);
+    }
+  }
+}
 
 Model load_model(const fs::path& folder, const CreateOptions& options) {
   check(fs::is_directory(folder), "there is no model folder '{}'", folder.string());
@@ -327,10 +393,10 @@ Model load_model(const fs::path& folder, const CreateOptions& options) {
   const bool shapes_only = options.fill == nn::Fill::shapes_only;
   std::optional<io::Safetensors> file;
   if (!shapes_only || fs::exists(folder / weights_file)) {
-    file = io::Safetensors::open(folder / weights_file);
+    file = open_weights(folder);
   }
   nn::StoreOptions store = {options.seed, shapes_only ? nn::Fill::shapes_only : nn::Fill::leave};
-  if (file) {
+  if (file && config.names.empty()) {
     store.quantized = quantized_weights(*file);
   }
   Model model = build_model(config.architecture, arguments, (folder / config_file).string() + ": model_args", store);
@@ -355,7 +421,7 @@ Model load_model(const fs::path& folder, const CreateOptions& options) {
   }
   if (!shapes_only) {
     const nn::Size2 source_size = source_size_of(config, made_with).value_or(nn::Size2{built.height, built.width});
-    load_weights(*model.net, *file, source_size, new_classifier);
+    load_weights(*model.net, *file, names_in(*file, config.names, config.prefix), source_size, new_classifier);
   }
   return model;
 }
@@ -372,7 +438,11 @@ Model open_model(const std::string& name_or_folder, const CreateOptions& options
   return create_model(name_or_folder, options);
 }
 
-void save_model(const Model& model, const fs::path& folder) {
+void save_model(const Model& model, const fs::path& folder, Layout layout) {
+  if (layout == Layout::huggingface || is_masked_autoencoder(model)) {
+    write_hub_files(hub_files(model), folder);
+    return;
+  }
   io::NamedTensors tensors;
   for (const nn::Parameter& parameter : model.net->parameters.all()) {
     tensors.emplace_back(parameter.name, parameter.value);

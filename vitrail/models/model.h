@@ -95,12 +95,15 @@ Model create_model(const std::string& name, const CreateOptions& options = {});
 // The same without memory for its parameters: for questions about names, shapes, counts and FLOPs.
 Model describe_model(const std::string& name, CreateOptions options = {});
 // A model by name, or the model folder if `name_or_folder` is one: `config.json` + `model.safetensors` in timm's hub
-// layout. Options override what the folder says: another number of classes gives a new head, another img_size resizes
-// the positions.
+// layout, or in the layout of Hugging Face's transformers (huggingface.h says which of its models). Options override
+// what the folder says: another number of classes gives a new head, another img_size resizes the positions.
 Model load_model(const std::filesystem::path& folder, const CreateOptions& options = {});
 Model open_model(const std::string& name_or_folder, const CreateOptions& options = {});
-// Writes the folder that load_model() and timm's `hf-hub:`/`local-dir:` read. Written whole or not at all.
-void save_model(const Model& model, const std::filesystem::path& folder);
+// Writes the folder that load_model() reads, and timm's `hf-hub:`/`local-dir:` or transformers' from_pretrained().
+// Written whole or not at all. Error if transformers has no such model. A masked autoencoder (mae.h) has transformers'
+// layout in any case.
+enum class Layout { timm, huggingface };
+void save_model(const Model& model, const std::filesystem::path& folder, Layout layout = Layout::timm);
 
 // One registered architecture.
 struct Architecture {

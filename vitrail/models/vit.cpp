@@ -24,8 +24,11 @@ void check_config(const VitConfig& c) {
   check(c.in_chans > 0 && c.embed_dim > 0 && c.num_heads > 0, "in_chans, embed_dim and num_heads must be positive");
   check(c.depth >= 0 && c.num_classes >= 0 && c.reg_tokens >= 0,
         "depth, num_classes and reg_tokens must not be negative");
+  check(c.global_pool != nn::Pool::token_avg || !c.fc_norm.value_or(false),
+        "global_pool 'token_avg' reads normed tokens: fc_norm cannot be had with it");
   check(c.embed_dim % c.num_heads == 0, "embed_dim {} cannot be divided among num_heads {}", c.embed_dim, c.num_heads);
-  check(c.class_token || c.global_pool != nn::Pool::token, "global_pool 'token' needs the class token (class_token)");
+  check(c.class_token || (c.global_pool != nn::Pool::token && c.global_pool != nn::Pool::token_avg),
+        "global_pool '{}' needs the class token (class_token)", name_of(c.global_pool));
   for (const double rate : {c.drop_rate, c.pos_drop_rate, c.proj_drop_rate, c.attn_drop_rate, c.drop_path_rate}) {
     check(rate >= 0 && rate < 1, "a drop rate lies in [0, 1), but one is {}", rate);
   }
@@ -108,7 +111,7 @@ VisionTransformer::VisionTransformer(const VitConfig& config, const nn::StoreOpt
   }
   fc_norm_ = norm_if(config_.both_norms || (config_.final_norm && behind_pool), root / "fc_norm");
   if (config_.num_classes > 0) {
-    head_.emplace(root / "head", dim, config_.num_classes);
+    head_.emplace(root / "head", num_features(), config_.num_classes);
     if (config_.distilled) {
       head_dist_.emplace(root / "head_dist", dim, config_.num_classes);
     }

@@ -98,7 +98,9 @@ class VisionTransformer : public ImageModel {
   Tensor forward_features(const Tensor& x, nn::Pass& pass) const;
 
   std::int64_t num_classes() const override { return config_.num_classes; }
-  std::int64_t num_features() const override { return config_.embed_dim; }
+  std::int64_t num_features() const override {
+    return config_.global_pool == nn::Pool::token_avg ? 2 * config_.embed_dim : config_.embed_dim;
+  }
   std::int64_t depth() const override { return config_.depth; }
   TokenLayout token_layout(std::int64_t height, std::int64_t width) const override;
   std::int64_t flops(std::int64_t height, std::int64_t width) const override;

@@ -35,7 +35,8 @@ VitConfig read_vit(const nlohmann::json& arguments, const std::string& source, b
   VitConfig c;
   c.distilled = distilled;
   read_common(f, c, "");
-  c.global_pool = nn::pool_named(f.choice("global_pool", "token", {"", "token", "avg", "max", "avgmax", "sum", "map"}));
+  c.global_pool = nn::pool_named(
+      f.choice("global_pool", "token", {"", "token", "avg", "max", "avgmax", "sum", "map", "token_avg"}));
   c.scale_attn_norm = f.get<bool>("scale_attn_norm", false);
   c.scale_mlp_norm = f.get<bool>("scale_mlp_norm", false);
   c.proj_bias = f.get<bool>("proj_bias", true);

@@ -12,9 +12,12 @@ PatchEmbed::PatchEmbed(const Scope& scope, const Size2& size, std::int64_t chann
 Tensor PatchEmbed::operator()(const Tensor& x) const {
   check(x.rank() == 4 && x.size(1) == proj.weight.size(1), "the model takes pictures [B, {}, H, W], not {}",
         proj.weight.size(1), x.shape());
+  return embed(ops::extract_patches(x, patch));
+}
+
+Tensor PatchEmbed::embed(const Tensor& patches) const {
   const std::int64_t dim = proj.weight.size(0);
-  return ops::linear(ops::extract_patches(x, patch), ops::reshape(proj.weight, {dim, proj.weight.numel() / dim}),
-                     proj.bias);
+  return ops::linear(patches, ops::reshape(proj.weight, {dim, proj.weight.numel() / dim}), proj.bias);
 }
 
 Tensor PatchEmbed::by_convolution(const Tensor& x) const {

@@ -12,13 +12,14 @@
 namespace vitrail::nn {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Pool>, 7> pools = {{{"", Pool::none},
+constexpr std::array<std::pair<std::string_view, Pool>, 8> pools = {{{"", Pool::none},
                                                                      {"token", Pool::token},
                                                                      {"avg", Pool::avg},
                                                                      {"max", Pool::max},
                                                                      {"avgmax", Pool::avgmax},
                                                                      {"sum", Pool::sum},
-                                                                     {"map", Pool::map}}};
+                                                                     {"map", Pool::map},
+                                                                     {"token_avg", Pool::token_avg}}};
 
 }  // namespace
 
@@ -28,7 +29,7 @@ Pool pool_named(std::string_view name) {
       return pool;
     }
   }
-  fail("there is no pooling '{}': expected token, avg, max, avgmax, sum, map or '' (none)", name);
+  fail("there is no pooling '{}': expected token, avg, max, avgmax, sum, map, token_avg or '' (none)", name);
 }
 
 std::string_view name_of(Pool pool) {
@@ -55,6 +56,8 @@ Tensor pool_tokens(const Tensor& x, Pool pool, std::int64_t prefix) {
       return ops::amax(patches, {1});
     case Pool::avgmax:
       return (ops::mean(patches, {1}) + ops::amax(patches, {1})) * 0.5F;
+    case Pool::token_avg:
+      return ops::concat({ops::select(x, 1, 0), ops::mean(patches, {1})}, 1);
     case Pool::sum:
       return ops::sum(patches, {1});
     default:

@@ -17,13 +17,14 @@ namespace vitrail::nn {
 //   token         the first token, the class token
 //   avg, max      mean, largest over the patches
 //   avgmax        (avg + max) / 2
+//   token_avg     the first token and the mean over the patches, one behind the other: [B, 2 D] (DINOv2; not timm's)
 //   sum           sum over the patches (not timm's)
 //   map           attention pooling by a learned query, AttentionPoolLatent
-enum class Pool { none, token, avg, max, avgmax, sum, map };
+enum class Pool { none, token, avg, max, avgmax, sum, map, token_avg };
 Pool pool_named(std::string_view name);  // Error lists the names
 std::string_view name_of(Pool pool);
 
-// x [B, N, D] → [B, D] (none: as it is), over the tokens from `prefix` on; all but `map`.
+// x [B, N, D] → [B, D] (none: as it is; token_avg: [B, 2 D]), over the tokens from `prefix` on; all but `map`.
 Tensor pool_tokens(const Tensor& x, Pool pool, std::int64_t prefix);
 
 struct AttentionPoolConfig {

@@ -1,0 +1,296 @@
+#include "vitrail/models/huggingface.h"
+
+#include <cmath>
+#include <functional>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/errors.h"
+#include "tests/support/layers.h"
+#include "vitrail/autograd/tape.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
+#include "vitrail/models/mae.h"
+#include "vitrail/models/model.h"
+#include "vitrail/ops/arithmetic.h"
+
+namespace vitrail::models {
+namespace {
+
+namespace fs = std::filesystem;
+using test::error_of;
+using test::expect_close;
+using test::golden_path;
+
+// A folder that transformers wrote, and what it computes with it (tools/golden/huggingface.py).
+class HubVariant : public testing::TestWithParam<const char*> {
+ protected:
+  fs::path folder() const { return golden_path("models") / GetParam(); }
+  io::Safetensors expected() const { return io::Safetensors::open(folder() / "expected.safetensors"); }
+  NameMap names() const {
+    const FolderConfig config = read_hub_folder(io::read_json(folder() / "config.json"), folder());
+    return names_in(io::Safetensors::open(folder() / "model.safetensors"), config.names, config.prefix);
+  }
+};
+
+TEST_P(HubVariant, GivesTransformersLogits) {
+  const Model model = open_model(folder().string());
+  nn::Pass pass;
+  expect_close(model.net->forward(expected().get("x"), pass), expected().get("logits"), 1e-4);
+  nn::Pass half{.dtype = DType::bf16};
+  expect_close(model.net->forward(expected().get("x"), half), expected().get("logits"), 2e-2);
+}
+
+TEST_P(HubVariant, HasTransformersGradients) {
+  const Model model = load_model(folder());
+  const io::Safetensors golden = expected();
+  nn::Pass pass;
+  autograd::Tape tape;
+  tape.backward(model.net->forward(golden.get("x"), pass), golden.get("seed"));
+  const NameMap map = names();
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    std::vector<Tensor> parts;
+    const std::vector<std::string> theirs = map.theirs_of(parameter.name);
+    for (const std::string& name : theirs) {
+      parts.push_back(golden.get("grad." + name));
+    }
+    // The gradient of a sum is that of its first part.
+    const bool sum = theirs.size() == 2;
+    test::expect_gradient(autograd::grad(parameter.value), sum ? parts[0] : map.join(parameter.name, parts), 1e-3,
+                          parameter.name);
+  }
+}
+
+// timm's layout and back: the same bits, but for what only transformers has (a pooler, a mask token, and a position
+// that timm's class token has taken in).
+TEST_P(HubVariant, IsConvertedThereAndBackToTheSameBits) {
+  const test::TemporaryFolder temporary;
+  save_model(load_model(folder()), temporary / "timm");
+  const nlohmann::json timm = io::read_json(temporary / "timm/config.json");
+  EXPECT_TRUE(timm.contains("architecture"));
+  save_model(load_model(temporary / "timm"), temporary / "hub", Layout::huggingface);
+  const io::Safetensors before = io::Safetensors::open(folder() / "model.safetensors");
+  const io::Safetensors after = io::Safetensors::open(temporary / "hub/model.safetensors");
+  const bool summed = std::string(GetParam()).find("registers") != std::string::npos;
+  for (const std::string& name : before.names()) {
+    if (name.find("pooler") != std::string::npos || name.find("mask_token") != std::string::npos ||
+        (summed && (name.ends_with("cls_token") || name.ends_with("position_embeddings")))) {
+      continue;
+    }
+    ASSERT_TRUE(after.contains(name)) << name;
+    expect_close(after.get(name), before.get(name), 0, name);
+  }
+  for (const std::string& name : after.names()) {
+    EXPECT_TRUE(before.contains(name)) << name;
+  }
+  const nlohmann::json config = io::read_json(temporary / "hub/config.json");
+  const nlohmann::json original = io::read_json(folder() / "config.json");
+  for (const char* key :
+       {"architectures", "model_type", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+        "mlp_ratio", "hidden_act", "layer_norm_eps", "image_size", "patch_size", "num_channels", "qkv_bias", "id2label",
+        "label2id", "use_swiglu_ffn", "layerscale_value", "num_register_tokens"}) {
+    if (original.contains(key) && !(std::string(key) == "mlp_ratio" && original.value("use_swiglu_ffn", false))) {
+      EXPECT_EQ(config.value(key, nlohmann::json()), original[key]) << key;
+    }
+  }
+  const Model again = load_model(temporary / "hub");
+  nn::Pass pass;
+  expect_close(again.net->forward(expected().get("x"), pass), expected().get("logits"), 1e-4);
+  const PretrainedConfig a = load_model(folder()).pretrained;
+  EXPECT_EQ(again.pretrained.mean, a.mean);
+  EXPECT_EQ(again.pretrained.std, a.std);
+  EXPECT_EQ(again.pretrained.crop_mode, a.crop_mode);
+  EXPECT_EQ(std::floor(32 / again.pretrained.crop_pct), std::floor(32 / a.crop_pct));  // pixels before the crop
+  EXPECT_EQ(again.pretrained.interpolation, a.interpolation);
+  EXPECT_EQ(again.pretrained.label_names, a.label_names);
+  EXPECT_EQ(again.pretrained.height, a.height);
+}
+
+INSTANTIATE_TEST_SUITE_P(HuggingFace, HubVariant,
+                         testing::Values("hf_vit", "hf_vit_unusual", "hf_vit_model", "hf_deit", "hf_deit_teacher",
+                                         "hf_dinov2", "hf_dinov2_gated", "hf_dinov2_registers",
+                                         "hf_dinov2_registers_gated"),
+                         [](const auto& info) { return info.param; });
+
+TEST(HuggingFace, PicturesArePreparedAsThePreprocessorSays) {
+  const PretrainedConfig vit = load_model(golden_path("models/hf_vit")).pretrained;
+  EXPECT_EQ(vit.crop_mode, "squash");
+  EXPECT_EQ(vit.crop_pct, 1);
+  EXPECT_EQ(vit.interpolation, "bilinear");
+  EXPECT_EQ(vit.mean, (std::vector<double>{0.5, 0.5, 0.5}));
+  EXPECT_EQ(vit.label_names, (std::vector<std::string>{"ant", "bee", "cat", "dog", "elk", "fox", "gnu"}));
+  const PretrainedConfig bit = load_model(golden_path("models/hf_vit_model")).pretrained;
+  EXPECT_EQ(bit.crop_mode, "center");
+  EXPECT_EQ(std::floor(32 / bit.crop_pct), 36);
+  EXPECT_EQ(bit.mean, (std::vector<double>{0.1, 0.2, 0.3}));
+  const PretrainedConfig deit = load_model(golden_path("models/hf_deit")).pretrained;
+  EXPECT_EQ(deit.crop_mode, "squash");
+  EXPECT_EQ(std::floor(32 / deit.crop_pct), 36);
+  EXPECT_EQ(deit.interpolation, "bicubic");
+  EXPECT_TRUE(load_model(golden_path("models/hf_vit_unusual")).pretrained.label_names.empty());  // LABEL_0 …
+}
+
+TEST(HuggingFace, AnotherNumberOfClassesGivesANewHead) {
+  for (const char* name : {"hf_vit", "hf_vit_model", "hf_dinov2", "hf_deit_teacher", "hf_mae"}) {
+    const Model model = load_model(golden_path("models") / name, {.num_classes = 3});
+    nn::Pass pass;
+    EXPECT_EQ(model.net->forward(test::random_tensor({1, 3, 32, 32}), pass).shape(), (Shape{1, 3})) << name;
+    EXPECT_TRUE(model.pretrained.label_names.empty()) << name;
+  }
+  EXPECT_EQ(load_model(golden_path("models/hf_vit"), {.num_classes = 0}).net->num_classes(), 0);
+}
+
+TEST(HuggingFace, AMaskedAutoencoderOpensAsItsEncoder) {
+  const io::Safetensors expected = test::golden("models/hf_mae/encoder.safetensors");
+  const Model model = load_model(golden_path("models/hf_mae"));
+  nn::Pass pass;
+  expect_close(model.net->forward(expected.get("x"), pass), expected.get("logits"), 1e-4);
+  EXPECT_TRUE(model.net->parameters.at("pos_embed").trainable);
+}
+
+// A copy of a folder that may be spoilt.
+class HubFolder : public testing::Test {
+ protected:
+  HubFolder() : folder_(temporary_ / "model") {
+    fs::create_directories(folder_);
+    for (const char* file : {"config.json", "model.safetensors", "preprocessor_config.json"}) {
+      fs::copy_file(golden_path("models/hf_vit") / file, folder_ / file);
+    }
+  }
+  void change(const std::string& file, const std::function<void(nlohmann::json&)>& edit) const {
+    nlohmann::json json = io::read_json(folder_ / file);
+    edit(json);
+    io::write_atomically(folder_ / file, json.dump());
+  }
+  void change_weights(const std::function<void(io::NamedTensors&)>& edit) const {
+    io::NamedTensors tensors;
+    {
+      const io::Safetensors file = io::Safetensors::open(folder_ / "model.safetensors");
+      for (const std::string& name : file.names()) {
+        tensors.emplace_back(name, file.get(name).clone());
+      }
+    }
+    edit(tensors);
+    io::save_safetensors(folder_ / "model.safetensors", tensors);
+  }
+  void expect_refusal(const std::string& part) const {
+    const std::string error = error_of([&] { load_model(folder_); });
+    EXPECT_NE(error.find(part), std::string::npos) << "'" << error << "' does not say " << part;
+  }
+
+  test::TemporaryFolder temporary_;
+  fs::path folder_;
+};
+
+TEST_F(HubFolder, NamesTheTensorThatIsMissingOrDoesNotFit) {
+  const std::string key = "vit.encoder.layer.1.attention.attention.key.weight";
+  change_weights([&](io::NamedTensors& tensors) {
+    std::erase_if(tensors, [&](const auto& entry) { return entry.first == key; });
+  });
+  expect_refusal("there is no tensor '" + key + "'");
+  change_weights([&](io::NamedTensors& tensors) {
+    tensors.emplace_back(key, Tensor::zeros({24, 20}));
+    tensors.emplace_back("vit.encoder.layer.1.attention.output.gate", Tensor::zeros({24}));
+  });
+  expect_refusal("query.weight', '" + key);
+  expect_refusal("the model has no parameter 'vit.encoder.layer.1.attention.output.gate'");
+}
+
+TEST_F(HubFolder, SaysWhichShapeItExpects) {
+  change("config.json", [](nlohmann::json& config) { config["intermediate_size"] = 72; });
+  expect_refusal("'vit.encoder.layer.0.intermediate.dense.weight' has the shape [60, 24], but the model's is [72, 24]");
+}
+
+TEST_F(HubFolder, ListsTheModelsThatItReads) {
+  change("config.json", [](nlohmann::json& config) { config["model_type"] = "vitt"; });
+  expect_refusal("'model_type' is 'vitt', expected 'vit', 'deit', 'dinov2'");
+  change("config.json", [](nlohmann::json& config) {
+    config["model_type"] = "vit";
+    config["architectures"] = {"ViTForObjects"};
+  });
+  expect_refusal("'architectures' is 'ViTForObjects', expected 'ViTForImageClassification'");
+}
+
+TEST_F(HubFolder, RefusesWhatItCannotCompute) {
+  change("config.json", [](nlohmann::json& config) { config["hidden_act"] = "mish"; });
+  expect_refusal("'hidden_act'");
+  change("config.json", [](nlohmann::json& config) {
+    config["hidden_act"] = "gelu";
+    config["hidden_size"] = "24";
+  });
+  expect_refusal("'hidden_size'");
+  change("config.json", [](nlohmann::json& config) {
+    config["hidden_size"] = 24;
+    config["id2label"].erase("3");
+  });
+  expect_refusal("none that names class 3");
+  change("config.json", [](nlohmann::json& config) { config["id2label"] = {{"0", "a"}}; });
+  expect_refusal("'classifier.weight' has the shape [7, 24], but the model's is [1, 24]");
+}
+
+TEST_F(HubFolder, RefusesAPreprocessorThatItCannotFollow) {
+  change("preprocessor_config.json", [](nlohmann::json& config) { config["rescale_factor"] = 0.5; });
+  expect_refusal("'rescale_factor'");
+  change("preprocessor_config.json", [](nlohmann::json& config) {
+    config["rescale_factor"] = 1.0 / 255;
+    config["resample"] = 9;
+  });
+  expect_refusal("'resample'");
+}
+
+TEST_F(HubFolder, ReadsOldPreprocessors) {
+  change("preprocessor_config.json", [](nlohmann::json& config) {
+    config["size"] = 32;
+    config["resample"] = 3;
+    config.erase("do_rescale");
+    config.erase("rescale_factor");
+  });
+  const PretrainedConfig pretrained = load_model(folder_).pretrained;
+  EXPECT_EQ(pretrained.interpolation, "bicubic");
+  EXPECT_EQ(pretrained.crop_mode, "squash");
+  fs::remove(folder_ / "preprocessor_config.json");
+  EXPECT_EQ(load_model(folder_).pretrained.interpolation, "bilinear");
+}
+
+TEST_F(HubFolder, ReadsHalfPrecision) {
+  const Model full = load_model(folder_);
+  change_weights([](io::NamedTensors& tensors) {
+    for (auto& [name, tensor] : tensors) {
+      tensor = ops::cast(tensor, DType::bf16);
+    }
+  });
+  const Model half = load_model(folder_);
+  expect_close(half.net->parameters.at("blocks.0.attn.qkv.weight").value,
+               full.net->parameters.at("blocks.0.attn.qkv.weight").value, 1e-2);
+}
+
+TEST_F(HubFolder, SaysWhereOtherFilesHoldTheWeights) {
+  fs::rename(folder_ / "model.safetensors", folder_ / "pytorch_model.bin");
+  expect_refusal("pytorch_model.bin");
+  fs::rename(folder_ / "pytorch_model.bin", folder_ / "model.safetensors.index.json");
+  expect_refusal("several files");
+}
+
+TEST(HuggingFace, SaysWhyAModelCannotBeWritten) {
+  const test::TemporaryFolder temporary;
+  const auto refusal = [&](const char* name, const char* kwargs) {
+    CreateOptions options;
+    options.model_kwargs = kwargs;
+    const Model model = create_model(name, options);
+    return error_of([&] { save_model(model, temporary / "model", Layout::huggingface); });
+  };
+  const char* small = R"({"img_size": 32, "patch_size": 8, "embed_dim": 24, "depth": 1, "num_heads": 3})";
+  EXPECT_NE(refusal("vit_relpos_small_patch16_224", small).find("no class token"), std::string::npos);
+  EXPECT_NE(refusal("vit_base_patch16_siglip_224", small).find("no class token"), std::string::npos);
+  EXPECT_NE(refusal("vit_base_patch32_clip_quickgelu_224", small).find("pre_norm"), std::string::npos);
+  EXPECT_NE(refusal("deit3_small_patch16_224", small).find("no_embed_class"), std::string::npos);
+  EXPECT_NE(
+      refusal("vit_small_patch14_dinov2",
+              R"({"img_size": 32, "patch_size": 8, "embed_dim": 24, "depth": 1, "num_heads": 3, "num_classes": 3})")
+          .find("beside the mean"),
+      std::string::npos);
+  EXPECT_FALSE(fs::exists(temporary / "model"));
+}
+
+}  // namespace
+}  // namespace vitrail::models

@@ -1,0 +1,143 @@
+"""Fixtures of models in the layout of Hugging Face's transformers: tests/golden/models/hf_*.
+
+    python tools/golden/huggingface.py
+
+A fixture is a folder as save_pretrained() writes it, and beside it expected.safetensors, computed in float64: x, logits
+(of a bare model the class token's features), seed, and `grad.NAME` of Σ logits · seed by the names in the folder's file.
+Masked autoencoders have noise, mask, logits (all predicted patches), loss, and the gradients of the loss.
+
+Needs transformers 5.23, torch 2.13.0 and safetensors.
+"""
+
+import copy
+import pathlib
+import shutil
+import tempfile
+
+import torch
+import transformers as hf
+from safetensors.torch import load_file, save_file
+
+ROOT = pathlib.Path(__file__).resolve().parents[2] / "tests/golden/models"
+
+SIZES = dict(hidden_size=24, num_hidden_layers=2, num_attention_heads=3, image_size=32, patch_size=8)
+VIT = SIZES | dict(intermediate_size=60)
+LABELS = {i: name for i, name in enumerate(["ant", "bee", "cat", "dog", "elk", "fox", "gnu"])}
+NAMES = dict(id2label=LABELS, label2id={name: i for i, name in LABELS.items()})
+MAE = VIT | dict(decoder_hidden_size=16, decoder_num_hidden_layers=2, decoder_num_attention_heads=2,
+                 decoder_intermediate_size=40)
+
+# name: (class, config, picture processor or None)
+VARIANTS = {
+    "hf_vit": (hf.ViTForImageClassification, hf.ViTConfig(**VIT, **NAMES),
+               hf.ViTImageProcessorPil(size={"height": 32, "width": 32})),
+    "hf_vit_unusual": (
+        hf.ViTForImageClassification,
+        hf.ViTConfig(**(VIT | dict(image_size=[24, 40], patch_size=[8, 4], num_channels=1, qkv_bias=False,
+                                   hidden_act="quick_gelu", layer_norm_eps=1e-5, intermediate_size=50)), num_labels=5),
+        None,
+    ),
+    "hf_vit_model": (hf.ViTModel, hf.ViTConfig(**VIT),
+                     hf.BitImageProcessorPil(size={"shortest_edge": 36}, crop_size={"height": 32, "width": 32},
+                                          image_mean=[0.1, 0.2, 0.3])),
+    "hf_deit": (hf.DeiTForImageClassification, hf.DeiTConfig(**VIT, **NAMES),
+                hf.DeiTImageProcessorPil(size={"height": 36, "width": 36}, crop_size={"height": 32, "width": 32})),
+    "hf_deit_teacher": (hf.DeiTForImageClassificationWithTeacher, hf.DeiTConfig(**VIT, **NAMES), None),
+    "hf_dinov2": (hf.Dinov2ForImageClassification, hf.Dinov2Config(**SIZES, mlp_ratio=2, **NAMES),
+                  hf.BitImageProcessorPil(size={"shortest_edge": 48}, crop_size={"height": 32, "width": 32})),
+    "hf_dinov2_gated": (hf.Dinov2Model, hf.Dinov2Config(**SIZES, mlp_ratio=3, use_swiglu_ffn=True), None),
+    "hf_dinov2_registers": (hf.Dinov2WithRegistersForImageClassification,
+                            hf.Dinov2WithRegistersConfig(**SIZES, mlp_ratio=2, num_register_tokens=3, num_labels=5),
+                            None),
+    "hf_dinov2_registers_gated": (hf.Dinov2WithRegistersModel,
+                                  hf.Dinov2WithRegistersConfig(**SIZES, mlp_ratio=3, use_swiglu_ffn=True), None),
+    "hf_mae": (hf.ViTMAEForPreTraining, hf.ViTMAEConfig(**MAE, norm_pix_loss=True), hf.ViTImageProcessorPil(
+        size={"height": 32, "width": 32})),
+    "hf_mae_pixels": (hf.ViTMAEForPreTraining, hf.ViTMAEConfig(**(MAE | dict(patch_size=4, mask_ratio=0.6)),
+                                                               layer_norm_eps=1e-6), None),
+}
+
+
+def perturb(model, seed):
+    """Every parameter gets values far from what it started with, of a size that keeps the model well-conditioned."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            noise = torch.randn(parameter.shape, generator=generator)
+            if parameter.ndim == 1:
+                is_scale = not name.endswith("bias")
+                parameter.copy_(1 + 0.2 * noise if is_scale else 0.1 * noise)
+            elif "token" in name or "pos" in name:
+                parameter.copy_(0.5 * noise)
+            else:
+                parameter.copy_(noise / parameter[0].numel() ** 0.5)
+
+
+def saved(model):
+    """The parameters by the names that save_pretrained() gives them."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        return load_file(pathlib.Path(folder) / "model.safetensors")
+
+
+def gradients(model):
+    holder = copy.deepcopy(model)
+    with torch.no_grad():
+        for (_, parameter), (_, own) in zip(holder.named_parameters(), model.named_parameters()):
+            parameter.copy_(torch.zeros_like(parameter) if own.grad is None else own.grad)
+    without = {name for name, p in model.named_parameters() if p.grad is None}
+    assert all("pooler" in name or "mask_token" in name or "pos" in name for name in without), without
+    return {f"grad.{name}": tensor.float() for name, tensor in saved(holder).items()}
+
+
+def picture(config):
+    size = config.image_size if isinstance(config.image_size, (list, tuple)) else [config.image_size] * 2
+    return torch.randn((2, config.num_channels, *size), generator=torch.Generator().manual_seed(1)).double()
+
+
+def write_variant(name, seed):
+    cls, config, processor = VARIANTS[name]
+    torch.manual_seed(seed)
+    config._attn_implementation = "eager"
+    model = cls(config).eval()
+    perturb(model, seed)
+    folder = ROOT / name
+    shutil.rmtree(folder, ignore_errors=True)
+    model.save_pretrained(folder)
+    if processor is not None:
+        processor.save_pretrained(folder)
+    model = model.double()
+    x = picture(config)
+    expected = {"x": x}
+    if cls is hf.ViTMAEForPreTraining:
+        patches = (config.image_size // config.patch_size) ** 2
+        noise = torch.rand((2, patches), generator=torch.Generator().manual_seed(2)).double()
+        outputs = model(x, noise=noise)
+        expected |= {"noise": noise, "mask": outputs.mask, "logits": outputs.logits, "loss": outputs.loss}
+        outputs.loss.backward()
+    else:
+        outputs = model(x)
+        logits = outputs.logits if hasattr(outputs, "logits") else outputs.last_hidden_state[:, 0]
+        expected["logits"] = logits
+        expected["seed"] = torch.randn(logits.shape, generator=torch.Generator().manual_seed(3)).double()
+        (logits * expected["seed"]).sum().backward()
+    expected = {key: tensor.detach().float().contiguous() for key, tensor in expected.items()}
+    save_file(expected | gradients(model), folder / "expected.safetensors")
+
+
+def write_encoder_of_mae():
+    """What the encoder of a masked autoencoder gives for all patches, as ViTModel has it."""
+    model = hf.ViTModel.from_pretrained(ROOT / "hf_mae", add_pooling_layer=False, attn_implementation="eager").double().eval()
+    x = picture(model.config)
+    logits = model(x).last_hidden_state[:, 0]
+    save_file({"x": x.float(), "logits": logits.detach().float()}, ROOT / "hf_mae/encoder.safetensors")
+
+
+def main():
+    for seed, name in enumerate(VARIANTS):
+        write_variant(name, seed)
+    write_encoder_of_mae()
+
+
+if __name__ == "__main__":
+    main()
