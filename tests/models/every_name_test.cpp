@@ -30,6 +30,16 @@ Json short_tower(const Json& own) {
   return {{"depth", 2}, {"embed_dim", 8 * own.value("num_heads", std::int64_t{12})}};
 }
 
+Json short_mixer(const Json&) { return {{"num_blocks", 2}, {"embed_dim", 24}}; }
+
+Json short_pyramid(const Json& own) {
+  return {{"depths", {1, 1, 2, 1}}, {"embed_dim", 8 * own.at("num_heads").at(0).get<std::int64_t>()}};
+}
+
+Json short_resnet(const Json&) { return {{"layers", {1, 1, 1, 1}}}; }
+
+std::int64_t small_pictures(const Json&) { return 96; }
+
 std::int64_t four_patches(const Json& own) { return 4 * own.value("patch_size", std::int64_t{16}); }
 
 const std::map<std::string, Trial, std::less<>>& trials() {
@@ -37,6 +47,11 @@ const std::map<std::string, Trial, std::less<>>& trials() {
       {"vit", {short_tower, four_patches}},
       {"vit_distilled", {short_tower, four_patches}},
       {"vit_relpos", {short_tower, four_patches}},
+      {"eva", {short_tower, four_patches}},
+      {"beit", {short_tower, four_patches}},
+      {"mlp_mixer", {short_mixer, four_patches}},
+      {"swin", {short_pyramid, small_pictures}},
+      {"resnet", {short_resnet, small_pictures}},
   };
   return all;
 }

@@ -38,7 +38,7 @@ struct AttentionExtras {
   Tensor bias = {};      // f32, broadcastable to [B, H, N, M], added to the scores
   Tensor mask = {};      // boolean, the same shape, true = may attend; or f32, added too (ops::AttentionOptions)
   bool causal = false;
-  ops::Rotation rotation = {};  // turns queries and keys, after their norms (self-attention only)
+  ops::Rotation rotation = {};               // turns queries and keys, after their norms (self-attention only)
   std::optional<AttentionPlace> place = {};  // where queries and keys lie, for the recorder
 };
 
