@@ -41,6 +41,12 @@ Json to_json(const EvalFlags& flags, const train::Evaluation& result) {
   json["top1"] = result.top1;
   json["top5"] = result.top5;
   json["loss"] = result.loss;
+  if (!result.heads.empty()) {
+    const auto head = [](const train::Accuracy& of) {
+      return Json{{"top1", of.top1}, {"top5", of.top5}, {"loss", of.loss}};
+    };
+    json["heads"] = {{"head", head(result.heads[0])}, {"head_dist", head(result.heads[1])}};
+  }
   json["images_per_second"] = result.images_per_second;
   json["classes"] = Json::array();
   for (std::int64_t c = 0; c < result.num_classes(); ++c) {
@@ -57,6 +63,13 @@ Json to_json(const EvalFlags& flags, const train::Evaluation& result) {
 void print_text(const train::Evaluation& result) {
   fmt::print("top-1 {:.2f} %   top-5 {:.2f} %   loss {:.4f}   {} pictures, {:.0f} a second\n", result.top1, result.top5,
              result.loss, result.count, result.images_per_second);
+  if (!result.heads.empty()) {
+    fmt::print("the mean of two heads:\n");
+    for (const auto& [name, head] :
+         {std::pair{"class head", result.heads[0]}, {"distillation head", result.heads[1]}}) {
+      fmt::print("  {:<17}  top-1 {:.2f} %   top-5 {:.2f} %   loss {:.4f}\n", name, head.top1, head.top5, head.loss);
+    }
+  }
   std::size_t width = 5;
   for (const std::string& name : result.classes) {
     width = std::max(width, name.size());

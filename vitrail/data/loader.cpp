@@ -86,8 +86,8 @@ struct Pending {
 }  // namespace
 
 struct Loader::State {
-  State(const Dataset& data, Transform t, const LoaderOptions& o)
-      : dataset(data), transform(std::move(t)), options(o), cache(data, o.cache) {}
+  State(const Dataset& data, const Shape& s, Make m, const LoaderOptions& o)
+      : dataset(data), shape(s), make(std::move(m)), options(o) {}
   ~State();
 
   std::int64_t samples_per_epoch() const;
@@ -102,9 +102,9 @@ struct Loader::State {
   std::shared_ptr<Pending> take_ready();
 
   const Dataset& dataset;
-  const Transform transform;
+  const Shape shape;  // of a sample
+  const Make make;
   const LoaderOptions options;
-  PictureCache cache;
   std::int64_t most_ahead = 1;  // batches waiting or in work
 
   // The caller's side alone.
@@ -164,8 +164,7 @@ std::shared_ptr<Pending> Loader::State::begin_batch() {
   pending->indices.assign(order.begin() + begin, order.begin() + begin + count);
   std::stable_partition(pending->indices.begin(), pending->indices.end(),
                         [&](std::int64_t index) { return dataset.label(index) != unlabeled; });
-  const Shape shape = transform.shape();
-  pending->x = Tensor::empty({count, shape[0], shape[1], shape[2]});
+  pending->x = Tensor::empty(shape.inserted(0, count));
   pending->failures.resize(static_cast<std::size_t>(count));
   pending->missing = count;
   return pending;
@@ -184,13 +183,12 @@ void Loader::State::enqueue() {
 }
 
 void Loader::State::make_samples(Pending& pending, std::int64_t begin, std::int64_t end) {
-  const std::int64_t sample = transform.shape().numel();
+  const std::int64_t sample = shape.numel();
   for (std::int64_t i = begin; i < end; ++i) {
     const std::int64_t index = pending.indices[static_cast<std::size_t>(i)];
     float* out = pending.x.data<float>() + i * sample;
     try {
-      cache.with(index,
-                 [&](const io::Image& image) { transform.apply(image, options.seed, pending.epoch, index, out); });
+      make(pending.epoch, index, out);
     } catch (const std::bad_alloc&) {
       pending.out_of_memory = true;  // no fault of the picture
     } catch (const std::exception& error) {
@@ -205,7 +203,7 @@ void Loader::State::make_samples(Pending& pending, std::int64_t begin, std::int6
 
 // Closes the gaps that broken pictures leave.
 void Loader::State::drop_broken(Pending& pending) {
-  const std::int64_t sample = transform.shape().numel();
+  const std::int64_t sample = shape.numel();
   float* data = pending.x.data<float>();
   std::int64_t kept = 0;
   for (std::size_t i = 0; i < pending.indices.size(); ++i) {
@@ -321,13 +319,28 @@ std::shared_ptr<Pending> Loader::State::take_ready() {
   return first;
 }
 
-Loader::Loader(const Dataset& dataset, Transform transform, const LoaderOptions& options)
-    : state_(std::make_unique<State>(dataset, std::move(transform), options)) {
+namespace {
+
+// Pictures decoded, now or earlier, and transformed.
+Loader::Make from_pictures(const Dataset& dataset, const Transform& transform, const LoaderOptions& options) {
+  const auto cache = std::make_shared<PictureCache>(dataset, options.cache);
+  return [cache, transform, seed = options.seed](std::int64_t epoch, std::int64_t index, float* out) {
+    cache->with(index, [&](const io::Image& image) { transform.apply(image, seed, epoch, index, out); });
+  };
+}
+
+}  // namespace
+
+Loader::Loader(const Dataset& dataset, const Transform& transform, const LoaderOptions& options)
+    : Loader(dataset, transform.shape(), from_pictures(dataset, transform, options), options) {}
+
+Loader::Loader(const Dataset& dataset, const Shape& shape, Make make, const LoaderOptions& options)
+    : state_(std::make_unique<State>(dataset, shape, std::move(make), options)) {
   check(options.batch_size > 0, "the batch size must be positive, but is {}", options.batch_size);
   check(options.workers >= 0, "the number of workers must not be negative, but is {}", options.workers);
   check(!options.mix.enabled() || options.num_classes > 0, "MixUp and CutMix need the number of classes");
-  const auto batch_bytes =
-      static_cast<std::int64_t>(sizeof(float)) * state_->transform.shape().numel() * options.batch_size;
+  check(!options.mix.enabled() || shape.rank() == 3, "MixUp and CutMix are for pictures, not for samples {}", shape);
+  const auto batch_bytes = static_cast<std::int64_t>(sizeof(float)) * shape.numel() * options.batch_size;
   // Farther ahead than this smooths nothing, it only takes memory.
   const std::int64_t useful = options.workers == 0 ? 1 : 2 * std::int64_t{options.workers} + 2;
   state_->most_ahead = std::clamp(static_cast<std::int64_t>(options.memory) / std::max(batch_bytes, std::int64_t{1}),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -39,7 +40,11 @@ struct LoaderOptions {
 // workers. The data set must outlive it. One thread calls its functions.
 class Loader {
  public:
-  Loader(const Dataset& dataset, Transform transform, const LoaderOptions& options);
+  Loader(const Dataset& dataset, const Transform& transform, const LoaderOptions& options);
+  // Samples of another kind: `make` writes the one of picture `index`, of this shape, or throws what is wrong with it.
+  // It is called from several threads.
+  using Make = std::function<void(std::int64_t epoch, std::int64_t index, float* out)>;
+  Loader(const Dataset& dataset, const Shape& shape, Make make, const LoaderOptions& options);
   ~Loader();  // stops and joins the workers
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;

@@ -11,6 +11,7 @@
 #include "vitrail/data/loader.h"
 #include "vitrail/io/chart.h"
 #include "vitrail/kernels/cpu.h"
+#include "vitrail/ops/arithmetic.h"
 #include "vitrail/ops/softmax.h"
 
 namespace vitrail::train {
@@ -43,12 +44,27 @@ Verdict judge(const float* logits, std::int64_t num_classes, std::int64_t label)
   return verdict;
 }
 
-Tensor forward(const models::Model& model, const Tensor& x, DType dtype) {
-  const autograd::Pause pause;
-  nn::Pass pass;
-  pass.dtype = dtype;
-  return model.net->forward(x, pass).contiguous();
-}
+// Gathers what several rows say, then means of it.
+class Tally {
+ public:
+  void add(const Verdict& verdict) {
+    right_ += verdict.rank < 1 ? 1 : 0;
+    among_five_ += verdict.rank < 5 ? 1 : 0;
+    loss_ += verdict.loss;
+    ++count_;
+  }
+  Accuracy accuracy() const {
+    const auto count = static_cast<double>(count_);
+    return {loss_ / count, 100.0 * static_cast<double>(right_) / count,
+            100.0 * static_cast<double>(among_five_) / count};
+  }
+
+ private:
+  std::int64_t right_ = 0;
+  std::int64_t among_five_ = 0;
+  std::int64_t count_ = 0;
+  double loss_ = 0;
+};
 
 }  // namespace
 
@@ -67,40 +83,59 @@ double Evaluation::class_accuracy(std::int64_t label) const {
                   : 100.0 * static_cast<double>(right) / static_cast<double>(all);
 }
 
+data::LoaderOptions loading(const models::Model& model, const EvaluateOptions& options) {
+  data::LoaderOptions result;
+  result.batch_size = options.batch_size;
+  result.workers = options.workers;
+  result.skip_broken = options.skip_broken;
+  result.num_classes = model.net->num_classes();
+  return result;
+}
+
 Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, const EvaluateOptions& options) {
+  data::Loader loader(dataset, data::eval_transform(model.pretrained), loading(model, options));
+  const Forward forward = [&](const Tensor& x, nn::Pass& pass) { return model.net->forward_heads(x, pass); };
+  return evaluate(model, dataset, loader, forward, options);
+}
+
+Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, data::Loader& loader,
+                    const Forward& forward, const EvaluateOptions& options) {
   const std::int64_t num_classes = model.net->num_classes();
   const auto data_classes = static_cast<std::int64_t>(dataset.classes().size());
   check(num_classes > 0, "the model '{}' has no classifier to evaluate (num_classes is 0)", model.architecture);
   check(data_classes <= num_classes, "the pictures are of {} classes, but the model tells only {} apart", data_classes,
         num_classes);
-  data::LoaderOptions loading;
-  loading.batch_size = options.batch_size;
-  loading.workers = options.workers;
-  loading.skip_broken = options.skip_broken;
-  loading.num_classes = num_classes;
-  data::Loader loader(dataset, data::eval_transform(model.pretrained), loading);
-
   Evaluation result;
   result.classes = class_names(model);
   for (std::size_t i = 0; i < dataset.classes().size() && model.pretrained.label_names.empty(); ++i) {
     result.classes[i] = dataset.classes()[i];
   }
   result.confusion.resize(static_cast<std::size_t>(num_classes * num_classes));
-  std::int64_t right = 0;
-  std::int64_t among_five = 0;
+  const autograd::Pause pause;
+  Tally tally;
+  std::vector<Tally> tally_of_head;
   const auto began = std::chrono::steady_clock::now();
   loader.start_epoch(0);
   for (data::Batch batch; loader.next(batch);) {
     result.indices.insert(result.indices.end(), batch.indices.begin(), batch.indices.end());
-    const Tensor logits = forward(model, batch.x, options.dtype);
+    nn::Pass pass;
+    pass.dtype = options.dtype;
+    std::vector<Tensor> heads = forward(batch.x, pass);
+    for (Tensor& head : heads) {
+      head = head.contiguous();
+    }
+    const bool several = heads.size() > 1;
+    tally_of_head.resize(several ? heads.size() : 0);
+    const Tensor logits = several ? (heads[0] + heads[1]) * 0.5F : heads[0];
     for (std::int64_t i = 0; i < logits.size(0); ++i) {
       const std::int64_t label = batch.labels.data<std::int64_t>()[i];
       const Verdict verdict = judge(logits.data<float>() + i * num_classes, num_classes, label);
       ++result.confusion[static_cast<std::size_t>(label * num_classes + verdict.predicted)];
       result.predictions.push_back(verdict.predicted);
-      right += verdict.rank < 1 ? 1 : 0;
-      among_five += verdict.rank < 5 ? 1 : 0;
-      result.loss += verdict.loss;
+      tally.add(verdict);
+      for (std::size_t h = 0; h < tally_of_head.size(); ++h) {
+        tally_of_head[h].add(judge(heads[h].data<float>() + i * num_classes, num_classes, label));
+      }
       ++result.count;
     }
     if (options.progress) {
@@ -109,13 +144,13 @@ Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, co
   }
   check(result.count > 0, "there was no picture to evaluate: all {} are broken, the first: {}", loader.broken().size(),
         loader.broken().empty() ? "" : loader.broken().front());
-  const auto count = static_cast<double>(result.count);
-  result.loss /= count;
-  result.top1 = 100.0 * static_cast<double>(right) / count;
-  result.top5 = 100.0 * static_cast<double>(among_five) / count;
+  static_cast<Accuracy&>(result) = tally.accuracy();
+  for (const Tally& head : tally_of_head) {
+    result.heads.push_back(head.accuracy());
+  }
   result.broken = loader.broken();
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  result.images_per_second = count / result.seconds;
+  result.images_per_second = static_cast<double>(result.count) / result.seconds;
   return result;
 }
 
@@ -146,7 +181,9 @@ Tensor predict(const models::Model& model, const std::vector<io::Image>& images,
       transform.apply(images[static_cast<std::size_t>(begin + i)], 0, 0, 0, x.data<float>() + i * shape.numel());
     }
     const autograd::Pause pause;
-    result.narrow(0, begin, size).copy_from(ops::softmax(forward(model, x, dtype), -1));
+    nn::Pass pass;
+    pass.dtype = dtype;
+    result.narrow(0, begin, size).copy_from(ops::softmax(model.net->forward(x, pass), -1));
   }
   return result;
 }

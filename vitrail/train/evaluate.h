@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "vitrail/data/dataset.h"
+#include "vitrail/data/loader.h"
 #include "vitrail/data/transforms.h"
 #include "vitrail/io/image.h"
 #include "vitrail/models/model.h"
 #include "vitrail/tensor/dtype.h"
+#include "vitrail/train/loss.h"
 
 namespace vitrail::train {
 
@@ -22,11 +24,15 @@ struct EvaluateOptions {
   std::function<void(std::int64_t done, std::int64_t total)> progress;  // called after each batch
 };
 
-struct Evaluation {
-  std::int64_t count = 0;  // pictures
-  double loss = 0;         // mean cross-entropy
-  double top1 = 0;         // per cent
-  double top5 = 0;         // per cent; with fewer than five classes, all are the top
+struct Accuracy {
+  double loss = 0;  // mean cross-entropy
+  double top1 = 0;  // per cent
+  double top5 = 0;  // per cent; with fewer than five classes, all are the top
+};
+
+struct Evaluation : Accuracy {
+  std::int64_t count = 0;       // pictures
+  std::vector<Accuracy> heads;  // of a distilled model, whose logits are their mean: the class head's, the other's
   std::vector<std::string> classes;
   std::vector<std::int64_t> confusion;    // [C, C]: pictures of the true class (row) by predicted class (column)
   std::vector<std::int64_t> indices;      // of the pictures in the data set, in its order, without broken ones
@@ -43,6 +49,11 @@ struct Evaluation {
 // Runs the model over the whole data set, prepared by the model's evaluation transform. Error if the data set has more
 // classes than the model.
 Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, const EvaluateOptions& options = {});
+// The same of other samples for the pictures of the data set, with `forward` in place of the model's own.
+Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, data::Loader& loader,
+                    const Forward& forward, const EvaluateOptions& options);
+// How a data set is gone through for it: whole and in order.
+data::LoaderOptions loading(const models::Model& model, const EvaluateOptions& options);
 
 // The counts of `evaluation` as an SVG heat map.
 std::string confusion_svg(const Evaluation& evaluation);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/gemm.h"
@@ -9,7 +10,6 @@
 #include "vitrail/optim/optimizer.h"
 #include "vitrail/optim/schedule.h"
 #include "vitrail/tensor/profile.h"
-#include "vitrail/train/loss.h"
 
 namespace vitrail::train {
 namespace {
@@ -80,6 +80,7 @@ struct Learner::Parts {
   models::ImageModel& net;
   DType dtype;
   const Teacher* teacher;
+  Forward forward;
   std::uint64_t seed;
   LossOptions loss;
   std::int64_t updates_per_epoch;
@@ -96,9 +97,11 @@ struct Learner::Parts {
 };
 
 Learner::Learner(const TrainOptions& options, models::ImageModel& net, std::int64_t updates_per_epoch, DType dtype,
-                 const Teacher* teacher)
+                 const Teacher* teacher, Forward forward)
     : parts_(new Parts{
-          net, dtype, teacher, mix(static_cast<std::uint64_t>(options.seed), hash("forward")),
+          net, dtype, teacher,
+          forward ? std::move(forward) : [&net](const Tensor& x, nn::Pass& pass) { return net.forward_heads(x, pass); },
+          mix(static_cast<std::uint64_t>(options.seed), hash("forward")),
           LossOptions{options.smoothing, options.bce_loss, distillation_options(options)}, updates_per_epoch,
           options.grad_checkpointing, options.clip_grad, optim::clip_mode_named(options.clip_mode),
           optim::Schedule(schedule_options(options, updates_per_epoch)),
@@ -127,7 +130,7 @@ double Learner::Parts::backward(const data::Batch& batch, const Tensor& taught, 
   pass.checkpoint = checkpointing;
   pass.random = RandomStream(mix(seed, number));
   autograd::Tape tape;
-  const Tensor mean_loss = batch_loss(net, batch, pass, loss, taught);
+  const Tensor mean_loss = heads_loss(forward(batch.x, pass), batch, loss, taught);
   const double value = mean_loss.item();
   if (std::isfinite(value)) {
     tape.backward(mean_loss, Tensor::scalar(share), complete);

@@ -9,6 +9,7 @@
 #include "vitrail/data/loader.h"
 #include "vitrail/io/safetensors.h"
 #include "vitrail/models/model.h"
+#include "vitrail/train/loss.h"
 #include "vitrail/train/options.h"
 #include "vitrail/train/teacher.h"
 
@@ -18,9 +19,9 @@ namespace vitrail::train {
 class Learner {
  public:
   // `dtype` is that of activations and products; weights stay f32. A teacher that the model learns from must outlive
-  // this too.
+  // this too. `forward` is called in place of the model's own, if it is given.
   Learner(const TrainOptions& options, models::ImageModel& net, std::int64_t updates_per_epoch, DType dtype,
-          const Teacher* teacher = nullptr);
+          const Teacher* teacher = nullptr, Forward forward = {});
   ~Learner();
   Learner(const Learner&) = delete;
   Learner& operator=(const Learner&) = delete;

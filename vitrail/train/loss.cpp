@@ -58,7 +58,11 @@ Tensor distillation_loss(const Tensor& logits, const Tensor& teacher, const Dist
 
 Tensor batch_loss(const models::ImageModel& net, const data::Batch& batch, nn::Pass& pass, const LossOptions& options,
                   const Tensor& teacher) {
-  const std::vector<Tensor> heads = net.forward_heads(batch.x, pass);
+  return heads_loss(net.forward_heads(batch.x, pass), batch, options, teacher);
+}
+
+Tensor heads_loss(const std::vector<Tensor>& heads, const data::Batch& batch, const LossOptions& options,
+                  const Tensor& teacher) {
   if (teacher.defined()) {
     const Distillation& distillation = options.distillation;
     const Tensor taught = weighted(distillation_loss(heads.back(), teacher, distillation), distillation.distill_weight);

@@ -1,7 +1,9 @@
 // What training minimizes.
 #pragma once
 
+#include <functional>
 #include <string_view>
+#include <vector>
 
 #include "vitrail/data/loader.h"
 #include "vitrail/models/model.h"
@@ -37,6 +39,12 @@ struct LossOptions {
 // without labels count in the second term alone; the first is the mean over the others.
 Tensor batch_loss(const models::ImageModel& net, const data::Batch& batch, nn::Pass& pass, const LossOptions& options,
                   const Tensor& teacher = {});
+// The same of the logits [B, C] of each head.
+Tensor heads_loss(const std::vector<Tensor>& heads, const data::Batch& batch, const LossOptions& options,
+                  const Tensor& teacher = {});
+
+// From a batch's x to the logits of each head: ImageModel::forward_heads, or what stands in for it.
+using Forward = std::function<std::vector<Tensor>(const Tensor& x, nn::Pass& pass)>;
 
 // The loss of logits [B, C] with a teacher's [B, C], which receive no gradient: a scalar f32.
 Tensor distillation_loss(const Tensor& logits, const Tensor& teacher, const Distillation& options);
