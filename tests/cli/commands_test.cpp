@@ -296,6 +296,61 @@ TEST_F(Commands, QuantizeMakesAFolderLikeAnyOther) {
   EXPECT_THAT(trained.err, HasSubstr("int8 and cannot be trained"));
 }
 
+TEST_F(Commands, EmbedAndKnnSayTheSameFromFilesAndPictures) {
+  const std::string data = path("data");
+  for (const std::string split : {"train", "validation"}) {
+    const Outcome outcome = vitrail("embed " + best() + " " + data + " --split " + split + " --output " +
+                                    path(split + ".safetensors") + " -b 5");
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("features [32, 24] f32"));
+  }
+  const io::Safetensors file = io::Safetensors::open(path("validation.safetensors"));
+  EXPECT_EQ(file.shape("labels").str(), "[32]");
+  EXPECT_EQ(nlohmann::json::parse(file.metadata().at("names"))[31], "red/15.png");
+  const Outcome text =
+      vitrail("knn " + path("train.safetensors") + " " + path("validation.safetensors") + " -k 5 20 --temperature 0.1");
+  ASSERT_EQ(text.status, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("32 pictures by their neighbours among 32, 24 features each"));
+  const auto json = [](const std::string& command) { return nlohmann::json::parse(vitrail(command + " --json").out); };
+  const auto files = json("knn " + path("train.safetensors") + " " + path("validation.safetensors") + " -k 5 20");
+  const auto pictures =
+      json("knn " + data + " " + data + " --train-split train --split validation --model " + best() + " -k 5 20 -b 5");
+  EXPECT_EQ(files, pictures);
+  EXPECT_GE(files["knn"][0]["top1"].get<double>(), 90.0);
+  EXPECT_EQ(files["knn"][1]["k"], 20);
+
+  EXPECT_THAT(
+      vitrail("embed " + best() + " " + data + " --unlabeled --pool avg --output " + path("all.safetensors")).out,
+      HasSubstr("[64, 24]"));
+  const Outcome unlabeled = vitrail("knn " + path("all.safetensors") + " " + path("train.safetensors"));
+  EXPECT_EQ(unlabeled.status, 1);
+  EXPECT_THAT(unlabeled.err, HasSubstr("has no label"));
+  const Outcome without = vitrail("knn " + data + " " + data);
+  EXPECT_EQ(without.status, 1);
+  EXPECT_THAT(without.err, HasSubstr("a --model is needed"));
+}
+
+TEST_F(Commands, TrainDistilsAndEvalShowsBothHeads) {
+  const std::string run = "train " + path("data") + " --output " + path("runs") +
+                          " --model deit_tiny_distilled_patch16_224 --model-kwargs img_size=16 patch_size=4 "
+                          "embed_dim=24 depth=1 num_heads=3 --epochs 4 --batch-size 8 --no-aug --lr 3e-3 --threads 1 ";
+  const Outcome outcome = vitrail(run + "--experiment distilled --teacher-model " + best() +
+                                  " --distillation-type soft --distillation-alpha 0.5 --distillation-tau 2 "
+                                  "--unlabeled-dir " +
+                                  path("data/validation"));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("the teacher is a vit_tiny_patch16_224"), HasSubstr("soft distillation"),
+                                 HasSubstr("32 of the training pictures have no labels")));
+  const std::string command = "eval " + path("runs/distilled/best") + " " + path("data") + " --split validation";
+  EXPECT_THAT(vitrail(command).out, AllOf(HasSubstr("class head"), HasSubstr("distillation head")));
+  const auto json = nlohmann::json::parse(vitrail(command + " --json").out);
+  EXPECT_TRUE(json["heads"]["head_dist"].contains("top1"));
+  EXPECT_GE(json["top1"].get<double>(), 80.0);
+  const Outcome wrong = vitrail(run + "--experiment wrong --distillation-type warm");
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("--distillation-type must be one of hard, soft, none"));
+}
+
 TEST_F(Commands, BenchPrintsOneJsonObject) {
   const Outcome outcome = vitrail("bench train --model " + best() + " --batch-size 2 --steps 2 --json --threads 1");
   ASSERT_EQ(outcome.status, 0) << outcome.err;

@@ -15,7 +15,7 @@ using ::testing::Not;
 TEST(Usage, HelpNamesEveryCommandAndShowsExamples) {
   const Outcome help = vitrail("--help");
   EXPECT_EQ(help.status, 0);
-  for (const char* command : {"train", "eval", "predict", "attention", "report", "forward", "quantize", "info",
+  for (const char* command : {"train", "eval", "predict", "embed", "knn", "attention", "report", "forward", "quantize", "info",
                               "models", "bench", "completion"}) {
     EXPECT_THAT(help.out, HasSubstr(command));
     const Outcome own = vitrail(std::string(command) + " --help");

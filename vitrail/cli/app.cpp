@@ -73,6 +73,8 @@ void add_commands(CLI::App& app) {
   add_train(app);
   add_eval(app);
   add_predict(app);
+  add_embed(app);
+  add_knn(app);
   add_attention(app);
   add_report(app);
   add_forward(app);

@@ -18,6 +18,8 @@ int run(std::vector<std::string> arguments);
 void add_train(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_predict(CLI::App& app);
+void add_embed(CLI::App& app);
+void add_knn(CLI::App& app);
 void add_attention(CLI::App& app);
 void add_forward(CLI::App& app);
 void add_info(CLI::App& app);

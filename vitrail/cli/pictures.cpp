@@ -25,16 +25,33 @@ std::unique_ptr<data::Dataset> open_pictures(const std::string& path, const std:
   return data::open_dataset(path, where);
 }
 
-train::Evaluation evaluate_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
-                                     train::EvaluateOptions options) {
+namespace {
+
+// What `run` returns, given the options with a bar of progress.
+template <class Run>
+auto under_bar(std::string_view title, const data::Dataset& dataset, train::EvaluateOptions options, Run run) {
   train::Progress progress(stderr);
   if (progress.terminal()) {
     progress.begin(title, dataset.size());
     options.progress = [&](std::int64_t done, std::int64_t) { progress.update(done, ""); };
   }
-  train::Evaluation result = train::evaluate(model, dataset, options);
+  auto result = run(options);
   progress.end();
   return result;
+}
+
+}  // namespace
+
+train::Evaluation evaluate_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
+                                     train::EvaluateOptions options) {
+  return under_bar(title, dataset, std::move(options),
+                   [&](const train::EvaluateOptions& o) { return train::evaluate(model, dataset, o); });
+}
+
+train::Features embed_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
+                                train::EvaluateOptions options) {
+  return under_bar(title, dataset, std::move(options),
+                   [&](const train::EvaluateOptions& o) { return train::embed(model, dataset, o); });
 }
 
 std::vector<std::string> list_pictures(const std::vector<std::string>& arguments) {

@@ -11,6 +11,7 @@
 #include "vitrail/models/model.h"
 #include "vitrail/tensor/tensor.h"
 #include "vitrail/train/evaluate.h"
+#include "vitrail/train/features.h"
 
 namespace vitrail::cli {
 
@@ -24,6 +25,10 @@ std::unique_ptr<data::Dataset> open_pictures(const std::string& path, const std:
 // train::evaluate under a bar of progress with this title, where there is a terminal.
 train::Evaluation evaluate_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
                                      train::EvaluateOptions options);
+
+// train::embed likewise.
+train::Features embed_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
+                                train::EvaluateOptions options);
 
 // Files as they are, folders as all pictures below them in natural order, "-" as a list of paths on standard input, one
 // a line. Error for a path that does not exist and for a folder without pictures.
