@@ -161,7 +161,8 @@ void visit_options(Options& o, Visitor&& visit) {
         "other arguments of the model, by timm's names: img_size=32 patch_size=4");
   visit(group, "drop", o.drop, "P", "dropout rate before the head");
   visit(group, "drop_path", o.drop_path, "P", "stochastic depth rate of the last block, from 0 in the first");
-  visit(group, "freeze", o.freeze, "PREFIX", "do not train parameters whose names begin so: patch_embed blocks.0.");
+  visit(group, "freeze", o.freeze, "NAME",
+        "do not train these parameters: patch_embed blocks.0-5 '*.norm1' layer:0-6 (see docs/training.md)");
   visit(group, "linear_probe", o.linear_probe, "", "train the head alone");
   visit(group, "grad_checkpointing", o.grad_checkpointing, "",
         "keep only the input of each block and run it again in backward: less memory, a third more work");

@@ -10,6 +10,7 @@
 #include "vitrail/models/quantize.h"
 #include "vitrail/train/evaluate.h"
 #include "vitrail/train/loss.h"
+#include "vitrail/train/parameter_names.h"
 
 namespace vitrail::train {
 namespace {
@@ -109,15 +110,10 @@ models::Model make_model(const TrainOptions& options, const fs::path& checkpoint
 }
 
 void freeze(const TrainOptions& options, const models::ImageModel& net, nn::ParameterStore& parameters) {
-  for (const std::string& prefix : options.freeze) {
-    check(std::ranges::any_of(parameters.all(), [&](const auto& p) { return p.name.starts_with(prefix); }),
-          "--freeze {}: no parameter's name begins so (see `vitrail info --parameters`)", prefix);
-  }
+  const std::set<std::string> chosen = parameters_named(net, options.freeze, "--freeze");
   bool any = false;
   for (const nn::Parameter& parameter : parameters.all()) {
-    const bool frozen =
-        (options.linear_probe && !net.is_classifier(parameter.name)) ||
-        std::ranges::any_of(options.freeze, [&](const auto& prefix) { return parameter.name.starts_with(prefix); });
+    const bool frozen = (options.linear_probe && !net.is_classifier(parameter.name)) || chosen.contains(parameter.name);
     if (frozen && !parameter.buffer) {
       parameters.set_trainable(parameter.name, false);
     }
@@ -204,7 +200,11 @@ data::AugmentOptions augment_options(const TrainOptions& o) {
   return augment;
 }
 
-std::unique_ptr<data::Loader> training_loader(const TrainOptions& o, const Setup& setup) {
+data::Transform training_transform(const TrainOptions& o, const Setup& setup) {
+  return data::train_transform(setup.model.pretrained, augment_options(o));
+}
+
+data::LoaderOptions training_loading(const TrainOptions& o, const Setup& setup) {
   data::LoaderOptions loading;
   loading.batch_size = o.batch_size;
   loading.shuffle = !o.no_shuffle;
@@ -222,8 +222,12 @@ std::unique_ptr<data::Loader> training_loader(const TrainOptions& o, const Setup
   loading.mix.mixup_off_epoch = o.mixup_off_epoch;
   loading.num_classes = setup.model.net->num_classes();
   loading.label_smoothing = o.smoothing;
-  return std::make_unique<data::Loader>(*setup.training,
-                                        data::train_transform(setup.model.pretrained, augment_options(o)), loading);
+  return loading;
+}
+
+std::unique_ptr<data::Loader> training_loader(const TrainOptions& options, const Setup& setup) {
+  return std::make_unique<data::Loader>(*setup.training, training_transform(options, setup),
+                                        training_loading(options, setup));
 }
 
 }  // namespace vitrail::train

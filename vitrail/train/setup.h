@@ -29,9 +29,11 @@ struct Setup {
 // does not fit them.
 Setup set_up(const TrainOptions& options, const std::filesystem::path& checkpoint = {});
 
-// What happens to training pictures.
+// What happens to training pictures, and how they are gone through, as the options describe it.
 data::AugmentOptions augment_options(const TrainOptions& options);
-// Training batches as the options describe them.
+data::Transform training_transform(const TrainOptions& options, const Setup& setup);
+data::LoaderOptions training_loading(const TrainOptions& options, const Setup& setup);
+// Training batches of both.
 std::unique_ptr<data::Loader> training_loader(const TrainOptions& options, const Setup& setup);
 
 }  // namespace vitrail::train

@@ -15,6 +15,7 @@
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/train/checkpoint.h"
 #include "vitrail/train/learner.h"
+#include "vitrail/train/probe.h"
 #include "vitrail/train/run_log.h"
 #include "vitrail/train/setup.h"
 
@@ -87,6 +88,8 @@ class Run {
   bool train_epoch();
   void update();
   void close_epoch();
+  void compute_features();
+  EvaluateOptions evaluate_options(const std::string& title, std::int64_t pictures);
   Evaluation evaluate_model(bool average);
   void keep_if_best(const std::string& name, double metric, bool average);
   void require_finite_weights() const;
@@ -109,6 +112,7 @@ class Run {
   const FitHooks& hooks_;
   fs::path folder_;
   Setup setup_;
+  std::unique_ptr<Probe> probe_;  // null: the model is run as a whole
   std::unique_ptr<data::Loader> loader_;
   std::unique_ptr<Learner> learner_;
   std::unique_ptr<RunLog> log_;
@@ -136,11 +140,12 @@ Run::Run(const TrainOptions& options, const FitHooks& hooks) : options_(options)
   const bool resuming = !options.resume.empty();
   folder_ = options.resume;
   setup_ = set_up(options, resuming ? last() : fs::path());
-  loader_ = training_loader(options, setup_);
+  probe_ = Probe::make(options, setup_);
+  loader_ = probe_ != nullptr ? probe_->training_loader(options) : training_loader(options, setup_);
   counters_.batches_per_epoch = loader_->batches_per_epoch();
   updates_per_epoch_ = (counters_.batches_per_epoch + options.grad_accum_steps - 1) / options.grad_accum_steps;
-  learner_ =
-      std::make_unique<Learner>(options, *setup_.model.net, updates_per_epoch_, setup_.dtype, setup_.teacher.get());
+  learner_ = std::make_unique<Learner>(options, *setup_.model.net, updates_per_epoch_, setup_.dtype,
+                                       setup_.teacher.get(), probe_ != nullptr ? probe_->forward() : Forward());
   if (resuming) {
     restore();
   } else {
@@ -233,6 +238,9 @@ void Run::announce() const {
 
 FitResult Run::go() {
   announce();
+  if (probe_ != nullptr) {
+    compute_features();
+  }
   while (counters_.epoch < learner_->epochs() && !stopped_) {
     if (!train_epoch()) {
       break;
@@ -423,14 +431,30 @@ void Run::close_epoch() {
   say(text + fmt::format(", {:.1f} s", epoch_seconds_));
 }
 
-Evaluation Run::evaluate_model(bool average) {
+void Run::compute_features() {
+  const std::int64_t validation = setup_.validation == nullptr ? 0 : setup_.validation->size();
+  try {
+    probe_->compute(options_, evaluate_options("features", setup_.training->size() + validation));
+  } catch (const Stopped&) {
+    stopped_ = true;
+  }
+  if (hooks_.progress != nullptr) {
+    hooks_.progress->end();
+  }
+  if (!stopped_) {
+    say("only the head is trained, on features that were computed once");
+  }
+}
+
+// A pass over pictures without training, with a bar of this title. Throws Stopped if the person asks to stop.
+EvaluateOptions Run::evaluate_options(const std::string& title, std::int64_t pictures) {
   EvaluateOptions options;
   options.batch_size = options_.validation_batch_size.value_or(options_.batch_size);
   options.dtype = setup_.dtype;
   options.workers = static_cast<int>(options_.workers);
   options.skip_broken = options_.skip_broken;
   if (hooks_.progress != nullptr) {
-    hooks_.progress->begin(average ? "evaluating the average" : "evaluating", setup_.validation->size());
+    hooks_.progress->begin(title, pictures);
   }
   options.progress = [&](std::int64_t done, std::int64_t) {
     if (hooks_.progress != nullptr && hooks_.progress->terminal()) {
@@ -440,11 +464,18 @@ Evaluation Run::evaluate_model(bool average) {
       throw Stopped{};
     }
   };
+  return options;
+}
+
+Evaluation Run::evaluate_model(bool average) {
+  const EvaluateOptions options =
+      evaluate_options(average ? "evaluating the average" : "evaluating", setup_.validation->size());
   std::optional<Learner::Averaged> averaged;
   if (average) {
     averaged.emplace(*learner_);
   }
-  Evaluation evaluation = evaluate(setup_.model, *setup_.validation, options);
+  Evaluation evaluation =
+      probe_ != nullptr ? probe_->evaluate(options) : evaluate(setup_.model, *setup_.validation, options);
   if (hooks_.progress != nullptr) {
     hooks_.progress->end();
   }
