@@ -22,9 +22,9 @@ VITRAIL = HERE.parent.parent / "build/bin/vitrail"
 SMALL = {"img_size": 32, "patch_size": 4}
 
 
-def row(name, mode, model, batch, dtype, steps, peers, kwargs=None):
+def row(name, mode, model, batch, dtype, steps, peers, kwargs=None, flags=(), peer_kwargs=None):
     return {"name": name, "mode": mode, "model": model, "batch": batch, "dtype": dtype, "steps": steps, "peers": peers,
-            "kwargs": kwargs or {}}
+            "kwargs": kwargs or {}, "flags": list(flags), "peer_kwargs": peer_kwargs or kwargs or {}}
 
 
 TORCH = [("torch", None), ("torch-compile", None)]
@@ -32,6 +32,11 @@ EAGER = [("torch", None)]
 ALL = [("torch", None), ("torch-compile", None), ("openvino", None), ("onnxruntime", None)]
 BF16 = [("torch", None), ("torch-compile", None), ("openvino", None)]
 INT8 = [("onnxruntime", "int8"), ("openvino", "bf16")]
+# A small decoder beside a small encoder, in the words of both.
+MAE = ["--decoder-dim", 192, "--decoder-depth", 4, "--decoder-heads", 3]
+HUB_MAE = {"hidden_size": 384, "num_attention_heads": 6, "intermediate_size": 1536, "decoder_hidden_size": 192,
+           "decoder_num_hidden_layers": 4, "decoder_num_attention_heads": 3, "decoder_intermediate_size": 768}
+SMALL_VIT = "vit_small_patch16_224"
 TINY, BASE = "vit_tiny_patch16_224", "vit_base_patch16_224"
 SWIN = "swin_tiny_patch4_window7_224"
 
@@ -61,6 +66,9 @@ ROWS = [
     row("infer swin_tiny, batch 8", "infer", SWIN, 8, "bf16", 8, BF16),
     row("infer resnet50, batch 8", "infer", "resnet50", 8, "f32", 8, ALL),
     row("infer resnet50, batch 8", "infer", "resnet50", 8, "bf16", 8, BF16),
+    *(row(f"pretrain vit_small 224, {ratio:.0%} hidden, batch 16", "pretrain", SMALL_VIT, 16, dtype, 5, EAGER,
+          flags=[*MAE, "--mask-ratio", ratio], peer_kwargs=HUB_MAE | {"mask_ratio": ratio})
+      for dtype in ("bf16", "f32") for ratio in (0.75, 0.5, 0.25)),
 ]
 
 
@@ -73,7 +81,7 @@ def output_of(command):
 
 def run_vitrail(work, threads):
     command = [VITRAIL, "bench", work["mode"], "--model", work["model"], "--batch-size", work["batch"], "--steps",
-               work["steps"], "--threads", threads, "--json"]
+               work["steps"], "--threads", threads, "--json", *work["flags"]]
     command += ["--dtype", "bf16", "--int8"] if work["dtype"] == "int8" else ["--dtype", work["dtype"]]
     if work["kwargs"]:
         command += ["--model-kwargs", *(f"{key}={value}" for key, value in work["kwargs"].items())]
@@ -82,7 +90,7 @@ def run_vitrail(work, threads):
 
 def run_peer(peer, dtype, work, threads):
     command = [sys.executable, HERE / "peers.py", peer, work["mode"], "--model", work["model"], "--kwargs",
-               json.dumps(work["kwargs"]), "--batch-size", work["batch"], "--dtype", dtype or work["dtype"], "--steps",
+               json.dumps(work["peer_kwargs"]), "--batch-size", work["batch"], "--dtype", dtype or work["dtype"], "--steps",
                work["steps"], "--threads", threads]
     return output_of([str(word) for word in command])
 
@@ -114,7 +122,7 @@ def compare(work, rounds, threads):
 def table_line(result):
     own = result["vitrail"]
     # In inference a peer's process holds the exporter too.
-    memory = lambda peer: f"{own['memory'] / peer['memory']:.2f}" if result["mode"] == "train" else ""
+    memory = lambda peer: f"{own['memory'] / peer['memory']:.2f}" if result["mode"] != "infer" else ""
     best_name, best = min(result["peers"].items(), key=lambda item: item[1]["min"])
     others = ", ".join(f"{name} {peer['min']:.0f} / {peer['median']:.0f}" for name, peer in result["peers"].items())
     return (f"| {result['name']} | {result['dtype']} | {own['min']:.1f} / {own['median']:.1f} | {100 * own['mfu']:.0f} % of "

@@ -2,7 +2,8 @@
 
     peers.py PEER MODE --model NAME [--kwargs JSON] --batch-size B --dtype D --steps N --warmup W --threads T
 
-PEER: torch (eager), torch-compile, openvino, onnxruntime. MODE: train (forward, loss, backward, AdamW) or infer. Each is
+PEER: torch (eager), torch-compile, openvino, onnxruntime. MODE: train (forward, loss, backward, AdamW), infer, or
+pretrain (the same step of transformers' ViTMAEForPreTraining; --kwargs are its config). Each is
 set up as its own documentation advises for a CPU: PyTorch with inference mode, channels-last and its fused AdamW,
 OpenVINO with the LATENCY hint, ONNX Runtime with all graph optimizations; int8 is ONNX Runtime's dynamic quantization.
 Prints {"peer", "step_ms": [...], "peak_memory_bytes"}: every timed step.
@@ -21,7 +22,7 @@ import torch
 def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("peer", choices=["torch", "torch-compile", "openvino", "onnxruntime"])
-    parser.add_argument("mode", choices=["train", "infer"])
+    parser.add_argument("mode", choices=["train", "infer", "pretrain"])
     parser.add_argument("--model", required=True)
     parser.add_argument("--kwargs", type=json.loads, default={})
     parser.add_argument("--batch-size", type=int, required=True)
@@ -55,17 +56,28 @@ def times(step, args):
 
 
 def torch_training(args):
-    model = make_model(args).train().to(memory_format=torch.channels_last)
-    x = pictures(args, model).to(memory_format=torch.channels_last)
-    labels = torch.arange(args.batch_size) % model.num_classes
+    """A step of timm's classifier, or of transformers' masked autoencoder."""
+    if args.mode == "pretrain":
+        import transformers
+
+        torch.manual_seed(0)
+        config = transformers.ViTMAEConfig(**args.kwargs, norm_pix_loss=True)
+        model = transformers.ViTMAEForPreTraining(config).train()
+        x = torch.randn(args.batch_size, 3, config.image_size, config.image_size)
+        loss_of = lambda outputs: outputs.loss
+    else:
+        model = make_model(args).train().to(memory_format=torch.channels_last)
+        x = pictures(args, model).to(memory_format=torch.channels_last)
+        labels = torch.arange(args.batch_size) % model.num_classes
+        loss_of = lambda logits: torch.nn.functional.cross_entropy(logits.float(), labels)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, weight_decay=0.05, fused=True)
     forward = torch.compile(model) if args.peer == "torch-compile" else model
     bf16 = args.dtype == "bf16"
 
     def step():
         with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            logits = forward(x)
-        torch.nn.functional.cross_entropy(logits.float(), labels).backward()
+            outputs = forward(x)
+        loss_of(outputs).backward()
         optimizer.step()
         optimizer.zero_grad()
 
@@ -134,7 +146,7 @@ def onnxruntime_inference(args):
 def main():
     args = arguments()
     torch.set_num_threads(args.threads)
-    if args.mode == "train":
+    if args.mode != "infer":
         step_ms = torch_training(args)
     elif args.peer == "openvino":
         step_ms = openvino_inference(args)

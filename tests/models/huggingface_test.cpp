@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -10,6 +12,7 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
+#include "vitrail/models/huggingface_names.h"
 #include "vitrail/models/mae.h"
 #include "vitrail/models/model.h"
 #include "vitrail/ops/arithmetic.h"
@@ -146,6 +149,33 @@ TEST(HuggingFace, AMaskedAutoencoderOpensAsItsEncoder) {
   nn::Pass pass;
   expect_close(model.net->forward(expected.get("x"), pass), expected.get("logits"), 1e-4);
   EXPECT_TRUE(model.net->parameters.at("pos_embed").trainable);
+}
+
+// For families whose models are tested elsewhere: each of timm's parameters is made of transformers' tensors, with the
+// shape that they give together, and all of them are used.
+TEST(HuggingFace, NamesOfBeitAndSwinStandSideBySide) {
+  const nlohmann::json all = io::read_json(golden_path("models/hf_names.json"));
+  const std::map<std::string, std::pair<std::span<const NameRule>, std::string>> maps = {
+      {"swin", {hub_swin_names(), "swin."}},
+      {"swin_v2", {hub_swin_v2_names(), "swinv2."}},
+      {"beit", {hub_beit_names(), "beit."}},
+      {"beit_shared", {hub_beit_names(), "beit."}}};
+  for (const auto& [key, rules] : maps) {
+    const NameMap map(rules.first, rules.second);
+    const nlohmann::json& theirs = all[key]["transformers"];
+    std::set<std::string> used;
+    for (const auto& [name, shape] : all[key]["timm"].items()) {
+      std::vector<Tensor> parts;
+      for (const std::string& source : map.theirs_of(name)) {
+        ASSERT_TRUE(theirs.contains(source)) << key << ": " << name << " <- " << source;
+        EXPECT_EQ(map.own_of(source), name);
+        EXPECT_TRUE(used.insert(source).second) << source;
+        parts.push_back(Tensor::zeros(Shape(theirs[source].get<std::vector<std::int64_t>>())));
+      }
+      EXPECT_EQ(map.join(name, parts).shape(), Shape(shape.get<std::vector<std::int64_t>>())) << name;
+    }
+    EXPECT_EQ(used.size(), theirs.size()) << key;
+  }
 }
 
 // A copy of a folder that may be spoilt.

@@ -6,14 +6,18 @@ A fixture is a folder as save_pretrained() writes it, and beside it expected.saf
 (of a bare model the class token's features), seed, and `grad.NAME` of Σ logits · seed by the names in the folder's file.
 Masked autoencoders have noise, mask, logits (all predicted patches), loss, and the gradients of the loss.
 
-Needs transformers 5.23, torch 2.13.0 and safetensors.
+hf_names.json has the names of other models in timm and in transformers.
+
+Needs transformers 5.23, timm 1.0.31, torch 2.13.0 and safetensors.
 """
 
 import copy
+import json
 import pathlib
 import shutil
 import tempfile
 
+import timm
 import torch
 import transformers as hf
 from safetensors.torch import load_file, save_file
@@ -133,7 +137,42 @@ def write_encoder_of_mae():
     save_file({"x": x.float(), "logits": logits.detach().float()}, ROOT / "hf_mae/encoder.safetensors")
 
 
+SWIN = dict(image_size=32, patch_size=2, embed_dim=8, depths=[1, 2, 1], num_heads=[1, 2, 4], window_size=4)
+BEIT = VIT | dict(use_shared_relative_position_bias=True, use_absolute_position_embeddings=True, use_mean_pooling=False)
+
+# model: (timm's name, timm's arguments, transformers' model)
+NAMESAKES = {
+    "swin": ("swin_tiny_patch4_window7_224", dict(img_size=32, patch_size=2, window_size=4, embed_dim=8,
+                                                  depths=(1, 2, 1), num_heads=(1, 2, 4), num_classes=2),
+             lambda: hf.SwinForImageClassification(hf.SwinConfig(**SWIN))),
+    "swin_v2": ("swinv2_tiny_window8_256", dict(img_size=32, patch_size=2, window_size=4, embed_dim=8,
+                                                depths=(1, 2, 1), num_heads=(1, 2, 4), num_classes=2),
+                lambda: hf.Swinv2ForImageClassification(hf.Swinv2Config(**SWIN))),
+    "beit": ("beit_base_patch16_224", dict(img_size=32, patch_size=8, embed_dim=24, depth=2, num_heads=3,
+                                           mlp_ratio=2.5, num_classes=2),
+             lambda: hf.BeitForImageClassification(hf.BeitConfig(**VIT, use_relative_position_bias=True))),
+    "beit_shared": ("beit_base_patch16_224", dict(img_size=32, patch_size=8, embed_dim=24, depth=2, num_heads=3,
+                                                  mlp_ratio=2.5, num_classes=2, use_rel_pos_bias=False,
+                                                  use_shared_rel_pos_bias=True, use_abs_pos_emb=True,
+                                                  global_pool="token"),
+                    lambda: hf.BeitForImageClassification(hf.BeitConfig(**BEIT))),
+}
+
+
+def write_names():
+    """Names and shapes of one model's parameters in timm and in transformers' files."""
+    result = {}
+    for key, (name, arguments, make) in NAMESAKES.items():
+        model = timm.create_model(name, **arguments)
+        result[key] = {
+            "timm": {n: list(p.shape) for n, p in model.named_parameters()},
+            "transformers": {n: list(t.shape) for n, t in saved(make()).items()},
+        }
+    (ROOT / "hf_names.json").write_text(json.dumps(result, indent=0) + "\n")
+
+
 def main():
+    write_names()
     for seed, name in enumerate(VARIANTS):
         write_variant(name, seed)
     write_encoder_of_mae()

@@ -71,14 +71,17 @@ void add_commands(CLI::App& app) {
   app.get_formatter()->column_width(34);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);  // as argparse: the last one counts
   add_train(app);
+  add_pretrain(app);
   add_eval(app);
   add_predict(app);
   add_embed(app);
   add_knn(app);
   add_attention(app);
+  add_reconstruct(app);
   add_report(app);
   add_forward(app);
   add_quantize(app);
+  add_convert(app);
   add_info(app);
   add_models(app);
   add_bench(app);

@@ -16,6 +16,7 @@ int run(std::vector<std::string> arguments);
 
 // Each adds one command with its flags, its help and what it does.
 void add_train(CLI::App& app);
+void add_pretrain(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_predict(CLI::App& app);
 void add_embed(CLI::App& app);
@@ -26,6 +27,8 @@ void add_info(CLI::App& app);
 void add_models(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_quantize(CLI::App& app);
+void add_convert(CLI::App& app);
+void add_reconstruct(CLI::App& app);
 void add_report(CLI::App& app);
 void add_completion(CLI::App& app);
 

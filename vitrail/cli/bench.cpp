@@ -17,6 +17,7 @@ struct BenchFlags {
   ModelFlags model;
   ComputeFlags compute;
   std::string mode;
+  models::MaeOptions mae;
   std::int64_t batch_size = 16;
   std::int64_t steps = 10;
   std::int64_t warmup = 2;
@@ -31,7 +32,10 @@ void bench(const BenchFlags& flags) {
   train::BenchmarkOptions options;
   options.model = flags.model.model;
   options.create = flags.model.options();
-  options.training = flags.mode == "train";
+  options.training = flags.mode != "infer";
+  if (flags.mode == "pretrain") {
+    options.pretraining = flags.mae;
+  }
   options.batch_size = flags.batch_size;
   options.dtype = flags.compute.apply();
   options.int8 = flags.int8;
@@ -72,10 +76,10 @@ void bench(const BenchFlags& flags) {
 void add_bench(CLI::App& app) {
   CLI::App& command = *app.add_subcommand("bench", "Time a training step or a forward pass against the machine's peak");
   const auto flags = std::make_shared<BenchFlags>();
-  command.add_option("MODE", flags->mode, "train or infer")
+  command.add_option("MODE", flags->mode, "train, infer or pretrain (a masked autoencoder)")
       ->required()
       ->type_name("")
-      ->check(CLI::IsMember({"train", "infer"}));
+      ->check(CLI::IsMember({"train", "infer", "pretrain"}));
   command.add_option("--model", flags->model.model, "Name or folder")->required()->type_name("MODEL");
   add_model_changes(command, flags->model);
   command.add_option("-b,--batch-size", flags->batch_size, "Pictures a step")
@@ -88,6 +92,12 @@ void add_bench(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   command.add_flag("--int8", flags->int8, "Quantize the model's linear maps first; the rest runs in --dtype");
+  command.add_option("--mask-ratio", flags->mae.mask_ratio, "pretrain: share of the patches that are hidden")
+      ->check(CLI::Range(0.0, 1.0));
+  command.add_option("--decoder-dim", flags->mae.decoder_dim, "pretrain: width of the decoder")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--decoder-depth", flags->mae.decoder_depth, "pretrain: its blocks")->check(CLI::PositiveNumber);
+  command.add_option("--decoder-heads", flags->mae.decoder_heads, "pretrain: its heads")->check(CLI::PositiveNumber);
   command.add_flag("--json", flags->json, "One JSON object");
   command.add_option("--output", flags->output, "Write that object to a file too")->type_name("FILE.json");
   command.add_flag("--profile", flags->profile, "Also what each op takes: calls, time, GF/s and GB/s");
@@ -96,7 +106,9 @@ void add_bench(CLI::App& app) {
   add_compute_flags(command, flags->compute);
   add_examples(command, {"vitrail bench train --model vit_tiny_patch16_224 --batch-size 16 --dtype bf16",
                          "vitrail bench infer --model vit_base_patch16_224 --batch-size 1 --steps 20 --json",
-                         "vitrail bench train --model vit_tiny_patch16_224 --profile --trace step.json"});
+                         "vitrail bench train --model vit_tiny_patch16_224 --profile --trace step.json",
+                         "vitrail bench pretrain --model vit_small_patch16_224 --mask-ratio 0.75 --decoder-dim 192 "
+                         "--decoder-depth 4 --decoder-heads 3"});
   command.callback([flags] { bench(*flags); });
 }
 

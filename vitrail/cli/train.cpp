@@ -1,4 +1,4 @@
-// vitrail train: fit a model to pictures.
+// vitrail train and vitrail pretrain: fit a model to pictures, with their classes and without.
 #include <any>
 #include <map>
 #include <memory>
@@ -8,10 +8,13 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/pictures.h"
+#include "vitrail/explain/reconstruction.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/models/kwargs.h"
 #include "vitrail/train/interrupt.h"
 #include "vitrail/train/options.h"
+#include "vitrail/train/pretrain.h"
 #include "vitrail/train/trainer.h"
 
 namespace vitrail::cli {
@@ -25,12 +28,34 @@ const std::map<std::string, std::string> other_names = {{"kd_model_name", "--tea
                                                         {"kd_temperature", "--distillation-tau"},
                                                         {"distillation_type", "--kd-token-distill-type"}};
 
-// The flags of timm's train.py, bound to the fields of one TrainOptions.
+// What has no meaning without classes, or is not for the encoder of a masked autoencoder.
+bool is_about_classes(std::string_view name) {
+  for (const char* other :
+       {"val_split",     "val_dir",    "pretrained_path",   "initial_checkpoint",    "num_classes", "gp",
+        "drop",          "drop_path",  "linear_probe",      "validation_batch_size", "mixup",       "cutmix",
+        "cutmix_minmax", "mixup_prob", "mixup_switch_prob", "mixup_off_epoch",       "smoothing",   "bce_loss",
+        "val_interval",  "eval_metric"}) {
+    if (name == other) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The flags of timm's train.py, bound to the fields of one TrainOptions, or those of pre-training.
 class TrainFlags {
  public:
-  explicit TrainFlags(CLI::App& command) {
+  explicit TrainFlags(CLI::App& command, const train::TrainOptions& defaults = {})
+      : defaults_(defaults), parsed_(defaults) {
+    const bool pretraining = !defaults.pretrain.empty();
     train::visit_options(parsed_,
                          [&](const char* group, const char* name, auto& field, const char* metavar, const char* help) {
+                           const bool of_pretraining = std::string_view(group) == "pretraining";
+                           if (std::string_view(name) == "pretrain" || of_pretraining > pretraining ||
+                               (pretraining && is_about_classes(name))) {
+                             given_.push_back({nullptr, &field});
+                             return;
+                           }
                            CLI::Option* option = add(command, name, field, help);
                            option->group(group);
                            if (*metavar != '\0') {
@@ -47,18 +72,20 @@ class TrainFlags {
   train::TrainOptions options() {
     check(config_.empty() || parsed_.resume.empty(),
           "--config and --resume exclude each other: a run that is resumed has its own config.toml");
-    train::TrainOptions result;
+    train::TrainOptions result = defaults_;
     if (!parsed_.resume.empty()) {
       result = train::resume_options(parsed_.resume);
     } else if (!config_.empty()) {
-      result = train::options_from_toml(config_);
+      result = train::options_from_toml(config_, defaults_);
     }
+    check(result.pretrain == defaults_.pretrain, "{} is a run of `vitrail {}`",
+          config_.empty() ? "'" + parsed_.resume + "'" : config_, result.pretrain.empty() ? "train" : "pretrain");
     parsed_.model_kwargs = models::kwargs_to_json(kwargs_);
     std::size_t i = 0;
     const std::string resume = result.resume;
     train::visit_options(result, [&](const char*, const char*, auto& field, const char*, const char*) {
       const auto& [option, value] = given_[i++];
-      if (option->count() > 0) {
+      if (option != nullptr && option->count() > 0) {
         field = *std::any_cast<std::decay_t<decltype(field)>*>(value);
       }
     });
@@ -96,24 +123,55 @@ class TrainFlags {
   }
 
   struct Given {
-    CLI::Option* option;
-    std::any field;  // a pointer to the field of parsed_
+    CLI::Option* option;  // null: there is no such flag
+    std::any field;       // a pointer to the field of parsed_
   };
+  train::TrainOptions defaults_;
   train::TrainOptions parsed_;
   std::vector<std::string> kwargs_;
   std::string config_;
   std::vector<Given> given_;
 };
 
-void run_training(const train::TrainOptions& options) {
+train::FitResult run_training(const train::TrainOptions& options) {
   const train::Interrupt interrupt;
   train::Progress progress(stdout);
   progress.set_interval(options.log_interval);
   train::FitHooks hooks;
   hooks.should_stop = train::Interrupt::requested;
   hooks.progress = &progress;
-  if (train::fit(options, hooks).stopped) {
+  train::FitResult result = train::fit(options, hooks);
+  if (result.stopped) {
     throw CLI::RuntimeError(128 + train::Interrupt::signal());  // what `vitrail train … && …` has to know
+  }
+  return result;
+}
+
+// What the model in a run folder makes of a few of its pictures.
+void draw_reconstructions(const train::TrainOptions& options, const std::filesystem::path& folder) {
+  constexpr std::int64_t rows = 8;
+  const models::Model model = models::open_masked_autoencoder((folder / "best").string());
+  data::DatasetOptions pictures;
+  pictures.split = options.train_split;
+  pictures.labeled = false;
+  const std::unique_ptr<data::Dataset> dataset = data::open_dataset(options.data_dir, pictures);
+  const std::int64_t count = std::min(rows, dataset->size());
+  std::vector<Tensor> inputs;
+  for (std::int64_t i = 0; i < dataset->size() && std::ssize(inputs) < count; ++i) {
+    // Spread over the pictures, which lie in order.
+    const std::int64_t index = i * dataset->size() / count % dataset->size();
+    try {
+      inputs.push_back(model_input(model, dataset->image(index)));
+    } catch (const Error&) {
+      if (!options.skip_broken) {
+        throw;
+      }
+    }
+  }
+  if (!inputs.empty()) {
+    const std::filesystem::path file = folder / "reconstructions.png";
+    io::write_png(file, explain::reconstruction_sheet(model, inputs, static_cast<std::uint64_t>(options.seed)));
+    fmt::print("masked, reconstructed and original pictures: {}\n", file.string());
   }
 }
 
@@ -132,6 +190,26 @@ void add_train(CLI::App& app) {
        "# fine-tune a folder saved by timm", "vitrail train photos --model my_model --layer-decay 0.75 --lr 5e-4",
        "# go on with a run that was stopped by Ctrl-C or a power cut", "vitrail train --resume output/train/NAME"});
   command.callback([flags] { run_training(flags->options()); });
+}
+
+void add_pretrain(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("pretrain", "Train a model on pictures without labels");
+  const auto method = std::make_shared<std::string>("mae");
+  command.add_option("METHOD", *method, "mae: masked autoencoder (He et al. 2022)")
+      ->type_name("")
+      ->check(CLI::IsMember({"mae"}));
+  const auto flags = std::make_shared<TrainFlags>(command, train::pretraining_defaults("mae"));
+  add_examples(command,
+               {"# any folder of pictures; then fine-tune what has been learned, or train a head on it alone",
+                "vitrail pretrain mae photos --model vit_small_patch16_224 --epochs 200 --amp",
+                "vitrail train labelled --model output/train/NAME/best --layer-decay 0.75",
+                "vitrail train labelled --model output/train/NAME/best --linear-probe", "# what it makes of pictures",
+                "vitrail reconstruct output/train/NAME/best photos --output sheet.png",
+                "# go on with a run that was stopped", "vitrail pretrain --resume output/train/NAME"});
+  command.callback([flags, method] {
+    const train::TrainOptions options = flags->options();
+    draw_reconstructions(options, run_training(options).folder);
+  });
 }
 
 }  // namespace vitrail::cli

@@ -114,10 +114,10 @@ Listing list_binary(const std::vector<fs::path>& files) {
   return is_idx_images_file(files[0]) ? list_idx(files[0]) : list_cifar(files);
 }
 
-Listing list_file(const fs::path& path, const std::vector<std::string>& splits) {
+Listing list_file(const fs::path& path, const std::vector<std::string>& splits, bool labeled) {
   const std::string extension = extension_of(path);
   if (extension == ".tar") {
-    return list_tar(path, splits);
+    return list_tar(path, splits, labeled);
   }
   if (extension == ".csv") {
     return list_csv(path, splits);
@@ -136,14 +136,14 @@ Listing list_file(const fs::path& path, const std::vector<std::string>& splits) 
 }
 
 // The part of a folder that goes by one of `names`, if there is one.
-std::optional<Listing> find_split(const fs::path& folder, const std::vector<std::string>& names) {
+std::optional<Listing> find_split(const fs::path& folder, const std::vector<std::string>& names, bool labeled) {
   for (const std::string& name : names) {
     if (fs::is_directory(folder / name)) {
-      return list_folder(folder / name);
+      return list_folder(folder / name, labeled);
     }
     for (const char* extension : {".tar", ".csv"}) {
       if (fs::exists(folder / (name + extension))) {
-        return list_file(folder / (name + extension), {});
+        return list_file(folder / (name + extension), {}, labeled);
       }
     }
     if (is_training_split(name) || name == "test") {
@@ -173,14 +173,14 @@ std::vector<std::string> splits_in(const fs::path& folder) {
   return found;
 }
 
-Listing list_source(const fs::path& source, const std::string& split) {
+Listing list_source(const fs::path& source, const std::string& split, bool labeled) {
   std::error_code error;
   check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
   const std::vector<std::string> names = split.empty() ? std::vector<std::string>{} : names_of_split(split);
   if (!fs::is_directory(source, error)) {
-    return list_file(source, names);
+    return list_file(source, names, labeled);
   }
-  if (std::optional<Listing> part = find_split(source, names)) {
+  if (std::optional<Listing> part = find_split(source, names, labeled)) {
     return std::move(*part);
   }
   const std::vector<std::string> parts = splits_in(source);
@@ -194,7 +194,7 @@ Listing list_source(const fs::path& source, const std::string& split) {
         "{}: there are no '{}' pictures: looked for the folders {} and for .tar and "
         ".csv files of these names",
         source.string(), split, fmt::join(names, ", "));
-  return list_folder(source);
+  return list_folder(source, labeled);
 }
 
 // Numbers the classes as the caller does. Classes that the source only counts, "0", "1", …, take names by position.
@@ -236,9 +236,14 @@ const std::vector<std::string>& known_splits() {
 bool is_training_split(const std::string& split) { return split == "train" || split == "training"; }
 
 std::unique_ptr<Dataset> open_dataset(const fs::path& source, const DatasetOptions& options) {
-  Listing listing = list_source(source, options.split);
-  check(!listing.names.empty(), "{}: there are no pictures (.jpg, .jpeg, .png or .webp in class folders)",
-        source.string());
+  Listing listing = list_source(source, options.split, options.labeled);
+  check(!listing.names.empty(), "{}: there are no pictures (.jpg, .jpeg, .png or .webp{})", source.string(),
+        options.labeled ? " in class folders" : "");
+  if (!options.labeled) {
+    listing.classes = {"pictures"};
+    listing.labels.assign(listing.names.size(), 0);
+    return std::make_unique<ListedDataset>(std::move(listing));
+  }
   if (!options.classes.empty()) {
     use_classes(listing, options.classes, source.string());
   }
@@ -256,7 +261,7 @@ std::unique_ptr<Dataset> open_unlabeled(const fs::path& source) {
     const std::vector<fs::path> binary = binary_files(source, true);
     listing = binary.empty() ? list_folder(source, false) : list_binary(binary);
   } else {
-    listing = extension_of(source) == ".tar" ? list_tar(source, {}, false) : list_file(source, {});
+    listing = list_file(source, {}, false);
   }
   check(!listing.names.empty(), "{}: there are no pictures (.jpg, .jpeg, .png or .webp)", source.string());
   listing.classes.clear();

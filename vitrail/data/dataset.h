@@ -41,6 +41,8 @@ struct DatasetOptions {
   // source only numbers ("0", "1", …) take these names by position.
   std::vector<std::string> classes;
   bool allow_single_class = true;
+  // False: all pictures of the source, wherever they lie, as one class.
+  bool labeled = true;
 };
 std::unique_ptr<Dataset> open_dataset(const std::filesystem::path& source, const DatasetOptions& options = {});
 

@@ -42,7 +42,7 @@ void weight_gradient_left(const Tensor& x, const Tensor& dy, const Tensor& dweig
 // time.
 class PackForOneUse {
  public:
-  PackForOneUse();
+  explicit PackForOneUse(bool on = true);  // false: kept again, inside the life of another
   ~PackForOneUse();
   PackForOneUse(const PackForOneUse&) = delete;
   PackForOneUse& operator=(const PackForOneUse&) = delete;

@@ -255,7 +255,7 @@ void unpack(const dnnl::memory& from, const Tensor& to) {
 
 }  // namespace onednn
 
-PackForOneUse::PackForOneUse() : before_(onednn::for_one_use) { onednn::for_one_use = true; }
+PackForOneUse::PackForOneUse(bool on) : before_(onednn::for_one_use) { onednn::for_one_use = on; }
 PackForOneUse::~PackForOneUse() { onednn::for_one_use = before_; }
 
 std::uint64_t packings() { return onednn::packing_count; }

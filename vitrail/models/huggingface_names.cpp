@@ -75,6 +75,80 @@ constexpr NameRule dinov2_registers_gated[] = {
     summed_cls_token, patch_positions, register_tokens, patch_embed, dino_norm1, qkv,  attn_proj, dino_scale1,
     dino_norm2,       gated_fc1,       gated_fc2,       dino_scale2, norm,       head, mask_token};
 
+// The keys have no bias, and the norm behind the pooling is a part of the pooler.
+constexpr NameRule beit[] = {
+    cls_token,
+    pos_embed,
+    patch_embed,
+    {"rel_pos_bias.relative_position_bias_table", "~encoder.relative_position_bias.relative_position_bias_table"},
+    {"blocks.#.attn.relative_position_bias_table",
+     "~encoder.layer.#.attention.attention.relative_position_bias.relative_position_bias_table"},
+    {"blocks.#.attn.q_bias", "~encoder.layer.#.attention.attention.query.bias"},
+    {"blocks.#.attn.v_bias", "~encoder.layer.#.attention.attention.value.bias"},
+    {"blocks.#.attn.qkv.weight", "~encoder.layer.#.attention.attention.{query,key,value}.weight"},
+    attn_proj,
+    {"blocks.#.gamma_1", "~encoder.layer.#.lambda_1"},
+    {"blocks.#.gamma_2", "~encoder.layer.#.lambda_2"},
+    norm1,
+    norm2,
+    fc1,
+    fc2,
+    {"fc_norm.@", "~pooler.layernorm.@"},
+    norm,
+    head,
+    mask_token,
+    {"", "~encoder.layer.#.attention.attention.relative_position_bias.relative_position_index"},
+    {"", "~encoder.relative_position_bias.relative_position_index"}};
+
+// timm merges patches at the beginning of a stage, transformers at the end of the one before.
+constexpr NameRule swin_patches = {"patch_embed.proj.@", "~embeddings.patch_embeddings.projection.@"};
+constexpr NameRule swin_patch_norm = {"patch_embed.norm.@", "~embeddings.norm.@"};
+constexpr NameRule swin_merging = {"layers.#+1.downsample.@", "~encoder.layers.#.downsample.@"};
+constexpr NameRule swin_norm1 = {"layers.#.blocks.#.norm1.@", "~encoder.layers.#.blocks.#.layernorm_before.@"};
+constexpr NameRule swin_norm2 = {"layers.#.blocks.#.norm2.@", "~encoder.layers.#.blocks.#.layernorm_after.@"};
+constexpr NameRule swin_proj = {"layers.#.blocks.#.attn.proj.@", "~encoder.layers.#.blocks.#.attention.output.dense.@"};
+constexpr NameRule swin_fc1 = {"layers.#.blocks.#.mlp.fc1.@", "~encoder.layers.#.blocks.#.intermediate.dense.@"};
+constexpr NameRule swin_fc2 = {"layers.#.blocks.#.mlp.fc2.@", "~encoder.layers.#.blocks.#.output.dense.@"};
+constexpr NameRule swin_head = {"head.fc.@", "classifier.@"};
+constexpr NameRule swin_index = {"", "~encoder.layers.#.blocks.#.attention.self.relative_position_index"};
+
+constexpr NameRule swin[] = {
+    swin_patches,
+    swin_patch_norm,
+    swin_merging,
+    swin_norm1,
+    swin_norm2,
+    {"layers.#.blocks.#.attn.relative_position_bias_table",
+     "~encoder.layers.#.blocks.#.attention.self.relative_position_bias_table"},
+    {"layers.#.blocks.#.attn.qkv.@", "~encoder.layers.#.blocks.#.attention.self.{query,key,value}.@"},
+    swin_proj,
+    swin_fc1,
+    swin_fc2,
+    norm,
+    swin_head,
+    mask_token,
+    swin_index};
+
+constexpr NameRule swin_v2[] = {
+    swin_patches,
+    swin_patch_norm,
+    swin_merging,
+    swin_norm1,
+    swin_norm2,
+    {"layers.#.blocks.#.attn.logit_scale", "~encoder.layers.#.blocks.#.attention.self.logit_scale"},
+    {"layers.#.blocks.#.attn.cpb_mlp.@", "~encoder.layers.#.blocks.#.attention.self.continuous_position_bias_mlp.@"},
+    {"layers.#.blocks.#.attn.q_bias", "~encoder.layers.#.blocks.#.attention.self.query.bias"},
+    {"layers.#.blocks.#.attn.v_bias", "~encoder.layers.#.blocks.#.attention.self.value.bias"},
+    {"layers.#.blocks.#.attn.qkv.weight", "~encoder.layers.#.blocks.#.attention.self.{query,key,value}.weight"},
+    swin_proj,
+    swin_fc1,
+    swin_fc2,
+    norm,
+    swin_head,
+    mask_token,
+    swin_index,
+    {"", "~encoder.layers.#.blocks.#.attention.self.relative_coords_table"}};
+
 // Own names are those of https://github.com/facebookresearch/mae (models_mae.py). '^' is the decoder's stack, which
 // transformers has written under two names.
 constexpr NameRule mae[] = {cls_token,
@@ -110,6 +184,9 @@ std::span<const NameRule> hub_dinov2_names(bool registers, bool gated) {
   }
   return gated ? std::span<const NameRule>(dinov2_gated) : dinov2;
 }
+std::span<const NameRule> hub_beit_names() { return beit; }
+std::span<const NameRule> hub_swin_names() { return swin; }
+std::span<const NameRule> hub_swin_v2_names() { return swin_v2; }
 std::span<const NameRule> hub_mae_names() { return mae; }
 
 }  // namespace vitrail::models

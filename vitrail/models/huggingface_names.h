@@ -11,6 +11,9 @@ std::span<const NameRule> hub_vit_names();
 std::span<const NameRule> hub_deit_names();
 std::span<const NameRule> hub_deit_with_teacher_names();
 std::span<const NameRule> hub_dinov2_names(bool registers, bool gated);
+std::span<const NameRule> hub_beit_names();
+std::span<const NameRule> hub_swin_names();
+std::span<const NameRule> hub_swin_v2_names();
 std::span<const NameRule> hub_mae_names();
 
 }  // namespace vitrail::models

@@ -16,6 +16,7 @@
 #include "vitrail/tensor/allocator.h"
 #include "vitrail/train/evaluate.h"
 #include "vitrail/train/learner.h"
+#include "vitrail/train/pretrain.h"
 #include "vitrail/train/profile_report.h"
 
 namespace vitrail::train {
@@ -62,14 +63,15 @@ std::vector<double> times(const BenchmarkOptions& options, const std::function<v
 
 std::vector<double> time_training(const BenchmarkOptions& options, models::Model& model, DType dtype,
                                   const data::Batch& batch, std::vector<Profile::Event>& events) {
-  check(model.net->num_classes() > 0, "the model '{}' has no classifier to train (num_classes is 0)",
-        model.architecture);
+  check(options.pretraining || model.net->num_classes() > 0,
+        "the model '{}' has no classifier to train (num_classes is 0)", model.architecture);
   TrainOptions training;  // AdamW with its usual settings; the rate is small, so that random labels do no harm
   training.lr = 1e-5;
   training.smoothing = 0;
   training.epochs = 1;
   training.sched = "none";
-  Learner learner(training, *model.net, options.warmup + options.steps, dtype);
+  Learner learner(training, *model.net, options.warmup + options.steps, dtype,
+                  options.pretraining ? masked_autoencoding(*models::masked_autoencoder(model)) : Objective());
   const auto step = [&](std::int64_t number) { learner.step(batch, static_cast<std::uint64_t>(number), number); };
   return times(options, step, events);
 }
@@ -99,7 +101,9 @@ BenchmarkResult benchmark(const BenchmarkOptions& options) {
         options.batch_size, options.steps, options.warmup);
   BenchmarkResult result;
   const DType dtype = usable_dtype(options.dtype, &result.note);
-  models::Model model = models::open_model(options.model, options.create);
+  models::Model model = options.pretraining
+                            ? models::open_masked_autoencoder(options.model, options.create, *options.pretraining)
+                            : models::open_model(options.model, options.create);
   if (options.int8) {
     check(!options.training, "int8 is for inference: a model is trained in f32 or bf16");
     model = models::quantize(model);
@@ -125,7 +129,7 @@ BenchmarkResult benchmark(const BenchmarkOptions& options) {
   }
 
   result.model = model.architecture;
-  result.mode = options.training ? "train" : "infer";
+  result.mode = options.pretraining ? "pretrain" : options.training ? "train" : "infer";
   result.dtype = int8 ? "int8" : std::string(name_of(dtype));
   result.batch_size = options.batch_size;
   result.steps = options.steps;
@@ -134,9 +138,10 @@ BenchmarkResult benchmark(const BenchmarkOptions& options) {
   result.step_ms_median =
       milliseconds.size() % 2 == 1 ? milliseconds[half] : (milliseconds[half - 1] + milliseconds[half]) / 2;
   result.images_per_second = 1e3 * static_cast<double>(options.batch_size) / result.step_ms_median;
-  result.flops_per_image = 2.0 *
-                           static_cast<double>(model.net->flops(model.pretrained.height, model.pretrained.width)) *
-                           (options.training ? 3 : 1);
+  const std::int64_t forward_flops = options.pretraining
+                                         ? models::masked_autoencoder(model)->pretraining_flops()
+                                         : model.net->flops(model.pretrained.height, model.pretrained.width);
+  result.flops_per_image = 2.0 * static_cast<double>(forward_flops) * (options.training ? 3 : 1);
   result.mfu = result.flops_per_image * static_cast<double>(options.batch_size) / (result.step_ms_min * 1e-3) /
                (result.peak_gflops * 1e9);
   result.parameters = model.net->parameters.count();

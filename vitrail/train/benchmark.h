@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "vitrail/models/mae.h"
 #include "vitrail/models/model.h"
 #include "vitrail/tensor/dtype.h"
 #include "vitrail/tensor/profile.h"
@@ -14,7 +15,9 @@ namespace vitrail::train {
 struct BenchmarkOptions {
   std::string model = "vit_tiny_patch16_224";
   models::CreateOptions create;  // model_kwargs, num_classes …
-  bool training = true;          // a whole step: forward, loss, backward, AdamW; else a forward pass
+  // A step of a masked autoencoder around `model`, with `training`.
+  std::optional<models::MaeOptions> pretraining = std::nullopt;
+  bool training = true;  // a whole step: forward, loss, backward, AdamW; else a forward pass
   std::int64_t batch_size = 16;
   DType dtype = DType::f32;
   std::int64_t steps = 10;  // timed ones
@@ -25,7 +28,7 @@ struct BenchmarkOptions {
 
 struct BenchmarkResult {
   std::string model;
-  std::string mode;   // "train" or "infer"
+  std::string mode;   // "train", "infer" or "pretrain"
   std::string dtype;  // what it ran in: "f32", "bf16", or "int8" where linear maps did
   std::int64_t batch_size = 0;
   std::int64_t steps = 0;

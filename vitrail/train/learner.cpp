@@ -76,13 +76,24 @@ io::NamedTensors with_prefix(const io::Safetensors& state, std::string_view pref
 
 }  // namespace
 
+Objective classification(const TrainOptions& options, const models::ImageModel& net, const Teacher* teacher,
+                         Forward forward) {
+  if (!forward) {
+    forward = [&net](const Tensor& x, nn::Pass& pass) { return net.forward_heads(x, pass); };
+  }
+  return [forward = std::move(forward), teacher,
+          loss = LossOptions{options.smoothing, options.bce_loss, distillation_options(options)}](
+             const data::Batch& batch, nn::Pass& pass) {
+    const Tensor taught = teacher == nullptr ? Tensor() : (*teacher)(batch.x);
+    return heads_loss(forward(batch.x, pass), batch, loss, taught);
+  };
+}
+
 struct Learner::Parts {
   models::ImageModel& net;
   DType dtype;
-  const Teacher* teacher;
-  Forward forward;
   std::uint64_t seed;
-  LossOptions loss;
+  Objective objective;
   std::int64_t updates_per_epoch;
   bool checkpointing;
   std::optional<double> clip_limit;
@@ -91,21 +102,18 @@ struct Learner::Parts {
   optim::Optimizer optimizer;
   std::optional<optim::Ema> average;
 
-  Tensor taught(const data::Batch& batch) const { return teacher == nullptr ? Tensor() : (*teacher)(batch.x); }
-  double backward(const data::Batch& batch, const Tensor& taught, std::uint64_t number, float share,
+  double backward(const data::Batch& batch, std::uint64_t number, float share,
                   const autograd::Tape::Complete& complete);
 };
 
 Learner::Learner(const TrainOptions& options, models::ImageModel& net, std::int64_t updates_per_epoch, DType dtype,
-                 const Teacher* teacher, Forward forward)
-    : parts_(new Parts{
-          net, dtype, teacher,
-          forward ? std::move(forward) : [&net](const Tensor& x, nn::Pass& pass) { return net.forward_heads(x, pass); },
-          mix(static_cast<std::uint64_t>(options.seed), hash("forward")),
-          LossOptions{options.smoothing, options.bce_loss, distillation_options(options)}, updates_per_epoch,
-          options.grad_checkpointing, options.clip_grad, optim::clip_mode_named(options.clip_mode),
-          optim::Schedule(schedule_options(options, updates_per_epoch)),
-          optim::Optimizer(net.parameters, optimizer_options(options), parameter_groups(options, net)), std::nullopt}) {
+                 Objective objective)
+    : parts_(new Parts{net, dtype, mix(static_cast<std::uint64_t>(options.seed), hash("forward")),
+                       objective ? std::move(objective) : classification(options, net), updates_per_epoch,
+                       options.grad_checkpointing, options.clip_grad, optim::clip_mode_named(options.clip_mode),
+                       optim::Schedule(schedule_options(options, updates_per_epoch)),
+                       optim::Optimizer(net.parameters, optimizer_options(options), parameter_groups(options, net)),
+                       std::nullopt}) {
   if (options.model_ema) {
     optim::EmaOptions ema;
     ema.decay = options.model_ema_decay;
@@ -122,7 +130,7 @@ double Learner::lr(std::int64_t update) const {
   return parts_->schedule.lr(update / parts_->updates_per_epoch, update);
 }
 
-double Learner::Parts::backward(const data::Batch& batch, const Tensor& taught, std::uint64_t number, float share,
+double Learner::Parts::backward(const data::Batch& batch, std::uint64_t number, float share,
                                 const autograd::Tape::Complete& complete) {
   nn::Pass pass;
   pass.training = true;
@@ -130,7 +138,7 @@ double Learner::Parts::backward(const data::Batch& batch, const Tensor& taught, 
   pass.checkpoint = checkpointing;
   pass.random = RandomStream(mix(seed, number));
   autograd::Tape tape;
-  const Tensor mean_loss = heads_loss(forward(batch.x, pass), batch, loss, taught);
+  const Tensor mean_loss = objective(batch, pass);
   const double value = mean_loss.item();
   if (std::isfinite(value)) {
     tape.backward(mean_loss, Tensor::scalar(share), complete);
@@ -139,7 +147,7 @@ double Learner::Parts::backward(const data::Batch& batch, const Tensor& taught, 
 }
 
 double Learner::gather(const data::Batch& batch, std::uint64_t number, float share) {
-  return parts_->backward(batch, parts_->taught(batch), number, share, {});
+  return parts_->backward(batch, number, share, {});
 }
 
 Learner::Step Learner::step(const data::Batch& batch, std::uint64_t number, std::int64_t update) {
@@ -147,10 +155,9 @@ Learner::Step Learner::step(const data::Batch& batch, std::uint64_t number, std:
   if (parts_->clip_limit || parts_->checkpointing) {
     result.loss = gather(batch, number);
   } else {
-    const Tensor taught = parts_->taught(batch);  // the teacher's weights do not change and stay packed
     const kernels::PackForOneUse sparing;
     const double rate = lr(update);
-    result.loss = parts_->backward(batch, taught, number, 1, [&](autograd::Slot& leaf) {
+    result.loss = parts_->backward(batch, number, 1, [&](autograd::Slot& leaf) {
       const Profile::Within within(Profile::Phase::update);
       parts_->optimizer.step_leaf(leaf, rate);
       Profile::mark("optimizer");

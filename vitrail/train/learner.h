@@ -15,13 +15,17 @@
 
 namespace vitrail::train {
 
+// The loss of classes: heads_loss() of the model's heads, or of `forward`'s in their place, and with the teacher's
+// logits if there is one. All must outlive the objective.
+Objective classification(const TrainOptions& options, const models::ImageModel& net, const Teacher* teacher = nullptr,
+                         Forward forward = {});
+
 // Over a model that must outlive it.
 class Learner {
  public:
-  // `dtype` is that of activations and products; weights stay f32. A teacher that the model learns from must outlive
-  // this too. `forward` is called in place of the model's own, if it is given.
+  // `dtype` is that of activations and products; weights stay f32. Without an objective it is classification().
   Learner(const TrainOptions& options, models::ImageModel& net, std::int64_t updates_per_epoch, DType dtype,
-          const Teacher* teacher = nullptr, Forward forward = {});
+          Objective objective = {});
   ~Learner();
   Learner(const Learner&) = delete;
   Learner& operator=(const Learner&) = delete;

@@ -23,6 +23,8 @@ struct Distillation {
   double distill_weight = 0.5;  // of the loss with the teacher
 };
 Distillation::Type distillation_named(std::string_view name);  // "none", "hard", "soft"; Error if unknown
+// What a step minimizes: the mean loss of a batch, a scalar f32, from one forward pass.
+using Objective = std::function<Tensor(const data::Batch& batch, nn::Pass& pass)>;
 
 struct LossOptions {
   double smoothing = 0;   // of hard labels; mixed targets come smoothed

@@ -149,6 +149,21 @@ void validate_distillation(const TrainOptions& o) {
         "or soft");
 }
 
+void validate_pretraining(const TrainOptions& o) {
+  if (o.pretrain.empty()) {
+    return;
+  }
+  one_of("pretrain", o.pretrain, {"mae"});
+  check(o.mask_ratio > 0 && o.mask_ratio < 1, "--mask-ratio must be above 0 and below 1, but is {}", o.mask_ratio);
+  at_least("decoder_dim", o.decoder_dim, std::int64_t{1});
+  at_least("decoder_depth", o.decoder_depth, std::int64_t{1});
+  at_least("decoder_heads", o.decoder_heads, std::int64_t{1});
+  check(o.mixup == 0 && o.cutmix == 0 && o.cutmix_minmax.empty() && !o.bce_loss && !o.linear_probe && !o.num_classes,
+        "--mixup, --cutmix, --bce-loss, --linear-probe and --num-classes are about labels: {} has none", o.pretrain);
+  check(o.drop == 0 && o.drop_path == 0, "--drop and --drop-path are not for {}: hiding patches takes their place",
+        o.pretrain);
+}
+
 }  // namespace
 
 Distillation distillation_options(const TrainOptions& o) {
@@ -178,6 +193,7 @@ void validate(const TrainOptions& options) {
   validate_regularization(options);
   validate_optimizer(options);
   validate_distillation(options);
+  validate_pretraining(options);
   at_least("log_interval", options.log_interval, std::int64_t{0});
   at_least("val_interval", options.val_interval, std::int64_t{1});
   at_least("recovery_interval", options.recovery_interval, std::int64_t{0});
@@ -222,6 +238,9 @@ std::string to_toml(const TrainOptions& options, const std::vector<std::pair<std
   std::string out;
   std::string_view table;
   visit_options(options, [&](std::string_view group, std::string_view name, const auto& field, auto&&...) {
+    if (group == "pretraining" && options.pretrain.empty()) {
+      return;
+    }
     if (group != table) {
       std::string key(group);
       std::ranges::replace(key, ' ', '_');

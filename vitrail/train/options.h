@@ -116,6 +116,14 @@ struct TrainOptions {
   double kd_temperature = 1;
   std::string unlabeled_dir;
 
+  // Pretraining without labels; empty: classes are learned
+  std::string pretrain;
+  double mask_ratio = 0.75;
+  bool norm_pix_loss = true;
+  std::int64_t decoder_dim = 512;
+  std::int64_t decoder_depth = 8;
+  std::int64_t decoder_heads = 16;
+
   // Moving average
   bool model_ema = false;
   double model_ema_decay = 0.9998;
@@ -258,6 +266,15 @@ void visit_options(Options& o, Visitor&& visit) {
   visit(group, "kd_temperature", o.kd_temperature, "TAU", "soft: temperature of both probabilities");
   visit(group, "unlabeled_dir", o.unlabeled_dir, "DIR",
         "more pictures, without labels, mixed in among the others: they have the loss with the teacher alone");
+
+  group = "pretraining";
+  visit(group, "pretrain", o.pretrain, "METHOD", "what is learned from pictures without labels: mae");
+  visit(group, "mask_ratio", o.mask_ratio, "SHARE", "share of the patches that are hidden from the encoder");
+  visit(group, "norm_pix_loss", o.norm_pix_loss, "",
+        "predict each patch normalized by its own mean and deviation, not its pixels");
+  visit(group, "decoder_dim", o.decoder_dim, "N", "width of the decoder");
+  visit(group, "decoder_depth", o.decoder_depth, "N", "its blocks");
+  visit(group, "decoder_heads", o.decoder_heads, "N", "its heads");
 
   group = "moving average";
   visit(group, "model_ema", o.model_ema, "", "keep an exponential moving average of the weights, and evaluate it");

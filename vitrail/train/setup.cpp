@@ -11,6 +11,7 @@
 #include "vitrail/train/evaluate.h"
 #include "vitrail/train/loss.h"
 #include "vitrail/train/parameter_names.h"
+#include "vitrail/train/pretrain.h"
 
 namespace vitrail::train {
 namespace {
@@ -42,29 +43,12 @@ void open_data(const TrainOptions& options, Setup& setup) {
   }
 }
 
-models::CreateOptions create_options(const TrainOptions& options, std::int64_t data_classes) {
-  nlohmann::json kwargs = nlohmann::json::parse(options.model_kwargs);
-  if (options.img_size) {
-    kwargs["img_size"] = *options.img_size;
-  }
-  if (!options.input_size.empty()) {
-    kwargs["in_chans"] = options.input_size[0];
-    kwargs["img_size"] = {options.input_size[1], options.input_size[2]};
-  }
-  if (options.in_chans) {
-    kwargs["in_chans"] = *options.in_chans;
-  }
-  if (!options.gp.empty()) {
-    kwargs["global_pool"] = options.gp;
-  }
-  models::CreateOptions create;
-  if (!kwargs.contains("num_classes")) {
+// The same with a classifier for the data's classes, where no other number is asked for.
+models::CreateOptions classifier_options(const TrainOptions& options, std::int64_t data_classes) {
+  models::CreateOptions create = create_options(options);
+  if (!nlohmann::json::parse(create.model_kwargs).contains("num_classes")) {
     create.num_classes = options.num_classes.value_or(data_classes);
   }
-  create.model_kwargs = kwargs.dump();
-  create.drop_rate = options.drop;
-  create.drop_path_rate = options.drop_path;
-  create.seed = static_cast<std::uint64_t>(options.seed);
   return create;
 }
 
@@ -89,7 +73,7 @@ void load_weights(const models::Model& model, const fs::path& path) {
 }
 
 models::Model make_model(const TrainOptions& options, const fs::path& checkpoint, std::int64_t data_classes) {
-  const models::CreateOptions create = create_options(options, data_classes);
+  const models::CreateOptions create = classifier_options(options, data_classes);
   if (!checkpoint.empty()) {
     // The checkpoint's own config has all arguments but the rates of dropping out and pos_embed=sincos2d.
     models::CreateOptions saved;
@@ -143,7 +127,45 @@ void open_teacher(const TrainOptions& options, Setup& setup) {
 
 }  // namespace
 
+models::CreateOptions create_options(const TrainOptions& options) {
+  nlohmann::json kwargs = nlohmann::json::parse(options.model_kwargs);
+  if (options.img_size) {
+    kwargs["img_size"] = *options.img_size;
+  }
+  if (!options.input_size.empty()) {
+    kwargs["in_chans"] = options.input_size[0];
+    kwargs["img_size"] = {options.input_size[1], options.input_size[2]};
+  }
+  if (options.in_chans) {
+    kwargs["in_chans"] = *options.in_chans;
+  }
+  if (!options.gp.empty()) {
+    kwargs["global_pool"] = options.gp;
+  }
+  models::CreateOptions create;
+  create.model_kwargs = kwargs.dump();
+  create.drop_rate = options.drop;
+  create.drop_path_rate = options.drop_path;
+  create.seed = static_cast<std::uint64_t>(options.seed);
+  return create;
+}
+
+void finish_setup(const TrainOptions& options, Setup& setup) {
+  data::apply({options.crop_pct, options.crop_mode, options.interpolation, options.mean, options.std},
+              setup.model.pretrained);
+  freeze(options, *setup.model.net, setup.model.net->parameters);
+  std::string message;
+  const bool lower = options.amp && (options.amp_dtype == "bfloat16" || options.amp_dtype == "bf16");
+  setup.dtype = usable_dtype(lower ? DType::bf16 : DType::f32, &message);
+  if (!message.empty()) {
+    setup.messages.push_back(message);
+  }
+}
+
 Setup set_up(const TrainOptions& options, const fs::path& checkpoint) {
+  if (!options.pretrain.empty()) {
+    return set_up_pretraining(options, checkpoint);
+  }
   Setup setup;
   open_data(options, setup);
   const auto data_classes = static_cast<std::int64_t>(setup.training->classes().size());
@@ -167,15 +189,7 @@ Setup set_up(const TrainOptions& options, const fs::path& checkpoint) {
   for (std::int64_t i = data_classes; i < num_classes; ++i) {
     setup.model.pretrained.label_names.push_back(fmt::format("unused {}", i));
   }
-  data::apply({options.crop_pct, options.crop_mode, options.interpolation, options.mean, options.std},
-              setup.model.pretrained);
-  freeze(options, *setup.model.net, setup.model.net->parameters);
-  std::string message;
-  const bool lower = options.amp && (options.amp_dtype == "bfloat16" || options.amp_dtype == "bf16");
-  setup.dtype = usable_dtype(lower ? DType::bf16 : DType::f32, &message);
-  if (!message.empty()) {
-    setup.messages.push_back(message);
-  }
+  finish_setup(options, setup);
   open_teacher(options, setup);
   return setup;
 }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/kernels/gemm.h"
 #include "vitrail/ops/arithmetic.h"
 #include "vitrail/ops/embedding.h"
 #include "vitrail/ops/interpolate.h"
@@ -86,6 +87,7 @@ Tensor Teacher::prepared(const Tensor& x) const {
 
 Tensor Teacher::operator()(const Tensor& x) const {
   const autograd::Pause pause;
+  const kernels::PackForOneUse kept(false);  // its weights do not change
   nn::Pass pass;
   pass.dtype = dtype_;
   const Tensor logits = model_.net->forward(prepared(x), pass);

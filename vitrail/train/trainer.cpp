@@ -15,6 +15,7 @@
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/train/checkpoint.h"
 #include "vitrail/train/learner.h"
+#include "vitrail/train/pretrain.h"
 #include "vitrail/train/probe.h"
 #include "vitrail/train/run_log.h"
 #include "vitrail/train/setup.h"
@@ -60,7 +61,8 @@ bool better(const std::string& metric, double a, double b) {
 // What a run that goes on has in its checkpoint, or where it lies: not to be changed.
 bool is_settled(const std::string& option) {
   for (const char* name : {"model", "pretrained_path", "initial_checkpoint", "num_classes", "img_size", "input_size",
-                           "in_chans", "gp", "model_kwargs", "output", "experiment"}) {
+                           "in_chans", "gp", "model_kwargs", "output", "experiment", "pretrain", "norm_pix_loss",
+                           "decoder_dim", "decoder_depth", "decoder_heads"}) {
     if (option == name) {
       return true;
     }
@@ -97,6 +99,7 @@ class Run {
   bool save_is_due() const;
   void show_progress();
   std::string best_text() const;
+  std::string command() const { return options_.pretrain.empty() ? "vitrail train" : "vitrail pretrain"; }
   FitResult result() const;
 
   fs::path last() const { return folder_ / "last"; }
@@ -144,8 +147,12 @@ Run::Run(const TrainOptions& options, const FitHooks& hooks) : options_(options)
   loader_ = probe_ != nullptr ? probe_->training_loader(options) : training_loader(options, setup_);
   counters_.batches_per_epoch = loader_->batches_per_epoch();
   updates_per_epoch_ = (counters_.batches_per_epoch + options.grad_accum_steps - 1) / options.grad_accum_steps;
-  learner_ = std::make_unique<Learner>(options, *setup_.model.net, updates_per_epoch_, setup_.dtype,
-                                       setup_.teacher.get(), probe_ != nullptr ? probe_->forward() : Forward());
+  Objective objective = setup_.objective;
+  if (!objective) {
+    objective = classification(options, *setup_.model.net, setup_.teacher.get(),
+                               probe_ != nullptr ? probe_->forward() : Forward());
+  }
+  learner_ = std::make_unique<Learner>(options, *setup_.model.net, updates_per_epoch_, setup_.dtype, objective);
   if (resuming) {
     restore();
   } else {
@@ -223,9 +230,10 @@ void Run::announce() const {
     say(message);
   }
   const models::Model& model = setup_.model;
-  say(fmt::format("{}, {:.2f} M parameters, {}x{} pixels, {} classes", model.architecture,
-                  static_cast<double>(model.net->parameters.count()) * 1e-6, model.pretrained.width,
-                  model.pretrained.height, model.net->num_classes()));
+  say(fmt::format(
+      "{}, {:.2f} M parameters, {}x{} pixels, {}", model.architecture,
+      static_cast<double>(model.net->parameters.count()) * 1e-6, model.pretrained.width, model.pretrained.height,
+      options_.pretrain.empty() ? fmt::format("{} classes", model.net->num_classes()) : pretraining_text(options_)));
   say(fmt::format("{} training and {} validation pictures, {} updates of {} pictures an epoch", setup_.training->size(),
                   setup_.validation == nullptr ? 0 : setup_.validation->size(), updates_per_epoch_,
                   options_.batch_size * options_.grad_accum_steps));
@@ -250,7 +258,7 @@ FitResult Run::go() {
   const FitResult outcome = result();
   if (stopped_) {
     save();
-    say(fmt::format("stopped after step {}; go on with: vitrail train --resume {}", counters_.step, folder_.string()));
+    say(fmt::format("stopped after step {}; go on with: {} --resume {}", counters_.step, command(), folder_.string()));
   } else {
     say(fmt::format("{} epochs in {}, {:.1f} % of the training spent waiting for pictures", counters_.epoch,
                     duration_text(counters_.seconds), 100 * outcome.wait_share));
@@ -273,7 +281,7 @@ std::string Run::with_advice(std::string words) const {
     words += fmt::format("; try a --batch-size below {} (and more --grad-accum-steps)", options_.batch_size);
   }
   return words +
-         fmt::format("; the checkpoint of step {} is whole: vitrail train --resume {}", saved_step_, folder_.string());
+         fmt::format("; the checkpoint of step {} is whole: {} --resume {}", saved_step_, command(), folder_.string());
 }
 
 // False if it was stopped.

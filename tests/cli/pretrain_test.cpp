@@ -1,0 +1,101 @@
+// Learning without labels, and model folders of transformers', as a person would use them.
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/program.h"
+#include "vitrail/io/image.h"
+#include "vitrail/io/json.h"
+#include "vitrail/io/safetensors.h"
+
+namespace vitrail::test {
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class Pretrain : public ::testing::Test {
+ protected:
+  Pretrain() {
+    for (int i = 0; i < 24; ++i) {
+      const fs::path place = folder_ / "photos" / (i % 2 == 0 ? "a" : "b");
+      fs::create_directories(place);
+      io::Image image(16, 16);
+      const Philox philox(7, static_cast<std::uint64_t>(i));
+      for (std::size_t p = 0; p < image.pixels.size(); ++p) {
+        image.pixels[p] =
+            static_cast<std::uint8_t>((i % 2 == static_cast<int>(p / 24) % 2 ? 150 : 50) + philox.word(p) % 50);
+      }
+      io::write_png(place / (std::to_string(i) + ".png"), image);
+    }
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  TemporaryFolder folder_;
+};
+
+TEST_F(Pretrain, LearnsDrawsAndIsFineTuned) {
+  const Outcome learned = vitrail("pretrain mae " + path("photos") + " --output " + path("runs") +
+                                  " --experiment mae --model vit_tiny_patch16_224 --model-kwargs img_size=16 "
+                                  "patch_size=4 embed_dim=24 depth=2 num_heads=3 --decoder-dim 16 --decoder-depth 1 "
+                                  "--decoder-heads 2 --epochs 4 -b 8 --lr 1e-3 --threads 1");
+  ASSERT_EQ(learned.status, 0) << learned.err;
+  EXPECT_THAT(learned.out, HasSubstr("75 % of the patches hidden"));
+  EXPECT_THAT(learned.out, HasSubstr("reconstructions.png"));
+  const io::Image drawn = io::read_image(path("runs/mae/reconstructions.png"));
+  EXPECT_EQ(drawn.width, 3 * 224 + 2 * 6);
+  EXPECT_EQ(drawn.height, 8 * (224 + 6) - 6);
+
+  const std::string best = path("runs/mae/best");
+  const Outcome sheet = vitrail("reconstruct " + best + " " + path("photos/a/2.png") + " " + path("photos/b/3.png") +
+                                " --output " + path("sheet.png"));
+  ASSERT_EQ(sheet.status, 0) << sheet.err;
+  EXPECT_EQ(io::read_image(path("sheet.png")).height, 2 * 224 + 6);
+
+  const Outcome tuned = vitrail("train " + path("photos") + " --val-split '' --output " + path("runs") +
+                                " --experiment tuned --model " + best + " --linear-probe --epochs 1 -b 8 --threads 1");
+  ASSERT_EQ(tuned.status, 0) << tuned.err;
+  const Outcome predicted = vitrail("predict " + path("runs/tuned/best") + " " + path("photos/a/2.png"));
+  EXPECT_EQ(predicted.status, 0) << predicted.err;
+
+  EXPECT_EQ(vitrail("train " + path("photos") + " --resume " + path("runs/mae")).status, 1);
+  const Outcome more = vitrail("pretrain --resume " + path("runs/mae") + " --epochs 5");
+  EXPECT_EQ(more.status, 0) << more.err;
+  EXPECT_THAT(more.out, HasSubstr("--epochs was 4 and is now 5"));
+}
+
+TEST_F(Pretrain, RefusesWhatIsAboutClasses) {
+  const Outcome outcome = vitrail("pretrain mae " + path("photos") + " --mixup 0.8");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("there is no flag '--mixup'"));
+  EXPECT_EQ(vitrail("train " + path("photos") + " --mask-ratio 0.5").status, 2);
+  const Outcome model = vitrail("reconstruct " + golden_path("models/hf_vit").string() + " " + path("photos"));
+  EXPECT_EQ(model.status, 1);
+  EXPECT_THAT(model.err, HasSubstr("not a masked autoencoder"));
+}
+
+TEST_F(Pretrain, FoldersOfTransformersAreOpenedAndConverted) {
+  const std::string hub = golden_path("models/hf_vit").string();
+  const Outcome predicted = vitrail("predict " + hub + " " + path("photos/a/2.png"));
+  ASSERT_EQ(predicted.status, 0) << predicted.err;
+  EXPECT_THAT(predicted.out, ::testing::AnyOf(HasSubstr("ant"), HasSubstr("bee"), HasSubstr("cat"), HasSubstr("dog"),
+                                              HasSubstr("elk"), HasSubstr("fox"), HasSubstr("gnu")));
+  EXPECT_EQ(vitrail("attention " + hub + " " + path("photos/a/2.png") + " --output " + path("maps")).status, 0);
+  ASSERT_EQ(vitrail("convert " + hub + " --output " + path("timm")).status, 0);
+  EXPECT_EQ(io::read_json(path("timm/config.json")).at("architecture"), "vit_base_patch16_224");
+  ASSERT_EQ(vitrail("convert " + path("timm") + " --layout huggingface --output " + path("hub")).status, 0);
+  const io::Safetensors before = io::Safetensors::open(hub + "/model.safetensors");
+  const io::Safetensors after = io::Safetensors::open(path("hub/model.safetensors"));
+  ASSERT_EQ(before.names().size(), after.names().size());
+  for (const std::string& name : before.names()) {
+    expect_close(after.get(name), before.get(name), 0, name);
+  }
+  const Outcome refused = vitrail("convert vit_base_patch16_siglip_224 --output " + path("no") +
+                                  " --layout huggingface --model-kwargs depth=1");
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.err, HasSubstr("no class token"));
+  const Outcome over = vitrail("convert " + hub + " --output " + path("photos"));
+  EXPECT_EQ(over.status, 1);
+  EXPECT_TRUE(fs::exists(path("photos/a/2.png")));
+}
+
+}  // namespace
+}  // namespace vitrail::test
