@@ -229,6 +229,22 @@ TEST_F(OpenDataset, NumbersClassesAsTheModelDoes) {
   EXPECT_THAT(error_of(".", {"", {"a", "b"}, true}), HasSubstr("the class 'c' is unknown"));
 }
 
+TEST_F(OpenDataset, TakesPicturesWithoutLabelsFromAnywhere) {
+  add("b.png", 1);
+  add("deep/er/a10.png", 2);
+  add("deep/er/a9.png", 3);
+  fs::create_directories(folder / "empty");
+  EXPECT_THAT(error_of(), HasSubstr("no pictures in it"));
+  DatasetOptions unlabelled;
+  unlabelled.labelled = false;
+  const auto dataset = open_dataset(folder.path(), unlabelled);
+  EXPECT_THAT(names(*dataset), ElementsAre("b.png", "deep/er/a9.png", "deep/er/a10.png"));
+  EXPECT_THAT(labels(*dataset), ElementsAre(0, 0, 0));
+  EXPECT_EQ(dataset->classes().size(), 1U);
+  EXPECT_EQ(dataset->image(1).pixels[0], 3);
+  EXPECT_THAT(error_of("empty", unlabelled), HasSubstr("there are no pictures"));
+}
+
 TEST_F(OpenDataset, SaysWhatIsWrong) {
   EXPECT_THAT(error_of("nowhere"), HasSubstr("no such file or folder"));
   EXPECT_THAT(error_of(), HasSubstr("there are no pictures"));

@@ -182,6 +182,7 @@ TEST(MaskedAutoencoder, SaysWhatItCannotBeMadeFrom) {
   EXPECT_NE(refusal({.mask_ratio = 1.0}).find("mask ratio"), std::string::npos);
   EXPECT_NE(refusal({.mask_ratio = 0.99}).find("leaves 0 of the 16 patches"), std::string::npos);
   EXPECT_NE(refusal({.decoder_heads = 3}).find("3 heads"), std::string::npos);
+  EXPECT_NE(refusal({.decoder_dim = 1 << 20, .decoder_depth = 1 << 20}).find("FLOPs"), std::string::npos);
   EXPECT_NE(refusal({.decoder_dim = 18}).find("divisible by 4"), std::string::npos);
   EXPECT_NE(refusal({}, "vit_small_patch14_dinov2").find("layer scales"), std::string::npos);
   EXPECT_NE(refusal({}, "vit_relpos_small_patch16_224").find("no class token"), std::string::npos);

@@ -39,6 +39,20 @@ TEST(Benchmark, MeasuresTrainingAndInference) {
   }
 }
 
+TEST(Benchmark, MeasuresPretraining) {
+  BenchmarkOptions options = tiny(true);
+  options.create.model_kwargs = R"({"img_size": 16, "patch_size": 4, "embed_dim": 24, "depth": 2, "num_heads": 2})";
+  const auto with_ratio = [&](double ratio) {
+    options.pretraining =
+        models::MaeOptions{.mask_ratio = ratio, .decoder_dim = 16, .decoder_depth = 1, .decoder_heads = 2};
+    return benchmark(options);
+  };
+  const BenchmarkResult most_hidden = with_ratio(0.75);
+  EXPECT_EQ(most_hidden.mode, "pretrain");
+  EXPECT_GT(most_hidden.step_ms_min, 0);
+  EXPECT_LT(most_hidden.flops_per_image, with_ratio(0.25).flops_per_image);
+}
+
 TEST(Benchmark, IsOneJsonObject) {
   const nlohmann::json json = nlohmann::json::parse(to_json(benchmark(tiny(false))));
   for (const char* key :

@@ -72,6 +72,13 @@ std::int64_t hidden_of(const VitConfig& c) {
   return static_cast<std::int64_t>(static_cast<double>(c.embed_dim) * c.mlp_ratio);
 }
 
+// The hidden units of DINOv2's Mlp. A gated one has two thirds of them, rounded up to a multiple of 8, twice: for the
+// gate and for what goes through it.
+std::int64_t dino_hidden(std::int64_t dim, double ratio, bool gated) {
+  const auto hidden = static_cast<std::int64_t>(static_cast<double>(dim) * ratio);
+  return gated ? 2 * ((static_cast<std::int64_t>(static_cast<double>(hidden) * 2 / 3) + 7) / 8 * 8) : hidden;
+}
+
 // ---- reading ----
 
 // timm's name for a model of these sizes, if the registry has one, or `otherwise`.
@@ -245,13 +252,8 @@ void read_dino(io::Fields& f, FolderConfig& folder, bool registers) {
   VitConfig c = read_encoder(f);
   const auto ratio = f.get<double>("mlp_ratio", 4, {1e-3, 1e3});
   const bool gated = f.get<bool>("use_swiglu_ffn", false);
-  auto hidden = static_cast<std::int64_t>(static_cast<double>(c.embed_dim) * ratio);
-  std::string activation = timm_activation(f);
-  if (gated) {
-    hidden = 2 * ((static_cast<std::int64_t>(static_cast<double>(hidden) * 2 / 3) + 7) / 8 * 8);
-    activation = "silu";
-  }
-  c.mlp_ratio = ratio_for(c.embed_dim, hidden);
+  const std::string activation = gated ? "silu" : timm_activation(f);
+  c.mlp_ratio = ratio_for(c.embed_dim, dino_hidden(c.embed_dim, ratio, gated));
   const std::string middle = registers ? "_reg4" : "";
   const std::string fallback = fmt::format("vit_{}_patch14{}_dinov2", gated ? "giant" : "base", middle);
   const std::string near =
@@ -345,17 +347,17 @@ HubForm dino_form(const VitConfig& c) {
   form.architecture = start + (c.num_classes > 0 ? "ForImageClassification" : "Model");
   form.names = hub_dinov2_names(registers, gated);
   form.prefix = form.model_type + ".";
-  std::int64_t hidden = hidden_of(c);
-  double ratio = ratio_for(c.embed_dim, hidden);
+  check(!gated || c.act_layer == Activation::silu, "transformers' gated Mlp has SiLU");
+  std::int64_t ratio = 1;
+  while (ratio < 64 && dino_hidden(c.embed_dim, static_cast<double>(ratio), gated) != hidden_of(c)) {
+    ++ratio;
+  }
+  check(ratio < 64, "transformers' Dinov2 has a whole mlp_ratio, and none gives {} hidden units at the width {}",
+        hidden_of(c), c.embed_dim);
+  form.config["mlp_ratio"] = ratio;
   if (gated) {
-    // transformers rounds 2/3 of the width up to a multiple of 8.
-    check(hidden % 16 == 0 && c.act_layer == Activation::silu,
-          "transformers' gated Mlp has SiLU and hidden units in eights, not {}", hidden / 2);
-    hidden = hidden / 2 * 3 / 2;
-    ratio = ratio_for(c.embed_dim, hidden);
     form.config["hidden_act"] = "gelu";  // what the config says where the gate's SiLU takes its place
   }
-  form.config["mlp_ratio"] = ratio;
   form.config["use_swiglu_ffn"] = gated;
   form.config["layerscale_value"] = std::stod(fmt::format("{}", *c.init_values));
   if (registers) {

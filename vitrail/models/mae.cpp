@@ -40,9 +40,16 @@ void check_config(const MaeConfig& c) {
         "the decoder's width, depth, heads and hidden units must be positive");
   check(c.decoder_dim % c.decoder_heads == 0, "the decoder's width {} cannot be divided among {} heads", c.decoder_dim,
         c.decoder_heads);
-  check(c.decoder_dim <= 1 << 16 && c.decoder_depth <= 4096 && c.decoder_hidden <= 1 << 20,
-        "the decoder is too large: width {}, depth {}, {} hidden units", c.decoder_dim, c.decoder_depth,
-        c.decoder_hidden);
+  // As check_config() of the Vision Transformer: all counts that are made of these numbers fit into 64 bits.
+  const auto real = [](std::int64_t value) { return static_cast<double>(value); };
+  const VitConfig& e = c.encoder;
+  const double tokens = 1 + real(e.img_size[0] / e.patch_size[0]) * real(e.img_size[1] / e.patch_size[1]);
+  const double block =
+      tokens * (2 * tokens + 4 * real(c.decoder_dim) + 2 * real(c.decoder_hidden)) * real(c.decoder_dim);
+  const double cost = block * real(c.decoder_depth) +
+                      tokens * real(c.decoder_dim) * real(e.patch_size[0]) * real(e.patch_size[1]) * real(e.in_chans);
+  check(cost < 1e17, "a decoder of width {} and depth {} with {} hidden units would take {:.0e} FLOPs for a picture",
+        c.decoder_dim, c.decoder_depth, c.decoder_hidden, cost);
   check(c.mask_ratio > 0 && c.mask_ratio < 1, "the mask ratio lies between 0 and 1, and is not {}", c.mask_ratio);
 }
 
@@ -67,10 +74,9 @@ Init initialization(std::string_view name, const Shape& shape, const Init& own) 
 
 Tensor fixed_positions(const nn::Scope& scope, const char* name, const Size2& grid, std::int64_t dim,
                        const nn::StoreOptions& store) {
-  const Tensor table = nn::sincos_positions(grid, dim, 1);
-  const Tensor buffer = scope.buffer(name, table.shape(), Init::zeros());
+  const Tensor buffer = scope.buffer(name, {1, 1 + grid[0] * grid[1], dim}, Init::zeros());
   if (store.fill == nn::Fill::initialize) {
-    buffer.copy_from(table);
+    buffer.copy_from(nn::sincos_positions(grid, dim, 1));
   }
   return buffer;
 }
@@ -434,6 +440,8 @@ Model open_masked_autoencoder(const std::string& name_or_folder, const CreateOpt
   config.decoder_dim = options.decoder_dim.value_or(config.decoder_dim);
   config.decoder_depth = options.decoder_depth.value_or(config.decoder_depth);
   config.decoder_heads = options.decoder_heads.value_or(config.decoder_heads);
+  check(config.decoder_dim > 0 && config.decoder_dim <= 1 << 20, "the decoder's width lies in 1 … 2²⁰ and is not {}",
+        config.decoder_dim);
   config.decoder_hidden = 4 * config.decoder_dim;
   model.net = std::make_unique<MaskedAutoencoder>(config, nn::StoreOptions{create.seed, create.fill});
   return model;
