@@ -13,6 +13,7 @@
 #include "vitrail/nn/checkpoint.h"
 #include "vitrail/ops/arithmetic.h"
 #include "vitrail/ops/reduce.h"
+#include "vitrail/ops/scale.h"
 #include "vitrail/ops/shape.h"
 
 namespace vitrail::models {
@@ -189,8 +190,11 @@ ResBlock::ResBlock(const nn::Scope& scope, const MixerBlockConfig& config)
       dim(config.dim) {}
 
 Tensor ResBlock::operator()(Tensor x, nn::Pass& pass) const {
-  x = x + drop_path(ops::cast(ls1, x.dtype()) * linear_tokens(norm1(x)), pass);
-  return x + drop_path(ops::cast(ls2, x.dtype()) * mlp_channels(norm2(x), pass), pass);
+  x = nn::add_branch(x, drop_path, pass,
+                     [&](const Tensor& residual) { return ops::scale(linear_tokens(norm1(x)), ls1, {}, residual); });
+  return nn::add_branch(x, drop_path, pass, [&](const Tensor& residual) {
+    return ops::scale(mlp_channels(norm2(x), pass), ls2, {}, residual);
+  });
 }
 
 std::int64_t ResBlock::flops(std::int64_t tokens) const {

@@ -1,6 +1,7 @@
 #include "vitrail/nn/block.h"
 
 #include "vitrail/ops/arithmetic.h"
+#include "vitrail/ops/scale.h"
 
 namespace vitrail::nn {
 namespace {
@@ -56,7 +57,7 @@ std::int64_t block_flops(const B& block, std::int64_t tokens) {
 LayerScale::LayerScale(const Scope& scope, std::int64_t dim, float init, std::string_view name)
     : gamma(scope.parameter(name, {dim}, Init::constant(init))) {}
 
-Tensor LayerScale::operator()(const Tensor& x) const { return x * ops::cast(gamma, x.dtype()); }
+Tensor LayerScale::operator()(const Tensor& x) const { return ops::scale(x, gamma); }
 
 RelPos::RelPos(const Scope& scope, const Config& config) : bias_(make_rel_pos(scope, config)) {}
 

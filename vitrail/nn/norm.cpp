@@ -1,7 +1,8 @@
 #include "vitrail/nn/norm.h"
 
-#include "vitrail/ops/arithmetic.h"
 #include "vitrail/ops/norm.h"
+#include "vitrail/ops/scale.h"
+#include "vitrail/ops/shape.h"
 
 namespace vitrail::nn {
 namespace {
@@ -42,7 +43,8 @@ Affine::Affine(const Scope& scope, std::int64_t dim, float start)
       beta(scope.parameter("beta", {1, 1, dim}, Init::zeros())) {}
 
 Tensor Affine::operator()(const Tensor& x) const {
-  return x * ops::cast(alpha, x.dtype()) + ops::cast(beta, x.dtype());
+  const Shape columns = {alpha.numel()};
+  return ops::scale(x, ops::reshape(alpha, columns), ops::reshape(beta, columns));
 }
 
 NormKind norm_named(std::string_view name) {
