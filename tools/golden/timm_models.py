@@ -129,3 +129,53 @@ def write_initialization(family, models, common, make=timm.create_model):
             ]
         result[name] = {"architecture": architecture, "arguments": arguments, "statistics": statistics}
     (ROOT / f"{family}_initialization.json").write_text(json.dumps(result, indent=1) + "\n")
+
+
+def write_reference(name, architecture, arguments, model, seed, shape, features, layers):
+    """The fixture `name` of a model that timm does not have, laid out as write_variant() does. `arguments` are vitrail's,
+    `features` the modules whose outputs are recorded; `layers` maps a parameter's name to its layer."""
+    folder = ROOT / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    perturb(model, seed)
+    tensors = {key: value.contiguous() for key, value in model.state_dict().items()}
+    save_file(tensors, folder / "model.safetensors")
+    pretrained = {
+        "input_size": list(shape[1:]),
+        "fixed_input_size": False,
+        "interpolation": "bicubic",
+        "crop_pct": 0.9,
+        "mean": [0.485, 0.456, 0.406][: shape[1]],
+        "std": [0.229, 0.224, 0.225][: shape[1]],
+    }
+    config = {"architecture": architecture, "num_classes": arguments.get("num_classes", 1000), "model_args": arguments,
+              "pretrained_cfg": pretrained}
+    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+    model = model.double().eval()
+    x = random_picture(shape)
+    with recorded(features, []) as outputs:
+        logits = model(x)
+    expected = {"x": x, "logits": logits} | outputs
+    add_gradients(model, logits, expected)
+    write(folder / "expected.safetensors", expected)
+    known = {
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "num_features": logits.shape[-1] if arguments.get("num_classes") == 0 else model.head.in_features,
+        "layers": {key: layers(key) for key in tensors},
+        "no_weight_decay": [],
+    }
+    (folder / "facts.json").write_text(json.dumps(known, indent=1) + "\n")
+
+
+def write_table(family, models, handles=None):
+    """FAMILY_table.csv: parameters and fvcore's FLOPs for a picture of 224x224 of {name: model}; `handles` counts what
+    fvcore does not know."""
+    from fvcore.nn import FlopCountAnalysis
+
+    rows = ["name,parameters,flops,num_features,num_classes"]
+    for name, model in models.items():
+        analysis = FlopCountAnalysis(model.eval(), torch.zeros(1, 3, 224, 224)).set_op_handle(**(handles or {}))
+        flops = int(analysis.unsupported_ops_warnings(False).uncalled_modules_warnings(False).total())
+        count = sum(p.numel() for p in model.parameters())
+        rows.append(f"{name},{count},{flops},{model.head.in_features},{model.head.out_features}")
+    (ROOT / f"{family}_table.csv").write_text("\n".join(rows) + "\n")

@@ -81,5 +81,11 @@ std::unique_ptr<ImageModel> build_swin(const nlohmann::json& arguments, const st
 std::string_view resnet_table();
 std::unique_ptr<ImageModel> build_resnet(const nlohmann::json& arguments, const std::string& source,
                                          const nn::StoreOptions& store);
+std::string_view s2_mlp_table();
+std::unique_ptr<ImageModel> build_s2_mlp(const nlohmann::json& arguments, const std::string& source,
+                                         const nn::StoreOptions& store);
+std::string_view cycle_mlp_table();
+std::unique_ptr<ImageModel> build_cycle_mlp(const nlohmann::json& arguments, const std::string& source,
+                                            const nn::StoreOptions& store);
 
 }  // namespace vitrail::models

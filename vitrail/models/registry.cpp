@@ -136,6 +136,8 @@ const std::vector<Family>& families() {
       {"beit", beit_table, build_beit, "patch_embed.proj"},
       {"swin", swin_table, build_swin, "patch_embed.proj"},
       {"resnet", resnet_table, build_resnet, "conv1 conv1.0", false},
+      {"s2_mlp", s2_mlp_table, build_s2_mlp, "patch_embed.proj", false},
+      {"cycle_mlp", cycle_mlp_table, build_cycle_mlp, "patch_embed.proj", false},
   };
   return all;
 }
