@@ -11,7 +11,9 @@ using test::expect_close;
 using test::golden;
 using test::golden_path;
 
-INSTANTIATE_TEST_SUITE_P(Swin, TimmVariant, testing::Values("swin", "swin_padded", "swin_partition", "swin_features"),
+INSTANTIATE_TEST_SUITE_P(Swin, TimmVariant,
+                         testing::Values("swin", "swin_padded", "swin_partition", "swin_features", "swinv2",
+                                         "swinv2_padded", "swinv2_cr", "swinv2_cr_padded", "swinv2_cr_features"),
                          variant_name);
 
 TEST(SwinTransformer, LoadsForAnotherPictureSizeAndWindowAsTimm) {
@@ -27,6 +29,8 @@ TEST(SwinTransformer, LoadsForAnotherPictureSizeAndWindowAsTimm) {
   check("swin_smaller", "swin", R"({"img_size": 16})");
   check("swin_windows", "swin", R"({"window_size": [6, 5]})");
   check("swin_grayscale", "swin", R"({"in_chans": 1})");
+  check("swinv2_windows", "swinv2", R"({"img_size": [24, 48], "window_size": 6, "pretrained_window_sizes": [4, 4]})");
+  check("swinv2_cr_larger", "swinv2_cr", R"({"img_size": 40})");
 }
 
 // A recorder's maps say for every token of the grid where it looks, also where windows were shifted and filled up.
@@ -70,6 +74,34 @@ TEST(SwinTransformer, RepeatsItsTrainingPassFromTheSameRandomStream) {
   expect_close(gradient(1, true), gradient(1, true), 0);
 }
 
+// Scores grow no further than 100 times the cosine (Liu et al. 2022, section 3.3).
+TEST(SwinTransformer, BoundsTheScaleOfV2sScores) {
+  const Model model = load_model(golden_path("models/swinv2"));
+  const Tensor x = golden("models/swinv2/expected.safetensors").get("x");
+  const auto logits = [&](float log_scale) {
+    Tensor scale = model.net->parameters.at("layers.0.blocks.1.attn.logit_scale").value;
+    scale.fill(log_scale);
+    scale.touch();
+    nn::Pass pass;
+    return model.net->forward(x, pass);
+  };
+  expect_close(logits(7), logits(std::log(100.0F)), 1e-5);
+  EXPECT_GT(test::relative_error(logits(4), logits(7)), 1e-3);
+}
+
+// What V2-CR drops of its positions' network in training is drawn anew for each pass.
+TEST(SwinTransformer, DropsPartsOfV2CrsPositionsInTraining) {
+  const Model model = load_model(golden_path("models/swinv2_cr"));
+  const Tensor x = golden("models/swinv2_cr/expected.safetensors").get("x");
+  const auto logits = [&](bool training, std::uint64_t seed) {
+    nn::Pass pass{.training = training, .random = RandomStream(seed)};
+    return model.net->forward(x, pass);
+  };
+  expect_close(logits(true, 1), logits(true, 1), 0);
+  EXPECT_GT(test::relative_error(logits(true, 1), logits(true, 2)), 1e-4);
+  expect_close(logits(false, 1), logits(false, 2), 0);
+}
+
 void expect_refused(const std::string& name, const std::string& kwargs, const std::string& part) {
   CreateOptions options;
   options.model_kwargs = kwargs;
@@ -93,10 +125,19 @@ TEST(SwinTransformer, NamesTheArgumentThatIsWrong) {
   expect_refused(swin, R"({"window_size": 0})", "'window_size'");
   expect_refused(swin, R"({"window_size": "seven"})", "'window_size'");
   expect_refused(swin, R"({"img_size": 3})", "img_size 3x3");
-  expect_refused(swin, R"({"img_size": 1048576, "window_size": 1048576})", "FLOPs");
+  expect_refused(swin, R"({"img_size": 1048576, "window_size": 1048576})", "pairs of tokens");
+  expect_refused(swin, R"({"window_size": 1048576, "always_partition": true})", "pairs of tokens");
+  expect_refused(swin, R"({"img_size": 1048576, "embed_dim": 98304})", "FLOPs");
+  expect_refused(swin, R"({"depths": [2, 2, 4093, 2]})", "4096");
   expect_refused(swin, R"({"global_pool": "token"})", "'global_pool'");
   expect_refused(swin, R"({"global_pool": ""})", "num_classes must be 0");
   expect_refused(swin, R"({"drop_path_rate": 1.0})", "drop rate");
+  expect_refused(swin, R"({"act_layer": "relu"})", "'act_layer'");
+  expect_refused("swinv2_tiny_window8_256", R"({"head_dim": 8})", "'head_dim'");
+  expect_refused("swinv2_tiny_window8_256", R"({"pretrained_window_sizes": [8]})", "for the 4 stages");
+  expect_refused("swinv2_tiny_window8_256", R"({"mlp_ratio": [4, 4, 4, 4]})", "'mlp_ratio'");
+  expect_refused("swinv2_cr_tiny_ns_224", R"({"window_ratio": 0})", "'window_ratio'");
+  expect_refused("swinv2_cr_tiny_ns_224", R"({"window_ratio": [8, 8]})", "are for 4, 4, 2 and 4");
 }
 
 TEST(SwinTransformer, SaysWhichPicturesItTakes) {

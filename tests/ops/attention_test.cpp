@@ -350,6 +350,33 @@ TEST(Attention, TakesMasksAndBiasesThatRepeatOverTheBatch) {
   EXPECT_THROW(attention(p.q, p.k, p.v, some), Error);
 }
 
+// scale q / |q| and k / |k| by steps.
+TEST(Attention, MakesQueriesAndKeysOfUnitLength) {
+  const Tensor qkv = random_tensor({2, 5, 3, 2, 19});
+  const Tensor scale = Tensor::from<float>({0.5F, 30}, {2});
+  const auto unit = [](const Tensor& x) { return x / ops::sqrt(ops::sum(x * x, {-1}, true)); };
+  const auto by_steps = [&](const Tensor& x, const Tensor& factors) {
+    return ops::stack({unit(ops::select(x, 2, 0)) * ops::reshape(factors, {1, 1, 2, 1}), unit(ops::select(x, 2, 1)),
+                       ops::select(x, 2, 2)},
+                      2);
+  };
+  expect_close(ops::cosine_queries(qkv, scale), by_steps(qkv, scale), 1e-6);
+  expect_close(ops::cast(ops::cosine_queries(as_bf16(qkv), scale), DType::f32), by_steps(qkv, scale), 1e-2);
+  test::check_gradients([](const std::vector<Tensor>& in) { return ops::cosine_queries(in[0], in[1]); },
+                        {random_tensor({2, 3, 3, 2, 5}), scale});
+  // Nothing has a direction: what is 0 stays 0, with a gradient that is finite.
+  const Tensor x = leaf(Tensor::zeros({1, 1, 3, 2, 4})), s = leaf(scale.detach());
+  autograd::Tape tape;
+  const Tensor y = ops::cosine_queries(x, s);
+  tape.backward(y, random_tensor(y.shape()));
+  expect_close(y, Tensor::zeros(y.shape()), 0);
+  for (const float value : autograd::grad(x).values()) {
+    EXPECT_TRUE(std::isfinite(value));
+  }
+  EXPECT_THROW(ops::cosine_queries(qkv, Tensor::zeros({3})), Error);
+  EXPECT_THROW(ops::cosine_queries(qkv.select(0, 0), scale), Error);
+}
+
 TEST(Attention, SaysWhatIsWrongWithItsInputs) {
   const Problem p(1, 2, 3, 4, 8, 8);
   const auto message = [](const std::function<void()>& call) {

@@ -73,8 +73,9 @@ TABLES = {
     "beit": Table("BEiT", ["beit"], {"Beit": "beit"}),
     "swin": Table(
         "Swin Transformers",
-        ["swin_transformer"],
-        {"SwinTransformer": "swin"},
+        ["swin_transformer", "swin_transformer_v2", "swin_transformer_v2_cr"],
+        {"SwinTransformer": "swin", "SwinTransformerV2": "swin_v2", "SwinTransformerV2Cr": "swin_v2_cr"},
+        lambda name, kwargs: "huge" not in name and "giant" not in name,  # nobody has trained them
     ),
     "resnet": Table("Residual networks", ["resnet"], {"ResNet": "resnet"}, wanted_resnet),
 }

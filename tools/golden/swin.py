@@ -1,7 +1,7 @@
 """Writes tests/golden/models/swin*: what timm's Swin transformers compute, for small models with every parameter perturbed.
 
     python tools/golden/swin.py            # all
-    python tools/golden/swin.py variants   # one of: variants, adapted
+    python tools/golden/swin.py variants   # one of: variants, adapted, initialization
 
 Needs timm 1.0.31, torch 2.13.0 and safetensors. timm_models.py says what a variant's folder holds.
 """
@@ -10,11 +10,13 @@ import sys
 
 import timm
 from timm.layers import set_fused_attn
-from timm_models import ROOT, random_picture, write, write_variant
+from timm_models import ROOT, random_picture, write, write_initialization, write_variant
 
 SMALL = dict(img_size=32, patch_size=2, embed_dim=8, depths=(2, 2, 1), num_heads=(2, 2, 4), window_size=4, mlp_ratio=2,
              num_classes=5)
 SWIN = "swin_tiny_patch4_window7_224"
+V2 = "swinv2_tiny_window8_256"
+PADDED = dict(img_size=(36, 44), patch_size=4, in_chans=1, embed_dim=12, num_heads=(3, 2), mlp_ratio=2.0, num_classes=5)
 
 # name: (architecture, arguments, picture size of x or None for img_size)
 VARIANTS = {
@@ -22,8 +24,8 @@ VARIANTS = {
     # Neither grid is made of whole windows, the odd side is filled up for merging, and the last window is cut short.
     "swin_padded": (
         SWIN,
-        dict(img_size=(36, 44), patch_size=4, in_chans=1, embed_dim=12, depths=(2, 2), num_heads=(3, 2), head_dim=(5, 8),
-             window_size=((4, 3), (2, 6)), mlp_ratio=(2, 1.5), qkv_bias=False, global_pool="max", num_classes=5),
+        PADDED | dict(depths=(2, 2), head_dim=(5, 8), window_size=((4, 3), (2, 6)), mlp_ratio=(2, 1.5), qkv_bias=False,
+                      global_pool="max"),
         None,
     ),
     # Windows larger than the grid stay, and pictures of another size come.
@@ -33,7 +35,33 @@ VARIANTS = {
                      img_size=16),
         (20, 12),
     ),
-    "swin_features": (SWIN, SMALL | dict(depths=(2,), num_heads=(2,), mlp_ratio=4.0, num_classes=0, global_pool=""), None),
+    "swinv2": (V2, SMALL | dict(depths=(2, 1), num_heads=(2, 4)), None),
+    # Trained with other windows first.
+    "swinv2_padded": (
+        V2,
+        PADDED | dict(depths=(2, 1), window_size=((4, 3), (5, 6)), pretrained_window_sizes=(3, 4), qkv_bias=False,
+                      act_layer="relu", global_pool="max"),
+        None,
+    ),
+    "swinv2_cr": (
+        "swinv2_cr_tiny_ns_224",
+        dict(img_size=32, patch_size=2, embed_dim=8, depths=(2, 1), num_heads=(2, 4), window_ratio=4, mlp_ratio=2.0,
+             num_classes=5),
+        None,
+    ),
+    # Pictures of any size: what is left over of them is left out.
+    "swinv2_cr_padded": (
+        "swinv2_cr_tiny_224",
+        PADDED | dict(embed_dim=18, depths=(2, 1), window_size=(4, 3), extra_norm_period=2, init_values=None, dynamic_img_size=True,
+                      global_pool="avgmax"),
+        (41, 35),
+    ),
+    "swinv2_cr_features": (
+        "swinv2_cr_tiny_224",
+        dict(img_size=16, patch_size=2, embed_dim=8, depths=(1,), num_heads=(2,), num_classes=0, global_pool=""),
+        None,
+    ),
+    "swin_features": (SWIN, SMALL | dict(img_size=16, embed_dim=24, depths=(2,), num_heads=(2,), num_classes=0, global_pool=""), None),
 }
 
 # name: (variant, arguments over the folder's)
@@ -42,6 +70,16 @@ ADAPTED = {
     "swin_smaller": ("swin", dict(img_size=16)),
     "swin_windows": ("swin", dict(window_size=(6, 5))),
     "swin_grayscale": ("swin", dict(in_chans=1)),
+    "swinv2_windows": ("swinv2", dict(img_size=(24, 48), window_size=6, pretrained_window_sizes=(4, 4))),
+    "swinv2_cr_larger": ("swinv2_cr", dict(img_size=40)),
+}
+
+INITIALIZATIONS = {
+    "swin": (SWIN, dict(drop_path_rate=0.1)),
+    "swin_jax_nlhb": (SWIN, dict(weight_init="jax_nlhb")),
+    "swinv2": (V2, dict()),
+    "swinv2_cr": ("swinv2_cr_tiny_ns_224", dict()),
+    "swinv2_cr_swin": ("swinv2_cr_tiny_ns_224", dict(weight_init="swin", init_values=0.5)),
 }
 
 
@@ -72,12 +110,16 @@ def write_adapted():
 
 def main():
     set_fused_attn(False)
-    wanted = sys.argv[1:] or ["variants", "adapted"]
+    wanted = sys.argv[1:] or ["variants", "adapted", "initialization"]
     if "variants" in wanted:
         for seed, name in enumerate(VARIANTS):
             write_swin_variant(name, seed)
     if "adapted" in wanted:
         write_adapted()
+    if "initialization" in wanted:
+        write_initialization(
+            "swin", INITIALIZATIONS, dict(img_size=64, embed_dim=64, depths=(2, 1), num_heads=(16, 32), num_classes=50)
+        )
 
 
 if __name__ == "__main__":

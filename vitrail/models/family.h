@@ -87,5 +87,9 @@ std::unique_ptr<ImageModel> build_s2_mlp(const nlohmann::json& arguments, const 
 std::string_view cycle_mlp_table();
 std::unique_ptr<ImageModel> build_cycle_mlp(const nlohmann::json& arguments, const std::string& source,
                                             const nn::StoreOptions& store);
+std::unique_ptr<ImageModel> build_swin_v2(const nlohmann::json& arguments, const std::string& source,
+                                          const nn::StoreOptions& store);
+std::unique_ptr<ImageModel> build_swin_v2_cr(const nlohmann::json& arguments, const std::string& source,
+                                             const nn::StoreOptions& store);
 
 }  // namespace vitrail::models

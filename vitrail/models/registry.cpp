@@ -138,6 +138,8 @@ const std::vector<Family>& families() {
       {"resnet", resnet_table, build_resnet, "conv1 conv1.0", false},
       {"s2_mlp", s2_mlp_table, build_s2_mlp, "patch_embed.proj", false},
       {"cycle_mlp", cycle_mlp_table, build_cycle_mlp, "patch_embed.proj", false},
+      {"swin_v2", swin_table, build_swin_v2, "patch_embed.proj"},
+      {"swin_v2_cr", swin_table, build_swin_v2_cr, "patch_embed.proj"},
   };
   return all;
 }

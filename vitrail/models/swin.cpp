@@ -13,10 +13,14 @@
 namespace vitrail::models {
 
 using nn::Size2;
+using Version = SwinConfig::Version;
 
 namespace {
 
 constexpr nn::NormConfig norm_config{nn::NormKind::layer, 1e-5F};  // torch.nn.LayerNorm's own epsilon
+
+// The grid of the next stage: 2 × 2 tokens become one, the last ones of an odd side filled up.
+Size2 halved(const Size2& grid) { return {(grid[0] + 1) / 2, (grid[1] + 1) / 2}; }
 
 void check_config(const SwinConfig& c) {
   const std::size_t stages = c.depths.size();
@@ -25,6 +29,8 @@ void check_config(const SwinConfig& c) {
             c.mlp_ratio.size() == stages,
         "num_heads, head_dim, window_size and mlp_ratio are for the {} stages of depths, but are for {}, {}, {} and {}",
         stages, c.num_heads.size(), c.head_dim.size(), c.window_size.size(), c.mlp_ratio.size());
+  check(c.pretrained_window_sizes.empty() || c.pretrained_window_sizes.size() >= stages,
+        "pretrained_window_sizes is for the {} stages of depths, not for {}", stages, c.pretrained_window_sizes.size());
   check(c.patch_size[0] > 0 && c.patch_size[1] > 0, "patch_size must be positive, not {}x{}", c.patch_size[0],
         c.patch_size[1]);
   check(c.img_size[0] >= c.patch_size[0] && c.img_size[1] >= c.patch_size[1],
@@ -45,6 +51,9 @@ void check_config(const SwinConfig& c) {
   double tokens = pixels / (real(c.patch_size[0]) * real(c.patch_size[1]));
   double width = real(c.embed_dim);
   double cost = pixels * real(c.in_chans) * width;
+  double positions = 0;  // pairs of tokens within a window, for all blocks
+  std::int64_t blocks = 0;
+  Size2 grid = {c.img_size[0] / c.patch_size[0], c.img_size[1] / c.patch_size[1]};
   for (std::size_t s = 0; s < stages; ++s, tokens = tokens / 4 + 1, width *= 2) {
     const Size2& window = c.window_size[s];
     check(c.depths[s] >= 0 && c.num_heads[s] > 0 && c.head_dim[s] >= 0 && window[0] > 0 && window[1] > 0 &&
@@ -52,24 +61,36 @@ void check_config(const SwinConfig& c) {
           "stage {}: num_heads, window_size and mlp_ratio must be positive, depths and head_dim not negative", s);
     check(c.head_dim[s] > 0 || std::fmod(width, real(c.num_heads[s])) == 0,
           "stage {}: the width {} cannot be divided among num_heads {}", s, width, c.num_heads[s]);
-    const double area = real(window[0]) * real(window[1]);
+    const Size2 size = nn::fit_windows(grid, window, false, c.always_partition).size;
+    const double area = real(size[0]) * real(size[1]);
+    positions += real(c.depths[s]) * area * area;
+    blocks += c.depths[s];
+    grid = halved(grid);
     const double attention = std::max(width, real(c.head_dim[s]) * real(c.num_heads[s]));
     const double filled = tokens + (c.always_partition ? area : 0);
     cost += real(c.depths[s] + 1) * (filled + area) * (area + 4 * width + 2 * c.mlp_ratio[s] * width) * attention;
   }
+  check(blocks <= 4096, "depths adds up to {} blocks, but there are at most 4096", blocks);
+  check(positions < 1 << 27, "the windows of window_size have {:.0e} pairs of tokens in {} blocks, more than 1e8",
+        positions, blocks);
   check(cost < 1e17, "img_size {}x{} with embed_dim {} would take {:.0e} FLOPs for a picture", c.img_size[0],
         c.img_size[1], c.embed_dim, cost);
 }
 
+// V1: a Vision Transformer's start. V2: linear weights from N(0, 0.02²), their biases 0. V2-CR: as torch's layers
+// start, or timm's init_weights_swin: linear weights Xavier-uniform, q, k and v each for itself, biases and the head 0.
 nn::InitRule init_rule(const SwinConfig& config) {
   VitConfig as_vit;
+  if (config.version == Version::v2_cr && config.weight_init != VitConfig::Start::reset) {
+    as_vit.weight_init = VitConfig::Start::moco;
+    return [rule = vit_init_rule(as_vit)](std::string_view name, const Shape& shape, const nn::Init& own) {
+      return name.starts_with("head") ? nn::Init::zeros() : rule(name, shape, own);
+    };
+  }
   as_vit.weight_init = config.weight_init;
   as_vit.num_classes = config.num_classes;
   return vit_init_rule(as_vit);
 }
-
-// The grid of the next stage: 2 × 2 tokens become one, the last ones of an odd side filled up.
-Size2 halved(const Size2& grid) { return {(grid[0] + 1) / 2, (grid[1] + 1) / 2}; }
 
 }  // namespace
 
@@ -83,9 +104,12 @@ SwinTransformer::SwinTransformer(const SwinConfig& config, const nn::StoreOption
   Size2 grid = patch_embed_->grid(config_.img_size[0], config_.img_size[1]);
   for (std::size_t s = 0; s < config_.depths.size(); ++s) {
     grid = s == 0 ? grid : halved(grid);
-    stages_.push_back(make_stage(root / "layers" / static_cast<std::int64_t>(s), s, grid));
+    const nn::Scope stages = root / (is(Version::v2_cr) ? "stages" : "layers");
+    stages_.push_back(make_stage(stages / static_cast<std::int64_t>(s), s, grid));
   }
-  norm_.emplace(root / "norm", num_features(), norm_config);
+  if (!is(Version::v2_cr)) {
+    norm_.emplace(root / "norm", num_features(), norm_config);
+  }
   if (config_.num_classes > 0) {
     head_.emplace(root / "head" / "fc", num_features(), config_.num_classes);
   }
@@ -109,16 +133,34 @@ SwinBlockConfig SwinTransformer::block_config(std::size_t stage, std::int64_t in
   block.index = static_cast<int>(before + index);
   block.drop_path =
       depth() > 1 ? static_cast<float>(c.drop_path_rate * block.index / static_cast<double>(depth() - 1)) : 0.0F;
+  if (!c.pretrained_window_sizes.empty()) {
+    block.pretrained_window = c.pretrained_window_sizes[stage];
+  }
+  block.norm_weight = static_cast<float>(c.init_values.value_or(1.0));
+  block.extra_norm = (c.extra_norm_period > 0 && (index + 1) % c.extra_norm_period == 0) ||
+                     (index + 1 == c.depths[stage] && (c.extra_norm_stage || stage + 1 == c.depths.size()));
   return block;
+}
+
+SwinTransformer::AnyBlock SwinTransformer::make_block(const nn::Scope& scope, const SwinBlockConfig& config) const {
+  switch (config_.version) {
+    case Version::v1:
+      return SwinBlock(scope, config);
+    case Version::v2:
+      return SwinV2Block(scope, config);
+    case Version::v2_cr:
+      return SwinV2CrBlock(scope, config);
+  }
+  fail("no such version of Swin: {}", static_cast<int>(config_.version));
 }
 
 SwinTransformer::Stage SwinTransformer::make_stage(const nn::Scope& scope, std::size_t index, const Size2& grid) const {
   Stage stage;
   if (index > 0) {
-    stage.downsample.emplace(scope / "downsample", width(index - 1), width(index), norm_config);
+    stage.downsample.emplace(scope / "downsample", width(index - 1), width(index), norm_config, is(Version::v2));
   }
   for (std::int64_t i = 0; i < config_.depths[index]; ++i) {
-    stage.blocks.emplace_back(SwinBlock(scope / "blocks" / i, block_config(index, i, grid)));
+    stage.blocks.push_back(make_block(scope / "blocks" / i, block_config(index, i, grid)));
   }
   return stage;
 }
@@ -135,6 +177,9 @@ Tensor SwinTransformer::patches(const Tensor& x, nn::Pass& pass) const {
         "the model takes pictures of {}x{} (img_size), not of {}x{}; with dynamic_img_size it would take any that are "
         "made of whole patches of {}x{}",
         config_.img_size[0], config_.img_size[1], height, width, patch[0], patch[1]);
+  } else if (is(Version::v2_cr)) {  // what is left over of a picture is left out
+    check(height >= patch[0] && width >= patch[1], "a picture of {}x{} holds no patch of {}x{}", height, width,
+          patch[0], patch[1]);
   } else {
     check(height > 0 && width > 0 && height % patch[0] == 0 && width % patch[1] == 0,
           "a picture of {}x{} is not made of whole patches: its sides must be multiples of {} and {}", height, width,
@@ -170,12 +215,14 @@ Tensor SwinTransformer::forward(const Tensor& pictures, nn::Pass& pass) const {
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     x = run_stage(stages_[s], x, pass);
     if (pass.recorder != nullptr && pass.recorder->wants_features()) {
-      pass.recorder->feature(static_cast<int>(s), x);
+      pass.recorder->feature(static_cast<int>(s), is(Version::v2_cr) ? x.detach().permute({0, 3, 1, 2}) : x);
     }
   }
-  x = (*norm_)(x);
+  x = norm_ ? (*norm_)(x) : x;
   if (config_.global_pool != nn::Pool::none) {
     x = nn::pool_tokens(ops::reshape(x, {x.size(0), x.size(1) * x.size(2), x.size(3)}), config_.global_pool, 0);
+  } else if (is(Version::v2_cr)) {
+    x = ops::contiguous(ops::permute(x, {0, 3, 1, 2}));
   }
   // The head runs in f32 whatever the pass's dtype: it is small, and its rounding would go straight into the logits.
   x = nn::Dropout{static_cast<float>(config_.drop_rate)}(ops::cast(x, DType::f32), pass);
@@ -203,7 +250,10 @@ std::int64_t SwinTransformer::flops(std::int64_t height, std::int64_t width) con
       total += std::visit([&](const auto& block) { return block.flops(grid); }, any);
     }
   }
-  total += norm_->flops(grid[0] * grid[1]);
+  total += norm_ ? norm_->flops(grid[0] * grid[1]) : 0;
+  if (is(Version::v2_cr) && config_.global_pool == nn::Pool::avg) {
+    total += grid[0] * grid[1] * num_features();  // fvcore counts the pooling of [B, C, H, W], not that of [B, H, W, C]
+  }
   return total + (head_ ? head_->flops(1) : 0);
 }
 
@@ -212,7 +262,8 @@ std::int64_t SwinTransformer::layer_of(const std::string& parameter) const {
   if (name.starts_with("patch_embed")) {
     return 0;
   }
-  const auto stage = index_after(name, "layers.");
+  const std::string stages = is(Version::v2_cr) ? "stages." : "layers.";
+  const auto stage = index_after(name, stages);
   if (!stage) {
     return name.starts_with("norm") ? depth() : depth() + 1;  // the final norm goes with the last block
   }
@@ -220,12 +271,13 @@ std::int64_t SwinTransformer::layer_of(const std::string& parameter) const {
   for (std::int64_t s = 0; s < *stage; ++s) {
     layer += config_.depths[static_cast<std::size_t>(s)];
   }
-  const std::string blocks = "layers." + std::to_string(*stage) + ".blocks.";
+  const std::string blocks = stages + std::to_string(*stage) + ".blocks.";
   return layer + index_after(name, blocks).value_or(0);  // merging goes with the stage's first block
 }
 
 bool SwinTransformer::no_weight_decay(const std::string& parameter) const {
-  return parameter.ends_with("relative_position_bias_table");
+  return parameter.ends_with("relative_position_bias_table") ||
+         (is(Version::v2) && (parameter.find("cpb_mlp") != std::string::npos || parameter.ends_with("logit_scale")));
 }
 
 bool SwinTransformer::is_classifier(const std::string& parameter) const { return parameter.starts_with("head."); }

@@ -1,4 +1,4 @@
-// Swin transformers: timm's SwinTransformer as a family.
+// Swin transformers: timm's SwinTransformer, SwinTransformerV2 and SwinTransformerV2Cr.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,9 @@ namespace vitrail::models {
 
 // timm's arguments under timm's names. What may differ between the stages has a value for each of them.
 struct SwinConfig {
+  enum class Version { v1, v2, v2_cr };
+
+  Version version = Version::v1;
   nn::Size2 img_size = {224, 224};
   nn::Size2 patch_size = {4, 4};
   std::int64_t in_chans = 3;
@@ -39,7 +42,13 @@ struct SwinConfig {
   double attn_drop_rate = 0;    // of attention's probabilities
   double drop_path_rate = 0.1;  // of the last block; it grows linearly from 0 at the first
   ops::Activation act_layer = ops::Activation::gelu;
-  VitConfig::Start weight_init = VitConfig::Start::timm;
+  VitConfig::Start weight_init = VitConfig::Start::timm;  // V2-CR: `timm` stands for its own init_weights_swin
+
+  std::vector<nn::Size2> pretrained_window_sizes =
+      {};                                   // V2: of the first training, for each stage; {0, 0}: window_size
+  std::optional<double> init_values = 0.0;  // V2-CR: of the norms' weights; none: 1
+  std::int64_t extra_norm_period = 0;       // V2-CR: a norm behind every so many blocks of a stage
+  bool extra_norm_stage = false;            // V2-CR: a norm behind every stage (there is one behind the last)
 };
 
 // Swin Transformer: Hierarchical Vision Transformer using Shifted Windows (Liu et al. 2021). x [B, C, H, W] →
@@ -48,7 +57,9 @@ struct SwinConfig {
 //   x = block(merge 2 × 2 tokens(x)), a stage's     [B, H / (2ˢ p), W / (2ˢ p), 2ˢ D]
 //   logits = head(pool(norm(x)))                    [B, num_classes]
 //
-// The recorder gets the features of every stage, [B, H', W', C'], and the attention maps of every block.
+// and Swin Transformer V2 (Liu et al. 2022), whose blocks differ (swin_blocks.h); V2-CR has its final norm in the last
+// block. The recorder gets the features of every stage as timm has them, [B, H', W', C'] (V2-CR: [B, C', H', W']), and
+// the attention maps of every block.
 class SwinTransformer : public ImageModel {
  public:
   // Error if the arguments contradict each other.
@@ -69,14 +80,16 @@ class SwinTransformer : public ImageModel {
   const SwinConfig& config() const { return config_; }
 
  private:
-  using AnyBlock = std::variant<SwinBlock>;
+  using AnyBlock = std::variant<SwinBlock, SwinV2Block, SwinV2CrBlock>;
   struct Stage {
     std::optional<nn::PatchMerging> downsample;
     std::vector<AnyBlock> blocks;
   };
 
+  bool is(SwinConfig::Version version) const { return config_.version == version; }
   std::int64_t width(std::size_t stage) const { return config_.embed_dim << stage; }
   SwinBlockConfig block_config(std::size_t stage, std::int64_t index, const nn::Size2& grid) const;
+  AnyBlock make_block(const nn::Scope& scope, const SwinBlockConfig& config) const;
   Stage make_stage(const nn::Scope& scope, std::size_t stage, const nn::Size2& grid) const;
   Tensor patches(const Tensor& x, nn::Pass& pass) const;
   Tensor run_stage(const Stage& stage, Tensor x, nn::Pass& pass) const;

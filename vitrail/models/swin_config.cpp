@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -13,6 +14,8 @@ namespace {
 
 using io::Fields;
 using io::Kind;
+
+constexpr io::Range mlp_ratios{1e-3, 1e3};
 
 // A number for all stages, or one for each.
 template <class T>
@@ -40,12 +43,11 @@ std::vector<nn::Size2> read_windows(Fields& f, const std::string& key, const nn:
   return windows;
 }
 
-SwinConfig read_swin(const nlohmann::json& arguments, const std::string& source) {
+// What all three have.
+void read_common(Fields& f, SwinConfig& c) {
   const io::Range count{0, largest_size};
   const io::Range positive{1, largest_size};
   const io::Range rate{0, 1};
-  Fields f(arguments, source);
-  SwinConfig c;
   c.img_size = read_size(f, "img_size", c.img_size);
   c.patch_size = read_size(f, "patch_size", c.patch_size);
   c.in_chans = f.get<std::int64_t>("in_chans", c.in_chans, positive);
@@ -54,19 +56,77 @@ SwinConfig read_swin(const nlohmann::json& arguments, const std::string& source)
   c.embed_dim = f.get<std::int64_t>("embed_dim", c.embed_dim, positive);
   c.depths = f.get<std::vector<std::int64_t>>("depths", c.depths, {0, 4096});
   c.num_heads = f.get<std::vector<std::int64_t>>("num_heads", c.num_heads, positive);
-  const std::size_t stages = c.depths.size();
-  c.head_dim = read_per_stage<std::int64_t>(f, "head_dim", 0, stages, count);
-  c.window_size = read_windows(f, "window_size", {7, 7}, stages);
   c.always_partition = f.get<bool>("always_partition", false);
   const bool dynamic = f.get<bool>("dynamic_img_size", false);
   c.strict_img_size = f.get<bool>("strict_img_size", true) && !dynamic;
-  c.mlp_ratio = read_per_stage<double>(f, "mlp_ratio", 4, stages, {1e-3, 1e3});
-  c.qkv_bias = f.get<bool>("qkv_bias", true);
   c.drop_rate = f.get<double>("drop_rate", 0, rate);
   c.proj_drop_rate = f.get<double>("proj_drop_rate", 0, rate);
   c.attn_drop_rate = f.get<double>("attn_drop_rate", 0, rate);
-  c.drop_path_rate = f.get<double>("drop_path_rate", 0.1, rate);
+  c.drop_path_rate = f.get<double>("drop_path_rate", c.drop_path_rate, rate);
+}
+
+SwinConfig read_swin(const nlohmann::json& arguments, const std::string& source) {
+  Fields f(arguments, source);
+  SwinConfig c;
+  read_common(f, c);
+  const std::size_t stages = c.depths.size();
+  c.head_dim = read_per_stage<std::int64_t>(f, "head_dim", 0, stages, {0, largest_size});
+  c.window_size = read_windows(f, "window_size", {7, 7}, stages);
+  c.mlp_ratio = read_per_stage<double>(f, "mlp_ratio", 4, stages, mlp_ratios);
+  c.qkv_bias = f.get<bool>("qkv_bias", true);
   c.weight_init = read_weight_init(f, "");
+  f.finish();
+  return c;
+}
+
+SwinConfig read_swin_v2(const nlohmann::json& arguments, const std::string& source) {
+  Fields f(arguments, source);
+  SwinConfig c;
+  c.version = SwinConfig::Version::v2;
+  read_common(f, c);
+  const std::size_t stages = c.depths.size();
+  c.head_dim.assign(stages, 0);
+  c.window_size = read_windows(f, "window_size", {7, 7}, stages);
+  c.mlp_ratio.assign(stages, f.get<double>("mlp_ratio", 4, mlp_ratios));
+  c.qkv_bias = f.get<bool>("qkv_bias", true);
+  c.act_layer = read_activation(f);
+  const io::Range sides{0, largest_size};
+  for (const std::int64_t side : f.get<std::vector<std::int64_t>>("pretrained_window_sizes", {}, sides)) {
+    c.pretrained_window_sizes.push_back({side, side});
+  }
+  f.finish();
+  return c;
+}
+
+SwinConfig read_swin_v2_cr(const nlohmann::json& arguments, const std::string& source) {
+  Fields f(arguments, source);
+  SwinConfig c;
+  c.version = SwinConfig::Version::v2_cr;
+  c.drop_path_rate = 0;
+  read_common(f, c);
+  const std::size_t stages = c.depths.size();
+  c.head_dim.assign(stages, 0);
+  // Without a size, a window is a share of the patch grid, whatever the grid of its stage.
+  const std::vector<std::int64_t> ratios =
+      read_per_stage<std::int64_t>(f, "window_ratio", 8, stages, {1, largest_size});
+  if (const Kind kind = f.kind("window_size"); kind != Kind::absent && kind != Kind::null) {
+    c.window_size = read_windows(f, "window_size", {7, 7}, stages);
+  } else {
+    c.window_size.clear();
+    for (const std::int64_t ratio : ratios) {
+      const auto share = [&](std::size_t side) {
+        return std::max<std::int64_t>(1, c.img_size[side] / c.patch_size[side] / ratio);
+      };
+      c.window_size.push_back({share(0), share(1)});
+    }
+  }
+  c.mlp_ratio.assign(stages, f.get<double>("mlp_ratio", 4, mlp_ratios));
+  c.init_values = f.kind("init_values") == Kind::absent ? 0.0 : f.optional<double>("init_values");
+  c.extra_norm_period = f.get<std::int64_t>("extra_norm_period", 0, {0, largest_size});
+  c.extra_norm_stage = f.get<bool>("extra_norm_stage", false);
+  f.ignore("sequential_attn");  // which has no effect in timm either
+  const std::string start = f.get<std::string>("weight_init", "reset");
+  c.weight_init = start == "reset" || start == "skip" ? VitConfig::Start::reset : VitConfig::Start::timm;
   f.finish();
   return c;
 }
@@ -76,6 +136,16 @@ SwinConfig read_swin(const nlohmann::json& arguments, const std::string& source)
 std::unique_ptr<ImageModel> build_swin(const nlohmann::json& arguments, const std::string& source,
                                        const nn::StoreOptions& store) {
   return std::make_unique<SwinTransformer>(read_swin(arguments, source), store);
+}
+
+std::unique_ptr<ImageModel> build_swin_v2(const nlohmann::json& arguments, const std::string& source,
+                                          const nn::StoreOptions& store) {
+  return std::make_unique<SwinTransformer>(read_swin_v2(arguments, source), store);
+}
+
+std::unique_ptr<ImageModel> build_swin_v2_cr(const nlohmann::json& arguments, const std::string& source,
+                                             const nn::StoreOptions& store) {
+  return std::make_unique<SwinTransformer>(read_swin_v2_cr(arguments, source), store);
 }
 
 }  // namespace vitrail::models

@@ -15,31 +15,24 @@ namespace {
 
 std::int64_t offsets_of(const Size2& window) { return (2 * window[0] - 1) * (2 * window[1] - 1); }
 
-// The offsets (Δrow, Δcolumn) of a window on RelPosMlp's logarithmic scale, [(2 rows - 1)(2 columns - 1), 2].
-Tensor log_offsets(const Size2& window, bool swin) {
-  const auto scaled = [swin](std::int64_t offset, std::int64_t size) {
-    const auto x = static_cast<double>(offset);
-    if (!swin) {
-      return std::copysign(std::log1p(std::abs(x)), x);
-    }
-    const double eighths = 8 * x / static_cast<double>(size - 1);  // the window's span becomes -8 … 8
-    return std::copysign(std::log2(1 + std::abs(eighths)) / 3, x);
-  };
-  check(!swin || (window[0] > 1 && window[1] > 1),
-        "relative positions of Swin's kind need a window above 1x1, not {}x{}", window[0], window[1]);
+// [(2 rows - 1)(2 columns - 1), 2], of scaled(offset, 0) for rows and scaled(offset, 1) for columns.
+template <class Scaled>
+Tensor offsets_table(const Size2& window, Scaled scaled) {
   std::vector<float> values;
   for (std::int64_t row = 1 - window[0]; row < window[0]; ++row) {
     for (std::int64_t column = 1 - window[1]; column < window[1]; ++column) {
-      values.push_back(static_cast<float>(scaled(row, window[0])));
-      values.push_back(static_cast<float>(scaled(column, window[1])));
+      values.push_back(static_cast<float>(scaled(static_cast<double>(row), 0)));
+      values.push_back(static_cast<float>(scaled(static_cast<double>(column), 1)));
     }
   }
   return Tensor::from(values, {offsets_of(window), 2});
 }
 
-// table [V, H] at index [N, M] → [1, H, N, M].
-Tensor lookup(const Tensor& table, const Tensor& index) {
-  return ops::unsqueeze(ops::contiguous(ops::permute(ops::embedding(table, index), {2, 0, 1})), 0);
+// Those of RelPosMlp.
+Tensor scaled_offsets(const Size2& window, bool swin) {
+  check(!swin || (window[0] > 1 && window[1] > 1),
+        "relative positions of Swin's kind need a window above 1x1, not {}x{}", window[0], window[1]);
+  return swin ? log_offsets(window, window) : log_offsets(window);
 }
 
 // Where offsets -half … half of a table of 2 · (points / 2) + 1 entries are thought to lie when it serves a larger
@@ -138,12 +131,28 @@ Tensor relative_position_index(const Size2& window, bool class_token) {
   return result;
 }
 
+Tensor bias_at(const Tensor& table, const Tensor& index) {
+  return ops::unsqueeze(ops::contiguous(ops::permute(ops::embedding(table, index), {2, 0, 1})), 0);
+}
+
+Tensor log_offsets(const Size2& window) {
+  return offsets_table(window,
+                       [](double offset, std::size_t) { return std::copysign(std::log1p(std::abs(offset)), offset); });
+}
+
+Tensor log_offsets(const Size2& window, const Size2& span) {
+  return offsets_table(window, [span](double offset, std::size_t side) {
+    const double eighths = 8 * std::abs(offset) / static_cast<double>(std::max<std::int64_t>(span[side] - 1, 1));
+    return std::copysign(std::log2(1 + eighths) / 3, offset);
+  });
+}
+
 RelPosBias::RelPosBias(const Scope& scope, const Size2& window, std::int64_t num_heads, bool class_token)
     : table(scope.parameter("relative_position_bias_table", {offsets_of(window) + (class_token ? 3 : 0), num_heads},
                             Init::trunc_normal(0.02F))),
       index(relative_position_index(window, class_token)) {}
 
-Tensor RelPosBias::operator()(Pass& /*pass*/) const { return lookup(table, index); }
+Tensor RelPosBias::operator()(Pass& /*pass*/) const { return bias_at(table, index); }
 
 RelPosMlp::RelPosMlp(const Scope& scope, const Size2& window, std::int64_t num_heads, std::int64_t hidden,
                      std::int64_t prefix_tokens, bool swin_mode)
@@ -155,11 +164,11 @@ RelPosMlp::RelPosMlp(const Scope& scope, const Size2& window, std::int64_t num_h
                           .activation = ops::Activation::relu,
                           .fc2_bias = !swin_mode,
                           .drop1 = 0.125F}),
-      offsets(log_offsets(window, swin_mode)),
+      offsets(scaled_offsets(window, swin_mode)),
       index(relative_position_index(window, false)) {}
 
 Tensor RelPosMlp::operator()(Pass& pass) const {
-  Tensor bias = lookup(mlp(offsets, pass), index);
+  Tensor bias = bias_at(mlp(offsets, pass), index);
   if (swin) {
     bias = ops::sigmoid(bias) * 16.0F;
   }

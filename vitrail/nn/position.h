@@ -25,6 +25,16 @@ Tensor resample_positions(const Tensor& positions, const Size2& from, const Size
 // 1] and three more entries: class to patch, patch to class, class to class (BEiT).
 Tensor relative_position_index(const Size2& window, bool class_token);
 
+// A table [V, H] of biases at such an index [N, M]: [1, H, N, M].
+Tensor bias_at(const Tensor& table, const Tensor& index);
+
+// The offsets (Δrow, Δcolumn) of all pairs of a window on a logarithmic scale, [(2 rows - 1)(2 columns - 1), 2]:
+// sign(Δ) log(1 + |Δ|).
+Tensor log_offsets(const Size2& window);
+// The same after Swin V2 (Liu et al. 2022, eq. 4), with 8 at the edge of a window of the size `span`, the window itself
+// or the one that a model was trained with first: sign(Δ) log₂(1 + 8 |Δ| / (span - 1)) / 3.
+Tensor log_offsets(const Size2& window, const Size2& span);
+
 // A learned bias for each head and offset, timm's RelPosBias: parameter `relative_position_bias_table`
 // [(2 rows - 1)(2 columns - 1) + 3 (with a class token), H].
 struct RelPosBias {

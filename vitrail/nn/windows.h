@@ -23,7 +23,11 @@ Tensor shift_mask(const Size2& grid, const ops::Windows& windows);
 
 // Where the queries and keys of such windows lie.
 inline AttentionPlace place_of(const Size2& grid, const ops::Windows& windows) {
-  return {.prefix = 0, .queries = grid, .keys = grid, .window = windows.size, .shift = windows.shift};
+  return {.prefix = 0,
+          .queries = grid,
+          .keys = grid,
+          .window = windows.size,
+          .shift = {windows.shift[0] % grid[0], windows.shift[1] % grid[1]}};  // a small grid may roll more than once
 }
 
 // Every 2 × 2 tokens of x [B, H, W, C], joined, to one: reduction(norm([…])) or, with the norm behind (Swin V2: Liu et

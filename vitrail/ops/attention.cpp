@@ -5,6 +5,7 @@
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/attention.h"
+#include "vitrail/kernels/cosine.h"
 
 namespace vitrail::ops {
 namespace {
@@ -123,6 +124,29 @@ Tensor attention_packed(const Tensor& qkv, const AttentionOptions& options) {
         gqkv.add(dqkv);
         add_bias_gradient(gbias, dbias);
       });
+}
+
+Tensor cosine_queries(const Tensor& qkv, const Tensor& scale) {
+  check(qkv.rank() == 5 && qkv.size(2) == 3 && is_floating(qkv.dtype()),
+        "cosine_queries: the packed projection must be [B, N, 3, H, d] of f32 or bf16, not {} {}", qkv.shape(),
+        name_of(qkv.dtype()));
+  check(scale.shape() == Shape{qkv.size(3)} && scale.dtype() == DType::f32,
+        "cosine_queries: the scale must be [{}] f32, not {} {}", qkv.size(3), scale.shape(), name_of(scale.dtype()));
+  const kernels::PackedHeads shape{qkv.size(0) * qkv.size(1), qkv.size(3), qkv.size(4), qkv.dtype()};
+  const Tensor x = qkv.detach().contiguous();
+  const Tensor factors = scale.detach().contiguous();
+  const Tensor y = Tensor::empty(x.shape(), x.dtype());
+  kernels::cosine_forward(shape, x.raw(), factors.data<float>(), y.raw());
+  return autograd::record("cosine_queries", y, {&qkv, &scale},
+                          [shape, x, factors, dqkv = Gradient(qkv), dscale = Gradient(scale)](const Tensor& dy) {
+                            const Tensor dense = dy.contiguous();
+                            const Tensor dx = Tensor::empty(x.shape(), x.dtype());
+                            const Tensor df = Tensor::empty(factors.shape());
+                            kernels::cosine_backward(shape, x.raw(), factors.data<float>(), dense.raw(), dx.raw(),
+                                                     df.data<float>());
+                            dqkv.add(dx);
+                            dscale.add(df);
+                          });
 }
 
 Tensor attention_probabilities(const Tensor& q, const Tensor& k, const AttentionOptions& options) {

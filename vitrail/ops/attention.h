@@ -28,6 +28,11 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
 // layout directly, without slicing and joining. Returns [B, N, H, d] contiguous.
 Tensor attention_packed(const Tensor& qkv, const AttentionOptions& options = {});
 
+// The packed projection [B, N, 3, H, d] with queries and keys of unit length, for attention by cosine (Swin V2: Liu et
+// al. 2022, eq. 2): [scale_h q / |q|, k / |k|, v], in one pass over memory; scale [H] f32 is differentiable too. With
+// `scale = 1` in the options, attention's scores are then scale_h cos(q, k).
+Tensor cosine_queries(const Tensor& qkv, const Tensor& scale);
+
 // The probabilities themselves, f32 [B, H, N, M], computed anew from q and k: for recorders. Not differentiable, and
 // without dropout.
 Tensor attention_probabilities(const Tensor& q, const Tensor& k, const AttentionOptions& options = {});

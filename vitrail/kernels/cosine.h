@@ -1,0 +1,25 @@
+// Queries and keys of unit length, for attention by cosine.
+#pragma once
+
+#include <cstdint>
+
+#include "vitrail/tensor/dtype.h"
+
+namespace vitrail::kernels {
+
+// Rows of a packed projection [rows, 3, heads, dim], f32 or bf16, dense: q, k and v of each token.
+struct PackedHeads {
+  std::int64_t rows = 0;
+  std::int64_t heads = 0;
+  std::int64_t dim = 0;
+  DType dtype = DType::f32;
+};
+
+// y = [scale_h q / |q|, k / |k|, v] for each row and head; scale [heads]. A length below 1e-12 counts as that.
+void cosine_forward(const PackedHeads& shape, const void* qkv, const float* scale, void* y);
+
+// From dy: dqkv, and dscale [heads], written. Deterministic for a given number of threads.
+void cosine_backward(const PackedHeads& shape, const void* qkv, const float* scale, const void* dy, void* dqkv,
+                     float* dscale);
+
+}  // namespace vitrail::kernels
