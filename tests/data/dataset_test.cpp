@@ -235,14 +235,14 @@ TEST_F(OpenDataset, TakesPicturesWithoutLabelsFromAnywhere) {
   add("deep/er/a9.png", 3);
   fs::create_directories(folder / "empty");
   EXPECT_THAT(error_of(), HasSubstr("no pictures in it"));
-  DatasetOptions unlabelled;
-  unlabelled.labelled = false;
-  const auto dataset = open_dataset(folder.path(), unlabelled);
+  DatasetOptions unlabeled_options;
+  unlabeled_options.labeled = false;
+  const auto dataset = open_dataset(folder.path(), unlabeled_options);
   EXPECT_THAT(names(*dataset), ElementsAre("b.png", "deep/er/a9.png", "deep/er/a10.png"));
   EXPECT_THAT(labels(*dataset), ElementsAre(0, 0, 0));
   EXPECT_EQ(dataset->classes().size(), 1U);
   EXPECT_EQ(dataset->image(1).pixels[0], 3);
-  EXPECT_THAT(error_of("empty", unlabelled), HasSubstr("there are no pictures"));
+  EXPECT_THAT(error_of("empty", unlabeled_options), HasSubstr("there are no pictures"));
 }
 
 TEST_F(OpenDataset, SaysWhatIsWrong) {
@@ -274,7 +274,7 @@ TEST_F(OpenDataset, NamesABrokenPictureWhenItIsRead) {
   }
 }
 
-TEST_F(OpenDataset, TakesPicturesWithoutLabelsFromAnywhere) {
+TEST_F(OpenDataset, KnowsPicturesThatHaveNoLabels) {
   add("b.png", 1);
   add("deep/er/10.png", 2);
   add("deep/er/9.png", 3);

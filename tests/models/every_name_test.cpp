@@ -36,6 +36,10 @@ Json short_pyramid(const Json& own) {
   return {{"depths", {1, 1, 2, 1}}, {"embed_dim", 8 * own.at("num_heads").at(0).get<std::int64_t>()}};
 }
 
+Json short_shifter(const Json&) { return {{"depth", 2}, {"embed_dim", 24}}; }
+
+Json short_cycle(const Json&) { return {{"layers", {1, 1, 1, 1}}, {"embed_dims", {16, 24, 32, 40}}}; }
+
 Json short_resnet(const Json&) { return {{"layers", {1, 1, 1, 1}}}; }
 
 std::int64_t small_pictures(const Json&) { return 96; }
@@ -51,6 +55,10 @@ const std::map<std::string, Trial, std::less<>>& trials() {
       {"beit", {short_tower, four_patches}},
       {"mlp_mixer", {short_mixer, four_patches}},
       {"swin", {short_pyramid, small_pictures}},
+      {"swin_v2", {short_pyramid, small_pictures}},
+      {"swin_v2_cr", {short_pyramid, small_pictures}},
+      {"s2_mlp", {short_shifter, small_pictures}},
+      {"cycle_mlp", {short_cycle, small_pictures}},
       {"resnet", {short_resnet, small_pictures}},
   };
   return all;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "vitrail/kernels/cpu.h"
+
 namespace vitrail::models {
 namespace {
 
@@ -16,7 +18,8 @@ TEST_P(TimmVariant, GivesTimmsLogitsInBf16) {
   nn::Pass pass{.dtype = DType::bf16};
   const Tensor logits = model.net->forward(expected().get("x"), pass);
   EXPECT_EQ(logits.dtype(), DType::f32);
-  test::expect_close(logits, expected().get("logits"), 2e-2);
+  // Without bf16 instructions each product is rounded once more.
+  test::expect_close(logits, expected().get("logits"), kernels::has_bf16() ? 2e-2 : 3e-2);
 }
 
 // The recorder gets what timm has, no more and no less.
