@@ -70,14 +70,23 @@ class Training {
 
 OptimizerOptions options_of(const std::string& name) {
   OptimizerOptions options;
-  options.opt = name == "plain" ? "momentum" : name;
+  options.opt = name == "plain" ? "momentum" : name.substr(0, name.find('_'));
   if (name == "adamw") {
     options.eps = 1e-6;
-    options.betas = {0.8, 0.95};
+    options.betas = std::array{0.8, 0.95};
   } else if (name == "sgd") {
     options.momentum = 0.8;
   } else if (name == "plain") {
     options.momentum = 0;
+  } else if (name == "nadamw") {
+    options.betas = std::array{0.85, 0.95};
+  } else if (name == "lion_betas") {
+    options.betas = std::array{0.95, 0.98};
+  } else if (name == "lamb_unclipped") {
+    options.max_grad_norm = 0;
+    options.eps = 1e-5;
+  } else if (name == "lambc") {
+    options.betas = std::array{0.8, 0.95};
   }
   return options;
 }
@@ -120,7 +129,9 @@ TEST_P(Optimizers, GoOnToTheSameBitsFromTheirState) {
   EXPECT_EQ(whole.values(), second.values());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Optimizers, testing::Values("adamw", "adam", "sgd", "momentum", "plain"),
+INSTANTIATE_TEST_SUITE_P(All, Optimizers,
+                         testing::Values("adamw", "adam", "sgd", "momentum", "plain", "nadamw", "lion", "lion_betas",
+                                         "lamb", "lamb_unclipped", "lambc"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(Optimizer, TellsThatParametersHaveChanged) {
@@ -131,6 +142,46 @@ TEST(Optimizer, TellsThatParametersHaveChanged) {
   training.advance(optimizer, 0);
   EXPECT_GT(training.store.at("proj.weight").value.storage().version(), before);
   EXPECT_EQ(training.store.at("late").value.storage().version(), untouched);
+}
+
+TEST(Optimizer, KnowsWhichAlgorithmsNeedAllGradientsFirst) {
+  for (const std::string_view name : optim::optimizer_names()) {
+    Training training;
+    OptimizerOptions options;
+    options.opt = name;
+    Optimizer optimizer(training.store, options, Training::groups());
+    const bool lamb = name.starts_with("lamb");
+    EXPECT_EQ(optimizer.needs_all_gradients(), lamb) << name;
+    const nn::Parameter& parameter = training.store.at("proj.weight");
+    const std::vector<float> before = parameter.value.values();
+    set_gradient(parameter.value, training.file.get("gradients.proj.weight").select(0, 0));
+    if (lamb) {
+      EXPECT_THROW(optimizer.step_leaf(*parameter.value.slot(), 0.1), Error);
+    } else {
+      optimizer.step_leaf(*parameter.value.slot(), 0.1);
+      EXPECT_NE(parameter.value.values(), before) << name;
+    }
+  }
+}
+
+// More than a block of the sums, and not a whole number of them; a weight of zeros has no norm to trust.
+TEST(Optimizer, LambTrustsTheNormsOfTheWholeTensor) {
+  constexpr std::int64_t n = 10001;
+  for (const double start : {0.0, 0.5}) {
+    nn::ParameterStore store;
+    const Tensor weight = store.add("weight", {n, 1}, nn::Init::zeros());
+    std::ranges::fill(weight.span<float>(), static_cast<float>(start));
+    OptimizerOptions options;
+    options.opt = "lamb";
+    Optimizer optimizer(store, options, {{{"weight"}, 0.1, 1}});
+    set_gradient(weight, Tensor::full({n, 1}, 2.0));
+    optimizer.step(0.01);
+    // All elements are alike, and their step is 0.01 of the norm; from zeros, that of Adam.
+    const double expected = start == 0 ? -0.01 : start - 0.01 * start;
+    for (const float value : weight.values()) {
+      ASSERT_NEAR(value, expected, 2e-6 + 1e-3 * 0.01);
+    }
+  }
 }
 
 TEST(Optimizer, LeavesFrozenParametersAlone) {

@@ -46,11 +46,17 @@ def optimizers():
         "sgd": {"momentum": 0.8},
         "momentum": {},
         "plain": {"momentum": 0.0},
+        "nadamw": {"betas": (0.85, 0.95)},
+        "lion": {},
+        "lion_betas": {"betas": (0.95, 0.98)},
+        "lamb": {},
+        "lamb_unclipped": {"max_grad_norm": None, "eps": 1e-5},
+        "lambc": {"betas": (0.8, 0.95)},
     }.items():
         leaves = {name: torch.nn.Parameter(value.clone()) for name, value in start.items()}
         groups = [{"params": [leaves[name]], "weight_decay": decay, "lr_scale": scale}
                   for name, (_, decay, scale) in PARAMETERS.items()]
-        optimizer = create_optimizer_v2(groups, "momentum" if opt == "plain" else opt, lr=1.0, **settings)
+        optimizer = create_optimizer_v2(groups, "momentum" if opt == "plain" else opt.split("_")[0], lr=1.0, **settings)
         for step in range(STEPS):
             for group in optimizer.param_groups:
                 group["lr"] = 0.01 * (1 + 0.1 * step) * group["lr_scale"]

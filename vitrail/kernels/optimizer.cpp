@@ -36,7 +36,90 @@ void adam_range(const Adam& a, float* p, const float* gradient, float* m, float*
     store(first, d, m + i, part);
     store(second, d, v + i, part);
     const auto size = hn::MulAdd(hn::Sqrt(second), v_correction, eps);
+    if (a.nesterov) {
+      first = hn::MulAdd(hn::Sub(g, first), m_share, first);
+    }
     store(hn::NegMulAdd(rate, hn::Div(first, size), hn::Mul(before, keep)), d, p + i, part);
+  });
+}
+
+void lion_range(const Lion& lion, float* p, const float* gradient, float* m, std::int64_t n) {
+  const F32 d;
+  const auto constant = [d](double value) HWY_ATTR { return hn::Set(d, static_cast<float>(value)); };
+  const auto scale = constant(lion.gradient_scale);
+  const auto keep = constant(1 - lion.lr * lion.weight_decay);
+  const auto rate = constant(lion.lr);
+  const auto now = constant(1 - lion.beta1);
+  const auto later = constant(1 - lion.beta2);
+  const auto zero = hn::Zero(d);
+  for_lanes(d, n, [&](std::int64_t i, auto part) HWY_ATTR {
+    const auto g = hn::Mul(scale, load(d, gradient + i, part));
+    const auto average = load(d, m + i, part);
+    const auto difference = hn::Sub(g, average);
+    const auto update = hn::MulAdd(difference, now, average);
+    // The sign, 0 of 0; NaN goes on, to be seen.
+    const auto change = hn::IfThenElse(hn::Gt(update, zero), rate,
+                                       hn::IfThenElse(hn::Lt(update, zero), hn::Neg(rate), hn::Mul(update, zero)));
+    store(hn::Sub(hn::Mul(load(d, p + i, part), keep), change), d, p + i, part);
+    store(hn::MulAdd(difference, later, average), d, m + i, part);
+  });
+}
+
+// LAMB's update without the trust ratio, from the new moments.
+class LambUpdate {
+ public:
+  explicit LambUpdate(const Lamb& a)
+      : m_correction_(constant(1 / (1 - std::pow(a.beta1, static_cast<double>(a.step))))),
+        v_correction_(constant(1 / std::sqrt(1 - std::pow(a.beta2, static_cast<double>(a.step))))),
+        eps_(constant(a.eps)),
+        decay_(constant(a.weight_decay)) {}
+
+  HWY_INLINE V<F32> operator()(V<F32> p, V<F32> m, V<F32> v) const {
+    const F32 d;
+    const auto size = hn::MulAdd(hn::Sqrt(v), hn::Set(d, v_correction_), hn::Set(d, eps_));
+    return hn::MulAdd(hn::Set(d, decay_), p, hn::Div(hn::Mul(m, hn::Set(d, m_correction_)), size));
+  }
+
+ private:
+  static float constant(double value) { return static_cast<float>(value); }
+  float m_correction_;
+  float v_correction_;
+  float eps_;
+  float decay_;
+};
+
+// Brings the moments up to date; the squares of weights and updates, added up.
+void lamb_moments_range(const Lamb& a, const float* p, const float* gradient, float* m, float* v, std::int64_t n,
+                        float* p_squares, float* u_squares) {
+  const F32 d;
+  const LambUpdate update(a);
+  const auto scale = hn::Set(d, static_cast<float>(a.gradient_scale));
+  const auto m_share = hn::Set(d, static_cast<float>(1 - a.beta1));
+  const auto v_keep = hn::Set(d, static_cast<float>(a.beta2));
+  const auto v_share = hn::Set(d, static_cast<float>(1 - a.beta2));
+  auto weights = hn::Zero(d);
+  *u_squares = sum_over(d, n, [&](auto sum, std::int64_t i, auto part) HWY_ATTR {
+    const auto before = load(d, p + i, part);
+    const auto g = hn::Mul(scale, load(d, gradient + i, part));
+    auto first = load(d, m + i, part);
+    first = hn::MulAdd(hn::Sub(g, first), m_share, first);
+    const auto second = hn::MulAdd(hn::Mul(g, g), v_share, hn::Mul(load(d, v + i, part), v_keep));
+    store(first, d, m + i, part);
+    store(second, d, v + i, part);
+    weights = hn::MulAdd(before, before, weights);
+    const auto u = first_lanes(d, update(before, first, second), hn::Zero(d), part);
+    return hn::MulAdd(u, u, sum);
+  });
+  *p_squares = sum_of(d, weights);
+}
+
+void lamb_apply_range(const Lamb& a, double rate, float* p, const float* m, const float* v, std::int64_t n) {
+  const F32 d;
+  const LambUpdate update(a);
+  const auto factor = hn::Set(d, static_cast<float>(rate));
+  for_lanes(d, n, [&](std::int64_t i, auto part) HWY_ATTR {
+    const auto before = load(d, p + i, part);
+    store(hn::NegMulAdd(factor, update(before, load(d, m + i, part), load(d, v + i, part)), before), d, p + i, part);
   });
 }
 
@@ -109,6 +192,9 @@ namespace vitrail::kernels {
 namespace {
 HWY_EXPORT(adam_range);
 HWY_EXPORT(sgd_range);
+HWY_EXPORT(lion_range);
+HWY_EXPORT(lamb_moments_range);
+HWY_EXPORT(lamb_apply_range);
 HWY_EXPORT(lerp_range);
 HWY_EXPORT(scale_range);
 HWY_EXPORT(clamp_range);
@@ -136,6 +222,36 @@ void sgd_step(const Sgd& sgd, float* p, const float* gradient, float* b, std::in
   Profile::traffic(n, DType::f32, 4);
   over(n, [&](std::int64_t i, std::int64_t count) {
     HWY_DYNAMIC_DISPATCH(sgd_range)(sgd, p + i, gradient + i, b == nullptr ? nullptr : b + i, count);
+  });
+}
+
+void lion_step(const Lion& lion, float* p, const float* gradient, float* m, std::int64_t n) {
+  Profile::traffic(n, DType::f32, 5);
+  over(n, [&](std::int64_t i, std::int64_t count) {
+    HWY_DYNAMIC_DISPATCH(lion_range)(lion, p + i, gradient + i, m + i, count);
+  });
+}
+
+void lamb_step(const Lamb& lamb, float* p, const float* gradient, float* m, float* v, std::int64_t n) {
+  Profile::traffic(n, DType::f32, 10);
+  // Sums of blocks, so that they do not depend on the number of threads.
+  const std::int64_t blocks = (n + block - 1) / block;
+  std::vector<float> p_squares(static_cast<std::size_t>(blocks));
+  std::vector<float> u_squares(static_cast<std::size_t>(blocks));
+  parallel_for(blocks, grain / block, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t b = begin; b < end; ++b) {
+      const std::int64_t i = b * block;
+      HWY_DYNAMIC_DISPATCH(lamb_moments_range)
+      (lamb, p + i, gradient + i, m + i, v + i, std::min(block, n - i), &p_squares[static_cast<std::size_t>(b)],
+       &u_squares[static_cast<std::size_t>(b)]);
+    }
+  });
+  const double p_norm = std::sqrt(std::accumulate(p_squares.begin(), p_squares.end(), 0.0));
+  const double u_norm = std::sqrt(std::accumulate(u_squares.begin(), u_squares.end(), 0.0));
+  double ratio = lamb.weight_decay != 0 && p_norm > 0 && u_norm > 0 ? p_norm / u_norm : 1;
+  ratio = lamb.trust_clip ? std::min(ratio, 1.0) : ratio;
+  over(n, [&](std::int64_t i, std::int64_t count) {
+    HWY_DYNAMIC_DISPATCH(lamb_apply_range)(lamb, lamb.lr * ratio, p + i, m + i, v + i, count);
   });
 }
 

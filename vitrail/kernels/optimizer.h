@@ -10,6 +10,7 @@ namespace vitrail::kernels {
 //   decoupled: p = p - lr weight_decay p            else: g = g + weight_decay p
 //   m = m + (1 - beta1) (g - m)                     v = beta2 v + (1 - beta2) g²
 //   p = p - lr / (1 - beta1ᵗ) · m / (√v / √(1 - beta2ᵗ) + eps)
+// or, if `nesterov`, of timm's NAdamW (Dozat 2016), which has beta1 m + (1 - beta1) g in place of m in the last line.
 struct Adam {
   double lr = 0;
   double beta1 = 0.9;
@@ -17,6 +18,7 @@ struct Adam {
   double eps = 1e-8;
   double weight_decay = 0;
   bool decoupled = true;  // AdamW
+  bool nesterov = false;  // NAdamW
   std::int64_t step = 1;  // t: 1 for the first
   double gradient_scale = 1;
 };
@@ -33,6 +35,34 @@ struct Sgd {
   double gradient_scale = 1;
 };
 void sgd_step(const Sgd& sgd, float* p, const float* gradient, float* b, std::int64_t n);  // b may be null: momentum 0
+
+// One step of Lion (Chen et al. 2023, "Symbolic discovery of optimization algorithms", algorithm 2):
+//   g = gradient_scale · gradient                   p = p - lr weight_decay p - lr sign(m + (1 - beta1) (g - m))
+//   m = m + (1 - beta2) (g - m)
+struct Lion {
+  double lr = 0;
+  double beta1 = 0.9;
+  double beta2 = 0.99;
+  double weight_decay = 0;
+  double gradient_scale = 1;
+};
+void lion_step(const Lion& lion, float* p, const float* gradient, float* m, std::int64_t n);
+
+// One step of LAMB (You et al. 2020, "Large batch optimization for deep learning", algorithm 2) as timm's Lamb has it:
+//   g, m and v as Adam's                            u = m / (1 - beta1ᵗ) / (√v / √(1 - beta2ᵗ) + eps) + weight_decay p
+//   p = p - lr ratio u                              ratio = |p| / |u|, 1 if either is 0 or nothing is decayed
+// The norms are over all n elements, the same for any number of threads; u is worked out twice instead of kept.
+struct Lamb {
+  double lr = 0;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-6;
+  double weight_decay = 0;
+  bool trust_clip = false;  // LAMBC: the ratio is at most 1
+  std::int64_t step = 1;    // t: 1 for the first
+  double gradient_scale = 1;
+};
+void lamb_step(const Lamb& lamb, float* p, const float* gradient, float* m, float* v, std::int64_t n);
 
 // a = a + weight (b - a)
 void lerp(float* a, const float* b, float weight, std::int64_t n);

@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include <fmt/ranges.h>
+
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/optimizer.h"
 #include "vitrail/optim/state.h"
@@ -77,15 +79,22 @@ std::vector<ParameterGroup> groups_by_layer(const nn::ParameterStore& store, dou
   return groups;
 }
 
+std::vector<std::string_view> optimizer_names() {
+  return {"adamw", "adam", "nadamw", "lion", "lamb", "lambc", "sgd", "momentum"};
+}
+
 Optimizer::Optimizer(nn::ParameterStore& store, const OptimizerOptions& options,
                      const std::vector<ParameterGroup>& groups)
     : store_(&store), options_(options) {
-  if (options.opt == "adamw" || options.opt == "adam") {
-    moment_names_ = {"exp_avg", "exp_avg_sq"};
-  } else if (options.opt == "sgd" || options.opt == "momentum") {
+  const std::vector<std::string_view> names = optimizer_names();
+  check(std::ranges::find(names, options.opt) != names.end(), "unknown optimizer '{}': expected one of {}", options.opt,
+        fmt::join(names, ", "));
+  if (options.opt == "sgd" || options.opt == "momentum") {
     moment_names_ = options.momentum == 0 ? std::vector<const char*>{} : std::vector<const char*>{"momentum_buffer"};
+  } else if (options.opt == "lion") {
+    moment_names_ = {"exp_avg"};
   } else {
-    fail("unknown optimizer '{}': expected adamw, adam, sgd or momentum", options.opt);
+    moment_names_ = {"exp_avg", "exp_avg_sq"};
   }
   std::set<std::string, std::less<>> seen;
   for (const ParameterGroup& group : groups) {
@@ -108,13 +117,23 @@ Optimizer::Optimizer(nn::ParameterStore& store, const OptimizerOptions& options,
   }
 }
 
+bool Optimizer::needs_all_gradients() const {
+  return (options_.opt == "lamb" || options_.opt == "lambc") && options_.max_grad_norm > 0;
+}
+
 void Optimizer::step(double lr, double gradient_scale) {
+  if (needs_all_gradients()) {
+    const double norm = gradient_scale * gradient_norm(*store_);
+    gradient_scale /= std::max(norm / options_.max_grad_norm, 1.0);
+  }
   for (Entry& entry : entries_) {
     update(entry, lr * entry.lr_scale, gradient_scale);
   }
 }
 
 void Optimizer::step_leaf(autograd::Slot& leaf, double lr, double gradient_scale) {
+  check(!needs_all_gradients(),
+        "{} clips all gradients together: no parameter can be updated before the others are known", options_.opt);
   const auto it = by_leaf_.find(&leaf);
   if (it != by_leaf_.end()) {
     Entry& entry = entries_[it->second];
@@ -126,22 +145,36 @@ void Optimizer::step_leaf(autograd::Slot& leaf, double lr, double gradient_scale
 void Optimizer::update(Entry& entry, double lr, double gradient_scale) {
   const nn::Parameter& parameter = store_->all()[entry.index];
   const Tensor gradient = gradient_of(parameter);
+  const std::string& opt = options_.opt;
+  const bool lamb = opt == "lamb" || opt == "lambc";
+  std::int64_t& step = *entry.step.data<std::int64_t>();
+  if (gradient.defined() || lamb) {  // timm's LAMB counts the steps of all parameters together
+    ++step;
+  }
   if (!gradient.defined()) {
     return;
   }
   float* p = parameter.value.span<float>().data();
   const float* g = gradient.span<float>().data();
   const std::int64_t n = parameter.value.numel();
-  std::int64_t& step = *entry.step.data<std::int64_t>();
-  ++step;
-  if (options_.opt == "adamw" || options_.opt == "adam") {
-    const kernels::Adam adam{lr,           options_.betas[0],  options_.betas[1],
-                             options_.eps, entry.weight_decay, options_.opt == "adamw",
-                             step,         gradient_scale};
-    kernels::adam_step(adam, p, g, entry.moments[0].data<float>(), entry.moments[1].data<float>(), n);
+  const auto moment = [&](std::size_t i) {
+    return i < entry.moments.size() ? entry.moments[i].data<float>() : nullptr;
+  };
+  if (opt == "sgd" || opt == "momentum") {
+    const kernels::Sgd sgd{lr, options_.momentum, entry.weight_decay, opt == "sgd", gradient_scale};
+    kernels::sgd_step(sgd, p, g, moment(0), n);
+  } else if (opt == "lion") {
+    const auto [beta1, beta2] = options_.betas.value_or(std::array{0.9, 0.99});
+    kernels::lion_step({lr, beta1, beta2, entry.weight_decay, gradient_scale}, p, g, moment(0), n);
+  } else if (const auto [beta1, beta2] = options_.betas.value_or(std::array{0.9, 0.999}); lamb) {
+    const kernels::Lamb settings{
+        lr, beta1, beta2, options_.eps.value_or(1e-6), entry.weight_decay, opt == "lambc", step, gradient_scale};
+    kernels::lamb_step(settings, p, g, moment(0), moment(1), n);
   } else {
-    const kernels::Sgd sgd{lr, options_.momentum, entry.weight_decay, options_.opt == "sgd", gradient_scale};
-    kernels::sgd_step(sgd, p, g, entry.moments.empty() ? nullptr : entry.moments[0].data<float>(), n);
+    const kernels::Adam adam{
+        lr,   beta1,         beta2, options_.eps.value_or(1e-8), entry.weight_decay, opt != "adam", opt == "nadamw",
+        step, gradient_scale};
+    kernels::adam_step(adam, p, g, moment(0), moment(1), n);
   }
   parameter.value.touch();
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -45,15 +46,20 @@ std::vector<ParameterGroup> groups_by_layer(const nn::ParameterStore& store, dou
                                             const NamePredicate& no_weight_decay, const LayerDecay& decay);
 
 struct OptimizerOptions {
-  // timm's --opt: "adamw"; "adam" (decay added to the gradient); "sgd" (Nesterov momentum); "momentum" (classical).
+  // timm's --opt: "adamw"; "adam" (decay added to the gradient); "nadamw" (with Nesterov momentum); "lion"; "lamb" and
+  // "lambc" (trust ratio at most 1); "sgd" (Nesterov momentum); "momentum" (classical).
   std::string opt = "sgd";
-  double eps = 1e-8;                           // --opt-eps
-  std::array<double, 2> betas = {0.9, 0.999};  // --opt-betas
-  double momentum = 0.9;                       // --momentum
+  std::optional<double> eps = std::nullopt;                   // --opt-eps: 1e-8, LAMB's 1e-6
+  std::optional<std::array<double, 2>> betas = std::nullopt;  // --opt-betas: 0.9 0.999, Lion's 0.9 0.99
+  double momentum = 0.9;                                      // --momentum
+  double max_grad_norm = 1;  // LAMB alone: the norm that all gradients together are clipped to first; 0: not at all
 };
 
-// The algorithms of torch.optim, fused into one pass over memory; formulas in vitrail/kernels/optimizer.h. The store
-// must outlive it.
+// What `opt` may be.
+std::vector<std::string_view> optimizer_names();
+
+// The algorithms of torch.optim and timm.optim, fused into one pass over memory (LAMB: two); formulas in
+// vitrail/kernels/optimizer.h. The store must outlive it.
 class Optimizer {
  public:
   // Error for an unknown algorithm, a name that the store does not have or that comes twice.
@@ -62,12 +68,14 @@ class Optimizer {
   // Updates every parameter that has a gradient, with gradient_scale times it (1 / k after k accumulated batches;
   // Clipping::factor). Gradients stay as they are: ParameterStore::zero_grad() drops them.
   void step(double lr, double gradient_scale = 1);
+  // Whether no parameter can be updated before the gradients of all are known, as LAMB clips them together.
+  bool needs_all_gradients() const;
   // The same for the parameter whose gradient gathers in `leaf` alone, and drops the gradient: for Tape::backward()'s
-  // `complete`. Nothing for a leaf that is not this optimizer's.
+  // `complete`. Nothing for a leaf that is not this optimizer's; Error if needs_all_gradients().
   void step_leaf(autograd::Slot& leaf, double lr, double gradient_scale = 1);
 
-  // All that is needed to go on to the same bits, as "NAME.exp_avg", "NAME.exp_avg_sq" (Adam), "NAME.momentum_buffer"
-  // (SGD) and "NAME.step" i64. The tensors share memory with the optimizer.
+  // All that is needed to go on to the same bits, as "NAME.exp_avg" (Adam, Lion, LAMB), "NAME.exp_avg_sq" (Adam, LAMB),
+  // "NAME.momentum_buffer" (SGD) and "NAME.step" i64. The tensors share memory with the optimizer.
   io::NamedTensors state() const;
   // Takes over (copies) such a state; Error names what is missing, unknown or of another shape.
   void load_state(const io::NamedTensors& state);
@@ -78,7 +86,7 @@ class Optimizer {
     double weight_decay;
     double lr_scale;
     Tensor step;                  // [] i64: updates so far
-    std::vector<Tensor> moments;  // {exp_avg, exp_avg_sq}, {momentum_buffer} or {}
+    std::vector<Tensor> moments;  // {exp_avg, exp_avg_sq}, {exp_avg}, {momentum_buffer} or {}
   };
   void update(Entry& entry, double lr, double gradient_scale);
 

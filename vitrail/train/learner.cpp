@@ -20,9 +20,9 @@ constexpr std::string_view average_prefix = "ema.";
 optim::OptimizerOptions optimizer_options(const TrainOptions& options) {
   optim::OptimizerOptions result;
   result.opt = options.opt;
-  result.eps = options.opt_eps.value_or(result.eps);
+  result.eps = options.opt_eps;
   if (!options.opt_betas.empty()) {
-    result.betas = {options.opt_betas[0], options.opt_betas[1]};
+    result.betas = std::array{options.opt_betas[0], options.opt_betas[1]};
   }
   result.momentum = options.momentum;
   return result;
@@ -152,7 +152,7 @@ double Learner::gather(const data::Batch& batch, std::uint64_t number, float sha
 
 Learner::Step Learner::step(const data::Batch& batch, std::uint64_t number, std::int64_t update) {
   Step result;
-  if (parts_->clip_limit || parts_->checkpointing) {
+  if (parts_->clip_limit || parts_->checkpointing || parts_->optimizer.needs_all_gradients()) {
     result.loss = gather(batch, number);
   } else {
     const kernels::PackForOneUse sparing;

@@ -33,9 +33,9 @@ class Learner {
   std::int64_t epochs() const;           // that the schedule takes, warm-up and cool-down included
   double lr(std::int64_t update) const;  // of the update after `update` others
 
-  // gather() and update() of one batch. Without clipping and checkpointing each parameter is updated as soon as its
-  // gradient is known, so that never all of them take memory at once, and no packed weights are kept; the results are
-  // the same.
+  // gather() and update() of one batch. Without clipping (LAMB clips by itself) and checkpointing each parameter is
+  // updated as soon as its gradient is known, so that never all of them take memory at once, and no packed weights are
+  // kept; the results are the same.
   struct Step {
     double loss = 0;
     std::optional<double> gradient_norm;
