@@ -224,6 +224,77 @@ TEST(Loader, WorksAheadOnlyAsFarAsMemoryAllows) {
   EXPECT_EQ(dataset.decoded, 12);  // the one that was taken and two that wait
 }
 
+TEST(Loader, RepeatsPicturesInARowAsTimmsRepeatAugSamplerDoes) {
+  const auto all = [](std::int64_t size, double repeats) {
+    const MadeUp dataset(size);
+    LoaderOptions options;
+    options.batch_size = size;
+    options.aug_repeats = repeats;
+    Loader loader(dataset, small_transform(), options);
+    Batch batch;
+    loader.next(batch);
+    return batch;
+  };
+  // What RepeatAugSampler(range(n), 1, 0, shuffle=False, num_repeats=r) gives.
+  EXPECT_THAT(all(5, 3).indices, ElementsAre(0, 0, 0, 1, 1));
+  EXPECT_THAT(all(5, 1.5).indices, ElementsAre(0, 0, 1, 2, 2));
+  EXPECT_THAT(all(7, 2.5).indices, ElementsAre(0, 0, 0, 1, 1, 2, 2));
+  EXPECT_THAT(all(6, 1).indices, ElementsAre(0, 1, 2, 3, 4, 5));
+  const Batch large = all(600, 3);
+  EXPECT_EQ(large.indices.size(), 512U);
+  EXPECT_EQ(large.indices.back(), 170);
+  // Each time the picture is augmented anew; the first time as without repeats.
+  const Batch batch = all(5, 3);
+  const auto values = [](const Batch& b, std::int64_t i) { return b.x.select(0, i).values(); };
+  EXPECT_NE(values(batch, 0), values(batch, 1));
+  EXPECT_NE(values(batch, 1), values(batch, 2));
+  EXPECT_EQ(values(batch, 0), values(all(5, 0), 0));
+  EXPECT_EQ(values(batch, 3), values(all(5, 0), 1));
+  LoaderOptions options;
+  options.aug_repeats = 0.5;
+  const MadeUp dataset(5);
+  EXPECT_THROW(Loader(dataset, small_transform(), options), Error);
+}
+
+TEST(Loader, ErasesOnlyInTheSecondHalfIfTheBatchIsSplit) {
+  const MadeUp dataset(7);
+  PictureConfig config;
+  config.height = config.width = 16;
+  AugmentOptions augment;
+  augment.reprob = 1;
+  augment.remode = "const";
+  LoaderOptions options;
+  options.batch_size = 7;
+  options.resplit = true;
+  Loader loader(dataset, train_transform(config, augment), options);
+  Batch batch;
+  loader.next(batch);
+  for (std::int64_t i = 0; i < 7; ++i) {
+    const std::vector<float> values = batch.x.select(0, i).values();
+    EXPECT_EQ(std::ranges::count(values, 0.0F) > 0, i >= 3) << i;
+  }
+}
+
+TEST(Loader, KeepsHalfOfABatchThatIsMixedWithTheOtherHalf) {
+  const MadeUp dataset(7);
+  LoaderOptions options;
+  options.batch_size = 7;
+  options.mix.mixup = 1;
+  options.mix.mode = MixMode::half;
+  options.num_classes = 4;
+  Loader loader(dataset, small_transform(), options);
+  Batch batch;
+  loader.next(batch);
+  EXPECT_EQ(batch.x.size(0), 4);
+  EXPECT_EQ(batch.targets.size(0), 4);
+  EXPECT_THAT(batch.indices, ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(batch.labels.size(0), 4);
+  // Picture 0 is of class 0, its partner 6 of class 2.
+  const std::vector<float> first = batch.targets.select(0, 0).values();
+  EXPECT_NEAR(first[0] + first[2], 1, 1e-6);
+  EXPECT_GT(first[2], 0);
+}
+
 TEST(Loader, CountsTheTimeThatItsCallerWaits) {
   MadeUp dataset(8);
   dataset.delay = std::chrono::milliseconds(5);

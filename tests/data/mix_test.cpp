@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -22,11 +23,75 @@ TEST(Mixup, BlendsPicturesAndLabelsAsTimmDoes) {
     if (!cases[i]["center"].is_null()) {
       mixture = cutmix_box(mixture.lambda, cases[i]["center"][0], cases[i]["center"][1], x.size(2), x.size(3));
     }
-    mix_pictures(x, mixture);
+    const std::vector<Mixture> mixtures(6, mixture);
+    mix_pictures(x, mixtures);
     test::expect_close(x, golden.get("x." + std::to_string(i)), 0, "pictures");
-    const Tensor targets = mix_labels(labels.span<std::int64_t>(), 5, mixture.lambda, cases[i]["smoothing"]);
+    const Tensor targets = mix_labels(labels.span<std::int64_t>(), 5, mixtures, cases[i]["smoothing"]);
     test::expect_close(targets, golden.get("targets." + std::to_string(i)), 1e-7, "targets");
   }
+}
+
+TEST(Mixup, MixesEachPictureOrPairByItselfAsTimmDoes) {
+  const io::Safetensors golden = test::golden("pictures/mix.safetensors");
+  const auto parsed = [&](const char* key) { return nlohmann::json::parse(golden.metadata().at(key)); };
+  const auto lambdas = parsed("lambdas").get<std::vector<double>>();
+  const auto cut = parsed("cut").get<std::vector<bool>>();
+  const Tensor labels = golden.get("labels");
+  for (const std::string mode : {"pair", "elem", "half"}) {
+    Tensor x = golden.get("x").clone();
+    if (mode == "half") {
+      const Tensor bytes = golden.get("half.from");
+      std::ranges::copy(bytes.span<std::uint8_t>(), x.data<float>());
+    }
+    std::vector<Mixture> mixtures(6);
+    for (std::size_t i = 0; i < (mode == "elem" ? 6U : 3U); ++i) {
+      // Around the middle of the nine rows and eleven columns.
+      mixtures[i].lambda = lambdas[i];
+      mixtures[i] = cut[i] ? cutmix_box(lambdas[i], 4, 5, 9, 11) : mixtures[i];
+      if (mode == "pair") {
+        mixtures[5 - i] = mixtures[i];
+      }
+    }
+    mix_pictures(x, mixtures);
+    Tensor targets = mix_labels(labels.span<std::int64_t>(), 5, mixtures, 0.1);
+    const Tensor expected = golden.get(mode + ".x");
+    if (mode == "half") {
+      targets = targets.narrow(0, 0, 3);
+      for (std::int64_t i = 0; i < expected.numel(); ++i) {  // there rounded to 8 bits
+        ASSERT_NEAR(x.data<float>()[i], expected.data<std::uint8_t>()[i], 0.5001);
+      }
+    } else {
+      test::expect_close(x, expected, 1e-6, mode);
+    }
+    test::expect_close(targets, golden.get(mode + ".targets"), 1e-6, mode);
+  }
+}
+
+TEST(DrawMixture, SharesMixturesByMode) {
+  MixOptions options;
+  options.mixup = 1;
+  const auto lambdas = [&](MixMode mode) {
+    options.mode = mode;
+    Draws draws(Philox(11, 1));
+    std::vector<double> result;
+    for (const Mixture& mixture : draw_mixtures(options, 5, 8, 8, draws)) {
+      result.push_back(mixture.lambda);
+    }
+    return result;
+  };
+  const auto distinct = [](const std::vector<double>& values) { return std::set(values.begin(), values.end()).size(); };
+  EXPECT_EQ(distinct(lambdas(MixMode::batch)), 1U);
+  EXPECT_EQ(distinct(lambdas(MixMode::elem)), 5U);
+  const std::vector<double> pair = lambdas(MixMode::pair);
+  EXPECT_EQ(distinct(pair), 3U);
+  EXPECT_EQ(pair[0], pair[4]);
+  EXPECT_EQ(pair[1], pair[3]);
+  const std::vector<double> half = lambdas(MixMode::half);
+  EXPECT_EQ(distinct(half), 4U);
+  EXPECT_EQ(half[3], 1);
+  EXPECT_EQ(half[4], 1);
+  EXPECT_EQ(mix_mode_named("pair"), MixMode::pair);
+  EXPECT_THROW(mix_mode_named("quarter"), Error);
 }
 
 TEST(Mixup, MixesTheMiddleOfAnOddBatchWithItself) {
@@ -34,11 +99,11 @@ TEST(Mixup, MixesTheMiddleOfAnOddBatchWithItself) {
   const Tensor before = x.clone();
   Mixture mixture;
   mixture.lambda = 0.25;
-  mix_pictures(x, mixture);
+  mix_pictures(x, std::vector(3, mixture));
   test::expect_close(x.select(0, 1), before.select(0, 1), 1e-6);
   Mixture box = cutmix_box(0.5, 1, 1, 2, 2);
   x = before.clone();
-  mix_pictures(x, box);
+  mix_pictures(x, std::vector(3, box));
   test::expect_close(x.select(0, 1), before.select(0, 1), 0);
 }
 
@@ -82,7 +147,7 @@ TEST(DrawMixture, TakesCutmixBoxesBetweenTheGivenSides) {
 
 TEST(MixLabels, RefusesALabelOutOfRange) {
   const std::vector<std::int64_t> labels = {0, 3};
-  EXPECT_THROW(mix_labels(labels, 3, 0.5, 0), Error);
+  EXPECT_THROW(smooth_labels(labels, 3, 0), Error);
 }
 
 }  // namespace

@@ -133,6 +133,39 @@ TEST(TrainTransform, CropsAPaddedPictureAtEveryOffset) {
   EXPECT_EQ(offsets.size(), 25U);
 }
 
+// torchvision's Resize(8) and RandomCrop(8, padding=2, padding_mode="reflect") of a picture that is 8 pixels high.
+TEST(TrainTransform, CropsSimplyWithMirroredEdges) {
+  AugmentOptions options = quiet();
+  options.train_crop_mode = "src";
+  options.crop_padding = 2;
+  const Transform transform = train_transform(small_config(8), options);
+  const io::Image image = test::noise_image(10, 8);
+  const auto mirrored = [](std::int64_t i, std::int64_t size) { return i < 0 ? -i : i < size ? i : 2 * size - 2 - i; };
+  std::set<std::pair<std::int64_t, std::int64_t>> offsets;
+  for (std::int64_t index = 0; index < 600; ++index) {
+    const io::Image crop = transform.picture(image, 0, 0, index);
+    int matches = 0;
+    for (std::int64_t dy = -2; dy <= 2; ++dy) {
+      for (std::int64_t dx = -2; dx <= 4; ++dx) {
+        bool same = true;
+        for (std::int64_t y = 0; y < 8; ++y) {
+          for (std::int64_t x = 0; x < 8; ++x) {
+            same = same && *crop.at(x, y) == *image.at(mirrored(x + dx, 10), mirrored(y + dy, 8));
+          }
+        }
+        if (same) {
+          offsets.emplace(dx, dy);
+          ++matches;
+        }
+      }
+    }
+    EXPECT_EQ(matches, 1);
+  }
+  EXPECT_EQ(offsets.size(), 35U);
+  options.crop_padding = 8;
+  EXPECT_THROW(train_transform(small_config(8), options), Error);
+}
+
 TEST(TrainTransform, FlipsInHalfOfTheCases) {
   AugmentOptions options = quiet();
   options.train_crop_mode = "pad";
@@ -157,7 +190,7 @@ TEST(TrainTransform, FlipsInHalfOfTheCases) {
 }
 
 TEST(TrainTransform, FillsTheTargetInEveryCropMode) {
-  for (const char* mode : {"rrc", "rkrc", "rkrr", "pad"}) {
+  for (const char* mode : {"rrc", "rkrc", "rkrr", "src", "pad"}) {
     AugmentOptions options;
     options.train_crop_mode = mode;
     options.color_jitter = {0.4, 0.4, 0.4, 0.1};

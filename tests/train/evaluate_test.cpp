@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/pictures.h"
 #include "tests/support/xml.h"
 #include "tests/train/tiny.h"
 
@@ -72,6 +73,41 @@ TEST(Evaluate, AgreesWithPredictionsOneByOne) {
   EXPECT_TRUE(std::isnan(evaluation.class_accuracy(7))) << "no picture of that class";
   EXPECT_EQ(evaluation.classes[3], "class3");
   EXPECT_EQ(test::xml_fault(confusion_svg(evaluation)), "");
+}
+
+TEST(Evaluate, AveragesWithTheMirrorImages) {
+  const test::TemporaryFolder folder;
+  for (const char* name : {"a", "b"}) {
+    std::filesystem::create_directories(folder / "data" / name);
+    io::write_png(folder / "data" / name / "1.png", test::noise_image(8, 8, static_cast<std::uint64_t>(name[0])));
+  }
+  const auto dataset = data::open_dataset(folder / "data");
+  models::Model model = tiny_model(2);
+  model.pretrained.crop_pct = 1;
+  EvaluateOptions options;
+  const double plain = evaluate(model, *dataset, options).loss;
+  options.tta = 2;
+  const double averaged = evaluate(model, *dataset, options).loss;
+  double expected = 0;
+  for (std::int64_t i = 0; i < 2; ++i) {
+    const io::Image image = dataset->image(i);
+    io::Image mirror(8, 8);
+    for (std::int64_t y = 0; y < 8; ++y) {
+      for (std::int64_t x = 0; x < 8; ++x) {
+        std::copy_n(image.at(7 - x, y), 3, mirror.at(x, y));
+      }
+    }
+    // Of the softmax of the mean logits, from those of each.
+    const Tensor p = predict(model, {image, mirror});
+    const float* row = p.data<float>();
+    const double one = std::sqrt(row[0] * row[2]);
+    const double two = std::sqrt(row[1] * row[3]);
+    expected -= std::log((i == 0 ? one : two) / (one + two)) / 2;
+  }
+  EXPECT_NEAR(averaged, expected, 1e-5);
+  EXPECT_GT(std::abs(averaged - plain), 1e-3);
+  options.tta = 3;
+  EXPECT_THROW(evaluate(model, *dataset, options), Error);
 }
 
 TEST(Evaluate, CountsFiveAsAllOfThreeClasses) {

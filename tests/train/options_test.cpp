@@ -77,6 +77,10 @@ TEST(Options, AreCheckedByTheNamesOfTheFlags) {
   EXPECT_THAT(error_with([](auto& o) { o.smoothing = 1; }), HasSubstr("--smoothing"));
   EXPECT_THAT(error_with([](auto& o) { o.hflip = std::nan(""); }), HasSubstr("--hflip"));
   EXPECT_THAT(error_with([](auto& o) { o.opt = "adamm"; }), HasSubstr("--opt must be one of adamw, "));
+  EXPECT_THAT(error_with([](auto& o) { o.aa = "rnd-m9"; }), HasSubstr("did you mean 'rand'"));
+  EXPECT_THAT(error_with([](auto& o) { o.aug_repeats = 0.5; }), HasSubstr("--aug-repeats"));
+  EXPECT_THAT(error_with([](auto& o) { o.mixup_mode = "element"; }), HasSubstr("batch, pair, elem, half"));
+  EXPECT_THAT(error_with([](auto& o) { o.tta = 1; }), HasSubstr("--tta takes 0"));
   EXPECT_THAT(error_with([](auto& o) { o.sched = "cosin"; }), HasSubstr("--sched"));
   EXPECT_THAT(error_with([](auto& o) { o.scale = {1, 0.5}; }), HasSubstr("--scale"));
   EXPECT_THAT(error_with([](auto& o) { o.warmup_epochs = 100; }), HasSubstr("--warmup-epochs"));
@@ -93,6 +97,11 @@ TEST(LearningRate, GrowsWithTheBatchAsTimmHasIt) {
   EXPECT_DOUBLE_EQ(learning_rate(options), 5e-4) << "by the square root for AdamW";
   options.opt = "sgd";
   EXPECT_DOUBLE_EQ(learning_rate(options), 0.025) << "linear for SGD";
+  options.opt = "lamb";
+  EXPECT_DOUBLE_EQ(learning_rate(options), 5e-4) << "as AdamW's, which timm has alike";
+  options.opt = "lion";
+  EXPECT_DOUBLE_EQ(learning_rate(options), 2.5e-5) << "its own, linear";
+  options.opt = "sgd";
   options.lr_base_scale = "sqrt";
   EXPECT_DOUBLE_EQ(learning_rate(options), 0.05);
   options.lr_base = 0.2;

@@ -1,5 +1,6 @@
 #include "vitrail/train/trainer.h"
 
+#include <array>
 #include <csignal>
 #include <fstream>
 
@@ -149,6 +150,31 @@ TEST_P(Resume, GoesOnToTheSameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AtStep, Resume, ::testing::Values(1, 3, 5, 6));
+
+// The ingredients of AugReg, DeiT-III and their kin together, with optimizers that keep other states.
+TEST(Resume, GoesOnToTheSameBitsWithEveryAugmentation) {
+  const std::vector<std::array<std::string, 3>> recipes = {
+      {"lamb", "3a", "elem"}, {"lion", "rand-m9-mstd0.5-inc1", "batch"}, {"nadamw", "augmix", "half"}};
+  for (const auto& [opt, policy, mode] : recipes) {
+    const test::TemporaryFolder folder;
+    TrainOptions options = busy_options(folder.path());
+    options.opt = opt;
+    options.aa = policy;
+    options.aug_repeats = 3;
+    options.mixup = 0.8;
+    options.cutmix = 1;
+    options.mixup_mode = mode;
+    options.reprob = 0.5;
+    options.resplit = true;
+    options.tta = 2;
+    fit(options);
+    options.experiment = "stopped";
+    EXPECT_TRUE(fit(options, stop_after(8)).stopped);
+    fit(resume_options(folder / "runs/stopped"));
+    EXPECT_EQ(weights_of(folder / "runs/tiny/last"), weights_of(folder / "runs/stopped/last")) << opt;
+    EXPECT_EQ(untimed(folder / "runs/tiny/metrics.jsonl"), untimed(folder / "runs/stopped/metrics.jsonl")) << opt;
+  }
+}
 
 TEST(Resume, TrainsForMoreEpochsThanPlanned) {
   const test::TemporaryFolder folder;

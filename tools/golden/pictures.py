@@ -286,7 +286,25 @@ def mixing() -> None:
         values[f"targets.{len(cases)}"] = targets.numpy()
         cases.append({"lambda": lam, "center": center, "smoothing": smoothing})
     timm.data.mixup.np.random.randint = randint
-    save_file(values, ROOT / "mix.safetensors", {"cases": json.dumps(cases)})
+    # The other modes, with a mixture for each picture: MixUp, CutMix around a centre, nothing. 'half' is of the collating
+    # Mixup alone, which rounds to 8 bits.
+    modes = []
+    lams, cut = np.array([0.3, 0.6, 1.0, 0.81, 0.2, 0.45], np.float32), np.array([0, 1, 0, 0, 1, 0], bool)
+    whole = (40 * x + 128).clip(0, 255).byte()
+    for mode in ("pair", "elem", "half"):
+        kind = timm.data.mixup.FastCollateMixup if mode == "half" else timm.data.mixup.Mixup
+        mix = kind(mixup_alpha=1, cutmix_alpha=1, label_smoothing=0.1, num_classes=5, mode=mode)
+        mix._params_per_elem = lambda n: (lams[:n].copy(), cut[:n])
+        timm.data.mixup.np.random.randint = lambda low, high, **__: (high - 1) // 2
+        batch = list(zip(whole.numpy(), labels.tolist()))
+        mixed, targets = mix(batch) if mode == "half" else mix(x.clone(), labels)
+        values[f"{mode}.x"] = mixed.numpy()
+        values[f"{mode}.targets"] = targets.numpy()
+        modes.append(mode)
+    timm.data.mixup.np.random.randint = randint
+    values["half.from"] = whole.numpy()
+    more = {"modes": json.dumps(modes), "lambdas": json.dumps(lams.tolist()), "cut": json.dumps(cut.tolist())}
+    save_file(values, ROOT / "mix.safetensors", {"cases": json.dumps(cases), **more})
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ struct EvalFlags {
   std::string output;
   std::int64_t batch_size = 64;
   int workers = 1;
+  std::int64_t tta = 0;
   bool skip_broken = false;
   bool json = false;
 };
@@ -91,6 +92,8 @@ void evaluate(const EvalFlags& flags) {
   options.batch_size = flags.batch_size;
   options.workers = flags.workers;
   options.skip_broken = flags.skip_broken;
+  options.tta = flags.tta;
+  train::check_tta(options.tta);
   const models::Model model = flags.model.open();
   const auto dataset = open_pictures(flags.data, flags.split, model);
   if (!flags.output.empty()) {
@@ -215,6 +218,9 @@ void add_eval(CLI::App& app) {
   command.add_option("-j,--workers", flags->workers, "Threads that decode ahead")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  command.add_option("--tta", flags->tta, "2: the average of each picture and its mirror image; 0: as it is")
+      ->capture_default_str()
+      ->type_name("N");
   command.add_flag("--skip-broken", flags->skip_broken, "Leave broken pictures out and name them");
   command.add_flag("--json", flags->json, "One JSON object");
   add_compute_flags(command, flags->compute);

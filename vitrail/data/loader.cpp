@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -69,6 +70,7 @@ struct Pending {
   std::int64_t epoch = 0;
   std::int64_t number = 0;  // in the epoch
   std::vector<std::int64_t> indices;
+  std::vector<std::int64_t> repeats;  // how often the picture has come before in this epoch
   Tensor x;
   std::atomic<bool> out_of_memory = false;
   std::vector<std::string> failures;  // [samples]: what is wrong with a broken picture, else empty
@@ -92,6 +94,7 @@ struct Loader::State {
 
   std::int64_t samples_per_epoch() const;
   void make_order(std::int64_t epoch);
+  std::int64_t place_of(std::int64_t position) const;
   std::shared_ptr<Pending> begin_batch();
   void enqueue();
   void make_samples(Pending& pending, std::int64_t begin, std::int64_t end);
@@ -136,7 +139,10 @@ Loader::State::~State() {
 }
 
 std::int64_t Loader::State::samples_per_epoch() const {
-  const std::int64_t size = dataset.size();
+  std::int64_t size = dataset.size();
+  if (options.aug_repeats > 0 && size >= 256) {
+    size = size / 256 * 256;  // RepeatAugSampler's
+  }
   return options.drop_last ? size / options.batch_size * options.batch_size : size;
 }
 
@@ -152,6 +158,16 @@ void Loader::State::make_order(std::int64_t new_epoch) {
   }
 }
 
+// Which of the epoch's pictures comes at a position of the epoch: with repeats 0, 0, 0, 1, 1, 1, 2 …
+std::int64_t Loader::State::place_of(std::int64_t position) const {
+  const double repeats = options.aug_repeats;
+  if (repeats == 0) {
+    return position;
+  }
+  const auto at = static_cast<double>(position);
+  return std::llround((at - std::fmod(at, repeats)) / repeats);
+}
+
 std::shared_ptr<Pending> Loader::State::begin_batch() {
   const std::int64_t begin = next_batch * options.batch_size;
   const std::int64_t count = std::min(options.batch_size, samples_per_epoch() - begin);
@@ -161,9 +177,21 @@ std::shared_ptr<Pending> Loader::State::begin_batch() {
   auto pending = std::make_shared<Pending>();
   pending->epoch = epoch;
   pending->number = next_batch++;
-  pending->indices.assign(order.begin() + begin, order.begin() + begin + count);
-  std::stable_partition(pending->indices.begin(), pending->indices.end(),
-                        [&](std::int64_t index) { return dataset.label(index) != unlabeled; });
+  std::vector<std::pair<std::int64_t, std::int64_t>> takes;  // pictures, and how often each has come before
+  for (std::int64_t position = begin; position < begin + count; ++position) {
+    const std::int64_t place = place_of(position);
+    std::int64_t repeat = 0;
+    while (repeat < position && place_of(position - repeat - 1) == place) {
+      ++repeat;
+    }
+    takes.emplace_back(order[static_cast<std::size_t>(place)], repeat);
+  }
+  std::stable_partition(takes.begin(), takes.end(),
+                        [&](const auto& take) { return dataset.label(take.first) != unlabeled; });
+  for (const auto& [index, repeat] : takes) {
+    pending->indices.push_back(index);
+    pending->repeats.push_back(repeat);
+  }
   pending->x = Tensor::empty(shape.inserted(0, count));
   pending->failures.resize(static_cast<std::size_t>(count));
   pending->missing = count;
@@ -186,9 +214,12 @@ void Loader::State::make_samples(Pending& pending, std::int64_t begin, std::int6
   const std::int64_t sample = shape.numel();
   for (std::int64_t i = begin; i < end; ++i) {
     const std::int64_t index = pending.indices[static_cast<std::size_t>(i)];
+    // A picture that comes again is another sample.
+    const std::int64_t draw = index + pending.repeats[static_cast<std::size_t>(i)] * dataset.size();
+    const bool erase = !options.resplit || i >= pending.x.size(0) / 2;
     float* out = pending.x.data<float>() + i * sample;
     try {
-      make(pending.epoch, index, out);
+      make({pending.epoch, index, draw, erase}, out);
     } catch (const std::bad_alloc&) {
       pending.out_of_memory = true;  // no fault of the picture
     } catch (const std::exception& error) {
@@ -223,18 +254,27 @@ void Loader::State::drop_broken(Pending& pending) {
 }
 
 void Loader::State::mix_batch(Pending& pending) const {
-  Mixture mixture;
+  Batch& batch = pending.batch;
+  const std::int64_t labeled = batch.labels.size(0);
+  std::vector<Mixture> mixtures(static_cast<std::size_t>(labeled));
+  std::vector<Mixture> others(pending.indices.size() - mixtures.size());
   if (options.mix.mixup_off_epoch == 0 || pending.epoch < options.mix.mixup_off_epoch) {
     const std::uint64_t seed = mix(mix(options.seed, hash("mix")), static_cast<std::uint64_t>(pending.epoch));
     Draws draws(Philox(seed, static_cast<std::uint64_t>(pending.number)));
-    mixture = draw_mixture(options.mix, pending.x.size(2), pending.x.size(3), draws);
+    mixtures = draw_mixtures(options.mix, labeled, pending.x.size(2), pending.x.size(3), draws);
+    others = draw_mixtures(options.mix, std::ssize(others), pending.x.size(2), pending.x.size(3), draws);
   }
   // Pictures with labels are mixed among themselves, and the others likewise.
-  const std::int64_t labeled = pending.batch.labels.size(0);
-  mix_pictures(pending.x.narrow(0, 0, labeled), mixture);
-  mix_pictures(pending.x.narrow(0, labeled, pending.x.size(0) - labeled), mixture);
-  pending.batch.targets = mix_labels(pending.batch.labels.span<std::int64_t>(), options.num_classes, mixture.lambda,
-                                     options.label_smoothing);
+  mix_pictures(pending.x.narrow(0, 0, labeled), mixtures);
+  mix_pictures(pending.x.narrow(0, labeled, std::ssize(others)), others);
+  batch.targets = mix_labels(batch.labels.span<std::int64_t>(), options.num_classes, mixtures, options.label_smoothing);
+  if (options.mix.mode == MixMode::half) {
+    const std::int64_t kept = (pending.x.size(0) + 1) / 2;
+    pending.x = pending.x.narrow(0, 0, kept);
+    batch.labels = batch.labels.narrow(0, 0, kept);
+    batch.targets = batch.targets.narrow(0, 0, kept);
+    pending.indices.resize(static_cast<std::size_t>(kept));
+  }
 }
 
 void Loader::State::finish(Pending& pending) noexcept {
@@ -324,8 +364,9 @@ namespace {
 // Pictures decoded, now or earlier, and transformed.
 Loader::Make from_pictures(const Dataset& dataset, const Transform& transform, const LoaderOptions& options) {
   const auto cache = std::make_shared<PictureCache>(dataset, options.cache);
-  return [cache, transform, seed = options.seed](std::int64_t epoch, std::int64_t index, float* out) {
-    cache->with(index, [&](const io::Image& image) { transform.apply(image, seed, epoch, index, out); });
+  return [cache, transform, seed = options.seed](const Loader::Take& take, float* out) {
+    cache->with(take.index,
+                [&](const io::Image& image) { transform.apply(image, seed, take.epoch, take.draw, out, take.erase); });
   };
 }
 
@@ -338,6 +379,8 @@ Loader::Loader(const Dataset& dataset, const Shape& shape, Make make, const Load
     : state_(std::make_unique<State>(dataset, shape, std::move(make), options)) {
   check(options.batch_size > 0, "the batch size must be positive, but is {}", options.batch_size);
   check(options.workers >= 0, "the number of workers must not be negative, but is {}", options.workers);
+  check(options.aug_repeats == 0 || (options.aug_repeats >= 1 && options.aug_repeats <= 1e6),
+        "each picture can be repeated once or more an epoch (0: off), not {} times", options.aug_repeats);
   check(!options.mix.enabled() || options.num_classes > 0, "MixUp and CutMix need the number of classes");
   check(!options.mix.enabled() || shape.rank() == 3, "MixUp and CutMix are for pictures, not for samples {}", shape);
   const auto batch_bytes = static_cast<std::int64_t>(sizeof(float)) * shape.numel() * options.batch_size;

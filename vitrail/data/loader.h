@@ -24,6 +24,11 @@ struct LoaderOptions {
   std::int64_t batch_size = 64;
   bool shuffle = false;    // by a permutation that depends on (seed, epoch) alone
   bool drop_last = false;  // leave out the last batch if it is not full
+  // --aug-repeats: repeated augmentation (Hoffer et al. 2020; timm's RepeatAugSampler in one process). Each picture
+  // comes so often one after the other, augmented anew; an epoch is as long as before (from 256 pictures on, a multiple
+  // of 256) and has so many fewer pictures. 0: off.
+  double aug_repeats = 0;
+  bool resplit = false;  // --resplit: nothing is erased in the first half of each batch
   std::uint64_t seed = 0;
   int workers = 1;                              // 0: decode in next()
   std::size_t memory = std::size_t{256} << 20;  // bytes of decoded batches waiting at most (at least one batch waits)
@@ -41,9 +46,16 @@ struct LoaderOptions {
 class Loader {
  public:
   Loader(const Dataset& dataset, const Transform& transform, const LoaderOptions& options);
-  // Samples of another kind: `make` writes the one of picture `index`, of this shape, or throws what is wrong with it.
-  // It is called from several threads.
-  using Make = std::function<void(std::int64_t epoch, std::int64_t index, float* out)>;
+  // One sample of a picture.
+  struct Take {
+    std::int64_t epoch = 0;
+    std::int64_t index = 0;  // of the picture
+    std::int64_t draw = 0;   // what is drawn for it depends on this: the index, or another number where it comes again
+    bool erase = true;       // whether random erasing may touch it
+  };
+  // Samples of another kind: `make` writes one of this shape, or throws what is wrong with the picture. It is called
+  // from several threads.
+  using Make = std::function<void(const Take& take, float* out)>;
   Loader(const Dataset& dataset, const Shape& shape, Make make, const LoaderOptions& options);
   ~Loader();  // stops and joins the workers
   Loader(const Loader&) = delete;

@@ -34,6 +34,20 @@ Mixture minmax_box(std::pair<double, double> minmax, std::int64_t height, std::i
 
 }  // namespace
 
+MixMode mix_mode_named(std::string_view name) {
+  if (name == "batch") {
+    return MixMode::batch;
+  }
+  if (name == "pair") {
+    return MixMode::pair;
+  }
+  if (name == "elem") {
+    return MixMode::elem;
+  }
+  check(name == "half", "unknown way to mix '{}': expected batch, pair, elem or half", name);
+  return MixMode::half;
+}
+
 Mixture cutmix_box(double lambda, std::int64_t center_y, std::int64_t center_x, std::int64_t height,
                    std::int64_t width) {
   const double ratio = std::sqrt(1.0 - lambda);
@@ -69,45 +83,76 @@ Mixture draw_mixture(const MixOptions& options, std::int64_t height, std::int64_
   return mixture;
 }
 
-void mix_pictures(const Tensor& x, const Mixture& mixture) {
-  check(x.rank() == 4 && x.is_contiguous(), "only a contiguous batch [B, C, H, W] can be mixed, not {}", x.shape());
-  if (mixture.lambda == 1.0) {
-    return;
+std::vector<Mixture> draw_mixtures(const MixOptions& options, std::int64_t batch, std::int64_t height,
+                                   std::int64_t width, Draws& draws) {
+  std::vector<Mixture> mixtures(static_cast<std::size_t>(batch));
+  const auto draw = [&] { return draw_mixture(options, height, width, draws); };
+  const auto first_half = mixtures.begin() + (batch + 1) / 2;
+  switch (options.mode) {
+    case MixMode::batch:
+      std::ranges::fill(mixtures, draw());
+      break;
+    case MixMode::elem:
+      std::ranges::generate(mixtures, draw);
+      break;
+    case MixMode::half:
+      std::generate(mixtures.begin(), first_half, draw);
+      break;
+    case MixMode::pair:
+      std::generate(mixtures.begin(), first_half, draw);
+      std::copy(mixtures.begin(), first_half, mixtures.rbegin());
+      break;
   }
+  return mixtures;
+}
+
+void mix_pictures(const Tensor& x, std::span<const Mixture> mixtures) {
+  check(x.rank() == 4 && x.is_contiguous(), "only a contiguous batch [B, C, H, W] can be mixed, not {}", x.shape());
+  check(std::ssize(mixtures) == x.size(0), "{} mixtures cannot be made of {} pictures", mixtures.size(), x.size(0));
   const std::int64_t batch = x.size(0);
   const std::int64_t height = x.size(2);
   const std::int64_t width = x.size(3);
-  const std::int64_t picture = x.size(1) * height * width;
-  float* data = x.data<float>();
-  const auto own = static_cast<float>(mixture.lambda);
-  const auto other = static_cast<float>(1.0 - mixture.lambda);
-  for (std::int64_t i = 0; i < (batch + 1) / 2; ++i) {
-    float* a = data + i * picture;
-    float* b = data + (batch - 1 - i) * picture;
+  const std::int64_t rows = x.size(1) * height;
+  const std::int64_t picture = rows * width;
+  const auto mix_one = [&](const Mixture& mixture, float* own, const float* other) {
+    if (mixture.lambda == 1.0) {
+      return;
+    }
     if (mixture.cutmix) {
-      for (std::int64_t row = 0; a != b && row < x.size(1) * height; ++row) {
+      for (std::int64_t row = 0; row < rows; ++row) {
         const std::int64_t y = row % height;
         if (y >= mixture.top && y < mixture.bottom) {
           const std::int64_t offset = row * width;
-          std::swap_ranges(a + offset + mixture.left, a + offset + mixture.right, b + offset + mixture.left);
+          std::copy(other + offset + mixture.left, other + offset + mixture.right, own + offset + mixture.left);
         }
       }
-    } else {
-      for (std::int64_t j = 0; j < picture; ++j) {
-        const float va = a[j];
-        const float vb = b[j];
-        a[j] = va * own + vb * other;
-        b[j] = vb * own + va * other;
-      }
+      return;
+    }
+    const auto own_share = static_cast<float>(mixture.lambda);
+    const auto other_share = static_cast<float>(1.0 - mixture.lambda);
+    for (std::int64_t j = 0; j < picture; ++j) {
+      own[j] = own[j] * own_share + other[j] * other_share;
+    }
+  };
+  std::vector<float> first(static_cast<std::size_t>(picture));  // as it was, for its partner
+  for (std::int64_t i = 0; i < (batch + 1) / 2; ++i) {
+    const std::int64_t j = batch - 1 - i;
+    float* a = x.data<float>() + i * picture;
+    float* b = x.data<float>() + j * picture;
+    std::copy_n(a, picture, first.begin());
+    mix_one(mixtures[static_cast<std::size_t>(i)], a, b);
+    if (i != j) {
+      mix_one(mixtures[static_cast<std::size_t>(j)], b, first.data());
     }
   }
 }
 
-Tensor mix_labels(std::span<const std::int64_t> labels, std::int64_t num_classes, double lambda, double smoothing) {
-  const auto batch = static_cast<std::int64_t>(labels.size());
+Tensor mix_labels(std::span<const std::int64_t> labels, std::int64_t num_classes, std::span<const Mixture> mixtures,
+                  double smoothing) {
+  check(mixtures.size() == labels.size(), "{} mixtures cannot be made of {} labels", mixtures.size(), labels.size());
   const double off = smoothing / static_cast<double>(num_classes);
   const double on = 1.0 - smoothing + off;
-  Tensor targets = Tensor::full({batch, num_classes}, 0.0);
+  Tensor targets = Tensor::full({std::ssize(labels), num_classes}, 0.0);
   float* row = targets.data<float>();
   const auto add = [&](std::int64_t label, double share) {
     check(label >= 0 && label < num_classes, "the label {} is not below the number of classes, {}", label, num_classes);
@@ -115,11 +160,15 @@ Tensor mix_labels(std::span<const std::int64_t> labels, std::int64_t num_classes
       row[c] += static_cast<float>(c == label ? on : off) * static_cast<float>(share);
     }
   };
-  for (std::int64_t i = 0; i < batch; ++i, row += num_classes) {
-    add(labels[static_cast<std::size_t>(i)], lambda);
-    add(labels[static_cast<std::size_t>(batch - 1 - i)], 1.0 - lambda);
+  for (std::size_t i = 0; i < labels.size(); ++i, row += num_classes) {
+    add(labels[i], mixtures[i].lambda);
+    add(labels[labels.size() - 1 - i], 1.0 - mixtures[i].lambda);
   }
   return targets;
+}
+
+Tensor smooth_labels(std::span<const std::int64_t> labels, std::int64_t num_classes, double smoothing) {
+  return mix_labels(labels, num_classes, std::vector<Mixture>(labels.size()), smoothing);
 }
 
 }  // namespace vitrail::data

@@ -89,6 +89,15 @@ std::pair<std::int64_t, std::int64_t> keep_ratio_size(const io::Image& image, st
           std::max(round_half_even(static_cast<double>(image.height) * scale_y / ratio), std::int64_t{1})};
 }
 
+// torchvision's Resize by the shorter side, which becomes `side`.
+std::pair<std::int64_t, std::int64_t> shorter_side_size(const io::Image& image, std::int64_t side) {
+  const auto longer = [&](std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<double>(side * a) / static_cast<double>(b));
+  };
+  return image.width <= image.height ? std::pair(side, longer(image.height, image.width))
+                                     : std::pair(longer(image.width, image.height), side);
+}
+
 // A list of one for each channel: as it is, one number repeated, or three averaged for a grayscale model.
 std::vector<double> per_channel(const std::vector<double>& values, std::int64_t channels, const char* name) {
   if (values.size() == static_cast<std::size_t>(channels)) {
@@ -144,7 +153,7 @@ EraseMode erase_mode(const std::string& name) {
 
 // The options resolved: names looked up, defaults filled in, everything checked once.
 struct Transform::Plan {
-  enum class Crop { center, squash, border, random_resized, ratio_center, ratio_random, padded };
+  enum class Crop { center, squash, border, random_resized, ratio_center, ratio_random, simple_random, padded };
 
   explicit Plan(const PictureConfig& picture);
   Plan(const PictureConfig& picture, const AugmentOptions& options);
@@ -218,9 +227,11 @@ Transform::Plan::Plan(const PictureConfig& picture, const AugmentOptions& option
     crop = Crop::random_resized;
   } else if (options.train_crop_mode == "pad") {
     crop = Crop::padded;
+  } else if (options.train_crop_mode == "src") {
+    crop = Crop::simple_random;
   } else {
     check(options.train_crop_mode == "rkrc" || options.train_crop_mode == "rkrr",
-          "train_crop_mode must be rrc, rkrc, rkrr or pad, not '{}'", options.train_crop_mode);
+          "train_crop_mode must be rrc, rkrc, rkrr, src or pad, not '{}'", options.train_crop_mode);
     crop = options.train_crop_mode == "rkrc" ? Crop::ratio_center : Crop::ratio_random;
     default_scale = {0.8, 1.0};
     default_ratio = {0.9, 1 / 0.9};
@@ -233,6 +244,9 @@ Transform::Plan::Plan(const PictureConfig& picture, const AugmentOptions& option
         ratio.first, ratio.second);
   padding = options.crop_padding;
   check(padding >= 0, "crop_padding must not be negative, but is {}", padding);
+  check(crop != Crop::simple_random || 2 * padding < std::min(config.width, config.height),
+        "crop_padding must be less than half of the picture's size to be mirrored, but is {} for {} x {} pixels",
+        padding, config.width, config.height);
   random_interpolation = options.train_interpolation == "random";
   if (!random_interpolation) {
     interpolation = interpolation_named(options.train_interpolation);
@@ -296,15 +310,7 @@ View Transform::Plan::evaluation(const io::Image& image, Scratch& scratch) const
   std::int64_t w = scaled(config.width);
   std::int64_t h = scaled(config.height);
   if (crop == Crop::center && w == h) {
-    // torchvision's Resize by the shorter side.
-    const auto longer = [&](std::int64_t a, std::int64_t b) {
-      return static_cast<std::int64_t>(static_cast<double>(w * a) / static_cast<double>(b));
-    };
-    if (image.width <= image.height) {
-      h = longer(image.height, image.width);
-    } else {
-      w = longer(image.width, image.height);
-    }
+    std::tie(w, h) = shorter_side_size(image, w);
   } else if (crop != Crop::squash) {
     std::tie(w, h) = keep_ratio_size(image, w, h, crop == Crop::border ? 1.0 : 0.0, 1, 1);
   }
@@ -364,6 +370,17 @@ View Transform::Plan::geometry(const io::Image& image, Scratch& scratch, Draws& 
       view.image = &scratch.resized;
       return view;
     }
+    case Crop::simple_random: {
+      // DeiT-III's --src: the shorter side to size, then anywhere, a little beyond the mirrored edges too.
+      const auto [w, h] = config.width == config.height
+                              ? shorter_side_size(image, config.width)
+                              : keep_ratio_size(image, config.width, config.height, 0.0, 1, 1);
+      view.reflect = true;
+      view.y = draws.integer(-padding, h - config.height + padding + 1);
+      view.x = draws.integer(-padding, w - config.width + padding + 1);
+      resize_to(image, w, h, draw_filter(draws), view, scratch);
+      return view;
+    }
     case Crop::padded:
       resize_to(image, config.width, config.height, draw_filter(draws), view, scratch);  // whole: x and y are 0
       view.y = draws.integer(-padding, padding + 1);
@@ -417,8 +434,8 @@ Draws draws_of(std::uint64_t seed, std::int64_t epoch, std::int64_t index) {
 }
 }  // namespace
 
-void Transform::apply(const io::Image& image, std::uint64_t seed, std::int64_t epoch, std::int64_t index,
-                      float* out) const {
+void Transform::apply(const io::Image& image, std::uint64_t seed, std::int64_t epoch, std::int64_t index, float* out,
+                      bool erase) const {
   check(image.width > 0 && image.height > 0, "a picture of {} x {} pixels cannot be prepared", image.width,
         image.height);
   const std::int64_t width = plan_->config.width;
@@ -440,7 +457,7 @@ void Transform::apply(const io::Image& image, std::uint64_t seed, std::int64_t e
       out[y * width + x] = tables[0][rgb[0]];
     });
   }
-  if (plan_->erasing.probability > 0) {
+  if (erase && plan_->erasing.probability > 0) {
     erase_randomly(out, plan_->config.channels, height, width, plan_->erasing, draws);
   }
 }

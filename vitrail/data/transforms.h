@@ -20,13 +20,14 @@ namespace vitrail::data {
 struct AugmentOptions {
   bool no_aug = false;                  // --no-aug: only squashed to size, with the model's interpolation
   std::string train_crop_mode = "rrc";  // --train-crop-mode: rrc random resized crop, rkrc / rkrr random resize keeping
-                                        // the ratio with a centre / random crop; pad: padded random crop (ours)
-  std::pair<double, double> scale = {0, 0};    // --scale: area range; {0, 0}: timm's default of the crop mode
-  std::pair<double, double> ratio = {0, 0};    // --ratio: aspect range; likewise
-  std::int64_t crop_padding = 4;               // for pad: black pixels added on each side before cropping
-  double hflip = 0.5;                          // --hflip
-  double vflip = 0;                            // --vflip
-  std::string aa;                              // --aa: a policy of auto_augment.h, instead of the colour jitter
+                                        // the ratio with a centre / random crop; src: DeiT-III's simple random crop;
+                                        // pad: padded random crop (ours)
+  std::pair<double, double> scale = {0, 0};  // --scale: area range; {0, 0}: timm's default of the crop mode
+  std::pair<double, double> ratio = {0, 0};  // --ratio: aspect range; likewise
+  std::int64_t crop_padding = 4;  // for pad and src: pixels added on each side before cropping, black or mirrored
+  double hflip = 0.5;             // --hflip
+  double vflip = 0;               // --vflip
+  std::string aa;                 // --aa: a policy of auto_augment.h, instead of the colour jitter
   std::vector<double> color_jitter = {0.4};    // --color-jitter: one for all but hue, or three, or four with hue
   double color_jitter_prob = 1;                // --color-jitter-prob
   double grayscale_prob = 0;                   // --grayscale-prob
@@ -45,8 +46,9 @@ class Transform {
   // [C, H, W] f32.
   Tensor operator()(const io::Image& image, std::uint64_t seed = 0, std::int64_t epoch = 0,
                     std::int64_t index = 0) const;
-  // The same into C · H · W floats of the caller's.
-  void apply(const io::Image& image, std::uint64_t seed, std::int64_t epoch, std::int64_t index, float* out) const;
+  // The same into C · H · W floats of the caller's; without random erasing if `erase` is false.
+  void apply(const io::Image& image, std::uint64_t seed, std::int64_t epoch, std::int64_t index, float* out,
+             bool erase = true) const;
   // The 8-bit picture just before normalization, for showing people what the model sees.
   io::Image picture(const io::Image& image, std::uint64_t seed = 0, std::int64_t epoch = 0,
                     std::int64_t index = 0) const;

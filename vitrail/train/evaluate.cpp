@@ -66,7 +66,40 @@ class Tally {
   double loss_ = 0;
 };
 
+// Pictures [B, C, H, W] left to right.
+Tensor mirrored(const Tensor& x) {
+  Tensor result = x.contiguous().clone();
+  const std::int64_t width = x.size(3);
+  float* row = result.data<float>();
+  for (std::int64_t i = 0; i < x.numel() / width; ++i, row += width) {
+    std::reverse(row, row + width);
+  }
+  return result;
+}
+
+// The logits of each head for the pictures, averaged with those of their mirror images if `tta` is 2.
+std::vector<Tensor> augmented_forward(const Forward& forward, const Tensor& x, DType dtype, std::int64_t tta) {
+  const autograd::Pause pause;
+  nn::Pass pass;
+  pass.dtype = dtype;
+  std::vector<Tensor> heads = forward(x, pass);
+  if (tta == 2) {
+    const std::vector<Tensor> others = forward(mirrored(x), pass);
+    for (std::size_t h = 0; h < heads.size(); ++h) {
+      heads[h] = (heads[h] + others[h]) * 0.5F;
+    }
+  }
+  for (Tensor& head : heads) {
+    head = head.contiguous();
+  }
+  return heads;
+}
+
 }  // namespace
+
+void check_tta(std::int64_t tta) {
+  check(tta == 0 || tta == 2, "--tta takes 0 (the picture alone) or 2 (and its mirror image), not {}", tta);
+}
 
 std::int64_t Evaluation::class_count(std::int64_t label) const {
   std::int64_t sum = 0;
@@ -100,6 +133,7 @@ Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, co
 
 Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, data::Loader& loader,
                     const Forward& forward, const EvaluateOptions& options) {
+  check_tta(options.tta);
   const std::int64_t num_classes = model.net->num_classes();
   const auto data_classes = static_cast<std::int64_t>(dataset.classes().size());
   check(num_classes > 0, "the model '{}' has no classifier to evaluate (num_classes is 0)", model.architecture);
@@ -118,12 +152,7 @@ Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, da
   loader.start_epoch(0);
   for (data::Batch batch; loader.next(batch);) {
     result.indices.insert(result.indices.end(), batch.indices.begin(), batch.indices.end());
-    nn::Pass pass;
-    pass.dtype = options.dtype;
-    std::vector<Tensor> heads = forward(batch.x, pass);
-    for (Tensor& head : heads) {
-      head = head.contiguous();
-    }
+    const std::vector<Tensor> heads = augmented_forward(forward, batch.x, options.dtype, options.tta);
     const bool several = heads.size() > 1;
     tally_of_head.resize(several ? heads.size() : 0);
     const Tensor logits = several ? (heads[0] + heads[1]) * 0.5F : heads[0];

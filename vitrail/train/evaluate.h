@@ -21,6 +21,7 @@ struct EvaluateOptions {
   DType dtype = DType::f32;
   int workers = 1;
   bool skip_broken = false;
+  std::int64_t tta = 0;  // --tta: 2 averages the logits of each picture and its mirror image; 0: the picture alone
   std::function<void(std::int64_t done, std::int64_t total)> progress;  // called after each batch
 };
 
@@ -47,7 +48,7 @@ struct Evaluation : Accuracy {
 };
 
 // Runs the model over the whole data set, prepared by the model's evaluation transform. Error if the data set has more
-// classes than the model.
+// classes than the model, or if tta is neither 0 nor 2.
 Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, const EvaluateOptions& options = {});
 // The same of other samples for the pictures of the data set, with `forward` in place of the model's own.
 Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, data::Loader& loader,
@@ -64,6 +65,9 @@ Tensor predict(const models::Model& model, const std::vector<io::Image>& images,
 
 // The names of a model's classes: its label names, or "0", "1", … where it has none.
 std::vector<std::string> class_names(const models::Model& model);
+
+// Error naming --tta if it is neither 0 nor 2.
+void check_tta(std::int64_t tta);
 
 // bf16 if asked for and the CPU has it; f32 otherwise, with a sentence in `message` that says so.
 DType usable_dtype(DType wanted, std::string* message = nullptr);

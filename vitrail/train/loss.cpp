@@ -16,8 +16,8 @@ Tensor task_loss(const Tensor& all_logits, const data::Batch& batch, const LossO
   const Tensor logits = labeled == all_logits.size(0) ? all_logits : ops::narrow(all_logits, 0, 0, labeled);
   if (options.bce_loss) {
     const Tensor targets = batch.targets.defined() ? batch.targets
-                                                   : data::mix_labels(batch.labels.span<std::int64_t>(),
-                                                                      logits.size(-1), 1, options.smoothing);
+                                                   : data::smooth_labels(batch.labels.span<std::int64_t>(),
+                                                                         logits.size(-1), options.smoothing);
     return ops::binary_cross_entropy_with_logits(logits, targets);
   }
   return batch.targets.defined() ? ops::soft_cross_entropy(logits, batch.targets)

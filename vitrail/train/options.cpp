@@ -12,7 +12,9 @@
 #include "vitrail/data/auto_augment.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/toml.h"
+#include "vitrail/optim/optimizer.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/train/evaluate.h"
 #include "vitrail/train/loss.h"
 
 namespace vitrail::train {
@@ -45,7 +47,10 @@ void range_of_two(std::string_view name, const std::vector<double>& values) {
         "{} takes two positive numbers, the smaller first, not [{}]", flag_of(name), fmt::join(values, ", "));
 }
 
-bool is_adaptive(const std::string& opt) { return opt.find("ada") != std::string::npos; }
+// Whose rates grow with the root of the batch, as timm has it.
+bool is_adaptive(const std::string& opt) {
+  return opt.find("ada") != std::string::npos || opt.find("lamb") != std::string::npos;
+}
 
 void validate_data(const TrainOptions& o) {
   check(!o.data_dir.empty(), "--data-dir is missing: the folder (or .tar, CIFAR, MNIST or .csv file) of the pictures");
@@ -69,7 +74,7 @@ void validate_data(const TrainOptions& o) {
     positive("crop_pct", *o.crop_pct);
   }
   if (!o.train_crop_mode.empty()) {
-    one_of("train_crop_mode", o.train_crop_mode, {"rrc", "rkrc", "rkrr", "pad"});
+    one_of("train_crop_mode", o.train_crop_mode, {"rrc", "rkrc", "rkrr", "src", "pad"});
   }
 }
 
@@ -97,11 +102,14 @@ void validate_regularization(const TrainOptions& o) {
   }
   at_least("mixup", o.mixup, 0.0);
   at_least("cutmix", o.cutmix, 0.0);
+  check(o.aug_repeats == 0 || (o.aug_repeats >= 1 && o.aug_repeats <= 1e6),
+        "--aug-repeats must be 0 (off) or at least 1, but is {}", o.aug_repeats);
+  one_of("mixup_mode", o.mixup_mode, {"batch", "pair", "elem", "half"});
   at_least("mixup_off_epoch", o.mixup_off_epoch, std::int64_t{0});
 }
 
 void validate_optimizer(const TrainOptions& o) {
-  one_of("opt", o.opt, {"adamw", "adam", "sgd", "momentum"});
+  one_of("opt", o.opt, optim::optimizer_names());
   check(o.opt_betas.empty() || o.opt_betas.size() == 2, "--opt-betas takes two numbers, not {}", o.opt_betas.size());
   for (const double beta : o.opt_betas) {
     share("opt_betas", beta, false);
@@ -144,6 +152,8 @@ void validate_distillation(const TrainOptions& o) {
   check(o.distill_loss_weight || o.task_loss_weight.value_or(0) <= 1,
         "--task-loss-weight {} leaves nothing for the teacher: give --distill-loss-weight too",
         o.task_loss_weight.value_or(0));
+  check(o.unlabeled_dir.empty() || o.mixup_mode != "half",
+        "--mixup-mode half mixes pictures with labels and without: with --unlabeled-dir choose batch, pair or elem");
   check(o.unlabeled_dir.empty() || distillation_options(o).type != Distillation::Type::none,
         "--unlabeled-dir needs a teacher for pictures without labels: --kd-model-name, with --distillation-type hard "
         "or soft");
@@ -198,6 +208,7 @@ void validate(const TrainOptions& options) {
   at_least("val_interval", options.val_interval, std::int64_t{1});
   at_least("recovery_interval", options.recovery_interval, std::int64_t{0});
   one_of("eval_metric", options.eval_metric, {"top1", "top5", "loss"});
+  check_tta(options.tta);
   check(options.experiment.find('/') == std::string::npos,
         "--experiment is the name of one folder inside --output, without '/', not '{}'", options.experiment);
 }
@@ -207,7 +218,7 @@ double learning_rate(const TrainOptions& options) {
     return *options.lr;
   }
   const bool adaptive = is_adaptive(options.opt);
-  const double base = options.lr_base.value_or(adaptive ? 1e-3 : 0.1);
+  const double base = options.lr_base.value_or(adaptive ? 1e-3 : options.opt == "lion" ? 1e-4 : 0.1);
   const double ratio =
       static_cast<double>(options.batch_size * options.grad_accum_steps) / static_cast<double>(options.lr_base_size);
   const bool by_root = options.lr_base_scale.empty() ? adaptive : options.lr_base_scale == "sqrt";

@@ -98,11 +98,14 @@ struct TrainOptions {
   double reprob = 0;
   std::string remode = "pixel";
   std::int64_t recount = 1;
+  bool resplit = false;
+  double aug_repeats = 0;
   double mixup = 0;
   double cutmix = 0;
   std::vector<double> cutmix_minmax;
   double mixup_prob = 1;
   double mixup_switch_prob = 0.5;
+  std::string mixup_mode = "batch";
   std::int64_t mixup_off_epoch = 0;
   double smoothing = 0.1;
   bool bce_loss = false;
@@ -139,6 +142,7 @@ struct TrainOptions {
   std::string output = "output/train";
   std::string experiment;
   std::string eval_metric = "top1";
+  std::int64_t tta = 0;
   std::string resume;
 };
 
@@ -191,9 +195,10 @@ void visit_options(Options& o, Visitor&& visit) {
   visit(group, "amp_dtype", o.amp_dtype, "DTYPE", "the lower precision of --amp: bfloat16 (or float32: none)");
 
   group = "optimizer";
-  visit(group, "opt", o.opt, "OPTIMIZER", "adamw, adam, sgd (Nesterov momentum) or momentum (classical)");
-  visit(group, "opt_eps", o.opt_eps, "EPSILON", "epsilon of AdamW and Adam (default 1e-8)");
-  visit(group, "opt_betas", o.opt_betas, "BETA", "betas of AdamW and Adam (default 0.9 0.999)");
+  visit(group, "opt", o.opt, "OPTIMIZER",
+        "adamw, adam, nadamw, lion, lamb, lambc, sgd (Nesterov momentum) or momentum");
+  visit(group, "opt_eps", o.opt_eps, "EPSILON", "epsilon of AdamW, Adam, NAdamW (default 1e-8) and LAMB (1e-6)");
+  visit(group, "opt_betas", o.opt_betas, "BETA", "betas of all but SGD (default 0.9 0.999, of Lion 0.9 0.99)");
   visit(group, "momentum", o.momentum, "M", "SGD's momentum");
   visit(group, "weight_decay", o.weight_decay, "W", "decay of weights other than norms, biases and position tokens");
   visit(group, "clip_grad", o.clip_grad, "NORM", "clip gradients to this norm (or value)");
@@ -207,10 +212,11 @@ void visit_options(Options& o, Visitor&& visit) {
   visit(group, "sched_on_updates", o.sched_on_updates, "", "follow the schedule at each update, not only each epoch");
   visit(group, "lr", o.lr, "LR", "learning rate; overrides --lr-base");
   visit(group, "lr_base", o.lr_base, "LR",
-        "learning rate at --lr-base-size pictures an update (default: 1e-3 for AdamW, 0.1 for SGD)");
+        "learning rate at --lr-base-size pictures an update (default: 1e-3 for AdamW and LAMB, 1e-4 for Lion, 0.1 for "
+        "SGD)");
   visit(group, "lr_base_size", o.lr_base_size, "N", "what --lr-base is for");
   visit(group, "lr_base_scale", o.lr_base_scale, "SCALE",
-        "how lr grows with the batch: linear or sqrt (default for AdamW)");
+        "how lr grows with the batch: linear or sqrt (default for AdamW and LAMB)");
   visit(group, "lr_k_decay", o.lr_k_decay, "K", "k-decay of cosine and poly");
   visit(group, "lr_cycle_mul", o.lr_cycle_mul, "MULT", "cosine, tanh, poly: each cycle is so much longer");
   visit(group, "lr_cycle_decay", o.lr_cycle_decay, "MULT", "and so much lower");
@@ -227,9 +233,11 @@ void visit_options(Options& o, Visitor&& visit) {
 
   group = "augmentation";
   visit(group, "no_aug", o.no_aug, "", "train on the pictures as they are");
-  visit(group, "train_crop_mode", o.train_crop_mode, "MODE",
-        "rrc random resized crop, rkrc or rkrr keeping the ratio, pad: padded and cropped back");
-  visit(group, "crop_padding", o.crop_padding, "N", "pixels added on each side by --train-crop-mode pad");
+  visit(
+      group, "train_crop_mode", o.train_crop_mode, "MODE",
+      "rrc random resized crop, rkrc or rkrr keeping the ratio, src simple random crop, pad: padded and cropped back");
+  visit(group, "crop_padding", o.crop_padding, "N",
+        "pixels added on each side by --train-crop-mode pad (black) and src (mirrored)");
   visit(group, "scale", o.scale, "PCT", "area of the random crop (default 0.08 1)");
   visit(group, "ratio", o.ratio, "RATIO", "aspect ratio of the random crop (default 0.75 1.33)");
   visit(group, "hflip", o.hflip, "P", "probability of a horizontal flip");
@@ -244,11 +252,16 @@ void visit_options(Options& o, Visitor&& visit) {
   visit(group, "reprob", o.reprob, "P", "probability of random erasing");
   visit(group, "remode", o.remode, "MODE", "what is put in its place: const, rand or pixel");
   visit(group, "recount", o.recount, "N", "boxes erased at most");
+  visit(group, "resplit", o.resplit, "", "erase nothing in the first half of each batch");
+  visit(group, "aug_repeats", o.aug_repeats, "N",
+        "repeated augmentation: each picture N times in a row, in as many fewer of them an epoch; 0: off");
   visit(group, "mixup", o.mixup, "ALPHA", "MixUp with this alpha");
   visit(group, "cutmix", o.cutmix, "ALPHA", "CutMix with this alpha");
   visit(group, "cutmix_minmax", o.cutmix_minmax, "PCT", "CutMix with boxes between these shares of a side");
   visit(group, "mixup_prob", o.mixup_prob, "P", "probability of MixUp or CutMix for a batch");
   visit(group, "mixup_switch_prob", o.mixup_switch_prob, "P", "probability of CutMix where both are on");
+  visit(group, "mixup_mode", o.mixup_mode, "MODE",
+        "what shares a mixture: batch, pair, elem (nothing); half: elem, and half of the batch is left");
   visit(group, "mixup_off_epoch", o.mixup_off_epoch, "N", "neither from this epoch on; 0: never off");
   visit(group, "smoothing", o.smoothing, "S", "label smoothing");
   visit(group, "bce_loss", o.bce_loss, "", "binary cross-entropy for each class instead of cross-entropy");
@@ -292,6 +305,7 @@ void visit_options(Options& o, Visitor&& visit) {
   visit(group, "output", o.output, "PATH", "where run folders are made");
   visit(group, "experiment", o.experiment, "NAME", "name of the run folder (default: date, model and picture size)");
   visit(group, "eval_metric", o.eval_metric, "METRIC", "what the best model is chosen by: top1, top5 or loss");
+  visit(group, "tta", o.tta, "N", "2: evaluate by the average of each picture and its mirror image; 0: as it is");
   visit(group, "resume", o.resume, "PATH", "run folder to go on with, to the same bits as if it had never stopped");
 }
 

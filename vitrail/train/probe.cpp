@@ -62,7 +62,7 @@ Probe::Probe(const Setup& setup, models::Model trunk, const Tensor& weight, cons
 
 std::unique_ptr<Probe> Probe::make(const TrainOptions& options, const Setup& setup) {
   const bool same_pictures = options.no_aug && options.mixup == 0 && options.cutmix == 0 &&
-                             options.cutmix_minmax.empty() && setup.teacher == nullptr;
+                             options.cutmix_minmax.empty() && options.tta == 0 && setup.teacher == nullptr;
   const bool same_features =
       options.drop == 0 && options.drop_path == 0 && options.model_kwargs.find("drop") == std::string::npos;
   const auto head = linear_head(*setup.model.net);
@@ -86,8 +86,8 @@ void Probe::Part::compute(const models::Model& trunk, const data::Dataset& datas
 }
 
 data::Loader::Make Probe::Part::make() const {
-  return [this](std::int64_t, std::int64_t index, float* out) {
-    const std::int64_t row = rows[static_cast<std::size_t>(index)];
+  return [this](const data::Loader::Take& take, float* out) {
+    const std::int64_t row = rows[static_cast<std::size_t>(take.index)];
     check(row >= 0, "the picture is broken");
     const std::int64_t width = features.x.size(1);
     std::copy_n(features.x.data<float>() + row * width, width, out);

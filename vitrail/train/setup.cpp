@@ -226,6 +226,8 @@ data::LoaderOptions training_loading(const TrainOptions& o, const Setup& setup) 
   loading.seed = static_cast<std::uint64_t>(o.seed);
   loading.workers = static_cast<int>(o.workers);
   loading.skip_broken = o.skip_broken;
+  loading.aug_repeats = o.aug_repeats;
+  loading.resplit = o.resplit;
   loading.mix.mixup = o.mixup;
   loading.mix.cutmix = o.cutmix;
   if (!o.cutmix_minmax.empty()) {
@@ -233,6 +235,7 @@ data::LoaderOptions training_loading(const TrainOptions& o, const Setup& setup) 
   }
   loading.mix.mixup_prob = o.mixup_prob;
   loading.mix.mixup_switch_prob = o.mixup_switch_prob;
+  loading.mix.mode = data::mix_mode_named(o.mixup_mode);
   loading.mix.mixup_off_epoch = o.mixup_off_epoch;
   loading.num_classes = setup.model.net->num_classes();
   loading.label_smoothing = o.smoothing;
@@ -240,8 +243,12 @@ data::LoaderOptions training_loading(const TrainOptions& o, const Setup& setup) 
 }
 
 std::unique_ptr<data::Loader> training_loader(const TrainOptions& options, const Setup& setup) {
-  return std::make_unique<data::Loader>(*setup.training, training_transform(options, setup),
-                                        training_loading(options, setup));
+  auto loader = std::make_unique<data::Loader>(*setup.training, training_transform(options, setup),
+                                               training_loading(options, setup));
+  check(loader->batches_per_epoch() > 0,
+        "--batch-size {} is more than an epoch has with --aug-repeats, a multiple of 256 of the {} pictures",
+        options.batch_size, setup.training->size());
+  return loader;
 }
 
 }  // namespace vitrail::train

@@ -461,6 +461,7 @@ EvaluateOptions Run::evaluate_options(const std::string& title, std::int64_t pic
   options.dtype = setup_.dtype;
   options.workers = static_cast<int>(options_.workers);
   options.skip_broken = options_.skip_broken;
+  options.tta = options_.tta;
   if (hooks_.progress != nullptr) {
     hooks_.progress->begin(title, pictures);
   }
