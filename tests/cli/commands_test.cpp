@@ -351,6 +351,51 @@ TEST_F(Commands, TrainDistilsAndEvalShowsBothHeads) {
   EXPECT_THAT(wrong.err, HasSubstr("--distillation-type must be one of hard, soft, none"));
 }
 
+TEST_F(Commands, AugmentDrawsASheet) {
+  const std::string photo = path("data/validation/red/3.png");
+  const Outcome made = vitrail("augment " + photo + " --aa rand-m9-mstd0.5-inc1 --reprob 0.3 --img-size 16 --rows 2 " +
+                               "--columns 5 --output " + path("sheet.png"));
+  ASSERT_EQ(made.status, 0) << made.err;
+  const io::Image sheet = io::read_image(path("sheet.png"));
+  EXPECT_GE(sheet.width, 5 * 16);
+  EXPECT_LT(sheet.width, 5 * 16 + 60);
+  EXPECT_GE(sheet.height, 2 * 16);
+  const io::Image original = io::read_image(photo);
+  EXPECT_TRUE(std::equal(original.at(0, 5), original.at(0, 5) + 48, sheet.at(0, 5))) << "the first is as it is";
+  EXPECT_FALSE(std::equal(original.at(0, 5), original.at(0, 5) + 48, sheet.at(22, 5)));
+  const Outcome wrong = vitrail("augment " + photo + " --aa orignal --output " + path("none.png"));
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("did you mean 'original'"));
+  EXPECT_FALSE(fs::exists(path("none.png")));
+}
+
+TEST_F(Commands, SoupAveragesModels) {
+  const std::string folders = best() + " " + path("runs/one/last");
+  const std::string data = " --data " + path("data") + " --split validation --threads 1";
+  const Outcome uniform = vitrail("soup " + folders + " --output " + path("soup") + data);
+  ASSERT_EQ(uniform.status, 0) << uniform.err;
+  EXPECT_THAT(uniform.out, HasSubstr("the average of 2 models, top-1"));
+  const Outcome greedy = vitrail("soup " + folders + " --greedy --json --output " + path("greedy") + data);
+  ASSERT_EQ(greedy.status, 0) << greedy.err;
+  const auto report = nlohmann::json::parse(greedy.out);
+  EXPECT_EQ(report.at("models").size(), 2U);
+  EXPECT_TRUE(report.at("models")[0].at("used"));
+  EXPECT_GE(report.at("top1").get<double>(), report.at("models")[0].at("top1").get<double>());
+  const Outcome again = vitrail("eval " + path("greedy") + " " + path("data") + " --split validation --json");
+  EXPECT_NEAR(nlohmann::json::parse(again.out).at("top1").get<double>(), report.at("top1").get<double>(), 1e-9);
+  EXPECT_THAT(vitrail("soup " + folders + " --greedy --output " + path("other")).err, HasSubstr("--data"));
+  EXPECT_THAT(vitrail("soup " + folders + " --output " + path("soup")).err, HasSubstr("exists"));
+}
+
+TEST_F(Commands, EvalAveragesWithMirrorImages) {
+  const Outcome outcome = vitrail("eval " + best() + " " + path("data") + " --split validation --tta 2 --threads 1");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("top-1"));
+  const Outcome wrong = vitrail("eval " + best() + " " + path("data") + " --tta 3");
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("--tta takes 0"));
+}
+
 TEST_F(Commands, BenchPrintsOneJsonObject) {
   const Outcome outcome = vitrail("bench train --model " + best() + " --batch-size 2 --steps 2 --json --threads 1");
   ASSERT_EQ(outcome.status, 0) << outcome.err;

@@ -84,6 +84,8 @@ void add_commands(CLI::App& app) {
   add_convert(app);
   add_info(app);
   add_models(app);
+  add_augment(app);
+  add_soup(app);
   add_bench(app);
   add_completion(app);
   app.footer(

@@ -26,6 +26,8 @@ void add_forward(CLI::App& app);
 void add_info(CLI::App& app);
 void add_models(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_augment(CLI::App& app);
+void add_soup(CLI::App& app);
 void add_quantize(CLI::App& app);
 void add_convert(CLI::App& app);
 void add_reconstruct(CLI::App& app);

@@ -8,6 +8,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/option_flags.h"
 #include "vitrail/cli/pictures.h"
 #include "vitrail/explain/reconstruction.h"
 #include "vitrail/kernels/cpu.h"
@@ -102,24 +103,15 @@ class TrainFlags {
     if (const auto other = other_names.find(name); other != other_names.end()) {
       flag += "," + other->second;
     }
-    if constexpr (std::is_same_v<Field, bool>) {
-      return field ? command.add_flag(flag + ",!--no-" + flag.substr(2), field, help)
-                   : command.add_flag(flag, field, help);
-    } else {
-      if (name == "model_kwargs") {
-        return command.add_option(flag, kwargs_, help);
-      }
-      if (name == "data_dir") {
-        return command.add_option("DATA," + flag, field, help);
-      }
-      const auto short_name = short_names.find(name);
-      CLI::Option* option =
-          command.add_option(short_name == short_names.end() ? flag : short_name->second + "," + flag, field, help);
-      if constexpr (requires { field.empty(); }) {
-        return field.empty() ? option : option->capture_default_str();
-      }
-      return option->capture_default_str();
+    if (name == "model_kwargs") {
+      return command.add_option(flag, kwargs_, help);
     }
+    if (name == "data_dir") {
+      return command.add_option("DATA," + flag, field, help);
+    }
+    const auto short_name = short_names.find(name);
+    return add_train_flag(command, name, field, help,
+                          short_name == short_names.end() ? flag : short_name->second + "," + flag);
   }
 
   struct Given {

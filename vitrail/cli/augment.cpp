@@ -1,0 +1,100 @@
+// vitrail augment: what training sees of pictures.
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/cli/option_flags.h"
+#include "vitrail/cli/pictures.h"
+#include "vitrail/data/transforms.h"
+#include "vitrail/explain/overlay.h"
+#include "vitrail/train/setup.h"
+
+namespace vitrail::cli {
+namespace {
+
+struct AugmentFlags {
+  std::vector<std::string> pictures;
+  std::string output;
+  train::TrainOptions options;
+  std::int64_t img_size = 224;
+  std::int64_t rows = 3;
+  std::int64_t columns = 8;
+};
+
+// Options of training that change one picture, not a batch.
+bool is_of_a_picture(std::string_view group, std::string_view name) {
+  constexpr std::array<std::string_view, 4> of_batches = {"resplit", "aug_repeats", "smoothing", "bce_loss"};
+  return group == "augmentation" && name.find("mix") == std::string_view::npos &&
+         std::ranges::find(of_batches, name) == of_batches.end();
+}
+
+void augment(AugmentFlags& flags) {
+  const std::vector<std::string> files = list_pictures(flags.pictures);
+  flags.options.data_dir = files.front();
+  train::validate(flags.options);
+  data::PictureConfig config;
+  config.width = config.height = flags.img_size;
+  const data::AugmentOptions options = train::augment_options(flags.options);
+  const data::Transform transform = data::train_transform(config, options);
+  config.crop_mode = "squash";
+  config.crop_pct = 1;
+  const data::Transform whole = data::eval_transform(config);
+  const auto shown = [&](const Tensor& x) { return explain::picture_of(x, config.mean, config.std, flags.img_size); };
+
+  std::vector<std::vector<io::Image>> sheet;
+  const auto files_shown = std::min(std::ssize(files), std::ptrdiff_t{64});
+  for (std::int64_t row = 0; row < std::max<std::int64_t>(flags.rows, files_shown); ++row) {
+    const io::Image image = io::read_image(files[static_cast<std::size_t>(row % files_shown)]);
+    std::vector<io::Image>& line = sheet.emplace_back();
+    line.push_back(shown(whole(image)));
+    for (std::int64_t i = 1; i < flags.columns; ++i) {
+      // The epochs of a run, where each row is a picture of the data.
+      line.push_back(shown(transform(image, static_cast<std::uint64_t>(flags.options.seed), i - 1, row)));
+    }
+  }
+  io::write_png(flags.output, explain::sheet(sheet));
+  fmt::print("{}: {} rows, each the picture as it is and {} times as training may see it\n", flags.output, sheet.size(),
+             flags.columns - 1);
+  if (files_shown < std::ssize(files)) {
+    fmt::print("the first {} of {} pictures are shown\n", files_shown, files.size());
+  }
+}
+
+}  // namespace
+
+void add_augment(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("augment", "Show what training sees of pictures: a sheet of augmented ones");
+  const auto flags = std::make_shared<AugmentFlags>();
+  command.add_option("PICTURES", flags->pictures, "Files, folders, or - for a list of paths on standard input")
+      ->required()
+      ->type_name("");
+  command.add_option("--output", flags->output, "The sheet: a .png file")->required()->type_name("FILE");
+  command.add_option("--img-size", flags->img_size, "Picture size in pixels")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 2048));
+  command.add_option("--rows", flags->rows, "Rows at least; each picture has one or more")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
+  command.add_option("--columns", flags->columns, "Pictures a row, the first as it is")
+      ->capture_default_str()
+      ->check(CLI::Range(2, 64));
+  train::visit_options(flags->options,
+                       [&](const char* group, const char* name, auto& field, const char* metavar, const char* help) {
+                         if (is_of_a_picture(group, name) || std::string_view(name) == "seed") {
+                           CLI::Option* option = add_train_flag(command, name, field, help)->group("As in training");
+                           if (*metavar != '\0') {
+                             option->type_name(metavar);
+                           }
+                         }
+                       });
+  add_examples(command, {"vitrail augment cat.jpg --aa rand-m9-mstd0.5-inc1 --output sheet.png",
+                         "vitrail augment photos/train/cat --aa 3a --reprob 0.25 --rows 8 --output sheet.png"});
+  command.callback([flags] { augment(*flags); });
+}
+
+}  // namespace vitrail::cli
