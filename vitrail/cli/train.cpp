@@ -52,7 +52,7 @@ class TrainFlags {
     train::visit_options(parsed_,
                          [&](const char* group, const char* name, auto& field, const char* metavar, const char* help) {
                            const bool of_pretraining = std::string_view(group) == "pretraining";
-                           if (std::string_view(name) == "pretrain" || of_pretraining > pretraining ||
+                           if (std::string_view(name) == "pretrain" || (of_pretraining && !pretraining) ||
                                (pretraining && is_about_classes(name))) {
                              given_.push_back({nullptr, &field});
                              return;
