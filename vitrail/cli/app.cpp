@@ -78,6 +78,7 @@ void add_commands(CLI::App& app) {
   add_knn(app);
   add_attention(app);
   add_reconstruct(app);
+  add_positions(app);
   add_report(app);
   add_forward(app);
   add_quantize(app);

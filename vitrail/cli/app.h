@@ -22,6 +22,7 @@ void add_predict(CLI::App& app);
 void add_embed(CLI::App& app);
 void add_knn(CLI::App& app);
 void add_attention(CLI::App& app);
+void add_positions(CLI::App& app);
 void add_forward(CLI::App& app);
 void add_info(CLI::App& app);
 void add_models(CLI::App& app);

@@ -49,7 +49,7 @@ _vitrail() {{
   COMPREPLY=($(compgen -f -- "$word"))
   # Where a model may stand: names besides folders.
   case "${{COMP_WORDS[1]}}:$COMP_CWORD:$before" in
-    train:*:--model | eval:2:* | predict:2:* | embed:2:* | knn:*:--model | attention:2:* | forward:2:* | info:2:* | models:2:* | bench:*:--model)
+    train:*:--model | eval:2:* | predict:2:* | embed:2:* | knn:*:--model | attention:2:* | positions:2:* | forward:2:* | info:2:* | models:2:* | bench:*:--model)
       COMPREPLY+=($("${{COMP_WORDS[0]}}" models --names "$word*" 2>/dev/null)) ;;
   esac
 }}

@@ -249,7 +249,7 @@ std::string first_conv(const Family& family, const ImageModel& net) {
 }
 
 // timm has no fixed positions: a table of them is saved as the learned one that it would have there, and is one for
-// whoever opens the folder without asking for pos_embed=sincos2d again.
+// whoever opens the folder without asking for its pos_embed again.
 Json saved_arguments(const Model& model) {
   const Json all = Json::parse(model.model_args);
   Json arguments = Json::object();
@@ -258,8 +258,11 @@ Json saved_arguments(const Model& model) {
       arguments[key] = value;
     }
   }
-  if (arguments.value("pos_embed", "") == "sincos2d") {
-    arguments.erase("pos_embed");
+  const std::string positions = arguments.value("pos_embed", "");
+  if (positions.starts_with("sincos") || positions == "fourier") {
+    for (const char* key : {"pos_embed", "gsd", "fourier_sigma"}) {
+      arguments.erase(key);
+    }
   }
   return arguments;
 }

@@ -115,7 +115,7 @@ SwinV2Attention::SwinV2Attention(const nn::Scope& scope, const SwinBlockConfig& 
 
 Tensor SwinV2Attention::bias() const {
   const Tensor table = cpb_out(cpb_hidden(offsets, ops::Activation::relu));
-  return nn::bias_at(ops::sigmoid(table) * 16.0F, nn::relative_position_index(window, false));
+  return nn::bias_at(ops::sigmoid(table) * 16.0F, nn::relative_position_index(window, 0));
 }
 
 Tensor SwinV2Attention::operator()(const Tensor& x, nn::Pass& pass, const Tensor& mask,
@@ -161,7 +161,7 @@ SwinV2CrAttention::SwinV2CrAttention(const nn::Scope& scope, const SwinBlockConf
 
 Tensor SwinV2CrAttention::bias(nn::Pass& pass) const {
   const Tensor hidden = meta_hidden(offsets, ops::Activation::relu);
-  const Tensor index = nn::relative_position_index(window, false);
+  const Tensor index = nn::relative_position_index(window, 0);
   if (!meta_drop.active(pass)) {
     return nn::bias_at(meta_out(hidden), index);
   }

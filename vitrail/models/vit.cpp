@@ -55,14 +55,6 @@ bool pools_patches(nn::Pool pool) {
   return pool == nn::Pool::avg || pool == nn::Pool::max || pool == nn::Pool::avgmax || pool == nn::Pool::sum;
 }
 
-nn::RelPos::Config rel_pos_config(const VitConfig& c) {
-  return {.kind = *c.rel_pos_type,
-          .window = {c.img_size[0] / c.patch_size[0], c.img_size[1] / c.patch_size[1]},
-          .hidden = c.rel_pos_dim,
-          .prefix = c.class_token ? 1 : 0,
-          .num_heads = c.num_heads};
-}
-
 }  // namespace
 
 VisionTransformer::VisionTransformer(const VitConfig& config, const nn::StoreOptions& store) : config_(config) {
@@ -71,7 +63,6 @@ VisionTransformer::VisionTransformer(const VitConfig& config, const nn::StoreOpt
   parameters.set_init_rule(vit_init_rule(config_));
   const nn::Scope root(parameters);
   const std::int64_t dim = config_.embed_dim;
-  const Size2 patches = grid(config_.img_size[0], config_.img_size[1]);
   const bool beit = config_.kind == VitConfig::Kind::beit || config_.kind == VitConfig::Kind::eva;
   const nn::Init small = beit ? nn::Init::trunc_normal(0.02F) : nn::Init::normal(1e-6F);
   if (config_.class_token) {
@@ -80,25 +71,16 @@ VisionTransformer::VisionTransformer(const VitConfig& config, const nn::StoreOpt
   if (config_.reg_tokens > 0) {
     reg_token_ = root.parameter("reg_token", {1, config_.reg_tokens, dim}, small);
   }
-  if (config_.pos_embed == VitConfig::Positions::learned) {
-    pos_embed_ = root.parameter("pos_embed", {1, position_prefix() + patches[0] * patches[1], dim},
-                                nn::Init::trunc_normal(0.02F));
-  } else if (config_.pos_embed == VitConfig::Positions::sincos) {
-    const Tensor fixed = nn::sincos_positions(patches, dim, position_prefix());
-    pos_embed_ = root.buffer("pos_embed", fixed.shape(), nn::Init::zeros());
-    if (store.fill == nn::Fill::initialize) {
-      pos_embed_.copy_from(fixed);
-    }
-  }
+  positions_.emplace(root, positions_config());
   if (config_.distilled) {
     dist_token_ = root.parameter("dist_token", {1, 1, dim}, nn::Init::trunc_normal(0.02F));
   }
   patch_embed_.emplace(root / "patch_embed", config_.patch_size, config_.in_chans, dim, !config_.pre_norm);
   norm_pre_ = norm_if(config_.pre_norm, root / "norm_pre");
   if (config_.rel_pos_type && config_.shared_rel_pos) {
-    shared_rel_pos_.emplace(root / (beit ? "rel_pos_bias" : "shared_rel_pos"), rel_pos_config(config_));
+    shared_rel_pos_.emplace(root / (beit ? "rel_pos_bias" : "shared_rel_pos"), rel_pos_config());
   }
-  if (config_.rope) {
+  if (config_.rope && config_.depth > 0) {
     rope_.emplace(root / "rope", rope_config());
   }
   for (std::int64_t i = 0; i < config_.depth; ++i) {
@@ -129,6 +111,23 @@ nn::AttentionPoolConfig VisionTransformer::attn_pool_config() const {
           .mlp_ratio = c.attn_pool_mlp_ratio > 0 ? c.attn_pool_mlp_ratio : c.mlp_ratio,
           .norm = c.norm_layer,
           .activation = c.act_layer};
+}
+
+nn::AbsoluteConfig VisionTransformer::positions_config() const {
+  return {.kind = config_.pos_embed,
+          .grid = grid(config_.img_size[0], config_.img_size[1]),
+          .dim = config_.embed_dim,
+          .prefix = position_prefix(),
+          .gsd = config_.gsd,
+          .sigma = config_.fourier_sigma};
+}
+
+nn::RelPos::Config VisionTransformer::rel_pos_config() const {
+  return {.kind = *config_.rel_pos_type,
+          .window = grid(config_.img_size[0], config_.img_size[1]),
+          .hidden = config_.rel_pos_dim,
+          .prefix = prefix(),
+          .num_heads = config_.num_heads};
 }
 
 nn::RotaryPositions::Config VisionTransformer::rope_config() const {
@@ -177,7 +176,7 @@ nn::BlockConfig VisionTransformer::block_config(std::int64_t index) const {
     block.names = nn::BlockNames::beit;
   }
   if (c.rel_pos_type && (!c.shared_rel_pos || c.both_rel_pos)) {
-    block.rel_pos = rel_pos_config(c);
+    block.rel_pos = rel_pos_config();
   }
   return block;
 }
@@ -232,15 +231,12 @@ Tensor VisionTransformer::embed(const Tensor& x, nn::Pass& pass) const {
   const DType dtype = pass.dtype;
   const std::int64_t batch = x.size(0);
   Tensor tokens = patches(x, pass);
+  const Size2 cells = grid(x.size(2), x.size(3));
+  const Tensor positions = token_positions(cells, pass);
   Tensor prefix_positions;
-  if (pos_embed_.defined()) {
-    const Size2 home = grid(config_.img_size[0], config_.img_size[1]);
-    const Size2 here = grid(x.size(2), x.size(3));
+  if (positions.defined()) {
     const std::int64_t in_front = position_prefix();
-    const Tensor positions = config_.pos_embed == VitConfig::Positions::sincos && home != here
-                                 ? nn::sincos_positions(here, config_.embed_dim, in_front)
-                                 : nn::resample_positions(pos_embed_, home, here, in_front);
-    tokens = tokens + ops::cast(ops::narrow(positions, 1, in_front, here[0] * here[1]), dtype);
+    tokens = tokens + ops::cast(ops::narrow(positions, 1, in_front, cells[0] * cells[1]), dtype);
     if (in_front > 0) {
       prefix_positions = ops::narrow(positions, 1, 0, in_front);
     }
@@ -256,16 +252,39 @@ Tensor VisionTransformer::embed(const Tensor& x, nn::Pass& pass) const {
     joined = prefix_positions.defined() ? joined + prefix_positions : joined;
     tokens = ops::concat({ops::expand(ops::cast(joined, dtype), {batch, prefix(), config_.embed_dim}), tokens}, 1);
   }
-  if (pos_embed_.defined() || config_.kind != VitConfig::Kind::vit) {
+  if (positions.defined() || config_.kind != VitConfig::Kind::vit) {
     tokens = nn::Dropout{static_cast<float>(config_.pos_drop_rate)}(tokens, pass);
   }
   return norm_pre_ ? (*norm_pre_)(tokens) : tokens;
 }
 
-Tensor VisionTransformer::run_block(std::size_t index, const Tensor& x, nn::Pass& pass, const Tensor& bias,
-                                    const ops::Rotation& rotation) const {
-  const auto run = [&block = blocks_[index], bias, rotation](const Tensor& input, nn::Pass& block_pass) {
-    return std::visit([&](const auto& b) { return b(input, block_pass, bias, rotation); }, block);
+std::vector<ScorePositions> VisionTransformer::shared_score_positions(const Size2& cells, nn::Pass& pass) const {
+  Tensor bias;
+  if (config_.alibi) {
+    bias = nn::alibi_bias(*config_.alibi, cells, config_.num_heads, prefix());
+  } else if (shared_rel_pos_) {
+    bias = (*shared_rel_pos_)(pass);
+  }
+  std::vector<ScorePositions> result;
+  for (const ops::Rotation& rotation : rope_ ? (*rope_)(cells) : std::vector<ops::Rotation>(1)) {
+    result.push_back({bias, rotation});
+  }
+  return result;
+}
+
+std::vector<ScorePositions> VisionTransformer::score_positions(const Size2& cells, nn::Pass& pass) const {
+  std::vector<ScorePositions> result = shared_score_positions(cells, pass);
+  result.resize(blocks_.size(), result.front());
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    result[i].bias = std::visit([&](const auto& block) { return block.score_bias(pass, result[i].bias); }, blocks_[i]);
+  }
+  return result;
+}
+
+Tensor VisionTransformer::run_block(std::size_t index, const Tensor& x, nn::Pass& pass,
+                                    const ScorePositions& positions) const {
+  const auto run = [&block = blocks_[index], positions](const Tensor& input, nn::Pass& block_pass) {
+    return std::visit([&](const auto& b) { return b(input, block_pass, positions.bias, positions.rotation); }, block);
   };
   return nn::run_block(run, x, pass);
 }
@@ -273,11 +292,9 @@ Tensor VisionTransformer::run_block(std::size_t index, const Tensor& x, nn::Pass
 // The tokens after the last block.
 Tensor VisionTransformer::encode(const Tensor& x, nn::Pass& pass) const {
   Tensor tokens = embed(x, pass);
-  const Tensor bias = shared_rel_pos_ ? (*shared_rel_pos_)(pass) : Tensor();
-  const std::vector<ops::Rotation> rotations =
-      rope_ ? (*rope_)(grid(x.size(2), x.size(3))) : std::vector<ops::Rotation>(1);
+  const std::vector<ScorePositions> positions = shared_score_positions(grid(x.size(2), x.size(3)), pass);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    tokens = run_block(i, tokens, pass, bias, rotations[std::min(i, rotations.size() - 1)]);
+    tokens = run_block(i, tokens, pass, positions[std::min(i, positions.size() - 1)]);
     if (pass.recorder != nullptr && pass.recorder->wants_features()) {
       pass.recorder->feature(static_cast<int>(i), tokens);
     }

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "vitrail/models/model.h"
+#include "vitrail/nn/absolute_position.h"
+#include "vitrail/nn/alibi.h"
 #include "vitrail/nn/block.h"
 #include "vitrail/nn/pool.h"
 #include "vitrail/nn/rotary.h"
@@ -21,7 +23,7 @@ struct VitConfig {
   // Which of timm's classes it is for the names of parameters, starting values, layers and weight decay; `vit` is the
   // distilled one too.
   enum class Kind { vit, relpos, eva, beit };
-  enum class Positions { none, learned, sincos };
+  using Positions = nn::AbsoluteKind;
   enum class Start { timm, jax, jax_nlhb, moco, reset };
 
   Kind kind = Kind::vit;
@@ -44,7 +46,9 @@ struct VitConfig {
   bool proj_bias = true;                     // of attention's output and the Mlp's two maps
   std::optional<float> init_values;          // LayerScale (post-norm: the norms' first weights)
   bool class_token = true;                   // `cls_token`
-  Positions pos_embed = Positions::learned;  // `pos_embed`, trained or a fixed buffer, or none
+  Positions pos_embed = Positions::learned;  // `pos_embed`: what is added to the tokens
+  double gsd = 1;                            // of positions on the ground (nn::AbsoluteConfig)
+  double fourier_sigma = 1;                  // of Fourier features
   bool no_embed_class = false;               // positions for the patches alone
   std::int64_t reg_tokens = 0;               // `reg_token`, after the class token (Darcet et al. 2024)
   bool pre_norm = false;                     // norm before the blocks, and no bias in the patch embedding (CLIP)
@@ -76,8 +80,16 @@ struct VitConfig {
   bool both_rel_pos = false;                     // both, added (BEiT)
   std::int64_t rel_pos_dim = 128;                // width of their network
 
+  std::optional<nn::AlibiKind> alibi;  // linear biases in every block
+
   // Rotary positions in every block; what depends on the model's size is filled in by the model.
   std::optional<nn::RotaryPositions::Config> rope;
+};
+
+// What a model's positions say to attention in one block.
+struct ScorePositions {
+  Tensor bias;             // [1, H, N, N], added to the scores; undefined for none
+  ops::Rotation rotation;  // turns queries and keys
 };
 
 // An Image is Worth 16x16 Words (Dosovitskiy et al. 2021). x [B, C, H, W] →
@@ -111,21 +123,30 @@ class VisionTransformer : public ImageModel {
   bool takes_any_size() const override { return config_.dynamic_img_size; }
   const VitConfig& config() const { return config_; }
 
+  // What is added to the tokens of pictures with this grid of patches, [1, P + rows · columns, D], P of them in front
+  // (position_prefix()); undefined for nothing.
+  Tensor token_positions(const nn::Size2& grid, nn::Pass& pass) const { return (*positions_)(grid, pass); }
+  std::int64_t position_prefix() const;  // how many of the tokens in front have a position
+  // What attention in each block is told about positions on this grid.
+  std::vector<ScorePositions> score_positions(const nn::Size2& grid, nn::Pass& pass) const;
+
  private:
   using AnyBlock = std::variant<nn::Block, nn::ResPostBlock>;
 
   std::optional<nn::Norm> norm_if(bool wanted, const nn::Scope& scope) const;
   nn::AttentionPoolConfig attn_pool_config() const;
+  nn::AbsoluteConfig positions_config() const;
+  nn::RelPos::Config rel_pos_config() const;
   nn::RotaryPositions::Config rope_config() const;
   nn::Size2 grid(std::int64_t height, std::int64_t width) const;
-  std::int64_t prefix() const;           // tokens in front of the patches
-  std::int64_t position_prefix() const;  // how many of them have a position
+  std::int64_t prefix() const;  // tokens in front of the patches
   nn::BlockConfig block_config(std::int64_t index) const;
   AnyBlock make_block(const nn::Scope& scope, std::int64_t index) const;
   Tensor patches(const Tensor& x, nn::Pass& pass) const;
   Tensor embed(const Tensor& x, nn::Pass& pass) const;
-  Tensor run_block(std::size_t index, const Tensor& x, nn::Pass& pass, const Tensor& bias,
-                   const ops::Rotation& rotation) const;
+  // What all blocks share of ScorePositions, or, with learned rotations, have one each of.
+  std::vector<ScorePositions> shared_score_positions(const nn::Size2& grid, nn::Pass& pass) const;
+  Tensor run_block(std::size_t index, const Tensor& x, nn::Pass& pass, const ScorePositions& positions) const;
   Tensor encode(const Tensor& x, nn::Pass& pass) const;
   Tensor normed(const Tensor& tokens) const;
   Tensor read_token(const Tensor& x, std::int64_t index) const;
@@ -133,9 +154,9 @@ class VisionTransformer : public ImageModel {
   Tensor classify(const Tensor& x, const std::optional<nn::Linear>& head, nn::Pass& pass) const;
 
   VitConfig config_;
-  Tensor cls_token_;   // [1, 1, D]
-  Tensor reg_token_;   // [1, R, D]
-  Tensor pos_embed_;   // [1, P + rows · columns, D]
+  Tensor cls_token_;  // [1, 1, D]
+  Tensor reg_token_;  // [1, R, D]
+  std::optional<nn::AbsolutePositions> positions_;
   Tensor dist_token_;  // [1, 1, D]
   std::optional<nn::PatchEmbed> patch_embed_;
   std::optional<nn::Norm> norm_pre_;

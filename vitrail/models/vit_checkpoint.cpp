@@ -39,12 +39,6 @@ bool in_stem(const VitConfig& config, std::string_view name) {
   return false;
 }
 
-bool is_close(const Tensor& a, const Tensor& b) {
-  const std::vector<float> x = a.values();
-  const std::vector<float> y = b.values();
-  return std::ranges::equal(x, y, [](float u, float v) { return std::abs(u - v) < 1e-5F; });
-}
-
 }  // namespace
 
 TokenLayout VisionTransformer::token_layout(std::int64_t height, std::int64_t width) const {
@@ -85,11 +79,11 @@ bool VisionTransformer::no_weight_decay(const std::string& parameter) const {
   if (config_.kind == VitConfig::Kind::relpos) {
     return parameter == "cls_token";
   }
-  if (config_.kind == VitConfig::Kind::beit && parameter.ends_with("relative_position_bias_table")) {
+  if (config_.kind != VitConfig::Kind::eva && parameter.ends_with("relative_position_bias_table")) {
     return true;
   }
-  return parameter == "rope.freqs" || parameter == "pos_embed" || parameter == "cls_token" ||
-         parameter == "reg_token" || parameter == "dist_token";
+  return parameter == "rope.freqs" || parameter == "pos_embed.frequencies" || parameter == "pos_embed" ||
+         parameter == "cls_token" || parameter == "reg_token" || parameter == "dist_token";
 }
 
 bool VisionTransformer::is_classifier(const std::string& parameter) const {
@@ -106,18 +100,13 @@ Tensor VisionTransformer::adapt(const std::string& parameter, const Tensor& valu
     return weight.rank() == 4 && weight.size(1) != wanted[1] ? with_channels(weight, wanted[1]) : weight;
   }
   const Size2 home = grid(config_.img_size[0], config_.img_size[1]);
-  if (parameter == "pos_embed" && config_.pos_embed == VitConfig::Positions::sincos) {
-    const Tensor table = nn::sincos_positions(home, config_.embed_dim, position_prefix());
-    // What differs from it by the rounding of another machine's sine is kept, so that a checkpoint stays what it is.
-    return value.shape() == table.shape() && is_close(value, table) ? value : table;
-  }
   if (parameter == "pos_embed" && value.rank() == 3 && value.size(1) > position_prefix()) {
     const Size2 from = source_grid(value.size(1) - position_prefix(), source, config_.patch_size);
-    return nn::resample_positions(value, from, home, position_prefix());
+    return positions_->adapt(value, from);
   }
   if (parameter.ends_with("relative_position_bias_table") && value.rank() == 2) {
     const Size2 from = {source[0] / config_.patch_size[0], source[1] / config_.patch_size[1]};
-    const std::int64_t extra = config_.class_token ? 3 : 0;
+    const std::int64_t extra = prefix() > 0 ? 3 : 0;
     const bool known = (2 * from[0] - 1) * (2 * from[1] - 1) + extra == value.size(0);
     const auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(value.size(0) - extra))) / 2 + 1;
     return nn::resample_bias_table(value, known ? from : Size2{side, side}, home);

@@ -90,7 +90,7 @@ Start read_weight_init(io::Fields& fields, const std::string& fallback) {
 nn::InitRule vit_init_rule(const VitConfig& config) {
   return [config](std::string_view name, const Shape& shape, const Init& own) {
     Init init = own;
-    if (own.kind == Init::Kind::uniform) {
+    if (own.kind == Init::Kind::uniform && !name.starts_with("pos_embed.")) {
       init = layer_init(config, name, shape, own);
       if (config.weight_init != Start::reset && !is_beit(config) && name.starts_with("blocks.")) {
         init = gate_init(config, name, init);

@@ -8,7 +8,7 @@ namespace {
 
 std::variant<RelPosBias, RelPosMlp> make_rel_pos(const Scope& scope, const RelPos::Config& config) {
   if (config.kind == RelPos::Kind::bias) {
-    return RelPosBias(scope, config.window, config.num_heads, config.prefix > 0);
+    return RelPosBias(scope, config.window, config.num_heads, config.prefix);
   }
   return RelPosMlp(scope, config.window, config.num_heads, config.hidden, config.prefix,
                    config.kind == RelPos::Kind::mlp_swin);
@@ -31,8 +31,7 @@ std::optional<RelPos> rel_pos_if(const Scope& attention, const BlockConfig& conf
   return config.rel_pos ? std::optional<RelPos>(std::in_place, scope, *config.rel_pos) : std::nullopt;
 }
 
-// What attention adds to its scores: the block's own positions and those that it was given.
-Tensor score_bias(const std::optional<RelPos>& own, Pass& pass, const Tensor& shared) {
+Tensor added_bias(const std::optional<RelPos>& own, Pass& pass, const Tensor& shared) {
   if (!own || !shared.defined()) {
     return own ? (*own)(pass) : shared;
   }
@@ -69,6 +68,10 @@ std::int64_t RelPos::flops() const {
   return std::visit([](const auto& bias) { return bias.flops(); }, bias_);
 }
 
+Tensor Block::score_bias(Pass& pass, const Tensor& shared) const { return added_bias(rel_pos, pass, shared); }
+
+Tensor ResPostBlock::score_bias(Pass& pass, const Tensor& shared) const { return added_bias(rel_pos, pass, shared); }
+
 Block::Block(const Scope& scope, const BlockConfig& config)
     : norm1(scope / "norm1", config.mlp.dim, config.norm),
       attn(scope / "attn", config.attention),
@@ -80,7 +83,7 @@ Block::Block(const Scope& scope, const BlockConfig& config)
       drop_path{config.drop_path} {}
 
 Tensor Block::operator()(Tensor x, Pass& pass, const Tensor& bias, const ops::Rotation& rotation) const {
-  const Tensor scores = score_bias(rel_pos, pass, bias);
+  const Tensor scores = score_bias(pass, bias);
   x = add_scaled_branch(x, ls1, drop_path, pass, [&](const Tensor& residual) {
     return attn(norm1(x), pass, {.residual = residual, .bias = scores, .rotation = rotation});
   });
@@ -99,7 +102,7 @@ ResPostBlock::ResPostBlock(const Scope& scope, const BlockConfig& config)
       drop_path{config.drop_path} {}
 
 Tensor ResPostBlock::operator()(Tensor x, Pass& pass, const Tensor& bias, const ops::Rotation& rotation) const {
-  const Tensor scores = score_bias(rel_pos, pass, bias);
+  const Tensor scores = score_bias(pass, bias);
   x = x + drop_path(norm1(attn(x, pass, {.bias = scores, .rotation = rotation})), pass);
   return x + drop_path(norm2(mlp(x, pass)), pass);
 }

@@ -28,7 +28,7 @@ class RelPos {
     Kind kind = Kind::mlp;
     Size2 window = {};           // the grid of patches
     std::int64_t hidden = 128;   // of the network
-    std::int64_t prefix = 0;     // class token: 0 or 1
+    std::int64_t prefix = 0;     // tokens in front: class token, registers
     std::int64_t num_heads = 0;  // as many as the attention has
   };
   RelPos(const Scope& scope, const Config& config);
@@ -62,6 +62,8 @@ struct BlockConfig {
 struct Block {
   Block(const Scope& scope, const BlockConfig& config);
   Tensor operator()(Tensor x, Pass& pass, const Tensor& bias = {}, const ops::Rotation& rotation = {}) const;
+  // What attention adds to its scores: the block's own positions and those that it is given.
+  Tensor score_bias(Pass& pass, const Tensor& shared = {}) const;
   std::int64_t flops(std::int64_t tokens) const;
 
   Norm norm1;
@@ -81,6 +83,8 @@ struct Block {
 struct ResPostBlock {
   ResPostBlock(const Scope& scope, const BlockConfig& config);
   Tensor operator()(Tensor x, Pass& pass, const Tensor& bias = {}, const ops::Rotation& rotation = {}) const;
+  // What attention adds to its scores: the block's own positions and those that it is given.
+  Tensor score_bias(Pass& pass, const Tensor& shared = {}) const;
   std::int64_t flops(std::int64_t tokens) const;
 
   Attention attn;

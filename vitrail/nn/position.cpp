@@ -78,7 +78,7 @@ Between locate(const std::vector<double>& points, double x) {
 
 }  // namespace
 
-Tensor sincos_positions(const Size2& grid, std::int64_t dim, std::int64_t prefix) {
+Tensor sincos_positions(const Size2& grid, std::int64_t dim, std::int64_t prefix, double scale) {
   check(dim % 4 == 0, "sine-cosine positions need a width divisible by 4, not {}", dim);
   const std::int64_t quarter = dim / 4;
   const Tensor result = Tensor::zeros({1, prefix + grid[0] * grid[1], dim});
@@ -86,7 +86,7 @@ Tensor sincos_positions(const Size2& grid, std::int64_t dim, std::int64_t prefix
   for (std::int64_t row = 0; row < grid[0]; ++row) {
     for (std::int64_t column = 0; column < grid[1]; ++column, out += dim) {
       for (std::int64_t i = 0; i < quarter; ++i) {
-        const double omega = std::pow(10000.0, -static_cast<double>(i) / static_cast<double>(quarter));
+        const double omega = scale * std::pow(10000.0, -static_cast<double>(i) / static_cast<double>(quarter));
         out[i] = static_cast<float>(std::sin(static_cast<double>(column) * omega));
         out[quarter + i] = static_cast<float>(std::cos(static_cast<double>(column) * omega));
         out[2 * quarter + i] = static_cast<float>(std::sin(static_cast<double>(row) * omega));
@@ -111,9 +111,8 @@ Tensor resample_positions(const Tensor& positions, const Size2& from, const Size
   return prefix == 0 ? tokens : ops::concat({ops::narrow(positions, 1, 0, prefix), tokens}, 1);
 }
 
-Tensor relative_position_index(const Size2& window, bool class_token) {
+Tensor relative_position_index(const Size2& window, std::int64_t prefix) {
   const std::int64_t area = window[0] * window[1];
-  const std::int64_t prefix = class_token ? 1 : 0;
   const std::int64_t offsets = offsets_of(window);
   const Tensor result = Tensor::empty({area + prefix, area + prefix}, DType::i64);
   std::int64_t* out = result.data<std::int64_t>();
@@ -147,10 +146,10 @@ Tensor log_offsets(const Size2& window, const Size2& span) {
   });
 }
 
-RelPosBias::RelPosBias(const Scope& scope, const Size2& window, std::int64_t num_heads, bool class_token)
-    : table(scope.parameter("relative_position_bias_table", {offsets_of(window) + (class_token ? 3 : 0), num_heads},
+RelPosBias::RelPosBias(const Scope& scope, const Size2& window, std::int64_t num_heads, std::int64_t prefix)
+    : table(scope.parameter("relative_position_bias_table", {offsets_of(window) + (prefix > 0 ? 3 : 0), num_heads},
                             Init::trunc_normal(0.02F))),
-      index(relative_position_index(window, class_token)) {}
+      index(relative_position_index(window, prefix)) {}
 
 Tensor RelPosBias::operator()(Pass& /*pass*/) const { return bias_at(table, index); }
 
@@ -165,7 +164,7 @@ RelPosMlp::RelPosMlp(const Scope& scope, const Size2& window, std::int64_t num_h
                           .fc2_bias = !swin_mode,
                           .drop1 = 0.125F}),
       offsets(scaled_offsets(window, swin_mode)),
-      index(relative_position_index(window, false)) {}
+      index(relative_position_index(window, 0)) {}
 
 Tensor RelPosMlp::operator()(Pass& pass) const {
   Tensor bias = bias_at(mlp(offsets, pass), index);

@@ -13,17 +13,20 @@ namespace vitrail::nn {
 
 // Fixed two-dimensional sine-cosine positions (MAE: He et al. 2022, as its get_2d_sincos_pos_embed): [1, prefix + rows
 // · columns, D] f32. With ω_i = 10000^(-4 i / D), i < D / 4, a patch at (row, column) has [sin(column ω), cos(column
-// ω), sin(row ω), cos(row ω)]; the prefix tokens have zeros. Error unless D is divisible by 4.
-Tensor sincos_positions(const Size2& grid, std::int64_t dim, std::int64_t prefix);
+// ω), sin(row ω), cos(row ω)]; the prefix tokens have zeros. Row and column are multiplied by `scale`: for positions on
+// the ground, the ground sample distance in units of one metre (Scale-MAE: Reed et al. 2023, eq. 2 with G = 1 m). Error
+// unless D is divisible by 4.
+Tensor sincos_positions(const Size2& grid, std::int64_t dim, std::int64_t prefix, double scale = 1);
 
 // Learned positions [1, prefix + rows · columns, D] of the grid `from` for the grid `to`, as timm's
 // resample_abs_pos_embed: the prefix as it is, the rest by bicubic interpolation with antialiasing. Differentiable.
 Tensor resample_positions(const Tensor& positions, const Size2& from, const Size2& to, std::int64_t prefix);
 
 // Index of every pair of patches of a window into a table over their offsets, [A, A] i64 with A = rows · columns:
-// (Δrow + rows - 1)(2 columns - 1) + (Δcolumn + columns - 1) (Swin: Liu et al. 2021). With a class token, [A + 1, A +
-// 1] and three more entries: class to patch, patch to class, class to class (BEiT).
-Tensor relative_position_index(const Size2& window, bool class_token);
+// (Δrow + rows - 1)(2 columns - 1) + (Δcolumn + columns - 1) (Swin: Liu et al. 2021). With `prefix` tokens in front (a
+// class token, registers), [A + prefix, A + prefix] and three more entries: prefix to patch, patch to prefix, prefix to
+// prefix (BEiT).
+Tensor relative_position_index(const Size2& window, std::int64_t prefix);
 
 // A table [V, H] of biases at such an index [N, M]: [1, H, N, M].
 Tensor bias_at(const Tensor& table, const Tensor& index);
@@ -36,9 +39,9 @@ Tensor log_offsets(const Size2& window);
 Tensor log_offsets(const Size2& window, const Size2& span);
 
 // A learned bias for each head and offset, timm's RelPosBias: parameter `relative_position_bias_table`
-// [(2 rows - 1)(2 columns - 1) + 3 (with a class token), H].
+// [(2 rows - 1)(2 columns - 1) + 3 (with prefix tokens), H].
 struct RelPosBias {
-  RelPosBias(const Scope& scope, const Size2& window, std::int64_t num_heads, bool class_token);
+  RelPosBias(const Scope& scope, const Size2& window, std::int64_t num_heads, std::int64_t prefix);
   Tensor operator()(Pass& pass) const;  // [1, H, N, N] f32
   std::int64_t flops() const { return 0; }
 

@@ -75,7 +75,7 @@ void load_weights(const models::Model& model, const fs::path& path) {
 models::Model make_model(const TrainOptions& options, const fs::path& checkpoint, std::int64_t data_classes) {
   const models::CreateOptions create = classifier_options(options, data_classes);
   if (!checkpoint.empty()) {
-    // The checkpoint's own config has all arguments but the rates of dropping out and pos_embed=sincos2d.
+    // The checkpoint's own config has all arguments but the rates of dropping out and a fixed pos_embed.
     models::CreateOptions saved;
     saved.model_kwargs = create.model_kwargs;
     saved.drop_rate = create.drop_rate;

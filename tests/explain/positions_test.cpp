@@ -1,0 +1,75 @@
+#include "vitrail/explain/positions.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/golden.h"
+#include "vitrail/explain/colormap.h"
+#include "vitrail/nn/alibi.h"
+#include "vitrail/nn/rotary.h"
+
+namespace vitrail::explain {
+namespace {
+
+Query place(std::int64_t row, std::int64_t column) {
+  return {.kind = Query::Kind::patch, .row = row, .column = column};
+}
+
+TEST(SimilarityMap, IsTheCosineOfTwoVectors) {
+  const Tensor positions = Tensor::from(std::vector<float>{1, 0, 0, 2, 3, 3, 0, 0}, {4, 2});
+  const std::vector<float> map = similarity_map(positions, {2, 2}, place(1, 0)).values();
+  EXPECT_FLOAT_EQ(map[0], std::sqrt(0.5F));
+  EXPECT_FLOAT_EQ(map[1], std::sqrt(0.5F));
+  EXPECT_FLOAT_EQ(map[2], 1);
+  EXPECT_EQ(map[3], 0);  // a vector of zeros is like no other
+  EXPECT_THROW(similarity_map(positions, {2, 2}, place(2, 0)), Error);
+}
+
+TEST(BiasMap, IsTheRowOfThePatchThatLooks) {
+  const Tensor bias = nn::alibi_bias(nn::AlibiKind::grid, {3, 4}, 2, 1);
+  const std::vector<float> slopes = nn::alibi_slopes(2);
+  const std::vector<float> map = bias_map(bias, {3, 4}, 1, 1, place(1, 1)).values();
+  EXPECT_EQ(map[5], 0);
+  EXPECT_FLOAT_EQ(map[7], -2 * slopes[1]);
+  EXPECT_FLOAT_EQ(map[0], -std::sqrt(2.0F) * slopes[1]);
+  const std::vector<float> mean = bias_map(bias, {3, 4}, 1, all_heads, place(1, 1)).values();
+  EXPECT_FLOAT_EQ(mean[7], -(slopes[0] + slopes[1]));
+  EXPECT_THROW(bias_map(bias, {3, 4}, 1, 2, place(1, 1)), Error);
+  EXPECT_THROW(bias_map(bias, {4, 4}, 1, 0, place(1, 1)), Error);
+}
+
+TEST(RotationMap, IsTheMeanCosineOfTheAnglesBetween) {
+  const ops::Rotation rotation = ops::rotation(nn::axial_angles({2, 3}, 4, {.temperature = 100}));
+  const std::vector<float> map = rotation_map(rotation, {2, 3}, 0, place(0, 1)).values();
+  EXPECT_FLOAT_EQ(map[1], 1);
+  EXPECT_FLOAT_EQ(map[0], (1 + std::cos(1.0F)) / 2);
+  EXPECT_FLOAT_EQ(map[5], std::cos(1.0F));
+  EXPECT_THROW(rotation_map(rotation, {2, 3}, 1, place(0, 1)), Error);
+}
+
+TEST(PositionPicture, HasWhatTheModelHas) {
+  const auto picture = [](const std::string& code) {
+    models::CreateOptions options;
+    options.model_kwargs = nlohmann::json{{"img_size", {12, 16}}, {"patch_size", 4}, {"embed_dim", 16},
+                                          {"depth", 2},           {"num_heads", 2},  {"pos_embed", code}}
+                               .dump();
+    const models::Model model = models::create_model("vit_tiny_patch16_224", options);
+    return position_picture(dynamic_cast<const models::VisionTransformer&>(*model.net), {3, 4}, 1);
+  };
+  // 3 x 4 tiles of 3 x 4 cells of 14 pixels, under a table of 12 rows and 16 columns.
+  const io::Image added = picture("sincos2d");
+  EXPECT_EQ(added.width, 4 * 56 + 3 * 2);
+  EXPECT_EQ(added.height, 12 * (added.width / 16) + 8 + 3 * 42 + 2 * 2);
+  // The corner's likeness to itself.
+  const std::uint8_t* corner = added.at(0, 12 * (added.width / 16) + 8);
+  EXPECT_EQ((Color{corner[0], corner[1], corner[2]}), viridis(1));
+  const io::Image biased = picture("alibi2d");  // two places x two heads
+  EXPECT_EQ(biased.width, 2 * 4 * 28 + 6);
+  EXPECT_EQ(biased.height, 2 * 3 * 28 + 6);
+  EXPECT_EQ(picture("rope2d").width, 4 * 28);
+  EXPECT_EQ(picture("rope2d_mixed").width, 2 * 4 * 28 + 6);
+  EXPECT_THROW(picture("none"), Error);
+}
+
+}  // namespace
+}  // namespace vitrail::explain

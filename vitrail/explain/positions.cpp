@@ -1,0 +1,195 @@
+#include "vitrail/explain/positions.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "vitrail/explain/colormap.h"
+#include "vitrail/explain/overlay.h"
+
+namespace vitrail::explain {
+namespace {
+
+using nn::Size2;
+
+// The number of a place on the grid, row by row.
+std::int64_t number_of(const Query& place, const Size2& grid) {
+  check(place.row >= 0 && place.row < grid[0] && place.column >= 0 && place.column < grid[1],
+        "there is no patch in row {}, column {} of {} x {}", place.row, place.column, grid[0], grid[1]);
+  return place.row * grid[1] + place.column;
+}
+
+Query place_at(std::int64_t row, std::int64_t column) {
+  return {.kind = Query::Kind::patch, .row = row, .column = column};
+}
+
+struct Bounds {
+  float low = 0;
+  float high = 0;
+};
+Bounds bounds_of(const std::vector<Tensor>& maps) {
+  Bounds bounds = {INFINITY, -INFINITY};
+  for (const Tensor& map : maps) {
+    for (const float value : map.values()) {
+      bounds = {std::min(bounds.low, value), std::max(bounds.high, value)};
+    }
+  }
+  return bounds;
+}
+
+// `upper` over `lower`, with white between and beside them.
+io::Image stacked(const io::Image& upper, const io::Image& lower, std::int64_t gap) {
+  io::Image result(std::max(upper.width, lower.width), upper.height + gap + lower.height);
+  std::ranges::fill(result.pixels, std::uint8_t{255});
+  const auto paste = [&](const io::Image& image, std::int64_t top) {
+    for (std::int64_t y = 0; y < image.height; ++y) {
+      std::copy_n(image.at(0, y), image.width * 3, result.at(0, top + y));
+    }
+  };
+  paste(upper, 0);
+  paste(lower, upper.height + gap);
+  return result;
+}
+
+// The vectors [N, D] as they stand, and the similarities of every patch.
+io::Image table_picture(const Tensor& positions, const Size2& grid) {
+  std::vector<Tensor> maps;
+  for (std::int64_t n = 0; n < positions.size(0); ++n) {
+    maps.push_back(similarity_map(positions, grid, place_at(n / grid[1], n % grid[1])));
+  }
+  const Bounds likeness = bounds_of(maps);
+  std::int64_t cell = std::max<std::int64_t>(1, 56 / std::max(grid[0], grid[1]));
+  std::vector<std::vector<io::Image>> rows(static_cast<std::size_t>(grid[0]));
+  for (std::size_t n = 0; n < maps.size(); ++n) {
+    rows[n / static_cast<std::size_t>(grid[1])].push_back(map_picture(maps[n], likeness.low, likeness.high, cell));
+  }
+  const io::Image similarities = sheet(rows, 2);
+  cell = std::max<std::int64_t>(1, similarities.width / positions.size(1));
+  const Bounds bounds = bounds_of({positions});
+  return stacked(map_picture(positions, bounds.low, bounds.high, cell), similarities, 8);
+}
+
+// A row for the patch in the middle and one for that in the corner, a column for each head.
+io::Image score_picture(const models::ScorePositions& scores, const Size2& grid, std::int64_t heads) {
+  const Tensor& angles = scores.rotation.angles;
+  const std::int64_t turns = !angles.defined() ? 0 : (angles.rank() == 3 ? heads : 1);
+  std::vector<std::vector<Tensor>> rows;
+  std::vector<Tensor> all;
+  for (const Query& place : {place_at(grid[0] / 2, grid[1] / 2), place_at(0, 0)}) {
+    rows.emplace_back();
+    for (std::int64_t head = 0; scores.bias.defined() && head < heads; ++head) {
+      const std::int64_t prefix = scores.bias.size(2) - grid[0] * grid[1];
+      rows.back().push_back(bias_map(scores.bias, grid, prefix, head, place));
+    }
+    for (std::int64_t head = 0; head < turns; ++head) {
+      rows.back().push_back(rotation_map(scores.rotation, grid, head, place));
+    }
+    all.insert(all.end(), rows.back().begin(), rows.back().end());
+  }
+  const Bounds bounds = bounds_of(all);
+  const std::int64_t cell = std::max<std::int64_t>(1, 112 / std::max(grid[0], grid[1]));
+  std::vector<std::vector<io::Image>> pictures;
+  for (const std::vector<Tensor>& row : rows) {
+    pictures.emplace_back();
+    for (const Tensor& map : row) {
+      pictures.back().push_back(map_picture(map, bounds.low, bounds.high, cell));
+    }
+  }
+  return sheet(pictures);
+}
+
+}  // namespace
+
+Tensor similarity_map(const Tensor& positions, const Size2& grid, const Query& place) {
+  const auto width = static_cast<std::size_t>(positions.size(1));
+  const std::vector<float> values = positions.values();
+  const auto dot = [&](std::int64_t i, std::int64_t j) {
+    double sum = 0;
+    for (std::size_t c = 0; c < width; ++c) {
+      sum += static_cast<double>(values[static_cast<std::size_t>(i) * width + c]) *
+             static_cast<double>(values[static_cast<std::size_t>(j) * width + c]);
+    }
+    return sum;
+  };
+  const std::int64_t here = number_of(place, grid);
+  const double own = dot(here, here);
+  const Tensor map = Tensor::empty({grid[0], grid[1]});
+  for (std::int64_t n = 0; n < map.numel(); ++n) {
+    const double lengths = std::sqrt(own * dot(n, n));
+    map.data<float>()[n] = lengths > 0 ? static_cast<float>(dot(here, n) / lengths) : 0;
+  }
+  return map;
+}
+
+Tensor bias_map(const Tensor& bias, const Size2& grid, std::int64_t prefix, std::int64_t head, const Query& place) {
+  const std::int64_t here = number_of(place, grid);
+  const std::int64_t area = grid[0] * grid[1];
+  check(bias.size(2) == prefix + area, "a bias of {} does not belong to {} x {} patches behind {} tokens", bias.shape(),
+        grid[0], grid[1], prefix);
+  const std::int64_t heads = bias.size(1);
+  check(head >= all_heads && head < heads, "there is no head {} among {}", head, heads);
+  const Tensor map = Tensor::zeros({grid[0], grid[1]});
+  for (std::int64_t h = head == all_heads ? 0 : head; h < (head == all_heads ? heads : head + 1); ++h) {
+    const Tensor row = bias.select(0, 0).select(0, h).select(0, prefix + here).narrow(0, prefix, area);
+    const std::vector<float> values = row.contiguous().values();
+    for (std::int64_t n = 0; n < area; ++n) {
+      map.data<float>()[n] += values[static_cast<std::size_t>(n)] / static_cast<float>(head == all_heads ? heads : 1);
+    }
+  }
+  return map;
+}
+
+Tensor rotation_map(const ops::Rotation& rotation, const Size2& grid, std::int64_t head, const Query& place) {
+  const std::int64_t here = number_of(place, grid);
+  const Tensor& angles = rotation.angles;
+  const std::int64_t heads = angles.rank() == 3 ? angles.size(0) : 1;
+  check(head >= 0 && head < heads, "there is no head {} among {}", head, heads);
+  check(angles.size(-2) == grid[0] * grid[1], "angles of {} places do not belong to {} x {} patches", angles.size(-2),
+        grid[0], grid[1]);
+  const Tensor of_head = angles.rank() == 3 ? angles.detach().select(0, head) : angles.detach();
+  const std::vector<float> theta = of_head.contiguous().values();
+  const auto half = static_cast<std::size_t>(angles.size(-1));
+  const Tensor map = Tensor::empty({grid[0], grid[1]});
+  for (std::int64_t n = 0; n < map.numel(); ++n) {
+    double sum = 0;
+    for (std::size_t i = 0; i < half; ++i) {
+      sum += std::cos(static_cast<double>(theta[static_cast<std::size_t>(n) * half + i]) -
+                      static_cast<double>(theta[static_cast<std::size_t>(here) * half + i]));
+    }
+    map.data<float>()[n] = static_cast<float>(sum / static_cast<double>(half));
+  }
+  return map;
+}
+
+io::Image map_picture(const Tensor& map, float low, float high, std::int64_t cell) {
+  io::Image image(map.size(1) * cell, map.size(0) * cell);
+  const std::vector<float> values = map.values();
+  const float scale = high > low ? 1 / (high - low) : 0;
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    for (std::int64_t x = 0; x < image.width; ++x) {
+      const float value = values[static_cast<std::size_t>(y / cell * map.size(1) + x / cell)];
+      std::ranges::copy(viridis((value - low) * scale), image.at(x, y));
+    }
+  }
+  return image;
+}
+
+io::Image position_picture(const models::VisionTransformer& model, const Size2& grid, std::int64_t layer) {
+  nn::Pass pass;
+  const Tensor added = model.token_positions(grid, pass);
+  const std::vector<models::ScorePositions> blocks = model.score_positions(grid, pass);
+  check(layer >= 0 && layer < std::ssize(blocks), "there is no layer {}: the model has {}", layer, blocks.size());
+  const models::ScorePositions& scores = blocks[static_cast<std::size_t>(layer)];
+  check(added.defined() || scores.bias.defined() || scores.rotation.defined(), "the model has no positions to draw");
+  io::Image picture;
+  if (added.defined()) {
+    const std::int64_t patches = grid[0] * grid[1];
+    picture = table_picture(added.select(0, 0).narrow(0, model.position_prefix(), patches).contiguous(), grid);
+  }
+  if (scores.bias.defined() || scores.rotation.defined()) {
+    const io::Image relative = score_picture(scores, grid, model.config().num_heads);
+    picture = added.defined() ? stacked(picture, relative, 8) : relative;
+  }
+  return picture;
+}
+
+}  // namespace vitrail::explain
