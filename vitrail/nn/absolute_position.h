@@ -27,12 +27,12 @@ bool is_fixed(AbsoluteKind kind);
 // 1 cos(n ω_i) with ω_i = 10000^(-2 i / D). Error unless D is even.
 Tensor sine_positions(std::int64_t length, std::int64_t dim);
 
-// Fourier features of the place (Tancik et al. 2020, eq. 4): [rows · columns, D] f32, [cos 2πBv, sin 2πBv] for v = (row
+// Fourier features of the place (Tancik et al. 2020): [rows · columns, D] f32, [cos 2πBv, sin 2πBv] for v = (row
 // / rows, column / columns) in [0, 1)², B [D/2, 2] drawn from N(0, sigma²), the same in every model. The inner product
 // of two places then is about D/2 e^(-2 (π sigma distance)²). Error unless D is even.
 Tensor fourier_positions(const Size2& grid, std::int64_t dim, double sigma);
 
-// Learnable Fourier features (Li et al. 2021, eq. 2 and algorithm 1): with v as above,
+// Learnable Fourier features (Li et al. 2021): with v as above,
 //   r = [cos vWᵀ, sin vWᵀ] / √D,   position = fc2(gelu(fc1(r))).
 // Parameters `frequencies` (W) [D/2, 2], at first N(0, (2π sigma)²), `mlp.fc1` and `mlp.fc2` [D, D].
 struct LearnedFourier {

@@ -14,7 +14,7 @@ namespace vitrail::nn {
 // Fixed two-dimensional sine-cosine positions (MAE: He et al. 2022, as its get_2d_sincos_pos_embed): [1, prefix + rows
 // · columns, D] f32. With ω_i = 10000^(-4 i / D), i < D / 4, a patch at (row, column) has [sin(column ω), cos(column
 // ω), sin(row ω), cos(row ω)]; the prefix tokens have zeros. Row and column are multiplied by `scale`: for positions on
-// the ground, the ground sample distance in units of one metre (Scale-MAE: Reed et al. 2023, eq. 2 with G = 1 m). Error
+// the ground, the ground sample distance in units of one metre (Scale-MAE: Reed et al. 2023, with G = 1 m). Error
 // unless D is divisible by 4.
 Tensor sincos_positions(const Size2& grid, std::int64_t dim, std::int64_t prefix, double scale = 1);
 

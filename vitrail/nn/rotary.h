@@ -13,7 +13,7 @@
 namespace vitrail::nn {
 
 // Positions n = 0 … length - 1 of a sequence: angles [length, head_dim / 2] f32, n / temperature^(2 i / head_dim)
-// (RoFormer, eq. 15). Error unless head_dim is even.
+// (RoFormer, section 3.2). Error unless head_dim is even.
 Tensor sequence_angles(std::int64_t length, std::int64_t head_dim, double temperature = 10000);
 
 struct AxialAngles {
@@ -23,13 +23,13 @@ struct AxialAngles {
   std::optional<Size2> reference = std::nullopt;  // positions are stretched so that the grid covers one of this size
 };
 
-// Positions on a grid: half of the pairs turn with the row, half with the column (axial RoPE: Heo et al. 2024, eq. 4,
+// Positions on a grid: half of the pairs turn with the row, half with the column (axial RoPE: Heo et al. 2024,
 // as timm's RotaryEmbeddingCat): angles [rows · columns, head_dim / 2] f32, position / temperature^(4 i / head_dim), i
 // < head_dim / 4, in either half. Error unless head_dim is divisible by 4.
 Tensor axial_angles(const Size2& grid, std::int64_t head_dim, const AxialAngles& options = {});
 
 // The same with frequencies that are learned for each block and head, and mix both axes (RoPE-Mixed: Heo et al. 2024,
-// eq. 6, as timm's RotaryEmbeddingMixed): θ = x f_x + y f_y for a patch at (x, y) = (column, row), or (row, column)
+// as timm's RotaryEmbeddingMixed): θ = x f_x + y f_y for a patch at (x, y) = (column, row), or (row, column)
 // unless `columns_first`. Parameter `freqs` [2, depth, H, head_dim / 2], at first directions of a random turn for each
 // block and head with lengths temperature^(-4 i / head_dim).
 struct MixedAngles {

@@ -22,7 +22,7 @@ struct Rotation {
 // 0 of the angles is that of token `prefix`.
 Rotation rotation(const Tensor& angles, RotaryPairs pairs = RotaryPairs::adjacent, std::int64_t prefix = 0);
 
-// Each pair (x₁, x₂) of the row of token n turned by its angle θ (RoFormer, eq. 13 and 34):
+// Each pair (x₁, x₂) of the row of token n turned by its angle θ (RoFormer, section 3.2):
 //   y₁ = x₁ cos θ - x₂ sin θ,   y₂ = x₁ sin θ + x₂ cos θ.
 // With θ proportional to the position, q · k then depends on the offset of their positions alone.
 // x [B, H, prefix + N, d], f32 or bf16, any strides → [B, H, prefix + N, d], whose memory is laid out as [B, N, H, d].
