@@ -13,7 +13,8 @@ using test::golden_path;
 
 INSTANTIATE_TEST_SUITE_P(ResNet, TimmVariant,
                          testing::Values("resnet_basic", "resnet_bottleneck", "resnet_deep", "resnet_tiered",
-                                         "resnet_se", "resnet_groups"),
+                                         "resnet_se", "resnet_groups", "resnet_nl", "resnet_nl_gaussian",
+                                         "resnet_nl_dot_product", "resnet_nl_concatenation", "resnet_sagan"),
                          variant_name);
 
 // In training the statistics are the batch's, and the running ones follow once, checkpoints or not.
@@ -81,6 +82,35 @@ TEST(ResNet, DropsWholeBranchesInTraining) {
   EXPECT_GT(test::relative_error(logits(1), logits(2)), 1e-2);
 }
 
+// Where the pixels of a map lie, and that a new block changes nothing (Wang et al. 2018, Zhang et al. 2019).
+TEST(ResNet, AttentionBeginsAsNothingAndSaysItsPlace) {
+  const std::string sizes = R"("layers": [1, 1, 1, 1], "channels": [8, 8, 16, 16], "num_classes": 3)";
+  const Tensor x = test::random_tensor({1, 3, 37, 30});
+  const auto run = [&](const std::string& name, const std::string& more, nn::Recorder& recorder) {
+    CreateOptions options;
+    options.model_kwargs = "{" + sizes + more + "}";
+    nn::Pass pass{.recorder = &recorder};
+    return create_model(name, options).net->forward(x, pass);
+  };
+  nn::Recorder recorder(false, true);
+  const Tensor plain = run("resnet18", "", recorder);
+  EXPECT_TRUE(recorder.attention().empty());
+  for (const std::string kind : {"embedded_gaussian", "gaussian", "dot_product", "concatenation"}) {
+    const std::string more = R"(, "block_args": {"attn_layer": "nl", "nl_kind": ")" + kind + R"("})";
+    nn::Recorder maps(false, true);
+    expect_close(run("resnet18", more, maps), plain, 1e-6, kind);
+    ASSERT_EQ(maps.attention().size(), 4U);
+    EXPECT_EQ(maps.places().at(0).queries, (nn::Size2{10, 8}));
+    EXPECT_EQ(maps.attention().at(3).shape(), (Shape{1, 1, 2, 2}));
+    EXPECT_EQ(maps.places().at(3).keys, (nn::Size2{2, 1}));
+  }
+  nn::Recorder maps(false, true);
+  expect_close(run("sagan_resnet", "", maps), plain, 1e-6);
+  ASSERT_EQ(maps.attention().size(), 1U);
+  EXPECT_EQ(maps.attention().at(0).shape(), (Shape{1, 1, 20, 20}));
+  EXPECT_EQ(maps.places().at(0).queries, (nn::Size2{5, 4}));
+}
+
 TEST(ResNet, NamesTheArgumentThatIsWrong) {
   const auto refused = [](const std::string& kwargs, const std::string& part) {
     CreateOptions options;
@@ -101,6 +131,8 @@ TEST(ResNet, NamesTheArgumentThatIsWrong) {
   refused(R"({"global_pool": ""})", "num_classes");
   refused(R"({"block_args": {"attn_layer": "cbam"}})", "'attn_layer'");
   refused(R"({"block_args": {"attn": "se"}})", "did you mean 'attn_layer'");
+  refused(R"({"block_args": {"attn_layer": "nl", "nl_kind": "sum"}})", "'nl_kind'");
+  refused(R"({"sagan_stages": [5]})", "'sagan_stages'");
   refused(R"({"channels": [65536, 65536, 65536, 65536], "img_size": 1048576})", "FLOPs");
 }
 

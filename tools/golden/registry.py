@@ -12,6 +12,7 @@ import importlib
 import pathlib
 import subprocess
 import sys
+import types
 from typing import Callable
 
 import timm
@@ -77,7 +78,26 @@ TABLES = {
         {"SwinTransformer": "swin", "SwinTransformerV2": "swin_v2", "SwinTransformerV2Cr": "swin_v2_cr"},
         lambda name, kwargs: "huge" not in name and "giant" not in name,  # nobody has trained them
     ),
+    "vit_hybrid": Table(
+        "hybrid Vision Transformers",
+        ["vision_transformer_hybrid"],
+        {"VisionTransformer": "vit_hybrid"},
+        lambda name, kwargs: "_r" in name and "_resnet" not in name,
+    ),
     "resnet": Table("Residual networks", ["resnet"], {"ResNet": "resnet"}, wanted_resnet),
+    "botnet": Table(
+        "Bottleneck Transformers",
+        ["byoanet"],
+        {"ByobNet": "botnet"},
+        lambda name, kwargs: name == "botnet26t_256",
+        ("model_cfg", "blocks", "stem_chs", "stem_type", "stem_pool", "fixed_input_size", "self_attn_layer"),
+    ),
+    "resnetv2": Table(
+        "Residual networks with the norms in front",
+        ["resnetv2"],
+        {"ResNetV2": "resnetv2"},
+        lambda name, kwargs: not name.endswith(("_evos", "_frn")),
+    ),
 }
 NORMALIZATIONS = {
     ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)): "inception",
@@ -114,6 +134,12 @@ def entry_arguments(module, name):
     return caught["cls"], {k: v for k, v in caught["kwargs"].items() if k not in ignored}
 
 
+def backbone(embedding):
+    """The numbers of blocks in the ResNetV2 of a hybrid, none for a stem alone."""
+    stages = getattr(embedding.keywords["backbone"], "stages", [])
+    return {"backbone_layers": tuple(len(stage.blocks) for stage in stages)}
+
+
 def spelled(key, value):
     """A value in the notation of --model-kwargs."""
     if key == "norm_layer":
@@ -127,7 +153,10 @@ def spelled(key, value):
     if key == "block_layer" and isinstance(value, functools.partial):
         assert list(value.keywords) == ["init_values"]
         return f"({value.func.__name__.lower()},{value.keywords['init_values']:g})"
-    if isinstance(value, type):
+    if key == "conv_layer" and isinstance(value, functools.partial):
+        assert list(value.keywords) == ["eps"]
+        return f"({value.func.__name__.lower()},{value.keywords['eps']:g})"
+    if isinstance(value, (type, types.FunctionType)):
         return value.__name__.lower()
     if isinstance(value, float):
         return f"{value:g}" if float(f"{value:g}") == value else repr(value)
@@ -186,6 +215,8 @@ def write_table(key, table):
         cls, kwargs = entry_arguments(module, name)
         if cls not in table.families or not table.wanted(name, kwargs):
             continue
+        if table.families[cls] == "vit_hybrid":
+            kwargs = backbone(kwargs.pop("embed_layer")) | kwargs
         arguments = " ".join(f"{k}={spelled(k, v)}" for k, v in kwargs.items() if k not in table.ignored)
         rows.append(f"{name} ({table.families[cls]}) {arguments}".rstrip())
         rows.extend(f"  {tag_names}: {text}".rstrip() for tag_names, text in tags(name))

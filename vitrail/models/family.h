@@ -64,6 +64,9 @@ std::unique_ptr<ImageModel> build_vit(const nlohmann::json& arguments, const std
                                       const nn::StoreOptions& store);
 std::unique_ptr<ImageModel> build_vit_distilled(const nlohmann::json& arguments, const std::string& source,
                                                 const nn::StoreOptions& store);
+std::string_view vit_hybrid_table();
+std::unique_ptr<ImageModel> build_vit_hybrid(const nlohmann::json& arguments, const std::string& source,
+                                             const nn::StoreOptions& store);
 std::unique_ptr<ImageModel> build_vit_relpos(const nlohmann::json& arguments, const std::string& source,
                                              const nn::StoreOptions& store);
 std::string_view mlp_mixer_table();
@@ -79,6 +82,7 @@ std::string_view swin_table();
 std::unique_ptr<ImageModel> build_swin(const nlohmann::json& arguments, const std::string& source,
                                        const nn::StoreOptions& store);
 std::string_view resnet_table();
+std::string_view sagan_resnet_table();
 std::unique_ptr<ImageModel> build_resnet(const nlohmann::json& arguments, const std::string& source,
                                          const nn::StoreOptions& store);
 std::string_view s2_mlp_table();
@@ -91,5 +95,11 @@ std::unique_ptr<ImageModel> build_swin_v2(const nlohmann::json& arguments, const
                                           const nn::StoreOptions& store);
 std::unique_ptr<ImageModel> build_swin_v2_cr(const nlohmann::json& arguments, const std::string& source,
                                              const nn::StoreOptions& store);
+std::string_view botnet_table();
+std::unique_ptr<ImageModel> build_botnet(const nlohmann::json& arguments, const std::string& source,
+                                         const nn::StoreOptions& store);
+std::string_view resnetv2_table();
+std::unique_ptr<ImageModel> build_resnetv2(const nlohmann::json& arguments, const std::string& source,
+                                           const nn::StoreOptions& store);
 
 }  // namespace vitrail::models

@@ -47,8 +47,9 @@ struct ImageModel {
   virtual TokenLayout token_layout(std::int64_t height, std::int64_t width) const = 0;
   // The total of fvcore's FlopCountAnalysis for one picture, with timm's unfused attention (of which fvcore sees the
   // matrix products): one flop for each multiply-accumulate of linear, convolution and matrix products, biases not
-  // counted; 5 for each element of a LayerNorm (4 without parameters), 2 of a BatchNorm2d in evaluation; nothing for
-  // activations, softmax, RmsNorm, additions and resizing.
+  // counted; 5 for each element of a LayerNorm or GroupNorm (4 without parameters), 2 of a BatchNorm2d in evaluation, 1
+  // of the map that is averaged before the head of a convolutional network, 4 of a standardized weight; nothing for
+  // activations, softmax, RmsNorm, additions, other pooling and resizing.
   virtual std::int64_t flops(std::int64_t height, std::int64_t width) const = 0;
   // timm's group_matcher(coarse=False) order: the layer a parameter belongs to, 0 = embedding … depth() + 1 = head.
   virtual std::int64_t layer_of(const std::string& parameter) const = 0;

@@ -140,6 +140,11 @@ const std::vector<Family>& families() {
       {"cycle_mlp", cycle_mlp_table, build_cycle_mlp, "patch_embed.proj", false},
       {"swin_v2", swin_table, build_swin_v2, "patch_embed.proj"},
       {"swin_v2_cr", swin_table, build_swin_v2_cr, "patch_embed.proj"},
+      {"vit_hybrid", vit_hybrid_table, build_vit_hybrid,
+       "patch_embed.backbone.stem.conv patch_embed.backbone.conv patch_embed.proj"},
+      {"sagan_resnet", sagan_resnet_table, build_resnet, "conv1", false},
+      {"botnet", botnet_table, build_botnet, "stem.conv1.conv"},
+      {"resnetv2", resnetv2_table, build_resnetv2, "stem.conv stem.conv1", false},
   };
   return all;
 }

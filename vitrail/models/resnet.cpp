@@ -33,10 +33,13 @@ double cost(const ResNetConfig& c, double height, double width) {
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   double per_pixel = 49 * (real(c.in_chans) + 4 * real(c.stem_width)) * 2 * real(c.stem_width);
   for (std::size_t i = 0; i < c.layers.size(); ++i) {
+    const double positions = c.attention == ResNetConfig::Attention::nl || !c.sagan_stages.empty()
+                                 ? (height + 32) * (width + 32) / 16
+                                 : 0;  // that each pixel attends to
     const double widest = 4 * real(c.channels[i]) +
                           real(c.channels[i]) * real(c.base_width) * real(c.cardinality) / 64 + 2 * real(c.stem_width) +
                           64 + (i == 0 ? 0 : 4 * real(c.channels[i - 1]));
-    per_pixel += real(c.layers[i]) * 49 * widest * widest;
+    per_pixel += real(c.layers[i]) * (49 * widest + 2 * positions) * widest;
   }
   return (height + 32) * (width + 32) * per_pixel + 4 * real(c.channels.back()) * real(c.num_classes);
 }
@@ -65,6 +68,11 @@ void check_config(const ResNetConfig& c) {
           "a stage of {} channels with base_width {} and block_reduce_first {} leaves none for its convolutions",
           channels, c.base_width, c.block_reduce_first);
   }
+  for (const std::int64_t stage : c.sagan_stages) {
+    check(stage > 0 && stage <= static_cast<std::int64_t>(c.layers.size()) &&
+              c.channels[static_cast<std::size_t>(stage - 1)] * expansion(c) >= 8,
+          "sagan_stages names stage {}, which does not exist or has less than 8 channels", stage);
+  }
   check(c.num_classes == 0 || c.global_pool != nn::Pool::none,
         "without pooling (global_pool '') num_classes must be 0, not {}", c.num_classes);
   for (const double rate : {c.drop_rate, c.drop_path_rate}) {
@@ -76,9 +84,13 @@ void check_config(const ResNetConfig& c) {
 // timm's init_weights: convolutions from kaiming_normal, the last norm of each block from zero.
 nn::InitRule init_rule(const ResNetConfig& config) {
   const std::string last = config.block == Block::basic ? ".bn2.weight" : ".bn3.weight";
-  return [last, zero = config.zero_init_last](std::string_view name, const Shape& shape, const nn::Init& own) {
+  return [last, zero = config.zero_init_last, non_local = config.attention == ResNetConfig::Attention::nl](
+             std::string_view name, const Shape& shape, const nn::Init& own) {
     if (shape.rank() == 4) {
       return nn::Init::kaiming_normal(shape);
+    }
+    if (non_local && name.find(".se.") != std::string_view::npos && shape.rank() == 1) {
+      return nn::Init::zeros();  // biases and the norm: the block begins as its input
     }
     return zero && name.starts_with("layer") && name.ends_with(last) ? nn::Init::zeros() : own;
   };
@@ -153,7 +165,10 @@ ResNetBlock::ResNetBlock(const nn::Scope& scope, const ResNetConfig& c, const Pl
     add(width, out, 1, {});
   }
   if (c.attention == ResNetConfig::Attention::se) {
-    se.emplace(scope / "se", out, make_divisible(static_cast<double>(out) / 16, 8, 0));
+    attention.emplace<nn::SqueezeExcite>(scope / "se", out, make_divisible(static_cast<double>(out) / 16, 8, 0));
+  } else if (c.attention == ResNetConfig::Attention::nl) {
+    attention.emplace<nn::NonLocal>(scope / "se", out, make_divisible(static_cast<double>(out) / 8), c.nl_kind,
+                                    place.index);
   }
   if (place.first && (place.stride != 1 || place.in != out)) {
     downsample.emplace(scope / "downsample", c, place.in, out, place.stride, place.dilation, place.first_dilation);
@@ -166,11 +181,13 @@ Tensor ResNetBlock::operator()(const Tensor& x, nn::Pass& pass) const {
   for (std::size_t i = 0; i + 1 < layers.size(); ++i) {
     y = layers[i](y, pass, activation);
   }
-  if (!se && !drop_path.active(pass)) {
+  const auto* const se = std::get_if<nn::SqueezeExcite>(&attention);
+  const auto* const nl = std::get_if<nn::NonLocal>(&attention);
+  if (se == nullptr && nl == nullptr && !drop_path.active(pass)) {
     return layers.back()(y, pass, activation, shortcut);
   }
   y = layers.back()(y, pass);
-  y = se ? (*se)(y) : y;
+  y = se != nullptr ? (*se)(y) : (nl != nullptr ? (*nl)(y, pass) : y);
   return nn::activate_picture(nn::drop_path_picture(y, drop_path, pass), activation, shortcut);
 }
 
@@ -180,7 +197,12 @@ std::int64_t ResNetBlock::flops(Size2& size) const {
   for (const ConvNorm& layer : layers) {
     total += layer.flops(size);
   }
-  return total + (se ? se->flops() : 0);
+  if (const auto* const se = std::get_if<nn::SqueezeExcite>(&attention)) {
+    total += se->flops();
+  } else if (const auto* const nl = std::get_if<nn::NonLocal>(&attention)) {
+    total += nl->flops(size);
+  }
+  return total;
 }
 
 ResNet::ResNet(const ResNetConfig& config, const nn::StoreOptions& store) : config_(config) {
@@ -208,12 +230,19 @@ ResNet::ResNet(const ResNetConfig& config, const nn::StoreOptions& store) : conf
     std::vector<ResNetBlock>& made = stages_.emplace_back();
     for (std::int64_t i = 0; i < config_.layers[stage]; ++i, ++index) {
       place.first = i == 0;
+      place.index = static_cast<int>(index);
       place.drop_path =
           blocks > 1 ? static_cast<float>(config_.drop_path_rate * static_cast<double>(index) / (blocks - 1)) : 0;
       made.emplace_back(scope / i, config_, place);
       place.in = place.channels * expansion(config_);
       place.stride = 1;
       place.first_dilation = dilation;
+    }
+    if (const auto number = static_cast<std::int64_t>(stage + 1);
+        std::ranges::find(config_.sagan_stages, number) != config_.sagan_stages.end()) {
+      sagan_.try_emplace(stage, root / ("attn" + std::to_string(number)), place.in,
+                         static_cast<int>(config_.attention == ResNetConfig::Attention::nl ? depth() : 0) +
+                             static_cast<int>(sagan_.size()));
     }
   }
   if (config_.num_classes > 0) {
@@ -246,6 +275,9 @@ Tensor ResNet::forward(const Tensor& x, nn::Pass& pass) const {
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     for (const ResNetBlock& block : stages_[i]) {
       y = nn::run_block([&block](const Tensor& input, nn::Pass& own) { return block(input, own); }, y, pass);
+    }
+    if (const auto sagan = sagan_.find(i); sagan != sagan_.end()) {
+      y = sagan->second(y, pass);
     }
     if (pass.recorder != nullptr && pass.recorder->wants_features()) {
       pass.recorder->feature(static_cast<int>(i), y);
@@ -282,9 +314,12 @@ std::int64_t ResNet::flops(std::int64_t height, std::int64_t width) const {
     total += layer.flops(size);
   }
   size = stem_size({height, width});
-  for (const std::vector<ResNetBlock>& stage : stages_) {
-    for (const ResNetBlock& block : stage) {
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    for (const ResNetBlock& block : stages_[i]) {
       total += block.flops(size);
+    }
+    if (const auto sagan = sagan_.find(i); sagan != sagan_.end()) {
+      total += sagan->second.flops(size);
     }
   }
   return total + nn::pool_flops(num_features(), size, config_.global_pool) + (fc_ ? fc_->flops(1) : 0);
@@ -296,10 +331,14 @@ std::int64_t ResNet::layer_of(const std::string& parameter) const {
   }
   std::int64_t before = 1;
   for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-    if (const auto index = index_after(parameter, "layer" + std::to_string(stage + 1) + ".")) {
+    const std::string number = std::to_string(stage + 1) + ".";
+    if (const auto index = index_after(parameter, "layer" + number)) {
       return before + *index;
     }
     before += config_.layers[stage];
+    if (parameter.starts_with("attn" + number)) {  // goes with the stage's last block
+      return before - 1;
+    }
   }
   return before;
 }

@@ -1,14 +1,18 @@
-// Residual networks: timm's ResNet with its stems, squeeze-and-excitation and groups (ResNeXt).
+// Residual networks: timm's ResNet with its stems, groups (ResNeXt) and attention inside the blocks, and SAGAN's
+// attention between its stages.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "vitrail/models/model.h"
 #include "vitrail/nn/linear.h"
 #include "vitrail/nn/picture.h"
+#include "vitrail/nn/picture_attention.h"
 
 namespace vitrail::models {
 
@@ -16,7 +20,7 @@ namespace vitrail::models {
 struct ResNetConfig {
   enum class Block { basic, bottleneck };
   enum class Stem { plain, deep, deep_tiered };
-  enum class Attention { none, se };
+  enum class Attention { none, se, nl };
 
   Block block = Block::bottleneck;
   std::vector<std::int64_t> layers = {3, 4, 6, 3};           // blocks of each stage
@@ -37,7 +41,11 @@ struct ResNetConfig {
   double drop_path_rate = 0;              // of the last block; it grows linearly from 0
   bool zero_init_last = true;             // each block starts as its shortcut
   Attention attention = Attention::none;  // block_args: attn_layer
-  nn::Size2 img_size = {224, 224};        // that the model is meant for; all are taken
+  // Of attn_layer 'nl', block_args: nl_kind. timm has the embedded Gaussian alone; the others are vitrail's.
+  nn::NonLocal::Kind nl_kind = nn::NonLocal::Kind::embedded_gaussian;
+  // vitrail's: SAGAN's attention behind these stages, counted from 1, as `attn1` …
+  std::vector<std::int64_t> sagan_stages;
+  nn::Size2 img_size = {224, 224};  // that the model is meant for; all are taken
 };
 
 // What is added to a block's convolutions: the input, or its projection where the shape changes.
@@ -61,6 +69,7 @@ struct ResNetBlock {
     std::int64_t dilation = 1;
     std::int64_t first_dilation = 1;
     bool first = false;  // of its stage
+    int index = 0;       // in the network
     float drop_path = 0;
   };
   ResNetBlock(const nn::Scope& scope, const ResNetConfig& config, const Place& place);
@@ -68,8 +77,8 @@ struct ResNetBlock {
   std::int64_t flops(nn::Size2& size) const;
 
   ops::Activation activation;
-  std::vector<nn::ConvNorm> layers;  // `conv1` and `bn1`, …
-  std::optional<nn::SqueezeExcite> se;
+  std::vector<nn::ConvNorm> layers;                                         // `conv1` and `bn1`, …
+  std::variant<std::monostate, nn::SqueezeExcite, nn::NonLocal> attention;  // `se`, whichever it is
   std::optional<ResNetShortcut> downsample;
   nn::DropPath drop_path;
 };
@@ -103,6 +112,7 @@ class ResNet : public ImageModel {
   ResNetConfig config_;
   std::vector<nn::ConvNorm> stem_;
   std::vector<std::vector<ResNetBlock>> stages_;
+  std::map<std::size_t, nn::SaganAttention> sagan_;  // by stage
   std::optional<nn::Linear> fc_;
 };
 

@@ -42,16 +42,31 @@ ResNetConfig read_resnet(const nlohmann::json& arguments, const std::string& sou
   c.zero_init_last = f.get<bool>("zero_init_last", c.zero_init_last);
   if (f.kind("block_args") != io::Kind::absent) {
     Fields block = f.object("block_args");
-    c.attention = block.choice("attn_layer", "", {"", "se"}) == "se" ? ResNetConfig::Attention::se
-                                                                     : ResNetConfig::Attention::none;
+    const std::string attention = block.choice("attn_layer", "", {"", "se", "nl"});
+    c.attention = attention.empty()   ? ResNetConfig::Attention::none
+                  : attention == "se" ? ResNetConfig::Attention::se
+                                      : ResNetConfig::Attention::nl;
+    if (attention == "nl") {
+      c.nl_kind = nn::NonLocal::kind_named(block.choice(
+          "nl_kind", "embedded_gaussian", {"embedded_gaussian", "gaussian", "dot_product", "concatenation"}));
+    }
     block.finish();
   }
+  c.sagan_stages = f.get<std::vector<std::int64_t>>("sagan_stages", c.sagan_stages, {1, 4});
   c.img_size = read_size(f, "img_size", c.img_size);
   f.finish();
   return c;
 }
 
 }  // namespace
+
+// A classifier of vitrail's own: ResNet-18 with SAGAN's attention where the pixels are an eighth of the picture's.
+std::string_view sagan_resnet_table() {
+  return R"(
+sagan_resnet (sagan_resnet) block=basicblock layers=(2,2,2,2) sagan_stages=(2,)
+  untrained: crop_pct=0.95 normalization=imagenet
+)";
+}
 
 std::unique_ptr<ImageModel> build_resnet(const nlohmann::json& arguments, const std::string& source,
                                          const nn::StoreOptions& store) {

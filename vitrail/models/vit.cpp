@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "vitrail/models/vit_init.h"
@@ -35,11 +36,18 @@ void check_config(const VitConfig& c) {
   // About the multiply-accumulates of a picture, so that all counts that are made of these numbers fit into 64 bits.
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   const double pixels = real(c.img_size[0]) * real(c.img_size[1]);
-  const double tokens = pixels / (real(c.patch_size[0]) * real(c.patch_size[1]));
+  const double reduction =
+      c.backbone ? std::exp2(2.0 * std::max(2.0, 1.0 + static_cast<double>(c.backbone->layers.size()))) : 1;
+  const double tokens = pixels / (reduction * real(c.patch_size[0]) * real(c.patch_size[1]));
   const double block = tokens * (tokens + (4 + 3 * c.mlp_ratio) * real(c.embed_dim)) * real(c.embed_dim);
   const double cost = pixels * real(c.in_chans) * real(c.embed_dim) + block * real(c.depth);
   check(cost < 1e17, "img_size {}x{} with embed_dim {} and depth {} would take {:.0e} FLOPs for a picture",
         c.img_size[0], c.img_size[1], c.embed_dim, c.depth, cost);
+  if (c.backbone) {
+    check_resnetv2(*c.backbone);
+    check(!c.dynamic_img_pad && !c.rel_pos_type && !c.distilled && !c.pre_norm,
+          "a hybrid has no dynamic_img_pad, pre_norm, relative positions or distillation token");
+  }
   if (c.distilled) {
     check(c.global_pool == nn::Pool::token,
           "a distilled model reads its two tokens: global_pool must be 'token', not '{}'", name_of(c.global_pool));
@@ -65,6 +73,20 @@ VisionTransformer::VisionTransformer(const VitConfig& config, const nn::StoreOpt
   const std::int64_t dim = config_.embed_dim;
   const bool beit = config_.kind == VitConfig::Kind::beit || config_.kind == VitConfig::Kind::eva;
   const nn::Init small = beit ? nn::Init::trunc_normal(0.02F) : nn::Init::normal(1e-6F);
+  const nn::Scope embedding = root / "patch_embed";
+  std::int64_t embedded = config_.in_chans;
+  if (const auto& backbone = config_.backbone) {
+    const nn::Scope scope = embedding / "backbone";
+    if (backbone->layers.empty()) {
+      backbone_.emplace<ResNetV2Stem>(scope, *backbone);
+    } else {
+      backbone_.emplace<ResNetV2Body>(scope, *backbone);
+    }
+    embedded = backbone->out_channels();
+  }
+  const Size2 patches = grid(config_.img_size[0], config_.img_size[1]);
+  check(patches[0] > 0 && patches[1] > 0, "img_size {}x{} leaves no patch of patch_size {}x{} behind the backbone",
+        config_.img_size[0], config_.img_size[1], config_.patch_size[0], config_.patch_size[1]);
   if (config_.class_token) {
     cls_token_ = root.parameter("cls_token", {1, 1, dim}, small);
   }
@@ -75,7 +97,7 @@ VisionTransformer::VisionTransformer(const VitConfig& config, const nn::StoreOpt
   if (config_.distilled) {
     dist_token_ = root.parameter("dist_token", {1, 1, dim}, nn::Init::trunc_normal(0.02F));
   }
-  patch_embed_.emplace(root / "patch_embed", config_.patch_size, config_.in_chans, dim, !config_.pre_norm);
+  patch_embed_.emplace(embedding, config_.patch_size, embedded, dim, !config_.pre_norm);
   norm_pre_ = norm_if(config_.pre_norm, root / "norm_pre");
   if (config_.rel_pos_type && config_.shared_rel_pos) {
     shared_rel_pos_.emplace(root / (beit ? "rel_pos_bias" : "shared_rel_pos"), rel_pos_config());
@@ -188,12 +210,25 @@ VisionTransformer::AnyBlock VisionTransformer::make_block(const nn::Scope& scope
   return nn::Block(scope, block_config(index));
 }
 
+Size2 VisionTransformer::feature_size(const Size2& picture) const {
+  return std::visit(
+      [&]<class Backbone>(const Backbone& backbone) {
+        if constexpr (std::is_same_v<Backbone, std::monostate>) {
+          return picture;
+        } else {
+          return backbone.output_size(picture);
+        }
+      },
+      backbone_);
+}
+
 Size2 VisionTransformer::grid(std::int64_t height, std::int64_t width) const {
   const Size2& p = config_.patch_size;
   if (config_.dynamic_img_pad) {
     return {(height + p[0] - 1) / p[0], (width + p[1] - 1) / p[1]};
   }
-  return {height / p[0], width / p[1]};
+  const Size2 size = feature_size({height, width});
+  return {size[0] / p[0], size[1] / p[1]};
 }
 
 std::int64_t VisionTransformer::prefix() const {
@@ -213,11 +248,17 @@ Tensor VisionTransformer::patches(const Tensor& x, nn::Pass& pass) const {
           "the model takes pictures of {}x{} (img_size), not of {}x{}", config_.img_size[0], config_.img_size[1],
           height, width);
   } else if (!config_.dynamic_img_pad) {
-    check(height % patch[0] == 0 && width % patch[1] == 0,
+    const Size2 size = feature_size({height, width});
+    check(size[0] % patch[0] == 0 && size[1] % patch[1] == 0 && size[0] * size[1] > 0,
           "a picture of {}x{} is not made of whole patches of {}x{}; dynamic_img_pad would fill it up", height, width,
           patch[0], patch[1]);
   }
   Tensor input = ops::cast(x, pass.dtype);
+  if (const auto* const stem = std::get_if<ResNetV2Stem>(&backbone_)) {
+    input = (*stem)(input, pass);
+  } else if (const auto* const body = std::get_if<ResNetV2Body>(&backbone_)) {
+    input = (*body)(input, pass, false);
+  }
   if (config_.dynamic_img_pad) {
     const Size2 cells = grid(height, width);
     input = height % patch[0] == 0 ? input : ops::pad(input, 2, 0, cells[0] * patch[0] - height);

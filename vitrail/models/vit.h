@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "vitrail/models/model.h"
+#include "vitrail/models/resnetv2.h"
 #include "vitrail/nn/absolute_position.h"
 #include "vitrail/nn/alibi.h"
 #include "vitrail/nn/block.h"
@@ -72,6 +73,10 @@ struct VitConfig {
   ops::Activation act_layer = ops::Activation::gelu;
   nn::MlpKind mlp_layer = nn::MlpKind::mlp;
   bool post_norm = false;  // timm's block_fn: ResPostBlock instead of Block
+
+  // The convolutional network in front of the patches (hybrids), whose pixels are cut into patches then; without any
+  // layers its stem alone.
+  std::optional<ResNetV2Config> backbone;
 
   bool distilled = false;  // `dist_token` and `head_dist` (DeiT: Touvron et al. 2021)
 
@@ -138,6 +143,7 @@ class VisionTransformer : public ImageModel {
   nn::AbsoluteConfig positions_config() const;
   nn::RelPos::Config rel_pos_config() const;
   nn::RotaryPositions::Config rope_config() const;
+  nn::Size2 feature_size(const nn::Size2& picture) const;  // of what is cut into patches
   nn::Size2 grid(std::int64_t height, std::int64_t width) const;
   std::int64_t prefix() const;  // tokens in front of the patches
   nn::BlockConfig block_config(std::int64_t index) const;
@@ -158,6 +164,7 @@ class VisionTransformer : public ImageModel {
   Tensor reg_token_;  // [1, R, D]
   std::optional<nn::AbsolutePositions> positions_;
   Tensor dist_token_;  // [1, 1, D]
+  std::variant<std::monostate, ResNetV2Stem, ResNetV2Body> backbone_;
   std::optional<nn::PatchEmbed> patch_embed_;
   std::optional<nn::Norm> norm_pre_;
   std::optional<nn::RelPos> shared_rel_pos_;

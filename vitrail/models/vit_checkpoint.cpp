@@ -51,6 +51,13 @@ std::int64_t VisionTransformer::flops(std::int64_t height, std::int64_t width) c
   const std::int64_t patches = cells[0] * cells[1];
   const std::int64_t tokens = prefix() + patches;
   std::int64_t total = patch_embed_->flops(cells);
+  if (config_.backbone) {
+    check(resnetv2_cost(*config_.backbone, static_cast<double>(height), static_cast<double>(width)) < 1e18,
+          "a picture of {}x{} would take more FLOPs than can be counted", height, width);
+    Size2 size = {height, width};
+    const auto* const stem = std::get_if<ResNetV2Stem>(&backbone_);
+    total += stem != nullptr ? stem->flops(size) : std::get<ResNetV2Body>(backbone_).flops(size);
+  }
   total += norm_pre_ ? norm_pre_->flops(tokens) : 0;
   total += shared_rel_pos_ ? shared_rel_pos_->flops() : 0;
   for (const AnyBlock& block : blocks_) {
@@ -91,7 +98,11 @@ bool VisionTransformer::is_classifier(const std::string& parameter) const {
 }
 
 Tensor VisionTransformer::adapt(const std::string& parameter, const Tensor& value, const Size2& source) const {
-  if (parameter == "patch_embed.proj.weight") {
+  if (config_.backbone && parameter.starts_with("patch_embed.backbone.") && value.rank() == 4 &&
+      (parameter.ends_with("backbone.conv.weight") || parameter.ends_with("backbone.stem.conv.weight"))) {
+    return value.size(1) > 0 && value.size(1) != config_.in_chans ? with_channels(value, config_.in_chans) : value;
+  }
+  if (parameter == "patch_embed.proj.weight" && !config_.backbone) {
     const Shape& wanted = patch_embed_->proj.weight.shape();
     Tensor weight = value;
     if (weight.rank() == 2 && weight.size(1) % (wanted[2] * wanted[3]) == 0) {  // of a linear patch embedding
@@ -101,7 +112,7 @@ Tensor VisionTransformer::adapt(const std::string& parameter, const Tensor& valu
   }
   const Size2 home = grid(config_.img_size[0], config_.img_size[1]);
   if (parameter == "pos_embed" && value.rank() == 3 && value.size(1) > position_prefix()) {
-    const Size2 from = source_grid(value.size(1) - position_prefix(), source, config_.patch_size);
+    const Size2 from = source_grid(value.size(1) - position_prefix(), feature_size(source), config_.patch_size);
     return positions_->adapt(value, from);
   }
   if (parameter.ends_with("relative_position_bias_table") && value.rank() == 2) {

@@ -86,10 +86,8 @@ void read_positions(Fields& f, VitConfig& c) {
       only_for("fourier_sigma", c.pos_embed == Absolute::fourier || c.pos_embed == Absolute::fourier_learned, 1);
 }
 
-VitConfig read_vit(const nlohmann::json& arguments, const std::string& source, bool distilled) {
-  Fields f(arguments, source);
-  VitConfig c;
-  c.distilled = distilled;
+VitConfig read_vit(Fields& f, const VitConfig& start) {
+  VitConfig c = start;
   read_common(f, c, "");
   c.global_pool = nn::pool_named(
       f.choice("global_pool", "token", {"", "token", "avg", "max", "avgmax", "sum", "map", "token_avg"}));
@@ -109,6 +107,10 @@ VitConfig read_vit(const nlohmann::json& arguments, const std::string& source, b
   c.pos_drop_rate = f.get<double>("pos_drop_rate", 0, {0, 1});
   c.mlp_layer = mlp_layer(f);
   c.post_norm = read_choice(f, "block_fn", "block", {"block", "respostblock"}) == "respostblock";
+  if (c.backbone) {
+    c.backbone->in_chans = c.in_chans;
+    c.backbone->img_size = c.img_size;
+  }
   f.finish();
   return c;
 }
@@ -132,6 +134,23 @@ VitConfig read_vit_relpos(const nlohmann::json& arguments, const std::string& so
   c.post_norm =
       read_choice(f, "block_fn", "relposblock", {"relposblock", "respostrelposblock"}) == "respostrelposblock";
   f.finish();
+  return c;
+}
+
+// The ResNetV2 that timm's _resnetv2 builds in front of a hybrid's patches. Its sizes are vitrail's own arguments: in
+// timm each name has its own.
+ResNetV2Config read_backbone(Fields& f) {
+  ResNetV2Config c;
+  c.layers = f.get<std::vector<std::int64_t>>("backbone_layers", c.layers, {1, 256});
+  c.channels = f.get<std::vector<std::int64_t>>("backbone_channels", c.channels, {1, 1 << 16});
+  c.stem_chs = f.get<std::int64_t>("backbone_stem_chs", c.stem_chs, {1, 1 << 16});
+  check(c.layers.size() <= 4, "{}: 'backbone_layers' names {} stages, expected up to 4", f.source(), c.layers.size());
+  const bool same = f.get<bool>("padding_same", true);
+  c.stem_pool = same ? ResNetV2Config::StemPool::by_size : ResNetV2Config::StemPool::even;
+  c.conv_layer = {.standardize = 1e-8F, .same_padding = same};
+  c.preact = false;
+  c.num_classes = 0;
+  c.global_pool = nn::Pool::none;
   return c;
 }
 
@@ -159,12 +178,25 @@ void read_shared(Fields& f, VitConfig& c) {
 
 std::unique_ptr<ImageModel> build_vit(const nlohmann::json& arguments, const std::string& source,
                                       const nn::StoreOptions& store) {
-  return std::make_unique<VisionTransformer>(read_vit(arguments, source, false), store);
+  Fields fields(arguments, source);
+  return std::make_unique<VisionTransformer>(read_vit(fields, {}), store);
 }
 
 std::unique_ptr<ImageModel> build_vit_distilled(const nlohmann::json& arguments, const std::string& source,
                                                 const nn::StoreOptions& store) {
-  return std::make_unique<VisionTransformer>(read_vit(arguments, source, true), store);
+  Fields fields(arguments, source);
+  VitConfig start;
+  start.distilled = true;
+  return std::make_unique<VisionTransformer>(read_vit(fields, start), store);
+}
+
+std::unique_ptr<ImageModel> build_vit_hybrid(const nlohmann::json& arguments, const std::string& source,
+                                             const nn::StoreOptions& store) {
+  Fields fields(arguments, source);
+  VitConfig start;
+  start.patch_size = {1, 1};
+  start.backbone = read_backbone(fields);
+  return std::make_unique<VisionTransformer>(read_vit(fields, start), store);
 }
 
 std::unique_ptr<ImageModel> build_vit_relpos(const nlohmann::json& arguments, const std::string& source,

@@ -88,8 +88,17 @@ Start read_weight_init(io::Fields& fields, const std::string& fallback) {
 }
 
 nn::InitRule vit_init_rule(const VitConfig& config) {
-  return [config](std::string_view name, const Shape& shape, const Init& own) {
+  nn::InitRule backbone;
+  if (config.backbone) {  // timm calls its init_weights again, with the last norms from zero
+    ResNetV2Config zeroed = *config.backbone;
+    zeroed.zero_init_last = true;
+    backbone = resnetv2_init_rule(zeroed, "patch_embed.backbone.");
+  }
+  return [config, backbone](std::string_view name, const Shape& shape, const Init& own) {
     Init init = own;
+    if (name.starts_with("patch_embed.backbone.")) {
+      return config.backbone->layers.empty() ? own : backbone(name, shape, own);  // a stem alone has no init_weights
+    }
     if (own.kind == Init::Kind::uniform && !name.starts_with("pos_embed.")) {
       init = layer_init(config, name, shape, own);
       if (config.weight_init != Start::reset && !is_beit(config) && name.starts_with("blocks.")) {

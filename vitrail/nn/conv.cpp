@@ -1,6 +1,8 @@
 #include "vitrail/nn/conv.h"
 
+#include "vitrail/nn/picture.h"
 #include "vitrail/ops/norm.h"
+#include "vitrail/ops/shape.h"
 
 namespace vitrail::nn {
 
@@ -44,5 +46,52 @@ Tensor BatchNorm2d::operator()(const Tensor& x, const Pass& pass) const {
   }
   return ops::batch_norm(x, weight, bias, running_mean, running_var, pass.training, pass.again ? 0.0F : momentum, eps);
 }
+
+namespace {
+
+// The options of a square kernel; what cannot be padded evenly is padded by StyledConv2d itself.
+ops::ConvOptions styled_options(std::int64_t kernel, std::int64_t stride, const ConvStyle& style) {
+  const std::int64_t padding = style.same_padding && stride > 1 ? 0 : (stride - 1 + kernel - 1) / 2;
+  return {.stride = {stride, stride}, .padding = {padding, padding}};
+}
+
+bool pads_by_size(const StyledConv2d& layer) { return layer.style.same_padding && layer.conv.options.stride[0] > 1; }
+
+}  // namespace
+
+StyledConv2d::StyledConv2d(const Scope& scope, std::int64_t in, std::int64_t out, std::int64_t kernel,
+                           std::int64_t stride, const ConvStyle& conv_style)
+    : style(conv_style), conv(scope, in, out, {kernel, kernel}, styled_options(kernel, stride, conv_style), false) {}
+
+Tensor StyledConv2d::operator()(const Tensor& x) const {
+  Tensor weight = conv.weight;
+  if (style.standardize) {
+    const Tensor rows = ops::reshape(weight, {weight.size(0), weight.numel() / weight.size(0)});
+    weight = ops::reshape(ops::layer_norm(rows, {}, {}, *style.standardize), weight.shape());
+  }
+  const Tensor input = pads_by_size(*this) ? pad_same(x, conv.weight.size(2), conv.options.stride[0]) : x;
+  return ops::conv2d(input, weight, {}, conv.options);
+}
+
+Size2 StyledConv2d::output_size(const Size2& size) const {
+  const std::int64_t stride = conv.options.stride[0];
+  return pads_by_size(*this) ? Size2{(size[0] + stride - 1) / stride, (size[1] + stride - 1) / stride}
+                             : conv.output_size(size);
+}
+
+std::int64_t StyledConv2d::flops(Size2& size) const {
+  size = output_size(size);
+  return conv.flops(size[0], size[1]) + (style.standardize ? 4 * conv.weight.numel() : 0);
+}
+
+GroupNorm::GroupNorm(const Scope& scope, std::int64_t channels, std::int64_t norm_groups, float norm_eps)
+    : groups(norm_groups), eps(norm_eps) {
+  check(groups > 0 && channels % groups == 0, "{}: {} channels cannot be divided into {} groups", scope.path(),
+        channels, groups);
+  weight = scope.parameter("weight", {channels}, Init::ones());
+  bias = scope.parameter("bias", {channels}, Init::zeros());
+}
+
+Tensor GroupNorm::operator()(const Tensor& x) const { return ops::group_norm(x, groups, weight, bias, eps); }
 
 }  // namespace vitrail::nn

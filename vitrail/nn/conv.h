@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "vitrail/nn/parameters.h"
 #include "vitrail/nn/pass.h"
@@ -44,6 +45,41 @@ struct BatchNorm2d {
   Tensor running_mean;
   Tensor running_var;
   Tensor num_batches_tracked;
+};
+
+// How a convolution treats its weight and the border, by timm's conv_layer: create_conv2d, StdConv2d, StdConv2dSame.
+struct ConvStyle {
+  // Weight standardization (Qiao et al. 2019): the weight of each output minus its mean, over √(its variance + eps).
+  std::optional<float> standardize = std::nullopt;
+  // TensorFlow's padding: as much as gives ⌈size / stride⌉ outputs, the odd pixel at the right and below. Otherwise
+  // half of the kernel on either side.
+  bool same_padding = false;
+};
+
+// Conv2d without bias in such a style. Parameter `weight` [out, in, kernel, kernel].
+struct StyledConv2d {
+  StyledConv2d(const Scope& scope, std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride,
+               const ConvStyle& style);
+  Tensor operator()(const Tensor& x) const;
+  // fvcore's count for pictures of `size`, which becomes that of the output; standardization counts 4 a weight.
+  std::int64_t flops(Size2& size) const;
+  Size2 output_size(const Size2& size) const;
+
+  ConvStyle style;
+  Conv2d conv;
+};
+
+// x [B, C, H, W] normalized over the pixels of a sample in each of `groups` runs of neighbouring channels
+// (torch.nn.GroupNorm; ops::group_norm). Parameters `weight` and `bias` [C]. Error unless the groups divide C.
+struct GroupNorm {
+  GroupNorm(const Scope& scope, std::int64_t channels, std::int64_t groups = 32, float eps = 1e-5F);
+  Tensor operator()(const Tensor& x) const;
+  std::int64_t flops(const Size2& size) const { return 5 * size[0] * size[1] * weight.numel(); }
+
+  std::int64_t groups;
+  float eps;
+  Tensor weight;
+  Tensor bias;
 };
 
 }  // namespace vitrail::nn

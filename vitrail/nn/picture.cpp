@@ -1,5 +1,7 @@
 #include "vitrail/nn/picture.h"
 
+#include <algorithm>
+
 #include "vitrail/ops/arithmetic.h"
 #include "vitrail/ops/reduce.h"
 #include "vitrail/ops/shape.h"
@@ -30,6 +32,18 @@ Tensor pad_picture(const Tensor& x, const Size2& before, const Size2& after, flo
   return to_picture(y);
 }
 
+Tensor pad_same(const Tensor& x, std::int64_t kernel, std::int64_t stride, float value) {
+  Size2 before{};
+  Size2 after{};
+  for (const int i : {0, 1}) {
+    const std::int64_t size = x.size(2 + i);
+    const std::int64_t total = std::max<std::int64_t>(((size + stride - 1) / stride - 1) * stride + kernel - size, 0);
+    before[static_cast<std::size_t>(i)] = total / 2;
+    after[static_cast<std::size_t>(i)] = total - total / 2;
+  }
+  return pad_picture(x, before, after, value);
+}
+
 Tensor drop_path_picture(const Tensor& x, const DropPath& drop, Pass& pass) {
   return drop.active(pass) ? to_picture(drop(to_pixels(x), pass)) : x;
 }
@@ -44,6 +58,15 @@ Tensor pool_picture(const Tensor& x, Pool pool) {
 
 std::int64_t pool_flops(std::int64_t channels, const Size2& size, Pool pool) {
   return pool == Pool::avg || pool == Pool::avgmax ? channels * size[0] * size[1] : 0;
+}
+
+PictureNorm::PictureNorm(const Scope& scope, std::int64_t channels, PictureNormKind kind)
+    : norm_(kind == PictureNormKind::batch ? std::variant<BatchNorm2d, GroupNorm>(BatchNorm2d(scope, channels))
+                                           : std::variant<BatchNorm2d, GroupNorm>(GroupNorm(scope, channels))) {}
+
+Tensor PictureNorm::operator()(const Tensor& x, const Pass& pass, ops::Activation activation) const {
+  const auto* const batch = std::get_if<BatchNorm2d>(&norm_);
+  return activate_picture(batch != nullptr ? (*batch)(x, pass) : std::get<GroupNorm>(norm_)(x), activation);
 }
 
 ConvNorm::ConvNorm(const Scope& conv_scope, const Scope& norm_scope, std::int64_t in, std::int64_t out,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <variant>
 
 #include "vitrail/nn/conv.h"
 #include "vitrail/nn/drop.h"
@@ -19,11 +20,28 @@ namespace vitrail::nn {
 Tensor activate_picture(const Tensor& x, ops::Activation activation, const Tensor& residual = {});
 // x with `before` and `after` rows and columns of `value` around it.
 Tensor pad_picture(const Tensor& x, const Size2& before, const Size2& after, float value = 0);
+// x padded as ConvStyle::same_padding says for a square kernel.
+Tensor pad_same(const Tensor& x, std::int64_t kernel, std::int64_t stride, float value = 0);
 Tensor drop_path_picture(const Tensor& x, const DropPath& drop, Pass& pass);
 // The mean, the largest, or half their sum of each channel: [B, C, H, W] → [B, C]; as it is for Pool::none.
 Tensor pool_picture(const Tensor& x, Pool pool);
 // fvcore's count of pool_picture for C channels of `size`: adaptive average pooling counts one an element.
 std::int64_t pool_flops(std::int64_t channels, const Size2& size, Pool pool);
+
+// Batch or group norm, whichever a model's config asks for.
+enum class PictureNormKind { batch, group };
+class PictureNorm {
+ public:
+  PictureNorm(const Scope& scope, std::int64_t channels, PictureNormKind kind);
+  // act(norm(x))
+  Tensor operator()(const Tensor& x, const Pass& pass, ops::Activation activation = ops::Activation::identity) const;
+  std::int64_t flops(const Size2& size) const {
+    return std::visit([&](const auto& norm) { return norm.flops(size); }, norm_);
+  }
+
+ private:
+  std::variant<BatchNorm2d, GroupNorm> norm_;
+};
 
 // A convolution and the batch norm behind it.
 struct ConvNorm {

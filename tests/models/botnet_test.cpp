@@ -1,0 +1,34 @@
+#include "vitrail/models/botnet.h"
+
+#include "tests/models/timm_variant.h"
+
+namespace vitrail::models {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(BotNet, TimmVariant, testing::Values("botnet", "botnet_wide"), variant_name);
+
+TEST(BotNet, SaysWhichPicturesItTakes) {
+  const Model model = load_model(test::golden_path("models/botnet"));
+  nn::Pass pass;
+  EXPECT_THROW(model.net->forward(test::random_tensor({1, 3, 32, 64}), pass), Error);
+  EXPECT_THROW(model.net->forward(test::random_tensor({1, 1, 64, 64}), pass), Error);
+  CreateOptions options;
+  for (const char* kwargs : {R"({"img_size": 48})", R"({"width_factor": 0.02})", R"({"width": 2})",
+                             R"({"img_size": 1048576})", R"({"global_pool": ""})"}) {
+    options.model_kwargs = kwargs;
+    EXPECT_THROW(describe_model("botnet26t_256", options), Error) << kwargs;
+  }
+}
+
+TEST(BotNet, SaysWhereItsMapsLie) {
+  const Model model = load_model(test::golden_path("models/botnet_wide"));
+  nn::Recorder recorder(false, true);
+  nn::Pass pass{.recorder = &recorder};
+  model.net->forward(test::random_tensor({1, 1, 32, 96}), pass);
+  ASSERT_EQ(recorder.places().size(), 3U);
+  EXPECT_EQ(recorder.places().at(0).queries, (nn::Size2{2, 6}));
+  EXPECT_EQ(recorder.places().at(2).keys, (nn::Size2{1, 3}));
+}
+
+}  // namespace
+}  // namespace vitrail::models
