@@ -39,8 +39,9 @@ class Case {
 };
 
 // Calls run(case) for "prefix.0", "prefix.1", …
-inline void for_each_case(const std::string& prefix, const std::function<void(const Case&)>& run) {
-  const io::Safetensors file = golden("ops/gemm.safetensors");
+inline void for_each_case(const std::string& prefix, const std::function<void(const Case&)>& run,
+                          const std::string& path = "ops/gemm.safetensors") {
+  const io::Safetensors file = golden(path);
   int i = 0;
   for (;; ++i) {
     const Case one(file, prefix + "." + std::to_string(i));
