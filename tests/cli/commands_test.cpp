@@ -432,5 +432,22 @@ TEST_F(Commands, BenchProfilesTheOps) {
   EXPECT_TRUE(nlohmann::json::parse(std::ifstream(path("bench.json"))).contains("profile"));
 }
 
+TEST_F(Commands, ModelsOfVideosRunOnClipsAndRefusePictures) {
+  const std::string model = golden_path("models/mvit_video_v1").string();
+  const Outcome forward = vitrail("forward " + model + " --input " + model + "/expected.safetensors --output " +
+                                  path("clip.safetensors") + " --features --attention");
+  EXPECT_EQ(forward.status, 0) << forward.err;
+  EXPECT_THAT(forward.out, HasSubstr("logits           f32 [2, 7]"));
+  EXPECT_THAT(vitrail("info " + model).out, HasSubstr("3 x 4 x 32 x 32"));
+  const Outcome bench = vitrail("bench train --model " + model + " --batch-size 1 --steps 1 --warmup 0");
+  EXPECT_EQ(bench.status, 0) << bench.err;
+  const std::string training = "train " + path("data") + " --output " + path("none") + " --batch-size 8 --model ";
+  for (const std::string& command : {"eval " + model + " " + path("data"), training + model}) {
+    const Outcome refused = vitrail(command);
+    EXPECT_EQ(refused.status, 1) << command;
+    EXPECT_THAT(refused.err, HasSubstr("takes clips of 4 frames, not pictures")) << command;
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::test

@@ -98,6 +98,7 @@ TABLES = {
         {"ResNetV2": "resnetv2"},
         lambda name, kwargs: not name.endswith(("_evos", "_frn")),
     ),
+    "mvit": Table("Multiscale Vision Transformers", ["mvitv2"], {"MultiScaleVit": "mvit"}),
 }
 NORMALIZATIONS = {
     ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)): "inception",
@@ -131,7 +132,13 @@ def entry_arguments(module, name):
         module.build_model_with_cfg = original
     ignored = {"pretrained_filter_fn", "feature_cfg", "pretrained_cfg", "pretrained_cfg_overlay", "cache_dir",
                "pretrained_strict"}
-    return caught["cls"], {k: v for k, v in caught["kwargs"].items() if k not in ignored}
+    arguments = {k: v for k, v in caught["kwargs"].items() if k not in ignored}
+    config = arguments.pop("model_cfg", None)
+    if dataclasses.is_dataclass(config):  # its fields are arguments too
+        default = type(config)()
+        fields = [field.name for field in dataclasses.fields(config)]
+        arguments |= {k: getattr(config, k) for k in fields if getattr(config, k) != getattr(default, k)}
+    return caught["cls"], arguments
 
 
 def backbone(embedding):
@@ -198,10 +205,10 @@ def tags(name):
         text = settings(cfg)
         for group in groups:
             if group[1] == text:
-                group[0].append(tag)
+                group[0].append(tag or "untrained")
                 break
         else:
-            groups.append(([tag], text))
+            groups.append(([tag or "untrained"], text))
     return [(" ".join(tag_names), text) for tag_names, text in groups]
 
 

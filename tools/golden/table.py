@@ -1,5 +1,5 @@
 """Writes tests/golden/models/timm_table.csv: parameters and fvcore's FLOPs, with unfused attention, of every timm name in
-vitrail's registry at its own picture size.
+vitrail's registry at its own picture size, and of torchvision's names of videos.
 
     python tools/golden/table.py          # all; some minutes
     python tools/golden/table.py swin …   # the rows of these tables anew, the others as they are
@@ -13,6 +13,7 @@ import sys
 
 import timm
 import torch
+import torchvision
 from fvcore.nn import FlopCountAnalysis
 from timm.layers import set_fused_attn
 
@@ -47,8 +48,21 @@ def flops_of(name, model):
 def names_of(path):
     """The architectures of a table: the lines that begin with a name that timm knows."""
     for line in path.read_text().splitlines():
-        if " (" in line and not line.startswith((" ", "//")) and timm.is_model(line.split()[0]):
-            yield line.split()[0]
+        if " (" in line and not line.startswith((" ", "//")):
+            name = line.split()[0]
+            if timm.is_model(name) or name in VIDEO:
+                yield name
+
+
+VIDEO = torchvision.models.list_models(torchvision.models.video)
+
+
+def video_row(name):
+    model = torchvision.models.get_model(name).eval()
+    analysis = FlopCountAnalysis(model, torch.zeros(1, 3, 16, 224, 224))
+    flops = int(analysis.unsupported_ops_warnings(False).uncalled_modules_warnings(False).total())
+    classifier = model.head[-1]
+    return [name, sum(p.numel() for p in model.parameters()), flops, classifier.in_features, classifier.out_features]
 
 
 def main():
@@ -62,7 +76,9 @@ def main():
     for key, path in tables.items():
         for name in names_of(path):
             known.add(name)
-            if key in wanted or name not in rows:
+            if (key in wanted or name not in rows) and name in VIDEO:
+                rows[name] = dict(zip(FIELDS, video_row(name)))
+            elif key in wanted or name not in rows:
                 with torch.device("meta"):
                     model = timm.create_model(name)
                 values = [name, sum(p.numel() for p in model.parameters()), flops_of(name, model), model.num_features,

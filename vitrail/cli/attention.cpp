@@ -154,7 +154,7 @@ void add_attention(CLI::App& app) {
                          "vitrail attention demo/run/best cat.jpg --query 3,4 --layer -1 --output maps",
                          "vitrail attention vit_tiny_patch16_224 cat.jpg --raw maps.safetensors"});
   command.callback([flags] {
-    const models::Model model = flags->model.open();
+    const models::Model model = flags->model.open_for_pictures();
     Report(*flags, model).write();
   });
 }

@@ -94,7 +94,7 @@ void evaluate(const EvalFlags& flags) {
   options.skip_broken = flags.skip_broken;
   options.tta = flags.tta;
   train::check_tta(options.tta);
-  const models::Model model = flags.model.open();
+  const models::Model model = flags.model.open_for_pictures();
   const auto dataset = open_pictures(flags.data, flags.split, model);
   if (!flags.output.empty()) {
     io::make_folder(flags.output);
@@ -128,7 +128,10 @@ struct PredictFlags {
 class Predictor {
  public:
   explicit Predictor(const PredictFlags& flags)
-      : flags_(flags), dtype_(flags.compute.apply()), model_(flags.model.open()), names_(train::class_names(model_)) {
+      : flags_(flags),
+        dtype_(flags.compute.apply()),
+        model_(flags.model.open_for_pictures()),
+        names_(train::class_names(model_)) {
     check(!names_.empty(), "{} has no classes to predict: it was made with num_classes=0", flags.model.model);
   }
 

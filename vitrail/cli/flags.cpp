@@ -28,6 +28,12 @@ models::Model ModelFlags::open() const {
   return result;
 }
 
+models::Model ModelFlags::open_for_pictures() const {
+  models::Model result = open();
+  models::check_takes_pictures(result);
+  return result;
+}
+
 void add_model_changes(CLI::App& command, ModelFlags& flags) {
   command
       .add_option("--model-kwargs", flags.kwargs,

@@ -25,7 +25,8 @@ struct ModelFlags {
   std::uint64_t seed = 0;
 
   models::CreateOptions options() const;
-  models::Model open() const;  // by name or folder
+  models::Model open() const;               // by name or folder
+  models::Model open_for_pictures() const;  // Error if the model takes videos
 };
 void add_model_changes(CLI::App& command, ModelFlags& flags);           // --model-kwargs --num-classes --img-size
 void add_picture_flags(CLI::App& command, ModelFlags& flags);           // --crop-pct --crop-mode --mean …

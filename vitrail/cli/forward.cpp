@@ -23,12 +23,12 @@ struct ForwardFlags {
 void forward(const ForwardFlags& flags) {
   const models::Model model = flags.model.open();
   const io::Safetensors input = io::Safetensors::open(flags.input);
-  check(input.contains("x"), "{}: there is no tensor 'x'; expected x [B, {}, H, W] f32", flags.input,
-        model.pretrained.channels);
+  const bool video = model.net->frames() > 0;
+  const std::string expected = fmt::format("f32 [B, {}, {}H, W]", model.pretrained.channels, video ? "T, " : "");
+  check(input.contains("x"), "{}: there is no tensor 'x'; expected x {}", flags.input, expected);
   const Tensor x = input.get("x");
-  check(x.rank() == 4 && x.dtype() == DType::f32 && x.size(1) == model.pretrained.channels,
-        "{}: x is {} {}, expected f32 [B, {}, H, W]", flags.input, name_of(x.dtype()), x.shape(),
-        model.pretrained.channels);
+  check(x.rank() == (video ? 5 : 4) && x.dtype() == DType::f32 && x.size(1) == model.pretrained.channels,
+        "{}: x is {} {}, expected {}", flags.input, name_of(x.dtype()), x.shape(), expected);
   nn::Recorder recorder(flags.features, flags.attention);
   nn::Pass pass;
   pass.dtype = flags.compute.apply();
@@ -52,7 +52,9 @@ void add_forward(CLI::App& app) {
   CLI::App& command = *app.add_subcommand("forward", "Run a model on tensors from a safetensors file");
   const auto flags = std::make_shared<ForwardFlags>();
   add_model_argument(command, flags->model);
-  command.add_option("--input", flags->input, "Safetensors file with x [B, C, H, W] f32, normalized")
+  command
+      .add_option("--input", flags->input,
+                  "Safetensors file with x [B, C, H, W] f32, normalized; for models of videos [B, C, T, H, W]")
       ->required()
       ->type_name("FILE");
   command.add_option("--output", flags->output, "Safetensors file to write: logits [B, num_classes]")

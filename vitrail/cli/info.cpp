@@ -23,6 +23,17 @@ std::string short_number(std::int64_t number) {
   return value >= 1e6 ? fmt::format("{:.1f} M", value / 1e6) : fmt::format("{:.1f} k", value / 1e3);
 }
 
+std::vector<std::int64_t> input_size(const models::Model& model) {
+  const Shape shape = models::input_shape(model);
+  return {shape.begin(), shape.end()};
+}
+
+// "3 x 224 x 224", of videos "3 x 16 x 224 x 224"; from the dimension `first` on.
+std::string size_text(const models::Model& model, std::size_t first) {
+  const std::vector<std::int64_t> size = input_size(model);
+  return fmt::format("{}", fmt::join(size.begin() + static_cast<std::ptrdiff_t>(first), size.end(), " x "));
+}
+
 Json describe(const models::Model& model) {
   const auto& picture = model.pretrained;
   const models::TokenLayout layout = model.net->token_layout(picture.height, picture.width);
@@ -33,7 +44,7 @@ Json describe(const models::Model& model) {
   json["num_features"] = model.net->num_features();
   json["num_classes"] = model.net->num_classes();
   json["depth"] = model.net->depth();
-  json["input_size"] = {picture.channels, picture.height, picture.width};
+  json["input_size"] = input_size(model);
   json["tokens"] = {{"prefix", layout.prefix}, {"rows", layout.rows}, {"columns", layout.columns}};
   json["interpolation"] = picture.interpolation;
   json["crop_pct"] = picture.crop_pct;
@@ -54,13 +65,14 @@ void print_info(const models::Model& model) {
   line("parameters",
        fmt::format("{} ({})", model.net->parameters.count(), short_number(model.net->parameters.count())));
   const std::int64_t flops = model.net->flops(picture.height, picture.width);
-  line("FLOPs",
-       fmt::format("{} ({}) a picture, fvcore's convention: a multiply-accumulate is one", flops, short_number(flops)));
+  line("FLOPs", fmt::format("{} ({}) a {}, fvcore's convention: a multiply-accumulate is one", flops,
+                            short_number(flops), model.net->frames() > 0 ? "clip" : "picture"));
   line("num_features", std::to_string(model.net->num_features()));
   line("num_classes", std::to_string(model.net->num_classes()));
   line("blocks", std::to_string(model.net->depth()));
-  line("picture", fmt::format("{} x {} x {}, {}, crop_pct {} ({})", picture.channels, picture.height, picture.width,
-                              picture.interpolation, picture.crop_pct, picture.crop_mode));
+  line(model.net->frames() > 0 ? "clip" : "picture",
+       fmt::format("{}, {}, crop_pct {} ({})", size_text(model, 0), picture.interpolation, picture.crop_pct,
+                   picture.crop_mode));
   line("normalization", fmt::format("mean {}, std {}", json["mean"].dump(), json["std"].dump()));
   line("tokens", fmt::format("{} = {} + {} x {} patches", layout.prefix + layout.rows * layout.columns, layout.prefix,
                              layout.rows, layout.columns));
@@ -113,10 +125,10 @@ void list_models(const std::string& pattern, bool names_only, bool as_json) {
                       {"family", architecture.family},
                       {"parameters", model.net->parameters.count()},
                       {"flops", flops},
-                      {"input_size", {picture.channels, picture.height, picture.width}}});
+                      {"input_size", input_size(model)}});
     } else {
-      fmt::print("{:<48} {:>9} parameters {:>10} FLOPs  {} x {}\n", architecture.name,
-                 short_number(model.net->parameters.count()), short_number(flops), picture.height, picture.width);
+      fmt::print("{:<48} {:>9} parameters {:>10} FLOPs  {}\n", architecture.name,
+                 short_number(model.net->parameters.count()), short_number(flops), size_text(model, 1));
     }
   }
   check(any || names_only, "no model's name contains '{}'; vitrail models lists all", pattern);

@@ -82,7 +82,7 @@ void quantize(const QuantizeFlags& flags) {
   check(!fs::exists(flags.output) || (fs::is_directory(flags.output) && fs::is_empty(flags.output)),
         "'{}' exists: choose another --output", flags.output);
   const DType dtype = flags.compute.apply();
-  const models::Model model = flags.model.open();
+  const models::Model model = flags.model.open_for_pictures();
   const auto pictures = flags.eval.empty() ? nullptr : open_pictures(flags.eval, flags.split, model);
   const models::Model small = quantized(model, flags);
 

@@ -165,7 +165,7 @@ void report(const ReportFlags& flags) {
   if (const fs::path folder = fs::path(best.model) / "best"; fs::exists(folder)) {
     best.model = folder.string();
   }
-  models::Model model = best.open();
+  models::Model model = best.open_for_pictures();
   const auto dataset = open_pictures(flags.data, flags.split, model);
   Page page(flags, std::move(model), *dataset);
   page.write();

@@ -101,5 +101,11 @@ std::unique_ptr<ImageModel> build_botnet(const nlohmann::json& arguments, const 
 std::string_view resnetv2_table();
 std::unique_ptr<ImageModel> build_resnetv2(const nlohmann::json& arguments, const std::string& source,
                                            const nn::StoreOptions& store);
+std::string_view mvit_table();
+std::unique_ptr<ImageModel> build_mvit(const nlohmann::json& arguments, const std::string& source,
+                                       const nn::StoreOptions& store);
+std::string_view mvit_video_table();
+std::unique_ptr<ImageModel> build_mvit_video(const nlohmann::json& arguments, const std::string& source,
+                                             const nn::StoreOptions& store);
 
 }  // namespace vitrail::models

@@ -30,7 +30,7 @@ struct TokenLayout {
   bool class_token = false;  // token 0 is the class token
 };
 
-// The interface of a model that turns pictures into logits.
+// The interface of a model that turns pictures, or videos, into logits.
 struct ImageModel {
   virtual ~ImageModel() = default;
 
@@ -40,6 +40,8 @@ struct ImageModel {
   // forward() gives; else one.
   virtual std::vector<Tensor> forward_heads(const Tensor& x, nn::Pass& pass) const { return {forward(x, pass)}; }
 
+  // Of the clips that a model of videos takes: its forward is for x [B, C, frames, H, W]. 0: it takes pictures.
+  virtual std::int64_t frames() const { return 0; }
   virtual std::int64_t num_classes() const = 0;
   virtual std::int64_t num_features() const = 0;  // width of the features before the head
   virtual std::int64_t depth() const = 0;         // blocks, for layer-wise decay and the recorder
@@ -100,6 +102,10 @@ Model describe_model(const std::string& name, CreateOptions options = {});
 // what the folder says: another number of classes gives a new head, another img_size resizes the positions.
 Model load_model(const std::filesystem::path& folder, const CreateOptions& options = {});
 Model open_model(const std::string& name_or_folder, const CreateOptions& options = {});
+// What it takes: [channels, height, width], of videos [channels, frames, height, width].
+Shape input_shape(const Model& model);
+// Error if it takes videos: for whoever has only pictures.
+void check_takes_pictures(const Model& model);
 // Writes the folder that load_model() reads, and timm's `hf-hub:`/`local-dir:` or transformers' from_pretrained().
 // Written whole or not at all. Error if transformers has no such model. A masked autoencoder (mae.h) has transformers'
 // layout in any case.

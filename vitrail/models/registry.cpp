@@ -102,6 +102,7 @@ const Normalization& normalization_named(std::string_view name) {
       {"imagenet", {0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}},
       {"clip", {0.48145466, 0.4578275, 0.40821073}, {0.26862954, 0.26130258, 0.27577711}},
       {"none", {0, 0, 0}, {1, 1, 1}},
+      {"kinetics", {0.45, 0.45, 0.45}, {0.225, 0.225, 0.225}},  // torchvision's for videos
   };
   const auto it = std::ranges::find(all, name, &Normalization::name);
   check(it != all.end(), "there is no normalization '{}'", name);
@@ -145,6 +146,8 @@ const std::vector<Family>& families() {
       {"sagan_resnet", sagan_resnet_table, build_resnet, "conv1", false},
       {"botnet", botnet_table, build_botnet, "stem.conv1.conv"},
       {"resnetv2", resnetv2_table, build_resnetv2, "stem.conv stem.conv1", false},
+      {"mvit", mvit_table, build_mvit, "patch_embed.proj"},
+      {"mvit_video", mvit_video_table, build_mvit_video, "conv_proj"},
   };
   return all;
 }

@@ -25,7 +25,7 @@ namespace {
 // Normal pixels and labels that go through the classes.
 data::Batch random_batch(const models::Model& model, std::int64_t batch_size) {
   data::Batch batch;
-  batch.x = Tensor::empty({batch_size, model.pretrained.channels, model.pretrained.height, model.pretrained.width});
+  batch.x = Tensor::empty(models::input_shape(model).inserted(0, batch_size));
   const Philox draws(0, hash("benchmark"));
   const std::span<float> pixels = batch.x.span<float>();
   for (std::size_t i = 0; i < pixels.size(); ++i) {

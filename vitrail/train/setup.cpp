@@ -87,6 +87,7 @@ models::Model make_model(const TrainOptions& options, const fs::path& checkpoint
       options.pretrained_path.empty() ? models::open_model(name, create) : models::load_model(name, create);
   check(options.pretrained_path.empty() || options.model == TrainOptions().model || options.model == model.architecture,
         "--model {} is not what --pretrained-path {} holds: that is a {}", options.model, name, model.architecture);
+  models::check_takes_pictures(model);
   if (!options.initial_checkpoint.empty()) {
     load_weights(model, options.initial_checkpoint);
   }

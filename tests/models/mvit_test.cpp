@@ -1,0 +1,102 @@
+#include "vitrail/models/mvit.h"
+
+#include <nlohmann/json.hpp>
+
+#include "tests/models/timm_variant.h"
+
+namespace vitrail::models {
+namespace {
+
+using test::expect_close;
+using test::golden;
+using test::golden_path;
+
+INSTANTIATE_TEST_SUITE_P(Mvit, TimmVariant,
+                         testing::Values("mvit", "mvit_mlp", "mvit_cls", "mvit_odd", "mvit_max", "mvit_avg"),
+                         variant_name);
+
+TEST(MultiscaleVit, LoadsForAnotherPictureSizeAsTimm) {
+  const io::Safetensors expected = golden("models/mvit_adapted.safetensors");
+  const auto check = [&](const std::string& name, const char* kwargs) {
+    CreateOptions options;
+    options.model_kwargs = kwargs;
+    const Model model = load_model(golden_path("models/mvit"), options);
+    nn::Pass pass;
+    expect_close(model.net->forward(expected.get(name + ".x"), pass), expected.get(name + ".logits"), 1e-4, name);
+  };
+  check("larger", R"({"img_size": 48})");
+  check("grayscale", R"({"in_chans": 1})");
+}
+
+TEST(MultiscaleVit, SaysWhereQueriesAndKeysLie) {
+  const Model model = load_model(golden_path("models/mvit_cls"));
+  nn::Recorder recorder(false, true);
+  nn::Pass pass{.recorder = &recorder};
+  model.net->forward(test::random_tensor({1, 1, 32, 32}), pass);
+  ASSERT_EQ(recorder.places().size(), recorder.attention().size());
+  for (const auto& [index, place] : recorder.places()) {
+    const Tensor& map = recorder.attention().at(index);
+    EXPECT_EQ(place.prefix, 1);
+    EXPECT_EQ(map.size(2), 1 + place.queries[0] * place.queries[1]);
+    EXPECT_EQ(map.size(3), 1 + place.keys[0] * place.keys[1]);
+  }
+  EXPECT_EQ(recorder.places().at(0).queries, (nn::Size2{8, 8}));
+  EXPECT_EQ(recorder.places().at(0).keys, (nn::Size2{2, 2}));
+}
+
+TEST(MultiscaleVit, DropsTheSameInBothRunsOfACheckpointedBlock) {
+  CreateOptions options;
+  options.model_kwargs = R"({"drop_path_rate": 0.5, "drop_rate": 0.1})";
+  const Model model = load_model(golden_path("models/mvit"), options);
+  const Tensor x = test::random_tensor({4, 3, 32, 32});
+  const auto gradient = [&](std::uint64_t seed) {
+    model.net->parameters.zero_grad();
+    nn::Pass pass{.training = true, .random = RandomStream(seed), .checkpoint = true};
+    autograd::Tape tape;
+    tape.backward(model.net->forward(x, pass), test::random_tensor({4, 7}, 5));
+    return autograd::grad(model.net->parameters.at("stages.0.blocks.0.attn.qkv.weight").value);
+  };
+  expect_close(gradient(1), gradient(1), 0);
+  EXPECT_GT(test::relative_error(gradient(1), gradient(2)), 1e-2);
+}
+
+void expect_refused(const std::string& kwargs, const std::string& part) {
+  CreateOptions options;
+  options.model_kwargs = kwargs;
+  try {
+    create_model("mvitv2_tiny", options);
+    ADD_FAILURE() << kwargs << " was taken";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+}
+
+TEST(MultiscaleVit, NamesTheArgumentThatIsWrong) {
+  expect_refused(R"({"depth": 3})", "did you mean 'depths'");
+  expect_refused(R"({"depths": [1, 2]})", "depths names 2 stages");
+  expect_refused(R"({"depths": []})", "'depths'");
+  expect_refused(R"({"img_size": 200})", "a multiple of 32");
+  expect_refused(R"({"img_size": [224, 192]})", "square grids");
+  expect_refused(R"({"num_heads": 5})", "5 heads");
+  expect_refused(R"({"global_pool": "token"})", "use_cls_token");
+  expect_refused(R"({"global_pool": "max"})", "'global_pool'");
+  expect_refused(R"({"mode": "conv_unshared"})", "'mode'");
+  expect_refused(R"({"stride_q": [[1, 1], 2, 2, 2]})", "'stride_q'");
+  expect_refused(R"({"kernel_qkv": 2})", "kernel_qkv");
+  expect_refused(R"({"drop_path_rate": 1.5})", "'drop_path_rate'");
+  expect_refused(R"({"embed_dim": 1048576, "img_size": 1048576})", "FLOPs");
+}
+
+TEST(MultiscaleVit, SaysWhichPicturesItTakes) {
+  const Model model = load_model(golden_path("models/mvit"));
+  nn::Pass pass;
+  EXPECT_THROW(model.net->forward(test::random_tensor({1, 3, 48, 48}), pass), Error);
+  EXPECT_THROW(model.net->forward(test::random_tensor({1, 1, 32, 32}), pass), Error);
+  EXPECT_FALSE(model.net->takes_any_size());
+  const Model any = load_model(golden_path("models/mvit_max"));
+  EXPECT_TRUE(any.net->takes_any_size());
+  EXPECT_EQ(any.net->forward(test::random_tensor({1, 3, 33, 50}), pass).shape(), (Shape{1, 32}));
+}
+
+}  // namespace
+}  // namespace vitrail::models

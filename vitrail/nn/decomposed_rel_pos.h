@@ -1,0 +1,52 @@
+// Relative positions along each axis for itself.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "vitrail/nn/parameters.h"
+#include "vitrail/ops/depthwise.h"
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::nn {
+
+using ops::Size3;
+
+// Decomposed relative position embeddings (MViTv2: Li et al. 2022, eq. 3 and 4): the score of query i and key j, which
+// lie at (t, h, w) of their grids, gets
+//
+//   b_ij = q_i · (R_t[t_i, t_j] + R_h[h_i, h_j] + R_w[w_i, w_j]).
+//
+// Parameters `rel_pos_t`, `rel_pos_h`, `rel_pos_w` [L, D], a row for each distance along the axis; where the grids are
+// not of the same size, distances are counted on the larger one. A table of another length than a grid needs is resized
+// linearly, as torchvision does.
+//
+// b is not added to the scores but folded into the product: [q_i, q_i · R_t[t_i, ·], …] · [k_j, onehot(t_j), …] is
+// q_i · k_j + b_ij. So attention stays fused, and memory linear.
+struct DecomposedRelPos {
+  // Lengths of the tables of frames, rows and columns; 0 for none.
+  DecomposedRelPos(const Scope& scope, const Size3& lengths, std::int64_t head_dim, const Init& init);
+
+  struct Extended {
+    Tensor q;  // [B, P + N, H, D + R]
+    Tensor k;  // [B, P + M, H, D + R]
+  };
+  // q [B, P + N, H, D] and k [B, P + M, H, D] behind P prefix tokens, which get none: scale · (q kᵀ) of the results is
+  // scale · (q kᵀ) + b of the operands.
+  Extended operator()(const Tensor& q, const Tensor& k, const Size3& queries, const Size3& keys, std::int64_t prefix,
+                      float scale) const;
+  // fvcore's count for all heads: rows and columns are einsums, whose counts it rounds to four digits; frames are not.
+  std::int64_t flops(std::int64_t heads, const Size3& queries, const Size3& keys) const;
+
+  std::array<Tensor, 3> tables;  // undefined where there is none
+};
+
+// A table [L, D] as [length, D], by linear interpolation. Differentiable.
+Tensor resized_rel_pos(const Tensor& table, std::int64_t length);
+
+// How many distances there are between the places of `queries` and of `keys`.
+constexpr std::int64_t relative_distances(std::int64_t queries, std::int64_t keys) {
+  return 2 * (queries > keys ? queries : keys) - 1;
+}
+
+}  // namespace vitrail::nn

@@ -1,0 +1,116 @@
+// Blocks of multiscale vision transformers, for pictures and videos.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "vitrail/nn/decomposed_rel_pos.h"
+#include "vitrail/nn/drop.h"
+#include "vitrail/nn/linear.h"
+#include "vitrail/nn/norm.h"
+#include "vitrail/nn/parameters.h"
+#include "vitrail/nn/pass.h"
+
+namespace vitrail::nn {
+
+// How the references call a block's parameters, where they differ; these are timm's.
+struct MultiscaleNames {
+  std::string proj = "attn.proj";
+  std::array<std::string, 3> pools = {"attn.pool_q", "attn.pool_k", "attn.pool_v"};
+  std::array<std::string, 3> norms = {"attn.norm_q", "attn.norm_k", "attn.norm_v"};
+  std::string fc1 = "mlp.fc1";
+  std::string fc2 = "mlp.fc2";
+  std::string shortcut_attn = "shortcut_proj_attn";  // in front of attention
+  std::string shortcut_mlp = "shortcut_proj_mlp";    // in front of the Mlp
+};
+
+enum class TokenPool { conv, max, avg };
+
+struct MultiscaleBlockConfig {
+  MultiscaleNames names = {};
+  std::int64_t dim = 0;
+  std::int64_t dim_out = 0;
+  std::int64_t num_heads = 1;
+  std::int64_t mlp_hidden = 0;
+  bool qkv_bias = true;
+  bool expand_attn = true;  // the width grows in attention, not in the Mlp
+  TokenPool mode = TokenPool::conv;
+  bool video = false;  // the convolutions' weights have a dimension of frames
+  Size3 kernel_q = {1, 1, 1};
+  Size3 kernel_kv = {1, 1, 1};
+  Size3 stride_q = {1, 1, 1};
+  Size3 stride_kv = {1, 1, 1};
+  std::int64_t prefix = 0;       // class token: 0 or 1
+  bool residual_pooling = true;  // the pooled queries are added to what attention gives
+  bool residual_prefix = true;   // the class token's too
+  Size3 rel_pos_lengths = {};    // of the tables of relative positions; all 0 for none
+  Init rel_pos_init = Init::zeros();
+  NormConfig norm = {};
+  float proj_drop = 0;  // of attention's output and of both maps of the Mlp
+  float drop_path = 0;
+  int index = 0;  // under which number a recorder gets the map
+};
+
+// Tokens and the grid on which they lie, behind the prefix.
+struct GridTokens {
+  Tensor x;
+  Size3 grid = {1, 1, 1};
+};
+
+// Pooling attention (MViT: Fan et al. 2021, eq. 1; MViTv2: Li et al. 2022, eq. 2 to 5), x [B, P + N, dim] →
+// [B, P + N', width]:
+//
+//   Q = norm(pool(x W_q)), K = norm(pool(x W_k)), V = norm(pool(x W_v))      for each head
+//   Z = softmax(Q Kᵀ / √d + b) V + Q,   y = proj(Z)
+//
+// with the positions b and the residual Q of MViTv2. Pooling is a depthwise convolution whose weights all heads share,
+// or the largest or mean element; where kernel and stride are 1, there is none, nor a norm. The class token passes it.
+struct PoolingAttention {
+  PoolingAttention(const Scope& scope, const MultiscaleBlockConfig& config);
+  // `residual` [B, P + N', width] is added to the output; may be undefined.
+  GridTokens operator()(const GridTokens& tokens, Pass& pass, const Tensor& residual = {}) const;
+  Size3 query_grid(const Size3& grid) const;
+  Size3 key_grid(const Size3& grid) const;
+  std::int64_t flops(const Size3& grid) const;
+
+  MultiscaleBlockConfig config;
+  std::int64_t width;  // of all heads
+  Linear qkv;
+  std::array<Tensor, 3> pools;  // undefined where nothing is pooled, or not by convolution
+  std::array<std::optional<Norm>, 3> norms;
+  std::optional<DecomposedRelPos> rel_pos;
+  Linear proj;
+};
+
+// A block of one (timm's MultiScaleBlock, torchvision's MultiscaleBlock). Where width or grid change, so does the
+// shortcut: by a linear map of the normed tokens, and by their largest in windows of stride + 1.
+//
+//   x = pool(shortcut(x)) + drop_path(attn(norm1(x)))
+//   x = shortcut(x) + drop_path(mlp(norm2(x)))
+struct MultiscaleBlock {
+  MultiscaleBlock(const Scope& scope, const MultiscaleBlockConfig& config);
+  GridTokens operator()(const GridTokens& tokens, Pass& pass) const;
+  Size3 output_grid(const Size3& grid) const { return attn.query_grid(grid); }
+  std::int64_t flops(const Size3& grid) const;  // fvcore's count of one sample
+
+  MultiscaleBlockConfig config;
+  Norm norm1;
+  PoolingAttention attn;
+  std::optional<Linear> shortcut_attn;
+  Norm norm2;
+  Linear fc1;
+  Linear fc2;
+  std::optional<Linear> shortcut_mlp;
+  Dropout proj_drop;
+  DropPath drop_path;
+};
+
+// As torch's int(size // stride): the grid that the references count with when they size tables of positions.
+Size3 divided(const Size3& grid, const Size3& stride);
+// The lengths of the tables of rows and columns for attention on `grid`, whose longer side counts, and, for videos, of
+// frames.
+Size3 rel_pos_lengths(const Size3& grid, const Size3& stride_q, const Size3& stride_kv, bool video);
+
+}  // namespace vitrail::nn
