@@ -42,6 +42,23 @@ Json short_cycle(const Json&) { return {{"layers", {1, 1, 1, 1}}, {"embed_dims",
 
 Json short_resnet(const Json&) { return {{"layers", {1, 1, 1, 1}}}; }
 
+Json short_hybrid(const Json& own) {
+  Json small = short_tower(own);
+  small["backbone_layers"] = std::vector<std::int64_t>(own.at("backbone_layers").size(), 1);
+  return small;
+}
+
+Json short_multiscale(const Json&) {
+  return {{"depths", {1, 1, 1, 1}}, {"embed_dim", {8, 16, 32, 64}}, {"num_heads", {1, 2, 4, 8}}};
+}
+
+// Their blocks are listed one by one: shorter clips of smaller frames are what there is.
+Json short_clip(const Json&) { return {{"img_size", 64}, {"temporal_size", 4}}; }
+
+Json as_it_is(const Json&) { return Json::object(); }
+
+std::int64_t its_own_alone(const Json&) { return 0; }
+
 std::int64_t small_pictures(const Json&) { return 96; }
 
 std::int64_t four_patches(const Json& own) { return 4 * own.value("patch_size", std::int64_t{16}); }
@@ -59,6 +76,12 @@ const std::map<std::string, Trial, std::less<>>& trials() {
       {"swin_v2_cr", {short_pyramid, small_pictures}},
       {"s2_mlp", {short_shifter, small_pictures}},
       {"cycle_mlp", {short_cycle, small_pictures}},
+      {"vit_hybrid", {short_hybrid, small_pictures}},
+      {"sagan_resnet", {short_resnet, small_pictures}},
+      {"botnet", {as_it_is, [](const Json&) { return std::int64_t{128}; }}},
+      {"resnetv2", {short_resnet, small_pictures}},
+      {"mvit", {short_multiscale, small_pictures}},
+      {"mvit_video", {short_clip, its_own_alone}},
       {"resnet", {short_resnet, small_pictures}},
   };
   return all;
@@ -72,9 +95,8 @@ CreateOptions options_of(const Json& arguments) {
 }
 
 Tensor logits_of(const Model& model, bool training) {
-  const PretrainedConfig& p = model.pretrained;
   nn::Pass pass{.training = training};
-  return model.net->forward(test::random_tensor({2, p.channels, p.height, p.width}, 3), pass);
+  return model.net->forward(test::random_tensor(input_shape(model).inserted(0, 2), 3), pass);
 }
 
 // Values that show every parameter: as fresh models start, many are zeros, and hide others.
