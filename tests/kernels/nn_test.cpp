@@ -292,7 +292,8 @@ TEST(NnKernel, OptimizersAndSpans) {
         value *= value;
       }
       const Tensor p = start.clone(), m = start_m.clone(), v = start_v.clone();
-      const kernels::Adam adam{0.01, 0.9, 0.99, 1e-3, 0.1, true, 3, 0.5};
+      const kernels::Adam adam{
+          .lr = 0.01, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-3, .weight_decay = 0.1, .step = 3, .gradient_scale = 0.5};
       kernels::adam_step(adam, p.data<float>(), gradient.data<float>(), m.data<float>(), v.data<float>(), n);
       std::vector<double> ep, es, el;
       double squares = 0;
