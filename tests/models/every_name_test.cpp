@@ -40,11 +40,18 @@ Json short_shifter(const Json&) { return {{"depth", 2}, {"embed_dim", 24}}; }
 
 Json short_cycle(const Json&) { return {{"layers", {1, 1, 1, 1}}, {"embed_dims", {16, 24, 32, 40}}}; }
 
-Json short_resnet(const Json&) { return {{"layers", {1, 1, 1, 1}}}; }
+Json short_resnet(const Json&) { return {{"layers", {1, 1, 1, 1}}, {"channels", {32, 32, 32, 32}}}; }
+
+// Groups of 32 divide a quarter of these.
+Json short_resnetv2(const Json&) { return {{"layers", {1, 1, 1, 1}}, {"channels", {128, 128, 128, 128}}}; }
 
 Json short_hybrid(const Json& own) {
   Json small = short_tower(own);
-  small["backbone_layers"] = std::vector<std::int64_t>(own.at("backbone_layers").size(), 1);
+  const std::size_t stages = own.at("backbone_layers").size();
+  small["backbone_layers"] = std::vector<std::int64_t>(stages, 1);
+  if (stages > 0) {
+    small["backbone_channels"] = std::vector<std::int64_t>(stages, 128);
+  }
   return small;
 }
 
@@ -79,7 +86,7 @@ const std::map<std::string, Trial, std::less<>>& trials() {
       {"vit_hybrid", {short_hybrid, small_pictures}},
       {"sagan_resnet", {short_resnet, small_pictures}},
       {"botnet", {as_it_is, [](const Json&) { return std::int64_t{128}; }}},
-      {"resnetv2", {short_resnet, small_pictures}},
+      {"resnetv2", {short_resnetv2, small_pictures}},
       {"mvit", {short_multiscale, small_pictures}},
       {"mvit_video", {short_clip, its_own_alone}},
       {"resnet", {short_resnet, small_pictures}},
