@@ -33,6 +33,7 @@ void reconstruct(const ReconstructFlags& flags) {
     files.resize(static_cast<std::size_t>(flags.most));
   }
   std::vector<Tensor> inputs;
+  inputs.reserve(files.size());
   for (const std::string& file : files) {
     inputs.push_back(model_input(model, io::read_image(file)));
   }

@@ -180,7 +180,7 @@ std::byte* at(void* data, std::int64_t element, DType dtype) {
 }
 
 double group_size(const GroupNorm& norm) {
-  return static_cast<double>(norm.pixels) * static_cast<double>(norm.channels / norm.groups);
+  return static_cast<double>(norm.pixels) * static_cast<double>(norm.channels) / static_cast<double>(norm.groups);
 }
 
 float value_or(const float* values, std::int64_t i, float fallback) { return values == nullptr ? fallback : values[i]; }

@@ -43,6 +43,7 @@ constexpr std::array<HubActivation, 7> activations = {{{"gelu", "gelu", Activati
 
 std::string timm_activation(io::Fields& f) {
   std::vector<std::string> known;
+  known.reserve(activations.size());
   for (const HubActivation& a : activations) {
     known.emplace_back(a.theirs);
   }

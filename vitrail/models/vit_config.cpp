@@ -64,6 +64,7 @@ void read_positions(Fields& f, VitConfig& c) {
       {.name = "rope2d_mixed", .rotary = Rotary::mixed, .temperature = 10},
   };
   std::vector<std::string> names;
+  names.reserve(codes.size());
   for (const Code& code : codes) {
     names.push_back(code.name);
   }

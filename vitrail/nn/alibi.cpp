@@ -37,9 +37,9 @@ Tensor alibi_bias(AlibiKind kind, const Size2& grid, std::int64_t num_heads, std
     if (kind == AlibiKind::sequence) {
       return static_cast<float>(std::abs(i - j));
     }
-    const auto rows = static_cast<float>(i / grid[1] - j / grid[1]);
-    const auto columns = static_cast<float>(i % grid[1] - j % grid[1]);
-    return std::sqrt(rows * rows + columns * columns);
+    const std::int64_t rows = i / grid[1] - j / grid[1];
+    const std::int64_t columns = i % grid[1] - j % grid[1];
+    return std::sqrt(static_cast<float>(rows * rows + columns * columns));
   };
   const Tensor bias = Tensor::zeros({1, num_heads, prefix + area, prefix + area});
   const std::int64_t head_size = (prefix + area) * (prefix + area);

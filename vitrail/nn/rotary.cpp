@@ -97,10 +97,10 @@ Tensor MixedAngles::operator()(const Size2& grid) const {
   const std::int64_t area = grid[0] * grid[1];
   const Tensor places = Tensor::empty({2, 1, 1, area, 1});
   for (std::int64_t n = 0; n < area; ++n) {
-    const auto row = static_cast<float>(n / grid[1]);
-    const auto column = static_cast<float>(n % grid[1]);
-    places.data<float>()[n] = columns_first ? column : row;
-    places.data<float>()[area + n] = columns_first ? row : column;
+    const std::int64_t row = n / grid[1];
+    const std::int64_t column = n % grid[1];
+    places.data<float>()[n] = static_cast<float>(columns_first ? column : row);
+    places.data<float>()[area + n] = static_cast<float>(columns_first ? row : column);
   }
   return ops::sum(places * ops::unsqueeze(freqs, 3), {0});
 }
