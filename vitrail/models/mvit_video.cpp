@@ -41,9 +41,9 @@ void check_config(const MvitVideoConfig& c) {
   check(!c.blocks.empty(), "a model has at least one block (num_heads, input_channels, …)");
   for (std::size_t i = 0; i < c.blocks.size(); ++i) {
     const MvitVideoBlock& block = c.blocks[i];
-    check(i == 0 || block.input_channels == c.blocks[i - 1].output_channels,
-          "block {} takes {} channels, but the one before it gives {}", i, block.input_channels,
-          c.blocks[i - 1].output_channels);
+    const std::int64_t given = i == 0 ? block.input_channels : c.blocks[i - 1].output_channels;
+    check(block.input_channels == given, "block {} takes {} channels, but the one before it gives {}", i,
+          block.input_channels, given);
     for (const Size3& kernel : {block.kernel_q, block.kernel_kv}) {
       check(std::ranges::all_of(kernel, [](std::int64_t k) { return k % 2 == 1; }),
             "the kernels of block {} must be odd, not {} x {} x {}", i, kernel[0], kernel[1], kernel[2]);
