@@ -1,7 +1,6 @@
 #include "vitrail/models/resnetv2.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "vitrail/models/arguments.h"
@@ -17,6 +16,8 @@ using Stem = ResNetV2Config::Stem;
 using StemPool = ResNetV2Config::StemPool;
 
 namespace {
+
+constexpr float smallest = -3e38F;  // what no maximum chooses, and finite in bf16 too
 
 constexpr ops::PoolOptions down_pool{.ceil_mode = true, .count_include_pad = false};
 
@@ -114,8 +115,7 @@ Tensor ResNetV2Stem::operator()(const Tensor& x, const nn::Pass& pass) const {
     case StemPool::zeros:  // zeros take part in the maximum
       return ops::max_pool2d(nn::pad_picture(y, {1, 1}, {1, 1}), {.kernel = {3, 3}, .stride = {2, 2}});
     case StemPool::by_size:
-      return ops::max_pool2d(nn::pad_same(y, 3, 2, -std::numeric_limits<float>::infinity()),
-                             {.kernel = {3, 3}, .stride = {2, 2}});
+      return ops::max_pool2d(nn::pad_same(y, 3, 2, smallest), {.kernel = {3, 3}, .stride = {2, 2}});
   }
   fail("no such pooling: {}", static_cast<int>(pool));
 }
