@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/models/timm_variant.h"
+#include "tests/models/trials.h"
 #include "tests/support/errors.h"
 
 namespace vitrail::models {
@@ -13,12 +14,6 @@ using testing::HasSubstr;
 
 INSTANTIATE_TEST_SUITE_P(CycleMlp, TimmVariant, testing::Values("cycle_mlp", "cycle_mlp_odd", "cycle_mlp_one_place"),
                          variant_name);
-
-CreateOptions with(const std::string& kwargs) {
-  CreateOptions options;
-  options.model_kwargs = kwargs;
-  return options;
-}
 
 constexpr const char* small =
     R"({"layers": [1, 2], "embed_dims": [12, 16], "mlp_ratios": [2, 2], "num_classes": 5, "drop_path_rate": 0.3})";
@@ -57,34 +52,21 @@ TEST(CycleMlp, KnowsItsOffsets) {
 }
 
 TEST(CycleMlp, NamesTheArgumentThatIsWrong) {
-  const auto refused = [](const std::string& kwargs, const std::string& part) {
-    EXPECT_THAT(error_of([&] { create_model("cycle_mlp_b1", with(kwargs)); }), HasSubstr(part)) << kwargs;
-  };
-  refused(R"({"layers": [2, 2]})", "one number for each stage");
-  refused(R"({"layers": []})", "1 to 16 stages");
-  refused(R"({"embed_dims": [64, 128, 320, 3]})", "4 channels");
-  refused(R"({"embed_dim": 64})", "did you mean 'embed_dims'");
-  refused(R"({"mlp_ratios": [4, 4, 4, 0.001]})", "mlp_ratios");
-  refused(R"({"drop_path_rate": 1})", "drop_path_rate");
-  refused(R"({"drop_rate": 0.1})", "'drop_rate'");
-  refused(R"({"img_size": [2, 30]})", "img_size 2x30");
-  refused(R"({"embed_dims": [1048576, 1048576, 1048576, 1048576], "img_size": 1048576})", "FLOPs");
+  expect_refused("cycle_mlp_b1", R"({"layers": [2, 2]})", "one number for each stage");
+  expect_refused("cycle_mlp_b1", R"({"layers": []})", "1 to 16 stages");
+  expect_refused("cycle_mlp_b1", R"({"embed_dims": [64, 128, 320, 3]})", "4 channels");
+  expect_refused("cycle_mlp_b1", R"({"embed_dim": 64})", "did you mean 'embed_dims'");
+  expect_refused("cycle_mlp_b1", R"({"mlp_ratios": [4, 4, 4, 0.001]})", "mlp_ratios");
+  expect_refused("cycle_mlp_b1", R"({"drop_path_rate": 1})", "drop_path_rate");
+  expect_refused("cycle_mlp_b1", R"({"drop_rate": 0.1})", "'drop_rate'");
+  expect_refused("cycle_mlp_b1", R"({"img_size": [2, 30]})", "img_size 2x30");
+  expect_refused("cycle_mlp_b1", R"({"embed_dims": [1048576, 1048576, 1048576, 1048576], "img_size": 1048576})",
+                 "FLOPs");
 }
 
 TEST(CycleMlp, RepeatsItsTrainingPassFromTheSameRandomStream) {
   const Model model = create_model("cycle_mlp_b1", with(small));
-  const Tensor x = test::random_tensor({4, 3, 24, 32});
-  const auto gradient = [&](std::uint64_t seed, bool checkpoint) {
-    model.net->parameters.zero_grad();
-    nn::Pass pass{.training = true, .random = RandomStream(seed), .checkpoint = checkpoint};
-    autograd::Tape tape;
-    const Tensor logits = model.net->forward(x, pass);
-    tape.backward(logits, test::random_tensor(logits.shape(), 5));
-    return autograd::grad(model.net->parameters.at("patch_embed.proj.weight").value);
-  };
-  test::expect_close(gradient(1, false), gradient(1, false), 0);
-  EXPECT_GT(test::relative_error(gradient(1, false), gradient(2, false)), 1e-2);
-  test::expect_close(gradient(1, true), gradient(1, true), 0);
+  expect_repeatable_training(model, test::random_tensor({4, 3, 24, 32}), "patch_embed.proj.weight");
 }
 
 }  // namespace

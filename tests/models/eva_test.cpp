@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/models/timm_variant.h"
+#include "tests/models/trials.h"
 #include "vitrail/models/vit.h"
 
 namespace vitrail::models {
@@ -18,32 +19,14 @@ INSTANTIATE_TEST_SUITE_P(Beit, TimmVariant, testing::Values("beit", "beit_shared
 // Positions are resized, relative ones stretched, rotary ones made anew.
 TEST(EvaAndBeit, LoadForAnotherPictureSizeAsTimm) {
   const io::Safetensors expected = test::golden("models/eva_adapted.safetensors");
-  const auto check = [&](const char* name, const char* variant, const char* kwargs) {
-    CreateOptions options;
-    options.model_kwargs = kwargs;
-    const Model model = load_model(golden_path("models") / variant, options);
-    nn::Pass pass;
-    const Tensor logits = model.net->forward(expected.get(std::string(name) + ".x"), pass);
-    expect_close(logits, expected.get(std::string(name) + ".logits"), 1e-4, name);
-  };
-  check("rope_larger", "rope", R"({"img_size": 48})");
-  check("rope_mixed_ape_larger", "rope_mixed_ape", R"({"img_size": [48, 40]})");
-  check("eva02_larger", "eva02", R"({"img_size": [56, 32]})");
-  check("beit_larger", "beit", R"({"img_size": [48, 32]})");
-  check("beit_shared_larger", "beit_shared", R"({"img_size": 48})");
+  expect_adapted(expected, "rope_larger", "rope", R"({"img_size": 48})");
+  expect_adapted(expected, "rope_mixed_ape_larger", "rope_mixed_ape", R"({"img_size": [48, 40]})");
+  expect_adapted(expected, "eva02_larger", "eva02", R"({"img_size": [56, 32]})");
+  expect_adapted(expected, "beit_larger", "beit", R"({"img_size": [48, 32]})");
+  expect_adapted(expected, "beit_shared_larger", "beit_shared", R"({"img_size": 48})");
 }
 
 TEST(EvaAndBeit, NameTheArgumentThatIsWrong) {
-  const auto expect_refused = [](const std::string& name, const std::string& kwargs, const std::string& part) {
-    CreateOptions options;
-    options.model_kwargs = kwargs;
-    try {
-      describe_model(name, options);
-      ADD_FAILURE() << kwargs << " was taken";
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-    }
-  };
   const std::string rope = "vit_small_patch16_rope_224";
   expect_refused(rope, R"({"rope_type": "dinov4"})", "'rope_type'");
   expect_refused(rope, R"({"rope_temperature": 0})", "'rope_temperature'");

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/models/timm_variant.h"
+#include "tests/models/trials.h"
 
 namespace vitrail::models {
 namespace {
@@ -17,15 +18,8 @@ INSTANTIATE_TEST_SUITE_P(Mvit, TimmVariant,
 
 TEST(MultiscaleVit, LoadsForAnotherPictureSizeAsTimm) {
   const io::Safetensors expected = golden("models/mvit_adapted.safetensors");
-  const auto check = [&](const std::string& name, const char* kwargs) {
-    CreateOptions options;
-    options.model_kwargs = kwargs;
-    const Model model = load_model(golden_path("models/mvit"), options);
-    nn::Pass pass;
-    expect_close(model.net->forward(expected.get(name + ".x"), pass), expected.get(name + ".logits"), 1e-4, name);
-  };
-  check("larger", R"({"img_size": 48})");
-  check("grayscale", R"({"in_chans": 1})");
+  expect_adapted(expected, "larger", "mvit", R"({"img_size": 48})");
+  expect_adapted(expected, "grayscale", "mvit", R"({"in_chans": 1})");
 }
 
 TEST(MultiscaleVit, SaysWhereQueriesAndKeysLie) {
@@ -60,31 +54,20 @@ TEST(MultiscaleVit, DropsTheSameInBothRunsOfACheckpointedBlock) {
   EXPECT_GT(test::relative_error(gradient(1), gradient(2)), 1e-2);
 }
 
-void expect_refused(const std::string& kwargs, const std::string& part) {
-  CreateOptions options;
-  options.model_kwargs = kwargs;
-  try {
-    create_model("mvitv2_tiny", options);
-    ADD_FAILURE() << kwargs << " was taken";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-  }
-}
-
 TEST(MultiscaleVit, NamesTheArgumentThatIsWrong) {
-  expect_refused(R"({"depth": 3})", "did you mean 'depths'");
-  expect_refused(R"({"depths": [1, 2]})", "depths names 2 stages");
-  expect_refused(R"({"depths": []})", "'depths'");
-  expect_refused(R"({"img_size": 200})", "a multiple of 32");
-  expect_refused(R"({"img_size": [224, 192]})", "square grids");
-  expect_refused(R"({"num_heads": 5})", "5 heads");
-  expect_refused(R"({"global_pool": "token"})", "use_cls_token");
-  expect_refused(R"({"global_pool": "max"})", "'global_pool'");
-  expect_refused(R"({"mode": "conv_unshared"})", "'mode'");
-  expect_refused(R"({"stride_q": [[1, 1], 2, 2, 2]})", "'stride_q'");
-  expect_refused(R"({"kernel_qkv": 2})", "kernel_qkv");
-  expect_refused(R"({"drop_path_rate": 1.5})", "'drop_path_rate'");
-  expect_refused(R"({"embed_dim": 1048576, "img_size": 1048576})", "FLOPs");
+  expect_refused("mvitv2_tiny", R"({"depth": 3})", "did you mean 'depths'");
+  expect_refused("mvitv2_tiny", R"({"depths": [1, 2]})", "depths names 2 stages");
+  expect_refused("mvitv2_tiny", R"({"depths": []})", "'depths'");
+  expect_refused("mvitv2_tiny", R"({"img_size": 200})", "a multiple of 32");
+  expect_refused("mvitv2_tiny", R"({"img_size": [224, 192]})", "square grids");
+  expect_refused("mvitv2_tiny", R"({"num_heads": 5})", "5 heads");
+  expect_refused("mvitv2_tiny", R"({"global_pool": "token"})", "use_cls_token");
+  expect_refused("mvitv2_tiny", R"({"global_pool": "max"})", "'global_pool'");
+  expect_refused("mvitv2_tiny", R"({"mode": "conv_unshared"})", "'mode'");
+  expect_refused("mvitv2_tiny", R"({"stride_q": [[1, 1], 2, 2, 2]})", "'stride_q'");
+  expect_refused("mvitv2_tiny", R"({"kernel_qkv": 2})", "kernel_qkv");
+  expect_refused("mvitv2_tiny", R"({"drop_path_rate": 1.5})", "'drop_path_rate'");
+  expect_refused("mvitv2_tiny", R"({"embed_dim": 1048576, "img_size": 1048576})", "FLOPs");
 }
 
 TEST(MultiscaleVit, SaysWhichPicturesItTakes) {

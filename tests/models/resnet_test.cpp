@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/models/timm_variant.h"
+#include "tests/models/trials.h"
 #include "vitrail/ops/softmax.h"
 
 namespace vitrail::models {
@@ -112,28 +113,18 @@ TEST(ResNet, AttentionBeginsAsNothingAndSaysItsPlace) {
 }
 
 TEST(ResNet, NamesTheArgumentThatIsWrong) {
-  const auto refused = [](const std::string& kwargs, const std::string& part) {
-    CreateOptions options;
-    options.model_kwargs = kwargs;
-    try {
-      describe_model("resnet18", options);
-      ADD_FAILURE() << kwargs << " was taken";
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-    }
-  };
-  refused(R"({"layer": [1, 1, 1, 1]})", "did you mean 'layers'");
-  refused(R"({"layers": [1, 1]})", "layers and channels");
-  refused(R"({"layers": [1, 1, 0, 1]})", "'layers'");
-  refused(R"({"cardinality": 2})", "bottleneck");
-  refused(R"({"output_stride": 12})", "output_stride");
-  refused(R"({"output_stride": 8, "avg_down": true})", "avg_down");
-  refused(R"({"global_pool": ""})", "num_classes");
-  refused(R"({"block_args": {"attn_layer": "cbam"}})", "'attn_layer'");
-  refused(R"({"block_args": {"attn": "se"}})", "did you mean 'attn_layer'");
-  refused(R"({"block_args": {"attn_layer": "nl", "nl_kind": "sum"}})", "'nl_kind'");
-  refused(R"({"sagan_stages": [5]})", "'sagan_stages'");
-  refused(R"({"channels": [65536, 65536, 65536, 65536], "img_size": 1048576})", "FLOPs");
+  expect_refused("resnet18", R"({"layer": [1, 1, 1, 1]})", "did you mean 'layers'");
+  expect_refused("resnet18", R"({"layers": [1, 1]})", "layers and channels");
+  expect_refused("resnet18", R"({"layers": [1, 1, 0, 1]})", "'layers'");
+  expect_refused("resnet18", R"({"cardinality": 2})", "bottleneck");
+  expect_refused("resnet18", R"({"output_stride": 12})", "output_stride");
+  expect_refused("resnet18", R"({"output_stride": 8, "avg_down": true})", "avg_down");
+  expect_refused("resnet18", R"({"global_pool": ""})", "num_classes");
+  expect_refused("resnet18", R"({"block_args": {"attn_layer": "cbam"}})", "'attn_layer'");
+  expect_refused("resnet18", R"({"block_args": {"attn": "se"}})", "did you mean 'attn_layer'");
+  expect_refused("resnet18", R"({"block_args": {"attn_layer": "nl", "nl_kind": "sum"}})", "'nl_kind'");
+  expect_refused("resnet18", R"({"sagan_stages": [5]})", "'sagan_stages'");
+  expect_refused("resnet18", R"({"channels": [65536, 65536, 65536, 65536], "img_size": 1048576})", "FLOPs");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "vitrail/models/resnetv2.h"
 
 #include "tests/models/timm_variant.h"
+#include "tests/models/trials.h"
 
 namespace vitrail::models {
 namespace {
@@ -22,26 +23,16 @@ TEST(ResNetV2, TakesPicturesOfEverySize) {
 }
 
 TEST(ResNetV2, NamesTheArgumentThatIsWrong) {
-  const auto refused = [](const std::string& name, const std::string& kwargs, const std::string& part) {
-    CreateOptions options;
-    options.model_kwargs = kwargs;
-    try {
-      describe_model(name, options);
-      ADD_FAILURE() << kwargs << " was taken";
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-    }
-  };
-  refused("resnetv2_50", R"({"layers": []})", "layers");
-  refused("resnetv2_50", R"({"layers": [1, 1, 1, 1, 1]})", "channels");
-  refused("resnetv2_50", R"({"norm_layer": "evonorm"})", "'norm_layer'");
-  refused("resnetv2_50", R"({"conv_layer": ["create_conv2d", 1e-6]})", "'conv_layer'");
-  refused("resnetv2_50", R"({"stem_type": "wide"})", "'stem_type'");
-  refused("resnetv2_50", R"({"preact": false, "basic": true})", "preact");
-  refused("resnetv2_50x1_bit", R"({"channels": [24, 32, 32, 32]})", "groups");
-  refused("vit_small_r26_s32_224", R"({"dynamic_img_pad": true})", "hybrid");
-  refused("vit_small_r26_s32_224", R"({"patch_size": 8})", "no patch");
-  refused("vit_tiny_r_s16_p8_224", R"({"backbone_layer": [1]})", "did you mean 'backbone_layers'");
+  expect_refused("resnetv2_50", R"({"layers": []})", "layers");
+  expect_refused("resnetv2_50", R"({"layers": [1, 1, 1, 1, 1]})", "channels");
+  expect_refused("resnetv2_50", R"({"norm_layer": "evonorm"})", "'norm_layer'");
+  expect_refused("resnetv2_50", R"({"conv_layer": ["create_conv2d", 1e-6]})", "'conv_layer'");
+  expect_refused("resnetv2_50", R"({"stem_type": "wide"})", "'stem_type'");
+  expect_refused("resnetv2_50", R"({"preact": false, "basic": true})", "preact");
+  expect_refused("resnetv2_50x1_bit", R"({"channels": [24, 32, 32, 32]})", "groups");
+  expect_refused("vit_small_r26_s32_224", R"({"dynamic_img_pad": true})", "hybrid");
+  expect_refused("vit_small_r26_s32_224", R"({"patch_size": 8})", "no patch");
+  expect_refused("vit_tiny_r_s16_p8_224", R"({"backbone_layer": [1]})", "did you mean 'backbone_layers'");
 }
 
 TEST(VitHybrid, LoadsForAnotherPictureSizeAsTimm) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/models/timm_variant.h"
+#include "tests/models/trials.h"
 #include "tests/support/errors.h"
 
 namespace vitrail::models {
@@ -13,12 +14,6 @@ using testing::HasSubstr;
 
 INSTANTIATE_TEST_SUITE_P(S2Mlp, TimmVariant, testing::Values("s2_mlp", "s2_mlp_pre_norm", "s2_mlp_narrow"),
                          variant_name);
-
-CreateOptions with(const std::string& kwargs) {
-  CreateOptions options;
-  options.model_kwargs = kwargs;
-  return options;
-}
 
 // Each place gets what stood beside it, and keeps its own at the border: nothing moves twice.
 TEST(S2Mlp, ShiftsByOnePlaceInFourDirections) {
@@ -50,14 +45,11 @@ TEST(S2Mlp, TakesPicturesOfWholePatches) {
 }
 
 TEST(S2Mlp, NamesTheArgumentThatIsWrong) {
-  const auto refused = [](const std::string& kwargs, const std::string& part) {
-    EXPECT_THAT(error_of([&] { create_model("s2_mlp_deep_224", with(kwargs)); }), HasSubstr(part)) << kwargs;
-  };
-  refused(R"({"embed_dim": 30})", "four directions");
-  refused(R"({"num_blocks": 2})", "'num_blocks'");
-  refused(R"({"mlp_ratio": 0.001})", "mlp_ratio");
-  refused(R"({"img_size": 8})", "img_size 8x8");
-  refused(R"({"drop_path_rate": 1})", "drop rate");
+  expect_refused("s2_mlp_deep_224", R"({"embed_dim": 30})", "four directions");
+  expect_refused("s2_mlp_deep_224", R"({"num_blocks": 2})", "'num_blocks'");
+  expect_refused("s2_mlp_deep_224", R"({"mlp_ratio": 0.001})", "mlp_ratio");
+  expect_refused("s2_mlp_deep_224", R"({"img_size": 8})", "img_size 8x8");
+  expect_refused("s2_mlp_deep_224", R"({"drop_path_rate": 1})", "drop rate");
 }
 
 TEST(S2Mlp, RepeatsItsTrainingPassFromTheSameRandomStream) {
@@ -66,18 +58,7 @@ TEST(S2Mlp, RepeatsItsTrainingPassFromTheSameRandomStream) {
         "s2_mlp_deep_224", with(std::string(R"({"patch_size": 8, "embed_dim": 24, "depth": 3, "drop_rate": 0.1,
                                                 "proj_drop_rate": 0.1, "drop_path_rate": 0.3, "pre_norm": )") +
                                 pre_norm + "}"));
-    const Tensor x = test::random_tensor({4, 3, 24, 32});
-    const auto gradient = [&](std::uint64_t seed, bool checkpoint) {
-      model.net->parameters.zero_grad();
-      nn::Pass pass{.training = true, .random = RandomStream(seed), .checkpoint = checkpoint};
-      autograd::Tape tape;
-      const Tensor logits = model.net->forward(x, pass);
-      tape.backward(logits, test::random_tensor(logits.shape(), 5));
-      return autograd::grad(model.net->parameters.at("patch_embed.proj.weight").value);
-    };
-    test::expect_close(gradient(1, false), gradient(1, false), 0);
-    EXPECT_GT(test::relative_error(gradient(1, false), gradient(2, false)), 1e-2);
-    test::expect_close(gradient(1, true), gradient(1, true), 0);
+    expect_repeatable_training(model, test::random_tensor({4, 3, 24, 32}), "patch_embed.proj.weight");
   }
 }
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/models/timm_variant.h"
+#include "tests/models/trials.h"
 
 namespace vitrail::models {
 namespace {
@@ -18,19 +19,13 @@ INSTANTIATE_TEST_SUITE_P(Swin, TimmVariant,
 
 TEST(SwinTransformer, LoadsForAnotherPictureSizeAndWindowAsTimm) {
   const io::Safetensors expected = golden("models/swin_adapted.safetensors");
-  const auto check = [&](const std::string& name, const char* variant, const char* kwargs) {
-    CreateOptions options;
-    options.model_kwargs = kwargs;
-    const Model model = load_model(golden_path("models") / variant, options);
-    nn::Pass pass;
-    expect_close(model.net->forward(expected.get(name + ".x"), pass), expected.get(name + ".logits"), 1e-4, name);
-  };
-  check("swin_larger", "swin", R"({"img_size": [48, 40]})");
-  check("swin_smaller", "swin", R"({"img_size": 16})");
-  check("swin_windows", "swin", R"({"window_size": [6, 5]})");
-  check("swin_grayscale", "swin", R"({"in_chans": 1})");
-  check("swinv2_windows", "swinv2", R"({"img_size": [24, 48], "window_size": 6, "pretrained_window_sizes": [4, 4]})");
-  check("swinv2_cr_larger", "swinv2_cr", R"({"img_size": 40})");
+  expect_adapted(expected, "swin_larger", "swin", R"({"img_size": [48, 40]})");
+  expect_adapted(expected, "swin_smaller", "swin", R"({"img_size": 16})");
+  expect_adapted(expected, "swin_windows", "swin", R"({"window_size": [6, 5]})");
+  expect_adapted(expected, "swin_grayscale", "swin", R"({"in_chans": 1})");
+  expect_adapted(expected, "swinv2_windows", "swinv2",
+                 R"({"img_size": [24, 48], "window_size": 6, "pretrained_window_sizes": [4, 4]})");
+  expect_adapted(expected, "swinv2_cr_larger", "swinv2_cr", R"({"img_size": 40})");
 }
 
 // A recorder's maps say for every token of the grid where it looks, also where windows were shifted and filled up.
@@ -60,18 +55,7 @@ TEST(SwinTransformer, RepeatsItsTrainingPassFromTheSameRandomStream) {
   options.model_kwargs = R"({"img_size": 32, "embed_dim": 12, "depths": [2, 2], "num_heads": [2, 3], "window_size": 3,
                              "drop_rate": 0.1, "proj_drop_rate": 0.1, "attn_drop_rate": 0.1, "drop_path_rate": 0.2})";
   const Model model = create_model("swin_tiny_patch4_window7_224", options);
-  const Tensor x = test::random_tensor({4, 3, 32, 32});
-  const auto gradient = [&](std::uint64_t seed, bool checkpoint) {
-    model.net->parameters.zero_grad();
-    nn::Pass pass{.training = true, .random = RandomStream(seed), .checkpoint = checkpoint};
-    autograd::Tape tape;
-    const Tensor logits = model.net->forward(x, pass);
-    tape.backward(logits, test::random_tensor(logits.shape(), 5));
-    return autograd::grad(model.net->parameters.at("layers.0.blocks.0.attn.qkv.weight").value);
-  };
-  expect_close(gradient(1, false), gradient(1, false), 0);
-  EXPECT_GT(test::relative_error(gradient(1, false), gradient(2, false)), 1e-2);
-  expect_close(gradient(1, true), gradient(1, true), 0);
+  expect_repeatable_training(model, test::random_tensor({4, 3, 32, 32}), "layers.0.blocks.0.attn.qkv.weight");
 }
 
 // Scores grow no further than 100 times the cosine (Liu et al. 2022, section 3.3).
@@ -100,17 +84,6 @@ TEST(SwinTransformer, DropsPartsOfV2CrsPositionsInTraining) {
   expect_close(logits(true, 1), logits(true, 1), 0);
   EXPECT_GT(test::relative_error(logits(true, 1), logits(true, 2)), 1e-4);
   expect_close(logits(false, 1), logits(false, 2), 0);
-}
-
-void expect_refused(const std::string& name, const std::string& kwargs, const std::string& part) {
-  CreateOptions options;
-  options.model_kwargs = kwargs;
-  try {
-    describe_model(name, options);
-    ADD_FAILURE() << kwargs << " was taken";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-  }
 }
 
 TEST(SwinTransformer, NamesTheArgumentThatIsWrong) {

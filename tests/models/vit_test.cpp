@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/models/timm_variant.h"
+#include "tests/models/trials.h"
 
 namespace vitrail::models {
 namespace {
@@ -32,20 +33,12 @@ TEST(VisionTransformer, DistilledGivesBothHeads) {
 
 TEST(VisionTransformer, LoadsForAnotherPictureSizeAsTimm) {
   const io::Safetensors expected = golden("models/adapted.safetensors");
-  const auto check = [&](const char* name, const char* variant, const char* kwargs) {
-    CreateOptions options;
-    options.model_kwargs = kwargs;
-    const Model model = load_model(golden_path("models") / variant, options);
-    nn::Pass pass;
-    const Tensor logits = model.net->forward(expected.get(std::string(name) + ".x"), pass);
-    expect_close(logits, expected.get(std::string(name) + ".logits"), 1e-4, name);
-  };
-  check("larger", "plain", R"({"img_size": 48})");
-  check("other_shape", "reg4", R"({"img_size": [40, 24]})");
-  check("grayscale", "plain", R"({"in_chans": 1})");
-  check("five_channels", "clip", R"({"in_chans": 5})");
-  check("relpos_larger", "relpos", R"({"img_size": 40})");
-  check("relpos_bias_larger", "relpos_bias", R"({"img_size": [48, 32]})");
+  expect_adapted(expected, "larger", "plain", R"({"img_size": 48})");
+  expect_adapted(expected, "other_shape", "reg4", R"({"img_size": [40, 24]})");
+  expect_adapted(expected, "grayscale", "plain", R"({"in_chans": 1})");
+  expect_adapted(expected, "five_channels", "clip", R"({"in_chans": 5})");
+  expect_adapted(expected, "relpos_larger", "relpos", R"({"img_size": 40})");
+  expect_adapted(expected, "relpos_bias_larger", "relpos_bias", R"({"img_size": [48, 32]})");
 }
 
 TEST(VisionTransformer, TakesALinearPatchEmbedding) {
@@ -83,30 +76,7 @@ TEST(VisionTransformer, RepeatsItsTrainingPassFromTheSameRandomStream) {
                              "drop_rate": 0.1, "pos_drop_rate": 0.1, "proj_drop_rate": 0.1, "attn_drop_rate": 0.1,
                              "drop_path_rate": 0.2})";
   const Model model = create_model("vit_tiny_patch16_224", options);
-  const Tensor x = test::random_tensor({4, 3, 32, 32});
-  const auto gradient = [&](std::uint64_t seed, bool checkpoint) {
-    model.net->parameters.zero_grad();
-    nn::Pass pass{.training = true, .random = RandomStream(seed), .checkpoint = checkpoint};
-    autograd::Tape tape;
-    const Tensor logits = model.net->forward(x, pass);
-    tape.backward(logits, test::random_tensor(logits.shape(), 5));
-    return autograd::grad(model.net->parameters.at("blocks.0.attn.qkv.weight").value);
-  };
-  expect_close(gradient(1, false), gradient(1, false), 0);
-  EXPECT_GT(test::relative_error(gradient(1, false), gradient(2, false)), 1e-2);
-  // Recomputed in backward, the dropped elements are the same ones.
-  expect_close(gradient(1, true), gradient(1, true), 0);
-}
-
-void expect_refused(const std::string& name, const std::string& kwargs, const std::string& part) {
-  CreateOptions options;
-  options.model_kwargs = kwargs;
-  try {
-    create_model(name, options);
-    ADD_FAILURE() << kwargs << " was taken";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-  }
+  expect_repeatable_training(model, test::random_tensor({4, 3, 32, 32}), "blocks.0.attn.qkv.weight");
 }
 
 TEST(VisionTransformer, NamesTheArgumentThatIsWrong) {

@@ -8,6 +8,7 @@
 
 #include "vitrail/kernels/parallel.h"
 #include "vitrail/kernels/simd.h"
+#include "vitrail/kernels/thread_sums.h"
 #include "vitrail/tensor/profile.h"
 
 #ifndef VITRAIL_KERNELS_DEPTHWISE_ONCE
@@ -307,22 +308,12 @@ void depthwise_input_gradient(const Tensor& dy, const Tensor& weight, const Dept
 
 void depthwise_weight_gradient(const Tensor& x, const Tensor& dy, const DepthwiseGeometry& g, const Tensor& dweight) {
   count_work(x, dy, g);
-  // Each thread sums into a strip of its own; the strips are added in their order.
-  const auto size = static_cast<std::size_t>(dweight.numel());
-  const auto threads = static_cast<std::size_t>(omp_get_max_threads());
-  const std::size_t strip = (size + lines - 1) / lines * lines;
-  std::vector<float> sums(threads * strip);
+  ThreadSums sums(dweight.data<float>(), dweight.numel(), omp_get_max_threads());
   for_each_run(g, Side(g, true), x, dy, [&](std::int64_t sample, std::int64_t token, const TokenRun& run, int thread) {
     HWY_DYNAMIC_DISPATCH(scatter_run)
-    (run, x.dtype(), at(x, sample, 0), at(dy, sample, token), sums.data() + static_cast<std::size_t>(thread) * strip);
+    (run, x.dtype(), at(x, sample, 0), at(dy, sample, token), sums.at(thread));
   });
-  auto* total = dweight.data<float>();
-  for (std::size_t i = 0; i < size; ++i) {
-    total[i] = 0;
-    for (std::size_t thread = 0; thread < threads; ++thread) {
-      total[i] += sums[thread * strip + i];
-    }
-  }
+  sums.gather();
 }
 
 }  // namespace vitrail::kernels

@@ -7,6 +7,7 @@
 
 #include "vitrail/kernels/parallel.h"
 #include "vitrail/kernels/simd.h"
+#include "vitrail/kernels/thread_sums.h"
 #include "vitrail/tensor/profile.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -142,28 +143,16 @@ void norm_forward(const RowNorm& norm, const void* x, const float* weight, const
 void norm_backward(const RowNorm& norm, const void* x, const float* weight, const float* mean, const float* rstd,
                    const void* dy, void* dx, float* dweight, float* dbias) {
   Profile::traffic(norm.rows * norm.width, norm.dtype, dx == nullptr ? 2 : 3);
-  // Each thread sums its rows into a strip of its own; the strips are added in their order.
-  const auto width = static_cast<std::size_t>(norm.width);
-  const auto threads = static_cast<std::size_t>(threads_for(norm.rows, rows_worth_a_thread(norm.width)));
-  const std::size_t strip = (width + lines - 1) / lines * lines;
-  std::vector<float> weight_sums(dweight == nullptr ? 0 : threads * strip);
-  std::vector<float> bias_sums(dbias == nullptr ? 0 : threads * strip);
-  parallel_for(norm.rows, rows_worth_a_thread(norm.width), [&](std::int64_t begin, std::int64_t end, int thread) {
-    const std::size_t at = static_cast<std::size_t>(thread) * strip;
+  const std::int64_t grain = rows_worth_a_thread(norm.width);
+  const int threads = threads_for(norm.rows, grain);
+  ThreadSums weight_sums(dweight, norm.width, threads);
+  ThreadSums bias_sums(dbias, norm.width, threads);
+  parallel_for(norm.rows, grain, [&](std::int64_t begin, std::int64_t end, int thread) {
     HWY_DYNAMIC_DISPATCH(backward)
-    (norm, x, weight, mean, rstd, dy, dx, dweight == nullptr ? nullptr : weight_sums.data() + at,
-     dbias == nullptr ? nullptr : bias_sums.data() + at, begin, end);
+    (norm, x, weight, mean, rstd, dy, dx, weight_sums.at(thread), bias_sums.at(thread), begin, end);
   });
-  const auto gather = [&](const std::vector<float>& sums, float* total) {
-    for (std::size_t i = 0; total != nullptr && i < width; ++i) {
-      total[i] = 0;
-      for (std::size_t thread = 0; thread < threads; ++thread) {
-        total[i] += sums[thread * strip + i];
-      }
-    }
-  };
-  gather(weight_sums, dweight);
-  gather(bias_sums, dbias);
+  weight_sums.gather();
+  bias_sums.gather();
 }
 
 }  // namespace vitrail::kernels

@@ -6,6 +6,7 @@
 
 #include "vitrail/kernels/parallel.h"
 #include "vitrail/kernels/simd.h"
+#include "vitrail/kernels/thread_sums.h"
 #include "vitrail/tensor/profile.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -87,28 +88,16 @@ void scale_forward(std::int64_t rows, std::int64_t width, DType dtype, const voi
 void scale_backward(std::int64_t rows, std::int64_t width, DType dtype, const void* x, const float* weight,
                     const void* dy, void* dx, float* dweight, float* dbias) {
   Profile::traffic(rows * width, dtype, 1 + (x == nullptr ? 0 : 1) + (dx == nullptr ? 0 : 1));
-  // Each thread sums its rows into a strip of its own; the strips are added in their order.
-  const auto columns = static_cast<std::size_t>(width);
-  const auto threads = static_cast<std::size_t>(threads_for(rows, rows_worth_a_thread(width)));
-  const std::size_t strip = (columns + lines - 1) / lines * lines;
-  std::vector<float> weight_sums(dweight == nullptr ? 0 : threads * strip);
-  std::vector<float> bias_sums(dbias == nullptr ? 0 : threads * strip);
-  parallel_for(rows, rows_worth_a_thread(width), [&](std::int64_t begin, std::int64_t end, int thread) {
-    const std::size_t at = static_cast<std::size_t>(thread) * strip;
+  const std::int64_t grain = rows_worth_a_thread(width);
+  const int threads = threads_for(rows, grain);
+  ThreadSums weight_sums(dweight, width, threads);
+  ThreadSums bias_sums(dbias, width, threads);
+  parallel_for(rows, grain, [&](std::int64_t begin, std::int64_t end, int thread) {
     HWY_DYNAMIC_DISPATCH(backward)
-    (width, dtype, x, weight, dy, dx, dweight == nullptr ? nullptr : weight_sums.data() + at,
-     dbias == nullptr ? nullptr : bias_sums.data() + at, begin, end);
+    (width, dtype, x, weight, dy, dx, weight_sums.at(thread), bias_sums.at(thread), begin, end);
   });
-  const auto gather = [&](const std::vector<float>& sums, float* total) {
-    for (std::size_t i = 0; total != nullptr && i < columns; ++i) {
-      total[i] = 0;
-      for (std::size_t thread = 0; thread < threads; ++thread) {
-        total[i] += sums[thread * strip + i];
-      }
-    }
-  };
-  gather(weight_sums, dweight);
-  gather(bias_sums, dbias);
+  weight_sums.gather();
+  bias_sums.gather();
 }
 
 }  // namespace vitrail::kernels
