@@ -1,9 +1,8 @@
 #include "vitrail/models/huggingface.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
-#include <map>
-#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -12,7 +11,6 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
-#include "vitrail/models/huggingface_names.h"
 #include "vitrail/models/mae.h"
 #include "vitrail/models/model.h"
 #include "vitrail/ops/arithmetic.h"
@@ -88,10 +86,34 @@ TEST_P(HubVariant, IsConvertedThereAndBackToTheSameBits) {
   }
   const nlohmann::json config = io::read_json(temporary / "hub/config.json");
   const nlohmann::json original = io::read_json(folder() / "config.json");
-  for (const char* key :
-       {"architectures", "model_type", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
-        "mlp_ratio", "hidden_act", "layer_norm_eps", "image_size", "patch_size", "num_channels", "qkv_bias", "id2label",
-        "label2id", "use_swiglu_ffn", "layerscale_value", "num_register_tokens"}) {
+  for (const char* key : {"architectures",
+                          "model_type",
+                          "hidden_size",
+                          "num_hidden_layers",
+                          "num_attention_heads",
+                          "intermediate_size",
+                          "mlp_ratio",
+                          "hidden_act",
+                          "layer_norm_eps",
+                          "image_size",
+                          "patch_size",
+                          "num_channels",
+                          "qkv_bias",
+                          "id2label",
+                          "label2id",
+                          "use_swiglu_ffn",
+                          "layerscale_value",
+                          "num_register_tokens",
+                          "use_absolute_position_embeddings",
+                          "use_relative_position_bias",
+                          "use_shared_relative_position_bias",
+                          "use_mean_pooling",
+                          "layer_scale_init_value",
+                          "embed_dim",
+                          "depths",
+                          "num_heads",
+                          "window_size",
+                          "pretrained_window_sizes"}) {
     if (original.contains(key)) {
       EXPECT_EQ(config.value(key, nlohmann::json()), original[key]) << key;
       EXPECT_EQ(config[key].is_number_integer(), original[key].is_number_integer()) << key;  // transformers is strict
@@ -104,7 +126,8 @@ TEST_P(HubVariant, IsConvertedThereAndBackToTheSameBits) {
   EXPECT_EQ(again.pretrained.mean, a.mean);
   EXPECT_EQ(again.pretrained.std, a.std);
   EXPECT_EQ(again.pretrained.crop_mode, a.crop_mode);
-  EXPECT_EQ(std::floor(32 / again.pretrained.crop_pct), std::floor(32 / a.crop_pct));  // pixels before the crop
+  const auto shorter = static_cast<double>(std::min(a.height, a.width));  // and its pixels before the crop:
+  EXPECT_EQ(std::floor(shorter / again.pretrained.crop_pct), std::floor(shorter / a.crop_pct));
   EXPECT_EQ(again.pretrained.interpolation, a.interpolation);
   EXPECT_EQ(again.pretrained.label_names, a.label_names);
   EXPECT_EQ(again.pretrained.height, a.height);
@@ -113,7 +136,8 @@ TEST_P(HubVariant, IsConvertedThereAndBackToTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(HuggingFace, HubVariant,
                          testing::Values("hf_vit", "hf_vit_unusual", "hf_vit_model", "hf_deit", "hf_deit_teacher",
                                          "hf_dinov2", "hf_dinov2_gated", "hf_dinov2_registers",
-                                         "hf_dinov2_registers_gated"),
+                                         "hf_dinov2_registers_gated", "hf_beit", "hf_beit_unusual", "hf_beit_model",
+                                         "hf_swin", "hf_swin_model", "hf_swinv2", "hf_swinv2_unusual"),
                          [](const auto& info) { return info.param; });
 
 TEST(HuggingFace, PicturesArePreparedAsThePreprocessorSays) {
@@ -150,33 +174,6 @@ TEST(HuggingFace, AMaskedAutoencoderOpensAsItsEncoder) {
   nn::Pass pass;
   expect_close(model.net->forward(expected.get("x"), pass), expected.get("logits"), 1e-4);
   EXPECT_TRUE(model.net->parameters.at("pos_embed").trainable);
-}
-
-// For families whose models are tested elsewhere: each of timm's parameters is made of transformers' tensors, with the
-// shape that they give together, and all of them are used.
-TEST(HuggingFace, NamesOfBeitAndSwinStandSideBySide) {
-  const nlohmann::json all = io::read_json(golden_path("models/hf_names.json"));
-  const std::map<std::string, std::pair<std::span<const NameRule>, std::string>> maps = {
-      {"swin", {hub_swin_names(), "swin."}},
-      {"swin_v2", {hub_swin_v2_names(), "swinv2."}},
-      {"beit", {hub_beit_names(), "beit."}},
-      {"beit_shared", {hub_beit_names(), "beit."}}};
-  for (const auto& [key, rules] : maps) {
-    const NameMap map(rules.first, rules.second);
-    const nlohmann::json& theirs = all[key]["transformers"];
-    std::set<std::string> used;
-    for (const auto& [name, shape] : all[key]["timm"].items()) {
-      std::vector<Tensor> parts;
-      for (const std::string& source : map.theirs_of(name)) {
-        ASSERT_TRUE(theirs.contains(source)) << key << ": " << name << " <- " << source;
-        EXPECT_EQ(map.own_of(source), name);
-        EXPECT_TRUE(used.insert(source).second) << source;
-        parts.push_back(Tensor::zeros(Shape(theirs[source].get<std::vector<std::int64_t>>())));
-      }
-      EXPECT_EQ(map.join(name, parts).shape(), Shape(shape.get<std::vector<std::int64_t>>())) << name;
-    }
-    EXPECT_EQ(used.size(), theirs.size()) << key;
-  }
 }
 
 // A copy of a folder that may be spoilt.
@@ -259,6 +256,24 @@ TEST_F(HubFolder, RefusesWhatItCannotCompute) {
   expect_refusal("'classifier.weight' has the shape [7, 24], but the model's is [1, 24]");
 }
 
+// Pictures of a size that transformers' Swin fills up to whole windows in its own way.
+TEST(HuggingFace, RefusesWindowsThatTransformersCutsInAnotherWay) {
+  for (const char* name : {"hf_swin", "hf_swinv2"}) {
+    const test::TemporaryFolder temporary;
+    nlohmann::json config = io::read_json(golden_path("models") / name / "config.json");
+    config["image_size"] = 40;
+    io::write_atomically(temporary / "config.json", config.dump());
+    fs::copy_file(golden_path("models") / name / "model.safetensors", temporary / "model.safetensors");
+    const std::string error = error_of([&] { load_model(temporary.path()); });
+    EXPECT_NE(error.find("on pictures of 40×40 stage 1 has 10×10 patches"), std::string::npos) << error;
+    EXPECT_NE(error.find("windows of 4×4"), std::string::npos) << error;
+    config["image_size"] = 32;
+    config["use_absolute_embeddings"] = true;
+    io::write_atomically(temporary / "config.json", config.dump());
+    EXPECT_NE(error_of([&] { load_model(temporary.path()); }).find("'use_absolute_embeddings'"), std::string::npos);
+  }
+}
+
 TEST_F(HubFolder, RefusesAPreprocessorThatItCannotFollow) {
   change("preprocessor_config.json", [](nlohmann::json& config) { config["rescale_factor"] = 0.5; });
   expect_refusal("'rescale_factor'");
@@ -320,6 +335,12 @@ TEST(HuggingFace, SaysWhyAModelCannotBeWritten) {
               R"({"img_size": 32, "patch_size": 8, "embed_dim": 24, "depth": 1, "num_heads": 3, "num_classes": 3})")
           .find("beside the mean"),
       std::string::npos);
+  const char* windows = R"({"img_size": 32, "embed_dim": 8, "depths": [1, 1], "num_heads": [1, 1], "window_size": 3})";
+  EXPECT_NE(refusal("swin_tiny_patch4_window7_224", windows).find("stage 0 has 8×8 patches"), std::string::npos);
+  EXPECT_NE(refusal("swinv2_cr_tiny_224", R"({"img_size": 32, "embed_dim": 8, "depths": [1, 1], "num_heads": [1, 1]})")
+                .find("Swin V2-CR"),
+            std::string::npos);
+  EXPECT_NE(refusal("resnet18", "{}").find("only Vision Transformers and Swin Transformers"), std::string::npos);
   EXPECT_FALSE(fs::exists(temporary / "model"));
 }
 

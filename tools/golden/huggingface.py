@@ -3,21 +3,17 @@
     python tools/golden/huggingface.py
 
 A fixture is a folder as save_pretrained() writes it, and beside it expected.safetensors, computed in float64: x, logits
-(of a bare model the class token's features), seed, and `grad.NAME` of Σ logits · seed by the names in the folder's file.
+(of a bare model the class token's features, or the pooled ones of BEiT and Swin), seed, and `grad.NAME` of Σ logits · seed by the names in the folder's file.
 Masked autoencoders have noise, mask, logits (all predicted patches), loss, and the gradients of the loss.
 
-hf_names.json has the names of other models in timm and in transformers.
-
-Needs transformers 5.23, timm 1.0.31, torch 2.13.0 and safetensors.
+Needs transformers 5.23, torch 2.13.0 and safetensors.
 """
 
 import copy
-import json
 import pathlib
 import shutil
 import tempfile
 
-import timm
 import torch
 import transformers as hf
 from safetensors.torch import load_file, save_file
@@ -28,6 +24,7 @@ SIZES = dict(hidden_size=24, num_hidden_layers=2, num_attention_heads=3, image_s
 VIT = SIZES | dict(intermediate_size=60)
 LABELS = {i: name for i, name in enumerate(["ant", "bee", "cat", "dog", "elk", "fox", "gnu"])}
 NAMES = dict(id2label=LABELS, label2id={name: i for i, name in LABELS.items()})
+SWIN = dict(image_size=32, patch_size=2, embed_dim=8, depths=[1, 2, 1], num_heads=[1, 2, 4], window_size=4)
 MAE = VIT | dict(decoder_hidden_size=16, decoder_num_hidden_layers=2, decoder_num_attention_heads=2,
                  decoder_intermediate_size=40)
 
@@ -59,6 +56,23 @@ VARIANTS = {
         size={"height": 32, "width": 32})),
     "hf_mae_pixels": (hf.ViTMAEForPreTraining, hf.ViTMAEConfig(**(MAE | dict(patch_size=4, mask_ratio=0.6)),
                                                                layer_norm_eps=1e-6), None),
+    "hf_beit": (hf.BeitForImageClassification,
+                hf.BeitConfig(**VIT, **NAMES, use_relative_position_bias=True), None),
+    "hf_beit_unusual": (hf.BeitForImageClassification, hf.BeitConfig(
+        **(VIT | dict(image_size=24, layer_norm_eps=1e-5)), num_labels=5, use_mask_token=True,
+        use_shared_relative_position_bias=True, use_absolute_position_embeddings=True, use_mean_pooling=False,
+        layer_scale_init_value=0.0), None),
+    "hf_beit_model": (hf.BeitModel, hf.BeitConfig(**VIT, use_relative_position_bias=True,
+                                                  use_shared_relative_position_bias=True), None),
+    "hf_swin": (hf.SwinForImageClassification, hf.SwinConfig(**SWIN, **NAMES), hf.ViTImageProcessorPil(
+        size={"height": 32, "width": 32}, resample=3)),
+    "hf_swin_model": (hf.SwinModel, hf.SwinConfig(**(SWIN | dict(image_size=[64, 48], patch_size=[4, 2], depths=[2, 1],
+                                                                 num_heads=[2, 4], mlp_ratio=2.5, qkv_bias=False,
+                                                                 num_channels=1))), None),
+    "hf_swinv2": (hf.Swinv2ForImageClassification, hf.Swinv2Config(**SWIN, **NAMES), None),
+    "hf_swinv2_unusual": (hf.Swinv2ForImageClassification, hf.Swinv2Config(
+        **(SWIN | dict(window_size=8, mlp_ratio=2.0, hidden_act="relu")), pretrained_window_sizes=[6, 4, 4],
+        num_labels=5), None),
 }
 
 
@@ -121,7 +135,9 @@ def write_variant(name, seed):
         outputs.loss.backward()
     else:
         outputs = model(x)
-        logits = outputs.logits if hasattr(outputs, "logits") else outputs.last_hidden_state[:, 0]
+        pooled = isinstance(model, (hf.BeitModel, hf.SwinModel))
+        logits = outputs.logits if hasattr(outputs, "logits") else outputs.pooler_output if pooled else \
+            outputs.last_hidden_state[:, 0]
         expected["logits"] = logits
         expected["seed"] = torch.randn(logits.shape, generator=torch.Generator().manual_seed(3)).double()
         (logits * expected["seed"]).sum().backward()
@@ -137,42 +153,7 @@ def write_encoder_of_mae():
     save_file({"x": x.float(), "logits": logits.detach().float()}, ROOT / "hf_mae/encoder.safetensors")
 
 
-SWIN = dict(image_size=32, patch_size=2, embed_dim=8, depths=[1, 2, 1], num_heads=[1, 2, 4], window_size=4)
-BEIT = VIT | dict(use_shared_relative_position_bias=True, use_absolute_position_embeddings=True, use_mean_pooling=False)
-
-# model: (timm's name, timm's arguments, transformers' model)
-NAMESAKES = {
-    "swin": ("swin_tiny_patch4_window7_224", dict(img_size=32, patch_size=2, window_size=4, embed_dim=8,
-                                                  depths=(1, 2, 1), num_heads=(1, 2, 4), num_classes=2),
-             lambda: hf.SwinForImageClassification(hf.SwinConfig(**SWIN))),
-    "swin_v2": ("swinv2_tiny_window8_256", dict(img_size=32, patch_size=2, window_size=4, embed_dim=8,
-                                                depths=(1, 2, 1), num_heads=(1, 2, 4), num_classes=2),
-                lambda: hf.Swinv2ForImageClassification(hf.Swinv2Config(**SWIN))),
-    "beit": ("beit_base_patch16_224", dict(img_size=32, patch_size=8, embed_dim=24, depth=2, num_heads=3,
-                                           mlp_ratio=2.5, num_classes=2),
-             lambda: hf.BeitForImageClassification(hf.BeitConfig(**VIT, use_relative_position_bias=True))),
-    "beit_shared": ("beit_base_patch16_224", dict(img_size=32, patch_size=8, embed_dim=24, depth=2, num_heads=3,
-                                                  mlp_ratio=2.5, num_classes=2, use_rel_pos_bias=False,
-                                                  use_shared_rel_pos_bias=True, use_abs_pos_emb=True,
-                                                  global_pool="token"),
-                    lambda: hf.BeitForImageClassification(hf.BeitConfig(**BEIT))),
-}
-
-
-def write_names():
-    """Names and shapes of one model's parameters in timm and in transformers' files."""
-    result = {}
-    for key, (name, arguments, make) in NAMESAKES.items():
-        model = timm.create_model(name, **arguments)
-        result[key] = {
-            "timm": {n: list(p.shape) for n, p in model.named_parameters()},
-            "transformers": {n: list(t.shape) for n, t in saved(make()).items()},
-        }
-    (ROOT / "hf_names.json").write_text(json.dumps(result, indent=0) + "\n")
-
-
 def main():
-    write_names()
     for seed, name in enumerate(VARIANTS):
         write_variant(name, seed)
     write_encoder_of_mae()

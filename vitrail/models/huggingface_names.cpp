@@ -110,6 +110,7 @@ constexpr NameRule swin_proj = {"layers.#.blocks.#.attn.proj.@", "~encoder.layer
 constexpr NameRule swin_fc1 = {"layers.#.blocks.#.mlp.fc1.@", "~encoder.layers.#.blocks.#.intermediate.dense.@"};
 constexpr NameRule swin_fc2 = {"layers.#.blocks.#.mlp.fc2.@", "~encoder.layers.#.blocks.#.output.dense.@"};
 constexpr NameRule swin_head = {"head.fc.@", "classifier.@"};
+constexpr NameRule swin_decoder = {"", "decoder.@"};  // of masked pre-training
 constexpr NameRule swin_index = {"", "~encoder.layers.#.blocks.#.attention.self.relative_position_index"};
 
 constexpr NameRule swin[] = {
@@ -127,6 +128,7 @@ constexpr NameRule swin[] = {
     norm,
     swin_head,
     mask_token,
+    swin_decoder,
     swin_index};
 
 constexpr NameRule swin_v2[] = {
@@ -146,6 +148,7 @@ constexpr NameRule swin_v2[] = {
     norm,
     swin_head,
     mask_token,
+    swin_decoder,
     swin_index,
     {"", "~encoder.layers.#.blocks.#.attention.self.relative_coords_table"}};
 
