@@ -1,9 +1,10 @@
-# vitrail_module(NAME [DEPENDS layer…] [LINKS target…])
+# vitrail_module(NAME [DEPENDS layer…] [LINKS target…] [ONE_BY_ONE])
 #
 # The layer vitrail/NAME: a static library of all its sources that may use the layers named in DEPENDS (whose own
 # dependencies come along) and the outside libraries named in LINKS. An include of a layer that is not below does not link.
+# Sources are compiled several at once (VITRAIL_UNITY_BUILD), unless ONE_BY_ONE says that they cannot be.
 function(vitrail_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;LINKS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_BY_ONE" "" "DEPENDS;LINKS")
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
   if(NOT sources)
@@ -14,5 +15,10 @@ function(vitrail_module name)
   list(TRANSFORM arg_DEPENDS PREPEND vitrail_)
   target_link_libraries(vitrail_${name} PUBLIC vitrail_flags ${arg_DEPENDS} ${arg_LINKS})
   target_include_directories(vitrail_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  if(VITRAIL_UNITY_BUILD AND NOT arg_ONE_BY_ONE)
+    set_target_properties(vitrail_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
+    # GCC takes what comes through an #include for a header, in which this warning is right.
+    target_compile_options(vitrail_${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
   set_property(GLOBAL APPEND PROPERTY VITRAIL_MODULES ${name})
 endfunction()

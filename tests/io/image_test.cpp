@@ -20,7 +20,7 @@ std::vector<std::uint8_t> fixture(const std::string& name) {
 }
 
 // What decoding fails with; empty if it does not.
-std::string error_of(std::span<const std::uint8_t> bytes) {
+std::string decode_error_of(std::span<const std::uint8_t> bytes) {
   try {
     decode_image(bytes, "a.png");
   } catch (const Error& error) {
@@ -32,7 +32,8 @@ std::string error_of(std::span<const std::uint8_t> bytes) {
 class DecodeImage : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(DecodeImage, GivesPillowsPixels) {
-  if (GetParam().ends_with(".webp") && error_of(fixture(GetParam())).find("built without WebP") != std::string::npos) {
+  if (GetParam().ends_with(".webp") &&
+      decode_error_of(fixture(GetParam())).find("built without WebP") != std::string::npos) {
     GTEST_SKIP() << "built without WebP";
   }
   const Image image = decode_image(fixture(GetParam()), GetParam());
@@ -46,7 +47,7 @@ TEST_P(DecodeImage, GivesPillowsPixels) {
 TEST_P(DecodeImage, SurvivesDamage) {
   const std::vector<std::uint8_t> whole = fixture(GetParam());
   for (std::size_t length = 0; length < whole.size(); length += 1 + whole.size() / 60) {
-    error_of(std::span(whole).first(length));
+    decode_error_of(std::span(whole).first(length));
   }
   std::mt19937 random(7);
   for (int i = 0; i < 60; ++i) {
@@ -54,7 +55,7 @@ TEST_P(DecodeImage, SurvivesDamage) {
     for (int change = 0; change <= i % 3; ++change) {
       damaged[random() % damaged.size()] = static_cast<std::uint8_t>(random());
     }
-    error_of(damaged);
+    decode_error_of(damaged);
   }
 }
 
@@ -72,17 +73,17 @@ INSTANTIATE_TEST_SUITE_P(AllKinds, DecodeImage, ::testing::ValuesIn(fixture_name
 });
 
 TEST(DecodeImageErrors, NameTheFileAndWhatIsWrong) {
-  EXPECT_THAT(error_of({}), HasSubstr("a.png: the file is empty"));
+  EXPECT_THAT(decode_error_of({}), HasSubstr("a.png: the file is empty"));
   const std::string text = "this is not a picture";
-  EXPECT_THAT(error_of({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}),
+  EXPECT_THAT(decode_error_of({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}),
               HasSubstr("not a JPEG, PNG or WebP picture"));
   for (const char* name : {"rgb420.jpg", "progressive.jpg", "cmyk.jpg"}) {
     const std::vector<std::uint8_t> whole = fixture(name);
-    EXPECT_THAT(error_of(std::span(whole).first(whole.size() * 2 / 3)), HasSubstr("truncated")) << name;
-    EXPECT_THAT(error_of(std::span(whole).first(30)), HasSubstr("truncated")) << name;
+    EXPECT_THAT(decode_error_of(std::span(whole).first(whole.size() * 2 / 3)), HasSubstr("truncated")) << name;
+    EXPECT_THAT(decode_error_of(std::span(whole).first(30)), HasSubstr("truncated")) << name;
   }
   const std::vector<std::uint8_t> png = fixture("rgb.png");
-  EXPECT_THAT(error_of(std::span(png).first(png.size() / 2)), HasSubstr("truncated"));
+  EXPECT_THAT(decode_error_of(std::span(png).first(png.size() / 2)), HasSubstr("truncated"));
 }
 
 TEST(DecodeImageErrors, ComeBeforeMemoryIsTakenForTheSizeThatAFileClaims) {
@@ -105,18 +106,18 @@ TEST(DecodeImageErrors, ComeBeforeMemoryIsTakenForTheSizeThatAFileClaims) {
     }
   };
   claim(100'000, 100'000);
-  EXPECT_THAT(error_of(png), HasSubstr("100000 x 100000 pixels is larger than the limit"));
+  EXPECT_THAT(decode_error_of(png), HasSubstr("100000 x 100000 pixels is larger than the limit"));
   claim(13'000, 13'000);
-  EXPECT_THAT(error_of(png), HasSubstr("truncated"));
+  EXPECT_THAT(decode_error_of(png), HasSubstr("truncated"));
   claim(0, 10);
-  EXPECT_THAT(error_of(png), HasSubstr("a.png"));
+  EXPECT_THAT(decode_error_of(png), HasSubstr("a.png"));
 
   std::vector<std::uint8_t> jpeg = fixture("rgb420.jpg");
   const std::array<std::uint8_t, 3> frame = {0xff, 0xc0, 0x00};
   const auto at = std::ranges::search(jpeg, frame).begin();
   ASSERT_NE(at, jpeg.end());
   std::fill_n(at + 5, 4, std::uint8_t{0xf0});
-  EXPECT_THAT(error_of(jpeg), HasSubstr("61680 x 61680 pixels is larger than the limit"));
+  EXPECT_THAT(decode_error_of(jpeg), HasSubstr("61680 x 61680 pixels is larger than the limit"));
 }
 
 TEST(EncodePng, IsReadBackAsItWas) {

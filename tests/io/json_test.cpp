@@ -18,38 +18,39 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-std::string complaint(const std::string& text) {
+std::string json_complaint(const std::string& text) {
   return error_of([&] { parse_json(text, "config.json"); });
 }
 
 TEST(Json, SaysWhereAndWhatIsWrong) {
-  EXPECT_EQ(complaint("{}"), "no error");
-  EXPECT_THAT(complaint("{\n  \"a\": 1,\n}"),
+  EXPECT_EQ(json_complaint("{}"), "no error");
+  EXPECT_THAT(json_complaint("{\n  \"a\": 1,\n}"),
               StartsWith("config.json: not valid JSON: line 3, column 1: syntax error"));
   for (const char* broken :
        {"", "{", "{\"a\" 1}", "[1 2]", "{} x", "{'a': 1}", "[NaN]", "[Infinity]", "// no\n{}", "[01]", "[1.]", "[+1]",
         "\"\x01\"", "\"\xff\"", "\"\\x\"", "[tru]", "\xef\xbb", "[1e999]"}) {
-    EXPECT_THAT(complaint(broken), StartsWith("config.json: not valid JSON: ")) << broken;
+    EXPECT_THAT(json_complaint(broken), StartsWith("config.json: not valid JSON: ")) << broken;
   }
-  EXPECT_THAT(complaint(std::string("{}\0{", 4)), EndsWith("it has a NUL byte"));
-  EXPECT_LT(complaint("[\"" + std::string(100'000, 'x')).size(), 400U);
+  EXPECT_THAT(json_complaint(std::string("{}\0{", 4)), EndsWith("it has a NUL byte"));
+  EXPECT_LT(json_complaint("[\"" + std::string(100'000, 'x')).size(), 400U);
 }
 
 TEST(Json, MustNotRepeatAKey) {
-  EXPECT_EQ(complaint(R"({"a": 1, "b": {"a": 2}, "c": [{"a": 3}, {"a": 4}]})"), "no error");
-  EXPECT_EQ(complaint(R"({"a": 1, "b": 2, "a": 3})"), "config.json: the key 'a' is there twice in one object");
-  EXPECT_THAT(complaint(R"([{"x": {"a": 1, "\u0061": 2}}])"), EndsWith("the key 'a' is there twice in one object"));
+  EXPECT_EQ(json_complaint(R"({"a": 1, "b": {"a": 2}, "c": [{"a": 3}, {"a": 4}]})"), "no error");
+  EXPECT_EQ(json_complaint(R"({"a": 1, "b": 2, "a": 3})"), "config.json: the key 'a' is there twice in one object");
+  EXPECT_THAT(json_complaint(R"([{"x": {"a": 1, "\u0061": 2}}])"),
+              EndsWith("the key 'a' is there twice in one object"));
 }
 
 TEST(Json, MustNotNestDeep) {
-  EXPECT_EQ(complaint(std::string(64, '[') + std::string(64, ']')), "no error");
-  EXPECT_EQ(complaint(std::string(65, '[') + std::string(65, ']')), "config.json: nested deeper than 64 levels");
-  EXPECT_THAT(complaint(std::string(1'000'000, '[')), EndsWith("nested deeper than 64 levels"));
+  EXPECT_EQ(json_complaint(std::string(64, '[') + std::string(64, ']')), "no error");
+  EXPECT_EQ(json_complaint(std::string(65, '[') + std::string(65, ']')), "config.json: nested deeper than 64 levels");
+  EXPECT_THAT(json_complaint(std::string(1'000'000, '[')), EndsWith("nested deeper than 64 levels"));
   std::string objects;
   for (int i = 0; i < 100'000; ++i) {
     objects += "{\"a\":";
   }
-  EXPECT_THAT(complaint(objects), EndsWith("nested deeper than 64 levels"));
+  EXPECT_THAT(json_complaint(objects), EndsWith("nested deeper than 64 levels"));
 }
 
 TEST(Json, ReadsFilesAndNamesThem) {

@@ -31,14 +31,14 @@ std::string file_of(const std::string& header, std::size_t data, std::uint64_t l
 }
 std::string file_of(const std::string& header, std::size_t data) { return file_of(header, data, header.size()); }
 
-Safetensors parse(const std::string& file) {
+Safetensors parse_safetensors(const std::string& file) {
   const auto owner = std::make_shared<const std::string>(file);
   return Safetensors::parse({reinterpret_cast<const std::uint8_t*>(owner->data()), owner->size()}, owner, "file");
 }
 
 // What is said about a file with this header and so many bytes of data.
-std::string complaint(const std::string& header, std::size_t data) {
-  return error_of([&] { parse(file_of(header, data)); });
+std::string safetensors_complaint(const std::string& header, std::size_t data) {
+  return error_of([&] { parse_safetensors(file_of(header, data)); });
 }
 
 std::string entry(const std::string& dtype, const std::string& shape, const std::string& offsets) {
@@ -156,115 +156,124 @@ TEST(Safetensors, CopiesATensorThatLiesUnaligned) {
     std::string file = file_of(entry("F32", "[1]", "[0,4]") + std::string(padding, ' '), 4);
     const float value = 2.5;
     std::memcpy(file.data() + file.size() - 4, &value, 4);
-    EXPECT_EQ(parse(file).get("a").item(), 2.5F);
+    EXPECT_EQ(parse_safetensors(file).get("a").item(), 2.5F);
   }
 }
 
 TEST(Safetensors, RefusesBooleansThatAreNone) {
   std::string file = file_of(entry("BOOL", "[1]", "[0,1]"), 1);
-  EXPECT_TRUE(parse(file).get("a").data<bool>()[0]);
+  EXPECT_TRUE(parse_safetensors(file).get("a").data<bool>()[0]);
   file.back() = 2;
-  EXPECT_EQ(error_of([&] { parse(file).get("a"); }),
+  EXPECT_EQ(error_of([&] { parse_safetensors(file).get("a"); }),
             "file: the tensor 'a' is BOOL, but holds bytes other than 0 and 1");
 }
 
 TEST(SafetensorsHeader, MustHaveALengthThatTheFileHolds) {
-  EXPECT_EQ(error_of([] { parse(""); }),
+  EXPECT_EQ(error_of([] { parse_safetensors(""); }),
             "file: not a safetensors file: 0 bytes are less than the 8 that hold the header's length");
-  EXPECT_THAT(error_of([] { parse("1234567"); }), HasSubstr("7 bytes are less than the 8"));
-  EXPECT_EQ(error_of([] { parse(file_of("{}", 0, 3)); }),
+  EXPECT_THAT(error_of([] { parse_safetensors("1234567"); }), HasSubstr("7 bytes are less than the 8"));
+  EXPECT_EQ(error_of([] { parse_safetensors(file_of("{}", 0, 3)); }),
             "file: cut short: the header should have 3 bytes, but only 2 follow its length");
-  EXPECT_THAT(error_of([] { parse(file_of("{}", 0, UINT64_MAX)); }),
+  EXPECT_THAT(error_of([] { parse_safetensors(file_of("{}", 0, UINT64_MAX)); }),
               EndsWith("a header of 18446744073709551615 bytes is more than 100000000"));
-  EXPECT_THAT(error_of([] { parse(file_of("{}", 0, 100'000'001)); }), HasSubstr("is more than"));
-  EXPECT_THAT(error_of([] { parse(file_of("", 10, 0)); }), EndsWith("the header must begin with '{'"));
+  EXPECT_THAT(error_of([] { parse_safetensors(file_of("{}", 0, 100'000'001)); }), HasSubstr("is more than"));
+  EXPECT_THAT(error_of([] { parse_safetensors(file_of("", 10, 0)); }), EndsWith("the header must begin with '{'"));
 }
 
 TEST(SafetensorsHeader, MustBeAJsonObject) {
-  EXPECT_THAT(complaint("[]", 0), EndsWith("the header must begin with '{'"));
-  EXPECT_THAT(complaint(" {}", 0), EndsWith("the header must begin with '{'"));
-  EXPECT_THAT(complaint("{", 0), HasSubstr("file: the header is not valid JSON: line 1, column 2"));
-  EXPECT_THAT(complaint("{}x", 0), HasSubstr("not valid JSON"));
-  EXPECT_THAT(complaint("{}{}", 0), HasSubstr("not valid JSON"));
-  EXPECT_THAT(complaint("{\"a\":1e999}", 0), HasSubstr("not valid JSON"));
-  EXPECT_THAT(complaint("{\"\xff\":{}}", 0), HasSubstr("not valid JSON"));
-  EXPECT_THAT(complaint("{}" + std::string(3, '\0'), 0), HasSubstr("not valid JSON"));
-  EXPECT_EQ(complaint("{}   ", 0), "no error");
+  EXPECT_THAT(safetensors_complaint("[]", 0), EndsWith("the header must begin with '{'"));
+  EXPECT_THAT(safetensors_complaint(" {}", 0), EndsWith("the header must begin with '{'"));
+  EXPECT_THAT(safetensors_complaint("{", 0), HasSubstr("file: the header is not valid JSON: line 1, column 2"));
+  EXPECT_THAT(safetensors_complaint("{}x", 0), HasSubstr("not valid JSON"));
+  EXPECT_THAT(safetensors_complaint("{}{}", 0), HasSubstr("not valid JSON"));
+  EXPECT_THAT(safetensors_complaint("{\"a\":1e999}", 0), HasSubstr("not valid JSON"));
+  EXPECT_THAT(safetensors_complaint("{\"\xff\":{}}", 0), HasSubstr("not valid JSON"));
+  EXPECT_THAT(safetensors_complaint("{}" + std::string(3, '\0'), 0), HasSubstr("not valid JSON"));
+  EXPECT_EQ(safetensors_complaint("{}   ", 0), "no error");
 }
 
 TEST(SafetensorsHeader, MayNotNest) {
-  EXPECT_THAT(complaint("{\"a\":" + std::string(1'000'000, '['), 0),
+  EXPECT_THAT(safetensors_complaint("{\"a\":" + std::string(1'000'000, '['), 0),
               EndsWith("the header's 'a' must be an object, but is a list"));
   std::string objects = "{\"a\":{\"shape\":";
   for (int i = 0; i < 100'000; ++i) {
     objects += "{\"a\":";
   }
-  EXPECT_THAT(complaint(objects, 0), EndsWith("'shape' of the tensor 'a' must be a list, but is an object"));
-  EXPECT_THAT(complaint(entry("F32", "[[1]]", "[0,4]"), 4), EndsWith("must hold whole numbers only, but holds a list"));
+  EXPECT_THAT(safetensors_complaint(objects, 0),
+              EndsWith("'shape' of the tensor 'a' must be a list, but is an object"));
+  EXPECT_THAT(safetensors_complaint(entry("F32", "[[1]]", "[0,4]"), 4),
+              EndsWith("must hold whole numbers only, but holds a list"));
 }
 
 TEST(SafetensorsHeader, MustGiveEachTensorItsThreeFields) {
-  EXPECT_THAT(complaint(R"({"a":7})", 0), EndsWith("the header's 'a' must be an object, but is a number"));
-  EXPECT_THAT(complaint(R"({"a":null})", 0), EndsWith("but is null"));
-  EXPECT_THAT(complaint(R"({"a":{}})", 0), EndsWith("the tensor 'a' has no 'dtype' in the header"));
-  EXPECT_THAT(complaint(R"({"a":{"dtype":"F32","shape":[]}})", 0), EndsWith("has no 'data_offsets' in the header"));
-  EXPECT_THAT(complaint(R"({"a":{"dtype":1}})", 0),
+  EXPECT_THAT(safetensors_complaint(R"({"a":7})", 0), EndsWith("the header's 'a' must be an object, but is a number"));
+  EXPECT_THAT(safetensors_complaint(R"({"a":null})", 0), EndsWith("but is null"));
+  EXPECT_THAT(safetensors_complaint(R"({"a":{}})", 0), EndsWith("the tensor 'a' has no 'dtype' in the header"));
+  EXPECT_THAT(safetensors_complaint(R"({"a":{"dtype":"F32","shape":[]}})", 0),
+              EndsWith("has no 'data_offsets' in the header"));
+  EXPECT_THAT(safetensors_complaint(R"({"a":{"dtype":1}})", 0),
               EndsWith("'dtype' of the tensor 'a' must be a string, but is a number"));
-  EXPECT_THAT(complaint(R"({"a":{"shape":"x"}})", 0), EndsWith("must be a list, but is a string"));
-  EXPECT_THAT(complaint(R"({"a":{"shape":[true]}})", 0),
+  EXPECT_THAT(safetensors_complaint(R"({"a":{"shape":"x"}})", 0), EndsWith("must be a list, but is a string"));
+  EXPECT_THAT(safetensors_complaint(R"({"a":{"shape":[true]}})", 0),
               EndsWith("must hold whole numbers only, but holds a truth value"));
-  EXPECT_THAT(complaint(R"({"a":{"dtipe":"F32"}})", 0), EndsWith("has the unknown key 'dtipe' in the header"));
-  EXPECT_THAT(complaint(entry("F32", "[1]", "[0]"), 4), EndsWith("must be two numbers, not 1"));
-  EXPECT_THAT(complaint(entry("F32", "[1]", "[0,4,4]"), 4), EndsWith("must be two numbers, not 3"));
-  EXPECT_THAT(complaint(entry("F31", "[1]", "[0,4]"), 4), EndsWith("the tensor 'a' has the unknown dtype 'F31'"));
-  EXPECT_THAT(complaint(R"({"__metadata__":{"a":1}})", 0),
+  EXPECT_THAT(safetensors_complaint(R"({"a":{"dtipe":"F32"}})", 0),
+              EndsWith("has the unknown key 'dtipe' in the header"));
+  EXPECT_THAT(safetensors_complaint(entry("F32", "[1]", "[0]"), 4), EndsWith("must be two numbers, not 1"));
+  EXPECT_THAT(safetensors_complaint(entry("F32", "[1]", "[0,4,4]"), 4), EndsWith("must be two numbers, not 3"));
+  EXPECT_THAT(safetensors_complaint(entry("F31", "[1]", "[0,4]"), 4),
+              EndsWith("the tensor 'a' has the unknown dtype 'F31'"));
+  EXPECT_THAT(safetensors_complaint(R"({"__metadata__":{"a":1}})", 0),
               EndsWith("'a' in '__metadata__' must be a string, but is a number"));
-  EXPECT_THAT(complaint(R"({"__metadata__":[]})", 0), EndsWith("must be an object, but is a list"));
+  EXPECT_THAT(safetensors_complaint(R"({"__metadata__":[]})", 0), EndsWith("must be an object, but is a list"));
 }
 
 TEST(SafetensorsHeader, MustNotRepeatAName) {
   const std::string a = R"("a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]})";
-  EXPECT_EQ(complaint("{" + a + "," + a + "}", 1), "file: the header has the name 'a' twice");
-  EXPECT_EQ(complaint(R"({"\u0061":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)" + a + "}", 1),
+  EXPECT_EQ(safetensors_complaint("{" + a + "," + a + "}", 1), "file: the header has the name 'a' twice");
+  EXPECT_EQ(safetensors_complaint(R"({"\u0061":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)" + a + "}", 1),
             "file: the header has the name 'a' twice");
-  EXPECT_THAT(complaint(R"({"a":{"dtype":"U8","dtype":"U8"}})", 0),
+  EXPECT_THAT(safetensors_complaint(R"({"a":{"dtype":"U8","dtype":"U8"}})", 0),
               EndsWith("the tensor 'a' has the key 'dtype' twice"));
-  EXPECT_THAT(complaint(R"({"__metadata__":{"k":"1","k":"2"}})", 0), EndsWith("'__metadata__' has the key 'k' twice"));
-  EXPECT_THAT(complaint(R"({"__metadata__":{},"__metadata__":{}})", 0), EndsWith("the name '__metadata__' twice"));
+  EXPECT_THAT(safetensors_complaint(R"({"__metadata__":{"k":"1","k":"2"}})", 0),
+              EndsWith("'__metadata__' has the key 'k' twice"));
+  EXPECT_THAT(safetensors_complaint(R"({"__metadata__":{},"__metadata__":{}})", 0),
+              EndsWith("the name '__metadata__' twice"));
 }
 
 TEST(SafetensorsHeader, MustHaveOffsetsInsideTheFile) {
-  EXPECT_THAT(complaint(entry("U8", "[1]", "[0,2]"), 1),
+  EXPECT_THAT(safetensors_complaint(entry("U8", "[1]", "[0,2]"), 1),
               EndsWith("the tensor 'a' ends at byte 2, but the file holds 1 bytes of data"));
-  EXPECT_THAT(complaint(entry("U8", "[1]", "[18446744073709551615,18446744073709551615]"), 1),
+  EXPECT_THAT(safetensors_complaint(entry("U8", "[1]", "[18446744073709551615,18446744073709551615]"), 1),
               HasSubstr("but the file holds"));
-  EXPECT_THAT(complaint(entry("U8", "[1]", "[1,0]"), 1),
+  EXPECT_THAT(safetensors_complaint(entry("U8", "[1]", "[1,0]"), 1),
               EndsWith("the tensor 'a' ends (byte 0) before it begins (byte 1)"));
-  EXPECT_THAT(complaint(entry("U8", "[1]", "[-1,0]"), 1),
+  EXPECT_THAT(safetensors_complaint(entry("U8", "[1]", "[-1,0]"), 1),
               EndsWith("'data_offsets' of the tensor 'a' holds the negative number -1"));
-  EXPECT_THAT(complaint(entry("U8", "[1]", "[0.0,1]"), 1),
+  EXPECT_THAT(safetensors_complaint(entry("U8", "[1]", "[0.0,1]"), 1),
               EndsWith("holds 0.0, which is not a whole number of 64 bits"));
-  EXPECT_THAT(complaint(entry("U8", "[1]", "[0,18446744073709551616]"), 1),
+  EXPECT_THAT(safetensors_complaint(entry("U8", "[1]", "[0,18446744073709551616]"), 1),
               EndsWith("which is not a whole number of 64 bits"));
 }
 
 TEST(SafetensorsHeader, MustHaveShapesThatFillTheirBytes) {
-  EXPECT_THAT(complaint(entry("F32", "[1]", "[0,8]"), 8),
+  EXPECT_THAT(safetensors_complaint(entry("F32", "[1]", "[0,8]"), 8),
               EndsWith("the tensor 'a' of shape [1] and dtype F32 takes 4 bytes, but 0 to 8 are 8"));
-  EXPECT_THAT(complaint(entry("F32", "[]", "[0,0]"), 0), HasSubstr("takes 4 bytes"));
-  EXPECT_THAT(complaint(entry("F32", "[-1]", "[0,4]"), 4), HasSubstr("negative number -1"));
-  EXPECT_THAT(complaint(entry("F4", "[3]", "[0,1]"), 1), HasSubstr("takes 2 bytes"));
-  EXPECT_EQ(complaint(entry("F4", "[4]", "[0,2]"), 2), "no error");
+  EXPECT_THAT(safetensors_complaint(entry("F32", "[]", "[0,0]"), 0), HasSubstr("takes 4 bytes"));
+  EXPECT_THAT(safetensors_complaint(entry("F32", "[-1]", "[0,4]"), 4), HasSubstr("negative number -1"));
+  EXPECT_THAT(safetensors_complaint(entry("F4", "[3]", "[0,1]"), 1), HasSubstr("takes 2 bytes"));
+  EXPECT_EQ(safetensors_complaint(entry("F4", "[4]", "[0,2]"), 2), "no error");
   for (const char* shape : {"[4294967296,4294967296]", "[18446744073709551615]", "[9223372036854775808,2]",
                             "[0,4294967296,4294967296]", "[4294967296,4294967296,0]", "[2305843009213693952]"}) {
-    EXPECT_THAT(complaint(entry("F32", shape, "[0,0]"), 0), EndsWith("of the tensor 'a' is too large")) << shape;
+    EXPECT_THAT(safetensors_complaint(entry("F32", shape, "[0,0]"), 0), EndsWith("of the tensor 'a' is too large"))
+        << shape;
   }
-  EXPECT_THAT(complaint(entry("U8", "[1,1,1,1,1,1,1,1,1]", "[0,1]"), 1), EndsWith("has 9 dimensions, more than 8"));
+  EXPECT_THAT(safetensors_complaint(entry("U8", "[1,1,1,1,1,1,1,1,1]", "[0,1]"), 1),
+              EndsWith("has 9 dimensions, more than 8"));
   std::string ones = "[1";
   for (int i = 0; i < 100'000; ++i) {
     ones += ",1";
   }
-  EXPECT_THAT(complaint(entry("U8", ones + "]", "[0,1]"), 1), EndsWith("is too long a list"));
+  EXPECT_THAT(safetensors_complaint(entry("U8", ones + "]", "[0,1]"), 1), EndsWith("is too long a list"));
 }
 
 TEST(SafetensorsHeader, MustGiveEachByteToOneTensor) {
@@ -272,32 +281,32 @@ TEST(SafetensorsHeader, MustGiveEachByteToOneTensor) {
     return R"({"b":{"dtype":"U8","shape":[2],"data_offsets":)" + b +
            R"(},"a":{"dtype":"U8","shape":[2],"data_offsets":)" + a + "}}";
   };
-  EXPECT_EQ(complaint(two("[0,2]", "[2,4]"), 4), "no error");
-  EXPECT_EQ(complaint(two("[0,2]", "[1,3]"), 3), "file: the tensors 'a' and 'b' overlap");
-  EXPECT_EQ(complaint(two("[0,2]", "[0,2]"), 2), "file: the tensors 'b' and 'a' overlap");
-  EXPECT_EQ(complaint(two("[0,2]", "[3,5]"), 5), "file: bytes 2 to 3 of the data belong to no tensor");
-  EXPECT_EQ(complaint(two("[1,3]", "[3,5]"), 5), "file: bytes 0 to 1 of the data belong to no tensor");
-  EXPECT_EQ(complaint(two("[0,2]", "[2,4]"), 9), "file: bytes 4 to 9 of the data belong to no tensor");
-  EXPECT_EQ(complaint("{}", 1), "file: bytes 0 to 1 of the data belong to no tensor");
+  EXPECT_EQ(safetensors_complaint(two("[0,2]", "[2,4]"), 4), "no error");
+  EXPECT_EQ(safetensors_complaint(two("[0,2]", "[1,3]"), 3), "file: the tensors 'a' and 'b' overlap");
+  EXPECT_EQ(safetensors_complaint(two("[0,2]", "[0,2]"), 2), "file: the tensors 'b' and 'a' overlap");
+  EXPECT_EQ(safetensors_complaint(two("[0,2]", "[3,5]"), 5), "file: bytes 2 to 3 of the data belong to no tensor");
+  EXPECT_EQ(safetensors_complaint(two("[1,3]", "[3,5]"), 5), "file: bytes 0 to 1 of the data belong to no tensor");
+  EXPECT_EQ(safetensors_complaint(two("[0,2]", "[2,4]"), 9), "file: bytes 4 to 9 of the data belong to no tensor");
+  EXPECT_EQ(safetensors_complaint("{}", 1), "file: bytes 0 to 1 of the data belong to no tensor");
 }
 
 TEST(SafetensorsHeader, IsQuotedShortlyInErrors) {
-  EXPECT_LT(complaint("{\"" + std::string(10'000, 'x') + "\":7}", 0).size(), 200U);
-  EXPECT_LT(complaint(entry(std::string(10'000, 'x'), "[]", "[0,0]"), 0).size(), 200U);
-  EXPECT_LT(complaint("{\"a\": \"" + std::string(10'000, 'x'), 0).size(), 500U);
+  EXPECT_LT(safetensors_complaint("{\"" + std::string(10'000, 'x') + "\":7}", 0).size(), 200U);
+  EXPECT_LT(safetensors_complaint(entry(std::string(10'000, 'x'), "[]", "[0,0]"), 0).size(), 200U);
+  EXPECT_LT(safetensors_complaint("{\"a\": \"" + std::string(10'000, 'x'), 0).size(), 500U);
 }
 
 // Every cut of a sound file gives an Error, and so does nearly every changed byte of the header: never anything worse.
 TEST(SafetensorsHeader, CanBeCutAndChangedAnywhere) {
   const std::string sound = read_text(test::golden_path("io/dtypes.safetensors"));
   for (std::size_t length = 0; length < sound.size(); ++length) {
-    EXPECT_NE(error_of([&] { parse(sound.substr(0, length)); }), "no error") << length;
+    EXPECT_NE(error_of([&] { parse_safetensors(sound.substr(0, length)); }), "no error") << length;
   }
   for (std::size_t i = 0; i < sound.size(); ++i) {
     std::string changed = sound;
     changed[i] = static_cast<char>(changed[i] ^ 0x11);
     error_of([&] {
-      const Safetensors file = parse(changed);
+      const Safetensors file = parse_safetensors(changed);
       for (const std::string& name : file.names()) {
         error_of([&] { file.get(name); });
       }

@@ -31,13 +31,13 @@ Files files_in(const Tar& tar) {
   return files;
 }
 
-Files parse(const std::string& archive) {
+Files parse_tar(const std::string& archive) {
   const std::shared_ptr<const void> none;
   return files_in(Tar::parse({reinterpret_cast<const std::uint8_t*>(archive.data()), archive.size()}, none, "a.tar"));
 }
 
-std::string complaint(const std::string& archive) {
-  return error_of([&] { parse(archive); });
+std::string tar_complaint(const std::string& archive) {
+  return error_of([&] { parse_tar(archive); });
 }
 
 // A header block with a right checksum.
@@ -101,21 +101,21 @@ TEST(Tar, ReadsWhatPythonWrote) {
 }
 
 TEST(Tar, MayEndWithoutItsMark) {
-  EXPECT_THAT(parse(file("a", "1")), ElementsAre(Pair("a", "1")));
-  EXPECT_THAT(parse(file("a", "1") + std::string(512, '\0')), ElementsAre(Pair("a", "1")));
-  EXPECT_THAT(parse(file("a", "1") + end_mark + "what follows does not matter"), ElementsAre(Pair("a", "1")));
-  EXPECT_THAT(parse(file("a", "12").substr(0, 514)), ElementsAre(Pair("a", "12")));  // the padding cut off
-  EXPECT_THAT(parse(end_mark), IsEmpty());
+  EXPECT_THAT(parse_tar(file("a", "1")), ElementsAre(Pair("a", "1")));
+  EXPECT_THAT(parse_tar(file("a", "1") + std::string(512, '\0')), ElementsAre(Pair("a", "1")));
+  EXPECT_THAT(parse_tar(file("a", "1") + end_mark + "what follows does not matter"), ElementsAre(Pair("a", "1")));
+  EXPECT_THAT(parse_tar(file("a", "12").substr(0, 514)), ElementsAre(Pair("a", "12")));  // the padding cut off
+  EXPECT_THAT(parse_tar(end_mark), IsEmpty());
 }
 
 TEST(Tar, MakesNamesPlain) {
-  EXPECT_THAT(parse(file("./a//b/./c", "1") + file("/etc/passwd", "2") + file("...", "3")),
+  EXPECT_THAT(parse_tar(file("./a//b/./c", "1") + file("/etc/passwd", "2") + file("...", "3")),
               ElementsAre(Pair("a/b/c", "1"), Pair("etc/passwd", "2"), Pair("...", "3")));
-  EXPECT_EQ(complaint(file("a/../../b", "")),
+  EXPECT_EQ(tar_complaint(file("a/../../b", "")),
             "a.tar: the name 'a/../../b' of the entry at byte 0 leads out of the archive");
-  EXPECT_THAT(complaint(file("..", "")), EndsWith("leads out of the archive"));
-  EXPECT_THAT(complaint(file("./", "", '7')), "no error");  // a folder
-  EXPECT_EQ(complaint(file("", "")), "a.tar: the entry at byte 0 has no name");
+  EXPECT_THAT(tar_complaint(file("..", "")), EndsWith("leads out of the archive"));
+  EXPECT_THAT(tar_complaint(file("./", "", '7')), "no error");  // a folder
+  EXPECT_EQ(tar_complaint(file("", "")), "a.tar: the entry at byte 0 has no name");
 }
 
 TEST(Tar, PassesOverWhatIsNoFile) {
@@ -124,87 +124,89 @@ TEST(Tar, PassesOverWhatIsNoFile) {
     archive += Header{"link", type, "777"}.block();  // links keep the size of their target, but have no data
   }
   archive += file("unknown", "passed over", 'V') + file("a", "1", '\0') + file("b", "2", '7');
-  EXPECT_THAT(parse(archive), ElementsAre(Pair("a", "1"), Pair("b", "2")));
+  EXPECT_THAT(parse_tar(archive), ElementsAre(Pair("a", "1"), Pair("b", "2")));
 }
 
 TEST(Tar, UsesThePrefixOfPosixOnly) {
   Header header{"name", '0', "0"};
   header.prefix = "some/folder";
-  EXPECT_THAT(parse(header.block()), ElementsAre(Pair("some/folder/name", "")));
+  EXPECT_THAT(parse_tar(header.block()), ElementsAre(Pair("some/folder/name", "")));
   header.magic = "ustar  ";
-  EXPECT_THAT(parse(header.block()), ElementsAre(Pair("name", "")));
+  EXPECT_THAT(parse_tar(header.block()), ElementsAre(Pair("name", "")));
 }
 
 TEST(Tar, ReadsSizesInEveryNotation) {
   for (const std::string& size : {std::string("5"), std::string("00000000005"), std::string("         5 "),
                                   std::string("000000000005"), std::string("\x80\0\0\0\0\0\0\0\0\0\0\5", 12)}) {
-    EXPECT_THAT(parse(Header{"a", '0', size}.block() + padded("12345")), ElementsAre(Pair("a", "12345"))) << size;
+    EXPECT_THAT(parse_tar(Header{"a", '0', size}.block() + padded("12345")), ElementsAre(Pair("a", "12345"))) << size;
   }
-  EXPECT_THAT(parse(pax("10 size=5\n") + Header{"a", '0', "0"}.block() + padded("12345")),
+  EXPECT_THAT(parse_tar(pax("10 size=5\n") + Header{"a", '0', "0"}.block() + padded("12345")),
               ElementsAre(Pair("a", "12345")));
   for (const std::string& size :
        {std::string("8"), std::string("-1"), std::string("0x5"), std::string("5 5"), std::string("9")}) {
-    EXPECT_THAT(complaint(file("first", "") + Header{"a", '0', size}.block() + padded("12345")),
+    EXPECT_THAT(tar_complaint(file("first", "") + Header{"a", '0', size}.block() + padded("12345")),
                 EndsWith("the tar archive is damaged (the header at byte 512 has no octal number at its place 124)"));
   }
-  EXPECT_THAT(complaint(Header{"a", '0', std::string(12, '\xff')}.block()), EndsWith("negative or too large a number"));
-  EXPECT_THAT(complaint(Header{"a", '0', "\x80" + std::string(11, '\xff')}.block()),
+  EXPECT_THAT(tar_complaint(Header{"a", '0', std::string(12, '\xff')}.block()),
               EndsWith("negative or too large a number"));
-  EXPECT_THAT(complaint(Header{"a", '0', std::string("\x80\0\0\0", 4) + std::string(8, '\xff')}.block()),
+  EXPECT_THAT(tar_complaint(Header{"a", '0', "\x80" + std::string(11, '\xff')}.block()),
+              EndsWith("negative or too large a number"));
+  EXPECT_THAT(tar_complaint(Header{"a", '0', std::string("\x80\0\0\0", 4) + std::string(8, '\xff')}.block()),
               EndsWith("the entry at byte 0 has 18446744073709551615 bytes, but only 0 follow"));
 }
 
 TEST(Tar, SaysWhatIsNoTar) {
-  EXPECT_EQ(complaint(""), "a.tar: not a tar archive: the file is empty");
-  EXPECT_THAT(complaint("short"), HasSubstr("cut short: 5 bytes at byte 0 are no whole block"));
-  EXPECT_THAT(complaint(std::string(2000, 'x')), HasSubstr("not a tar archive"));
-  EXPECT_EQ(complaint("\x1f\x8b" + std::string(1000, 'x')),
+  EXPECT_EQ(tar_complaint(""), "a.tar: not a tar archive: the file is empty");
+  EXPECT_THAT(tar_complaint("short"), HasSubstr("cut short: 5 bytes at byte 0 are no whole block"));
+  EXPECT_THAT(tar_complaint(std::string(2000, 'x')), HasSubstr("not a tar archive"));
+  EXPECT_EQ(tar_complaint("\x1f\x8b" + std::string(1000, 'x')),
             "a.tar: compressed with gzip: unpack it to a plain .tar first");
-  EXPECT_THAT(complaint("\x28\xb5\x2f\xfd" + std::string(1000, 'x')), HasSubstr("zstd"));
-  EXPECT_THAT(complaint(std::string("\xfd"
-                                    "7zXZ\0",
-                                    6) +
-                        std::string(1000, 'x')),
+  EXPECT_THAT(tar_complaint("\x28\xb5\x2f\xfd" + std::string(1000, 'x')), HasSubstr("zstd"));
+  EXPECT_THAT(tar_complaint(std::string("\xfd"
+                                        "7zXZ\0",
+                                        6) +
+                            std::string(1000, 'x')),
               HasSubstr("xz"));
-  EXPECT_THAT(complaint("BZh9" + std::string(1000, 'x')), HasSubstr("bzip2"));
-  EXPECT_EQ(complaint(Header{}.block(1)), "a.tar: not a tar archive (the checksum of the header at byte 0 is wrong)");
-  EXPECT_EQ(complaint(file("a", "1") + Header{}.block(1)),
+  EXPECT_THAT(tar_complaint("BZh9" + std::string(1000, 'x')), HasSubstr("bzip2"));
+  EXPECT_EQ(tar_complaint(Header{}.block(1)),
+            "a.tar: not a tar archive (the checksum of the header at byte 0 is wrong)");
+  EXPECT_EQ(tar_complaint(file("a", "1") + Header{}.block(1)),
             "a.tar: the tar archive is damaged (the checksum of the header at byte 1024 is wrong)");
 }
 
 TEST(Tar, SaysWhereItIsCutShort) {
   const std::string whole = file("a", "one") + file("b", std::string(600, 'b'));
-  EXPECT_EQ(complaint(whole.substr(0, 1024 + 512 + 599)),
+  EXPECT_EQ(tar_complaint(whole.substr(0, 1024 + 512 + 599)),
             "a.tar: cut short: the entry at byte 1024 has 600 bytes, but only 599 follow");
-  EXPECT_THAT(complaint(whole.substr(0, 1024 + 100)), HasSubstr("cut short: 100 bytes at byte 1024"));
-  EXPECT_THAT(complaint(file("", "x", 'L')), HasSubstr("belongs to no file"));
-  EXPECT_THAT(complaint(pax("8 size=5\n").substr(0, 600)), HasSubstr("damaged"));
+  EXPECT_THAT(tar_complaint(whole.substr(0, 1024 + 100)), HasSubstr("cut short: 100 bytes at byte 1024"));
+  EXPECT_THAT(tar_complaint(file("", "x", 'L')), HasSubstr("belongs to no file"));
+  EXPECT_THAT(tar_complaint(pax("8 size=5\n").substr(0, 600)), HasSubstr("damaged"));
 }
 
 TEST(Tar, ChecksExtensions) {
   for (const char* broken : {"x", "5", "5 a=b\n", "99 a=b\n", "6 a=b", "0 a=b\n", "2 a=b\n", "3 a", "7 abcd\n",
                              "11 size=-5\n", "11 size=5x\n", "99999999999999999999 a=b\n"}) {
-    EXPECT_THAT(complaint(pax(broken) + file("a", "")), EndsWith("the pax header at byte 0 is damaged")) << broken;
+    EXPECT_THAT(tar_complaint(pax(broken) + file("a", "")), EndsWith("the pax header at byte 0 is damaged")) << broken;
   }
-  EXPECT_THAT(parse(pax("6 a=b\n9 path=c\n") + file("a", "1") + file("d", "2")),
+  EXPECT_THAT(parse_tar(pax("6 a=b\n9 path=c\n") + file("a", "1") + file("d", "2")),
               ElementsAre(Pair("c", "1"), Pair("d", "2")));
-  EXPECT_THAT(parse(file("pax", "9 path=c\n", 'g') + file("a", "1")), ElementsAre(Pair("a", "1")));
-  EXPECT_THAT(complaint(pax(std::string("10 path=\0\n", 10)) + file("a", "")), EndsWith("has a NUL byte"));
-  EXPECT_THAT(complaint(pax("10 path=..\n") + file("a", "")), EndsWith("is damaged"));
-  EXPECT_THAT(complaint(pax("11 path=..\n") + file("a", "")), EndsWith("leads out of the archive"));
-  EXPECT_THAT(complaint(file("", std::string(2'000'000, 'x'), 'L')), EndsWith("more than 1048576"));
-  EXPECT_THAT(complaint(Header{"s", 'S', "0"}.block()), HasSubstr("the file 's' at byte 0 is sparse"));
-  EXPECT_THAT(complaint(pax("22 GNU.sparse.major=1\n") + file("a", "")), HasSubstr("sparse"));
+  EXPECT_THAT(parse_tar(file("pax", "9 path=c\n", 'g') + file("a", "1")), ElementsAre(Pair("a", "1")));
+  EXPECT_THAT(tar_complaint(pax(std::string("10 path=\0\n", 10)) + file("a", "")), EndsWith("has a NUL byte"));
+  EXPECT_THAT(tar_complaint(pax("10 path=..\n") + file("a", "")), EndsWith("is damaged"));
+  EXPECT_THAT(tar_complaint(pax("11 path=..\n") + file("a", "")), EndsWith("leads out of the archive"));
+  EXPECT_THAT(tar_complaint(file("", std::string(2'000'000, 'x'), 'L')), EndsWith("more than 1048576"));
+  EXPECT_THAT(tar_complaint(Header{"s", 'S', "0"}.block()), HasSubstr("the file 's' at byte 0 is sparse"));
+  EXPECT_THAT(tar_complaint(pax("22 GNU.sparse.major=1\n") + file("a", "")), HasSubstr("sparse"));
 }
 
 // Every cut and every changed byte ends in an Error or in files that lie inside the archive.
 TEST(Tar, CanBeCutAndChangedAnywhere) {
   const std::string sound = read_text(test::golden_path("io/pax.tar"));
   for (std::size_t i = 0; i < sound.size(); i += 7) {
-    complaint(sound.substr(0, i));
+    tar_complaint(sound.substr(0, i));
     std::string changed = sound;
     changed[i] = static_cast<char>(changed[i] ^ 0x15);
-    complaint(changed);
+    tar_complaint(changed);
   }
 }
 

@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::StartsWith;
 
-std::string complaint(const std::string& text) {
+std::string toml_complaint(const std::string& text) {
   return error_of([&] { parse_toml(text, "config.toml"); });
 }
 
@@ -46,13 +46,13 @@ amp = true
 }
 
 TEST(Toml, SaysWhereAndWhatIsWrong) {
-  EXPECT_THAT(complaint("a = 1\nb = = 2\n"), StartsWith("config.toml: not valid TOML: line 2, column 5: "));
+  EXPECT_THAT(toml_complaint("a = 1\nb = = 2\n"), StartsWith("config.toml: not valid TOML: line 2, column 5: "));
   for (const char* broken :
        {"a", "a = ", "[a", "a = 1\na = 2", "[a]\n[a]", "a = 'x", "a = [1, 2", "a = 01", "a = \xff"}) {
-    EXPECT_THAT(complaint(broken), StartsWith("config.toml: not valid TOML: line ")) << broken;
+    EXPECT_THAT(toml_complaint(broken), StartsWith("config.toml: not valid TOML: line ")) << broken;
   }
-  EXPECT_EQ(complaint("x = 1\nwhen = 2024-01-01\n"), "config.toml: line 2: dates and times are not supported");
-  EXPECT_EQ(complaint(""), "no error");
+  EXPECT_EQ(toml_complaint("x = 1\nwhen = 2024-01-01\n"), "config.toml: line 2: dates and times are not supported");
+  EXPECT_EQ(toml_complaint(""), "no error");
 }
 
 TEST(Toml, MustNotNestDeep) {
@@ -60,17 +60,17 @@ TEST(Toml, MustNotNestDeep) {
   for (int i = 0; i < 200'000; ++i) {
     dotted += ".a";
   }
-  EXPECT_EQ(complaint(dotted + " = 1"), "config.toml: a key has more than 32 parts");
-  EXPECT_THAT(complaint("[" + dotted + "]"), EndsWith("more than 32 parts"));
+  EXPECT_EQ(toml_complaint(dotted + " = 1"), "config.toml: a key has more than 32 parts");
+  EXPECT_THAT(toml_complaint("[" + dotted + "]"), EndsWith("more than 32 parts"));
   std::string quoted = "x = {\"=\"";
   for (int i = 0; i < 200'000; ++i) {
     quoted += " . '=\\' . \"\\\"=\"";
   }
-  EXPECT_THAT(complaint(quoted + " = 1}"), EndsWith("more than 32 parts"));
-  EXPECT_THAT(complaint("x = [\"\"\"\\\"\"\"\"\"\", {" + dotted + " = 1}]"), EndsWith("more than 32 parts"));
-  EXPECT_THAT(complaint("x = " + std::string(200'000, '[')), StartsWith("config.toml: not valid TOML"));
+  EXPECT_THAT(toml_complaint(quoted + " = 1}"), EndsWith("more than 32 parts"));
+  EXPECT_THAT(toml_complaint("x = [\"\"\"\\\"\"\"\"\"\", {" + dotted + " = 1}]"), EndsWith("more than 32 parts"));
+  EXPECT_THAT(toml_complaint("x = " + std::string(200'000, '[')), StartsWith("config.toml: not valid TOML"));
   const std::string dots(500, '.');
-  EXPECT_EQ(complaint("x = 'a.b" + dots + "' # a.b" + dots + "\ny = [" + std::string(200, ' ') + "1.5, 2.5]"),
+  EXPECT_EQ(toml_complaint("x = 'a.b" + dots + "' # a.b" + dots + "\ny = [" + std::string(200, ' ') + "1.5, 2.5]"),
             "no error");
 }
 

@@ -11,15 +11,10 @@ using test::expect_close;
 using test::LayerCase;
 using Inputs = std::vector<Tensor>;
 
-const io::Safetensors& layers() {
-  static const io::Safetensors file = test::golden("nn/layers.safetensors");
-  return file;
-}
-
 TEST(SincosPositions, AreThoseOfMae) {
   const Tensor positions = sincos_positions({3, 4}, 16, 2);
   ASSERT_EQ(positions.shape(), (Shape{1, 14, 16}));
-  expect_close(positions.select(0, 0).narrow(0, 2, 12), layers().get("sincos"), 1e-6);
+  expect_close(positions.select(0, 0).narrow(0, 2, 12), test::layer_cases().get("sincos"), 1e-6);
   for (const float value : positions.narrow(1, 0, 2).values()) {
     EXPECT_EQ(value, 0);
   }
@@ -27,10 +22,10 @@ TEST(SincosPositions, AreThoseOfMae) {
 }
 
 TEST(ResamplePositions, AgreesWithTimm) {
-  const Tensor x = layers().get("resample.x");
-  expect_close(resample_positions(x, {4, 6}, {3, 2}, 2), layers().get("resample.smaller"), 1e-5);
-  expect_close(resample_positions(x, {4, 6}, {7, 9}, 2), layers().get("resample.larger"), 1e-5);
-  expect_close(resample_positions(x, {4, 6}, {2, 11}, 2), layers().get("resample.mixed"), 1e-5);
+  const Tensor x = test::layer_cases().get("resample.x");
+  expect_close(resample_positions(x, {4, 6}, {3, 2}, 2), test::layer_cases().get("resample.smaller"), 1e-5);
+  expect_close(resample_positions(x, {4, 6}, {7, 9}, 2), test::layer_cases().get("resample.larger"), 1e-5);
+  expect_close(resample_positions(x, {4, 6}, {2, 11}, 2), test::layer_cases().get("resample.mixed"), 1e-5);
   expect_close(resample_positions(x, {4, 6}, {4, 6}, 2), x, 0);
   EXPECT_THROW(resample_positions(x, {4, 5}, {3, 2}, 2), Error);
 }
@@ -44,22 +39,22 @@ TEST(ResamplePositions, IsDifferentiable) {
 }
 
 TEST(ResampleBiasTable, AgreesWithTimm) {
-  const Tensor x = layers().get("table.x");
-  expect_close(resample_bias_table(x, {4, 5}, {7, 6}), layers().get("table.larger"), 1e-5);
-  expect_close(resample_bias_table(x, {4, 5}, {3, 3}), layers().get("table.smaller"), 1e-5);
+  const Tensor x = test::layer_cases().get("table.x");
+  expect_close(resample_bias_table(x, {4, 5}, {7, 6}), test::layer_cases().get("table.larger"), 1e-5);
+  expect_close(resample_bias_table(x, {4, 5}, {3, 3}), test::layer_cases().get("table.smaller"), 1e-5);
   expect_close(resample_bias_table(x, {4, 5}, {4, 5}), x, 0);
 }
 
 TEST(RelativePositionIndex, AgreesWithTimm) {
   const Tensor index = relative_position_index({3, 2}, true);
-  const Tensor expected = layers().get("index");
+  const Tensor expected = test::layer_cases().get("index");
   ASSERT_EQ(index.shape(), expected.shape());
   EXPECT_EQ(index.values(), expected.values());
 }
 
 template <class Layer, class... Arguments>
 void check_bias(const std::string& name, Arguments&&... arguments) {
-  LayerCase layer_case(layers(), name);
+  LayerCase layer_case(test::layer_cases(), name);
   const Layer layer(layer_case.scope(), std::forward<Arguments>(arguments)...);
   Pass pass;
   layer_case.check([&](const Inputs& in) { return layer(pass) + in[0]; }, {"x"});

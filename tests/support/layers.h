@@ -28,6 +28,12 @@ inline void expect_gradient(const Tensor& actual, const Tensor& expected, double
   }
 }
 
+// The cases of tools/golden/nn.py.
+inline const io::Safetensors& layer_cases() {
+  static const io::Safetensors file = golden("nn/layers.safetensors");
+  return file;
+}
+
 // A case NAME of a file as tools/golden/nn.py writes it: inputs NAME.x …, parameters NAME.p.*, output NAME.y and its
 // gradient NAME.dy, gradients NAME.dx … and NAME.g.*.
 class LayerCase {

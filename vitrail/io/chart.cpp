@@ -15,8 +15,8 @@ namespace vitrail::io {
 namespace {
 
 // Told apart by people with any common colour vision, and on paper.
-constexpr std::array<const char*, 7> palette = {"#2463c5", "#e4572e", "#1f9d61", "#8a4fc7",
-                                                "#d28f06", "#0d98ac", "#c2337f"};
+constexpr std::array<const char*, 10> palette = {"#2463c5", "#e4572e", "#1f9d61", "#8a4fc7", "#d28f06",
+                                                 "#0d98ac", "#c2337f", "#7a5c3e", "#66758a", "#8fa01a"};
 constexpr const char* ink = "#1f2733";
 constexpr const char* muted = "#667085";
 constexpr const char* grid = "#e6e9ef";

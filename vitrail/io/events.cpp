@@ -173,10 +173,6 @@ fs::path event_file(const fs::path& folder) {
                               static_cast<std::int64_t>(::getpid()));
 }
 
-[[noreturn]] void fail_writing(const fs::path& path, int error) {
-  fail("cannot write '{}': {}", path.string(), std::generic_category().message(error));
-}
-
 }  // namespace
 
 std::uint32_t crc32c(std::span<const std::uint8_t> bytes) {

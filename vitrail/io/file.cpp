@@ -27,10 +27,6 @@ std::string reason(int error) { return std::generic_category().message(error); }
   fail("cannot read '{}': {}", path.string(), reason(error));
 }
 
-[[noreturn]] void fail_writing(const fs::path& path, int error) {
-  fail("cannot write '{}': {}", path.string(), reason(error));
-}
-
 // An open file that closes itself.
 class Descriptor {
  public:
@@ -131,6 +127,8 @@ int open_locked(const fs::path& temporary, const fs::path& path) {
 }
 
 }  // namespace
+
+void fail_writing(const fs::path& path, int error) { fail("cannot write '{}': {}", path.string(), reason(error)); }
 
 std::string read_text(const fs::path& path) { return read_whole<std::string>(path); }
 

@@ -37,6 +37,9 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
+// Error: "cannot write PATH", with the system's reason for its error number (errno).
+[[noreturn]] void fail_writing(const std::filesystem::path& path, int error);
+
 // Makes the folder `path` and those above it, where they are missing. Error names it and the system's reason.
 void make_folder(const std::filesystem::path& path);
 

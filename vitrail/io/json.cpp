@@ -46,7 +46,7 @@ class Watch {
 };
 
 // A value in an error message.
-std::string shown(const Json& value) {
+std::string shown_value(const Json& value) {
   if (value.is_object()) {
     return "an object";
   }
@@ -77,7 +77,7 @@ struct Reader;
 template <>
 struct Reader<bool> {
   static bool read(const Json& value, Range, const std::string& where) {
-    check(value.is_boolean(), "{} must be true or false, but is {}", where, shown(value));
+    check(value.is_boolean(), "{} must be true or false, but is {}", where, shown_value(value));
     return value.get<bool>();
   }
 };
@@ -88,7 +88,7 @@ struct Reader<std::int64_t> {
     const bool fits = value.is_number_unsigned()
                           ? value.get<std::uint64_t>() <= std::uint64_t{std::numeric_limits<std::int64_t>::max()}
                           : value.is_number_integer();
-    check(fits, "{} must be a whole number, but is {}", where, shown(value));
+    check(fits, "{} must be a whole number, but is {}", where, shown_value(value));
     const auto result = value.get<std::int64_t>();
     check_range(static_cast<double>(result), range, where);
     return result;
@@ -98,7 +98,7 @@ struct Reader<std::int64_t> {
 template <>
 struct Reader<double> {
   static double read(const Json& value, Range range, const std::string& where) {
-    check(value.is_number(), "{} must be a number, but is {}", where, shown(value));
+    check(value.is_number(), "{} must be a number, but is {}", where, shown_value(value));
     const auto result = value.get<double>();
     check_range(result, range, where);
     return result;
@@ -108,7 +108,7 @@ struct Reader<double> {
 template <>
 struct Reader<std::string> {
   static std::string read(const Json& value, Range, const std::string& where) {
-    check(value.is_string(), "{} must be a string, but is {}", where, shown(value));
+    check(value.is_string(), "{} must be a string, but is {}", where, shown_value(value));
     return value.get<std::string>();
   }
 };
@@ -116,7 +116,7 @@ struct Reader<std::string> {
 template <class T>
 struct Reader<std::vector<T>> {
   static std::vector<T> read(const Json& value, Range range, const std::string& where) {
-    check(value.is_array(), "{} must be a list, but is {}", where, shown(value));
+    check(value.is_array(), "{} must be a list, but is {}", where, shown_value(value));
     std::vector<T> result;
     for (std::size_t i = 0; i < value.size(); ++i) {
       result.push_back(Reader<T>::read(value[i], range, fmt::format("{}[{}]", where, i)));
@@ -152,7 +152,7 @@ Json parse_json(std::string_view text, const std::string& source) {
 Json read_json(const std::filesystem::path& path) { return parse_json(read_text(path), path.string()); }
 
 Fields::Fields(const Json& object, std::string source) : object_(&object), source_(std::move(source)) {
-  check(object.is_object(), "{}: must be an object, but is {}", source_, shown(object));
+  check(object.is_object(), "{}: must be an object, but is {}", source_, shown_value(object));
 }
 
 const Json* Fields::find(std::string_view key) {

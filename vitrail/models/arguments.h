@@ -13,7 +13,8 @@
 
 namespace vitrail::models {
 
-constexpr double largest_size = 1 << 20;  // of anything that is counted
+constexpr double largest_size = 1 << 20;   // of anything that is counted
+constexpr double most_channels = 1 << 16;  // of a convolutional network
 
 // A layer's name in timm's notation: upper and lower case and '_' make no difference. Error unless it is one of
 // `allowed` (lower case, without '_').

@@ -21,7 +21,7 @@ namespace vitrail::models {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 void read_pretrained(io::Fields& f, const PretrainedConfig& defaults, FolderConfig& config) {
   PretrainedConfig& p = config.pretrained;
@@ -250,9 +250,9 @@ std::string first_conv(const Family& family, const ImageModel& net) {
 
 // timm has no fixed positions: a table of them is saved as the learned one that it would have there, and is one for
 // whoever opens the folder without asking for its pos_embed again.
-Json saved_arguments(const Model& model) {
-  const Json all = Json::parse(model.model_args);
-  Json arguments = Json::object();
+OrderedJson saved_arguments(const Model& model) {
+  const OrderedJson all = OrderedJson::parse(model.model_args);
+  OrderedJson arguments = OrderedJson::object();
   for (const auto& [key, value] : all.items()) {
     if (!is_beyond_timm(key, value)) {
       arguments[key] = value;
@@ -267,11 +267,11 @@ Json saved_arguments(const Model& model) {
   return arguments;
 }
 
-Json config_json(const Model& model) {
+OrderedJson config_json(const Model& model) {
   const PretrainedConfig& p = model.pretrained;
   const ArchitectureEntry& entry = find_architecture(model.architecture);
   const std::size_t dot = model.architecture.find('.');
-  Json pretrained;
+  OrderedJson pretrained;
   if (dot != std::string::npos) {
     pretrained["tag"] = model.architecture.substr(dot + 1);
   }
@@ -292,13 +292,13 @@ Json config_json(const Model& model) {
   } else if (!classifiers.empty()) {
     pretrained["classifier"] = classifiers;
   }
-  Json config;
+  OrderedJson config;
   config["architecture"] = entry.name;
   config["num_classes"] = model.net->num_classes();
   config["num_features"] = model.net->num_features();
   config["pretrained_cfg"] = pretrained;
   config["model_args"] = saved_arguments(model);
-  const Json all = Json::parse(model.model_args);
+  const OrderedJson all = OrderedJson::parse(model.model_args);
   for (const auto& [key, value] : all.items()) {
     if (is_beyond_timm(key, value)) {
       config[beyond_timm][key] = value;

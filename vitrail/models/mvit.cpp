@@ -72,7 +72,7 @@ void check_positions(const MvitConfig& c, const nn::MultiscaleBlock& block, cons
 }
 
 // timm's weights start from a truncated normal distribution, but for convolutions.
-nn::Init initial(std::string_view name, const Shape& shape, const nn::Init& own) {
+nn::Init timm_start(std::string_view name, const Shape& shape, const nn::Init& own) {
   if (own.kind != nn::Init::Kind::uniform || shape.rank() > 2 || name.starts_with("patch_embed.")) {
     return own;
   }
@@ -175,7 +175,7 @@ MultiscaleVit::MultiscaleVit(const MvitConfig& config, const nn::StoreOptions& s
   const MvitConfig& c = config_;
   check_config(c);
   parameters = nn::ParameterStore(store);
-  parameters.set_init_rule(initial);
+  parameters.set_init_rule(timm_start);
   const nn::Scope root(parameters);
   std::int64_t dim = c.embed_dim.front();
   patch_embed_.emplace(root / "patch_embed" / "proj", c.in_chans, dim, c.patch_kernel,

@@ -72,7 +72,7 @@ void check_config(const MvitVideoConfig& c) {
 }
 
 // torchvision's linear maps start from a truncated normal distribution.
-nn::Init initial(std::string_view name, const Shape& shape, const nn::Init& own) {
+nn::Init torchvision_start(std::string_view name, const Shape& shape, const nn::Init& own) {
   if (own.kind != nn::Init::Kind::uniform || shape.rank() > 2 || name.starts_with("conv_proj.")) {
     return own;
   }
@@ -159,7 +159,7 @@ VideoMultiscaleVit::VideoMultiscaleVit(const MvitVideoConfig& config, const nn::
   const MvitVideoConfig& c = config_;
   check_config(c);
   parameters = nn::ParameterStore(store);
-  parameters.set_init_rule(initial);
+  parameters.set_init_rule(torchvision_start);
   const nn::Scope root(parameters);
   const std::int64_t dim = c.blocks.front().input_channels;
   const Size3& kernel = c.patch_embed_kernel;

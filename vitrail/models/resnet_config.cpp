@@ -9,8 +9,6 @@ namespace {
 
 using io::Fields;
 
-constexpr double most_channels = 1 << 16;
-
 ResNetConfig read_resnet(const nlohmann::json& arguments, const std::string& source) {
   Fields f(arguments, source);
   ResNetConfig c;

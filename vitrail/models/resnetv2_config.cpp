@@ -10,8 +10,6 @@ namespace {
 using io::Fields;
 using Config = ResNetV2Config;
 
-constexpr double most_channels = 1 << 16;
-
 // `conv_layer`: a name, or a pair of a name and the epsilon of weight standardization.
 nn::ConvStyle read_conv_layer(Fields& fields) {
   float eps = 1e-6F;
