@@ -4,6 +4,7 @@
 
 #include "tests/models/timm_variant.h"
 #include "tests/models/trials.h"
+#include "vitrail/models/quantize.h"
 
 namespace vitrail::models {
 namespace {
@@ -50,6 +51,20 @@ TEST(SwinTransformer, TellsWhereItsWindowsLie) {
   EXPECT_EQ(recorder.attention().at(3).size(0), 2 * 3);
 }
 
+// A grid that is smaller than what its windows are shifted by: it is rolled more than once.
+TEST(SwinTransformer, TellsOfWindowsOnAGridSmallerThanTheirShift) {
+  const Model model = load_model(golden_path("models/swin_partition"));
+  nn::Recorder recorder(false, true);
+  nn::Pass pass{.recorder = &recorder};
+  model.net->forward(test::random_tensor({1, 3, 2, 34}), pass);
+  ASSERT_EQ(recorder.places().size(), 4U);
+  for (const auto& [index, place] : recorder.places()) {
+    EXPECT_LT(place.shift[0], place.queries[0]);
+    EXPECT_LT(place.shift[1], place.queries[1]);
+  }
+  EXPECT_EQ(recorder.places().at(1).shift, (nn::Size2{0, 2}));
+}
+
 TEST(SwinTransformer, RepeatsItsTrainingPassFromTheSameRandomStream) {
   CreateOptions options;
   options.model_kwargs = R"({"img_size": 32, "embed_dim": 12, "depths": [2, 2], "num_heads": [2, 3], "window_size": 3,
@@ -84,6 +99,30 @@ TEST(SwinTransformer, DropsPartsOfV2CrsPositionsInTraining) {
   expect_close(logits(true, 1), logits(true, 1), 0);
   EXPECT_GT(test::relative_error(logits(true, 1), logits(true, 2)), 1e-4);
   expect_close(logits(false, 1), logits(false, 2), 0);
+}
+
+// The linear maps of windows' attention run in int8 as others do, those with V2's biases of queries and values too.
+TEST(SwinTransformer, AnswersAlikeInInt8) {
+  for (const char* name : {"swin_tiny_patch4_window7_224", "swinv2_tiny_window8_256", "swinv2_cr_tiny_ns_224"}) {
+    CreateOptions options;
+    options.model_kwargs = R"({"img_size": 32, "embed_dim": 24, "depths": [2, 1], "num_heads": [3, 6],
+                               "window_size": 3})";
+    options.num_classes = 5;
+    const Model model = create_model(name, options);
+    for (const nn::Parameter& parameter : model.net->parameters.all()) {
+      if (parameter.name.ends_with("norm1.weight") || parameter.name.ends_with("norm2.weight")) {
+        Tensor weight = parameter.value;  // V2's start at 0
+        weight.fill(1);
+        weight.touch();
+      }
+    }
+    const Model small = quantize(model);
+    const std::string stages = std::string(name).find("_cr_") == std::string::npos ? "layers" : "stages";
+    EXPECT_EQ(small.net->parameters.at(stages + ".0.blocks.1.attn.qkv.weight").value.dtype(), DType::i8);
+    const Tensor x = test::random_tensor({2, 3, 32, 32});
+    nn::Pass pass;
+    expect_close(small.net->forward(x, pass), model.net->forward(x, pass), 0.05, name);
+  }
 }
 
 TEST(SwinTransformer, NamesTheArgumentThatIsWrong) {

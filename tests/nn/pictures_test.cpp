@@ -2,6 +2,7 @@
 #include "vitrail/nn/conv.h"
 #include "vitrail/nn/picture.h"
 #include "vitrail/nn/picture_attention.h"
+#include "vitrail/ops/arithmetic.h"
 
 namespace vitrail::nn {
 namespace {
@@ -52,6 +53,36 @@ TEST(StyledConv2d, KnowsItsOutputSize) {
         }
       }
     }
+  }
+}
+
+// In inference the norm is folded into the convolution: the same as one after the other, with weights that change in
+// between, and with every activation and residual.
+TEST(ConvNorm, FoldsTheNormInInference) {
+  for (const std::int64_t kernel : {1, 3}) {
+    ParameterStore store;
+    const Scope root(store);
+    const ConvNorm layer(root / "conv", root / "bn", 6, 9, {kernel, kernel},
+                         {.stride = {1, 1}, .padding = {kernel / 2, kernel / 2}});
+    const Tensor x = test::random_tensor({2, 6, 5, 4}, 9);
+    const Tensor residual = test::random_tensor({2, 9, 5, 4}, 10);
+    const Pass pass;
+    std::uint64_t stream = 20;
+    for (const nn::Parameter& changed : store.all()) {
+      if (changed.value.dtype() != DType::f32) {
+        continue;
+      }
+      changed.value.copy_from(ops::abs(test::random_tensor(changed.value.shape(), ++stream)));
+      changed.value.touch();
+      for (const ops::Activation activation :
+           {ops::Activation::identity, ops::Activation::relu, ops::Activation::silu}) {
+        for (const Tensor& added : {Tensor(), residual}) {
+          const Tensor expected = activate_picture(layer.norm(layer.conv(x), pass), activation, added);
+          test::expect_close(layer(x, pass, activation, added), expected, 1e-5, changed.name);
+        }
+      }
+    }
+    EXPECT_THROW(layer(x, pass, ops::Activation::relu, test::random_tensor({2, 9, 5, 5})), Error);
   }
 }
 

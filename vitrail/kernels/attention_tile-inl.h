@@ -290,37 +290,32 @@ inline bool has_terms(const AttentionProblem& problem, const TileAt& at) {
 
 // Scales the products q kᵀ of a tile, adds the bias and sets what may not be seen to -∞.
 inline void apply_terms(const AttentionProblem& problem, const TileAt& at, float* scores, std::int64_t row) {
+  const F32 d;
+  const auto scale = hn::Set(d, problem.scale);
+  const HeadsView added = problem.mask_is_added ? problem.mask : HeadsView();
   for (std::int64_t i = 0; i < at.rows; ++i) {
     float* s = scores + i * row;
     const std::int64_t n = std::clamp<std::int64_t>(problem.visible(at.i + i) - at.j, 0, at.columns);
-    if (problem.bias) {
-      const float* bias = problem.bias.repeated_at<float>(at.b, at.h, at.i + i) + at.j * problem.bias.column;
-      if (problem.bias.column == 1) {
-        for (std::int64_t j = 0; j < n; ++j) {
-          s[j] = s[j] * problem.scale + bias[j];
-        }
-      } else {
-        for (std::int64_t j = 0; j < n; ++j) {
-          s[j] = s[j] * problem.scale + bias[j * problem.bias.column];
-        }
-      }
-    } else {
-      for (std::int64_t j = 0; j < n; ++j) {
-        s[j] *= problem.scale;
-      }
+    const auto row_of = [&](const HeadsView& term) {
+      return term ? term.repeated_at<float>(at.b, at.h, at.i + i) + at.j * term.column : nullptr;
+    };
+    const float* bias = row_of(problem.bias);
+    const float* more = row_of(added);
+    const float* bias_along = problem.bias.column == 1 ? bias : nullptr;
+    const float* more_along = added.column == 1 ? more : nullptr;
+    for_lanes(d, n, [&](std::int64_t j, auto part) HWY_ATTR {
+      auto v = hn::Mul(load(d, s + j, part), scale);
+      v = bias_along == nullptr ? v : hn::Add(v, load(d, bias_along + j, part));
+      v = more_along == nullptr ? v : hn::Add(v, load(d, more_along + j, part));
+      store(v, d, s + j, part);
+    });
+    for (std::int64_t j = 0; bias != bias_along && j < n; ++j) {
+      s[j] += bias[j * problem.bias.column];
     }
-    if (problem.mask && problem.mask_is_added) {
-      const auto* mask = problem.mask.repeated_at<float>(at.b, at.h, at.i + i) + at.j * problem.mask.column;
-      if (problem.mask.column == 1) {
-        for (std::int64_t j = 0; j < n; ++j) {
-          s[j] += mask[j];
-        }
-      } else {
-        for (std::int64_t j = 0; j < n; ++j) {
-          s[j] += mask[j * problem.mask.column];
-        }
-      }
-    } else if (problem.mask) {
+    for (std::int64_t j = 0; more != more_along && j < n; ++j) {
+      s[j] += more[j * added.column];
+    }
+    if (problem.mask && !problem.mask_is_added) {
       const auto* mask = problem.mask.repeated_at<std::uint8_t>(at.b, at.h, at.i + i) + at.j * problem.mask.column;
       for (std::int64_t j = 0; j < n; ++j) {
         s[j] = mask[j * problem.mask.column] != 0 ? s[j] : negative_infinity;

@@ -42,7 +42,8 @@ struct Words {
 constexpr auto direct = dnnl::algorithm::convolution_direct;
 
 dnnl::convolution_forward::primitive_desc forward_desc(const Tensor& x, const Tensor& weight, bool bias,
-                                                       const ConvGeometry& geometry, const Tensor& y) {
+                                                       const ConvGeometry& geometry, const Tensor& y,
+                                                       bool relu = false) {
   using Forward = dnnl::convolution_forward;
   constexpr auto kind = dnnl::prop_kind::forward_training;
   const Desc in = onednn::describe(x);
@@ -53,7 +54,13 @@ dnnl::convolution_forward::primitive_desc forward_desc(const Tensor& x, const Te
       bias ? Forward::desc(kind, direct, in, weights, bias_layout(y.size(1)), out, g.stride, g.dilation, g.padding,
                            g.padding)
            : Forward::desc(kind, direct, in, weights, out, g.stride, g.dilation, g.padding, g.padding);
-  return {desc, onednn::attributes(), onednn::engine()};
+  dnnl::primitive_attr attributes = onednn::attributes();
+  if (relu) {
+    dnnl::post_ops after;
+    after.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
+    attributes.set_post_ops(after);
+  }
+  return {desc, attributes, onednn::engine()};
 }
 
 }  // namespace
@@ -69,14 +76,14 @@ void count_flops(const Tensor& weight, const Tensor& y) {
 }  // namespace
 
 void convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvGeometry& geometry,
-                 const Tensor& y) {
+                 const Tensor& y, bool relu) {
   if (!onednn::computes(x.dtype())) {
     const Tensor wide = empty_channels_last(y.shape(), DType::f32);
-    convolution(widened(x), weight, bias, geometry, wide);
+    convolution(widened(x), weight, bias, geometry, wide, relu);
     return narrow_into(wide, y);
   }
-  const auto primitive = onednn::compiled(key_of(forward, x, weight, y, geometry).add(bias.defined()),
-                                          [&] { return forward_desc(x, weight, bias.defined(), geometry, y); });
+  const auto primitive = onednn::compiled(key_of(forward, x, weight, y, geometry).add(bias.defined()).add(relu),
+                                          [&] { return forward_desc(x, weight, bias.defined(), geometry, y, relu); });
   const onednn::Packed packed = onednn::packed(grouped(weight, geometry.groups), primitive->weights);
   onednn::Arguments arguments{
       {DNNL_ARG_SRC, onednn::view(x)}, {DNNL_ARG_WEIGHTS, packed.memory}, {DNNL_ARG_DST, onednn::view(y)}};

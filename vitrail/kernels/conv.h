@@ -19,8 +19,9 @@ struct ConvGeometry {
 // empty. weight [O, C / groups, kH, kW] and bias [O] (may be undefined): f32 parameters, contiguous; the weight is
 // packed in x's dtype until Tensor::touch().
 
+// With `relu`, y is 0 where it would be negative.
 void convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvGeometry& geometry,
-                 const Tensor& y);
+                 const Tensor& y, bool relu = false);
 void convolution_input_gradient(const Tensor& dy, const Tensor& weight, const ConvGeometry& geometry, const Tensor& dx);
 // dweight f32, contiguous; dbias f32 or undefined.
 void convolution_weight_gradient(const Tensor& x, const Tensor& dy, const ConvGeometry& geometry, const Tensor& dweight,

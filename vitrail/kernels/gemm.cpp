@@ -6,6 +6,7 @@
 #include "vitrail/kernels/elementwise.h"
 #include "vitrail/kernels/onednn.h"
 #include "vitrail/kernels/reduce.h"
+#include "vitrail/kernels/row_sum.h"
 #include "vitrail/kernels/widen.h"
 #include "vitrail/tensor/profile.h"
 
@@ -317,29 +318,20 @@ void matmul_packed_left(const Tensor& weight, const Tensor& a, const Epilogue& e
 }
 
 void weight_gradient_left(const Tensor& x, const Tensor& dy, const Tensor& dweight, const Tensor& dbias) {
-  dweight.fill(0);
   if (dbias.defined()) {
-    dbias.fill(0);
+    sum_rows(dy, dbias);
   }
   // The products of a few samples at once, and then their sum: so the operands are read as they lie.
   constexpr std::int64_t at_once = 16;
-  for (std::int64_t begin = 0; begin < dy.size(0); begin += at_once) {
+  dweight.fill(0);
+  for (std::int64_t begin = 0; begin < dy.size(0) && dweight.numel() > 0; begin += at_once) {
     const std::int64_t count = std::min(at_once, dy.size(0) - begin);
-    const Tensor some = dy.narrow(0, begin, count);
-    const auto add_products = [&](const Tensor& right, const Tensor& total) {
-      const Tensor parts = Tensor::empty({count, dy.size(1), right.size(-1)});
-      matmul(some, right, parts);
-      const Tensor sum = begin == 0 ? total : Tensor::empty(total.shape());
-      sum_first(parts.reshape(total.shape().inserted(0, count)), sum);
-      if (begin > 0) {
-        combine(Elementwise::add, total, sum, total);
-      }
-    };
-    if (dweight.numel() > 0) {
-      add_products(x.narrow(0, begin, count).transpose(1, 2), dweight);
-    }
-    if (dbias.defined()) {
-      add_products(Tensor::full({1, dy.size(2), 1}, 1, dy.dtype()), dbias);
+    const Tensor parts = Tensor::empty(dweight.shape().inserted(0, count));
+    matmul(dy.narrow(0, begin, count), x.narrow(0, begin, count).transpose(1, 2), parts);
+    const Tensor sum = begin == 0 ? dweight : Tensor::empty(dweight.shape());
+    sum_first(parts, sum);
+    if (begin > 0) {
+      combine(Elementwise::add, dweight, sum, dweight);
     }
   }
 }

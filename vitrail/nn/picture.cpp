@@ -1,7 +1,11 @@
 #include "vitrail/nn/picture.h"
 
 #include <algorithm>
+#include <array>
+#include <mutex>
+#include <utility>
 
+#include "vitrail/autograd/tape.h"
 #include "vitrail/ops/arithmetic.h"
 #include "vitrail/ops/reduce.h"
 #include "vitrail/ops/shape.h"
@@ -69,13 +73,39 @@ Tensor PictureNorm::operator()(const Tensor& x, const Pass& pass, ops::Activatio
   return activate_picture(batch != nullptr ? (*batch)(x, pass) : std::get<GroupNorm>(norm_)(x), activation);
 }
 
+// y = s conv(x) + (bias - s mean) with s = weight / √(var + eps): one convolution with other weights.
+struct ConvNorm::Folded {
+  std::mutex mutex;
+  std::array<std::uint64_t, 5> versions{};  // of the tensors that it was made of
+  Tensor weight;
+  Tensor bias;
+
+  std::pair<Tensor, Tensor> of(const Conv2d& conv, const BatchNorm2d& norm) {
+    const auto version = [](const Tensor& tensor) { return tensor.storage().version(); };
+    const std::array<std::uint64_t, 5> now = {version(conv.weight), version(norm.weight), version(norm.bias),
+                                              version(norm.running_mean), version(norm.running_var)};
+    const std::lock_guard lock(mutex);
+    if (!weight.defined() || versions != now) {
+      const Tensor scale = norm.weight.detach() * ops::rsqrt(norm.running_var.detach() + norm.eps);
+      weight = conv.weight.detach() * scale.reshape({scale.size(0), 1, 1, 1});
+      bias = norm.bias.detach() - norm.running_mean.detach() * scale;
+      versions = now;
+    }
+    return {weight, bias};
+  }
+};
+
 ConvNorm::ConvNorm(const Scope& conv_scope, const Scope& norm_scope, std::int64_t in, std::int64_t out,
                    const Size2& kernel, const ops::ConvOptions& options)
-    : conv(conv_scope, in, out, kernel, options, false), norm(norm_scope, out) {}
+    : conv(conv_scope, in, out, kernel, options, false), norm(norm_scope, out), folded_(std::make_shared<Folded>()) {}
 
 Tensor ConvNorm::operator()(const Tensor& x, const Pass& pass, ops::Activation activation,
                             const Tensor& residual) const {
-  return activate_picture(norm(conv(x), pass), activation, residual);
+  if (pass.training || autograd::recording({&x, &residual, &conv.weight, &norm.weight, &norm.bias})) {
+    return activate_picture(norm(conv(x), pass), activation, residual);
+  }
+  const auto [weight, bias] = folded_->of(conv, norm);
+  return ops::conv2d_activated(x, weight, bias, conv.options, activation, residual);
 }
 
 std::int64_t ConvNorm::flops(Size2& size) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <variant>
 
 #include "vitrail/nn/conv.h"
@@ -47,7 +48,8 @@ class PictureNorm {
 struct ConvNorm {
   ConvNorm(const Scope& conv_scope, const Scope& norm_scope, std::int64_t in, std::int64_t out, const Size2& kernel,
            const ops::ConvOptions& options = {});
-  // act(norm(conv(x)) + residual): x [B, in, H, W] → [B, out, H', W'].
+  // act(norm(conv(x)) + residual): x [B, in, H, W] → [B, out, H', W']. In inference, where the norm's statistics are
+  // fixed, it is folded into the convolution, once until one of them changes.
   Tensor operator()(const Tensor& x, const Pass& pass, ops::Activation activation = ops::Activation::identity,
                     const Tensor& residual = {}) const;
   // fvcore's count for pictures of `size`, which becomes that of the output.
@@ -55,6 +57,10 @@ struct ConvNorm {
 
   Conv2d conv;
   BatchNorm2d norm;
+
+ private:
+  struct Folded;
+  std::shared_ptr<Folded> folded_;
 };
 
 // Squeeze-and-Excitation (Hu et al. 2018), timm's SEModule, x [B, C, H, W] → the same shape:

@@ -5,6 +5,7 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/conv.h"
 #include "vitrail/kernels/layout.h"
+#include "vitrail/ops/arithmetic.h"
 #include "vitrail/ops/linear.h"
 #include "vitrail/ops/shape.h"
 
@@ -136,6 +137,38 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
     return permute(linear(patches, matrix, bias), {0, 3, 1, 2});
   }
   return convolve(x, weight, bias, {options.stride, options.padding, options.dilation, options.groups}, shape);
+}
+
+Tensor conv2d_activated(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options,
+                        Activation activation, const Tensor& residual) {
+  check(!autograd::recording({&x, &weight, &bias, &residual}), "conv2d_activated: this form has no gradient");
+  check_operands(x, weight, bias, options);
+  const Shape shape = output_shape(x, weight, options);
+  check(!residual.defined() || (residual.shape() == shape && residual.dtype() == x.dtype()),
+        "conv2d_activated: the residual must be {} {}", shape, name_of(x.dtype()));
+  Tensor sum;  // [B, H', W', O]
+  if (maps_pixels(weight, options)) {
+    const Tensor matrix = weight.detach().reshape({weight.size(0), weight.size(1)});
+    const Tensor pixels = kernels::pixels(kernels::channels_last(x));
+    if (!residual.defined()) {
+      return linear(pixels, matrix, bias, activation).permute({0, 3, 1, 2});
+    }
+    sum = linear(pixels, matrix, bias, Activation::identity, kernels::pixels(kernels::channels_last(residual)));
+  } else {
+    const Tensor y = kernels::empty_channels_last(shape, x.dtype());
+    const bool relu_inside = activation == Activation::relu && !residual.defined();
+    if (y.numel() > 0) {
+      kernels::convolution(kernels::channels_last(x), weight.detach().contiguous(),
+                           bias.defined() ? bias.contiguous() : Tensor(),
+                           {options.stride, options.padding, options.dilation, options.groups}, y, relu_inside);
+    }
+    if (relu_inside) {
+      return y;
+    }
+    sum = residual.defined() ? kernels::pixels(y) + kernels::pixels(kernels::channels_last(residual))
+                             : kernels::pixels(y);
+  }
+  return activate(sum, activation).permute({0, 3, 1, 2});
 }
 
 }  // namespace vitrail::ops

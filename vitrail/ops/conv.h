@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "vitrail/ops/activation.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::ops {
@@ -19,6 +20,11 @@ struct ConvOptions {
 // channels-last, [B, H', W', O], as are those of pooling and batch norm: kernels for pictures work best so, and tokens
 // [B, H' W', O] are then a view of it.
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const ConvOptions& options = {});
+
+// act(conv2d(x, …) + residual) with as much of it in one pass as goes; `residual` [B, O, H', W'] may be undefined. For
+// inference: Error where a gradient would be wanted.
+Tensor conv2d_activated(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options,
+                        Activation activation, const Tensor& residual = {});
 
 struct PoolOptions {
   std::array<std::int64_t, 2> kernel = {2, 2};
