@@ -16,15 +16,10 @@ using test::expect_close;
 using test::LayerCase;
 using Inputs = std::vector<Tensor>;
 
-const io::Safetensors& layers() {
-  static const io::Safetensors file = test::golden("nn/layers.safetensors");
-  return file;
-}
-
 // A layer of one input that needs no pass.
 template <class Layer, class... Arguments>
 void check_layer(const std::string& name, Arguments&&... arguments) {
-  LayerCase layer_case(layers(), name);
+  LayerCase layer_case(test::layer_cases(), name);
   const Layer layer(layer_case.scope(), std::forward<Arguments>(arguments)...);
   layer_case.check([&](const Inputs& in) { return layer(in[0]); }, {"x"});
 }
@@ -32,7 +27,7 @@ void check_layer(const std::string& name, Arguments&&... arguments) {
 // A layer of one input that takes a pass, in both precisions.
 template <class Layer, class... Arguments>
 void check_with_pass(const std::string& name, Arguments&&... arguments) {
-  LayerCase layer_case(layers(), name);
+  LayerCase layer_case(test::layer_cases(), name);
   const Layer layer(layer_case.scope(), std::forward<Arguments>(arguments)...);
   for (const DType dtype : {DType::f32, DType::bf16}) {
     Pass pass{.dtype = dtype};
@@ -63,7 +58,7 @@ TEST(Conv2d, RefusesGroupsThatDoNotDivide) {
 TEST(BatchNorm2d, InEvaluationUsesTheRunningStatistics) { check_with_pass<BatchNorm2d>("batch_norm", 3); }
 
 TEST(BatchNorm2d, InTrainingUsesTheBatchAndUpdatesTheRunningStatistics) {
-  LayerCase layer_case(layers(), "batch_norm_training");
+  LayerCase layer_case(test::layer_cases(), "batch_norm_training");
   const BatchNorm2d norm(layer_case.scope(), 3);
   const Pass pass{.training = true};
   layer_case.check([&](const Inputs& in) { return norm(in[0], pass); }, {"x"});
@@ -73,10 +68,26 @@ TEST(BatchNorm2d, InTrainingUsesTheBatchAndUpdatesTheRunningStatistics) {
             *layer_case.get("after.num_batches_tracked").data<std::int64_t>());
 }
 
+TEST(BatchNorm2d, KeepsItsStatisticsWhereItIsFrozen) {
+  ParameterStore store;
+  const BatchNorm2d norm(Scope(store) / "bn", 3);
+  const Tensor x = test::random_tensor({2, 3, 4, 4});
+  const Pass evaluation;
+  const Tensor expected = norm(x, evaluation);
+  store.set_trainable("bn.weight", false);
+  const Pass training{.training = true};
+  expect_close(norm(x, training), expected, 0);
+  expect_close(norm.running_mean, Tensor::zeros({3}), 0);
+  EXPECT_EQ(*norm.num_batches_tracked.data<std::int64_t>(), 0);
+  store.set_trainable("bn.weight", true);
+  norm(x, training);
+  EXPECT_EQ(*norm.num_batches_tracked.data<std::int64_t>(), 1);
+}
+
 TEST(Norms, AgreeWithTimm) {
   check_layer<LayerNorm>("layer_norm", 17);
   check_layer<RmsNorm>("rms_norm", 17);
-  LayerCase token(layers(), "token_norm");
+  LayerCase token(test::layer_cases(), "token_norm");
   token.check([](const Inputs& in) { return TokenNorm()(in[0]); }, {"x"});
   check_layer<Norm>("rms_norm", 17, NormConfig{NormKind::rms, 1e-6F});
 }
@@ -126,7 +137,7 @@ TEST(CrossAttention, TakesAnyDimensionsFusedAndApart) {
   for (const bool fused : {true, false}) {
     config.fused = fused;
     config.qk_norm = fused ? std::optional(NormConfig{}) : std::nullopt;
-    LayerCase layer_case(layers(), fused ? "cross_attention_fused" : "cross_attention_apart");
+    LayerCase layer_case(test::layer_cases(), fused ? "cross_attention_fused" : "cross_attention_apart");
     const CrossAttention attention(layer_case.scope(), config);
     for (const DType dtype : {DType::f32, DType::bf16}) {
       Pass pass{.dtype = dtype};

@@ -1,5 +1,6 @@
 #include "vitrail/nn/conv.h"
 
+#include "vitrail/autograd/tape.h"
 #include "vitrail/nn/picture.h"
 #include "vitrail/ops/norm.h"
 #include "vitrail/ops/shape.h"
@@ -41,10 +42,11 @@ BatchNorm2d::BatchNorm2d(const Scope& scope, std::int64_t channels, float norm_e
       num_batches_tracked(scope.buffer("num_batches_tracked", {}, Init::zeros(), DType::i64)) {}
 
 Tensor BatchNorm2d::operator()(const Tensor& x, const Pass& pass) const {
-  if (pass.training && !pass.again) {
+  const bool training = pass.training && autograd::requires_grad(weight);
+  if (training && !pass.again) {
     ++*num_batches_tracked.data<std::int64_t>();
   }
-  return ops::batch_norm(x, weight, bias, running_mean, running_var, pass.training, pass.again ? 0.0F : momentum, eps);
+  return ops::batch_norm(x, weight, bias, running_mean, running_var, training, pass.again ? 0.0F : momentum, eps);
 }
 
 namespace {

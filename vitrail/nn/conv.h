@@ -30,7 +30,8 @@ struct Conv2d {
 };
 
 // (x - mean) / √(var + eps) · weight + bias for each channel of x [B, C, H, W] (torch.nn.BatchNorm2d). In training the
-// statistics are the batch's, and the running ones follow them; otherwise the running ones are used. Parameters
+// statistics are the batch's, and the running ones follow them; otherwise, and where the weight is frozen (takes no
+// gradient), the running ones are used. Parameters
 // `weight` and `bias` [C]; buffers `running_mean`, `running_var` [C] and the count `num_batches_tracked` [].
 struct BatchNorm2d {
   BatchNorm2d(const Scope& scope, std::int64_t channels, float eps = 1e-5F, float momentum = 0.1F);
