@@ -80,6 +80,7 @@ void add_commands(CLI::App& app) {
   add_reconstruct(app);
   add_positions(app);
   add_report(app);
+  add_compare(app);
   add_forward(app);
   add_quantize(app);
   add_convert(app);

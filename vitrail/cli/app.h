@@ -33,6 +33,7 @@ void add_quantize(CLI::App& app);
 void add_convert(CLI::App& app);
 void add_reconstruct(CLI::App& app);
 void add_report(CLI::App& app);
+void add_compare(CLI::App& app);
 void add_completion(CLI::App& app);
 
 }  // namespace vitrail::cli
