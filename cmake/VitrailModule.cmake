@@ -1,10 +1,11 @@
-# vitrail_module(NAME [DEPENDS layer…] [LINKS target…] [ONE_BY_ONE])
+# vitrail_module(NAME [DEPENDS layer…] [LINKS target…] [ONE_BY_ONE] [CALLS_ONLY])
 #
 # The layer vitrail/NAME: a static library of all its sources that may use the layers named in DEPENDS (whose own
 # dependencies come along) and the outside libraries named in LINKS. An include of a layer that is not below does not link.
 # Sources are compiled several at once (VITRAIL_UNITY_BUILD), unless ONE_BY_ONE says that they cannot be.
+# A layer that CALLS_ONLY, and computes little itself, is not optimized in builds with sanitizers, where that takes longest.
 function(vitrail_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_BY_ONE" "" "DEPENDS;LINKS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_BY_ONE;CALLS_ONLY" "" "DEPENDS;LINKS")
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
   if(NOT sources)
@@ -19,6 +20,9 @@ function(vitrail_module name)
     set_target_properties(vitrail_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
     # GCC takes what comes through an #include for a header, in which this warning is right.
     target_compile_options(vitrail_${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
+  if(VITRAIL_SANITIZE AND arg_CALLS_ONLY)
+    target_compile_options(vitrail_${name} PRIVATE -O0)
   endif()
   set_property(GLOBAL APPEND PROPERTY VITRAIL_MODULES ${name})
 endfunction()
