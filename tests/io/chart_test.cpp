@@ -48,6 +48,20 @@ TEST(LineChart, IsWellFormedWithTitlesTicksAndLegend) {
   EXPECT_EQ(count(svg, "id=\"plot1\""), 1U);
 }
 
+// As many rows as a legend needs, none of them beyond its own chart.
+TEST(LineChart, WrapsALongLegend) {
+  LineChart chart = chart_of({0, 1}, {1, 2});
+  chart.series.assign(9, chart.series[0]);
+  const std::string svg = line_charts_svg({chart}, 400);
+  EXPECT_EQ(test::xml_fault(svg), "");
+  EXPECT_THAT(svg, HasSubstr(" 44.0h18"));
+  EXPECT_THAT(svg, HasSubstr(" 62.0h18"));
+  for (std::size_t at = svg.find("h18\""); at != std::string::npos; at = svg.find("h18\"", at + 1)) {
+    const std::size_t begin = svg.rfind("\"M", at) + 2;
+    EXPECT_LT(std::stod(svg.substr(begin)), 400 - 60);
+  }
+}
+
 TEST(LineChart, DrawsNothingEqualValuesAndSinglePoints) {
   for (const LineChart& chart : {chart_of({}, {}), chart_of({1}, {5}), chart_of({1, 2}, {0, 0}),
                                  chart_of({0, 1e9}, {-1e-9, 1e9}), chart_of({3, 3}, {1e-7, 2e-7})}) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -118,6 +119,7 @@ class Panel {
       const int color = series.color >= 0 ? series.color : next++;
       colors_.push_back(palette.at(static_cast<std::size_t>(color) % palette.size()));
     }
+    place_legend();
   }
 
   std::string svg() const { return frame() + legend() + curves(); }
@@ -127,10 +129,25 @@ class Panel {
   static constexpr double margin_right = 18;
   static constexpr double margin_top = 62;
   static constexpr double margin_bottom = 48;
+  static constexpr double legend_row = 18;
+
+  // The series' names one after the other, in as many rows as they need.
+  void place_legend() {
+    double x = x0();
+    for (const Series& series : chart_.series) {
+      const double width = 24 + text_width(series.name);
+      if (!series.name.empty() && x > x0() && x + width > x1()) {
+        x = x0();
+        legend_height_ += legend_row;
+      }
+      legend_.push_back({x, legend_height_});
+      x += series.name.empty() ? 0 : width + 18;
+    }
+  }
 
   double x0() const { return left_ + margin_left; }
   double x1() const { return left_ + width_ - margin_right; }
-  double y0() const { return margin_top; }
+  double y0() const { return margin_top + legend_height_; }
   double y1() const { return height_ - margin_bottom; }
   double x_at(double value) const { return x0() + x_.share(value) * (x1() - x0()); }
   double y_at(double value) const { return y1() - y_.share(value) * (y1() - y0()); }
@@ -157,17 +174,16 @@ class Panel {
 
   std::string legend() const {
     std::string out;
-    double x = x0();
     for (std::size_t i = 0; i < chart_.series.size(); ++i) {
       const Series& series = chart_.series[i];
       if (series.name.empty()) {
         continue;
       }
+      const auto [x, down] = legend_[i];
       fmt::format_to(std::back_inserter(out),
-                     "<path d=\"M{:.1f} 44h18\" stroke=\"{}\" stroke-width=\"{}\" stroke-opacity=\"{}\"/>\n", x,
-                     colors_[i], series.faint ? 2 : 3, series.faint ? 0.35 : 1);
-      out += text(x + 24, 48, "start", ink, series.name);
-      x += 24 + text_width(series.name) + 18;
+                     "<path d=\"M{:.1f} {:.1f}h18\" stroke=\"{}\" stroke-width=\"{}\" stroke-opacity=\"{}\"/>\n", x,
+                     44 + down, colors_[i], series.faint ? 2 : 3, series.faint ? 0.35 : 1);
+      out += text(x + 24, 48 + down, "start", ink, series.name);
     }
     return out;
   }
@@ -214,6 +230,8 @@ class Panel {
   Axis x_{};
   Axis y_{};
   std::vector<const char*> colors_;
+  std::vector<std::pair<double, double>> legend_;  // for each series: from the left, and below the first row
+  double legend_height_ = 0;                       // of the rows after the first
 };
 
 // From near white to deep blue. The exponent lifts small shares, so that rare confusions can be seen.
