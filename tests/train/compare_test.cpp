@@ -45,7 +45,7 @@ TEST(Compare, SaysWhatARunCostAndReached) {
   EXPECT_EQ(run.architecture, "vit_tiny_patch16_224");
   EXPECT_EQ(run.parameters, models::load_model(temporary / "high/last").net->parameters.count());
   EXPECT_GT(run.flops, 0);
-  EXPECT_EQ(run.epochs, 2);
+  EXPECT_EQ(run.last.epoch, 2);
   EXPECT_EQ(run.images_per_second, 100);
   EXPECT_DOUBLE_EQ(run.seconds, 2);  // the slow step counts as the others
   EXPECT_EQ(run.last.top1, 50);

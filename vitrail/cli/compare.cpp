@@ -25,7 +25,7 @@ nlohmann::ordered_json to_json(const train::RunSummary& run) {
           {"architecture", run.architecture},
           {"parameters", run.parameters},
           {"flops", run.flops},
-          {"epochs", run.epochs},
+          {"epochs", run.last.epoch},
           {"seconds", run.seconds},
           {"images_per_second", run.images_per_second},
           {"top1", run.last.top1},
@@ -77,11 +77,12 @@ void compare(const CompareFlags& flags) {
   std::vector<std::vector<std::string>> rows = {
       {"run", "model", "parameters", "MFLOPs", "images/s", "epochs", "minutes", "top-1", "top-5", "best top-1"}};
   for (const train::RunSummary& run : runs) {
-    rows.push_back(
-        {run.name, run.architecture, fmt::format("{:.2f} M", static_cast<double>(run.parameters) / 1e6),
-         fmt::format("{:.0f}", static_cast<double>(run.flops) / 1e6), fmt::format("{:.0f}", run.images_per_second),
-         std::to_string(run.epochs), fmt::format("{:.1f}", run.seconds / 60), fmt::format("{:.1f} %", run.last.top1),
-         fmt::format("{:.1f} %", run.last.top5), fmt::format("{:.1f} % (epoch {})", run.best.top1, run.best.epoch)});
+    rows.push_back({run.name, run.architecture, fmt::format("{:.2f} M", static_cast<double>(run.parameters) / 1e6),
+                    fmt::format("{:.0f}", static_cast<double>(run.flops) / 1e6),
+                    fmt::format("{:.0f}", run.images_per_second), std::to_string(run.last.epoch),
+                    fmt::format("{:.1f}", run.seconds / 60), fmt::format("{:.1f} %", run.last.top1),
+                    fmt::format("{:.1f} %", run.last.top5),
+                    fmt::format("{:.1f} % (epoch {})", run.best.top1, run.best.epoch)});
   }
   fmt::print("{}", table(rows));
 }

@@ -28,6 +28,43 @@ constexpr std::array<HubActivation, 7> activations = {{{"gelu", "gelu", Activati
                                                        {"silu", "silu", Activation::silu},
                                                        {"swish", "silu", Activation::silu}}};
 
+bool is_classifier(io::Fields& f, const std::vector<std::string>& classifiers, const std::vector<std::string>& bare) {
+  const auto names = f.optional<std::vector<std::string>>("architectures").value_or(std::vector<std::string>());
+  if (names.empty()) {
+    return false;
+  }
+  const auto among = [&](const std::vector<std::string>& list) {
+    return std::ranges::find(list, names.front()) != list.end();
+  };
+  std::vector<std::string> all = classifiers;
+  all.insert(all.end(), bare.begin(), bare.end());
+  check(among(all), "{}: 'architectures' is '{}', expected {}", f.source(), names.front(), io::quoted_list(all));
+  return among(classifiers);
+}
+
+void read_labels(io::Fields& f, FolderConfig& folder) {
+  if (f.kind("id2label") == io::Kind::absent || f.kind("id2label") == io::Kind::null) {
+    folder.num_classes = f.get<std::int64_t>("num_labels", 2, {0, largest_size});
+    return;
+  }
+  const io::Fields checked = f.object("id2label");
+  const Json& labels = f.raw("id2label");
+  const std::size_t count = labels.size();
+  std::vector<std::string> names(count);
+  bool any_name = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string key = std::to_string(i);
+    check(labels.contains(key) && labels[key].is_string(),
+          "{}: 'id2label' has {} entries, but none that names class {}", f.source(), count, i);
+    names[i] = labels[key].get<std::string>();
+    any_name = any_name || names[i] != "LABEL_" + key;
+  }
+  folder.num_classes = static_cast<std::int64_t>(count);
+  if (any_name) {
+    folder.pretrained.label_names = names;
+  }
+}
+
 }  // namespace
 
 std::string timm_activation(io::Fields& f) {
@@ -64,41 +101,14 @@ void Arguments::set(const std::string& key, const Json& value, const Json& defau
   }
 }
 
-bool is_classifier(io::Fields& f, const std::vector<std::string>& classifiers, const std::vector<std::string>& bare) {
-  const auto names = f.optional<std::vector<std::string>>("architectures").value_or(std::vector<std::string>());
-  if (names.empty()) {
-    return false;
+bool read_classes(io::Fields& f, FolderConfig& folder, const std::vector<std::string>& classifiers,
+                  const std::vector<std::string>& bare) {
+  folder.num_classes = 0;
+  const bool classifies = is_classifier(f, classifiers, bare);
+  if (classifies) {
+    read_labels(f, folder);
   }
-  const auto among = [&](const std::vector<std::string>& list) {
-    return std::ranges::find(list, names.front()) != list.end();
-  };
-  std::vector<std::string> all = classifiers;
-  all.insert(all.end(), bare.begin(), bare.end());
-  check(among(all), "{}: 'architectures' is '{}', expected {}", f.source(), names.front(), io::quoted_list(all));
-  return among(classifiers);
-}
-
-void read_labels(io::Fields& f, FolderConfig& folder) {
-  if (f.kind("id2label") == io::Kind::absent || f.kind("id2label") == io::Kind::null) {
-    folder.num_classes = f.get<std::int64_t>("num_labels", 2, {0, largest_size});
-    return;
-  }
-  const io::Fields checked = f.object("id2label");
-  const Json& labels = f.raw("id2label");
-  const std::size_t count = labels.size();
-  std::vector<std::string> names(count);
-  bool any_name = false;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::string key = std::to_string(i);
-    check(labels.contains(key) && labels[key].is_string(),
-          "{}: 'id2label' has {} entries, but none that names class {}", f.source(), count, i);
-    names[i] = labels[key].get<std::string>();
-    any_name = any_name || names[i] != "LABEL_" + key;
-  }
-  folder.num_classes = static_cast<std::int64_t>(count);
-  if (any_name) {
-    folder.pretrained.label_names = names;
-  }
+  return classifies;
 }
 
 void take_pretrained(FolderConfig& folder) {

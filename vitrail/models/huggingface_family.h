@@ -40,11 +40,11 @@ class Arguments {
   nlohmann::json own_;
 };
 
-// What the checkpoint is of: a classifier, or the bare model.
-bool is_classifier(io::Fields& f, const std::vector<std::string>& classifiers, const std::vector<std::string>& bare);
-// Names by class, from "id2label": {"0": "cat", …}. transformers has two classes where it says nothing, and LABEL_0 …
-// where it knows no names.
-void read_labels(io::Fields& f, FolderConfig& folder);
+// Whether the checkpoint is of a classifier, whose classes it then reads, or of the bare model, which has none. Names
+// come from "id2label": {"0": "cat", …}; transformers has two classes where it says nothing, and LABEL_0 … where it
+// knows no names.
+bool read_classes(io::Fields& f, FolderConfig& folder, const std::vector<std::string>& classifiers,
+                  const std::vector<std::string>& bare);
 // How pictures are prepared, of the first checkpoint of the folder's architecture; the labels stay.
 void take_pretrained(FolderConfig& folder);
 

@@ -108,11 +108,8 @@ void read_swin(io::Fields& f, FolderConfig& folder, Version version) {
     arguments.set(key, value, defaults.value(key, Json()));
   }
   folder.input_size = {c.in_chans, c.img_size[0], c.img_size[1]};
-  folder.num_classes = 0;
   const std::string start = v2 ? "Swinv2" : "Swin";
-  if (is_classifier(f, {start + "ForImageClassification"}, {start + "Model", start + "ForMaskedImageModeling"})) {
-    read_labels(f, folder);
-  }
+  read_classes(f, folder, {start + "ForImageClassification"}, {start + "Model", start + "ForMaskedImageModeling"});
   take_pretrained(folder);
   folder.names = v2 ? hub_swin_v2_names() : hub_swin_names();
   folder.prefix = v2 ? "swinv2." : "swin.";

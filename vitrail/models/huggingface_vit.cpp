@@ -101,16 +101,22 @@ void read_dino(io::Fields& f, FolderConfig& folder, bool registers) {
   }
   arguments.set("dynamic_img_size", true, false);
   folder.fixed_input_size = false;
-  folder.num_classes = 0;
-  if (is_classifier(f, {registers ? "Dinov2WithRegistersForImageClassification" : "Dinov2ForImageClassification"},
-                    {registers ? "Dinov2WithRegistersModel" : "Dinov2Model"})) {
-    read_labels(f, folder);
+  if (read_classes(f, folder,
+                   {registers ? "Dinov2WithRegistersForImageClassification" : "Dinov2ForImageClassification"},
+                   {registers ? "Dinov2WithRegistersModel" : "Dinov2Model"})) {
     arguments.set("global_pool", "token_avg", "token");
   }
   read_picture_size(c, folder);
   take_pretrained(folder);
   folder.names = hub_dinov2_names(registers, gated);
   folder.prefix = registers ? "dinov2_with_registers." : "dinov2.";
+}
+
+// Why not, where the condition holds: the first such reason, or "".
+using Reasons = std::vector<std::pair<bool, std::string>>;
+std::string first_reason(const Reasons& reasons) {
+  const auto it = std::ranges::find(reasons, true, &Reasons::value_type::first);
+  return it == reasons.end() ? "" : it->second;
 }
 
 HubForm dino_form(const VitConfig& c) {
@@ -151,7 +157,7 @@ HubForm dino_form(const VitConfig& c) {
 }
 
 HubForm beit_form(const VitConfig& c) {
-  const std::vector<std::pair<bool, std::string>> differences = {
+  const Reasons differences = {
       {!c.qkv_bias, "its queries and values have no bias (qkv_bias)"},
       {c.mlp_layer != nn::MlpKind::mlp, "its Mlp is gated (swiglu_mlp)"},
       {c.scale_mlp_norm, "it has a norm inside of its Mlp (scale_mlp)"},
@@ -159,8 +165,8 @@ HubForm beit_form(const VitConfig& c) {
       {c.fc_norm.value_or(false) != (c.global_pool == nn::Pool::avg) || c.global_pool == nn::Pool::none,
        "it has a norm behind the pooling if, and only if, it takes the mean of the patches (use_fc_norm, "
        "global_pool)"}};
-  const auto it = std::ranges::find(differences, true, &std::pair<bool, std::string>::first);
-  check(it == differences.end(), "transformers has no such BEiT: {}", it->second);
+  const std::string other = first_reason(differences);
+  check(other.empty(), "transformers has no such BEiT: {}", other);
   HubForm form;
   form.model_type = "beit";
   form.architecture = c.num_classes > 0 ? "BeitForImageClassification" : "BeitModel";
@@ -185,10 +191,7 @@ void read_hub_vit(io::Fields& f, FolderConfig& folder) {
   Arguments arguments(folder, plain_name(c, "vit_{}_patch{}_224", "vit_base_patch16_224"));
   set_encoder(arguments, c, timm_activation(f));
   read_picture_size(c, folder);
-  folder.num_classes = 0;
-  if (is_classifier(f, {"ViTForImageClassification"}, {"ViTModel", "ViTForMaskedImageModeling"})) {
-    read_labels(f, folder);
-  }
+  read_classes(f, folder, {"ViTForImageClassification"}, {"ViTModel", "ViTForMaskedImageModeling"});
   folder.pretrained.crop_mode = "squash";  // ViTImageProcessor's ways, unless a preprocessor_config.json says others
   folder.pretrained.crop_pct = 1;
   folder.pretrained.interpolation = "bilinear";
@@ -202,8 +205,7 @@ void read_hub_vit_mae(io::Fields& f, FolderConfig& folder) {
   Arguments arguments(folder, plain_name(c, "vit_{}_patch{}_224", "vit_base_patch16_224"));
   set_encoder(arguments, c, timm_activation(f));
   read_picture_size(c, folder);
-  folder.num_classes = 0;
-  is_classifier(f, {}, {"ViTMAEForPreTraining", "ViTMAEModel"});
+  read_classes(f, folder, {}, {"ViTMAEForPreTraining", "ViTMAEModel"});
   const PretrainedConfig imagenet = pretrained_of(find_architecture("deit_base_patch16_224"), "");
   folder.pretrained.mean = imagenet.mean;
   folder.pretrained.std = imagenet.std;
@@ -215,7 +217,7 @@ void read_hub_deit(io::Fields& f, FolderConfig& folder) {
   const VitConfig c = read_encoder(f);
   const std::string teacher = "DeiTForImageClassificationWithTeacher";
   const bool classifies =
-      is_classifier(f, {"DeiTForImageClassification", teacher}, {"DeiTModel", "DeiTForMaskedImageModeling"});
+      read_classes(f, folder, {"DeiTForImageClassification", teacher}, {"DeiTModel", "DeiTForMaskedImageModeling"});
   const bool distilled = classifies && f.get<std::vector<std::string>>("architectures").front() == teacher;
   Arguments arguments(folder, distilled
                                   ? plain_name(c, "deit_{}_distilled_patch{}_224", "deit_base_distilled_patch16_224")
@@ -225,10 +227,6 @@ void read_hub_deit(io::Fields& f, FolderConfig& folder) {
     arguments.set("reg_tokens", 1, 0);
   }
   read_picture_size(c, folder);
-  folder.num_classes = 0;
-  if (classifies) {
-    read_labels(f, folder);
-  }
   take_pretrained(folder);
   folder.pretrained.crop_mode = "squash";
   folder.pretrained.crop_pct = 0.875;
@@ -250,10 +248,7 @@ void read_hub_beit(io::Fields& f, FolderConfig& folder) {
   arguments.set("global_pool", f.get<bool>("use_mean_pooling", true) ? "avg" : "token", "avg");
   arguments.set("init_values", f.get<double>("layer_scale_init_value", 0.1, {0, 1e3}), nullptr);  // 0: no layer scales
   read_picture_size(c, folder);
-  folder.num_classes = 0;
-  if (is_classifier(f, {"BeitForImageClassification"}, {"BeitModel"})) {
-    read_labels(f, folder);
-  }
+  read_classes(f, folder, {"BeitForImageClassification"}, {"BeitModel"});
   take_pretrained(folder);
   folder.names = hub_beit_names();
   folder.prefix = "beit.";
@@ -335,7 +330,7 @@ OrderedJson hub_encoder_json(const VitConfig& c) {
 }
 
 std::string not_plain(const VitConfig& c) {
-  const std::vector<std::pair<bool, std::string>> differences = {
+  const Reasons differences = {
       {!c.class_token, "it has no class token"},
       {c.reg_tokens > 0, "it has register tokens (reg_tokens)"},
       {c.distilled, "it has a distillation token"},
@@ -352,8 +347,7 @@ std::string not_plain(const VitConfig& c) {
       {c.norm_layer.kind != nn::NormKind::layer, "its norms are not LayerNorm (norm_layer)"},
       {c.pool_include_prefix, "it pools over all tokens (pool_include_prefix)"},
       {c.dynamic_img_pad, "it fills pictures up to whole patches (dynamic_img_pad)"}};
-  const auto it = std::ranges::find(differences, true, &std::pair<bool, std::string>::first);
-  return it == differences.end() ? "" : it->second;
+  return first_reason(differences);
 }
 
 }  // namespace vitrail::models

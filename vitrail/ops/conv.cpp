@@ -154,19 +154,17 @@ Tensor conv2d_activated(const Tensor& x, const Tensor& weight, const Tensor& bia
       return linear(pixels, matrix, bias, activation).permute({0, 3, 1, 2});
     }
     sum = linear(pixels, matrix, bias, Activation::identity, kernels::pixels(kernels::channels_last(residual)));
-  } else {
+  } else if (activation == Activation::relu && !residual.defined()) {
     const Tensor y = kernels::empty_channels_last(shape, x.dtype());
-    const bool relu_inside = activation == Activation::relu && !residual.defined();
     if (y.numel() > 0) {
       kernels::convolution(kernels::channels_last(x), weight.detach().contiguous(),
                            bias.defined() ? bias.contiguous() : Tensor(),
-                           {options.stride, options.padding, options.dilation, options.groups}, y, relu_inside);
+                           {options.stride, options.padding, options.dilation, options.groups}, y, true);
     }
-    if (relu_inside) {
-      return y;
-    }
-    sum = residual.defined() ? kernels::pixels(y) + kernels::pixels(kernels::channels_last(residual))
-                             : kernels::pixels(y);
+    return y;
+  } else {
+    sum = kernels::pixels(conv2d(x, weight, bias, options));
+    sum = residual.defined() ? sum + kernels::pixels(kernels::channels_last(residual)) : sum;
   }
   return activate(sum, activation).permute({0, 3, 1, 2});
 }

@@ -1,6 +1,7 @@
 #include "vitrail/train/compare.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "vitrail/io/chart.h"
 #include "vitrail/models/model.h"
@@ -18,16 +19,13 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// The curve of one run over `x` of its evaluations. A moving average's accuracies are left out: every run has the
-// others.
+// The curve of one run over `x` of its evaluations.
 template <class X>
 io::Series top1_curve(const RunSummary& run, X x) {
   io::Series series{.name = run.name, .x = {}, .y = {}, .points = true};
-  for (const EvaluationRecord& record : run.history.evaluations) {
-    if (!record.ema) {
-      series.x.push_back(x(record));
-      series.y.push_back(record.top1);
-    }
+  for (const EvaluationRecord& record : run.evaluations) {
+    series.x.push_back(x(record));
+    series.y.push_back(record.top1);
   }
   return series;
 }
@@ -38,19 +36,16 @@ RunSummary read_run(const fs::path& folder) {
   const fs::path metrics = folder / "metrics.jsonl";
   check(fs::exists(metrics), "'{}' is not a run folder: it has no metrics.jsonl", folder.string());
   RunSummary run;
-  run.name = fs::absolute(folder).lexically_normal().filename().string();
-  if (run.name.empty()) {  // "runs/a/"
-    run.name = fs::absolute(folder).lexically_normal().parent_path().filename().string();
-  }
-  run.history = read_history(metrics);
-  std::vector<EvaluationRecord> evaluations = run.history.evaluations;
-  std::erase_if(evaluations, [](const EvaluationRecord& record) { return record.ema; });
-  check(!evaluations.empty() && !run.history.steps.empty(), "'{}' has no evaluation to compare yet", folder.string());
-  run.last = evaluations.back();
-  run.best = *std::ranges::max_element(evaluations, {}, &EvaluationRecord::top1);
-  run.epochs = run.last.epoch;
+  const fs::path whole = fs::absolute(folder).lexically_normal();
+  run.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();  // "runs/a/" has none
+  History history = read_history(metrics);
+  run.evaluations = std::move(history.evaluations);
+  std::erase_if(run.evaluations, [](const EvaluationRecord& record) { return record.ema; });
+  check(!run.evaluations.empty() && !history.steps.empty(), "'{}' has no evaluation to compare yet", folder.string());
+  run.last = run.evaluations.back();
+  run.best = *std::ranges::max_element(run.evaluations, {}, &EvaluationRecord::top1);
   std::vector<double> rates;
-  for (const StepRecord& step : run.history.steps) {
+  for (const StepRecord& step : history.steps) {
     rates.push_back(step.images_per_second);
   }
   run.images_per_second = median(std::move(rates));

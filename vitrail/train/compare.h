@@ -15,14 +15,13 @@ struct RunSummary {
   std::string architecture;
   std::int64_t parameters = 0;
   std::int64_t flops = 0;  // a picture, forward; a multiply-accumulate is one
-  std::int64_t epochs = 0;
   // Of training, without evaluations: all steps at the pace of the median one, so that a pause of the machine, or
   // another program on it, does not count.
   double seconds = 0;
   double images_per_second = 0;
   EvaluationRecord best;
   EvaluationRecord last;
-  History history;
+  std::vector<EvaluationRecord> evaluations;  // of the weights; those of their moving average, which few runs have, not
 };
 
 // What a run folder says (trainer.h). Error if it is none, or has no evaluation yet.
