@@ -1,5 +1,5 @@
-# Installs the package into a fresh folder and builds and runs the examples against it, once as found by CMake and once
-# with the flags that pkg-config gives. Called by ctest with -DBUILD=… -DSOURCE=… -DCXX=…
+# Installs the package into a fresh folder and builds and runs the examples against it, as found by CMake, and one of them
+# and the program of README.md with the flags that pkg-config gives. Called by ctest with -DBUILD=… -DSOURCE=… -DCXX=…
 cmake_minimum_required(VERSION 3.25)
 
 function(run)
@@ -36,3 +36,19 @@ run(pkg-config --cflags --libs vitrail)
 separate_arguments(flags UNIX_COMMAND "${output}")
 run(${CXX} ${SOURCE}/examples/classify.cpp -o ${work}/classify ${flags})
 run(${work}/classify ${work}/model ${picture})
+
+# The program of README.md as it stands there, where it finds what it names.
+file(READ ${SOURCE}/README.md readme)
+if(NOT readme MATCHES "```cpp\n([^`]+)```")
+  message(FATAL_ERROR "README.md has no block of C++")
+endif()
+set(place ${work}/readme)
+file(MAKE_DIRECTORY ${place}/runs/photos)
+file(WRITE ${place}/main.cpp "${CMAKE_MATCH_1}")
+file(CREATE_LINK ${work}/model ${place}/runs/photos/best SYMBOLIC)
+file(COPY_FILE ${picture} ${place}/cat.jpg)
+run(${CXX} ${place}/main.cpp -o ${place}/main ${flags})
+run(${CMAKE_COMMAND} -E chdir ${place} ${place}/main)
+if(NOT EXISTS ${place}/rollout.png)
+  message(FATAL_ERROR "the program of README.md wrote no rollout.png")
+endif()

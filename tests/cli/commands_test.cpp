@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/data/tar_writer.h"
 #include "tests/support/program.h"
 #include "vitrail/io/image.h"
 
@@ -151,7 +152,7 @@ TEST_F(Commands, EvalFindsTheClasses) {
   EXPECT_EQ(json["confusion"].size(), 4U);
 }
 
-TEST_F(Commands, PredictTakesFilesFoldersAndStandardInput) {
+TEST_F(Commands, PredictTakesFilesFoldersArchivesAndStandardInput) {
   const std::string file = path("data/validation/red/3.png");
   const Outcome one = vitrail("predict " + best() + " " + file + " --topk 1");
   ASSERT_EQ(one.status, 0) << one.err;
@@ -160,6 +161,19 @@ TEST_F(Commands, PredictTakesFilesFoldersAndStandardInput) {
   EXPECT_EQ(json.size(), 32U);
   EXPECT_EQ(json[0]["top"].size(), 2U);
   EXPECT_THAT(vitrail("predict " + best() + " -", file + "\n").out, HasSubstr("red"));
+  TarWriter archive;
+  for (const char* name : {"red/3.png", "blue/1.png"}) {
+    archive.add_file(name, path("data/validation/") + name);
+  }
+  archive.write(path("two.tar"));
+  const Outcome packed = vitrail("predict " + best() + " " + path("two.tar") + " --topk 1");
+  EXPECT_EQ(packed.status, 0) << packed.err;
+  EXPECT_THAT(packed.out, HasSubstr("two.tar/blue/1.png:  blue"));
+  EXPECT_THAT(packed.out, HasSubstr("two.tar/red/3.png:  red"));
+  TarWriter().write(path("none.tar"));
+  const Outcome none = vitrail("predict " + best() + " " + path("none.tar"));
+  EXPECT_EQ(none.status, 1);
+  EXPECT_THAT(none.err, HasSubstr("none.tar: there are no pictures (.jpg, .jpeg, .png or .webp)"));
 }
 
 TEST_F(Commands, PredictPassesOverALinkToNothing) {
@@ -219,6 +233,35 @@ TEST_F(Commands, AttentionDrawsMapsAndWritesThemRaw) {
   EXPECT_EQ(outside.status, 1);
   EXPECT_THAT(outside.err, HasSubstr("4,0"));
   EXPECT_FALSE(fs::exists(path("none")));
+}
+
+// What lies beside the blocks: a hybrid's stages, the map of attention pooling, layers of a coarser grid than the
+// query's.
+TEST_F(Commands, HybridsPoolingsAndPyramidsGiveTheirFeaturesAndMaps) {
+  const auto forward = [](const std::string& name) {
+    const std::string model = golden_path("models/" + name).string();
+    const Outcome outcome = vitrail("forward " + model + " --input " + model + "/expected.safetensors --output " +
+                                    path(name + ".safetensors") + " --features --attention");
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return io::Safetensors::open(path(name + ".safetensors"));
+  };
+  const io::Safetensors hybrid = forward("hybrid");
+  EXPECT_EQ(hybrid.shape("features.stem.0").str(), "[2, 128, 8, 10]");
+  EXPECT_EQ(hybrid.shape("features.stem.1").str(), "[2, 128, 4, 5]");
+  EXPECT_EQ(hybrid.shape("features.0").str(), "[2, 21, 24]");
+  EXPECT_EQ(forward("map").shape("attention.pool").str(), "[2, 3, 1, 16]");
+  const auto attention = [](const std::string& name, const std::string& flags) {
+    const Outcome outcome =
+        vitrail("attention " + golden_path("models/" + name).string() + " " + path("data/validation/blue/1.png") +
+                " --output " + path("maps_" + name) + " --raw " + path("maps_" + name + ".safetensors") + flags);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+  };
+  attention("map", "");
+  EXPECT_TRUE(fs::exists(path("maps_map/pool.png")));
+  const io::Safetensors raw = io::Safetensors::open(path("maps_map.safetensors"));
+  EXPECT_EQ(raw.shape("attention.pool").str(), "[1, 3, 1, 16]");
+  attention("swin", " --query 15,15");
+  EXPECT_TRUE(fs::exists(path("maps_swin/layer04.png")));
 }
 
 TEST_F(Commands, ReportMakesAPage) {
@@ -442,7 +485,15 @@ TEST_F(Commands, ModelsOfVideosRunOnClipsAndRefusePictures) {
   const Outcome bench = vitrail("bench train --model " + model + " --batch-size 1 --steps 1 --warmup 0");
   EXPECT_EQ(bench.status, 0) << bench.err;
   const std::string training = "train " + path("data") + " --output " + path("none") + " --batch-size 8 --model ";
-  for (const std::string& command : {"eval " + model + " " + path("data"), training + model}) {
+  const std::string splits = " --train-split train --split validation --model ";
+  for (const std::string& command :
+       {"eval " + model + " " + path("data"), training + model,
+        "embed " + model + " " + path("data") + " --unlabeled --output " + path("none.safetensors"),
+        "knn " + path("data") + " " + path("data") + splits + model,
+        training +
+            "vit_tiny_patch16_224 --model-kwargs img_size=16 patch_size=4 embed_dim=24 depth=1 num_heads=3 "
+            "--teacher-model " +
+            model}) {
     const Outcome refused = vitrail(command);
     EXPECT_EQ(refused.status, 1) << command;
     EXPECT_THAT(refused.err, HasSubstr("takes clips of 4 frames, not pictures")) << command;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/data/tar_writer.h"
 #include "tests/support/program.h"
 #include "vitrail/io/image.h"
 #include "vitrail/io/json.h"
@@ -49,6 +50,14 @@ TEST_F(Pretrain, LearnsDrawsAndIsFineTuned) {
                                 " --output " + path("sheet.png"));
   ASSERT_EQ(sheet.status, 0) << sheet.err;
   EXPECT_EQ(io::read_image(path("sheet.png")).height, 2 * 224 + 6);
+  TarWriter archive;
+  for (const char* name : {"a/2.png", "b/3.png"}) {
+    archive.add_file(name, path("photos/") + name);
+  }
+  archive.write(path("photos.tar"));
+  const Outcome packed = vitrail("reconstruct " + best + " " + path("photos.tar") + " --output " + path("packed.png"));
+  ASSERT_EQ(packed.status, 0) << packed.err;
+  EXPECT_EQ(io::read_image(path("packed.png")).pixels, io::read_image(path("sheet.png")).pixels);
 
   const Outcome tuned = vitrail("train " + path("photos") + " --val-split '' --output " + path("runs") +
                                 " --experiment tuned --model " + best + " --linear-probe --epochs 1 -b 8 --threads 1");
@@ -88,6 +97,12 @@ TEST_F(Pretrain, FoldersOfTransformersAreOpenedAndConverted) {
   for (const std::string& name : before.names()) {
     expect_close(after.get(name), before.get(name), 0, name);
   }
+  // A masked autoencoder's folder: its encoder in either layout.
+  const std::string mae = golden_path("models/hf_mae").string();
+  ASSERT_EQ(vitrail("convert " + mae + " --output " + path("mae-timm")).status, 0);
+  EXPECT_EQ(io::read_json(path("mae-timm/config.json")).at("num_classes"), 0);
+  ASSERT_EQ(vitrail("convert " + path("mae-timm") + " --layout huggingface --output " + path("mae-hub")).status, 0);
+  EXPECT_EQ(io::read_json(path("mae-hub/config.json")).at("model_type"), "vit");
   const Outcome refused = vitrail("convert vit_base_patch16_siglip_224 --output " + path("no") +
                                   " --layout huggingface --model-kwargs depth=1");
   EXPECT_EQ(refused.status, 1);

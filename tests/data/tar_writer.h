@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <numeric>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -21,6 +23,11 @@ class TarWriter {
       member("././@LongLink", 'L', name + '\0');
     }
     member(name.substr(0, 100), '0', bytes);
+  }
+  void add_file(const std::string& name, const std::filesystem::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    const std::vector<std::uint8_t> bytes{std::istreambuf_iterator<char>(file), {}};
+    add(name, bytes);
   }
   void write(const std::filesystem::path& path) const {
     std::ofstream(path, std::ios::binary) << archive_ << std::string(1024, '\0');

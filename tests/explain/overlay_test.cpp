@@ -37,6 +37,17 @@ TEST(Overlay, FramesTheChosenPatch) {
   EXPECT_NE(result.at(0, 15)[0], 255);
 }
 
+// The map of a layer whose grid is coarser than the one that patches are counted on.
+TEST(Overlay, FramesAPatchOfAFinerGridThanTheMaps) {
+  const io::Image black(32, 32);
+  const Query query{.kind = Query::Kind::patch, .row = 3, .column = 1};
+  const io::Image result = overlay(black, Tensor::zeros({2, 2}), {.strength = 0.5F, .patch = query, .grid = {4, 4}});
+  EXPECT_EQ(result.at(8, 24)[0], 255);
+  EXPECT_NE(result.at(7, 24)[0], 255);
+  EXPECT_NE(result.at(16, 24)[0], 255);
+  EXPECT_THROW(overlay(black, Tensor::zeros({2, 2}), {.strength = 0.5F, .patch = query}), Error);
+}
+
 TEST(Sheet, LaysPicturesInRows) {
   io::Image dark(2, 2);
   const io::Image result = sheet({{dark, dark}, {dark}}, 1);

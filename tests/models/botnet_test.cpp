@@ -1,6 +1,7 @@
 #include "vitrail/models/botnet.h"
 
 #include "tests/models/timm_variant.h"
+#include "tests/models/trials.h"
 
 namespace vitrail::models {
 namespace {
@@ -9,12 +10,12 @@ INSTANTIATE_TEST_SUITE_P(BotNet, TimmVariant, testing::Values("botnet", "botnet_
 
 TEST(BotNet, SaysWhichPicturesItTakes) {
   const Model model = load_model(test::golden_path("models/botnet"));
-  nn::Pass pass;
-  EXPECT_THROW(model.net->forward(test::random_tensor({1, 3, 32, 64}), pass), Error);
-  EXPECT_THROW(model.net->forward(test::random_tensor({1, 1, 64, 64}), pass), Error);
+  EXPECT_EQ(error_of_forward(model, {1, 3, 32, 64}), "the model takes pictures of 64x64 (img_size), not of 32x64");
+  EXPECT_EQ(error_of_forward(model, {1, 1, 64, 64}), "the model takes pictures [B, 3, H, W], not [1, 1, 64, 64]");
+  expect_refused("botnet26t_256", R"({"img_size": 48})", "img_size must be a multiple of 32, not 48x48");
   CreateOptions options;
-  for (const char* kwargs : {R"({"img_size": 48})", R"({"width_factor": 0.02})", R"({"width": 2})",
-                             R"({"img_size": 1048576})", R"({"global_pool": ""})"}) {
+  for (const char* kwargs :
+       {R"({"width_factor": 0.02})", R"({"width": 2})", R"({"img_size": 1048576})", R"({"global_pool": ""})"}) {
     options.model_kwargs = kwargs;
     EXPECT_THROW(describe_model("botnet26t_256", options), Error) << kwargs;
   }

@@ -42,6 +42,33 @@ TEST(EvaAndBeit, NameTheArgumentThatIsWrong) {
   expect_refused("beit_base_patch16_224", R"({"img_size": [15, 224]})", "img_size 15x224");
 }
 
+TEST(EvaAndBeit, SayWhichPicturesTheyTake) {
+  const Model eva = load_model(golden_path("models/eva02"));
+  EXPECT_EQ(error_of_forward(eva, {1, 3, 32, 40}), "the model takes pictures of 40x32 (img_size), not of 32x40");
+  const Model beit = load_model(golden_path("models/beit"));
+  EXPECT_EQ(error_of_forward(beit, {1, 3, 32, 32}), "the model takes pictures of 32x24 (img_size), not of 32x32");
+  const Model dynamic = load_model(golden_path("models/rope_dynamic"), with(R"({"dynamic_img_pad": false})"));
+  EXPECT_EQ(error_of_forward(dynamic, {1, 3, 40, 16}), "no error");
+  EXPECT_EQ(error_of_forward(dynamic, {1, 3, 41, 16}),
+            "a picture of 41x16 is not made of whole patches, as one is whose sides are multiples of 8 and 8; "
+            "dynamic_img_pad would fill it up");
+  expect_refused("eva02_tiny_patch14_224", R"({"img_size": 13})", "holds no patch of patch_size 14x14");
+}
+
+// Tables that are none: of fewer rows than the class token's three, and of no heads.
+TEST(EvaAndBeit, MakeNothingOfTablesThatAreNone) {
+  const Model model = load_model(golden_path("models/beit"));
+  const std::string table = "blocks.0.attn.relative_position_bias_table";
+  ASSERT_NE(model.net->parameters.find(table), nullptr);
+  for (const std::int64_t rows : {0, 1, 2, 3}) {
+    EXPECT_EQ(model.net->adapt(table, Tensor::zeros({rows, 3}), {32, 24}).shape(), (Shape{rows, 3}));
+  }
+  EXPECT_EQ(test::error_of([&] {
+              model.net->adapt(table, Tensor::zeros({52, 0}), {32, 24});
+            }),
+            "the table [52, 0] of relative positions does not belong to a window of 4x4");
+}
+
 // What learned frequencies are for: they begin as turned axes of the published lengths, for each head and block its
 // own.
 TEST(MixedRotaryPositions, BeginAsTurnedAxes) {

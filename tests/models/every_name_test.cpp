@@ -1,5 +1,7 @@
-// Every architecture of the registry, made small where that keeps its structure: it runs at its own picture size and at
-// another, every parameter gets a finite gradient, and what is saved is loaded to the bit.
+// Every architecture of the registry, made small where that keeps its structure: it runs at its own picture size, every
+// parameter gets a finite gradient, what is saved is loaded to the bit, and for another picture size too; there a
+// recorder gets its features and attention maps.
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <functional>
@@ -8,21 +10,25 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/models/trials.h"
 #include "tests/support/layers.h"
 #include "vitrail/autograd/tape.h"
 #include "vitrail/models/family.h"
+#include "vitrail/ops/reduce.h"
 
 namespace vitrail::models {
 namespace {
 
 using Json = nlohmann::json;
 
-// How a family's architectures are made small, and other pictures that they take.
+// How a family's architectures are made small, and what else they can do.
 struct Trial {
   // Arguments over the architecture's own, which it is given.
   std::function<Json(const Json&)> smaller;
-  // The side of pictures of another size; 0: it takes only its own.
-  std::function<std::int64_t(const Json&)> other_size;
+  // Arguments over these for pictures of another size.
+  std::function<Json(const Json&)> elsewhere;
+  bool moves = true;  // a folder is loaded for another size; else refused: it holds weights that belong to its own
+  bool attends = true;
 };
 
 // Plain towers: two blocks, eight channels a head.
@@ -59,16 +65,18 @@ Json short_multiscale(const Json&) {
   return {{"depths", {1, 1, 1, 1}}, {"embed_dim", {8, 16, 32, 64}}, {"num_heads", {1, 2, 4, 8}}};
 }
 
-// Their blocks are listed one by one: shorter clips of smaller frames are what there is.
+// Their blocks are listed one by one: only clips are made shorter, and frames smaller.
 Json short_clip(const Json&) { return {{"img_size", 64}, {"temporal_size", 4}}; }
+
+Json another_clip(const Json&) { return {{"img_size", 96}, {"temporal_size", 6}}; }
 
 Json as_it_is(const Json&) { return Json::object(); }
 
-std::int64_t its_own_alone(const Json&) { return 0; }
+Json small_pictures(const Json&) { return {{"img_size", 96}}; }
 
-std::int64_t small_pictures(const Json&) { return 96; }
+Json half_pictures(const Json&) { return {{"img_size", 128}}; }
 
-std::int64_t four_patches(const Json& own) { return 4 * own.value("patch_size", std::int64_t{16}); }
+Json four_patches(const Json& own) { return {{"img_size", 4 * own.value("patch_size", std::int64_t{16})}}; }
 
 const std::map<std::string, Trial, std::less<>>& trials() {
   static const std::map<std::string, Trial, std::less<>> all = {
@@ -77,19 +85,19 @@ const std::map<std::string, Trial, std::less<>>& trials() {
       {"vit_relpos", {short_tower, four_patches}},
       {"eva", {short_tower, four_patches}},
       {"beit", {short_tower, four_patches}},
-      {"mlp_mixer", {short_mixer, four_patches}},
+      {"mlp_mixer", {.smaller = short_mixer, .elsewhere = four_patches, .moves = false, .attends = false}},
       {"swin", {short_pyramid, small_pictures}},
       {"swin_v2", {short_pyramid, small_pictures}},
       {"swin_v2_cr", {short_pyramid, small_pictures}},
-      {"s2_mlp", {short_shifter, small_pictures}},
-      {"cycle_mlp", {short_cycle, small_pictures}},
+      {"s2_mlp", {.smaller = short_shifter, .elsewhere = small_pictures, .attends = false}},
+      {"cycle_mlp", {.smaller = short_cycle, .elsewhere = small_pictures, .attends = false}},
       {"vit_hybrid", {short_hybrid, small_pictures}},
       {"sagan_resnet", {short_resnet, small_pictures}},
-      {"botnet", {as_it_is, [](const Json&) { return std::int64_t{128}; }}},
-      {"resnetv2", {short_resnetv2, small_pictures}},
+      {"botnet", {.smaller = as_it_is, .elsewhere = half_pictures, .moves = false}},
+      {"resnetv2", {.smaller = short_resnetv2, .elsewhere = small_pictures, .attends = false}},
       {"mvit", {short_multiscale, small_pictures}},
-      {"mvit_video", {short_clip, its_own_alone}},
-      {"resnet", {short_resnet, small_pictures}},
+      {"mvit_video", {.smaller = short_clip, .elsewhere = another_clip, .moves = false}},
+      {"resnet", {.smaller = short_resnet, .elsewhere = small_pictures, .attends = false}},
   };
   return all;
 }
@@ -101,9 +109,18 @@ CreateOptions options_of(const Json& arguments) {
   return options;
 }
 
-Tensor logits_of(const Model& model, bool training) {
-  nn::Pass pass{.training = training};
-  return model.net->forward(test::random_tensor(input_shape(model).inserted(0, 2), 3), pass);
+void expect_finite(const Tensor& x, const std::string& what) {
+  for (const float value : x.values()) {
+    ASSERT_TRUE(std::isfinite(value)) << what;
+  }
+}
+
+Tensor logits_of_noise(const Model& model, nn::Pass pass = {}, std::int64_t batch = 2) {
+  const Tensor logits = model.net->forward(test::random_tensor(input_shape(model).inserted(0, batch), 3), pass);
+  EXPECT_EQ(logits.size(0), batch) << model.architecture;
+  EXPECT_EQ(logits.size(-1), 5) << model.architecture;
+  expect_finite(logits, model.architecture + ": logits");
+  return logits;
 }
 
 // Values that show every parameter: as fresh models start, many are zeros, and hide others.
@@ -122,7 +139,7 @@ void perturb(const ImageModel& net) {
 
 void expect_gradients(const Model& model, const std::string& name) {
   autograd::Tape tape;
-  const Tensor logits = logits_of(model, true);
+  const Tensor logits = logits_of_noise(model, {.training = true});
   tape.backward(logits, test::random_tensor(logits.shape(), 5));
   for (const nn::Parameter& parameter : model.net->parameters.all()) {
     if (!parameter.trainable) {
@@ -130,10 +147,70 @@ void expect_gradients(const Model& model, const std::string& name) {
     }
     const Tensor gradient = autograd::grad(parameter.value);
     ASSERT_TRUE(gradient.defined()) << name << ": " << parameter.name;
-    for (const float value : gradient.values()) {
-      ASSERT_TRUE(std::isfinite(value)) << name << ": " << parameter.name;
+    expect_finite(gradient, name + ": gradient of " + parameter.name);
+  }
+}
+
+bool has_parameters(const Model& model, std::string_view start) {
+  return std::ranges::any_of(model.net->parameters.all(),
+                             [&](const nn::Parameter& parameter) { return parameter.name.starts_with(start); });
+}
+
+void expect_rows_of_one(const Tensor& map, const std::string& what) {
+  test::expect_close(ops::sum(map, {3}), Tensor::full(map.shape().removed(3), 1), 1e-4, what);
+}
+
+// What a recorder got: features of every block or stage, and maps of attention that fit the grids on which they lie.
+void expect_recorded(const Model& model, const nn::Recorder& recorder, bool attends) {
+  const std::string& name = model.architecture;
+  EXPECT_FALSE(recorder.features().empty()) << name;
+  EXPECT_EQ(!recorder.stem_features().empty(), has_parameters(model, "patch_embed.backbone.stages.")) << name;
+  for (const auto* features : {&recorder.features(), &recorder.stem_features()}) {
+    std::int64_t next = 0;
+    for (const auto& [index, feature] : *features) {
+      EXPECT_EQ(index, next++) << name;
+      expect_finite(feature, name + ": features." + std::to_string(index));
     }
   }
+  EXPECT_EQ(!recorder.attention().empty(), attends) << name;
+  const TokenLayout layout = model.net->token_layout(model.pretrained.height, model.pretrained.width);
+  const nn::Size2 grid = {layout.rows, layout.columns};
+  for (const auto& [index, map] : recorder.attention()) {
+    const std::string what = name + ": attention." + std::to_string(index);
+    const auto found = recorder.places().find(index);
+    const nn::AttentionPlace place = found != recorder.places().end()
+                                         ? found->second
+                                         : nn::AttentionPlace{.prefix = layout.prefix, .queries = grid, .keys = grid};
+    const auto tokens = [&](const nn::Size2& cells) {
+      return place.windowed() ? place.window[0] * place.window[1] : place.prefix + cells[0] * cells[1];
+    };
+    EXPECT_EQ(map.size(2), tokens(place.queries)) << what;
+    EXPECT_EQ(map.size(3), tokens(place.keys)) << what;
+    expect_rows_of_one(map, what);
+  }
+  EXPECT_EQ(recorder.pool_attention().defined(), has_parameters(model, "attn_pool.")) << name;
+  if (recorder.pool_attention().defined()) {
+    expect_rows_of_one(recorder.pool_attention(), name + ": attention.pool");
+  }
+}
+
+// The saved model at another picture size, with its weights where it can take them along.
+Model moved(const Model& model, const std::filesystem::path& folder, const Trial& trial, const Json& own) {
+  const Json elsewhere = trial.elsewhere(own);
+  if (!trial.moves) {
+    EXPECT_THROW(load_model(folder, options_of(elsewhere)), Error) << model.architecture;
+    Json arguments = trial.smaller(own);
+    arguments.update(elsewhere);
+    return create_model(model.architecture, options_of(arguments));
+  }
+  Model there = load_model(folder, options_of(elsewhere));
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    const Tensor& value = there.net->parameters.at(parameter.name).value;
+    if (value.shape() == parameter.value.shape()) {  // not a table of positions
+      test::expect_close(value, parameter.value, 0, model.architecture + ": " + parameter.name);
+    }
+  }
+  return there;
 }
 
 void try_out(const std::string& name) {
@@ -141,29 +218,22 @@ void try_out(const std::string& name) {
   const auto trial = trials().find(entry.family->name);
   ASSERT_NE(trial, trials().end()) << "how are models of the family " << entry.family->name << " made small?";
   const Json own = default_arguments(entry, "");
-  const Json small = trial->second.smaller(own);
-  const Model model = create_model(name, options_of(small));
+  const Model model = create_model(name, options_of(trial->second.smaller(own)));
   perturb(*model.net);
-  const Tensor logits = logits_of(model, false);
-  EXPECT_EQ(logits.size(-1), 5) << name;
+  logits_of_noise(model);
   expect_gradients(model, name);
 
   const test::TemporaryFolder folder;
   save_model(model, folder / "saved");
   const Model again = load_model(folder / "saved");
-  for (const nn::Parameter& parameter : model.net->parameters.all()) {
-    test::expect_close(again.net->parameters.at(parameter.name).value, parameter.value, 0,
-                       name + ": " + parameter.name);
-  }
-  test::expect_close(logits_of(again, false), logits_of(model, false), 0, name);
+  expect_same_parameters(again, model);
+  test::expect_close(logits_of_noise(again), logits_of_noise(model), 0, name);
 
-  if (const std::int64_t other = trial->second.other_size(own); other > 0) {
-    Json resized = small;
-    resized["img_size"] = other;
-    const Model there = create_model(name, options_of(resized));
-    EXPECT_EQ(there.pretrained.height, other) << name;
-    EXPECT_EQ(logits_of(there, false).size(-1), 5) << name;
-  }
+  const Model there = moved(model, folder / "saved", trial->second, own);
+  EXPECT_NE(input_shape(there), input_shape(model)) << name;
+  nn::Recorder recorder(true, true);
+  logits_of_noise(there, {.recorder = &recorder}, 1);
+  expect_recorded(there, recorder, trial->second.attends);
 }
 
 // All names; without fast kernels one in eight, with sanitizers one in sixteen: every family has tests of its own

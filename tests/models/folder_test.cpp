@@ -1,8 +1,11 @@
+#include "vitrail/models/folder.h"
+
 #include <fstream>
 #include <functional>
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
@@ -87,6 +90,23 @@ TEST_F(ModelFolder, GivesANewHeadForAnotherNumberOfClasses) {
   EXPECT_EQ(features.net->parameters.find("head.weight"), nullptr);
 }
 
+TEST_F(ModelFolder, GivesAnotherPoolingTheFinalNormOfTheCheckpoint) {
+  const Model token = load_model(folder_);
+  CreateOptions options;
+  options.model_kwargs = R"({"global_pool": "avg"})";
+  const Model mean = load_model(folder_, options);
+  EXPECT_EQ(mean.net->parameters.find("norm.weight"), nullptr);
+  expect_close(mean.net->parameters.at("fc_norm.weight").value, token.net->parameters.at("norm.weight").value, 0);
+  expect_close(mean.net->parameters.at("head.weight").value, token.net->parameters.at("head.weight").value, 0);
+  save_model(mean, temporary_ / "mean");
+  options.model_kwargs = R"({"global_pool": "token"})";
+  const Model again = load_model(temporary_ / "mean", options);
+  expect_close(again.net->parameters.at("norm.bias").value, token.net->parameters.at("norm.bias").value, 0);
+  // Who does not ask for another pooling has all tensors in their places or none.
+  change_config([](nlohmann::json& config) { config["model_args"]["global_pool"] = "avg"; });
+  EXPECT_THROW(load_model(folder_), Error);
+}
+
 TEST_F(ModelFolder, SavesFixedPositionsAsTimmWouldHaveThem) {
   CreateOptions fixed;
   fixed.model_kwargs = R"({"pos_embed": "sincos2d"})";
@@ -168,6 +188,101 @@ TEST_F(ModelFolder, NamesWhatIsTooMuchOrOfAnotherShape) {
 TEST_F(ModelFolder, SaysWhichShapesDisagree) {
   change_config([](nlohmann::json& config) { config["model_args"]["mlp_ratio"] = 2; });
   expect_refusal("the shape [96, 24], but the model's is [48, 24]");
+}
+
+TEST_F(ModelFolder, ListsTenProblemsAndSaysHowManyMoreThereAre) {
+  const auto missing = [&] {
+    const std::string message = refusal();
+    int count = 0;
+    for (std::size_t at = 0; (at = message.find("there is no tensor '", at)) != std::string::npos; ++at) {
+      ++count;
+    }
+    return count;
+  };
+  change_weights([](io::NamedTensors& tensors) { tensors.erase(tensors.begin(), tensors.begin() + 10); });
+  EXPECT_EQ(missing(), 10) << refusal();
+  EXPECT_EQ(refusal().find("; and "), std::string::npos) << refusal();
+  change_weights([](io::NamedTensors& tensors) { tensors.erase(tensors.begin(), tensors.begin() + 2); });
+  EXPECT_EQ(missing(), 10) << refusal();
+  EXPECT_TRUE(refusal().ends_with("; and 2 more")) << refusal();
+}
+
+TEST_F(ModelFolder, ListsProblemsOfAllKindsAtOnceAndLoadsNothing) {
+  const Model model = load_model(folder_);
+  const auto load = [&] {
+    load_weights(*model.net, io::Safetensors::open(folder_ / "model.safetensors"), {}, {32, 32});
+  };
+  std::vector<Tensor> before;
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    before.push_back(parameter.value.detach().clone());
+  }
+  change_weights([](io::NamedTensors& tensors) {
+    for (auto& [name, tensor] : tensors) {
+      tensor.fill(7);
+    }
+  });
+  fs::copy_file(folder_ / "model.safetensors", temporary_ / "good.safetensors");
+  change_weights([](io::NamedTensors& tensors) {
+    std::erase_if(tensors, [](const auto& entry) { return entry.first == "blocks.1.norm2.bias"; });
+    tensors.emplace_back("blocks.2.ls1.gamma", Tensor::zeros({24}));
+    for (auto& [name, tensor] : tensors) {
+      tensor = name == "cls_token" ? Tensor::zeros({1, 1, 23}) : tensor;
+      tensor = name == "pos_embed" ? Tensor::zeros({1, 16, 24}) : tensor;
+      tensor = name == "norm.bias" ? Tensor::zeros({24}, DType::i64) : tensor;
+    }
+  });
+  const std::string message = test::error_of(load);
+  for (const char* part :
+       {"model.safetensors does not fit the model: ", "there is no tensor 'blocks.1.norm2.bias'",
+        "the model has no parameter 'blocks.2.ls1.gamma'",
+        "'cls_token' has the shape [1, 1, 23], but the model's is [1, 1, 24]", "'norm.bias' holds i64",
+        "'pos_embed' cannot be taken: the positions [1, 16, 24] do not belong to a grid of 3x3 and 1 more"}) {
+    EXPECT_NE(message.find(part), std::string::npos) << "'" << message << "' does not say " << part;
+  }
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const nn::Parameter& parameter = model.net->parameters.all()[i];
+    expect_close(parameter.value, before[i], 0, parameter.name);
+  }
+  fs::rename(temporary_ / "good.safetensors", folder_ / "model.safetensors");
+  load();
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    EXPECT_EQ(parameter.value.values().front(), 7) << parameter.name;
+  }
+}
+
+// A file says what it likes of its shapes.
+TEST_F(ModelFolder, NamesTensorsThatCannotBeChangedToTheModels) {
+  change_weights([](io::NamedTensors& tensors) {
+    for (auto& [name, tensor] : tensors) {
+      tensor = name == "patch_embed.proj.weight" ? Tensor::zeros({24, 0, 8, 8}) : tensor;
+      tensor = name == "pos_embed" ? Tensor::zeros({2, 17, 24}) : tensor;
+    }
+  });
+  expect_refusal("'patch_embed.proj.weight' has the shape [24, 0, 8, 8], but the model's is [24, 3, 8, 8]");
+  CreateOptions larger;
+  larger.model_kwargs = R"({"img_size": 48})";
+  const std::string message = refusal(larger);
+  EXPECT_NE(message.find("'patch_embed.proj.weight' has the shape [24, 0, 8, 8]"), std::string::npos) << message;
+  EXPECT_NE(message.find("'pos_embed' cannot be taken: the shape [2, 16, 24] cannot become [1, 4, 4, 24]"),
+            std::string::npos)
+      << message;
+  // Nor is the size that they are said to be for to be trusted.
+  change_config([](nlohmann::json& config) { config["model_args"]["img_size"] = {-8, 32}; });
+  EXPECT_NE(refusal(larger).find("config.json: 'img_size' lies from 1 to 1048576, not -8x32"), std::string::npos)
+      << refusal(larger);
+}
+
+TEST_F(ModelFolder, SaysWhichArchitectureWasMeant) {
+  const auto call_it = [&](const char* name) {
+    change_config([name](nlohmann::json& config) { config["architecture"] = name; });
+  };
+  const std::string where = (folder_ / "config.json").string() + ": 'architecture': ";
+  call_it("vit_tinny_patch16_224");
+  expect_refusal(where + "there is no model 'vit_tinny_patch16_224' (did you mean 'vit_tiny_patch16_224', ");
+  call_it("llama");
+  expect_refusal(where + "there is no model 'llama' (vitrail models lists those that there are)");
+  call_it("vit_tiny_patch16_224.augreg_in21");
+  expect_refusal(where + "'vit_tiny_patch16_224' has no tag 'augreg_in21', only ");
 }
 
 TEST_F(ModelFolder, ReplacesAFolderWholly) {

@@ -23,15 +23,32 @@ using test::error_of;
 using test::expect_close;
 using test::golden_path;
 
+NameMap names_in_folder(const fs::path& folder) {
+  const FolderConfig config = read_hub_folder(io::read_json(folder / "config.json"), folder);
+  return names_in(io::Safetensors::open(folder / "model.safetensors"), config.names, config.prefix);
+}
+
+// The parameters' gradients are those of `golden`, START + "grad." + the name that `map` has for each.
+void expect_hub_gradients(const Model& model, const NameMap& map, const io::Safetensors& golden,
+                          const std::string& start = "") {
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    std::vector<Tensor> parts;
+    const std::vector<std::string> theirs = map.theirs_of(parameter.name);
+    for (const std::string& name : theirs) {
+      parts.push_back(golden.get(start + "grad." + name));
+    }
+    // The gradient of a sum is that of its first part.
+    const bool sum = theirs.size() == 2;
+    test::expect_gradient(autograd::grad(parameter.value), sum ? parts[0] : map.join(parameter.name, parts), 1e-3,
+                          parameter.name);
+  }
+}
+
 // A folder that transformers wrote, and what it computes with it (tools/golden/huggingface.py).
 class HubVariant : public testing::TestWithParam<const char*> {
  protected:
   fs::path folder() const { return golden_path("models") / GetParam(); }
   io::Safetensors expected() const { return io::Safetensors::open(folder() / "expected.safetensors"); }
-  NameMap names() const {
-    const FolderConfig config = read_hub_folder(io::read_json(folder() / "config.json"), folder());
-    return names_in(io::Safetensors::open(folder() / "model.safetensors"), config.names, config.prefix);
-  }
 };
 
 TEST_P(HubVariant, GivesTransformersLogits) {
@@ -48,18 +65,7 @@ TEST_P(HubVariant, HasTransformersGradients) {
   nn::Pass pass;
   autograd::Tape tape;
   tape.backward(model.net->forward(golden.get("x"), pass), golden.get("seed"));
-  const NameMap map = names();
-  for (const nn::Parameter& parameter : model.net->parameters.all()) {
-    std::vector<Tensor> parts;
-    const std::vector<std::string> theirs = map.theirs_of(parameter.name);
-    for (const std::string& name : theirs) {
-      parts.push_back(golden.get("grad." + name));
-    }
-    // The gradient of a sum is that of its first part.
-    const bool sum = theirs.size() == 2;
-    test::expect_gradient(autograd::grad(parameter.value), sum ? parts[0] : map.join(parameter.name, parts), 1e-3,
-                          parameter.name);
-  }
+  expect_hub_gradients(model, names_in_folder(folder()), golden);
 }
 
 // timm's layout and back: the same bits, but for what only transformers has (a pooler, a mask token, and a position
@@ -176,6 +182,65 @@ TEST(HuggingFace, AMaskedAutoencoderOpensAsItsEncoder) {
   EXPECT_TRUE(model.net->parameters.at("pos_embed").trainable);
 }
 
+// With a head behind it, by the class token as transformers' ViTForImageClassification, or by the mean of the patches
+// as He et al. do and timm's VisionTransformer.
+TEST(HuggingFace, AMaskedAutoencoderIsFineTunedByTheClassTokenOrTheMeanOfThePatches) {
+  const fs::path folder = golden_path("models/hf_mae");
+  const io::Safetensors golden = io::Safetensors::open(folder / "encoder.safetensors");
+  for (const std::string pool : {"token", "avg"}) {
+    SCOPED_TRACE(pool);
+    CreateOptions options{.num_classes = 5};
+    options.model_kwargs = nlohmann::json{{"global_pool", pool}}.dump();
+    const Model model = load_model(folder, options);
+    for (const char* name : {"head.weight", "head.bias"}) {
+      const nn::Parameter& parameter = model.net->parameters.at(name);
+      parameter.value.copy_from(golden.get(name));
+      parameter.value.touch();
+    }
+    nn::Pass pass;
+    autograd::Tape tape;
+    const Tensor logits = model.net->forward(golden.get("x"), pass);
+    expect_close(logits, golden.get(pool + ".logits"), 1e-4);
+    tape.backward(logits, golden.get("seed"));
+    expect_hub_gradients(model, pool == "token" ? names_in_folder(folder) : NameMap(), golden, pool + ".");
+  }
+}
+
+// As `vitrail convert` does: its encoder in timm's layout, and that one as transformers' ViTModel, all with the same
+// bits. The decoder stays behind.
+TEST(HuggingFace, AMaskedAutoencodersEncoderIsConverted) {
+  const test::TemporaryFolder temporary;
+  const fs::path folder = golden_path("models/hf_mae");
+  const Model encoder = load_model(folder);
+  save_model(encoder, temporary / "timm");
+  const nlohmann::json timm = io::read_json(temporary / "timm/config.json");
+  EXPECT_EQ(timm.at("architecture"), encoder.architecture);
+  EXPECT_EQ(timm.at("num_classes"), 0);
+  save_model(load_model(temporary / "timm"), temporary / "again", Layout::huggingface);
+  save_model(encoder, temporary / "at_once", Layout::huggingface);
+  const io::Safetensors before = io::Safetensors::open(folder / "model.safetensors");
+  const std::string prefix = "vit.";
+  const auto of_encoder =
+      std::ranges::count_if(before.names(), [&](const std::string& name) { return name.starts_with(prefix); });
+  for (const char* way : {"again", "at_once"}) {
+    const nlohmann::json config = io::read_json(temporary / way / "config.json");
+    EXPECT_EQ(config.at("model_type"), "vit");
+    EXPECT_EQ(config.at("architectures"), nlohmann::json::array({"ViTModel"}));
+    const io::Safetensors after = io::Safetensors::open(temporary / way / "model.safetensors");
+    EXPECT_EQ(std::ssize(after.names()), of_encoder);
+    for (const std::string& name : after.names()) {
+      expect_close(after.get(name), before.get(prefix + name), 0, name);
+    }
+    const Model model = load_model(temporary / way);
+    const Tensor x = test::random_tensor({2, 3, 32, 32});
+    nn::Pass pass;
+    expect_close(model.net->forward(x, pass), encoder.net->forward(x, pass), 0);
+    EXPECT_EQ(model.pretrained.mean, encoder.pretrained.mean);
+    EXPECT_EQ(model.pretrained.crop_mode, encoder.pretrained.crop_mode);
+    EXPECT_EQ(model.pretrained.interpolation, encoder.pretrained.interpolation);
+  }
+}
+
 // A copy of a folder that may be spoilt.
 class HubFolder : public testing::Test {
  protected:
@@ -267,6 +332,10 @@ TEST(HuggingFace, RefusesWindowsThatTransformersCutsInAnotherWay) {
     const std::string error = error_of([&] { load_model(temporary.path()); });
     EXPECT_NE(error.find("on pictures of 40×40 stage 1 has 10×10 patches"), std::string::npos) << error;
     EXPECT_NE(error.find("windows of 4×4"), std::string::npos) << error;
+    EXPECT_NE(error.find("but not on pictures of 64×64"), std::string::npos) << error;
+    config["image_size"] = 64;
+    io::write_atomically(temporary / "config.json", config.dump());
+    EXPECT_EQ(error_of([&] { load_model(temporary.path()); }), "no error");
     config["image_size"] = 32;
     config["use_absolute_embeddings"] = true;
     io::write_atomically(temporary / "config.json", config.dump());

@@ -2,12 +2,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/models/trials.h"
 #include "tests/support/errors.h"
 #include "tests/support/layers.h"
 #include "vitrail/autograd/tape.h"
 #include "vitrail/io/json.h"
 #include "vitrail/models/folder.h"
 #include "vitrail/models/huggingface_names.h"
+#include "vitrail/ops/reduce.h"
 
 namespace vitrail::models {
 namespace {
@@ -85,9 +87,7 @@ TEST_P(MaeVariant, SavesAndLoadsToTheSameBits) {
     EXPECT_EQ(value, original.value(key, nlohmann::json())) << key;
   }
   const Model again = open_masked_autoencoder((temporary / "saved").string());
-  for (const nn::Parameter& parameter : model.net->parameters.all()) {
-    expect_close(again.net->parameters.at(parameter.name).value, parameter.value, 0, parameter.name);
-  }
+  expect_same_parameters(again, model);
 }
 
 INSTANTIATE_TEST_SUITE_P(Mae, MaeVariant, testing::Values("hf_mae", "hf_mae_pixels"),
@@ -164,6 +164,57 @@ TEST(MaskedAutoencoder, ReconstructsOnlyWhatItDoesNotSee) {
       }
     }
     EXPECT_EQ(hidden, x.numel() * 3 / 4);
+  }
+}
+
+// The encoder's blocks see the class token and the visible patches, the decoder's all of them; they are counted on.
+TEST(MaskedAutoencoder, GivesARecorderItsEncoderAndItsDecoder) {
+  const Model model = small({.decoder_depth = 2});
+  const MaskedAutoencoder& mae = *masked_autoencoder(model);
+  const Tensor x = test::random_tensor({2, 3, 32, 32});
+  RandomStream random(1);
+  const Masking masking = mae.random_masking(2, random);
+  nn::Recorder recorder(true, true);
+  nn::Pass pass{.recorder = &recorder};
+  const Tensor decoded = mae.decode(mae.encode(x, masking, pass), masking, pass);
+  ASSERT_EQ(recorder.features().size(), 4U);
+  ASSERT_EQ(recorder.attention().size(), 4U);
+  for (const int block : {0, 1, 2, 3}) {
+    const bool encodes = block < 2;
+    EXPECT_EQ(recorder.features().at(block).shape(), encodes ? (Shape{2, 5, 24}) : (Shape{2, 17, 16})) << block;
+    const Tensor map = recorder.attention().at(block);
+    ASSERT_EQ(map.shape(), encodes ? (Shape{2, 3, 5, 5}) : (Shape{2, 2, 17, 17})) << block;
+    expect_close(ops::sum(map, {3}), Tensor::full(map.shape().removed(3), 1), 1e-5);
+  }
+  expect_close(recorder.features().at(3), decoded, 0);
+  // As an encoder it sees all patches, and nothing is decoded.
+  nn::Recorder of_encoder(true, true);
+  pass.recorder = &of_encoder;
+  model.net->forward(x, pass);
+  ASSERT_EQ(of_encoder.features().size(), 2U);
+  ASSERT_EQ(of_encoder.attention().size(), 2U);
+  EXPECT_EQ(of_encoder.features().at(1).shape(), (Shape{2, 17, 24}));
+  EXPECT_EQ(of_encoder.attention().at(1).shape(), (Shape{2, 3, 17, 17}));
+}
+
+// What is recorded is the same where blocks are run again in backward.
+TEST(MaskedAutoencoder, GivesARecorderTheSameWithCheckpoints) {
+  const Model model = small();
+  const MaskedAutoencoder& mae = *masked_autoencoder(model);
+  const Tensor x = test::random_tensor({2, 3, 32, 32});
+  RandomStream random(1);
+  const Masking masking = mae.random_masking(2, random);
+  nn::Recorder whole(true, true);
+  nn::Recorder again(true, true);
+  for (nn::Recorder* recorder : {&whole, &again}) {
+    nn::Pass pass{.training = true, .checkpoint = recorder == &again, .recorder = recorder};
+    autograd::Tape tape;
+    tape.backward(mae.loss(x, masking, pass));
+  }
+  ASSERT_EQ(again.features().size(), 3U);
+  for (const int block : {0, 1, 2}) {  // not to the bit: without a tape linear and GELU are one product
+    expect_close(again.features().at(block), whole.features().at(block), 1e-5);
+    expect_close(again.attention().at(block), whole.attention().at(block), 1e-5);
   }
 }
 

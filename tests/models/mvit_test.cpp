@@ -47,8 +47,7 @@ TEST(MultiscaleVit, NamesTheArgumentThatIsWrong) {
   expect_refused("mvitv2_tiny", R"({"depth": 3})", "did you mean 'depths'");
   expect_refused("mvitv2_tiny", R"({"depths": [1, 2]})", "depths names 2 stages");
   expect_refused("mvitv2_tiny", R"({"depths": []})", "'depths'");
-  expect_refused("mvitv2_tiny", R"({"img_size": 200})", "a multiple of 32");
-  expect_refused("mvitv2_tiny", R"({"img_size": [224, 192]})", "square grids");
+  expect_refused("mvitv2_tiny", R"({"stride_q": [[1, 1], [2, 1], [2, 2], [2, 2]]})", "stride_q makes one of 28x56");
   expect_refused("mvitv2_tiny", R"({"num_heads": 5})", "5 heads");
   expect_refused("mvitv2_tiny", R"({"global_pool": "token"})", "use_cls_token");
   expect_refused("mvitv2_tiny", R"({"global_pool": "max"})", "'global_pool'");
@@ -61,13 +60,27 @@ TEST(MultiscaleVit, NamesTheArgumentThatIsWrong) {
 
 TEST(MultiscaleVit, SaysWhichPicturesItTakes) {
   const Model model = load_model(golden_path("models/mvit"));
-  nn::Pass pass;
-  EXPECT_THROW(model.net->forward(test::random_tensor({1, 3, 48, 48}), pass), Error);
-  EXPECT_THROW(model.net->forward(test::random_tensor({1, 1, 32, 32}), pass), Error);
+  EXPECT_EQ(error_of_forward(model, {1, 3, 48, 48}), "the model takes pictures of 32x32 (img_size), not of 48x48");
+  EXPECT_EQ(error_of_forward(model, {1, 1, 32, 32}), "the model takes pictures [B, 3, H, W], not [1, 1, 32, 32]");
   EXPECT_FALSE(model.net->takes_any_size());
   const Model any = load_model(golden_path("models/mvit_max"));
   EXPECT_TRUE(any.net->takes_any_size());
+  nn::Pass pass;
   EXPECT_EQ(any.net->forward(test::random_tensor({1, 3, 33, 50}), pass).shape(), (Shape{1, 32}));
+  EXPECT_EQ(any.net->forward(test::random_tensor({1, 3, 3, 1}), pass).shape(), (Shape{1, 32}));
+  EXPECT_EQ(error_of_forward(any, {1, 3, 2, 50}), "the model takes pictures from 3x1 pixels on, not of 2x50");
+}
+
+// What a message says can be had can be had.
+TEST(MultiscaleVit, NamesAPictureSizeThatItCanBeHadFor) {
+  expect_refused("mvitv2_tiny", R"({"img_size": 200})", "a multiple of 32 can");
+  expect_refused("mvitv2_tiny", R"({"img_size": [224, 192]})", "gives 56x48, but 224x224 a square one");
+  expect_refused("mvitv2_tiny", R"({"img_size": [180, 224]})", "gives 45x56, but 192x192 a square one");
+  expect_refused("mvitv2_tiny", R"({"img_size": 226, "use_abs_pos": true})", "patch_stride 4x4");
+  for (const char* size : {"192", "224"}) {
+    const std::string kwargs = std::string(R"({"use_abs_pos": true, "img_size": )") + size + "}";
+    EXPECT_NO_THROW(describe_model("mvitv2_tiny", with(kwargs))) << size;
+  }
 }
 
 }  // namespace

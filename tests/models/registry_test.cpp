@@ -64,6 +64,8 @@ TEST(Registry, HasTimmsParametersAndFvcoresFlopsForEveryName) {
 TEST(Registry, SuggestsNearNames) {
   const std::string message = message_of([] { create_model("vit_tinny_patch16_224"); });
   EXPECT_NE(message.find("'vit_tiny_patch16_224'"), std::string::npos) << message;
+  EXPECT_EQ(message_of([] { create_model("llama"); }),
+            "there is no model 'llama' (vitrail models lists those that there are)");
 }
 
 TEST(Registry, TakesTimmsTagsForTheirPicturePreparation) {

@@ -2,6 +2,7 @@
 
 #include "tests/models/timm_variant.h"
 #include "tests/models/trials.h"
+#include "vitrail/models/vit.h"
 
 namespace vitrail::models {
 namespace {
@@ -31,8 +32,62 @@ TEST(ResNetV2, NamesTheArgumentThatIsWrong) {
   expect_refused("resnetv2_50", R"({"preact": false, "basic": true})", "preact");
   expect_refused("resnetv2_50x1_bit", R"({"channels": [24, 32, 32, 32]})", "groups");
   expect_refused("vit_small_r26_s32_224", R"({"dynamic_img_pad": true})", "hybrid");
-  expect_refused("vit_small_r26_s32_224", R"({"patch_size": 8})", "no patch");
   expect_refused("vit_tiny_r_s16_p8_224", R"({"backbone_layer": [1]})", "did you mean 'backbone_layers'");
+}
+
+// The stages in front of the blocks are those of a ResNet with the same weights.
+TEST(VitHybrid, GivesARecorderItsResNetsStages) {
+  for (const char* name : {"hybrid", "hybrid_even"}) {
+    const Model model = load_model(test::golden_path("models") / name);
+    const VitConfig config = dynamic_cast<const VisionTransformer&>(*model.net).config();
+    const Tensor x = test::golden(std::string("models/") + name + "/expected.safetensors").get("x");
+    nn::Recorder of_model(true, false);
+    nn::Pass pass{.recorder = &of_model};
+    model.net->forward(x, pass);
+    ASSERT_EQ(of_model.stem_features().size(), 2U) << name;
+    EXPECT_EQ(of_model.features().size(), 2U) << name;  // the blocks', counted from 0 as ever
+
+    nn::ParameterStore store;
+    const ResNetV2Body body(nn::Scope(store), *config.backbone);
+    for (const nn::Parameter& parameter : store.all()) {
+      parameter.value.copy_from(model.net->parameters.at("patch_embed.backbone." + parameter.name).value);
+      parameter.value.touch();
+    }
+    nn::Recorder of_stages(true, false);
+    pass.recorder = &of_stages;
+    body(x, pass, false);
+    EXPECT_TRUE(of_stages.stem_features().empty());
+    for (const int stage : {0, 1}) {
+      test::expect_close(of_model.stem_features().at(stage), of_stages.features().at(stage), 0, name);
+    }
+  }
+  // Rows and columns of 30 x 37 pixels, halved in the stem twice and then from stage to stage.
+  const Model model = load_model(test::golden_path("models/hybrid"));
+  nn::Recorder recorder(true, false);
+  nn::Pass pass{.recorder = &recorder};
+  model.net->forward(test::random_tensor({1, 3, 30, 37}), pass);
+  EXPECT_EQ(recorder.stem_features().at(0).shape(), (Shape{1, 128, 8, 10}));
+  EXPECT_EQ(recorder.stem_features().at(1).shape(), (Shape{1, 128, 4, 5}));
+  // Without stages there is nothing to record in front of the blocks.
+  const Model bare = load_model(test::golden_path("models/hybrid_stem"));
+  nn::Recorder none(true, false);
+  pass.recorder = &none;
+  bare.net->forward(test::random_tensor({1, 3, 30, 30}), pass);
+  EXPECT_TRUE(none.stem_features().empty());
+}
+
+TEST(VitHybrid, SaysWhichPicturesItTakes) {
+  const Model fixed = load_model(test::golden_path("models/hybrid"));
+  EXPECT_EQ(error_of_forward(fixed, {1, 3, 32, 32}), "the model takes pictures of 30x37 (img_size), not of 32x32");
+  const Model dynamic = create_model(
+      "vit_tiny_r_s16_p8_224", with(R"({"img_size": 32, "patch_size": 2, "embed_dim": 24, "depth": 1, "num_heads": 3,
+                                        "num_classes": 5, "backbone_stem_chs": 32, "dynamic_img_size": true})"));
+  EXPECT_EQ(error_of_forward(dynamic, {1, 3, 40, 24}), "no error");
+  EXPECT_EQ(error_of_forward(dynamic, {1, 3, 33, 32}),
+            "a picture of 33x32 is not made of whole patches, as one is whose sides are multiples of 8 and 8");
+  expect_refused("vit_small_r26_s32_224", R"({"patch_size": 8})",
+                 "img_size 224x224 leaves no patch of patch_size 8x8 behind the backbone, as 256x256 would");
+  EXPECT_NO_THROW(describe_model("vit_small_r26_s32_224", with(R"({"patch_size": 8, "img_size": 256})")));
 }
 
 TEST(VitHybrid, LoadsForAnotherPictureSizeAsTimm) {

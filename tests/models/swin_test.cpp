@@ -153,24 +153,25 @@ TEST(SwinTransformer, NamesTheArgumentThatIsWrong) {
 }
 
 TEST(SwinTransformer, SaysWhichPicturesItTakes) {
-  const auto message = [](const Model& model, const Shape& shape) {
-    nn::Pass pass;
-    try {
-      model.net->forward(test::random_tensor(shape), pass);
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
-  };
   const Model fixed = load_model(golden_path("models/swin"));
   EXPECT_FALSE(fixed.net->takes_any_size());
-  EXPECT_NE(message(fixed, {1, 3, 40, 32}).find("takes pictures of 32x32 (img_size), not of 40x32"), std::string::npos);
-  EXPECT_NE(message(fixed, {1, 1, 32, 32}).find("[B, 3, H, W]"), std::string::npos);
-  EXPECT_NE(message(fixed, {3, 32, 32}).find("[B, 3, H, W]"), std::string::npos);
+  EXPECT_EQ(error_of_forward(fixed, {1, 3, 40, 32}),
+            "the model takes pictures of 32x32 (img_size), not of 40x32; with dynamic_img_size it would take any that "
+            "are made of whole patches of 2x2");
+  EXPECT_NE(error_of_forward(fixed, {1, 1, 32, 32}).find("[B, 3, H, W]"), std::string::npos);
+  EXPECT_NE(error_of_forward(fixed, {3, 32, 32}).find("[B, 3, H, W]"), std::string::npos);
+  // Whole patches are needed, whole windows (of 3 x 5 patches) are not.
   const Model dynamic = load_model(golden_path("models/swin_partition"));
   EXPECT_TRUE(dynamic.net->takes_any_size());
-  EXPECT_EQ(message(dynamic, {1, 3, 2, 34}), "no error");
-  EXPECT_NE(message(dynamic, {1, 3, 33, 34}).find("multiples of 2 and 2"), std::string::npos);
+  EXPECT_EQ(error_of_forward(dynamic, {1, 3, 2, 34}), "no error");
+  EXPECT_EQ(error_of_forward(dynamic, {1, 3, 14, 22}), "no error");
+  EXPECT_EQ(error_of_forward(dynamic, {1, 3, 33, 34}),
+            "a picture of 33x34 is not made of whole patches: its sides must be multiples of 2 and 2");
+  // V2-CR leaves out what is left over of a picture.
+  const Model cut = load_model(golden_path("models/swinv2_cr_padded"));
+  EXPECT_EQ(error_of_forward(cut, {1, 1, 37, 46}), "no error");
+  EXPECT_EQ(error_of_forward(cut, {1, 1, 3, 46}), "a picture of 3x46 holds no patch of 4x4");
+  expect_refused("swin_tiny_patch4_window7_224", R"({"img_size": [3, 32]})", "holds no patch of patch_size 4x4");
 }
 
 }  // namespace

@@ -24,6 +24,20 @@ inline void expect_refused(const std::string& architecture, const std::string& k
   EXPECT_NE(message.find(part), std::string::npos) << message;
 }
 
+// What the model says of pictures [B, C, H, W] (or clips) of this shape: the sentence of its Error, or "no error".
+inline std::string error_of_forward(const Model& model, const Shape& shape) {
+  nn::Pass pass;
+  return test::error_of([&] { model.net->forward(test::random_tensor(shape), pass); });
+}
+
+// `actual` has every parameter and buffer of `expected`, to the bit.
+inline void expect_same_parameters(const Model& actual, const Model& expected) {
+  for (const nn::Parameter& parameter : expected.net->parameters.all()) {
+    test::expect_close(actual.net->parameters.at(parameter.name).value, parameter.value, 0,
+                       expected.architecture + ": " + parameter.name);
+  }
+}
+
 // The fixture's folder `variant`, loaded with other arguments, gives the logits NAME.logits for NAME.x.
 inline void expect_adapted(const io::Safetensors& expected, const std::string& name, const std::string& variant,
                            const std::string& kwargs) {

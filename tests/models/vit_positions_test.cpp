@@ -1,12 +1,16 @@
-// Every positional code in a plain Vision Transformer, by the name that pos_embed takes.
+// Every positional code in a Vision Transformer, by the name that pos_embed takes.
+#include <cmath>
 #include <set>
+#include <tuple>
 
 #include <nlohmann/json.hpp>
 
+#include "tests/models/trials.h"
 #include "tests/support/layers.h"
 #include "vitrail/autograd/tape.h"
 #include "vitrail/io/json.h"
 #include "vitrail/models/vit.h"
+#include "vitrail/nn/position.h"
 #include "vitrail/ops/shape.h"
 #include "vitrail/ops/softmax.h"
 #include "vitrail/tensor/allocator.h"
@@ -42,11 +46,24 @@ Json arguments_of(const std::string& code) {
   return arguments;
 }
 
-Model make(const Json& arguments) {
+// Arguments over those that the folder of such a model has, for pictures of another size: a fixed code is asked for
+// again.
+Json at_size(const std::string& code, const nn::Size2& size) {
+  Json arguments = {{"img_size", size}};
+  if (is_fixed(code)) {
+    arguments["pos_embed"] = code;
+    if (code == "sincos2d_gsd") {
+      arguments["gsd"] = 2.5;
+    }
+  }
+  return arguments;
+}
+
+Model make(const Json& arguments, const std::string& architecture = "vit_tiny_patch16_224") {
   CreateOptions options;
   options.model_kwargs = arguments.dump();
   options.seed = 3;
-  Model model = create_model("vit_tiny_patch16_224", options);
+  Model model = create_model(architecture, options);
   for (const nn::Parameter& parameter : model.net->parameters.all()) {  // far from where they begin
     if (!parameter.buffer) {
       const Tensor noise = random_tensor(parameter.value.shape(), hash(parameter.name));
@@ -130,13 +147,7 @@ TEST_P(Positions, ComeAlongToAnotherPictureSize) {
   const test::TemporaryFolder folder;
   save_model(model, folder / "model");
   CreateOptions larger;
-  Json changed = {{"img_size", {24, 20}}};
-  if (is_fixed(GetParam())) {
-    changed["pos_embed"] = GetParam();
-    if (GetParam() == "sincos2d_gsd") {
-      changed["gsd"] = 2.5;
-    }
-  }
+  const Json changed = at_size(GetParam(), {24, 20});
   larger.model_kwargs = changed.dump();
   const Model there = load_model(folder / "model", larger);
   EXPECT_EQ(logits_of(there, random_tensor({1, 3, 24, 20})).shape(), (Shape{1, 3}));
@@ -189,6 +200,112 @@ TEST_P(Positions, AreNamedInTheModelsAnswers) {
   }
   for (const char* name : {"rope.freqs", "pos_embed.frequencies", "pos_embed"}) {
     EXPECT_TRUE(net.no_weight_decay(name));
+  }
+}
+
+// The other models that take every code, on a grid of 4 x 6: the distilled DeiT, whose second token lies nowhere in the
+// picture either, and a hybrid, which cuts what its convolutions give into patches.
+class PositionsElsewhere : public testing::TestWithParam<std::tuple<std::string, std::string>> {
+ protected:
+  bool hybrid() const { return std::get<0>(GetParam()) == "hybrid"; }
+  const std::string& code() const { return std::get<1>(GetParam()); }
+  std::int64_t prefix() const { return hybrid() ? 1 : 2; }
+  // A picture of so many patches: the hybrid's stem makes a quarter of its sides.
+  nn::Size2 size(std::int64_t rows, std::int64_t columns) const {
+    const std::int64_t patch = hybrid() ? 8 : 4;
+    return {rows * patch, columns * patch};
+  }
+  Tensor pictures(std::int64_t rows, std::int64_t columns) const {
+    return random_tensor({2, 3, size(rows, columns)[0], size(rows, columns)[1]});
+  }
+  Model model() const {
+    Json arguments = arguments_of(code());
+    arguments.erase("reg_tokens");
+    arguments["img_size"] = size(4, 6);
+    arguments["patch_size"] = hybrid() ? 2 : 4;
+    return make(arguments, hybrid() ? "vit_tiny_r_s16_p8_224" : "deit_tiny_distilled_patch16_224");
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, PositionsElsewhere,
+                         testing::Combine(testing::Values("distilled", "hybrid"), testing::ValuesIn(all_codes())),
+                         [](const auto& info) { return std::get<0>(info.param) + "_" + std::get<1>(info.param); });
+
+TEST_P(PositionsElsewhere, AreSavedAndLoadedToTheBit) {
+  const Model before = model();
+  const test::TemporaryFolder folder;
+  save_model(before, folder / "model");
+  const Model after = load_model(folder / "model");
+  expect_same_parameters(after, before);
+  expect_close(logits_of(after, pictures(4, 6)), logits_of(before, pictures(4, 6)), 0);
+}
+
+TEST_P(PositionsElsewhere, AreTrained) {
+  const Model trained = model();
+  nn::Pass pass;
+  autograd::Tape tape;
+  const Tensor logits = trained.net->forward(pictures(4, 6), pass);
+  ASSERT_EQ(logits.shape(), (Shape{2, 3}));
+  tape.backward(logits, random_tensor(logits.shape(), 5));
+  for (const nn::Parameter& parameter : trained.net->parameters.all()) {
+    if (parameter.buffer) {
+      continue;
+    }
+    const Tensor gradient = autograd::grad(parameter.value);
+    ASSERT_TRUE(gradient.defined()) << parameter.name;
+    float largest = 0;
+    for (const float value : gradient.values()) {
+      ASSERT_TRUE(std::isfinite(value)) << parameter.name;
+      largest = std::max(largest, std::abs(value));
+    }
+    // The last block is asked for the tokens in front alone, of which rel_mlp says nothing.
+    const bool of_positions = !parameter.name.starts_with("blocks.1.") &&
+                              (parameter.name.find("pos") != std::string::npos || parameter.name.starts_with("rope"));
+    EXPECT_TRUE(!of_positions || largest > 0) << parameter.name;
+  }
+}
+
+TEST_P(PositionsElsewhere, ComeAlongToAnotherPictureSize) {
+  const Model before = model();
+  const test::TemporaryFolder folder;
+  save_model(before, folder / "model");
+  CreateOptions turned;
+  turned.model_kwargs = at_size(code(), size(6, 4)).dump();
+  const Model after = load_model(folder / "model", turned);
+  EXPECT_EQ(logits_of(after, pictures(6, 4)).shape(), (Shape{2, 3}));
+  if (code() == "rel_bias") {
+    const std::string table = "blocks.1.attn.rel_pos.relative_position_bias_table";
+    expect_close(after.net->parameters.at(table).value,
+                 nn::resample_bias_table(before.net->parameters.at(table).value, {4, 6}, {6, 4}), 0);
+  }
+}
+
+TEST_P(PositionsElsewhere, HaveNoPlaceForTokensInFront) {
+  const Model named = model();
+  const auto& net = dynamic_cast<const VisionTransformer&>(*named.net);
+  nn::Pass pass;
+  const auto expect_zeros = [](const Tensor& x) {
+    for (const float value : x.contiguous().values()) {
+      EXPECT_EQ(value, 0);
+    }
+  };
+  const Tensor added = net.token_positions({4, 6}, pass);
+  ASSERT_EQ(added.defined(), std::ranges::find(absolute_codes, code()) != absolute_codes.end());
+  if (added.defined()) {
+    ASSERT_EQ(added.shape(), (Shape{1, prefix() + 24, 16}));
+    if (code() != "learn") {
+      expect_zeros(added.narrow(1, 0, prefix()));
+    }
+  }
+  for (const ScorePositions& block : net.score_positions({4, 6}, pass)) {
+    ASSERT_EQ(block.bias.defined(), code().starts_with("rel") || code().starts_with("alibi"));
+    EXPECT_EQ(block.rotation.defined(), code().starts_with("rope"));
+    if (block.bias.defined()) {
+      ASSERT_EQ(block.bias.shape(), (Shape{1, 2, prefix() + 24, prefix() + 24}));
+      if (code() != "rel_bias") {
+        expect_zeros(block.bias.narrow(2, 0, prefix()));
+        expect_zeros(block.bias.narrow(3, 0, prefix()));
+      }
+    }
   }
 }
 

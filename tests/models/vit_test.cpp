@@ -4,6 +4,7 @@
 
 #include "tests/models/timm_variant.h"
 #include "tests/models/trials.h"
+#include "vitrail/ops/reduce.h"
 
 namespace vitrail::models {
 namespace {
@@ -46,6 +47,25 @@ TEST(VisionTransformer, TakesALinearPatchEmbedding) {
   const Tensor weight = model.net->parameters.at("patch_embed.proj.weight").value;
   const Tensor flat = weight.detach().reshape({weight.size(0), -1});
   expect_close(model.net->adapt("patch_embed.proj.weight", flat, {32, 32}), weight, 0);
+}
+
+// The pooling's query attends to the patches alone, or to all tokens (pool_include_prefix).
+TEST(VisionTransformer, GivesARecorderTheMapOfAttentionPooling) {
+  const auto map_of = [](const std::string& name) {
+    const Model model = load_model(golden_path("models") / name);
+    nn::Recorder recorder(false, true);
+    nn::Pass pass{.recorder = &recorder};
+    model.net->forward(golden("models/" + name + "/expected.safetensors").get("x"), pass);
+    EXPECT_EQ(recorder.attention().size(), 2U) << name;  // the blocks' alone
+    return recorder.pool_attention();
+  };
+  const Tensor siglip = map_of("map");
+  ASSERT_EQ(siglip.shape(), (Shape{2, 3, 1, 16}));
+  expect_close(ops::sum(siglip, {3}), Tensor::full({2, 3, 1}, 1), 1e-5);
+  const Tensor pe = map_of("pe");  // the class token and 12 patches; the pooling has two heads
+  ASSERT_EQ(pe.shape(), (Shape{2, 2, 1, 13}));
+  expect_close(ops::sum(pe, {3}), Tensor::full({2, 2, 1}, 1), 1e-5);
+  EXPECT_FALSE(map_of("plain").defined());
 }
 
 TEST(VisionTransformer, IsMadeFromCodeToo) {
@@ -99,14 +119,16 @@ TEST(VisionTransformer, NamesTheArgumentThatIsWrong) {
 }
 
 TEST(VisionTransformer, SaysWhichPicturesItTakes) {
-  const Model model = load_model(golden_path("models/plain"));
-  nn::Pass pass;
-  EXPECT_THROW(model.net->forward(test::random_tensor({1, 3, 40, 32}), pass), Error);
-  EXPECT_THROW(model.net->forward(test::random_tensor({1, 1, 32, 32}), pass), Error);
-  EXPECT_THROW(model.net->forward(test::random_tensor({3, 32, 32}), pass), Error);
+  const Model fixed = load_model(golden_path("models/plain"));
+  EXPECT_EQ(error_of_forward(fixed, {1, 3, 40, 32}), "the model takes pictures of 32x32 (img_size), not of 40x32");
+  EXPECT_EQ(error_of_forward(fixed, {1, 1, 32, 32}), "the model takes pictures [B, 3, H, W], not [1, 1, 32, 32]");
+  EXPECT_EQ(error_of_forward(fixed, {3, 32, 32}), "the model takes pictures [B, 3, H, W], not [3, 32, 32]");
   const Model dynamic = load_model(golden_path("models/dinov2"));
-  EXPECT_NO_THROW(dynamic.net->forward(test::random_tensor({1, 3, 40, 16}), pass));
-  EXPECT_THROW(dynamic.net->forward(test::random_tensor({1, 3, 41, 16}), pass), Error);
+  EXPECT_EQ(error_of_forward(dynamic, {1, 3, 40, 16}), "no error");
+  EXPECT_EQ(error_of_forward(dynamic, {1, 3, 41, 16}),
+            "a picture of 41x16 is not made of whole patches, as one is whose sides are multiples of 8 and 8; "
+            "dynamic_img_pad would fill it up");
+  expect_refused("vit_tiny_patch16_224", R"({"img_size": [32, 15]})", "holds no patch of patch_size 16x16");
 }
 
 }  // namespace

@@ -8,6 +8,9 @@
 #include "vitrail/nn/mlp.h"
 #include "vitrail/nn/norm.h"
 #include "vitrail/nn/pool.h"
+#include "vitrail/ops/matmul.h"
+#include "vitrail/ops/reduce.h"
+#include "vitrail/ops/shape.h"
 
 namespace vitrail::nn {
 namespace {
@@ -174,6 +177,32 @@ TEST(Attention, RefusesAWidthThatItsHeadsDoNotDivide) {
 TEST(AttentionPoolLatent, AgreesWithTimm) {
   check_with_pass<AttentionPoolLatent>("attention_pool",
                                        AttentionPoolConfig{.dim = 24, .num_heads = 3, .mlp_ratio = 2});
+}
+
+// The map that a recorder gets says what is pooled: with it, values, projection and Mlp give the output.
+TEST(AttentionPoolLatent, GivesItsMapToARecorderAndTheSameOutput) {
+  ParameterStore store({3});
+  const AttentionPoolLatent pool(Scope(store), {.dim = 12, .num_heads = 3, .mlp_ratio = 2});
+  const Tensor x = test::random_tensor({2, 5, 12});
+  Pass pass;
+  const Tensor without = pool(x, pass);
+  Recorder recorder(false, true);
+  pass.recorder = &recorder;
+  const Tensor y = pool(x, pass);
+  expect_close(y, without, 0);
+  EXPECT_TRUE(recorder.attention().empty());
+  const Tensor map = recorder.pool_attention();
+  ASSERT_EQ(map.shape(), (Shape{2, 3, 1, 5}));
+  expect_close(ops::sum(map, {3}), Tensor::full({2, 3, 1}, 1), 1e-5);
+  const Tensor values = ops::narrow((*pool.attention.kv)(x), 2, 12, 12);  // behind the keys
+  const Tensor by_head = ops::permute(ops::reshape(values, {2, 5, 3, 4}), {0, 2, 1, 3});
+  const Tensor pooled = ops::permute(ops::matmul(map, by_head), {0, 2, 1, 3});  // [2, 1, 3, 4]
+  const Tensor z = pool.attention.proj(ops::reshape(pooled, {2, 1, 12}));
+  expect_close(ops::select(pool.mlp(pool.norm(z), pass, z), 1, 0), y, 1e-5);
+  Recorder features(true, false);
+  pass.recorder = &features;
+  pool(x, pass);
+  EXPECT_FALSE(features.pool_attention().defined());
 }
 
 BlockConfig block_config() {

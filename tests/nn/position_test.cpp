@@ -30,6 +30,13 @@ TEST(ResamplePositions, AgreesWithTimm) {
   EXPECT_THROW(resample_positions(x, {4, 5}, {3, 2}, 2), Error);
 }
 
+// Shapes from a file are not to be trusted.
+TEST(ResamplePositions, RefusesWhatIsNoTable) {
+  for (const Shape& shape : {Shape{1, 17, 0}, Shape{17, 24}, Shape{1, 16, 24}, Shape{2, 17, 24}}) {
+    EXPECT_THROW(resample_positions(Tensor::zeros(shape), {4, 4}, {2, 2}, 1), Error) << shape.str();
+  }
+}
+
 TEST(ResamplePositions, IsDifferentiable) {
   test::check_gradients(
       [](const Inputs& in) {
@@ -43,6 +50,12 @@ TEST(ResampleBiasTable, AgreesWithTimm) {
   expect_close(resample_bias_table(x, {4, 5}, {7, 6}), test::layer_cases().get("table.larger"), 1e-5);
   expect_close(resample_bias_table(x, {4, 5}, {3, 3}), test::layer_cases().get("table.smaller"), 1e-5);
   expect_close(resample_bias_table(x, {4, 5}, {4, 5}), x, 0);
+}
+
+TEST(ResampleBiasTable, RefusesWhatIsNoTable) {
+  for (const Shape& shape : {Shape{49, 0}, Shape{0, 2}, Shape{48, 2}, Shape{49}}) {
+    EXPECT_THROW(resample_bias_table(Tensor::zeros(shape), {4, 4}, {3, 3}), Error) << shape.str();
+  }
 }
 
 TEST(RelativePositionIndex, AgreesWithTimm) {

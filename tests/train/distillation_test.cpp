@@ -152,6 +152,12 @@ TEST(Teacher, TakesTheStudentsChannelsAndNoOtherClasses) {
               HasSubstr("tells 7 classes apart, but the student 3"));
 }
 
+TEST(Teacher, OfVideosIsRefused) {
+  const models::Model student = models::load_model(golden_path("models/plain"));
+  EXPECT_THAT(error_of([&] { Teacher(golden_path("models/mvit_video_v1").string(), student, DType::f32); }),
+              HasSubstr("'mvit_v1_b' takes clips of 4 frames, not pictures"));
+}
+
 // The losses of PyTorch with timm's models, a step at a time.
 TEST(Distillation, FiveStepsGivePytorchsLosses) {
   const io::Safetensors file = golden("distill.safetensors");
@@ -188,7 +194,7 @@ TrainOptions distilled_options(const fs::path& folder) {
   options.experiment = "teacher";
   options.epochs = 6;
   options.lr = 3e-3;
-  options.drop = options.drop_path = 0;
+  options.drop_path = options.drop = 0;
   fit(options);
   options = tiny_options(folder);
   options.model = "deit_tiny_distilled_patch16_224";
@@ -229,6 +235,16 @@ TEST(Distillation, LearnsFromATeacherAndGoesOnToTheSameBits) {
   EXPECT_EQ(weights_of(folder / "runs/none/last"), weights_of(folder / "runs/without/last"));
 }
 
+// The pictures of tiny_options(), of which those to train on have wrong labels.
+std::string mislabelled(const fs::path& folder) {
+  fs::create_directories(folder / "wrong/train");
+  for (int c = 0; c < 3; ++c) {
+    fs::copy(folder / fmt::format("data/train/class{}", c), folder / fmt::format("wrong/train/class{}", (c + 1) % 3));
+  }
+  fs::copy(folder / "data/validation", folder / "wrong/validation", fs::copy_options::recursive);
+  return (folder / "wrong").string();
+}
+
 // What the labels do not say the teacher does: with a share of 1 for it, wrong labels do no harm.
 TEST(Distillation, CanDoWithoutTheLabels) {
   const test::TemporaryFolder folder;
@@ -236,15 +252,9 @@ TEST(Distillation, CanDoWithoutTheLabels) {
   const models::Model teacher = models::load_model(folder / "runs/teacher/best");
   const auto validation = data::open_dataset(folder / "data/validation");
   ASSERT_EQ(evaluate(teacher, *validation).top1, 100);
-  fs::create_directories(folder / "wrong/train");
-  for (const char* name : {"class0", "class1", "class2"}) {
-    const char* other = name == std::string("class0") ? "class1" : name == std::string("class1") ? "class2" : "class0";
-    fs::copy(folder / "data/train" / name, folder / "wrong/train" / other);
-  }
-  fs::copy(folder / "data/validation", folder / "wrong/validation", fs::copy_options::recursive);
-  options.data_dir = (folder / "wrong").string();
+  options.data_dir = mislabelled(folder.path());
   options.model = "vit_tiny_patch16_224";  // a student with one head
-  options.drop = options.drop_path = 0;
+  options.drop_path = options.drop = 0;
   options.no_aug = true;
   options.epochs = 20;
   options.lr = 3e-3;
@@ -253,6 +263,40 @@ TEST(Distillation, CanDoWithoutTheLabels) {
   options.distillation_alpha = 0;
   options.experiment = "labels";
   EXPECT_LT(fit(options).evaluation.top1, 50);
+}
+
+// Of a teacher only the logits matter, so both may be of any family: students learn from a ResNet what the labels do
+// not say, with a distillation token and without.
+TEST(Distillation, CrossesFamilies) {
+  const test::TemporaryFolder folder;
+  TrainOptions options = tiny_options(folder.path());
+  options.drop = 0;
+  options.drop_path.reset();
+  options.no_aug = true;
+  options.epochs = 12;
+  options.lr = 3e-3;
+  options.model = "resnet18";
+  options.model_kwargs = R"({"img_size": 32, "layers": [1, 1, 1, 1], "channels": [8, 16, 24, 32]})";
+  options.experiment = "teacher";
+  ASSERT_EQ(fit(options).evaluation.top1, 100);
+  options.kd_model_name = (folder / "runs/teacher/best").string();
+  options.distillation_alpha = 1;
+  options.data_dir = mislabelled(folder.path());
+  const std::vector<std::pair<std::string, std::string>> students = {
+      {"deit_tiny_distilled_patch16_224", tiny_options(folder.path()).model_kwargs},
+      {"swin_tiny_patch4_window7_224",
+       R"({"img_size": 16, "patch_size": 2, "window_size": 4, "embed_dim": 12, "depths": [1, 1], "num_heads": [2, 2]})"},
+      {"mixer_s32_224", R"({"img_size": 16, "patch_size": 4, "embed_dim": 24, "num_blocks": 2})"},
+  };
+  for (const auto& [model, kwargs] : students) {
+    for (const std::string type : {"hard", "soft"}) {
+      options.model = model;
+      options.model_kwargs = kwargs;
+      options.distillation_type = type;
+      options.experiment = model + "-" + type;
+      EXPECT_GT(fit(options).evaluation.top1, 90) << options.experiment;
+    }
+  }
 }
 
 TEST(Distillation, WeightsAreTimmsWhereTheyAreGiven) {

@@ -202,7 +202,7 @@ TEST(LinearProbe, EqualsOneOnEmbeddedFeatures) {
   options.model = write_model(folder / "model").string();
   options.model_kwargs = "{}";
   options.linear_probe = options.no_aug = options.no_shuffle = true;
-  options.drop = options.drop_path = 0;
+  options.drop_path = options.drop = 0;
   options.sched = "none";
   options.epochs = 4;
   options.smoothing = 0;
@@ -249,7 +249,7 @@ TEST(LinearProbe, IsTheSameWithAndWithoutFeaturesComputedOnce) {
   options.pretrained_path = write_model(folder / "model").string();
   options.model_kwargs = "{}";
   options.linear_probe = options.no_aug = options.model_ema = true;
-  options.drop = options.drop_path = 0;
+  options.drop_path = options.drop = 0;
   const FitResult once = fit(options);
   options.experiment = "whole";
   options.model_kwargs = R"({"attn_drop_rate": 0})";  // which keeps the model running as a whole

@@ -12,6 +12,7 @@
 namespace vitrail::train {
 namespace {
 
+namespace fs = std::filesystem;
 using test::error_of;
 using ::testing::HasSubstr;
 
@@ -51,6 +52,27 @@ TEST(Options, ReadWhatAPersonWrites) {
   EXPECT_EQ(options.epochs, 5);
   EXPECT_EQ(options.lr, 1.0);
   EXPECT_EQ(options.clip_grad, 0.5);
+}
+
+// Without a rate the model has its own, and 0 turns that off: the file knows one from the other.
+TEST(Options, TellNoStochasticDepthFromTheModelsOwn) {
+  const test::TemporaryFolder folder;
+  const fs::path file = folder / "config.toml";
+  using Rate = std::optional<double>;
+  for (const Rate rate : {Rate(), Rate(0), Rate(0.2)}) {
+    TrainOptions options = valid();
+    options.drop_path = rate;
+    std::ofstream(file) << to_toml(options);
+    EXPECT_EQ(options_from_toml(file).drop_path, rate);
+    TrainOptions other = valid();
+    other.drop_path = 0.5;
+    EXPECT_EQ(options_from_toml(file, other).drop_path, rate ? rate : Rate(0.5)) << "what is not set is left alone";
+  }
+  std::ofstream(file) << "[model]\ndrop = 0.0\ndrop_path = 0.0\n";  // as runs were written when 0 was the default
+  EXPECT_EQ(options_from_toml(file).drop_path, Rate(0));
+  TrainOptions wrong = valid();
+  wrong.drop_path = 1;
+  EXPECT_THAT(error_of([&] { validate(wrong); }), HasSubstr("--drop-path must be from 0 to below 1, but is 1"));
 }
 
 TEST(Options, NameWhatIsWrongInConfigToml) {

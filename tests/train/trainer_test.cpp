@@ -16,9 +16,11 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/io/file.h"
 #include "vitrail/models/model.h"
+#include "vitrail/models/swin.h"
 #include "vitrail/ops/softmax.h"
 #include "vitrail/optim/optimizer.h"
 #include "vitrail/tensor/allocator.h"
+#include "vitrail/train/setup.h"
 
 namespace vitrail::train {
 namespace {
@@ -97,6 +99,57 @@ TEST(Fit, LearnsATinyDataSetByHeart) {
   options.smoothing = 0;
   options.val_split = "train";
   EXPECT_EQ(fit(options).evaluation.top1, 100);
+}
+
+// A network with batch norms, a hybrid, windows, Mlps alone: each learns, and its run folder holds what it has learned.
+TEST(Fit, TrainsBackbonesOfEveryKind) {
+  const test::TemporaryFolder folder;
+  const std::vector<std::pair<std::string, std::string>> backbones = {
+      {"resnet18", R"({"img_size": 32, "layers": [1, 1, 1, 1], "channels": [8, 16, 24, 32]})"},
+      {"vit_tiny_r_s16_p8_224", R"({"img_size": 32, "patch_size": 2, "embed_dim": 24, "depth": 2, "num_heads": 2})"},
+      {"swin_tiny_patch4_window7_224",
+       R"({"img_size": 16, "patch_size": 2, "window_size": 4, "embed_dim": 12, "depths": [1, 1], "num_heads": [2, 2]})"},
+      {"mixer_s32_224", R"({"img_size": 16, "patch_size": 4, "embed_dim": 24, "num_blocks": 2})"},
+  };
+  for (const auto& [model, kwargs] : backbones) {
+    SCOPED_TRACE(model);
+    TrainOptions options = tiny_options(folder.path());
+    options.experiment = options.model = model;
+    options.model_kwargs = kwargs;
+    options.drop = options.smoothing = 0;
+    options.drop_path.reset();
+    options.no_aug = true;
+    options.epochs = 6;
+    options.lr = 3e-3;
+    const FitResult result = fit(options);
+    const std::vector<nlohmann::json> lines = json_lines(result.folder / "metrics.jsonl");
+    ASSERT_EQ(lines.size(), 42U) << "36 steps and 6 evaluations";
+    EXPECT_LT(lines[41].at("loss").get<double>(), 0.85 * lines[6].at("loss").get<double>());
+    const models::Model trained = models::load_model(result.folder / "last");
+    EXPECT_EQ(trained.architecture, model);
+    const auto validation = data::open_dataset(folder / "data/validation");
+    EXPECT_NEAR(evaluate(trained, *validation).loss, result.evaluation.loss, 1e-4);
+  }
+}
+
+TEST(StochasticDepth, IsTheModelsOwnUnlessARateIsGiven) {
+  const test::TemporaryFolder folder;
+  TrainOptions options = tiny_options(folder.path());
+  options.model = "swin_tiny_patch4_window7_224";
+  options.model_kwargs = R"({"img_size": 16, "patch_size": 2, "window_size": 4, "embed_dim": 12, "depths": [1, 1],
+                             "num_heads": [2, 2]})";
+  const auto rate_of = [](const train::Setup& setup) {
+    return dynamic_cast<const models::SwinTransformer&>(*setup.model.net).config().drop_path_rate;
+  };
+  using Rate = std::optional<double>;
+  for (const auto& [given, expected] : {std::pair{Rate(), 0.1}, {Rate(0), 0.0}, {Rate(0.3), 0.3}}) {
+    options.drop_path = given;
+    const train::Setup fresh = set_up(options);
+    EXPECT_EQ(rate_of(fresh), expected);
+    const fs::path saved = folder / fmt::format("saved-{}", expected);
+    models::save_model(fresh.model, saved);
+    EXPECT_EQ(rate_of(set_up(options, saved)), expected) << "of a run that is resumed";
+  }
 }
 
 TEST(Fit, ConfigRepeatsTheRun) {
@@ -209,7 +262,7 @@ TEST(Fit, TrainsOnTheSortedFilesInOrder) {
   TrainOptions options = tiny_options(folder.path());
   options.no_aug = options.no_shuffle = true;
   options.sched = "none";
-  options.smoothing = options.drop = options.drop_path = 0;
+  options.drop_path = options.smoothing = options.drop = 0;
   options.epochs = 2;
   models::CreateOptions create;
   create.model_kwargs = options.model_kwargs;
@@ -264,7 +317,7 @@ TEST(Fit, TrainsOnTheSortedFilesInOrder) {
 TEST(Fit, TrainsAlikeWithGradientCheckpointing) {
   const test::TemporaryFolder folder;
   TrainOptions options = tiny_options(folder.path());
-  options.drop = options.drop_path = 0;
+  options.drop_path = options.drop = 0;
   fit(options);
   options.grad_checkpointing = true;
   options.experiment = "again";

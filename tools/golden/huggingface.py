@@ -6,14 +6,16 @@ A fixture is a folder as save_pretrained() writes it, and beside it expected.saf
 (of a bare model the class token's features, or the pooled ones of BEiT and Swin), seed, and `grad.NAME` of Σ logits · seed by the names in the folder's file.
 Masked autoencoders have noise, mask, logits (all predicted patches), loss, and the gradients of the loss.
 
-Needs transformers 5.23, torch 2.13.0 and safetensors.
+Needs transformers 5.23, timm 1.0.31, torch 2.13.0 and safetensors.
 """
 
 import copy
+import functools
 import pathlib
 import shutil
 import tempfile
 
+import timm
 import torch
 import transformers as hf
 from safetensors.torch import load_file, save_file
@@ -145,12 +147,57 @@ def write_variant(name, seed):
     save_file(expected | gradients(model), folder / "expected.safetensors")
 
 
+def encoder_for_timm(weights):
+    """The tensors of ViTModel by timm's names, the final norm behind the pooling."""
+    renamed = {"embeddings.cls_token": "cls_token", "embeddings.position_embeddings": "pos_embed",
+               "embeddings.patch_embeddings.projection": "patch_embed.proj", "layernorm": "fc_norm"}
+    parts = {"layernorm_before": "norm1", "attention.output.dense": "attn.proj", "layernorm_after": "norm2",
+             "intermediate.dense": "mlp.fc1", "output.dense": "mlp.fc2"}
+    state = {}
+    for kind in ["weight", "bias"]:
+        for i in range(SIZES["num_hidden_layers"]):
+            layer = f"encoder.layer.{i}"
+            joined = [weights[f"{layer}.attention.attention.{part}.{kind}"] for part in ["query", "key", "value"]]
+            state[f"blocks.{i}.attn.qkv.{kind}"] = torch.cat(joined)
+            renamed |= {f"{layer}.{theirs}": f"blocks.{i}.{own}" for theirs, own in parts.items()}
+    for theirs, own in renamed.items():
+        state |= {own + name.removeprefix(theirs): weights[name] for name in weights
+                  if name == theirs or name in (f"{theirs}.weight", f"{theirs}.bias")}
+    return state
+
+
 def write_encoder_of_mae():
-    """What the encoder of a masked autoencoder gives for all patches, as ViTModel has it."""
-    model = hf.ViTModel.from_pretrained(ROOT / "hf_mae", add_pooling_layer=False, attn_implementation="eager").double().eval()
-    x = picture(model.config)
-    logits = model(x).last_hidden_state[:, 0]
-    save_file({"x": x.float(), "logits": logits.detach().float()}, ROOT / "hf_mae/encoder.safetensors")
+    """What the encoder of a masked autoencoder gives for all patches, as ViTModel has it; and with a head behind it, as it is
+    fine-tuned: `token`, by the class token (ViTForImageClassification), and `avg`, by the mean of the patches as He et al. do
+    (timm's VisionTransformer), with the gradients of Σ logits · seed."""
+    folder = ROOT / "hf_mae"
+    model = hf.ViTModel.from_pretrained(folder, add_pooling_layer=False, attn_implementation="eager").eval()
+    config, weights = model.config, saved(model)
+    x = picture(config)
+    generator = torch.Generator().manual_seed(4)
+    head = {"weight": torch.randn((5, config.hidden_size), generator=generator) / config.hidden_size ** 0.5,
+            "bias": 0.1 * torch.randn(5, generator=generator)}
+    seed = torch.randn((2, 5), generator=generator)
+    expected = {"x": x, "logits": model.double()(x).last_hidden_state[:, 0], "seed": seed}
+    expected |= {f"head.{name}": tensor for name, tensor in head.items()}
+
+    token = hf.ViTForImageClassification.from_pretrained(folder, num_labels=5, attn_implementation="eager").double().eval()
+    token.classifier.load_state_dict(head)
+    logits = token(x).logits
+    (logits * seed).sum().backward()
+    expected |= {"token.logits": logits} | {f"token.{name}": tensor for name, tensor in gradients(token).items()}
+
+    mean = timm.models.VisionTransformer(
+        img_size=config.image_size, patch_size=config.patch_size, num_classes=5, global_pool="avg",
+        embed_dim=config.hidden_size, depth=config.num_hidden_layers, num_heads=config.num_attention_heads,
+        mlp_ratio=config.intermediate_size / config.hidden_size,
+        norm_layer=functools.partial(torch.nn.LayerNorm, eps=config.layer_norm_eps)).double().eval()
+    mean.load_state_dict(encoder_for_timm(weights) | {f"head.{name}": tensor for name, tensor in head.items()})
+    logits = mean(x)
+    (logits * seed).sum().backward()
+    expected |= {"avg.logits": logits} | {f"avg.grad.{name}": p.grad for name, p in mean.named_parameters()}
+    save_file({key: tensor.detach().float().contiguous() for key, tensor in expected.items()},
+              folder / "encoder.safetensors")
 
 
 def main():

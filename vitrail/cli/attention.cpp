@@ -48,6 +48,9 @@ void write_raw(const std::string& path, const explain::Attention& attention) {
   for (std::size_t i = 0; i < attention.layers.size(); ++i) {
     tensors.emplace_back(fmt::format("attention.{}", i), attention.layers[i]);
   }
+  if (attention.pool.defined()) {
+    tensors.emplace_back("attention.pool", attention.pool);
+  }
   io::save_safetensors(path, tensors);
   fmt::print("{}: the probabilities of {} layers\n", path, attention.layers.size());
 }
@@ -103,15 +106,19 @@ class Report {
     const std::string over_all = rolls_out ? "rollout" : "last";
     overview.figures = {{"picture.png", "what the model sees"},
                         save(over_all, rolls_out ? "attention rollout" : "the last layer", whole)};
+    if (attention_.pool.defined()) {
+      overview.figures.push_back(save("pool", "attention pooling, by its own query", explain::pooling_map(attention_)));
+    }
     io::write_png(folder_ / "sheet.png", explain::sheet(all));
     io::write_atomically(folder_ / "index.html", explain::html_page("Attention", lead(), {overview, means, heads}));
     fmt::print("{} pictures in {}: sheet.png (a row a layer, a column a head), {}.png, index.html\n",
-               2 + count + means.figures.size(), folder_.string(), over_all);
+               overview.figures.size() + count + means.figures.size(), folder_.string(), over_all);
   }
 
  private:
   explain::Figure save(const std::string& name, const std::string& caption, const Tensor& map) {
-    last_ = explain::overlay(picture_, map, {.patch = query_});
+    last_ =
+        explain::overlay(picture_, map, {.patch = query_, .grid = {attention_.layout.rows, attention_.layout.columns}});
     io::write_png(folder_ / (name + ".png"), last_);
     return {name + ".png", caption};
   }
@@ -147,7 +154,11 @@ void add_attention(CLI::App& app) {
       ->type_name("ROW,COL");
   command.add_option("--layer", flags->layer, "One layer only, from 0; -1 is the last");
   command.add_option("--head", flags->head, "One head only, from 0");
-  command.add_option("--raw", flags->raw, "Also write attention.{i} [1, H, N, N] f32")->type_name("FILE.safetensors");
+  command
+      .add_option("--raw", flags->raw,
+                  "Also write attention.{i} [1, H, N, M] f32, with windows [W, H, N, N]; of attention pooling, "
+                  "attention.pool [1, H, 1, N]")
+      ->type_name("FILE.safetensors");
   add_compute_flags(command, flags->compute);
   add_picture_flags(command, flags->model);
   add_examples(command, {"vitrail attention demo/run/best cat.jpg",

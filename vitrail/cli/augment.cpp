@@ -34,8 +34,8 @@ bool is_of_a_picture(std::string_view group, std::string_view name) {
 }
 
 void augment(AugmentFlags& flags) {
-  const std::vector<std::string> files = list_pictures(flags.pictures);
-  flags.options.data_dir = files.front();
+  const std::vector<NamedPicture> pictures = list_pictures(flags.pictures);
+  flags.options.data_dir = pictures.front().name;
   train::validate(flags.options);
   data::PictureConfig config;
   config.width = config.height = flags.img_size;
@@ -47,9 +47,9 @@ void augment(AugmentFlags& flags) {
   const auto shown = [&](const Tensor& x) { return explain::picture_of(x, config.mean, config.std, flags.img_size); };
 
   std::vector<std::vector<io::Image>> sheet;
-  const auto files_shown = std::min(std::ssize(files), std::ptrdiff_t{64});
-  for (std::int64_t row = 0; row < std::max<std::int64_t>(flags.rows, files_shown); ++row) {
-    const io::Image image = io::read_image(files[static_cast<std::size_t>(row % files_shown)]);
+  const auto pictures_shown = std::min(std::ssize(pictures), std::ptrdiff_t{64});
+  for (std::int64_t row = 0; row < std::max<std::int64_t>(flags.rows, pictures_shown); ++row) {
+    const io::Image image = pictures[static_cast<std::size_t>(row % pictures_shown)].image();
     std::vector<io::Image>& line = sheet.emplace_back();
     line.push_back(shown(whole(image)));
     for (std::int64_t i = 1; i < flags.columns; ++i) {
@@ -60,8 +60,8 @@ void augment(AugmentFlags& flags) {
   io::write_png(flags.output, explain::sheet(sheet));
   fmt::print("{}: {} rows, each the picture as it is and {} times as training may see it\n", flags.output, sheet.size(),
              flags.columns - 1);
-  if (files_shown < std::ssize(files)) {
-    fmt::print("the first {} of {} pictures are shown\n", files_shown, files.size());
+  if (pictures_shown < std::ssize(pictures)) {
+    fmt::print("the first {} of {} pictures are shown\n", pictures_shown, pictures.size());
   }
 }
 
@@ -70,9 +70,7 @@ void augment(AugmentFlags& flags) {
 void add_augment(CLI::App& app) {
   CLI::App& command = *app.add_subcommand("augment", "Show what training sees of pictures: a sheet of augmented ones");
   const auto flags = std::make_shared<AugmentFlags>();
-  command.add_option("PICTURES", flags->pictures, "Files, folders, or - for a list of paths on standard input")
-      ->required()
-      ->type_name("");
+  add_pictures_argument(command, flags->pictures);
   command.add_option("--output", flags->output, "The sheet: a .png file")->required()->type_name("FILE");
   command.add_option("--img-size", flags->img_size, "Picture size in pixels")
       ->capture_default_str()

@@ -34,7 +34,7 @@ void embed(const EmbedFlags& flags) {
   options.workers = flags.workers;
   options.skip_broken = flags.skip_broken;
   check(!flags.unlabeled || flags.split.empty(), "--unlabeled takes all of DATA, and --split a part with labels");
-  const models::Model model = flags.model.open();
+  const models::Model model = flags.model.open_for_pictures();
   const auto dataset =
       flags.unlabeled ? data::open_unlabeled(flags.data) : open_pictures(flags.data, flags.split, model);
   const models::Model trunk = models::without_head(model, flags.pool);

@@ -136,14 +136,14 @@ class Predictor {
   }
 
   void run() {
-    const std::vector<std::string> files = list_pictures(flags_.pictures);
+    const std::vector<NamedPicture> pictures = list_pictures(flags_.pictures);
     std::vector<std::string> names;
     std::vector<io::Image> images;
     std::size_t broken = 0;
-    for (const std::string& file : files) {
+    for (const NamedPicture& picture : pictures) {
       try {
-        images.push_back(io::read_image(file));
-        names.push_back(file);
+        images.push_back(picture.image());
+        names.push_back(picture.name);
       } catch (const Error& error) {
         if (!flags_.skip_broken) {
           throw;
@@ -156,7 +156,7 @@ class Predictor {
       }
     }
     flush(names, images);
-    check(broken < files.size(), "none of the {} pictures could be read", files.size());
+    check(broken < pictures.size(), "none of the {} pictures could be read", pictures.size());
     if (flags_.json) {
       fmt::print("{}\n", results_.dump(2));
     }
@@ -237,9 +237,7 @@ void add_predict(CLI::App& app) {
   CLI::App& command = *app.add_subcommand("predict", "What a model sees in pictures: names and probabilities");
   const auto flags = std::make_shared<PredictFlags>();
   add_model_argument(command, flags->model);
-  command.add_option("PICTURES", flags->pictures, "Files, folders, or - for a list of paths on standard input")
-      ->required()
-      ->type_name("");
+  add_pictures_argument(command, flags->pictures);
   command.add_option("--topk", flags->topk, "Classes to name")->capture_default_str()->check(CLI::PositiveNumber);
   command.add_option("-b,--batch-size", flags->batch_size, "Pictures a batch")
       ->capture_default_str()

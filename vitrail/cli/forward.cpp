@@ -1,4 +1,5 @@
 // vitrail forward: a model's outputs for tensors from a file, for comparison with other programs.
+#include <map>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -34,11 +35,16 @@ void forward(const ForwardFlags& flags) {
   pass.dtype = flags.compute.apply();
   pass.recorder = flags.features || flags.attention ? &recorder : nullptr;
   io::NamedTensors output = {{"logits", model.net->forward(x, pass)}};
-  for (const auto& [block, tensor] : recorder.features()) {
-    output.emplace_back(fmt::format("features.{}", block), tensor);
-  }
-  for (const auto& [block, tensor] : recorder.attention()) {
-    output.emplace_back(fmt::format("attention.{}", block), tensor);
+  const auto add = [&output](const char* name, const std::map<int, Tensor>& tensors) {
+    for (const auto& [index, tensor] : tensors) {
+      output.emplace_back(fmt::format("{}.{}", name, index), tensor);
+    }
+  };
+  add("features.stem", recorder.stem_features());
+  add("features", recorder.features());
+  add("attention", recorder.attention());
+  if (recorder.pool_attention().defined()) {
+    output.emplace_back("attention.pool", recorder.pool_attention());
   }
   io::save_safetensors(flags.output, output);
   for (const auto& [name, tensor] : output) {
@@ -60,8 +66,13 @@ void add_forward(CLI::App& app) {
   command.add_option("--output", flags->output, "Safetensors file to write: logits [B, num_classes]")
       ->required()
       ->type_name("FILE");
-  command.add_flag("--features", flags->features, "Also features.{i} [B, N, D] after block i");
-  command.add_flag("--attention", flags->attention, "Also attention.{i} [B, H, N, N], the probabilities in block i");
+  command.add_flag("--features", flags->features,
+                   "Also features.{i} [B, N, D] after block i, or after stage i of models that have stages ([B, N, D], "
+                   "[B, H, W, C] or [B, C, H, W]); of a hybrid's ResNet, features.stem.{i} [B, C, H, W]");
+  command.add_flag(
+      "--attention", flags->attention,
+      "Also attention.{i} [B, H, N, M], the probabilities of N queries and M keys in attention i, with windows "
+      "[B W, H, N, N]; of attention pooling, attention.pool [B, H, 1, N]");
   add_compute_flags(command, flags->compute);
   add_examples(command,
                {"vitrail forward my_model --input x.safetensors --output y.safetensors",

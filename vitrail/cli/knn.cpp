@@ -46,7 +46,7 @@ std::pair<train::Features, train::Features> features_of(const KnnFlags& flags) {
   options.batch_size = flags.batch_size;
   options.workers = flags.workers;
   options.skip_broken = flags.skip_broken;
-  const models::Model model = flags.model.open();
+  const models::Model model = flags.model.open_for_pictures();
   const models::Model trunk = models::without_head(model, flags.pool);
   const auto open = [&](const std::string& source, const std::string& split, std::vector<std::string> classes,
                         const char* title) {

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <iostream>
 
+#include <CLI/CLI.hpp>
+
 #include "vitrail/data/sources.h"
 #include "vitrail/data/transforms.h"
 #include "vitrail/tensor/error.h"
@@ -54,13 +56,22 @@ train::Features embed_under_bar(std::string_view title, const models::Model& mod
                    [&](const train::EvaluateOptions& o) { return train::embed(model, dataset, o); });
 }
 
-std::vector<std::string> list_pictures(const std::vector<std::string>& arguments) {
-  std::vector<std::string> result;
+void add_pictures_argument(CLI::App& command, std::vector<std::string>& pictures) {
+  command.add_option("PICTURES", pictures, "Files, folders, .tar files, or - for a list of paths on standard input")
+      ->required()
+      ->type_name("");
+}
+
+std::vector<NamedPicture> list_pictures(const std::vector<std::string>& arguments) {
+  std::vector<NamedPicture> result;
+  const auto add_file = [&result](const std::string& path) {
+    result.push_back({path, [path] { return io::read_image(path); }});
+  };
   for (const std::string& argument : arguments) {
     if (argument == "-") {
       for (std::string line; std::getline(std::cin, line);) {
         if (!line.empty()) {
-          result.push_back(line);
+          add_file(line);
         }
       }
       continue;
@@ -68,7 +79,14 @@ std::vector<std::string> list_pictures(const std::vector<std::string>& arguments
     std::error_code error;
     check(fs::exists(argument, error), "{}: there is no such file or folder", argument);
     if (!fs::is_directory(argument, error)) {
-      result.push_back(argument);
+      if (fs::path(argument).extension() == ".tar") {
+        const std::shared_ptr<const data::Dataset> archive = data::open_unlabeled(argument);
+        for (std::int64_t i = 0; i < archive->size(); ++i) {
+          result.push_back({argument + "/" + archive->name(i), [archive, i] { return archive->image(i); }});
+        }
+      } else {
+        add_file(argument);
+      }
       continue;
     }
     std::error_code unknown;  // of a link to nothing, which is no file
@@ -81,7 +99,7 @@ std::vector<std::string> list_pictures(const std::vector<std::string>& arguments
     check(!error, "{}: the folder cannot be read: {}", argument, error.message());
     check(!found.empty(), "{}: there are no pictures (.jpg, .jpeg, .png, .webp) in this folder", argument);
     std::ranges::sort(found, data::natural_less);
-    result.insert(result.end(), found.begin(), found.end());
+    std::ranges::for_each(found, add_file);
   }
   check(!result.empty(), "no pictures were given");
   return result;

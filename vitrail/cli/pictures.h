@@ -1,6 +1,7 @@
 // Pictures named on the command line.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -12,6 +13,10 @@
 #include "vitrail/tensor/tensor.h"
 #include "vitrail/train/evaluate.h"
 #include "vitrail/train/features.h"
+
+namespace CLI {
+class App;
+}
 
 namespace vitrail::cli {
 
@@ -30,8 +35,17 @@ train::Evaluation evaluate_under_bar(std::string_view title, const models::Model
 train::Features embed_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
                                 train::EvaluateOptions options);
 
-// Files as they are, folders as all pictures below them in natural order, "-" as a list of paths on standard input, one
-// a line. Error for a path that does not exist and for a folder without pictures.
-std::vector<std::string> list_pictures(const std::vector<std::string>& arguments);
+// A picture that is decoded when it is wanted: Error names it if it is broken.
+struct NamedPicture {
+  std::string name;
+  std::function<io::Image()> image;
+};
+
+// The argument PICTURES of a command, for list_pictures().
+void add_pictures_argument(CLI::App& command, std::vector<std::string>& pictures);
+
+// Files as they are, folders and .tar archives as all pictures in them in natural order, "-" as a list of paths on
+// standard input, one a line. Error for a path that does not exist and for a folder or an archive without pictures.
+std::vector<NamedPicture> list_pictures(const std::vector<std::string>& arguments);
 
 }  // namespace vitrail::cli

@@ -27,18 +27,18 @@ void reconstruct(const ReconstructFlags& flags) {
   const DType dtype = flags.compute.apply();
   check(std::filesystem::is_directory(flags.model), "'{}' is not the folder of a masked autoencoder", flags.model);
   const models::Model model = models::open_masked_autoencoder(flags.model, {}, flags.mae);
-  std::vector<std::string> files = list_pictures(flags.pictures);
-  const std::size_t all = files.size();
+  std::vector<NamedPicture> pictures = list_pictures(flags.pictures);
+  const std::size_t all = pictures.size();
   if (static_cast<std::int64_t>(all) > flags.most) {
-    files.resize(static_cast<std::size_t>(flags.most));
+    pictures.resize(static_cast<std::size_t>(flags.most));
   }
   std::vector<Tensor> inputs;
-  inputs.reserve(files.size());
-  for (const std::string& file : files) {
-    inputs.push_back(model_input(model, io::read_image(file)));
+  inputs.reserve(pictures.size());
+  for (const NamedPicture& picture : pictures) {
+    inputs.push_back(model_input(model, picture.image()));
   }
   io::write_png(flags.output, explain::reconstruction_sheet(model, inputs, flags.seed, dtype));
-  fmt::print("{} of {} pictures, each masked, reconstructed and as it is: {}\n", files.size(), all, flags.output);
+  fmt::print("{} of {} pictures, each masked, reconstructed and as it is: {}\n", pictures.size(), all, flags.output);
 }
 
 }  // namespace
@@ -51,9 +51,7 @@ void add_reconstruct(CLI::App& app) {
       .add_option("MODEL", flags->model, "Folder of a masked autoencoder (of `vitrail pretrain mae`, or transformers')")
       ->required()
       ->type_name("");
-  command.add_option("PICTURES", flags->pictures, "Files and folders; - reads a list from standard input")
-      ->required()
-      ->type_name("");
+  add_pictures_argument(command, flags->pictures);
   command.add_option("--output", flags->output, "The picture of all, a row each")
       ->capture_default_str()
       ->type_name("FILE.png");

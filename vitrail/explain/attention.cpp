@@ -1,6 +1,10 @@
 #include "vitrail/explain/attention.h"
 
 #include <algorithm>
+#include <numeric>
+#include <string>
+
+#include <fmt/core.h>
 
 #include "vitrail/ops/arithmetic.h"
 #include "vitrail/ops/matmul.h"
@@ -16,36 +20,76 @@ bool has_class_token(const Attention& attention, const AttentionPlace& place) {
   return attention.layout.class_token && place.prefix > 0;
 }
 
+std::int64_t frames_of(const models::TokenLayout& layout) { return std::max<std::int64_t>(1, layout.frames); }
+
 void check_query(const Attention& attention, const Query& query) {
+  if (query.kind != Query::Kind::patch) {
+    return;
+  }
   const models::TokenLayout& layout = attention.layout;
-  check(query.kind != Query::Kind::patch ||
-            (query.row >= 0 && query.row < layout.rows && query.column >= 0 && query.column < layout.columns),
+  const std::int64_t frames = frames_of(layout);
+  const std::int64_t rows = layout.rows / frames;
+  check(query.row >= 0 && query.row < rows && query.column >= 0 && query.column < layout.columns,
         "there is no patch {},{}: the picture has {} rows and {} columns of patches, counted from 0", query.row,
-        query.column, layout.rows, layout.columns);
+        query.column, rows, layout.columns);
+  check(query.frame >= 0 && query.frame < frames, "there is no frame {}: there are {} of them, counted from 0",
+        query.frame, frames);
 }
 
-// The place of the queried patch on a coarser or equal grid.
-Size2 on_grid(const Attention& attention, const Query& query, const Size2& grid) {
-  return {query.row * grid[0] / attention.layout.rows, query.column * grid[1] / attention.layout.columns};
+// Which of `cells` along a side, [begin, end), make up part `index` of `parts`: where they are smaller, those from the
+// one at its beginning up to the one at the next part's; else the one that covers it.
+Size2 cells_in_part(std::int64_t index, std::int64_t parts, std::int64_t cells) {
+  const std::int64_t begin = index * cells / parts;
+  return {begin, std::max(begin + 1, (index + 1) * cells / parts)};
 }
 
-// The query's rows of matrix [N, M], averaged, over the grid of keys: [rows, columns].
+// The tokens whose attention is asked for.
+std::vector<std::int64_t> queried_tokens(const Attention& attention, const AttentionPlace& place, const Query& query) {
+  const auto [rows, columns] = place.queries;
+  if (query.kind == Query::Kind::summary) {
+    if (has_class_token(attention, place)) {
+      return {0};
+    }
+    std::vector<std::int64_t> all(static_cast<std::size_t>(rows * columns));
+    std::iota(all.begin(), all.end(), place.prefix);
+    return all;
+  }
+  const models::TokenLayout& layout = attention.layout;
+  const std::int64_t frames = frames_of(layout);
+  const std::int64_t height = rows / place.query_frames;  // of a frame
+  const Size2 in_frames = cells_in_part(query.frame, frames, place.query_frames);
+  const Size2 in_rows = cells_in_part(query.row, layout.rows / frames, height);
+  const Size2 in_columns = cells_in_part(query.column, layout.columns, columns);
+  std::vector<std::int64_t> tokens;
+  for (std::int64_t frame = in_frames[0]; frame < in_frames[1]; ++frame) {
+    for (std::int64_t row = in_rows[0]; row < in_rows[1]; ++row) {
+      for (std::int64_t column = in_columns[0]; column < in_columns[1]; ++column) {
+        tokens.push_back(place.prefix + (frame * height + row) * columns + column);
+      }
+    }
+  }
+  return tokens;
+}
+
+// The mean of the queried rows of matrix [N, M] over the grid of keys: [rows, columns].
 Tensor global_map(const Attention& attention, const AttentionPlace& place, const Tensor& matrix, const Query& query) {
   const std::int64_t queries = place.queries[0] * place.queries[1];
   const std::int64_t keys = place.keys[0] * place.keys[1];
   check(matrix.size(0) == place.prefix + queries && matrix.size(1) == place.prefix + keys,
         "the attention {} does not belong to {} tokens and {} x {} queries, {} x {} keys", matrix.shape(), place.prefix,
         place.queries[0], place.queries[1], place.keys[0], place.keys[1]);
-  Tensor row;
-  if (query.kind == Query::Kind::patch) {
-    const Size2 at = on_grid(attention, query, place.queries);
-    row = matrix.select(0, place.prefix + at[0] * place.queries[1] + at[1]);
-  } else if (has_class_token(attention, place)) {
-    row = matrix.select(0, 0);
-  } else {
-    row = ops::mean(matrix.narrow(0, place.prefix, queries), {0});
+  const std::vector<std::int64_t> tokens = queried_tokens(attention, place, query);
+  const float share = 1 / static_cast<float>(tokens.size());
+  const Tensor map = Tensor::zeros({place.keys[0], place.keys[1]});
+  float* out = map.data<float>();
+  for (const std::int64_t token : tokens) {
+    const Tensor row = matrix.select(0, token).narrow(0, place.prefix, keys).contiguous();
+    const float* seen = row.data<float>();
+    for (std::int64_t key = 0; key < keys; ++key) {
+      out[key] += share * seen[key];
+    }
   }
-  return row.narrow(0, place.prefix, keys).clone().reshape({place.keys[0], place.keys[1]});
+  return map;
 }
 
 // The same for windows [W, n, n].
@@ -57,27 +101,20 @@ Tensor windowed_map(const Attention& attention, const AttentionPlace& place, con
   check(windows.size(0) == across * ((rows + height - 1) / height) && windows.size(1) == height * width,
         "the attention {} does not belong to windows of {} x {} on {} x {}", windows.shape(), height, width, rows,
         columns);
+  const std::vector<std::int64_t> tokens = queried_tokens(attention, place, query);
+  const float share = 1 / static_cast<float>(tokens.size());
   const Tensor map = Tensor::zeros({rows, columns});
-  const auto add_query = [&, rows = rows, columns = columns, height = height, width = width](
-                             std::int64_t row, std::int64_t column, float weight) {
-    const std::int64_t r = (row - place.shift[0] + rows) % rows;
-    const std::int64_t c = (column - place.shift[1] + columns) % columns;
+  for (const std::int64_t token : tokens) {
+    const std::int64_t r = (token / columns - place.shift[0] + rows) % rows;
+    const std::int64_t c = (token % columns - place.shift[1] + columns) % columns;
     const Tensor seen = windows.select(0, r / height * across + c / width).select(0, r % height * width + c % width);
     for (std::int64_t key = 0; key < height * width; ++key) {
       const std::int64_t y = r / height * height + key / width;
       const std::int64_t x = c / width * width + key % width;
       if (y < rows && x < columns) {  // not what was filled up
         const std::int64_t at = (y + place.shift[0]) % rows * columns + (x + place.shift[1]) % columns;
-        map.data<float>()[at] += weight * seen.data<float>()[key * seen.stride(0)];
+        map.data<float>()[at] += share * seen.data<float>()[key * seen.stride(0)];
       }
-    }
-  };
-  if (query.kind == Query::Kind::patch) {
-    const Size2 at = on_grid(attention, query, place.queries);
-    add_query(at[0], at[1], 1);
-  } else {
-    for (std::int64_t i = 0; i < rows * columns; ++i) {
-      add_query(i / columns, i % columns, 1 / static_cast<float>(rows * columns));
     }
   }
   return map;
@@ -87,21 +124,33 @@ Tensor windowed_map(const Attention& attention, const AttentionPlace& place, con
 Tensor map_of(const Attention& attention, std::size_t layer, const Tensor& probabilities, const Query& query) {
   check_query(attention, query);
   const AttentionPlace& place = attention.places[layer];
-  return place.windowed() ? windowed_map(attention, place, probabilities, query)
-                          : global_map(attention, place, probabilities.select(0, 0), query);
+  const Tensor map = place.windowed() ? windowed_map(attention, place, probabilities, query)
+                                      : global_map(attention, place, probabilities.select(0, 0), query);
+  const bool video = attention.layout.frames > 0;
+  return video ? map.reshape({place.key_frames, map.size(0) / place.key_frames, map.size(1)}) : map;
+}
+
+// One head of probabilities [W, H, N, M], or the mean of all: [W, N, M].
+Tensor head_of(const Tensor& heads, std::int64_t head, const std::string& layer) {
+  check(head == all_heads || (head >= 0 && head < heads.size(1)), "there is no head {}: {} has the heads 0 to {}", head,
+        layer, heads.size(1) - 1);
+  return head == all_heads ? ops::mean(heads, {1}) : heads.select(1, head);
 }
 
 }  // namespace
 
 Attention record_attention(const models::ImageModel& model, const Tensor& x, DType dtype) {
-  check(x.rank() == 4 && x.size(0) == 1, "attention is recorded for one picture [1, C, H, W], not {}", x.shape());
+  const bool video = model.frames() > 0;
+  check(x.rank() == (video ? 5 : 4) && x.size(0) == 1, "attention is recorded for one {}, not {}",
+        video ? "video [1, C, T, H, W]" : "picture [1, C, H, W]", x.shape());
   nn::Recorder recorder(false, true);
   nn::Pass pass;
   pass.dtype = dtype;
   pass.recorder = &recorder;
   Attention result;
   result.logits = model.forward(x, pass).select(0, 0);
-  result.layout = model.token_layout(x.size(2), x.size(3));
+  result.layout = model.token_layout(x.size(-2), x.size(-1));
+  result.pool = recorder.pool_attention();
   const Size2 grid = {result.layout.rows, result.layout.columns};
   for (const auto& [index, probabilities] : recorder.attention()) {
     const auto place = recorder.places().find(index);
@@ -117,13 +166,16 @@ Tensor attention_map(const Attention& attention, std::int64_t layer, std::int64_
   const auto layers = static_cast<std::int64_t>(attention.layers.size());
   check(layer >= 0 && layer < layers, "there is no layer {}: the model has the layers 0 to {}", layer, layers - 1);
   const auto index = static_cast<std::size_t>(layer);
-  const Tensor& heads = attention.layers[index];
-  if (head == all_heads) {
-    return map_of(attention, index, ops::mean(heads, {1}), query);
-  }
-  check(head >= 0 && head < heads.size(1), "there is no head {}: layer {} has the heads 0 to {}", head, layer,
-        heads.size(1) - 1);
-  return map_of(attention, index, heads.select(1, head), query);
+  const Tensor chosen = head_of(attention.layers[index], head, fmt::format("layer {}", layer));
+  return map_of(attention, index, chosen, query);
+}
+
+Tensor pooling_map(const Attention& attention, std::int64_t head) {
+  check(attention.pool.defined(), "the model does not pool by attention");
+  const Tensor row = ops::mean(head_of(attention.pool, head, "attention pooling").select(0, 0), {0});
+  const std::int64_t patches = attention.layout.rows * attention.layout.columns;
+  check(row.size(0) >= patches, "the attention {} does not belong to {} patches", attention.pool.shape(), patches);
+  return row.narrow(0, row.size(0) - patches, patches).reshape({attention.layout.rows, attention.layout.columns});
 }
 
 bool can_roll_out(const Attention& attention) {

@@ -71,8 +71,11 @@ io::Image overlay(const io::Image& picture, const Tensor& map, const OverlayOpti
   }
   if (options.patch.has_value() && options.patch->kind == Query::Kind::patch) {
     const Query& query = *options.patch;
-    draw_frame(result, query.column * picture.width / map.size(1), query.row * picture.height / map.size(0),
-               (query.column + 1) * picture.width / map.size(1), (query.row + 1) * picture.height / map.size(0));
+    const auto [rows, columns] = options.grid[0] > 0 ? options.grid : nn::Size2{map.size(0), map.size(1)};
+    check(query.row >= 0 && query.row < rows && query.column >= 0 && query.column < columns,
+          "there is no patch {},{} to frame on a grid of {} x {}", query.row, query.column, rows, columns);
+    draw_frame(result, query.column * picture.width / columns, query.row * picture.height / rows,
+               (query.column + 1) * picture.width / columns, (query.row + 1) * picture.height / rows);
   }
   return result;
 }

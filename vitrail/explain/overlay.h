@@ -17,10 +17,11 @@ io::Image picture_of(const Tensor& x, std::span<const double> mean, std::span<co
 
 // The picture under `map` [rows, columns], which is stretched over it bilinearly and scaled so that its smallest value
 // is dark and its largest bright (inferno). `strength` in [0, 1] is the weight of the map's colours. `patch`, if given,
-// is framed.
+// is framed: one of `grid`, of the map's own if that is {0, 0}.
 struct OverlayOptions {
   float strength = 0.6F;
   std::optional<Query> patch;
+  nn::Size2 grid = {0, 0};
 };
 io::Image overlay(const io::Image& picture, const Tensor& map, const OverlayOptions& options = {});
 

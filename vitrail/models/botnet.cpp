@@ -284,10 +284,7 @@ std::int64_t BotNet::layer_of(const std::string& parameter) const {
 
 Tensor BotNet::adapt(const std::string& parameter, const Tensor& value, const Size2& source) const {
   (void)source;
-  return parameter == "stem.conv1.conv.weight" && value.rank() == 4 && value.size(1) > 0 &&
-                 value.size(1) != config_.in_chans
-             ? with_channels(value, config_.in_chans)
-             : value;
+  return parameter == "stem.conv1.conv.weight" ? with_channels(value, config_.in_chans) : value;
 }
 
 std::unique_ptr<ImageModel> build_botnet(const nlohmann::json& arguments, const std::string& source,

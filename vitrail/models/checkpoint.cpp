@@ -28,6 +28,9 @@ std::optional<std::int64_t> index_after(std::string_view name, std::string_view 
 }
 
 Tensor with_channels(const Tensor& weight, std::int64_t channels) {
+  if (weight.rank() < 2 || weight.numel() == 0 || weight.size(1) == channels) {
+    return weight;
+  }
   const std::int64_t from = weight.size(1);
   if (channels == 1) {
     return ops::sum(weight, {1}, true);

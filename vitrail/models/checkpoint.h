@@ -15,8 +15,9 @@ bool starts_with_any(std::string_view name, std::initializer_list<std::string_vi
 // The number that follows `prefix` at the beginning of `name`: index_after("blocks.11.norm1.bias", "blocks.") is 11.
 std::optional<std::int64_t> index_after(std::string_view name, std::string_view prefix);
 
-// A first convolution's weight [D, C, p₀, p₁] for another number of channels, as timm's adapt_input_conv: one channel
-// takes the sum of all; more repeat them in turn, scaled so that the sum of contributions stays.
+// A first convolution's weight [D, C, …] for `channels` of them, as timm's adapt_input_conv: one channel takes the sum
+// of all; more repeat them in turn, scaled so that the sum of contributions stays. What is no such weight (a file may
+// hold anything under its name) or has these channels comes back as it is.
 Tensor with_channels(const Tensor& weight, std::int64_t channels);
 
 }  // namespace vitrail::models

@@ -264,7 +264,7 @@ std::int64_t CycleMlp::layer_of(const std::string& parameter) const {
 }
 
 Tensor CycleMlp::adapt(const std::string& parameter, const Tensor& value, const Size2& /*source*/) const {
-  if (parameter == "patch_embed.proj.weight" && value.rank() == 4 && value.size(1) != config_.in_chans) {
+  if (parameter == "patch_embed.proj.weight") {
     return with_channels(value, config_.in_chans);
   }
   if (parameter.ends_with(".offset")) {
@@ -272,7 +272,7 @@ Tensor CycleMlp::adapt(const std::string& parameter, const Tensor& value, const 
     const bool horizontal = parameter.ends_with("sfc_h.offset");
     const Tensor fixed = offsets(own.numel() / 2, horizontal ? CycleFc::Stick::horizontal : CycleFc::Stick::vertical);
     check(value.shape() == own.shape() && value.values() == fixed.values(),
-          "'{}' holds other offsets than CycleMLP's, which are fixed", parameter);
+          "it holds other offsets than CycleMLP's, which are fixed");
   }
   return value;
 }

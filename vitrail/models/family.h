@@ -44,7 +44,7 @@ struct ArchitectureEntry {
   std::vector<Tag> tags;  // the first is the default; there is at least one
 };
 
-// "NAME" or "NAME.TAG". Error with near names if there is no such architecture, or tag.
+// "NAME" or "NAME.TAG". Error with near names, or where to find them, if there is no such architecture, or tag.
 const ArchitectureEntry& find_architecture(std::string_view name);
 // The settings of a tag ("": of the default one).
 PretrainedConfig pretrained_of(const ArchitectureEntry& entry, std::string_view tag);

@@ -86,12 +86,21 @@ bool is_beyond_timm(const std::string& key, const nlohmann::json& value) {
          (key == "global_pool" && (value == "sum" || value == "token_avg"));
 }
 
+// find_architecture() of the one that a config names.
+const ArchitectureEntry& architecture_in(const io::Fields& fields, const std::string& name) {
+  try {
+    return find_architecture(name);
+  } catch (const Error& error) {
+    fail("{}: 'architecture': {}", fields.source(), error.what());
+  }
+}
+
 FolderConfig read_timm_config(const nlohmann::json& json, const fs::path& path) {
   io::Fields f(json, path.string());
   FolderConfig config;
   config.architecture = f.get<std::string>("architecture");
   config.num_classes = f.optional<std::int64_t>("num_classes", io::at_least(0));
-  const ArchitectureEntry& entry = find_architecture(config.architecture);
+  const ArchitectureEntry& entry = architecture_in(f, config.architecture);
   const std::size_t dot = config.architecture.find('.');
   const PretrainedConfig defaults =
       pretrained_of(entry, dot == std::string::npos ? "" : std::string_view(config.architecture).substr(dot + 1));
@@ -174,9 +183,9 @@ std::map<std::string, bool, std::less<>> quantized_weights(const io::Safetensors
 }
 
 // The scales of int8 values must be usual numbers.
-void check_scales(const std::string& path, const std::string& name, const Tensor& scales) {
+void check_scales(const Tensor& scales) {
   for (const float scale : scales.values()) {
-    check(std::isnormal(scale) && scale > 0, "{}: '{}' holds {}, which is no scale", path, name, scale);
+    check(std::isnormal(scale) && scale > 0, "it holds {}, which is no scale", scale);
   }
 }
 
@@ -198,33 +207,61 @@ class Problems {
   std::vector<std::string> problems_;
 };
 
-// The model's tensor `name` from those of the file that make it up; none, with the problems noted, if one is missing or
+// The parameter of the checkpoint's model that `name` takes its value from: itself, or the final norm on the other side
+// of the pooling.
+std::string source_of(const std::string& name, const ImageModel& net, const io::Safetensors& file,
+                      const NameMap& names) {
+  const std::string other = name.starts_with("fc_norm.") ? name.substr(3)
+                            : name.starts_with("norm.")  ? "fc_" + name
+                                                         : "";
+  const auto holds = [&](const std::string& own) {
+    return names.knows(own) &&
+           std::ranges::all_of(names.theirs_of(own), [&](const std::string& theirs) { return file.contains(theirs); });
+  };
+  return !other.empty() && net.parameters.find(other) == nullptr && !holds(name) && holds(other) ? other : name;
+}
+
+// One tensor of the file in the dtype of `parameter`; none, with the problem noted, if it is of another kind.
+std::optional<Tensor> find_part(const std::string& name, const nn::Parameter& parameter, const io::Safetensors& file,
+                                Problems& problems) {
+  const DType wanted = parameter.value.dtype();
+  Tensor part;
+  try {
+    part = file.get(name);
+  } catch (const Error& error) {  // of a dtype that there is no tensor of
+    problems.add(error.what());
+    return std::nullopt;
+  }
+  if (part.dtype() != wanted && (!is_floating(part.dtype()) || !is_floating(wanted))) {
+    problems.add(fmt::format("'{}' holds {}, but the model's is {}", name, name_of(part.dtype()), name_of(wanted)));
+    return std::nullopt;
+  }
+  return part.dtype() == wanted ? part : ops::cast(part, wanted);
+}
+
+// The model's tensor `own` from those of the file that make it up; none, with the problems noted, if one is missing or
 // does not fit `parameter`.
-std::optional<Tensor> find_value(const nn::Parameter& parameter, const io::Safetensors& file, const NameMap& names,
-                                 Problems& problems) {
+std::optional<Tensor> find_value(const std::string& own, const nn::Parameter& parameter, const io::Safetensors& file,
+                                 const NameMap& names, Problems& problems) {
   std::vector<Tensor> parts;
-  const std::vector<std::string> theirs = names.theirs_of(parameter.name);
+  const std::vector<std::string> theirs = names.theirs_of(own);
   for (const std::string& name : theirs) {
     if (!file.contains(name)) {
       problems.add(fmt::format("there is no tensor '{}'{}", name, io::did_you_mean(name, file.names())));
       continue;
     }
-    Tensor part = file.get(name);
-    const DType wanted = parameter.value.dtype();
-    if (part.dtype() != wanted && (!is_floating(part.dtype()) || !is_floating(wanted))) {
-      problems.add(fmt::format("'{}' holds {}, but the model's is {}", name, name_of(part.dtype()), name_of(wanted)));
-      continue;
+    if (std::optional<Tensor> part = find_part(name, parameter, file, problems)) {
+      parts.push_back(std::move(*part));
     }
-    parts.push_back(part.dtype() == wanted ? part : ops::cast(part, wanted));
   }
   if (parts.size() < theirs.size()) {
     return std::nullopt;
   }
   try {
-    return names.join(parameter.name, parts);
+    return names.join(own, parts);
   } catch (const Error& error) {
-    problems.add(fmt::format("'{}' cannot be put together from '{}': {}", parameter.name, fmt::join(theirs, "', '"),
-                             error.what()));
+    problems.add(
+        fmt::format("'{}' cannot be put together from '{}': {}", own, fmt::join(theirs, "', '"), error.what()));
     return std::nullopt;
   }
 }
@@ -336,40 +373,45 @@ io::Safetensors open_weights(const fs::path& folder) {
 }
 
 void load_weights(ImageModel& net, const io::Safetensors& file, const NameMap& names, const nn::Size2& source_size,
-                  bool new_classifier) {
+                  const Changes& changes) {
   const std::string& path = file.source();
   Problems problems;
   std::vector<std::pair<const nn::Parameter*, Tensor>> values;
   std::set<std::string, std::less<>> used;
   for (const nn::Parameter& parameter : net.parameters.all()) {
     const std::string& name = parameter.name;
-    if (new_classifier && net.is_classifier(name)) {
+    if (changes.classifier && net.is_classifier(name)) {
       check(parameter.value.dtype() != DType::i8, "{}: the classifier is in int8 and cannot be replaced", path);
       continue;
     }
-    const std::vector<std::string> theirs = names.theirs_of(name);
+    const std::string source = changes.pooling ? source_of(name, net, file, names) : name;
+    const std::vector<std::string> theirs = names.theirs_of(source);
     used.insert(theirs.begin(), theirs.end());
-    const std::optional<Tensor> value = find_value(parameter, file, names, problems);
+    const std::optional<Tensor> value = find_value(source, parameter, file, names, problems);
     if (!value) {
       continue;
     }
-    const Tensor adapted = net.adapt(name, *value, source_size);
-    if (adapted.shape() != parameter.value.shape()) {
-      problems.add(fmt::format("'{}' has the shape {}, but the model's is {}", fmt::join(theirs, "' + '"),
-                               value->shape(), parameter.value.shape()));
-      continue;
+    try {
+      const Tensor adapted = net.adapt(name, *value, source_size);
+      if (adapted.shape() != parameter.value.shape()) {
+        problems.add(fmt::format("'{}' has the shape {}, but the model's is {}", fmt::join(theirs, "' + '"),
+                                 value->shape(), parameter.value.shape()));
+        continue;
+      }
+      if (name.ends_with("_scale") && parameter.buffer) {
+        check_scales(adapted);
+      }
+      values.emplace_back(&parameter, adapted);
+    } catch (const Error& error) {
+      problems.add(fmt::format("'{}' cannot be taken: {}", fmt::join(theirs, "' + '"), error.what()));
     }
-    if (name.ends_with("_scale") && parameter.buffer) {
-      check_scales(path, name, adapted);
-    }
-    values.emplace_back(&parameter, adapted);
   }
   for (const std::string& name : file.names()) {
     if (used.contains(name)) {
       continue;
     }
     const std::optional<std::string> own = names.own_of(name);
-    const bool passed_over = own && (own->empty() || (new_classifier && net.is_classifier(*own)));
+    const bool passed_over = own && (own->empty() || (changes.classifier && net.is_classifier(*own)));
     if (!passed_over) {
       problems.add(fmt::format("the model has no parameter '{}'", name));
     }
@@ -380,7 +422,7 @@ void load_weights(ImageModel& net, const io::Safetensors& file, const NameMap& n
     parameter->value.touch();
   }
   for (const nn::Parameter& parameter : net.parameters.all()) {
-    if (new_classifier && net.is_classifier(parameter.name)) {
+    if (changes.classifier && net.is_classifier(parameter.name)) {
       net.parameters.initialize(parameter.name);
     }
   }
@@ -418,13 +460,17 @@ Model load_model(const fs::path& folder, const CreateOptions& options) {
     model.pretrained.std = built.std;
   }
   const std::int64_t source_classes = whole_number(made_with, "num_classes").value_or(model.net->num_classes());
-  const bool new_classifier = source_classes != model.net->num_classes();
-  if (new_classifier) {
+  const Changes changes{.classifier = source_classes != model.net->num_classes(),
+                        .pooling = asked.contains("global_pool") || asked.contains("fc_norm")};
+  if (changes.classifier) {
     model.pretrained.label_names.clear();
   }
   if (!shapes_only) {
     const nn::Size2 source_size = source_size_of(config, made_with).value_or(nn::Size2{built.height, built.width});
-    load_weights(*model.net, *file, names_in(*file, config.names, config.prefix), source_size, new_classifier);
+    check(std::ranges::all_of(source_size, [](std::int64_t side) { return side > 0 && side <= 1 << 20; }),
+          "{}: 'img_size' lies from 1 to {}, not {}x{}", (folder / config_file).string(), 1 << 20, source_size[0],
+          source_size[1]);
+    load_weights(*model.net, *file, names_in(*file, config.names, config.prefix), source_size, changes);
   }
   return model;
 }

@@ -38,10 +38,16 @@ NameMap names_in(const io::Safetensors& file, std::span<const NameRule> rules, c
 // model.safetensors of a folder. Error that says what is there instead.
 io::Safetensors open_weights(const std::filesystem::path& folder);
 
+// What a model was asked to have other than its checkpoint.
+struct Changes {
+  bool classifier = false;  // another number of classes: the classifier starts afresh
+  bool pooling = false;     // the final norm may stand on the other side of the pooling: norm and fc_norm are one
+};
+
 // Copies the file's tensors into the model's parameters: all of them, or, if one is missing, unknown or of another
 // shape, none, and an Error lists what stands between them. `names` says what the file calls them, `source_size` which
-// picture size they were made for. A new classifier starts afresh.
+// picture size they were made for.
 void load_weights(ImageModel& net, const io::Safetensors& file, const NameMap& names, const nn::Size2& source_size,
-                  bool new_classifier);
+                  const Changes& changes = {});
 
 }  // namespace vitrail::models

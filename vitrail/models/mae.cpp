@@ -113,8 +113,9 @@ MaskedAutoencoder::MaskedAutoencoder(const MaeConfig& config, const nn::StoreOpt
   mask_token_ = root.parameter("mask_token", {1, 1, dim}, token);
   decoder_pos_embed_ = fixed_positions(root, "decoder_pos_embed", grid(), dim, store);
   for (std::int64_t i = 0; i < config_.decoder_depth; ++i) {
-    decoder_blocks_.emplace_back(root / "decoder_blocks" / i,
-                                 block_config(e, dim, config_.decoder_heads, config_.decoder_hidden, -1));
+    decoder_blocks_.emplace_back(
+        root / "decoder_blocks" / i,
+        block_config(e, dim, config_.decoder_heads, config_.decoder_hidden, static_cast<int>(e.depth + i)));
   }
   decoder_norm_.emplace(root / "decoder_norm", dim, e.norm_layer);
   decoder_pred_.emplace(root / "decoder_pred", dim, patch_pixels());
@@ -177,7 +178,7 @@ Tensor MaskedAutoencoder::cut(const Tensor& x) const {
   return flat(ops::extract_patches(x, e.patch_size));
 }
 
-Tensor MaskedAutoencoder::run(const std::vector<nn::Block>& blocks, Tensor x, nn::Pass& pass, bool record) const {
+Tensor MaskedAutoencoder::run(const std::vector<nn::Block>& blocks, Tensor x, nn::Pass& pass) const {
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     if (pass.checkpoint) {
       x = autograd::checkpoint(
@@ -189,8 +190,8 @@ Tensor MaskedAutoencoder::run(const std::vector<nn::Block>& blocks, Tensor x, nn
     } else {
       x = blocks[i](x, pass);
     }
-    if (record && pass.recorder != nullptr && pass.recorder->wants_features()) {
-      pass.recorder->feature(static_cast<int>(i), x);
+    if (pass.recorder != nullptr && pass.recorder->wants_features()) {
+      pass.recorder->feature(blocks[i].attn.config.block, x);
     }
   }
   return x;
@@ -206,7 +207,7 @@ Tensor MaskedAutoencoder::encode(const Tensor& x, const Masking& masking, nn::Pa
       flat(ops::expand(ops::narrow(pos_embed_, 1, 1, masking.patches), {masking.batch, masking.patches, dim}));
   const Tensor tokens = visible + ops::cast(rows(positions, masking.kept), pass.dtype);
   const Tensor cls = ops::cast(cls_token_ + ops::narrow(pos_embed_, 1, 0, 1), pass.dtype);
-  return (*norm_)(run(blocks_, ops::concat({ops::expand(cls, {masking.batch, 1, dim}), tokens}, 1), pass, true));
+  return (*norm_)(run(blocks_, ops::concat({ops::expand(cls, {masking.batch, 1, dim}), tokens}, 1), pass));
 }
 
 Tensor MaskedAutoencoder::decode(const Tensor& latent, const Masking& masking, nn::Pass& pass) const {
@@ -216,7 +217,7 @@ Tensor MaskedAutoencoder::decode(const Tensor& latent, const Masking& masking, n
       ops::expand(ops::cast(mask_token_, pass.dtype), {masking.batch, masking.patches - masking.visible, dim});
   const Tensor tokens = flat(ops::concat({seen, unseen}, 1));
   const Tensor in_order = ops::concat({ops::narrow(seen, 1, 0, 1), rows(tokens, masking.restore)}, 1);
-  return run(decoder_blocks_, in_order + ops::cast(decoder_pos_embed_, pass.dtype), pass, false);
+  return run(decoder_blocks_, in_order + ops::cast(decoder_pos_embed_, pass.dtype), pass);
 }
 
 Tensor MaskedAutoencoder::predict(const Tensor& x, const Masking& masking, nn::Pass& pass) const {
@@ -314,7 +315,7 @@ Tensor MaskedAutoencoder::forward(const Tensor& x, nn::Pass& pass) const {
   const Tensor patches_in = ops::reshape(tokens, {x.size(0), patches(), dim}) +
                             ops::cast(ops::narrow(pos_embed_, 1, 1, patches()), pass.dtype);
   const Tensor cls = ops::cast(cls_token_ + ops::narrow(pos_embed_, 1, 0, 1), pass.dtype);
-  const Tensor y = run(blocks_, ops::concat({ops::expand(cls, {x.size(0), 1, dim}), patches_in}, 1), pass, true);
+  const Tensor y = run(blocks_, ops::concat({ops::expand(cls, {x.size(0), 1, dim}), patches_in}, 1), pass);
   return (*norm_)(ops::cast(ops::select(y, 1, 0), DType::f32));
 }
 
@@ -414,7 +415,7 @@ Model load_masked_autoencoder(const fs::path& folder, const CreateOptions& creat
       config, nn::StoreOptions{create.seed, shapes_only ? nn::Fill::shapes_only : nn::Fill::leave});
   if (!shapes_only) {
     const io::Safetensors file = open_weights(folder);
-    load_weights(*net, file, names_in(file, hub_mae_names(), "vit."), config.encoder.img_size, false);
+    load_weights(*net, file, names_in(file, hub_mae_names(), "vit."), config.encoder.img_size);
   }
   model.net = std::move(net);
   return model;

@@ -49,7 +49,8 @@ struct Masking {
 // (https://github.com/facebookresearch/mae, models_mae.py), which for the encoder are timm's; its checkpoints have
 // transformers' (huggingface_names.cpp).
 //
-// As an ImageModel it is its encoder without a classifier: the class token's features of all patches.
+// As an ImageModel it is its encoder without a classifier: the class token's features of all patches. The recorder gets
+// the features and maps of the encoder's blocks, of the tokens that they see, and, counted on, of the decoder's.
 class MaskedAutoencoder : public ImageModel {
  public:
   // Error if the arguments contradict each other, or the encoder is not a plain one.
@@ -94,7 +95,7 @@ class MaskedAutoencoder : public ImageModel {
   std::int64_t patches() const { return grid()[0] * grid()[1]; }
   std::int64_t patch_pixels() const;  // numbers in a patch
   Tensor cut(const Tensor& x) const;
-  Tensor run(const std::vector<nn::Block>& blocks, Tensor x, nn::Pass& pass, bool record) const;
+  Tensor run(const std::vector<nn::Block>& blocks, Tensor x, nn::Pass& pass) const;
   Tensor target(const Tensor& patches) const;
   Tensor pixels(const Tensor& patches) const;
   Tensor assemble(const Tensor& patches) const;

@@ -354,12 +354,12 @@ std::int64_t MlpMixer::layer_of(const std::string& parameter) const {
 }
 
 Tensor MlpMixer::adapt(const std::string& parameter, const Tensor& value, const Size2& source) const {
-  if (parameter == "stem.proj.weight" && value.rank() == 4 && value.size(1) != config_.in_chans) {
+  if (parameter == "stem.proj.weight") {
     return with_channels(value, config_.in_chans);
   }
   check(source == config_.img_size || value.shape() == parameters.at(parameter).value.shape(),
-        "'{}' mixes the tokens of pictures of {}x{}: the model cannot be had for {}x{} (img_size)", parameter,
-        source[0], source[1], config_.img_size[0], config_.img_size[1]);
+        "it mixes the tokens of pictures of {}x{}: the model cannot be had for {}x{} (img_size)", source[0], source[1],
+        config_.img_size[0], config_.img_size[1]);
   return value;
 }
 

@@ -28,6 +28,7 @@ struct TokenLayout {
   std::int64_t rows = 0;    // of the patch grid at the picture size of the last question
   std::int64_t columns = 0;
   bool class_token = false;  // token 0 is the class token
+  std::int64_t frames = 0;   // of a video, whose rows lie below each other; 0: a picture
 };
 
 // The interface of a model that turns pictures, or videos, into logits.
@@ -61,7 +62,8 @@ struct ImageModel {
   virtual bool is_classifier(const std::string& parameter) const = 0;
   // Changes a checkpoint's tensor to this model's shape where the reference does so on loading: position embeddings of
   // another grid are resized, the first layer takes other channels. `source` is the picture size that the checkpoint
-  // was made for. Returns the tensor as it is if nothing needs to change.
+  // was made for. Returns the tensor as it is if nothing needs to change; what it returns may still not fit. An Error
+  // says why a tensor cannot be changed, and need not name it.
   virtual Tensor adapt(const std::string& parameter, const Tensor& value, const nn::Size2& source) const {
     (void)parameter;
     (void)source;
@@ -85,9 +87,9 @@ struct Model {
 
 struct CreateOptions {
   std::optional<std::int64_t> num_classes;
-  std::string model_kwargs = "{}";  // timm's --model-kwargs as a JSON object
-  double drop_rate = 0;             // timm's --drop, --drop-path …; set only if positive
-  double drop_path_rate = 0;
+  std::string model_kwargs = "{}";                      // timm's --model-kwargs as a JSON object
+  double drop_rate = 0;                                 // timm's --drop; set only if positive
+  std::optional<double> drop_path_rate = std::nullopt;  // timm's --drop-path; unset: the model's own
   std::uint64_t seed = 0;
   nn::Fill fill = nn::Fill::initialize;  // shapes_only: a model to ask about, not to run
 };

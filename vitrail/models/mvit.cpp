@@ -55,20 +55,34 @@ void check_config(const MvitConfig& c) {
         c.img_size[0], c.img_size[1], width, blocks, cost);
 }
 
+// Rows of patches that the strides of all stages divide; no more than a picture can have.
+std::int64_t divisible_rows(const MvitConfig& c) {
+  const auto times = [](std::int64_t product, const Size2& stride) {
+    return std::min<std::int64_t>(product * stride[0], 1 << 20);
+  };
+  return std::accumulate(c.stride_q.begin(), c.stride_q.end(), std::int64_t{1}, times);
+}
+
+void check_square(const MvitConfig& c, const Size3& patches) {
+  const std::int64_t rows = divisible_rows(c);
+  const std::int64_t enough = (patches[1] + rows - 1) / rows * rows;
+  check(patches[1] == patches[2],
+        "relative positions (rel_pos_type 'spatial') are for square grids: img_size {}x{} gives {}x{}, but {}x{} a "
+        "square one",
+        c.img_size[0], c.img_size[1], patches[1], patches[2], enough * c.patch_stride[0], enough * c.patch_stride[1]);
+}
+
 // The tables are as long as timm makes them, for a square picture; where the real grid is larger, they do not suffice.
 void check_positions(const MvitConfig& c, const nn::MultiscaleBlock& block, const Size3& grid) {
   const Size3 queries = block.attn.query_grid(grid);
   const Size3 keys = block.attn.key_grid(grid);
   check(grid[1] == grid[2],
-        "relative positions (rel_pos_type 'spatial') are for square grids: img_size {}x{} gives {}x{}", c.img_size[0],
-        c.img_size[1], grid[1], grid[2]);
-  check(
-      nn::relative_distances(queries[1], keys[1]) == block.config.rel_pos_lengths[1],
-      "img_size {}x{} cannot be divided by the strides of all stages, as relative positions need it: a multiple of {} "
-      "can",
-      c.img_size[0], c.img_size[1],
-      std::accumulate(c.stride_q.begin(), c.stride_q.end(), c.patch_stride[0],
-                      [](std::int64_t product, const Size2& stride) { return product * stride[0]; }));
+        "relative positions (rel_pos_type 'spatial') are for square grids, but stride_q makes one of {}x{}", grid[1],
+        grid[2]);
+  check(nn::relative_distances(queries[1], keys[1]) == block.config.rel_pos_lengths[1],
+        "img_size {}x{} cannot be divided by the strides of all stages, as relative positions need it: a multiple of "
+        "{} can",
+        c.img_size[0], c.img_size[1], c.patch_stride[0] * divisible_rows(c));
 }
 
 // timm's weights start from a truncated normal distribution, but for convolutions.
@@ -183,12 +197,15 @@ MultiscaleVit::MultiscaleVit(const MvitConfig& config, const nn::StoreOptions& s
   const nn::Init small = nn::Init::trunc_normal_tf(0.02F);
   Size3 grid = this->grid(c.img_size[0], c.img_size[1]);
   Size3 counted = {1, c.img_size[0] / c.patch_stride[0], c.img_size[1] / c.patch_stride[1]};  // by timm
+  if (c.rel_pos) {
+    check_square(c, grid);
+  }
   if (c.use_cls_token) {
     cls_token_ = root.parameter("cls_token", {1, 1, dim}, small);
   }
   if (c.use_abs_pos) {
-    check(counted == grid, "img_size {}x{} cannot be divided by patch_stride, as use_abs_pos needs it", c.img_size[0],
-          c.img_size[1]);
+    check(counted == grid, "img_size {}x{} cannot be divided by patch_stride {}x{}, as use_abs_pos needs it",
+          c.img_size[0], c.img_size[1], c.patch_stride[0], c.patch_stride[1]);
     pos_embed_ = root.parameter("pos_embed", {1, prefix() + grid[1] * grid[2], dim}, small);
   }
   const std::int64_t blocks = std::accumulate(c.depths.begin(), c.depths.end(), std::int64_t{0});
@@ -245,6 +262,11 @@ nn::GridTokens MultiscaleVit::embed(const Tensor& x, nn::Pass& pass) const {
   check(takes_any_size() || (x.size(2) == config_.img_size[0] && x.size(3) == config_.img_size[1]),
         "the model takes pictures of {}x{} (img_size), not of {}x{}", config_.img_size[0], config_.img_size[1],
         x.size(2), x.size(3));
+  const auto least = [&](std::size_t side) {
+    return std::max<std::int64_t>(1, config_.patch_kernel[side] - 2 * config_.patch_padding[side]);
+  };
+  check(x.size(2) >= least(0) && x.size(3) >= least(1), "the model takes pictures from {}x{} pixels on, not of {}x{}",
+        least(0), least(1), x.size(2), x.size(3));
   const std::int64_t dim = config_.embed_dim.front();
   const Tensor picture = (*patch_embed_)(ops::cast(x, pass.dtype));  // [B, D, rows, columns]
   Tensor tokens = ops::reshape(ops::permute(picture, {0, 2, 3, 1}), {x.size(0), -1, dim});
@@ -316,7 +338,7 @@ bool MultiscaleVit::no_weight_decay(const std::string& parameter) const {
 Tensor MultiscaleVit::adapt(const std::string& parameter, const Tensor& value, const Size2& source) const {
   (void)source;
   if (parameter == "patch_embed.proj.weight") {
-    return value.rank() == 4 && value.size(1) != config_.in_chans ? with_channels(value, config_.in_chans) : value;
+    return with_channels(value, config_.in_chans);
   }
   const nn::Parameter* own = parameters.find(parameter);
   if (own != nullptr && (parameter.ends_with("rel_pos_h") || parameter.ends_with("rel_pos_w")) && value.rank() == 2) {

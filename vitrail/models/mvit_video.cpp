@@ -266,7 +266,7 @@ Tensor VideoMultiscaleVit::forward(const Tensor& x, nn::Pass& pass) const {
 
 TokenLayout VideoMultiscaleVit::token_layout(std::int64_t height, std::int64_t width) const {
   const Size3 cells = grid(height, width);
-  return {1, cells[0] * cells[1], cells[2], true};
+  return {1, cells[0] * cells[1], cells[2], true, cells[0]};
 }
 
 std::int64_t VideoMultiscaleVit::flops(std::int64_t height, std::int64_t width) const {
@@ -295,8 +295,7 @@ bool VideoMultiscaleVit::no_weight_decay(const std::string& parameter) const {
 
 Tensor VideoMultiscaleVit::adapt(const std::string& parameter, const Tensor& value, const Size2& source) const {
   (void)source;
-  const bool other_channels = parameter == "conv_proj.weight" && value.rank() == 5 && value.size(1) != config_.in_chans;
-  return other_channels ? with_channels(value, config_.in_chans) : value;
+  return parameter == "conv_proj.weight" ? with_channels(value, config_.in_chans) : value;
 }
 
 std::unique_ptr<ImageModel> build_mvit_video(const nlohmann::json& arguments, const std::string& source,

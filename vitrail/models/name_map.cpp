@@ -96,13 +96,16 @@ std::vector<std::string> NameMap::alternatives(std::string_view pattern) const {
   }
 }
 
+const NameRule* NameMap::find(std::string_view own) const {
+  const auto rule =
+      std::ranges::find_if(rules_, [&](const NameRule& r) { return !r.own.empty() && match(r.own, own).has_value(); });
+  return rule == rules_.end() ? nullptr : &*rule;
+}
+
 const NameRule& NameMap::rule_of(std::string_view own) const {
-  for (const NameRule& rule : rules_) {
-    if (!rule.own.empty() && match(rule.own, own)) {
-      return rule;
-    }
-  }
-  fail("the tensor '{}' has no name in this layout", own);
+  const NameRule* rule = find(own);
+  check(rule != nullptr, "the tensor '{}' has no name in this layout", own);
+  return *rule;
 }
 
 std::vector<std::string> NameMap::theirs_of(std::string_view own) const {

@@ -38,6 +38,8 @@ class NameMap {
   NameMap(std::span<const NameRule> rules, std::string prefix, std::string stack = "")
       : rules_(rules), prefix_(std::move(prefix)), stack_(std::move(stack)) {}
 
+  // Whether theirs_of(own) has an answer.
+  bool knows(std::string_view own) const { return rules_.empty() || find(own) != nullptr; }
   // Their tensors that the model's tensor `own` is made of, in order. Error if no line is about it.
   std::vector<std::string> theirs_of(std::string_view own) const;
   // The model's tensor that theirs is (a part of), or "" if it has no place there; none if no line is about it.
@@ -49,6 +51,7 @@ class NameMap {
   std::vector<std::pair<std::string, Tensor>> split(std::string_view own, const Tensor& value) const;
 
  private:
+  const NameRule* find(std::string_view own) const;  // null: no line is about it
   const NameRule& rule_of(std::string_view own) const;
   std::vector<std::string> alternatives(std::string_view pattern) const;
 

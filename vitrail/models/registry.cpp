@@ -160,7 +160,8 @@ const ArchitectureEntry& find_architecture(std::string_view full_name) {
     for (const ArchitectureEntry& entry : entries()) {
       known.push_back(entry.name);
     }
-    fail("there is no model '{}'{}", name, io::did_you_mean(name, known));
+    const std::string near = io::did_you_mean(name, known);
+    fail("there is no model '{}'{}", name, near.empty() ? " (vitrail models lists those that there are)" : near);
   }
   find_tag(*it, tag);
   return *it;
@@ -198,8 +199,8 @@ Json option_arguments(const CreateOptions& options) {
   if (options.drop_rate > 0) {
     arguments["drop_rate"] = options.drop_rate;
   }
-  if (options.drop_path_rate > 0) {
-    arguments["drop_path_rate"] = options.drop_path_rate;
+  if (options.drop_path_rate) {
+    arguments["drop_path_rate"] = *options.drop_path_rate;
   }
   return arguments;
 }

@@ -346,9 +346,7 @@ std::int64_t ResNet::layer_of(const std::string& parameter) const {
 Tensor ResNet::adapt(const std::string& parameter, const Tensor& value, const Size2& source) const {
   (void)source;
   const bool first = parameter == "conv1.weight" || parameter == "conv1.0.weight";
-  return first && value.rank() == 4 && value.size(1) > 0 && value.size(1) != config_.in_chans
-             ? with_channels(value, config_.in_chans)
-             : value;
+  return first ? with_channels(value, config_.in_chans) : value;
 }
 
 }  // namespace vitrail::models

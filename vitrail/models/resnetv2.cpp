@@ -240,14 +240,18 @@ ResNetV2Body::ResNetV2Body(const nn::Scope& scope, const ResNetV2Config& c)
   }
 }
 
-Tensor ResNetV2Body::operator()(const Tensor& x, nn::Pass& pass, bool record) const {
+Tensor ResNetV2Body::operator()(const Tensor& x, nn::Pass& pass, bool in_front) const {
   Tensor y = stem_(x, pass);
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     for (const ResNetV2Block& block : stages_[i]) {
       y = nn::run_block([&block](const Tensor& input, nn::Pass& own) { return block(input, own); }, y, pass);
     }
-    if (record && pass.recorder != nullptr && pass.recorder->wants_features()) {
-      pass.recorder->feature(static_cast<int>(i), y);
+    if (pass.recorder != nullptr && pass.recorder->wants_features()) {
+      if (in_front) {
+        pass.recorder->stem_feature(static_cast<int>(i), y);
+      } else {
+        pass.recorder->feature(static_cast<int>(i), y);
+      }
     }
   }
   return norm_ ? (*norm_)(y, pass, activation_) : y;
@@ -294,7 +298,7 @@ std::int64_t ResNetV2::depth() const {
 Tensor ResNetV2::forward(const Tensor& x, nn::Pass& pass) const {
   check(x.rank() == 4 && x.size(1) == config_.in_chans, "the model takes pictures [B, {}, H, W], not {}",
         config_.in_chans, x.shape());
-  Tensor y = (*body_)(ops::cast(x, pass.dtype), pass, true);
+  Tensor y = (*body_)(ops::cast(x, pass.dtype), pass, false);
   y = ops::cast(nn::pool_picture(y, config_.global_pool), DType::f32);  // the head runs in f32
   y = nn::Dropout{static_cast<float>(config_.drop_rate)}(y, pass);
   return fc_ ? ops::reshape((*fc_)(ops::reshape(y, {y.size(0), y.size(1), 1, 1})), {y.size(0), num_classes()}) : y;
@@ -329,9 +333,7 @@ std::int64_t ResNetV2::layer_of(const std::string& parameter) const {
 Tensor ResNetV2::adapt(const std::string& parameter, const Tensor& value, const Size2& source) const {
   (void)source;
   const bool first = parameter == "stem.conv.weight" || parameter == "stem.conv1.weight";
-  return first && value.rank() == 4 && value.size(1) > 0 && value.size(1) != config_.in_chans
-             ? with_channels(value, config_.in_chans)
-             : value;
+  return first ? with_channels(value, config_.in_chans) : value;
 }
 
 }  // namespace vitrail::models

@@ -97,8 +97,8 @@ struct ResNetV2Block {
 class ResNetV2Body {
  public:
   ResNetV2Body(const nn::Scope& scope, const ResNetV2Config& config);
-  // Features of stage i go to the pass's recorder if `record`.
-  Tensor operator()(const Tensor& x, nn::Pass& pass, bool record) const;
+  // Features of stage i go to the pass's recorder, as the stem's if it stands `in_front` of a hybrid's blocks.
+  Tensor operator()(const Tensor& x, nn::Pass& pass, bool in_front) const;
   std::int64_t flops(nn::Size2& size) const;
   nn::Size2 output_size(const nn::Size2& size) const;
 

@@ -177,9 +177,7 @@ std::int64_t S2Mlp::layer_of(const std::string& parameter) const {
 }
 
 Tensor S2Mlp::adapt(const std::string& parameter, const Tensor& value, const Size2& /*source*/) const {
-  const bool channels =
-      parameter == "patch_embed.proj.weight" && value.rank() == 4 && value.size(1) != config_.in_chans;
-  return channels ? with_channels(value, config_.in_chans) : value;
+  return parameter == "patch_embed.proj.weight" ? with_channels(value, config_.in_chans) : value;
 }
 
 std::unique_ptr<ImageModel> build_s2_mlp(const nlohmann::json& arguments, const std::string& source,

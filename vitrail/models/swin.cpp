@@ -284,7 +284,7 @@ bool SwinTransformer::is_classifier(const std::string& parameter) const { return
 
 Tensor SwinTransformer::adapt(const std::string& parameter, const Tensor& value, const Size2& /*source*/) const {
   if (parameter == "patch_embed.proj.weight") {
-    return value.rank() == 4 && value.size(1) != config_.in_chans ? with_channels(value, config_.in_chans) : value;
+    return with_channels(value, config_.in_chans);
   }
   const Tensor& own = parameters.at(parameter).value;
   if (!parameter.ends_with("relative_position_bias_table") || value.rank() != 2 || value.size(0) == own.size(0)) {

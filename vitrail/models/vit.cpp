@@ -16,6 +16,17 @@ using nn::Size2;
 
 namespace {
 
+// Pixels of a picture's side for one of what the patches are cut from.
+double backbone_stride(const VitConfig& c) {
+  return c.backbone ? std::exp2(std::max(2.0, 1.0 + static_cast<double>(c.backbone->layers.size()))) : 1;
+}
+
+// A picture of one patch; all whose sides are multiples of its are made of whole patches.
+Size2 one_patch(const VitConfig& c) {
+  const auto stride = static_cast<std::int64_t>(backbone_stride(c));
+  return {c.patch_size[0] * stride, c.patch_size[1] * stride};
+}
+
 void check_config(const VitConfig& c) {
   check(c.patch_size[0] > 0 && c.patch_size[1] > 0, "patch_size must be positive, not {}x{}", c.patch_size[0],
         c.patch_size[1]);
@@ -36,23 +47,21 @@ void check_config(const VitConfig& c) {
   // About the multiply-accumulates of a picture, so that all counts that are made of these numbers fit into 64 bits.
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   const double pixels = real(c.img_size[0]) * real(c.img_size[1]);
-  const double reduction =
-      c.backbone ? std::exp2(2.0 * std::max(2.0, 1.0 + static_cast<double>(c.backbone->layers.size()))) : 1;
-  const double tokens = pixels / (reduction * real(c.patch_size[0]) * real(c.patch_size[1]));
+  const double tokens = pixels / (std::pow(backbone_stride(c), 2) * real(c.patch_size[0]) * real(c.patch_size[1]));
   const double block = tokens * (tokens + (4 + 3 * c.mlp_ratio) * real(c.embed_dim)) * real(c.embed_dim);
   const double cost = pixels * real(c.in_chans) * real(c.embed_dim) + block * real(c.depth);
   check(cost < 1e17, "img_size {}x{} with embed_dim {} and depth {} would take {:.0e} FLOPs for a picture",
         c.img_size[0], c.img_size[1], c.embed_dim, c.depth, cost);
   if (c.backbone) {
     check_resnetv2(*c.backbone);
-    check(!c.dynamic_img_pad && !c.rel_pos_type && !c.distilled && !c.pre_norm,
-          "a hybrid has no dynamic_img_pad, pre_norm, relative positions or distillation token");
+    check(!c.dynamic_img_pad && !c.distilled && !c.pre_norm,
+          "a hybrid has no dynamic_img_pad, pre_norm or distillation token");
   }
   if (c.distilled) {
     check(c.global_pool == nn::Pool::token,
           "a distilled model reads its two tokens: global_pool must be 'token', not '{}'", name_of(c.global_pool));
-    check(c.reg_tokens == 0 && !c.no_embed_class && c.pos_embed == VitConfig::Positions::learned,
-          "a distilled model has learned positions for all its tokens and no register tokens");
+    check(c.reg_tokens == 0 && !c.no_embed_class,
+          "a distilled model has no register tokens (reg_tokens), and positions for all its tokens (no_embed_class)");
   }
   if (c.rel_pos_type) {
     check(!c.dynamic_img_size, "relative positions belong to one img_size: dynamic_img_size cannot be had with them");
@@ -85,8 +94,10 @@ VisionTransformer::VisionTransformer(const VitConfig& config, const nn::StoreOpt
     embedded = backbone->out_channels();
   }
   const Size2 patches = grid(config_.img_size[0], config_.img_size[1]);
-  check(patches[0] > 0 && patches[1] > 0, "img_size {}x{} leaves no patch of patch_size {}x{} behind the backbone",
-        config_.img_size[0], config_.img_size[1], config_.patch_size[0], config_.patch_size[1]);
+  check(patches[0] > 0 && patches[1] > 0,
+        "img_size {}x{} leaves no patch of patch_size {}x{} behind the backbone, as {}x{} would", config_.img_size[0],
+        config_.img_size[1], config_.patch_size[0], config_.patch_size[1], one_patch(config_)[0],
+        one_patch(config_)[1]);
   if (config_.class_token) {
     cls_token_ = root.parameter("cls_token", {1, 1, dim}, small);
   }
@@ -250,14 +261,15 @@ Tensor VisionTransformer::patches(const Tensor& x, nn::Pass& pass) const {
   } else if (!config_.dynamic_img_pad) {
     const Size2 size = feature_size({height, width});
     check(size[0] % patch[0] == 0 && size[1] % patch[1] == 0 && size[0] * size[1] > 0,
-          "a picture of {}x{} is not made of whole patches of {}x{}; dynamic_img_pad would fill it up", height, width,
-          patch[0], patch[1]);
+          "a picture of {}x{} is not made of whole patches, as one is whose sides are multiples of {} and {}{}", height,
+          width, one_patch(config_)[0], one_patch(config_)[1],
+          config_.backbone ? "" : "; dynamic_img_pad would fill it up");
   }
   Tensor input = ops::cast(x, pass.dtype);
   if (const auto* const stem = std::get_if<ResNetV2Stem>(&backbone_)) {
     input = (*stem)(input, pass);
   } else if (const auto* const body = std::get_if<ResNetV2Body>(&backbone_)) {
-    input = (*body)(input, pass, false);
+    input = (*body)(input, pass, true);
   }
   if (config_.dynamic_img_pad) {
     const Size2 cells = grid(height, width);

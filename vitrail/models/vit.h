@@ -103,7 +103,9 @@ struct ScorePositions {
 //   x = block(x), depth times
 //   logits = head(fc_norm(pool(norm(x))))              [B, num_classes]
 //
-// With two heads (distilled) the logits are the mean of the class token's and the distillation token's.
+// With two heads (distilled) the logits are the mean of the class token's and the distillation token's. The recorder
+// gets the features and the attention map of every block, those of a hybrid's stages in front, and the map of attention
+// pooling.
 class VisionTransformer : public ImageModel {
  public:
   // Error if the arguments contradict each other.

@@ -98,9 +98,9 @@ bool VisionTransformer::is_classifier(const std::string& parameter) const {
 }
 
 Tensor VisionTransformer::adapt(const std::string& parameter, const Tensor& value, const Size2& source) const {
-  if (config_.backbone && parameter.starts_with("patch_embed.backbone.") && value.rank() == 4 &&
+  if (config_.backbone && parameter.starts_with("patch_embed.backbone.") &&
       (parameter.ends_with("backbone.conv.weight") || parameter.ends_with("backbone.stem.conv.weight"))) {
-    return value.size(1) > 0 && value.size(1) != config_.in_chans ? with_channels(value, config_.in_chans) : value;
+    return with_channels(value, config_.in_chans);
   }
   if (parameter == "patch_embed.proj.weight" && !config_.backbone) {
     const Shape& wanted = patch_embed_->proj.weight.shape();
@@ -108,16 +108,17 @@ Tensor VisionTransformer::adapt(const std::string& parameter, const Tensor& valu
     if (weight.rank() == 2 && weight.size(1) % (wanted[2] * wanted[3]) == 0) {  // of a linear patch embedding
       weight = weight.reshape({weight.size(0), -1, wanted[2], wanted[3]});
     }
-    return weight.rank() == 4 && weight.size(1) != wanted[1] ? with_channels(weight, wanted[1]) : weight;
+    return with_channels(weight, wanted[1]);
   }
   const Size2 home = grid(config_.img_size[0], config_.img_size[1]);
   if (parameter == "pos_embed" && value.rank() == 3 && value.size(1) > position_prefix()) {
     const Size2 from = source_grid(value.size(1) - position_prefix(), feature_size(source), config_.patch_size);
     return positions_->adapt(value, from);
   }
-  if (parameter.ends_with("relative_position_bias_table") && value.rank() == 2) {
-    const Size2 from = {source[0] / config_.patch_size[0], source[1] / config_.patch_size[1]};
-    const std::int64_t extra = prefix() > 0 ? 3 : 0;
+  const std::int64_t extra = prefix() > 0 ? 3 : 0;
+  if (parameter.ends_with("relative_position_bias_table") && value.rank() == 2 && value.size(0) > extra) {
+    const Size2 features = feature_size(source);
+    const Size2 from = {features[0] / config_.patch_size[0], features[1] / config_.patch_size[1]};
     const bool known = (2 * from[0] - 1) * (2 * from[1] - 1) + extra == value.size(0);
     const auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(value.size(0) - extra))) / 2 + 1;
     return nn::resample_bias_table(value, known ? from : Size2{side, side}, home);

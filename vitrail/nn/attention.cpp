@@ -69,8 +69,14 @@ Tensor attend(const Layer& layer, Tensor q, Tensor k, const Tensor& v, Pass& pas
     k = ops::rotate(k, extras.rotation);
   }
   const ops::AttentionOptions how = options(layer.config, pass, extras);
-  if (layer.config.block >= 0 && pass.recorder != nullptr && pass.recorder->wants_attention()) {
-    pass.recorder->attention(layer.config.block, ops::attention_probabilities(q, k, how), extras.place);
+  const bool recorded = layer.config.block >= 0 || layer.config.pools;
+  if (recorded && pass.recorder != nullptr && pass.recorder->wants_attention()) {
+    const Tensor map = ops::attention_probabilities(q, k, how);
+    if (layer.config.pools) {
+      pass.recorder->pool_attention(map);
+    } else {
+      pass.recorder->attention(layer.config.block, map, extras.place);
+    }
   }
   return join_heads(ops::attention(q, k, v, how));
 }

@@ -30,6 +30,7 @@ struct AttentionConfig {
   float attn_drop = 0;                                  // of the probabilities
   float proj_drop = 0;                                  // of the output
   int block = -1;                                       // under which number a recorder gets the map; -1: never
+  bool pools = false;                                   // it gets the map as that of attention pooling instead
 };
 
 // What one call may add.

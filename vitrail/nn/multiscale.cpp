@@ -121,7 +121,9 @@ GridTokens PoolingAttention::operator()(const GridTokens& tokens, Pass& pass, co
     pass.recorder->attention(config.index, ops::attention_probabilities(by_query, by_key, how),
                              AttentionPlace{.prefix = config.prefix,
                                             .queries = {queries[0] * queries[1], queries[2]},
-                                            .keys = {keys[0] * keys[1], keys[2]}});
+                                            .keys = {keys[0] * keys[1], keys[2]},
+                                            .query_frames = queries[0],
+                                            .key_frames = keys[0]});
   }
   Tensor z = ops::transpose(ops::attention(by_query, by_key, ops::transpose(v, 1, 2), how), 1, 2);
   if (config.residual_pooling) {

@@ -69,7 +69,7 @@ AttentionPoolLatent::AttentionPoolLatent(const Scope& scope, const AttentionPool
     : latent(
           scope.parameter("latent", {1, 1, config.dim},
                           Init::trunc_normal_tf(static_cast<float>(1 / std::sqrt(static_cast<double>(config.dim)))))),
-      attention(scope, {.dim = config.dim, .num_heads = config.num_heads, .qkv_bias = config.qkv_bias}),
+      attention(scope, {.dim = config.dim, .num_heads = config.num_heads, .qkv_bias = config.qkv_bias, .pools = true}),
       norm(scope / "norm", config.dim, config.norm),
       mlp(scope / "mlp", {.dim = config.dim,
                           .hidden = static_cast<std::int64_t>(static_cast<double>(config.dim) * config.mlp_ratio),

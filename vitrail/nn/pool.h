@@ -39,6 +39,7 @@ struct AttentionPoolConfig {
 // Multi-head attention pooling (Set Transformer: Lee et al. 2019, as in big_vision and timm's AttentionPoolLatent): a
 // learned query attends to all tokens, then an Mlp with a residual. x [B, N, D] → [B, D]:
 //   z = attention(query = latent, context = x),   y = z + mlp(norm(z)).
+// A recorder gets its map [B, H, 1, N] as that of the pooling.
 // Parameters `latent` [1, 1, D], `q`, `kv`, `proj`, `norm`, `mlp`.
 struct AttentionPoolLatent {
   AttentionPoolLatent(const Scope& scope, const AttentionPoolConfig& config);

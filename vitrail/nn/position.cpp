@@ -98,9 +98,9 @@ Tensor sincos_positions(const Size2& grid, std::int64_t dim, std::int64_t prefix
 }
 
 Tensor resample_positions(const Tensor& positions, const Size2& from, const Size2& to, std::int64_t prefix) {
+  check(positions.rank() == 3 && positions.numel() > 0 && positions.size(1) == prefix + from[0] * from[1],
+        "the positions {} do not belong to a grid of {}x{} and {} more", positions.shape(), from[0], from[1], prefix);
   const std::int64_t dim = positions.size(2);
-  check(positions.size(1) == prefix + from[0] * from[1], "{} positions do not belong to a grid of {}x{} and {} more",
-        positions.size(1), from[0], from[1], prefix);
   if (from == to) {
     return positions;
   }
@@ -181,10 +181,10 @@ Tensor resample_bias_table(const Tensor& table, const Size2& from, const Size2& 
   if (from == to) {
     return table;
   }
+  check(table.rank() == 2 && table.numel() > 0 && table.size(0) >= offsets_of(from),
+        "the table {} of relative positions does not belong to a window of {}x{}", table.shape(), from[0], from[1]);
   const std::int64_t heads = table.size(1);
   const std::int64_t extra = table.size(0) - offsets_of(from);
-  check(extra >= 0, "a table of {} relative positions does not belong to a window of {}x{}", table.size(0), from[0],
-        from[1]);
   const Size2 source = {2 * from[0] - 1, 2 * from[1] - 1};
   const Size2 target = {2 * to[0] - 1, 2 * to[1] - 1};
   const std::vector<double> rows = geometric_points(source[0], target[0]);

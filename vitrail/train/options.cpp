@@ -92,7 +92,7 @@ void validate_regularization(const TrainOptions& o) {
     share(name, value, true);
   }
   for (const auto& [name, value] : {std::pair{"drop", o.drop},
-                                    {"drop_path", o.drop_path},
+                                    {"drop_path", o.drop_path.value_or(0)},
                                     {"smoothing", o.smoothing},
                                     {"model_ema_decay", o.model_ema_decay}}) {
     share(name, value, false);
@@ -170,8 +170,8 @@ void validate_pretraining(const TrainOptions& o) {
   at_least("decoder_heads", o.decoder_heads, std::int64_t{1});
   check(o.mixup == 0 && o.cutmix == 0 && o.cutmix_minmax.empty() && !o.bce_loss && !o.linear_probe && !o.num_classes,
         "--mixup, --cutmix, --bce-loss, --linear-probe and --num-classes are about labels: {} has none", o.pretrain);
-  check(o.drop == 0 && o.drop_path == 0, "--drop and --drop-path are not for {}: hiding patches takes their place",
-        o.pretrain);
+  check(o.drop == 0 && o.drop_path.value_or(0) == 0,
+        "--drop and --drop-path are not for {}: hiding patches takes their place", o.pretrain);
 }
 
 }  // namespace

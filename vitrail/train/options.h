@@ -31,7 +31,7 @@ struct TrainOptions {
   std::string gp;
   std::string model_kwargs = "{}";  // timm's --model-kwargs as a JSON object
   double drop = 0;
-  double drop_path = 0;
+  std::optional<double> drop_path;
   std::vector<std::string> freeze;
   bool linear_probe = false;
   bool grad_checkpointing = false;
@@ -172,7 +172,8 @@ void visit_options(Options& o, Visitor&& visit) {
   visit(group, "model_kwargs", o.model_kwargs, "KEY=VALUE",
         "other arguments of the model, by timm's names: img_size=32 patch_size=4");
   visit(group, "drop", o.drop, "P", "dropout rate before the head");
-  visit(group, "drop_path", o.drop_path, "P", "stochastic depth rate of the last block, from 0 in the first");
+  visit(group, "drop_path", o.drop_path, "P",
+        "stochastic depth rate of the last block, from 0 in the first (default: the model's, 0.1 for Swin)");
   visit(group, "freeze", o.freeze, "NAME",
         "do not train these parameters: patch_embed blocks.0-5 '*.norm1' layer:0-6 (see docs/training.md)");
   visit(group, "linear_probe", o.linear_probe, "", "train the head alone");

@@ -64,7 +64,7 @@ std::unique_ptr<Probe> Probe::make(const TrainOptions& options, const Setup& set
   const bool same_pictures = options.no_aug && options.mixup == 0 && options.cutmix == 0 &&
                              options.cutmix_minmax.empty() && options.tta == 0 && setup.teacher == nullptr;
   const bool same_features =
-      options.drop == 0 && options.drop_path == 0 && options.model_kwargs.find("drop") == std::string::npos;
+      options.drop == 0 && options.drop_path.value_or(0) == 0 && options.model_kwargs.find("drop") == std::string::npos;
   const auto head = linear_head(*setup.model.net);
   if (!options.linear_probe || !same_pictures || !same_features || !head) {
     return nullptr;

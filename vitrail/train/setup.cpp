@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "vitrail/io/safetensors.h"
+#include "vitrail/models/folder.h"
 #include "vitrail/models/quantize.h"
 #include "vitrail/train/evaluate.h"
 #include "vitrail/train/loss.h"
@@ -53,22 +53,12 @@ models::CreateOptions classifier_options(const TrainOptions& options, std::int64
 }
 
 // --initial-checkpoint: every weight of the model, by name, from a model folder or a .safetensors file.
-void load_weights(const models::Model& model, const fs::path& path) {
-  const auto file = io::Safetensors::open(fs::is_directory(path) ? path / "model.safetensors" : path);
-  for (const nn::Parameter& parameter : model.net->parameters.all()) {
-    check(file.contains(parameter.name), "--initial-checkpoint {} has no '{}'", file.source(), parameter.name);
-    const nn::Size2 size = {model.pretrained.height, model.pretrained.width};
-    const Tensor value = model.net->adapt(parameter.name, file.get(parameter.name), size);
-    check(value.shape() == parameter.value.shape(), "--initial-checkpoint {}: '{}' is {}, but the model's is {}",
-          file.source(), parameter.name, value.shape(), parameter.value.shape());
-    check(value.dtype() == DType::f32, "--initial-checkpoint {}: '{}' holds {}, not f32", file.source(), parameter.name,
-          name_of(value.dtype()));
-    parameter.value.copy_from(value);
-    parameter.value.touch();
-  }
-  for (const std::string& name : file.names()) {
-    check(model.net->parameters.find(name) != nullptr, "--initial-checkpoint {}: the model has no '{}'", file.source(),
-          name);
+void load_initial(const models::Model& model, const fs::path& path) {
+  try {
+    const auto file = fs::is_directory(path) ? models::open_weights(path) : io::Safetensors::open(path);
+    models::load_weights(*model.net, file, {}, {model.pretrained.height, model.pretrained.width});
+  } catch (const Error& error) {
+    fail("--initial-checkpoint: {}", error.what());
   }
 }
 
@@ -89,7 +79,7 @@ models::Model make_model(const TrainOptions& options, const fs::path& checkpoint
         "--model {} is not what --pretrained-path {} holds: that is a {}", options.model, name, model.architecture);
   models::check_takes_pictures(model);
   if (!options.initial_checkpoint.empty()) {
-    load_weights(model, options.initial_checkpoint);
+    load_initial(model, options.initial_checkpoint);
   }
   return model;
 }

@@ -15,6 +15,7 @@ namespace {
 
 models::Model open_teacher(const std::string& name, const models::Model& student) {
   models::Model model = models::open_model(name);
+  models::check_takes_pictures(model);
   if (model.pretrained.channels != student.pretrained.channels) {
     models::CreateOptions options;
     options.model_kwargs = fmt::format(R"({{"in_chans": {}}})", student.pretrained.channels);

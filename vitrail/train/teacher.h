@@ -13,7 +13,7 @@ namespace vitrail::train {
 class Teacher {
  public:
   // Opens the folder or name for a student of the same classes, and of as many colour channels. Error if the teacher
-  // has other classes. Both may know their classes in different orders.
+  // has other classes, or takes videos. Both may know their classes in different orders.
   Teacher(const std::string& name_or_folder, const models::Model& student, DType dtype);
 
   // x [B, C, H, W] f32, normalized for the student → logits [B, num_classes] f32, the classes in the student's order.
