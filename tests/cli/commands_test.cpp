@@ -70,22 +70,29 @@ TEST_F(Commands, TrainDoesNotWriteOverARun) {
 }
 
 TEST_F(Commands, TrainStopsInGoodOrderAndResumes) {
-  // timeout sends the signal as Ctrl-C would.
   const std::string run = path("runs/stopped");
-  const Outcome stopped = vitrail("train " + path("data") + " --output " + path("runs") +
-                                      " --experiment stopped --model vit_tiny_patch16_224 --model-kwargs img_size=16 "
-                                      "patch_size=4 embed_dim=24 depth=2 num_heads=3 --epochs 100000 --batch-size 8 "
-                                      "--no-aug --threads 1",
-                                  "", "timeout --preserve-status --signal INT 2");
-  EXPECT_EQ(stopped.status, 130);
-  EXPECT_THAT(stopped.out, HasSubstr("go on with: vitrail train --resume " + run));
+  // Signals the program, which it starts, as soon as the run's metrics have grown.
+  std::ofstream(path("signal.sh")) << "signal=$1; shift\n"
+                                      "lines() { cat '" + run + "/metrics.jsonl' 2>/dev/null | wc -l; }\n"
+                                      "before=$(lines)\n"
+                                      "\"$@\" & pid=$!\n"
+                                      "while kill -0 $pid && [ $(lines) -le $before ]; do sleep 0.05; done\n"
+                                      "kill -$signal $pid\n"
+                                      "wait $pid\n";
   const auto steps = [&] {
     std::ifstream file(run + "/metrics.jsonl");
     return std::count(std::istreambuf_iterator<char>(file), {}, '\n');
   };
+  const Outcome stopped = vitrail("train " + path("data") + " --output " + path("runs") +
+                                      " --experiment stopped --model vit_tiny_patch16_224 --model-kwargs img_size=16 "
+                                      "patch_size=4 embed_dim=24 depth=2 num_heads=3 --epochs 100000 --batch-size 8 "
+                                      "--no-aug --threads 1",
+                                  "", "sh " + path("signal.sh") + " INT");
+  EXPECT_EQ(stopped.status, 130);
+  EXPECT_THAT(stopped.out, HasSubstr("go on with: vitrail train --resume " + run));
   const auto before = steps();
   EXPECT_GT(before, 0);
-  const Outcome again = vitrail("train --resume " + run, "", "timeout --preserve-status --signal TERM 2");
+  const Outcome again = vitrail("train --resume " + run, "", "sh " + path("signal.sh") + " TERM");
   EXPECT_EQ(again.status, 143);
   EXPECT_THAT(again.out, HasSubstr("going on after step"));
   EXPECT_GT(steps(), before);

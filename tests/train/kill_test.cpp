@@ -98,6 +98,7 @@ TEST(Killed, ByTermItSavesAndSaysSo) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     kill(child, signal);
+    kill(child, signal == SIGTERM ? SIGINT : SIGTERM);  // at the same time, as from those who signal a whole group too
     EXPECT_EQ(wait_for(child), 7) << "stopped in good order";
   }
 }

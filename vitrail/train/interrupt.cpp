@@ -1,6 +1,7 @@
 #include "vitrail/train/interrupt.h"
 
 #include <csignal>
+#include <ctime>
 
 #include <unistd.h>
 
@@ -8,14 +9,24 @@ namespace vitrail::train {
 namespace {
 
 volatile std::sig_atomic_t asked = 0;
+struct timespec first;  // when it was asked
+constexpr double same_wish = 0.25;  // seconds
 struct sigaction earlier_int;
 struct sigaction earlier_term;
 
 void on_signal(int signal) {
-  if (asked != 0) {
+  struct timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (asked == 0) {
+    asked = signal;
+    first = now;
+    return;
+  }
+  const double since =
+      static_cast<double>(now.tv_sec - first.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec - first.tv_nsec);
+  if (since > same_wish) {
     _exit(128 + signal);
   }
-  asked = signal;
 }
 
 }  // namespace

@@ -4,7 +4,8 @@
 namespace vitrail::train {
 
 // While one lives, the first SIGINT or SIGTERM only makes requested() true, and the second ends the process at once
-// (exit status 128 + signal). One at a time; the earlier handlers come back at the end of its life.
+// (exit status 128 + signal). A quarter of a second belongs to the first: timeout(1) and job schedulers signal both the
+// process and its group. One at a time; the earlier handlers come back at the end of its life.
 class Interrupt {
  public:
   Interrupt();
