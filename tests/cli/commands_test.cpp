@@ -73,12 +73,14 @@ TEST_F(Commands, TrainStopsInGoodOrderAndResumes) {
   const std::string run = path("runs/stopped");
   // Signals the program, which it starts, as soon as the run's metrics have grown.
   std::ofstream(path("signal.sh")) << "signal=$1; shift\n"
-                                      "lines() { cat '" + run + "/metrics.jsonl' 2>/dev/null | wc -l; }\n"
-                                      "before=$(lines)\n"
-                                      "\"$@\" & pid=$!\n"
-                                      "while kill -0 $pid && [ $(lines) -le $before ]; do sleep 0.05; done\n"
-                                      "kill -$signal $pid\n"
-                                      "wait $pid\n";
+                                      "lines() { cat '" +
+                                          run +
+                                          "/metrics.jsonl' 2>/dev/null | wc -l; }\n"
+                                          "before=$(lines)\n"
+                                          "\"$@\" & pid=$!\n"
+                                          "while kill -0 $pid && [ $(lines) -le $before ]; do sleep 0.05; done\n"
+                                          "kill -$signal $pid\n"
+                                          "wait $pid\n";
   const auto steps = [&] {
     std::ifstream file(run + "/metrics.jsonl");
     return std::count(std::istreambuf_iterator<char>(file), {}, '\n');

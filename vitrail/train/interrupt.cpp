@@ -9,7 +9,7 @@ namespace vitrail::train {
 namespace {
 
 volatile std::sig_atomic_t asked = 0;
-struct timespec first;  // when it was asked
+struct timespec first;              // when it was asked
 constexpr double same_wish = 0.25;  // seconds
 struct sigaction earlier_int;
 struct sigaction earlier_term;
