@@ -21,27 +21,70 @@ from safetensors.torch import load_file, save_file
 from timm.layers import set_fused_attn
 from timm.models import save_for_hf
 
-MODELS = [
-    "vit_tiny_patch16_224",
-    "vit_small_patch32_224",
-    "vit_base_patch16_reg4_gap_256",
-    "vit_base_patch16_siglip_224",
-    "vit_base_patch32_clip_quickgelu_224",
-    "vit_base_patch16_rpn_224",
-    "vit_giant_patch14_reg4_dinov2",
-    "vit_relpos_small_patch16_224",
-    "vit_srelpos_small_patch16_224",
-    "vit_relpos_medium_patch16_cls_224",
-    "deit_tiny_distilled_patch16_224",
-    "deit3_small_patch16_224",
-]
-SMALL = dict(img_size=64, embed_dim=96, depth=3, num_heads=3, num_classes=11)
+SIZE = 64
+VIT = dict(img_size=SIZE, embed_dim=96, depth=3, num_heads=3)
+SWIN = dict(img_size=SIZE, window_size=4, embed_dim=24, depths=(1, 2, 1, 1), num_heads=(1, 2, 4, 8))
+MIXER = dict(img_size=SIZE, embed_dim=48, num_blocks=3)
+RESNET = dict(layers=(1, 1, 2, 1), channels=(16, 32, 48, 64))
+# timm's names, and the arguments that make small models of them.
+MODELS = {
+    **dict.fromkeys((
+        "vit_tiny_patch16_224",
+        "vit_small_patch32_224",
+        "vit_base_patch16_reg4_gap_256",
+        "vit_base_patch16_siglip_224",
+        "vit_base_patch32_clip_quickgelu_224",
+        "vit_base_patch16_rpn_224",
+        "vit_giant_patch14_reg4_dinov2",
+        "vit_relpos_small_patch16_224",
+        "vit_srelpos_small_patch16_224",
+        "vit_relpos_medium_patch16_cls_224",
+        "deit_tiny_distilled_patch16_224",
+        "deit3_small_patch16_224",
+        "vit_small_r26_s32_224",
+        "vit_base_r50_s16_224",
+        "vit_small_patch16_rope_mixed_ape_224",
+        "eva02_tiny_patch14_224",
+        "beit_base_patch16_224",
+    ), VIT),
+    "vit_tiny_r_s16_p8_224": VIT | dict(patch_size=2),
+    "resnet18": RESNET,
+    "resnet26d": RESNET,
+    "seresnet50": RESNET,
+    "resnet50": RESNET | dict(block_args=dict(attn_layer="nl")),
+    "resnetv2_50": dict(layers=(1, 1, 1, 1), channels=(32, 64, 96, 128)),
+    "botnet26t_256": {},
+    "swin_tiny_patch4_window7_224": SWIN,
+    "swinv2_tiny_window8_256": SWIN,
+    "swinv2_cr_tiny_ns_224": SWIN,
+    "mvitv2_tiny": dict(img_size=SIZE, embed_dim=24, depths=(1, 1, 2, 1)),
+    "mixer_s16_224": MIXER,
+    "resmlp_12_224": MIXER,
+    "gmlp_ti16_224": MIXER,
+    "gmixer_12_224": MIXER,
+}
 
 
-def perturb(model):
+def small(name):
+    return timm.create_model(name, num_classes=11, **MODELS[name])
+
+
+def pictures_for(model, name, count):
+    """Of the size that the model was made for."""
+    own = model.pretrained_cfg["input_size"][-1] if model.pretrained_cfg.get("fixed_input_size") else SIZE
+    size = MODELS[name].get("img_size", own)
+    return torch.randn(count, 3, size, size)
+
+
+def perturb(model, name):
+    """Every parameter; running statistics become those of some pictures."""
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn(parameter.shape) * 0.1)
+        model.train()
+        for _ in range(20):
+            model(pictures_for(model, name, 4))
+        model.eval()
 
 
 def relative_error(actual, expected):
@@ -64,10 +107,11 @@ def forward(vitrail, folder, x, *flags):
 
 
 def timm_records(model, x):
-    """Logits, the output of every block and its attention probabilities."""
+    """Logits; of a plain Transformer also the output of every block and its attention probabilities."""
     records = {}
     handles = []
-    for i, block in enumerate(model.blocks):
+    blocks = [block for block in getattr(model, "blocks", ()) if hasattr(block, "attn")]
+    for i, block in enumerate(blocks):
         handles += [
             block.register_forward_hook(lambda m, a, out, i=i: records.__setitem__(f"features.{i}", out)),
             block.attn.attn_drop.register_forward_pre_hook(
@@ -92,15 +136,17 @@ class Report:
 
 def timm_to_vitrail(name, vitrail, report):
     with tempfile.TemporaryDirectory() as scratch:
-        model = timm.create_model(name, **SMALL).eval()
-        perturb(model)
-        save_for_hf(model, scratch, model_args=SMALL, safe_serialization=True)
-        x = torch.randn(2, 3, 64, 64)
+        model = small(name)
+        perturb(model, name)
+        save_for_hf(model, scratch, model_args=MODELS[name], safe_serialization=True)
+        x = pictures_for(model, name, 2)
         with torch.no_grad():
             expected = timm_records(model, x)
         actual = forward(vitrail, scratch, x, "--features", "--attention")
         for kind in ("logits", "features", "attention"):
             keys = [key for key in expected if key.startswith(kind)]
+            if not keys:
+                continue
             report.line(f"timm → vitrail {name} {kind}",
                         max(relative_error(actual[key], expected[key]) for key in keys), 1e-4)
         in_bf16 = forward(vitrail, scratch, x, "--dtype", "bf16")
@@ -123,13 +169,13 @@ def vitrail_to_timm(name, vitrail, report):
         scratch = pathlib.Path(scratch)
         write_pictures(scratch / "pictures")
         run(vitrail, "train", scratch / "pictures", "--model", name, "--num-classes", 2, "--epochs", 2, "--batch-size",
-            4, "--lr", "1e-3", "--output", scratch / "runs", "--experiment", "run", "--model-kwargs",
-            *(f"{key}={value}" for key, value in SMALL.items() if key != "num_classes"))
+            4, "--lr", "1e-3", "--output", scratch / "runs", "--experiment", "run",
+            *(["--model-kwargs"] if MODELS[name] else []), *(f"{key}={value}" for key, value in MODELS[name].items()))
         folder = scratch / "runs" / "run" / "last"
         # Building it for its own number of classes, timm loads strictly.
         model = timm.create_model(f"local-dir:{folder}", pretrained=True).eval()
         model.load_state_dict(load_file(folder / "model.safetensors"), strict=True)
-        x = torch.randn(2, 3, 64, 64)
+        x = pictures_for(model, name, 2)
         with torch.no_grad():
             expected = model(x)
         report.line(f"vitrail → timm {name} logits", relative_error(forward(vitrail, folder, x)["logits"], expected),
