@@ -99,6 +99,7 @@ dnnl::post_ops post_ops(const Epilogue& epilogue) {
   if (epilogue.residual.defined()) {
     after.append_binary(dnnl::algorithm::binary_add, description(epilogue.residual));
   }
+  append(after, epilogue.last);
   return after;
 }
 
@@ -116,12 +117,16 @@ void left_product_in_steps(const Tensor& weight, const Tensor& a, const Epilogue
   if (epilogue.bias.defined()) {
     combine(Elementwise::add, c, epilogue.bias.unsqueeze(1), c);
   }
-  if (epilogue.activation != Activation::identity) {
-    activation_forward(epilogue.activation, c.raw(), c.raw(), c.numel(), c.dtype());
-  }
+  const auto activate = [&](Activation activation) {
+    if (activation != Activation::identity) {
+      activation_forward(activation, c.raw(), c.raw(), c.numel(), c.dtype());
+    }
+  };
+  activate(epilogue.activation);
   if (epilogue.residual.defined()) {
     combine(Elementwise::add, c, epilogue.residual, c);
   }
+  activate(epilogue.last);
 }
 
 // x [K, ...] summed over its first dimension.
@@ -176,7 +181,7 @@ void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilog
   if (!onednn::computes(a.dtype())) {
     const Tensor wide = Tensor::empty(c.shape());
     const Tensor residual = widened_if_defined(epilogue.residual);
-    matmul_packed(widened(a), weight, {epilogue.bias, epilogue.activation, residual}, wide);
+    matmul_packed(widened(a), weight, {epilogue.bias, epilogue.activation, residual, epilogue.last}, wide);
     narrow_into(wide, c);
     return;
   }
@@ -184,8 +189,11 @@ void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilog
   const Tensor& residual = epilogue.residual;
   const Shape bias_shape{1, c.size(1)};
   const auto primitive = onednn::compiled(
-      onednn::Key{packed_product, bias.defined(), static_cast<std::int64_t>(epilogue.activation)}.add(a).add(c).add(
-          residual),
+      onednn::Key{packed_product, bias.defined(), static_cast<std::int64_t>(epilogue.activation),
+                  static_cast<std::int64_t>(epilogue.last)}
+          .add(a)
+          .add(c)
+          .add(residual),
       [&] {
         auto attributes = onednn::attributes();
         attributes.set_post_ops(post_ops(epilogue));
@@ -261,7 +269,7 @@ void matmul_packed_left(const Tensor& weight, const Tensor& a, const Epilogue& e
   const auto in_f32 = [&] {
     const Tensor wide = Tensor::empty(c.shape());
     const Tensor residual = widened_if_defined(epilogue.residual);
-    matmul_packed_left(weight, widened(a), {epilogue.bias, epilogue.activation, residual}, wide);
+    matmul_packed_left(weight, widened(a), {epilogue.bias, epilogue.activation, residual, epilogue.last}, wide);
     narrow_into(wide, c);
   };
   if (!onednn::computes(a.dtype())) {
@@ -278,7 +286,8 @@ void matmul_packed_left(const Tensor& weight, const Tensor& a, const Epilogue& e
       {1, weight.size(0), weight.size(1)},
       transposed ? Shape{weight.numel(), 1, weight.size(0)} : Shape{weight.numel(), weight.size(1), 1}, a.dtype());
   const auto primitive = onednn::compiled(
-      onednn::Key{left_product, transposed, bias.defined(), static_cast<std::int64_t>(epilogue.activation)}
+      onednn::Key{left_product, transposed, bias.defined(), static_cast<std::int64_t>(epilogue.activation),
+                  static_cast<std::int64_t>(epilogue.last)}
           .add(a)
           .add(c)
           .add(residual),
@@ -291,6 +300,7 @@ void matmul_packed_left(const Tensor& weight, const Tensor& a, const Epilogue& e
         if (residual.defined()) {
           after.append_binary(dnnl::algorithm::binary_add, description(residual));
         }
+        append(after, epilogue.last);
         auto attributes = onednn::attributes();
         attributes.set_post_ops(after);
         return dnnl::matmul::primitive_desc({left, description(a), description(c)}, attributes, onednn::engine());

@@ -1,12 +1,108 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "vitrail/kernels/pool.cpp"
 #include "vitrail/kernels/pool.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 
 #include "vitrail/kernels/parallel.h"
+#include "vitrail/kernels/simd.h"
 
+HWY_BEFORE_NAMESPACE();
+namespace vitrail::kernels::HWY_NAMESPACE {
+namespace {
+
+using I32 = hn::RebindToSigned<F32>;
+
+HWY_INLINE V<I32> load_places(I32 d, const std::int32_t* p, Whole) { return hn::LoadU(d, p); }
+HWY_INLINE V<I32> load_places(I32 d, const std::int32_t* p, std::int64_t count) {
+  HWY_ALIGN std::int32_t lanes[hn::MaxLanes(d)] = {};
+  std::copy_n(p, count, lanes);
+  return hn::LoadU(d, lanes);
+}
+HWY_INLINE void store_places(V<I32> v, I32 d, std::int32_t* p, Whole) { hn::StoreU(v, d, p); }
+HWY_INLINE void store_places(V<I32> v, I32 d, std::int32_t* p, std::int64_t count) {
+  HWY_ALIGN std::int32_t lanes[hn::MaxLanes(d)];
+  hn::StoreU(v, d, lanes);
+  std::copy_n(lanes, count, p);
+}
+
+// `channels` of a picture x with `pixel` elements from one pixel to the next, `width` pixels in a row. `origin`, if it
+// is not null, and y have as many elements a pixel.
+void max_of_windows(const void* x, std::int64_t pixel, std::int64_t width, const Windows& rows, const Windows& columns,
+                    std::int64_t channels, DType dtype, void* y, std::int32_t* origin) {
+  visit_floating(dtype, [&]<class T>(T) HWY_ATTR {
+    const F32 d;
+    const I32 di;
+    T* out = static_cast<T*>(y);
+    for (const Window& row : rows) {
+      for (const Window& column : columns) {
+        for_lanes(d, channels, [&](std::int64_t k, auto part) HWY_ATTR {
+          auto best = hn::Set(d, -std::numeric_limits<float>::infinity());
+          auto place = hn::Set(di, static_cast<std::int32_t>(row.begin * width + column.begin));
+          for (std::int64_t r = row.begin; r < row.end; ++r) {
+            for (std::int64_t c = column.begin; c < column.end; ++c) {
+              const std::int64_t here = r * width + c;
+              const auto value = load(d, static_cast<const T*>(x) + here * pixel + k, part);
+              const auto larger = hn::Or(hn::Gt(value, best), hn::IsNaN(value));
+              best = hn::IfThenElse(larger, value, best);
+              place = hn::IfThenElse(hn::RebindMask(di, larger), hn::Set(di, static_cast<std::int32_t>(here)), place);
+            }
+          }
+          store(best, d, out + k, part);
+          if (origin != nullptr) {
+            store_places(place, di, origin + k, part);
+          }
+        });
+        out += pixel;
+        origin += origin == nullptr ? 0 : pixel;
+      }
+    }
+  });
+}
+
+// The other way round: each pixel of dx gathers from the windows [begin, end) over it, whose maximum it may be.
+// `over_rows` and `over_columns` say which these are for each row and column.
+void gradient_of_windows(const void* dy, const std::int32_t* origin, std::int64_t pixel, const Windows& over_rows,
+                         const Windows& over_columns, std::int64_t columns, std::int64_t channels, DType dtype,
+                         void* dx) {
+  visit_floating(dtype, [&]<class T>(T) HWY_ATTR {
+    const F32 d;
+    const I32 di;
+    T* to = static_cast<T*>(dx);
+    std::int32_t here = 0;
+    for (const Window& row : over_rows) {
+      for (const Window& column : over_columns) {
+        for_lanes(d, channels, [&](std::int64_t k, auto part) HWY_ATTR {
+          auto sum = hn::Zero(d);
+          for (std::int64_t i = row.begin; i < row.end; ++i) {
+            for (std::int64_t j = column.begin; j < column.end; ++j) {
+              const std::int64_t from = (i * columns + j) * pixel + k;
+              const auto chosen = hn::Eq(load_places(di, origin + from, part), hn::Set(di, here));
+              const auto gradient = load(d, static_cast<const T*>(dy) + from, part);
+              sum = hn::Add(sum, hn::IfThenElseZero(hn::RebindMask(d, chosen), gradient));
+            }
+          }
+          store(sum, d, to + k, part);
+        });
+        to += pixel;
+        ++here;
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace vitrail::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace vitrail::kernels {
 namespace {
+
+HWY_EXPORT(max_of_windows);
+HWY_EXPORT(gradient_of_windows);
 
 constexpr std::int64_t block = 64;  // channels that are worked on together
 
@@ -36,51 +132,46 @@ void for_each_block(const Tensor& x, Work&& work) {
   });
 }
 
+// The windows over each of `size` rows (or columns).
+Windows windows_over(const Windows& windows, std::int64_t size) {
+  Windows result;
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  const auto count = static_cast<std::int64_t>(windows.size());
+  for (std::int64_t i = 0; i < size; ++i) {
+    for (; first < count && windows[static_cast<std::size_t>(first)].end <= i; ++first) {
+    }
+    for (last = std::max(last, first); last < count && windows[static_cast<std::size_t>(last)].begin <= i; ++last) {
+    }
+    result.push_back({first, last, last - first});
+  }
+  return result;
+}
+
+// Where a sample's channels from `first` on begin, in channels-last memory.
+std::byte* begin_of(const Tensor& x, std::int64_t sample, std::int64_t first) {
+  const std::int64_t element = sample * x.size(1) * x.size(2) * x.size(3) + first;
+  return static_cast<std::byte*>(x.raw()) + element * static_cast<std::int64_t>(size_of(x.dtype()));
+}
+
 }  // namespace
 
 void max_pool(const Tensor& x, const Windows& rows, const Windows& columns, const Tensor& y, const Tensor& origin) {
   for_each_block(x, [&](std::int64_t sample, std::int64_t first, std::int64_t channels) {
-    const Plane<float> in(x, sample, first);
-    const Plane<float> out(y, sample, first);
-    const Plane<std::int32_t> from(origin, sample, first);
-    for (std::size_t i = 0; i < rows.size() * columns.size(); ++i) {
-      const Window& row = rows[i / columns.size()];
-      const Window& column = columns[i % columns.size()];
-      float* best = out.at(static_cast<std::int64_t>(i));
-      std::int32_t* place = from.at(static_cast<std::int64_t>(i));
-      std::fill_n(best, channels, -std::numeric_limits<float>::infinity());
-      std::fill_n(place, channels, static_cast<std::int32_t>(row.begin * in.width + column.begin));
-      for (std::int64_t r = row.begin; r < row.end; ++r) {
-        for (std::int64_t c = column.begin; c < column.end; ++c) {
-          const float* values = in.at(r, c);
-          const auto here = static_cast<std::int32_t>(r * in.width + c);
-#pragma omp simd
-          for (std::int64_t k = 0; k < channels; ++k) {
-            const bool larger = values[k] > best[k] || values[k] != values[k];
-            best[k] = larger ? values[k] : best[k];
-            place[k] = larger ? here : place[k];
-          }
-        }
-      }
-    }
+    HWY_DYNAMIC_DISPATCH(max_of_windows)
+    (begin_of(x, sample, first), x.size(1), x.size(3), rows, columns, channels, x.dtype(), begin_of(y, sample, first),
+     origin.defined() ? Plane<std::int32_t>(origin, sample, first).data : nullptr);
   });
 }
 
-void max_pool_gradient(const Tensor& dy, const Tensor& origin, const Tensor& dx) {
+void max_pool_gradient(const Tensor& dy, const Tensor& origin, const Windows& rows, const Windows& columns,
+                       const Tensor& dx) {
+  const Windows over_rows = windows_over(rows, dx.size(2));
+  const Windows over_columns = windows_over(columns, dx.size(3));
   for_each_block(dx, [&](std::int64_t sample, std::int64_t first, std::int64_t channels) {
-    const Plane<float> out(dy, sample, first);
-    const Plane<float> in(dx, sample, first);
-    const Plane<std::int32_t> from(origin, sample, first);
-    for (std::int64_t i = 0; i < dx.size(2) * dx.size(3); ++i) {
-      std::fill_n(in.at(i), channels, 0.0F);
-    }
-    for (std::int64_t i = 0; i < dy.size(2) * dy.size(3); ++i) {
-      const float* gradient = out.at(i);
-      const std::int32_t* place = from.at(i);
-      for (std::int64_t k = 0; k < channels; ++k) {
-        in.at(place[k])[k] += gradient[k];
-      }
-    }
+    HWY_DYNAMIC_DISPATCH(gradient_of_windows)
+    (begin_of(dy, sample, first), Plane<std::int32_t>(origin, sample, first).data, dy.size(1), over_rows, over_columns,
+     dy.size(3), channels, dx.dtype(), begin_of(dx, sample, first));
   });
 }
 
@@ -136,3 +227,4 @@ void average_pool_gradient(const Tensor& dy, const Windows& rows, const Windows&
 }
 
 }  // namespace vitrail::kernels
+#endif  // HWY_ONCE

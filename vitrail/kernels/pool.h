@@ -17,10 +17,13 @@ struct Window {
 };
 using Windows = std::vector<Window>;
 
-// x [B, C, H, W] → y [B, C, |rows|, |columns|], channels-last f32. `origin` of y's shape, channels-last i32, takes the
-// place (row · W + column) of each maximum, the first of equals; NaN counts as the largest.
+// x [B, C, H, W] → y [B, C, |rows|, |columns|], channels-last, f32 or bf16. `origin` of y's shape, channels-last i32,
+// takes the place (row · W + column) of each maximum, the first of equals, unless it is undefined; NaN counts as the
+// largest. Windows that begin later end no earlier.
 void max_pool(const Tensor& x, const Windows& rows, const Windows& columns, const Tensor& y, const Tensor& origin);
-void max_pool_gradient(const Tensor& dy, const Tensor& origin, const Tensor& dx);
+void max_pool_gradient(const Tensor& dy, const Tensor& origin, const Windows& rows, const Windows& columns,
+                       const Tensor& dx);
+// The same in f32.
 void average_pool(const Tensor& x, const Windows& rows, const Windows& columns, const Tensor& y);
 void average_pool_gradient(const Tensor& dy, const Windows& rows, const Windows& columns, const Tensor& dx);
 

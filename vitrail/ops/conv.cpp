@@ -4,9 +4,11 @@
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/conv.h"
+#include "vitrail/kernels/gemm.h"
 #include "vitrail/kernels/layout.h"
 #include "vitrail/ops/arithmetic.h"
 #include "vitrail/ops/linear.h"
+#include "vitrail/ops/linear_operands.h"
 #include "vitrail/ops/shape.h"
 
 namespace vitrail::ops {
@@ -146,26 +148,26 @@ Tensor conv2d_activated(const Tensor& x, const Tensor& weight, const Tensor& bia
   const Shape shape = output_shape(x, weight, options);
   check(!residual.defined() || (residual.shape() == shape && residual.dtype() == x.dtype()),
         "conv2d_activated: the residual must be {} {}", shape, name_of(x.dtype()));
-  Tensor sum;  // [B, H', W', O]
   if (maps_pixels(weight, options)) {
     const Tensor matrix = weight.detach().reshape({weight.size(0), weight.size(1)});
     const Tensor pixels = kernels::pixels(kernels::channels_last(x));
-    if (!residual.defined()) {
-      return linear(pixels, matrix, bias, activation).permute({0, 3, 1, 2});
-    }
-    sum = linear(pixels, matrix, bias, Activation::identity, kernels::pixels(kernels::channels_last(residual)));
-  } else if (activation == Activation::relu && !residual.defined()) {
+    const Tensor y = Tensor::empty(pixels.shape().with(-1, weight.size(0)), x.dtype());
+    const Tensor rows = residual.defined() ? rows_of(kernels::pixels(kernels::channels_last(residual))) : Tensor();
+    kernels::matmul_packed(rows_of(pixels), matrix.transpose(0, 1),
+                           {.bias = bias, .residual = rows, .last = activation}, rows_of(y));
+    return autograd::record("linear", y, {}, [](const Tensor&) {}).permute({0, 3, 1, 2});
+  }
+  if (activation == Activation::relu && !residual.defined()) {
     const Tensor y = kernels::empty_channels_last(shape, x.dtype());
     if (y.numel() > 0) {
       kernels::convolution(kernels::channels_last(x), weight.detach().contiguous(),
                            bias.defined() ? bias.contiguous() : Tensor(),
                            {options.stride, options.padding, options.dilation, options.groups}, y, true);
     }
-    return y;
-  } else {
-    sum = kernels::pixels(conv2d(x, weight, bias, options));
-    sum = residual.defined() ? sum + kernels::pixels(kernels::channels_last(residual)) : sum;
+    return autograd::record("conv2d", y, {}, [](const Tensor&) {});
   }
+  const Tensor y = kernels::pixels(conv2d(x, weight, bias, options));  // [B, H', W', O]
+  const Tensor sum = residual.defined() ? y + kernels::pixels(kernels::channels_last(residual)) : y;
   return activate(sum, activation).permute({0, 3, 1, 2});
 }
 

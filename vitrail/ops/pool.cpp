@@ -58,7 +58,7 @@ Shape output_shape(const Tensor& x, const Windows& rows, const Windows& columns)
   return {x.size(0), x.size(1), static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns.size())};
 }
 
-// Pooling is computed in f32 (the sums of an average need it) whatever the dtype.
+// Averages are computed in f32 whatever the dtype.
 Tensor wide_picture(const Tensor& x) { return kernels::widened(kernels::channels_last(x)); }
 
 Tensor in_dtype(const Tensor& wide, DType dtype) {
@@ -90,13 +90,13 @@ Tensor max_pool2d(const Tensor& x, const PoolOptions& options) {
   };
   const Windows rows = windows(0);
   const Windows columns = windows(1);
-  const Tensor y = kernels::empty_channels_last(output_shape(x, rows, columns), DType::f32);
-  const Tensor origin = kernels::empty_channels_last(y.shape(), DType::i32);
-  kernels::max_pool(wide_picture(x), rows, columns, y, origin);
-  return autograd::record("max_pool2d", in_dtype(y, x.dtype()), {&x}, [origin, dx = Gradient(x)](const Tensor& dy) {
-    const Tensor contribution = kernels::empty_channels_last(dx.shape(), DType::f32);
-    kernels::max_pool_gradient(wide_picture(dy), origin, contribution);
-    dx.add(in_dtype(contribution, dy.dtype()));
+  const Tensor y = kernels::empty_channels_last(output_shape(x, rows, columns), x.dtype());
+  const Tensor origin = autograd::recording({&x}) ? kernels::empty_channels_last(y.shape(), DType::i32) : Tensor();
+  kernels::max_pool(kernels::channels_last(x), rows, columns, y, origin);
+  return autograd::record("max_pool2d", y, {&x}, [origin, rows, columns, dx = Gradient(x)](const Tensor& dy) {
+    const Tensor contribution = kernels::empty_channels_last(dx.shape(), dy.dtype());
+    kernels::max_pool_gradient(kernels::channels_last(dy), origin, rows, columns, contribution);
+    dx.add(contribution);
   });
 }
 
