@@ -43,6 +43,25 @@ TEST(Pooling, WorksOnManyChannels) {  // more than one block of them, and not a 
   each([&](const Tensor& t) { return ops::max_pool2d(t, options); });
   each([&](const Tensor& t) { return ops::avg_pool2d(t, options); });
   check_gradients([&](const std::vector<Tensor>& in) { return ops::avg_pool2d(in[0], options); }, {x});
+  each([&](const Tensor& t) {  // the gradient of the maximum
+    Tensor in = t.clone();
+    autograd::require_grad(in);
+    autograd::Tape tape;
+    const Tensor y = ops::max_pool2d(in, options);
+    tape.backward(y, Tensor::full(y.shape(), 1));
+    return autograd::grad(in);
+  });
+}
+
+TEST(Pooling, GivesGradientsToEveryWindow) {  // with pixels between them, and windows that the border cuts
+  Tensor x = random_tensor({2, 67, 8, 9}, 1);
+  for (std::int64_t i = 0; i < x.numel(); ++i) {
+    x.data<float>()[i] = static_cast<float>(i % 72 * 37 % 73) / 4;  // in a picture, all far apart
+  }
+  for (const PoolOptions& options : {PoolOptions{.kernel = {2, 2}, .stride = {3, 3}},
+                                     PoolOptions{.kernel = {3, 3}, .stride = {2, 2}, .ceil_mode = true}}) {
+    check_gradients([&](const std::vector<Tensor>& in) { return ops::max_pool2d(in[0], options); }, {x});
+  }
 }
 
 TEST(Pooling, LetsNanThrough) {

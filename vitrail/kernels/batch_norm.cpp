@@ -1,72 +1,331 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "vitrail/kernels/batch_norm.cpp"
 #include "vitrail/kernels/batch_norm.h"
 
-#include <bit>
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <limits>
 
-#include "vitrail/kernels/layout.h"
-#include "vitrail/kernels/onednn.h"
-#include "vitrail/kernels/widen.h"
+#include "vitrail/kernels/parallel.h"
+#include "vitrail/kernels/simd.h"
+#include "vitrail/tensor/profile.h"
 
+#ifndef VITRAIL_KERNELS_BATCH_NORM_ONCE
+#define VITRAIL_KERNELS_BATCH_NORM_ONCE
+namespace vitrail::kernels {
+
+// Some pixels, one after the other, in the arrays that a pass over memory touches; null where it does not.
+struct Run {
+  std::int64_t pixels;
+  std::int64_t channels;
+  DType dtype;
+  const void* x;
+  const void* residual;
+  const void* dy;
+  void* y;
+  void* dsum;
+  void* dx;
+};
+
+// Of each channel: (x - mean) factor + offset, ReLU'd or not.
+struct Affine {
+  const float* mean;
+  const float* factor;
+  const float* offset;
+  bool relu;
+};
+
+}  // namespace vitrail::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace vitrail::kernels::HWY_NAMESPACE {
+namespace {
+
+template <class D>
+HWY_INLINE void add_to(D d, float* sums, V<D> v, auto part) {
+  store(hn::Add(load(d, sums, part), v), d, sums, part);
+}
+
+// Calls body(element, channel, part) for all elements of a run.
+template <class Body>
+HWY_INLINE void for_elements(const Run& run, Body&& body) {
+  for (std::int64_t pixel = 0; pixel < run.pixels; ++pixel) {
+    for_lanes(F32(), run.channels,
+              [&](std::int64_t c, auto part) HWY_ATTR { body(pixel * run.channels + c, c, part); });
+  }
+}
+
+// The kernels take both by value: behind a reference, a store might change them.
+
+// Each channel's mean over the run and the sum of squares around it; for the latter the run is in the cache.
+void run_statistics(Run run, float* mean, float* squares) {
+  visit_floating(run.dtype, [&]<class T>(T) HWY_ATTR {
+    const F32 d;
+    const T* const x = static_cast<const T*>(run.x);
+    std::fill_n(mean, run.channels, 0.0F);
+    std::fill_n(squares, run.channels, 0.0F);
+    for_elements(run, [&](std::int64_t i, std::int64_t c, auto part)
+                          HWY_ATTR { add_to(d, mean + c, load(d, x + i, part), part); });
+    for (std::int64_t c = 0; c < run.channels; ++c) {
+      mean[c] /= static_cast<float>(run.pixels);
+    }
+    for_elements(run, [&](std::int64_t i, std::int64_t c, auto part) HWY_ATTR {
+      const auto centered = hn::Sub(load(d, x + i, part), load(d, mean + c, part));
+      add_to(d, squares + c, hn::Mul(centered, centered), part);
+    });
+  });
+}
+
+void normalize(Run run, Affine norm) {
+  visit_floating(run.dtype, [&]<class T>(T) HWY_ATTR {
+    const F32 d;
+    const auto floor = hn::Set(d, norm.relu ? 0.0F : -std::numeric_limits<float>::infinity());
+    for_elements(run, [&](std::int64_t i, std::int64_t c, auto part) HWY_ATTR {
+      const auto centered = hn::Sub(load(d, static_cast<const T*>(run.x) + i, part), load(d, norm.mean + c, part));
+      auto y = hn::MulAdd(centered, load(d, norm.factor + c, part), load(d, norm.offset + c, part));
+      if (run.residual != nullptr) {
+        y = hn::Add(y, load(d, static_cast<const T*>(run.residual) + i, part));
+      }
+      store(hn::IfThenElse(hn::Lt(y, floor), floor, y), d, static_cast<T*>(run.y) + i, part);  // NaN stays
+    });
+  });
+}
+
+// dy where the ReLU was open: by its output, or worked out again where that is not given.
+template <class T, class Part>
+HWY_INLINE V<F32> gradient_of_sum(const Run& run, const Affine& norm, V<F32> centered, std::int64_t i, std::int64_t c,
+                                  Part part) {
+  const F32 d;
+  const auto dy = load(d, static_cast<const T*>(run.dy) + i, part);
+  if (!norm.relu) {
+    return dy;
+  }
+  const auto y = run.y != nullptr
+                     ? load(d, static_cast<const T*>(run.y) + i, part)
+                     : hn::MulAdd(centered, load(d, norm.factor + c, part), load(d, norm.offset + c, part));
+  return hn::IfThenElseZero(hn::Gt(y, hn::Zero(d)), dy);
+}
+
+// With g the gradient of the sum: plain[c] += Σ g, moment[c] += Σ g (x - mean). g is kept in run.dsum if that is there.
+void sum_gradients(Run run, Affine norm, float* plain, float* moment) {
+  visit_floating(run.dtype, [&]<class T>(T) HWY_ATTR {
+    const F32 d;
+    std::fill_n(plain, run.channels, 0.0F);
+    std::fill_n(moment, run.channels, 0.0F);
+    for_elements(run, [&](std::int64_t i, std::int64_t c, auto part) HWY_ATTR {
+      const auto centered = hn::Sub(load(d, static_cast<const T*>(run.x) + i, part), load(d, norm.mean + c, part));
+      const auto g = gradient_of_sum<T>(run, norm, centered, i, c, part);
+      if (run.dsum != nullptr) {
+        store(g, d, static_cast<T*>(run.dsum) + i, part);
+      }
+      add_to(d, plain + c, g, part);
+      add_to(d, moment + c, hn::Mul(g, centered), part);
+    });
+  });
+}
+
+// dx = factor g - q (x - mean) - r
+void input_gradient(Run run, Affine norm, const float* q, const float* r) {
+  visit_floating(run.dtype, [&]<class T>(T) HWY_ATTR {
+    const F32 d;
+    for_elements(run, [&](std::int64_t i, std::int64_t c, auto part) HWY_ATTR {
+      const auto centered = hn::Sub(load(d, static_cast<const T*>(run.x) + i, part), load(d, norm.mean + c, part));
+      const auto g = gradient_of_sum<T>(run, norm, centered, i, c, part);
+      const auto rest = hn::MulAdd(load(d, q + c, part), centered, load(d, r + c, part));
+      store(hn::MulSub(load(d, norm.factor + c, part), g, rest), d, static_cast<T*>(run.dx) + i, part);
+    });
+  });
+}
+
+}  // namespace
+}  // namespace vitrail::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace vitrail::kernels {
 namespace {
 
-using Forward = dnnl::batch_normalization_forward;
-using Backward = dnnl::batch_normalization_backward;
+HWY_EXPORT(run_statistics);
+HWY_EXPORT(normalize);
+HWY_EXPORT(sum_gradients);
+HWY_EXPORT(input_gradient);
 
-enum Kind : std::int64_t { forward = 30, gradient };
+// What a pass over memory touches; undefined: nothing.
+struct Operands {
+  Tensor x = {};
+  Tensor residual = {};
+  Tensor dy = {};
+  Tensor y = {};
+  Tensor dsum = {};
+  Tensor dx = {};
+};
 
-onednn::Key key_of(Kind kind, const Tensor& x, bool training, float eps) {
-  return onednn::Key{kind, training, std::bit_cast<std::int32_t>(eps)}.add(x);
-}
+// Pictures as runs of pixels, short enough for the cache and for sums in f32; longer sums are gathered in f64, in the
+// order of the runs, whichever thread has added them up.
+struct Pictures {
+  explicit Pictures(const Tensor& x)
+      : channels(x.size(1)),
+        pixels(x.numel() / channels),
+        length(std::clamp<std::int64_t>((1 << 16) / channels, 1, 256)),
+        runs((pixels + length - 1) / length),
+        dtype(x.dtype()) {}
 
-dnnl::normalization_flags flags_of(bool training) {
-  using Flags = dnnl::normalization_flags;
-  return training ? Flags::use_scale_shift : Flags::use_scale_shift | Flags::use_global_stats;
-}
+  // Calls work(run, number of the run) for all runs, on all threads; from the last to the first if `backwards`: what
+  // was written or read last may still be in the cache.
+  template <class Work>
+  void for_each_run(const Operands& operands, bool backwards, Work&& work) const {
+    const std::int64_t grain = (1 << 14) / (std::min(length, pixels) * channels) + 1;
+    parallel_for(runs, grain, [&](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t step = begin; step < end; ++step) {
+        const std::int64_t i = backwards ? begin + end - 1 - step : step;
+        const auto part_of = [&](const Tensor& tensor) {
+          const std::int64_t bytes = i * length * channels * static_cast<std::int64_t>(size_of(dtype));
+          return tensor.defined() ? static_cast<std::byte*>(tensor.raw()) + bytes : nullptr;
+        };
+        work(Run{.pixels = count(i),
+                 .channels = channels,
+                 .dtype = dtype,
+                 .x = part_of(operands.x),
+                 .residual = part_of(operands.residual),
+                 .dy = part_of(operands.dy),
+                 .y = part_of(operands.y),
+                 .dsum = part_of(operands.dsum),
+                 .dx = part_of(operands.dx)},
+             i);
+      }
+    });
+  }
 
-Forward::primitive_desc forward_desc(const Tensor& x, bool training, float eps) {
-  return {{dnnl::prop_kind::forward_training, onednn::describe(x), eps, flags_of(training)},
-          onednn::attributes(),
-          onednn::engine()};
+  std::int64_t count(std::int64_t run) const { return std::min(length, pixels - run * length); }
+
+  std::int64_t channels;
+  std::int64_t pixels;
+  std::int64_t length;  // pixels of a run
+  std::int64_t runs;
+  DType dtype;
+};
+
+// What the runs have gathered: two numbers a channel each.
+class Gathered {
+ public:
+  explicit Gathered(const Pictures& pictures)
+      : pictures_(pictures), values_(Tensor::empty({pictures.runs, 2, pictures.channels})) {}
+
+  float* of(std::int64_t run, std::int64_t kind) const {
+    return values_.data<float>() + (2 * run + kind) * pictures_.channels;
+  }
+
+  // Calls work(channel, column of the first kind, column of the second), where column(run) is a number, on all threads.
+  template <class Work>
+  void for_each_channel(Work&& work) const {
+    parallel_for(pictures_.channels, (1 << 12) / pictures_.runs + 1, 16,
+                 [&](std::int64_t begin, std::int64_t end, int) {
+                   for (std::int64_t c = begin; c < end; ++c) {
+                     work(
+                         c, [&](std::int64_t run) { return static_cast<double>(of(run, 0)[c]); },
+                         [&](std::int64_t run) { return static_cast<double>(of(run, 1)[c]); });
+                   }
+                 });
+  }
+
+ private:
+  const Pictures& pictures_;
+  Tensor values_;
+};
+
+Tensor product(const Tensor& a, const Tensor& b) {
+  const Tensor result = Tensor::empty(a.shape());
+  std::ranges::transform(a.span<float>(), b.span<float>(), result.span<float>().begin(), std::multiplies<>());
+  return result;
 }
 
 }  // namespace
 
-void batch_norm(const Tensor& x, const Tensor& scale_shift, const Tensor& mean, const Tensor& variance, bool training,
-                float eps, const Tensor& y) {
-  if (!onednn::computes(x.dtype())) {
-    const Tensor wide = empty_channels_last(y.shape(), DType::f32);
-    batch_norm(widened(x), scale_shift, mean, variance, training, eps, wide);
-    return narrow_into(wide, y);
-  }
-  onednn::compiled(key_of(forward, x, training, eps), [&] { return forward_desc(x, training, eps); })
-      ->run({{DNNL_ARG_SRC, onednn::view(x)},
-             {DNNL_ARG_SCALE_SHIFT, onednn::view(scale_shift)},
-             {DNNL_ARG_MEAN, onednn::view(mean)},
-             {DNNL_ARG_VARIANCE, onednn::view(variance)},
-             {DNNL_ARG_DST, onednn::view(y)}});
+void batch_statistics(const Tensor& x, const Tensor& mean, const Tensor& variance) {
+  const Pictures pictures(x);
+  const Gathered gathered(pictures);
+  pictures.for_each_run({.x = x}, true, [&](const Run& run, std::int64_t i) {
+    HWY_DYNAMIC_DISPATCH(run_statistics)(run, gathered.of(i, 0), gathered.of(i, 1));
+  });
+  const auto number = static_cast<double>(pictures.pixels);
+  gathered.for_each_channel([&](std::int64_t c, auto means, auto squares) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < pictures.runs; ++i) {
+      sum += static_cast<double>(pictures.count(i)) * means(i);
+    }
+    const double center = sum / number;
+    double total = 0;  // of squares, moved to the common mean
+    for (std::int64_t i = 0; i < pictures.runs; ++i) {
+      total += squares(i) + static_cast<double>(pictures.count(i)) * (means(i) - center) * (means(i) - center);
+    }
+    mean.data<float>()[c] = static_cast<float>(center);
+    variance.data<float>()[c] = static_cast<float>(total / number);
+  });
+  Profile::traffic(x.numel(), x.dtype(), 1);
 }
 
-void batch_norm_gradient(const Tensor& x, const Tensor& scale_shift, const Tensor& mean, const Tensor& variance,
-                         bool training, float eps, const Tensor& dy, const Tensor& dx, const Tensor& dscale_shift) {
-  if (!onednn::computes(x.dtype())) {
-    const Tensor wide = empty_channels_last(dx.shape(), DType::f32);
-    batch_norm_gradient(widened(x), scale_shift, mean, variance, training, eps, widened(dy), wide, dscale_shift);
-    return narrow_into(wide, dx);
+void batch_norm(const BatchNorm& norm, const Tensor& x, const Tensor& residual, const Tensor& y) {
+  const Pictures pictures(x);
+  const Tensor factor = product(norm.weight, norm.rstd);
+  const Affine affine{norm.mean.data<float>(), factor.data<float>(), norm.bias.data<float>(), norm.relu};
+  pictures.for_each_run({.x = x, .residual = residual, .y = y}, false, [&](const Run& run, std::int64_t) {
+    HWY_DYNAMIC_DISPATCH(normalize)(run, affine);
+  });
+  Profile::traffic(x.numel(), x.dtype(), residual.defined() ? 3 : 2);
+}
+
+// With g the gradient of what the ReLU takes, x̂ = (x - mean) rstd, n values a channel and sums over them,
+//   dx = weight rstd (g - Σ g / n - x̂ Σ g x̂ / n),   dweight = Σ g x̂,   dbias = Σ g,
+// without the sums in dx where mean and rstd are constants (Ioffe & Szegedy 2015).
+void batch_norm_gradient(const BatchNorm& norm, const Tensor& x, const Tensor& y, const Tensor& dy, bool statistics,
+                         const Tensor& dsum, const Tensor& dx, const Tensor& dweight, const Tensor& dbias) {
+  check(dy.dtype() == x.dtype() && dy.shape() == x.shape(), "batch_norm: the gradient of {} {} cannot be {} {}",
+        x.shape(), name_of(x.dtype()), dy.shape(), name_of(dy.dtype()));
+  const Pictures pictures(x);
+  const Tensor factor = product(norm.weight, norm.rstd);
+  Affine affine{norm.mean.data<float>(), factor.data<float>(), norm.bias.data<float>(), norm.relu};
+  const Tensor q = Tensor::zeros(factor.shape());
+  const Tensor r = Tensor::zeros(factor.shape());
+  if (statistics || dsum.defined() || dweight.defined() || dbias.defined()) {
+    const Gathered gathered(pictures);
+    pictures.for_each_run({.x = x, .dy = dy, .y = y, .dsum = dsum}, true, [&](const Run& run, std::int64_t i) {
+      HWY_DYNAMIC_DISPATCH(sum_gradients)(run, affine, gathered.of(i, 0), gathered.of(i, 1));
+    });
+    gathered.for_each_channel([&](std::int64_t c, auto plain, auto moment) {
+      double sum = 0;
+      double normal = 0;
+      for (std::int64_t i = 0; i < pictures.runs; ++i) {
+        sum += plain(i);
+        normal += moment(i);
+      }
+      const auto rstd = static_cast<double>(norm.rstd.data<float>()[c]);
+      normal *= rstd;
+      if (dbias.defined()) {
+        dbias.data<float>()[c] = static_cast<float>(sum);
+      }
+      if (dweight.defined()) {
+        dweight.data<float>()[c] = static_cast<float>(normal);
+      }
+      if (statistics) {
+        const double scale = static_cast<double>(factor.data<float>()[c]) / static_cast<double>(pictures.pixels);
+        q.data<float>()[c] = static_cast<float>(scale * normal * rstd);
+        r.data<float>()[c] = static_cast<float>(scale * sum);
+      }
+    });
+    Profile::traffic(x.numel(), x.dtype(), dsum.defined() ? 4 : 2);
   }
-  onednn::compiled(key_of(gradient, x, training, eps),
-                   [&] {
-                     const auto hint = forward_desc(x, training, eps);
-                     return Backward::primitive_desc({dnnl::prop_kind::backward, onednn::describe(dy),
-                                                      onednn::describe(x), eps, flags_of(training)},
-                                                     onednn::attributes(), onednn::engine(), hint);
-                   })
-      ->run({{DNNL_ARG_SRC, onednn::view(x)},
-             {DNNL_ARG_SCALE_SHIFT, onednn::view(scale_shift)},
-             {DNNL_ARG_MEAN, onednn::view(mean)},
-             {DNNL_ARG_VARIANCE, onednn::view(variance)},
-             {DNNL_ARG_DIFF_DST, onednn::view(dy)},
-             {DNNL_ARG_DIFF_SRC, onednn::view(dx)},
-             {DNNL_ARG_DIFF_SCALE_SHIFT, onednn::view(dscale_shift)}});
+  if (dx.defined()) {
+    // What is kept in dsum has gone through the ReLU already.
+    affine.relu = norm.relu && !dsum.defined();
+    const Tensor& gradient = dsum.defined() ? dsum : dy;
+    pictures.for_each_run({.x = x, .dy = gradient, .dx = dx}, false, [&](const Run& run, std::int64_t) {
+      HWY_DYNAMIC_DISPATCH(input_gradient)(run, affine, q.data<float>(), r.data<float>());
+    });
+    Profile::traffic(x.numel(), x.dtype(), 3);
+  }
 }
 
 }  // namespace vitrail::kernels
+#endif  // HWY_ONCE

@@ -117,16 +117,12 @@ void left_product_in_steps(const Tensor& weight, const Tensor& a, const Epilogue
   if (epilogue.bias.defined()) {
     combine(Elementwise::add, c, epilogue.bias.unsqueeze(1), c);
   }
-  const auto activate = [&](Activation activation) {
-    if (activation != Activation::identity) {
-      activation_forward(activation, c.raw(), c.raw(), c.numel(), c.dtype());
-    }
-  };
-  activate(epilogue.activation);
+  if (epilogue.activation != Activation::identity) {
+    activation_forward(epilogue.activation, c.raw(), c.raw(), c.numel(), c.dtype());
+  }
   if (epilogue.residual.defined()) {
     combine(Elementwise::add, c, epilogue.residual, c);
   }
-  activate(epilogue.last);
 }
 
 // x [K, ...] summed over its first dimension.
@@ -259,6 +255,7 @@ void weight_gradient(const Tensor& x, const Tensor& dy, const Tensor& dweight, c
 }
 
 void matmul_packed_left(const Tensor& weight, const Tensor& a, const Epilogue& epilogue, const Tensor& c) {
+  check(epilogue.last == Activation::identity, "matmul_packed_left: nothing can be done behind the residual");
   if (c.numel() == 0) {
     return;
   }
@@ -269,7 +266,8 @@ void matmul_packed_left(const Tensor& weight, const Tensor& a, const Epilogue& e
   const auto in_f32 = [&] {
     const Tensor wide = Tensor::empty(c.shape());
     const Tensor residual = widened_if_defined(epilogue.residual);
-    matmul_packed_left(weight, widened(a), {epilogue.bias, epilogue.activation, residual, epilogue.last}, wide);
+    matmul_packed_left(weight, widened(a),
+                       {.bias = epilogue.bias, .activation = epilogue.activation, .residual = residual}, wide);
     narrow_into(wide, c);
   };
   if (!onednn::computes(a.dtype())) {
@@ -286,8 +284,7 @@ void matmul_packed_left(const Tensor& weight, const Tensor& a, const Epilogue& e
       {1, weight.size(0), weight.size(1)},
       transposed ? Shape{weight.numel(), 1, weight.size(0)} : Shape{weight.numel(), weight.size(1), 1}, a.dtype());
   const auto primitive = onednn::compiled(
-      onednn::Key{left_product, transposed, bias.defined(), static_cast<std::int64_t>(epilogue.activation),
-                  static_cast<std::int64_t>(epilogue.last)}
+      onednn::Key{left_product, transposed, bias.defined(), static_cast<std::int64_t>(epilogue.activation)}
           .add(a)
           .add(c)
           .add(residual),
@@ -300,7 +297,6 @@ void matmul_packed_left(const Tensor& weight, const Tensor& a, const Epilogue& e
         if (residual.defined()) {
           after.append_binary(dnnl::algorithm::binary_add, description(residual));
         }
-        append(after, epilogue.last);
         auto attributes = onednn::attributes();
         attributes.set_post_ops(after);
         return dnnl::matmul::primitive_desc({left, description(a), description(c)}, attributes, onednn::engine());

@@ -13,24 +13,24 @@ namespace vitrail::kernels {
 // operands in which neither of the last two dimensions is dense are copied first.
 void matmul(const Tensor& a, const Tensor& b, const Tensor& c);
 
-// What is done to a product before it is stored.
+// What is done to a product before it is stored. (Here a ReLU makes 0 of NaN, as oneDNN's does.)
 struct Epilogue {
   Tensor bias;  // [N] f32 or undefined: added to every row
   Activation activation = Activation::identity;
-  Tensor residual;  // [M, N] of the product's dtype or undefined: added behind the activation
-  Activation last = Activation::identity;  // of all this
+  Tensor residual;                         // [M, N] of the product's dtype or undefined: added behind the activation
+  Activation last = Activation::identity;  // behind the residual; not for matmul_packed_left()
 };
 
-// c = last(activation(a · weight + bias) + residual), where `weight` [K, N] f32 is a parameter or a transposed view of one:
-// it is packed in a's dtype at the first use and after every Tensor::touch(). a [M, K] and c [M, N] f32 or bf16.
+// c = last(activation(a · weight + bias) + residual), where `weight` [K, N] f32 is a parameter or a transposed view of
+// one: it is packed in a's dtype at the first use and after every Tensor::touch(). a [M, K] and c [M, N] f32 or bf16.
 void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilogue, const Tensor& c);
 
 // The gradients of a linear map's parameters: dweight = dyᵀ x and, if dbias is defined, dbias = the sum of dy's rows.
 //   x [M, K], dy [M, N], both f32 or both bf16, contiguous; dweight [N, K] f32, dbias [N] f32, contiguous.
 void weight_gradient(const Tensor& x, const Tensor& dy, const Tensor& dweight, const Tensor& dbias);
 
-// The same with the weight on the left, for each matrix of a batch: c[i] = last(activation(weight · a[i] + bias 1ᵀ)
-// + residual[i]). `weight` [M, K] f32 is a parameter or a transposed view of one, a [B, K, N], c and residual [B, M, N]
+// The same with the weight on the left, for each matrix of a batch: c[i] = activation(weight · a[i] + bias 1ᵀ) +
+// residual[i]. `weight` [M, K] f32 is a parameter or a transposed view of one, a [B, K, N], c and residual [B, M, N]
 // f32 or bf16, contiguous; bias [M] f32 is added to every column.
 void matmul_packed_left(const Tensor& weight, const Tensor& a, const Epilogue& epilogue, const Tensor& c);
 

@@ -107,13 +107,14 @@ HWY_EXPORT(gradient_of_windows);
 constexpr std::int64_t block = 64;  // channels that are worked on together
 
 // A picture's channels [first, first + channels) in channels-last memory.
-template <class T>
 struct Plane {
   Plane(const Tensor& x, std::int64_t sample, std::int64_t first)
-      : data(x.data<T>() + sample * x.size(1) * x.size(2) * x.size(3) + first), pixel(x.size(1)), width(x.size(3)) {}
-  T* at(std::int64_t row, std::int64_t column) const { return data + (row * width + column) * pixel; }
-  T* at(std::int64_t place) const { return data + place * pixel; }
-  T* data;
+      : data(x.data<float>() + sample * x.size(1) * x.size(2) * x.size(3) + first),
+        pixel(x.size(1)),
+        width(x.size(3)) {}
+  float* at(std::int64_t row, std::int64_t column) const { return data + (row * width + column) * pixel; }
+  float* at(std::int64_t place) const { return data + place * pixel; }
+  float* data;
   std::int64_t pixel, width;
 };
 
@@ -154,13 +155,17 @@ std::byte* begin_of(const Tensor& x, std::int64_t sample, std::int64_t first) {
   return static_cast<std::byte*>(x.raw()) + element * static_cast<std::int64_t>(size_of(x.dtype()));
 }
 
+std::int32_t* places_of(const Tensor& origin, std::int64_t sample, std::int64_t first) {
+  return origin.defined() ? reinterpret_cast<std::int32_t*>(begin_of(origin, sample, first)) : nullptr;
+}
+
 }  // namespace
 
 void max_pool(const Tensor& x, const Windows& rows, const Windows& columns, const Tensor& y, const Tensor& origin) {
   for_each_block(x, [&](std::int64_t sample, std::int64_t first, std::int64_t channels) {
     HWY_DYNAMIC_DISPATCH(max_of_windows)
     (begin_of(x, sample, first), x.size(1), x.size(3), rows, columns, channels, x.dtype(), begin_of(y, sample, first),
-     origin.defined() ? Plane<std::int32_t>(origin, sample, first).data : nullptr);
+     places_of(origin, sample, first));
   });
 }
 
@@ -170,15 +175,15 @@ void max_pool_gradient(const Tensor& dy, const Tensor& origin, const Windows& ro
   const Windows over_columns = windows_over(columns, dx.size(3));
   for_each_block(dx, [&](std::int64_t sample, std::int64_t first, std::int64_t channels) {
     HWY_DYNAMIC_DISPATCH(gradient_of_windows)
-    (begin_of(dy, sample, first), Plane<std::int32_t>(origin, sample, first).data, dy.size(1), over_rows, over_columns,
-     dy.size(3), channels, dx.dtype(), begin_of(dx, sample, first));
+    (begin_of(dy, sample, first), places_of(origin, sample, first), dy.size(1), over_rows, over_columns, dy.size(3),
+     channels, dx.dtype(), begin_of(dx, sample, first));
   });
 }
 
 void average_pool(const Tensor& x, const Windows& rows, const Windows& columns, const Tensor& y) {
   for_each_block(x, [&](std::int64_t sample, std::int64_t first, std::int64_t channels) {
-    const Plane<float> in(x, sample, first);
-    const Plane<float> out(y, sample, first);
+    const Plane in(x, sample, first);
+    const Plane out(y, sample, first);
     for (std::size_t i = 0; i < rows.size() * columns.size(); ++i) {
       const Window& row = rows[i / columns.size()];
       const Window& column = columns[i % columns.size()];
@@ -203,8 +208,8 @@ void average_pool(const Tensor& x, const Windows& rows, const Windows& columns, 
 
 void average_pool_gradient(const Tensor& dy, const Windows& rows, const Windows& columns, const Tensor& dx) {
   for_each_block(dx, [&](std::int64_t sample, std::int64_t first, std::int64_t channels) {
-    const Plane<float> out(dy, sample, first);
-    const Plane<float> in(dx, sample, first);
+    const Plane out(dy, sample, first);
+    const Plane in(dx, sample, first);
     for (std::int64_t i = 0; i < dx.size(2) * dx.size(3); ++i) {
       std::fill_n(in.at(i), channels, 0.0F);
     }

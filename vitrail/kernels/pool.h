@@ -23,7 +23,7 @@ using Windows = std::vector<Window>;
 void max_pool(const Tensor& x, const Windows& rows, const Windows& columns, const Tensor& y, const Tensor& origin);
 void max_pool_gradient(const Tensor& dy, const Tensor& origin, const Windows& rows, const Windows& columns,
                        const Tensor& dx);
-// The same in f32.
+// The mean of each window, in f32.
 void average_pool(const Tensor& x, const Windows& rows, const Windows& columns, const Tensor& y);
 void average_pool_gradient(const Tensor& dy, const Windows& rows, const Windows& columns, const Tensor& dx);
 

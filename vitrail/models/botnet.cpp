@@ -164,7 +164,7 @@ BotNetBlock::BotNetBlock(const nn::Scope& scope, const BotNetConfig& c, const Pl
 Tensor BotNetBlock::operator()(const Tensor& x, nn::Pass& pass) const {
   Tensor y = conv1_1x1(x, pass, activation);
   if (self_attn) {
-    y = nn::activate_picture((*post_attn)((*self_attn)(y, pass), pass), activation);
+    y = (*post_attn)((*self_attn)(y, pass), pass, activation);
   } else {
     y = (*conv2_kxk)(y, pass, activation);
   }

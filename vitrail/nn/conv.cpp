@@ -41,12 +41,16 @@ BatchNorm2d::BatchNorm2d(const Scope& scope, std::int64_t channels, float norm_e
       running_var(scope.buffer("running_var", {channels}, Init::ones())),
       num_batches_tracked(scope.buffer("num_batches_tracked", {}, Init::zeros(), DType::i64)) {}
 
-Tensor BatchNorm2d::operator()(const Tensor& x, const Pass& pass) const {
+Tensor BatchNorm2d::operator()(const Tensor& x, const Pass& pass, ops::Activation activation,
+                               const Tensor& residual) const {
   const bool training = pass.training && autograd::requires_grad(weight);
   if (training && !pass.again) {
     ++*num_batches_tracked.data<std::int64_t>();
   }
-  return ops::batch_norm(x, weight, bias, running_mean, running_var, training, pass.again ? 0.0F : momentum, eps);
+  const bool at_once = activation == ops::Activation::identity || activation == ops::Activation::relu;
+  const Tensor y = ops::batch_norm(x, weight, bias, running_mean, running_var, training, pass.again ? 0.0F : momentum,
+                                   eps, at_once ? activation : ops::Activation::identity, residual);
+  return at_once ? y : activate_picture(y, activation);
 }
 
 namespace {

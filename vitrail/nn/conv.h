@@ -7,6 +7,7 @@
 
 #include "vitrail/nn/parameters.h"
 #include "vitrail/nn/pass.h"
+#include "vitrail/ops/activation.h"
 #include "vitrail/ops/conv.h"
 #include "vitrail/tensor/tensor.h"
 
@@ -35,7 +36,9 @@ struct Conv2d {
 // `weight` and `bias` [C]; buffers `running_mean`, `running_var` [C] and the count `num_batches_tracked` [].
 struct BatchNorm2d {
   BatchNorm2d(const Scope& scope, std::int64_t channels, float eps = 1e-5F, float momentum = 0.1F);
-  Tensor operator()(const Tensor& x, const Pass& pass) const;
+  // act(norm(x) + residual); the residual of x's shape may be undefined.
+  Tensor operator()(const Tensor& x, const Pass& pass, ops::Activation activation = ops::Activation::identity,
+                    const Tensor& residual = {}) const;
   // fvcore's count for a picture of `size`: 2 an element.
   std::int64_t flops(const Size2& size) const { return 2 * size[0] * size[1] * weight.numel(); }
 

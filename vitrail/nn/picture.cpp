@@ -70,7 +70,7 @@ PictureNorm::PictureNorm(const Scope& scope, std::int64_t channels, PictureNormK
 
 Tensor PictureNorm::operator()(const Tensor& x, const Pass& pass, ops::Activation activation) const {
   const auto* const batch = std::get_if<BatchNorm2d>(&norm_);
-  return activate_picture(batch != nullptr ? (*batch)(x, pass) : std::get<GroupNorm>(norm_)(x), activation);
+  return batch != nullptr ? (*batch)(x, pass, activation) : activate_picture(std::get<GroupNorm>(norm_)(x), activation);
 }
 
 // y = s conv(x) + (bias - s mean) with s = weight / √(var + eps): one convolution with other weights.
@@ -102,7 +102,7 @@ ConvNorm::ConvNorm(const Scope& conv_scope, const Scope& norm_scope, std::int64_
 Tensor ConvNorm::operator()(const Tensor& x, const Pass& pass, ops::Activation activation,
                             const Tensor& residual) const {
   if (pass.training || autograd::recording({&x, &residual, &conv.weight, &norm.weight, &norm.bias})) {
-    return activate_picture(norm(conv(x), pass), activation, residual);
+    return norm(conv(x), pass, activation, residual);
   }
   const auto [weight, bias] = folded_->of(conv, norm);
   return ops::conv2d_activated(x, weight, bias, conv.options, activation, residual);

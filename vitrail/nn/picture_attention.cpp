@@ -114,8 +114,7 @@ Tensor NonLocal::operator()(const Tensor& x, const Pass& pass) const {
       break;
     }
   }
-  const Tensor projected = norm(z(to_picture(y, size[0], size[1])), pass);
-  return activate_picture(projected, ops::Activation::identity, x);
+  return norm(z(to_picture(y, size[0], size[1])), pass, ops::Activation::identity, x);
 }
 
 std::int64_t NonLocal::flops(const Size2& size) const {

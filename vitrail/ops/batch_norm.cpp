@@ -1,6 +1,8 @@
 #include "vitrail/kernels/batch_norm.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/layout.h"
@@ -30,12 +32,9 @@ void check_operands(const Tensor& x, const Tensor& weight, const Tensor& bias, c
         "batch_norm: training needs more than one value a channel, but x is {}", x.shape());
 }
 
-// [2, C]: the factors and the offsets.
-Tensor scale_shift_of(const Tensor& weight, const Tensor& bias, std::int64_t channels) {
-  const Tensor both = Tensor::empty({2, channels});
-  weight.defined() ? both.select(0, 0).copy_from(weight) : both.select(0, 0).fill(1);
-  bias.defined() ? both.select(0, 1).copy_from(bias) : both.select(0, 1).fill(0);
-  return both;
+// A parameter [C], or as many of `value` where it is undefined.
+Tensor vector_or(const Tensor& parameter, std::int64_t channels, float value) {
+  return parameter.defined() ? parameter.detach().contiguous() : Tensor::full({channels}, value);
 }
 
 // running = (1 - momentum) running + momentum · factor · batch
@@ -52,38 +51,67 @@ void update(const Tensor& running, const Tensor& batch, float momentum, float fa
 }  // namespace
 
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-                  const Tensor& running_variance, bool training, float momentum, float eps) {
+                  const Tensor& running_variance, bool training, float momentum, float eps, Activation activation,
+                  const Tensor& residual) {
   check_operands(x, weight, bias, running_mean, running_variance, training);
+  check(activation == Activation::identity || activation == Activation::relu,
+        "batch_norm: of the activations, only ReLU is applied at once");
+  check(!residual.defined() || (residual.shape() == x.shape() && residual.dtype() == x.dtype()),
+        "batch_norm: the residual must be {} {}, not {} {}", x.shape(), name_of(x.dtype()), residual.shape(),
+        name_of(residual.dtype()));
   if (x.numel() == 0) {
-    return autograd::record("batch_norm", Tensor::empty_like(x), {&x},
-                            [dx = Gradient(x)](const Tensor& dy) { dx.add(dy); });
+    return autograd::record("batch_norm", Tensor::empty_like(x), {&x, &residual},
+                            [dx = Gradient(x), dresidual = Gradient(residual)](const Tensor& dy) {
+                              dx.add(dy);
+                              dresidual.add(dy);
+                            });
   }
   const std::int64_t channels = x.size(1);
-  const Tensor picture = x.rank() == 4 ? x : x.detach().reshape({x.size(0), channels, 1, 1});
-  const Tensor input = kernels::channels_last(picture);
-  const Tensor scale_shift = scale_shift_of(weight, bias, channels);
+  const auto picture = [batch = x.size(0), channels, flat = x.rank() == 2](const Tensor& tensor) {
+    return kernels::channels_last(flat ? tensor.detach().reshape({batch, channels, 1, 1}) : tensor);
+  };
+  const Tensor input = picture(x);
   const Tensor mean = training ? Tensor::empty({channels}) : running_mean.clone();
-  const Tensor variance = training ? Tensor::empty({channels}) : running_variance.clone();
-  const Tensor y = kernels::empty_channels_last(picture.shape(), x.dtype());
-  kernels::batch_norm(input, scale_shift, mean, variance, training, eps, y);
+  const Tensor variance = training ? Tensor::empty({channels}) : running_variance;
   if (training) {
+    kernels::batch_statistics(input, mean, variance);
     const std::int64_t values = x.numel() / channels;
     const float unbiased = static_cast<float>(values) / static_cast<float>(values - 1);
     update(running_mean, mean, momentum, 1);
     update(running_variance, variance, momentum, unbiased);
   }
-  return autograd::record("batch_norm", y.reshape(x.shape()), {&x, &weight, &bias},
-                          [input, scale_shift, mean, variance, training, eps, dx = Gradient(x),
-                           dweight = Gradient(weight), dbias = Gradient(bias)](const Tensor& dy) {
-                            const Tensor contribution = kernels::empty_channels_last(input.shape(), dy.dtype());
-                            const Tensor dscale_shift = Tensor::empty(scale_shift.shape());
-                            kernels::batch_norm_gradient(input, scale_shift, mean, variance, training, eps,
-                                                         kernels::channels_last(dy.reshape(input.shape())),
-                                                         contribution, dscale_shift);
-                            dx.add(contribution.reshape(dx.shape()));
-                            dweight.add(dscale_shift.select(0, 0));
-                            dbias.add(dscale_shift.select(0, 1));
-                          });
+  const Tensor rstd = Tensor::empty({channels});
+  std::ranges::transform(variance.span<float>(), rstd.span<float>().begin(),
+                         [eps](float value) { return 1 / std::sqrt(value + eps); });
+  const kernels::BatchNorm norm{mean, rstd, vector_or(weight, channels, 1), vector_or(bias, channels, 0),
+                                activation == Activation::relu};
+  const Tensor y = kernels::empty_channels_last(input.shape(), x.dtype());
+  kernels::batch_norm(norm, input, residual.defined() ? picture(residual) : Tensor(), y);
+  const bool closes_sum = norm.relu && residual.defined();  // the ReLU's input is known by its output alone
+  return autograd::record(
+      "batch_norm", y.reshape(x.shape()), {&x, &weight, &bias, &residual},
+      [norm, input, training, picture, closes_sum, output = closes_sum ? y : Tensor(), dx = Gradient(x),
+       dweight = Gradient(weight), dbias = Gradient(bias), dresidual = Gradient(residual)](const Tensor& dy) {
+        const bool held = dy.is_shared();
+        const Tensor gradient = picture(dy);
+        // In place where nobody else holds it: each element depends on its own and on sums.
+        const bool in_place = !held || gradient.raw() != dy.raw();
+        const auto room = [&] { return kernels::empty_channels_last(input.shape(), dy.dtype()); };
+        const Tensor dsum = !closes_sum ? Tensor() : (in_place ? gradient : room());
+        const Tensor free = dresidual.wanted() ? Tensor() : (closes_sum ? dsum : (in_place ? gradient : Tensor()));
+        const Tensor contribution = !dx.wanted() ? Tensor() : (free.defined() ? free : room());
+        Tensor dscale = dweight.wanted() ? Tensor::empty(dweight.shape()) : Tensor();
+        Tensor dshift = dbias.wanted() ? Tensor::empty(dbias.shape()) : Tensor();
+        kernels::batch_norm_gradient(norm, input, output, gradient, training, dsum, contribution, dscale, dshift);
+        if (dresidual.wanted()) {
+          dresidual.add(closes_sum ? dsum.reshape(dresidual.shape()) : dy);
+        }
+        if (dx.wanted()) {
+          dx.add(contribution.reshape(dx.shape()));
+        }
+        dweight.add(std::move(dscale));
+        dbias.add(std::move(dshift));
+      });
 }
 
 }  // namespace vitrail::ops

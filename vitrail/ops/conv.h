@@ -22,7 +22,7 @@ struct ConvOptions {
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const ConvOptions& options = {});
 
 // act(conv2d(x, …) + residual) with as much of it in one pass as goes; `residual` [B, O, H', W'] may be undefined. For
-// inference: Error where a gradient would be wanted.
+// inference: Error where a gradient would be wanted. ReLU may make 0 of NaN here (oneDNN's does).
 Tensor conv2d_activated(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options,
                         Activation activation, const Tensor& residual = {});
 

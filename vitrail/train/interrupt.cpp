@@ -1,6 +1,8 @@
 #include "vitrail/train/interrupt.h"
 
+#include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <ctime>
 
 #include <unistd.h>
@@ -8,23 +10,23 @@
 namespace vitrail::train {
 namespace {
 
+constexpr std::int64_t same_wish = 250'000'000;  // ns
+
 volatile std::sig_atomic_t asked = 0;
-struct timespec first;              // when it was asked
-constexpr double same_wish = 0.25;  // seconds
+std::atomic<std::int64_t> first = 0;  // when, in ns; 0: not yet
+static_assert(std::atomic<std::int64_t>::is_always_lock_free, "a signal handler may not wait");
 struct sigaction earlier_int;
 struct sigaction earlier_term;
 
+// May run on several threads at once.
 void on_signal(int signal) {
-  struct timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  if (asked == 0) {
+  struct timespec time = {};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  const std::int64_t now = 1'000'000'000 * static_cast<std::int64_t>(time.tv_sec) + time.tv_nsec;
+  std::int64_t began = 0;
+  if (first.compare_exchange_strong(began, now)) {
     asked = signal;
-    first = now;
-    return;
-  }
-  const double since =
-      static_cast<double>(now.tv_sec - first.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec - first.tv_nsec);
-  if (since > same_wish) {
+  } else if (now - began > same_wish) {
     _exit(128 + signal);
   }
 }
@@ -33,6 +35,7 @@ void on_signal(int signal) {
 
 Interrupt::Interrupt() {
   asked = 0;
+  first = 0;
   struct sigaction action = {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
