@@ -149,17 +149,24 @@ TEST(CrossAttention, TakesAnyDimensionsFusedAndApart) {
   }
 }
 
+// What the layer makes of x, whether the recorder listens or not.
+template <class Layer>
+Tensor recorded_output(const Layer& layer, const Tensor& x, Recorder& recorder) {
+  Pass pass;
+  const Tensor without = layer(x, pass);
+  pass.recorder = &recorder;
+  const Tensor with = layer(x, pass);
+  expect_close(with, without, 0);
+  return with;
+}
+
 TEST(Attention, GivesItsMapToARecorderAndTheSameOutput) {
   ParameterStore store;
   AttentionConfig config{.dim = 12, .num_heads = 3, .qkv_bias = true, .block = 4};
   const Attention attention(Scope(store), config);
   const Tensor x = test::random_tensor({2, 5, 12});
-  Pass pass;
-  const Tensor without = attention(x, pass);
   Recorder recorder(false, true);
-  pass.recorder = &recorder;
-  const Tensor with = attention(x, pass);
-  expect_close(with, without, 0);
+  recorded_output(attention, x, recorder);
   ASSERT_TRUE(recorder.attention().contains(4));
   const Tensor map = recorder.attention().at(4);
   ASSERT_EQ(map.shape(), (Shape{2, 3, 5, 5}));
@@ -184,12 +191,8 @@ TEST(AttentionPoolLatent, GivesItsMapToARecorderAndTheSameOutput) {
   ParameterStore store({3});
   const AttentionPoolLatent pool(Scope(store), {.dim = 12, .num_heads = 3, .mlp_ratio = 2});
   const Tensor x = test::random_tensor({2, 5, 12});
-  Pass pass;
-  const Tensor without = pool(x, pass);
   Recorder recorder(false, true);
-  pass.recorder = &recorder;
-  const Tensor y = pool(x, pass);
-  expect_close(y, without, 0);
+  const Tensor y = recorded_output(pool, x, recorder);
   EXPECT_TRUE(recorder.attention().empty());
   const Tensor map = recorder.pool_attention();
   ASSERT_EQ(map.shape(), (Shape{2, 3, 1, 5}));
@@ -198,10 +201,10 @@ TEST(AttentionPoolLatent, GivesItsMapToARecorderAndTheSameOutput) {
   const Tensor by_head = ops::permute(ops::reshape(values, {2, 5, 3, 4}), {0, 2, 1, 3});
   const Tensor pooled = ops::permute(ops::matmul(map, by_head), {0, 2, 1, 3});  // [2, 1, 3, 4]
   const Tensor z = pool.attention.proj(ops::reshape(pooled, {2, 1, 12}));
+  Pass pass;
   expect_close(ops::select(pool.mlp(pool.norm(z), pass, z), 1, 0), y, 1e-5);
   Recorder features(true, false);
-  pass.recorder = &features;
-  pool(x, pass);
+  recorded_output(pool, x, features);
   EXPECT_FALSE(features.pool_attention().defined());
 }
 

@@ -43,11 +43,6 @@ HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels::HWY_NAMESPACE {
 namespace {
 
-template <class D>
-HWY_INLINE void add_to(D d, float* sums, V<D> v, auto part) {
-  store(hn::Add(load(d, sums, part), v), d, sums, part);
-}
-
 // Calls body(element, channel, part) for all elements of a run.
 template <class Body>
 HWY_INLINE void for_elements(const Run& run, Body&& body) {
@@ -57,7 +52,7 @@ HWY_INLINE void for_elements(const Run& run, Body&& body) {
   }
 }
 
-// The kernels take both by value: behind a reference, a store might change them.
+// Runs and norms are taken by value: behind a reference, a store might change them.
 
 // Each channel's mean over the run and the sum of squares around it; for the latter the run is in the cache.
 void run_statistics(Run run, float* mean, float* squares) {
@@ -67,13 +62,13 @@ void run_statistics(Run run, float* mean, float* squares) {
     std::fill_n(mean, run.channels, 0.0F);
     std::fill_n(squares, run.channels, 0.0F);
     for_elements(run, [&](std::int64_t i, std::int64_t c, auto part)
-                          HWY_ATTR { add_to(d, mean + c, load(d, x + i, part), part); });
+                          HWY_ATTR { add_to(d, mean, c, load(d, x + i, part), part); });
     for (std::int64_t c = 0; c < run.channels; ++c) {
       mean[c] /= static_cast<float>(run.pixels);
     }
     for_elements(run, [&](std::int64_t i, std::int64_t c, auto part) HWY_ATTR {
       const auto centered = hn::Sub(load(d, x + i, part), load(d, mean + c, part));
-      add_to(d, squares + c, hn::Mul(centered, centered), part);
+      add_to(d, squares, c, hn::Mul(centered, centered), part);
     });
   });
 }
@@ -120,8 +115,8 @@ void sum_gradients(Run run, Affine norm, float* plain, float* moment) {
       if (run.dsum != nullptr) {
         store(g, d, static_cast<T*>(run.dsum) + i, part);
       }
-      add_to(d, plain + c, g, part);
-      add_to(d, moment + c, hn::Mul(g, centered), part);
+      add_to(d, plain, c, g, part);
+      add_to(d, moment, c, hn::Mul(g, centered), part);
     });
   });
 }

@@ -14,11 +14,6 @@ HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels::HWY_NAMESPACE {
 namespace {
 
-template <class D>
-HWY_INLINE void add_to(D d, float* sums, std::int64_t i, V<D> v, auto part) {
-  store(hn::Add(load(d, sums + i, part), v), d, sums + i, part);
-}
-
 // sums[c] += Σ x over the pixels
 void sum_values(const void* x, std::int64_t pixels, std::int64_t channels, DType dtype, float* sums) {
   visit_floating(dtype, [&]<class T>(T) HWY_ATTR {

@@ -44,11 +44,6 @@ void forward_row(const T* x, const float* weight, const float* bias, float eps, 
   });
 }
 
-template <class D>
-HWY_INLINE void add_to(D d, float* sums, std::int64_t i, V<D> v, auto part) {
-  store(hn::Add(load(d, sums + i, part), v), d, sums + i, part);
-}
-
 // With x̂ = (x - mean) rstd and g = dy · weight:
 //   dx = rstd (g - mean(g) - x̂ mean(g x̂)), the middle term only if centered;  dweight += dy x̂;  dbias += dy
 template <class T>

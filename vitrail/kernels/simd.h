@@ -155,6 +155,12 @@ HWY_INLINE void store(V<D> v, D d, T* p, std::int64_t count) {
   }
 }
 
+// sums[i …] += v
+template <class D>
+HWY_INLINE void add_to(D d, float* sums, std::int64_t i, V<D> v, auto part) {
+  store(hn::Add(load(d, sums + i, part), v), d, sums + i, part);
+}
+
 // Calls body(i, Whole{}) for i = 0, L, 2 L … as long as L = Lanes(d) elements are left, then body(i, rest) for what is.
 template <class D, class Body>
 HWY_INLINE void for_lanes(D d, std::int64_t n, Body&& body) {
