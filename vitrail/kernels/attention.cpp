@@ -214,13 +214,17 @@ std::int64_t shared_block(const AttentionProblem& problem, std::int64_t n, std::
   return std::clamp(n * problem.batch * problem.heads / wanted, least, most);
 }
 
+// The rows of a product's smallest part: what fills it whole, wastes nothing.
+std::int64_t query_unit(const AttentionProblem& problem) { return problem.pairs && has_amx() ? 16 : 6; }
+
 void choose_forward_blocks(AttentionProblem& problem) {
-  problem.query_block = block_size(problem.queries, shared_block(problem, problem.queries, 24, tile_queries), 6);
+  problem.query_block =
+      block_size(problem.queries, shared_block(problem, problem.queries, 24, tile_queries), query_unit(problem));
   problem.key_block = block_size(problem.keys, forward_keys, 16);
 }
 
 void choose_backward_blocks(AttentionProblem& problem) {
-  problem.query_block = block_size(problem.queries, tile_queries, 6);
+  problem.query_block = block_size(problem.queries, tile_queries, query_unit(problem));
   problem.key_block = block_size(problem.keys, shared_block(problem, problem.keys, 64, backward_keys), 16);
 }
 

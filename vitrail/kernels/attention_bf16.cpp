@@ -47,19 +47,20 @@ __attribute__((target("avx512f,avx512bf16"))) void tile(std::int64_t depth, cons
   }
 }
 
+constexpr TileProducts<Pair, 4> products([]<int kRows, int kVectors>() { return &tile<kRows, kVectors>; });
+
 }  // namespace
 
-const TileProducts<Pair, 4>& bf16_pair_products() {
-  static constexpr TileProducts<Pair, 4> products([]<int kRows, int kVectors>() { return &tile<kRows, kVectors>; });
-  return products;
+void multiply_pairs_in_vectors(std::int64_t rows, std::int64_t depth, const Pair* a, std::int64_t a_row,
+                               std::int64_t a_depth, const Pair* b, std::int64_t columns, float* c, std::int64_t c_row,
+                               bool add) {
+  products.multiply(rows, depth, a, a_row, a_depth, b, columns, 16, c, c_row, add);
 }
 
 #else
 
-const TileProducts<Pair, 4>& bf16_pair_products() {
-  static constexpr TileProducts<Pair, 4> none([]<int, int>() { return nullptr; });
-  return none;
-}
+void multiply_pairs_in_vectors(std::int64_t, std::int64_t, const Pair*, std::int64_t, std::int64_t, const Pair*,
+                               std::int64_t, float*, std::int64_t, bool) {}
 
 #endif
 

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "vitrail/kernels/attention_tile.h"
+#include "vitrail/kernels/cpu.h"
 #include "vitrail/kernels/philox-inl.h"
 #include "vitrail/kernels/simd.h"
 
@@ -224,7 +225,8 @@ inline void multiply(std::int64_t rows, std::int64_t depth, const float* a, std:
 }
 inline void multiply(std::int64_t rows, std::int64_t depth, const Pair* a, std::int64_t a_row, std::int64_t a_depth,
                      const Pair* b, std::int64_t columns, float* c, std::int64_t c_row, bool add) {
-  bf16_pair_products().multiply(rows, depth, a, a_row, a_depth, b, columns, lanes, c, c_row, add);
+  const auto of_pairs = has_amx() ? multiply_pairs_in_tiles : multiply_pairs_in_vectors;
+  of_pairs(rows, depth, a, a_row, a_depth, b, columns, c, c_row, add);
 }
 
 inline void fill(float* x, std::int64_t n, float value) { std::fill(x, x + n, value); }

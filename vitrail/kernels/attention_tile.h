@@ -134,9 +134,13 @@ struct TileProducts {
   }
 };
 
-// Those of AVX512-BF16, for vectors of 16 lanes. Only for a CPU that has it; empty if compiled for another
-// architecture.
-const TileProducts<Pair, 4>& bf16_pair_products();
+// TileProducts::multiply() of pairs in panels of 64 words, by AVX512-BF16 or by AMX, where one of a_row and a_depth
+// is 1. Only for a CPU that has them: they do nothing where they are compiled for another architecture.
+using MultiplyPairs = void(std::int64_t rows, std::int64_t depth, const Pair* a, std::int64_t a_row,
+                           std::int64_t a_depth, const Pair* b, std::int64_t columns, float* c, std::int64_t c_row,
+                           bool add);
+MultiplyPairs multiply_pairs_in_vectors;
+MultiplyPairs multiply_pairs_in_tiles;
 
 // A thread's share of backward: the blocks of keys [begin, end) of all heads, counted through. dq gathers from all
 // blocks of keys of a head: where another share has some of them, it stays in `dq`, to be summed afterwards. So a share

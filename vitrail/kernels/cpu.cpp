@@ -11,6 +11,9 @@
 #if defined(__linux__) && defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
+#elif defined(__linux__) && defined(__x86_64__)
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace vitrail::kernels {
@@ -28,6 +31,18 @@ bool has_bf16() {
   }
 #elif defined(__linux__) && defined(__aarch64__) && defined(HWCAP2_BF16)
   return (getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0;
+#else
+  return false;
+#endif
+}
+
+bool has_amx() {
+#if defined(__linux__) && defined(__x86_64__)
+  constexpr long request_permission = 0x1023;  // ARCH_REQ_XCOMP_PERM of asm/prctl.h, for the tiles' data:
+  constexpr long tile_data = 18;
+  static const bool usable = has_bf16() && dnnl::get_effective_cpu_isa() == dnnl::cpu_isa::avx512_core_amx &&
+                             syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+  return usable;
 #else
   return false;
 #endif

@@ -9,6 +9,9 @@ namespace vitrail::kernels {
 // ONEDNN_MAX_CPU_ISA can forbid it). Without, bf16 tensors still work, but no faster than f32.
 bool has_bf16();
 
+// Whether the CPU has AMX's tiles of bf16, and the system and oneDNN's variable let this process use them.
+bool has_amx();
+
 // "AMD EPYC 9354 32-Core Processor", as the CPU or the system names it.
 std::string cpu_name();
 // Whether products in int8 run in int8 here: elsewhere they are worked out in f32, exactly but slowly.
