@@ -95,17 +95,31 @@ HWY_INLINE V<D> load(D d, const float* p, Whole = {}) {
   return hn::LoadU(d, p);
 }
 
+// The bits of bf16 as f32 lanes.
+template <class D>
+HWY_INLINE V<D> from_bf16(D d, hn::Vec<hn::Rebind<std::uint16_t, D>> bits) {
+  const hn::Rebind<std::uint32_t, D> du32;
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du32, bits)));
+}
+
 template <class D>
 HWY_INLINE V<D> load(D d, const bf16* p, Whole = {}) {
   const hn::Rebind<std::uint16_t, D> du16;
-  const hn::Rebind<std::uint32_t, D> du32;
-  const auto bits = hn::LoadU(du16, reinterpret_cast<const std::uint16_t*>(p));
-  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du32, bits)));
+  return from_bf16(d, hn::LoadU(du16, reinterpret_cast<const std::uint16_t*>(p)));
 }
 
 // The first `count` lanes from memory, the others 0.
 template <class D, class T>
 HWY_INLINE V<D> load(D d, const T* p, std::int64_t count) {
+#if HWY_TARGET == HWY_AVX3  // elsewhere Highway reads what lies behind them too
+  const auto n = static_cast<std::size_t>(count);
+  if constexpr (std::is_same_v<T, float>) {
+    return hn::MaskedLoad(hn::FirstN(d, n), d, p);
+  } else if constexpr (std::is_same_v<T, bf16>) {
+    const hn::Rebind<std::uint16_t, D> du16;
+    return from_bf16(d, hn::MaskedLoad(hn::FirstN(du16, n), du16, reinterpret_cast<const std::uint16_t*>(p)));
+  }
+#endif
   HWY_ALIGN T lanes[hn::MaxLanes(d)] = {};
   for (std::int64_t i = 0; i < count; ++i) {
     lanes[i] = p[i];
@@ -130,24 +144,39 @@ HWY_INLINE auto rounded_to_bf16(D, V<D> v) {
   return hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet, rounded);
 }
 
+// The same as 16-bit lanes.
 template <class D>
-HWY_INLINE void store(V<D> v, D d, bf16* p, Whole = {}) {
+HWY_INLINE auto to_bf16(D d, V<D> v) {
   const hn::Rebind<std::uint16_t, D> du16;
   const auto bits = rounded_to_bf16(d, v);
-  auto* to = reinterpret_cast<std::uint16_t*>(p);
 #if HWY_TARGET == HWY_SCALAR
   const hn::Rebind<std::int32_t, D> di32;
-  hn::StoreU(hn::DemoteTo(du16, hn::BitCast(di32, hn::ShiftRight<16>(bits))), du16, to);
+  return hn::DemoteTo(du16, hn::BitCast(di32, hn::ShiftRight<16>(bits)));
 #else
   const hn::Repartition<std::uint16_t, D> pairs;
   const auto both = hn::BitCast(pairs, bits);
-  hn::StoreU(hn::LowerHalf(du16, hn::ConcatOdd(pairs, both, both)), du16, to);
+  return hn::LowerHalf(du16, hn::ConcatOdd(pairs, both, both));
 #endif
+}
+
+template <class D>
+HWY_INLINE void store(V<D> v, D d, bf16* p, Whole = {}) {
+  const hn::Rebind<std::uint16_t, D> du16;
+  hn::StoreU(to_bf16(d, v), du16, reinterpret_cast<std::uint16_t*>(p));
 }
 
 // The first `count` lanes to memory; what lies behind is left alone.
 template <class D, class T>
 HWY_INLINE void store(V<D> v, D d, T* p, std::int64_t count) {
+#if HWY_TARGET == HWY_AVX3
+  const auto n = static_cast<std::size_t>(count);
+  if constexpr (std::is_same_v<T, float>) {
+    return hn::BlendedStore(v, hn::FirstN(d, n), d, p);
+  } else if constexpr (std::is_same_v<T, bf16>) {
+    const hn::Rebind<std::uint16_t, D> du16;
+    return hn::BlendedStore(to_bf16(d, v), hn::FirstN(du16, n), du16, reinterpret_cast<std::uint16_t*>(p));
+  }
+#endif
   HWY_ALIGN T lanes[hn::MaxLanes(d)];
   store(v, d, lanes);
   for (std::int64_t i = 0; i < count; ++i) {
