@@ -98,7 +98,7 @@ void layer_norm_backward(benchmark::State& state) {
   const NormCase c(state);
   for ([[maybe_unused]] auto _ : state) {
     kernels::norm_backward(c.norm, c.x.raw(), c.weight.data<float>(), c.mean.data<float>(), c.rstd.data<float>(),
-                           c.dy.raw(), c.y.raw(), c.dweight.data<float>(), c.dbias.data<float>());
+                           c.dy.raw(), nullptr, c.y.raw(), c.dweight.data<float>(), c.dbias.data<float>());
   }
   c.report(state, 3);
 }

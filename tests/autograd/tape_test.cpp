@@ -187,6 +187,27 @@ TEST(Tape, TakesOverWithoutACopyWhatIsMovedIn) {
   EXPECT_EQ(grad(x).raw(), place);
 }
 
+TEST(Tape, AddsInPlaceUnlessOthersHoldTheSum) {
+  const Tensor x = leaf({1, 1});
+  const Gradient dx(x);
+  const auto add_one = [](const Tensor& to, const Tensor& sum) {
+    for (std::int64_t i = 0; i < 2; ++i) {
+      to.data<float>()[i] = (sum.defined() ? sum.data<float>()[i] : 0) + 1;
+    }
+  };
+  dx.accumulate(DType::f32, add_one);
+  EXPECT_THAT(grad(x).values(), ElementsAre(1, 1));
+  const std::byte* const place = grad(x).raw();
+  dx.accumulate(DType::f32, add_one);
+  EXPECT_THAT(grad(x).values(), ElementsAre(2, 2));
+  EXPECT_EQ(grad(x).raw(), place);
+  const Tensor held = grad(x);
+  dx.accumulate(DType::f32, add_one);
+  EXPECT_THAT(grad(x).values(), ElementsAre(3, 3));
+  EXPECT_THAT(held.values(), ElementsAre(2, 2));
+  Gradient().accumulate(DType::f32, [](const Tensor&, const Tensor&) { FAIL() << "nobody wants it"; });
+}
+
 TEST(Tape, AddsToPartsOfAGradient) {
   const Tensor x = leaf({0, 0, 0, 0});
   const Gradient dx(x);
@@ -226,6 +247,32 @@ TEST(Tape, MakesNonContiguousContributionsDense) {
   tape.backward(y, Tensor::from(std::vector<float>{1, 2, 3, 4, 5, 6}, {3, 2}));
   EXPECT_TRUE(grad(x).is_contiguous());
   EXPECT_THAT(grad(x).values(), ElementsAre(1, 3, 5, 2, 4, 6));
+}
+
+TEST(Tape, GivesAGradientTheLayoutOfItsTensor) {
+  Tensor x = Tensor::zeros({2, 3, 4});
+  require_grad(x);
+  const auto numbers = [](std::int64_t factor) {
+    std::vector<float> values(24);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<float>(factor * static_cast<std::int64_t>(i));
+    }
+    return Tensor::from(values, {4, 2, 3});
+  };
+  Tape tape;
+  Tensor seen;
+  const Tensor y = record("permuted", x.permute({2, 0, 1}), {&x}, [dx = Gradient(x), &seen](const Tensor& dy) {
+    seen = dy;
+    dx.add(dy.permute({1, 2, 0}));
+  });
+  Gradient(y).add(numbers(10));
+  tape.backward(y, numbers(1));
+  EXPECT_EQ(seen.strides(), y.strides());
+  EXPECT_EQ(seen.values(), numbers(11).values());
+  EXPECT_EQ(grad(x).values(), numbers(11).permute({1, 2, 0}).values());
+  const Tensor room = Gradient(y).empty(DType::bf16);
+  EXPECT_EQ(room.strides(), y.strides());
+  EXPECT_EQ(room.dtype(), DType::bf16);
 }
 
 TEST(Tape, ReleasesMemoryAsItPlays) {

@@ -127,7 +127,7 @@ TEST_P(NnKernels, Norms) {
         kernels::norm_forward(norm, x.raw(), weight.data<float>(), bias.data<float>(), eps, y.raw(), mean.data<float>(),
                               rstd.data<float>());
         kernels::norm_backward(norm, x.raw(), weight.data<float>(), mean.data<float>(), rstd.data<float>(), dy.raw(),
-                               dx.raw(), dweight.data<float>(), dbias.data<float>());
+                               nullptr, dx.raw(), dweight.data<float>(), dbias.data<float>());
         std::vector<double> ey, edx, edweight(w), edbias(w);
         const std::vector<float> xs = x.values(), dys = dy.values(), ws = weight.values(), bs = bias.values();
         for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
@@ -155,6 +155,16 @@ TEST_P(NnKernels, Norms) {
         }
         expect_near(y, ey, tolerance_of(x.dtype()), what);
         expect_near(dx, edx, tolerance_of(x.dtype()), what);
+        kernels::norm_backward(norm, x.raw(), weight.data<float>(), mean.data<float>(), rstd.data<float>(), dy.raw(),
+                               dy.raw(), dx.raw(), dweight.data<float>(), dbias.data<float>());
+        for (std::size_t i = 0; i < edx.size(); ++i) {
+          edx[i] += dys[i];
+        }
+        expect_near(dx, edx, tolerance_of(x.dtype()), what);
+        const Tensor sum = dy.clone();
+        kernels::norm_backward(norm, x.raw(), weight.data<float>(), mean.data<float>(), rstd.data<float>(), dy.raw(),
+                               sum.raw(), sum.raw(), dweight.data<float>(), dbias.data<float>());
+        EXPECT_EQ(sum.values(), dx.values()) << what;
         expect_near(dweight, edweight, 2e-6, what);
         expect_near(dbias, edbias, 2e-6, what);
       }

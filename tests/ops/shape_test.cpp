@@ -139,6 +139,36 @@ TEST(ShapeOps, AddTheGradientsOfPartsThatOverlapAndOfTheWhole) {
   EXPECT_THAT(autograd::grad(x).values(), testing::ElementsAre(3, 31, 310, 100));
 }
 
+// A function of one part that writes its gradient, and one that adds it: y = a x.
+Tensor scaled_in_place(const Tensor& x, float a, Shape* strides) {
+  return autograd::record("scaled", x * a, {&x}, [dx = autograd::Gradient(x), a, strides](const Tensor& dy) {
+    dx.write(DType::f32, [&](const Tensor& to) {
+      to.copy_from(dy * a);
+      *strides = to.strides();
+    });
+  });
+}
+
+TEST(ShapeOps, LetThePartsOfASplitWriteIntoOneGradient) {
+  // Of three parts, in the order of backward: one is written; one is written, then added to; one is added, then
+  // written.
+  Tensor x = random_tensor({2, 6});
+  autograd::require_grad(x);
+  autograd::Tape tape;
+  const std::vector<Tensor> parts = ops::split(x, {1, 2, 3}, 1);
+  Shape first, second, third;
+  const Tensor a = scaled_in_place(parts[0], 2, &first);
+  const Tensor b_added = parts[1] * 10;
+  const Tensor b_written = scaled_in_place(parts[1], 3, &second);  // recorded last, played first
+  const Tensor c_written = scaled_in_place(parts[2], 5, &third);
+  const Tensor c_added = parts[2] * 100;
+  tape.backward(ops::concat({a, b_added + b_written, c_written + c_added}, 1), Tensor::full({2, 6}, 1));
+  EXPECT_EQ(first, (Shape{6, 1})) << "in place";
+  EXPECT_EQ(second, (Shape{6, 1})) << "in place";
+  EXPECT_EQ(third, (Shape{3, 1})) << "in a tensor of its own: another one was there first";
+  EXPECT_THAT(autograd::grad(x).values(), testing::ElementsAre(2, 13, 13, 105, 105, 105, 2, 13, 13, 105, 105, 105));
+}
+
 TEST(ShapeOps, SayWhatDoesNotFit) {
   const Tensor x = Tensor::full({2, 3}, 1);
   EXPECT_EQ(error_of([&] { ops::reshape(x, {4, -1}); }), "the shape [2, 3] cannot become [4, -1]");

@@ -19,10 +19,10 @@ bool finite_check = true;
 bool finite_check = false;
 #endif
 
-// out = a + b, f32 or bf16; out is dense, row-major or channels-last, and may be a.
+// out = a + b, f32 or bf16; out is dense, in any order of its dimensions, and may be a.
 void add_to(const Tensor& a, const Tensor& b, const Tensor& out) {
-  if (kernels::is_channels_last(out)) {
-    return add_to(kernels::pixels(a), kernels::pixels(b), kernels::pixels(out));
+  if (const kernels::Order order = kernels::order_of(out); !order.empty()) {
+    return add_to(kernels::along(order, a), kernels::along(order, b), kernels::along(order, out));
   }
   check(a.dtype() == b.dtype(), "gradients of one tensor come as {} and as {}", name_of(a.dtype()), name_of(b.dtype()));
   const std::array operands = {kernels::Operand{a.raw(), a.strides()}, kernels::Operand{b.raw(), b.strides()}};
@@ -38,18 +38,24 @@ void Gradient::add(Tensor contribution) const {
   check(contribution.shape() == shape_, "the gradient of a tensor {} has the shape {}", shape_, contribution.shape());
   Tensor& sum = slot_->grad;
   if (!sum.defined()) {
-    const bool copy = !contribution.is_contiguous() || (slot_->keep && contribution.is_shared());
-    sum = slot_->channels_last ? kernels::channels_last(contribution)
-          : copy               ? contribution.clone()
-                               : contribution.detach();
+    const bool fits = kernels::along(slot_->order, contribution).is_contiguous();
+    if (fits && !(slot_->keep && contribution.is_shared())) {
+      sum = contribution.detach();
+    } else {
+      sum = empty(contribution.dtype());
+      slot_->order.empty() ? sum.copy_from(contribution) : kernels::copy_layout(contribution, sum);
+    }
   } else if (sum.is_shared()) {
-    const Tensor fresh =
-        slot_->channels_last ? kernels::empty_channels_last(sum.shape(), sum.dtype()) : Tensor::empty_like(sum);
+    const Tensor fresh = empty(sum.dtype());
     add_to(sum, contribution, fresh);
     sum = fresh;
   } else {
     add_to(sum, contribution, sum);
   }
+}
+
+Tensor Gradient::empty(DType dtype) const {
+  return kernels::empty_in(slot_ == nullptr ? kernels::Order() : slot_->order, shape_, dtype);
 }
 
 void Gradient::add_part(int dim, std::int64_t start, const Tensor& contribution) const {
@@ -83,7 +89,7 @@ Kept::Kept(const Tensor& tensor) {
 
 std::shared_ptr<Slot> slot_for(const Tensor& output) {
   auto slot = std::make_shared<Slot>();
-  slot->channels_last = kernels::is_channels_last(output);
+  slot->order = kernels::order_of(output);
   return slot;
 }
 

@@ -17,9 +17,10 @@ struct Slot {
   Tensor grad;         // undefined until the first contribution
   bool keep = false;   // a leaf (a parameter): its gradient stays after backward and adds up over calls
   bool wanted = true;  // false for a frozen leaf
-  std::function<Tensor()> rebuild = {};  // the tensor's elements once more, if that is cheaper than to keep them
-  int uses = 0;                          // of a leaf, by nodes that wait on a tape: at 0 its gradient is complete
-  bool channels_last = false;            // as the tensor lies in memory (kernels/layout.h), so does its gradient
+  std::function<Tensor()> rebuild = {};    // the tensor's elements once more, if that is cheaper than to keep them
+  int uses = 0;                            // of a leaf, by nodes that wait on a tape: at 0 its gradient is complete
+  std::vector<int> order = {};             // as the tensor lies in memory (kernels::Order), so does its gradient
+  std::function<Tensor(DType)> room = {};  // where write() puts it at once: a part of a larger tensor's gradient
 };
 // The slot of a tensor that an op has made.
 std::shared_ptr<Slot> slot_for(const Tensor& output);
@@ -54,8 +55,18 @@ class Gradient {
   // op may pass its dy on to several inputs): what is shared is never written to. A leaf keeps its gradient, so it
   // copies one that is shared: move into add() what you made for a parameter.
   void add(Tensor contribution) const;
+  // The same by write(to, sum): all elements of `to` become a contribution plus those of `sum`, which is what has
+  // arrived so far, undefined at first; it may be `to` itself. Both are contiguous, of `dtype`. Spares a pass over
+  // memory.
+  template <class Write>
+  void accumulate(DType dtype, Write&& write) const;
   // The same for a contribution to the elements [start, start + contribution.size(dim)) along `dim` alone.
   void add_part(int dim, std::int64_t start, const Tensor& contribution) const;
+  // Memory for a contribution that lies as the tensor does, so that add() need not copy it.
+  Tensor empty(DType dtype) const;
+  // Adds what write(to) computes: all elements of `to`, which is contiguous, or a part along one dimension of what is.
+  template <class Write>
+  void write(DType dtype, Write&& write) const;
 
  private:
   std::shared_ptr<Slot> slot_;
@@ -165,6 +176,37 @@ bool check_finite();
 void require_finite(const char* op, const char* what, const Tensor& tensor);
 
 // ---------------------------------------------------------------------------------------------------------------------
+
+template <class Write>
+void Gradient::accumulate(DType dtype, Write&& write) const {
+  if (!wanted()) {
+    return;
+  }
+  Tensor& sum = slot_->grad;
+  if (!sum.defined() || !sum.is_contiguous() || !slot_->order.empty() || sum.dtype() != dtype) {
+    Tensor contribution = Tensor::empty(shape_, dtype);
+    write(contribution, Tensor());
+    return add(std::move(contribution));
+  }
+  const Tensor to = sum.is_shared() ? Tensor::empty(shape_, dtype) : sum;
+  write(to, sum);
+  sum = to;
+}
+
+template <class Write>
+void Gradient::write(DType dtype, Write&& write) const {
+  if (!wanted()) {
+    return;
+  }
+  const bool in_place = slot_->room && !slot_->grad.defined();
+  Tensor to = in_place ? slot_->room(dtype) : Tensor::empty(shape_, dtype);
+  write(to);
+  if (in_place) {
+    slot_->grad = std::move(to);
+  } else {
+    add(std::move(to));
+  }
+}
 
 template <class Backward>
 Tensor record(const char* op, Tensor output, std::initializer_list<const Tensor*> inputs, Backward backward) {

@@ -1,8 +1,34 @@
 #include "vitrail/kernels/layout.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "vitrail/kernels/onednn.h"
 
 namespace vitrail::kernels {
+
+Order order_of(const Tensor& x) {
+  if (x.is_contiguous()) {
+    return {};
+  }
+  Order order(static_cast<std::size_t>(x.rank()));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](int a, int b) { return x.stride(a) > x.stride(b); });
+  return along(order, x).is_contiguous() ? order : Order{};
+}
+
+Tensor empty_in(const Order& order, const Shape& shape, DType dtype) {
+  if (order.empty()) {
+    return Tensor::empty(shape, dtype);
+  }
+  Shape in_memory = shape;
+  Order back(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    in_memory[static_cast<int>(i)] = shape[order[i]];
+    back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  }
+  return Tensor::empty(in_memory, dtype).permute(std::span<const int>(back));
+}
 
 void copy_layout(const Tensor& from, const Tensor& to) {
   check(from.shape() == to.shape() && from.dtype() == to.dtype(), "copy_layout: {} {} is not {} {}", from.shape(),

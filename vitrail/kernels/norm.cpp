@@ -45,10 +45,10 @@ void forward_row(const T* x, const float* weight, const float* bias, float eps, 
 }
 
 // With x̂ = (x - mean) rstd and g = dy · weight:
-//   dx = rstd (g - mean(g) - x̂ mean(g x̂)), the middle term only if centered;  dweight += dy x̂;  dbias += dy
+//   dx = rstd (g - mean(g) - x̂ mean(g x̂)) + more, the middle term only if centered;  dweight += dy x̂;  dbias += dy
 template <class T>
-void backward_row(const T* x, const float* weight, float mean, float rstd, const T* dy, T* dx, float* dweight,
-                  float* dbias, std::int64_t width, bool centered) {
+void backward_row(const T* x, const float* weight, float mean, float rstd, const T* dy, const T* more, T* dx,
+                  float* dweight, float* dbias, std::int64_t width, bool centered) {
   const F32 d;
   const auto m = hn::Set(d, mean);
   const auto r = hn::Set(d, rstd);
@@ -81,7 +81,8 @@ void backward_row(const T* x, const float* weight, float mean, float rstd, const
       add_to(d, dbias, i, load(d, dy + i, part), part);
     }
     if (dx != nullptr) {
-      store(hn::Mul(r, hn::NegMulAdd(normal, gxm, hn::Sub(weighted(i, part), gm))), d, dx + i, part);
+      const auto own = hn::NegMulAdd(normal, gxm, hn::Sub(weighted(i, part), gm));
+      store(more == nullptr ? hn::Mul(r, own) : hn::MulAdd(r, own, load(d, more + i, part)), d, dx + i, part);
     }
   });
 }
@@ -105,13 +106,14 @@ void forward(const RowNorm& norm, const void* x, const float* weight, const floa
 }
 
 void backward(const RowNorm& norm, const void* x, const float* weight, const float* mean, const float* rstd,
-              const void* dy, void* dx, float* dweight, float* dbias, std::int64_t begin, std::int64_t end) {
+              const void* dy, const void* more, void* dx, float* dweight, float* dbias, std::int64_t begin,
+              std::int64_t end) {
   visit_floating(norm.dtype, [&]<class T>(T) HWY_ATTR {
     for (std::int64_t row = begin; row < end; ++row) {
       const std::int64_t at = row * norm.width;
       backward_row(static_cast<const T*>(x) + at, weight, norm.centered ? mean[row] : 0.0F, rstd[row],
-                   static_cast<const T*>(dy) + at, dx == nullptr ? nullptr : static_cast<T*>(dx) + at, dweight, dbias,
-                   norm.width, norm.centered);
+                   static_cast<const T*>(dy) + at, more == nullptr ? nullptr : static_cast<const T*>(more) + at,
+                   dx == nullptr ? nullptr : static_cast<T*>(dx) + at, dweight, dbias, norm.width, norm.centered);
     }
   });
 }
@@ -136,15 +138,15 @@ void norm_forward(const RowNorm& norm, const void* x, const float* weight, const
 }
 
 void norm_backward(const RowNorm& norm, const void* x, const float* weight, const float* mean, const float* rstd,
-                   const void* dy, void* dx, float* dweight, float* dbias) {
-  Profile::traffic(norm.rows * norm.width, norm.dtype, dx == nullptr ? 2 : 3);
+                   const void* dy, const void* more, void* dx, float* dweight, float* dbias) {
+  Profile::traffic(norm.rows * norm.width, norm.dtype, 2 + (dx == nullptr ? 0 : 1) + (more == nullptr ? 0 : 1));
   const std::int64_t grain = rows_worth_a_thread(norm.width);
   const int threads = threads_for(norm.rows, grain);
   ThreadSums weight_sums(dweight, norm.width, threads);
   ThreadSums bias_sums(dbias, norm.width, threads);
   parallel_for(norm.rows, grain, [&](std::int64_t begin, std::int64_t end, int thread) {
     HWY_DYNAMIC_DISPATCH(backward)
-    (norm, x, weight, mean, rstd, dy, dx, weight_sums.at(thread), bias_sums.at(thread), begin, end);
+    (norm, x, weight, mean, rstd, dy, more, dx, weight_sums.at(thread), bias_sums.at(thread), begin, end);
   });
   weight_sums.gather();
   bias_sums.gather();

@@ -21,9 +21,9 @@ struct RowNorm {
 void norm_forward(const RowNorm& norm, const void* x, const float* weight, const float* bias, float eps, void* y,
                   float* mean, float* rstd);
 
-// From dy, in one pass over x and dy: dx; and, added up over the rows, dweight and dbias [width]. Each of the three is
-// left out if null. Deterministic for a given number of threads.
+// From dy, in one pass over x and dy: dx, plus `more` unless that is null (it may be dx); and, added up over the rows,
+// dweight and dbias [width]. Each of the three is left out if null. Deterministic for a given number of threads.
 void norm_backward(const RowNorm& norm, const void* x, const float* weight, const float* mean, const float* rstd,
-                   const void* dy, void* dx, float* dweight, float* dbias);
+                   const void* dy, const void* more, void* dx, float* dweight, float* dbias);
 
 }  // namespace vitrail::kernels

@@ -14,6 +14,12 @@ using autograd::Gradient;
 
 Tensor dense_last(const Tensor& x) { return x.size(-1) <= 1 || x.stride(-1) == 1 ? x : x.contiguous(); }
 
+// Where the kernel writes the gradient of x: as x lies in memory, if its last dimension is dense.
+Tensor room_for(const Gradient& gradient, const Tensor& x) {
+  const Tensor room = gradient.empty(x.dtype());
+  return room.size(-1) <= 1 || room.stride(-1) == 1 ? room : Tensor::empty_like(x);
+}
+
 // [B, N, H, d] seen as [B, H, N, d], and back.
 Tensor swap_heads(const Tensor& x) { return x.transpose(1, 2); }
 
@@ -87,18 +93,18 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   const Tensor out = swap_heads(Tensor::empty({q.size(0), q.size(2), q.size(1), v.size(3)}, q.dtype()));
   const Tensor log_sum = recording ? Tensor::empty({q.size(0), q.size(1), q.size(2)}) : Tensor();
   kernels::attention_forward(qd, kd, vd, scores, out, log_sum);
-  return autograd::record(
-      "attention", out, {&q, &k, &v, &options.bias},
-      [qd, kd, vd, scores, out, log_sum, gq = Gradient(q), gk = Gradient(k), gv = Gradient(v),
-       gbias = options.bias.defined() ? Gradient(options.bias) : Gradient()](const Tensor& dout) {
-        const Tensor dq = Tensor::empty_like(qd), dk = Tensor::empty_like(kd), dv = Tensor::empty_like(vd);
-        const Tensor dbias = zeros_for(gbias);
-        kernels::attention_backward(qd, kd, vd, scores, out, log_sum, dense_last(dout), dq, dk, dv, dbias);
-        gq.add(dq);
-        gk.add(dk);
-        gv.add(dv);
-        add_bias_gradient(gbias, dbias);
-      });
+  return autograd::record("attention", out, {&q, &k, &v, &options.bias},
+                          [qd, kd, vd, scores, out, log_sum, gq = Gradient(q), gk = Gradient(k), gv = Gradient(v),
+                           gbias = options.bias.defined() ? Gradient(options.bias) : Gradient()](const Tensor& dout) {
+                            const Tensor dq = room_for(gq, qd), dk = room_for(gk, kd), dv = room_for(gv, vd);
+                            const Tensor dbias = zeros_for(gbias);
+                            kernels::attention_backward(qd, kd, vd, scores, out, log_sum, dense_last(dout), dq, dk, dv,
+                                                        dbias);
+                            gq.add(dq);
+                            gk.add(dk);
+                            gv.add(dv);
+                            add_bias_gradient(gbias, dbias);
+                          });
 }
 
 Tensor attention_packed(const Tensor& qkv, const AttentionOptions& options) {

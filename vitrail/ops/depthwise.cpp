@@ -78,11 +78,8 @@ Tensor depthwise_conv(const Tensor& x, const Tensor& weight, const DepthwiseOpti
   return autograd::record("depthwise_conv", y, {&x, &weight},
                           [input, rows, g, dx = Gradient(x), dweight = Gradient(weight)](const Tensor& given) {
                             const Tensor dy = dense_channels(given);
-                            if (dx.wanted()) {
-                              Tensor contribution = Tensor::empty(dx.shape(), dy.dtype());
-                              kernels::depthwise_input_gradient(dy, rows, g, contribution);
-                              dx.add(std::move(contribution));
-                            }
+                            dx.write(dy.dtype(),
+                                     [&](const Tensor& to) { kernels::depthwise_input_gradient(dy, rows, g, to); });
                             if (dweight.wanted()) {
                               const Tensor sums = Tensor::empty(rows.shape());
                               kernels::depthwise_weight_gradient(input, dy, g, sums);

@@ -36,20 +36,21 @@ Tensor row_norm(const char* op, const Tensor& x, const Tensor& weight, const Ten
   const Tensor y = Tensor::empty_like(dense);
   kernels::norm_forward(norm, dense.raw(), data_or_null(scale), data_or_null(shift), eps, y.raw(), data_or_null(mean),
                         data_or_null(rstd));
-  const Tensor result =
-      autograd::record(op, y, {&x, &weight, &bias},
-                       [norm, dense, scale, mean, rstd, dx = Gradient(x), dweight = Gradient(weight),
-                        dbias = Gradient(bias)](const Tensor& dy) {
-                         const Tensor x_part = dx.wanted() ? Tensor::empty_like(dense) : Tensor();
-                         const Tensor weight_part = room_if(dweight.wanted(), {norm.width});
-                         const Tensor bias_part = room_if(dbias.wanted(), {norm.width});
-                         kernels::norm_backward(norm, dense.raw(), data_or_null(scale), data_or_null(mean),
-                                                data_or_null(rstd), dy.raw(), x_part.defined() ? x_part.raw() : nullptr,
-                                                data_or_null(weight_part), data_or_null(bias_part));
-                         dx.add(x_part);
-                         dweight.add(weight_part);
-                         dbias.add(bias_part);
-                       });
+  const Tensor result = autograd::record(
+      op, y, {&x, &weight, &bias},
+      [norm, dense, scale, mean, rstd, dx = Gradient(x), dweight = Gradient(weight),
+       dbias = Gradient(bias)](const Tensor& dy) {
+        const Tensor weight_part = room_if(dweight.wanted(), {norm.width});
+        const Tensor bias_part = room_if(dbias.wanted(), {norm.width});
+        const auto backward = [&](const Tensor& to, const Tensor& sum) {
+          const auto raw = [](const Tensor& t) { return t.defined() ? t.raw() : nullptr; };
+          kernels::norm_backward(norm, dense.raw(), data_or_null(scale), data_or_null(mean), data_or_null(rstd),
+                                 dy.raw(), raw(sum), raw(to), data_or_null(weight_part), data_or_null(bias_part));
+        };
+        dx.wanted() ? dx.accumulate(norm.dtype, backward) : backward({}, {});
+        dweight.add(weight_part);
+        dbias.add(bias_part);
+      });
   autograd::set_rebuild(result, [norm, dense, scale, shift, eps] {
     const Tensor again = Tensor::empty_like(dense);
     kernels::norm_forward(norm, dense.raw(), data_or_null(scale), data_or_null(shift), eps, again.raw(), nullptr,

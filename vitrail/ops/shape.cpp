@@ -142,17 +142,36 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& leng
     parts.push_back(x.narrow(at, start, length));
     start += length;
   }
-  return record("split", std::move(parts), {&x}, [dx = Gradient(x), lengths, at](const std::vector<Tensor>& dys) {
-    const auto some = std::ranges::find_if(dys, [](const Tensor& dy) { return dy.defined(); });
-    Tensor joined = Tensor::empty(dx.shape(), some->dtype());
-    std::int64_t from = 0;
-    for (std::size_t i = 0; i < dys.size(); ++i) {
-      const Tensor part = joined.narrow(at, from, lengths[i]);
-      dys[i].defined() ? part.copy_from(dys[i]) : part.fill(0);
-      from += lengths[i];
+  const auto whole = std::make_shared<Tensor>();  // the gradient of x, once a part of it is written there
+  std::vector<Tensor> result =
+      record("split", std::move(parts), {&x}, [dx = Gradient(x), lengths, at, whole](const std::vector<Tensor>& dys) {
+        const auto some = std::ranges::find_if(dys, [](const Tensor& dy) { return dy.defined(); });
+        Tensor joined = whole->defined() ? std::exchange(*whole, {}) : Tensor::empty(dx.shape(), some->dtype());
+        std::int64_t from = 0;
+        for (std::size_t i = 0; i < dys.size(); ++i) {
+          const Tensor part = joined.narrow(at, from, lengths[i]);
+          if (!dys[i].defined()) {
+            part.fill(0);
+          } else if (dys[i].raw() != part.raw()) {
+            part.copy_from(dys[i]);
+          }
+          from += lengths[i];
+        }
+        dx.add(std::move(joined));
+      });
+  start = 0;
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    if (autograd::requires_grad(result[i])) {
+      result[i].slot()->room = [whole, shape = x.shape(), at, start, length = lengths[i]](DType dtype) {
+        if (!whole->defined()) {
+          *whole = Tensor::empty(shape, dtype);
+        }
+        return whole->narrow(at, start, length);
+      };
     }
-    dx.add(std::move(joined));
-  });
+    start += lengths[i];
+  }
+  return result;
 }
 
 Tensor stack(const std::vector<Tensor>& parts, int dim) {
