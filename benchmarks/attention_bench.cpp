@@ -63,8 +63,8 @@ void attention_backward(benchmark::State& state) {
   const Tensor dqkv = Tensor::empty_like(c.qkv);
   for ([[maybe_unused]] auto _ : state) {
     kernels::attention_backward(Case::part(c.qkv, 0), Case::part(c.qkv, 1), Case::part(c.qkv, 2), c.scores,
-                                c.out.transpose(1, 2), c.log_sum, dout, Case::part(dqkv, 0), Case::part(dqkv, 1),
-                                Case::part(dqkv, 2), {});
+                                c.out.transpose(1, 2), c.log_sum, dout,
+                                {Case::part(dqkv, 0), Case::part(dqkv, 1), Case::part(dqkv, 2)});
   }
   c.report(state, 5);
 }

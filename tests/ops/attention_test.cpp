@@ -149,6 +149,23 @@ TEST(Attention, AgreesWithFiniteDifferences) {
       {p.q, p.k, p.v});
 }
 
+TEST(Attention, TakesFurtherColumnsAsIfTheyStoodBehindTheOthers) {
+  const Problem p(2, 3, 7, 9, 10, 4);
+  const Tensor k_more = random_tensor({1, 1, 9, 4}, 6);
+  const Tensor k = ops::concat({p.k.narrow(3, 0, 6), k_more.expand({2, 3, 9, 4})}, 3);
+  const Results whole = run(p.q, k, p.v, p.dout, {.scale = 0.3F});
+  const Tensor q = leaf(p.q.narrow(3, 0, 6).contiguous()), more = leaf(p.q.narrow(3, 6, 4).contiguous());
+  autograd::Tape tape;
+  const AttentionOptions options{.scale = 0.3F, .q_more = more, .k_more = k_more};
+  const Tensor out = attention(q, k.narrow(3, 0, 6), p.v, options);
+  tape.backward(out, p.dout);
+  expect_equal(out, whole.out);
+  expect_equal(autograd::grad(q), whole.dq.narrow(3, 0, 6));
+  expect_equal(autograd::grad(more), whole.dq.narrow(3, 6, 4));
+  expect_equal(attention_probabilities(q, k.narrow(3, 0, 6), options),
+               attention_probabilities(p.q, k, {.scale = 0.3F}));
+}
+
 TEST(Attention, LaysItsResultOutSoThatJoiningTheHeadsIsAView) {
   const Tensor out = Problem(2, 3, 5, 5, 8, 4).run().out;
   EXPECT_EQ(out.shape(), Shape({2, 3, 5, 4}));
@@ -400,6 +417,16 @@ TEST(Attention, SaysWhatIsWrongWithItsInputs) {
   EXPECT_THAT(message([&] { attention(p.q, p.k, p.v, options); }), testing::HasSubstr("mask must be bool"));
   options.mask = Tensor::zeros({3, 5}, DType::boolean);
   EXPECT_THAT(message([&] { attention(p.q, p.k, p.v, options); }), testing::HasSubstr("mask [3, 5]"));
+  options = {.q_more = random_tensor({1, 2, 3, 5}), .k_more = random_tensor({1, 1, 4, 6})};
+  EXPECT_THAT(message([&] { attention(p.q, p.k, p.v, options); }),
+              testing::HasSubstr("q_more has 5 columns, but k_more 6"));
+  EXPECT_THAT(message([&] {
+                attention_packed(random_tensor({1, 3, 3, 2, 8}), options);
+              }),
+              testing::HasSubstr("packed"));
+  options.q_more = random_tensor({1, 1, 3, 6});
+  EXPECT_THAT(message([&] { attention(p.q, p.k, p.v, options); }),
+              testing::HasSubstr("q_more must be [1, 2, 3, r] f32, not [1, 1, 3, 6] f32"));
 }
 
 }  // namespace

@@ -28,10 +28,13 @@ AttentionProblem problem_of(const Tensor& q, const Tensor& k, const AttentionSco
   problem.heads = q.size(1);
   problem.queries = q.size(2);
   problem.keys = k.size(2);
-  problem.dim = q.size(3);
+  problem.own = q.size(3);
+  problem.dim = problem.own + (scores.q_more.defined() ? scores.q_more.size(3) : 0);
   problem.value_dim = 0;
   problem.q = HeadsView(q);
   problem.k = HeadsView(k);
+  problem.q_more = HeadsView(scores.q_more);
+  problem.k_more = HeadsView(scores.k_more);
   problem.mask = HeadsView(scores.mask);
   problem.bias = HeadsView(scores.bias);
   problem.mask_is_added = scores.mask.defined() && scores.mask.dtype() == DType::f32;
@@ -109,14 +112,16 @@ void sum_queries(const AttentionProblem& problem, const std::vector<BackwardPart
     }
     parallel_for(problem.queries, 64, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t i = begin; i < end; ++i) {
-        for (std::int64_t c = 0; c < problem.dim; ++c) {
+        T* dq = problem.dq.at<T>(head / problem.heads, head % problem.heads, i);
+        T* dq_more = problem.dq_more.at<T>(head / problem.heads, head % problem.heads, i);
+        for (std::int64_t c = 0; c < (problem.dq_more ? problem.dim : problem.own); ++c) {
           float sum = 0;
           for (std::size_t p = first; p < parts.size() && parts[p].begin < (head + 1) * blocks; ++p) {
             if (parts[p].begin < parts[p].end) {
               sum += parts[p].dq_of(problem, head)[i * problem.dq_row() + c];
             }
           }
-          problem.dq.at<T>(head / problem.heads, head % problem.heads, i)[c] = T(sum * problem.scale);
+          (c < problem.own ? dq[c] : dq_more[c - problem.own]) = T(sum * problem.scale);
         }
       }
     });
@@ -246,12 +251,15 @@ void attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const 
 }
 
 void attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionScores& scores,
-                        const Tensor& out, const Tensor& log_sum, const Tensor& dout, const Tensor& dq,
-                        const Tensor& dk, const Tensor& dv, const Tensor& dbias) {
+                        const Tensor& out, const Tensor& log_sum, const Tensor& dout,
+                        const AttentionGradients& gradients) {
+  const auto& [dq, dk, dv, dq_more, dbias] = gradients;
   if (out.numel() == 0 || k.numel() == 0) {
-    dq.fill(0);
-    dk.fill(0);
-    dv.fill(0);
+    for (const Tensor& gradient : {dq, dk, dv, dq_more}) {
+      if (gradient.defined()) {
+        gradient.fill(0);
+      }
+    }
     return;
   }
   AttentionProblem problem = problem_of(q, k, scores);
@@ -263,6 +271,7 @@ void attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const
   problem.dq = HeadsView(dq);
   problem.dk = HeadsView(dk);
   problem.dv = HeadsView(dv);
+  problem.dq_more = HeadsView(dq_more);
   choose_backward_blocks(problem);
   count_work(problem, 3, 2);  // the scores again, dq, dk; dv, d(probabilities)
   run_backward(problem, dbias);

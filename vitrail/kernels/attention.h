@@ -13,8 +13,11 @@ struct AttentionScores {
   bool causal = false;  // query i sees keys j ≤ i + (M - N)
   Tensor mask = {};     // boolean, true = may attend, or f32, added to the scaled scores; or undefined
   Tensor bias = {};     // f32, added to the scaled scores; or undefined
-  float dropout = 0;    // probability (i, j) of head (b, h) is kept, and divided by 1 - dropout, if
-  Philox draws{0, 0};   // draws.uniform(((b H + h) N + i) M + j) >= dropout
+  Tensor q_more = {};   // [B, H, N, r] and
+  Tensor k_more =
+      {};  // [B, H, M, r]: further columns of q and k, so that q kᵀ + q_more k_moreᵀ is scaled; or undefined
+  float dropout = 0;   // probability (i, j) of head (b, h) is kept, and divided by 1 - dropout, if
+  Philox draws{0, 0};  // draws.uniform(((b H + h) N + i) M + j) >= dropout
 };
 
 // out = softmax(scale · q kᵀ + bias) v for q [B, H, N, d], k [B, H, M, d], v [B, H, M, e] and out [B, H, N, e], all f32
@@ -24,12 +27,19 @@ struct AttentionScores {
 void attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionScores& scores,
                        const Tensor& out, const Tensor& log_sum);
 
-// The gradients of that: writes dq, dk, dv (shaped as q, k, v, of any strides with a dense last dimension) and, where
-// it is defined, adds to dbias: f32, contiguous, of a shape that broadcasts to the bias. Scores are recomputed tile
-// by tile. Deterministic for a fixed number of threads.
+// Where attention_backward() puts its gradients. dq, dk, dv and dq_more are shaped as q, k, v and q_more, of any
+// strides with a dense last dimension; dbias, to which it adds, is f32, contiguous, of a shape that broadcasts to the
+// bias. The last two may be undefined.
+struct AttentionGradients {
+  Tensor dq, dk, dv;
+  Tensor dq_more = {};
+  Tensor dbias = {};
+};
+
+// The gradients of that. Scores are recomputed tile by tile. Deterministic for a fixed number of threads.
 void attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionScores& scores,
-                        const Tensor& out, const Tensor& log_sum, const Tensor& dout, const Tensor& dq,
-                        const Tensor& dk, const Tensor& dv, const Tensor& dbias);
+                        const Tensor& out, const Tensor& log_sum, const Tensor& dout,
+                        const AttentionGradients& gradients);
 
 // The probabilities themselves (without dropout) into the contiguous f32 tensor [B, H, N, M].
 void attention_probabilities(const Tensor& q, const Tensor& k, const AttentionScores& scores,

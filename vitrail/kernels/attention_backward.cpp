@@ -71,21 +71,18 @@ void pack_queries(const AttentionProblem& problem, std::int64_t b, std::int64_t 
     const std::int64_t i = block * problem.query_block;
     const std::int64_t count = std::min(problem.query_block, problem.queries - i);
     const std::int64_t at = block * scratch.rows;  // where the block begins in the scratch
-    const T* q = problem.q.at<T>(b, h, i);
-    const T* dout = problem.dout.at<T>(b, h, i);
-    pack_rows(q, problem.q.row, count, problem.dim, scratch.rows, scratch.q_rows + at * scratch.key_row,
-              scratch.key_row);
-    pack_columns(q, problem.q.row, count, problem.dim, scratch.q_columns + words<Word>(at) * scratch.dim);
-    pack_rows(dout, problem.dout.row, count, problem.value_dim, scratch.rows,
-              scratch.dout_rows + at * scratch.value_row, scratch.value_row);
-    pack_columns(dout, problem.dout.row, count, problem.value_dim,
-                 scratch.dout_columns + words<Word>(at) * scratch.value_dim);
+    const Rows<T> q = query_rows<T>(problem, b, h, i);
+    const Rows<T> dout = {problem.dout.at<T>(b, h, i), problem.dout.row, problem.value_dim};
+    pack_rows(q, count, scratch.rows, scratch.q_rows + at * scratch.key_row, scratch.key_row);
+    pack_columns(q, count, scratch.q_columns + words<Word>(at) * scratch.dim);
+    pack_rows(dout, count, scratch.rows, scratch.dout_rows + at * scratch.value_row, scratch.value_row);
+    pack_columns(dout, count, scratch.dout_columns + words<Word>(at) * scratch.value_dim);
     for (std::int64_t r = 0; r < scratch.rows; ++r) {
       const bool padding = r >= count;
       auto sum = hn::Zero(d);
       const T* o = problem.out.at<T>(b, h, i + r);
       for_lanes(d, padding ? 0 : problem.value_dim, [&](std::int64_t c, auto part) HWY_ATTR {
-        sum = hn::MulAdd(load(d, o + c, part), load(d, dout + r * problem.dout.row + c, part), sum);
+        sum = hn::MulAdd(load(d, o + c, part), load(d, dout.data + r * dout.stride + c, part), sum);
       });
       scratch.delta[at + r] = sum_of(d, sum);
       scratch.log_sum[at + r] =
@@ -97,12 +94,12 @@ void pack_queries(const AttentionProblem& problem, std::int64_t b, std::int64_t 
 template <class T, class Word>
 void pack_keys(const AttentionProblem& problem, const TileAt& at, const BackwardScratch<Word>& scratch) {
   const std::int64_t columns = whole_vectors(at.columns);
-  const T* k = problem.k.at<T>(at.b, at.h, at.j);
-  pack_rows(k, problem.k.row, at.columns, problem.dim, columns, scratch.staging, scratch.key_row);
+  const Rows<T> k = key_rows<T>(problem, at.b, at.h, at.j);
+  const Rows<T> v = {problem.v.at<T>(at.b, at.h, at.j), problem.v.row, problem.value_dim};
+  pack_rows(k, at.columns, columns, scratch.staging, scratch.key_row);
   pack_transposed(scratch.staging, scratch.key_row, columns, scratch.k_transposed);
-  pack_columns(k, problem.k.row, at.columns, problem.dim, scratch.k_columns);
-  pack_rows(problem.v.at<T>(at.b, at.h, at.j), problem.v.row, at.columns, problem.value_dim, columns, scratch.staging,
-            scratch.value_row);
+  pack_columns(k, at.columns, scratch.k_columns);
+  pack_rows(v, at.columns, columns, scratch.staging, scratch.value_row);
   pack_transposed(scratch.staging, scratch.value_row, columns, scratch.v_transposed);
 }
 
@@ -256,7 +253,7 @@ void backward_keys(const AttentionProblem& problem, std::int64_t b, std::int64_t
     backward_tile(problem, at, scratch, dbias, dq);
   }
   write_rows(
-      scratch.dk, scratch.dim, at.columns, problem.dim, [&](std::int64_t) { return problem.scale; },
+      scratch.dk, scratch.dim, at.columns, problem.own, [&](std::int64_t) { return problem.scale; },
       problem.dk.at<T>(b, h, j), problem.dk.row);
   write_rows(
       scratch.dv, scratch.value_dim, at.columns, problem.value_dim, [](std::int64_t) { return 1.0F; },
@@ -285,9 +282,12 @@ std::size_t backward_blocks(const AttentionProblem& problem, const BackwardPart&
     }
     backward_keys<T>(problem, b, h, block % blocks * problem.key_block, scratch, part.dbias, dq);
     if (block % blocks == blocks - 1 && part.begin <= head * blocks) {  // the whole head was ours
-      write_rows(
-          dq, problem.dq_row(), problem.queries, problem.dim, [&](std::int64_t) { return problem.scale; },
-          problem.dq.at<T>(b, h, 0), problem.dq.row);
+      const auto scale = [&](std::int64_t) { return problem.scale; };
+      write_rows(dq, problem.dq_row(), problem.queries, problem.own, scale, problem.dq.at<T>(b, h, 0), problem.dq.row);
+      if (problem.dq_more) {
+        write_rows(dq + problem.own, problem.dq_row(), problem.queries, problem.dim - problem.own, scale,
+                   problem.dq_more.at<T>(b, h, 0), problem.dq_more.row);
+      }
     }
   }
   return arena.used();

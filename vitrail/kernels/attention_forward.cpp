@@ -47,10 +47,10 @@ void pack_head(const AttentionProblem& problem, std::int64_t b, std::int64_t h, 
     const std::int64_t j = block * problem.key_block;
     const std::int64_t count = std::min(problem.key_block, problem.keys - j);
     const std::int64_t columns = whole_vectors(count);
-    pack_rows(problem.k.at<T>(b, h, j), problem.k.row, count, problem.dim, columns, scratch.rows, scratch.key_row);
+    pack_rows(key_rows<T>(problem, b, h, j), count, columns, scratch.rows, scratch.key_row);
     pack_transposed(scratch.rows, scratch.key_row, columns, scratch.keys + j * scratch.key_row);
     if (problem.v) {
-      pack_columns(problem.v.at<T>(b, h, j), problem.v.row, count, problem.value_dim,
+      pack_columns(Rows<T>{problem.v.at<T>(b, h, j), problem.v.row, problem.value_dim}, count,
                    scratch.values + words<Word>(j) * scratch.out_row);
     }
   }
@@ -136,7 +136,7 @@ template <class T, class Word>
 void forward_queries(const AttentionProblem& problem, std::int64_t b, std::int64_t h, std::int64_t i,
                      const ForwardScratch<Word>& scratch) {
   TileAt at{b, h, i, 0, std::min(problem.query_block, problem.queries - i), 0};
-  pack_rows(problem.q.at<T>(b, h, i), problem.q.row, at.rows, problem.dim, at.rows, scratch.rows, scratch.key_row);
+  pack_rows(query_rows<T>(problem, b, h, i), at.rows, at.rows, scratch.rows, scratch.key_row);
   fill(scratch.max, at.rows, negative_infinity);
   fill(scratch.sum, at.rows, 0);
   const std::int64_t visible = problem.visible(i + at.rows - 1);
@@ -164,7 +164,7 @@ template <class T, class Word>
 void probabilities_of_queries(const AttentionProblem& problem, std::int64_t b, std::int64_t h, std::int64_t i,
                               const ForwardScratch<Word>& scratch) {
   TileAt at{b, h, i, 0, std::min(problem.query_block, problem.queries - i), 0};
-  pack_rows(problem.q.at<T>(b, h, i), problem.q.row, at.rows, problem.dim, at.rows, scratch.rows, scratch.key_row);
+  pack_rows(query_rows<T>(problem, b, h, i), at.rows, at.rows, scratch.rows, scratch.key_row);
   auto* out = problem.out.at<float>(b, h, i);
   for (; at.j < problem.keys; at.j += problem.key_block) {
     at.columns = std::min(problem.key_block, problem.keys - at.j);

@@ -53,37 +53,54 @@ HWY_INLINE V<F32> load_part(const T* p, std::int64_t left) {
   return left >= lanes ? load(d, p) : left > 0 ? load(d, p, left) : hn::Zero(d);
 }
 
-// Rows of f32 or bf16 as rows of words, `row` words apart, zeros behind them and in the rows from `rows` to `all_rows`.
+// Rows whose columns may lie in two places: `more_columns` others behind the first `columns`.
 template <class T>
-void pack_rows(const T* source, std::int64_t stride, std::int64_t rows, std::int64_t columns, std::int64_t all_rows,
-               float* packed, std::int64_t row) {
-  const F32 d;
-  for (std::int64_t i = 0; i < all_rows; ++i, packed += row) {
-    const T* x = source + i * stride;
-    const std::int64_t n = i < rows ? columns : 0;
-    std::int64_t c = 0;
-    for (; c + lanes <= n; c += lanes) {
-      store(load(d, x + c), d, packed + c);
-    }
-    for (; c < row; ++c) {
-      packed[c] = c < n ? static_cast<float>(x[c]) : 0.0F;
-    }
-  }
+struct Rows {
+  const T* data;
+  std::int64_t stride, columns;
+  const T* more = nullptr;
+  std::int64_t more_stride = 0, more_columns = 0;
+
+  std::int64_t all_columns() const { return columns + more_columns; }
+};
+
+// The rows of queries from i on, and of keys from j on.
+template <class T>
+Rows<T> query_rows(const AttentionProblem& problem, std::int64_t b, std::int64_t h, std::int64_t i) {
+  return {problem.q.at<T>(b, h, i),      problem.q.row,      problem.own,
+          problem.q_more.at<T>(b, h, i), problem.q_more.row, problem.dim - problem.own};
 }
-inline void pack_rows(const bf16* source, std::int64_t stride, std::int64_t rows, std::int64_t columns,
-                      std::int64_t all_rows, Pair* packed, std::int64_t row) {
+template <class T>
+Rows<T> key_rows(const AttentionProblem& problem, std::int64_t b, std::int64_t h, std::int64_t j) {
+  return {problem.k.at<T>(b, h, j),      problem.k.row,      problem.own,
+          problem.k_more.at<T>(b, h, j), problem.k_more.row, problem.dim - problem.own};
+}
+
+template <class T>
+HWY_INLINE void copy_row(const T* x, std::int64_t n, float* y) {
+  const F32 d;
+  for_lanes(d, n, [&](std::int64_t c, auto part) HWY_ATTR { store(load(d, x + c, part), d, y + c, part); });
+}
+HWY_INLINE void copy_row(const bf16* x, std::int64_t n, bf16* y) {
   const hn::ScalableTag<std::uint16_t> d;
+  std::int64_t c = 0;
+  for (; c + 2 * lanes <= n; c += 2 * lanes) {
+    hn::StoreU(hn::LoadU(d, reinterpret_cast<const std::uint16_t*>(x + c)), d, reinterpret_cast<std::uint16_t*>(y + c));
+  }
+  std::copy(x + c, x + n, y + c);
+}
+
+// Rows of f32 or bf16 as rows of words, `row` words apart, zeros behind them and in the rows from `rows` to `all_rows`.
+template <class T, class Word>
+void pack_rows(const Rows<T>& source, std::int64_t rows, std::int64_t all_rows, Word* packed, std::int64_t row) {
+  using Element = std::conditional_t<std::is_same_v<Word, Pair>, bf16, float>;
   for (std::int64_t i = 0; i < all_rows; ++i, packed += row) {
-    const auto* x = reinterpret_cast<const std::uint16_t*>(source + i * stride);
-    auto* y = reinterpret_cast<std::uint16_t*>(packed);
-    const std::int64_t n = i < rows ? columns : 0;
-    std::int64_t c = 0;
-    for (; c + 2 * lanes <= n; c += 2 * lanes) {
-      hn::StoreU(hn::LoadU(d, x + c), d, y + c);
+    auto* y = reinterpret_cast<Element*>(packed);
+    if (i < rows) {
+      copy_row(source.data + i * source.stride, source.columns, y);
+      copy_row(source.more + i * source.more_stride, source.more_columns, y + source.columns);
     }
-    for (; c < 2 * row; ++c) {
-      y[c] = c < n ? x[c] : 0;
-    }
+    std::fill(y + (i < rows ? source.all_columns() : 0), y + per_word<Word> * row, Element());
   }
 }
 
@@ -133,32 +150,47 @@ void pack_transposed(const Word* rows, std::int64_t depth, std::int64_t columns,
   }
 }
 
-// A vector of words of the matrix [rows, columns]: row p, or rows 2 p and 2 p + 1 interleaved, from `column` on.
+// A vector of row i's elements from `column` on.
 template <class T>
-HWY_INLINE auto word_vector(const T* source, std::int64_t stride, std::int64_t, std::int64_t p, std::int64_t column,
-                            std::int64_t columns, float) {
-  return load_part(source + p * stride + column, columns - column);
+HWY_INLINE V<F32> row_vector(const Rows<T>& source, std::int64_t i, std::int64_t column) {
+  const T* x = source.data + i * source.stride + column;
+  const std::int64_t left = source.columns - column;
+  if (left >= lanes || source.more_columns == 0) {
+    return load_part(x, left);
+  }
+  const T* more = source.more + i * source.more_stride;
+  if (left <= 0) {
+    return load_part(more - left, source.more_columns + left);
+  }
+  HWY_ALIGN T both[hn::MaxLanes(F32())] = {};  // on the border
+  std::copy_n(x, left, both);
+  std::copy_n(more, std::min(lanes - left, source.more_columns), both + left);
+  return load(F32(), both);
 }
-HWY_INLINE auto word_vector(const bf16* source, std::int64_t stride, std::int64_t rows, std::int64_t p,
-                            std::int64_t column, std::int64_t columns, Pair) {
+
+// A vector of words of a matrix [rows, columns]: row p, or rows 2 p and 2 p + 1 interleaved, from `column` on.
+template <class T>
+HWY_INLINE auto word_vector(const Rows<T>& source, std::int64_t, std::int64_t p, std::int64_t column, float) {
+  return row_vector(source, p, column);
+}
+HWY_INLINE auto word_vector(const Rows<bf16>& source, std::int64_t rows, std::int64_t p, std::int64_t column, Pair) {
   const hn::RebindToUnsigned<F32> du;
-  const bf16* even = source + 2 * p * stride + column;
-  const auto low = hn::ShiftRight<16>(hn::BitCast(du, load_part(even, columns - column)));
+  const auto low = hn::ShiftRight<16>(hn::BitCast(du, row_vector(source, 2 * p, column)));
   const bool alone = 2 * p + 1 >= rows;
-  return alone ? low : hn::Or(low, hn::BitCast(du, load_part(even + stride, columns - column)));
+  return alone ? low : hn::Or(low, hn::BitCast(du, row_vector(source, 2 * p + 1, column)));
 }
 
 // The matrix [rows, columns] as panels, its rows being summed over.
 template <class T, class Word>
-void pack_columns(const T* source, std::int64_t stride, std::int64_t rows, std::int64_t columns, Word* panels) {
+void pack_columns(const Rows<T>& source, std::int64_t rows, Word* panels) {
   const hn::ScalableTag<Word> d;
   const std::int64_t depth = words<Word>(rows);
-  const std::int64_t all = whole_vectors(columns);
+  const std::int64_t all = whole_vectors(source.all_columns());
   for (std::int64_t first = 0; first < all; first += panel_width) {
     const std::int64_t width = std::min(panel_width, all - first);
     for (std::int64_t p = 0; p < depth; ++p) {
       for (std::int64_t c = 0; c < width; c += lanes, panels += lanes) {
-        hn::StoreU(word_vector(source, stride, rows, p, first + c, columns, Word{}), d, panels);
+        hn::StoreU(word_vector(source, rows, p, first + c, Word{}), d, panels);
       }
     }
   }

@@ -51,8 +51,10 @@ struct HeadsView {
 };
 
 struct AttentionProblem {
-  std::int64_t batch, heads, queries, keys, dim, value_dim;
+  std::int64_t batch, heads, queries, keys;
+  std::int64_t own, dim, value_dim;  // columns of q and k: their own, and with those of q_more and k_more; and of v
   HeadsView q, k, v, out, dout, dq, dk, dv;
+  HeadsView q_more, k_more, dq_more;
   HeadsView mask, bias;
   bool mask_is_added = false;  // f32 instead of boolean
   float* log_sum = nullptr;

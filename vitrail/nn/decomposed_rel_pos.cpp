@@ -94,8 +94,8 @@ DecomposedRelPos::DecomposedRelPos(const Scope& scope, const Size3& lengths, std
   }
 }
 
-DecomposedRelPos::Extended DecomposedRelPos::operator()(const Tensor& q, const Tensor& k, const Size3& queries,
-                                                        const Size3& keys, std::int64_t prefix, float scale) const {
+DecomposedRelPos::Columns DecomposedRelPos::operator()(const Tensor& q, const Size3& queries, const Size3& keys,
+                                                       std::int64_t prefix, float scale) const {
   const Tensor patches = prefix == 0 ? q : ops::narrow(q, 1, prefix, q.size(1) - prefix);
   std::vector<Tensor> products;
   for (std::size_t axis = 0; axis < 3; ++axis) {
@@ -106,11 +106,8 @@ DecomposedRelPos::Extended DecomposedRelPos::operator()(const Tensor& q, const T
       products.push_back(along_axis(patches, positions, queries, static_cast<int>(axis)));
     }
   }
-  Tensor scores = ops::concat(products, -1);
-  scores = prefix == 0 ? scores : ops::pad(scores, 1, prefix, 0);
-  const Tensor places = one_hot_places(keys, tables, prefix, k.dtype());
-  const Shape shape = k.shape().with(-1, places.size(-1));
-  return {ops::concat({q, scores}, -1), ops::concat({k, ops::expand(places, shape)}, -1)};
+  const Tensor scores = ops::concat(products, -1);
+  return {prefix == 0 ? scores : ops::pad(scores, 1, prefix, 0), one_hot_places(keys, tables, prefix, q.dtype())};
 }
 
 std::int64_t DecomposedRelPos::flops(std::int64_t heads, const Size3& queries, const Size3& keys) const {

@@ -22,19 +22,18 @@ using ops::Size3;
 // linearly, as torchvision does.
 //
 // b is not added to the scores but folded into the product: [q_i, q_i · R_t[t_i, ·], …] · [k_j, onehot(t_j), …] is
-// q_i · k_j + b_ij. So attention stays fused, and memory linear.
+// q_i · k_j + b_ij (ops::AttentionOptions::q_more). So attention stays fused, and memory linear.
 struct DecomposedRelPos {
   // Lengths of the tables of frames, rows and columns; 0 for none.
   DecomposedRelPos(const Scope& scope, const Size3& lengths, std::int64_t head_dim, const Init& init);
 
-  struct Extended {
-    Tensor q;  // [B, P + N, H, D + R]
-    Tensor k;  // [B, P + M, H, D + R]
+  // What to put behind the columns of queries and keys.
+  struct Columns {
+    Tensor q;  // [B, P + N, H, R]
+    Tensor k;  // [1, P + M, 1, R]
   };
-  // q [B, P + N, H, D] and k [B, P + M, H, D] behind P prefix tokens, which get none: scale · (q kᵀ) of the results is
-  // scale · (q kᵀ) + b of the operands.
-  Extended operator()(const Tensor& q, const Tensor& k, const Size3& queries, const Size3& keys, std::int64_t prefix,
-                      float scale) const;
+  // For q [B, P + N, H, D] behind P prefix tokens, which get none: scale · q kᵀ of the results is b.
+  Columns operator()(const Tensor& q, const Size3& queries, const Size3& keys, std::int64_t prefix, float scale) const;
   // fvcore's count for all heads: rows and columns are einsums, whose counts it rounds to four digits; frames are not.
   std::int64_t flops(std::int64_t heads, const Size3& queries, const Size3& keys) const;
 

@@ -110,13 +110,14 @@ GridTokens PoolingAttention::operator()(const GridTokens& tokens, Pass& pass, co
     pooled[i] = norms[i] ? (*norms[i])(pooled[i]) : pooled[i];
   }
   const auto& [q, k, v] = pooled;
-  const ops::AttentionOptions how = {.scale = 1 / std::sqrt(static_cast<float>(q.size(3)))};
-  DecomposedRelPos::Extended scored = {q, k};
+  ops::AttentionOptions how = {.scale = 1 / std::sqrt(static_cast<float>(q.size(3)))};
   if (rel_pos) {
-    scored = (*rel_pos)(q, k, queries, keys, config.prefix, how.scale);
+    const DecomposedRelPos::Columns more = (*rel_pos)(q, queries, keys, config.prefix, how.scale);
+    how.q_more = ops::transpose(more.q, 1, 2);
+    how.k_more = ops::transpose(more.k, 1, 2);
   }
-  const Tensor by_query = ops::transpose(scored.q, 1, 2);
-  const Tensor by_key = ops::transpose(scored.k, 1, 2);
+  const Tensor by_query = ops::transpose(q, 1, 2);
+  const Tensor by_key = ops::transpose(k, 1, 2);
   if (pass.recorder != nullptr && pass.recorder->wants_attention()) {
     pass.recorder->attention(config.index, ops::attention_probabilities(by_query, by_key, how),
                              AttentionPlace{.prefix = config.prefix,

@@ -55,6 +55,18 @@ Tensor broadcast_scores(const Tensor& x, const Shape& shape, const char* what) {
   return x.detach().expand(samples > 1 ? shape.with(0, samples) : shape);
 }
 
+// Further columns of x, as [B, H, rows, r].
+Tensor further_columns(const char* what, const Tensor& more, const Tensor& x, bool repeated) {
+  if (!more.defined()) {
+    return more;
+  }
+  const auto fits = [&](int dim) { return more.size(dim) == x.size(dim) || (repeated && more.size(dim) == 1); };
+  check(more.dtype() == x.dtype() && more.rank() == 4 && fits(0) && fits(1) && more.size(2) == x.size(2),
+        "attention: {} must be [{}, {}, {}, r] {}, not {} {}", what, x.size(0), x.size(1), x.size(2),
+        name_of(x.dtype()), more.shape(), name_of(more.dtype()));
+  return dense_last(more.detach()).expand(x.shape().with(3, more.size(3)));
+}
+
 kernels::AttentionScores scores_of(const AttentionOptions& options, const Tensor& q, const Tensor& k) {
   check(options.dropout >= 0 && options.dropout < 1, "attention: dropout must lie in [0, 1), but is {}",
         options.dropout);
@@ -68,6 +80,11 @@ kernels::AttentionScores scores_of(const AttentionOptions& options, const Tensor
         options.bias.defined() ? name_of(options.bias.dtype()) : "");
   scores.mask = broadcast_scores(options.mask, shape, "mask");
   scores.bias = broadcast_scores(options.bias, shape, "bias");
+  scores.q_more = further_columns("q_more", options.q_more, q, false);
+  scores.k_more = further_columns("k_more", options.k_more, k, true);
+  const auto columns = [](const Tensor& more) { return more.defined() ? more.size(3) : 0; };
+  check(columns(scores.q_more) == columns(scores.k_more), "attention: q_more has {} columns, but k_more {}",
+        columns(scores.q_more), columns(scores.k_more));
   scores.dropout = options.dropout;
   scores.draws = options.draws;
   return scores;
@@ -76,12 +93,6 @@ kernels::AttentionScores scores_of(const AttentionOptions& options, const Tensor
 // Where the gradient of the bias gathers; undefined if nobody wants it.
 Tensor zeros_for(const Gradient& bias) { return bias.wanted() ? Tensor::zeros(bias.shape()) : Tensor(); }
 
-void add_bias_gradient(const Gradient& bias, const Tensor& dbias) {
-  if (bias.wanted()) {
-    bias.add(dbias);
-  }
-}
-
 }  // namespace
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
@@ -89,21 +100,25 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   check_values(k, v);
   const kernels::AttentionScores scores = scores_of(options, q, k);
   const Tensor qd = dense_last(q.detach()), kd = dense_last(k.detach()), vd = dense_last(v.detach());
-  const bool recording = autograd::recording({&q, &k, &v, &options.bias});
+  const bool recording = autograd::recording({&q, &k, &v, &options.bias, &options.q_more});
   const Tensor out = swap_heads(Tensor::empty({q.size(0), q.size(2), q.size(1), v.size(3)}, q.dtype()));
   const Tensor log_sum = recording ? Tensor::empty({q.size(0), q.size(1), q.size(2)}) : Tensor();
   kernels::attention_forward(qd, kd, vd, scores, out, log_sum);
-  return autograd::record("attention", out, {&q, &k, &v, &options.bias},
+  return autograd::record("attention", out, {&q, &k, &v, &options.bias, &options.q_more},
                           [qd, kd, vd, scores, out, log_sum, gq = Gradient(q), gk = Gradient(k), gv = Gradient(v),
-                           gbias = options.bias.defined() ? Gradient(options.bias) : Gradient()](const Tensor& dout) {
-                            const Tensor dq = room_for(gq, qd), dk = room_for(gk, kd), dv = room_for(gv, vd);
-                            const Tensor dbias = zeros_for(gbias);
-                            kernels::attention_backward(qd, kd, vd, scores, out, log_sum, dense_last(dout), dq, dk, dv,
-                                                        dbias);
-                            gq.add(dq);
-                            gk.add(dk);
-                            gv.add(dv);
-                            add_bias_gradient(gbias, dbias);
+                           gmore = Gradient(options.q_more), gbias = Gradient(options.bias)](const Tensor& dout) {
+                            const kernels::AttentionGradients to{
+                                .dq = room_for(gq, qd),
+                                .dk = room_for(gk, kd),
+                                .dv = room_for(gv, vd),
+                                .dq_more = gmore.wanted() ? room_for(gmore, scores.q_more) : Tensor(),
+                                .dbias = zeros_for(gbias)};
+                            kernels::attention_backward(qd, kd, vd, scores, out, log_sum, dense_last(dout), to);
+                            gq.add(to.dq);
+                            gk.add(to.dk);
+                            gv.add(to.dv);
+                            gmore.add(to.dq_more);
+                            gbias.add(to.dbias);
                           });
 }
 
@@ -114,6 +129,8 @@ Tensor attention_packed(const Tensor& qkv, const AttentionOptions& options) {
   const Tensor packed = dense_last(qkv.detach());
   const Tensor q = part(packed, 0), k = part(packed, 1), v = part(packed, 2);
   check_queries_and_keys(q, k);
+  check(!options.q_more.defined() && !options.k_more.defined(),
+        "attention: the packed form takes no q_more and k_more");
   const kernels::AttentionScores scores = scores_of(options, q, k);
   const bool recording = autograd::recording({&qkv, &options.bias});
   const Tensor out = Tensor::empty({qkv.size(0), qkv.size(1), qkv.size(3), qkv.size(4)}, qkv.dtype());
@@ -121,14 +138,13 @@ Tensor attention_packed(const Tensor& qkv, const AttentionOptions& options) {
   kernels::attention_forward(q, k, v, scores, swap_heads(out), log_sum);
   return autograd::record(
       "attention", out, {&qkv, &options.bias},
-      [part, q, k, v, scores, out, log_sum, gqkv = Gradient(qkv),
-       gbias = options.bias.defined() ? Gradient(options.bias) : Gradient()](const Tensor& dout) {
+      [part, q, k, v, scores, out, log_sum, gqkv = Gradient(qkv), gbias = Gradient(options.bias)](const Tensor& dout) {
         const Tensor dqkv = Tensor::empty({q.size(0), q.size(2), 3, q.size(1), q.size(3)}, q.dtype());
         const Tensor dbias = zeros_for(gbias);
         kernels::attention_backward(q, k, v, scores, swap_heads(out), log_sum, swap_heads(dense_last(dout)),
-                                    part(dqkv, 0), part(dqkv, 1), part(dqkv, 2), dbias);
+                                    {.dq = part(dqkv, 0), .dk = part(dqkv, 1), .dv = part(dqkv, 2), .dbias = dbias});
         gqkv.add(dqkv);
-        add_bias_gradient(gbias, dbias);
+        gbias.add(dbias);
       });
 }
 

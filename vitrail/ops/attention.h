@@ -13,8 +13,12 @@ struct AttentionOptions {
   bool causal = false;  // query i sees keys j ≤ i + (M - N), the lower right triangle
   Tensor mask = {};     // boolean, true = may attend (a row without any gives zeros), or f32, added to the scores
   Tensor bias = {};     // f32, added to the scores; differentiable, which a mask is not
-  float dropout = 0;    // of the probabilities, in training
-  Philox draws{0, 0};   // for the dropout
+  // Further columns of q and k, [B, H, N, r] and [B or 1, H or 1, M, r] of their dtype, so that q kᵀ + q_more k_moreᵀ
+  // is scaled. q_more is differentiable, k_more is not. attention_packed() takes none.
+  Tensor q_more = {};
+  Tensor k_more = {};
+  float dropout = 0;   // of the probabilities, in training
+  Philox draws{0, 0};  // for the dropout
 };
 
 // softmax(scale · q kᵀ + bias) v for each sample and head (Vaswani et al. 2017, eq. 1).
