@@ -13,9 +13,9 @@ struct AttentionScores {
   bool causal = false;  // query i sees keys j ≤ i + (M - N)
   Tensor mask = {};     // boolean, true = may attend, or f32, added to the scaled scores; or undefined
   Tensor bias = {};     // f32, added to the scaled scores; or undefined
-  Tensor q_more = {};   // [B, H, N, r] and
-  Tensor k_more =
-      {};  // [B, H, M, r]: further columns of q and k, so that q kᵀ + q_more k_moreᵀ is scaled; or undefined
+  // [B, H, N, r] and [B, H, M, r]: further columns of q and k, so that q kᵀ + q_more k_moreᵀ is scaled; or undefined.
+  Tensor q_more = {};
+  Tensor k_more = {};
   float dropout = 0;   // probability (i, j) of head (b, h) is kept, and divided by 1 - dropout, if
   Philox draws{0, 0};  // draws.uniform(((b H + h) N + i) M + j) >= dropout
 };

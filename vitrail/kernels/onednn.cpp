@@ -12,6 +12,7 @@
 #include <omp.h>
 
 #include "vitrail/kernels/gemm.h"
+#include "vitrail/kernels/pack_weight.h"
 #include "vitrail/tensor/profile.h"
 #include "vitrail/tensor/random.h"
 
@@ -188,10 +189,31 @@ struct Form {
   std::int64_t offset;
   Desc plain;
   Desc layout;
-  dnnl::reorder reorder;
+  std::int64_t width;         // of the layout's blocks, if pack_weight() knows it, else 0
+  dnnl::reorder reorder;      // of any other layout
   std::uint64_t version = 0;  // of the storage, that was packed
   Packed packed = {};         // undefined: not kept
 };
+
+// The width of the blocks of the layout, if pack_weight() makes it from this weight, or 0.
+std::int64_t block_width(const Tensor& weight, const Desc& layout) {
+  using Tag = dnnl::memory::format_tag;
+  if (weight.dtype() != DType::f32 || weight.rank() != 2 || weight.stride(1) != 1 || weight.numel() == 0) {
+    return 0;
+  }
+  const auto is = [&](Tag tag) { return layout == Desc(layout.dims(), layout.data_type(), tag); };
+  const auto one_of = [&](Tag w16, Tag w32, Tag w48, Tag w64) {
+    return is(w16) ? 16 : is(w32) ? 32 : is(w48) ? 48 : is(w64) ? 64 : 0;
+  };
+  switch (layout.data_type()) {
+    case dnnl::memory::data_type::bf16:
+      return one_of(Tag::BA16a16b2a, Tag::BA16a32b2a, Tag::BA16a48b2a, Tag::BA16a64b2a);
+    case dnnl::memory::data_type::f32:
+      return one_of(Tag::BA16a16b, Tag::BA16a32b, Tag::BA16a48b, Tag::BA16a64b);
+    default:
+      return 0;
+  }
+}
 
 struct Forms {
   std::vector<Form> all;
@@ -203,17 +225,24 @@ struct Forms {
         return form;
       }
     }
-    const dnnl::reorder reorder(dnnl::reorder::primitive_desc(engine(), plain, engine(), layout));
-    return all.emplace_back(Form{weight.offset(), plain, layout, reorder});
+    const std::int64_t width = block_width(weight, layout);
+    const auto reorder =
+        width > 0 ? dnnl::reorder() : dnnl::reorder(dnnl::reorder::primitive_desc(engine(), plain, engine(), layout));
+    return all.emplace_back(Form{weight.offset(), plain, layout, width, reorder});
   }
 };
 
 void pack(const Form& form, const Tensor& weight, dnnl::memory& memory) {
   const Profile::Inner event("pack weights", static_cast<double>(form.plain.get_size() + form.layout.get_size()));
+  ++packing_count;
+  if (form.width > 0) {
+    const PlainWeight plain{weight.data<float>(), weight.size(0), weight.size(1), weight.stride(0)};
+    const bool narrow = form.layout.data_type() == dnnl::memory::data_type::bf16;
+    return pack_weight(plain, form.width, narrow ? DType::bf16 : DType::f32, memory.get_data_handle());
+  }
   dnnl::memory from = view(weight, form.plain);
   form.reorder.execute(stream(), from, memory);
   stream().wait();
-  ++packing_count;
 }
 
 thread_local bool for_one_use = false;
