@@ -204,7 +204,7 @@ void write_rows(const float* x, std::int64_t row, std::int64_t rows, std::int64_
   for (std::int64_t i = 0; i < rows; ++i) {
     const auto f = hn::Set(d, factor(i));
     for_lanes(d, columns, [&](std::int64_t c, auto part) HWY_ATTR {
-      store(hn::Mul(hn::LoadU(d, x + i * row + c), f), d, target + i * stride + c, part);
+      store(hn::Mul(load(d, x + i * row + c, part), f), d, target + i * stride + c, part);
     });
   }
 }
