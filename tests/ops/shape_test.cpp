@@ -139,7 +139,7 @@ TEST(ShapeOps, AddTheGradientsOfPartsThatOverlapAndOfTheWhole) {
   EXPECT_THAT(autograd::grad(x).values(), testing::ElementsAre(3, 31, 310, 100));
 }
 
-// A function of one part that writes its gradient, and one that adds it: y = a x.
+// y = a x, by an op that writes its gradient; `strides` tells where.
 Tensor scaled_in_place(const Tensor& x, float a, Shape* strides) {
   return autograd::record("scaled", x * a, {&x}, [dx = autograd::Gradient(x), a, strides](const Tensor& dy) {
     dx.write(DType::f32, [&](const Tensor& to) {

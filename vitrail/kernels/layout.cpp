@@ -59,8 +59,6 @@ Tensor empty_channels_last(const Shape& shape, DType dtype) {
   return Tensor::empty({shape[0], shape[2], shape[3], shape[1]}, dtype).permute({0, 3, 1, 2});
 }
 
-bool is_channels_last(const Tensor& x) { return x.rank() == 4 && !x.is_contiguous() && pixels(x).is_contiguous(); }
-
 Tensor channels_last(const Tensor& x) {
   if (pixels(x).is_contiguous()) {
     return x.detach();

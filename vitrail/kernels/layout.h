@@ -26,8 +26,6 @@ Tensor row_major(const Tensor& x);
 
 // Uninitialized, of shape [B, C, H, W], in channels-last memory.
 Tensor empty_channels_last(const Shape& shape, DType dtype);
-// Whether x is [B, C, H, W] in dense channels-last memory (and not in row-major memory at the same time).
-bool is_channels_last(const Tensor& x);
 // The view [B, H, W, C] of x [B, C, H, W].
 inline Tensor pixels(const Tensor& x) { return x.permute({0, 2, 3, 1}); }
 // x [B, C, H, W] in channels-last memory: itself if it lies so already, else a copy.

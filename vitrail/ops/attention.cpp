@@ -12,12 +12,13 @@ namespace {
 
 using autograd::Gradient;
 
-Tensor dense_last(const Tensor& x) { return x.size(-1) <= 1 || x.stride(-1) == 1 ? x : x.contiguous(); }
+bool is_dense_last(const Tensor& x) { return x.size(-1) <= 1 || x.stride(-1) == 1; }
+Tensor dense_last(const Tensor& x) { return is_dense_last(x) ? x : x.contiguous(); }
 
 // Where the kernel writes the gradient of x: as x lies in memory, if its last dimension is dense.
 Tensor room_for(const Gradient& gradient, const Tensor& x) {
   const Tensor room = gradient.empty(x.dtype());
-  return room.size(-1) <= 1 || room.stride(-1) == 1 ? room : Tensor::empty_like(x);
+  return is_dense_last(room) ? room : Tensor::empty_like(x);
 }
 
 // [B, N, H, d] seen as [B, H, N, d], and back.
