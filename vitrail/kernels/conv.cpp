@@ -1,7 +1,11 @@
 #include "vitrail/kernels/conv.h"
 
+#include <array>
+
+#include "vitrail/kernels/conv_weight_gradient.h"
 #include "vitrail/kernels/layout.h"
 #include "vitrail/kernels/onednn.h"
+#include "vitrail/kernels/reduce.h"
 #include "vitrail/kernels/widen.h"
 #include "vitrail/tensor/profile.h"
 
@@ -73,6 +77,12 @@ void count_flops(const Tensor& weight, const Tensor& y) {
   Profile::flops(2.0 * static_cast<double>(y.numel()) * static_cast<double>(taps));
 }
 
+// sums [C] = those of x [B, C, H, W] over all pixels.
+void sum_pixels(const Tensor& x, const Tensor& sums) {
+  const std::array operands = {Operand{x.raw(), x.strides()}};
+  reduce(Reduction::sum, operands, sums.raw(), {0, 1, 0, 0}, x.shape(), DType::f32);
+}
+
 }  // namespace
 
 void convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvGeometry& geometry,
@@ -121,6 +131,13 @@ void convolution_weight_gradient(const Tensor& x, const Tensor& dy, const ConvGe
                                  const Tensor& dbias) {
   if (!onednn::computes(x.dtype())) {
     return convolution_weight_gradient(widened(x), widened(dy), geometry, dweight, dbias);
+  }
+  if (x.dtype() == DType::f32 && geometry.groups == 1) {
+    count_flops(dweight, dy);
+    if (dbias.defined()) {
+      sum_pixels(dy, dbias);
+    }
+    return one_group_weight_gradient(x, dy, geometry, dweight);
   }
   const Tensor plain = grouped(dweight, geometry.groups);
   const auto primitive = onednn::compiled(key_of(weight_gradient, x, dweight, dy, geometry).add(dbias.defined()), [&] {

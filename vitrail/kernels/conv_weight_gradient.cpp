@@ -1,0 +1,246 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "vitrail/kernels/conv_weight_gradient.cpp"
+#include "vitrail/kernels/conv_weight_gradient.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "vitrail/kernels/elementwise.h"
+#include "vitrail/kernels/layout.h"
+#include "vitrail/kernels/parallel.h"
+#include "vitrail/kernels/simd.h"
+
+// A weight's gradient is, for each of its taps, Σ a bᵀ over the pixels of the result: of the one side's channels a
+// [M] at the pixel and the other side's b [N] at the pixel that the tap sees. Nothing is copied or padded: pixels whose
+// tap lies outside of the picture are left out.
+
+#ifndef VITRAIL_KERNELS_CONV_WEIGHT_GRADIENT_ONCE
+#define VITRAIL_KERNELS_CONV_WEIGHT_GRADIENT_ONCE
+namespace vitrail::kernels {
+
+// Neighbouring pixels of one row.
+struct PixelRun {
+  const float* a;
+  const float* b;
+  std::int64_t pixels;
+};
+
+// The sums of one tap [M, N], of which [N0, N1) are wanted.
+struct OuterSums {
+  std::int64_t a_step, b_step;  // floats from a pixel to the next
+  std::int64_t rows, columns;   // M, N
+  std::int64_t begin, end;      // columns that are wanted
+  float* sums;
+  bool more;  // add to what is there
+};
+
+}  // namespace vitrail::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace vitrail::kernels::HWY_NAMESPACE {
+namespace {
+
+// As many rows and vectors as keep their sums in registers.
+constexpr int most_rows = 6;
+constexpr int most_vectors = HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM ? 4 : 2;
+
+// The sums of `rows` rows from `row` on and of `vectors` vectors of columns from `column` on, the last in `part`.
+template <int rows, int vectors, class Part>
+HWY_INLINE void sum_tile(std::span<const PixelRun> runs, const OuterSums& s, std::int64_t row, std::int64_t column,
+                         Part part) {
+  const F32 d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  float* place = s.sums + row * s.columns + column;
+  const auto load_last = [&](const float* p, int v) HWY_ATTR {
+    return v + 1 == vectors ? load(d, p + v * lanes, part) : load(d, p + v * lanes);
+  };
+  V<F32> sums[rows][vectors];
+  for (int r = 0; r < rows; ++r) {
+    for (int v = 0; v < vectors; ++v) {
+      sums[r][v] = s.more ? load_last(place + r * s.columns, v) : hn::Zero(d);
+    }
+  }
+  for (const PixelRun& run : runs) {
+    const float* a = run.a + row;
+    const float* b = run.b + column;
+    for (std::int64_t i = 0; i < run.pixels; ++i, a += s.a_step, b += s.b_step) {
+      V<F32> right[vectors];
+      for (int v = 0; v < vectors; ++v) {
+        right[v] = load_last(b, v);
+      }
+      for (int r = 0; r < rows; ++r) {
+        const auto left = hn::Set(d, a[r]);
+        for (int v = 0; v < vectors; ++v) {
+          sums[r][v] = hn::MulAdd(left, right[v], sums[r][v]);
+        }
+      }
+    }
+  }
+  for (int r = 0; r < rows; ++r) {
+    for (int v = 0; v < vectors; ++v) {
+      float* to = place + r * s.columns + v * lanes;
+      if (v + 1 == vectors) {
+        store(sums[r][v], d, to, part);
+      } else {
+        store(sums[r][v], d, to);
+      }
+    }
+  }
+}
+
+template <int rows, int vectors, class Part>
+void sum_rows_from(std::span<const PixelRun> runs, const OuterSums& s, std::int64_t row, std::int64_t column,
+                   Part part) {
+  for (; row + rows <= s.rows; row += rows) {
+    sum_tile<rows, vectors>(runs, s, row, column, part);
+  }
+  if constexpr (rows > 1) {
+    sum_rows_from<rows == most_rows ? 4 : rows / 2, vectors>(runs, s, row, column, part);
+  }
+}
+
+template <int vectors>
+void sum_columns_from(std::span<const PixelRun> runs, const OuterSums& s, std::int64_t column) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(F32()));
+  for (; column + vectors * lanes <= s.end; column += vectors * lanes) {
+    sum_rows_from<most_rows, vectors>(runs, s, 0, column, Whole{});
+  }
+  if constexpr (vectors > 1) {
+    sum_columns_from<vectors / 2>(runs, s, column);
+  } else if (column < s.end) {
+    sum_rows_from<most_rows, 1>(runs, s, 0, column, s.end - column);
+  }
+}
+
+void sum_outer_products(std::span<const PixelRun> runs, const OuterSums& s) {
+  sum_columns_from<most_vectors>(runs, s, s.begin);
+}
+
+}  // namespace
+}  // namespace vitrail::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace vitrail::kernels {
+HWY_EXPORT(sum_outer_products);
+namespace {
+
+constexpr std::int64_t panel = 64;            // columns that are not divided among threads
+constexpr std::int64_t pixels_at_once = 448;  // whose two sides stay in the cache while all taps are summed
+constexpr std::int64_t few = 1 << 19;         // sums that each thread may have for itself
+
+// The taps of a row of the weight that are summed as one, and which side is which.
+struct Plan {
+  // With few channels, those that a row of taps sees lie together: [kW C] of x are one side, O of dy the other, and x
+  // has columns of zeros at its sides. Else one tap is a row, O of dy are the one side and C of x the other.
+  bool merged;
+  Tensor pixels;  // x [B, H, W (with its zeros), C]
+  std::array<std::int64_t, 2> padding;
+  std::int64_t rows, columns;
+};
+
+Plan plan_for(const Tensor& x, const Tensor& dweight, const ConvGeometry& geometry) {
+  constexpr std::int64_t few_channels = 16;
+  const Tensor pixels = kernels::pixels(x);
+  const std::int64_t channels = x.size(1);
+  if (dweight.size(3) == 1 || channels >= few_channels || geometry.dilation[1] != 1) {
+    return {false, pixels, geometry.padding, dweight.size(0), channels};
+  }
+  const Shape& shape = pixels.shape();
+  const Tensor padded = Tensor::zeros(shape.with(2, shape[2] + 2 * geometry.padding[1]));
+  copy_layout(pixels, padded.narrow(2, geometry.padding[1], shape[2]));
+  return {true, padded, {geometry.padding[0], 0}, dweight.size(3) * channels, dweight.size(0)};
+}
+
+// Rows of the results [begin, end), counted over the batch, summed into [kH, kW (1 if merged), M, N], columns
+// [from, to) of N.
+void sum_rows_of_pixels(const Plan& plan, const Tensor& dy, const ConvGeometry& g, std::int64_t begin, std::int64_t end,
+                        std::int64_t from, std::int64_t to, const Tensor& sums) {
+  const Tensor& x = plan.pixels;
+  const std::int64_t height = x.size(1);
+  const std::int64_t width = x.size(2);
+  const std::int64_t outputs = dy.size(1);
+  const std::int64_t y_height = dy.size(2);
+  const std::int64_t y_width = dy.size(3);
+  const std::int64_t taps_across = sums.size(1);
+  const std::int64_t at_once = std::max<std::int64_t>(1, pixels_at_once / y_width);
+  const std::int64_t x_step = g.stride[1] * x.size(3);
+  std::vector<PixelRun> runs;
+  for (std::int64_t row = begin; row < end; row += at_once) {
+    for (std::int64_t tap = 0; tap < sums.size(0) * taps_across; ++tap) {
+      const std::int64_t down = tap / taps_across * g.dilation[0] - plan.padding[0];
+      const std::int64_t across = tap % taps_across * g.dilation[1] - plan.padding[1];
+      // The pixels of dy's rows for which the tap lies inside of x.
+      const std::int64_t first = across < 0 ? (-across + g.stride[1] - 1) / g.stride[1] : 0;
+      const std::int64_t last = across >= width ? 0 : std::min(y_width, (width - 1 - across) / g.stride[1] + 1);
+      runs.clear();
+      for (std::int64_t r = row; r < std::min(end, row + at_once) && first < last; ++r) {
+        const std::int64_t y = r % y_height * g.stride[0] + down;
+        if (y >= 0 && y < height) {
+          const float* left = dy.data<float>() + (r * y_width + first) * outputs;
+          const float* right =
+              x.data<float>() + ((r / y_height * height + y) * width + across) * x.size(3) + first * x_step;
+          runs.push_back(plan.merged ? PixelRun{right, left, last - first} : PixelRun{left, right, last - first});
+        }
+      }
+      HWY_DYNAMIC_DISPATCH(sum_outer_products)
+      (runs, {.a_step = plan.merged ? x_step : outputs,
+              .b_step = plan.merged ? outputs : x_step,
+              .rows = plan.rows,
+              .columns = plan.columns,
+              .begin = from,
+              .end = to,
+              .sums = sums.data<float>() + tap * plan.rows * plan.columns,
+              .more = row > begin});
+    }
+  }
+}
+
+}  // namespace
+
+void one_group_weight_gradient(const Tensor& x, const Tensor& dy, const ConvGeometry& geometry, const Tensor& dweight) {
+  const Plan plan = plan_for(x, dweight, geometry);
+  const std::int64_t outputs = dweight.size(0);
+  const std::int64_t channels = dweight.size(1);
+  const std::int64_t height = dweight.size(2);
+  const std::int64_t width = dweight.size(3);
+  const Shape shape{height, plan.merged ? 1 : width, plan.rows, plan.columns};
+  const bool as_it_lies = !plan.merged && height * width == 1;
+  const Tensor sums = as_it_lies ? dweight.reshape(shape) : Tensor::empty(shape);
+
+  // Threads share the pixels if each can have sums of its own, else the columns as far as there are panels of them.
+  const std::int64_t rows = dy.size(0) * dy.size(2);
+  const int threads = threads_for(rows * dy.size(3) * dweight.numel(), 1 << 18);
+  const std::int64_t panels = (plan.columns + panel - 1) / panel;
+  const std::int64_t across = sums.numel() <= few ? 1 : std::min<std::int64_t>(threads, panels);
+  const std::int64_t down = std::min(threads / across, rows);
+  std::vector<Tensor> parts{sums};
+  while (static_cast<std::int64_t>(parts.size()) < down) {
+    parts.push_back(Tensor::empty(shape));
+  }
+  parallel_for(across * down, 1, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t task = begin; task < end; ++task) {
+      const std::int64_t i = task / across;
+      const std::int64_t j = task % across;
+      sum_rows_of_pixels(plan, dy, geometry, rows * i / down, rows * (i + 1) / down, panels * j / across * panel,
+                         std::min(plan.columns, panels * (j + 1) / across * panel), parts[static_cast<std::size_t>(i)]);
+    }
+  });
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const std::array operands = {Operand{sums.raw(), shape.contiguous_strides()},
+                                 Operand{parts[i].raw(), shape.contiguous_strides()}};
+    elementwise(Elementwise::add, operands, sums.raw(), shape, DType::f32);
+  }
+  if (!as_it_lies) {
+    const Tensor taps = plan.merged ? sums.reshape({height, width, channels, outputs}).permute({3, 2, 0, 1})
+                                    : sums.permute({2, 3, 0, 1});
+    copy_layout(taps, dweight);
+  }
+}
+
+}  // namespace vitrail::kernels
+#endif
