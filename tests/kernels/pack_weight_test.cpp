@@ -12,11 +12,14 @@ namespace {
 
 // Every element where oneDNN's format has it, zeros around the matrix, and nothing behind.
 template <class T>
-void expect_blocks(const std::string& target, std::int64_t rows, std::int64_t columns, std::int64_t width) {
+void expect_blocks(const std::string& target, std::int64_t rows, std::int64_t columns, std::int64_t width,
+                   bool dense_rows) {
   constexpr std::int64_t per_word = 4 / sizeof(T);
   constexpr std::int64_t height = 16 * per_word;
-  const std::int64_t stride = columns + 3;
-  const Tensor matrix = test::random_tensor({rows, stride}, 1);
+  const std::int64_t stride = (dense_rows ? columns : rows) + 3;
+  const Tensor elements = test::random_tensor({(dense_rows ? rows : columns) * stride}, 1);
+  const kernels::PlainWeight matrix{elements.data<float>(), rows, columns, dense_rows ? stride : 1,
+                                    dense_rows ? 1 : stride};
   const std::int64_t down = (rows + height - 1) / height;
   const std::int64_t across = (columns + width - 1) / width;
   std::vector<T> expected(static_cast<std::size_t>(down * across * height * width + 8), T(0.0F));
@@ -26,15 +29,16 @@ void expect_blocks(const std::string& target, std::int64_t rows, std::int64_t co
     for (std::int64_t c = 0; c < columns; ++c) {
       const std::int64_t block = c / width * down + r / height;
       const std::int64_t word = (block * 16 + r % height / per_word) * width + c % width;
-      expected[static_cast<std::size_t>(word * per_word + r % per_word)] = T(matrix.data<float>()[r * stride + c]);
+      expected[static_cast<std::size_t>(word * per_word + r % per_word)] = T(matrix.data[r * matrix.row_stride + c * matrix.column_stride]);
     }
   }
-  kernels::pack_weight({matrix.data<float>(), rows, columns, stride}, width, dtype_of<T>::value, packed.data());
+  kernels::pack_weight(matrix, width, dtype_of<T>::value, packed.data());
   std::int64_t wrong = 0;
   for (std::size_t i = 0; i < packed.size(); ++i) {
     wrong += static_cast<float>(packed[i]) == static_cast<float>(expected[i]) ? 0 : 1;
   }
-  EXPECT_EQ(wrong, 0) << rows << " x " << columns << " in blocks of " << width << " on " << target;
+  EXPECT_EQ(wrong, 0) << rows << " x " << columns << " in blocks of " << width << " on " << target
+                      << (dense_rows ? ", rows" : ", columns") << " dense";
 }
 
 TEST(PackWeight, LaysTheMatrixOutInBlocks) {
@@ -42,8 +46,10 @@ TEST(PackWeight, LaysTheMatrixOutInBlocks) {
     for (const std::int64_t rows : {1, 16, 31, 32, 65}) {
       for (const std::int64_t columns : {1, 15, 64, 100, 193}) {
         for (const std::int64_t width : {16, 32, 48, 64}) {
-          expect_blocks<float>(target, rows, columns, width);
-          expect_blocks<bf16>(target, rows, columns, width);
+          for (const bool dense_rows : {true, false}) {
+            expect_blocks<float>(target, rows, columns, width, dense_rows);
+            expect_blocks<bf16>(target, rows, columns, width, dense_rows);
+          }
         }
       }
     }

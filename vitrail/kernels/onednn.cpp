@@ -198,7 +198,8 @@ struct Form {
 // The width of the blocks of the layout, if pack_weight() makes it from this weight, or 0.
 std::int64_t block_width(const Tensor& weight, const Desc& layout) {
   using Tag = dnnl::memory::format_tag;
-  if (weight.dtype() != DType::f32 || weight.rank() != 2 || weight.stride(1) != 1 || weight.numel() == 0) {
+  if (weight.dtype() != DType::f32 || weight.rank() != 2 || (weight.stride(0) != 1 && weight.stride(1) != 1) ||
+      weight.numel() == 0) {
     return 0;
   }
   const auto is = [&](Tag tag) { return layout == Desc(layout.dims(), layout.data_type(), tag); };
@@ -236,7 +237,8 @@ void pack(const Form& form, const Tensor& weight, dnnl::memory& memory) {
   const Profile::Inner event("pack weights", static_cast<double>(form.plain.get_size() + form.layout.get_size()));
   ++packing_count;
   if (form.width > 0) {
-    const PlainWeight plain{weight.data<float>(), weight.size(0), weight.size(1), weight.stride(0)};
+    const PlainWeight plain{weight.data<float>(), weight.size(0), weight.size(1), weight.stride(0),
+                            weight.stride(1)};
     const bool narrow = form.layout.data_type() == dnnl::memory::data_type::bf16;
     return pack_weight(plain, form.width, narrow ? DType::bf16 : DType::f32, memory.get_data_handle());
   }
