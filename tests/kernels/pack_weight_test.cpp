@@ -29,7 +29,8 @@ void expect_blocks(const std::string& target, std::int64_t rows, std::int64_t co
     for (std::int64_t c = 0; c < columns; ++c) {
       const std::int64_t block = c / width * down + r / height;
       const std::int64_t word = (block * 16 + r % height / per_word) * width + c % width;
-      expected[static_cast<std::size_t>(word * per_word + r % per_word)] = T(matrix.data[r * matrix.row_stride + c * matrix.column_stride]);
+      expected[static_cast<std::size_t>(word * per_word + r % per_word)] =
+          T(matrix.data[r * matrix.row_stride + c * matrix.column_stride]);
     }
   }
   kernels::pack_weight(matrix, width, dtype_of<T>::value, packed.data());

@@ -3,6 +3,8 @@
 #include "tests/ops/golden_cases.h"
 #include "tests/support/gradients.h"
 #include "vitrail/kernels/gemm.h"
+#include "vitrail/ops/activation.h"
+#include "vitrail/ops/arithmetic.h"
 
 namespace vitrail::test {
 namespace {
@@ -62,6 +64,30 @@ TEST(Conv2d, PacksItsWeightOnceUntilItIsTouched) {
   weight.fill(0.25);
   weight.touch();
   expect_close(conv2d(x, weight), conv2d(x, weight.clone()), 0);
+}
+
+TEST(Conv2dActivated, MayWriteOverAResidualThatIsMovedIn) {
+  const Tensor weight = random_tensor({8, 4, 1, 1}, 1);
+  const Tensor bias = random_tensor({8}, 2);
+  const Tensor x = random_tensor({2, 4, 5, 7}, 3);
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const Tensor input = ops::cast(x, dtype);
+    Tensor residual = ops::cast(random_tensor({2, 5, 7, 8}, 4), dtype).permute({0, 3, 1, 2});
+    const Tensor before = residual.clone();
+    const Tensor expected = ops::relu(conv2d(input, weight, bias) + residual);
+    const double tolerance = dtype == DType::f32 ? 1e-6 : 2e-2;
+    for (const ops::Activation activation : {ops::Activation::relu, ops::Activation::silu}) {
+      const Tensor kept = ops::conv2d_activated(input, weight, bias, {}, activation, residual);
+      expect_close(residual, before, 0);
+      if (activation == ops::Activation::relu) {
+        expect_close(kept, expected, tolerance);
+      }
+    }
+    const void* const place = residual.raw();
+    const Tensor y = ops::conv2d_activated(input, weight, bias, {}, ops::Activation::relu, std::move(residual));
+    expect_close(y, expected, tolerance);
+    EXPECT_EQ(y.raw() == place, dtype == DType::f32);
+  }
 }
 
 TEST(Conv2d, TakesAnEmptyBatch) {

@@ -13,6 +13,7 @@
 #include "vitrail/kernels/attention_tile.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/kernels/philox-inl.h"
+#include "vitrail/kernels/register_tile-inl.h"
 #include "vitrail/kernels/simd.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -20,12 +21,7 @@ namespace vitrail::kernels::HWY_NAMESPACE {
 namespace {
 
 constexpr auto lanes = static_cast<std::int64_t>(hn::MaxLanes(F32()));
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
-constexpr int panel_vectors = 4;  // 6 × 4 sums fit into 32 registers
-#else
-constexpr int panel_vectors = 2;  // 6 × 2 into 16
-#endif
-constexpr std::int64_t panel_width = panel_vectors * lanes;
+constexpr std::int64_t panel_width = most_tile_vectors * lanes;
 constexpr float negative_infinity = -std::numeric_limits<float>::infinity();
 
 constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
@@ -214,40 +210,17 @@ void write_rows(const float* x, std::int64_t row, std::int64_t rows, std::int64_
 template <int kRows, int kVectors>
 void tile_product(std::int64_t depth, const float* a, std::int64_t a_row, std::int64_t a_depth, const float* b,
                   float* c, std::int64_t c_row, bool add) {
-  const F32 d;
-  V<F32> sum[kRows][kVectors];
-  HWY_UNROLL(8)
-  for (int r = 0; r < kRows; ++r) {
-    HWY_UNROLL(8)
-    for (int v = 0; v < kVectors; ++v) {
-      sum[r][v] = add ? hn::LoadU(d, c + r * c_row + v * lanes) : hn::Zero(d);
-    }
+  RegisterTile<kRows, kVectors> tile;
+  if (add) {
+    tile.load(c, c_row, Whole{});
+  } else {
+    tile.zero();
   }
-  for (std::int64_t p = 0; p < depth; ++p, a += a_depth, b += kVectors * lanes) {
-    V<F32> columns[kVectors];
-    HWY_UNROLL(8)
-    for (int v = 0; v < kVectors; ++v) {
-      columns[v] = hn::LoadU(d, b + v * lanes);
-    }
-    HWY_UNROLL(8)
-    for (int r = 0; r < kRows; ++r) {
-      const auto word = hn::Set(d, a[r * a_row]);
-      HWY_UNROLL(8)
-      for (int v = 0; v < kVectors; ++v) {
-        sum[r][v] = hn::MulAdd(word, columns[v], sum[r][v]);
-      }
-    }
-  }
-  HWY_UNROLL(8)
-  for (int r = 0; r < kRows; ++r) {
-    HWY_UNROLL(8)
-    for (int v = 0; v < kVectors; ++v) {
-      hn::StoreU(sum[r][v], d, c + r * c_row + v * lanes);
-    }
-  }
+  tile.add_product(depth, a, a_row, a_depth, b, kVectors * lanes, Whole{});
+  tile.store(c, c_row, Whole{});
 }
 
-constexpr TileProducts<float, panel_vectors> f32_products([]<int kRows, int kVectors>() {
+constexpr TileProducts<float, most_tile_vectors> f32_products([]<int kRows, int kVectors>() {
   return &tile_product<kRows, kVectors>;
 });
 

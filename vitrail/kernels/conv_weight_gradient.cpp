@@ -12,6 +12,8 @@
 #include "vitrail/kernels/layout.h"
 #include "vitrail/kernels/parallel.h"
 #include "vitrail/kernels/simd.h"
+//
+#include "vitrail/kernels/register_tile-inl.h"
 
 // A weight's gradient is, for each of its taps, Σ a bᵀ over the pixels of the result: of the one side's channels a
 // [M] at the pixel and the other side's b [N] at the pixel that the tap sees. Nothing is copied or padded: pixels whose
@@ -44,80 +46,22 @@ HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels::HWY_NAMESPACE {
 namespace {
 
-// As many rows and vectors as keep their sums in registers.
-constexpr int most_rows = 6;
-constexpr int most_vectors = HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM ? 4 : 2;
-
-// The sums of `rows` rows from `row` on and of `vectors` vectors of columns from `column` on, the last in `part`.
-template <int rows, int vectors, class Part>
-HWY_INLINE void sum_tile(std::span<const PixelRun> runs, const OuterSums& s, std::int64_t row, std::int64_t column,
-                         Part part) {
-  const F32 d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  float* place = s.sums + row * s.columns + column;
-  const auto load_last = [&](const float* p, int v) HWY_ATTR {
-    return v + 1 == vectors ? load(d, p + v * lanes, part) : load(d, p + v * lanes);
-  };
-  V<F32> sums[rows][vectors];
-  for (int r = 0; r < rows; ++r) {
-    for (int v = 0; v < vectors; ++v) {
-      sums[r][v] = s.more ? load_last(place + r * s.columns, v) : hn::Zero(d);
-    }
-  }
-  for (const PixelRun& run : runs) {
-    const float* a = run.a + row;
-    const float* b = run.b + column;
-    for (std::int64_t i = 0; i < run.pixels; ++i, a += s.a_step, b += s.b_step) {
-      V<F32> right[vectors];
-      for (int v = 0; v < vectors; ++v) {
-        right[v] = load_last(b, v);
-      }
-      for (int r = 0; r < rows; ++r) {
-        const auto left = hn::Set(d, a[r]);
-        for (int v = 0; v < vectors; ++v) {
-          sums[r][v] = hn::MulAdd(left, right[v], sums[r][v]);
-        }
-      }
-    }
-  }
-  for (int r = 0; r < rows; ++r) {
-    for (int v = 0; v < vectors; ++v) {
-      float* to = place + r * s.columns + v * lanes;
-      if (v + 1 == vectors) {
-        store(sums[r][v], d, to, part);
-      } else {
-        store(sums[r][v], d, to);
-      }
-    }
-  }
-}
-
-template <int rows, int vectors, class Part>
-void sum_rows_from(std::span<const PixelRun> runs, const OuterSums& s, std::int64_t row, std::int64_t column,
-                   Part part) {
-  for (; row + rows <= s.rows; row += rows) {
-    sum_tile<rows, vectors>(runs, s, row, column, part);
-  }
-  if constexpr (rows > 1) {
-    sum_rows_from<rows == most_rows ? 4 : rows / 2, vectors>(runs, s, row, column, part);
-  }
-}
-
-template <int vectors>
-void sum_columns_from(std::span<const PixelRun> runs, const OuterSums& s, std::int64_t column) {
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(F32()));
-  for (; column + vectors * lanes <= s.end; column += vectors * lanes) {
-    sum_rows_from<most_rows, vectors>(runs, s, 0, column, Whole{});
-  }
-  if constexpr (vectors > 1) {
-    sum_columns_from<vectors / 2>(runs, s, column);
-  } else if (column < s.end) {
-    sum_rows_from<most_rows, 1>(runs, s, 0, column, s.end - column);
-  }
-}
-
 void sum_outer_products(std::span<const PixelRun> runs, const OuterSums& s) {
-  sum_columns_from<most_vectors>(runs, s, s.begin);
+  for_tile_columns(s.begin, s.end, [&]<int kVectors>(std::int64_t column, auto part) HWY_ATTR {
+    for_tile_rows(0, s.rows, [&]<int kRows>(std::int64_t row) HWY_ATTR {
+      float* const place = s.sums + row * s.columns + column;
+      RegisterTile<kRows, kVectors> tile;
+      if (s.more) {
+        tile.load(place, s.columns, part);
+      } else {
+        tile.zero();
+      }
+      for (const PixelRun& run : runs) {
+        tile.add_product(run.pixels, run.a + row, 1, s.a_step, run.b + column, s.b_step, part);
+      }
+      tile.store(place, s.columns, part);
+    });
+  });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "vitrail/kernels/added_product.h"
 #include "vitrail/kernels/elementwise.h"
 #include "vitrail/kernels/onednn.h"
 #include "vitrail/kernels/reduce.h"
@@ -131,7 +132,28 @@ void sum_first(const Tensor& x, const Tensor& out) {
   reduce(Reduction::sum, operands, out.raw(), out.unsqueeze(0).expand(x.shape()).strides(), x.shape(), DType::f32);
 }
 
+// c = last(a · weight + bias + c) in f32: oneDNN waits for what it adds to.
+void add_product_in_place(const Tensor& a, const Tensor& weight, const Tensor& bias, const Epilogue& epilogue,
+                          const Tensor& c) {
+  check(adds_in_place(epilogue, c.dtype()), "matmul_packed: the residual cannot be overwritten here");
+  const Desc blocks({weight.size(0), weight.size(1)}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::BA16a64b);
+  const onednn::Packed packed = onednn::packed(weight, blocks);
+  add_product({.rows = c.size(0),
+               .depth = a.size(1),
+               .columns = c.size(1),
+               .a = a.data<float>(),
+               .weight = reinterpret_cast<const float*>(packed.elements.raw()),
+               .bias = bias.defined() ? bias.data<float>() : nullptr,
+               .relu = epilogue.last == Activation::relu,
+               .c = c.data<float>()});
+}
+
 }  // namespace
+
+bool adds_in_place(const Epilogue& epilogue, DType dtype) {
+  return dtype == DType::f32 && epilogue.activation == Activation::identity &&
+         (epilogue.last == Activation::identity || epilogue.last == Activation::relu);
+}
 
 void matmul(const Tensor& a, const Tensor& b, const Tensor& c) {
   if (c.numel() == 0) {
@@ -183,6 +205,10 @@ void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilog
   }
   const Tensor bias = epilogue.bias.defined() ? epilogue.bias.contiguous() : Tensor();
   const Tensor& residual = epilogue.residual;
+  Profile::flops(2.0 * static_cast<double>(c.numel()) * static_cast<double>(a.size(-1)));
+  if (residual.defined() && residual.raw() == c.raw()) {
+    return add_product_in_place(a, weight, bias, epilogue, c);
+  }
   const Shape bias_shape{1, c.size(1)};
   const auto primitive = onednn::compiled(
       onednn::Key{packed_product, bias.defined(), static_cast<std::int64_t>(epilogue.activation),
@@ -213,7 +239,6 @@ void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilog
         DNNL_ARG_ATTR_MULTIPLE_POST_OP(epilogue.activation == Activation::identity ? 0 : 1) | DNNL_ARG_SRC_1,
         onednn::view(residual, description(residual)));
   }
-  Profile::flops(2.0 * static_cast<double>(c.numel()) * static_cast<double>(a.size(-1)));
   primitive->run(std::move(arguments));
 }
 

@@ -17,9 +17,13 @@ void matmul(const Tensor& a, const Tensor& b, const Tensor& c);
 struct Epilogue {
   Tensor bias;  // [N] f32 or undefined: added to every row
   Activation activation = Activation::identity;
-  Tensor residual;                         // [M, N] of the product's dtype or undefined: added behind the activation
+  Tensor residual;                         // [M, N] of the product's dtype or undefined: added behind the activation;
+                                           // may be the product itself if adds_in_place()
   Activation last = Activation::identity;  // behind the residual; not for matmul_packed_left()
 };
+
+// Whether matmul_packed() can write over the residual: in f32, with nothing before it and at most a ReLU behind.
+bool adds_in_place(const Epilogue& epilogue, DType dtype);
 
 // c = last(activation(a · weight + bias) + residual), where `weight` [K, N] f32 is a parameter or a transposed view of
 // one: it is packed in a's dtype at the first use and after every Tensor::touch(). a [M, K] and c [M, N] f32 or bf16.

@@ -237,8 +237,7 @@ void pack(const Form& form, const Tensor& weight, dnnl::memory& memory) {
   const Profile::Inner event("pack weights", static_cast<double>(form.plain.get_size() + form.layout.get_size()));
   ++packing_count;
   if (form.width > 0) {
-    const PlainWeight plain{weight.data<float>(), weight.size(0), weight.size(1), weight.stride(0),
-                            weight.stride(1)};
+    const PlainWeight plain{weight.data<float>(), weight.size(0), weight.size(1), weight.stride(0), weight.stride(1)};
     const bool narrow = form.layout.data_type() == dnnl::memory::data_type::bf16;
     return pack_weight(plain, form.width, narrow ? DType::bf16 : DType::f32, memory.get_data_handle());
   }

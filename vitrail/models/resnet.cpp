@@ -175,16 +175,16 @@ ResNetBlock::ResNetBlock(const nn::Scope& scope, const ResNetConfig& c, const Pl
   }
 }
 
-Tensor ResNetBlock::operator()(const Tensor& x, nn::Pass& pass) const {
-  const Tensor shortcut = downsample ? (*downsample)(x, pass) : x;
+Tensor ResNetBlock::operator()(Tensor x, nn::Pass& pass) const {
   Tensor y = x;
+  Tensor shortcut = downsample ? (*downsample)(x, pass) : std::move(x);
   for (std::size_t i = 0; i + 1 < layers.size(); ++i) {
     y = layers[i](y, pass, activation);
   }
   const auto* const se = std::get_if<nn::SqueezeExcite>(&attention);
   const auto* const nl = std::get_if<nn::NonLocal>(&attention);
   if (se == nullptr && nl == nullptr && !drop_path.active(pass)) {
-    return layers.back()(y, pass, activation, shortcut);
+    return layers.back()(y, pass, activation, std::move(shortcut));
   }
   y = layers.back()(y, pass);
   y = se != nullptr ? (*se)(y) : (nl != nullptr ? (*nl)(y, pass) : y);
@@ -274,7 +274,8 @@ Tensor ResNet::forward(const Tensor& x, nn::Pass& pass) const {
   Tensor y = stem(x, pass);
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     for (const ResNetBlock& block : stages_[i]) {
-      y = nn::run_block([&block](const Tensor& input, nn::Pass& own) { return block(input, own); }, y, pass);
+      y = nn::run_block([&block](Tensor input, nn::Pass& own) { return block(std::move(input), own); }, std::move(y),
+                        pass);
     }
     if (const auto sagan = sagan_.find(i); sagan != sagan_.end()) {
       y = sagan->second(y, pass);

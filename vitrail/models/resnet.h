@@ -61,6 +61,7 @@ struct ResNetShortcut {
 
 // A residual block, timm's BasicBlock (two convolutions) or Bottleneck (three), x [B, C, H, W] → [B, C', H / s, W / s]:
 //   act(shortcut(x) + drop_path(attention(norm(conv(… act(norm(conv(x))))))))
+// In inference it may write over x, where that is moved in.
 struct ResNetBlock {
   struct Place {
     std::int64_t in = 0;
@@ -73,7 +74,7 @@ struct ResNetBlock {
     float drop_path = 0;
   };
   ResNetBlock(const nn::Scope& scope, const ResNetConfig& config, const Place& place);
-  Tensor operator()(const Tensor& x, nn::Pass& pass) const;
+  Tensor operator()(Tensor x, nn::Pass& pass) const;
   std::int64_t flops(nn::Size2& size) const;
 
   ops::Activation activation;

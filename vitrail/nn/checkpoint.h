@@ -11,11 +11,12 @@
 namespace vitrail::nn {
 
 // block(x, pass), or, if the pass asks for checkpoints, the same without its intermediate results, which backward
-// computes again (autograd::checkpoint). `block` is held until then.
+// computes again (autograd::checkpoint). `block` is held until then. A block that takes its input by value may write
+// over it if that was moved in.
 template <class Block>
-Tensor run_block(Block block, const Tensor& x, Pass& pass) {
+Tensor run_block(Block block, Tensor x, Pass& pass) {
   if (!pass.checkpoint) {
-    return block(x, pass);
+    return block(std::move(x), pass);
   }
   // Both runs of the block must draw the same numbers: each begins the same stream anew.
   Pass start = pass;

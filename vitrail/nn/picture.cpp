@@ -99,13 +99,12 @@ ConvNorm::ConvNorm(const Scope& conv_scope, const Scope& norm_scope, std::int64_
                    const Size2& kernel, const ops::ConvOptions& options)
     : conv(conv_scope, in, out, kernel, options, false), norm(norm_scope, out), folded_(std::make_shared<Folded>()) {}
 
-Tensor ConvNorm::operator()(const Tensor& x, const Pass& pass, ops::Activation activation,
-                            const Tensor& residual) const {
+Tensor ConvNorm::operator()(const Tensor& x, const Pass& pass, ops::Activation activation, Tensor residual) const {
   if (pass.training || autograd::recording({&x, &residual, &conv.weight, &norm.weight, &norm.bias})) {
     return norm(conv(x), pass, activation, residual);
   }
   const auto [weight, bias] = folded_->of(conv, norm);
-  return ops::conv2d_activated(x, weight, bias, conv.options, activation, residual);
+  return ops::conv2d_activated(x, weight, bias, conv.options, activation, std::move(residual));
 }
 
 std::int64_t ConvNorm::flops(Size2& size) const {

@@ -49,9 +49,10 @@ struct ConvNorm {
   ConvNorm(const Scope& conv_scope, const Scope& norm_scope, std::int64_t in, std::int64_t out, const Size2& kernel,
            const ops::ConvOptions& options = {});
   // act(norm(conv(x)) + residual): x [B, in, H, W] → [B, out, H', W']. In inference, where the norm's statistics are
-  // fixed, it is folded into the convolution, once until one of them changes.
+  // fixed, it is folded into the convolution, once until one of them changes; then a residual that is moved in may
+  // become the result.
   Tensor operator()(const Tensor& x, const Pass& pass, ops::Activation activation = ops::Activation::identity,
-                    const Tensor& residual = {}) const;
+                    Tensor residual = {}) const;
   // fvcore's count for pictures of `size`, which becomes that of the output.
   std::int64_t flops(Size2& size) const;
 

@@ -142,7 +142,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
 }
 
 Tensor conv2d_activated(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options,
-                        Activation activation, const Tensor& residual) {
+                        Activation activation, Tensor residual) {
   check(!autograd::recording({&x, &weight, &bias, &residual}), "conv2d_activated: this form has no gradient");
   check_operands(x, weight, bias, options);
   const Shape shape = output_shape(x, weight, options);
@@ -151,10 +151,12 @@ Tensor conv2d_activated(const Tensor& x, const Tensor& weight, const Tensor& bia
   if (maps_pixels(weight, options)) {
     const Tensor matrix = weight.detach().reshape({weight.size(0), weight.size(1)});
     const Tensor pixels = kernels::pixels(kernels::channels_last(x));
-    const Tensor y = Tensor::empty(pixels.shape().with(-1, weight.size(0)), x.dtype());
-    const Tensor rows = residual.defined() ? rows_of(kernels::pixels(kernels::channels_last(residual))) : Tensor();
-    kernels::matmul_packed(rows_of(pixels), matrix.transpose(0, 1),
-                           {.bias = bias, .residual = rows, .last = activation}, rows_of(y));
+    kernels::Epilogue epilogue{.bias = bias, .residual = {}, .last = activation};
+    const bool free = residual.defined() && !residual.is_shared() && kernels::adds_in_place(epilogue, x.dtype());
+    const Tensor rest = residual.defined() ? kernels::pixels(kernels::channels_last(residual)) : Tensor();
+    const Tensor y = free ? rest : Tensor::empty(pixels.shape().with(-1, weight.size(0)), x.dtype());
+    epilogue.residual = residual.defined() ? rows_of(rest) : Tensor();
+    kernels::matmul_packed(rows_of(pixels), matrix.transpose(0, 1), epilogue, rows_of(y));
     return autograd::record("linear", y, {}, [](const Tensor&) {}).permute({0, 3, 1, 2});
   }
   if (activation == Activation::relu && !residual.defined()) {

@@ -21,10 +21,11 @@ struct ConvOptions {
 // [B, H' W', O] are then a view of it.
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const ConvOptions& options = {});
 
-// act(conv2d(x, …) + residual) with as much of it in one pass as goes; `residual` [B, O, H', W'] may be undefined. For
-// inference: Error where a gradient would be wanted. ReLU may make 0 of NaN here (oneDNN's does).
+// act(conv2d(x, …) + residual) with as much of it in one pass as goes; `residual` [B, O, H', W'] may be undefined, and
+// where it is moved in and nobody else holds it, the result may take its memory. For inference: Error where a gradient
+// would be wanted. ReLU may make 0 of NaN here (oneDNN's does).
 Tensor conv2d_activated(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options,
-                        Activation activation, const Tensor& residual = {});
+                        Activation activation, Tensor residual = {});
 
 struct PoolOptions {
   std::array<std::int64_t, 2> kernel = {2, 2};
