@@ -195,17 +195,34 @@ TEST(Tape, AddsInPlaceUnlessOthersHoldTheSum) {
       to.data<float>()[i] = (sum.defined() ? sum.data<float>()[i] : 0) + 1;
     }
   };
-  dx.accumulate(DType::f32, add_one);
+  dx.accumulate(DType::f32, {}, add_one);
   EXPECT_THAT(grad(x).values(), ElementsAre(1, 1));
   const std::byte* const place = grad(x).raw();
-  dx.accumulate(DType::f32, add_one);
+  dx.accumulate(DType::f32, {}, add_one);
   EXPECT_THAT(grad(x).values(), ElementsAre(2, 2));
   EXPECT_EQ(grad(x).raw(), place);
   const Tensor held = grad(x);
-  dx.accumulate(DType::f32, add_one);
+  dx.accumulate(DType::f32, {}, add_one);
   EXPECT_THAT(grad(x).values(), ElementsAre(3, 3));
   EXPECT_THAT(held.values(), ElementsAre(2, 2));
-  Gradient().accumulate(DType::f32, [](const Tensor&, const Tensor&) { FAIL() << "nobody wants it"; });
+  Gradient().accumulate(DType::f32, {}, [](const Tensor&, const Tensor&) { FAIL() << "nobody wants it"; });
+}
+
+TEST(Tape, AddsInPlaceInTheOrderThatIsAskedFor) {
+  const kernels::Order order{1, 0};
+  Tensor x = Tensor::zeros({2, 3});
+  require_grad(x);
+  const Gradient dx(x);
+  const Tensor first = kernels::empty_in(order, {2, 3}, DType::f32);
+  first.fill(1);
+  dx.add(first.clone());  // row-major: what is asked for comes as a tensor of its own
+  const auto add_rows = [](const Tensor& to, const Tensor& sum) {
+    EXPECT_TRUE(to.transpose(0, 1).is_contiguous());
+    EXPECT_FALSE(sum.defined());
+    to.fill(2);
+  };
+  dx.accumulate(DType::f32, order, add_rows);
+  EXPECT_THAT(grad(x).values(), testing::Each(3));
 }
 
 TEST(Tape, AddsToPartsOfAGradient) {

@@ -66,6 +66,30 @@ TEST(Conv2d, PacksItsWeightOnceUntilItIsTouched) {
   expect_close(conv2d(x, weight), conv2d(x, weight.clone()), 0);
 }
 
+// What has arrived at x is added to in place; x itself and dy stay as they are.
+TEST(Conv2d, AddsToTheGradientOfItsInput) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    Tensor x = ops::cast(random_tensor({2, 5, 7, 72}, 1), dtype).permute({0, 3, 1, 2});
+    Tensor weight = random_tensor({72, 72, 1, 1}, 2, 0.1F);
+    autograd::require_grad(x);
+    autograd::require_grad(weight);
+    const Tensor dy = ops::cast(random_tensor({2, 5, 7, 72}, 3), dtype).permute({0, 3, 1, 2});
+    const auto gradient = [&](bool conv, bool rest) {
+      autograd::zero_grad(x);
+      autograd::Tape tape;
+      const Tensor input = x * 1.0F;
+      const Tensor y = conv ? conv2d(input, weight) : Tensor();
+      const Tensor z = rest ? input * 3.0F : Tensor();
+      tape.backward(conv && rest ? y + z : (conv ? y : z), dy);
+      return autograd::grad(x);
+    };
+    const Tensor before = dy.clone();
+    expect_close(gradient(true, true), gradient(true, false) + gradient(false, true),
+                 dtype == DType::f32 ? 1e-6 : 2e-2);
+    expect_close(dy, before, 0);
+  }
+}
+
 TEST(Conv2dActivated, MayWriteOverAResidualThatIsMovedIn) {
   const Tensor weight = random_tensor({8, 4, 1, 1}, 1);
   const Tensor bias = random_tensor({8}, 2);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "vitrail/kernels/layout.h"
 #include "vitrail/tensor/profile.h"
 #include "vitrail/tensor/tensor.h"
 
@@ -19,7 +20,7 @@ struct Slot {
   bool wanted = true;  // false for a frozen leaf
   std::function<Tensor()> rebuild = {};    // the tensor's elements once more, if that is cheaper than to keep them
   int uses = 0;                            // of a leaf, by nodes that wait on a tape: at 0 its gradient is complete
-  std::vector<int> order = {};             // as the tensor lies in memory (kernels::Order), so does its gradient
+  kernels::Order order = {};               // as the tensor lies in memory, so does its gradient
   std::function<Tensor(DType)> room = {};  // where write() puts it at once: a part of a larger tensor's gradient
 };
 // The slot of a tensor that an op has made.
@@ -56,10 +57,10 @@ class Gradient {
   // copies one that is shared: move into add() what you made for a parameter.
   void add(Tensor contribution) const;
   // The same by write(to, sum): all elements of `to` become a contribution plus those of `sum`, which is what has
-  // arrived so far, undefined at first; it may be `to` itself. Both are contiguous, of `dtype`. Spares a pass over
-  // memory.
+  // arrived so far, undefined at first; it may be `to` itself. Both are of `dtype` and dense, with their dimensions in
+  // `order` in memory. Spares a pass over memory.
   template <class Write>
-  void accumulate(DType dtype, Write&& write) const;
+  void accumulate(DType dtype, const kernels::Order& order, Write&& write) const;
   // The same for a contribution to the elements [start, start + contribution.size(dim)) along `dim` alone.
   void add_part(int dim, std::int64_t start, const Tensor& contribution) const;
   // Memory for a contribution that lies as the tensor does, so that add() need not copy it.
@@ -178,17 +179,17 @@ void require_finite(const char* op, const char* what, const Tensor& tensor);
 // ---------------------------------------------------------------------------------------------------------------------
 
 template <class Write>
-void Gradient::accumulate(DType dtype, Write&& write) const {
+void Gradient::accumulate(DType dtype, const kernels::Order& order, Write&& write) const {
   if (!wanted()) {
     return;
   }
   Tensor& sum = slot_->grad;
-  if (!sum.defined() || !sum.is_contiguous() || !slot_->order.empty() || sum.dtype() != dtype) {
-    Tensor contribution = Tensor::empty(shape_, dtype);
+  if (!sum.defined() || !kernels::along(order, sum).is_contiguous() || sum.dtype() != dtype) {
+    Tensor contribution = kernels::empty_in(order, shape_, dtype);
     write(contribution, Tensor());
     return add(std::move(contribution));
   }
-  const Tensor to = sum.is_shared() ? Tensor::empty(shape_, dtype) : sum;
+  const Tensor to = sum.is_shared() ? kernels::empty_in(order, shape_, dtype) : sum;
   write(to, sum);
   sum = to;
 }

@@ -135,7 +135,6 @@ void sum_first(const Tensor& x, const Tensor& out) {
 // c = last(a · weight + bias + c) in f32: oneDNN waits for what it adds to.
 void add_product_in_place(const Tensor& a, const Tensor& weight, const Tensor& bias, const Epilogue& epilogue,
                           const Tensor& c) {
-  check(adds_in_place(epilogue, c.dtype()), "matmul_packed: the residual cannot be overwritten here");
   const Desc blocks({weight.size(0), weight.size(1)}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::BA16a64b);
   const onednn::Packed packed = onednn::packed(weight, blocks);
   add_product({.rows = c.size(0),
@@ -207,6 +206,8 @@ void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilog
   const Tensor& residual = epilogue.residual;
   Profile::flops(2.0 * static_cast<double>(c.numel()) * static_cast<double>(a.size(-1)));
   if (residual.defined() && residual.raw() == c.raw()) {
+    check(adds_in_place(epilogue, a.dtype()) && c.dtype() == DType::f32,
+          "matmul_packed: the residual cannot be written over");
     return add_product_in_place(a, weight, bias, epilogue, c);
   }
   const Shape bias_shape{1, c.size(1)};

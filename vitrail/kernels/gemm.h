@@ -22,7 +22,8 @@ struct Epilogue {
   Activation last = Activation::identity;  // behind the residual; not for matmul_packed_left()
 };
 
-// Whether matmul_packed() can write over the residual: in f32, with nothing before it and at most a ReLU behind.
+// Whether matmul_packed() can write over the residual: in f32, with nothing before it and at most a ReLU behind. (In
+// bf16 oneDNN is slower so than with memory of its own for the product.)
 bool adds_in_place(const Epilogue& epilogue, DType dtype);
 
 // c = last(activation(a · weight + bias) + residual), where `weight` [K, N] f32 is a parameter or a transposed view of

@@ -65,12 +65,50 @@ bool maps_pixels(const Tensor& weight, const ConvOptions& options) {
   return weight.size(2) == 1 && weight.size(3) == 1 && cuts_patches(weight, options);
 }
 
-// x [B, C, H, W] in channels-last memory as [B, H, W, C], a view if it lies there already.
-Tensor pixels_of(const Tensor& x) {
-  const Tensor input = kernels::channels_last(x);
-  return autograd::record("pixels", kernels::pixels(input), {&x}, [dx = Gradient(x)](const Tensor& dy) {
-    dx.add(dy.permute({0, 3, 1, 2}));
-  });
+// The pixels of x [B, C, H, W] as rows [B H W, C], without their gradient.
+Tensor pixel_rows(const Tensor& x) { return rows_of(kernels::pixels(kernels::channels_last(x))); }
+
+// act(x W + bias + residual) for each pixel, without gradients. `residual` may become the result if nobody holds it.
+Tensor pixels_mapped(const Tensor& x, const Tensor& matrix, const Tensor& bias,
+                     Activation activation = Activation::identity, Tensor residual = {}) {
+  kernels::Epilogue epilogue{.bias = bias, .residual = {}, .last = activation};
+  const bool free = residual.defined() && !residual.is_shared() && kernels::adds_in_place(epilogue, x.dtype());
+  if (residual.defined()) {
+    residual = kernels::channels_last(residual);
+    epilogue.residual = pixel_rows(residual);
+  }
+  Tensor y = free ? residual : kernels::empty_channels_last(x.shape().with(1, matrix.size(0)), x.dtype());
+  kernels::matmul_packed(pixel_rows(x), matrix.transpose(0, 1), epilogue, pixel_rows(y));
+  return y;
+}
+
+// The convolution by one tap of all pixels.
+Tensor map_pixels(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  const Tensor matrix = weight.detach().reshape({weight.size(0), weight.size(1)});
+  return autograd::record(
+      "linear", pixels_mapped(x, matrix, bias), {&x, &weight, &bias},
+      [kept = autograd::requires_grad(weight) || autograd::requires_grad(bias) ? autograd::Kept(x) : autograd::Kept(),
+       matrix, dx = Gradient(x), dweight = Gradient(weight), dbias = Gradient(bias)](const Tensor& dy) {
+        const Tensor dy_rows = pixel_rows(dy);
+        if (dweight.wanted() || dbias.wanted()) {
+          Tensor dw = Tensor::empty(dweight.shape());
+          Tensor db = dbias.wanted() ? Tensor::empty(dbias.shape()) : Tensor();
+          kernels::weight_gradient(pixel_rows(kept.get()), dy_rows, dw.reshape(matrix.shape()), db);
+          dweight.add(std::move(dw));
+          dbias.add(std::move(db));
+        }
+        const auto write = [&](const Tensor& to, const Tensor& more) {
+          kernels::matmul_packed(
+              dy_rows, matrix, {.bias = {}, .residual = more.defined() ? pixel_rows(more) : Tensor()}, pixel_rows(to));
+        };
+        if (kernels::adds_in_place({}, dy.dtype())) {
+          dx.accumulate(dy.dtype(), {0, 2, 3, 1}, write);
+        } else if (dx.wanted()) {
+          const Tensor contribution = kernels::empty_channels_last(dx.shape(), dy.dtype());
+          write(contribution, {});
+          dx.add(contribution);
+        }
+      });
 }
 
 // A picture's patches as a view [B, H', W', C, kH, kW]; what is left at the right and below belongs to none.
@@ -132,11 +170,12 @@ Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, const
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
   check_operands(x, weight, bias, options);
   const Shape shape = output_shape(x, weight, options);
+  if (maps_pixels(weight, options)) {
+    return map_pixels(x, weight, bias);
+  }
   if (cuts_patches(weight, options)) {
     const Tensor matrix = reshape(weight, {weight.size(0), weight.numel() / weight.size(0)});
-    const Tensor patches =
-        maps_pixels(weight, options) ? pixels_of(x) : patches_of(x, {weight.size(2), weight.size(3)});
-    return permute(linear(patches, matrix, bias), {0, 3, 1, 2});
+    return permute(linear(patches_of(x, {weight.size(2), weight.size(3)}), matrix, bias), {0, 3, 1, 2});
   }
   return convolve(x, weight, bias, {options.stride, options.padding, options.dilation, options.groups}, shape);
 }
@@ -150,14 +189,8 @@ Tensor conv2d_activated(const Tensor& x, const Tensor& weight, const Tensor& bia
         "conv2d_activated: the residual must be {} {}", shape, name_of(x.dtype()));
   if (maps_pixels(weight, options)) {
     const Tensor matrix = weight.detach().reshape({weight.size(0), weight.size(1)});
-    const Tensor pixels = kernels::pixels(kernels::channels_last(x));
-    kernels::Epilogue epilogue{.bias = bias, .residual = {}, .last = activation};
-    const bool free = residual.defined() && !residual.is_shared() && kernels::adds_in_place(epilogue, x.dtype());
-    const Tensor rest = residual.defined() ? kernels::pixels(kernels::channels_last(residual)) : Tensor();
-    const Tensor y = free ? rest : Tensor::empty(pixels.shape().with(-1, weight.size(0)), x.dtype());
-    epilogue.residual = residual.defined() ? rows_of(rest) : Tensor();
-    kernels::matmul_packed(rows_of(pixels), matrix.transpose(0, 1), epilogue, rows_of(y));
-    return autograd::record("linear", y, {}, [](const Tensor&) {}).permute({0, 3, 1, 2});
+    return autograd::record("linear", pixels_mapped(x, matrix, bias, activation, std::move(residual)), {},
+                            [](const Tensor&) {});
   }
   if (activation == Activation::relu && !residual.defined()) {
     const Tensor y = kernels::empty_channels_last(shape, x.dtype());

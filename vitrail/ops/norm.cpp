@@ -47,7 +47,7 @@ Tensor row_norm(const char* op, const Tensor& x, const Tensor& weight, const Ten
           kernels::norm_backward(norm, dense.raw(), data_or_null(scale), data_or_null(mean), data_or_null(rstd),
                                  dy.raw(), raw(sum), raw(to), data_or_null(weight_part), data_or_null(bias_part));
         };
-        dx.wanted() ? dx.accumulate(norm.dtype, backward) : backward({}, {});
+        dx.wanted() ? dx.accumulate(norm.dtype, {}, backward) : backward({}, {});
         dweight.add(weight_part);
         dbias.add(bias_part);
       });
