@@ -90,6 +90,31 @@ TEST(Conv2d, AddsToTheGradientOfItsInput) {
   }
 }
 
+TEST(Conv2dActivated, IsConvolutionResidualAndActivation) {
+  const Tensor bias = random_tensor({6}, 2);
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const Tensor x = ops::cast(random_tensor({2, 4, 9, 8}, 3), dtype);
+    for (const std::int64_t kernel : {1, 3}) {
+      for (const std::int64_t stride : {1, 2}) {
+        const Tensor weight = random_tensor({6, 4, kernel, kernel}, 1);
+        const ConvOptions options{.stride = {stride, stride}, .padding = {kernel / 2, kernel / 2}};
+        const Tensor plain = conv2d(x, weight, bias, options);
+        const Tensor residual = ops::cast(random_tensor(plain.shape(), 4), dtype);
+        const auto expect_activated = [&](ops::Activation activation, const Tensor& rest) {
+          const Tensor sum = rest.defined() ? plain + rest : plain;
+          expect_close(ops::conv2d_activated(x, weight, bias, options, activation, rest),
+                       ops::activate(sum, activation), dtype == DType::f32 ? 1e-6 : 2e-2);
+        };
+        for (const ops::Activation activation :
+             {ops::Activation::identity, ops::Activation::relu, ops::Activation::silu}) {
+          expect_activated(activation, {});
+          expect_activated(activation, residual);
+        }
+      }
+    }
+  }
+}
+
 TEST(Conv2dActivated, MayWriteOverAResidualThatIsMovedIn) {
   const Tensor weight = random_tensor({8, 4, 1, 1}, 1);
   const Tensor bias = random_tensor({8}, 2);

@@ -46,8 +46,8 @@ struct Words {
 constexpr auto direct = dnnl::algorithm::convolution_direct;
 
 dnnl::convolution_forward::primitive_desc forward_desc(const Tensor& x, const Tensor& weight, bool bias,
-                                                       const ConvGeometry& geometry, const Tensor& y,
-                                                       bool relu = false) {
+                                                       const ConvGeometry& geometry, const Tensor& y, bool relu = false,
+                                                       const Tensor& residual = {}) {
   using Forward = dnnl::convolution_forward;
   constexpr auto kind = dnnl::prop_kind::forward_training;
   const Desc in = onednn::describe(x);
@@ -59,11 +59,14 @@ dnnl::convolution_forward::primitive_desc forward_desc(const Tensor& x, const Te
                            g.padding)
            : Forward::desc(kind, direct, in, weights, out, g.stride, g.dilation, g.padding, g.padding);
   dnnl::primitive_attr attributes = onednn::attributes();
-  if (relu) {
-    dnnl::post_ops after;
-    after.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
-    attributes.set_post_ops(after);
+  dnnl::post_ops after;
+  if (residual.defined()) {
+    after.append_binary(dnnl::algorithm::binary_add, onednn::describe(residual));
   }
+  if (relu) {
+    after.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
+  }
+  attributes.set_post_ops(after);
   return {desc, attributes, onednn::engine()};
 }
 
@@ -86,19 +89,23 @@ void sum_pixels(const Tensor& x, const Tensor& sums) {
 }  // namespace
 
 void convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvGeometry& geometry,
-                 const Tensor& y, bool relu) {
+                 const Tensor& y, bool relu, const Tensor& residual) {
   if (!onednn::computes(x.dtype())) {
     const Tensor wide = empty_channels_last(y.shape(), DType::f32);
-    convolution(widened(x), weight, bias, geometry, wide, relu);
+    convolution(widened(x), weight, bias, geometry, wide, relu, widened_if_defined(residual));
     return narrow_into(wide, y);
   }
-  const auto primitive = onednn::compiled(key_of(forward, x, weight, y, geometry).add(bias.defined()).add(relu),
-                                          [&] { return forward_desc(x, weight, bias.defined(), geometry, y, relu); });
+  const auto primitive =
+      onednn::compiled(key_of(forward, x, weight, y, geometry).add(bias.defined()).add(relu).add(residual),
+                       [&] { return forward_desc(x, weight, bias.defined(), geometry, y, relu, residual); });
   const onednn::Packed packed = onednn::packed(grouped(weight, geometry.groups), primitive->weights);
   onednn::Arguments arguments{
       {DNNL_ARG_SRC, onednn::view(x)}, {DNNL_ARG_WEIGHTS, packed.memory}, {DNNL_ARG_DST, onednn::view(y)}};
   if (bias.defined()) {
     arguments.emplace(DNNL_ARG_BIAS, onednn::view(bias));
+  }
+  if (residual.defined()) {
+    arguments.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, onednn::view(residual));
   }
   count_flops(weight, y);
   primitive->run(std::move(arguments));

@@ -206,7 +206,7 @@ void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilog
   const Tensor& residual = epilogue.residual;
   Profile::flops(2.0 * static_cast<double>(c.numel()) * static_cast<double>(a.size(-1)));
   if (residual.defined() && residual.raw() == c.raw()) {
-    check(adds_in_place(epilogue, a.dtype()) && c.dtype() == DType::f32,
+    check(adds_in_place(epilogue, a.dtype()) && c.dtype() == DType::f32 && a.is_contiguous() && c.is_contiguous(),
           "matmul_packed: the residual cannot be written over");
     return add_product_in_place(a, weight, bias, epilogue, c);
   }

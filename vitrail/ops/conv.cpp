@@ -192,12 +192,14 @@ Tensor conv2d_activated(const Tensor& x, const Tensor& weight, const Tensor& bia
     return autograd::record("linear", pixels_mapped(x, matrix, bias, activation, std::move(residual)), {},
                             [](const Tensor&) {});
   }
-  if (activation == Activation::relu && !residual.defined()) {
+  const bool relu = activation == Activation::relu;
+  if (relu || (activation == Activation::identity && residual.defined())) {
     const Tensor y = kernels::empty_channels_last(shape, x.dtype());
     if (y.numel() > 0) {
       kernels::convolution(kernels::channels_last(x), weight.detach().contiguous(),
                            bias.defined() ? bias.contiguous() : Tensor(),
-                           {options.stride, options.padding, options.dilation, options.groups}, y, true);
+                           {options.stride, options.padding, options.dilation, options.groups}, y, relu,
+                           residual.defined() ? kernels::channels_last(residual) : Tensor());
     }
     return autograd::record("conv2d", y, {}, [](const Tensor&) {});
   }
