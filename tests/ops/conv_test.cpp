@@ -115,27 +115,41 @@ TEST(Conv2dActivated, IsConvolutionResidualAndActivation) {
   }
 }
 
-TEST(Conv2dActivated, MayWriteOverAResidualThatIsMovedIn) {
-  const Tensor weight = random_tensor({8, 4, 1, 1}, 1);
-  const Tensor bias = random_tensor({8}, 2);
-  const Tensor x = random_tensor({2, 4, 5, 7}, 3);
+TEST(Conv2dActivated, KnowsGroups) {
+  const ConvOptions options{.padding = {1, 1}, .groups = 2};
+  const Tensor weight = random_tensor({6, 2, 3, 3}, 1);
   for (const DType dtype : {DType::f32, DType::bf16}) {
-    const Tensor input = ops::cast(x, dtype);
-    Tensor residual = ops::cast(random_tensor({2, 5, 7, 8}, 4), dtype).permute({0, 3, 1, 2});
-    const Tensor before = residual.clone();
-    const Tensor expected = ops::relu(conv2d(input, weight, bias) + residual);
-    const double tolerance = dtype == DType::f32 ? 1e-6 : 2e-2;
-    for (const ops::Activation activation : {ops::Activation::relu, ops::Activation::silu}) {
-      const Tensor kept = ops::conv2d_activated(input, weight, bias, {}, activation, residual);
-      expect_close(residual, before, 0);
-      if (activation == ops::Activation::relu) {
-        expect_close(kept, expected, tolerance);
+    const Tensor x = ops::cast(random_tensor({2, 4, 5, 7}, 3), dtype);
+    const Tensor plain = conv2d(x, weight, {}, options);
+    const Tensor residual = ops::cast(random_tensor(plain.shape(), 4), dtype);
+    expect_close(ops::conv2d_activated(x, weight, {}, options, ops::Activation::relu, residual),
+                 ops::relu(plain + residual), dtype == DType::f32 ? 1e-6 : 2e-2);
+  }
+}
+
+TEST(Conv2dActivated, MayWriteOverAResidualThatIsMovedIn) {
+  const Tensor bias = random_tensor({8}, 2);
+  for (const std::int64_t kernel : {1, 3}) {
+    const Tensor weight = random_tensor({8, 4, kernel, kernel}, 1);
+    const ConvOptions options{.padding = {kernel / 2, kernel / 2}};
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      const Tensor x = ops::cast(random_tensor({2, 4, 5, 7}, 3), dtype);
+      Tensor residual = ops::cast(random_tensor({2, 5, 7, 8}, 4), dtype).permute({0, 3, 1, 2});
+      const Tensor before = residual.clone();
+      const Tensor expected = ops::relu(conv2d(x, weight, bias, options) + residual);
+      const double tolerance = dtype == DType::f32 ? 1e-6 : 2e-2;
+      for (const ops::Activation activation : {ops::Activation::relu, ops::Activation::silu}) {
+        const Tensor kept = ops::conv2d_activated(x, weight, bias, options, activation, residual);
+        expect_close(residual, before, 0);
+        if (activation == ops::Activation::relu) {
+          expect_close(kept, expected, tolerance);
+        }
       }
+      const void* const place = residual.raw();
+      const Tensor y = ops::conv2d_activated(x, weight, bias, options, ops::Activation::relu, std::move(residual));
+      expect_close(y, expected, tolerance);
+      EXPECT_EQ(y.raw() == place, kernel > 1 || dtype == DType::f32);
     }
-    const void* const place = residual.raw();
-    const Tensor y = ops::conv2d_activated(input, weight, bias, {}, ops::Activation::relu, std::move(residual));
-    expect_close(y, expected, tolerance);
-    EXPECT_EQ(y.raw() == place, dtype == DType::f32);
   }
 }
 

@@ -46,8 +46,8 @@ struct Words {
 constexpr auto direct = dnnl::algorithm::convolution_direct;
 
 dnnl::convolution_forward::primitive_desc forward_desc(const Tensor& x, const Tensor& weight, bool bias,
-                                                       const ConvGeometry& geometry, const Tensor& y, bool relu = false,
-                                                       const Tensor& residual = {}) {
+                                                       const ConvGeometry& geometry, const Tensor& y,
+                                                       const ConvEpilogue& epilogue = {}) {
   using Forward = dnnl::convolution_forward;
   constexpr auto kind = dnnl::prop_kind::forward_training;
   const Desc in = onednn::describe(x);
@@ -60,10 +60,10 @@ dnnl::convolution_forward::primitive_desc forward_desc(const Tensor& x, const Te
            : Forward::desc(kind, direct, in, weights, out, g.stride, g.dilation, g.padding, g.padding);
   dnnl::primitive_attr attributes = onednn::attributes();
   dnnl::post_ops after;
-  if (residual.defined()) {
-    after.append_binary(dnnl::algorithm::binary_add, onednn::describe(residual));
+  if (epilogue.add) {  // as a sum: where the CPU has no AVX, a binary post-op reads the wrong elements (oneDNN 2.6)
+    after.append_sum(1);
   }
-  if (relu) {
+  if (epilogue.relu) {
     after.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
   }
   attributes.set_post_ops(after);
@@ -89,23 +89,20 @@ void sum_pixels(const Tensor& x, const Tensor& sums) {
 }  // namespace
 
 void convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvGeometry& geometry,
-                 const Tensor& y, bool relu, const Tensor& residual) {
+                 const Tensor& y, const ConvEpilogue& epilogue) {
   if (!onednn::computes(x.dtype())) {
-    const Tensor wide = empty_channels_last(y.shape(), DType::f32);
-    convolution(widened(x), weight, bias, geometry, wide, relu, widened_if_defined(residual));
+    const Tensor wide = epilogue.add ? widened(y) : empty_channels_last(y.shape(), DType::f32);
+    convolution(widened(x), weight, bias, geometry, wide, epilogue);
     return narrow_into(wide, y);
   }
   const auto primitive =
-      onednn::compiled(key_of(forward, x, weight, y, geometry).add(bias.defined()).add(relu).add(residual),
-                       [&] { return forward_desc(x, weight, bias.defined(), geometry, y, relu, residual); });
+      onednn::compiled(key_of(forward, x, weight, y, geometry).add(bias.defined()).add(epilogue.add).add(epilogue.relu),
+                       [&] { return forward_desc(x, weight, bias.defined(), geometry, y, epilogue); });
   const onednn::Packed packed = onednn::packed(grouped(weight, geometry.groups), primitive->weights);
   onednn::Arguments arguments{
       {DNNL_ARG_SRC, onednn::view(x)}, {DNNL_ARG_WEIGHTS, packed.memory}, {DNNL_ARG_DST, onednn::view(y)}};
   if (bias.defined()) {
     arguments.emplace(DNNL_ARG_BIAS, onednn::view(bias));
-  }
-  if (residual.defined()) {
-    arguments.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, onednn::view(residual));
   }
   count_flops(weight, y);
   primitive->run(std::move(arguments));

@@ -19,10 +19,13 @@ struct ConvGeometry {
 // empty. weight [O, C / groups, kH, kW] and bias [O] (may be undefined): f32 parameters, contiguous; the weight is
 // packed in x's dtype until Tensor::touch().
 
-// y = relu(convolution + residual): `residual` of y's shape, dtype and memory may be undefined; without `relu` there is
-// none.
+// What happens to the result before it is written, in this order.
+struct ConvEpilogue {
+  bool add = false;  // to what y holds
+  bool relu = false;
+};
 void convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvGeometry& geometry,
-                 const Tensor& y, bool relu = false, const Tensor& residual = {});
+                 const Tensor& y, const ConvEpilogue& epilogue = {});
 void convolution_input_gradient(const Tensor& dy, const Tensor& weight, const ConvGeometry& geometry, const Tensor& dx);
 // dweight f32, contiguous; dbias f32 or undefined.
 void convolution_weight_gradient(const Tensor& x, const Tensor& dy, const ConvGeometry& geometry, const Tensor& dweight,

@@ -111,6 +111,16 @@ Tensor map_pixels(const Tensor& x, const Tensor& weight, const Tensor& bias) {
       });
 }
 
+// x in channels-last memory that may be written over: its own if nobody else holds it, else a copy.
+Tensor owned_channels_last(Tensor x) {
+  if (!x.is_shared()) {
+    return kernels::channels_last(x);
+  }
+  const Tensor copy = kernels::empty_channels_last(x.shape(), x.dtype());
+  kernels::copy_layout(x, copy);
+  return copy;
+}
+
 // A picture's patches as a view [B, H', W', C, kH, kW]; what is left at the right and below belongs to none.
 Tensor tiles_of(const Tensor& x, const Size2& kernel) {
   const std::int64_t rows = x.size(2) / kernel[0];
@@ -194,12 +204,12 @@ Tensor conv2d_activated(const Tensor& x, const Tensor& weight, const Tensor& bia
   }
   const bool relu = activation == Activation::relu;
   if (relu || (activation == Activation::identity && residual.defined())) {
-    const Tensor y = kernels::empty_channels_last(shape, x.dtype());
+    const bool add = residual.defined();
+    const Tensor y = add ? owned_channels_last(std::move(residual)) : kernels::empty_channels_last(shape, x.dtype());
     if (y.numel() > 0) {
-      kernels::convolution(kernels::channels_last(x), weight.detach().contiguous(),
-                           bias.defined() ? bias.contiguous() : Tensor(),
-                           {options.stride, options.padding, options.dilation, options.groups}, y, relu,
-                           residual.defined() ? kernels::channels_last(residual) : Tensor());
+      kernels::convolution(
+          kernels::channels_last(x), weight.detach().contiguous(), bias.defined() ? bias.contiguous() : Tensor(),
+          {options.stride, options.padding, options.dilation, options.groups}, y, {.add = add, .relu = relu});
     }
     return autograd::record("conv2d", y, {}, [](const Tensor&) {});
   }
