@@ -43,7 +43,7 @@ AttentionProblem problem_of(const Tensor& q, const Tensor& k, const AttentionSco
   problem.dropout = scores.dropout;
   problem.draws = scores.draws;
   problem.is_bf16 = q.dtype() == DType::bf16;
-  problem.pairs = problem.is_bf16 && has_bf16();
+  problem.pairs = problem.is_bf16 && has_pair_products();
   return problem;
 }
 

@@ -1,25 +1,18 @@
-// What the files of the attention kernel share: the problem, its blocks, and the products of native bf16 pairs.
+// What the files of the attention kernel share: the problem and its blocks.
 //
 // The scores of one head are a matrix [N, M] that is only ever there in tiles: a block of queries × a block of keys.
-// Every product of such a tile (q kᵀ, p v, doᵀ v, …) is C = A B or C += A B with
-//   A  words that are broadcast one by one, at any two strides,
-//   B  packed in panels of vectors of words, one row of a panel behind the other,
-//   C  f32 rows, padded to whole vectors.
-// A *word* has 32 bits: one f32, or a Pair of bf16 that lie next to each other along the summed dimension, which is
-// what the bf16 dot product instructions take. So both precisions run the same algorithm. A CPU without such
-// instructions converts bf16 to f32 while it packs.
+// Every product of such a tile (q kᵀ, p v, doᵀ v, …) is one of tile_products.h, in either precision. A CPU without
+// instructions for pairs of bf16 converts bf16 to f32 while it packs.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include "vitrail/kernels/attention.h"
+#include "vitrail/kernels/tile_products.h"
 
 namespace vitrail::kernels {
-
-using Pair = std::uint32_t;  // two bf16, the first in the lower half
 
 // A tensor [B, H, rows, columns] or part of one, read and written through strides.
 struct HeadsView {
@@ -97,52 +90,6 @@ class Arena {
   std::byte* memory_;
   std::size_t used_ = 0;
 };
-
-// The micro-kernels of one instruction set: of[r - 1][v - 1] does C = A B, or C += A B if `add`, for r rows and v
-// vectors of columns, all held in registers while it runs over the depth. Word (i, p) of A is a[i a_row + p a_depth]; B
-// is one panel, dense.
-template <class Word, int kVectors>
-struct TileProducts {
-  static constexpr int rows = 6;
-  static constexpr int vectors = kVectors;  // a panel of B is so wide
-  using Tile = void (*)(std::int64_t depth, const Word* a, std::int64_t a_row, std::int64_t a_depth, const Word* b,
-                        float* c, std::int64_t c_row, bool add);
-  Tile of[rows][vectors] = {};
-
-  // `tile.operator()<r, v>()` gives the micro-kernel of a size.
-  template <class Function>
-  explicit constexpr TileProducts(Function tile) {
-    fill(tile, std::make_integer_sequence<int, rows * vectors>());
-  }
-
-  // C [rows, columns] (+)= A [rows, depth] B [depth, columns], `columns` a multiple of the vector's `lanes`.
-  void multiply(std::int64_t rows_wanted, std::int64_t depth, const Word* a, std::int64_t a_row, std::int64_t a_depth,
-                const Word* b, std::int64_t columns, std::int64_t lanes, float* c, std::int64_t c_row, bool add) const {
-    for (std::int64_t column = 0; column < columns; column += vectors * lanes) {
-      const std::int64_t width = std::min<std::int64_t>(vectors, (columns - column) / lanes);
-      for (std::int64_t i = 0; i < rows_wanted; i += rows) {
-        const std::int64_t height = std::min<std::int64_t>(rows, rows_wanted - i);
-        of[height - 1][width - 1](depth, a + i * a_row, a_row, a_depth, b + column * depth, c + i * c_row + column,
-                                  c_row, add);
-      }
-    }
-  }
-
- private:
-  template <class Function, int... kIndex>
-  constexpr void fill(Function tile, std::integer_sequence<int, kIndex...>) {
-    ((of[kIndex / vectors][kIndex % vectors] = tile.template operator()<kIndex / vectors + 1, kIndex % vectors + 1>()),
-     ...);
-  }
-};
-
-// TileProducts::multiply() of pairs in panels of 64 words, by AVX512-BF16 or by AMX, where one of a_row and a_depth
-// is 1. Only for a CPU that has them: they do nothing where they are compiled for another architecture.
-using MultiplyPairs = void(std::int64_t rows, std::int64_t depth, const Pair* a, std::int64_t a_row,
-                           std::int64_t a_depth, const Pair* b, std::int64_t columns, float* c, std::int64_t c_row,
-                           bool add);
-MultiplyPairs multiply_pairs_in_vectors;
-MultiplyPairs multiply_pairs_in_tiles;
 
 // A thread's share of backward: the blocks of keys [begin, end) of all heads, counted through. dq gathers from all
 // blocks of keys of a head: where another share has some of them, it stays in `dq`, to be summed afterwards. So a share

@@ -1,6 +1,6 @@
-// Attention's products on AMX's tile registers, which hold 16 rows of 16 words: 16 x 16 sums take 32 bf16 of each row
+// The products of pairs on AMX's tile registers, which hold 16 rows of 16 words: 16 x 16 sums take 32 bf16 of each row
 // and column in one instruction.
-#include "vitrail/kernels/attention_tile.h"
+#include "vitrail/kernels/tile_products.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <immintrin.h>

@@ -1,5 +1,6 @@
-// The one part of attention that Highway 1.0 cannot express: products by AVX512-BF16's dot product instruction.
-#include "vitrail/kernels/attention_tile.h"
+// Products by AVX512-BF16's dot product instruction, which Highway 1.0 cannot express.
+#include "vitrail/kernels/cpu.h"
+#include "vitrail/kernels/tile_products.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -57,10 +58,14 @@ void multiply_pairs_in_vectors(std::int64_t rows, std::int64_t depth, const Pair
   products.multiply(rows, depth, a, a_row, a_depth, b, columns, 16, c, c_row, add);
 }
 
+bool has_pair_products() { return has_bf16(); }
+
 #else
 
 void multiply_pairs_in_vectors(std::int64_t, std::int64_t, const Pair*, std::int64_t, std::int64_t, const Pair*,
                                std::int64_t, float*, std::int64_t, bool) {}
+
+bool has_pair_products() { return false; }
 
 #endif
 

@@ -1,0 +1,153 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "vitrail/kernels/pair_weight_gradient.cpp"
+#include "vitrail/kernels/pair_weight_gradient.h"
+
+#include <algorithm>
+
+#include <hwy/cache_control.h>
+
+#include "vitrail/kernels/parallel.h"
+#include "vitrail/kernels/simd.h"
+#include "vitrail/kernels/tile_products.h"
+
+// x is packed once, as the right side of the product. Then some rows of dweight at a time: their sums stay in the
+// second cache while all rows of dy pass, of which only the columns that they need are packed, as the left side.
+
+#ifndef VITRAIL_KERNELS_PAIR_WEIGHT_GRADIENT_ONCE
+#define VITRAIL_KERNELS_PAIR_WEIGHT_GRADIENT_ONCE
+namespace vitrail::kernels {
+
+constexpr std::int64_t pair_vector = 16;  // words
+
+// Some columns of some rows of x or dy.
+struct PairRows {
+  const bf16* data;
+  std::int64_t stride;
+  std::int64_t rows, columns;
+};
+
+}  // namespace vitrail::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace vitrail::kernels::HWY_NAMESPACE {
+namespace {
+
+// Rows 2 p and 2 p + 1 interleaved to row p of words, `to_stride` apart, with zeros behind the columns up to a whole
+// vector. The columns' sums are added to `sums` unless that is null.
+void pack_pairs(const PairRows& from, Pair* to, std::int64_t to_stride, float* sums) {
+  constexpr std::int64_t ahead = 16;  // rows, fetched while these are packed
+  constexpr std::int64_t line = 32;   // elements
+  const F32 d;
+  const hn::RebindToUnsigned<F32> du;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t packed = (from.columns + lanes - 1) / lanes * lanes;
+  const std::int64_t padded = (from.columns + pair_vector - 1) / pair_vector * pair_vector;
+  for (std::int64_t row = 0; row < from.rows; row += 2, to += to_stride) {
+    const bf16* const even = from.data + row * from.stride;
+    const bf16* const odd = row + 1 < from.rows ? even + from.stride : nullptr;
+    if (row + ahead + 1 < from.rows) {
+      for (std::int64_t c = 0; c < from.columns; c += line) {
+        hwy::Prefetch(even + ahead * from.stride + c);
+        hwy::Prefetch(even + (ahead + 1) * from.stride + c);
+      }
+    }
+    for_lanes(d, from.columns, [&](std::int64_t c, auto part) HWY_ATTR {
+      const auto low = load(d, even + c, part);
+      const auto high = odd != nullptr ? load(d, odd + c, part) : hn::Zero(d);
+      hn::StoreU(hn::Or(hn::ShiftRight<16>(hn::BitCast(du, low)), hn::BitCast(du, high)), du, to + c);
+      if (sums != nullptr) {
+        add_to(d, sums, c, hn::Add(low, high), part);
+      }
+    });
+    std::fill(to + packed, to + padded, Pair{0});
+  }
+}
+
+}  // namespace
+}  // namespace vitrail::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace vitrail::kernels {
+HWY_EXPORT(pack_pairs);
+namespace {
+
+constexpr std::int64_t panel = 64;              // words: so wide are the panels of a product's right side
+constexpr std::int64_t tile_rows = 6;           // of its smallest part
+constexpr std::int64_t rows_at_once = 256;      // of x and dy
+constexpr std::int64_t sums_at_once = 1 << 17;  // fit into half of the second cache
+
+std::int64_t whole_vectors(std::int64_t words) { return (words + pair_vector - 1) / pair_vector * pair_vector; }
+// Words from a packed row to the next where a product reads a few of each: an odd number of lines, so that they do not
+// all want the same place in the cache.
+std::int64_t odd_lines(std::int64_t words) { return (whole_vectors(words) / pair_vector | 1) * pair_vector; }
+
+// Memory for words or sums, on cache lines.
+Tensor scratch(std::int64_t count) { return Tensor::empty({count}, DType::f32); }
+Pair* words_of(const Tensor& scratch) { return reinterpret_cast<Pair*>(scratch.raw()); }
+
+// Some neighbouring rows of x and dy.
+struct Chunk {
+  std::int64_t begin, end;
+  std::int64_t depth() const { return (end - begin + 1) / 2; }  // rows of words
+
+  PairRows of(const Tensor& matrix, std::int64_t column, std::int64_t column_end) const {
+    const std::int64_t stride = matrix.size(1);
+    return {matrix.data<bf16>() + begin * stride + column, stride, end - begin, column_end - column};
+  }
+};
+
+}  // namespace
+
+void pair_weight_gradient(const Tensor& x, const Tensor& dy, const Tensor& dweight, const Tensor& dbias) {
+  const std::int64_t rows = x.size(0);
+  const std::int64_t inputs = x.size(1);
+  const std::int64_t outputs = dy.size(1);
+  const std::int64_t chunks = (rows + rows_at_once - 1) / rows_at_once;
+  const auto chunk_at = [&](std::int64_t i) { return Chunk{i * rows_at_once, std::min(rows, (i + 1) * rows_at_once)}; };
+
+  const std::int64_t width = whole_vectors(inputs);
+  const Tensor right = scratch(chunks * (rows_at_once / 2) * width);
+  const auto right_of = [&](std::int64_t i) { return words_of(right) + i * (rows_at_once / 2) * width; };
+  const std::int64_t panels = (inputs + panel - 1) / panel;
+  parallel_for(chunks * panels, 4, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t task = begin; task < end; ++task) {
+      const Chunk chunk = chunk_at(task / panels);
+      const std::int64_t column = task % panels * panel;
+      const std::int64_t column_end = std::min(inputs, column + panel);
+      HWY_DYNAMIC_DISPATCH(pack_pairs)
+      (chunk.of(x, column, column_end), right_of(task / panels) + column * chunk.depth(),
+       whole_vectors(column_end - column), nullptr);
+    }
+  });
+
+  if (dbias.defined()) {
+    dbias.fill(0);
+  }
+  constexpr std::int64_t most_outputs = 252;
+  constexpr std::int64_t thread_work = 1 << 20;
+  const std::int64_t block = std::clamp(sums_at_once / width / tile_rows * tile_rows, tile_rows, most_outputs);
+  parallel_for(outputs, thread_work / (rows * inputs) + 1, 2, [&](std::int64_t begin, std::int64_t end, int) {
+    const std::int64_t left_row = odd_lines(std::min(block, end - begin));
+    const Tensor left = scratch(rows_at_once / 2 * left_row);
+    const Tensor sums = scratch(std::min(block, end - begin) * width);
+    for (std::int64_t output = begin; output < end; output += block) {
+      const std::int64_t output_end = std::min(end, output + block);
+      for (std::int64_t i = 0; i < chunks; ++i) {
+        const Chunk chunk = chunk_at(i);
+        HWY_DYNAMIC_DISPATCH(pack_pairs)
+        (chunk.of(dy, output, output_end), words_of(left), left_row,
+         dbias.defined() ? dbias.data<float>() + output : nullptr);
+        multiply_pairs_in_vectors(output_end - output, chunk.depth(), words_of(left), 1, left_row, right_of(i), width,
+                                  sums.data<float>(), width, i > 0);
+      }
+      for (std::int64_t row = output; row < output_end; ++row) {
+        std::copy_n(sums.data<float>() + (row - output) * width, inputs, dweight.data<float>() + row * inputs);
+      }
+    }
+  });
+}
+
+}  // namespace vitrail::kernels
+#endif
