@@ -30,8 +30,15 @@ Tensor naive_product(const Tensor& a, const Tensor& b) {
   return Tensor::from(c, {a.size(0), b.size(1)});
 }
 
-constexpr std::array<std::array<std::int64_t, 3>, 8> sizes = {
-    {{1, 1, 1}, {3, 7, 5}, {17, 65, 1}, {1, 64, 33}, {65, 192, 64}, {130, 96, 257}, {256, 64, 64}, {5, 1, 9}}};
+constexpr std::array<std::array<std::int64_t, 3>, 9> sizes = {{{1, 1, 1},
+                                                               {3, 7, 5},
+                                                               {17, 65, 1},
+                                                               {1, 64, 33},
+                                                               {65, 192, 64},
+                                                               {130, 96, 257},
+                                                               {256, 64, 64},
+                                                               {5, 1, 9},
+                                                               {513, 64, 97}}};  // in bf16 by pairs
 
 TEST(Gemm, AgreesWithTheNaiveProduct) {
   for (const auto& [m, k, n] : sizes) {
@@ -67,8 +74,13 @@ TEST(Gemm, AddsUpTheWeightGradient) {
     kernels::weight_gradient(x, dy, dw, db);
     expect_close(dw, naive_product(dy.transpose(0, 1), x), 1e-5);
     expect_close(db, naive_product(dy.transpose(0, 1), Tensor::full({m, 1}, 1)).reshape({n}), 1e-5);
-    kernels::weight_gradient(as(x, DType::bf16), as(dy, DType::bf16), dw, {});
-    expect_close(dw, naive_product(dy.transpose(0, 1), x), 2e-2);
+    for (const Tensor& sums : {Tensor(), Tensor::empty({n})}) {
+      kernels::weight_gradient(as(x, DType::bf16), as(dy, DType::bf16), dw, sums);
+      expect_close(dw, naive_product(dy.transpose(0, 1), x), 2e-2);
+      if (sums.defined()) {
+        expect_close(sums, db, 2e-2);
+      }
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "tests/support/golden.h"
+#include "vitrail/kernels/cpu.h"
 #include "vitrail/kernels/tile_products.h"
 
 namespace vitrail {
@@ -21,9 +22,9 @@ struct Size {
   std::int64_t rows, outputs, inputs;
 };
 
-class PairWeightGradient : public testing::TestWithParam<Size> {};
+class PairWeightGradients : public testing::TestWithParam<Size> {};
 
-TEST_P(PairWeightGradient, IsTheSumOfProducts) {
+TEST_P(PairWeightGradients, IsTheSumOfProducts) {
   if (!kernels::has_pair_products()) {
     GTEST_SKIP() << "this CPU has no AVX512-BF16, or may not use it";
   }
@@ -53,11 +54,31 @@ TEST_P(PairWeightGradient, IsTheSumOfProducts) {
   test::expect_close(alone, dweight, 0);
 }
 
+TEST(PairWeightGradient, IsTheSameForAnyNumberOfThreads) {
+  if (!kernels::has_pair_products()) {
+    GTEST_SKIP() << "this CPU has no AVX512-BF16, or may not use it";
+  }
+  const Tensor x = test::as(test::random_tensor({600, 130}, 1), DType::bf16);
+  const Tensor dy = test::as(test::random_tensor({600, 301}, 2), DType::bf16);
+  const int before = kernels::threads();
+  std::vector<Tensor> dweight;
+  std::vector<Tensor> dbias;
+  for (const int count : {1, 2, 5}) {
+    kernels::set_threads(count);
+    dweight.push_back(Tensor::empty({301, 130}));
+    dbias.push_back(Tensor::empty({301}));
+    kernels::pair_weight_gradient(x, dy, dweight.back(), dbias.back());
+    test::expect_close(dweight.back(), dweight.front(), 0);
+    test::expect_close(dbias.back(), dbias.front(), 0);
+  }
+  kernels::set_threads(before);
+}
+
 // Odd rows, parts of vectors, of panels and of tiles, several chunks of rows, several blocks of outputs.
-INSTANTIATE_TEST_SUITE_P(Sizes, PairWeightGradient,
+INSTANTIATE_TEST_SUITE_P(Sizes, PairWeightGradients,
                          testing::Values(Size{1, 1, 1}, Size{7, 5, 3}, Size{256, 16, 64}, Size{257, 49, 65},
                                          Size{513, 200, 100}, Size{300, 301, 16}, Size{512, 1030, 17},
-                                         Size{520, 96, 130}, Size{64, 40, 600}),
+                                         Size{520, 96, 130}, Size{64, 40, 600}, Size{20, 500, 600}),
                          [](const auto& test) {
                            const Size& size = test.param;
                            return fmt::format("{}x{}x{}", size.rows, size.outputs, size.inputs);

@@ -83,6 +83,7 @@ TEST(Tensor, BorrowsMemoryAndKeepsItsOwnerAlive) {
   const std::weak_ptr<std::vector<float>> watch = owner;
   {
     const Tensor x = Tensor::borrow(owner->data(), {2, 2}, DType::f32, owner).transpose(0, 1);
+    EXPECT_TRUE(x.is_shared());
     owner.reset();
     EXPECT_FALSE(watch.expired());
     EXPECT_THAT(x.values(), ElementsAre(1, 3, 2, 4));

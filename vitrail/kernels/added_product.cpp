@@ -57,8 +57,7 @@ HWY_INLINE void add_tile(const AddedProduct& m, std::int64_t row, std::int64_t c
 void add_part(const AddedProduct& m, const RowsAndColumns& part) {
   constexpr std::int64_t floats_at_once = 96 * 1024;
   const std::int64_t block_depth = (m.depth + 15) / 16 * 16;
-  const std::int64_t rows_at_once =
-      std::max<std::int64_t>(1, floats_at_once / m.depth / most_tile_rows) * most_tile_rows;
+  const std::int64_t rows_at_once = std::max<std::int64_t>(1, floats_at_once / m.depth / tile_rows) * tile_rows;
   for (std::int64_t row = part.row; row < part.row_end; row += rows_at_once) {
     const std::int64_t row_end = std::min(part.row_end, row + rows_at_once);
     for (std::int64_t block = part.column; block < part.column_end; block += block_columns) {
@@ -83,7 +82,7 @@ HWY_EXPORT(add_part);
 
 void add_product(const AddedProduct& product) {
   // Threads share the rows, or the blocks of columns where there are few rows.
-  constexpr std::int64_t tile = 6;
+  constexpr std::int64_t tile = tile_rows;
   const std::int64_t blocks = (product.columns + block_columns - 1) / block_columns;
   const std::int64_t tiles = (product.rows + tile - 1) / tile;
   const std::int64_t work = product.rows * product.columns * product.depth;

@@ -220,7 +220,7 @@ std::int64_t shared_block(const AttentionProblem& problem, std::int64_t n, std::
 }
 
 // The rows of a product's smallest part: what fills it whole, wastes nothing.
-std::int64_t query_unit(const AttentionProblem& problem) { return problem.pairs && has_amx() ? 16 : 6; }
+std::int64_t query_unit(const AttentionProblem& problem) { return problem.pairs && has_amx() ? 16 : tile_rows; }
 
 void choose_forward_blocks(AttentionProblem& problem) {
   problem.query_block =

@@ -70,10 +70,6 @@ dnnl::convolution_forward::primitive_desc forward_desc(const Tensor& x, const Te
   return {desc, attributes, onednn::engine()};
 }
 
-}  // namespace
-
-namespace {
-
 // Multiply-adds of the convolution with this weight and result, each as two.
 void count_flops(const Tensor& weight, const Tensor& y) {
   const std::int64_t taps = weight.numel() / weight.size(0);
@@ -138,6 +134,7 @@ void convolution_weight_gradient(const Tensor& x, const Tensor& dy, const ConvGe
   }
   if (x.dtype() == DType::f32 && geometry.groups == 1) {
     count_flops(dweight, dy);
+    Profile::traffic(x.numel() + dy.numel() + dweight.numel(), DType::f32, 1);
     if (dbias.defined()) {
       sum_pixels(dy, dbias);
     }

@@ -13,7 +13,7 @@ namespace vitrail::kernels {
 // operands in which neither of the last two dimensions is dense are copied first.
 void matmul(const Tensor& a, const Tensor& b, const Tensor& c);
 
-// What is done to a product before it is stored. (Here a ReLU makes 0 of NaN, as oneDNN's does.)
+// What is done to a product before it is stored. (A ReLU may make 0 of NaN here: oneDNN's does.)
 struct Epilogue {
   Tensor bias;  // [N] f32 or undefined: added to every row
   Activation activation = Activation::identity;

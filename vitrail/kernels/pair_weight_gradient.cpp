@@ -9,6 +9,7 @@
 #include "vitrail/kernels/parallel.h"
 #include "vitrail/kernels/simd.h"
 #include "vitrail/kernels/tile_products.h"
+#include "vitrail/tensor/profile.h"
 
 // x is packed once, as the right side of the product. Then some rows of dweight at a time: their sums stay in the
 // second cache while all rows of dy pass, of which only the columns that they need are packed, as the left side.
@@ -74,7 +75,6 @@ HWY_EXPORT(pack_pairs);
 namespace {
 
 constexpr std::int64_t panel = 64;              // words: so wide are the panels of a product's right side
-constexpr std::int64_t tile_rows = 6;           // of its smallest part
 constexpr std::int64_t rows_at_once = 256;      // of x and dy
 constexpr std::int64_t sums_at_once = 1 << 17;  // fit into half of the second cache
 
@@ -104,6 +104,9 @@ void pair_weight_gradient(const Tensor& x, const Tensor& dy, const Tensor& dweig
   const std::int64_t rows = x.size(0);
   const std::int64_t inputs = x.size(1);
   const std::int64_t outputs = dy.size(1);
+  Profile::traffic(x.numel() + dy.numel(), DType::bf16, 1);
+  Profile::traffic(dweight.numel(), DType::f32, 1);
+
   const std::int64_t chunks = (rows + rows_at_once - 1) / rows_at_once;
   const auto chunk_at = [&](std::int64_t i) { return Chunk{i * rows_at_once, std::min(rows, (i + 1) * rows_at_once)}; };
 
@@ -125,25 +128,28 @@ void pair_weight_gradient(const Tensor& x, const Tensor& dy, const Tensor& dweig
   if (dbias.defined()) {
     dbias.fill(0);
   }
-  constexpr std::int64_t most_outputs = 252;
+  constexpr std::int64_t unit = tile_rows;
   constexpr std::int64_t thread_work = 1 << 20;
-  const std::int64_t block = std::clamp(sums_at_once / width / tile_rows * tile_rows, tile_rows, most_outputs);
-  parallel_for(outputs, thread_work / (rows * inputs) + 1, 2, [&](std::int64_t begin, std::int64_t end, int) {
-    const std::int64_t left_row = odd_lines(std::min(block, end - begin));
-    const Tensor left = scratch(rows_at_once / 2 * left_row);
-    const Tensor sums = scratch(std::min(block, end - begin) * width);
+  const std::int64_t block = std::min(outputs, std::clamp(sums_at_once / width / unit * unit, unit, 42 * unit));
+  const std::int64_t left_row = odd_lines(block);
+  const std::int64_t grain = thread_work / (rows * inputs) + 1;
+  const std::int64_t threads = threads_for(outputs, grain);
+  const Tensor lefts = scratch(threads * (rows_at_once / 2) * left_row);
+  const Tensor all_sums = scratch(threads * block * width);
+  parallel_for(outputs, grain, unit, [&](std::int64_t begin, std::int64_t end, int thread) {
+    Pair* const left = words_of(lefts) + thread * (rows_at_once / 2) * left_row;
+    float* const sums = all_sums.data<float>() + thread * block * width;
     for (std::int64_t output = begin; output < end; output += block) {
       const std::int64_t output_end = std::min(end, output + block);
       for (std::int64_t i = 0; i < chunks; ++i) {
         const Chunk chunk = chunk_at(i);
         HWY_DYNAMIC_DISPATCH(pack_pairs)
-        (chunk.of(dy, output, output_end), words_of(left), left_row,
-         dbias.defined() ? dbias.data<float>() + output : nullptr);
-        multiply_pairs_in_vectors(output_end - output, chunk.depth(), words_of(left), 1, left_row, right_of(i), width,
-                                  sums.data<float>(), width, i > 0);
+        (chunk.of(dy, output, output_end), left, left_row, dbias.defined() ? dbias.data<float>() + output : nullptr);
+        multiply_pairs_in_vectors(output_end - output, chunk.depth(), left, 1, left_row, right_of(i), width, sums,
+                                  width, i > 0);
       }
       for (std::int64_t row = output; row < output_end; ++row) {
-        std::copy_n(sums.data<float>() + (row - output) * width, inputs, dweight.data<float>() + row * inputs);
+        std::copy_n(sums + (row - output) * width, inputs, dweight.data<float>() + row * inputs);
       }
     }
   });

@@ -9,13 +9,13 @@
 #endif
 
 #include "vitrail/kernels/simd.h"
+#include "vitrail/kernels/tile_products.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels::HWY_NAMESPACE {
 namespace {
 
-// The largest tile whose sums, with a row of vectors, fit into the registers: 32 of them or 16.
-constexpr int most_tile_rows = 6;
+// With tile_rows the largest tile whose sums, with a row of vectors, fit into the registers: 32 of them or 16.
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
 constexpr int most_tile_vectors = 4;
 #else
@@ -80,14 +80,14 @@ struct RegisterTile {
   V<F32> sums[kRows][kVectors];
 };
 
-// Calls body.operator()<rows>(row) for tiles that cover `rows` rows, each of 6, 4, 2 or 1.
-template <int kRows = most_tile_rows, class Body>
-HWY_INLINE void for_tile_rows(std::int64_t row, std::int64_t rows, Body&& body) {
-  for (; row + kRows <= rows; row += kRows) {
+// Calls body.operator()<rows>(row) for tiles that cover the rows [row, end), each of 6, 4, 2 or 1.
+template <int kRows = tile_rows, class Body>
+HWY_INLINE void for_tile_rows(std::int64_t row, std::int64_t end, Body&& body) {
+  for (; row + kRows <= end; row += kRows) {
     body.template operator()<kRows>(row);
   }
   if constexpr (kRows > 1) {
-    for_tile_rows<kRows == most_tile_rows ? 4 : kRows / 2>(row, rows, body);
+    for_tile_rows<kRows == tile_rows ? 4 : kRows / 2>(row, end, body);
   }
 }
 

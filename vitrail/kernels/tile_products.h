@@ -14,12 +14,14 @@ namespace vitrail::kernels {
 
 using Pair = std::uint32_t;  // two bf16, the first in the lower half
 
+constexpr int tile_rows = 6;  // of a micro-kernel's largest tile: its sums fill the registers
+
 // The micro-kernels of one instruction set: of[r - 1][v - 1] does C = A B, or C += A B if `add`, for r rows and v
 // vectors of columns, all held in registers while it runs over the depth. Word (i, p) of A is a[i a_row + p a_depth]; B
 // is one panel, dense.
 template <class Word, int kVectors>
 struct TileProducts {
-  static constexpr int rows = 6;
+  static constexpr int rows = tile_rows;
   static constexpr int vectors = kVectors;  // a panel of B is so wide
   using Tile = void (*)(std::int64_t depth, const Word* a, std::int64_t a_row, std::int64_t a_depth, const Word* b,
                         float* c, std::int64_t c_row, bool add);

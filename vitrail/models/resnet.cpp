@@ -176,8 +176,8 @@ ResNetBlock::ResNetBlock(const nn::Scope& scope, const ResNetConfig& c, const Pl
 }
 
 Tensor ResNetBlock::operator()(Tensor x, nn::Pass& pass) const {
-  Tensor y = x;
-  Tensor shortcut = downsample ? (*downsample)(x, pass) : std::move(x);
+  Tensor y = std::move(x);
+  Tensor shortcut = downsample ? (*downsample)(y, pass) : y;
   for (std::size_t i = 0; i + 1 < layers.size(); ++i) {
     y = layers[i](y, pass, activation);
   }

@@ -18,6 +18,7 @@ class Storage {
 
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
+  bool is_borrowed() const { return owner_ != nullptr; }
 
   // Things worked out from the contents (weights packed for GEMM, a bf16 copy), kept beside them. Whoever changes the
   // contents of a tensor that may have any calls Tensor::touch(), which raises the version; derived data of an older

@@ -51,8 +51,9 @@ class Tensor {
   DType dtype() const { return dtype_; }
   bool is_contiguous() const;
   Storage& storage() const { return *storage_; }
-  bool is_shared() const { return storage_.use_count() > 1; }  // whether other handles see the same elements
-  std::int64_t offset() const { return offset_; }              // of the first element in the storage, in elements
+  // Whether others see the same elements: other handles, or whoever lent them.
+  bool is_shared() const { return storage_.use_count() > 1 || storage_->is_borrowed(); }
+  std::int64_t offset() const { return offset_; }  // of the first element in the storage, in elements
 
   // The first element. Error unless T is the dtype.
   template <class T>
