@@ -1,5 +1,6 @@
 #include "vitrail/kernels/pair_weight_gradient.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "tests/support/golden.h"

@@ -74,20 +74,18 @@ TEST(Conv2d, AddsToTheGradientOfItsInput) {
     autograd::require_grad(x);
     autograd::require_grad(weight);
     const Tensor dy = ops::cast(random_tensor({2, 5, 7, 72}, 3), dtype).permute({0, 3, 1, 2});
-    float factor = 1;
-    const auto gradient = [&](bool conv, bool rest) {
+    const auto gradient = [&](bool conv, bool rest, bool same) {
       autograd::zero_grad(x);
       autograd::Tape tape;
       const Tensor input = x * 1.0F;
       const Tensor y = conv ? conv2d(input, weight) : Tensor();
-      const Tensor z = rest ? input * factor : Tensor();
-      tape.backward(conv && rest ? y + (factor == 1 ? input : z) : (conv ? y : z), dy);
+      const Tensor z = !rest || same ? input : input * 3.0F;
+      tape.backward(conv && rest ? y + z : (conv ? y : z), dy);
       return autograd::grad(x);
     };
     const Tensor before = dy.clone();
-    for (const float value : {3.0F, 1.0F}) {  // of 1, what has arrived is dy itself
-      factor = value;
-      expect_close(gradient(true, true), gradient(true, false) + gradient(false, true),
+    for (const bool same : {false, true}) {  // as the input itself, what has arrived is dy itself
+      expect_close(gradient(true, true, same), gradient(true, false, same) + gradient(false, true, same),
                    dtype == DType::f32 ? 1e-6 : 2e-2);
       expect_close(dy, before, 0);
     }

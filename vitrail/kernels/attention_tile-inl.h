@@ -24,7 +24,6 @@ constexpr auto lanes = static_cast<std::int64_t>(hn::MaxLanes(F32()));
 constexpr std::int64_t panel_width = most_tile_vectors * lanes;
 constexpr float negative_infinity = -std::numeric_limits<float>::infinity();
 
-constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 constexpr std::int64_t whole_vectors(std::int64_t n) { return round_up(n, lanes); }
 
 // ---- words
@@ -170,10 +169,10 @@ HWY_INLINE auto word_vector(const Rows<T>& source, std::int64_t, std::int64_t p,
   return row_vector(source, p, column);
 }
 HWY_INLINE auto word_vector(const Rows<bf16>& source, std::int64_t rows, std::int64_t p, std::int64_t column, Pair) {
-  const hn::RebindToUnsigned<F32> du;
-  const auto low = hn::ShiftRight<16>(hn::BitCast(du, row_vector(source, 2 * p, column)));
+  const F32 d;
   const bool alone = 2 * p + 1 >= rows;
-  return alone ? low : hn::Or(low, hn::BitCast(du, row_vector(source, 2 * p + 1, column)));
+  return pairs_of_bf16(d, row_vector(source, 2 * p, column),
+                       alone ? hn::Zero(d) : row_vector(source, 2 * p + 1, column));
 }
 
 // The matrix [rows, columns] as panels, its rows being summed over.

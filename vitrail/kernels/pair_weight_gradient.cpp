@@ -42,8 +42,8 @@ void pack_pairs(const PairRows& from, Pair* to, std::int64_t to_stride, float* s
   const F32 d;
   const hn::RebindToUnsigned<F32> du;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const std::int64_t packed = (from.columns + lanes - 1) / lanes * lanes;
-  const std::int64_t padded = (from.columns + pair_vector - 1) / pair_vector * pair_vector;
+  const std::int64_t packed = round_up(from.columns, lanes);
+  const std::int64_t padded = round_up(from.columns, pair_vector);
   for (std::int64_t row = 0; row < from.rows; row += 2, to += to_stride) {
     const bf16* const even = from.data + row * from.stride;
     const bf16* const odd = row + 1 < from.rows ? even + from.stride : nullptr;
@@ -56,7 +56,7 @@ void pack_pairs(const PairRows& from, Pair* to, std::int64_t to_stride, float* s
     for_lanes(d, from.columns, [&](std::int64_t c, auto part) HWY_ATTR {
       const auto low = load(d, even + c, part);
       const auto high = odd != nullptr ? load(d, odd + c, part) : hn::Zero(d);
-      hn::StoreU(hn::Or(hn::ShiftRight<16>(hn::BitCast(du, low)), hn::BitCast(du, high)), du, to + c);
+      hn::StoreU(pairs_of_bf16(d, low, high), du, to + c);
       if (sums != nullptr) {
         add_to(d, sums, c, hn::Add(low, high), part);
       }
@@ -78,7 +78,7 @@ constexpr std::int64_t panel = 64;              // words: so wide are the panels
 constexpr std::int64_t rows_at_once = 256;      // of x and dy
 constexpr std::int64_t sums_at_once = 1 << 17;  // fit into half of the second cache
 
-std::int64_t whole_vectors(std::int64_t words) { return (words + pair_vector - 1) / pair_vector * pair_vector; }
+std::int64_t whole_vectors(std::int64_t words) { return round_up(words, pair_vector); }
 // Words from a packed row to the next where a product reads a few of each: an odd number of lines, so that they do not
 // all want the same place in the cache.
 std::int64_t odd_lines(std::int64_t words) { return (whole_vectors(words) / pair_vector | 1) * pair_vector; }

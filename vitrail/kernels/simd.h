@@ -102,6 +102,13 @@ HWY_INLINE V<D> from_bf16(D d, hn::Vec<hn::Rebind<std::uint16_t, D>> bits) {
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du32, bits)));
 }
 
+// Lanes that hold bf16 as words of two: those of `low` in the lower halves.
+template <class D>
+HWY_INLINE auto pairs_of_bf16(D, V<D> low, V<D> high) {
+  const hn::RebindToUnsigned<D> du;
+  return hn::Or(hn::ShiftRight<16>(hn::BitCast(du, low)), hn::BitCast(du, high));
+}
+
 template <class D>
 HWY_INLINE V<D> load(D d, const bf16* p, Whole = {}) {
   const hn::Rebind<std::uint16_t, D> du16;

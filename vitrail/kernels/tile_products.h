@@ -14,6 +14,8 @@ namespace vitrail::kernels {
 
 using Pair = std::uint32_t;  // two bf16, the first in the lower half
 
+constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
+
 constexpr int tile_rows = 6;  // of a micro-kernel's largest tile: its sums fill the registers
 
 // The micro-kernels of one instruction set: of[r - 1][v - 1] does C = A B, or C += A B if `add`, for r rows and v

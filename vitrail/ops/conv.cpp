@@ -91,11 +91,7 @@ Tensor map_pixels(const Tensor& x, const Tensor& weight, const Tensor& bias) {
        matrix, dx = Gradient(x), dweight = Gradient(weight), dbias = Gradient(bias)](const Tensor& dy) {
         const Tensor dy_rows = pixel_rows(dy);
         if (dweight.wanted() || dbias.wanted()) {
-          Tensor dw = Tensor::empty(dweight.shape());
-          Tensor db = dbias.wanted() ? Tensor::empty(dbias.shape()) : Tensor();
-          kernels::weight_gradient(pixel_rows(kept.get()), dy_rows, dw.reshape(matrix.shape()), db);
-          dweight.add(std::move(dw));
-          dbias.add(std::move(db));
+          add_parameter_gradients(pixel_rows(kept.get()), dy_rows, dweight, dbias);
         }
         const auto write = [&](const Tensor& to, const Tensor& more) {
           kernels::matmul_packed(

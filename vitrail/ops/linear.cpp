@@ -26,12 +26,8 @@ Tensor affine(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
        dresidual = Gradient(residual)](const Tensor& dy) {
         const Tensor dy_rows = rows_of(dy);
         // First dW, so that a rebuilt x is gone before dx needs memory.
-        if (dweight.wanted() || dbias.wanted()) {  // dW = dyᵀ x, db = Σ dy
-          Tensor dw = Tensor::empty(weight.shape());
-          Tensor db = dbias.wanted() ? Tensor::empty(dbias.shape()) : Tensor();
-          kernels::weight_gradient(rows_of(kept.get()), dy_rows, dw, db);
-          dweight.add(std::move(dw));
-          dbias.add(std::move(db));
+        if (dweight.wanted() || dbias.wanted()) {
+          add_parameter_gradients(rows_of(kept.get()), dy_rows, dweight, dbias);
         }
         if (dx.wanted()) {  // dx = dy W
           Tensor contribution = Tensor::empty(dx.shape(), dy.dtype());

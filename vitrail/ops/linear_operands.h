@@ -1,6 +1,10 @@
-// What linear maps of all kinds take. For this folder's sources only.
+// What linear maps of all kinds take, and what they give their parameters. For this folder's sources only.
 #pragma once
 
+#include <utility>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/kernels/gemm.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::ops {
@@ -30,6 +34,17 @@ inline Tensor rows_of(const Tensor& x) {
     rows *= x.size(d);
   }
   return x.detach().reshape({rows, x.size(-1)}).contiguous();
+}
+
+// Adds dW = dyᵀ x and db = Σ dy to the gradients of a weight of [out, in] elements, in any shape, and of a bias. x
+// [rows, in] and dy [rows, out].
+inline void add_parameter_gradients(const Tensor& x, const Tensor& dy, const autograd::Gradient& dweight,
+                                    const autograd::Gradient& dbias) {
+  Tensor dw = Tensor::empty(dweight.shape());
+  Tensor db = dbias.wanted() ? Tensor::empty(dbias.shape()) : Tensor();
+  kernels::weight_gradient(x, dy, dw.reshape({dy.size(1), x.size(1)}), db);
+  dweight.add(std::move(dw));
+  dbias.add(std::move(db));
 }
 
 }  // namespace vitrail::ops
