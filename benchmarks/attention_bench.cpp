@@ -1,5 +1,6 @@
-// Fused attention at the sizes of vision transformers: arguments are B, H, N, d and whether it is bf16. The rate counts
-// 2 products of 2 B H N² d operations forward and 5 backward.
+// Fused attention at the sizes of vision transformers: arguments are B, H, N, d, whether it is bf16, and how many
+// percent of the keys are real (0: the kernel is told no lengths). The rate counts 2 products of 2 B H N M d operations
+// forward and 5 backward, M of them real.
 #include <benchmark/benchmark.h>
 
 #include "benchmarks/roofline.h"
@@ -27,6 +28,10 @@ struct Case {
         dim(state.range(3)),
         dtype(state.range(4) != 0 ? DType::bf16 : DType::f32) {
     scores.scale = 0.125F;
+    if (state.range(5) > 0) {
+      keys = tokens * state.range(5) / 100;
+      scores.lengths = Tensor::full({batch}, static_cast<double>(keys), DType::i64);
+    }
     qkv = random({batch, tokens, 3, heads, dim}, dtype, 0);
     out = Tensor::empty({batch, tokens, heads, dim}, dtype);
     log_sum = Tensor::empty({batch, heads, tokens});
@@ -38,12 +43,13 @@ struct Case {
     kernels::attention_forward(part(qkv, 0), part(qkv, 1), part(qkv, 2), scores, out.transpose(1, 2), log_sum);
   }
   void report(benchmark::State& state, int products) const {
-    const double operations = 2.0 * products * static_cast<double>(batch * heads * tokens * tokens * dim);
+    const double operations = 2.0 * products * static_cast<double>(batch * heads * tokens * keys * dim);
     report_flops(state, operations, dtype);
     state.SetLabel(dtype == DType::bf16 ? "bf16" : "f32");
   }
 
   std::int64_t batch, heads, tokens, dim;
+  std::int64_t keys = tokens;
   DType dtype;
   kernels::AttentionScores scores;
   Tensor qkv, out, log_sum;
@@ -71,11 +77,14 @@ void attention_backward(benchmark::State& state) {
 
 void sizes(benchmark::internal::Benchmark* b) {
   for (const std::int64_t dtype : {0, 1}) {
-    b->Args({64, 3, 65, 64, dtype});
-    b->Args({16, 3, 197, 64, dtype});
-    b->Args({8, 12, 197, 64, dtype});
-    b->Args({1, 3, 1025, 64, dtype});
-    b->Args({1, 3, 4097, 64, dtype});
+    b->Args({64, 3, 65, 64, dtype, 0});
+    b->Args({16, 3, 197, 64, dtype, 0});
+    b->Args({8, 12, 197, 64, dtype, 0});
+    b->Args({1, 3, 1025, 64, dtype, 0});
+    b->Args({1, 3, 4097, 64, dtype, 0});
+    for (const std::int64_t real : {0, 100, 50}) {  // texts
+      b->Args({8, 12, 512, 64, dtype, real});
+    }
   }
   b->UseRealTime()->Unit(benchmark::kMicrosecond);
 }

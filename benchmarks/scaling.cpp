@@ -15,7 +15,7 @@
 #include "vitrail/io/chart.h"
 #include "vitrail/io/file.h"
 #include "vitrail/kernels/cpu.h"
-#include "vitrail/train/benchmark.h"
+#include "vitrail/train/bench/benchmark.h"
 
 namespace {
 

@@ -14,16 +14,26 @@ add_library(vitrail::vitrail ALIAS vitrail)
 set_target_properties(vitrail PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINKER_LANGUAGE CXX)
 target_compile_features(vitrail PUBLIC cxx_std_20)
 target_include_directories(vitrail PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_link_libraries(vitrail PUBLIC fmt::fmt oneDNN::oneDNN OpenMP::OpenMP_CXX Threads::Threads PkgConfig::hwy
+target_link_libraries(vitrail PUBLIC fmt::fmt nlohmann_json::nlohmann_json oneDNN::oneDNN OpenMP::OpenMP_CXX Threads::Threads PkgConfig::hwy
                                      PkgConfig::jpeg PkgConfig::png PkgConfig::tomlplusplus $<$<BOOL:${VITRAIL_WEBP}>:PkgConfig::webp>)
+
+# Headers that have moved are still found where they were: a header there includes the one that took its place.
+set(moved_dir ${PROJECT_BINARY_DIR}/moved)
+file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/moved_headers.txt moved REGEX "^[^#]")
+foreach(pair IN LISTS moved)
+  string(REPLACE " " ";" pair ${pair})
+  list(GET pair 0 old)
+  list(GET pair 1 new)
+  file(CONFIGURE OUTPUT ${moved_dir}/vitrail/${old} CONTENT "#pragma once\n#include \"vitrail/${new}\"  // it has moved there\n")
+endforeach()
+target_include_directories(vitrail PUBLIC $<BUILD_INTERFACE:${moved_dir}>)
+install(DIRECTORY ${moved_dir}/vitrail/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/vitrail)
 
 install(TARGETS vitrail EXPORT vitrail)
 install(TARGETS vitrail_program)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/vitrail/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/vitrail
-        FILES_MATCHING PATTERN "*.h" PATTERN cli EXCLUDE
-        # For vitrail's own sources: these need headers that the package does not ask for.
-        PATTERN json.h EXCLUDE PATTERN toml.h EXCLUDE PATTERN family.h EXCLUDE PATTERN onednn.h EXCLUDE
-        PATTERN simd.h EXCLUDE PATTERN "*-inl.h" EXCLUDE PATTERN linear_operands.h EXCLUDE)
+        # The program's own headers and those with a CPU's instructions are of no use from outside.
+        FILES_MATCHING PATTERN "*.h" PATTERN cli EXCLUDE PATTERN kernels/cpu EXCLUDE)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/vitrail)
 install(EXPORT vitrail NAMESPACE vitrail:: FILE vitrailTargets.cmake DESTINATION ${package_dir})

@@ -30,12 +30,51 @@ if(NOT output MATCHES "airplane 0\\.[0-9]+")
 endif()
 run(${work}/examples/attention_map ${work}/model ${picture} ${work}/map.png)
 
+# A task of the example's own: a run that is killed now and again ends with the bits of one that was not.
+set(table "")
+foreach(i RANGE 1 200)
+  math(EXPR a "(${i} * 7919) % 101")
+  math(EXPR b "(${i} * 104729) % 97")
+  math(EXPR y "${a} * 3 - ${b}")
+  string(APPEND table "0.${a},0.${b},${y}\n")
+endforeach()
+file(WRITE ${work}/table.csv "${table}")
+run(${work}/examples/regress ${work}/table.csv ${work}/runs whole)
+foreach(line "evaluation loss" "R² 0\\.[0-9]+" "best R²")
+  if(NOT output MATCHES "${line}")
+    message(FATAL_ERROR "regress printed no '${line}':\n${output}")
+  endif()
+endforeach()
+foreach(attempt RANGE 20)
+  execute_process(COMMAND ${work}/examples/regress ${work}/table.csv ${work}/runs killed TIMEOUT 0.2
+                  RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
+  if(status EQUAL 0)
+    break()
+  endif()
+endforeach()
+run(${work}/examples/regress ${work}/table.csv ${work}/runs killed)
+foreach(part last best)
+  run(${CMAKE_COMMAND} -E compare_files ${work}/runs/whole/${part}/model.safetensors
+      ${work}/runs/killed/${part}/model.safetensors)
+endforeach()
+
 # pkg-config alone.
 set(ENV{PKG_CONFIG_PATH} "${prefix}/lib/x86_64-linux-gnu/pkgconfig:${prefix}/lib/pkgconfig:${prefix}/lib64/pkgconfig")
 run(pkg-config --cflags --libs vitrail)
 separate_arguments(flags UNIX_COMMAND "${output}")
 run(${CXX} ${SOURCE}/examples/classify.cpp -o ${work}/classify ${flags})
 run(${work}/classify ${work}/model ${picture})
+
+# Every header that is installed finds what it includes, those that have moved in both places.
+file(GLOB_RECURSE headers RELATIVE ${prefix}/include ${prefix}/include/vitrail/*.h)
+list(LENGTH headers count)
+if(count LESS 200)
+  message(FATAL_ERROR "only ${count} headers are installed")
+endif()
+list(TRANSFORM headers REPLACE "(.+)" "#include <\\1>\n")
+string(CONCAT includes ${headers})
+file(WRITE ${work}/headers.cpp "${includes}")
+run(${CXX} -fsyntax-only ${work}/headers.cpp ${flags})
 
 # The program of README.md as it stands there, where it finds what it names.
 file(READ ${SOURCE}/README.md readme)

@@ -1,9 +1,11 @@
-// The whole library.
+/// \file
+/// The whole library.
 #pragma once
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/data/dataset.h"
 #include "vitrail/data/loader.h"
+#include "vitrail/data/prefetch.h"
 #include "vitrail/data/transforms.h"
 #include "vitrail/explain/attention.h"
 #include "vitrail/explain/overlay.h"
@@ -11,12 +13,18 @@
 #include "vitrail/io/safetensors.h"
 #include "vitrail/models/features.h"
 #include "vitrail/models/model.h"
+#include "vitrail/nn/mlp.h"
+#include "vitrail/nn/network.h"
 #include "vitrail/nn/pass.h"
 #include "vitrail/ops/ops.h"
 #include "vitrail/optim/optimizer.h"
 #include "vitrail/optim/schedule.h"
 #include "vitrail/tensor/tensor.h"
-#include "vitrail/train/evaluate.h"
-#include "vitrail/train/features.h"
-#include "vitrail/train/knn.h"
-#include "vitrail/train/trainer.h"
+#include "vitrail/train/run/progress.h"
+#include "vitrail/train/run/trainer.h"
+#include "vitrail/train/study/evaluate.h"
+#include "vitrail/train/study/features.h"
+#include "vitrail/train/study/knn.h"
+#include "vitrail/train/task.h"
+#include "vitrail/train/tasks/classify.h"
+#include "vitrail/train/tasks/pretrain_mae.h"

@@ -91,9 +91,9 @@ TEST(Tape, KeepsWhatIsCheapToRebuildAsTheWayToDoIt) {
     ++rebuilt;
     return Tensor::full({1}, 42);
   });
-  EXPECT_EQ(autograd::Kept(y).get().item(), 42);
+  EXPECT_EQ(autograd::SavedTensor(y).get().item(), 42);
   EXPECT_EQ(rebuilt, 1);
-  EXPECT_EQ(autograd::Kept(a).get().item(), 1);
+  EXPECT_EQ(autograd::SavedTensor(a).get().item(), 1);
 }
 
 TEST(Tape, AddsUpTheGradientOfALeafOverItsUsesAndCalls) {
@@ -157,7 +157,7 @@ TEST(Tape, NeverWritesToAGradientThatOthersHold) {
   Tape tape;
   const Tensor a = scaled(x, 2);
   const Tensor b = scaled(y, 3);
-  // Both sums hand their dy on twice; a and b each gather two of them.
+  // Both sums hand their dy on twice; a and b each accumulate two of them.
   const Tensor c = sum(a, b);
   const Tensor d = sum(a, b);
   const Tensor e = sum(scaled(c, 10), scaled(d, 100));

@@ -257,7 +257,8 @@ TEST(AutoAugmentNamed, GivesPicturesOfTheTransformThatDependOnTheDrawsAlone) {
   config.height = config.width = 32;
   AugmentOptions options;
   options.aa = "rand-m9-mstd0.5-inc1";
-  options.scale = options.ratio = {1, 1};
+  options.scale = {1, 1};
+  options.ratio = {1, 1};
   options.hflip = 0;
   options.train_interpolation = "bicubic";
   const io::Image image = test::noise_image(32, 32);

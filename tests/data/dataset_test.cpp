@@ -149,6 +149,9 @@ TEST_F(OpenDataset, ReadsTablesOfPathsAndLabels) {
   write("header.csv", "label,split,Filename\n10,train,p/1.png\n9,test,p/3.png\n");
   EXPECT_THAT(open("header.csv")->classes(), ElementsAre("9", "10"));
   EXPECT_THAT(names(*open("header.csv", "test")), ElementsAre("p/3.png"));
+  EXPECT_THAT(names(*open("header.csv", "validation")), ElementsAre("p/3.png")) << "the test images stand in";
+  write("three.csv", "label,split,Filename\n1,train,p/1.png\n1,test,p/3.png\n1,val,\"p/2, too.png\"\n");
+  EXPECT_THAT(names(*open("three.csv", "validation")), ElementsAre("p/2, too.png")) << "and not where there are others";
 
   write("bad.csv", "p/1.png,cat\np/4.png,cat\n");
   EXPECT_THAT(error_of("bad.csv"), HasSubstr("line 2 names the picture"));

@@ -24,7 +24,7 @@ Attention two_layers() {
   attention.layers.push_back(Tensor::from<float>({1.0F, 0.0F, 0.0F, 0.0F, 0.5F, 0.5F, 0.5F, 0.25F, 0.25F,  //
                                                   0.0F, 0.5F, 0.5F, 0.0F, 0.5F, 0.5F, 0.5F, 0.25F, 0.25F},
                                                  {1, 2, 3, 3}));
-  attention.places.assign(2, {.prefix = 1, .queries = {1, 2}, .keys = {1, 2}});
+  attention.grids.assign(2, {.prefix = 1, .queries = {1, 2}, .keys = {1, 2}});
   return attention;
 }
 
@@ -32,7 +32,7 @@ Attention two_layers() {
 Attention shifted_windows() {
   Attention attention;
   attention.layout = {.prefix = 0, .rows = 3, .columns = 4, .class_token = false};
-  attention.places = {{.prefix = 0, .queries = {3, 4}, .keys = {3, 4}, .window = {2, 2}, .shift = {1, 1}}};
+  attention.grids = {{.prefix = 0, .queries = {3, 4}, .keys = {3, 4}, .window = {2, 2}, .shift = {1, 1}}};
   const Tensor probabilities = Tensor::empty({4, 1, 4, 4});
   for (std::int64_t i = 0; i < probabilities.numel(); ++i) {
     probabilities.data<float>()[i] = static_cast<float>(i % 4);
@@ -60,7 +60,7 @@ TEST(AttentionMap, PutsWindowsBackOnTheGrid) {
 TEST(AttentionMap, ShowsKeysOfACoarserGrid) {
   Attention attention;
   attention.layout = {.prefix = 0, .rows = 4, .columns = 4, .class_token = false};
-  attention.places = {{.prefix = 0, .queries = {2, 2}, .keys = {1, 2}}};
+  attention.grids = {{.prefix = 0, .queries = {2, 2}, .keys = {1, 2}}};
   attention.layers = {Tensor::from<float>({0.1F, 0.9F, 0.2F, 0.8F, 0.3F, 0.7F, 0.4F, 0.6F}, {1, 1, 4, 2})};
   const Query query{.kind = Query::Kind::patch, .row = 3, .column = 1};  // covered by the token in row 1, column 0
   expect_close(attention_map(attention, 0, 0, query), Tensor::from<float>({0.3F, 0.7F}, {1, 2}), 1e-6);
@@ -71,7 +71,7 @@ TEST(AttentionMap, ShowsKeysOfACoarserGrid) {
 TEST(AttentionMap, AveragesTheFinerTokensOfAPatch) {
   Attention attention;
   attention.layout = {.prefix = 0, .rows = 2, .columns = 2, .class_token = false};
-  attention.places = {{.prefix = 0, .queries = {3, 4}, .keys = {1, 2}}};
+  attention.grids = {{.prefix = 0, .queries = {3, 4}, .keys = {1, 2}}};
   const Tensor probabilities = Tensor::empty({1, 1, 12, 2});
   for (std::int64_t i = 0; i < 12; ++i) {
     probabilities.data<float>()[2 * i] = static_cast<float>(i) / 20;
@@ -154,12 +154,12 @@ TEST_P(RealMaps, LieOnThePicturesGrid) {
   const auto& [name, grids] = GetParam();
   const Attention attention = recorded(name);
   ASSERT_EQ(attention.layers.size(), grids.size());
-  ASSERT_EQ(attention.places.size(), grids.size());
+  ASSERT_EQ(attention.grids.size(), grids.size());
   const models::TokenLayout& layout = attention.layout;
   const Query corner{.kind = Query::Kind::patch, .row = layout.rows - 1, .column = layout.columns - 1};
   for (std::size_t i = 0; i < grids.size(); ++i) {
     const auto layer = static_cast<std::int64_t>(i);
-    const nn::AttentionPlace& place = attention.places[i];
+    const nn::TokenGrid& place = attention.grids[i];
     const Tensor& heads = attention.layers[i];
     const bool filled =
         place.windowed() && (place.queries[0] % place.window[0] != 0 || place.queries[1] % place.window[1] != 0);
@@ -208,7 +208,7 @@ TEST(AttentionMap, OfARealSwinStaysInTheQuerysWindow) {
     const Attention attention = recorded(name);
     bool shifted = false;
     for (std::size_t i = 0; i < attention.layers.size(); ++i) {
-      const nn::AttentionPlace& place = attention.places[i];
+      const nn::TokenGrid& place = attention.grids[i];
       ASSERT_TRUE(place.windowed());
       const auto [rows, columns] = place.queries;
       const std::int64_t patches = attention.layout.rows / rows;  // of a token's side

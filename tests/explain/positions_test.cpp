@@ -5,8 +5,9 @@
 
 #include "tests/support/golden.h"
 #include "vitrail/explain/colormap.h"
-#include "vitrail/nn/alibi.h"
-#include "vitrail/nn/rotary.h"
+#include "vitrail/models/base/owner.h"
+#include "vitrail/nn/positions/alibi.h"
+#include "vitrail/nn/positions/rotary.h"
 
 namespace vitrail::explain {
 namespace {
@@ -54,7 +55,7 @@ TEST(PositionPicture, HasWhatTheModelHas) {
                                           {"depth", 2},           {"num_heads", 2},  {"pos_embed", code}}
                                .dump();
     const models::Model model = models::create_model("vit_tiny_patch16_224", options);
-    return position_picture(dynamic_cast<const models::VisionTransformer&>(*model.net), {3, 4}, 1);
+    return position_picture(*models::body_of<models::VisionTransformer>(*model.net), {3, 4}, 1);
   };
   // 3 x 4 tiles of 3 x 4 cells of 14 pixels, under a table of 12 rows and 16 columns.
   const io::Image added = picture("sincos2d");

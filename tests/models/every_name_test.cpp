@@ -13,8 +13,9 @@
 #include "tests/models/trials.h"
 #include "tests/support/layers.h"
 #include "vitrail/autograd/tape.h"
-#include "vitrail/models/family.h"
-#include "vitrail/ops/reduce.h"
+#include "vitrail/models/base/registry.h"
+#include "vitrail/models/features.h"
+#include "vitrail/ops/math/reduce.h"
 
 namespace vitrail::models {
 namespace {
@@ -165,22 +166,20 @@ void expect_recorded(const Model& model, const nn::Recorder& recorder, bool atte
   const std::string& name = model.architecture;
   EXPECT_FALSE(recorder.features().empty()) << name;
   EXPECT_EQ(!recorder.stem_features().empty(), has_parameters(model, "patch_embed.backbone.stages.")) << name;
-  for (const auto* features : {&recorder.features(), &recorder.stem_features()}) {
-    std::int64_t next = 0;
-    for (const auto& [index, feature] : *features) {
-      EXPECT_EQ(index, next++) << name;
-      expect_finite(feature, name + ": features." + std::to_string(index));
+  for (const nn::Records* features : {&recorder.features(), &recorder.stem_features()}) {
+    for (const nn::Recorded& feature : *features) {
+      EXPECT_TRUE(has_parameters(model, feature.name + ".")) << name << ": " << feature.name;
+      expect_finite(feature.value, name + ": features of " + feature.name);
     }
   }
   EXPECT_EQ(!recorder.attention().empty(), attends) << name;
   const TokenLayout layout = model.net->token_layout(model.pretrained.height, model.pretrained.width);
   const nn::Size2 grid = {layout.rows, layout.columns};
-  for (const auto& [index, map] : recorder.attention()) {
-    const std::string what = name + ": attention." + std::to_string(index);
-    const auto found = recorder.places().find(index);
-    const nn::AttentionPlace place = found != recorder.places().end()
-                                         ? found->second
-                                         : nn::AttentionPlace{.prefix = layout.prefix, .queries = grid, .keys = grid};
+  for (const auto& [layer, map, lies] : recorder.attention()) {
+    const std::string what = name + ": attention of " + layer;
+    EXPECT_TRUE(has_parameters(model, layer + ".")) << what;
+    const nn::TokenGrid place =
+        lies != nullptr ? *lies : nn::TokenGrid{.prefix = layout.prefix, .queries = grid, .keys = grid};
     const auto tokens = [&](const nn::Size2& cells) {
       return place.windowed() ? place.window[0] * place.window[1] : place.prefix + cells[0] * cells[1];
     };
@@ -188,10 +187,27 @@ void expect_recorded(const Model& model, const nn::Recorder& recorder, bool atte
     EXPECT_EQ(map.size(3), tokens(place.keys)) << what;
     expect_rows_of_one(map, what);
   }
-  EXPECT_EQ(recorder.pool_attention().defined(), has_parameters(model, "attn_pool.")) << name;
-  if (recorder.pool_attention().defined()) {
-    expect_rows_of_one(recorder.pool_attention(), name + ": attention.pool");
+  EXPECT_EQ(!recorder.pool_attention().empty(), has_parameters(model, "attn_pool.")) << name;
+  for (const nn::Recorded& map : recorder.pool_attention()) {
+    expect_rows_of_one(map.value, name + ": attention of " + map.name);
   }
+}
+
+// timm's two halves of a forward pass are the whole, what is in between are the features of the model without its head,
+// and another head leaves them as they are.
+void expect_halves(const Model& model) {
+  const std::string& name = model.architecture;
+  const Tensor x = test::random_tensor(input_shape(model).inserted(0, 2), 3);
+  nn::Pass pass;
+  const Tensor features = model.net->forward_features(x, pass);
+  test::expect_close(model.net->forward_head(features, pass), model.net->forward(x, pass), 1e-5, name);
+  const Tensor pre_logits = model.net->forward_head(features, pass, true);
+  test::expect_close(pre_logits, without_head(model).net->forward(x, pass), 1e-5, name + " without its head");
+  Model other = without_head(model);
+  reset_classifier(other, 7);
+  test::expect_close(other.net->forward_head(other.net->forward_features(x, pass), pass, true), pre_logits, 1e-5,
+                     name + " with another head");
+  EXPECT_EQ(other.net->forward(x, pass).size(-1), 7) << name;
 }
 
 // The saved model at another picture size, with its weights where it can take them along.
@@ -221,6 +237,7 @@ void try_out(const std::string& name) {
   const Model model = create_model(name, options_of(trial->second.smaller(own)));
   perturb(*model.net);
   logits_of_noise(model);
+  expect_halves(model);
   expect_gradients(model, name);
 
   const test::TemporaryFolder folder;

@@ -1,3 +1,5 @@
+#include "vitrail/models/base/registry.h"
+
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -6,7 +8,6 @@
 
 #include "tests/support/golden.h"
 #include "vitrail/io/json.h"
-#include "vitrail/models/family.h"
 #include "vitrail/models/model.h"
 
 namespace vitrail::models {

@@ -17,6 +17,11 @@ inline CreateOptions with(const std::string& kwargs) {
   return options;
 }
 
+// A checkpoint's tensor, made for pictures of the size `source`, as the model takes it.
+inline Tensor adapted(const Model& model, const std::string& parameter, const Tensor& value, const nn::Size2& source) {
+  return model.net->adapt(parameter, value, model.net->parameters.at(parameter).value.shape(), source);
+}
+
 // These arguments are an Error whose sentence contains `part`.
 inline void expect_refused(const std::string& architecture, const std::string& kwargs, const std::string& part) {
   const std::string message = test::error_of([&] { describe_model(architecture, with(kwargs)); });

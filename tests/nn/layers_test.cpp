@@ -1,16 +1,16 @@
 #include "tests/support/layers.h"
 
-#include "vitrail/nn/attention.h"
-#include "vitrail/nn/block.h"
-#include "vitrail/nn/conv.h"
+#include "vitrail/nn/attention/attention.h"
+#include "vitrail/nn/attention/block.h"
+#include "vitrail/nn/attention/pool.h"
 #include "vitrail/nn/drop.h"
 #include "vitrail/nn/linear.h"
 #include "vitrail/nn/mlp.h"
 #include "vitrail/nn/norm.h"
-#include "vitrail/nn/pool.h"
-#include "vitrail/ops/matmul.h"
-#include "vitrail/ops/reduce.h"
-#include "vitrail/ops/shape.h"
+#include "vitrail/nn/pictures/conv.h"
+#include "vitrail/ops/math/reduce.h"
+#include "vitrail/ops/products/matmul.h"
+#include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::nn {
 namespace {
@@ -162,13 +162,19 @@ Tensor recorded_output(const Layer& layer, const Tensor& x, Recorder& recorder) 
 
 TEST(Attention, GivesItsMapToARecorderAndTheSameOutput) {
   ParameterStore store;
-  AttentionConfig config{.dim = 12, .num_heads = 3, .qkv_bias = true, .block = 4};
-  const Attention attention(Scope(store), config);
+  AttentionConfig config{.dim = 12, .num_heads = 3, .qkv_bias = true};
+  const Attention attention(Scope(store) / "encoder" / 3 / "self", config);
+  const Attention other(Scope(store) / "decoder" / 3 / "self", config);
   const Tensor x = test::random_tensor({2, 5, 12});
   Recorder recorder(false, true);
   recorded_output(attention, x, recorder);
-  ASSERT_TRUE(recorder.attention().contains(4));
-  const Tensor map = recorder.attention().at(4);
+  recorded_output(other, x, recorder);
+  recorded_output(attention, x, recorder);  // again: takes the place of the first
+  ASSERT_EQ(recorder.attention().size(), 2U);
+  EXPECT_EQ(recorder.attention()[0].name, "encoder.3.self");
+  EXPECT_EQ(recorder.attention()[1].name, "decoder.3.self");
+  EXPECT_THROW(recorder.attention().at("decoder.3.cross"), Error);
+  const Tensor map = recorder.attention().at("encoder.3.self").value;
   ASSERT_EQ(map.shape(), (Shape{2, 3, 5, 5}));
   const std::vector<float> values = map.values();
   for (std::size_t row = 0; row < values.size(); row += 5) {
@@ -194,7 +200,7 @@ TEST(AttentionPoolLatent, GivesItsMapToARecorderAndTheSameOutput) {
   Recorder recorder(false, true);
   const Tensor y = recorded_output(pool, x, recorder);
   EXPECT_TRUE(recorder.attention().empty());
-  const Tensor map = recorder.pool_attention();
+  const Tensor map = recorder.pool_attention()[0].value;
   ASSERT_EQ(map.shape(), (Shape{2, 3, 1, 5}));
   expect_close(ops::sum(map, {3}), Tensor::full({2, 3, 1}, 1), 1e-5);
   const Tensor values = ops::narrow((*pool.attention.kv)(x), 2, 12, 12);  // behind the keys
@@ -205,7 +211,7 @@ TEST(AttentionPoolLatent, GivesItsMapToARecorderAndTheSameOutput) {
   expect_close(ops::select(pool.mlp(pool.norm(z), pass, z), 1, 0), y, 1e-5);
   Recorder features(true, false);
   recorded_output(pool, x, features);
-  EXPECT_FALSE(features.pool_attention().defined());
+  EXPECT_TRUE(features.pool_attention().empty());
 }
 
 BlockConfig block_config() {
@@ -215,9 +221,38 @@ BlockConfig block_config() {
 TEST(Block, AgreesWithTimm) {
   BlockConfig config = block_config();
   check_with_pass<Block>("block", config);
-  check_with_pass<ResPostBlock>("block_post_norm", config);
   config.init_values = 0.1F;
   check_with_pass<Block>("block_scaled", config);
+  config.norm_place = NormPlace::res_post;
+  check_with_pass<Block>("block_post_norm", config);
+}
+
+// A mask, lengths and a bias go through the block to its attention.
+TEST(Block, GivesAttentionWhatItIsGiven) {
+  ParameterStore store({5});
+  const Block block(Scope(store), block_config());
+  const Tensor x = test::random_tensor({2, 5, 24});
+  const Tensor mask = Tensor::full({5}, 1, DType::boolean);
+  mask.narrow(0, 3, 2).fill(0);
+  const Tensor bias = Tensor::zeros({5});
+  bias.narrow(0, 3, 2).fill(-INFINITY);
+  Pass pass;
+  const Tensor masked = block(x, pass, {.mask = mask});
+  expect_close(block(x, pass, {.lengths = Tensor::from<std::int64_t>({3, 3}, {2})}), masked, 1e-6);
+  expect_close(block(x, pass, {.bias = bias}), masked, 1e-6);
+  EXPECT_GT(test::relative_error(block(x, pass), masked), 1e-4);
+  EXPECT_THROW(block(x, pass, {.residual = x}), Error);
+}
+
+TEST(Block, ScalesItsBranchesWhereItsNormsStandBehind) {
+  BlockConfig config = block_config();
+  config.norm_place = NormPlace::post;
+  config.init_values = 0.0F;
+  ParameterStore store({5});
+  const Block block(Scope(store), config);
+  const Tensor x = test::random_tensor({2, 5, 24});
+  Pass pass;
+  expect_close(block(x, pass), block.norm2(block.norm1(x)), 1e-6);
 }
 
 TEST(Block, DropsItsBranchesForWholeSamplesInTraining) {

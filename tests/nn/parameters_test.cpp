@@ -80,13 +80,22 @@ TEST(ParameterStore, FillsByNameSoThatTheOrderDoesNotMatter) {
   EXPECT_NE(first.values(), other_seed.add("one", {40}, Init::normal(1)).values());
 }
 
-TEST(ParameterStore, AsksTheInitRule) {
+TEST(Scope, AsksTheRuleOfItsModel) {
   ParameterStore store;
-  store.set_init_rule(
-      [](std::string_view name, const Shape&, const Init& own) { return name == "a.bias" ? Init::constant(7) : own; });
-  const Scope scope = Scope(store) / "a";
-  EXPECT_EQ(scope.parameter("bias", {1}, Init::zeros()).item(), 7);
-  EXPECT_EQ(scope.parameter("weight", {1}, Init::ones()).item(), 1);
+  const auto set = [](std::string_view wanted, float value) {
+    return [wanted, value](std::string_view name, const Shape&, const Init& own) {
+      return name == wanted ? Init::constant(value) : own;
+    };
+  };
+  const Scope outer = Scope(store).with_init(set("a.bias", 7)) / "a";
+  EXPECT_EQ(outer.parameter("bias", {1}, Init::zeros()).item(), 7);
+  EXPECT_EQ(outer.parameter("weight", {1}, Init::ones()).item(), 1);
+  // A model inside is told its own names, and asks nobody else.
+  const Scope inner = (outer / "inner").with_init(set("head.weight", 3));
+  EXPECT_EQ((inner / "head").parameter("weight", {1}, Init::zeros()).item(), 3);
+  EXPECT_EQ((inner / "head").path(), "a.inner.head");
+  EXPECT_EQ((inner.with_init({}) / "again" / "head").parameter("weight", {1}, Init::ones()).item(), 1);
+  EXPECT_EQ(inner.buffer("a.bias", {1}, Init::zeros()).item(), 0);
 }
 
 TEST(ParameterStore, NamesByScope) {

@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/gradients.h"
-#include "vitrail/ops/conv.h"
-#include "vitrail/ops/embedding.h"
-#include "vitrail/ops/shape.h"
-#include "vitrail/ops/softmax.h"
+#include "vitrail/ops/math/softmax.h"
+#include "vitrail/ops/pictures/conv.h"
+#include "vitrail/ops/shape/embedding.h"
+#include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::test {
 namespace {

@@ -10,7 +10,7 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/nn/parameters.h"
-#include "vitrail/ops/arithmetic.h"
+#include "vitrail/ops/math/arithmetic.h"
 
 namespace vitrail::test {
 

@@ -1,5 +1,3 @@
-#include "vitrail/train/options.h"
-
 #include <cmath>
 #include <fstream>
 
@@ -7,7 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/errors.h"
-#include "tests/support/golden.h"
+#include "tests/train/tiny.h"
+#include "vitrail/train/tasks/classify.h"
 
 namespace vitrail::train {
 namespace {
@@ -16,39 +15,41 @@ namespace fs = std::filesystem;
 using test::error_of;
 using ::testing::HasSubstr;
 
-TrainOptions valid() {
-  TrainOptions options;
+ClassifyOptions valid() {
+  ClassifyOptions options;
   options.data_dir = "pictures";
   return options;
 }
 
 TEST(Options, SurviveConfigTomlToTheBit) {
   const test::TemporaryFolder folder;
-  TrainOptions options = valid();
+  ClassifyOptions options = valid();
   options.data_dir = "C:\\my \"pictures\"\nof 'cats' – 猫";
   options.model_kwargs = R"({"img_size":32})";
   options.lr = 0.1 + 0.2;
   options.weight_decay = 1e-7;
   options.epochs = 7;
   options.num_classes = 3;
-  options.opt_betas = {0.9, 0.95};
-  options.decay_milestones = {};
+  options.optimizer.betas = std::array{0.9, 0.95};
+  options.schedule.decay_milestones = {};
   options.freeze = {"patch_embed.", "blocks.0."};
-  options.sched_on_updates = false;
-  std::ofstream(folder / "config.toml") << to_toml(options, {{"cpu", "Z80 \\ \x01"}});
-  const TrainOptions back = options_from_toml(folder / "config.toml");
-  EXPECT_EQ(to_toml(back), to_toml(options));
+  options.schedule.on_updates = false;
+  write_config(folder.path(), options, {{"cpu", "Z80 \\ \x01"}}, {"images", {loss_figure()}, "loss"});
+  const ClassifyOptions back = test::options_in<ClassifyOptions>(folder / "config.toml");
+  EXPECT_TRUE(changed_options(folder / "config.toml", options).empty());
+  EXPECT_EQ(read_facts(folder / "config.toml").at("cpu"), "Z80 \\ \x01");
+  EXPECT_EQ(read_record_kind(folder / "config.toml")->figures.front().name, "loss");
   EXPECT_EQ(back.data_dir, options.data_dir);
   EXPECT_EQ(back.lr, options.lr);
   EXPECT_EQ(back.clip_grad, std::nullopt);
   EXPECT_EQ(back.freeze, options.freeze);
-  EXPECT_TRUE(back.decay_milestones.empty());
+  EXPECT_TRUE(back.schedule.decay_milestones.empty());
 }
 
 TEST(Options, ReadWhatAPersonWrites) {
   const test::TemporaryFolder folder;
   std::ofstream(folder / "mine.toml") << "epochs = 5\n[optimizer]\nlr = 1\nclip_grad = 0.5\n";
-  const TrainOptions options = options_from_toml(folder / "mine.toml");
+  const ClassifyOptions options = test::options_in<ClassifyOptions>(folder / "mine.toml");
   EXPECT_EQ(options.epochs, 5);
   EXPECT_EQ(options.lr, 1.0);
   EXPECT_EQ(options.clip_grad, 0.5);
@@ -60,17 +61,17 @@ TEST(Options, TellNoStochasticDepthFromTheModelsOwn) {
   const fs::path file = folder / "config.toml";
   using Rate = std::optional<double>;
   for (const Rate rate : {Rate(), Rate(0), Rate(0.2)}) {
-    TrainOptions options = valid();
+    ClassifyOptions options = valid();
     options.drop_path = rate;
-    std::ofstream(file) << to_toml(options);
-    EXPECT_EQ(options_from_toml(file).drop_path, rate);
-    TrainOptions other = valid();
+    write_config(folder.path(), options, {}, {});
+    EXPECT_EQ(test::options_in<ClassifyOptions>(file).drop_path, rate);
+    ClassifyOptions other = valid();
     other.drop_path = 0.5;
-    EXPECT_EQ(options_from_toml(file, other).drop_path, rate ? rate : Rate(0.5)) << "what is not set is left alone";
+    EXPECT_EQ(test::options_in(file, other).drop_path, rate ? rate : Rate(0.5)) << "what is not set is left alone";
   }
   std::ofstream(file) << "[model]\ndrop = 0.0\ndrop_path = 0.0\n";  // as runs were written when 0 was the default
-  EXPECT_EQ(options_from_toml(file).drop_path, Rate(0));
-  TrainOptions wrong = valid();
+  EXPECT_EQ(test::options_in<ClassifyOptions>(file).drop_path, Rate(0));
+  ClassifyOptions wrong = valid();
   wrong.drop_path = 1;
   EXPECT_THAT(error_of([&] { validate(wrong); }), HasSubstr("--drop-path must be from 0 to below 1, but is 1"));
 }
@@ -79,7 +80,7 @@ TEST(Options, NameWhatIsWrongInConfigToml) {
   const test::TemporaryFolder folder;
   const auto error_with = [&](const char* text) {
     std::ofstream(folder / "mine.toml") << text;
-    return error_of([&] { options_from_toml(folder / "mine.toml"); });
+    return error_of([&] { test::options_in<ClassifyOptions>(folder / "mine.toml"); });
   };
   EXPECT_THAT(error_with("[batches]\nbatchsize = 3"), HasSubstr("batchsize"));
   EXPECT_THAT(error_with("epochs = \"many\""), HasSubstr("epochs"));
@@ -91,39 +92,39 @@ TEST(Options, NameWhatIsWrongInConfigToml) {
 TEST(Options, AreCheckedByTheNamesOfTheFlags) {
   EXPECT_NO_THROW(validate(valid()));
   const auto error_with = [](auto&& change) {
-    TrainOptions options = valid();
+    ClassifyOptions options = valid();
     change(options);
     return error_of([&] { validate(options); });
   };
   EXPECT_THAT(error_with([](auto& o) { o.batch_size = 0; }), HasSubstr("--batch-size must be at least 1, but is 0"));
   EXPECT_THAT(error_with([](auto& o) { o.smoothing = 1; }), HasSubstr("--smoothing"));
-  EXPECT_THAT(error_with([](auto& o) { o.hflip = std::nan(""); }), HasSubstr("--hflip"));
-  EXPECT_THAT(error_with([](auto& o) { o.opt = "adamm"; }), HasSubstr("--opt must be one of adamw, "));
-  EXPECT_THAT(error_with([](auto& o) { o.aa = "rnd-m9"; }), HasSubstr("did you mean 'rand'"));
+  EXPECT_THAT(error_with([](auto& o) { o.augment.hflip = std::nan(""); }), HasSubstr("--hflip"));
+  EXPECT_THAT(error_with([](auto& o) { o.optimizer.opt = "adamm"; }), HasSubstr("--opt must be one of adamw, "));
+  EXPECT_THAT(error_with([](auto& o) { o.augment.aa = "rnd-m9"; }), HasSubstr("did you mean 'rand'"));
   EXPECT_THAT(error_with([](auto& o) { o.aug_repeats = 0.5; }), HasSubstr("--aug-repeats"));
   EXPECT_THAT(error_with([](auto& o) { o.mixup_mode = "element"; }), HasSubstr("batch, pair, elem, half"));
   EXPECT_THAT(error_with([](auto& o) { o.tta = 1; }), HasSubstr("--tta takes 0"));
-  EXPECT_THAT(error_with([](auto& o) { o.sched = "cosin"; }), HasSubstr("--sched"));
-  EXPECT_THAT(error_with([](auto& o) { o.scale = {1, 0.5}; }), HasSubstr("--scale"));
+  EXPECT_THAT(error_with([](auto& o) { o.schedule.sched = "cosin"; }), HasSubstr("--sched"));
+  EXPECT_THAT(error_with([](auto& o) { o.augment.scale = std::pair(1.0, 0.5); }), HasSubstr("--scale"));
   EXPECT_THAT(error_with([](auto& o) { o.warmup_epochs = 100; }), HasSubstr("--warmup-epochs"));
   EXPECT_THAT(error_with([](auto& o) { o.experiment = "a/b"; }), HasSubstr("--experiment"));
   EXPECT_THAT(error_with([](auto& o) { o.eval_metric = "f1"; }), HasSubstr("--eval-metric"));
 }
 
 TEST(LearningRate, GrowsWithTheBatchAsTimmHasIt) {
-  TrainOptions options;
+  ClassifyOptions options;
   options.batch_size = 64;
   options.grad_accum_steps = 4;
   EXPECT_DOUBLE_EQ(learning_rate(options), 1e-3) << "at --lr-base-size";
   options.grad_accum_steps = 1;
   EXPECT_DOUBLE_EQ(learning_rate(options), 5e-4) << "by the square root for AdamW";
-  options.opt = "sgd";
+  options.optimizer.opt = "sgd";
   EXPECT_DOUBLE_EQ(learning_rate(options), 0.025) << "linear for SGD";
-  options.opt = "lamb";
+  options.optimizer.opt = "lamb";
   EXPECT_DOUBLE_EQ(learning_rate(options), 5e-4) << "as AdamW's, which timm has alike";
-  options.opt = "lion";
+  options.optimizer.opt = "lion";
   EXPECT_DOUBLE_EQ(learning_rate(options), 2.5e-5) << "its own, linear";
-  options.opt = "sgd";
+  options.optimizer.opt = "sgd";
   options.lr_base_scale = "sqrt";
   EXPECT_DOUBLE_EQ(learning_rate(options), 0.05);
   options.lr_base = 0.2;

@@ -8,8 +8,11 @@
 
 #include "tests/support/golden.h"
 #include "vitrail/io/image.h"
-#include "vitrail/train/checkpoint.h"
-#include "vitrail/train/trainer.h"
+#include "vitrail/train/run/checkpoint.h"
+#include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/run/trainer.h"
+#include "vitrail/train/study/evaluate.h"
+#include "vitrail/train/tasks/classify.h"
 
 namespace vitrail::test {
 
@@ -32,12 +35,12 @@ inline void write_pictures(const std::filesystem::path& folder, int pictures, in
 }
 
 // A run on pictures in folder/data: 24 of training (6 batches of 4), 12 of validation.
-inline train::TrainOptions tiny_options(const std::filesystem::path& folder) {
+inline train::ClassifyOptions tiny_options(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(folder / "data")) {
     write_pictures(folder / "data" / "train", 8);
     write_pictures(folder / "data" / "validation", 4, 3, 1);
   }
-  train::TrainOptions options;
+  train::ClassifyOptions options;
   options.data_dir = (folder / "data").string();
   options.output = (folder / "runs").string();
   options.experiment = "tiny";
@@ -49,16 +52,31 @@ inline train::TrainOptions tiny_options(const std::filesystem::path& folder) {
   options.epochs = 3;
   options.warmup_epochs = 1;
   options.lr = 1e-3;
-  options.crop_pct = 1;
+  options.pictures.crop_pct = 1;
   options.workers = 1;
   options.log_interval = 1;
   options.threads = 1;  // so small a model only waits for a second
   return options;
 }
 
+// The options of the run in a folder, to go on with.
+template <class Options>
+Options resumed(const std::filesystem::path& folder) {
+  Options options;
+  train::resume(folder, options);
+  return options;
+}
+
+// What a config.toml says, over the defaults or `options`.
+template <class Options>
+Options options_in(const std::filesystem::path& file, Options options = {}) {
+  train::read_config(file, options);
+  return options;
+}
+
 // A checksum of the weights in a model folder: equal for equal bits.
 inline std::uint64_t weights_of(const std::filesystem::path& folder) {
-  return train::weights_checksum(models::load_model(folder));
+  return train::weights_checksum(*models::load_model(folder).net);
 }
 
 }  // namespace vitrail::test

@@ -1,4 +1,4 @@
-"""Writes vitrail/models/*_registry.cpp: timm's models by name, with what its default_cfgs say about them.
+"""Writes vitrail/models/*/*_registry.cpp: timm's models by name, with what its default_cfgs say about them.
 
     python tools/golden/registry.py          # all tables
     python tools/golden/registry.py swin …   # some of them
@@ -228,9 +228,9 @@ def write_table(key, table):
         rows.append(f"{name} ({table.families[cls]}) {arguments}".rstrip())
         rows.extend(f"  {tag_names}: {text}".rstrip() for tag_names, text in tags(name))
     text = "\n".join(rows)
-    path = ROOT / f"vitrail/models/{key}_registry.cpp"
+    (path,) = (ROOT / "vitrail/models").glob(f"*/{key}_registry.cpp")  # each lies in its family's folder
     path.write_text(f"""// timm's {table.title} by name (timm 1.0.31). Written by tools/golden/registry.py.
-#include "vitrail/models/family.h"
+#include "vitrail/models/{path.parent.name}/families.h"
 
 namespace vitrail::models {{
 

@@ -70,7 +70,7 @@ def main():
     rows = {}
     if PATH.exists():
         rows = {row["name"]: row for row in csv.DictReader(PATH.open())}
-    tables = {path.name.removesuffix("_registry.cpp"): path for path in (ROOT / "vitrail/models").glob("*_registry.cpp")}
+    tables = {path.name.removesuffix("_registry.cpp"): path for path in (ROOT / "vitrail/models").glob("*/*_registry.cpp")}
     wanted = sys.argv[1:] or list(tables)
     known = set()
     for key, path in tables.items():

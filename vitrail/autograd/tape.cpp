@@ -19,7 +19,7 @@ bool finite_check = true;
 bool finite_check = false;
 #endif
 
-// out = a + b, f32 or bf16; out is dense, in any order of its dimensions, and may be a.
+// out = a + b, for tensors of f32 or bf16. out is dense, with its dimensions in any order in memory, and may be a.
 void add_to(const Tensor& a, const Tensor& b, const Tensor& out) {
   if (const kernels::Order order = kernels::order_of(out); !order.empty()) {
     return add_to(kernels::along(order, a), kernels::along(order, b), kernels::along(order, out));
@@ -79,7 +79,7 @@ void Gradient::add_part(int dim, std::int64_t start, const Tensor& contribution)
   part.copy_from(added);
 }
 
-Kept::Kept(const Tensor& tensor) {
+SavedTensor::SavedTensor(const Tensor& tensor) {
   if (tensor.slot() != nullptr && tensor.slot()->rebuild) {
     rebuild_ = tensor.slot()->rebuild;
   } else {
@@ -163,7 +163,7 @@ void Tape::backward(const Tensor& output, Tensor seed, const Complete& complete)
 }
 
 std::vector<std::shared_ptr<Slot>> Tape::play_last() {
-  // Taken off the tape first: what the node keeps is freed at the end.
+  // The node is taken off the tape first, so that what it keeps is freed at the end of this function.
   const Node node = std::move(nodes_.back());
   nodes_.pop_back();
   std::vector<std::shared_ptr<Slot>> leaves;
@@ -198,7 +198,7 @@ Tensor checkpoint(const std::function<Tensor(const Tensor&)>& function, const Te
     const Pause pause;
     output = function(input.detach());
   }
-  // Parameters inside `function` want gradients even if the input does not.
+  // The output is recorded in any case: parameters inside `function` want gradients even if the input does not.
   output = output.detach();
   output.set_slot(slot_for(output));
   Tape::current()->push(

@@ -1,4 +1,5 @@
-// The tape that differentiable ops write and backward() plays in reverse.
+/// \file
+/// The tape on which differentiable ops are recorded, and which backward() plays in reverse.
 #pragma once
 
 #include <functional>
@@ -13,20 +14,20 @@
 
 namespace vitrail::autograd {
 
-// Where the gradient of one tensor gathers. Shared by all handles on that tensor.
+/// The autograd state of one tensor, above all its accumulated gradient. It is shared by all handles on that tensor.
 struct Slot {
-  Tensor grad;         // undefined until the first contribution
-  bool keep = false;   // a leaf (a parameter): its gradient stays after backward and adds up over calls
-  bool wanted = true;  // false for a frozen leaf
-  std::function<Tensor()> rebuild = {};    // the tensor's elements once more, if that is cheaper than to keep them
-  int uses = 0;                            // of a leaf, by nodes that wait on a tape: at 0 its gradient is complete
-  kernels::Order order = {};               // as the tensor lies in memory, so does its gradient
-  std::function<Tensor(DType)> room = {};  // where write() puts it at once: a part of a larger tensor's gradient
+  Tensor grad;         ///< undefined until the first contribution
+  bool keep = false;   ///< true for a leaf (a parameter): its gradient outlives backward() and adds up over calls
+  bool wanted = true;  ///< false for a frozen leaf
+  std::function<Tensor()> rebuild = {};    ///< recomputes the tensor; set where that is cheaper than keeping it
+  int uses = 0;                            ///< how many nodes on tapes use this leaf; at 0 its gradient is complete
+  kernels::Order order = {};               ///< the memory order of the tensor, which its gradient shares
+  std::function<Tensor(DType)> room = {};  ///< memory for write(): a part of the gradient of a larger tensor
 };
-// The slot of a tensor that an op has made.
+/// A new slot for a tensor that an op has made, with its memory order.
 std::shared_ptr<Slot> slot_for(const Tensor& output);
 
-// A node's use of a leaf, as long as the node exists.
+/// Counts the use of a leaf by a node (in Slot::uses) for as long as the node exists.
 class LeafUse {
  public:
   explicit LeafUse(std::shared_ptr<Slot> leaf) : leaf_(std::move(leaf)) { ++leaf_->uses; }
@@ -42,30 +43,35 @@ class LeafUse {
  private:
   std::shared_ptr<Slot> leaf_;
 };
+/// The uses of those inputs that are leaves.
 std::vector<LeafUse> uses_of_leaves(std::initializer_list<const Tensor*> inputs);
 
-// A tensor's gradient as a backward function sees it: it holds the slot, not the tensor's elements, so that what the
-// backward does not need is released early.
+/// The gradient of a tensor, as a backward function captures it: a Gradient holds the slot and the shape but not the
+/// elements, so that tensors which backward does not need are freed early.
 class Gradient {
  public:
   Gradient() = default;
   explicit Gradient(const Tensor& tensor) : slot_(tensor.slot()), shape_(tensor.shape()) {}
   bool wanted() const { return slot_ != nullptr && slot_->wanted; }
   const Shape& shape() const { return shape_; }
-  // Adds a contribution of the tensor's shape. The first is taken over without a copy, even if others hold it too (an
-  // op may pass its dy on to several inputs): what is shared is never written to. A leaf keeps its gradient, so it
-  // copies one that is shared: move into add() what you made for a parameter.
+  /// Adds `contribution`, of the tensor's shape, to the gradient. A first contribution in the tensor's memory order
+  /// becomes the gradient without a copy, even if it is shared (an op may pass its dy on to several inputs): a shared
+  /// tensor is never written to. A leaf, which keeps its gradient, does copy a shared one: move a contribution that you
+  /// made for a parameter into add().
   void add(Tensor contribution) const;
-  // The same by write(to, sum): all elements of `to` become a contribution plus those of `sum`, which is what has
-  // arrived so far, undefined at first; it may be `to` itself. Both are of `dtype` and dense, with their dimensions in
-  // `order` in memory. Spares a pass over memory.
+  /// Adds a contribution that write(to, sum) computes and adds in one pass over memory: it sets all elements of `to` to
+  /// the contribution plus `sum`. `sum` is the gradient so far and may be `to` itself; if there is none yet in this
+  /// dtype and order, it is undefined, and `to` is set to the contribution alone. Both tensors are of `dtype` and
+  /// dense, with their dimensions in `order` in memory.
   template <class Write>
   void accumulate(DType dtype, const kernels::Order& order, Write&& write) const;
-  // The same for a contribution to the elements [start, start + contribution.size(dim)) along `dim` alone.
+  /// Adds `contribution` to the elements [start, start + contribution.size(dim)) of the gradient along `dim`; the other
+  /// elements stay as they are (0 at first).
   void add_part(int dim, std::int64_t start, const Tensor& contribution) const;
-  // Memory for a contribution that lies as the tensor does, so that add() need not copy it.
+  /// An uninitialized tensor for a contribution, in the tensor's memory order, so that add() need not copy it.
   Tensor empty(DType dtype) const;
-  // Adds what write(to) computes: all elements of `to`, which is contiguous, or a part along one dimension of what is.
+  /// Adds a contribution that write(to) computes: it sets all elements of `to`, which is contiguous or a slice, along
+  /// one dimension, of a contiguous tensor.
   template <class Write>
   void write(DType dtype, Write&& write) const;
 
@@ -74,11 +80,12 @@ class Gradient {
   Shape shape_;
 };
 
-// A tensor that a backward function needs, kept as it is, or as the way to compute it again where its op has told one.
-class Kept {
+/// A tensor that a backward function needs: saved itself, or as the function that recomputes it if its op has given one
+/// to set_rebuild().
+class SavedTensor {
  public:
-  Kept() = default;
-  explicit Kept(const Tensor& tensor);
+  SavedTensor() = default;
+  explicit SavedTensor(const Tensor& tensor);
   Tensor get() const { return rebuild_ ? rebuild_() : tensor_; }
 
  private:
@@ -86,24 +93,26 @@ class Kept {
   std::function<Tensor()> rebuild_;
 };
 
-// Tells how the elements of `output`, just recorded, can be computed again from what its op keeps anyway.
+/// Sets the function that recomputes `output`, which has just been recorded, from tensors that its op keeps anyway.
 void set_rebuild(const Tensor& output, std::function<Tensor()> rebuild);
 
-// Marks a leaf whose gradient is wanted (a parameter), or no longer wanted: all handles copied from it follow. Its
-// gradient is read by grad() and dropped by zero_grad().
+/// Makes `tensor` a leaf (a parameter) whose gradient is wanted or, if not `required`, no longer wanted; handles copied
+/// from it follow. Its gradient is read by grad() and dropped by zero_grad(). Error unless its dtype is f32 or bf16.
 void require_grad(Tensor& tensor, bool required = true);
 bool requires_grad(const Tensor& tensor);
-Tensor grad(const Tensor& tensor);  // undefined if nothing has arrived yet
+Tensor grad(const Tensor& tensor);  ///< undefined if there is none yet
 void zero_grad(const Tensor& tensor);
 
-// While a Tape is alive on a thread, the ops called on that thread write themselves onto it:
-//
-//   Tape tape;
-//   Tensor loss = cross_entropy(model(x, pass), labels);
-//   tape.backward(loss);
-//
-// Without one nothing is recorded and nothing kept, which is all that inference needs. Tapes nest: the innermost
-// records.
+/// While a Tape is alive on a thread, the ops called on that thread are recorded on it:
+///
+/// ```cpp
+/// Tape tape;
+/// Tensor loss = cross_entropy(model(x, pass), labels);
+/// tape.backward(loss);
+/// ```
+///
+/// Without a tape nothing is recorded and nothing is kept for backward, which is what inference needs. Tapes nest: the
+/// innermost one records.
 class Tape {
  public:
   Tape();
@@ -111,35 +120,36 @@ class Tape {
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
-  // The innermost tape of this thread, or null.
+  /// The innermost tape of this thread, or null.
   static Tape* current();
 
-  // Adds d(output)/d(leaf) to the gradient of every leaf that `output` depends on, beginning from `seed` (ones if
-  // undefined; output must then be a single number). Each node is released as soon as it has been played, with all that
-  // it kept; the tape is empty afterwards, and a second backward() from the same output is an Error.
-  //
-  // `complete` is told of each leaf as soon as no node is left that would add to its gradient, nor use its elements:
-  // whoever updates it there and drops the gradient never holds all gradients at once. (A leaf that is used inside
-  // checkpoint() is complete there after each use.)
+  /// Called by backward() with each leaf as soon as no node is left that would add to its gradient or use its elements:
+  /// whoever updates the leaf there and drops its gradient never holds all gradients at once. (Uses inside checkpoint()
+  /// are not counted, so this may be called before them, or not at all.)
   using Complete = std::function<void(Slot& leaf)>;
+  /// Runs the backward functions of the tape in reverse order, beginning with `seed` as the gradient of `output`, and
+  /// so adds d(output)/d(leaf) to the gradient of every leaf that `output` depends on. An undefined `seed` stands for
+  /// 1, and `output` must then be a single number. Each node is freed, with all that it kept, as soon as it has run;
+  /// the tape is empty afterwards, and a second backward() from the same output is an Error.
   void backward(const Tensor& output, Tensor seed = {}, const Complete& complete = {});
 
   struct Node {
     const char* op;
     std::vector<std::shared_ptr<Slot>> outputs;
-    std::function<void(const std::vector<Tensor>&)> backward;  // takes the gradients of the outputs (may be undefined)
+    std::function<void(const std::vector<Tensor>&)> backward;  ///< takes the gradients of the outputs (may be
+                                                               ///< undefined)
     std::vector<LeafUse> leaves = {};
   };
   void push(Node node) { nodes_.push_back(std::move(node)); }
 
  private:
-  std::vector<std::shared_ptr<Slot>> play_last();  // returns the leaves that the node used
+  std::vector<std::shared_ptr<Slot>> play_last();  ///< runs and removes the last node; returns the leaves that it used
 
   std::vector<Node> nodes_;
   Tape* outer_;
 };
 
-// Switches recording off on this thread while it lives, inside the life of a tape.
+/// While a Pause is alive on a thread, the ops called on that thread are not recorded, even if a tape is alive.
 class Pause {
  public:
   Pause();
@@ -151,29 +161,34 @@ class Pause {
   Tape* outer_;
 };
 
-// Whether an op over these inputs has to be recorded: a tape is there and at least one input wants a gradient.
+/// Whether an op with these inputs has to be recorded: a tape is alive on this thread, and the gradient of at least one
+/// input is wanted.
 bool recording(std::initializer_list<const Tensor*> inputs);
 
-// The last line of every differentiable op: returns `output`, checked for NaN/Inf where that is switched on, and, if
-// recording(inputs), tied to the tape so that `backward(dy)` runs when the gradient dy of `output` is known. `backward`
-// captures Gradient(x) of each input, and of the tensors themselves only what it needs.
+/// The last statement of every differentiable op: returns `output` after the check for NaN and Inf (see
+/// set_check_finite()) and, if recording(inputs), puts a node on the tape that calls `backward(dy)` once the gradient
+/// dy of `output` is known. `backward` captures a Gradient(x) of each input x, and only those tensors that it needs.
 template <class Backward>
 Tensor record(const char* op, Tensor output, std::initializer_list<const Tensor*> inputs, Backward backward);
 
-// The same for an op with several outputs; `backward` takes a std::vector<Tensor>, undefined where no gradient came.
+/// record() for an op with several outputs: `backward` takes a `std::vector<Tensor>` with the gradient of each output,
+/// undefined for outputs that have none.
 template <class Backward>
 std::vector<Tensor> record(const char* op, std::vector<Tensor> outputs, std::initializer_list<const Tensor*> inputs,
                            Backward backward);
 
-// Runs `function` without keeping its intermediate results and again during backward: activation checkpointing
-// (Chen et al. 2016). `function` maps `input` to one tensor, uses only parameters besides, and must give the same
-// result both times.
+/// Activation checkpointing (Chen et al. 2016, "Training deep nets with sublinear memory cost"): runs `function`
+/// without keeping its intermediate results, and runs it again during backward. `function` maps `input` to one tensor,
+/// uses no other tensors with gradients than parameters, and must give the same result both times.
 Tensor checkpoint(const std::function<Tensor(const Tensor&)>& function, const Tensor& input);
 
-// NaN/Inf check after every op (and of every gradient): on from the start in debug builds.
+/// Switches the check for NaN and Inf on or off, which looks at the output of every op and at every gradient. It is on
+/// from the start in debug builds.
 void set_check_finite(bool on);
+/// Whether the check for NaN and Inf is on.
 bool check_finite();
-// Error, naming `op`, if `tensor` holds NaN or Inf and the check is on.
+/// Error, naming `op`, `what` the tensor is to it ("output") and the element, if the check is on and `tensor` holds NaN
+/// or Inf.
 void require_finite(const char* op, const char* what, const Tensor& tensor);
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -12,8 +12,9 @@
 namespace vitrail::cli {
 namespace {
 
-// What the parser cannot take as it is typed. "--model-kwargs a=1 b=2 photo.jpg" would take the picture for an
-// argument: each key=value gets a flag of its own, so that the list ends where the items stop being one. -vb is timm's.
+// Rewrites what the parser cannot take as it is typed. In `--model-kwargs a=1 b=2 photo.jpg` it would take the image
+// for an item of the list, so each key=value gets a flag of its own and the list ends where the items do. `-vb` is
+// timm's short flag.
 std::vector<std::string> prepared(const std::vector<std::string>& arguments) {
   const auto is_item = [](const std::string& word) {
     return !word.starts_with('-') && word.find('=') != std::string::npos && !word.starts_with('=');
@@ -31,7 +32,7 @@ std::vector<std::string> prepared(const std::vector<std::string>& arguments) {
   return result;
 }
 
-// The words that could have been meant in place of one that the parser did not know.
+// The commands and flags that may have been meant by a word that the parser does not know.
 std::vector<std::string> known_words(const CLI::App& app) {
   std::vector<std::string> words;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -65,13 +66,13 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   return 2;
 }
 
-void add_commands(CLI::App& app) {
+void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   app.set_version_flag("--version", "vitrail " VITRAIL_VERSION);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
-  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);  // as argparse: the last one counts
-  add_train(app);
-  add_pretrain(app);
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);  // as in argparse, the last one counts
+  add_train(app, arguments);
+  add_pretrain(app, arguments);
   add_eval(app);
   add_predict(app);
   add_embed(app);
@@ -103,13 +104,13 @@ void add_commands(CLI::App& app) {
 
 int run(std::vector<std::string> arguments) {
   CLI::App app{"Vision transformers on the CPU: train, evaluate, explain, run.", "vitrail"};
-  add_commands(app);
-  arguments = prepared(arguments);
-  std::ranges::reverse(arguments);  // CLI11 takes them from the back
   try {
+    arguments = prepared(arguments);
+    add_commands(app, arguments);
+    std::ranges::reverse(arguments);  // CLI11 takes them from the back
     app.parse(arguments);
     return 0;
-  } catch (const CLI::Success& done) {  // --help, --version
+  } catch (const CLI::Success& done) {  // `--help`, `--version`
     return app.exit(done);
   } catch (const CLI::RuntimeError& stopped) {
     return stopped.get_exit_code();
@@ -118,7 +119,7 @@ int run(std::vector<std::string> arguments) {
   } catch (const Error& error) {
     fmt::print(stderr, "vitrail: {}\n", error.what());
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "vitrail: out of memory: try a smaller --batch-size or a smaller picture\n");
+    fmt::print(stderr, "vitrail: out of memory: try a smaller --batch-size or a smaller image\n");
   } catch (const std::exception& error) {
     fmt::print(stderr, "vitrail: {}\n", error.what());
   }

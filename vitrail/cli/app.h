@@ -1,4 +1,5 @@
-// The command line: vitrail COMMAND …
+/// \file
+/// The command line of the program: `vitrail COMMAND …`.
 #pragma once
 
 #include <string>
@@ -10,13 +11,16 @@ class App;
 
 namespace vitrail::cli {
 
-// Runs one command. `arguments` are those after the program's name. Returns the exit code: 0, 1 for an Error (one line
-// on stderr), 2 for wrong usage.
+/// Runs one command; `arguments` are those after the program's name. Returns the exit code: 0 for success, 1 for an
+/// Error (one line on stderr), 2 for wrong usage.
 int run(std::vector<std::string> arguments);
 
-// Each adds one command with its flags, its help and what it does.
-void add_train(CLI::App& app);
-void add_pretrain(CLI::App& app);
+// Each of these adds one command to `app`, with its flags, its help and its action.
+
+/// These two have the flags of the kind of task that the arguments are about.
+void add_train(CLI::App& app, const std::vector<std::string>& arguments);
+void add_pretrain(CLI::App& app, const std::vector<std::string>& arguments);
+
 void add_eval(CLI::App& app);
 void add_predict(CLI::App& app);
 void add_embed(CLI::App& app);

@@ -5,8 +5,8 @@
 #include <CLI/CLI.hpp>
 
 #include "vitrail/kernels/cpu.h"
-#include "vitrail/models/kwargs.h"
-#include "vitrail/train/evaluate.h"
+#include "vitrail/models/base/kwargs.h"
+#include "vitrail/train/run_options.h"
 
 namespace vitrail::cli {
 

@@ -1,4 +1,5 @@
-// Flags that several commands share.
+/// \file
+/// Flags that several commands share.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ class Option;
 
 namespace vitrail::cli {
 
-// Which model, and what is changed about it.
+/// The flags that choose a model and change its options and its preparation of images.
 struct ModelFlags {
   std::string model;
   std::vector<std::string> kwargs;
@@ -25,25 +26,26 @@ struct ModelFlags {
   std::uint64_t seed = 0;
 
   models::CreateOptions options() const;
-  models::Model open() const;               // by name or folder
-  models::Model open_for_pictures() const;  // Error if the model takes videos
+  models::Model open() const;               ///< opens the model by name or folder
+  models::Model open_for_pictures() const;  ///< as open(), but throws Error if the model takes videos
 };
-void add_model_changes(CLI::App& command, ModelFlags& flags);           // --model-kwargs --num-classes --img-size
-void add_picture_flags(CLI::App& command, ModelFlags& flags);           // --crop-pct --crop-mode --mean …
-CLI::Option* add_model_argument(CLI::App& command, ModelFlags& flags);  // MODEL and the above
+void add_model_changes(CLI::App& command, ModelFlags& flags);  ///< adds --model-kwargs --num-classes --img-size
+void add_picture_flags(CLI::App& command, ModelFlags& flags);  ///< adds --crop-pct --crop-mode --mean …
+/// Adds MODEL and the flags of add_model_changes().
+CLI::Option* add_model_argument(CLI::App& command, ModelFlags& flags);
 
-// How it is computed.
+/// The flags that set threads and dtype.
 struct ComputeFlags {
   int threads = 0;
   std::string dtype = "f32";
 
-  // Sets the number of threads, and returns the dtype to compute in: bf16 on a CPU without bf16 instructions becomes
-  // f32, and a line on stderr says so.
+  /// Sets the number of threads, and returns the dtype to compute in: on a CPU without bf16 instructions, f32 replaces
+  /// bf16, and a line on stderr says so.
   DType apply() const;
 };
-void add_compute_flags(CLI::App& command, ComputeFlags& flags);  // --threads --dtype
+void add_compute_flags(CLI::App& command, ComputeFlags& flags);  ///< adds --threads --dtype
 
-// Adds "Examples:" to a command's help.
+/// Adds a section "Examples:" with these lines to the help of a command.
 void add_examples(CLI::App& command, const std::vector<std::string>& lines);
 
 }  // namespace vitrail::cli

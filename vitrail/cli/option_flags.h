@@ -1,31 +1,45 @@
-// A flag for one field of train::TrainOptions.
+/// \file
+/// Flags of the command line for the options of an OptionList.
 #pragma once
 
-#include <string>
-#include <type_traits>
+#include <deque>
 
-#include <CLI/CLI.hpp>
+#include "vitrail/train/option_list.h"
 
-#include "vitrail/train/options.h"
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace vitrail::cli {
 
-// Adds `names` ("-b,--batch-size", without them "--NAME") bound to `field`: a bool that is true can be turned off by
-// --no-NAME, other fields show what they are by default.
-template <class Field>
-CLI::Option* add_train_flag(CLI::App& command, const std::string& name, Field& field, const char* help,
-                            const std::string& names = "") {
-  const std::string flag = train::flag_of(name);
-  if constexpr (std::is_same_v<Field, bool>) {
-    return field ? command.add_flag(flag + ",!--no-" + flag.substr(2), field, help)
-                 : command.add_flag(flag, field, help);
-  } else {
-    CLI::Option* option = command.add_option(names.empty() ? flag : names, field, help);
-    if constexpr (requires { field.empty(); }) {
-      return field.empty() ? option : option->capture_default_str();
-    }
-    return option->capture_default_str();
-  }
-}
+/// The flags of the options that are added. The help shows the value that an option has then as its default; values
+/// that the command line gives are kept until apply().
+class OptionFlags {
+ public:
+  explicit OptionFlags(CLI::App& command) : command_(command) {}
+
+  /// Adds a flag for one option, in the group `group` of the help, or in the option's own if that is empty.
+  void add(const train::Option& option, const std::string& group = "");
+  /// Adds a flag for each option of a list.
+  void add_all(const train::OptionList& options);
+  /// Sets the options whose flags were given in a list that has all of their names. Throws Error if a value is not
+  /// valid.
+  void apply(train::OptionList& options) const;
+  /// The text that the command line gives for an option; "" if it gives none.
+  std::string given(std::string_view name) const;
+
+ private:
+  struct Flag {
+    std::string name;
+    bool arguments = false;    ///< whether the value is given as KEY=VALUE items
+    train::OptionValue value;  ///< where the parser writes to
+    CLI::Option* option = nullptr;
+  };
+  CLI::Option* add_flag(Flag& flag, const train::Option& option, const train::OptionValue& now);
+
+  CLI::App& command_;
+  std::deque<Flag> flags_;
+};
 
 }  // namespace vitrail::cli

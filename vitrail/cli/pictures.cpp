@@ -9,7 +9,7 @@
 #include "vitrail/data/sources.h"
 #include "vitrail/data/transforms.h"
 #include "vitrail/tensor/error.h"
-#include "vitrail/train/progress.h"
+#include "vitrail/train/run/progress.h"
 
 namespace vitrail::cli {
 
@@ -29,7 +29,7 @@ std::unique_ptr<data::Dataset> open_pictures(const std::string& path, const std:
 
 namespace {
 
-// What `run` returns, given the options with a bar of progress.
+// Calls `run` with options that update a progress bar, and returns what it returns.
 template <class Run>
 auto under_bar(std::string_view title, const data::Dataset& dataset, train::EvaluateOptions options, Run run) {
   train::Progress progress(stderr);
@@ -89,7 +89,7 @@ std::vector<NamedPicture> list_pictures(const std::vector<std::string>& argument
       }
       continue;
     }
-    std::error_code unknown;  // of a link to nothing, which is no file
+    std::error_code unknown;  // for a broken link, which is not a file
     std::vector<std::string> found;
     for (fs::recursive_directory_iterator it(argument, error), end; !error && it != end; it.increment(error)) {
       if (it->is_regular_file(unknown) && io::is_image_name(it->path())) {

@@ -1,4 +1,5 @@
-// Pictures named on the command line.
+/// \file
+/// Images named on the command line, and the data sets of commands.
 #pragma once
 
 #include <functional>
@@ -11,8 +12,8 @@
 #include "vitrail/io/image.h"
 #include "vitrail/models/model.h"
 #include "vitrail/tensor/tensor.h"
-#include "vitrail/train/evaluate.h"
-#include "vitrail/train/features.h"
+#include "vitrail/train/study/evaluate.h"
+#include "vitrail/train/study/features.h"
 
 namespace CLI {
 class App;
@@ -20,32 +21,33 @@ class App;
 
 namespace vitrail::cli {
 
-// One picture as the model takes it: [1, C, H, W], by its evaluation transform.
+/// The model's input for one image: [1, C, H, W], by the model's evaluation transform.
 Tensor model_input(const models::Model& model, const io::Image& image);
 
-// A data set (or the part of it named `split`) with the classes in the order that the model knows.
+/// Opens a data set (or the part of it named `split`) with the classes in the model's order.
 std::unique_ptr<data::Dataset> open_pictures(const std::string& path, const std::string& split,
                                              const models::Model& model);
 
-// train::evaluate under a bar of progress with this title, where there is a terminal.
+/// Runs train::evaluate(), under a progress bar with this title if stderr is a terminal.
 train::Evaluation evaluate_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
                                      train::EvaluateOptions options);
 
-// train::embed likewise.
+/// Runs train::embed(), under a progress bar with this title if stderr is a terminal.
 train::Features embed_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
                                 train::EvaluateOptions options);
 
-// A picture that is decoded when it is wanted: Error names it if it is broken.
+/// An image that is decoded when it is needed: `image` throws Error, naming the file, if it is broken.
 struct NamedPicture {
   std::string name;
   std::function<io::Image()> image;
 };
 
-// The argument PICTURES of a command, for list_pictures().
+/// Adds the argument PICTURES, which list_pictures() understands, to a command.
 void add_pictures_argument(CLI::App& command, std::vector<std::string>& pictures);
 
-// Files as they are, folders and .tar archives as all pictures in them in natural order, "-" as a list of paths on
-// standard input, one a line. Error for a path that does not exist and for a folder or an archive without pictures.
+/// The images that `arguments` name: a file is itself, a folder or a `.tar` is all images in it in natural order, and
+/// "-" is a list of paths on standard input, one per line. Throws Error for a path that does not exist, for a folder or
+/// an archive without images, and if there are no images at all.
 std::vector<NamedPicture> list_pictures(const std::vector<std::string>& arguments);
 
 }  // namespace vitrail::cli

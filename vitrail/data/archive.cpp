@@ -19,7 +19,7 @@ bool lies_in(const fs::path& picture, const std::string& folder) {
   return std::find(above.begin(), above.end(), folder) != above.end();
 }
 
-// The pictures of the first of `splits` that the archive has a folder for; all if none is asked for.
+// The images of the first of `splits` that the archive has a folder for, or all images if `splits` is empty.
 std::vector<std::string> choose_part(std::vector<std::string> names, const std::vector<std::string>& splits,
                                      const std::string& source) {
   std::vector<std::string> parts;

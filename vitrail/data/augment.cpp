@@ -11,7 +11,7 @@
 namespace vitrail::data {
 namespace {
 
-// Blends every sample with the same value.
+// Blends every sample with the value `with`.
 void blend_all(io::Image& image, int with, double factor) {
   std::array<std::uint8_t, 256> table;
   for (int v = 0; v < 256; ++v) {
@@ -28,7 +28,8 @@ struct Hsv {
   std::uint8_t v = 0;
 };
 
-// Pillow's conversions, float and double mixed as there: the rounding decides pixels.
+// Pillow's conversions between RGB and HSV. They mix float and double as Pillow does, because the rounding decides
+// pixels.
 Hsv to_hsv(const std::uint8_t* rgb) {
   const int r = rgb[0];
   const int g = rgb[1];
@@ -53,7 +54,7 @@ Hsv to_hsv(const std::uint8_t* rgb) {
   } else {
     h = static_cast<float>(4.0 + gc - rc);
   }
-  // h / 6 is in [-1/6, 5/6]: what follows takes the fractional part.
+  // h / 6 is in [-1/6, 5/6]: the next lines take its fractional part.
   const double turns = h / 6.0 + 1.0;
   h = static_cast<float>(turns >= 1.0 ? turns - 1.0 : turns);
   hsv.h = static_cast<std::uint8_t>(std::clamp(static_cast<int>(h * 255.0), 0, 255));

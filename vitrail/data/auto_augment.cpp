@@ -12,7 +12,7 @@
 namespace vitrail::data {
 namespace {
 
-// In the order of the enumeration.
+// timm's names, in the order of the enumeration.
 constexpr std::array<std::string_view, 25> operation_names = {"AutoContrast",
                                                               "Equalize",
                                                               "Invert",
@@ -65,7 +65,8 @@ void draw_steps(const std::vector<PolicyStep>& steps, const AutoAugment& policy,
   }
 }
 
-// Indices of `count` choices: any of them each time, or by weights and none twice.
+// Draws `count` indices of choices: all equally probable each time, or, if the policy has weights, by weight and none
+// twice.
 std::vector<std::size_t> choose(const AutoAugment& policy, std::int64_t count, Draws& draws) {
   std::vector<std::size_t> chosen;
   std::vector<double> weights = policy.weights;
@@ -95,7 +96,7 @@ std::vector<std::size_t> choose(const AutoAugment& policy, std::int64_t count, D
   return chosen;
 }
 
-// A sum of pictures in float, cut off to 8 bits, as AugMix mixes its chains.
+// A weighted sum of images in float, truncated to 8 bits, as AugMix mixes its chains.
 io::Image weighted_sum(const std::vector<io::Image>& images, const std::vector<float>& weights) {
   io::Image result = images.front();
   for (std::size_t p = 0; p < result.pixels.size(); ++p) {
@@ -114,8 +115,8 @@ void blend_into(io::Image& image, const io::Image& other, float share) {
   }
 }
 
-// The share by which each chain must be blended in, one after the other, for its weight in the end (timm's
-// _calc_blended_weights).
+// The share with which each chain must be blended in, one after the other, so that it has its weight in the end (timm's
+// `_calc_blended_weights`).
 std::vector<float> blended_weights(const std::vector<float>& weights, float share) {
   std::vector<float> result(weights.size());
   double left = 1;
@@ -166,7 +167,7 @@ DrawnAugmentation draw_augmentation(const AutoAugment& policy, Draws& draws) {
 }
 
 void augment(io::Image& image, const DrawnOperation& drawn, double translate_pct, Color fill) {
-  // Arguments as timm's LEVEL_TO_ARG has them.
+  // The arguments are those of timm's LEVEL_TO_ARG.
   const double share = drawn.level / 10;
   const auto negated = [&](double value) { return drawn.negative ? -value : value; };
   const auto enhancing = [&] { return share * 1.8 + 0.1; };

@@ -88,7 +88,7 @@ SubPolicies with_increasing_posterize(SubPolicies policies) {
   return policies;
 }
 
-using Weighted = std::vector<std::pair<Operation, double>>;  // weights are relative; all 0: every one alike
+using Weighted = std::vector<std::pair<Operation, double>>;  // relative weights; all 0: no weights
 
 Weighted alike(const std::vector<Operation>& operations) {
   Weighted result;
@@ -106,7 +106,7 @@ Weighted rand_operations(bool increasing) {
                 increasing ? sharpness_increasing : sharpness, shear_x, shear_y, translate_x_rel, translate_y_rel});
 }
 
-// RandAugment's sets of operations, "t…" in a policy string.
+// RandAugment's sets of operations, which the part "t" of a policy string names.
 const std::map<std::string, Weighted, std::less<>>& rand_sets() {
   using enum Operation;
   static const std::map<std::string, Weighted, std::less<>> sets = {
@@ -199,7 +199,7 @@ class Parts {
   }
 
  private:
-  // The key is what comes before the first digit, as timm splits it; "t", which a name follows, is one letter.
+  // The key is what stands before the first digit, as timm splits it; only "t", which a name follows, is one letter.
   void add(const std::string& part) {
     const bool is_set = part.starts_with("t") && std::ranges::find(known_, "t") != known_.end();
     const std::size_t digit = is_set ? 1 : std::min(part.find_first_of("0123456789"), part.size());
@@ -228,7 +228,7 @@ AutoAugment rand_augment(const std::string& name) {
     policy.magnitude_std = std::numeric_limits<double>::infinity();
   }
   policy.magnitude_max = static_cast<double>(parts.integer("mmax", 10, 0, 100));
-  policy.magnitude_max = policy.magnitude_max == 0 ? 10 : policy.magnitude_max;  // timm's
+  policy.magnitude_max = policy.magnitude_max == 0 ? 10 : policy.magnitude_max;  // as timm does
   const bool increasing = parts.integer("inc", 0, 0, 1) == 1;
   Weighted operations = rand_operations(increasing);
   if (const std::string set = parts.text("t"); !set.empty()) {

@@ -1,4 +1,4 @@
-// The binary files in which CIFAR and MNIST are given out.
+// The binary files in which CIFAR and MNIST are distributed.
 #include <algorithm>
 #include <cctype>
 #include <cstring>
@@ -23,7 +23,7 @@ std::vector<std::string> numbered_classes(std::int64_t count) {
   return classes;
 }
 
-// One class name a line.
+// Reads a file with one class name per line.
 std::vector<std::string> read_class_names(const fs::path& path) {
   std::vector<std::string> names;
   std::ifstream file(path);
@@ -38,11 +38,11 @@ std::vector<std::string> read_class_names(const fs::path& path) {
   return names;
 }
 
-// CIFAR's record: a label byte (CIFAR-100: the coarse label, then the fine one) and three planes of 32 × 32 bytes.
+// A CIFAR record is a label byte (CIFAR-100: the coarse label, then the fine one) and three planes of 32 × 32 bytes.
 constexpr std::int64_t kSide = 32;
 constexpr std::int64_t kPlane = kSide * kSide;
 
-// How many label bytes a record has, from the file's name or else its length.
+// The number of label bytes per record, by the file's name or otherwise by its length.
 std::int64_t label_bytes(const fs::path& path, std::size_t size) {
   const std::string name = path.filename().string();
   const bool cifar100 = name == "train.bin" || name == "test.bin";
@@ -57,7 +57,7 @@ std::int64_t label_bytes(const fs::path& path, std::size_t size) {
 
 struct CifarFile {
   std::shared_ptr<const io::MappedFile> file;
-  std::int64_t first = 0;  // index of its first picture
+  std::int64_t first = 0;  // index of its first image
   std::int64_t labels = 1;
 
   std::int64_t stride() const { return labels + 3 * kPlane; }
@@ -80,7 +80,7 @@ std::uint32_t big_endian(const std::uint8_t* bytes) {
          static_cast<std::uint32_t>(bytes[2]) << 8 | bytes[3];
 }
 
-// An idx file of unsigned bytes with `rank` dimensions: two zeros, the type 8, the rank, the sizes, the data.
+// An idx file of unsigned bytes with `rank` dimensions: two zero bytes, the type 8, the rank, the sizes, the data.
 struct IdxFile {
   std::shared_ptr<const io::MappedFile> file;
   std::vector<std::int64_t> sizes;
@@ -110,7 +110,7 @@ IdxFile open_idx(const fs::path& path, std::size_t rank) {
   return idx;
 }
 
-// Replaces the last `from` in a file's name.
+// Replaces the last occurrence of `from` in the file's name by `to`.
 fs::path with_name(const fs::path& path, const std::string& from, const std::string& to) {
   std::string name = path.filename().string();
   const std::size_t at = name.rfind(from);
@@ -127,7 +127,7 @@ bool is_cifar_file(const fs::path& path) {
 
 bool is_idx_images_file(const fs::path& path) {
   std::string name = path.filename().string();
-  if (name.ends_with(".gz")) {  // known, so that opening it can say what to do
+  if (name.ends_with(".gz")) {  // recognized, so that opening it can say what to do
     name.resize(name.size() - 3);
   }
   return name.ends_with("images-idx3-ubyte") || name.ends_with("images.idx3-ubyte");

@@ -1,4 +1,4 @@
-// A table of pictures and labels.
+// Tables of images and labels.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -18,7 +18,7 @@ struct Row {
   std::vector<std::string> fields;
 };
 
-// RFC 4180: fields between commas, in double quotes if they hold commas, line breaks or (doubled) quotes.
+// Parses RFC 4180: fields between commas, in double quotes if they contain commas, line breaks or (doubled) quotes.
 std::vector<Row> parse_csv(std::string_view text, const std::string& source) {
   if (text.starts_with("\xef\xbb\xbf")) {
     text.remove_prefix(3);  // a byte order mark
@@ -70,7 +70,7 @@ struct Columns {
   std::optional<std::size_t> split;
 };
 
-// A first line that names columns instead of a picture is a header.
+// Finds the columns by the first line, which is a header if no field of it is the name of an image.
 Columns find_columns(const Row& first, const std::string& source) {
   Columns columns;
   columns.header = std::none_of(first.fields.begin(), first.fields.end(),
@@ -113,12 +113,21 @@ Listing list_csv(const fs::path& path, const std::vector<std::string>& splits) {
         splits.empty() ? "" : splits[0]);
   Listing listing;
   std::vector<std::string> classes;
+  const std::size_t first = columns.header ? 1 : 0;
   const std::size_t needed = std::max({columns.path, columns.label, columns.split.value_or(0)}) + 1;
+  for (std::size_t i = first; i < rows.size(); ++i) {
+    check(rows[i].fields.size() >= needed, "{}: line {} has {} of the {} columns", source, rows[i].line,
+          rows[i].fields.size(), needed);
+  }
+  // The first of the names that any row has.
+  const auto wanted = std::ranges::find_if(splits, [&](const std::string& split) {
+    return std::any_of(rows.begin() + static_cast<std::ptrdiff_t>(first), rows.end(),
+                       [&](const Row& row) { return row.fields[*columns.split] == split; });
+  });
   const fs::path folder = path.parent_path();
-  for (std::size_t i = columns.header ? 1 : 0; i < rows.size(); ++i) {
+  for (std::size_t i = first; i < rows.size(); ++i) {
     const auto& [line, fields] = rows[i];
-    check(fields.size() >= needed, "{}: line {} has {} of the {} columns", source, line, fields.size(), needed);
-    if (!splits.empty() && std::find(splits.begin(), splits.end(), fields[*columns.split]) == splits.end()) {
+    if (!splits.empty() && (wanted == splits.end() || fields[*columns.split] != *wanted)) {
       continue;
     }
     check(!fields[columns.label].empty(), "{}: line {} has no label", source, line);

@@ -36,7 +36,7 @@ class ListedDataset final : public Dataset {
   Listing listing_;
 };
 
-// Two lists one after the other, of which the second has no labels.
+// Two data sets one after the other, the second without its labels.
 class JoinedDataset final : public Dataset {
  public:
   JoinedDataset(std::unique_ptr<Dataset> labeled, std::unique_ptr<Dataset> more)
@@ -58,8 +58,7 @@ class JoinedDataset final : public Dataset {
   std::unique_ptr<Dataset> more_;
 };
 
-// The names under which people keep a part, the asked-for one first. Who has no validation pictures evaluates on the
-// test pictures.
+// The names under which people keep a part, the requested one first. Validation falls back to the test images.
 std::vector<std::string> names_of_split(const std::string& split) {
   const std::vector<std::string> training = {"train", "training"};
   const std::vector<std::string> validation = {"validation", "val", "valid", "eval", "evaluation"};
@@ -96,7 +95,7 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   return files;
 }
 
-// CIFAR's or MNIST's files of one part ("train" or "test") in a folder.
+// The files of CIFAR or MNIST in a folder that belong to one part: "train" if `training`, otherwise "test".
 std::vector<fs::path> binary_files(const fs::path& folder, bool training) {
   std::vector<fs::path> found;
   for (const fs::path& file : files_in(folder)) {
@@ -135,7 +134,7 @@ Listing list_file(const fs::path& path, const std::vector<std::string>& splits, 
       path.string());
 }
 
-// The part of a folder that goes by one of `names`, if there is one.
+// The part of a folder that has one of `names`, if there is one.
 std::optional<Listing> find_split(const fs::path& folder, const std::vector<std::string>& names, bool labeled) {
   for (const std::string& name : names) {
     if (fs::is_directory(folder / name)) {
@@ -156,7 +155,7 @@ std::optional<Listing> find_split(const fs::path& folder, const std::vector<std:
   return std::nullopt;
 }
 
-// The parts that a folder has, by name.
+// The names of the parts that a folder has.
 std::vector<std::string> splits_in(const fs::path& folder) {
   std::vector<std::string> found;
   for (const std::string& name : known_splits()) {
@@ -189,7 +188,7 @@ Listing list_source(const fs::path& source, const std::string& split, bool label
   }
   check(parts.empty(), "{}: the folder is split into parts ({}): choose one of them{}", source.string(),
         fmt::join(parts, ", "), split.empty() ? "" : fmt::format(", since there is no '{}'", split));
-  // A folder without parts is all for training, but must not be taken for something to test on as well.
+  // A folder without parts serves as a whole for training, but must not serve for testing as well.
   check(split.empty() || is_training_split(split),
         "{}: there are no '{}' pictures: looked for the folders {} and for .tar and "
         ".csv files of these names",
@@ -197,7 +196,8 @@ Listing list_source(const fs::path& source, const std::string& split, bool label
   return list_folder(source, labeled);
 }
 
-// Numbers the classes as the caller does. Classes that the source only counts, "0", "1", …, take names by position.
+// Renumbers the labels by the caller's classes. Classes that the source merely numbers, "0", "1", …, take names by
+// position.
 void use_classes(Listing& listing, const std::vector<std::string>& classes, const std::string& source) {
   std::vector<std::int64_t> position(listing.classes.size(), -1);
   std::vector<bool> used(listing.classes.size(), false);

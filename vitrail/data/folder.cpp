@@ -1,4 +1,4 @@
-// Pictures in folders named after their classes.
+// Images in folders named after their classes.
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -18,7 +18,7 @@ class FolderWalk {
   std::vector<std::string> pictures;  // relative to the root
 
  private:
-  // Returns whether anything that counts lies below.
+  // Adds the images below `folder`, whose path from the root is `relative`. Throws Error for an empty class folder.
   void visit(const fs::path& folder, const fs::path& relative) {
     std::error_code error;
     const fs::path real = fs::canonical(folder, error);
@@ -28,7 +28,7 @@ class FolderWalk {
     above_.push_back(real);
     const std::size_t before = pictures.size();
     bool has_folders = false;
-    std::error_code unknown;  // of a link to nothing, which is no folder
+    std::error_code unknown;  // for a broken link, which is not a folder
     for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
       const fs::path name = it->path().filename();
       if (is_hidden(name)) {
@@ -48,7 +48,7 @@ class FolderWalk {
   }
 
   bool labeled_;
-  std::vector<fs::path> above_;  // the folders being visited, to notice links that lead back up
+  std::vector<fs::path> above_;  // the open folders, to notice links that lead back up
 };
 
 }  // namespace

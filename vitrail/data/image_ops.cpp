@@ -18,7 +18,7 @@ namespace {
 using Table = std::array<std::uint8_t, 256>;
 using Histogram = std::array<std::int64_t, 256>;
 
-// table[v] = value(v), cut off at 0 and 255.
+// The table with `table[v] = value(v)`, clipped to 0 … 255.
 template <class Value>
 Table table_of(Value value) {
   Table table;
@@ -34,7 +34,7 @@ void look_up(io::Image& image, const Table& table) {
   }
 }
 
-// Each channel through the table that `make` gives for its histogram.
+// Maps each channel by the table that `make` returns for its histogram.
 template <class Make>
 void look_up_by_histogram(io::Image& image, Make make) {
   std::array<Histogram, 3> histograms = {};
@@ -83,7 +83,7 @@ Table equalized(const Histogram& histogram) {
   });
 }
 
-// ImageFilter.SMOOTH: a 3 x 3 kernel of ones with 5 in the middle over 13; the outermost pixels stay.
+// Pillow's ImageFilter.SMOOTH: a 3 x 3 kernel of ones with 5 in the middle, divided by 13; the outermost pixels stay.
 io::Image smoothed(const io::Image& image) {
   io::Image result = image;
   const std::int64_t stride = 3 * image.width;
@@ -96,7 +96,7 @@ io::Image smoothed(const io::Image& image) {
     const std::uint8_t* in = image.at(0, y);
     std::uint8_t* out = result.at(0, y);
     for (std::int64_t i = 3; i + 3 < stride; ++i) {
-      float sum = 0.5F;  // in Pillow's order, from the row below upwards
+      float sum = 0.5F;  // rows are added from below upwards, in Pillow's order
       sum += row(in + stride + i, side);
       sum += row(in + i, middle);
       sum += row(in - stride + i, side);
@@ -106,14 +106,14 @@ io::Image smoothed(const io::Image& image) {
   return result;
 }
 
-// A box of 2 whole + 1 pixels and a fraction of one more on each side, weights in 8.24 fixed point.
+// A box of 2 · whole + 1 pixels and a fraction of one more on each side. The weights are in 8.24 fixed point.
 struct Box {
   std::int64_t whole = 0;
   std::uint32_t inside = 0;
   std::uint32_t edge = 0;
 };
 
-// The box whose `passes`-fold convolution comes near a Gaussian. In float where Pillow has float.
+// The box whose `passes`-fold convolution approximates a Gaussian. It computes in float where Pillow does.
 Box box_of(float radius, int passes) {
   const float variance = radius * radius / static_cast<float>(passes);
   const auto length = static_cast<float>(std::sqrt(12.0 * variance + 1.0));
@@ -128,7 +128,8 @@ Box box_of(float radius, int passes) {
   return box;
 }
 
-// Blurs `count` samples, `stride` bytes apart, by the box; the outermost go on beyond the ends. `line` is scratch.
+// Blurs `count` samples, `stride` bytes apart, by the box. The outermost samples are repeated beyond the ends; `line`
+// is scratch memory.
 void blur_line(std::uint8_t* samples, std::int64_t count, std::int64_t stride, const Box& box,
                std::vector<std::uint8_t>& line) {
   const std::int64_t reach = box.whole + 1;
@@ -137,9 +138,9 @@ void blur_line(std::uint8_t* samples, std::int64_t count, std::int64_t stride, c
     line.push_back(samples[i * stride]);
   }
   line.insert(line.end(), static_cast<std::size_t>(reach), line.back());
-  const std::uint8_t* left = line.data();  // `reach` before the sample
+  const std::uint8_t* left = line.data();  // the sample `reach` before the present one
   const std::uint8_t* right = line.data() + 2 * reach;
-  std::uint32_t sum = std::accumulate(left, right - 1, std::uint32_t{0});  // around the place before the first
+  std::uint32_t sum = std::accumulate(left, right - 1, std::uint32_t{0});  // the window of the sample before the first
   for (std::int64_t i = 0; i < count; ++i) {
     sum += std::uint32_t{right[i - 1]} - left[i];
     const std::uint32_t bulk = sum * box.inside + (std::uint32_t{left[i]} + right[i]) * box.edge;
@@ -147,8 +148,7 @@ void blur_line(std::uint8_t* samples, std::int64_t count, std::int64_t stride, c
   }
 }
 
-// The sample between four neighbours at `d` of the way from the second to the third, as Pillow's cubic has it
-// (a = -1), in double.
+// Interpolates between v2 and v3 at the fraction `d`, by Pillow's cubic of four neighbours (a = -1) in double.
 double cubic(double v1, double v2, double v3, double v4, double d) {
   const double p2 = -v1 + v3;
   const double p3 = 2 * (v1 - v2) + v3 - v4;
@@ -156,7 +156,7 @@ double cubic(double v1, double v2, double v3, double v4, double d) {
   return v2 + d * (p2 + d * (p3 + d * p4));
 }
 
-// What lies at (x, y) of the picture, in pixels from its corner; false if that is outside.
+// The value at (x, y), in pixels from the image's corner. Returns false if that is outside of the image.
 bool sample_bilinear(const io::Image& image, double x, double y, std::uint8_t* out) {
   if (x < 0 || x >= static_cast<double>(image.width) || y < 0 || y >= static_cast<double>(image.height)) {
     return false;
@@ -210,7 +210,7 @@ bool sample_bicubic(const io::Image& image, double x, double y, std::uint8_t* ou
   return true;
 }
 
-// Positions of the nearest pixels in 16.16 fixed point, as Pillow steps through them.
+// Takes the nearest pixels. Positions are stepped through in 16.16 fixed point, as in Pillow.
 void transform_nearest(const io::Image& image, const std::array<double, 6>& m, io::Image& result) {
   check(image.width < 32768 && image.height < 32768,
         "a picture of {} x {} pixels is too large to be turned by the nearest pixels: at most 32767 each way",
@@ -230,7 +230,7 @@ void transform_nearest(const io::Image& image, const std::array<double, 6>& m, i
   }
 }
 
-// A shift (scales of 1) to the nearest pixels: here Pillow adds up positions in double.
+// Shifts the image (scales of 1) to the nearest pixels. Here Pillow adds up positions in double.
 void shift_nearest(const io::Image& image, double shift_x, double shift_y, io::Image& result) {
   const auto coordinate = [](double v) { return v < 0 ? std::int64_t{-1} : static_cast<std::int64_t>(v); };
   double from_y = shift_y + 0.5;
@@ -245,14 +245,14 @@ void shift_nearest(const io::Image& image, double shift_x, double shift_y, io::I
   }
 }
 
-// Python's round(x, 15): to the nearest decimal of 15 places.
+// Python's round(x, 15): rounds to 15 decimal places.
 double round_to_15_places(double x) {
   std::array<char, 64> text;
   std::snprintf(text.data(), text.size(), "%.15f", x);
   return std::strtod(text.data(), nullptr);
 }
 
-// The picture with its pixels taken from elsewhere, exactly.
+// The image whose pixel at (x, y) is the original's at from(x, y); no interpolation.
 template <class From>
 io::Image rearranged(const io::Image& image, From from) {
   io::Image result(image.width, image.height);

@@ -1,79 +1,69 @@
-// Batches, decoded ahead by worker threads.
+/// \file
+/// Batches of images, decoded ahead by worker threads.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include "vitrail/data/dataset.h"
+#include "vitrail/data/prefetch.h"
 #include "vitrail/data/transforms.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::data {
 
+/// A batch of images, or of features in their place.
 struct Batch {
-  Tensor x;                           // [B, C, H, W] f32, normalized; pictures without labels come last
-  Tensor labels;                      // [L] i64, of the L ≤ B pictures that have labels
-  Tensor targets;                     // [L, C] f32 when MixUp/CutMix mixed the labels, else undefined
-  std::vector<std::int64_t> indices;  // of the pictures in the data set (fewer than a batch if some were broken)
-  std::int64_t number = 0;            // in the epoch
+  Tensor x;                           ///< [B, C, H, W] f32, normalized; images without labels come last
+  Tensor labels;                      ///< [L] i64, of the L ≤ B images that have labels
+  Tensor targets;                     ///< [L, C] f32 if MixUp or CutMix has mixed the labels, else undefined
+  std::vector<std::int64_t> indices;  ///< [B], of the images in the data set; B is smaller if some were broken
+  std::int64_t number = 0;            ///< its number in the epoch
 };
 
+/// How a Loader makes its batches.
 struct LoaderOptions {
   std::int64_t batch_size = 64;
-  bool shuffle = false;    // by a permutation that depends on (seed, epoch) alone
-  bool drop_last = false;  // leave out the last batch if it is not full
-  // --aug-repeats: repeated augmentation (Hoffer et al. 2020; timm's RepeatAugSampler in one process). Each picture
-  // comes so often one after the other, augmented anew; an epoch is as long as before (from 256 pictures on, a multiple
-  // of 256) and has so many fewer pictures. 0: off.
+  bool shuffle = false;    ///< by a permutation that depends on (seed, epoch) alone
+  bool drop_last = false;  ///< leave out the last batch if it is not full
+
+  /// --aug-repeats: repeated augmentation (PlanOptions::repeats); an image is augmented anew each time. 0: off.
   double aug_repeats = 0;
-  bool resplit = false;  // --resplit: nothing is erased in the first half of each batch
+  bool resplit = false;  ///< --resplit: nothing is erased in the first half of each batch
   std::uint64_t seed = 0;
-  int workers = 1;                              // 0: decode in next()
-  std::size_t memory = std::size_t{256} << 20;  // bytes of decoded batches waiting at most (at least one batch waits)
-  // Bytes of decoded pictures kept for the next epochs, if the whole data set fits: then tiny pictures are decoded
-  // once.
+  int workers = 1;                              ///< threads; 0: next() decodes
+  std::size_t memory = std::size_t{256} << 20;  ///< most bytes of batches made ahead (but at least one batch)
+
+  /// How many bytes of decoded images are kept for the next epochs, if the whole data set fits: then small images are
+  /// decoded only once.
   std::size_t cache = std::size_t{256} << 20;
-  bool skip_broken = false;      // leave broken pictures out and count them; otherwise the first is an Error naming it
-  MixOptions mix;                // MixUp and CutMix
-  std::int64_t num_classes = 0;  // for mixed targets
-  double label_smoothing = 0;    // of mixed targets, as timm's Mixup
+  bool skip_broken = false;      ///< leave out broken images and count them; otherwise the first one throws Error,
+                                 ///< naming it
+  MixOptions mix;                ///< MixUp and CutMix
+  std::int64_t num_classes = 0;  ///< C of mixed targets
+  double label_smoothing = 0;    ///< of mixed targets, as in timm's Mixup
 };
 
-// One epoch's batches in order. What happens to a sample depends on (seed, epoch, index) alone, whatever the number of
-// workers. The data set must outlive it. One thread calls its functions.
-class Loader {
+/// Makes batches of images in order. What happens to a sample depends on (seed, epoch, index) alone, whatever the
+/// number of workers. The data set must outlive the loader.
+class Loader : public Prefetch<Batch> {
  public:
+  /// Loads the images of `dataset`, decoded and transformed.
   Loader(const Dataset& dataset, const Transform& transform, const LoaderOptions& options);
-  // One sample of a picture.
-  struct Take {
+  /// A sample that is made of an image.
+  struct Sample {
     std::int64_t epoch = 0;
-    std::int64_t index = 0;  // of the picture
-    std::int64_t draw = 0;   // what is drawn for it depends on this: the index, or another number where it comes again
-    bool erase = true;       // whether random erasing may touch it
+    std::int64_t index = 0;  ///< of the image in the data set
+    std::int64_t draw = 0;   ///< what its random numbers depend on: the index, or another number if the image
+                             ///< comes again
+    bool erase = true;       ///< whether random erasing may touch it
   };
-  // Samples of another kind: `make` writes one of this shape, or throws what is wrong with the picture. It is called
-  // from several threads.
-  using Make = std::function<void(const Take& take, float* out)>;
-  Loader(const Dataset& dataset, const Shape& shape, Make make, const LoaderOptions& options);
-  ~Loader();  // stops and joins the workers
-  Loader(const Loader&) = delete;
-  Loader& operator=(const Loader&) = delete;
-
-  // Begins epoch `epoch` at batch `first_batch` (> 0 when a run resumes in the middle of an epoch).
-  void start_epoch(std::int64_t epoch, std::int64_t first_batch = 0);
-  // The next batch; false at the end of the epoch. Throws what a worker threw, in the batch's turn. Without
-  // start_epoch() the epoch is 0.
-  bool next(Batch& batch);
-  std::int64_t batches_per_epoch() const;
-
-  double seconds_waited() const;                   // how long next() has waited for workers, in all
-  const std::vector<std::string>& broken() const;  // names and reasons of the pictures left out so far
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
+  /// Writes the sample to `out`, or throws an error that says what is wrong with the image. It is called from several
+  /// threads.
+  using Fill = std::function<void(const Sample& sample, float* out)>;
+  /// Loads something else for each image, such as features: samples of this shape that `fill` writes.
+  Loader(const Dataset& dataset, const Shape& shape, Fill fill, const LoaderOptions& options);
 };
 
 }  // namespace vitrail::data

@@ -13,7 +13,7 @@ double box_lambda(const Mixture& box, std::int64_t height, std::int64_t width) {
   return 1.0 - area / static_cast<double>(height * width);
 }
 
-// A box whose sides are each drawn between two shares of the picture's (timm's rand_bbox_minmax).
+// A box whose sides are each drawn between two shares of the image's sides (timm's rand_bbox_minmax).
 Mixture minmax_box(std::pair<double, double> minmax, std::int64_t height, std::int64_t width, Draws& draws) {
   const auto side = [&](std::int64_t whole) {
     const auto low = static_cast<std::int64_t>(static_cast<double>(whole) * minmax.first);
@@ -67,7 +67,7 @@ Mixture draw_mixture(const MixOptions& options, std::int64_t height, std::int64_
   if (!options.enabled() || draws.uniform() >= options.mixup_prob) {
     return {};
   }
-  const double cutmix = options.cutmix_minmax ? 1.0 : options.cutmix;  // timm's
+  const double cutmix = options.cutmix_minmax ? 1.0 : options.cutmix;  // as in timm
   const bool use_cutmix = cutmix > 0 && (options.mixup <= 0 || draws.uniform() < options.mixup_switch_prob);
   if (use_cutmix && options.cutmix_minmax) {
     return minmax_box(*options.cutmix_minmax, height, width, draws);
@@ -134,7 +134,7 @@ void mix_pictures(const Tensor& x, std::span<const Mixture> mixtures) {
       own[j] = own[j] * own_share + other[j] * other_share;
     }
   };
-  std::vector<float> first(static_cast<std::size_t>(picture));  // as it was, for its partner
+  std::vector<float> first(static_cast<std::size_t>(picture));  // the original of the first, for its partner
   for (std::int64_t i = 0; i < (batch + 1) / 2; ++i) {
     const std::int64_t j = batch - 1 - i;
     float* a = x.data<float>() + i * picture;

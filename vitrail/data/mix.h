@@ -1,5 +1,6 @@
-// MixUp (Zhang et al. 2018) and CutMix (Yun et al. 2019): batches whose pictures and labels are blended with those of
-// the same batch in reverse order.
+/// \file
+/// MixUp (Zhang et al. 2018) and CutMix (Yun et al. 2019): the images and labels of a batch are blended with those of
+/// the same batch in reverse order.
 #pragma once
 
 #include <cstdint>
@@ -14,28 +15,29 @@
 
 namespace vitrail::data {
 
-// What shares its mixture: the whole batch; each picture and its partner; no two. `half`: no two, and of the batch only
-// the first half is kept, mixed with the second.
+/// Which images share a mixture: the whole batch (batch), an image and its partner (pair), or none (elem). The mode
+/// half is like elem, but keeps only the first half of the batch, mixed with the second.
 enum class MixMode { batch, pair, elem, half };
-MixMode mix_mode_named(std::string_view name);  // "batch", "pair", "elem", "half"; Error otherwise
+MixMode mix_mode_named(std::string_view name);  ///< "batch", "pair", "elem", "half"; Error otherwise
 
-// timm's flags of the same names. Nothing is mixed while all of the first three are unset.
+/// The options of MixUp and CutMix, by timm's flags of the same names. Nothing is mixed while the first three are
+/// unset.
 struct MixOptions {
-  double mixup = 0;                                        // --mixup: alpha of MixUp's Beta(alpha, alpha); 0 = no MixUp
-  double cutmix = 0;                                       // --cutmix: alpha of CutMix's; 0 = no CutMix
-  std::optional<std::pair<double, double>> cutmix_minmax;  // --cutmix-minmax: CutMix by box size instead of alpha
-  double mixup_prob = 1;                                   // --mixup-prob: of mixing a batch at all
-  double mixup_switch_prob = 0.5;                          // --mixup-switch-prob: of CutMix when both are on
-  MixMode mode = MixMode::batch;                           // --mixup-mode
-  std::int64_t mixup_off_epoch = 0;                        // --mixup-off-epoch: no mixing from this epoch on; 0 = never
+  double mixup = 0;   ///< `--mixup`: alpha of MixUp's Beta(alpha, alpha); 0 = no MixUp
+  double cutmix = 0;  ///< `--cutmix`: alpha of CutMix's Beta(alpha, alpha); 0 = no CutMix
+  std::optional<std::pair<double, double>> cutmix_minmax;  ///< `--cutmix-minmax`: CutMix by box size instead of alpha
+  double mixup_prob = 1;                                   ///< `--mixup-prob`: probability of mixing at all
+  double mixup_switch_prob = 0.5;    ///< `--mixup-switch-prob`: probability of CutMix if both are on
+  MixMode mode = MixMode::batch;     ///< `--mixup-mode`
+  std::int64_t mixup_off_epoch = 0;  ///< `--mixup-off-epoch`: no mixing from this epoch on; 0 = never
 
   bool enabled() const { return mixup > 0 || cutmix > 0 || cutmix_minmax.has_value(); }
 };
 
-// What is done to one picture: x ← lambda · x + (1 - lambda) · partner, or the box [top, bottom) × [left, right) of x ←
-// that of the partner, which is the picture as far from the batch's other end.
+/// How an image x is mixed with its partner, the image at the same distance from the other end of the batch: x ← lambda
+/// · x + (1 - lambda) · partner, or, for CutMix, the box [top, bottom) × [left, right) of x ← that of the partner.
 struct Mixture {
-  double lambda = 1;  // the share of a picture's own label; 1 = not mixed
+  double lambda = 1;  ///< the share of the image's own label; 1 = not mixed
   bool cutmix = false;
   std::int64_t top = 0;
   std::int64_t bottom = 0;
@@ -43,25 +45,28 @@ struct Mixture {
   std::int64_t right = 0;
 };
 
-// Draws what to do to height × width pictures (timm's Mixup._params_per_batch and cutmix_bbox_and_lam): lambda from
-// Beta, a box of area 1 - lambda around a uniform centre, lambda corrected to the area inside the picture.
+/// Draws a mixture for images of height × width pixels (timm's `Mixup._params_per_batch` and cutmix_bbox_and_lam):
+/// lambda from Beta(alpha, alpha); for CutMix a box of area 1 - lambda around a uniformly drawn centre, after which
+/// lambda is corrected to the area inside the image.
 Mixture draw_mixture(const MixOptions& options, std::int64_t height, std::int64_t width, Draws& draws);
 
-// The same for each picture of a batch, as `mode` shares them (timm's _params_per_elem). Of `half`, the second half is
-// left as it is.
+/// Draws the mixtures of all images of a batch, shared as options.mode says (timm's `_params_per_elem`). With
+/// MixMode::half, the second half of the batch is not mixed.
 std::vector<Mixture> draw_mixtures(const MixOptions& options, std::int64_t batch, std::int64_t height,
                                    std::int64_t width, Draws& draws);
 
-// CutMix's box around (center_y, center_x) for `lambda`, clipped to the picture, with lambda corrected.
+/// CutMix's box for `lambda` around (center_y, center_x), clipped to the image, with lambda corrected.
 Mixture cutmix_box(double lambda, std::int64_t center_y, std::int64_t center_x, std::int64_t height,
                    std::int64_t width);
 
-// Mixes x [B, C, H, W] f32 in place by B mixtures.
+/// Mixes x [B, C, H, W] f32, which must be contiguous, in place by B mixtures.
 void mix_pictures(const Tensor& x, std::span<const Mixture> mixtures);
-// [B, C] f32: the labels as smoothed one-hot rows, each blended with its partner's by its mixture.
+/// The labels as smoothed one-hot rows, each blended with its partner's by its mixture: [B, num_classes] f32. Throws
+/// Error for a label that is not below num_classes.
 Tensor mix_labels(std::span<const std::int64_t> labels, std::int64_t num_classes, std::span<const Mixture> mixtures,
                   double smoothing);
-// The labels as smoothed one-hot rows.
+/// The labels as smoothed one-hot rows, [B, num_classes] f32: 1 - smoothing + smoothing / num_classes for the label,
+/// smoothing / num_classes for the other classes.
 Tensor smooth_labels(std::span<const std::int64_t> labels, std::int64_t num_classes, double smoothing);
 
 }  // namespace vitrail::data

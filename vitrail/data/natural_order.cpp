@@ -9,7 +9,7 @@ namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 unsigned char lower(char c) { return static_cast<unsigned char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); }
 
-// Takes the leading run of digits, or of other characters.
+// Removes the leading run of digits (or, if not `digits`, of other characters) from `text` and returns it.
 std::string_view take_run(std::string_view& text, bool digits) {
   const auto end = std::find_if(text.begin(), text.end(), [&](char c) { return is_digit(c) != digits; });
   const std::string_view run = text.substr(0, static_cast<std::size_t>(end - text.begin()));
@@ -42,7 +42,7 @@ bool natural_less(std::string_view a, std::string_view b) {
     const std::string_view run_x = take_run(x, digits);
     const std::string_view run_y = take_run(y, digits);
     if (digits && run_x.empty() != run_y.empty()) {
-      return run_x.empty();  // the one that is at its end
+      return run_x.empty();  // the text that has ended comes first
     }
     const int order = digits ? compare_numbers(run_x, run_y) : compare_text(run_x, run_y);
     if (order != 0) {

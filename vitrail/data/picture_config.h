@@ -1,4 +1,5 @@
-// How a model's pictures are prepared.
+/// \file
+/// How a model's images are prepared.
 #pragma once
 
 #include <cstdint>
@@ -8,28 +9,30 @@
 
 namespace vitrail::data {
 
-// How a model's pictures are prepared: the fields of timm's pretrained_cfg.
+/// How a model's images are prepared: the fields of timm's pretrained_cfg.
 struct PictureConfig {
-  std::int64_t channels = 3;  // 3: RGB; 1: grayscale, as Pillow's convert("L")
+  std::int64_t channels = 3;  ///< 3: RGB; 1: grayscale, as Pillow's `convert("L")`
   std::int64_t height = 224;
   std::int64_t width = 224;
-  std::string interpolation = "bicubic";  // --interpolation: nearest, bilinear, bicubic, lanczos, box, hamming
-  double crop_pct = 0.875;                // --crop-pct: the target's share of the resized picture
-  std::string crop_mode = "center";       // --crop-mode: center, squash, border
-  // One number a channel; a single one counts for all, and a grayscale model takes the average of three.
+  std::string interpolation = "bicubic";  ///< `--interpolation`: nearest, bilinear, bicubic, lanczos, box, hamming
+  double crop_pct = 0.875;                ///< `--crop-pct`: the target's share of the resized image
+  std::string crop_mode = "center";       ///< `--crop-mode`: center, squash, border
+  // One number per channel. A single number is used for all channels; for a grayscale model, three are averaged.
+
   std::vector<double> mean = {0.5, 0.5, 0.5};
   std::vector<double> std = {0.5, 0.5, 0.5};
 };
 
-// What a person changes about it, by timm's flags; what is not set stays.
+/// Changes to a PictureConfig by timm's flags; what is not set stays.
 struct PictureOverrides {
-  std::optional<double> crop_pct;  // --crop-pct
-  std::string crop_mode;           // --crop-mode
-  std::string interpolation;       // --interpolation
-  std::vector<double> mean;        // --mean: one number for all channels, or one each
-  std::vector<double> std;         // --std
+  std::optional<double> crop_pct;  ///< `--crop-pct`
+  std::string crop_mode;           ///< `--crop-mode`
+  std::string interpolation;       ///< `--interpolation`
+  std::vector<double> mean;        ///< `--mean`: one number for all channels, or one each
+  std::vector<double> std;         ///< `--std`
 };
-// Error, naming the flag, if the number of means or deviations does not fit the channels.
+/// Applies `overrides` to `config`. Throws Error, naming the flag, if the number of means or deviations does not fit
+/// the channels.
 void apply(const PictureOverrides& overrides, PictureConfig& config);
 
 }  // namespace vitrail::data

@@ -1,4 +1,5 @@
-// Pillow's arithmetic of single samples. Not for use outside vitrail/data.
+/// \file
+/// Pillow's arithmetic on single samples. It is not for use outside of vitrail/data.
 #pragma once
 
 #include <algorithm>
@@ -6,10 +7,10 @@
 
 namespace vitrail::data {
 
-// ITU-R 601-2 luma in 16-bit fixed point.
+/// The ITU-R 601-2 luma of an RGB pixel, in 16-bit fixed point.
 inline int luma(const std::uint8_t* rgb) { return (rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16; }
 
-// Image.blend(): from `a` to `b` by `alpha`, cut off rather than rounded.
+/// Pillow's Image.blend(): from `a` (alpha 0) to `b` (alpha 1), truncated rather than rounded.
 inline std::uint8_t blend(int a, int b, float alpha) {
   const float value = static_cast<float>(a) + alpha * static_cast<float>(b - a);
   return static_cast<std::uint8_t>(std::clamp(value, 0.0F, 255.0F));

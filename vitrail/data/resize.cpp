@@ -20,13 +20,13 @@
 namespace vitrail::data {
 namespace {
 
-// Weights are fixed-point numbers with this many bits after the point: 8 bits are the pixel's, 2 are for sums outside
-// 0 … 255, since weights may be negative.
+// Weights are fixed-point numbers with this many fraction bits. Of the other bits, 8 are the pixel's, and 2 are for
+// sums outside of 0 … 255, since weights may be negative.
 constexpr int kPrecision = 32 - 8 - 2;
 
 double sinc(double x) { return x == 0 ? 1.0 : std::sin(x * std::numbers::pi) / (x * std::numbers::pi); }
 
-// The filter's value at distance x. Expressions are grouped as Pillow's, so that weights round as its do.
+// The value of the filter at distance x. Expressions are grouped as in Pillow, so that weights round as there.
 double weight(Interpolation interpolation, double x) {
   const double distance = std::abs(x);
   switch (interpolation) {
@@ -69,7 +69,7 @@ double support_of(Interpolation interpolation) {
   }
 }
 
-// For each output position the input positions that it is a sum of, and their weights.
+// For each output position, the range of input positions that contribute to it, and their weights.
 struct Taps {
   struct Range {
     std::int64_t first = 0;
@@ -84,7 +84,7 @@ struct Taps {
   std::int64_t end() const { return ranges.back().first + ranges.back().count; }
 };
 
-// One side of a resize: all input and output positions, and those outputs that are wanted.
+// One dimension of a resize: how many input and output positions it has, and the range of outputs that are wanted.
 struct Side {
   std::int64_t inputs = 0;
   std::int64_t outputs = 0;
@@ -124,16 +124,17 @@ Taps compute_taps(const Side& side, Interpolation interpolation) {
   return taps;
 }
 
-// Rows of three bytes a pixel.
+// Rows of pixels, three bytes each.
 struct Rows {
   const std::uint8_t* data = nullptr;
-  std::int64_t stride = 0;  // bytes from a row to the next
+  std::int64_t stride = 0;  // bytes from one row to the next
   const std::uint8_t* row(std::int64_t y) const { return data + y * stride; }
 };
 
-// The loops below are compiled twice, for the processor's baseline and for AVX2, and chosen when they run.
+// The loops below are compiled twice, for the baseline of the processor and for AVX2; which one runs is chosen at run
+// time.
 
-// One row: each output pixel is a weighted sum of neighbouring input pixels.
+// Resizes one row: each output pixel is a weighted sum of neighbouring input pixels.
 void resize_row(const std::uint8_t* in, std::uint8_t* out, const Taps& taps) {
   for (std::size_t x = 0; x < taps.ranges.size(); ++x) {
     const std::int32_t* weights = taps.of(static_cast<std::int64_t>(x));
@@ -151,7 +152,7 @@ void resize_row(const std::uint8_t* in, std::uint8_t* out, const Taps& taps) {
   }
 }
 
-// One output row as the weighted sum of `count` input rows of `bytes` bytes.
+// Computes one output row as the weighted sum of `count` input rows of `bytes` bytes.
 [[gnu::always_inline]] inline void resize_column(Rows in, std::int64_t count, const std::int32_t* weights,
                                                  std::int64_t bytes, std::uint8_t* out) {
   constexpr std::int64_t tile = 64;
@@ -181,17 +182,18 @@ void resize_row(const std::uint8_t* in, std::uint8_t* out, const Taps& taps) {
 #if defined(__x86_64__)
 const bool has_avx2 = __builtin_cpu_supports("avx2") != 0;
 
-// Multiplying pairs of 16-bit numbers and adding them up is the fastest there is, but weights have up to 24 bits. So
-// each weight is low + (high << kLowBits), and the two sums meet at the end. They may wrap around; the total does not.
+// The fastest instruction multiplies pairs of 16-bit numbers and adds the products, but weights have up to 24 bits. So
+// each weight is split into low + (high << kLowBits), and the two sums are added at the end. They may wrap around; the
+// total does not.
 constexpr int kLowBits = 12;
 
-// Weights of four taps: two pairs of low and two of high parts.
+// The weights of four taps: their low parts and their high parts.
 struct FourTaps {
   std::array<std::int16_t, 4> low;
   std::array<std::int16_t, 4> high;
 };
 
-// [outputs, groups]; weights behind an output's last tap are 0.
+// The weights in groups of four taps, `[outputs, groups]`; those after an output's last tap are 0.
 std::vector<FourTaps> split_weights(const Taps& taps, std::int64_t groups) {
   std::vector<FourTaps> split(taps.ranges.size() * static_cast<std::size_t>(groups));
   for (std::size_t x = 0; x < taps.ranges.size(); ++x) {
@@ -205,11 +207,11 @@ std::vector<FourTaps> split_weights(const Taps& taps, std::int64_t groups) {
   return split;
 }
 
-// resize_row() four taps at a time. Reads up to kOverread bytes behind the row.
+// resize_row() by four taps at a time, which reads up to this many bytes beyond the end of the row.
 constexpr std::int64_t kOverread = 16;
 [[gnu::target("avx2")]] void resize_row_avx2(const std::uint8_t* in, std::uint8_t* out, const Taps& taps,
                                              const std::vector<FourTaps>& split, std::int64_t groups) {
-  // Of four pixels the channels in pairs: r0 r1 r2 r3 g0 g1 g2 g3 b0 b1 b2 b3.
+  // Orders the channels of four pixels: r0 r1 r2 r3 g0 g1 g2 g3 b0 b1 b2 b3.
   const __m128i order = _mm_setr_epi8(0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11, -1, -1, -1, -1);
   const FourTaps* weights = split.data();
   for (const Taps::Range& range : taps.ranges) {
@@ -226,11 +228,11 @@ constexpr std::int64_t kOverread = 16;
       high = _mm256_add_epi32(high, _mm256_madd_epi16(samples, w_high));
     }
     weights += groups;
-    // The lanes are r r g g, b b 0 0: neighbours add up to the channels.
+    // The lanes are r r g g, b b 0 0: adding neighbours gives the channels.
     const __m256i total = _mm256_add_epi32(low, _mm256_slli_epi32(high, kLowBits));
     __m128i sums = _mm_hadd_epi32(_mm256_castsi256_si128(total), _mm256_extracti128_si256(total, 1));
     sums = _mm_srai_epi32(_mm_add_epi32(sums, _mm_set1_epi32(1 << (kPrecision - 1))), kPrecision);
-    sums = _mm_packus_epi16(_mm_packs_epi32(sums, sums), sums);  // cut to 0 … 255
+    sums = _mm_packus_epi16(_mm_packs_epi32(sums, sums), sums);  // clipped to 0 … 255
     const std::int32_t rgb = _mm_cvtsi128_si32(sums);
     std::memcpy(out, &rgb, 3);
     out += 3;
@@ -252,7 +254,7 @@ void run_column(Rows in, std::int64_t count, const std::int32_t* weights, std::i
   resize_column(in, count, weights, bytes, out);
 }
 
-// `rows` input rows of `width` pixels, each at the width of `taps`. The input's memory ends at `end`.
+// Resizes `rows` input rows of `width` pixels to the width of `taps`. `end` is the end of the input's memory.
 std::vector<std::uint8_t> resize_rows(Rows in, std::int64_t rows, std::int64_t width, const std::uint8_t* end,
                                       const Taps& taps) {
   const auto stride = static_cast<std::int64_t>(taps.ranges.size()) * 3;
@@ -264,7 +266,7 @@ std::vector<std::uint8_t> resize_rows(Rows in, std::int64_t rows, std::int64_t w
     std::vector<std::uint8_t> padded(static_cast<std::size_t>(3 * width + kOverread));
     for (std::int64_t y = 0; y < rows; ++y) {
       const std::uint8_t* row = in.row(y);
-      if (end - row < std::ssize(padded)) {  // the last rows, behind which there may be no memory
+      if (end - row < std::ssize(padded)) {  // the last rows, after which there may be no memory
         std::copy_n(row, 3 * width, padded.data());
         row = padded.data();
       }
@@ -291,7 +293,7 @@ io::Image resize_filtered(Rows in, const std::uint8_t* end, const Side& across, 
     first = columns.begin();
     rows = columns.end() - first;
   }
-  io::Image narrowed;  // the rows that are needed, at their new width
+  io::Image narrowed;  // the rows that are needed, at the new width
   narrowed.width = across.count;
   narrowed.height = rows;
   in.data = in.row(first);
@@ -317,7 +319,7 @@ io::Image resize_filtered(Rows in, const std::uint8_t* end, const Side& across, 
   return result;
 }
 
-// Positions add up as Pillow's do (ImagingScaleAffine), rounding errors and all.
+// The nearest input positions. They are added up as in Pillow (ImagingScaleAffine), with the same rounding errors.
 std::vector<std::int64_t> nearest_positions(const Side& side) {
   std::vector<std::int64_t> positions;
   positions.reserve(static_cast<std::size_t>(side.count));
@@ -346,7 +348,7 @@ io::Image resize_nearest(Rows in, const Side& across, const Side& down) {
   return result;
 }
 
-// What is wanted of `region` of the picture at width × height.
+// The part `window` of what `region` of the image becomes at width × height pixels.
 io::Image resize_part(const io::Image& image, const Region& region, std::int64_t width, std::int64_t height,
                       const Region& window, Interpolation interpolation) {
   const Rows in = {image.at(region.x, region.y), image.width * 3};

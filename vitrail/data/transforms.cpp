@@ -16,30 +16,31 @@
 namespace vitrail::data {
 namespace {
 
-// A window on a picture that may reach beyond it, and how it is mirrored: cropping, padding and flipping without
+// A window on an image, which may reach beyond it, and whether it is mirrored. It crops, pads and flips without
 // copying.
 struct View {
   const io::Image* image = nullptr;
   std::int64_t x = 0;
   std::int64_t y = 0;
-  bool reflect = false;  // outside the picture its mirror image instead of `fill`
+  bool reflect = false;  // outside of the image, its mirror image instead of `fill`
   Color fill = {0, 0, 0};
   bool hflip = false;
   bool vflip = false;
 };
 
-// Pictures made on the way, which views point to.
+// Intermediate images that views point to.
 struct Scratch {
   io::Image gray;
   io::Image resized;
 };
 
-// Where a centred window of `target` begins in `size` pixels (torchvision's center_crop, timm's center_crop_or_pad).
+// Where a centred window of `target` pixels begins in `size` pixels (torchvision's center_crop, timm's
+// center_crop_or_pad).
 std::int64_t center_offset(std::int64_t size, std::int64_t target) {
   return target > size ? -((target - size) / 2) : round_half_even(static_cast<double>(size - target) / 2.0);
 }
 
-// Position `i` of a row of `size` pixels that goes on mirrored at both ends, the end pixels not repeated.
+// The position that `i` has in a row of `size` pixels which is mirrored at both ends without repeating the end pixels.
 std::int64_t reflected(std::int64_t i, std::int64_t size) {
   if (size == 1) {
     return 0;
@@ -79,7 +80,8 @@ io::Image copy_of(const View& view, std::int64_t width, std::int64_t height) {
   return result;
 }
 
-// timm's ResizeKeepRatio: `longest` 0 brings the shorter side to the target (relative to it), 1 the longer.
+// The size to which timm's ResizeKeepRatio resizes an image: `longest` 0 brings the side that is shorter, relative to
+// the target, to the target's length, 1 the longer one.
 std::pair<std::int64_t, std::int64_t> keep_ratio_size(const io::Image& image, std::int64_t width, std::int64_t height,
                                                       double longest, double scale_x, double scale_y) {
   const double ratio_h = static_cast<double>(image.height) / static_cast<double>(height);
@@ -89,7 +91,7 @@ std::pair<std::int64_t, std::int64_t> keep_ratio_size(const io::Image& image, st
           std::max(round_half_even(static_cast<double>(image.height) * scale_y / ratio), std::int64_t{1})};
 }
 
-// torchvision's Resize by the shorter side, which becomes `side`.
+// The size to which torchvision's Resize brings an image whose shorter side becomes `side`.
 std::pair<std::int64_t, std::int64_t> shorter_side_size(const io::Image& image, std::int64_t side) {
   const auto longer = [&](std::int64_t a, std::int64_t b) {
     return static_cast<std::int64_t>(static_cast<double>(side * a) / static_cast<double>(b));
@@ -98,7 +100,7 @@ std::pair<std::int64_t, std::int64_t> shorter_side_size(const io::Image& image, 
                                      : std::pair(longer(image.width, image.height), side);
 }
 
-// A list of one for each channel: as it is, one number repeated, or three averaged for a grayscale model.
+// One number per channel: `values` as they are, a single one repeated, or their mean for a grayscale model.
 std::vector<double> per_channel(const std::vector<double>& values, std::int64_t channels, const char* name) {
   if (values.size() == static_cast<std::size_t>(channels)) {
     return values;
@@ -151,7 +153,7 @@ EraseMode erase_mode(const std::string& name) {
 
 }  // namespace
 
-// The options resolved: names looked up, defaults filled in, everything checked once.
+// The options of a Transform after names were looked up, defaults filled in and everything checked, once.
 struct Transform::Plan {
   enum class Crop { center, squash, border, random_resized, ratio_center, ratio_random, simple_random, padded };
 
@@ -164,14 +166,14 @@ struct Transform::Plan {
   void resize_to(const io::Image& image, std::int64_t w, std::int64_t h, Interpolation filter, View& view,
                  Scratch& scratch) const;
   Interpolation draw_filter(Draws& draws) const;
-  // Everything up to normalization: a view on `image` or into `scratch`.
+  // Does everything up to normalization. Returns a view of `image` or of `scratch`.
   View prepare(const io::Image& image, Scratch& scratch, Draws& draws) const;
 
   PictureConfig config;
   Crop crop = Crop::center;
   Interpolation interpolation = Interpolation::bicubic;
   bool random_interpolation = false;
-  Color mean_color = {0, 0, 0};  // of the pixels, where they must be filled in
+  Color mean_color = {0, 0, 0};  // of pixels that must be filled in
   std::pair<double, double> scale = {1, 1};
   std::pair<double, double> ratio = {1, 1};
   std::int64_t padding = 0;
@@ -182,7 +184,7 @@ struct Transform::Plan {
   double jitter_probability = 0;
   double grayscale_probability = 0;
   RandomErasing erasing;
-  std::vector<std::array<float, 256>> normalized;  // [channels]: the value of each 8-bit sample
+  std::vector<std::array<float, 256>> normalized;  // [channels]: the normalized value of each 8-bit sample
 };
 
 Transform::Plan::Plan(const PictureConfig& picture) : config(picture) {
@@ -204,7 +206,7 @@ Transform::Plan::Plan(const PictureConfig& picture) : config(picture) {
   for (std::size_t c = 0; c < mean.size(); ++c) {
     check(std[c] > 0, "the pictures' std must be positive, but is {}", std[c]);
     std::array<float, 256>& table = normalized.emplace_back();
-    for (int v = 0; v < 256; ++v) {  // in torch's order of float operations
+    for (int v = 0; v < 256; ++v) {  // in torch's order of operations in float
       const float value = static_cast<float>(v) / 255.0F - static_cast<float>(mean[c]);
       table[static_cast<std::size_t>(v)] = value / static_cast<float>(std[c]);
     }
@@ -236,8 +238,8 @@ Transform::Plan::Plan(const PictureConfig& picture, const AugmentOptions& option
     default_scale = {0.8, 1.0};
     default_ratio = {0.9, 1 / 0.9};
   }
-  scale = options.scale == std::pair(0.0, 0.0) ? default_scale : options.scale;
-  ratio = options.ratio == std::pair(0.0, 0.0) ? default_ratio : options.ratio;
+  scale = options.scale.value_or(default_scale);
+  ratio = options.ratio.value_or(default_ratio);
   check(scale.first > 0 && scale.first <= scale.second, "scale must be two positive numbers in order, not {} {}",
         scale.first, scale.second);
   check(ratio.first > 0 && ratio.first <= ratio.second, "ratio must be two positive numbers in order, not {} {}",
@@ -263,7 +265,7 @@ Transform::Plan::Plan(const PictureConfig& picture, const AugmentOptions& option
         options.train_interpolation, options.aa);
     policy->interpolation = random_interpolation ? std::nullopt : std::optional(interpolation);
   }
-  // Where a policy changes colours, the jitter is left out; three-augment is the one that is meant to go with it.
+  // A policy that changes colours replaces the jitter; only three-augment is meant to be used together with it.
   const bool jitters = options.aa.empty() || options.aa.find("3a") != std::string::npos;
   jitter = jitters ? jitter_of(options.color_jitter) : ColorJitter();
   jitter_probability = jitter.changes_anything() ? options.color_jitter_prob : 0;
@@ -277,7 +279,7 @@ Transform::Plan::Plan(const PictureConfig& picture, const AugmentOptions& option
   check_probability(erasing.probability, "reprob");
 }
 
-// timm's 'random': bilinear or bicubic.
+// timm's interpolation "random" draws bilinear or bicubic.
 Interpolation Transform::Plan::draw_filter(Draws& draws) const {
   if (!random_interpolation) {
     return interpolation;
@@ -285,8 +287,8 @@ Interpolation Transform::Plan::draw_filter(Draws& draws) const {
   return draws.integer(0, 2) == 0 ? Interpolation::bilinear : Interpolation::bicubic;
 }
 
-// Points the view, whose x and y are set, at the picture in the size w × h: at the picture itself if it has that size,
-// else at as much of the resized picture as the target shows. (Where the target is the wider, that is all of it.)
+// Points the view, whose x and y are set, at the image resized to w × h: at the image itself if it has that size, else
+// at as much of the resized image as the target shows (all of it where the target is larger).
 void Transform::Plan::resize_to(const io::Image& image, std::int64_t w, std::int64_t h, Interpolation filter,
                                 View& view, Scratch& scratch) const {
   view.image = &image;
@@ -324,7 +326,7 @@ View Transform::Plan::evaluation(const io::Image& image, Scratch& scratch) const
   return view;
 }
 
-// timm's ResizeKeepRatio with random scale and aspect, then CenterCropOrPad or RandomCropOrPad.
+// timm's ResizeKeepRatio with random scale and aspect ratio, then CenterCropOrPad or RandomCropOrPad.
 View Transform::Plan::keep_ratio(const io::Image& image, Scratch& scratch, Draws& draws) const {
   double scale_x = 1;
   double scale_y = 1;
@@ -371,7 +373,7 @@ View Transform::Plan::geometry(const io::Image& image, Scratch& scratch, Draws& 
       return view;
     }
     case Crop::simple_random: {
-      // DeiT-III's --src: the shorter side to size, then anywhere, a little beyond the mirrored edges too.
+      // DeiT III's `--src`: the shorter side to size, then a crop anywhere, also a little beyond the mirrored edges.
       const auto [w, h] = config.width == config.height
                               ? shorter_side_size(image, config.width)
                               : keep_ratio_size(image, config.width, config.height, 0.0, 1, 1);
@@ -382,7 +384,7 @@ View Transform::Plan::geometry(const io::Image& image, Scratch& scratch, Draws& 
       return view;
     }
     case Crop::padded:
-      resize_to(image, config.width, config.height, draw_filter(draws), view, scratch);  // whole: x and y are 0
+      resize_to(image, config.width, config.height, draw_filter(draws), view, scratch);  // all of it: x and y are 0
       view.y = draws.integer(-padding, padding + 1);
       view.x = draws.integer(-padding, padding + 1);
       return view;
@@ -405,7 +407,7 @@ View Transform::Plan::prepare(const io::Image& image, Scratch& scratch, Draws& d
   if (!policy && !jittered && !gray) {
     return view;
   }
-  // What follows changes a copy, cropped first: contrast depends on the mean of what is left.
+  // The rest changes a copy, which is cropped first: contrast depends on the mean of what is left.
   io::Image copy = copy_of(view, config.width, config.height);
   if (policy) {
     augment(copy, draw_augmentation(*policy, draws), *policy, mean_color);

@@ -1,8 +1,10 @@
-// From a decoded picture to a model's input: timm's evaluation and training transforms.
+/// \file
+/// From a decoded image to a model's input: timm's transforms for evaluation and training.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,45 +18,46 @@
 
 namespace vitrail::data {
 
-// What happens to training pictures, by timm's flags and with its defaults.
+/// What happens to training images, by timm's flags and with timm's defaults.
 struct AugmentOptions {
-  bool no_aug = false;                  // --no-aug: only squashed to size, with the model's interpolation
-  std::string train_crop_mode = "rrc";  // --train-crop-mode: rrc random resized crop, rkrc / rkrr random resize keeping
-                                        // the ratio with a centre / random crop; src: DeiT-III's simple random crop;
-                                        // pad: padded random crop (ours)
-  std::pair<double, double> scale = {0, 0};  // --scale: area range; {0, 0}: timm's default of the crop mode
-  std::pair<double, double> ratio = {0, 0};  // --ratio: aspect range; likewise
-  std::int64_t crop_padding = 4;  // for pad and src: pixels added on each side before cropping, black or mirrored
-  double hflip = 0.5;             // --hflip
-  double vflip = 0;               // --vflip
-  std::string aa;                 // --aa: a policy of auto_augment.h, instead of the colour jitter
-  std::vector<double> color_jitter = {0.4};    // --color-jitter: one for all but hue, or three, or four with hue
-  double color_jitter_prob = 1;                // --color-jitter-prob
-  double grayscale_prob = 0;                   // --grayscale-prob
-  std::string train_interpolation = "random";  // --train-interpolation: random draws bilinear or bicubic
-  double reprob = 0;                           // --reprob: of random erasing
-  std::string remode = "pixel";                // --remode: const, rand, pixel
-  std::int64_t recount = 1;                    // --recount: erased boxes at most
+  bool no_aug = false;  ///< `--no-aug`: images are only squashed to size, by the model's interpolation
+
+  /// `--train-crop-mode`: rrc is a random resized crop; rkrc and rkrr are a random resize that keeps the ratio, with a
+  /// centre or a random crop; src is DeiT III's simple random crop; pad is a crop of the padded image (vitrail's own).
+  std::string train_crop_mode = "rrc";
+  std::optional<std::pair<double, double>> scale;  ///< `--scale`: range of the area; unset: the crop mode's default
+  std::optional<std::pair<double, double>> ratio;  ///< `--ratio`: of the aspect ratio; unset: the crop mode's default
+  std::int64_t crop_padding = 4;  ///< pad and src: pixels added on each side before cropping, black or mirrored
+  double hflip = 0.5;             ///< `--hflip`
+  double vflip = 0;               ///< `--vflip`
+  std::string aa;                 ///< `--aa`: policy of auto_augment.h; all but three-augment replace the colour jitter
+  std::vector<double> color_jitter = {0.4};    ///< `--color-jitter`: one for all but hue, or three, or four with hue
+  double color_jitter_prob = 1;                ///< `--color-jitter-prob`
+  double grayscale_prob = 0;                   ///< `--grayscale-prob`
+  std::string train_interpolation = "random";  ///< `--train-interpolation`: random draws bilinear or bicubic
+  double reprob = 0;                           ///< `--reprob`: probability of random erasing
+  std::string remode = "pixel";                ///< `--remode`: const, rand, pixel
+  std::int64_t recount = 1;                    ///< `--recount`: largest number of erased boxes
 };
 
-// Turns pictures into normalized tensors. A value: cheap to copy, safe to call from several threads. What it does to a
-// picture depends on (seed, epoch, index) alone.
+/// Turns images into normalized tensors. A Transform is a value: cheap to copy and safe to call from several threads.
+/// What it does to an image depends on (seed, epoch, index) alone.
 class Transform {
  public:
-  Transform();  // eval_transform({})
+  Transform();  ///< eval_transform({})
 
-  // [C, H, W] f32.
+  /// The normalized image [C, H, W] f32.
   Tensor operator()(const io::Image& image, std::uint64_t seed = 0, std::int64_t epoch = 0,
                     std::int64_t index = 0) const;
-  // The same into C · H · W floats of the caller's; without random erasing if `erase` is false.
+  /// Writes the normalized image to C · H · W floats at `out`; without random erasing if `erase` is false.
   void apply(const io::Image& image, std::uint64_t seed, std::int64_t epoch, std::int64_t index, float* out,
              bool erase = true) const;
-  // The 8-bit picture just before normalization, for showing people what the model sees.
+  /// The 8-bit image just before normalization, which shows what the model sees.
   io::Image picture(const io::Image& image, std::uint64_t seed = 0, std::int64_t epoch = 0,
                     std::int64_t index = 0) const;
 
   const PictureConfig& config() const;
-  Shape shape() const;  // [C, H, W]
+  Shape shape() const;  ///< [C, H, W]
 
  private:
   friend Transform eval_transform(const PictureConfig& config);
@@ -64,13 +67,17 @@ class Transform {
   std::shared_ptr<const Plan> plan_;
 };
 
-// timm's transforms_imagenet_eval: the picture resized so that the target is crop_pct of it, the centre taken.
-//   center: the shorter side resized, the ratio kept; squash: both sides; border: the longer side, borders in the
-//   mean's colour.
-// Error names a field that makes no sense.
+/// timm's transforms_imagenet_eval: the image is resized so that the target is crop_pct of it, and its centre is
+/// taken.
+/// PictureConfig::crop_mode says how it is resized:
+/// - center: the shorter side to size, keeping the ratio,
+/// - squash: both sides to size,
+/// - border: the longer side to size, with borders in the colour of the mean.
+///
+/// Throws Error naming a field that is out of range.
 Transform eval_transform(const PictureConfig& config);
-// timm's transforms_imagenet_train: crop, flips, automatic augmentation or colour jitter, normalization, random
-// erasing.
+/// timm's transforms_imagenet_train: crop, flips, automatic augmentation or colour jitter, normalization, random
+/// erasing. Throws Error naming a field or an option that is out of range.
 Transform train_transform(const PictureConfig& config, const AugmentOptions& options);
 
 }  // namespace vitrail::data

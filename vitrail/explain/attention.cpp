@@ -6,17 +6,17 @@
 
 #include <fmt/core.h>
 
-#include "vitrail/ops/arithmetic.h"
-#include "vitrail/ops/matmul.h"
-#include "vitrail/ops/reduce.h"
+#include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/math/reduce.h"
+#include "vitrail/ops/products/matmul.h"
 
 namespace vitrail::explain {
 namespace {
 
-using nn::AttentionPlace;
 using nn::Size2;
+using nn::TokenGrid;
 
-bool has_class_token(const Attention& attention, const AttentionPlace& place) {
+bool has_class_token(const Attention& attention, const TokenGrid& place) {
   return attention.layout.class_token && place.prefix > 0;
 }
 
@@ -36,15 +36,16 @@ void check_query(const Attention& attention, const Query& query) {
         query.frame, frames);
 }
 
-// Which of `cells` along a side, [begin, end), make up part `index` of `parts`: where they are smaller, those from the
-// one at its beginning up to the one at the next part's; else the one that covers it.
+// Of `cells` along a side, the range [begin, end) that makes up part `index` of `parts`. If cells are smaller than
+// parts, it begins with the cell at the beginning of the part and ends before the cell at the beginning of the next
+// part; otherwise it is the one cell that covers the part.
 Size2 cells_in_part(std::int64_t index, std::int64_t parts, std::int64_t cells) {
   const std::int64_t begin = index * cells / parts;
   return {begin, std::max(begin + 1, (index + 1) * cells / parts)};
 }
 
-// The tokens whose attention is asked for.
-std::vector<std::int64_t> queried_tokens(const Attention& attention, const AttentionPlace& place, const Query& query) {
+// The indices of the tokens whose attention is asked for.
+std::vector<std::int64_t> queried_tokens(const Attention& attention, const TokenGrid& place, const Query& query) {
   const auto [rows, columns] = place.queries;
   if (query.kind == Query::Kind::summary) {
     if (has_class_token(attention, place)) {
@@ -56,7 +57,7 @@ std::vector<std::int64_t> queried_tokens(const Attention& attention, const Atten
   }
   const models::TokenLayout& layout = attention.layout;
   const std::int64_t frames = frames_of(layout);
-  const std::int64_t height = rows / place.query_frames;  // of a frame
+  const std::int64_t height = rows / place.query_frames;  // rows of a frame
   const Size2 in_frames = cells_in_part(query.frame, frames, place.query_frames);
   const Size2 in_rows = cells_in_part(query.row, layout.rows / frames, height);
   const Size2 in_columns = cells_in_part(query.column, layout.columns, columns);
@@ -71,8 +72,8 @@ std::vector<std::int64_t> queried_tokens(const Attention& attention, const Atten
   return tokens;
 }
 
-// The mean of the queried rows of matrix [N, M] over the grid of keys: [rows, columns].
-Tensor global_map(const Attention& attention, const AttentionPlace& place, const Tensor& matrix, const Query& query) {
+// The mean of the queried rows of a matrix [N, M] over the grid of keys: [rows, columns].
+Tensor global_map(const Attention& attention, const TokenGrid& place, const Tensor& matrix, const Query& query) {
   const std::int64_t queries = place.queries[0] * place.queries[1];
   const std::int64_t keys = place.keys[0] * place.keys[1];
   check(matrix.size(0) == place.prefix + queries && matrix.size(1) == place.prefix + keys,
@@ -92,9 +93,8 @@ Tensor global_map(const Attention& attention, const AttentionPlace& place, const
   return map;
 }
 
-// The same for windows [W, n, n].
-Tensor windowed_map(const Attention& attention, const AttentionPlace& place, const Tensor& windows,
-                    const Query& query) {
+// The mean of the queried rows of the matrices of windows [W, n, n] over the grid of keys: [rows, columns].
+Tensor windowed_map(const Attention& attention, const TokenGrid& place, const Tensor& windows, const Query& query) {
   const auto [rows, columns] = place.queries;
   const auto [height, width] = place.window;
   const std::int64_t across = (columns + width - 1) / width;
@@ -111,7 +111,7 @@ Tensor windowed_map(const Attention& attention, const AttentionPlace& place, con
     for (std::int64_t key = 0; key < height * width; ++key) {
       const std::int64_t y = r / height * height + key / width;
       const std::int64_t x = c / width * width + key % width;
-      if (y < rows && x < columns) {  // not what was filled up
+      if (y < rows && x < columns) {  // skips padding
         const std::int64_t at = (y + place.shift[0]) % rows * columns + (x + place.shift[1]) % columns;
         map.data<float>()[at] += share * seen.data<float>()[key * seen.stride(0)];
       }
@@ -120,17 +120,17 @@ Tensor windowed_map(const Attention& attention, const AttentionPlace& place, con
   return map;
 }
 
-// Of one head or of the mean of heads: [W, N, M].
+// The map of the probabilities [W, N, M] of one head, or of the mean of heads.
 Tensor map_of(const Attention& attention, std::size_t layer, const Tensor& probabilities, const Query& query) {
   check_query(attention, query);
-  const AttentionPlace& place = attention.places[layer];
+  const TokenGrid& place = attention.grids[layer];
   const Tensor map = place.windowed() ? windowed_map(attention, place, probabilities, query)
                                       : global_map(attention, place, probabilities.select(0, 0), query);
   const bool video = attention.layout.frames > 0;
   return video ? map.reshape({place.key_frames, map.size(0) / place.key_frames, map.size(1)}) : map;
 }
 
-// One head of probabilities [W, H, N, M], or the mean of all: [W, N, M].
+// One head of the probabilities [W, H, N, M], or the mean of all heads: [W, N, M].
 Tensor head_of(const Tensor& heads, std::int64_t head, const std::string& layer) {
   check(head == all_heads || (head >= 0 && head < heads.size(1)), "there is no head {}: {} has the heads 0 to {}", head,
         layer, heads.size(1) - 1);
@@ -150,14 +150,14 @@ Attention record_attention(const models::ImageModel& model, const Tensor& x, DTy
   Attention result;
   result.logits = model.forward(x, pass).select(0, 0);
   result.layout = model.token_layout(x.size(-2), x.size(-1));
-  result.pool = recorder.pool_attention();
+  if (!recorder.pool_attention().empty()) {
+    result.pool = recorder.pool_attention()[0].value;
+  }
   const Size2 grid = {result.layout.rows, result.layout.columns};
-  for (const auto& [index, probabilities] : recorder.attention()) {
-    const auto place = recorder.places().find(index);
-    result.layers.push_back(probabilities);
-    result.places.push_back(place == recorder.places().end()
-                                ? AttentionPlace{.prefix = result.layout.prefix, .queries = grid, .keys = grid}
-                                : place->second);
+  for (const nn::Recorded& map : recorder.attention()) {
+    result.layers.push_back(map.value);
+    result.grids.push_back(
+        map.grid != nullptr ? *map.grid : TokenGrid{.prefix = result.layout.prefix, .queries = grid, .keys = grid});
   }
   return result;
 }
@@ -179,8 +179,8 @@ Tensor pooling_map(const Attention& attention, std::int64_t head) {
 }
 
 bool can_roll_out(const Attention& attention) {
-  return !attention.layers.empty() && std::ranges::all_of(attention.places, [&](const AttentionPlace& place) {
-    return !place.windowed() && place.queries == place.keys && place.queries == attention.places.front().queries;
+  return !attention.layers.empty() && std::ranges::all_of(attention.grids, [&](const TokenGrid& place) {
+    return !place.windowed() && place.queries == place.keys && place.queries == attention.grids.front().queries;
   });
 }
 

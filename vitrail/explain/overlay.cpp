@@ -4,15 +4,15 @@
 #include <cmath>
 
 #include "vitrail/explain/colormap.h"
-#include "vitrail/ops/interpolate.h"
+#include "vitrail/ops/pictures/interpolate.h"
 
 namespace vitrail::explain {
 namespace {
 
 std::uint8_t to_byte(float value) { return static_cast<std::uint8_t>(std::lround(std::clamp(value, 0.0F, 255.0F))); }
 
-// A white frame with a dark inner line around the rectangle [left, right) x [top, bottom), so that it shows on any
-// picture.
+// Draws a white frame with a dark line inside it around the rectangle [left, right) x [top, bottom), so that it is
+// visible on any image.
 void draw_frame(io::Image& image, std::int64_t left, std::int64_t top, std::int64_t right, std::int64_t bottom) {
   for (std::int64_t y = top; y < bottom; ++y) {
     for (std::int64_t x = left; x < right; ++x) {

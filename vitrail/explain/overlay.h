@@ -1,4 +1,5 @@
-// Maps drawn over pictures.
+/// \file
+/// Maps drawn over images.
 #pragma once
 
 #include <optional>
@@ -10,22 +11,24 @@
 
 namespace vitrail::explain {
 
-// The picture that a model sees: x [3, H, W] or [1, 3, H, W] with its normalization (x · std + mean) taken back,
-// enlarged by a whole factor so that the shorter side has at least `smallest` pixels.
+/// The image that a model sees: x [C, H, W] or [1, C, H, W], C = 3 or 1, without its normalization (x · std + mean),
+/// enlarged by an integer factor so that the shorter side has at least `smallest` pixels. Throws Error for another
+/// shape.
 io::Image picture_of(const Tensor& x, std::span<const double> mean, std::span<const double> std,
                      std::int64_t smallest = 224);
 
-// The picture under `map` [rows, columns], which is stretched over it bilinearly and scaled so that its smallest value
-// is dark and its largest bright (inferno). `strength` in [0, 1] is the weight of the map's colours. `patch`, if given,
-// is framed: one of `grid`, of the map's own if that is {0, 0}.
+/// How overlay() draws a map.
 struct OverlayOptions {
-  float strength = 0.6F;
-  std::optional<Query> patch;
-  nn::Size2 grid = {0, 0};
+  float strength = 0.6F;       ///< weight of the map's colours, in [0, 1]
+  std::optional<Query> patch;  ///< the patch to frame, if any
+  nn::Size2 grid = {0, 0};     ///< the grid that `patch` lies on; {0, 0}: that of the map
 };
+/// Draws `map` [rows, columns] over the image: stretched to its size bilinearly, and scaled so that the smallest value
+/// is dark and the largest bright (inferno). Throws Error if the patch to frame is not on the grid.
 io::Image overlay(const io::Image& picture, const Tensor& map, const OverlayOptions& options = {});
 
-// Rows of pictures of one size, with white gaps. Where a row is shorter than others, the rest of it is white.
+/// Arranges images of one size in rows, with white gaps of `gap` pixels. Where a row is shorter than others, the rest
+/// of it is white. Throws Error if there are no images or their sizes differ.
 io::Image sheet(const std::vector<std::vector<io::Image>>& rows, std::int64_t gap = 6);
 
 }  // namespace vitrail::explain

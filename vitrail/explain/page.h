@@ -1,4 +1,5 @@
-// A page of text, tables and pictures, for a browser.
+/// \file
+/// HTML pages of text, tables and images.
 #pragma once
 
 #include <string>
@@ -7,8 +8,8 @@
 namespace vitrail::explain {
 
 struct Figure {
-  std::string file;     // relative to the page
-  std::string caption;  // plain text
+  std::string file;     ///< relative to the page
+  std::string caption;  ///< plain text
 };
 
 struct Table {
@@ -18,14 +19,14 @@ struct Table {
 
 struct Section {
   std::string title;
-  std::string text;  // plain text; an empty line begins a new paragraph
-  Table table;       // left out if it has no rows
+  std::string text;  ///< plain text; an empty line begins a new paragraph
+  Table table;       ///< left out if it has no rows
   std::vector<Figure> figures;
-  int figure_width = 240;  // CSS pixels; wider screens show more side by side
+  int figure_width = 240;  ///< CSS pixels; wider screens show more side by side
 };
 
-// One self-contained HTML page (its style inside, no scripts, nothing from elsewhere), readable on a phone and in the
-// dark.
+/// One self-contained HTML page: its style is inside, it has no scripts and takes nothing from elsewhere but the
+/// figures' files. It is readable on a phone and in dark mode.
 std::string html_page(const std::string& title, const std::string& lead, const std::vector<Section>& sections);
 
 }  // namespace vitrail::explain

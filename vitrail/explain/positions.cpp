@@ -11,7 +11,7 @@ namespace {
 
 using nn::Size2;
 
-// The number of a place on the grid, row by row.
+// The index of a place on the grid, counted row by row.
 std::int64_t number_of(const Query& place, const Size2& grid) {
   check(place.row >= 0 && place.row < grid[0] && place.column >= 0 && place.column < grid[1],
         "there is no patch in row {}, column {} of {} x {}", place.row, place.column, grid[0], grid[1]);
@@ -36,7 +36,7 @@ Bounds bounds_of(const std::vector<Tensor>& maps) {
   return bounds;
 }
 
-// `upper` over `lower`, with white between and beside them.
+// Puts `upper` above `lower`, with white between and beside them.
 io::Image stacked(const io::Image& upper, const io::Image& lower, std::int64_t gap) {
   io::Image result(std::max(upper.width, lower.width), upper.height + gap + lower.height);
   std::ranges::fill(result.pixels, std::uint8_t{255});
@@ -50,7 +50,7 @@ io::Image stacked(const io::Image& upper, const io::Image& lower, std::int64_t g
   return result;
 }
 
-// The vectors [N, D] as they stand, and the similarities of every patch.
+// Draws the table of the vectors [N, D], and below it the similarities of every patch.
 io::Image table_picture(const Tensor& positions, const Size2& grid) {
   std::vector<Tensor> maps;
   for (std::int64_t n = 0; n < positions.size(0); ++n) {
@@ -68,7 +68,7 @@ io::Image table_picture(const Tensor& positions, const Size2& grid) {
   return stacked(map_picture(positions, bounds.low, bounds.high, cell), similarities, 8);
 }
 
-// A row for the patch in the middle and one for that in the corner, a column for each head.
+// One row for the patch in the middle and one for the patch in the corner, a column for each head.
 io::Image score_picture(const models::ScorePositions& scores, const Size2& grid, std::int64_t heads) {
   const Tensor& angles = scores.rotation.angles;
   const std::int64_t turns = !angles.defined() ? 0 : (angles.rank() == 3 ? heads : 1);

@@ -1,33 +1,35 @@
-// Positional codes as pictures.
+/// \file
+/// Positional encodings as images.
 #pragma once
 
 #include <cstdint>
 
 #include "vitrail/explain/attention.h"
 #include "vitrail/io/image.h"
-#include "vitrail/models/vit.h"
+#include "vitrail/models/vit/vit.h"
 
 namespace vitrail::explain {
 
-// How near two places are to a model, as its positions have it, for patches on a grid of rows x columns: a map
-// [rows, columns] of all places for one of them.
-//
-// Absolute positions: the cosine of the angle between the vectors that are added to the two.
+// How close two places are to a model according to its positions. Each function returns, for patches on a grid of rows
+// x columns, the map [rows, columns] of how close all places are to `place`.
+
+/// For absolute positions [N, D]: the cosine of the angle between the vectors that are added at the two places.
 Tensor similarity_map(const Tensor& positions, const nn::Size2& grid, const Query& place);
-// Relative ones: the bias [1, H, N, N] that `head` adds to the score of the patch that looks; `prefix` tokens are in
-// front. all_heads: the mean of the heads.
+/// For relative positions: the bias that `head` adds to the score of the query patch at `place` and every key patch. It
+/// is taken from `bias` [1, H, N, N], where `prefix` tokens precede the patches; all_heads takes the mean of the heads.
 Tensor bias_map(const Tensor& bias, const nn::Size2& grid, std::int64_t prefix, std::int64_t head, const Query& place);
-// Rotary ones: the mean cosine of the angles between the two, which is what the score of two rows of ones becomes when
-// they are turned, as a part of their length.
+/// For rotary positions: the mean cosine of the differences between the rotation angles of `head` at the two places.
+/// That is the score of a query and a key of ones after their rotation, relative to the score before.
 Tensor rotation_map(const ops::Rotation& rotation, const nn::Size2& grid, std::int64_t head, const Query& place);
 
-// A map in colours (viridis) from `low` to `high`, each place a square of `cell` pixels.
+/// The map in colours (viridis) from `low` to `high`, with each place as a square of `cell` pixels.
 io::Image map_picture(const Tensor& map, float low, float high, std::int64_t cell);
 
-// All that `model` knows about places in one picture. With absolute positions: for every patch the map of its
-// similarities, laid out as the patches are, and above the table itself (a row a patch, a column an element of
-// the vectors). With relative and rotary ones: a row for the patch in the middle and one for that in the upper left
-// corner, a column for each head of block `layer`. Error if the model has no positions.
+/// An image of all that `model` knows about places. With absolute positions: above, the table itself (a row per patch,
+/// a column per element of the vectors); below, for every patch the map of its similarities, laid out as the patches
+/// are. With relative and rotary positions: one row for the patch in the middle and one for the patch in the upper left
+/// corner, a column for each head of block `layer`. Throws Error if there is no such block or the model has no
+/// positions.
 io::Image position_picture(const models::VisionTransformer& model, const nn::Size2& grid, std::int64_t layer);
 
 }  // namespace vitrail::explain

@@ -1,7 +1,7 @@
 #include "vitrail/explain/reconstruction.h"
 
 #include "vitrail/explain/overlay.h"
-#include "vitrail/models/mae.h"
+#include "vitrail/models/vit/mae.h"
 
 namespace vitrail::explain {
 

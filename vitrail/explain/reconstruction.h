@@ -1,4 +1,5 @@
-// What a masked autoencoder makes of pictures that it sees a part of.
+/// \file
+/// Images of what a masked autoencoder reconstructs.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,10 @@
 
 namespace vitrail::explain {
 
-// A row for each of `inputs` ([1, C, H, W] as the model takes it): what the model sees, with the hidden patches gray;
-// its reconstruction of them; the picture. Which patches are hidden depends on (seed, row) alone. Where the model
-// predicts normalized patches, each has the mean and the deviation of the true one. Error unless the model is a masked
-// autoencoder.
+/// An image with a row for each of `inputs` ([1, C, H, W], as the model takes them): what the model sees, with the
+/// masked patches gray; its reconstruction of them; the original. Which patches are masked depends on (seed, row)
+/// alone. Where the model predicts normalized patches, each gets the mean and the standard deviation of the true patch.
+/// Throws Error unless the model is a masked autoencoder.
 io::Image reconstruction_sheet(const models::Model& model, const std::vector<Tensor>& inputs, std::uint64_t seed = 0,
                                DType dtype = DType::f32);
 

@@ -15,7 +15,7 @@
 namespace vitrail::io {
 namespace {
 
-// Told apart by people with any common colour vision, and on paper.
+// Colours that stay distinct for people with any common colour vision, and in print.
 constexpr std::array<const char*, 10> palette = {"#2463c5", "#e4572e", "#1f9d61", "#8a4fc7", "#d28f06",
                                                  "#0d98ac", "#c2337f", "#7a5c3e", "#66758a", "#8fa01a"};
 constexpr const char* ink = "#1f2733";
@@ -36,7 +36,7 @@ std::string text(double x, double y, std::string_view anchor, std::string_view f
                      more, escape_xml(words));
 }
 
-// Roughly how wide a text is at 12 px; only the layout of legends and margins depends on it.
+// Approximate width in pixels of a text at 12 px. Only the layout of legends and margins depends on it.
 double text_width(std::string_view words) {
   const auto letters = std::ranges::count_if(words, [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; });
   return 6.6 * static_cast<double>(letters);
@@ -63,7 +63,7 @@ struct Axis {
     const double lead = raw / power;
     return {low, high, (lead <= 1 ? 1 : lead <= 2 ? 2 : lead <= 5 ? 5 : 10) * power};
   }
-  // The same, widened to whole steps.
+  // Returns the axis with both limits moved outwards to whole steps.
   Axis rounded() const { return {std::floor(low / step + 1e-9) * step, std::ceil(high / step - 1e-9) * step, step}; }
   double share(double value) const { return (value - low) / (high - low); }
   std::vector<double> ticks() const {
@@ -131,7 +131,7 @@ class Panel {
   static constexpr double margin_bottom = 48;
   static constexpr double legend_row = 18;
 
-  // The series' names one after the other, in as many rows as they need.
+  // Places the names of the series one after the other, in as many rows as they need.
   void place_legend() {
     double x = x0();
     for (const Series& series : chart_.series) {
@@ -230,11 +230,12 @@ class Panel {
   Axis x_{};
   Axis y_{};
   std::vector<const char*> colors_;
-  std::vector<std::pair<double, double>> legend_;  // for each series: from the left, and below the first row
+  std::vector<std::pair<double, double>> legend_;  // for each series: x, and y below the first row
   double legend_height_ = 0;                       // of the rows after the first
 };
 
-// From near white to deep blue. The exponent lifts small shares, so that rare confusions can be seen.
+// Maps a share in [0, 1] to a colour from near white to deep blue. The exponent raises small shares, so that rare
+// confusions remain visible.
 std::string shade(double share) {
   constexpr std::array<std::array<double, 3>, 3> stops = {{{246, 248, 252}, {110, 156, 221}, {20, 60, 130}}};
   const double t = std::pow(std::clamp(share, 0.0, 1.0), 0.65) * 2;
@@ -296,7 +297,7 @@ class HeatMapDrawing {
   std::string cells() const {
     std::string out;
     auto to = std::back_inserter(out);
-    // Empty cells are the ground; only the others are drawn, which keeps a thousand classes small.
+    // Zeros show the background; only the other cells are drawn, which keeps the SVG of a thousand classes small.
     fmt::format_to(to, "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"/>\n", left_,
                    top_, grid_width(), grid_height(), shade(0));
     const double gap = cell_ >= 8 ? 1 : 0;
@@ -378,7 +379,7 @@ class HeatMapDrawing {
   double bottom_ = 0;
 };
 
-// The length of the valid UTF-8 sequence at text[i] that XML 1.0 allows, or 0.
+// Length in bytes of the sequence at `text[i]` if it is valid UTF-8 that XML 1.0 allows, otherwise 0.
 std::size_t valid_sequence(std::string_view text, std::size_t i) {
   const auto byte = [&](std::size_t k) { return static_cast<unsigned char>(text[k]); };
   const unsigned char lead = byte(i);

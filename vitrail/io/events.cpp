@@ -24,7 +24,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the format is little-endian, and so must the machine be");
 
 constexpr std::size_t flush_at = 1 << 16;
-constexpr std::size_t record_frame = 16;  // length 8, its checksum 4, the data's checksum 4
+constexpr std::size_t record_frame = 16;  // bytes: length 8, its checksum 4, the data's checksum 4
 
 constexpr std::array<std::uint32_t, 256> crc_table = [] {
   std::array<std::uint32_t, 256> table{};
@@ -42,7 +42,8 @@ std::span<const std::uint8_t> bytes_of(std::string_view text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
-// TFRecord's checksum: rotated and shifted, since a CRC of data that hold their own CRC means little.
+// TFRecord's masked checksum: a rotated CRC plus a constant, since the CRC of data that contain their own CRC means
+// little.
 std::uint32_t masked_crc(std::string_view data) { return std::rotr(crc32c(bytes_of(data)), 15) + 0xa282ead8U; }
 
 template <class T>
@@ -59,7 +60,7 @@ T value_at(std::string_view bytes, std::size_t at) {
   return value;
 }
 
-// Protobuf's wire format: a field is a key, number << 3 | type, and a value.
+// Protobuf's wire format: a field is a key, `number << 3 | type`, and a value.
 enum Wire : std::uint64_t { varint_type = 0, fixed64_type = 1, text_type = 2, fixed32_type = 5 };
 
 std::string varint(std::uint64_t value) {
@@ -79,7 +80,7 @@ std::string text_field(std::uint64_t number, std::string_view value) {
   return key(number, text_type) + varint(value.size()) + std::string(value);
 }
 
-// Reads a varint at the front of `bytes` and takes it off; nothing if it is broken.
+// Removes a varint from the front of `bytes` and returns it, or nothing if it is malformed.
 std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
   std::uint64_t value = 0;
   for (unsigned shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
@@ -93,7 +94,7 @@ std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
   return std::nullopt;
 }
 
-// The step of an event (field 2); nothing if it is broken.
+// The step of an event (field 2), or nothing if the event is malformed.
 std::optional<std::int64_t> step_of(std::string_view event) {
   std::int64_t step = 0;
   while (!event.empty()) {
@@ -133,7 +134,7 @@ std::optional<std::int64_t> step_of(std::string_view event) {
   return step;
 }
 
-// How many bytes of an event file are whole records of steps up to `last_step`.
+// Number of bytes at the start of an event file that are intact records of steps up to `last_step`.
 std::size_t kept_bytes(std::string_view file, std::int64_t last_step) {
   std::size_t kept = 0;
   while (file.size() - kept >= record_frame) {
@@ -154,7 +155,7 @@ std::size_t kept_bytes(std::string_view file, std::int64_t last_step) {
 
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-// The newest event file of the folder, or the name for a new one.
+// The newest event file of the folder, or the path of a new one.
 fs::path event_file(const fs::path& folder) {
   fs::path newest;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
@@ -206,7 +207,7 @@ EventWriter::~EventWriter() {
   try {
     flush();
   } catch (const Error&) {
-    // There is nobody to tell.
+    // A destructor cannot report the error.
   }
   ::close(descriptor_);
 }

@@ -1,4 +1,5 @@
-// TensorBoard's event files.
+/// \file
+/// Writing of TensorBoard's event files.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +12,25 @@
 
 namespace vitrail::io {
 
-// Appends scalars to a folder's event file, "events.out.tfevents.SECONDS.HOST.PID", which TensorBoard shows as a run: a
-// sequence of TFRecords (length, masked CRC-32C, data, masked CRC-32C), each a protobuf message tensorflow.Event.
-// https://github.com/tensorflow/tensorboard (tensorboard/compat/proto/event.proto, summary.proto)
+/// Appends scalars to the event file of a folder, `events.out.tfevents.SECONDS.HOST.PID`, which TensorBoard shows as a
+/// run. The file is a sequence of TFRecords (length, masked CRC-32C of the length, data, masked CRC-32C of the data),
+/// and the data of each are one protobuf message tensorflow.Event. Source: https://github.com/tensorflow/tensorboard
+/// (tensorboard/compat/proto/event.proto, summary.proto).
 class EventWriter {
  public:
-  // Goes on with the newest event file in `folder`, or begins one. Of an old file everything stays up to the first
-  // record of a step after `last_step` (a resumed run does those steps again) or the first that a crash left broken.
+  /// Continues the newest event file in `folder`, or begins one. An existing file is cut in front of the first record
+  /// whose step is after `last_step` (a resumed run repeats those steps) or that a crash left damaged. Throws Error if
+  /// the file cannot be read or written.
   explicit EventWriter(const std::filesystem::path& folder,
                        std::int64_t last_step = std::numeric_limits<std::int64_t>::max());
-  ~EventWriter();  // flushes; what cannot be written is lost silently: call flush() to know
+  ~EventWriter();  ///< flushes, but ignores errors: call flush() to see them
   EventWriter(const EventWriter&) = delete;
   EventWriter& operator=(const EventWriter&) = delete;
 
-  // `wall_time` in seconds since 1970; the default is now.
+  /// Adds the value of `tag` at `step`. `wall_time` is in seconds since 1970; the default is now. Values are buffered.
   void scalar(std::string_view tag, std::int64_t step, double value, std::optional<double> wall_time = std::nullopt);
-  // Writes what is buffered to the file, so that TensorBoard sees it. Error names the file and the system's reason.
+  /// Writes the buffered records to the file, so that TensorBoard sees them. Throws Error, naming the file and the
+  /// system's reason, if that fails.
   void flush();
   const std::filesystem::path& path() const { return path_; }
 
@@ -37,7 +41,7 @@ class EventWriter {
   std::string buffer_;
 };
 
-// CRC-32C (Castagnoli: reflected polynomial 0x82f63b78), as RFC 3720 uses it.
+/// The CRC-32C checksum of `bytes` (Castagnoli: reflected polynomial 0x82f63b78), as in RFC 3720.
 std::uint32_t crc32c(std::span<const std::uint8_t> bytes);
 
 }  // namespace vitrail::io

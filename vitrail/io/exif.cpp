@@ -9,7 +9,7 @@
 namespace vitrail::io {
 namespace {
 
-// Numbers of a TIFF file in its byte order, nothing beyond its end.
+// Reads numbers of a TIFF file in its byte order; beyond the end of the file it returns nothing.
 class TiffReader {
  public:
   TiffReader(std::span<const std::uint8_t> bytes, bool big_endian) : bytes_(bytes), big_endian_(big_endian) {}
@@ -34,7 +34,7 @@ class TiffReader {
 constexpr std::uint32_t kOrientationTag = 0x0112;
 constexpr std::string_view kExifHeader{"Exif\0\0", 6};
 
-// Bytes of one value of a TIFF type that can hold an orientation: BYTE, SHORT, LONG; 0 for the others.
+// Size in bytes of a TIFF type that can hold an orientation (BYTE, SHORT or LONG), or 0 for other types.
 int size_of_type(std::uint32_t type) {
   switch (type) {
     case 1:
@@ -95,7 +95,7 @@ Image apply_orientation(Image image, int orientation) {
   if (orientation < 2 || orientation > 8) {
     return image;
   }
-  // Where pixel (x, y) of the result comes from: first swap x and y, then mirror in the source.
+  // To find the source of pixel (x, y) of the result, swap x and y first, then mirror them in the source image.
   const bool swap = orientation >= 5;
   const bool mirror_x = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
   const bool mirror_y = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;

@@ -27,7 +27,7 @@ std::string reason(int error) { return std::generic_category().message(error); }
   fail("cannot read '{}': {}", path.string(), reason(error));
 }
 
-// An open file that closes itself.
+// A file descriptor that closes itself.
 class Descriptor {
  public:
   Descriptor(const fs::path& path, int flags) : value_(::open(path.c_str(), flags | O_CLOEXEC)) {}
@@ -53,7 +53,7 @@ Container read_whole(const fs::path& path) {
     fail_reading(path, errno);
   }
   Container content;
-  // One byte more than the size, so that the end of a regular file is seen without growing.
+  // The buffer is one byte larger than a regular file, so that the end of the file is found without growing it.
   content.resize(S_ISREG(status.st_mode) ? static_cast<std::size_t>(status.st_size) + 1 : 65536);
   std::size_t length = 0;
   while (true) {
@@ -78,8 +78,8 @@ Container read_whole(const fs::path& path) {
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
-// Makes what was written to a file, or the names in a folder, last through a loss of power. File systems that cannot
-// sync say EINVAL, and there is nothing to be done there.
+// Makes the content of a file, or the names in a folder, survive a loss of power. File systems that cannot sync report
+// EINVAL, which is ignored.
 void sync(const fs::path& path, int flags) {
   const Descriptor file(path, flags);
   if (!file || (::fsync(file.get()) != 0 && errno != EINVAL)) {
@@ -89,7 +89,7 @@ void sync(const fs::path& path, int flags) {
 void sync_file(const fs::path& path) { sync(path, O_RDONLY | O_NOFOLLOW); }
 void sync_folder(const fs::path& path) { sync(path, O_RDONLY | O_DIRECTORY); }
 
-// Where a symbolic link leads, so that writing "through" it keeps the link.
+// Follows a symbolic link to its target, so that writing to the link keeps it.
 fs::path target_of(const fs::path& path) {
   std::error_code ignored;
   if (!fs::is_symlink(fs::symlink_status(path, ignored))) {
@@ -103,9 +103,9 @@ fs::path temporary_name(const fs::path& path) {
   return folder_of(path) / fmt::format(".{}.tmp", path.filename().string());
 }
 
-// Opens the temporary file and locks it. Its name is fixed, so that what a killed process left is used again; the lock
-// keeps two writers apart. Between open and lock another writer may have renamed the file to its final name: then what
-// was locked is no longer the temporary file, and the next try makes a new one.
+// Opens and locks the temporary file. Its name is fixed, so that a leftover of a killed process is used again; the lock
+// keeps two writers apart. Between open and lock another writer may have renamed the file to its final name. Then the
+// locked file is no longer the temporary one, and the next attempt makes a new one.
 int open_locked(const fs::path& temporary, const fs::path& path) {
   while (true) {
     const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -157,7 +157,7 @@ AtomicFile::AtomicFile(fs::path path) : path_(target_of(path)), temporary_(tempo
     fail_writing(path_, error);
   }
   if (exists) {
-    ::fchmod(descriptor_, status.st_mode & 07777);  // the new content keeps the old permissions where it may
+    ::fchmod(descriptor_, status.st_mode & 07777);  // the new file keeps the old permissions if it may
   }
 }
 
@@ -165,7 +165,7 @@ AtomicFile::~AtomicFile() { discard(); }
 
 void AtomicFile::discard() {
   if (descriptor_ >= 0) {
-    ::unlink(temporary_.c_str());  // before close(), which gives up the lock
+    ::unlink(temporary_.c_str());  // before close(), which releases the lock
     ::close(std::exchange(descriptor_, -1));
   }
 }
@@ -209,13 +209,13 @@ void make_folder(const fs::path& path) {
 fs::path begin_folder(const fs::path& path) {
   fs::path target = target_of(path);
   if (!target.has_filename()) {
-    target = target.parent_path();  // "runs/last/" is "runs/last"
+    target = target.parent_path();  // `runs/last/` means `runs/last`
   }
   std::error_code error;
   check(!fs::exists(target, error) || fs::is_directory(target, error), "cannot write the folder '{}': that is a file",
         path.string());
   fs::path temporary = temporary_name(target);
-  fs::remove_all(temporary, error);  // what a killed process left
+  fs::remove_all(temporary, error);  // the leftover of a killed process
   if (!error) {
     fs::create_directories(temporary, error);
   }
@@ -227,17 +227,17 @@ fs::path begin_folder(const fs::path& path) {
 
 namespace {
 
-// Puts the folder `temporary` at `path`; what was there before is then at `temporary`, or gone.
+// Renames the folder `temporary` to `path`. What was at `path` before is at `temporary` afterwards, or gone.
 void exchange(const fs::path& temporary, const fs::path& path) {
   if (::rename(temporary.c_str(), path.c_str()) == 0) {
-    return;  // nothing was there, or an empty folder
+    return;  // for each series: x, and y below the first row
   }
 #ifdef RENAME_EXCHANGE
   if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) {
     return;
   }
 #endif
-  // A file system that cannot swap two names at once: the old folder stands aside for the moment between two renames.
+  // This file system cannot exchange two names at once, so the old folder is moved aside between two renames.
   fs::path aside = temporary;
   aside += ".old";
   fs::remove_all(aside);

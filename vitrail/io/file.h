@@ -1,4 +1,5 @@
-// Files read whole or by mapping, and written whole or not at all.
+/// \file
+/// Files that are read whole or mapped into memory, and written whole or not at all.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +12,22 @@
 
 namespace vitrail::io {
 
+// Both read a whole file. They throw Error, naming the path and the system's reason, if it cannot be read.
+
 std::string read_text(const std::filesystem::path& path);
 std::vector<std::uint8_t> read_bytes(const std::filesystem::path& path);
 
-// Writes to a temporary file beside `path` (".NAME.tmp"), syncs it, renames it over `path` and syncs the folder: after
-// a crash at any moment the old or the new content is there, whole. Error names the path and the system's reason (disk
-// full, not writable, another process writes it), and the temporary file is gone.
+/// Writes to a temporary file beside `path` (`.NAME.tmp`), syncs it, renames it to `path` and syncs the folder. After a
+/// crash at any moment, either the old or the new content is there, whole. Throws Error, naming the path and the
+/// system's reason (disk full, not writable, another process is writing it), and leaves no temporary file behind.
 void write_atomically(const std::filesystem::path& path, std::span<const std::uint8_t> bytes);
 void write_atomically(const std::filesystem::path& path, std::string_view text);
 
-// A file written piece by piece under the same promise: nothing is at `path` until commit().
+/// A file that is written piece by piece with the guarantees of write_atomically(): `path` is untouched until commit().
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
-  ~AtomicFile();  // without commit(): removes the temporary file
+  ~AtomicFile();  ///< removes the temporary file unless commit() was called
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
   void write(const void* data, std::size_t bytes);
@@ -37,20 +40,23 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
-// Error: "cannot write PATH", with the system's reason for its error number (errno).
+/// Throws Error: "cannot write PATH", with the system's reason for the error number `error` (errno).
 [[noreturn]] void fail_writing(const std::filesystem::path& path, int error);
 
-// Makes the folder `path` and those above it, where they are missing. Error names it and the system's reason.
+/// Makes the folder `path` and its missing parents. Throws Error naming the folder and the system's reason.
 void make_folder(const std::filesystem::path& path);
 
-// Replaces the folder `path` by a new one that `fill(temporary_folder)` has filled: temporary folder, sync, rename. The
-// old folder, if any, is there whole until the new one is.
+/// Replaces the folder `path` by a new one that `fill(temporary_folder)` has filled: the new folder is made under a
+/// temporary name, synced and then renamed. The old folder, if any, stays whole until the new one is there.
 template <class Fill>
 void replace_folder(const std::filesystem::path& path, Fill&& fill);
-std::filesystem::path begin_folder(const std::filesystem::path& path);                          // the temporary one
-void finish_folder(const std::filesystem::path& temporary, const std::filesystem::path& path);  // syncs and renames
+/// The first step of replace_folder(): makes the temporary folder for `path` and returns its name.
+std::filesystem::path begin_folder(const std::filesystem::path& path);
+/// The last step of replace_folder(): syncs the temporary folder and renames it to `path`.
+void finish_folder(const std::filesystem::path& temporary, const std::filesystem::path& path);
 
-// A file mapped read-only. Tensors may borrow from it; it stays mapped as long as anyone holds the pointer.
+/// A file mapped read-only into memory. It stays mapped as long as anyone holds the pointer, so tensors may borrow from
+/// it.
 class MappedFile {
  public:
   static std::shared_ptr<const MappedFile> open(const std::filesystem::path& path);

@@ -12,12 +12,13 @@
 namespace vitrail::io {
 namespace {
 
-// A progressive file can hold any number of scans, each as costly as the whole picture: a few kilobytes keep a decoder
-// busy for hours. Real files have about ten.
+// A progressive file can have any number of scans, each as costly to decode as the whole image: a few kilobytes could
+// keep a decoder busy for hours. Real files have about ten.
 constexpr int kMaxScans = 500;
 
-// A decompressor over memory. libjpeg reports errors by calling error_exit, which must not return: it jumps back into
-// guarded(). Nothing with a destructor may live in the frames jumped over, which are libjpeg's and guarded()'s alone.
+// A JPEG decompressor that reads from memory. libjpeg reports errors by calling error_exit, which must not return: it
+// jumps back into guarded(). No object with a destructor may live in the stack frames that are jumped over, which are
+// those of libjpeg and of guarded() alone.
 class Decompressor {
  public:
   explicit Decompressor(std::span<const std::uint8_t> bytes) {
@@ -34,7 +35,7 @@ class Decompressor {
     source_.init_source = [](j_decompress_ptr) {};
     source_.term_source = [](j_decompress_ptr) {};
     source_.resync_to_restart = jpeg_resync_to_restart;
-    // All that there is was given at once, so a call for more means a truncated file: FALSE suspends the decoder.
+    // All data are given at once, so a request for more means that the file is truncated. FALSE suspends the decoder.
     source_.fill_input_buffer = [](j_decompress_ptr) -> boolean { return FALSE; };
     source_.skip_input_data = [](j_decompress_ptr decompress, long count) {
       jpeg_source_mgr* source = decompress->src;
@@ -54,7 +55,7 @@ class Decompressor {
   Decompressor(const Decompressor&) = delete;
   Decompressor& operator=(const Decompressor&) = delete;
 
-  // False if libjpeg reported an error, which message() then tells.
+  // Runs `step`. Returns false if libjpeg reported an error, whose text message() then returns.
   template <class Step>
   [[gnu::noinline]] bool guarded(Step step) {
     if (setjmp(jump_) != 0) {  // NOLINT: libjpeg's way of reporting errors
@@ -81,7 +82,8 @@ class Decompressor {
   char message_[JMSG_LENGTH_MAX] = {};
 };
 
-// Pillow's: the bytes are taken as inverted, as Adobe writes them, and each ink is scaled by what black leaves.
+// Converts CMYK as Pillow does: the bytes are taken to be inverted, as Adobe writes them, and each ink is scaled by
+// what black leaves.
 void cmyk_to_rgb(const std::uint8_t* cmyk, std::int64_t count, std::uint8_t* rgb) {
   for (std::int64_t i = 0; i < count; ++i, cmyk += 4, rgb += 3) {
     const int white = cmyk[3];
@@ -109,7 +111,8 @@ int orientation_of(const jpeg_decompress_struct& info) {
   return orientation != 0 ? orientation : xmp_orientation(xmp);
 }
 
-// False if the data end before the picture does. Writes rows of 3 bytes a pixel (4 for CMYK, through `row`).
+// Reads all rows into `image`: RGB directly, CMYK (4 bytes per pixel) through the buffer `row`, which is null for RGB.
+// Returns false if the data end before the image does.
 bool read_rows(jpeg_decompress_struct& info, Image& image, std::uint8_t* row) {
   if (jpeg_start_decompress(&info) == FALSE) {
     return false;
@@ -124,7 +127,7 @@ bool read_rows(jpeg_decompress_struct& info, Image& image, std::uint8_t* row) {
       cmyk_to_rgb(row, image.width, out);
     }
   }
-  return true;  // a missing end marker is nothing to complain about
+  return true;  // a missing end marker is accepted
 }
 
 }  // namespace

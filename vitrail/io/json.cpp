@@ -16,10 +16,10 @@ using Json = nlohmann::json;
 
 namespace {
 
-// Deeper than any configuration, shallow enough for code that recurses through a document.
+// The limit of nesting: deeper than any configuration, shallow enough for code that recurses through a document.
 constexpr int max_depth = 64;
 
-// Follows the parser and stops it at what the grammar allows but a configuration must not have.
+// A callback that follows the parser and stops it at what JSON's grammar allows but a configuration must not have.
 class Watch {
  public:
   explicit Watch(const std::string& source) : source_(source) {}
@@ -42,10 +42,10 @@ class Watch {
 
  private:
   const std::string& source_;
-  std::vector<std::set<std::string>> keys_;  // of the objects that are open
+  std::vector<std::set<std::string>> keys_;  // of each object that is open, those seen so far
 };
 
-// A value in an error message.
+// Formats a value for an error message.
 std::string shown_value(const Json& value) {
   if (value.is_object()) {
     return "an object";
@@ -128,7 +128,7 @@ struct Reader<std::vector<T>> {
 }  // namespace
 
 std::string json_reason(std::string_view what) {
-  // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while …"
+  // For example "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while …".
   for (const std::string_view noise : {"] ", "parse error at ", "parse error: "}) {
     const std::size_t at = what.find(noise);
     if (at != std::string_view::npos && (noise == "] " ? what.front() == '[' : at == 0)) {
@@ -140,7 +140,7 @@ std::string json_reason(std::string_view what) {
 }
 
 Json parse_json(std::string_view text, const std::string& source) {
-  // (The parser would take it for the end of the text.)
+  // The parser would take a NUL byte for the end of the text.
   check(text.find('\0') == std::string_view::npos, "{}: not valid JSON: it has a NUL byte", source);
   try {
     return Json::parse(text.begin(), text.end(), std::function(Watch(source)));
@@ -214,7 +214,7 @@ std::string Fields::choice(std::string_view key, const std::string& fallback, co
     }
   }
   if (kind(key) == Kind::absent) {
-    return value;  // a default of the caller's own
+    return value;  // the caller's default need not be one of the allowed values
   }
   fail("{}: '{}' must be {}, but is '{}'", source_, key, quoted_list(allowed), value);
 }

@@ -13,8 +13,8 @@
 namespace vitrail::io {
 namespace {
 
-// What libpng's callbacks need. libpng reports errors by a call that must not return: it jumps back into guarded().
-// Nothing with a destructor may live in the frames jumped over.
+// The state of libpng's callbacks. libpng reports errors by a call that must not return: it jumps back into guarded().
+// No object with a destructor may live in the stack frames that are jumped over.
 struct PngState {
   std::span<const std::uint8_t> input;
   std::vector<std::uint8_t> output;
@@ -60,8 +60,8 @@ void on_write(png_structp png, png_bytep data, std::size_t size) {
   }
 }
 
-// The file up to the first chunk other than pixels that claims to reach past its end. libpng would take memory for as
-// much as the chunk claims, up to 2 GB, before it finds that the bytes are not there.
+// The file up to the first chunk, other than IDAT, whose length reaches beyond the end of the file. libpng would take
+// as much memory as the chunk claims, up to 2 GB, before it finds that the bytes are missing.
 std::span<const std::uint8_t> whole_chunks(std::span<const std::uint8_t> bytes) {
   std::size_t at = 8;
   while (bytes.size() - at >= 8) {
@@ -110,7 +110,7 @@ class PngWriter {
   png_infop info;
 };
 
-// The samples as the file has them, one byte (two for 16 bits, the high one first) each.
+// The samples as they are stored, one byte each; for 16 bits two, the high one first.
 struct RawPicture {
   png_uint_32 width = 0;
   png_uint_32 height = 0;
@@ -121,8 +121,8 @@ struct RawPicture {
   std::vector<std::uint8_t> samples;
 };
 
-// Pillow's convert("RGB"): alpha is dropped, 16-bit colour keeps its high byte, and 16-bit gray is not scaled but cut
-// at 255.
+// Converts as Pillow's `convert("RGB")`: alpha is dropped, 16-bit colour keeps its high byte, and 16-bit gray is not
+// scaled but clipped at 255.
 Image to_rgb(const RawPicture& raw) {
   Image image(raw.width, raw.height);
   const int bytes = raw.bit_depth == 16 ? 2 : 1;
@@ -147,7 +147,8 @@ Image to_rgb(const RawPicture& raw) {
   return image;
 }
 
-// ImageMagick keeps EXIF as text: a line "exif", the length, then hexadecimal digits.
+// Decodes EXIF data that ImageMagick has stored as text: an empty line, a line "exif", the length, then hexadecimal
+// digits.
 std::vector<std::uint8_t> exif_from_text(std::string_view text) {
   for (int line = 0; line < 3; ++line) {
     const std::size_t end = text.find('\n');
@@ -191,7 +192,7 @@ int orientation_of(png_structp png, png_infop info) {
 
 void read_header(PngReader& reader, RawPicture& raw) {
   png_read_info(reader.png, reader.info);
-  png_set_packing(reader.png);  // a byte for each sample of 1, 2 or 4 bits
+  png_set_packing(reader.png);  // unpacks samples of 1, 2 or 4 bits to one byte each
   raw.width = png_get_image_width(reader.png, reader.info);
   raw.height = png_get_image_height(reader.png, reader.info);
   raw.bit_depth = png_get_bit_depth(reader.png, reader.info);
@@ -230,8 +231,8 @@ Decoded decode_png(std::span<const std::uint8_t> bytes, const std::string& name)
   bool ok = state.guarded([&] { read_header(reader, raw); });
   check(ok, "{}: the PNG picture is broken: {}", name, state.message);
   check_picture_size(raw.width, raw.height, name);
-  // Deflate shrinks at most 1032-fold: a file too small for the size it claims need not be unpacked, nor memory be
-  // taken for it.
+  // Deflate compresses at most 1032-fold. A file that is too small for the size that it claims is refused before memory
+  // is taken for its pixels.
   const std::size_t packed_row =
       (std::size_t{raw.width} * static_cast<std::size_t>(raw.channels * raw.bit_depth) + 7) / 8;
   check(packed_row * raw.height / 1032 <= bytes.size(), "{}: the PNG picture is truncated", name);
@@ -245,7 +246,7 @@ Decoded decode_png(std::span<const std::uint8_t> bytes, const std::string& name)
   }
   ok = state.guarded([&] { read_samples(reader, rows); });
   check(ok, "{}: the PNG picture is broken: {}", name, state.message);
-  // What stands behind the pixels may be missing, as for Pillow; it is read for the sake of EXIF.
+  // The chunks after the pixels may be missing, as in Pillow; they are read because they may hold EXIF data.
   state.guarded([&] { png_read_end(reader.png, reader.info); });
 
   Decoded result;

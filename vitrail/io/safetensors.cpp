@@ -23,15 +23,15 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t max_header = 100'000'000;  // as the reference implementation
-constexpr std::size_t alignment = 64;            // of the data of the files that we write
+constexpr std::size_t max_header = 100'000'000;  // bytes; the limit of the reference implementation
+constexpr std::size_t alignment = 64;            // bytes; of the data in files that we write
 
 struct StoredType {
   std::string_view name;
   unsigned bits;
 };
 
-// All dtypes of the format (safetensors 0.8, enum Dtype), the ones that Tensor does not have too.
+// All dtypes of the format (safetensors 0.8, enum Dtype), including those that Tensor does not have.
 constexpr std::array stored_types = {
     StoredType{"BOOL", 8},    StoredType{"F4", 4},          StoredType{"F6_E2M3", 6},     StoredType{"F6_E3M2", 6},
     StoredType{"U8", 8},      StoredType{"I8", 8},          StoredType{"F8_E5M2", 8},     StoredType{"F8_E4M3", 8},
@@ -54,7 +54,7 @@ std::string_view stored_name(DType dtype) {
       ->first;
 }
 
-// IEEE half precision: 1 sign, 5 exponent, 10 fraction bits.
+// Converts a number of IEEE half precision: 1 sign, 5 exponent and 10 fraction bits.
 float half_to_float(std::uint16_t half) {
   const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000U) << 16;
   const std::uint32_t exponent = (half >> 10) & 0x1fU;
@@ -67,13 +67,13 @@ float half_to_float(std::uint16_t half) {
   return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
 }
 
-// Text from a file, fit for an error message: cut where it is long.
+// Shortens a text from the file for an error message.
 std::string shown(std::string_view name) {
   constexpr std::size_t most = 80;
   return name.size() <= most ? std::string(name) : std::string(name.substr(0, most)) + "…";
 }
 
-// What one tensor's object in the header says.
+// The fields of one tensor's object in the header.
 struct HeaderEntry {
   std::string name;
   std::string dtype;
@@ -81,8 +81,8 @@ struct HeaderEntry {
   std::vector<std::uint64_t> offsets;
 };
 
-// Takes the header as the JSON parser meets it: there is no document in memory, so neither nesting nor repeated keys
-// cost anything, and each thing out of place is named.
+// Takes the header event by event from the JSON parser. No document is built in memory, so neither nesting nor repeated
+// keys cost anything, and each misplaced value has its own error message.
 class HeaderReader : public nlohmann::json_sax<Json> {
  public:
   explicit HeaderReader(const std::string& source) : source_(source) {}
@@ -158,7 +158,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
       misplaced("a number");
     }
     auto& list = key_ == "shape" ? entries.back().shape : entries.back().offsets;
-    // Neither list of a sound file is longer than this, and a hostile one shall not fill the memory.
+    // No list of a valid file is longer than this, and a malicious one must not fill the memory.
     check(list.size() < 64, "{}: '{}' of {} is too long a list", source_, key_, whose());
     list.push_back(value);
     return true;
@@ -206,10 +206,10 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   bool in_metadata_ = false;
   std::string key_;
   std::set<std::string> names_;
-  std::set<std::string> seen_;  // keys of the object that is being read
+  std::set<std::string> seen_;  // keys of the current object so far
 };
 
-// The shape, once its size in bits is known to be what the offsets leave for it.
+// Checks that the entry's shape and dtype take exactly the bytes between its offsets, and returns the shape.
 Shape checked_shape(const HeaderEntry& entry, std::size_t data_size, const std::string& source) {
   const std::string name = shown(entry.name);
   const auto* type = std::find_if(stored_types.begin(), stored_types.end(),
@@ -225,7 +225,7 @@ Shape checked_shape(const HeaderEntry& entry, std::size_t data_size, const std::
   check(entry.shape.size() <= Shape::max_rank, "{}: the tensor '{}' has {} dimensions, more than {}", source, name,
         entry.shape.size(), Shape::max_rank);
   std::uint64_t numel = 1;
-  std::uint64_t strides = 1;  // the same with empty dimensions left out: strides must not overflow either
+  std::uint64_t strides = 1;  // the product without empty dimensions: strides must not overflow either
   bool overflow = false;
   std::vector<std::int64_t> sizes;
   for (const std::uint64_t size : entry.shape) {
@@ -243,8 +243,8 @@ Shape checked_shape(const HeaderEntry& entry, std::size_t data_size, const std::
   return Shape(sizes);
 }
 
-// The data of the file must belong to exactly one tensor each: `entries` lie side by side in order, from the first
-// byte to the last.
+// Checks that each byte of the data belongs to exactly one tensor: `entries`, ordered by offset, lie side by side from
+// the first byte to the last.
 void check_tiling(const std::vector<HeaderEntry>& entries, std::size_t data_size, const std::string& source) {
   std::uint64_t next = 0;
   for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -262,7 +262,7 @@ Tensor converted(const std::uint8_t* data, const Shape& shape, Convert convert) 
   Tensor result = Tensor::empty(shape);
   for (float& value : result.span<float>()) {
     Stored stored;
-    std::memcpy(&stored, data, sizeof(Stored));  // the data may lie unaligned
+    std::memcpy(&stored, data, sizeof(Stored));  // the data may be unaligned
     data += sizeof(Stored);
     value = convert(stored);
   }
@@ -289,7 +289,7 @@ Safetensors Safetensors::parse(std::span<const std::uint8_t> bytes, std::shared_
   const std::span<const std::uint8_t> header = bytes.subspan(8, length);
   check(!header.empty() && header[0] == '{', "{}: not a safetensors file: the header must begin with '{{'", name);
 
-  // (The parser would take a NUL byte for the end, and what is behind it would go unseen.)
+  // The parser would take a NUL byte for the end of the header, and what follows would go unseen.
   check(std::find(header.begin(), header.end(), std::uint8_t{0}) == header.end(),
         "{}: the header is not valid JSON: it has a NUL byte", name);
 
@@ -353,7 +353,7 @@ Tensor Safetensors::get(std::string_view name) const {
 
 void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
                       const std::map<std::string, std::string>& metadata) {
-  // As the reference does: widest elements first, so that each tensor is aligned to its own.
+  // The widest elements come first, as in the reference implementation, so that each tensor is aligned to its element.
   std::vector<std::size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::set<std::string_view> names;

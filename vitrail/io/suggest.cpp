@@ -24,7 +24,7 @@ std::string lower(std::string_view text) {
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   const std::string x = lower(a);
   const std::string y = lower(b);
-  // Rows i - 2, i - 1 and i of the table of distances between the first i letters of x and the first j of y.
+  // Rows i - 2, i - 1 and i of the table of distances between the first i letters of x and the first j letters of y.
   std::vector<std::size_t> before(y.size() + 1);
   std::vector<std::size_t> last(y.size() + 1);
   std::vector<std::size_t> row(y.size() + 1);
@@ -54,9 +54,9 @@ std::vector<std::string> nearest(std::string_view word, const std::vector<std::s
     const std::size_t longer = std::max(wanted.size(), known.size());
     const bool begins = shorter >= 3 && wanted.compare(0, shorter, known, 0, shorter) == 0;
     if (longer - shorter > longer / 3 && !begins) {
-      continue;  // too far apart already by their lengths
+      continue;  // their lengths alone differ by too much
     }
-    // One that merely begins alike ranks after those with a typing error.
+    // A candidate that merely begins alike ranks after those with a typing error.
     const std::size_t distance = longer <= 256 ? edit_distance(wanted, known) : longer;
     if (distance <= std::max<std::size_t>(1, longer / 3)) {
       near.emplace_back(distance, candidate);

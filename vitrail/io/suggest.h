@@ -1,4 +1,5 @@
-// "Did you mean …?" for names that do not exist.
+/// \file
+/// Suggestions ("did you mean …?") for names that do not exist.
 #pragma once
 
 #include <cstddef>
@@ -8,19 +9,21 @@
 
 namespace vitrail::io {
 
-// The fewest insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`, case ignored
-// (Damerau-Levenshtein distance in its restricted form, "optimal string alignment").
+/// The smallest number of insertions, deletions, replacements and swaps of neighbouring letters that turns `a` into
+/// `b`, ignoring case (Damerau-Levenshtein distance in its restricted form, "optimal string alignment").
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The candidates near enough to be what `word` was meant to be, nearest first, at most `most`. Near: an edit for every
-// three letters, or one begins with the other.
+/// The candidates that `word` may have been meant to be, nearest first, at most `most` of them. A candidate is near if
+/// there is at most one edit (as in edit_distance()) for every three letters, or if it begins with `word` or `word`
+/// with it.
 std::vector<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates,
                                  std::size_t most = 3);
 
-// nearest() as the end of a sentence: " (did you mean 'a', 'b' or 'c'?)", or "" if nothing is near.
+/// Formats the result of nearest() as the end of a sentence: " (did you mean 'a', 'b' or 'c'?)", or "" if nothing is
+/// near.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates, std::size_t most = 3);
 
-// "'a'", "'a' or 'b'", "'a', 'b' or 'c'": `words` quoted, with `joint` before the last.
+/// Quotes `words` and joins them: "'a'", "'a' or 'b'", "'a', 'b' or 'c'", with `joint` in front of the last.
 std::string quoted_list(const std::vector<std::string>& words, std::string_view joint = "or");
 
 }  // namespace vitrail::io

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t block = 512;
 constexpr std::size_t max_extension = 1 << 20;  // bytes of a long name or of a pax header
 
-// A field of the header block (POSIX.1-2001, pax, "ustar Interchange Format"): where it begins and how long it is.
+// A field of the header block: where it begins and how long it is (POSIX.1-2001, pax, "ustar Interchange Format").
 struct Field {
   std::size_t offset;
   std::size_t length;
@@ -31,7 +31,7 @@ constexpr Field prefix_field{345, 155};
 
 using Block = std::span<const std::uint8_t>;
 
-// The text up to the first NUL.
+// The text up to the first NUL byte.
 std::string text_of(Block bytes) { return {bytes.begin(), std::find(bytes.begin(), bytes.end(), std::uint8_t{0})}; }
 std::string text_of(Block header, Field field) { return text_of(header.subspan(field.offset, field.length)); }
 
@@ -87,7 +87,7 @@ class Reader {
       case 'g':  // pax: comments and the like for all entries
         payload(extension(stored, at), at);
         return;
-      case 'x':  // pax: the next entry's name and size, where the header has no room for them
+      case 'x':  // pax: the next entry's name and size, if the header has no room for them
         read_pax(payload(extension(stored, at), at), at);
         return;
       case 'S':
@@ -103,9 +103,9 @@ class Reader {
       case '4':
       case '5':
       case '6':
-        break;  // links, devices, folders: their size, if any, is not of data that follow
+        break;  // links, devices, folders: if they state a size, no data of that size follow
       default:
-        payload(size_.value_or(stored), at);  // POSIX: unknown types are passed over like files
+        payload(size_.value_or(stored), at);  // POSIX: unknown types are skipped like files
     }
     name_.reset();
     size_.reset();
@@ -116,12 +116,12 @@ class Reader {
     const std::size_t size = size_.value_or(stored);
     const std::size_t offset = position_;
     payload(size, at);
-    if (!name.ends_with('/')) {  // archives from before POSIX mark folders so
+    if (!name.ends_with('/')) {  // archives from before POSIX mark folders by this
       entries_.push_back({sanitized(name, at), offset, size});
     }
   }
 
-  // The `size` bytes that follow the header at `at`; moves past them and their padding.
+  // Returns the `size` bytes that follow the header at `at`, and moves past them and their padding.
   Block payload(std::size_t size, std::size_t at) {
     check(size <= bytes_.size() - position_, "{}: cut short: the entry at byte {} has {} bytes, but only {} follow",
           source_, at, size, bytes_.size() - position_);
@@ -138,12 +138,13 @@ class Reader {
 
   std::string name_of(Block header) const {
     const std::string name = text_of(header, name_field);
-    // GNU tar's own older format ("ustar  ") keeps times where POSIX has the name's first part.
+    // GNU tar's older format ("ustar  ") keeps times where POSIX keeps the first part of the name.
     const std::string prefix = text_of(header, magic_field) == "ustar" ? text_of(header, prefix_field) : "";
     return prefix.empty() ? name : prefix + "/" + name;
   }
 
-  // The sum of all bytes of the block, its own field taken as spaces; some old programs summed signed bytes.
+  // Checks the header's checksum, the sum of all bytes of the block with its own field taken as spaces. Some old
+  // programs summed signed bytes, which is accepted too.
   void check_sum(Block header) const {
     std::int64_t plain = 0;
     std::int64_t with_sign = 0;
@@ -158,7 +159,7 @@ class Reader {
           position_ == 0 ? "not a tar archive" : "the tar archive is damaged", position_);
   }
 
-  // An octal number, or GNU's binary one for sizes of 8 GiB and more.
+  // Reads an octal number, or GNU's binary number for sizes of 8 GiB and more.
   std::size_t number(Block header, Field field) const {
     const Block digits = header.subspan(field.offset, field.length);
     std::size_t value = 0;
@@ -182,7 +183,7 @@ class Reader {
     return value;
   }
 
-  // Records "LENGTH KEY=VALUE\n", the length counting the whole record.
+  // Reads records of the form `LENGTH KEY=VALUE\n`, whose length counts the whole record.
   void read_pax(Block data, std::size_t at) {
     std::string_view rest(reinterpret_cast<const char*>(data.data()), data.size());
     const auto broken = [&] { fail("{}: the pax header at byte {} is damaged", source_, at); };

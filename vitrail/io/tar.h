@@ -1,4 +1,5 @@
-// Tar archives, read in place.
+/// \file
+/// Tar archives, read in place.
 #pragma once
 
 #include <cstddef>
@@ -13,24 +14,27 @@
 
 namespace vitrail::io {
 
-// One regular file of an archive.
+/// A regular file in an archive.
 struct TarEntry {
-  std::string name;  // relative, without "." or empty parts: "train/cat/0001.jpg"
+  std::string name;  ///< relative, without "." or empty parts: "train/cat/0001.jpg"
   std::size_t offset = 0;
   std::size_t size = 0;
 };
 
-// The index of a tar archive: POSIX ustar, with the long names and sizes of GNU tar and pax. Folders, links and devices
-// are passed over; of two files of one name the later counts, as when the archive is unpacked. The archive is not
-// trusted: Error, naming the byte, for a wrong checksum, a bad number, an entry that reaches past the end, a name that
-// leads out of the archive ("../x"), sparse files (GNU), and compressed archives.
+/// The index of a tar archive: POSIX ustar, with the long names and sizes of GNU tar and pax. Folders, links and
+/// devices are skipped; of two files with the same name the later one counts, as when the archive is unpacked. The
+/// archive is not trusted: a wrong checksum, a malformed number, an entry that reaches beyond the end, a name that
+/// leads out of the archive ("../x") and sparse files (GNU) throw Error naming the byte; so do compressed archives,
+/// naming the program.
 class Tar {
  public:
   static Tar open(const std::filesystem::path& path);
-  // The same from memory that `owner` keeps alive; `source` is used in errors.
+  /// Parses an archive that is already in memory, which `owner` keeps alive; `source` stands for the file in errors.
   static Tar parse(std::span<const std::uint8_t> bytes, std::shared_ptr<const void> owner, std::string source);
 
-  const std::vector<TarEntry>& entries() const { return entries_; }  // in the order of the archive
+  const std::vector<TarEntry>& entries() const { return entries_; }  ///< in the order of the archive
+
+  /// The content of the file `entry`, which lies in the archive's memory.
   std::span<const std::uint8_t> bytes(const TarEntry& entry) const { return bytes_.subspan(entry.offset, entry.size); }
   const std::string& source() const { return source_; }
 

@@ -49,29 +49,30 @@ bool is_bare(char letter) {
   return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_' || letter == '-';
 }
 
-// Past the string that begins at `at`, whichever of TOML's four kinds it is.
+// The position after the string that begins at `at`, whichever of TOML's four kinds it is.
 std::size_t end_of_string(std::string_view text, std::size_t at) {
   const char quote = text[at];
   const std::string closing(text.substr(at, 3) == std::string(3, quote) ? 3 : 1, quote);
   at += closing.size();
   while (at < text.size() && text.substr(at, closing.size()) != closing) {
     if (closing.size() == 1 && text[at] == '\n') {
-      return at;  // broken: the parser will say so
+      return at;  // malformed: the parser will say so
     }
     at += quote == '"' && text[at] == '\\' ? 2 : 1;
   }
   at = std::min(text.size(), at + closing.size());
   for (int i = 0; closing.size() == 3 && i < 2 && at < text.size() && text[at] == quote; ++i) {
-    ++at;  // up to two quotes may stand before the closing three
+    ++at;  // up to two quotes may stand in front of the closing three
   }
   return at;
 }
 
-// toml++ bounds the nesting of lists and inline tables, but not that of dotted keys, and its destructors recurse.
+// Limits the number of parts of dotted keys: toml++ limits the nesting of lists and inline tables, but not that of
+// dotted keys, and its destructors recurse.
 void check_dotted_keys(std::string_view text, const std::string& source) {
   constexpr int most = 32;
   int dots = 0;
-  bool part = false;  // a part of a key was the last thing seen
+  bool part = false;  // whether a part of a key was the last thing seen
   for (std::size_t i = 0; i < text.size();) {
     const char letter = text[i];
     if (letter == '"' || letter == '\'') {
@@ -130,7 +131,7 @@ std::string toml_value(bool value) { return value ? "true" : "false"; }
 std::string toml_value(std::int64_t value) { return fmt::format("{}", value); }
 
 std::string toml_value(double value) {
-  const std::string text = fmt::format("{}", value);  // the shortest that reads back to the same bits
+  const std::string text = fmt::format("{}", value);  // the shortest text that reads back as the same bits
   return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
 }
 
@@ -138,7 +139,7 @@ std::string toml_value(const std::string& value) {
   check_utf8(value);
   if (value.find_first_of("\"\\") != std::string::npos && value.find('\'') == std::string::npos &&
       std::all_of(value.begin(), value.end(), plain)) {
-    return "'" + value + "'";  // a literal string: what has quotes or backslashes stays readable
+    return "'" + value + "'";  // a literal string keeps quotes and backslashes readable
   }
   std::string text = "\"";
   for (const char letter : value) {

@@ -1,4 +1,5 @@
-// TOML, for the run folder's config.toml.
+/// \file
+/// TOML, for the file config.toml of a run folder.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +12,14 @@
 
 namespace vitrail::io {
 
-// TOML 1.0 as the JSON value of the same tables, lists and values, to be read through Fields. Error names `source`,
-// line and column, and what was found there; dates and times, which JSON does not have, are an Error too.
+/// Parses TOML 1.0 into the JSON value of the same tables, lists and values, which Fields can read. Throws Error naming
+/// `source`, line and column, and what was found there; dates and times, which JSON does not have, are an Error too.
 nlohmann::json parse_toml(std::string_view text, const std::string& source);
 nlohmann::json read_toml(const std::filesystem::path& path);
 
-// A value as TOML text that reads back as the same value, to the last bit. Error if a string is not UTF-8.
+// These format a value as TOML text that reads back as the same value, to the last bit. They throw Error if a string is
+// not UTF-8.
+
 std::string toml_value(bool value);
 std::string toml_value(std::int64_t value);
 std::string toml_value(double value);
@@ -31,7 +34,7 @@ std::string toml_value(const std::vector<T>& values) {
   return "[" + text + "]";
 }
 
-// A key: as it is if it may stand bare, else quoted.
+/// Formats a key: bare if TOML allows that, otherwise quoted.
 std::string toml_key(const std::string& key);
 
 }  // namespace vitrail::io

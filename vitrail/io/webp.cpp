@@ -13,20 +13,20 @@ namespace vitrail::io {
 #ifdef VITRAIL_WEBP
 namespace {
 
-// A metadata chunk by its four letters, empty if there is none.
+// The metadata chunk with the given four-letter name, or nothing if there is none.
 std::span<const std::uint8_t> chunk(const WebPDemuxer* demuxer, const char* four_letters) {
   WebPChunkIterator iterator;
   if (WebPDemuxGetChunk(demuxer, four_letters, 1, &iterator) == 0) {
     return {};
   }
   const std::span<const std::uint8_t> bytes(iterator.chunk.bytes, iterator.chunk.size);
-  WebPDemuxReleaseChunkIterator(&iterator);  // the bytes are the demuxer's
+  WebPDemuxReleaseChunkIterator(&iterator);  // the bytes belong to the demuxer
   return bytes;
 }
 
 }  // namespace
 
-// Through the animation decoder, as Pillow: of an animation the first frame on its canvas, of alpha nothing.
+// Decodes through the animation decoder, as Pillow does: the first frame of an animation on its canvas, without alpha.
 Decoded decode_webp(std::span<const std::uint8_t> bytes, const std::string& name) {
   const WebPData data = {bytes.data(), bytes.size()};
   const std::unique_ptr<WebPDemuxer, decltype(&WebPDemuxDelete)> demuxer(WebPDemux(&data), WebPDemuxDelete);

@@ -1,4 +1,5 @@
-// Fused scaled dot-product attention, forward and backward.
+/// \file
+/// Fused scaled dot-product attention, forward and backward.
 #pragma once
 
 #include "vitrail/tensor/random.h"
@@ -6,42 +7,49 @@
 
 namespace vitrail::kernels {
 
-// How the scores q kᵀ become probabilities. Mask and bias are [B, H, N, M] of any strides (0 where broadcast); instead
-// of B they may have a number of samples that divides B, and serve sample b with their own b mod that number.
+/// How the scores q kᵀ become probabilities. Mask and bias are [B, H, N, M] of any strides (0 where broadcast). Instead
+/// of B they may have a number of samples W that divides B; sample b then uses sample b mod W of them.
 struct AttentionScores {
-  float scale = 1;      // of q kᵀ
-  bool causal = false;  // query i sees keys j ≤ i + (M - N)
-  Tensor mask = {};     // boolean, true = may attend, or f32, added to the scaled scores; or undefined
-  Tensor bias = {};     // f32, added to the scaled scores; or undefined
-  // [B, H, N, r] and [B, H, M, r]: further columns of q and k, so that q kᵀ + q_more k_moreᵀ is scaled; or undefined.
+  float scale = 1;      ///< the factor of q kᵀ
+  bool causal = false;  ///< query i attends to keys j ≤ i + (M - N)
+
+  /// i64 [B] contiguous, or undefined: how many keys of each sample are real, 1 … M. Those behind are not read, and
+  /// their gradients are zero.
+  Tensor lengths = {};
+  Tensor mask = {};  ///< boolean (true: may attend) or f32, added to the scaled scores; or undefined
+  Tensor bias = {};  ///< f32, added to the scaled scores; or undefined
+
+  /// Further columns of q, [B, H, N, r], or undefined: q kᵀ + q_more k_moreᵀ is scaled.
   Tensor q_more = {};
+  /// Further columns of k, [B, H, M, r], or undefined.
   Tensor k_more = {};
-  float dropout = 0;   // probability (i, j) of head (b, h) is kept, and divided by 1 - dropout, if
-  Philox draws{0, 0};  // draws.uniform(((b H + h) N + i) M + j) >= dropout
+  float dropout = 0;   ///< probability of dropping an element; those that are kept are divided by 1 - dropout
+  Philox draws{0, 0};  ///< element (b, h, i, j) is kept if draws.uniform(((b H + h) N + i) M + j) >= dropout
 };
 
-// out = softmax(scale · q kᵀ + bias) v for q [B, H, N, d], k [B, H, M, d], v [B, H, M, e] and out [B, H, N, e], all f32
-// or all bf16, of any strides with a dense last dimension. A query without any key it may attend to gives zeros.
-// `log_sum`, f32 [B, H, N] contiguous or undefined, receives what backward needs of each row of scores: log₂ Σ 2^t of
-// t = score · log₂ e, and +∞ for a query without keys.
+/// out = softmax(scale · q kᵀ + bias) v for q [B, H, N, d], k [B, H, M, d], v [B, H, M, e] and out [B, H, N, e], all
+/// f32 or all bf16, of any strides with a dense last dimension. A query that may attend to no key gives zeros.
+/// `log_sum`, f32 [B, H, N] contiguous or undefined, receives what backward needs of each row of scores: log₂ Σ 2^t
+/// over t = score · log₂ e, or +∞ for a query without keys.
 void attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionScores& scores,
                        const Tensor& out, const Tensor& log_sum);
 
-// Where attention_backward() puts its gradients. dq, dk, dv and dq_more are shaped as q, k, v and q_more, of any
-// strides with a dense last dimension; dbias, to which it adds, is f32, contiguous, of a shape that broadcasts to the
-// bias. The last two may be undefined.
+/// Where attention_backward() writes its gradients. dq, dk, dv and dq_more have the shapes of q, k, v and q_more, and
+/// any strides with a dense last dimension. dbias, to which is added, is f32, contiguous, of a shape that broadcasts to
+/// the bias. dq_more and dbias may be undefined.
 struct AttentionGradients {
   Tensor dq, dk, dv;
   Tensor dq_more = {};
   Tensor dbias = {};
 };
 
-// The gradients of that. Scores are recomputed tile by tile. Deterministic for a fixed number of threads.
+/// The gradients of attention_forward(), from its `out` and `log_sum` and the gradient `dout`. The scores are
+/// recomputed tile by tile. Deterministic for a given number of threads.
 void attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionScores& scores,
                         const Tensor& out, const Tensor& log_sum, const Tensor& dout,
                         const AttentionGradients& gradients);
 
-// The probabilities themselves (without dropout) into the contiguous f32 tensor [B, H, N, M].
+/// Writes the attention probabilities (without dropout) to the contiguous f32 tensor [B, H, N, M].
 void attention_probabilities(const Tensor& q, const Tensor& k, const AttentionScores& scores,
                              const Tensor& probabilities);
 

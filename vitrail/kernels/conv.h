@@ -1,4 +1,5 @@
-// Convolutions of pictures (oneDNN).
+/// \file
+/// Convolutions of images (oneDNN).
 #pragma once
 
 #include <array>
@@ -15,19 +16,21 @@ struct ConvGeometry {
   std::int64_t groups = 1;
 };
 
-// x [B, C, H, W], y [B, O, H', W'] and their gradients: f32 or bf16, channels-last (vitrail/kernels/layout.h), not
-// empty. weight [O, C / groups, kH, kW] and bias [O] (may be undefined): f32 parameters, contiguous; the weight is
-// packed in x's dtype until Tensor::touch().
+// In the functions below, x [B, C, H, W], y [B, O, H', W'] and their gradients are f32 or bf16, in channels-last memory
+// (vitrail/kernels/layout.h), and not empty. weight [O, C / groups, kH, kW] and bias [O] (may be undefined) are f32
+// parameters, contiguous; the weight is packed in x's dtype at the first use and after every Tensor::touch().
 
-// What happens to the result before it is written, in this order.
+/// What is done to the result of a convolution before it is stored, in this order.
 struct ConvEpilogue {
-  bool add = false;  // to what y holds
+  bool add = false;  ///< whether it is added to the contents of y
   bool relu = false;
 };
+/// y = x ⋆ weight + bias (a cross-correlation), after which the epilogue is applied.
 void convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvGeometry& geometry,
                  const Tensor& y, const ConvEpilogue& epilogue = {});
+/// The gradient dx of the input of convolution().
 void convolution_input_gradient(const Tensor& dy, const Tensor& weight, const ConvGeometry& geometry, const Tensor& dx);
-// dweight f32, contiguous; dbias f32 or undefined.
+/// The gradients of the parameters of convolution(): dweight f32, contiguous; dbias f32 or undefined.
 void convolution_weight_gradient(const Tensor& x, const Tensor& dy, const ConvGeometry& geometry, const Tensor& dweight,
                                  const Tensor& dbias);
 

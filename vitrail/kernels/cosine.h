@@ -1,4 +1,5 @@
-// Queries and keys of unit length, for attention by cosine.
+/// \file
+/// Queries and keys scaled to unit length, for cosine attention.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 
 namespace vitrail::kernels {
 
-// Rows of a packed projection [rows, 3, heads, dim], f32 or bf16, dense: q, k and v of each token.
+/// The shape of a packed projection [rows, 3, heads, dim], f32 or bf16, dense: a row has q, k and v of one token.
 struct PackedHeads {
   std::int64_t rows = 0;
   std::int64_t heads = 0;
@@ -15,10 +16,10 @@ struct PackedHeads {
   DType dtype = DType::f32;
 };
 
-// y = [scale_h q / |q|, k / |k|, v] for each row and head; scale [heads]. A length below 1e-12 counts as that.
+/// y = [scale_h q / |q|, k / |k|, v] for each row and head h; scale [heads]. A length below 1e-12 counts as 1e-12.
 void cosine_forward(const PackedHeads& shape, const void* qkv, const float* scale, void* y);
 
-// From dy: dqkv, and dscale [heads], written. Deterministic for a given number of threads.
+/// Computes dqkv and dscale [heads] from dy; both are overwritten. Deterministic for a given number of threads.
 void cosine_backward(const PackedHeads& shape, const void* qkv, const float* scale, const void* dy, void* dqkv,
                      float* dscale);
 

@@ -1,24 +1,28 @@
-// The processor: its name, what it can do, and how many of its cores are used.
+/// \file
+/// The CPU: its name, its instruction sets, and how many of its cores are used.
 #pragma once
 
 #include <string>
 
 namespace vitrail::kernels {
 
-// Whether the CPU multiplies bf16 natively (AVX512-BF16 or better, or Arm's BF16) and oneDNN may use it (its variable
-// ONEDNN_MAX_CPU_ISA can forbid it). Without, bf16 tensors still work, but no faster than f32.
+/// Whether the CPU multiplies bf16 natively (AVX512-BF16 or better, or Arm's BF16) and oneDNN may use it (the
+/// environment variable ONEDNN_MAX_CPU_ISA can forbid it). Without native bf16, bf16 tensors still work, but no faster
+/// than f32.
 bool has_bf16();
 
-// Whether the CPU has AMX's tiles of bf16, and the system and oneDNN's variable let this process use them.
+/// Whether the CPU has AMX with bf16, and the operating system and ONEDNN_MAX_CPU_ISA let this process use it.
 bool has_amx();
 
-// "AMD EPYC 9354 32-Core Processor", as the CPU or the system names it.
+/// The name of the CPU as the system gives it, for example "AMD EPYC 9354 32-Core Processor"; else "unknown CPU".
 std::string cpu_name();
-// Whether products in int8 run in int8 here: elsewhere they are worked out in f32, exactly but slowly.
+/// Whether products in int8 run on int8 instructions (VNNI or AMX) of this CPU; otherwise they are computed in f32,
+/// exactly but slowly.
 bool has_int8();
 
-// Compute threads of this process (OpenMP): at first OMP_NUM_THREADS, or the cores that the process may run on.
+/// The number of compute threads of this process (OpenMP): initially OMP_NUM_THREADS, or the number of cores that the
+/// process may run on.
 int threads();
-void set_threads(int count);  // Error unless positive
+void set_threads(int count);  ///< Error unless positive
 
 }  // namespace vitrail::kernels

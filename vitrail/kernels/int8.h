@@ -1,4 +1,6 @@
-// Products in int8 (Jacob et al. 2018, symmetric): a number is its int8 value times the scale of its row.
+/// \file
+/// Products in int8 with symmetric quantization (Jacob et al. 2018): a number is its int8 value times the scale of its
+/// row.
 #pragma once
 
 #include "vitrail/kernels/gemm.h"
@@ -6,17 +8,17 @@
 
 namespace vitrail::kernels {
 
-// q = round(x / scale), cut off at ±127, with a scale for each row: max|x| / 127 of the row (1 for a row of zeros), or
-// `fixed` [1] for all if that is defined. Of a row that is not finite the scale is NaN, and q zeros. x [M, K] f32 or
-// bf16, contiguous; q [M, K] i8; scales [M] f32.
+/// Quantizes x [M, K], f32 or bf16, contiguous, to q [M, K] i8 with scales [M] f32, one for each row: q =
+/// round(x / scale), clamped to ±127. The scale is max|x| / 127 of the row (1 for a row of zeros), or `fixed` [1] for
+/// all rows if that is defined. A row with NaN or Inf gets the scale NaN, and zeros in q.
 void quantize_rows(const Tensor& x, const Tensor& fixed, const Tensor& q, const Tensor& scales);
 
-// sums = a · weightᵀ, exact: a [M, K] i8, weight [N, K] i8 (packed at the first use), sums [M, N] i32.
+/// sums = a · weightᵀ, exact: a [M, K] i8, weight [N, K] i8 (packed at the first use), sums [M, N] i32.
 void int8_sums(const Tensor& a, const Tensor& weight, const Tensor& sums);
 
-// c = activation((a · weightᵀ) a_scales weight_scales + bias) + residual. a [M, K] i8 with a_scales [M] f32, weight
-// [N, K] i8 with weight_scales [N] f32; c [M, N] f32 or bf16, rounded to its dtype before the activation and again
-// after it.
+/// c = activation((a · weightᵀ) a_scales weight_scales + bias) + residual. a [M, K] i8 with a_scales [M] f32, weight
+/// [N, K] i8 with weight_scales [N] f32; c [M, N] f32 or bf16, rounded to its dtype before the activation and again
+/// after it. `epilogue.last` is not applied.
 void matmul_int8(const Tensor& a, const Tensor& a_scales, const Tensor& weight, const Tensor& weight_scales,
                  const Epilogue& epilogue, const Tensor& c);
 

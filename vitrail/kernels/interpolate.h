@@ -1,4 +1,5 @@
-// Separable resampling of feature maps.
+/// \file
+/// Separable resampling of feature maps.
 #pragma once
 
 #include <cstdint>
@@ -6,23 +7,24 @@
 
 namespace vitrail::kernels {
 
-// How one axis is resampled: output i is Σ weights[i taps + t] · input[indices[i taps + t]] over t < taps.
+/// How one axis is resampled: output i is Σ weights[i taps + t] · input[indices[i taps + t]] over t < taps.
 struct Resampling {
   std::int64_t in = 0;
   std::int64_t out = 0;
   std::int64_t taps = 0;
-  std::vector<std::int64_t> indices;  // all in 0 … in - 1
+  std::vector<std::int64_t> indices;  ///< all in 0 … in - 1
   std::vector<float> weights;
 };
 
 enum class Filter : std::uint8_t { nearest, linear, cubic };
 
-// The resampling of torch.nn.functional.interpolate from `in` to `out` elements.
+/// The resampling of torch.nn.functional.interpolate from `in` to `out` elements.
 Resampling resampling(std::int64_t in, std::int64_t out, Filter filter, bool antialias, bool align_corners);
 
-// x [planes, rows.in, columns.in] → y [planes, rows.out, columns.out].
+/// Resamples x [planes, rows.in, columns.in] to y [planes, rows.out, columns.out].
 void resample(const Resampling& rows, const Resampling& columns, std::int64_t planes, const float* x, float* y);
-// The adjoint: dy [planes, rows.out, columns.out] → dx [planes, rows.in, columns.in], which is overwritten.
+/// The adjoint of resample(): dx [planes, rows.in, columns.in], which is overwritten, from dy [planes, rows.out,
+/// columns.out].
 void resample_backward(const Resampling& rows, const Resampling& columns, std::int64_t planes, const float* dy,
                        float* dx);
 

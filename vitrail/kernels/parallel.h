@@ -1,4 +1,5 @@
-// How kernels share work among the OpenMP threads.
+/// \file
+/// How kernels share work among the OpenMP threads.
 #pragma once
 
 #include <algorithm>
@@ -9,16 +10,16 @@
 
 namespace vitrail::kernels {
 
-// A unit for parallel_for() over elements of 2 or 4 bytes: parts begin on cache lines, vectors stay whole.
+/// A unit for parallel_for() over elements of 2 or 4 bytes: parts begin on cache lines and consist of whole vectors.
 constexpr std::int64_t lines = 64;
 
-// The grain for parallel_for() over rows of `width` elements each.
+/// The grain for parallel_for() over rows of `width` elements each.
 constexpr std::int64_t rows_worth_a_thread(std::int64_t width) {
   return (1 << 13) / std::max<std::int64_t>(width, 1) + 1;
 }
 
-// How many threads parallel_for() takes for `n` pieces of work: no more than there are, and at least `grain` pieces
-// each.
+/// The number of threads that parallel_for() uses for `n` pieces of work: as many as OpenMP has, but so that each gets
+/// at least `grain` pieces; 1 inside a parallel region.
 inline int threads_for(std::int64_t n, std::int64_t grain) {
   if (omp_in_parallel() != 0) {
     return 1;
@@ -26,9 +27,10 @@ inline int threads_for(std::int64_t n, std::int64_t grain) {
   return static_cast<int>(std::clamp<std::int64_t>(n / std::max<std::int64_t>(grain, 1), 1, omp_get_max_threads()));
 }
 
-// Calls function(begin, end, thread) on each thread for its own part of [0, n): contiguous, and the same whenever n,
-// grain and the number of threads are. Parts are multiples of `unit` but for the last. Runs on the calling thread when
-// there is too little work for two.
+/// Divides [0, n) into threads_for(n, grain) contiguous parts, and calls function(begin, end, part) for each on a
+/// thread of its own; `part` counts from 0. The parts depend on n, grain, unit and the number of threads alone, and all
+/// but the last are multiples of `unit`. If there is too little work for two threads, the calling thread does all of
+/// it.
 template <class Function>
 void parallel_for(std::int64_t n, std::int64_t grain, std::int64_t unit, Function&& function) {
   const int threads = threads_for(n, grain);
@@ -39,7 +41,7 @@ void parallel_for(std::int64_t n, std::int64_t grain, std::int64_t unit, Functio
   const std::int64_t units = (n + unit - 1) / unit;
 #pragma omp parallel num_threads(threads)
   {
-    // OpenMP may give fewer threads than asked for: those that came share the parts.
+    // OpenMP may provide fewer threads than requested: those that run share the parts.
     for (int part = omp_get_thread_num(); part < threads; part += omp_get_num_threads()) {
       const std::int64_t begin = std::min(n, units * part / threads * unit);
       const std::int64_t end = std::min(n, units * (part + 1) / threads * unit);

@@ -1,4 +1,5 @@
-// Pooling of pictures.
+/// \file
+/// Pooling of images.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 
 namespace vitrail::kernels {
 
-// The input rows (or columns) [begin, end) that one output row (or column) takes together, and how many it divides by
-// in an average (more than there are where padding counts).
+/// The input rows (or columns) [begin, end) that one output row (or column) pools, and the number `count` that an
+/// average divides by (more than end - begin where padding counts).
 struct Window {
   std::int64_t begin;
   std::int64_t end;
@@ -17,14 +18,16 @@ struct Window {
 };
 using Windows = std::vector<Window>;
 
-// x [B, C, H, W] → y [B, C, |rows|, |columns|], channels-last, f32 or bf16. `origin` of y's shape, channels-last i32,
-// takes the place (row · W + column) of each maximum, the first of equals, unless it is undefined; NaN counts as the
-// largest. Windows that begin later end no earlier.
+/// Max pooling of x [B, C, H, W] to y [B, C, |rows|, |columns|], both channels-last and of one dtype, f32 or bf16.
+/// `origin`, channels-last i32 of y's shape, receives the position (row · W + column) of each maximum, the first of
+/// equal ones, unless it is undefined. NaN counts as the largest. A window that begins later must end no earlier.
 void max_pool(const Tensor& x, const Windows& rows, const Windows& columns, const Tensor& y, const Tensor& origin);
+/// The gradient dx of the input of max_pool(), from dy and the `origin` that max_pool() has written.
 void max_pool_gradient(const Tensor& dy, const Tensor& origin, const Windows& rows, const Windows& columns,
                        const Tensor& dx);
-// The mean of each window, in f32.
+/// Average pooling of x [B, C, H, W] to y [B, C, |rows|, |columns|], both channels-last f32: the mean of each window.
 void average_pool(const Tensor& x, const Windows& rows, const Windows& columns, const Tensor& y);
+/// The gradient dx of the input of average_pool(), from dy.
 void average_pool_gradient(const Tensor& dy, const Windows& rows, const Windows& columns, const Tensor& dx);
 
 }  // namespace vitrail::kernels

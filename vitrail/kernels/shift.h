@@ -1,4 +1,5 @@
-// Channels moved over a picture.
+/// \file
+/// Spatial shifts of the channels of an image.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,8 @@
 
 namespace vitrail::kernels {
 
-// The channels begin, begin + step, … below end come from a place that lies `rows` down and `columns` to the right.
+/// A shift of the channels begin, begin + step, … below end: each pixel of the result reads them from the pixel that
+/// lies `rows` below it and `columns` to its right.
 struct ChannelShift {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -17,17 +19,17 @@ struct ChannelShift {
   std::int64_t columns = 0;
 };
 
-// What stands beyond the picture.
+/// What is read beyond the border of the image.
 enum class Border {
   zeros,
-  edge  // the nearest value inside
+  edge  ///< the nearest pixel inside
 };
 
-// y[b, i, j, c] = x[b, i + rows, j + columns, c] with the shift that c belongs to; every channel belongs to one.
-//   x and y [B, H, W, C], contiguous, f32 or bf16.
+/// y[b, i, j, c] = x[b, i + rows, j + columns, c] with the shift of channel c; every channel belongs to exactly one. x
+/// and y [B, H, W, C], contiguous, f32 or bf16 (else Error).
 void shift_channels(const Tensor& x, std::span<const ChannelShift> shifts, Border border, const Tensor& y);
 
-// The adjoint: dx[b, i, j, c] = the sum of dy where shift_channels() reads x[b, i, j, c].
+/// The adjoint of shift_channels(): dx[b, i, j, c] = the sum of dy wherever shift_channels() reads x[b, i, j, c].
 void shift_channels_gradient(const Tensor& dy, std::span<const ChannelShift> shifts, Border border, const Tensor& dx);
 
 }  // namespace vitrail::kernels

@@ -1,4 +1,5 @@
-// Grids of tokens cut into windows, and put together again, in one pass over memory.
+/// \file
+/// The partition of grids of tokens into windows, and its inverse, each in one pass over memory.
 #pragma once
 
 #include <array>
@@ -8,21 +9,22 @@
 
 namespace vitrail::kernels {
 
-// A grid [batch, height, width, channels], rolled up and left by `shift`, filled up at the bottom and the right to
-// whole windows of `size`, and cut: [batch · rows · columns, size₀ · size₁, channels].
+/// How a grid [batch, height, width, channels] is partitioned: it is rolled up and left by `shift`, padded at the
+/// bottom and the right to whole windows of `size`, and cut into [batch · rows · columns, size₀ · size₁, channels].
 struct WindowLayout {
   std::int64_t batch, height, width, channels;
   std::array<std::int64_t, 2> size;
-  std::array<std::int64_t, 2> shift;  // each at least 0, and below the grid's side
-  bool by_columns;                    // the tokens of a window, column by column instead of row by row
+  std::array<std::int64_t, 2> shift;  ///< each at least 0 and less than the grid's height or width
+  bool by_columns;  ///< whether the tokens of a window are ordered column by column instead of row by row
 
   std::int64_t rows() const { return (height + size[0] - 1) / size[0]; }
   std::int64_t columns() const { return (width + size[1] - 1) / size[1]; }
 };
 
-// Dense elements of f32 or bf16 on both sides. What was filled up is zeros.
+/// Partitions `grid` into `windows`, both dense, f32 or bf16. The padding is filled with zeros.
 void window_partition(const WindowLayout& layout, const void* grid, void* windows, DType dtype);
-// The grid of the windows, without what was filled up; plus `residual`, a grid too, unless that is null.
+/// The inverse of window_partition(): puts `windows` together to `grid`, without the padding, and adds `residual`, of
+/// the grid's shape, unless that is null.
 void window_reverse(const WindowLayout& layout, const void* windows, const void* residual, void* grid, DType dtype);
 
 }  // namespace vitrail::kernels

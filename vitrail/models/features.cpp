@@ -1,26 +1,32 @@
 #include "vitrail/models/features.h"
 
+#include <utility>
+
 #include <nlohmann/json.hpp>
 
-#include "vitrail/models/family.h"
-#include "vitrail/models/vit.h"
-
 namespace vitrail::models {
+namespace {
 
-Model without_head(const Model& model, const std::string& pool) {
+// The model created anew with `num_classes` classes: its classifier is new, all other weights are copied.
+Model with_classes(const Model& model, std::int64_t num_classes, const std::string& pool) {
+  check(model.family->build != nullptr, "'{}' is a model of the kind {}, which has no classifier", model.architecture,
+        model.family->name);
   nn::StoreOptions store = model.net->parameters.options();
   store.fill = nn::Fill::leave;
-  nlohmann::json arguments = nlohmann::json::parse(model.model_args);
-  arguments["num_classes"] = 0;
+  nlohmann::json arguments = nlohmann::json::parse(model.arguments);
+  arguments["num_classes"] = num_classes;
   if (!pool.empty()) {
     arguments["global_pool"] = pool;
-    const auto* vit = dynamic_cast<const VisionTransformer*>(model.net.get());
-    if (vit != nullptr && !vit->config().distilled) {
-      arguments["fc_norm"] = model.net->parameters.find("fc_norm.weight") != nullptr;
+    if (!model.family->fc_norm.empty()) {
+      arguments[std::string(model.family->fc_norm)] = model.net->parameters.find("fc_norm.weight") != nullptr;
     }
   }
-  Model result = build_model(model.architecture, arguments, "the model without its head", store);
+  Model result = build_model(model.architecture, arguments, "the model with another classifier", store);
   for (const nn::Parameter& parameter : result.net->parameters.all()) {
+    if (result.net->is_head(parameter.name)) {
+      result.net->parameters.initialize(parameter.name);
+      continue;
+    }
     const nn::Parameter* own = model.net->parameters.find(parameter.name);
     check(own != nullptr && own->value.shape() == parameter.value.shape(),
           "the features by global_pool '{}' need '{}' {}, which the model '{}' does not have", pool, parameter.name,
@@ -31,6 +37,15 @@ Model without_head(const Model& model, const std::string& pool) {
   result.pretrained = model.pretrained;
   result.pretrained.label_names.clear();
   return result;
+}
+
+}  // namespace
+
+Model without_head(const Model& model, const std::string& pool) { return with_classes(model, 0, pool); }
+
+void reset_classifier(Model& model, std::int64_t num_classes, const std::string& global_pool) {
+  check(num_classes >= 0, "a classifier has 0 classes (none) or more, not {}", num_classes);
+  model = with_classes(model, num_classes, global_pool);
 }
 
 }  // namespace vitrail::models

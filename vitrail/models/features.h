@@ -1,4 +1,5 @@
-// Models without their classifier.
+/// \file
+/// Models without their classifier, or with another one.
 #pragma once
 
 #include <string>
@@ -7,10 +8,18 @@
 
 namespace vitrail::models {
 
-// The model, with weights of its own, whose forward() gives the features [B, num_features] that the classifier takes:
-// the same as timm's forward_head(…, pre_logits=True). `pool`, if not empty, is another global_pool than the model's:
-// "token" for the class token, "avg" for the mean of the patches …; a Vision Transformer's final norm stays where the
-// model has it, before or after the pooling. Of a distilled model's two tokens they are the mean.
+/// Returns a copy of the model, with weights of its own, that has no classifier: its forward() gives the features
+/// [B, num_features] that the classifier takes, which timm's forward_head(…, pre_logits=True) gives. `pool`, if not
+/// empty, replaces the model's global_pool: "token" takes the class token, "avg" the mean of the patches, and so on;
+/// the final norm of a Vision Transformer stays where the model has it, before or after the pooling. The features of a
+/// distilled model are the mean of those of its two tokens. Throws Error if the model is of a kind that has no
+/// classifier, or if `pool` needs weights that it does not have.
 Model without_head(const Model& model, const std::string& pool = "");
+
+/// Gives the model a new classifier of `num_classes` classes, initialized as that of a new model, like timm's
+/// reset_classifier; 0 removes the classifier. All other weights keep their values. `global_pool`, if not empty,
+/// replaces the model's, as `pool` does in without_head(). The layers are created anew: references to model.net and to
+/// its parameters become invalid. Throws Error, and changes nothing, if there is no such model.
+void reset_classifier(Model& model, std::int64_t num_classes, const std::string& global_pool = "");
 
 }  // namespace vitrail::models

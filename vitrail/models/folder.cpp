@@ -2,20 +2,18 @@
 #include "vitrail/models/folder.h"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
-#include <set>
 #include <sstream>
 #include <utility>
 
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include "vitrail/io/json.h"
 #include "vitrail/io/suggest.h"
-#include "vitrail/models/family.h"
-#include "vitrail/models/huggingface.h"
-#include "vitrail/models/mae.h"
-#include "vitrail/ops/arithmetic.h"
+#include "vitrail/models/base/registry.h"
+#include "vitrail/models/formats/huggingface.h"
+#include "vitrail/models/formats/weights.h"
+#include "vitrail/models/model.h"
+#include "vitrail/models/quantize.h"
 
 namespace vitrail::models {
 namespace {
@@ -44,7 +42,7 @@ void read_pretrained(io::Fields& f, const PretrainedConfig& defaults, FolderConf
   if (f.kind("label_names") == io::Kind::list) {
     p.label_names = f.get<std::vector<std::string>>("label_names");
   }
-  // Known to timm and of no use here.
+  // timm knows these fields; they are of no use here.
   for (const char* key : {"tag",
                           "url",
                           "file",
@@ -77,8 +75,7 @@ void read_pretrained(io::Fields& f, const PretrainedConfig& defaults, FolderConf
   }
 }
 
-// Arguments that timm's JSON has no words for, where save_model() puts them: an object of our own, which timm passes
-// over.
+// save_model() writes arguments that timm's JSON cannot express into this object of vitrail's own, which timm ignores.
 constexpr const char* beyond_timm = "vitrail";
 
 bool is_beyond_timm(const std::string& key, const nlohmann::json& value) {
@@ -86,7 +83,7 @@ bool is_beyond_timm(const std::string& key, const nlohmann::json& value) {
          (key == "global_pool" && (value == "sum" || value == "token_avg"));
 }
 
-// find_architecture() of the one that a config names.
+// Calls find_architecture() for the name in a config; an Error names the config.
 const ArchitectureEntry& architecture_in(const io::Fields& fields, const std::string& name) {
   try {
     return find_architecture(name);
@@ -105,7 +102,7 @@ FolderConfig read_timm_config(const nlohmann::json& json, const fs::path& path) 
   const PretrainedConfig defaults =
       pretrained_of(entry, dot == std::string::npos ? "" : std::string_view(config.architecture).substr(dot + 1));
   if (f.kind("model_args") != io::Kind::absent && f.kind("model_args") != io::Kind::null) {
-    f.object("model_args");  // Error unless an object; its keys are the family's to check
+    f.object("model_args");  // throws Error unless it is an object; the family checks its keys
     config.model_args = f.raw("model_args");
   }
   if (f.kind(beyond_timm) != io::Kind::absent) {
@@ -129,14 +126,24 @@ FolderConfig read_timm_config(const nlohmann::json& json, const fs::path& path) 
   return config;
 }
 
-FolderConfig read_config(const fs::path& folder) {
-  const fs::path path = folder / config_file;
-  check(fs::exists(path), "'{}' is not a model folder: it has no {}", folder.string(), config_file);
-  const nlohmann::json json = io::read_json(path);
-  return is_hub_config(json) ? read_hub_folder(json, folder) : read_timm_config(json, path);
+// Reads a folder in transformers' layout. Throws Error if its model_type is one that no family reads.
+FolderConfig read_hub_config(const nlohmann::json& json, const fs::path& folder) {
+  const std::string source = (folder / config_file).string();
+  const std::string model_type = hub_model_type(json, source);
+  std::vector<std::string> known;
+  for (const Family* family : families()) {
+    for (const HubKind& kind : family->hub_kinds) {
+      if (kind.model_type == model_type) {
+        return read_hub_folder(json, folder, kind);
+      }
+      known.emplace_back(kind.model_type);
+    }
+  }
+  fail("{}: 'model_type' is '{}', expected {}{}", source, model_type, io::quoted_list(known),
+       io::did_you_mean(model_type, known));
 }
 
-// The arguments that the checkpoint was made with, over the architecture's own.
+// The arguments that the checkpoint was created with, which override those of the architecture.
 nlohmann::json checkpoint_arguments(const FolderConfig& config) {
   nlohmann::json arguments = nlohmann::json::object();
   if (!config.input_size.empty()) {
@@ -157,7 +164,7 @@ std::optional<std::int64_t> whole_number(const nlohmann::json& arguments, const 
   return it != arguments.end() && it->is_number_integer() ? std::optional(it->get<std::int64_t>()) : std::nullopt;
 }
 
-// The picture size that the checkpoint's positions are for, if the config says it.
+// The image size that the position embeddings of the checkpoint are for, if the config says it.
 std::optional<nn::Size2> source_size_of(const FolderConfig& config, const nlohmann::json& arguments) {
   if (const auto side = whole_number(arguments, "img_size")) {
     return nn::Size2{*side, *side};
@@ -171,106 +178,11 @@ std::optional<nn::Size2> source_size_of(const FolderConfig& config, const nlohma
                                        : std::nullopt;
 }
 
-// The linear weights that a file holds in int8, and whether their inputs have a fixed scale.
-std::map<std::string, bool, std::less<>> quantized_weights(const io::Safetensors& file) {
-  std::map<std::string, bool, std::less<>> result;
-  for (const std::string& name : file.names()) {
-    if (name.ends_with(".weight") && file.contains(name + "_scale")) {
-      result[name] = file.contains(name.substr(0, name.rfind('.')) + ".input_scale");
-    }
-  }
-  return result;
-}
-
-// The scales of int8 values must be usual numbers.
-void check_scales(const Tensor& scales) {
-  for (const float scale : scales.values()) {
-    check(std::isnormal(scale) && scale > 0, "it holds {}, which is no scale", scale);
-  }
-}
-
-// What stands between a checkpoint and a model.
-class Problems {
- public:
-  void add(std::string problem) { problems_.push_back(std::move(problem)); }
-  // Error with the first ten, and how many more there are.
-  void raise(const std::string& path) const {
-    constexpr std::size_t most = 10;
-    if (problems_.size() > most) {
-      fail("{} does not fit the model: {}; and {} more", path,
-           fmt::join(problems_.begin(), problems_.begin() + most, "; "), problems_.size() - most);
-    }
-    check(problems_.empty(), "{} does not fit the model: {}", path, fmt::join(problems_, "; "));
-  }
-
- private:
-  std::vector<std::string> problems_;
-};
-
-// The parameter of the checkpoint's model that `name` takes its value from: itself, or the final norm on the other side
-// of the pooling.
-std::string source_of(const std::string& name, const ImageModel& net, const io::Safetensors& file,
-                      const NameMap& names) {
-  const std::string other = name.starts_with("fc_norm.") ? name.substr(3)
-                            : name.starts_with("norm.")  ? "fc_" + name
-                                                         : "";
-  const auto holds = [&](const std::string& own) {
-    return names.knows(own) &&
-           std::ranges::all_of(names.theirs_of(own), [&](const std::string& theirs) { return file.contains(theirs); });
-  };
-  return !other.empty() && net.parameters.find(other) == nullptr && !holds(name) && holds(other) ? other : name;
-}
-
-// One tensor of the file in the dtype of `parameter`; none, with the problem noted, if it is of another kind.
-std::optional<Tensor> find_part(const std::string& name, const nn::Parameter& parameter, const io::Safetensors& file,
-                                Problems& problems) {
-  const DType wanted = parameter.value.dtype();
-  Tensor part;
-  try {
-    part = file.get(name);
-  } catch (const Error& error) {  // of a dtype that there is no tensor of
-    problems.add(error.what());
-    return std::nullopt;
-  }
-  if (part.dtype() != wanted && (!is_floating(part.dtype()) || !is_floating(wanted))) {
-    problems.add(fmt::format("'{}' holds {}, but the model's is {}", name, name_of(part.dtype()), name_of(wanted)));
-    return std::nullopt;
-  }
-  return part.dtype() == wanted ? part : ops::cast(part, wanted);
-}
-
-// The model's tensor `own` from those of the file that make it up; none, with the problems noted, if one is missing or
-// does not fit `parameter`.
-std::optional<Tensor> find_value(const std::string& own, const nn::Parameter& parameter, const io::Safetensors& file,
-                                 const NameMap& names, Problems& problems) {
-  std::vector<Tensor> parts;
-  const std::vector<std::string> theirs = names.theirs_of(own);
-  for (const std::string& name : theirs) {
-    if (!file.contains(name)) {
-      problems.add(fmt::format("there is no tensor '{}'{}", name, io::did_you_mean(name, file.names())));
-      continue;
-    }
-    if (std::optional<Tensor> part = find_part(name, parameter, file, problems)) {
-      parts.push_back(std::move(*part));
-    }
-  }
-  if (parts.size() < theirs.size()) {
-    return std::nullopt;
-  }
-  try {
-    return names.join(own, parts);
-  } catch (const Error& error) {
-    problems.add(
-        fmt::format("'{}' cannot be put together from '{}': {}", own, fmt::join(theirs, "', '"), error.what()));
-    return std::nullopt;
-  }
-}
-
 std::vector<std::string> classifier_layers(const ImageModel& net) {
   std::vector<std::string> layers;
   for (const nn::Parameter& parameter : net.parameters.all()) {
     const std::string layer = parameter.name.substr(0, parameter.name.rfind('.'));
-    if (net.is_classifier(parameter.name) && std::ranges::find(layers, layer) == layers.end()) {
+    if (net.is_head(parameter.name) && std::ranges::find(layers, layer) == layers.end()) {
       layers.push_back(layer);
     }
   }
@@ -285,8 +197,8 @@ std::string first_conv(const Family& family, const ImageModel& net) {
   return name;
 }
 
-// timm has no fixed positions: a table of them is saved as the learned one that it would have there, and is one for
-// whoever opens the folder without asking for its pos_embed again.
+// timm has no fixed position embeddings: a fixed table is saved as the learned one that timm would have in its place,
+// and is loaded as a learned one unless pos_embed is given again.
 OrderedJson saved_arguments(const Model& model) {
   const OrderedJson all = OrderedJson::parse(model.model_args);
   OrderedJson arguments = OrderedJson::object();
@@ -347,90 +259,44 @@ OrderedJson config_json(const Model& model) {
   return config;
 }
 
+HubForm form_of(const Model& model) {
+  const std::string refusal = fmt::format("'{}' cannot be written in Hugging Face's layout: ", model.architecture);
+  check(!is_quantized(*model.net), "{}its weights are in int8, which transformers does not read", refusal);
+  check(model.family->hub_form != nullptr, "{}only Vision Transformers and Swin Transformers can", refusal);
+  try {
+    return model.family->hub_form(*model.net);
+  } catch (const Error& error) {
+    fail("{}{}", refusal, error.what());
+  }
+}
+
 }  // namespace
 
-NameMap names_in(const io::Safetensors& file, std::span<const NameRule> rules, const std::string& prefix) {
-  const auto any = [&](const std::string& start) {
-    return std::ranges::any_of(file.names(), [&](const std::string& name) { return name.starts_with(start); });
-  };
-  const std::string written_by_version_5 = "decoder.decoder_encoder.layer.";
-  return {rules, any(prefix) ? prefix : "",
-          any(written_by_version_5) ? written_by_version_5 : "decoder.decoder_layers."};
+FolderConfig read_folder(const fs::path& folder) {
+  const fs::path path = folder / config_file;
+  check(fs::exists(path), "'{}' is not a model folder: it has no {}", folder.string(), config_file);
+  const nlohmann::json json = io::read_json(path);
+  return is_hub_config(json) ? read_hub_config(json, folder) : read_timm_config(json, path);
 }
 
-io::Safetensors open_weights(const fs::path& folder) {
-  if (!fs::exists(folder / weights_file)) {
-    check(!fs::exists(folder / "model.safetensors.index.json"),
-          "'{}' has its weights in several files: join them with save_pretrained(…, max_shard_size=\"100GB\")",
-          folder.string());
-    for (const char* pickled : {"pytorch_model.bin", "tf_model.h5", "flax_model.msgpack"}) {
-      check(!fs::exists(folder / pickled),
-            "'{}' has its weights in {}: vitrail reads {}, which save_pretrained() writes", folder.string(), pickled,
-            weights_file);
-    }
-  }
-  return io::Safetensors::open(folder / weights_file);
+void load_weights(const WeightsTarget& target, const fs::path& folder, bool fresh_head) {
+  const FolderConfig config = read_folder(folder);
+  const io::Safetensors file = open_weights(folder);
+  const nn::Size2 unknown = {config.pretrained.height, config.pretrained.width};
+  const nn::Size2 source_size = source_size_of(config, checkpoint_arguments(config)).value_or(unknown);
+  load_weights(target, file, names_in(file, config.names, config.prefix), source_size, {.classifier = fresh_head});
 }
 
-void load_weights(ImageModel& net, const io::Safetensors& file, const NameMap& names, const nn::Size2& source_size,
-                  const Changes& changes) {
-  const std::string& path = file.source();
-  Problems problems;
-  std::vector<std::pair<const nn::Parameter*, Tensor>> values;
-  std::set<std::string, std::less<>> used;
-  for (const nn::Parameter& parameter : net.parameters.all()) {
-    const std::string& name = parameter.name;
-    if (changes.classifier && net.is_classifier(name)) {
-      check(parameter.value.dtype() != DType::i8, "{}: the classifier is in int8 and cannot be replaced", path);
-      continue;
-    }
-    const std::string source = changes.pooling ? source_of(name, net, file, names) : name;
-    const std::vector<std::string> theirs = names.theirs_of(source);
-    used.insert(theirs.begin(), theirs.end());
-    const std::optional<Tensor> value = find_value(source, parameter, file, names, problems);
-    if (!value) {
-      continue;
-    }
-    try {
-      const Tensor adapted = net.adapt(name, *value, source_size);
-      if (adapted.shape() != parameter.value.shape()) {
-        problems.add(fmt::format("'{}' has the shape {}, but the model's is {}", fmt::join(theirs, "' + '"),
-                                 value->shape(), parameter.value.shape()));
-        continue;
-      }
-      if (name.ends_with("_scale") && parameter.buffer) {
-        check_scales(adapted);
-      }
-      values.emplace_back(&parameter, adapted);
-    } catch (const Error& error) {
-      problems.add(fmt::format("'{}' cannot be taken: {}", fmt::join(theirs, "' + '"), error.what()));
-    }
-  }
-  for (const std::string& name : file.names()) {
-    if (used.contains(name)) {
-      continue;
-    }
-    const std::optional<std::string> own = names.own_of(name);
-    const bool passed_over = own && (own->empty() || (changes.classifier && net.is_classifier(*own)));
-    if (!passed_over) {
-      problems.add(fmt::format("the model has no parameter '{}'", name));
-    }
-  }
-  problems.raise(path);
-  for (const auto& [parameter, value] : values) {
-    parameter->value.copy_from(value);
-    parameter->value.touch();
-  }
-  for (const nn::Parameter& parameter : net.parameters.all()) {
-    if (changes.classifier && net.is_classifier(parameter.name)) {
-      net.parameters.initialize(parameter.name);
-    }
-  }
+Model create_model(const std::string& name, const CreateOptions& options) { return build_model(name, options); }
+
+Model describe_model(const std::string& name, CreateOptions options) {
+  options.fill = nn::Fill::shapes_only;
+  return build_model(name, options);
 }
 
 Model load_model(const fs::path& folder, const CreateOptions& options) {
   check(fs::is_directory(folder), "there is no model folder '{}'", folder.string());
-  const FolderConfig config = read_config(folder);
+  const FolderConfig config = read_folder(folder);
   const nlohmann::json made_with = checkpoint_arguments(config);
   nlohmann::json arguments = made_with;
   const nlohmann::json asked = option_arguments(options);
@@ -445,8 +311,8 @@ Model load_model(const fs::path& folder, const CreateOptions& options) {
     store.quantized = quantized_weights(*file);
   }
   Model model = build_model(config.architecture, arguments, (folder / config_file).string() + ": model_args", store);
-  PretrainedConfig built = model.pretrained;  // picture size and channels as the arguments have them
-  // A model for any size takes pictures of the size that the config advises, if none was asked for.
+  PretrainedConfig built = model.pretrained;  // with the image size and channels of the arguments
+  // If the model takes images of any size and the caller asked for none, the config's size is the one for its images.
   if (model.net->takes_any_size() && config.input_size.size() == 3 && !asked.contains("img_size")) {
     built.height = config.input_size[1];
     built.width = config.input_size[2];
@@ -470,7 +336,8 @@ Model load_model(const fs::path& folder, const CreateOptions& options) {
     check(std::ranges::all_of(source_size, [](std::int64_t side) { return side > 0 && side <= 1 << 20; }),
           "{}: 'img_size' lies from 1 to {}, not {}x{}", (folder / config_file).string(), 1 << 20, source_size[0],
           source_size[1]);
-    load_weights(*model.net, *file, names_in(*file, config.names, config.prefix), source_size, changes);
+    load_weights(weights_of(*model.net, model.net->parameters), *file, names_in(*file, config.names, config.prefix),
+                 source_size, changes);
   }
   return model;
 }
@@ -488,14 +355,11 @@ Model open_model(const std::string& name_or_folder, const CreateOptions& options
 }
 
 void save_model(const Model& model, const fs::path& folder, Layout layout) {
-  if (layout == Layout::huggingface || is_masked_autoencoder(model)) {
-    write_hub_files(hub_files(model), folder);
+  if (layout == Layout::huggingface || model.family->table == nullptr) {
+    write_hub_files(hub_files(model, form_of(model)), folder);
     return;
   }
-  io::NamedTensors tensors;
-  for (const nn::Parameter& parameter : model.net->parameters.all()) {
-    tensors.emplace_back(parameter.name, parameter.value);
-  }
+  const io::NamedTensors tensors = named_tensors(model.net->parameters);
   io::replace_folder(folder, [&](const fs::path& temporary) {
     io::write_atomically(temporary / config_file, config_json(model).dump(2) + "\n");
     io::save_safetensors(temporary / weights_file, tensors);

@@ -5,20 +5,21 @@
 
 #include <nlohmann/json.hpp>
 
-#include "vitrail/models/family.h"
-#include "vitrail/ops/arithmetic.h"
-#include "vitrail/ops/quantized.h"
-#include "vitrail/ops/reduce.h"
+#include "vitrail/models/base/registry.h"
+#include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/math/reduce.h"
+#include "vitrail/ops/products/quantized.h"
 
 namespace vitrail::models {
 namespace {
 
-// The weight of a linear map inside a block, and not of the small ones that work out relative positions.
+// Whether int8 pays for this parameter: the weight of a linear layer inside a block that is not one of the small layers
+// that compute relative positions.
 bool pays(const ImageModel& net, const nn::Parameter& parameter) {
   const std::int64_t layer = net.layer_of(parameter.name);
   const Shape& shape = parameter.value.shape();
   return !parameter.buffer && parameter.name.ends_with(".weight") && shape.rank() == 2 && shape[0] > 16 &&
-         shape[1] > 16 && layer >= 1 && layer <= net.depth() && !net.is_classifier(parameter.name);
+         shape[1] > 16 && layer >= 1 && layer <= net.depth() && !net.is_head(parameter.name);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Models whose linear maps run in int8.
+/// \file
+/// Models whose linear layers run in int8.
 #pragma once
 
 #include <map>
@@ -8,27 +9,30 @@
 
 namespace vitrail::models {
 
-// While it is alive, sees how large the inputs of a model's linear maps get: run pictures through the model meanwhile.
+/// While an object of this class exists, it records how large the inputs of the linear layers of a model get: run
+/// images through the model in the meantime.
 class InputRanges : public nn::InputObserver {
  public:
   void input(const Tensor& weight, const Tensor& x) override;
-  // The mean over the batches of the largest |x| that the map with this weight saw; Error if it saw none.
+  /// The mean over the batches of the largest |x| that the layer with this weight got. Throws Error if it got none, or
+  /// if the mean is not finite.
   float of(const nn::Parameter& weight) const;
 
  private:
   struct Range {
-    double sum = 0;  // of the largest of each batch
+    double sum = 0;  ///< of the largest |x| of each batch
     double batches = 0;
   };
-  std::map<const void*, Range> ranges_;  // by the elements of the weight
+  std::map<const void*, Range> ranges_;  ///< by the address of the weight's elements
 };
 
-// The same model with the weights of the linear maps in its blocks held in int8, by a scale for each output;
-// embeddings, norms and the classifier stay as they are. The inputs of each map are rounded to int8 by a scale for each
-// token, or, given `ranges`, by one fixed scale for each map. For inference only.
+/// Returns a copy of the model in which the linear layers of the blocks have int8 weights, with one scale for each
+/// output; embeddings, norms and the classifier stay as they are. The inputs of each layer are rounded to int8 with one
+/// scale for each token or, given `ranges`, with one fixed scale for each layer. The result is for inference only.
+/// Throws Error if the model is quantized already, or if no layer of it is large enough.
 Model quantize(const Model& model, const InputRanges* ranges = nullptr);
 
-// Whether a model has linear maps in int8.
+/// Whether a model has int8 weights.
 bool is_quantized(const ImageModel& net);
 
 }  // namespace vitrail::models

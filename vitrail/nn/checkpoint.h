@@ -1,4 +1,5 @@
-// Activation checkpointing of blocks.
+/// \file
+/// Activation checkpointing of blocks.
 #pragma once
 
 #include <memory>
@@ -10,15 +11,15 @@
 
 namespace vitrail::nn {
 
-// block(x, pass), or, if the pass asks for checkpoints, the same without its intermediate results, which backward
-// computes again (autograd::checkpoint). `block` is held until then. A block that takes its input by value may write
-// over it if that was moved in.
+/// Runs block(x, pass). If the pass asks for checkpoints, the intermediate results are not kept, and backward computes
+/// them again (autograd::checkpoint); `block` is kept until then. A block that takes its input by value may overwrite
+/// it if that was moved in.
 template <class Block>
 Tensor run_block(Block block, Tensor x, Pass& pass) {
   if (!pass.checkpoint) {
     return block(std::move(x), pass);
   }
-  // Both runs of the block must draw the same numbers: each begins the same stream anew.
+  // Both runs of the block must draw the same random numbers, so each begins the same stream anew.
   Pass start = pass;
   const Philox draws = pass.random.next();
   start.random = RandomStream(mix(draws.seed(), draws.stream()));

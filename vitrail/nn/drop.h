@@ -1,14 +1,16 @@
-// Random omission in training. Each use takes a random stream of its own from the pass.
+/// \file
+/// Dropout and stochastic depth, which act in training only. Each use takes a random stream of its own from the pass.
 #pragma once
 
 #include "vitrail/nn/pass.h"
-#include "vitrail/ops/arithmetic.h"
-#include "vitrail/ops/dropout.h"
+#include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/math/dropout.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::nn {
 
-// Elements are zeroed with probability `p` in training, the others divided by 1 - p (Srivastava et al. 2014).
+/// Dropout (Srivastava et al. 2014): in training, elements are zeroed with probability `p` and the others divided by
+/// 1 - p.
 struct Dropout {
   float p = 0;
 
@@ -18,8 +20,8 @@ struct Dropout {
   }
 };
 
-// Stochastic depth: whole samples of x [B, ...] are zeroed with probability `p` in training, the others divided by
-// 1 - p (Huang et al. 2016).
+/// Stochastic depth (Huang et al. 2016): in training, whole samples of x [B, ...] are zeroed with probability `p` and
+/// the others divided by 1 - p.
 struct DropPath {
   float p = 0;
 
@@ -29,8 +31,8 @@ struct DropPath {
   }
 };
 
-// x + drop_path(branch(x)). Where no sample is dropped the branch adds x itself, as the last step of its last product:
-// it is called with what it is to add.
+/// x + drop_path(f(x)), where branch(residual) computes f(x) + residual. If no samples are dropped, the branch is
+/// called with x as its residual, so that its last product adds it; otherwise it is called with an undefined tensor.
 template <class Branch>
 Tensor add_branch(const Tensor& x, const DropPath& drop_path, Pass& pass, Branch&& branch) {
   return drop_path.active(pass) ? x + drop_path(branch(Tensor()), pass) : branch(x);

@@ -2,11 +2,11 @@
 
 #include <cmath>
 
-#include "vitrail/ops/arithmetic.h"
-#include "vitrail/ops/linear.h"
-#include "vitrail/ops/mix_tokens.h"
-#include "vitrail/ops/quantized.h"
-#include "vitrail/ops/shape.h"
+#include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/products/linear.h"
+#include "vitrail/ops/products/mix_tokens.h"
+#include "vitrail/ops/products/quantized.h"
+#include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::nn {
 namespace {
@@ -21,8 +21,15 @@ InputObserver::InputObserver() {
 }
 InputObserver::~InputObserver() { observer = nullptr; }
 
-Linear::Linear(const Scope& scope, std::int64_t in, std::int64_t out, bool with_bias, Along dimension)
-    : along(dimension) {
+Linear::Linear(const Scope& scope, std::int64_t in, std::int64_t out, bool with_bias, Along dimension,
+               WeightLayout weight_layout)
+    : along(dimension), layout(weight_layout) {
+  if (layout == WeightLayout::in_out) {
+    check(along == Along::features, "{}: a map of tokens has its weight as [out, in]", scope.path());
+    weight = scope.parameter("weight", {in, out}, Init::normal(0.02F));
+    bias = with_bias ? scope.parameter("bias", {out}, Init::zeros()) : Tensor();
+    return;
+  }
   const std::optional<bool> quantized = scope.quantized();
   weight = quantized ? scope.buffer("weight", {out, in}, Init::zeros(), DType::i8)
                      : scope.parameter("weight", {out, in}, Init::kaiming_uniform({out, in}));
@@ -53,7 +60,8 @@ Tensor Linear::operator()(const Tensor& x, ops::Activation activation, const Ten
   if (tokens) {
     return ops::mix_tokens(x, weight, bias, activation, residual);
   }
-  return ops::linear(x, weight, bias, activation, residual);
+  const bool transposed = layout == WeightLayout::in_out;
+  return ops::linear(x, transposed ? ops::transpose(weight, 0, 1) : weight, bias, activation, residual);
 }
 
 }  // namespace vitrail::nn

@@ -1,19 +1,20 @@
 #include "vitrail/nn/mlp.h"
 
-#include "vitrail/ops/arithmetic.h"
-#include "vitrail/ops/shape.h"
+#include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::nn {
 namespace {
 
 std::optional<Norm> hidden_norm(const Scope& scope, std::int64_t width, const MlpConfig& config) {
   check(!config.norm || config.along == Along::features, "{}: mixed tokens cannot be normed", scope.path());
-  return config.norm ? std::optional<Norm>(std::in_place, scope / "norm", width, *config.norm) : std::nullopt;
+  return config.norm ? std::optional<Norm>(std::in_place, scope / config.names.norm, width, *config.norm)
+                     : std::nullopt;
 }
 
 std::int64_t output_width(const MlpConfig& config) { return config.out > 0 ? config.out : config.dim; }
 
-// drop2(fc2(norm(drop1(hidden)))) + residual: how all three end.
+// drop2(fc2(norm(drop1(hidden)))) + residual: the common end of the three networks.
 template <class Layer>
 Tensor finish(const Layer& mlp, Tensor hidden, Pass& pass, const Tensor& residual) {
   hidden = mlp.drop1(hidden, pass);
@@ -47,10 +48,10 @@ std::variant<Mlp, GluMlp, SwiGlu> make_mlp(const Scope& scope, MlpKind kind, con
 
 Mlp::Mlp(const Scope& scope, const MlpConfig& config)
     : activation(config.activation),
-      fc1(scope / "fc1", config.dim, config.hidden, config.fc1_bias, config.along),
+      fc1(scope / config.names.fc1, config.dim, config.hidden, config.fc1_bias, config.along, config.layout),
       drop1{config.drop1},
       norm(hidden_norm(scope, config.hidden, config)),
-      fc2(scope / "fc2", config.hidden, output_width(config), config.fc2_bias, config.along),
+      fc2(scope / config.names.fc2, config.hidden, output_width(config), config.fc2_bias, config.along, config.layout),
       drop2{config.drop2} {}
 
 Tensor Mlp::operator()(const Tensor& x, Pass& pass, const Tensor& residual) const {
@@ -62,10 +63,11 @@ std::int64_t Mlp::flops(std::int64_t rows) const { return fc1.flops(rows) + norm
 GluMlp::GluMlp(const Scope& scope, const MlpConfig& config)
     : activation(config.activation),
       gate_last(config.gate_last),
-      fc1(scope / "fc1", config.dim, config.hidden, config.fc1_bias, config.along),
+      fc1(scope / config.names.fc1, config.dim, config.hidden, config.fc1_bias, config.along, config.layout),
       drop1{config.drop1},
       norm(hidden_norm(scope, config.hidden / 2, config)),
-      fc2(scope / "fc2", config.hidden / 2, output_width(config), config.fc2_bias, config.along),
+      fc2(scope / config.names.fc2, config.hidden / 2, output_width(config), config.fc2_bias, config.along,
+          config.layout),
       drop2{config.drop2} {
   check(config.hidden % 2 == 0, "{}: a gated layer needs an even hidden width, not {}", scope.path(), config.hidden);
 }
@@ -85,11 +87,12 @@ std::int64_t GluMlp::flops(std::int64_t rows) const {
 
 SwiGlu::SwiGlu(const Scope& scope, const MlpConfig& config)
     : activation(config.activation),
-      fc1_g(scope / "fc1_g", config.dim, config.hidden, config.fc1_bias),
-      fc1_x(scope / "fc1_x", config.dim, config.hidden, config.fc1_bias),
+      fc1_g(scope / config.names.fc1_g, config.dim, config.hidden, config.fc1_bias, Along::features, config.layout),
+      fc1_x(scope / config.names.fc1_x, config.dim, config.hidden, config.fc1_bias, Along::features, config.layout),
       drop1{config.drop1},
       norm(hidden_norm(scope, config.hidden, config)),
-      fc2(scope / "fc2", config.hidden, output_width(config), config.fc2_bias),
+      fc2(scope / config.names.fc2, config.hidden, output_width(config), config.fc2_bias, Along::features,
+          config.layout),
       drop2{config.drop2} {}
 
 Tensor SwiGlu::operator()(const Tensor& x, Pass& pass, const Tensor& residual) const {

@@ -1,8 +1,10 @@
-// The feed-forward parts of transformer blocks.
+/// \file
+/// The feed-forward networks of transformer blocks.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <variant>
 
 #include "vitrail/nn/drop.h"
@@ -10,28 +12,40 @@
 #include "vitrail/nn/norm.h"
 #include "vitrail/nn/parameters.h"
 #include "vitrail/nn/pass.h"
-#include "vitrail/ops/activation.h"
+#include "vitrail/ops/math/activation.h"
 
 namespace vitrail::nn {
 
+/// What the parts of a feed-forward network are called. The defaults are timm's.
+struct MlpNames {
+  std::string fc1 = "fc1";
+  std::string fc1_g = "fc1_g";  ///< of SwiGlu, instead of fc1
+  std::string fc1_x = "fc1_x";
+  std::string norm = "norm";
+  std::string fc2 = "fc2";
+};
+
+/// The sizes and options of a feed-forward network.
 struct MlpConfig {
-  std::int64_t dim = 0;     // of the input
-  std::int64_t hidden = 0;  // width inside
-  std::int64_t out = 0;     // of the output; 0: dim
+  std::int64_t dim = 0;     ///< of the input
+  std::int64_t hidden = 0;  ///< width inside
+  std::int64_t out = 0;     ///< of the output; 0: dim
   ops::Activation activation = ops::Activation::gelu;
   bool fc1_bias = true;
   bool fc2_bias = true;
-  std::optional<NormConfig> norm = std::nullopt;  // of the hidden units (timm's scale_mlp_norm)
-  float drop1 = 0;                                // of the hidden units
-  float drop2 = 0;                                // of the output
-  bool gate_last = false;                         // of GluMlp: a ⊙ act(b) instead of act(a) ⊙ b
-  // Of Mlp and GluMlp without `norm`: x [..., dim, D] → [..., out, D] instead, for mixing tokens.
+  std::optional<NormConfig> norm = std::nullopt;  ///< of the hidden units (timm's scale_mlp_norm)
+  float drop1 = 0;                                ///< dropout of the hidden units
+  float drop2 = 0;                                ///< dropout of the output
+  bool gate_last = false;                         ///< GluMlp: a ⊙ act(b) instead of act(a) ⊙ b
+
+  /// Mlp and GluMlp without `norm`: Along::tokens mixes tokens, x [..., dim, D] → [..., out, D].
   Along along = Along::features;
+  WeightLayout layout = WeightLayout::out_in;  ///< of the weights
+  MlpNames names = {};
 };
 
-// All take x [..., dim] to [..., out] and add `residual` [..., out] where one is given.
-
-// fc2(norm(act(fc1(x)))), timm's Mlp. fc1 [hidden, dim], fc2 [out, hidden].
+/// timm's Mlp: fc2(norm(act(fc1(x)))) + residual, x [..., dim] → [..., out]; `residual` [..., out] may be undefined.
+/// The weights are fc1 [hidden, dim] and fc2 [out, hidden].
 struct Mlp {
   Mlp(const Scope& scope, const MlpConfig& config);
   Tensor operator()(const Tensor& x, Pass& pass, const Tensor& residual = {}) const;
@@ -45,9 +59,10 @@ struct Mlp {
   Dropout drop2;
 };
 
-// fc2(norm(act(a) ⊙ b)) with [a, b] = fc1(x), a gated linear unit (Shazeer 2020), timm's GluMlp, with gate_last = false
-// unless the config says so; with SiLU it is timm's SwiGLUPacked, which DINOv2's giant uses. fc1 [hidden, dim], fc2
-// [out, hidden / 2].
+/// timm's GluMlp, a gated linear unit (Shazeer 2020): fc2(norm(act(a) ⊙ b)) + residual with [a, b] = fc1(x), x
+/// [..., dim] → [..., out]; `residual` [..., out] may be undefined. gate_last is false unless the config sets it, other
+/// than in timm. With SiLU it is then timm's SwiGLUPacked, which DINOv2's giant model uses. The weights are fc1
+/// [hidden, dim] and fc2 [out, hidden / 2].
 struct GluMlp {
   GluMlp(const Scope& scope, const MlpConfig& config);
   Tensor operator()(const Tensor& x, Pass& pass, const Tensor& residual = {}) const;
@@ -62,8 +77,9 @@ struct GluMlp {
   Dropout drop2;
 };
 
-// fc2(norm(act(fc1_g(x)) ⊙ fc1_x(x))), the same unit with its two maps apart, timm's SwiGLU. fc1_g, fc1_x
-// [hidden, dim], fc2 [out, hidden].
+/// timm's SwiGLU, a gated linear unit whose two maps are apart: fc2(norm(act(fc1_g(x)) ⊙ fc1_x(x))) + residual, x
+/// [..., dim] → [..., out]; `residual` [..., out] may be undefined. The weights are fc1_g and fc1_x [hidden, dim] and
+/// fc2 [out, hidden].
 struct SwiGlu {
   SwiGlu(const Scope& scope, const MlpConfig& config);
   Tensor operator()(const Tensor& x, Pass& pass, const Tensor& residual = {}) const;
@@ -80,7 +96,7 @@ struct SwiGlu {
 
 enum class MlpKind { mlp, glu, swiglu };
 
-// Whichever of the three a model's config asks for.
+/// The feed-forward network that a model's config asks for: one of the three above.
 class FeedForward {
  public:
   FeedForward(const Scope& scope, MlpKind kind, const MlpConfig& config);

@@ -1,8 +1,8 @@
 #include "vitrail/nn/norm.h"
 
-#include "vitrail/ops/norm.h"
-#include "vitrail/ops/scale.h"
-#include "vitrail/ops/shape.h"
+#include "vitrail/ops/math/norm.h"
+#include "vitrail/ops/math/scale.h"
+#include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::nn {
 namespace {

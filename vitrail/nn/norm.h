@@ -1,4 +1,5 @@
-// Normalizations of tokens, with their parameters.
+/// \file
+/// Normalizations over features, with their parameters.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,9 @@
 
 namespace vitrail::nn {
 
-// (x - mean) / √(var + eps) · weight + bias over the last dimension of x [..., D] (Ba et al. 2016). Parameters `weight`
-// (ones, or what the constructor says) and `bias` (zeros), both [D].
+/// Layer normalization (Ba et al. 2016): (x - mean) / √(var + eps) · weight + bias over the last dimension of x
+/// [..., D]. Parameters `weight` (at first ones, or what the constructor is given) and `bias` (at first zeros), both
+/// [D].
 struct LayerNorm {
   LayerNorm(const Scope& scope, std::int64_t dim, float eps = 1e-6F, float weight = 1);
   Tensor operator()(const Tensor& x) const;
@@ -21,7 +23,8 @@ struct LayerNorm {
   Tensor bias;
 };
 
-// x / √(mean(x²) + eps) · weight over the last dimension of x [..., D] (Zhang & Sennrich 2019). Parameter `weight` [D].
+/// Root mean square normalization (Zhang & Sennrich 2019): x / √(mean(x²) + eps) · weight over the last dimension of x
+/// [..., D]. Parameter `weight` [D].
 struct RmsNorm {
   RmsNorm(const Scope& scope, std::int64_t dim, float eps = 1e-6F, float weight = 1);
   Tensor operator()(const Tensor& x) const;
@@ -30,7 +33,7 @@ struct RmsNorm {
   Tensor weight;
 };
 
-// (x - mean) / √(var + eps) over the last dimension of x [..., D]: layer normalization of a token without parameters.
+/// Layer normalization without parameters: (x - mean) / √(var + eps) over the last dimension of x [..., D].
 struct TokenNorm {
   explicit TokenNorm(float norm_eps = 1e-6F) : eps(norm_eps) {}
   Tensor operator()(const Tensor& x) const;
@@ -38,8 +41,8 @@ struct TokenNorm {
   float eps;
 };
 
-// α ⊙ x + β over the last dimension of x [..., D]: no normalization, but what stands in its place (ResMLP: Touvron et
-// al. 2021, eq. 1). Parameters `alpha` (ones) and `beta` (zeros), both [1, 1, D], as timm has them.
+/// α ⊙ x + β over the last dimension of x [..., D], which takes the place of a normalization in ResMLP (Touvron et al.
+/// 2021, eq. 1). Parameters `alpha` (at first ones) and `beta` (at first zeros), both [1, 1, D] as in timm.
 struct Affine {
   Affine(const Scope& scope, std::int64_t dim, float weight = 1);
   Tensor operator()(const Tensor& x) const;
@@ -49,7 +52,7 @@ struct Affine {
 };
 
 enum class NormKind { layer, rms, token, affine };
-// "layernorm", "rmsnorm", "affine" (timm's names), "tokennorm"; Error if unknown.
+/// The kind named "layernorm", "rmsnorm", "affine" (timm's names) or "tokennorm". Throws Error for another name.
 NormKind norm_named(std::string_view name);
 
 struct NormConfig {
@@ -57,16 +60,16 @@ struct NormConfig {
   float eps = 1e-6F;
 };
 
-// Whichever of the four a model's config asks for.
+/// The normalization that a model's config asks for: one of the four above.
 class Norm {
  public:
-  // The weights, if there are any, start from `weight`.
+  /// The parameter that multiplies, if the kind has one, starts as `weight`.
   Norm(const Scope& scope, std::int64_t dim, const NormConfig& config = {}, float weight = 1);
   Tensor operator()(const Tensor& x) const {
     return std::visit([&](const auto& norm) { return norm(x); }, norm_);
   }
-  // fvcore's rough count of aten::layer_norm: 5 flops an element, 4 without parameters. It counts none for RmsNorm
-  // and Affine.
+  /// fvcore's count for `rows` rows, a rough one of aten::layer_norm: 5 flops per element, 4 without parameters. fvcore
+  /// counts none for RmsNorm and Affine.
   std::int64_t flops(std::int64_t rows) const;
 
  private:

@@ -11,7 +11,8 @@
 namespace vitrail::nn {
 namespace {
 
-// Inputs and outputs that one element of a weight [out, in, …] connects, with the receptive field multiplied in.
+// Fan-in and fan-out of a weight [out, in, …]: its inputs and outputs, both multiplied by the size of the receptive
+// field.
 struct Fans {
   double in = 0;
   double out = 0;
@@ -32,7 +33,7 @@ double polynomial(std::initializer_list<double> coefficients, double x) {
   return value;
 }
 
-// The x with normal_cdf(x) = p, 0 < p < 1, to about 1e-9 relative: Acklam's rational approximation.
+// The inverse of normal_cdf() for 0 < p < 1, with a relative error of about 1e-9: Acklam's rational approximation.
 double normal_quantile(double p) {
   constexpr double edge = 0.02425;
   const auto tail = [](double q) {
@@ -59,7 +60,7 @@ double normal_quantile(double p) {
                     r);
 }
 
-// out[i] = map(u_i), u_i in (0, 1) from word i of the stream.
+// Sets `out[i] = map(u_i)`, where u_i in (0, 1) is word i of the stream.
 template <class Map>
 void fill_from_uniform(std::span<float> out, const Philox& philox, Map map) {
   const auto n = static_cast<std::int64_t>(out.size());
@@ -85,7 +86,7 @@ Init Init::kaiming_uniform(const Shape& shape) { return uniform(static_cast<floa
 Init Init::kaiming_normal(const Shape& shape) { return normal(static_cast<float>(std::sqrt(2.0 / fans(shape).out))); }
 
 Init Init::lecun_normal(const Shape& shape) {
-  constexpr double truncated_std = 0.87962566103423978;  // of N(0, 1) cut off at ±2
+  constexpr double truncated_std = 0.87962566103423978;  // standard deviation of N(0, 1) truncated at ±2
   return trunc_normal_tf(static_cast<float>(std::sqrt(1.0 / fans(shape).in) / truncated_std));
 }
 
@@ -101,7 +102,7 @@ void fill(const Tensor& tensor, const Init& init, const Philox& philox) {
   const std::span<float> out = tensor.span<float>();
   const double a = init.a;
   const double scale = init.scale;
-  // A normal cut off at ±bound (in units of its standard deviation), by inverting its distribution function.
+  // Draws from a normal distribution truncated at ±bound standard deviations, by inverting its distribution function.
   const auto truncated = [&](double bound) {
     const double low = normal_cdf(-bound);
     fill_from_uniform(out, philox, [=](double u) {
@@ -147,7 +148,7 @@ Tensor ParameterStore::add(std::string name, const Shape& shape, const Init& ini
     autograd::require_grad(value);
   }
   index_.emplace(name, parameters_.size());
-  parameters_.push_back({name, value, !buffer, buffer, rule_ && !buffer ? rule_(name, shape, init) : init});
+  parameters_.push_back({name, value, !buffer, buffer, init});
   if (options_.fill == Fill::initialize) {
     initialize(name);
   }
@@ -199,10 +200,27 @@ void ParameterStore::zero_grad() const {
   }
 }
 
-Scope Scope::operator/(std::string_view child) const { return Scope(*store_, full(child)); }
+Scope Scope::with_init(InitRule rule) const {
+  Scope result = *this;
+  result.rule_ = rule ? std::make_shared<const InitRule>(std::move(rule)) : nullptr;
+  result.rule_path_ = path_;
+  return result;
+}
+
+Scope Scope::operator/(std::string_view child) const {
+  Scope result = *this;
+  result.path_ = full(child);
+  return result;
+}
 
 Tensor Scope::parameter(std::string_view name, const Shape& shape, const Init& init) const {
-  return store_->add(full(name), shape, init);
+  std::string full_name = full(name);
+  if (rule_ == nullptr) {
+    return store_->add(std::move(full_name), shape, init);
+  }
+  const std::string_view within = std::string_view(full_name).substr(rule_path_.empty() ? 0 : rule_path_.size() + 1);
+  const Init own = (*rule_)(within, shape, init);
+  return store_->add(std::move(full_name), shape, own);
 }
 
 Tensor Scope::buffer(std::string_view name, const Shape& shape, const Init& init, DType dtype) const {

@@ -1,4 +1,5 @@
-// What one forward pass needs beside its input.
+/// \file
+/// The state of a forward pass.
 #pragma once
 
 #include "vitrail/nn/recorder.h"
@@ -7,13 +8,17 @@
 
 namespace vitrail::nn {
 
+/// What a forward pass needs besides its input. Layers take it by reference.
 struct Pass {
-  bool training = false;         // dropout, stochastic depth and batch statistics are on
-  DType dtype = DType::f32;      // activations and matrix products: f32 or bf16
-  RandomStream random{0};        // for dropout and stochastic depth
-  bool checkpoint = false;       // blocks keep only their input and are run again in backward
-  bool again = false;            // the second run of a block with `checkpoint`: statistics are not followed twice
-  Recorder* recorder = nullptr;  // gathers features and attention maps if present
+  bool training = false;         ///< whether dropout, stochastic depth and batch statistics are on
+  DType dtype = DType::f32;      ///< of activations and matrix products: f32 or bf16
+  RandomStream random{0};        ///< for dropout and stochastic depth
+  bool checkpoint = false;       ///< whether blocks keep only their input and are run again in backward
+  bool again = false;            ///< whether a block with `checkpoint` runs again: running statistics stay as they are
+  Recorder* recorder = nullptr;  ///< collects features and attention maps; null: nobody does
+
+  bool wants_features() const { return recorder != nullptr && recorder->wants_features(); }
+  bool wants_attention() const { return recorder != nullptr && recorder->wants_attention(); }
 };
 
 }  // namespace vitrail::nn

@@ -9,7 +9,7 @@
 namespace vitrail::optim {
 namespace {
 
-// The parameter whose average is number `i`.
+// The parameter of the i-th average. Throws Error if the store is not that of the averages.
 const Tensor& value_at(const nn::ParameterStore& store, const io::NamedTensors& averages, std::size_t i) {
   check(store.all().size() == averages.size() && store.all()[i].name == averages[i].first,
         "the moving average belongs to another model");

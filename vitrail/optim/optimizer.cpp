@@ -17,15 +17,15 @@ namespace {
 
 bool trained(const nn::Parameter& parameter) { return parameter.trainable && !parameter.buffer; }
 
-// Contiguous f32 gradient of a trained parameter, or an undefined tensor.
+// The contiguous f32 gradient of a trainable parameter, or an undefined tensor.
 Tensor gradient_of(const nn::Parameter& parameter) {
   return trained(parameter) ? autograd::grad(parameter.value) : Tensor();
 }
 
 float norm_of(const float* x, std::int64_t n) { return static_cast<float>(std::sqrt(kernels::sum_of_squares(x, n))); }
 
-// Each unit (row of the first dimension; a vector as a whole) keeps |g| <= limit max(|w|, 1e-3): timm's
-// adaptive_clip_grad.
+// Clips the gradient g of each unit of the weights w (a row of the first dimension; a vector is one unit) so that |g|
+// <= limit · max(|w|, 1e-3), as timm's adaptive_clip_grad.
 void clip_adaptively(const Tensor& weight, const Tensor& gradient, double limit, double gradient_scale) {
   const std::int64_t units = weight.rank() <= 1 ? 1 : weight.size(0);
   const std::int64_t width = units == 0 ? 0 : weight.numel() / units;
@@ -59,7 +59,7 @@ std::vector<ParameterGroup> groups_by_weight_decay(const nn::ParameterStore& sto
 
 std::vector<ParameterGroup> groups_by_layer(const nn::ParameterStore& store, double weight_decay,
                                             const NamePredicate& no_weight_decay, const LayerDecay& decay) {
-  std::map<std::pair<std::int64_t, bool>, std::size_t> places;  // (layer, decayed) → group
+  std::map<std::pair<std::int64_t, bool>, std::size_t> places;  // (layer, decayed) → index of the group
   std::vector<ParameterGroup> groups;
   for (const nn::Parameter& parameter : store.all()) {
     if (!trained(parameter)) {
@@ -148,7 +148,7 @@ void Optimizer::update(Entry& entry, double lr, double gradient_scale) {
   const std::string& opt = options_.opt;
   const bool lamb = opt == "lamb" || opt == "lambc";
   std::int64_t& step = *entry.step.data<std::int64_t>();
-  if (gradient.defined() || lamb) {  // timm's LAMB counts the steps of all parameters together
+  if (gradient.defined() || lamb) {  // timm's LAMB counts steps for all parameters together
     ++step;
   }
   if (!gradient.defined()) {
@@ -223,7 +223,7 @@ Clipping clip_gradients(const nn::ParameterStore& store, double limit, ClipMode 
   if (mode == ClipMode::norm) {
     const double norm = gradient_scale * gradient_norm(store);
     const double factor = limit / (norm + 1e-6);
-    return {norm, gradient_scale * (factor >= 1 ? 1 : factor)};  // NaN goes on, to be seen
+    return {norm, gradient_scale * (factor >= 1 ? 1 : factor)};  // NaN is passed on, so that it is noticed
   }
   for (const nn::Parameter& parameter : store.all()) {
     const Tensor gradient = gradient_of(parameter);

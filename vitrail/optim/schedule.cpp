@@ -14,7 +14,7 @@ namespace {
 
 bool is_cyclic(std::string_view sched) { return sched == "cosine" || sched == "tanh" || sched == "poly"; }
 
-// Length of `cycles` cycles, the first of length 1.
+// The length of `cycles` cycles, of which the first has length 1 and each further one is `mul` times as long.
 double cycles_length(double mul, double cycles) { return mul == 1 ? cycles : (std::pow(mul, cycles) - 1) / (mul - 1); }
 
 }  // namespace
@@ -36,12 +36,12 @@ Schedule::Schedule(ScheduleOptions options) : options_(std::move(options)) {
   length_ = static_cast<double>(o.epochs);
   if (o.on_updates) {
     const auto updates = static_cast<double>(o.updates_per_epoch);
+    for (std::int64_t& milestone : o.decay_milestones) {
+      milestone *= o.updates_per_epoch;
+    }
     length_ *= updates;
     o.warmup_epochs *= updates;
     o.decay_epochs *= updates;
-    for (double& milestone : o.decay_milestones) {
-      milestone *= updates;
-    }
   }
 }
 
@@ -51,7 +51,7 @@ double Schedule::at(double t) const {
     return o.lr;
   }
   if (t < o.warmup_epochs) {
-    // timm's tanh schedule warms up to its own value there, the others to the full rate.
+    // timm's tanh schedule warms up to the value that it has at that time, the others warm up to the full rate.
     const double goal = o.sched == "tanh" && !o.warmup_prefix ? cyclic(o.warmup_epochs) : o.lr;
     return o.warmup_lr + t * (goal - o.warmup_lr) / o.warmup_epochs;
   }
@@ -67,7 +67,10 @@ double Schedule::decayed(double t) const {
     return o.lr * std::pow(o.decay_rate, std::floor(t / o.decay_epochs));
   }
   if (o.sched == "multistep") {
-    const auto passed = std::ranges::upper_bound(o.decay_milestones, t + 1) - o.decay_milestones.begin();
+    const auto passed =
+        std::ranges::upper_bound(o.decay_milestones, t + 1, {},
+                                 [](std::int64_t milestone) { return static_cast<double>(milestone); }) -
+        o.decay_milestones.begin();
     return o.lr * std::pow(o.decay_rate, static_cast<double>(passed));
   }
   return o.lr;  // constant
@@ -78,7 +81,7 @@ double Schedule::cyclic(double t) const {
   const double mul = o.cycle_mul;
   const double cycle =
       mul == 1 ? std::floor(t / length_) : std::floor(std::log(1 - t / length_ * (1 - mul)) / std::log(mul));
-  if (!(cycle < static_cast<double>(o.cycle_limit))) {  // also where cycles that shrink have come to their end (NaN)
+  if (!(cycle < static_cast<double>(o.cycle_limit))) {  // NaN: shrinking cycles have ended
     return o.min_lr;
   }
   const double done = t - cycles_length(mul, cycle) * length_;

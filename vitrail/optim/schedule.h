@@ -1,4 +1,5 @@
-// Learning rate schedules.
+/// \file
+/// Learning rate schedules.
 #pragma once
 
 #include <cstdint>
@@ -7,39 +8,43 @@
 
 namespace vitrail::optim {
 
-// The arguments of timm's create_scheduler_v2 (flags --sched, --epochs, --warmup-epochs …), lengths in epochs.
+/// The arguments of timm's create_scheduler_v2 (flags `--sched`, `--epochs`, `--warmup-epochs` …). Lengths are in
+/// epochs.
 struct ScheduleOptions {
-  // cosine (Loshchilov & Hutter 2017), tanh, poly, step, multistep, constant (after the warm-up), none (no warm-up
-  // either).
+  /// cosine (Loshchilov & Hutter 2017), tanh, poly, step, multistep, constant (after the warm-up) or none (constant,
+  /// without warm-up).
   std::string sched = "cosine";
   double lr = 0;
   std::int64_t epochs = 300;
-  double warmup_epochs = 0;  // the rate grows from warmup_lr linearly
+  double warmup_epochs = 0;  ///< the rate grows linearly from warmup_lr
   double warmup_lr = 1e-5;
-  bool warmup_prefix = false;  // the schedule begins after the warm-up instead of beneath it
+  bool warmup_prefix = false;  ///< the schedule starts after the warm-up instead of together with it
   double min_lr = 0;
-  std::int64_t cooldown_epochs = 0;                       // more epochs at min_lr, for cosine, tanh and poly
-  double decay_rate = 0.1;                                // factor of step and multistep; exponent of poly
-  double decay_epochs = 90;                               // step: between two decays
-  std::vector<double> decay_milestones = {90, 180, 270};  // multistep, ascending; one at m takes effect in epoch m - 1
-  double k_decay = 1;                                     // cosine, poly: Zhang & Li 2020
-  double cycle_mul = 1;                                   // cosine, tanh, poly: each cycle is so much longer
-  double cycle_decay = 0.1;                               // … and so much lower
-  std::int64_t cycle_limit = 1;                           // cycles before min_lr
-  bool on_updates = false;             // follow the schedule at every update instead of once an epoch
-  std::int64_t updates_per_epoch = 0;  // optimizer updates; needed if on_updates
+  std::int64_t cooldown_epochs = 0;  ///< additional epochs at min_lr, for cosine, tanh and poly
+  double decay_rate = 0.1;           ///< factor of step and multistep; exponent of poly
+  double decay_epochs = 90;          ///< step: epochs between two decays
+  std::vector<std::int64_t> decay_milestones = {90, 180,
+                                                270};  ///< multistep, ascending: one at m takes effect in epoch m - 1
+  double k_decay = 1;                                  ///< cosine and poly: k-decay's k (Zhang & Li 2020)
+  double cycle_mul = 1;                                ///< cosine, tanh, poly: factor on the length of each further
+                                                       ///< cycle
+  double cycle_decay = 0.1;                            ///< cosine, tanh, poly: factor on the height of each further
+                                                       ///< cycle
+  std::int64_t cycle_limit = 1;                        ///< number of cycles; afterwards the rate is min_lr
+  bool on_updates = false;             ///< the rate follows the schedule at every update instead of once an epoch
+  std::int64_t updates_per_epoch = 0;  ///< optimizer updates per epoch; needed if on_updates
 };
 
-// A function of time alone: a run that goes on from a checkpoint needs no state. Values are timm's.
+/// A learning rate schedule with timm's values. It is a function of time alone: a resumed run needs no state.
 class Schedule {
  public:
-  explicit Schedule(ScheduleOptions options);  // Error for an unknown name or impossible lengths
+  explicit Schedule(ScheduleOptions options);  ///< Error for an unknown name or impossible lengths
 
-  // The learning rate of an update that `update` others came before (in the whole run), during `epoch` (from 0).
+  /// The learning rate of an update during `epoch` (counted from 0) that `update` others precede in the whole run.
   double lr(std::int64_t epoch, std::int64_t update) const {
     return at(static_cast<double>(options_.on_updates ? update : epoch));
   }
-  // How many epochs to train in all: with cycles, the warm-up as a prefix and cool-down.
+  /// The number of epochs to train in all: the cycles, the warm-up if it is a prefix, and the cool-down.
   std::int64_t epochs() const;
 
  private:
@@ -47,8 +52,8 @@ class Schedule {
   double decayed(double t) const;
   double cyclic(double t) const;
 
-  ScheduleOptions options_;  // lengths in the unit of time: epochs or updates
-  double length_ = 0;        // of the first cycle, in that unit
+  ScheduleOptions options_;  ///< lengths in the unit of time: epochs or updates
+  double length_ = 0;        ///< of the first cycle, in that unit
 };
 
 }  // namespace vitrail::optim

@@ -1,12 +1,13 @@
-// What optimizer and moving average share of loading a state.
+/// \file
+/// Loading of states, for optimizers and the moving average.
 #pragma once
 
 #include "vitrail/io/safetensors.h"
 
 namespace vitrail::optim {
 
-// Copies `from` into the tensors of the same names in `to`. Error, with nothing changed, names what is missing, unknown
-// or of another shape or dtype; `owner` says whose state it is.
+/// Copies `from` into the tensors of the same names in `to`. Throws Error, with nothing changed, naming what is
+/// missing, unknown or of another shape or dtype; `owner` says in the message whose state it is.
 void copy_state(const char* owner, const io::NamedTensors& from, const io::NamedTensors& to);
 
 }  // namespace vitrail::optim

@@ -26,8 +26,8 @@ std::size_t bin_size(std::size_t bytes) {
   return (size + step - 1) / step * step;
 }
 
-// Memory from the system, or null. Large blocks ask for huge pages: fewer faults when they are first touched and fewer
-// misses of the address cache ever after.
+// Memory from the system, or null. Large blocks request huge pages, which cost fewer page faults at the first access
+// and fewer TLB misses later.
 void* system_memory(std::size_t size) {
 #ifdef MADV_HUGEPAGE
   constexpr std::size_t huge_page = std::size_t{2} << 20;
@@ -36,7 +36,7 @@ void* system_memory(std::size_t size) {
     if (posix_memalign(&block, huge_page, size) != 0) {
       return nullptr;
     }
-    madvise(block, size, MADV_HUGEPAGE);  // only advice: nothing is lost where it is not taken
+    madvise(block, size, MADV_HUGEPAGE);  // only advice: the block is usable even if it is not taken
     return block;
   }
 #endif
@@ -69,7 +69,7 @@ Allocator::~Allocator() {
 }
 
 Allocator& Allocator::instance() {
-  // Never destroyed: tensors with static storage duration may outlive every other static.
+  // The allocator is never destroyed, because tensors with static storage duration may outlive every other static.
   static auto* const allocator = new Allocator;
   return *allocator;
 }
@@ -112,7 +112,7 @@ void Allocator::release(void* block, std::size_t bytes) noexcept {
   try {
     state_->bins[size].push_back(block);
     state_->statistics.cached += size;
-  } catch (...) {  // no memory even to remember the block
+  } catch (...) {  // no memory is left even to enter the block in its bin
     std::free(block);
   }
 }

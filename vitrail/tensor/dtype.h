@@ -1,4 +1,5 @@
-// The element types of a Tensor.
+/// \file
+/// The element types of a Tensor.
 #pragma once
 
 #include <bit>
@@ -10,7 +11,8 @@ namespace vitrail {
 
 enum class DType : std::uint8_t { f32, bf16, i8, u8, i32, i64, boolean };
 
-// The upper half of a float32: 8 exponent bits, 7 fraction bits. Conversion from float rounds to nearest even.
+/// A bfloat16 number: the upper half of a float32, with 8 exponent bits and 7 fraction bits. The conversion from float
+/// rounds to nearest even.
 struct bf16 {
   std::uint16_t bits = 0;
 
@@ -25,12 +27,14 @@ struct bf16 {
 };
 static_assert(sizeof(bf16) == 2);
 
-std::size_t size_of(DType dtype);          // bytes an element
-std::string_view name_of(DType dtype);     // "f32", "bf16", "i8", "u8", "i32", "i64", "bool"
-DType dtype_named(std::string_view name);  // the reverse; also takes "float32" and "bfloat16"; Error if unknown
+std::size_t size_of(DType dtype);       ///< bytes per element
+std::string_view name_of(DType dtype);  ///< "f32", "bf16", "i8", "u8", "i32", "i64", "bool"
+
+/// The dtype of that name, as name_of() gives it, or "float32" or "bfloat16"; Error if it is unknown.
+DType dtype_named(std::string_view name);
 inline bool is_floating(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16; }
 
-// The DType of a C++ element type.
+/// `dtype_of<T>::value` is the DType of the C++ element type T.
 template <class T>
 struct dtype_of;
 template <>

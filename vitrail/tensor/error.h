@@ -1,4 +1,5 @@
-// The one exception type of the library, and the two ways to throw it.
+/// \file
+/// The one exception type of the library, and the two ways to throw it.
 #pragma once
 
 #include <stdexcept>
@@ -9,20 +10,20 @@
 
 namespace vitrail {
 
-// What went wrong, where, and what was expected, in one sentence. The command line prints it on stderr and exits
-// with 1.
+/// An error whose message is one sentence: what was wrong, where, and what was expected. The command line prints it on
+/// stderr and exits with 1.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Throws Error with a formatted sentence: fail("config.json: '{}' must be positive, but is {}", key, value).
+/// Throws Error with a formatted sentence: ``fail("config.json: '{}' must be positive, but is {}", key, value)``.
 template <class... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
   throw Error(fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Throws Error unless `condition` holds.
+/// Throws Error unless `condition` holds.
 template <class... Args>
 void check(bool condition, fmt::format_string<Args...> format, Args&&... args) {
   if (!condition) [[unlikely]] {

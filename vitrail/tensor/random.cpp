@@ -30,17 +30,17 @@ float Philox::normal(std::uint64_t index) const {
 }
 
 double Draws::uniform(double low, double high) {
-  // A statement each: which of two operands comes first is the compiler's choice.
+  // These are two statements because the order in which the operands of one expression are evaluated is unspecified.
   const std::uint64_t first = (*this)();
   const std::uint64_t second = (*this)();
-  const std::uint64_t bits = (first << 21) | (second >> 11);  // 53 of them
+  const std::uint64_t bits = (first << 21) | (second >> 11);  // 53 bits
   return low + (high - low) * static_cast<double>(bits) * 0x1p-53;
 }
 
 std::int64_t Draws::integer(std::int64_t low, std::int64_t high) {
   check(low < high, "no integer lies in [{}, {})", low, high);
   const auto range = static_cast<std::uint64_t>(high - low);
-  // Rejection keeps it uniform: drop the words above the largest multiple of the range.
+  // Rejection sampling keeps the result uniform: it drops the words at or above the largest multiple of the range.
   const std::uint64_t limit = ~std::uint64_t{0} - ~std::uint64_t{0} % range;
   for (;;) {
     const std::uint64_t first = (*this)();
@@ -56,7 +56,8 @@ double Draws::normal() {
   return std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * uniform());
 }
 
-// Marsaglia and Tsang 2000, "A simple method for generating gamma variables"; shapes below 1 by their boost.
+// Marsaglia and Tsang 2000, "A simple method for generating gamma variables"; a shape below 1 is reduced to shape + 1
+// as they propose.
 double Draws::gamma(double shape) {
   if (shape < 1.0) {
     const double boosted = gamma(shape + 1.0);

@@ -14,7 +14,7 @@ std::int64_t Shape::numel() const {
 
 int Shape::wrap(int dim) const {
   const int wrapped = dim < 0 ? dim + rank_ : dim;
-  if (wrapped < 0 || wrapped >= rank_) [[unlikely]] {  // not check(): the text would be made at every call
+  if (wrapped < 0 || wrapped >= rank_) [[unlikely]] {  // not check(), which would make the text at every call
     fail("dimension {} of the shape {} does not exist", dim, str());
   }
   return wrapped;

@@ -1,4 +1,5 @@
-// A block of memory that tensors share.
+/// \file
+/// A block of memory that tensors share.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +8,12 @@
 
 namespace vitrail {
 
-// Owns its bytes (from the Allocator) or keeps alive whatever owns them (a memory-mapped file).
+/// A storage owns its bytes (from the Allocator), or borrows them and keeps their owner alive (for example a
+/// memory-mapped file).
 class Storage {
  public:
-  explicit Storage(std::size_t bytes);                                              // uninitialized
-  Storage(const void* data, std::size_t bytes, std::shared_ptr<const void> owner);  // borrowed, not to be written
+  explicit Storage(std::size_t bytes);                                              ///< uninitialized bytes
+  Storage(const void* data, std::size_t bytes, std::shared_ptr<const void> owner);  ///< borrowed bytes, read-only
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -20,9 +22,10 @@ class Storage {
   std::size_t bytes() const { return bytes_; }
   bool is_borrowed() const { return owner_ != nullptr; }
 
-  // Things worked out from the contents (weights packed for GEMM, a bf16 copy), kept beside them. Whoever changes the
-  // contents of a tensor that may have any calls Tensor::touch(), which raises the version; derived data of an older
-  // version is stale, and its owner makes it anew.
+  // Data derived from the contents (weights packed for GEMM, a bf16 copy) can be cached beside them in derived(),
+  // together with the version() that it was made from. Whoever changes the contents calls Tensor::touch(), which raises
+  // the version: derived data of an older version is stale, and whoever cached it makes it anew.
+
   std::uint64_t version() const { return version_; }
   void touch() { ++version_; }
   std::shared_ptr<void>& derived() { return derived_; }

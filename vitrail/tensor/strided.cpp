@@ -9,9 +9,10 @@
 namespace vitrail {
 namespace {
 
-constexpr std::int64_t worth_threads = 1 << 15;  // elements
+constexpr std::int64_t worth_threads = 1 << 15;  // elements from which several threads copy
 
-// A loop nest of a copy without some of its dimensions; operand 0 is written, operand 1 read.
+// The outer dimensions of a copy's loop nest: those that are left when inner ones are removed. Operand 0 is written
+// (`to`), operand 1 is read (`from`).
 struct Outer {
   explicit Outer(const Loops& loops) : shape(loops.shape), to(loops.strides[0]), from(loops.strides[1]) {}
   void remove(int dim) {
@@ -24,7 +25,7 @@ struct Outer {
   Shape from;
 };
 
-// Row by row along the last dimension, long rows in pieces so that threads can share them.
+// Copies row by row along the last dimension. Long rows are cut into pieces, so that threads can share them.
 template <class T>
 void copy_rows(T* to, const T* from, const Loops& loops) {
   const std::int64_t to_step = loops.strides[0].back();
@@ -51,8 +52,8 @@ void copy_rows(T* to, const T* from, const Loops& loops) {
   }
 }
 
-// Where writing is dense along the last dimension and reading along dimension `q`: tile by tile, so that each cache
-// line is touched once on either side.
+// Copies where the destination is dense along the last dimension but the source along dimension `q`: tile by tile, so
+// that each cache line is touched once on either side.
 template <class T>
 void copy_transposed(T* to, const T* from, const Loops& loops, int q) {
   constexpr std::int64_t edge = 64 / sizeof(T);
@@ -94,7 +95,7 @@ Loops::Loops(const Shape& full, std::span<const Shape> full_strides) {
     return std::ranges::all_of(
         full_strides, [&](const Shape& s) { return s.begin()[outer] == s.begin()[inner] * full.begin()[inner]; });
   };
-  // From the innermost dimension outwards; `Shape` grows at its front.
+  // The dimensions are taken from the innermost outwards, so each is inserted at the front.
   int before = -1;  // the dimension of `full` that was taken last
   for (int d = full.rank() - 1; d >= 0; --d) {
     if (full[d] == 1) {
@@ -124,7 +125,7 @@ void copy_strided(std::byte* to, const Shape& to_strides, const std::byte* from,
   const std::array strides = {to_strides, from_strides};
   const Loops loops(shape, strides);
   const int last = loops.shape.rank() - 1;
-  int dense = last;  // the dimension along which the elements read lie one after another
+  int dense = last;  // the dimension along which the source is dense
   for (int d = 0; d < last && loops.strides[1][last] > 1; ++d) {
     dense = loops.strides[1][d] == 1 && loops.shape[d] > 1 ? d : dense;
   }

@@ -1,4 +1,5 @@
-// Loops over tensors that lie in memory in any way.
+/// \file
+/// Loops over tensors of any strides.
 #pragma once
 
 #include <algorithm>
@@ -12,23 +13,23 @@
 
 namespace vitrail {
 
-// A loop nest over several operands with as few dimensions as possible: sizes of 1 are gone, and neighbouring
-// dimensions that every operand walks in one go are one. Never without a dimension.
+/// A loop nest over up to four operands with as few dimensions as possible: dimensions of size 1 are removed, and
+/// adjacent dimensions that every operand can traverse with a single stride are merged. At least one dimension remains.
 struct Loops {
   static constexpr int max_operands = 4;
 
-  // The strides of each operand over `shape`, in elements; 0 repeats.
+  /// `strides` are those of each operand over `shape`, in elements; a stride of 0 repeats an element.
   Loops(const Shape& shape, std::span<const Shape> strides);
 
   std::int64_t inner() const { return shape.back(); }
-  // How far from its start operand `k` is at element `index` of the nest, in row-major order.
+  /// The offset in operand `k`, in elements, of element `index` of the nest in row-major order.
   std::int64_t offset(int k, std::int64_t index) const;
 
   Shape shape;
   std::array<Shape, max_operands> strides;
 };
 
-// Offset of element `index`, in row-major order of `shape`, under `strides`.
+/// The offset, in elements, of element `index` in row-major order of `shape`, in memory with these strides.
 inline std::int64_t strided_offset(const Shape& shape, const Shape& strides, std::int64_t index) {
   std::int64_t offset = 0;
   for (int d = shape.rank() - 1; d > 0; --d) {
@@ -42,7 +43,7 @@ inline std::int64_t Loops::offset(int k, std::int64_t index) const {
   return strided_offset(shape, strides[static_cast<std::size_t>(k)], index);
 }
 
-// out[i] = element begin + i of the nest for operand `k`, whose data begins at `data`; i < count.
+/// Copies elements of operand `k`, whose data begins at `data`: out[i] = element begin + i of the nest, for i < count.
 template <class T>
 void gather_elements(const Loops& loops, int k, const T* data, std::int64_t begin, std::int64_t count, T* out) {
   const std::int64_t inner = loops.inner();
@@ -57,7 +58,8 @@ void gather_elements(const Loops& loops, int k, const T* data, std::int64_t begi
   }
 }
 
-// Copies the elements of `shape` from one strided place to another that does not overlap it.
+/// Copies the elements of a tensor of `shape` and `dtype` between two places in memory, each with its own strides (in
+/// elements). The places must not overlap.
 void copy_strided(std::byte* to, const Shape& to_strides, const std::byte* from, const Shape& from_strides,
                   const Shape& shape, DType dtype);
 

@@ -9,7 +9,7 @@
 namespace vitrail {
 
 Tensor Tensor::empty(const Shape& shape, DType dtype) {
-  std::int64_t bytes = 8;  // of the widest dtype
+  std::int64_t bytes = 8;  // per element of the widest dtype
   for (const std::int64_t size : shape) {
     const bool possible = size >= 0 && !__builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes);
     check(possible, "a tensor cannot have the shape {}", shape);
@@ -103,8 +103,8 @@ Tensor Tensor::reshape(const Shape& wanted) const {
   }
   check(shape.numel() == numel(), "the shape {} cannot become {}", shape_, wanted);
   if (!is_contiguous()) {
-    // A view still exists when only sizes of 1 or splits of single dimensions are concerned; find it dimension by
-    // dimension: each new dimension must lie inside one run of old dimensions that are contiguous with each other.
+    // A non-contiguous tensor has a view of the new shape if each new dimension lies inside one run of old dimensions
+    // that are contiguous with each other. The strides are found dimension by dimension, from the last.
     Shape strides = shape;
     int old_dim = rank() - 1;
     int new_dim = shape.rank() - 1;

@@ -1,4 +1,5 @@
-// The n-dimensional array that everything else works on.
+/// \file
+/// The n-dimensional array that everything else works on.
 #pragma once
 
 #include <cstdint>
@@ -15,34 +16,34 @@
 namespace vitrail {
 
 namespace autograd {
-struct Slot;  // where the gradient of a tensor gathers; see vitrail/autograd/tape.h
+struct Slot;  // the autograd state of a tensor; see vitrail/autograd/tape.h
 }
 
-// A cheap handle on shared storage with a shape, strides and a dtype. Copies share the elements; clone() copies them.
-// The views below (reshape, transpose, narrow, expand …) share them too and are not differentiable: vitrail/ops/shape.h
-// has the differentiable ones under the same names.
+/// A tensor is a cheap handle on shared storage with a shape, strides and a dtype. Copies share the elements; clone()
+/// copies them. The views below (reshape, transpose, narrow, expand …) share them too and are not differentiable:
+/// vitrail/ops/shape/shape.h has differentiable functions of the same names.
 class Tensor {
  public:
-  Tensor() = default;  // undefined: no storage, no shape
+  Tensor() = default;  ///< undefined: no storage, no shape
 
   static Tensor empty(const Shape& shape, DType dtype = DType::f32);
   static Tensor zeros(const Shape& shape, DType dtype = DType::f32);
   static Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
   static Tensor scalar(float value) { return full({}, value); }
   static Tensor empty_like(const Tensor& other) { return empty(other.shape(), other.dtype()); }
-  // Copies the values; their number must be shape.numel().
+  /// A tensor of `shape` with a copy of `values` in row-major order; Error unless there are shape.numel() of them.
   template <class T>
   static Tensor from(std::span<const T> values, const Shape& shape);
   template <class T>
   static Tensor from(const std::vector<T>& values, const Shape& shape) {
     return from(std::span<const T>(values), shape);
   }
-  // A read-only tensor over memory that `owner` keeps alive (a memory-mapped file).
+  /// A read-only contiguous tensor over memory that `owner` keeps alive (for example a memory-mapped file).
   static Tensor borrow(const void* data, const Shape& shape, DType dtype, std::shared_ptr<const void> owner);
 
   bool defined() const { return storage_ != nullptr; }
   const Shape& shape() const { return shape_; }
-  const Shape& strides() const { return strides_; }  // in elements
+  const Shape& strides() const { return strides_; }  ///< in elements
   int rank() const { return shape_.rank(); }
   std::int64_t size(int dim) const { return shape_[dim]; }
   std::int64_t stride(int dim) const { return strides_[dim]; }
@@ -51,51 +52,54 @@ class Tensor {
   DType dtype() const { return dtype_; }
   bool is_contiguous() const;
   Storage& storage() const { return *storage_; }
-  // Whether others see the same elements: other handles, or whoever lent them.
+  /// Whether the elements are visible elsewhere: to other handles, or to the owner of borrowed memory.
   bool is_shared() const { return storage_.use_count() > 1 || storage_->is_borrowed(); }
-  std::int64_t offset() const { return offset_; }  // of the first element in the storage, in elements
+  std::int64_t offset() const { return offset_; }  ///< position of the first element in the storage, in elements
 
-  // The first element. Error unless T is the dtype.
+  /// A pointer to the first element. Error unless T is the C++ type of the dtype.
   template <class T>
   T* data() const {
     check(dtype_of<T>::value == dtype_, "the tensor holds {}, not {}", name_of(dtype_), name_of(dtype_of<T>::value));
     return reinterpret_cast<T*>(raw());
   }
   std::byte* raw() const { return storage_->data() + offset_ * static_cast<std::int64_t>(size_of(dtype_)); }
-  // All elements in order. Error unless contiguous.
+  /// All elements in row-major order. Error unless the tensor is contiguous and T is the C++ type of the dtype.
   template <class T>
   std::span<T> span() const {
     check(is_contiguous(), "the tensor {} is not contiguous", shape_);
     return {data<T>(), static_cast<std::size_t>(numel())};
   }
-  // All elements in order as floats, whatever the dtype and strides: for tests and reports.
+  /// A copy of all elements in row-major order, as floats whatever the dtype and strides: for tests and reports.
   std::vector<float> values() const;
-  // The only element of a one-element tensor.
+  /// The element of a tensor that has only one; Error for any other tensor.
   float item() const;
 
-  // Views.
-  Tensor reshape(const Shape& shape) const;  // one size may be -1; copies if the strides do not allow a view
+  // Views: they share the elements of this tensor (but reshape() copies them if it must).
+
+  Tensor reshape(const Shape& shape) const;  ///< one size may be -1 (inferred); copies if the strides allow no view
   Tensor transpose(int dim0, int dim1) const;
   Tensor permute(std::span<const int> dims) const;
   Tensor permute(std::initializer_list<int> dims) const { return permute(std::span(dims.begin(), dims.size())); }
   Tensor narrow(int dim, std::int64_t start, std::int64_t length) const;
-  Tensor select(int dim, std::int64_t index) const;  // narrow to one and drop the dimension
-  Tensor expand(const Shape& shape) const;           // broadcast: new dimensions in front, size 1 repeated by stride 0
-  Tensor unsqueeze(int dim) const;                   // a dimension of size 1 put before `dim`
-  Tensor squeeze(int dim) const;                     // drops a dimension of size 1
+  Tensor select(int dim, std::int64_t index) const;  ///< the slice at `index`, without dimension `dim`
+  Tensor expand(const Shape& shape) const;  ///< broadcasts: adds dimensions in front, repeats those of size 1 (stride
+                                            ///< 0)
+  Tensor unsqueeze(int dim) const;          ///< inserts a dimension of size 1 before `dim`
+  Tensor squeeze(int dim) const;            ///< removes dimension `dim`, whose size must be 1
 
-  Tensor contiguous() const;                   // itself if contiguous, else a copy
-  Tensor clone() const;                        // a contiguous copy
-  void copy_from(const Tensor& source) const;  // element by element; same dtype, shape broadcast to this one's
+  Tensor contiguous() const;                   ///< this tensor if it is contiguous, else a copy
+  Tensor clone() const;                        ///< a contiguous copy
+  void copy_from(const Tensor& source) const;  ///< copies a tensor of the same dtype, broadcast to this shape
   void fill(double value) const;
 
-  // Says that the elements have been changed in place, so that what was derived from them is stale.
+  /// Declares that the elements have been changed in place: data derived from them (see Storage) becomes stale.
   void touch() const { storage_->touch(); }
 
-  // The autograd layer's.
+  // For the autograd layer.
+
   const std::shared_ptr<autograd::Slot>& slot() const { return slot_; }
   void set_slot(std::shared_ptr<autograd::Slot> slot) { slot_ = std::move(slot); }
-  Tensor detach() const;  // the same elements without gradient
+  Tensor detach() const;  ///< a handle on the same elements, without gradient
 
  private:
   Tensor view(const Shape& shape, const Shape& strides, std::int64_t offset) const;
@@ -108,7 +112,7 @@ class Tensor {
   std::shared_ptr<autograd::Slot> slot_;
 };
 
-// Calls `function` with a value of the C++ type of `dtype`: visit(dtype, [&]<class T>(T) { … }).
+/// Calls `function` with a value of the C++ type of `dtype`: `visit(dtype, [&]<class T>(T) { … })`.
 template <class Function>
 decltype(auto) visit(DType dtype, Function&& function) {
   switch (dtype) {

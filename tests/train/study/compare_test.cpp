@@ -1,0 +1,112 @@
+#include "vitrail/train/study/compare.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/errors.h"
+#include "tests/support/golden.h"
+#include "tests/support/xml.h"
+#include "vitrail/io/file.h"
+#include "vitrail/models/model.h"
+#include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/study/evaluate.h"
+#include "vitrail/train/tasks/classify.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+using test::error_of;
+
+EvaluationRecord evaluation(std::int64_t step, double top1, double top5, double loss, bool ema) {
+  return {step, step / 5, {{"top1", top1}, {"top5", top5}, {"loss", loss}}, ema};
+}
+
+// A run of ten steps of 20 pictures, each of a fifth of a second but for one, and two evaluations.
+void write_run(const fs::path& folder, double first_top1) {
+  fs::create_directories(folder);
+  ClassifyOptions options;
+  options.batch_size = 10;
+  options.grad_accum_steps = 2;
+  write_config(folder, options, {}, {"images", accuracy_figures(), "loss"});
+  std::string lines;
+  for (std::int64_t step = 1; step <= 10; ++step) {
+    lines += to_json(StepRecord{step, (step + 4) / 5, 1.0, 0.1, 20, step == 3 ? 2.0 : 100.0, {}}, "images") + "\n";
+    if (step % 5 == 0) {
+      lines += to_json(evaluation(step, step == 5 ? first_top1 : 50.0, 90.0, 1.5, false)) + "\n";
+      lines += to_json(evaluation(step, 99.0, 99.0, 1.0, true)) + "\n";
+    }
+  }
+  io::write_atomically(folder / "metrics.jsonl", lines);
+  models::CreateOptions small;
+  small.model_kwargs = R"({"img_size": 16, "embed_dim": 12, "depth": 1, "num_heads": 3, "num_classes": 2})";
+  models::save_model(models::create_model("vit_tiny_patch16_224", small), folder / "last");
+}
+
+TEST(Compare, SaysWhatARunCostAndReached) {
+  const test::TemporaryFolder temporary;
+  write_run(temporary / "high", 60);
+  const RunSummary run = read_run(temporary.path() / "high" / "");
+  EXPECT_EQ(run.name, "high");
+  EXPECT_EQ(run.architecture, "vit_tiny_patch16_224");
+  EXPECT_EQ(run.parameters, models::load_model(temporary / "high/last").net->parameters.count());
+  EXPECT_GT(run.flops, 0);
+  EXPECT_EQ(run.last.epoch, 2);
+  EXPECT_EQ(run.rate, 100);
+  EXPECT_DOUBLE_EQ(run.seconds, 2);  // the slow step counts as the others
+  EXPECT_EQ(figure(run.last.figures, "top1"), 50);
+  EXPECT_EQ(figure(run.best.figures, "top1"), 60);
+  EXPECT_EQ(run.best.epoch, 1);
+}
+
+// Runs of earlier versions said less: neither the task, nor what their figures are, nor how many images a step had.
+TEST(Compare, ReadsRunsOfEarlierVersions) {
+  const test::TemporaryFolder temporary;
+  write_run(temporary / "old", 60);
+  io::write_atomically(temporary / "old/config.toml",
+                       "[batches]\nbatch_size = 10\ngrad_accum_steps = 2\n\n[run]\neval_metric = \"top1\"\n");
+  std::string lines = io::read_text(temporary / "old/metrics.jsonl");
+  for (std::size_t at = 0; (at = lines.find("\"images\": 20, ")) != std::string::npos;) {
+    lines.erase(at, 14);
+  }
+  io::write_atomically(temporary / "old/metrics.jsonl", lines);
+  const RunSummary run = read_run(temporary / "old");
+  EXPECT_EQ(run.architecture, "vit_tiny_patch16_224");
+  EXPECT_DOUBLE_EQ(run.seconds, 2);
+  EXPECT_EQ(figure(run.best.figures, "top1"), 60);
+}
+
+TEST(Compare, TakesAnyFigureByName) {
+  const test::TemporaryFolder temporary;
+  write_run(temporary / "run", 40);
+  const RunSummary run = read_run(temporary / "run", "loss");
+  EXPECT_EQ(run.metric.name, "loss");
+  EXPECT_FALSE(run.metric.higher_is_better);
+  EXPECT_NE(comparison_svg({run}).find("Loss over time"), std::string::npos);
+  EXPECT_NE(error_of([&] { read_run(temporary / "run", "bleu"); }).find("has no figure 'bleu', only top1, top5, loss"),
+            std::string::npos);
+}
+
+TEST(Compare, DrawsEveryRun) {
+  const test::TemporaryFolder temporary;
+  write_run(temporary / "a<b", 60);
+  write_run(temporary / "other", 20);
+  const std::string svg = comparison_svg({read_run(temporary / "a<b"), read_run(temporary / "other")});
+  EXPECT_EQ(test::xml_fault(svg), "");
+  EXPECT_NE(svg.find("a&lt;b"), std::string::npos);
+  EXPECT_NE(svg.find("other"), std::string::npos);
+  EXPECT_NE(svg.find("minutes of training"), std::string::npos);
+}
+
+TEST(Compare, NamesAFolderThatIsNoRun) {
+  const test::TemporaryFolder temporary;
+  EXPECT_NE(error_of([&] { read_run(temporary / "none"); }).find("is not a run folder: it has no metrics.jsonl"),
+            std::string::npos);
+  write_run(temporary / "run", 60);
+  io::write_atomically(temporary / "run/metrics.jsonl",
+                       to_json(StepRecord{1, 1, 1.0, 0.1, 20, 10, {}}, "images") + "\n");
+  EXPECT_NE(error_of([&] { read_run(temporary / "run"); }).find("no evaluation to compare yet"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace vitrail::train

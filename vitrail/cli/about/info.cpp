@@ -1,0 +1,187 @@
+// `vitrail info` describes a model, `vitrail models` lists the models that can be made.
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/models/model.h"
+
+namespace vitrail::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Formats a number briefly: 5717416 → "5.7 M", 1258000000 → "1.26 G".
+std::string short_number(std::int64_t number) {
+  const auto value = static_cast<double>(number);
+  if (value >= 1e9) {
+    return fmt::format("{:.2f} G", value / 1e9);
+  }
+  return value >= 1e6 ? fmt::format("{:.1f} M", value / 1e6) : fmt::format("{:.1f} k", value / 1e3);
+}
+
+std::vector<std::int64_t> input_size(const models::Model& model) {
+  const Shape shape = models::input_shape(model);
+  return {shape.begin(), shape.end()};
+}
+
+// Formats a model's input size from the dimension `first` on: "3 x 224 x 224", or "3 x 16 x 224 x 224" for videos.
+std::string size_text(const models::Model& model, std::size_t first) {
+  const std::vector<std::int64_t> size = input_size(model);
+  return fmt::format("{}", fmt::join(size.begin() + static_cast<std::ptrdiff_t>(first), size.end(), " x "));
+}
+
+Json describe(const models::Model& model) {
+  const auto& picture = model.pretrained;
+  const models::TokenLayout layout = model.net->token_layout(picture.height, picture.width);
+  Json json;
+  json["architecture"] = model.architecture;
+  json["parameters"] = model.net->parameters.count();
+  json["flops"] = model.net->flops(picture.height, picture.width);
+  json["num_features"] = model.net->num_features();
+  json["num_classes"] = model.net->num_classes();
+  json["depth"] = model.net->depth();
+  json["input_size"] = input_size(model);
+  json["tokens"] = {{"prefix", layout.prefix}, {"rows", layout.rows}, {"columns", layout.columns}};
+  json["interpolation"] = picture.interpolation;
+  json["crop_pct"] = picture.crop_pct;
+  json["crop_mode"] = picture.crop_mode;
+  json["mean"] = picture.mean;
+  json["std"] = picture.std;
+  json["model_args"] = Json::parse(model.model_args);
+  json["label_names"] = picture.label_names;
+  return json;
+}
+
+void print_info(const models::Model& model) {
+  const Json json = describe(model);
+  const auto line = [](const std::string& name, const std::string& value) { fmt::print("{:<14} {}\n", name, value); };
+  const auto& picture = model.pretrained;
+  const models::TokenLayout layout = model.net->token_layout(picture.height, picture.width);
+  line("model", model.architecture);
+  line("parameters",
+       fmt::format("{} ({})", model.net->parameters.count(), short_number(model.net->parameters.count())));
+  const std::int64_t flops = model.net->flops(picture.height, picture.width);
+  line("FLOPs", fmt::format("{} ({}) a {}, fvcore's convention: a multiply-accumulate is one", flops,
+                            short_number(flops), model.net->frames() > 0 ? "clip" : "picture"));
+  line("num_features", std::to_string(model.net->num_features()));
+  line("num_classes", std::to_string(model.net->num_classes()));
+  line("blocks", std::to_string(model.net->depth()));
+  line(model.net->frames() > 0 ? "clip" : "picture",
+       fmt::format("{}, {}, crop_pct {} ({})", size_text(model, 0), picture.interpolation, picture.crop_pct,
+                   picture.crop_mode));
+  line("normalization", fmt::format("mean {}, std {}", json["mean"].dump(), json["std"].dump()));
+  line("tokens", fmt::format("{} = {} + {} x {} patches", layout.prefix + layout.rows * layout.columns, layout.prefix,
+                             layout.rows, layout.columns));
+  if (json["model_args"] != Json::object()) {
+    line("model_args", json["model_args"].dump());
+  }
+  if (!picture.label_names.empty()) {
+    line("labels", fmt::format("{}", fmt::join(picture.label_names, ", ")));
+  }
+}
+
+void print_parameters(const models::Model& model) {
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    fmt::print("{:<44} {:<22} {}\n", parameter.name, parameter.value.shape().str(), parameter.value.numel());
+  }
+}
+
+// Matches the simple patterns that timm's list_models takes: `*` stands for any text.
+bool matches(std::string_view name, std::string_view pattern) {
+  if (pattern.empty()) {
+    return name.empty();
+  }
+  if (pattern.front() == '*') {
+    return matches(name, pattern.substr(1)) || (!name.empty() && matches(name.substr(1), pattern));
+  }
+  return !name.empty() && name.front() == pattern.front() && matches(name.substr(1), pattern.substr(1));
+}
+
+void list_models(const std::string& pattern, bool names_only, bool as_json) {
+  std::string wide = pattern;
+  if (wide.find('*') == std::string::npos) {
+    wide = "*" + wide + "*";
+  }
+  Json list = Json::array();
+  bool any = false;
+  for (const models::Architecture& architecture : models::architectures()) {
+    if (!matches(architecture.name, wide)) {
+      continue;
+    }
+    any = true;
+    if (names_only) {
+      fmt::print("{}\n", architecture.name);
+      continue;
+    }
+    const models::Model model = models::describe_model(architecture.name);
+    const auto& picture = model.pretrained;
+    const std::int64_t flops = model.net->flops(picture.height, picture.width);
+    if (as_json) {
+      list.push_back({{"name", architecture.name},
+                      {"family", architecture.family},
+                      {"parameters", model.net->parameters.count()},
+                      {"flops", flops},
+                      {"input_size", input_size(model)}});
+    } else {
+      fmt::print("{:<48} {:>9} parameters {:>10} FLOPs  {}\n", architecture.name,
+                 short_number(model.net->parameters.count()), short_number(flops), size_text(model, 1));
+    }
+  }
+  check(any || names_only, "no model's name contains '{}'; vitrail models lists all", pattern);
+  if (as_json) {
+    fmt::print("{}\n", list.dump(2));
+  }
+}
+
+}  // namespace
+
+void add_info(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("info", "Parameters, FLOPs, tokens and picture size of a model");
+  struct Flags {
+    ModelFlags model;
+    bool json = false;
+    bool parameters = false;
+  };
+  const auto flags = std::make_shared<Flags>();
+  add_model_argument(command, flags->model);
+  command.add_flag("--json", flags->json, "One JSON object");
+  command.add_flag("--parameters", flags->parameters, "List every parameter with its shape");
+  add_examples(command, {"vitrail info vit_base_patch16_224",
+                         "vitrail info vit_tiny_patch16_224 --model-kwargs img_size=32 patch_size=4 --num-classes 10",
+                         "vitrail info demo/run/best --json"});
+  command.callback([flags] {
+    models::CreateOptions options = flags->model.options();
+    options.fill = nn::Fill::shapes_only;  // the model is asked about, not run
+    models::Model model = models::open_model(flags->model.model, options);
+    data::apply(flags->model.pictures, model.pretrained);
+    if (flags->json) {
+      fmt::print("{}\n", describe(model).dump(2));
+    } else {
+      print_info(model);
+    }
+    if (flags->parameters) {
+      print_parameters(model);
+    }
+  });
+}
+
+void add_models(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("models", "The models that exist, with parameters, FLOPs and picture size");
+  struct Flags {
+    std::string pattern;
+    bool names = false;
+    bool json = false;
+  };
+  const auto flags = std::make_shared<Flags>();
+  command.add_option("PATTERN", flags->pattern, "Part of the name; * stands for anything")->type_name("");
+  command.add_flag("--names", flags->names, "Names only");
+  command.add_flag("--json", flags->json, "A JSON list");
+  add_examples(command, {"vitrail models", "vitrail models deit", "vitrail models 'vit_*_patch14_*dinov2' --json"});
+  command.callback([flags] { list_models(flags->pattern, flags->names, flags->json); });
+}
+
+}  // namespace vitrail::cli

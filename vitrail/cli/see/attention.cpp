@@ -1,0 +1,174 @@
+// `vitrail attention` shows what a model attends to in an image.
+#include "vitrail/explain/attention.h"
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/cli/pictures.h"
+#include "vitrail/explain/overlay.h"
+#include "vitrail/explain/page.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/safetensors.h"
+#include "vitrail/ops/math/softmax.h"
+
+namespace vitrail::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct AttentionFlags {
+  ModelFlags model;
+  ComputeFlags compute;
+  std::string image;
+  std::string output = "attention";
+  std::string raw;
+  std::vector<std::int64_t> query;
+  std::optional<std::int64_t> layer;
+  std::optional<std::int64_t> head;
+};
+
+// The layers (or heads) that were asked for: one, which counts from the end if it is negative, or all of them.
+std::vector<std::int64_t> chosen(const std::optional<std::int64_t>& one, std::int64_t count) {
+  if (one.has_value()) {
+    return {*one < 0 ? *one + count : *one};
+  }
+  std::vector<std::int64_t> all(static_cast<std::size_t>(count));
+  std::ranges::generate(all, [i = std::int64_t{0}]() mutable { return i++; });
+  return all;
+}
+
+void write_raw(const std::string& path, const explain::Attention& attention) {
+  io::NamedTensors tensors = {{"logits", attention.logits}};
+  for (std::size_t i = 0; i < attention.layers.size(); ++i) {
+    tensors.emplace_back(fmt::format("attention.{}", i), attention.layers[i]);
+  }
+  if (attention.pool.defined()) {
+    tensors.emplace_back("attention.pool", attention.pool);
+  }
+  io::save_safetensors(path, tensors);
+  fmt::print("{}: the probabilities of {} layers\n", path, attention.layers.size());
+}
+
+class Report {
+ public:
+  Report(const AttentionFlags& flags, const models::Model& model)
+      : flags_(flags), folder_(flags.output), x_(model_input(model, io::read_image(flags.image))) {
+    attention_ = explain::record_attention(*model.net, x_, flags.compute.apply());
+    check(!attention_.layers.empty(), "{} has no attention to show", model.architecture);
+    picture_ = explain::picture_of(x_, model.pretrained.mean, model.pretrained.std);
+    if (!flags.query.empty()) {
+      query_ = {.kind = explain::Query::Kind::patch, .row = flags.query[0], .column = flags.query[1]};
+    }
+  }
+
+  void write() {
+    const auto depth = std::ssize(attention_.layers);
+    const std::vector<std::int64_t> layers = chosen(flags_.layer, depth);
+    const bool rolls_out = explain::can_roll_out(attention_);
+    // The rollout over all layers, or the last layer's map if the model has none. Before any file is written, this
+    // throws Error if the query does not exist, and the loop does if a layer or a head does not.
+    const Tensor whole = rolls_out ? explain::rollout(attention_, query_)
+                                   : explain::attention_map(attention_, depth - 1, explain::all_heads, query_);
+    for (const std::int64_t layer : layers) {
+      for (const std::int64_t head :
+           chosen(flags_.head, layer < 0 || layer >= depth ? 1 : attention_.num_heads(layer))) {
+        explain::attention_map(attention_, layer, head, query_);
+      }
+    }
+    io::make_folder(folder_);
+    if (!flags_.raw.empty()) {
+      write_raw(flags_.raw, attention_);
+    }
+    explain::Section heads{.title = "Layers and heads", .text = {}, .table = {}, .figures = {}, .figure_width = 150};
+    explain::Section means{
+        .title = "Layers, the mean of their heads", .text = {}, .table = {}, .figures = {}, .figure_width = 150};
+    std::vector<std::vector<io::Image>> all;
+    std::size_t count = 0;
+    for (const std::int64_t layer : layers) {
+      all.emplace_back();
+      means.figures.push_back(save(fmt::format("layer{:02}", layer), fmt::format("layer {}", layer),
+                                   explain::attention_map(attention_, layer, explain::all_heads, query_)));
+      for (const std::int64_t head : chosen(flags_.head, attention_.num_heads(layer))) {
+        heads.figures.push_back(save(fmt::format("layer{:02}-head{:02}", layer, head),
+                                     fmt::format("layer {}, head {}", layer, head),
+                                     explain::attention_map(attention_, layer, head, query_)));
+        all.back().push_back(last_);
+        ++count;
+      }
+    }
+    explain::Section overview{.title = "Over all layers", .text = {}, .table = {}, .figures = {}, .figure_width = 224};
+    io::write_png(folder_ / "picture.png", picture_);
+    const std::string over_all = rolls_out ? "rollout" : "last";
+    overview.figures = {{"picture.png", "what the model sees"},
+                        save(over_all, rolls_out ? "attention rollout" : "the last layer", whole)};
+    if (attention_.pool.defined()) {
+      overview.figures.push_back(save("pool", "attention pooling, by its own query", explain::pooling_map(attention_)));
+    }
+    io::write_png(folder_ / "sheet.png", explain::sheet(all));
+    io::write_atomically(folder_ / "index.html", explain::html_page("Attention", lead(), {overview, means, heads}));
+    fmt::print("{} pictures in {}: sheet.png (a row a layer, a column a head), {}.png, index.html\n",
+               overview.figures.size() + count + means.figures.size(), folder_.string(), over_all);
+  }
+
+ private:
+  explain::Figure save(const std::string& name, const std::string& caption, const Tensor& map) {
+    last_ =
+        explain::overlay(picture_, map, {.patch = query_, .grid = {attention_.layout.rows, attention_.layout.columns}});
+    io::write_png(folder_ / (name + ".png"), last_);
+    return {name + ".png", caption};
+  }
+
+  std::string lead() const {
+    const std::string who = query_.kind == explain::Query::Kind::patch
+                                ? fmt::format("the patch in row {}, column {}", query_.row, query_.column)
+                                : (attention_.layout.class_token ? "the class token" : "all patches on average");
+    return fmt::format("{}: where {} look{} in {}. Bright is much, dark is little.", flags_.image, who,
+                       who.starts_with("all") ? "" : "s", flags_.model.model);
+  }
+
+  const AttentionFlags& flags_;
+  fs::path folder_;
+  Tensor x_;
+  explain::Attention attention_;
+  io::Image picture_;
+  io::Image last_;
+  explain::Query query_;
+};
+
+}  // namespace
+
+void add_attention(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("attention", "Pictures of what a model attends to in a picture");
+  const auto flags = std::make_shared<AttentionFlags>();
+  add_model_argument(command, flags->model);
+  command.add_option("IMAGE", flags->image, "JPEG, PNG or WebP")->required()->type_name("");
+  command.add_option("--output", flags->output, "Folder for the pictures")->capture_default_str()->type_name("DIR");
+  command.add_option("--query", flags->query, "Show where this patch looks, instead of the class token")
+      ->delimiter(',')
+      ->expected(2)
+      ->type_name("ROW,COL");
+  command.add_option("--layer", flags->layer, "One layer only, from 0; -1 is the last");
+  command.add_option("--head", flags->head, "One head only, from 0");
+  command
+      .add_option("--raw", flags->raw,
+                  "Also write attention.{i} [1, H, N, M] f32, with windows [W, H, N, N]; of attention pooling, "
+                  "attention.pool [1, H, 1, N]")
+      ->type_name("FILE.safetensors");
+  add_compute_flags(command, flags->compute);
+  add_picture_flags(command, flags->model);
+  add_examples(command, {"vitrail attention demo/run/best cat.jpg",
+                         "vitrail attention demo/run/best cat.jpg --query 3,4 --layer -1 --output maps",
+                         "vitrail attention vit_tiny_patch16_224 cat.jpg --raw maps.safetensors"});
+  command.callback([flags] {
+    const models::Model model = flags->model.open_for_pictures();
+    Report(*flags, model).write();
+  });
+}
+
+}  // namespace vitrail::cli

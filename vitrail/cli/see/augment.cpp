@@ -1,0 +1,90 @@
+// The command `vitrail augment`, which shows the augmented images that training sees.
+#include <algorithm>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/cli/option_flags.h"
+#include "vitrail/cli/pictures.h"
+#include "vitrail/data/transforms.h"
+#include "vitrail/explain/overlay.h"
+#include "vitrail/train/tasks/image_options.h"
+
+namespace vitrail::cli {
+namespace {
+
+struct AugmentFlags {
+  std::vector<std::string> pictures;
+  std::string output;
+  data::AugmentOptions augment;
+  std::int64_t seed = train::RunOptions().seed;
+  std::int64_t img_size = 224;
+  std::int64_t rows = 3;
+  std::int64_t columns = 8;
+};
+
+void augment(AugmentFlags& flags) {
+  const std::vector<NamedPicture> pictures = list_pictures(flags.pictures);
+  data::PictureConfig config;
+  config.width = config.height = flags.img_size;
+  const data::Transform transform = data::train_transform(config, flags.augment);
+  config.crop_mode = "squash";
+  config.crop_pct = 1;
+  const data::Transform whole = data::eval_transform(config);
+  const auto shown = [&](const Tensor& x) { return explain::picture_of(x, config.mean, config.std, flags.img_size); };
+
+  std::vector<std::vector<io::Image>> sheet;
+  const auto pictures_shown = std::min(std::ssize(pictures), std::ptrdiff_t{64});
+  for (std::int64_t row = 0; row < std::max<std::int64_t>(flags.rows, pictures_shown); ++row) {
+    const io::Image image = pictures[static_cast<std::size_t>(row % pictures_shown)].image();
+    std::vector<io::Image>& line = sheet.emplace_back();
+    line.push_back(shown(whole(image)));
+    for (std::int64_t i = 1; i < flags.columns; ++i) {
+      // Column i shows epoch i - 1 of a run, and each row is an image of the data.
+      line.push_back(shown(transform(image, static_cast<std::uint64_t>(flags.seed), i - 1, row)));
+    }
+  }
+  io::write_png(flags.output, explain::sheet(sheet));
+  fmt::print("{}: {} rows, each the picture as it is and {} times as training may see it\n", flags.output, sheet.size(),
+             flags.columns - 1);
+  if (pictures_shown < std::ssize(pictures)) {
+    fmt::print("the first {} of {} pictures are shown\n", pictures_shown, pictures.size());
+  }
+}
+
+}  // namespace
+
+void add_augment(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("augment", "Show what training sees of pictures: a sheet of augmented ones");
+  const auto flags = std::make_shared<AugmentFlags>();
+  add_pictures_argument(command, flags->pictures);
+  command.add_option("--output", flags->output, "The sheet: a .png file")->required()->type_name("FILE");
+  command.add_option("--img-size", flags->img_size, "Picture size in pixels")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 2048));
+  command.add_option("--rows", flags->rows, "Rows at least; each picture has one or more")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
+  command.add_option("--columns", flags->columns, "Pictures a row, the first as it is")
+      ->capture_default_str()
+      ->check(CLI::Range(2, 64));
+  const auto list = std::make_shared<train::OptionList>();
+  train::add_augment_options(*list, flags->augment);
+  list->add("seed", flags->seed, "S", "all that is random follows from it");
+  const auto options = std::make_shared<OptionFlags>(command);
+  for (const train::Option& option : list->all()) {
+    options->add(option, "As in training");
+  }
+  add_examples(command, {"vitrail augment cat.jpg --aa rand-m9-mstd0.5-inc1 --output sheet.png",
+                         "vitrail augment photos/train/cat --aa 3a --reprob 0.25 --rows 8 --output sheet.png"});
+  command.callback([flags, list, options] {
+    options->apply(*list);
+    list->validate();
+    augment(*flags);
+  });
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,48 @@
+// `vitrail positions` shows what a model knows about where its patches lie.
+#include "vitrail/explain/positions.h"
+
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/models/base/owner.h"
+
+namespace vitrail::cli {
+namespace {
+
+struct PositionFlags {
+  ModelFlags model;
+  std::string output = "positions.png";
+  std::int64_t layer = 0;
+};
+
+void draw(const PositionFlags& flags) {
+  const models::Model model = flags.model.open();
+  const auto* transformer = models::body_of<models::VisionTransformer>(*model.net);
+  check(transformer != nullptr, "{} is not a plain Vision Transformer, whose positions this command draws",
+        model.architecture);
+  const models::TokenLayout layout = transformer->token_layout(model.pretrained.height, model.pretrained.width);
+  const std::int64_t layer = flags.layer < 0 ? flags.layer + transformer->depth() : flags.layer;
+  const io::Image picture = explain::position_picture(*transformer, {layout.rows, layout.columns}, layer);
+  io::write_png(flags.output, picture);
+  fmt::print("{}: positions of {} x {} patches\n", flags.output, layout.rows, layout.columns);
+}
+
+}  // namespace
+
+void add_positions(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("positions", "A picture of a model's positional code");
+  const auto flags = std::make_shared<PositionFlags>();
+  add_model_argument(command, flags->model);
+  command.add_option("--layer", flags->layer, "Of relative and rotary positions: the block, from 0; -1 is the last")
+      ->capture_default_str();
+  command.add_option("--output", flags->output, "The picture")->capture_default_str()->type_name("FILE.png");
+  add_examples(command, {"vitrail positions runs/photos/best --output learned.png",
+                         "vitrail positions vit_tiny_patch16_224 --model-kwargs pos_embed=rope2d_mixed"});
+  command.callback([flags] { draw(*flags); });
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,69 @@
+// `vitrail reconstruct` shows what a masked autoencoder makes of images.
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/cli/pictures.h"
+#include "vitrail/explain/reconstruction.h"
+#include "vitrail/models/vit/mae.h"
+
+namespace vitrail::cli {
+namespace {
+
+struct ReconstructFlags {
+  std::string model;
+  std::vector<std::string> pictures;
+  std::string output = "reconstructions.png";
+  models::MaeOptions mae;
+  std::int64_t most = 16;
+  std::uint64_t seed = 0;
+  ComputeFlags compute;
+};
+
+void reconstruct(const ReconstructFlags& flags) {
+  const DType dtype = flags.compute.apply();
+  check(std::filesystem::is_directory(flags.model), "'{}' is not the folder of a masked autoencoder", flags.model);
+  const models::Model model = models::open_masked_autoencoder(flags.model, {}, flags.mae);
+  std::vector<NamedPicture> pictures = list_pictures(flags.pictures);
+  const std::size_t all = pictures.size();
+  if (static_cast<std::int64_t>(all) > flags.most) {
+    pictures.resize(static_cast<std::size_t>(flags.most));
+  }
+  std::vector<Tensor> inputs;
+  inputs.reserve(pictures.size());
+  for (const NamedPicture& picture : pictures) {
+    inputs.push_back(model_input(model, picture.image()));
+  }
+  io::write_png(flags.output, explain::reconstruction_sheet(model, inputs, flags.seed, dtype));
+  fmt::print("{} of {} pictures, each masked, reconstructed and as it is: {}\n", pictures.size(), all, flags.output);
+}
+
+}  // namespace
+
+void add_reconstruct(CLI::App& app) {
+  CLI::App& command =
+      *app.add_subcommand("reconstruct", "Pictures with patches hidden, and what a masked autoencoder makes of them");
+  const auto flags = std::make_shared<ReconstructFlags>();
+  command
+      .add_option("MODEL", flags->model, "Folder of a masked autoencoder (of `vitrail pretrain mae`, or transformers')")
+      ->required()
+      ->type_name("");
+  add_pictures_argument(command, flags->pictures);
+  command.add_option("--output", flags->output, "The picture of all, a row each")
+      ->capture_default_str()
+      ->type_name("FILE.png");
+  command
+      .add_option("--mask-ratio", flags->mae.mask_ratio, "Share of the patches that are hidden (default: the model's)")
+      ->check(CLI::Range(0.0, 1.0));
+  command.add_option("--most", flags->most, "Rows at most")->capture_default_str()->check(CLI::PositiveNumber);
+  command.add_option("--seed", flags->seed, "Which patches are hidden follows from it")->capture_default_str();
+  add_compute_flags(command, flags->compute);
+  add_examples(command, {"vitrail reconstruct output/train/NAME/best photos/test --output sheet.png",
+                         "vitrail reconstruct vit-mae-base cat.jpg dog.jpg --mask-ratio 0.9"});
+  command.callback([flags] { reconstruct(*flags); });
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,201 @@
+// `vitrail report` makes a page that shows a run.
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/cli/pictures.h"
+#include "vitrail/explain/attention.h"
+#include "vitrail/explain/overlay.h"
+#include "vitrail/explain/page.h"
+#include "vitrail/io/file.h"
+#include "vitrail/ops/math/softmax.h"
+#include "vitrail/train/study/evaluate.h"
+
+namespace vitrail::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ReportFlags {
+  ModelFlags model;  // of the run
+  std::string data;
+  std::string split;
+  std::string output;
+  std::int64_t pictures = 20;
+  bool skip_broken = false;
+  ComputeFlags compute;
+};
+
+// Writes the images of the page and collects its sections.
+class Page {
+ public:
+  Page(const ReportFlags& flags, models::Model model, const data::Dataset& dataset)
+      : flags_(flags),
+        folder_(flags.output),
+        model_(std::move(model)),
+        dataset_(dataset),
+        names_(train::class_names(model_)) {}
+
+  void write() {
+    io::make_folder(folder_ / "attention");
+    dtype_ = flags_.compute.apply();
+    train::EvaluateOptions options;
+    options.dtype = dtype_;
+    options.skip_broken = flags_.skip_broken;
+    evaluation_ = evaluate_under_bar("evaluating", model_, dataset_, options);
+    std::vector<explain::Section> sections = {accuracy()};
+    sections.push_back(predictions());
+    sections.push_back(layers());
+    io::write_atomically(folder_ / "index.html", explain::html_page(title(), lead(), sections));
+  }
+
+  const train::Evaluation& evaluation() const { return evaluation_; }
+
+ private:
+  std::string title() const { return fmt::format("{} on {}", model_.architecture, fs::path(flags_.data).string()); }
+
+  std::string lead() const {
+    return fmt::format("{:.1f} % of {} pictures recognized at once, {:.1f} % among the first five guesses.",
+                       evaluation_.top1, evaluation_.count, evaluation_.top5);
+  }
+
+  explain::Section accuracy() {
+    explain::Section section{.title = "Accuracy", .text = {}, .table = {}, .figures = {}, .figure_width = 460};
+    io::write_atomically(folder_ / "confusion.svg", train::confusion_svg(evaluation_));
+    const fs::path curves = fs::path(flags_.model.model) / "curves.svg";
+    if (fs::exists(curves)) {
+      io::write_atomically(folder_ / "curves.svg", io::read_text(curves));
+      section.figures.push_back({"curves.svg", "loss and accuracy while training"});
+    }
+    section.figures.push_back({"confusion.svg", "what is taken for what"});
+    section.table.header = {"class", "pictures", "top-1"};
+    for (std::int64_t c = 0; c < evaluation_.num_classes(); ++c) {
+      const std::int64_t count = evaluation_.class_count(c);
+      section.table.rows.push_back({evaluation_.classes[static_cast<std::size_t>(c)], std::to_string(count),
+                                    count == 0 ? "-" : fmt::format("{:.1f} %", evaluation_.class_accuracy(c))});
+    }
+    return section;
+  }
+
+  // Shows images that are evenly spread over the data set, hence over its classes, which come in order.
+  explain::Section predictions() {
+    explain::Section section{.title = "What it says, and where it looks",
+                             .text =
+                                 "Left the picture, right its attention over all layers (rollout; with windows, the "
+                                 "last layer's). Bright is much, dark is little.",
+                             .table = {},
+                             .figures = {},
+                             .figure_width = 240};
+    const std::int64_t count = std::min(flags_.pictures, evaluation_.count);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t index = index_of((2 * i + 1) * evaluation_.count / (2 * count));
+      const Tensor x = model_input(model_, dataset_.image(index));
+      const explain::Attention attention = explain::record_attention(*model_.net, x, dtype_);
+      const io::Image picture = explain::picture_of(x, model_.pretrained.mean, model_.pretrained.std, 112);
+      const std::string file = fmt::format("attention/{:02}.png", i);
+      if (attention.layers.empty()) {
+        io::write_png(folder_ / file, picture);
+      } else {
+        const auto last = std::ssize(attention.layers) - 1;
+        const Tensor map = explain::can_roll_out(attention)
+                               ? explain::rollout(attention)
+                               : explain::attention_map(attention, last, explain::all_heads);
+        io::write_png(folder_ / file, explain::sheet({{picture, explain::overlay(picture, map)}}));
+      }
+      section.figures.push_back({file, caption(attention.logits, dataset_.label(index))});
+    }
+    return section;
+  }
+
+  // The index in the data set of image `i` among those that were evaluated.
+  std::int64_t index_of(std::int64_t i) const { return evaluation_.indices[static_cast<std::size_t>(i)]; }
+
+  std::string caption(const Tensor& logits, std::int64_t label) const {
+    const std::vector<float> probabilities = ops::softmax(logits, 0).values();
+    const auto best = std::ranges::max_element(probabilities);
+    const auto guess = static_cast<std::size_t>(best - probabilities.begin());
+    const std::string& truth = dataset_.classes()[static_cast<std::size_t>(label)];
+    return names_[guess] == truth ? fmt::format("✓ {}, {:.0f} %", truth, 100 * *best)
+                                  : fmt::format("✗ {}, {:.0f} %; it is: {}", names_[guess], 100 * *best, truth);
+  }
+
+  explain::Section layers() {
+    explain::Section section{.title = "One picture, layer by layer",
+                             .text = "A row a layer, from the first; a column a head.",
+                             .table = {},
+                             .figures = {},
+                             .figure_width = 640};
+    const std::int64_t index = index_of(evaluation_.count / 2);
+    const io::Image original = dataset_.image(index);
+    io::write_png(folder_ / "picture.png", original);
+    const Tensor x = model_input(model_, original);
+    const explain::Attention attention = explain::record_attention(*model_.net, x, dtype_);
+    const io::Image picture = explain::picture_of(x, model_.pretrained.mean, model_.pretrained.std, 112);
+    std::vector<std::vector<io::Image>> maps;
+    for (std::size_t layer = 0; layer < attention.layers.size(); ++layer) {
+      const auto l = static_cast<std::int64_t>(layer);
+      maps.emplace_back();
+      for (std::int64_t head = 0; head < attention.num_heads(l); ++head) {
+        maps.back().push_back(explain::overlay(picture, explain::attention_map(attention, l, head)));
+      }
+    }
+    if (!maps.empty()) {
+      io::write_png(folder_ / "attention" / "layers.png", explain::sheet(maps));
+      section.figures.push_back({"attention/layers.png", dataset_.name(index)});
+    }
+    return section;
+  }
+
+  const ReportFlags& flags_;
+  fs::path folder_;
+  models::Model model_;
+  const data::Dataset& dataset_;
+  std::vector<std::string> names_;
+  DType dtype_ = DType::f32;
+  train::Evaluation evaluation_;
+};
+
+void report(const ReportFlags& flags) {
+  ModelFlags best = flags.model;
+  if (const fs::path folder = fs::path(best.model) / "best"; fs::exists(folder)) {
+    best.model = folder.string();
+  }
+  models::Model model = best.open_for_pictures();
+  const auto dataset = open_pictures(flags.data, flags.split, model);
+  Page page(flags, std::move(model), *dataset);
+  page.write();
+  fmt::print("top-1 {:.2f} %   top-5 {:.2f} %   {} pictures\n{}/index.html\n", page.evaluation().top1,
+             page.evaluation().top5, page.evaluation().count, flags.output);
+  for (const std::string& broken : page.evaluation().broken) {
+    fmt::print("left out: {}\n", broken);
+  }
+}
+
+}  // namespace
+
+void add_report(CLI::App& app) {
+  CLI::App& command =
+      *app.add_subcommand("report", "A page that shows a run: accuracy, curves, predictions, attention");
+  const auto flags = std::make_shared<ReportFlags>();
+  command.add_option("RUN", flags->model.model, "Run folder, or a model folder")->required()->type_name("");
+  command.add_option("DATA", flags->data, "Pictures to show it on")->required()->type_name("");
+  command.add_option("--split", flags->split, "Part of DATA: validation, test … (default: DATA itself)")
+      ->type_name("NAME");
+  command.add_option("--output", flags->output, "Folder for index.html and its pictures")->required()->type_name("DIR");
+  command.add_option("--pictures", flags->pictures, "Pictures with predictions")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken pictures out and name them");
+  add_compute_flags(command, flags->compute);
+  add_model_changes(command, flags->model);
+  add_picture_flags(command, flags->model);
+  add_examples(command, {"vitrail report demo/run data/cifar10/test.tar --output demo"});
+  command.callback([flags] { report(*flags); });
+}
+
+}  // namespace vitrail::cli

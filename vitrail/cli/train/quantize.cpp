@@ -1,0 +1,162 @@
+// The command `vitrail quantize`, which converts the weights of a model to int8.
+#include "vitrail/models/quantize.h"
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/cli/pictures.h"
+#include "vitrail/train/bench/benchmark.h"
+#include "vitrail/train/study/evaluate.h"
+
+namespace vitrail::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct QuantizeFlags {
+  ModelFlags model;
+  ComputeFlags compute;
+  std::string output;
+  std::string calibrate;
+  std::int64_t calibration_pictures = 512;
+  std::string eval;
+  std::string split;
+  std::int64_t batch_size = 64;
+  bool skip_broken = false;
+  bool json = false;
+};
+
+// At most `wanted` images of a data set, evenly spread over it.
+class Sample : public data::Dataset {
+ public:
+  Sample(const data::Dataset& whole, std::int64_t wanted) : whole_(whole), size_(std::min(wanted, whole.size())) {}
+  std::int64_t size() const override { return size_; }
+  io::Image image(std::int64_t index) const override { return whole_.image(at(index)); }
+  std::int64_t label(std::int64_t index) const override { return whole_.label(at(index)); }
+  std::string name(std::int64_t index) const override { return whole_.name(at(index)); }
+  const std::vector<std::string>& classes() const override { return whole_.classes(); }
+
+ private:
+  std::int64_t at(std::int64_t index) const { return index * whole_.size() / size_; }
+  const data::Dataset& whole_;
+  std::int64_t size_;
+};
+
+train::Evaluation run(const models::Model& model, const data::Dataset& pictures, const QuantizeFlags& flags,
+                      DType dtype, const char* title) {
+  train::EvaluateOptions options;
+  options.dtype = dtype;
+  options.batch_size = flags.batch_size;
+  options.skip_broken = flags.skip_broken;
+  return evaluate_under_bar(title, model, pictures, options);
+}
+
+models::Model quantized(const models::Model& model, const QuantizeFlags& flags) {
+  if (flags.calibrate.empty()) {
+    return models::quantize(model);
+  }
+  const auto pictures = open_pictures(flags.calibrate, "", model);
+  models::InputRanges ranges;
+  run(model, Sample(*pictures, flags.calibration_pictures), flags, DType::f32, "calibrating");
+  return models::quantize(model, &ranges);
+}
+
+// The size in bytes of a checkpoint of these parameters, without its header.
+std::int64_t parameter_bytes(const models::ImageModel& net) {
+  std::int64_t sum = 0;
+  for (const nn::Parameter& parameter : net.parameters.all()) {
+    sum += static_cast<std::int64_t>(parameter.value.bytes());
+  }
+  return sum;
+}
+
+void quantize(const QuantizeFlags& flags) {
+  check(!fs::exists(flags.output) || (fs::is_directory(flags.output) && fs::is_empty(flags.output)),
+        "'{}' exists: choose another --output", flags.output);
+  const DType dtype = flags.compute.apply();
+  const models::Model model = flags.model.open_for_pictures();
+  const auto pictures = flags.eval.empty() ? nullptr : open_pictures(flags.eval, flags.split, model);
+  const models::Model small = quantized(model, flags);
+
+  nlohmann::ordered_json json;
+  json["model"] = flags.model.model;
+  json["output"] = flags.output;
+  json["activations"] = flags.calibrate.empty() ? "token" : "tensor";
+  json["bytes"] = {{"float", parameter_bytes(*model.net)}, {"int8", parameter_bytes(*small.net)}};
+  for (const std::int64_t size : {std::int64_t{1}, std::int64_t{8}}) {
+    json["forward_ms"].push_back({{"batch_size", size},
+                                  {"float", train::fastest_forward_ms(model, size, dtype)},
+                                  {"int8", train::fastest_forward_ms(small, size, dtype)}});
+  }
+  if (pictures != nullptr) {
+    const train::Evaluation before = run(model, *pictures, flags, dtype, "evaluating as it was");
+    const train::Evaluation after = run(small, *pictures, flags, dtype, "evaluating in int8");
+    std::int64_t changed = 0;
+    for (std::size_t i = 0; i < before.predictions.size(); ++i) {
+      changed += before.predictions[i] != after.predictions[i] ? 1 : 0;
+    }
+    json["pictures"] = before.count;
+    json["top1"] = {{"float", before.top1}, {"int8", after.top1}};
+    json["changed"] = changed;
+  }
+  models::save_model(small, flags.output);
+  if (flags.json) {
+    fmt::print("{}\n", json.dump(2));
+    return;
+  }
+  const auto megabytes = [](const nlohmann::ordered_json& bytes) { return bytes.get<double>() / 1e6; };
+  fmt::print("{}: weights by output in int8, activations by {}\n", flags.output,
+             json["activations"].get<std::string>());
+  fmt::print("  size            {:.1f} MB, was {:.1f} MB\n", megabytes(json["bytes"]["int8"]),
+             megabytes(json["bytes"]["float"]));
+  for (const auto& row : json["forward_ms"]) {
+    const auto was = row["float"].get<double>();
+    const auto is = row["int8"].get<double>();
+    fmt::print("  forward of {:<4} {:.2f} ms, was {:.2f} ms in {}: {:.2f} times as fast\n",
+               row["batch_size"].get<std::int64_t>(), is, was, name_of(dtype), was / is);
+  }
+  if (!flags.eval.empty()) {
+    fmt::print("  top-1           {:.2f} %, was {:.2f} %; {} of {} answers changed\n",
+               json["top1"]["int8"].get<double>(), json["top1"]["float"].get<double>(),
+               json["changed"].get<std::int64_t>(), json["pictures"].get<std::int64_t>());
+  }
+}
+
+}  // namespace
+
+void add_quantize(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("quantize", "Make a model folder with int8 weights, for faster inference");
+  const auto flags = std::make_shared<QuantizeFlags>();
+  add_model_argument(command, flags->model);
+  command.add_option("--output", flags->output, "The new model folder")->required()->type_name("DIR");
+  command
+      .add_option("--calibrate", flags->calibrate,
+                  "Pictures to choose one fixed scale for each layer's input by (default: a scale for each token)")
+      ->type_name("DATA");
+  command.add_option("--calibration-pictures", flags->calibration_pictures, "How many of them, spread over DATA")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command.add_option("--eval", flags->eval, "Pictures to compare the accuracy on, before and after")->type_name("DATA");
+  command.add_option("--split", flags->split, "Part of --eval's DATA: validation, test …")->type_name("NAME");
+  command.add_option("-b,--batch-size", flags->batch_size, "Pictures a batch")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken pictures out");
+  command.add_flag("--json", flags->json, "One JSON object");
+  add_compute_flags(command, flags->compute);
+  add_picture_flags(command, flags->model);
+  add_examples(command, {"vitrail quantize runs/photos/best --output small --eval photos --split validation",
+                         "vitrail quantize runs/photos/best --output small --calibrate photos/train --dtype bf16",
+                         "vitrail predict small cat.jpg"});
+  command.callback([flags] { quantize(*flags); });
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,120 @@
+// The command `vitrail soup`, which averages the weights of several models.
+#include "vitrail/train/study/soup.h"
+
+#include <filesystem>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/cli/pictures.h"
+
+namespace vitrail::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct SoupFlags {
+  std::vector<std::string> folders;
+  ComputeFlags compute;
+  std::string output;
+  bool greedy = false;
+  std::string data;
+  std::string split;
+  std::int64_t batch_size = 64;
+  int workers = 1;
+  std::int64_t tta = 0;
+  bool skip_broken = false;
+  bool json = false;
+};
+
+void soup(const SoupFlags& flags) {
+  check(!fs::exists(flags.output) || (fs::is_directory(flags.output) && fs::is_empty(flags.output)),
+        "'{}' exists: choose another --output", flags.output);
+  check(!flags.greedy || !flags.data.empty(),
+        "--greedy chooses models by their accuracy: name the pictures with --data");
+  const std::vector<fs::path> folders(flags.folders.begin(), flags.folders.end());
+  train::EvaluateOptions options;
+  options.dtype = flags.compute.apply();
+  options.batch_size = flags.batch_size;
+  options.workers = flags.workers;
+  options.tta = flags.tta;
+  options.skip_broken = flags.skip_broken;
+  train::check_tta(flags.tta);
+  std::unique_ptr<data::Dataset> dataset;
+  const auto evaluate = [&](const models::Model& model) {
+    if (dataset == nullptr) {
+      dataset = open_pictures(flags.data, flags.split, model);
+    }
+    return evaluate_under_bar("evaluating", model, *dataset, options);
+  };
+
+  nlohmann::ordered_json json;
+  json["output"] = flags.output;
+  if (!flags.greedy) {
+    const models::Model model = train::uniform_soup(folders);
+    models::save_model(model, flags.output);
+    json["models"] = flags.folders;
+    std::string text = fmt::format("{}: the average of {} models", flags.output, folders.size());
+    if (!flags.data.empty()) {
+      const double top1 = evaluate(model).top1;
+      json["top1"] = top1;
+      text += fmt::format(", top-1 {:.2f} %", top1);
+    }
+    fmt::print("{}\n", flags.json ? json.dump(2) : text);
+    return;
+  }
+  const train::GreedySoup made = train::greedy_soup(folders, evaluate);
+  models::save_model(made.model, flags.output);
+  json["top1"] = made.top1;
+  std::string text;
+  std::size_t used = 0;
+  for (const train::GreedySoup::Ingredient& one : made.ingredients) {
+    json["models"].push_back(
+        {{"folder", one.folder.string()}, {"top1", one.top1}, {"used", one.used}, {"soup_with_it", one.with_top1}});
+    text += fmt::format("  {:6.2f} %  {}  {:6.2f} %  {}\n", one.top1, one.used ? "used    " : "left out", one.with_top1,
+                        one.folder.string());
+    used += one.used ? 1 : 0;
+  }
+  if (flags.json) {
+    fmt::print("{}\n", json.dump(2));
+    return;
+  }
+  fmt::print("{}: the average of {} of {} models, top-1 {:.2f} %\n", flags.output, used, folders.size(), made.top1);
+  fmt::print("     alone            soup with it\n{}", text);
+}
+
+}  // namespace
+
+void add_soup(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("soup", "Average the weights of models fine-tuned from the same one");
+  const auto flags = std::make_shared<SoupFlags>();
+  command.add_option("FOLDERS", flags->folders, "Model folders")->required()->type_name("");
+  command.add_option("--output", flags->output, "The new model folder")->required()->type_name("DIR");
+  command.add_flag("--greedy", flags->greedy,
+                   "Take the best, and each next one only if the average is no worse for it");
+  command.add_option("--data", flags->data, "Pictures to evaluate on, which no model was trained on")
+      ->type_name("DATA");
+  command.add_option("--split", flags->split, "Part of --data: validation, test … (default: DATA itself)")
+      ->type_name("NAME");
+  command.add_option("-b,--batch-size", flags->batch_size, "Pictures a batch")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command.add_option("-j,--workers", flags->workers, "Threads that decode ahead")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--tta", flags->tta, "2: the average of each picture and its mirror image; 0: as it is")
+      ->capture_default_str()
+      ->type_name("N");
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken pictures out");
+  command.add_flag("--json", flags->json, "One JSON object");
+  add_compute_flags(command, flags->compute);
+  add_examples(command, {"vitrail soup runs/a/best runs/b/best runs/c/best --output soup",
+                         "vitrail soup runs/*/best --output soup --greedy --data photos --split validation"});
+  command.callback([flags] { soup(*flags); });
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,163 @@
+// The commands `vitrail train` and `vitrail pretrain`, which fit a network to data, with labels and without.
+#include <algorithm>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/cli/option_flags.h"
+#include "vitrail/train/run/interrupt.h"
+#include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/run/trainer.h"
+#include "vitrail/train/tasks/registry.h"
+
+namespace vitrail::cli {
+namespace {
+
+// The value of a flag among the arguments, given as "--NAME VALUE" or "--NAME=VALUE"; "" if it is not given.
+std::string value_of(const std::vector<std::string>& arguments, const std::string& flag) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == flag && i + 1 < arguments.size()) {
+      return arguments[i + 1];
+    }
+    if (arguments[i].starts_with(flag + "=")) {
+      return arguments[i].substr(flag.size() + 1);
+    }
+  }
+  return "";
+}
+
+// The kind of task of a command line, which decides what flags there are: the one named by --task, or as the method of
+// `vitrail pretrain`; else that of the run which is resumed or whose options are taken; else the default of the
+// command.
+const train::TaskKind& task_of(const std::string& command, const std::vector<std::string>& arguments) {
+  const std::vector<const train::TaskKind*> kinds = train::task_kinds_of(command);
+  const auto named = [&](const std::string& name) {
+    return std::ranges::find_if(kinds, [&](const train::TaskKind* kind) { return kind->name == name; });
+  };
+  if (arguments.empty() || arguments.front() != command) {
+    return *kinds.front();
+  }
+  if (const auto kind = named(value_of(arguments, "--task")); kind != kinds.end()) {
+    return **kind;
+  }
+  if (const auto kind = named(arguments.size() > 1 ? arguments[1] : ""); command == "pretrain" && kind != kinds.end()) {
+    return **kind;
+  }
+  for (const char* flag : {"--resume", "--config", "-c"}) {
+    const std::string run = value_of(arguments, flag);
+    if (run.empty() || !std::filesystem::exists(run)) {
+      continue;
+    }
+    const train::TaskKind& kind = train::task_kind_of_run(run);
+    check(kind.command == command, "'{}' is a run of `vitrail {}`", run, kind.command);
+    return kind;
+  }
+  return *kinds.front();
+}
+
+// The names of the tasks of a command.
+std::vector<std::string> names_of(const std::string& command) {
+  std::vector<std::string> names;
+  for (const train::TaskKind* kind : train::task_kinds_of(command)) {
+    names.emplace_back(kind->name);
+  }
+  return names;
+}
+
+// The flags of one kind of task, and its options by them.
+class TaskFlags {
+ public:
+  TaskFlags(CLI::App& command, const train::TaskKind& kind) : kind_(kind), flags_(command) {
+    const std::unique_ptr<train::TaskOptions> defaults = kind.defaults();
+    train::OptionList list;
+    defaults->describe(list);
+    flags_.add_all(list);
+    command.add_option("-c,--config", config_, "Take what is not given here from the config.toml of another run")
+        ->type_name("FILE")
+        ->group("run");
+  }
+
+  // The options: values of the command line override those of --config or of the run that is resumed, and these
+  // override the defaults.
+  std::unique_ptr<train::TaskOptions> options() const {
+    const std::string resumed = flags_.given("resume");
+    check(config_.empty() || resumed.empty(),
+          "--config and --resume exclude each other: a run that is resumed has its own config.toml");
+    std::unique_ptr<train::TaskOptions> options = kind_.defaults();
+    if (!resumed.empty()) {
+      train::resume(resumed, *options);
+    } else if (!config_.empty()) {
+      train::read_config(config_, *options);
+    }
+    const std::string resume = options->resume;
+    train::OptionList list;
+    options->describe(list);
+    flags_.apply(list);
+    options->resume = resume;  // the run folder, even if the folder of a checkpoint was given
+    return options;
+  }
+
+ private:
+  const train::TaskKind& kind_;
+  OptionFlags flags_;
+  std::string config_;
+};
+
+void run_training(const train::TaskOptions& options) {
+  const train::Interrupt interrupt;
+  train::Progress progress(stdout);
+  progress.set_interval(options.log_interval);
+  train::FitHooks hooks;
+  hooks.should_stop = train::Interrupt::requested;
+  hooks.progress = &progress;
+  if (train::fit(options, hooks).stopped) {
+    // The exit status tells a shell, as in `vitrail train … && …`, that the run was stopped.
+    throw CLI::RuntimeError(128 + train::Interrupt::signal());
+  }
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, const std::vector<std::string>& arguments) {
+  CLI::App& command = *app.add_subcommand("train", "Train or fine-tune a model on images");
+  const auto task = std::make_shared<std::string>(train::task_kinds_of("train").front()->name);
+  command.add_option("--task", *task, "What is learned")
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->check(CLI::IsMember(names_of("train")));
+  const auto flags = std::make_shared<TaskFlags>(command, task_of("train", arguments));
+  add_examples(
+      command,
+      {"# photos/train/cat/1.jpg, photos/validation/dog/7.png …; a .tar of that, CIFAR and MNIST files, a .csv work "
+       "too",
+       "vitrail train photos --model vit_tiny_patch16_224 --epochs 50", "# small pictures, in bf16",
+       "vitrail train data/cifar10 --val-split test --amp --model-kwargs img_size=32 patch_size=4 --train-crop-mode "
+       "pad",
+       "# fine-tune a folder saved by timm", "vitrail train photos --model my_model --layer-decay 0.75 --lr 5e-4",
+       "# go on with a run that was stopped by Ctrl-C or a power cut", "vitrail train --resume output/train/NAME"});
+  command.callback([flags, task] { run_training(*flags->options()); });
+}
+
+void add_pretrain(CLI::App& app, const std::vector<std::string>& arguments) {
+  CLI::App& command = *app.add_subcommand("pretrain", "Train a model on images without labels");
+  const std::vector<std::string> methods = names_of("pretrain");
+  const auto method = std::make_shared<std::string>(methods.front());
+  const train::TaskKind& kind = task_of("pretrain", arguments);
+  command.add_option("METHOD", *method, fmt::format("{}: {}", kind.name, kind.help))
+      ->type_name("")
+      ->check(CLI::IsMember(methods));
+  const auto flags = std::make_shared<TaskFlags>(command, kind);
+  add_examples(command,
+               {"# any folder of pictures; then fine-tune what has been learned, or train a head on it alone",
+                "vitrail pretrain mae photos --model vit_small_patch16_224 --epochs 200 --amp",
+                "vitrail train labelled --model output/train/NAME/best --layer-decay 0.75",
+                "vitrail train labelled --model output/train/NAME/best --linear-probe", "# what it makes of pictures",
+                "vitrail reconstruct output/train/NAME/best photos --output sheet.png",
+                "# go on with a run that was stopped", "vitrail pretrain --resume output/train/NAME"});
+  command.callback([flags, method] { run_training(*flags->options()); });
+}
+
+}  // namespace vitrail::cli

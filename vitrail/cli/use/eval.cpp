@@ -1,0 +1,255 @@
+// `vitrail eval` measures how accurate a model is, `vitrail predict` prints what it predicts for images.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/cli/pictures.h"
+#include "vitrail/io/file.h"
+#include "vitrail/train/study/evaluate.h"
+
+namespace vitrail::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct EvalFlags {
+  ModelFlags model;
+  ComputeFlags compute;
+  std::string data;
+  std::string split;
+  std::string output;
+  std::int64_t batch_size = 64;
+  int workers = 1;
+  std::int64_t tta = 0;
+  bool skip_broken = false;
+  bool json = false;
+};
+
+Json to_json(const EvalFlags& flags, const train::Evaluation& result) {
+  Json json;
+  json["model"] = flags.model.model;
+  json["data"] = flags.data;
+  json["count"] = result.count;
+  json["top1"] = result.top1;
+  json["top5"] = result.top5;
+  json["loss"] = result.loss;
+  if (!result.heads.empty()) {
+    const auto head = [](const train::Accuracy& of) {
+      return Json{{"top1", of.top1}, {"top5", of.top5}, {"loss", of.loss}};
+    };
+    json["heads"] = {{"head", head(result.heads[0])}, {"head_dist", head(result.heads[1])}};
+  }
+  json["images_per_second"] = result.images_per_second;
+  json["classes"] = Json::array();
+  for (std::int64_t c = 0; c < result.num_classes(); ++c) {
+    const double accuracy = result.class_accuracy(c);
+    json["classes"].push_back({{"name", result.classes[static_cast<std::size_t>(c)]},
+                               {"count", result.class_count(c)},
+                               {"top1", std::isnan(accuracy) ? Json() : Json(accuracy)}});
+  }
+  json["confusion"] = result.confusion;
+  json["broken"] = result.broken;
+  return json;
+}
+
+void print_text(const train::Evaluation& result) {
+  fmt::print("top-1 {:.2f} %   top-5 {:.2f} %   loss {:.4f}   {} pictures, {:.0f} a second\n", result.top1, result.top5,
+             result.loss, result.count, result.images_per_second);
+  if (!result.heads.empty()) {
+    fmt::print("the mean of two heads:\n");
+    for (const auto& [name, head] :
+         {std::pair{"class head", result.heads[0]}, {"distillation head", result.heads[1]}}) {
+      fmt::print("  {:<17}  top-1 {:.2f} %   top-5 {:.2f} %   loss {:.4f}\n", name, head.top1, head.top5, head.loss);
+    }
+  }
+  std::size_t width = 5;
+  for (const std::string& name : result.classes) {
+    width = std::max(width, name.size());
+  }
+  fmt::print("\n{:<{}}  {:>8}  {:>8}\n", "class", width, "pictures", "top-1");
+  for (std::int64_t c = 0; c < result.num_classes(); ++c) {
+    const std::int64_t count = result.class_count(c);
+    fmt::print("{:<{}}  {:>8}  {:>8}\n", result.classes[static_cast<std::size_t>(c)], width, count,
+               count == 0 ? "-" : fmt::format("{:.2f} %", result.class_accuracy(c)));
+  }
+  for (const std::string& broken : result.broken) {
+    fmt::print("left out: {}\n", broken);
+  }
+}
+
+void evaluate(const EvalFlags& flags) {
+  train::EvaluateOptions options;
+  options.dtype = flags.compute.apply();
+  options.batch_size = flags.batch_size;
+  options.workers = flags.workers;
+  options.skip_broken = flags.skip_broken;
+  options.tta = flags.tta;
+  train::check_tta(options.tta);
+  const models::Model model = flags.model.open_for_pictures();
+  const auto dataset = open_pictures(flags.data, flags.split, model);
+  if (!flags.output.empty()) {
+    io::make_folder(flags.output);
+  }
+  const train::Evaluation result = evaluate_under_bar("evaluating", model, *dataset, options);
+  if (!flags.output.empty()) {
+    const std::filesystem::path folder = flags.output;
+    io::write_atomically(folder / "confusion.svg", train::confusion_svg(result));
+    io::write_atomically(folder / "eval.json", to_json(flags, result).dump(2) + "\n");
+  }
+  if (flags.json) {
+    fmt::print("{}\n", to_json(flags, result).dump(2));
+    return;
+  }
+  print_text(result);
+  if (!flags.output.empty()) {
+    fmt::print("\n{0}/confusion.svg, {0}/eval.json\n", flags.output);
+  }
+}
+
+struct PredictFlags {
+  ModelFlags model;
+  ComputeFlags compute;
+  std::vector<std::string> pictures;
+  std::int64_t topk = 5;
+  std::int64_t batch_size = 64;
+  bool skip_broken = false;
+  bool json = false;
+};
+
+class Predictor {
+ public:
+  explicit Predictor(const PredictFlags& flags)
+      : flags_(flags),
+        dtype_(flags.compute.apply()),
+        model_(flags.model.open_for_pictures()),
+        names_(train::class_names(model_)) {
+    check(!names_.empty(), "{} has no classes to predict: it was made with num_classes=0", flags.model.model);
+  }
+
+  void run() {
+    const std::vector<NamedPicture> pictures = list_pictures(flags_.pictures);
+    std::vector<std::string> names;
+    std::vector<io::Image> images;
+    std::size_t broken = 0;
+    for (const NamedPicture& picture : pictures) {
+      try {
+        images.push_back(picture.image());
+        names.push_back(picture.name);
+      } catch (const Error& error) {
+        if (!flags_.skip_broken) {
+          throw;
+        }
+        fmt::print(stderr, "left out: {}\n", error.what());
+        ++broken;
+      }
+      if (std::ssize(images) == flags_.batch_size) {
+        flush(names, images);
+      }
+    }
+    flush(names, images);
+    check(broken < pictures.size(), "none of the {} pictures could be read", pictures.size());
+    if (flags_.json) {
+      fmt::print("{}\n", results_.dump(2));
+    }
+  }
+
+ private:
+  void flush(std::vector<std::string>& names, std::vector<io::Image>& images) {
+    if (images.empty()) {
+      return;
+    }
+    const Tensor probabilities = train::predict(model_, images, dtype_, flags_.batch_size);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      report(names[i], probabilities.select(0, static_cast<std::int64_t>(i)).values());
+    }
+    names.clear();
+    images.clear();
+  }
+
+  void report(const std::string& file, const std::vector<float>& probabilities) {
+    std::vector<std::size_t> order(probabilities.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto shown = std::min<std::ptrdiff_t>(std::max<std::int64_t>(flags_.topk, 1), std::ssize(order));
+    std::ranges::partial_sort(order, order.begin() + shown,
+                              [&](std::size_t a, std::size_t b) { return probabilities[a] > probabilities[b]; });
+    order.resize(static_cast<std::size_t>(shown));
+    Json top = Json::array();
+    std::string line = file + ":";
+    for (const std::size_t c : order) {
+      top.push_back({{"label", names_[c]}, {"index", c}, {"probability", probabilities[c]}});
+      line += fmt::format("  {} {:.1f} %", names_[c], 100 * probabilities[c]);
+    }
+    if (flags_.json) {
+      results_.push_back({{"file", file}, {"top", top}});
+    } else {
+      fmt::print("{}\n", line);
+    }
+  }
+
+  const PredictFlags& flags_;
+  DType dtype_;
+  models::Model model_;
+  std::vector<std::string> names_;
+  Json results_ = Json::array();
+};
+
+}  // namespace
+
+void add_eval(CLI::App& app) {
+  CLI::App& command =
+      *app.add_subcommand("eval", "Accuracy of a model: top-1, top-5, loss, per class, confusion matrix");
+  const auto flags = std::make_shared<EvalFlags>();
+  add_model_argument(command, flags->model);
+  command.add_option("DATA", flags->data, "Pictures: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv")
+      ->required()
+      ->type_name("");
+  command.add_option("--split", flags->split, "Part of DATA: validation, test … (default: DATA itself)")
+      ->type_name("NAME");
+  command.add_option("--output", flags->output, "Folder for confusion.svg and eval.json")->type_name("DIR");
+  command.add_option("-b,--batch-size", flags->batch_size, "Pictures a batch")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command.add_option("-j,--workers", flags->workers, "Threads that decode ahead")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--tta", flags->tta, "2: the average of each picture and its mirror image; 0: as it is")
+      ->capture_default_str()
+      ->type_name("N");
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken pictures out and name them");
+  command.add_flag("--json", flags->json, "One JSON object");
+  add_compute_flags(command, flags->compute);
+  add_picture_flags(command, flags->model);
+  add_examples(command, {"vitrail eval demo/run/best data/cifar10/test.tar",
+                         "vitrail eval demo/run/best photos --split validation --output report --json"});
+  command.callback([flags] { evaluate(*flags); });
+}
+
+void add_predict(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("predict", "What a model sees in pictures: names and probabilities");
+  const auto flags = std::make_shared<PredictFlags>();
+  add_model_argument(command, flags->model);
+  add_pictures_argument(command, flags->pictures);
+  command.add_option("--topk", flags->topk, "Classes to name")->capture_default_str()->check(CLI::PositiveNumber);
+  command.add_option("-b,--batch-size", flags->batch_size, "Pictures a batch")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken pictures out and name them");
+  command.add_flag("--json", flags->json, "A JSON list");
+  add_compute_flags(command, flags->compute);
+  add_picture_flags(command, flags->model);
+  add_examples(command,
+               {"vitrail predict demo/run/best cat.jpg", "vitrail predict demo/run/best photos/ --topk 1 --json",
+                "find . -name '*.png' | vitrail predict demo/run/best -"});
+  command.callback([flags] { Predictor(*flags).run(); });
+}
+
+}  // namespace vitrail::cli

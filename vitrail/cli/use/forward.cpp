@@ -1,0 +1,82 @@
+// `vitrail forward` runs a model on tensors from a file, for comparison with other programs.
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/io/safetensors.h"
+
+namespace vitrail::cli {
+namespace {
+
+struct ForwardFlags {
+  ModelFlags model;
+  ComputeFlags compute;
+  std::string input;
+  std::string output;
+  bool features = false;
+  bool attention = false;
+};
+
+void forward(const ForwardFlags& flags) {
+  const models::Model model = flags.model.open();
+  const io::Safetensors input = io::Safetensors::open(flags.input);
+  const bool video = model.net->frames() > 0;
+  const std::string expected = fmt::format("f32 [B, {}, {}H, W]", model.pretrained.channels, video ? "T, " : "");
+  check(input.contains("x"), "{}: there is no tensor 'x'; expected x {}", flags.input, expected);
+  const Tensor x = input.get("x");
+  check(x.rank() == (video ? 5 : 4) && x.dtype() == DType::f32 && x.size(1) == model.pretrained.channels,
+        "{}: x is {} {}, expected {}", flags.input, name_of(x.dtype()), x.shape(), expected);
+  nn::Recorder recorder(flags.features, flags.attention);
+  nn::Pass pass;
+  pass.dtype = flags.compute.apply();
+  pass.recorder = flags.features || flags.attention ? &recorder : nullptr;
+  io::NamedTensors output = {{"logits", model.net->forward(x, pass)}};
+  const auto add = [&output](const char* name, const nn::Records& records) {
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      output.emplace_back(fmt::format("{}.{}", name, i), records[i].value);
+    }
+  };
+  add("features.stem", recorder.stem_features());
+  add("features", recorder.features());
+  add("attention", recorder.attention());
+  if (!recorder.pool_attention().empty()) {
+    output.emplace_back("attention.pool", recorder.pool_attention()[0].value);
+  }
+  io::save_safetensors(flags.output, output);
+  for (const auto& [name, tensor] : output) {
+    fmt::print("{:<16} {} {}\n", name, name_of(tensor.dtype()), tensor.shape().str());
+  }
+}
+
+}  // namespace
+
+void add_forward(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("forward", "Run a model on tensors from a safetensors file");
+  const auto flags = std::make_shared<ForwardFlags>();
+  add_model_argument(command, flags->model);
+  command
+      .add_option("--input", flags->input,
+                  "Safetensors file with x [B, C, H, W] f32, normalized; for models of videos [B, C, T, H, W]")
+      ->required()
+      ->type_name("FILE");
+  command.add_option("--output", flags->output, "Safetensors file to write: logits [B, num_classes]")
+      ->required()
+      ->type_name("FILE");
+  command.add_flag("--features", flags->features,
+                   "Also features.{i} [B, N, D] after block i, or after stage i of models that have stages ([B, N, D], "
+                   "[B, H, W, C] or [B, C, H, W]); of a hybrid's ResNet, features.stem.{i} [B, C, H, W]");
+  command.add_flag(
+      "--attention", flags->attention,
+      "Also attention.{i} [B, H, N, M], the probabilities of N queries and M keys in attention i, with windows "
+      "[B W, H, N, N]; of attention pooling, attention.pool [B, H, 1, N]");
+  add_compute_flags(command, flags->compute);
+  add_examples(command,
+               {"vitrail forward my_model --input x.safetensors --output y.safetensors",
+                "vitrail forward my_model --input x.safetensors --output y.safetensors --features --attention"});
+  command.callback([flags] { forward(*flags); });
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,130 @@
+// `vitrail knn` measures how well nearest neighbours among features tell classes apart.
+#include "vitrail/train/study/knn.h"
+
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/cli/pictures.h"
+#include "vitrail/models/features.h"
+
+namespace vitrail::cli {
+namespace {
+
+struct KnnFlags {
+  ModelFlags model;
+  ComputeFlags compute;
+  std::string training;
+  std::string test;
+  std::string train_split;
+  std::string split;
+  std::string pool;
+  train::KnnOptions options;
+  std::int64_t batch_size = 64;
+  int workers = 1;
+  bool skip_broken = false;
+  bool json = false;
+};
+
+bool is_features(const std::string& source) { return source.ends_with(".safetensors"); }
+
+// The features of the training and of the test set, from files or by the model.
+std::pair<train::Features, train::Features> features_of(const KnnFlags& flags) {
+  const bool from_files = is_features(flags.training) && is_features(flags.test);
+  check(from_files || !flags.model.model.empty(),
+        "features (.safetensors, from vitrail embed) were expected; for pictures a --model is needed");
+  check(!from_files || flags.model.model.empty(), "the features are there already: --model has nothing to do");
+  if (from_files) {
+    return {train::load_features(flags.training), train::load_features(flags.test)};
+  }
+  train::EvaluateOptions options;
+  options.dtype = flags.compute.apply();
+  options.batch_size = flags.batch_size;
+  options.workers = flags.workers;
+  options.skip_broken = flags.skip_broken;
+  const models::Model model = flags.model.open_for_pictures();
+  const models::Model trunk = models::without_head(model, flags.pool);
+  const auto open = [&](const std::string& source, const std::string& split, std::vector<std::string> classes,
+                        const char* title) {
+    if (is_features(source)) {
+      return train::load_features(source);
+    }
+    data::DatasetOptions where;
+    where.split = split;
+    where.classes = std::move(classes);
+    return embed_under_bar(title, trunk, *data::open_dataset(source, where), options);
+  };
+  train::Features training = open(flags.training, flags.train_split, {}, "features to compare with");
+  train::Features test = open(flags.test, flags.split, training.classes, "features to tell apart");
+  return {std::move(training), std::move(test)};
+}
+
+void knn(const KnnFlags& flags) {
+  const auto [training, test] = features_of(flags);
+  const std::vector<train::KnnResult> results = train::knn(training, test, flags.options);
+  if (flags.json) {
+    nlohmann::ordered_json json;
+    json["training"] = training.x.size(0);
+    json["test"] = test.x.size(0);
+    json["features"] = training.x.size(1);
+    json["temperature"] = flags.options.temperature;
+    for (const train::KnnResult& result : results) {
+      json["knn"].push_back(
+          {{"k", result.k}, {"top1", result.top1}, {"top5", result.top5}, {"majority_top1", result.majority_top1}});
+    }
+    fmt::print("{}\n", json.dump(2));
+    return;
+  }
+  fmt::print("{} pictures by their neighbours among {}, {} features each\n\n", test.x.size(0), training.x.size(0),
+             training.x.size(1));
+  fmt::print("{:>5}  {:>9}  {:>9}  {:>16}\n", "k", "top-1", "top-5", "top-1, majority");
+  for (const train::KnnResult& result : results) {
+    fmt::print("{:>5}  {:>7.2f} %  {:>7.2f} %  {:>14.2f} %\n", result.k, result.top1, result.top5,
+               result.majority_top1);
+  }
+}
+
+}  // namespace
+
+void add_knn(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("knn", "Tell pictures apart by their nearest neighbours among features");
+  const auto flags = std::make_shared<KnnFlags>();
+  command.add_option("TRAIN", flags->training, "Features with labels from vitrail embed, or pictures (with --model)")
+      ->required()
+      ->type_name("");
+  command.add_option("TEST", flags->test, "The same of the pictures to tell apart")->required()->type_name("");
+  command.add_option("-k,--neighbors", flags->options.k, "Neighbours that vote; several numbers give a line each")
+      ->capture_default_str()
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->check(CLI::PositiveNumber)
+      ->type_name("K");
+  command.add_option("--temperature", flags->options.temperature, "A neighbour's vote weighs exp(cosine / T)")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->type_name("T");
+  command.add_option("--model", flags->model.model, "Whose features of pictures: a name or a folder")
+      ->type_name("MODEL");
+  command.add_option("--train-split", flags->train_split, "Part of TRAIN's pictures")->type_name("NAME");
+  command.add_option("--split", flags->split, "Part of TEST's pictures")->type_name("NAME");
+  command.add_option("--pool", flags->pool, "As in vitrail embed")->type_name("POOL");
+  command.add_option("-b,--batch-size", flags->batch_size, "Pictures a batch")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command.add_option("-j,--workers", flags->workers, "Threads that decode ahead")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken pictures out");
+  command.add_flag("--json", flags->json, "One JSON object");
+  add_model_changes(command, flags->model);
+  add_compute_flags(command, flags->compute);
+  add_picture_flags(command, flags->model);
+  add_examples(command, {"vitrail knn train.safetensors test.safetensors -k 10 20 100",
+                         "vitrail knn photos photos --train-split train --split validation --model runs/photos/best"});
+  command.callback([flags] { knn(*flags); });
+}
+
+}  // namespace vitrail::cli

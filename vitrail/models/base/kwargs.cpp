@@ -1,0 +1,107 @@
+#include "vitrail/models/base/kwargs.h"
+
+#include <cctype>
+#include <optional>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::models {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0) {
+    text.remove_prefix(1);
+  }
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) {
+    text.remove_suffix(1);
+  }
+  return text;
+}
+
+// Splits a tuple or list into its elements, at the commas of its own nesting level.
+std::vector<std::string_view> split_elements(std::string_view text) {
+  std::vector<std::string_view> parts;
+  int depth = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    depth += text[i] == '(' || text[i] == '[' || text[i] == '{' ? 1 : 0;
+    depth -= text[i] == ')' || text[i] == ']' || text[i] == '}' ? 1 : 0;
+    if (text[i] == ',' && depth == 0) {
+      parts.push_back(text.substr(begin, i - begin));
+      begin = i + 1;
+    }
+  }
+  if (!trim(text.substr(begin)).empty()) {
+    parts.push_back(text.substr(begin));  // the trailing comma of (1, 2,) does not begin another element
+  }
+  return parts;
+}
+
+Json literal(std::string_view text) {
+  text = trim(text);
+  if (text == "True" || text == "true") {
+    return true;
+  }
+  if (text == "False" || text == "false") {
+    return false;
+  }
+  if (text == "None" || text == "null") {
+    return nullptr;
+  }
+  const auto enclosed = [&](char open, char close) {
+    return text.size() >= 2 && text.front() == open && text.back() == close;
+  };
+  if (enclosed('\'', '\'') || enclosed('"', '"')) {
+    return std::string(text.substr(1, text.size() - 2));
+  }
+  if (enclosed('(', ')') || enclosed('[', ']')) {
+    Json list = Json::array();
+    for (const std::string_view element : split_elements(text.substr(1, text.size() - 2))) {
+      list.push_back(literal(element));
+    }
+    return list;
+  }
+  if (enclosed('{', '}')) {
+    Json object = Json::object();
+    for (const std::string_view element : split_elements(text.substr(1, text.size() - 2))) {
+      const std::size_t colon = element.find(':');
+      check(colon != std::string_view::npos, "'{}' is no 'key': value of a dictionary", trim(element));
+      const Json key = literal(element.substr(0, colon));
+      check(key.is_string() && !object.contains(key.get<std::string>()), "'{}' is no new key of a dictionary",
+            trim(element.substr(0, colon)));
+      object[key.get<std::string>()] = literal(element.substr(colon + 1));
+    }
+    return object;
+  }
+  std::string number(text.substr(text.starts_with('+') ? 1 : 0));
+  if (number.starts_with('.')) {
+    number = '0' + number;
+  }
+  if (number.ends_with('.')) {
+    number += '0';
+  }
+  const Json value = Json::parse(number, nullptr, false);
+  return value.is_number() ? value : Json(std::string(text));
+}
+
+}  // namespace
+
+std::string kwargs_to_json(const std::vector<std::string>& items) {
+  Json result = Json::object();
+  for (const std::string& item : items) {
+    const std::size_t equals = item.find('=');
+    check(equals != std::string::npos && equals > 0,
+          "--model-kwargs takes key=value, e.g. --model-kwargs img_size=32 patch_size=4, not '{}'", item);
+    const std::string key = item.substr(0, equals);
+    check(!result.contains(key), "--model-kwargs gives '{}' twice", key);
+    result[key] = literal(std::string_view(item).substr(equals + 1));
+  }
+  return result.dump();
+}
+
+}  // namespace vitrail::models

@@ -1,0 +1,16 @@
+/// \file
+/// Arguments in Python's notation, as timm's --model-kwargs takes them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace vitrail::models {
+
+/// Converts arguments to JSON: {"img_size=32", "class_token=False", "global_pool=avg"} become {"img_size": 32,
+/// "class_token": false, "global_pool": "avg"}. Values are read as Python literals: numbers, True, False, None, quoted
+/// strings, and tuples and lists of these; anything else is a plain string (timm's ParseKwargs). Throws Error if an
+/// item has no '=' or a key occurs twice.
+std::string kwargs_to_json(const std::vector<std::string>& items);
+
+}  // namespace vitrail::models

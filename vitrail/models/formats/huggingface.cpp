@@ -1,0 +1,75 @@
+#include "vitrail/models/formats/huggingface.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/models/formats/preprocessor.h"
+
+namespace vitrail::models {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
+
+}  // namespace
+
+bool is_hub_config(const Json& config) { return config.is_object() && config.contains("model_type"); }
+
+std::string hub_model_type(const Json& config, const std::string& source) {
+  return io::Fields(config, source).get<std::string>("model_type");
+}
+
+FolderConfig read_hub_folder(const Json& config, const fs::path& folder, const HubKind& kind) {
+  // The configs of transformers have many kinds of keys, also of other versions: keys that are of no use here are
+  // ignored without a list of them.
+  io::Fields f(config, (folder / config_file).string());
+  FolderConfig result;
+  kind.read(f, result);
+  result.pretrained.channels = result.input_size[0];
+  result.pretrained.height = result.input_size[1];
+  result.pretrained.width = result.input_size[2];
+  read_preprocessor(folder, result.pretrained);
+  if (!result.fixed_input_size) {  // such a model takes the size that its images are prepared in
+    result.input_size = {result.input_size[0], result.pretrained.height, result.pretrained.width};
+  }
+  return result;
+}
+
+HubFiles hub_files(const Model& model, const HubForm& form) {
+  HubFiles files;
+  OrderedJson head;
+  head["architectures"] = {form.architecture};
+  head["model_type"] = form.model_type;
+  head.update(form.config);
+  files.config = std::move(head);
+  files.config["dtype"] = "float32";
+  if (model.net->num_classes() > 0) {
+    for (std::int64_t i = 0; i < model.net->num_classes(); ++i) {
+      const auto index = static_cast<std::size_t>(i);
+      const std::string name = index < model.pretrained.label_names.size() ? model.pretrained.label_names[index]
+                                                                           : fmt::format("LABEL_{}", i);
+      files.config["id2label"][std::to_string(i)] = name;
+      files.config["label2id"][name] = i;
+    }
+  }
+  files.preprocessor = preprocessor_json(model.pretrained);
+  const bool bare = form.architecture.ends_with("Model");
+  const NameMap names(form.names, bare ? "" : form.prefix, "decoder.decoder_layers.");
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    for (auto& entry : names.split(parameter.name, parameter.value.detach())) {
+      files.tensors.push_back(std::move(entry));
+    }
+  }
+  return files;
+}
+
+void write_hub_files(const HubFiles& files, const fs::path& folder) {
+  io::replace_folder(folder, [&](const fs::path& temporary) {
+    io::write_atomically(temporary / config_file, files.config.dump(2) + "\n");
+    io::write_atomically(temporary / "preprocessor_config.json", files.preprocessor.dump(2) + "\n");
+    io::save_safetensors(temporary / weights_file, files.tensors);
+  });
+}
+
+}  // namespace vitrail::models

@@ -1,0 +1,84 @@
+/// \file
+/// Model folders in the layout of Hugging Face's transformers: config.json with a "model_type",
+/// preprocessor_config.json, and model.safetensors with transformers' own names. The readers and writers of all
+/// families share this file; each family declares which kinds it reads and writes (base/family.h).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "vitrail/io/json.h"
+#include "vitrail/models/base/arguments.h"
+#include "vitrail/models/base/registry.h"
+#include "vitrail/models/formats/name_map.h"
+#include "vitrail/models/formats/weights.h"
+
+namespace vitrail::models {
+
+/// The range of sizes and counts that are at least 1.
+inline constexpr io::Range positive{1, largest_size};
+
+/// timm's name of the activation that the field `hidden_act` names. Throws Error if there is none.
+std::string timm_activation(io::Fields& f);
+/// transformers' name of an activation. Throws Error if it has none.
+std::string hub_activation(ops::Activation activation);
+/// A size as JSON: one number for a square, else [rows, columns].
+nlohmann::json side(const nn::Size2& size);
+/// The double whose shortest decimal text is that of the float.
+double shortest(float value);
+/// timm's norm_layer for a LayerNorm with this epsilon: null for timm's own, 1e-6.
+nlohmann::json norm_argument(float eps);
+
+/// Collects the arguments of a folder that override those of an architecture. Those that are equal to the
+/// architecture's own, or to timm's default where it has none, are left out.
+class Arguments {
+ public:
+  Arguments(FolderConfig& folder, const std::string& architecture);
+  void set(const std::string& key, const nlohmann::json& value, const nlohmann::json& default_value);
+
+ private:
+  FolderConfig& folder_;
+  nlohmann::json own_;
+};
+
+/// Returns whether the checkpoint is that of a classifier, and if so reads its classes; a bare model has none. Throws
+/// Error if `architectures` names a class of neither list. The names of the classes come from "id2label": {"0": "cat",
+/// …}; transformers assumes two classes if the config says nothing, and names them LABEL_0 … if it knows no names.
+bool read_classes(io::Fields& f, FolderConfig& folder, const std::vector<std::string>& classifiers,
+                  const std::vector<std::string>& bare);
+/// Takes the image preparation of the default tag of the folder's architecture; the labels of the folder stay.
+void take_pretrained(FolderConfig& folder);
+
+/// What transformers calls a model, and its config.json without the classes. Family::hub_form() makes it.
+struct HubForm {
+  std::string model_type;
+  std::string architecture;
+  std::span<const NameRule> names;
+  std::string prefix;
+  nlohmann::ordered_json config;
+};
+
+/// Whether a config.json is in this layout: it then has a "model_type".
+bool is_hub_config(const nlohmann::json& config);
+/// The "model_type" of a config.json in this layout; errors name `source`.
+std::string hub_model_type(const nlohmann::json& config, const std::string& source);
+/// Reads the folder's config.json (`config`, which is of the given kind) and its preprocessor_config.json.
+FolderConfig read_hub_folder(const nlohmann::json& config, const std::filesystem::path& folder, const HubKind& kind);
+
+/// The files of a folder that transformers' from_pretrained() reads.
+struct HubFiles {
+  nlohmann::ordered_json config;
+  nlohmann::ordered_json preprocessor;
+  io::NamedTensors tensors;
+};
+/// The files of a model whose form is `form`.
+HubFiles hub_files(const Model& model, const HubForm& form);
+/// Writes the files and replaces what is in `folder`.
+void write_hub_files(const HubFiles& files, const std::filesystem::path& folder);
+
+}  // namespace vitrail::models

@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "vitrail/io/suggest.h"
+#include "vitrail/models/formats/huggingface.h"
+
+namespace vitrail::models {
+namespace {
+
+using Json = nlohmann::json;
+using ops::Activation;
+
+struct HubActivation {
+  std::string_view theirs;
+  std::string_view timm;
+  Activation activation;
+};
+constexpr std::array<HubActivation, 7> activations = {{{"gelu", "gelu", Activation::gelu},
+                                                       {"gelu_new", "gelu_tanh", Activation::gelu_tanh},
+                                                       {"gelu_pytorch_tanh", "gelu_tanh", Activation::gelu_tanh},
+                                                       {"quick_gelu", "quick_gelu", Activation::quick_gelu},
+                                                       {"relu", "relu", Activation::relu},
+                                                       {"silu", "silu", Activation::silu},
+                                                       {"swish", "silu", Activation::silu}}};
+
+bool is_classifier(io::Fields& f, const std::vector<std::string>& classifiers, const std::vector<std::string>& bare) {
+  const auto names = f.optional<std::vector<std::string>>("architectures").value_or(std::vector<std::string>());
+  if (names.empty()) {
+    return false;
+  }
+  const auto among = [&](const std::vector<std::string>& list) {
+    return std::ranges::find(list, names.front()) != list.end();
+  };
+  std::vector<std::string> all = classifiers;
+  all.insert(all.end(), bare.begin(), bare.end());
+  check(among(all), "{}: 'architectures' is '{}', expected {}", f.source(), names.front(), io::quoted_list(all));
+  return among(classifiers);
+}
+
+void read_labels(io::Fields& f, FolderConfig& folder) {
+  if (f.kind("id2label") == io::Kind::absent || f.kind("id2label") == io::Kind::null) {
+    folder.num_classes = f.get<std::int64_t>("num_labels", 2, {0, largest_size});
+    return;
+  }
+  const io::Fields checked = f.object("id2label");
+  const Json& labels = f.raw("id2label");
+  const std::size_t count = labels.size();
+  std::vector<std::string> names(count);
+  bool any_name = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string key = std::to_string(i);
+    check(labels.contains(key) && labels[key].is_string(),
+          "{}: 'id2label' has {} entries, but none that names class {}", f.source(), count, i);
+    names[i] = labels[key].get<std::string>();
+    any_name = any_name || names[i] != "LABEL_" + key;
+  }
+  folder.num_classes = static_cast<std::int64_t>(count);
+  if (any_name) {
+    folder.pretrained.label_names = names;
+  }
+}
+
+}  // namespace
+
+std::string timm_activation(io::Fields& f) {
+  std::vector<std::string> known;
+  known.reserve(activations.size());
+  for (const HubActivation& a : activations) {
+    known.emplace_back(a.theirs);
+  }
+  const std::string name = f.choice("hidden_act", "gelu", known);
+  return std::string(std::ranges::find(activations, name, &HubActivation::theirs)->timm);
+}
+
+std::string hub_activation(Activation activation) {
+  const auto it = std::ranges::find(activations, activation, &HubActivation::activation);
+  check(it != activations.end(), "transformers has no layers with this activation");
+  return std::string(it->theirs);
+}
+
+Json side(const nn::Size2& size) { return size[0] == size[1] ? Json(size[0]) : Json({size[0], size[1]}); }
+
+double shortest(float value) { return std::stod(fmt::format("{}", value)); }
+
+Json norm_argument(float eps) { return eps == 1e-6F ? Json() : Json({"layernorm", shortest(eps)}); }
+
+Arguments::Arguments(FolderConfig& folder, const std::string& architecture)
+    : folder_(folder), own_(default_arguments(find_architecture(architecture), "")) {
+  folder.architecture = architecture;
+}
+
+void Arguments::set(const std::string& key, const Json& value, const Json& default_value) {
+  if (own_.contains(key) ? own_[key] != value : value != default_value) {
+    folder_.model_args[key] = value;
+  }
+}
+
+bool read_classes(io::Fields& f, FolderConfig& folder, const std::vector<std::string>& classifiers,
+                  const std::vector<std::string>& bare) {
+  folder.num_classes = 0;
+  const bool classifies = is_classifier(f, classifiers, bare);
+  if (classifies) {
+    read_labels(f, folder);
+  }
+  return classifies;
+}
+
+void take_pretrained(FolderConfig& folder) {
+  PretrainedConfig pretrained = pretrained_of(find_architecture(folder.architecture), "");
+  pretrained.label_names = std::move(folder.pretrained.label_names);
+  folder.pretrained = std::move(pretrained);
+}
+
+}  // namespace vitrail::models

@@ -1,0 +1,208 @@
+#include "vitrail/models/formats/weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include <fmt/ranges.h>
+
+#include "vitrail/io/suggest.h"
+#include "vitrail/ops/math/arithmetic.h"
+
+namespace vitrail::models {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Throws Error unless the scales of int8 values are normal, positive numbers.
+void check_scales(const Tensor& scales) {
+  for (const float scale : scales.values()) {
+    check(std::isnormal(scale) && scale > 0, "it holds {}, which is no scale", scale);
+  }
+}
+
+// The reasons why a checkpoint does not fit a model.
+class Problems {
+ public:
+  void add(std::string problem) { problems_.push_back(std::move(problem)); }
+  // Throws Error with the first ten problems and the number of the others, if there are any.
+  void raise(const std::string& path) const {
+    constexpr std::size_t most = 10;
+    if (problems_.size() > most) {
+      fail("{} does not fit the model: {}; and {} more", path,
+           fmt::join(problems_.begin(), problems_.begin() + most, "; "), problems_.size() - most);
+    }
+    check(problems_.empty(), "{} does not fit the model: {}", path, fmt::join(problems_, "; "));
+  }
+
+ private:
+  std::vector<std::string> problems_;
+};
+
+// The parameter of the checkpoint's model whose value `name` takes: `name` itself, or the final norm on the other side
+// of the pooling.
+std::string source_of(const std::string& name, const WeightsTarget& target, const io::Safetensors& file,
+                      const NameMap& names) {
+  const std::string other = name.starts_with("fc_norm.") ? name.substr(3)
+                            : name.starts_with("norm.")  ? "fc_" + name
+                                                         : "";
+  const auto holds = [&](const std::string& own) {
+    return names.knows(own) &&
+           std::ranges::all_of(names.theirs_of(own), [&](const std::string& theirs) { return file.contains(theirs); });
+  };
+  return !other.empty() && target.parameters.find(target.prefix + other) == nullptr && !holds(name) && holds(other)
+             ? other
+             : name;
+}
+
+// One tensor of the file, cast to the dtype of `parameter`. If it cannot be cast, notes the problem and returns none.
+std::optional<Tensor> find_part(const std::string& name, const nn::Parameter& parameter, const io::Safetensors& file,
+                                Problems& problems) {
+  const DType wanted = parameter.value.dtype();
+  Tensor part;
+  try {
+    part = file.get(name);
+  } catch (const Error& error) {  // the file has a dtype that tensors do not have
+    problems.add(error.what());
+    return std::nullopt;
+  }
+  if (part.dtype() != wanted && (!is_floating(part.dtype()) || !is_floating(wanted))) {
+    problems.add(fmt::format("'{}' holds {}, but the model's is {}", name, name_of(part.dtype()), name_of(wanted)));
+    return std::nullopt;
+  }
+  return part.dtype() == wanted ? part : ops::cast(part, wanted);
+}
+
+// Makes the model's tensor `own` from tensors of the file. If one is missing or does not fit `parameter`, notes the
+// problems and returns none.
+std::optional<Tensor> find_value(const std::string& own, const nn::Parameter& parameter, const io::Safetensors& file,
+                                 const NameMap& names, Problems& problems) {
+  std::vector<Tensor> parts;
+  const std::vector<std::string> theirs = names.theirs_of(own);
+  for (const std::string& name : theirs) {
+    if (!file.contains(name)) {
+      problems.add(fmt::format("there is no tensor '{}'{}", name, io::did_you_mean(name, file.names())));
+      continue;
+    }
+    if (std::optional<Tensor> part = find_part(name, parameter, file, problems)) {
+      parts.push_back(std::move(*part));
+    }
+  }
+  if (parts.size() < theirs.size()) {
+    return std::nullopt;
+  }
+  try {
+    return names.join(own, parts);
+  } catch (const Error& error) {
+    problems.add(
+        fmt::format("'{}' cannot be put together from '{}': {}", own, fmt::join(theirs, "', '"), error.what()));
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::map<std::string, bool, std::less<>> quantized_weights(const io::Safetensors& file) {
+  std::map<std::string, bool, std::less<>> result;
+  for (const std::string& name : file.names()) {
+    if (name.ends_with(".weight") && file.contains(name + "_scale")) {
+      result[name] = file.contains(name.substr(0, name.rfind('.')) + ".input_scale");
+    }
+  }
+  return result;
+}
+
+NameMap names_in(const io::Safetensors& file, std::span<const NameRule> rules, const std::string& prefix) {
+  const auto any = [&](const std::string& start) {
+    return std::ranges::any_of(file.names(), [&](const std::string& name) { return name.starts_with(start); });
+  };
+  const std::string written_by_version_5 = "decoder.decoder_encoder.layer.";
+  return {rules, any(prefix) ? prefix : "",
+          any(written_by_version_5) ? written_by_version_5 : "decoder.decoder_layers."};
+}
+
+io::Safetensors open_weights(const fs::path& folder) {
+  if (!fs::exists(folder / weights_file)) {
+    check(!fs::exists(folder / "model.safetensors.index.json"),
+          "'{}' has its weights in several files: join them with save_pretrained(…, max_shard_size=\"100GB\")",
+          folder.string());
+    for (const char* pickled : {"pytorch_model.bin", "tf_model.h5", "flax_model.msgpack"}) {
+      check(!fs::exists(folder / pickled),
+            "'{}' has its weights in {}: vitrail reads {}, which save_pretrained() writes", folder.string(), pickled,
+            weights_file);
+    }
+  }
+  return io::Safetensors::open(folder / weights_file);
+}
+
+void load_weights(const WeightsTarget& target, const io::Safetensors& file, const NameMap& names,
+                  const nn::Size2& source_size, const Changes& changes) {
+  const std::string& path = file.source();
+  Problems problems;
+  std::vector<std::pair<const nn::Parameter*, Tensor>> values;
+  std::vector<const nn::Parameter*> afresh;
+  std::set<std::string, std::less<>> used;
+  for (const nn::Parameter& parameter : target.parameters.all()) {
+    if (!parameter.name.starts_with(target.prefix)) {
+      continue;
+    }
+    const std::string name = parameter.name.substr(target.prefix.size());
+    if (changes.classifier && target.is_head(name)) {
+      afresh.push_back(&parameter);
+      check(parameter.value.dtype() != DType::i8, "{}: the classifier is in int8 and cannot be replaced", path);
+      continue;
+    }
+    const std::string source = changes.pooling ? source_of(name, target, file, names) : name;
+    const std::vector<std::string> theirs = names.theirs_of(source);
+    used.insert(theirs.begin(), theirs.end());
+    const std::optional<Tensor> value = find_value(source, parameter, file, names, problems);
+    if (!value) {
+      continue;
+    }
+    try {
+      const Tensor adapted = target.adapt(name, *value, parameter.value.shape(), source_size);
+      if (adapted.shape() != parameter.value.shape()) {
+        problems.add(fmt::format("'{}' has the shape {}, but the model's is {}", fmt::join(theirs, "' + '"),
+                                 value->shape(), parameter.value.shape()));
+        continue;
+      }
+      if (name.ends_with("_scale") && parameter.buffer) {
+        check_scales(adapted);
+      }
+      values.emplace_back(&parameter, adapted);
+    } catch (const Error& error) {
+      problems.add(fmt::format("'{}' cannot be taken: {}", fmt::join(theirs, "' + '"), error.what()));
+    }
+  }
+  for (const std::string& name : file.names()) {
+    if (used.contains(name)) {
+      continue;
+    }
+    const std::optional<std::string> own = names.own_of(name);
+    const bool passed_over = own && (own->empty() || (changes.classifier && target.is_head(*own)));
+    if (!passed_over) {
+      problems.add(fmt::format("the model has no parameter '{}'", name));
+    }
+  }
+  problems.raise(path);
+  for (const auto& [parameter, value] : values) {
+    parameter->value.copy_from(value);
+    parameter->value.touch();
+  }
+  for (const nn::Parameter* parameter : afresh) {
+    target.parameters.initialize(parameter->name);
+  }
+}
+
+io::NamedTensors named_tensors(const nn::ParameterStore& parameters, const std::string& prefix) {
+  io::NamedTensors tensors;
+  for (const nn::Parameter& parameter : parameters.all()) {
+    if (parameter.name.starts_with(prefix)) {
+      tensors.emplace_back(parameter.name.substr(prefix.size()), parameter.value);
+    }
+  }
+  return tensors;
+}
+
+}  // namespace vitrail::models

@@ -1,0 +1,38 @@
+/// \file
+/// Vision Transformers in the layout of Hugging Face's transformers: ViT, DeiT, DINOv2, BEiT and ViTMAE.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "vitrail/models/formats/huggingface.h"
+#include "vitrail/models/vit/vit.h"
+
+namespace vitrail::models {
+
+/// The readers of configs, for HubKind.
+void read_hub_vit(io::Fields& f, FolderConfig& folder);
+void read_hub_vit_mae(io::Fields& f, FolderConfig& folder);  ///< the encoder, for fine-tuning; mae.h reads all of it
+void read_hub_deit(io::Fields& f, FolderConfig& folder);
+void read_hub_dinov2(io::Fields& f, FolderConfig& folder);
+void read_hub_dinov2_with_registers(io::Fields& f, FolderConfig& folder);
+void read_hub_beit(io::Fields& f, FolderConfig& folder);
+/// Family::hub_form of the families whose models are VisionTransformers.
+HubForm vit_hub_form(const ImageModel& net);
+
+/// Reads width, depth, heads, Mlp, image, activation and norms of a plain Vision Transformer, by transformers' keys.
+void read_hub_encoder(io::Fields& config, VitConfig& encoder);
+/// The config that read_hub_encoder() reads.
+nlohmann::ordered_json hub_encoder_json(const VitConfig& encoder);
+/// The reason why transformers' ViTModel cannot be this encoder ("it has register tokens"), or "" if it can.
+std::string not_plain(const VitConfig& encoder);
+
+/// What transformers calls the tensors of each kind. '~' stands for "vit.", "deit.", "dinov2." …
+std::span<const NameRule> hub_vit_names();
+std::span<const NameRule> hub_deit_names();
+std::span<const NameRule> hub_deit_with_teacher_names();
+std::span<const NameRule> hub_dinov2_names(bool registers, bool gated);
+std::span<const NameRule> hub_beit_names();
+std::span<const NameRule> hub_mae_names();
+
+}  // namespace vitrail::models

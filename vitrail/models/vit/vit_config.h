@@ -1,0 +1,14 @@
+/// \file
+/// Reads the arguments of Vision Transformers that timm's five classes have in common.
+#pragma once
+
+#include "vitrail/io/json.h"
+#include "vitrail/models/vit/vit.h"
+
+namespace vitrail::models {
+
+/// Reads image, patch and model sizes, qkv_bias, drop rates and norm_layer; those that are absent keep the values of
+/// `config`.
+void read_shared(io::Fields& fields, VitConfig& config);
+
+}  // namespace vitrail::models

@@ -1,0 +1,58 @@
+/// \file
+/// Scaled dot-product attention.
+#pragma once
+
+#include "vitrail/tensor/random.h"
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::ops {
+
+/// Options of attention. Mask and bias broadcast to [B, H, N, M].
+struct AttentionOptions {
+  float scale = 0;      ///< 0 stands for 1 / √d
+  bool causal = false;  ///< query i attends to keys j ≤ i + (M - N), the lower right triangle
+
+  /// i64 [B]: how many keys of each sample are real, 1 … M. The others are padding: as if they were masked, they get no
+  /// probability and gradients of zero, but they are not even read, and cost nothing. Undefined: all keys are real.
+  Tensor lengths = {};
+  Tensor mask = {};  ///< boolean (true: may attend; a row without any gives zeros) or f32, added to the scores
+  Tensor bias = {};  ///< f32, added to the scores; differentiable, unlike a mask
+
+  /// W, if the batch consists of images that are cut into W windows each (Swin: Liu et al. 2021; W divides B). The
+  /// first dimension of mask and bias may then also be W: sample b uses those of window b mod W. 0: there are no
+  /// windows.
+  std::int64_t windows = 0;
+  /// Further columns of q, [B, H, N, r] of its dtype: q kᵀ + q_more k_moreᵀ is scaled. Differentiable.
+  /// attention_packed() takes none.
+  Tensor q_more = {};
+  /// Further columns of k, [B or 1, H or 1, M, r] of its dtype. Not differentiable.
+  Tensor k_more = {};
+  float dropout = 0;   ///< dropout of the probabilities, in training
+  Philox draws{0, 0};  ///< the random numbers of the dropout
+};
+
+/// Scaled dot-product attention (Vaswani et al. 2017, eq. 1): softmax(scale · q kᵀ + bias) v for each sample and head.
+///
+/// ```text
+/// q [B, H, N, d], k [B, H, M, d], v [B, H, M, e], of one dtype (f32 or bf16), any strides with the last dimension
+/// dense → [B, H, N, e], whose memory is laid out as [B, N, H, e], so that joining the heads is a view.
+/// ```
+///
+/// The probabilities [B, H, N, M] are never stored: forward keeps a log-sum-exp per query and backward recomputes the
+/// rest tile by tile (Dao et al. 2022), so memory grows linearly with N and M.
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options = {});
+
+/// attention() for q, k and v that are the three parts of one projection qkv [B, N, 3, H, d]. The gradient of qkv is
+/// written in that layout directly, without slicing and joining. Returns [B, N, H, d] contiguous.
+Tensor attention_packed(const Tensor& qkv, const AttentionOptions& options = {});
+
+/// The packed projection [B, N, 3, H, d] with queries and keys of unit length, for cosine attention (Swin V2: Liu et
+/// al. 2022, eq. 2): [scale_h q / |q|, k / |k|, v], in one pass over memory; scale [H] f32 is differentiable too. With
+/// `scale = 1` in the options of attention, the scores are then scale_h cos(q, k).
+Tensor cosine_queries(const Tensor& qkv, const Tensor& scale);
+
+/// The attention probabilities, f32 [B, H, N, M], computed anew from q and k, for recorders. They are not
+/// differentiable, and without dropout.
+Tensor attention_probabilities(const Tensor& q, const Tensor& k, const AttentionOptions& options = {});
+
+}  // namespace vitrail::ops

@@ -1,0 +1,18 @@
+/// \file
+/// Elements, rows and slices gathered by index.
+#pragma once
+
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::ops {
+
+/// The rows [..., D] of table [V, D] at indices [...] i64 in 0 … V-1 (the Error names one outside). The gradients of
+/// repeated indices are added.
+Tensor embedding(const Tensor& table, const Tensor& indices);
+/// The elements of x at `indices` (i64) along `dim`, as torch.gather; the result has the shape of `indices`, which
+/// agrees with x in all other dimensions.
+Tensor gather(const Tensor& x, int dim, const Tensor& indices);
+/// The slices of x along `dim` at indices [K] i64, as torch.index_select.
+Tensor index_select(const Tensor& x, int dim, const Tensor& indices);
+
+}  // namespace vitrail::ops

@@ -1,0 +1,227 @@
+#include "vitrail/train/option_list.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/io/json.h"
+#include "vitrail/io/toml.h"
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::train {
+namespace {
+
+// Calls use(number) with each number that a value holds.
+template <class Use>
+void each_number(const OptionValue& value, Use use) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+    use(*integer);
+  } else if (const auto* number = std::get_if<double>(&value)) {
+    use(*number);
+  } else if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&value)) {
+    std::ranges::for_each(*integers, use);
+  } else if (const auto* numbers = std::get_if<std::vector<double>>(&value)) {
+    std::ranges::for_each(*numbers, use);
+  }
+}
+
+Option& check_numbers(Option& option, const std::function<void(const Option&, double, const std::string&)>& check) {
+  return option.check_that([check](const Option& self) {
+    each_number(self.get(), [&](auto number) { check(self, static_cast<double>(number), fmt::format("{}", number)); });
+  });
+}
+
+OptionValue read_value(io::Fields& fields, const Option& option) {
+  const std::string& name = option.name;
+  switch (option.kind) {
+    case OptionKind::flag:
+      return fields.get<bool>(name);
+    case OptionKind::integer:
+      return fields.get<std::int64_t>(name);
+    case OptionKind::number:
+      return fields.get<double>(name);
+    case OptionKind::integers:
+      return fields.get<std::vector<std::int64_t>>(name);
+    case OptionKind::numbers:
+      return fields.get<std::vector<double>>(name);
+    case OptionKind::texts:
+      return fields.get<std::vector<std::string>>(name);
+    case OptionKind::text:
+    case OptionKind::arguments:
+      break;
+  }
+  return fields.get<std::string>(name);
+}
+
+}  // namespace
+
+std::string flag_of(std::string_view option) {
+  std::string text = fmt::format("--{}", option);
+  std::ranges::replace(text, '_', '-');
+  return text;
+}
+
+std::string Option::flag() const { return flag_of(name); }
+
+Option& Option::check_that(std::function<void(const Option&)> check) {
+  checks.emplace_back([this, check = std::move(check)] { check(*this); });
+  return *this;
+}
+
+Option& Option::at_least(double low) {
+  return check_numbers(*this, [low](const Option& self, double value, const std::string& text) {
+    check(value >= low, "{} must be at least {}, but is {}", self.flag(), low, text);
+  });
+}
+
+Option& Option::positive() {
+  return check_numbers(*this, [](const Option& self, double value, const std::string& text) {
+    check(value > 0 && std::isfinite(value), "{} must be a positive number, but is {}", self.flag(), text);
+  });
+}
+
+Option& Option::share() {
+  return check_numbers(*this, [](const Option& self, double value, const std::string& text) {
+    check(value >= 0 && value <= 1, "{} must be from 0 to 1, but is {}", self.flag(), text);
+  });
+}
+
+Option& Option::below_one() {
+  return check_numbers(*this, [](const Option& self, double value, const std::string& text) {
+    check(value >= 0 && value < 1, "{} must be from 0 to below 1, but is {}", self.flag(), text);
+  });
+}
+
+Option& Option::one_of(std::vector<std::string> names, bool or_empty) {
+  return check_that([names = std::move(names), or_empty](const Option& self) {
+    const auto value = std::get<std::string>(self.get());
+    check((or_empty && value.empty()) || std::ranges::find(names, value) != names.end(),
+          "{} must be one of {}, not '{}'", self.flag(), fmt::join(names, ", "), value);
+  });
+}
+
+Option& Option::ascending() {
+  return check_that([](const Option& self) {
+    const auto values = std::get<std::vector<double>>(self.get());
+    check(values.empty() || (values.size() == 2 && values[0] > 0 && values[0] <= values[1]),
+          "{} takes two positive numbers, the smaller first, not [{}]", self.flag(), fmt::join(values, ", "));
+  });
+}
+
+Option& Option::settled() {
+  is_settled = true;
+  return *this;
+}
+
+Option& Option::short_name(std::string flag) {
+  short_flag = std::move(flag);
+  return *this;
+}
+
+Option& Option::also(std::string flag) {
+  other_flag = std::move(flag);
+  return *this;
+}
+
+Option& Option::argument(std::string name) {
+  positional = std::move(name);
+  return *this;
+}
+
+void require_two(const Option& option, const std::vector<double>& values) {
+  check(values.empty() || values.size() == 2, "{} takes two numbers, not {}", option.flag(), values.size());
+}
+
+Option& OptionList::add_arguments(std::string name, std::string& field, std::string metavar, std::string help) {
+  Option& option = add(std::move(name), field, std::move(metavar), std::move(help));
+  option.kind = OptionKind::arguments;
+  return option;
+}
+
+Option* OptionList::find(std::string_view name) {
+  const auto it = std::ranges::find(options_, name, &Option::name);
+  return it == options_.end() ? nullptr : &*it;
+}
+
+void OptionList::validate() const {
+  for (const Option& option : options_) {
+    for (const auto& check : option.checks) {
+      check();
+    }
+  }
+}
+
+std::string option_text(const OptionValue& value) {
+  return std::visit(
+      []<class Value>(const Value& v) -> std::string {
+        if constexpr (std::is_same_v<Value, std::monostate>) {
+          return "not set";
+        } else {
+          return io::toml_value(v);
+        }
+      },
+      value);
+}
+
+std::string to_toml(const OptionList& options) {
+  std::string out;
+  std::string_view table;
+  for (const Option& option : options.all()) {
+    if (option.group != table) {
+      std::string key = option.group;
+      std::ranges::replace(key, ' ', '_');
+      out += fmt::format("{}[{}]\n", out.empty() ? "" : "\n", key);
+      table = option.group;
+    }
+    const OptionValue value = option.get();
+    out += std::holds_alternative<std::monostate>(value) ? fmt::format("# {} is not set\n", option.name)
+                                                         : fmt::format("{} = {}\n", option.name, option_text(value));
+  }
+  return out;
+}
+
+void read_toml(const std::filesystem::path& path, OptionList& options, const std::set<std::string>& passed_over) {
+  const nlohmann::json file = io::read_toml(path);
+  // The tables only order the options for readers: the names are unique over all of them.
+  nlohmann::json flat = nlohmann::json::object();
+  const auto take = [&](const std::string& name, const nlohmann::json& value) {
+    check(!flat.contains(name), "{}: '{}' is given twice", path.string(), name);
+    flat[name] = value;
+  };
+  for (const auto& [name, value] : file.items()) {
+    if (!value.is_object()) {
+      take(name, value);
+    } else if (name != "facts") {
+      for (const auto& [inner, inner_value] : value.items()) {
+        take(inner, inner_value);
+      }
+    }
+  }
+  io::Fields fields(flat, path.string());
+  for (const Option& option : options.all()) {
+    if (fields.kind(option.name) != io::Kind::absent) {
+      option.set(read_value(fields, option));
+    }
+  }
+  for (const std::string& name : passed_over) {
+    fields.ignore(name);
+  }
+  fields.finish();
+}
+
+std::vector<OptionChange> changes(const OptionList& before, const OptionList& after) {
+  std::vector<OptionChange> result;
+  for (std::size_t i = 0; i < before.all().size(); ++i) {
+    const Option& option = before.all()[i];
+    OptionChange change{option.name, option_text(option.get()), option_text(after.all()[i].get()), option.is_settled};
+    if (change.before != change.after) {
+      result.push_back(std::move(change));
+    }
+  }
+  return result;
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,36 @@
+#include "vitrail/train/run/judge.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::train {
+
+Judge::Judge(std::vector<FigureKind> kinds, const std::string& wanted) : kinds_(std::move(kinds)) {
+  if (kinds_.empty()) {
+    metric_ = loss_figure();
+    metric_.label = "training loss";
+    return;
+  }
+  const FigureKind* found = find_figure(kinds_, wanted.empty() ? kinds_.front().name : wanted);
+  if (found == nullptr) {
+    fail("--eval-metric must be one of {}, not '{}'", figure_names(kinds_), wanted);
+  }
+  metric_ = *found;
+}
+
+std::string Judge::text(const Figures& figures, bool average) const {
+  std::vector<std::string> parts;
+  for (const Figure& one : figures) {
+    const FigureKind* kind = find_figure(kinds_, one.name);
+    std::string part = kind == nullptr ? fmt::format("{} {}", one.name, one.value)
+                                       : fmt::format("{} {}", kind->label, figure_text(*kind, one.value));
+    parts.insert(one.name == "loss" ? parts.begin() : parts.end(), std::move(part));
+  }
+  return fmt::format("{} {}", average ? "average's" : "evaluation", fmt::join(parts, ", "));
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,175 @@
+#include "vitrail/train/run/learner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/kernels/gemm.h"
+#include "vitrail/optim/ema.h"
+#include "vitrail/optim/optimizer.h"
+#include "vitrail/optim/schedule.h"
+#include "vitrail/tensor/profile.h"
+#include "vitrail/train/run/checkpoint.h"
+
+namespace vitrail::train {
+namespace {
+
+constexpr std::string_view optimizer_prefix = "optimizer.";
+constexpr std::string_view average_prefix = "ema.";
+
+std::vector<optim::ParameterGroup> parameter_groups(const RunOptions& options, const nn::Network& net) {
+  const auto no_decay = [&net](const std::string& name) { return net.no_weight_decay(name); };
+  if (!options.layer_decay) {
+    return optim::groups_by_weight_decay(net.parameters, options.weight_decay, no_decay);
+  }
+  optim::LayerDecay decay;
+  decay.layer_of = [&net](const std::string& name) { return net.layer_of(name); };
+  decay.layers = net.depth() + 2;
+  decay.rate = *options.layer_decay;
+  decay.min_scale = options.layer_decay_min_scale;
+  return optim::groups_by_layer(net.parameters, options.weight_decay, no_decay, decay);
+}
+
+}  // namespace
+
+struct Learner::Parts {
+  nn::Network& net;
+  DType dtype;
+  std::uint64_t seed;
+  std::int64_t updates_per_epoch;
+  bool checkpointing;
+  std::optional<double> clip_limit;
+  optim::ClipMode clip_mode;
+  optim::Schedule schedule;
+  optim::Optimizer optimizer;
+  std::optional<optim::Ema> average;
+
+  double backward(const Loss& loss, std::uint64_t number, float share, const autograd::Tape::Complete& complete);
+};
+
+Learner::Learner(const RunOptions& options, nn::Network& network, std::int64_t updates_per_epoch, DType dtype)
+    : parts_(new Parts{
+          network, dtype, mix(static_cast<std::uint64_t>(options.seed), hash("forward")), updates_per_epoch,
+          options.grad_checkpointing, options.clip_grad, optim::clip_mode_named(options.clip_mode),
+          optim::Schedule(schedule_of(options, updates_per_epoch)),
+          optim::Optimizer(network.parameters, options.optimizer, parameter_groups(options, network)), std::nullopt}) {
+  if (options.model_ema) {
+    parts_->average.emplace(network.parameters, options.ema);
+  }
+}
+
+Learner::~Learner() = default;
+
+std::int64_t Learner::epochs() const { return parts_->schedule.epochs(); }
+
+double Learner::lr(std::int64_t update) const {
+  return parts_->schedule.lr(update / parts_->updates_per_epoch, update);
+}
+
+double Learner::Parts::backward(const Loss& loss, std::uint64_t number, float share,
+                                const autograd::Tape::Complete& complete) {
+  nn::Pass pass;
+  pass.training = true;
+  pass.dtype = dtype;
+  pass.checkpoint = checkpointing;
+  pass.random = RandomStream(mix(seed, number));
+  autograd::Tape tape;
+  const Tensor mean_loss = loss(pass);
+  const double value = mean_loss.item();
+  if (std::isfinite(value)) {
+    tape.backward(mean_loss, Tensor::scalar(share), complete);
+  }
+  return value;
+}
+
+double Learner::accumulate(const Loss& loss, std::uint64_t number, float share) {
+  return parts_->backward(loss, number, share, {});
+}
+
+Learner::Step Learner::step(const Loss& loss, std::uint64_t number, std::int64_t update) {
+  Step result;
+  if (parts_->clip_limit || parts_->checkpointing || parts_->optimizer.needs_all_gradients()) {
+    result.loss = accumulate(loss, number);
+  } else {
+    const kernels::PackForOneUse sparing;
+    const double rate = lr(update);
+    result.loss = parts_->backward(loss, number, 1, [&](autograd::Slot& leaf) {
+      const Profile::Within within(Profile::Phase::update);
+      parts_->optimizer.step_leaf(leaf, rate);
+      Profile::mark("optimizer");
+    });
+  }
+  if (std::isfinite(result.loss)) {
+    result.gradient_norm = this->update(update);
+  }
+  return result;
+}
+
+std::optional<double> Learner::update(std::int64_t update, double scale) {
+  const Profile::Within within(Profile::Phase::update);
+  nn::ParameterStore& parameters = parts_->net.parameters;
+  optim::Clipping clipping{0, scale};
+  if (parts_->clip_limit) {
+    clipping = optim::clip_gradients(parameters, *parts_->clip_limit, parts_->clip_mode, scale);
+    Profile::mark("clip gradients");
+  }
+  parts_->optimizer.step(lr(update), clipping.factor);
+  parameters.zero_grad();
+  Profile::mark("optimizer");
+  if (parts_->average) {
+    parts_->average->update(parameters, update + 1);
+    Profile::mark("average");
+  }
+  const bool by_norm = parts_->clip_limit && parts_->clip_mode == optim::ClipMode::norm;
+  return by_norm ? std::optional(clipping.norm) : std::nullopt;
+}
+
+bool Learner::has_average() const { return parts_->average.has_value(); }
+
+Learner::Averaged::Averaged(Learner& learner) : learner_(learner) {
+  check(learner.has_average(), "no moving average of the weights is kept");
+  learner_.parts_->average->exchange(learner_.parts_->net.parameters);
+}
+
+Learner::Averaged::~Averaged() { learner_.parts_->average->exchange(learner_.parts_->net.parameters); }
+
+io::NamedTensors Learner::state() const {
+  io::NamedTensors result;
+  for (const auto& [name, tensor] : parts_->optimizer.state()) {
+    result.emplace_back(std::string(optimizer_prefix) + name, tensor);
+  }
+  if (parts_->average) {
+    for (const auto& [name, tensor] : parts_->average->state()) {
+      result.emplace_back(std::string(average_prefix) + name, tensor);
+    }
+  }
+  return result;
+}
+
+void Learner::load_state(const io::Safetensors& state) {
+  parts_->optimizer.load_state(with_prefix(state, optimizer_prefix));
+  if (parts_->average) {
+    parts_->average->load_state(with_prefix(state, average_prefix));
+  }
+}
+
+std::string first_bad_parameter(const nn::Network& network) {
+  for (const nn::Parameter& parameter : network.parameters.all()) {
+    if (parameter.value.dtype() != DType::f32) {
+      continue;
+    }
+    const std::span<const float> values = parameter.value.span<float>();
+    // The sum of the differences value - value is 0 unless a value is NaN or infinite.
+    float sum = 0;
+    for (const float value : values) {
+      sum += value - value;
+    }
+    if (sum != 0) {  // NaN too
+      return parameter.name;
+    }
+  }
+  return "";
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,78 @@
+/// \file
+/// The update of the weights: gradients, clipping, optimizer, schedule, moving average.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "vitrail/io/safetensors.h"
+#include "vitrail/nn/network.h"
+#include "vitrail/nn/pass.h"
+#include "vitrail/train/run_options.h"
+
+namespace vitrail::train {
+
+/// The forward pass of a batch, which returns its mean loss, a scalar f32 that a step minimizes.
+using Loss = std::function<Tensor(nn::Pass& pass)>;
+
+/// Updates the parameters of a network, which must outlive it.
+class Learner {
+ public:
+  /// `dtype` is the dtype of activations and products; weights are always f32.
+  Learner(const RunOptions& options, nn::Network& network, std::int64_t updates_per_epoch, DType dtype);
+  ~Learner();
+  Learner(const Learner&) = delete;
+  Learner& operator=(const Learner&) = delete;
+
+  std::int64_t epochs() const;           ///< how many the schedule takes, with warm-up and cool-down
+  double lr(std::int64_t update) const;  ///< the learning rate of update `update`, counted from 0
+
+  /// The result of step().
+  struct Step {
+    double loss = 0;
+    std::optional<double> gradient_norm;
+  };
+  /// accumulate() and update() for a single batch. Without clipping, without checkpointing, and unless the optimizer
+  /// needs all gradients (LAMB clips by itself), each parameter is updated as soon as its gradient is complete, so that
+  /// the gradients never take memory all at once, and no packed weights are kept. The results are the same either way.
+  Step step(const Loss& loss, std::uint64_t number, std::int64_t update);
+
+  /// Adds `share` times the gradient of the loss to the gradients of the parameters, and returns the loss. Dropout and
+  /// stochastic depth depend on (seed, number) alone. A loss that is not finite leaves the gradients unchanged.
+  double accumulate(const Loss& loss, std::uint64_t number, float share = 1);
+  /// Scales the accumulated gradients by `scale`, clips them, updates the weights and then the moving average, and
+  /// clears the gradients. `update` is the number of the update, counted from 0. Returns the norm of the gradients
+  /// before clipping if they are clipped by norm.
+  std::optional<double> update(std::int64_t update, double scale = 1);
+
+  bool has_average() const;
+  /// While an object of this class exists, the parameters of the network hold their moving average. The constructor
+  /// throws Error if no moving average is kept.
+  class Averaged {
+   public:
+    explicit Averaged(Learner& learner);
+    ~Averaged();
+    Averaged(const Averaged&) = delete;
+    Averaged& operator=(const Averaged&) = delete;
+
+   private:
+    Learner& learner_;
+  };
+
+  /// The tensors of the optimizer and of the moving average. They share the memory that later updates change.
+  io::NamedTensors state() const;
+  /// Restores what state() returned. Throws Error, naming the tensor, if one is missing or of another shape.
+  void load_state(const io::Safetensors& state);
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+/// The name of a parameter that holds NaN or infinity; "" if there is none.
+std::string first_bad_parameter(const nn::Network& network);
+
+}  // namespace vitrail::train

@@ -1,0 +1,119 @@
+#include "vitrail/train/run/progress.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace vitrail::train {
+namespace {
+
+constexpr int bar_width = 24;
+constexpr std::chrono::milliseconds redraw_every{100};
+
+// The number of columns of the terminal behind `stream`; 100 if it is not known.
+std::size_t terminal_width(std::FILE* stream) {
+  winsize size{};
+  return ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 100;
+}
+
+// A bar of whole and half blocks.
+std::string blocks(double share) {
+  const int halves = static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * bar_width * 2));
+  std::string out;
+  for (int i = 0; i < bar_width; ++i) {
+    out += halves >= 2 * i + 2 ? "━" : halves == 2 * i + 1 ? "╸" : " ";
+  }
+  return out;
+}
+
+// The first `columns` characters of a UTF-8 text.
+std::string_view shorten(std::string_view text, std::size_t columns) {
+  std::size_t i = 0;
+  for (; i < text.size(); ++i) {
+    const bool begins = (static_cast<unsigned char>(text[i]) >> 6) != 2;
+    if (begins && columns-- == 0) {
+      break;
+    }
+  }
+  return text.substr(0, i);
+}
+
+}  // namespace
+
+Progress::Progress(std::FILE* stream) : Progress(stream, isatty(fileno(stream)) != 0) {}
+
+Progress::Progress(std::FILE* stream, bool terminal) : stream_(stream), terminal_(terminal) {}
+
+void Progress::begin(std::string_view title, std::int64_t total, std::int64_t done) {
+  end();
+  title_ = title;
+  total_ = total;
+  first_ = done;
+  done_ = done;
+  began_ = Clock::now();
+  drawn_at_ = {};
+}
+
+void Progress::update(std::int64_t done, std::string_view details, std::int64_t remaining_after) {
+  done_ = done;
+  if (terminal_) {
+    const Clock::time_point now = Clock::now();
+    if (now - drawn_at_ < redraw_every && done != total_) {
+      return;
+    }
+    drawn_at_ = now;
+    const std::string text = bar(details, remaining_after);
+    fmt::print(stream_, "\r{}\x1b[K", shorten(text, terminal_width(stream_) - 1));
+    drawn_ = true;
+    std::fflush(stream_);
+  } else if (interval_ > 0 && done % interval_ == 0) {
+    fmt::print(stream_, "{} [{}/{}] {}, {} left\n", title_, done, total_, details,
+               duration_text(seconds_left(remaining_after)));
+    std::fflush(stream_);
+  }
+}
+
+double Progress::seconds_left(std::int64_t remaining_after) const {
+  const double passed = std::chrono::duration<double>(Clock::now() - began_).count();
+  const auto worked = static_cast<double>(std::max<std::int64_t>(done_ - first_, 1));
+  return passed / worked * static_cast<double>(total_ - done_ + remaining_after);
+}
+
+std::string Progress::bar(std::string_view details, std::int64_t remaining_after) const {
+  const double share = total_ > 0 ? static_cast<double>(done_) / static_cast<double>(total_) : 1;
+  return fmt::format("{} {} {:3.0f}%  {}  {} left", title_, blocks(share), std::floor(100 * share), details,
+                     duration_text(seconds_left(remaining_after)));
+}
+
+void Progress::end() { clear(); }
+
+void Progress::line(std::string_view text) {
+  clear();
+  fmt::print(stream_, "{}\n", text);
+  std::fflush(stream_);
+  drawn_at_ = {};
+}
+
+void Progress::clear() {
+  if (drawn_) {
+    fmt::print(stream_, "\r\x1b[K");
+    std::fflush(stream_);
+    drawn_ = false;
+  }
+}
+
+std::string duration_text(double seconds) {
+  const auto whole = static_cast<std::int64_t>(std::lround(std::clamp(seconds, 0.0, 1e9)));
+  if (whole < 60) {
+    return fmt::format("{} s", whole);
+  }
+  if (whole < 3600) {
+    return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  }
+  return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
+}
+
+}  // namespace vitrail::train

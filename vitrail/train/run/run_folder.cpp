@@ -1,0 +1,160 @@
+#include "vitrail/train/run/run_folder.h"
+
+#include <ctime>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
+#include "vitrail/io/toml.h"
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What the records mean, as TOML: each figure is an inline table.
+std::string records_toml(const RecordKind& records) {
+  std::string out = fmt::format("\n[facts.records]\nunits = {}\nloss_axis = {}\nfigures = [\n",
+                                io::toml_value(records.units), io::toml_value(records.loss_axis));
+  for (const FigureKind& kind : records.figures) {
+    out += fmt::format(
+        "  {{name = {}, label = {}, unit = {}, decimals = {}, higher_is_better = {}, chart = {}, axis = {}{}}},\n",
+        io::toml_value(kind.name), io::toml_value(kind.label), io::toml_value(kind.unit), kind.decimals,
+        kind.higher_is_better, io::toml_value(kind.chart), io::toml_value(kind.axis),
+        kind.axis_max ? ", axis_max = " + io::toml_value(*kind.axis_max) : "");
+  }
+  return out + "]\n";
+}
+
+FigureKind read_figure(io::Fields f) {
+  FigureKind kind;
+  kind.name = f.get<std::string>("name");
+  kind.label = f.get<std::string>("label", kind.name);
+  kind.unit = f.get<std::string>("unit", "");
+  kind.decimals = static_cast<int>(f.get<std::int64_t>("decimals", kind.decimals, {0, 17}));
+  kind.higher_is_better = f.get<bool>("higher_is_better", false);
+  kind.chart = f.get<std::string>("chart", kind.chart);
+  kind.axis = f.get<std::string>("axis", kind.axis);
+  kind.axis_max = f.optional<double>("axis_max");
+  return kind;
+}
+
+// The tables of [facts]; an empty object if the file has none.
+nlohmann::json facts_of(const fs::path& path) {
+  const nlohmann::json file = io::read_toml(path);
+  const auto facts = file.find("facts");
+  return facts != file.end() && facts->is_object() ? *facts : nlohmann::json::object();
+}
+
+}  // namespace
+
+fs::path new_run_folder(const RunOptions& options, const std::string& name) {
+  if (!options.experiment.empty()) {
+    fs::path folder = fs::path(options.output) / options.experiment;
+    check(!fs::exists(folder) || (fs::is_directory(folder) && fs::is_empty(folder)),
+          "the run '{0}' exists: go on with it by --resume {0}, or choose another --experiment or --output",
+          folder.string());
+    return folder;
+  }
+  const std::string dated = fmt::format("{:%Y%m%d-%H%M%S}-{}", fmt::localtime(std::time(nullptr)), name);
+  fs::path folder = fs::path(options.output) / dated;
+  for (int i = 1; fs::exists(folder); ++i) {
+    folder = fs::path(options.output) / fmt::format("{}-{}", dated, i);
+  }
+  return folder;
+}
+
+fs::path run_folder_of(const fs::path& path) {
+  fs::path folder = path.has_filename() ? path : path.parent_path();
+  if (!fs::exists(folder / "config.toml") && fs::exists(folder / "train-state.safetensors")) {
+    folder = fs::absolute(folder).parent_path();
+  }
+  check(fs::exists(folder / "config.toml"), "'{}' is not a run folder: it has no config.toml", path.string());
+  return folder;
+}
+
+void write_config(const fs::path& folder, const TaskOptions& options, const Facts& facts, const RecordKind& records) {
+  const std::unique_ptr<TaskOptions> copy = options.clone();
+  copy->resume.clear();
+  OptionList list;
+  copy->describe(list);
+  std::string text = fmt::format("task = {}\n\n", io::toml_value(options.kind())) + to_toml(list) + "\n[facts]\n";
+  for (const auto& [name, value] : facts) {
+    text += fmt::format("{} = {}\n", name, io::toml_value(value));
+  }
+  io::write_atomically(folder / "config.toml", text + records_toml(records));
+}
+
+void read_config(const fs::path& path, TaskOptions& options) {
+  const std::string kind = task_in_config(path);
+  check(kind.empty() || kind == options.kind(), "{}: 'task' is '{}', but '{}' was expected", path.string(), kind,
+        options.kind());
+  OptionList list;
+  options.describe(list);
+  std::set<std::string> passed_over = options.retired_options();
+  passed_over.insert("task");
+  read_toml(path, list, passed_over);
+}
+
+std::string task_in_config(const fs::path& path) {
+  const nlohmann::json file = io::read_toml(path);
+  io::Fields fields(file, path.string());
+  return fields.get<std::string>("task", "");
+}
+
+std::map<std::string, std::string> read_facts(const fs::path& path) {
+  std::map<std::string, std::string> result;
+  const nlohmann::json facts = facts_of(path);
+  for (const auto& [name, value] : facts.items()) {
+    if (value.is_string()) {
+      result[name] = value.get<std::string>();
+    }
+  }
+  return result;
+}
+
+std::optional<RecordKind> read_record_kind(const fs::path& path) {
+  const nlohmann::json facts = facts_of(path);
+  const std::string source = path.string() + ": [facts]";
+  io::Fields fields(facts, source);
+  if (fields.kind("records") != io::Kind::object) {
+    return std::nullopt;
+  }
+  io::Fields records = fields.object("records");
+  RecordKind result{records.get<std::string>("units", "samples"), {}, records.get<std::string>("loss_axis", "loss")};
+  if (records.kind("figures") == io::Kind::list) {
+    for (const nlohmann::json& figure : records.raw("figures")) {
+      result.figures.push_back(read_figure(io::Fields(figure, source)));
+    }
+  }
+  return result;
+}
+
+std::vector<OptionChange> changed_options(const fs::path& path, const TaskOptions& options) {
+  const std::unique_ptr<TaskOptions> before = options.clone();
+  const std::unique_ptr<TaskOptions> now = options.clone();
+  now->resume.clear();
+  before->resume.clear();
+  OptionList old_list;
+  before->describe(old_list);
+  for (Option& option : old_list.all()) {
+    if (option.unset) {  // the file leaves out what is not set
+      option.set({});
+    }
+  }
+  read_config(path, *before);
+  OptionList list;
+  now->describe(list);
+  std::vector<OptionChange> result = changes(old_list, list);
+  for (const OptionChange& change : result) {
+    check(!change.settled, "the run '{}' has {} {} and cannot go on with {}: begin a new one",
+          path.parent_path().string(), flag_of(change.name), change.before, change.after);
+  }
+  return result;
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,44 @@
+/// \file
+/// The folder of a run: its name, and writing and reading its config.toml.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "vitrail/train/run/records.h"
+#include "vitrail/train/task.h"
+
+namespace vitrail::train {
+
+/// What config.toml states about a run besides its options: names and values in order.
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+/// The path of a new run folder in options.output: --experiment, or else the date and `name`, with a number behind them
+/// if that folder exists. Throws Error if the run --experiment exists.
+std::filesystem::path new_run_folder(const RunOptions& options, const std::string& name);
+/// The run folder of `path`, which is a run folder or the folder of one of its checkpoints. Throws Error if it is
+/// neither.
+std::filesystem::path run_folder_of(const std::filesystem::path& path);
+
+/// Writes the config.toml of a run folder: the kind of task, its options, and, as [facts], what the run was made with
+/// and what its records mean.
+void write_config(const std::filesystem::path& folder, const TaskOptions& options, const Facts& facts,
+                  const RecordKind& records);
+/// Sets the options that a config.toml gives. Throws Error, naming the key, if one is unknown or a value is of the
+/// wrong kind, and if the file is of another kind of task.
+void read_config(const std::filesystem::path& path, TaskOptions& options);
+/// The kind of task that a config.toml was written for; "" if it does not say.
+std::string task_in_config(const std::filesystem::path& path);
+/// The facts of a config.toml; empty if it has none, as in runs of earlier versions.
+std::map<std::string, std::string> read_facts(const std::filesystem::path& path);
+/// What the records of a run mean, by its config.toml; empty if it does not say, as in runs of earlier versions.
+std::optional<RecordKind> read_record_kind(const std::filesystem::path& path);
+
+/// The options that differ from the config.toml at `path`. Throws Error if one of them is settled (Option::is_settled).
+std::vector<OptionChange> changed_options(const std::filesystem::path& path, const TaskOptions& options);
+
+}  // namespace vitrail::train

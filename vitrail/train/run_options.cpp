@@ -1,0 +1,177 @@
+#include "vitrail/train/run_options.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "vitrail/kernels/cpu.h"
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::train {
+namespace {
+
+// Whether an optimizer counts as adaptive, so that its learning rate grows with the square root of the batch size, as
+// in timm.
+bool is_adaptive(const std::string& opt) {
+  return opt.find("ada") != std::string::npos || opt.find("lamb") != std::string::npos;
+}
+
+}  // namespace
+
+RunOptions::RunOptions() {
+  optimizer.opt = "adamw";
+  schedule.on_updates = true;
+  schedule.decay_epochs = 30;
+  schedule.decay_milestones = {30, 60, 90};
+  schedule.cycle_decay = 0.5;
+  ema.decay = 0.9998;
+}
+
+void add_batch_options(OptionList& list, RunOptions& o, const std::string& units) {
+  list.group("batches");
+  list.add("batch_size", o.batch_size, "N", units + " a batch").at_least(1).short_name("-b");
+  list.add("validation_batch_size", o.validation_batch_size, "N", units + " a batch in evaluation").at_least(1);
+  list.add("grad_accum_steps", o.grad_accum_steps, "N", "batches whose gradients are averaged for one update")
+      .at_least(1);
+  list.add("amp", o.amp, "", "mixed precision: bfloat16 products and activations, float32 weights");
+  list.add("amp_dtype", o.amp_dtype, "DTYPE", "the lower precision of --amp: bfloat16 (or float32: none)")
+      .one_of({"bfloat16", "bf16", "float32", "f32"});
+}
+
+void add_parameter_options(OptionList& list, RunOptions& o) {
+  list.add("freeze", o.freeze, "NAME",
+           "do not train these parameters: patch_embed blocks.0-5 '*.norm1' layer:0-6 (see docs/training.md)");
+  list.add("grad_checkpointing", o.grad_checkpointing, "",
+           "keep only the input of each block and run it again in backward: less memory, a third more work");
+}
+
+void add_optimizer_options(OptionList& list, RunOptions& o) {
+  list.group("optimizer");
+  const auto names = optim::optimizer_names();
+  list.add("opt", o.optimizer.opt, "OPTIMIZER",
+           "adamw, adam, nadamw, lion, lamb, lambc, sgd (Nesterov momentum) or momentum")
+      .one_of({names.begin(), names.end()});
+  list.add("opt_eps", o.optimizer.eps, "EPSILON", "epsilon of AdamW, Adam, NAdamW (default 1e-8) and LAMB (1e-6)");
+  list.add("opt_betas", o.optimizer.betas, "BETA", "betas of all but SGD (default 0.9 0.999, of Lion 0.9 0.99)")
+      .below_one();
+  list.add("momentum", o.optimizer.momentum, "M", "SGD's momentum").below_one();
+  list.add("weight_decay", o.weight_decay, "W", "decay of weights other than norms, biases and position tokens")
+      .at_least(0);
+  list.add("clip_grad", o.clip_grad, "NORM", "clip gradients to this norm (or value)").positive();
+  list.add("clip_mode", o.clip_mode, "MODE", "norm, value or agc").one_of({"norm", "value", "agc"});
+  list.add("layer_decay", o.layer_decay, "RATE", "learning rate times this for each layer below the head")
+      .check_that([&o](const Option& self) {
+        check(!o.layer_decay || (*o.layer_decay > 0 && *o.layer_decay <= 1),
+              "{} must be above 0 and at most 1, but is {}", self.flag(), o.layer_decay.value_or(0));
+      });
+  list.add("layer_decay_min_scale", o.layer_decay_min_scale, "S", "but not less than this");
+}
+
+void add_schedule_options(OptionList& list, RunOptions& o, const std::string& units) {
+  list.group("learning rate");
+  list.add("sched", o.schedule.sched, "SCHEDULER",
+           "cosine, tanh, poly, step, multistep, constant (after the warm-up) or none")
+      .one_of({"cosine", "tanh", "poly", "step", "multistep", "constant", "none"});
+  list.add("sched_on_updates", o.schedule.on_updates, "", "follow the schedule at each update, not only each epoch");
+  list.add("lr", o.lr, "LR", "learning rate; overrides --lr-base").at_least(0);
+  list.add("lr_base", o.lr_base, "LR",
+           fmt::format("learning rate at --lr-base-size {} an update (default: 1e-3 for AdamW and LAMB, 1e-4 for Lion, "
+                       "0.1 for SGD)",
+                       units));
+  list.add("lr_base_size", o.lr_base_size, "N", "what --lr-base is for").at_least(1);
+  list.add("lr_base_scale", o.lr_base_scale, "SCALE",
+           "how lr grows with the batch: linear or sqrt (default for AdamW and LAMB)")
+      .one_of({"linear", "sqrt"}, true);
+  list.add("lr_k_decay", o.schedule.k_decay, "K", "k-decay of cosine and poly");
+  list.add("lr_cycle_mul", o.schedule.cycle_mul, "MULT", "cosine, tanh, poly: each cycle is so much longer");
+  list.add("lr_cycle_decay", o.schedule.cycle_decay, "MULT", "and so much lower");
+  list.add("lr_cycle_limit", o.schedule.cycle_limit, "N", "cycles");
+  list.add("warmup_lr", o.schedule.warmup_lr, "LR", "where the warm-up begins").at_least(0);
+  list.add("min_lr", o.schedule.min_lr, "LR", "where the schedule ends").at_least(0);
+  list.add("epochs", o.epochs, "N", "passes over the data").at_least(1);
+  list.add("warmup_epochs", o.warmup_epochs, "N", "epochs of linear warm-up (default: a tenth of all, at most 5)")
+      .at_least(0);
+  list.add("warmup_prefix", o.schedule.warmup_prefix, "", "warm up before the schedule begins, not within it");
+  list.add("cooldown_epochs", o.schedule.cooldown_epochs, "N", "epochs at --min-lr after the others").at_least(0);
+  list.add("decay_epochs", o.schedule.decay_epochs, "N", "step: epochs between decays").positive();
+  list.add("decay_rate", o.schedule.decay_rate, "RATE",
+           "step, multistep: the factor of each decay; poly: the exponent");
+  list.add("decay_milestones", o.schedule.decay_milestones, "EPOCH", "multistep: the epochs of the decays");
+}
+
+void add_average_options(OptionList& list, RunOptions& o) {
+  list.group("moving average");
+  list.add("model_ema", o.model_ema, "", "keep an exponential moving average of the weights, and evaluate it");
+  list.add("model_ema_decay", o.ema.decay, "D", "its decay an update").below_one();
+  list.add("model_ema_warmup", o.ema.warmup, "", "with a smaller decay in the beginning");
+}
+
+void add_run_options(OptionList& list, RunOptions& o, const std::vector<std::string>& figures) {
+  list.group("run");
+  list.add("seed", o.seed, "S", "all that is random follows from it");
+  list.add("workers", o.workers, "N", "threads that prepare batches ahead; 0: none").at_least(0).short_name("-j");
+  list.add("threads", o.threads, "N", "compute threads; 0: all cores").at_least(0);
+  list.add("log_interval", o.log_interval, "N", "updates between lines of progress").at_least(0);
+  list.add("val_interval", o.val_interval, "N", "epochs between evaluations").at_least(1);
+  list.add("recovery_interval", o.recovery_interval, "N",
+           "updates between checkpoints inside an epoch; 0: one every ten minutes")
+      .at_least(0);
+  list.add("output", o.output, "PATH", "where run folders are made").settled();
+  list.add("experiment", o.experiment, "NAME", "name of the run folder (default: date, model and size)")
+      .settled()
+      .check_that([&o](const Option& self) {
+        check(o.experiment.find('/') == std::string::npos,
+              "{} is the name of one folder inside --output, without '/', not '{}'", self.flag(), o.experiment);
+      });
+  list.add("eval_metric", o.eval_metric, "METRIC",
+           fmt::format("what the best model is chosen by: {}", fmt::join(figures, ", ")))
+      .one_of(figures, true);
+  list.add("resume", o.resume, "PATH", "run folder to go on with, to the same bits as if it had never stopped");
+}
+
+void validate_run(const RunOptions& o) {
+  check(o.schedule.sched == "none" || o.schedule.warmup_prefix ||
+            o.warmup_epochs.value_or(0) < static_cast<double>(o.epochs),
+        "--warmup-epochs {} leaves nothing of the {} --epochs", o.warmup_epochs.value_or(0), o.epochs);
+}
+
+double learning_rate(const RunOptions& options) {
+  if (options.lr) {
+    return *options.lr;
+  }
+  const std::string& opt = options.optimizer.opt;
+  const bool adaptive = is_adaptive(opt);
+  const double base = options.lr_base.value_or(adaptive ? 1e-3 : opt == "lion" ? 1e-4 : 0.1);
+  const double ratio =
+      static_cast<double>(options.batch_size * options.grad_accum_steps) / static_cast<double>(options.lr_base_size);
+  const bool by_root = options.lr_base_scale.empty() ? adaptive : options.lr_base_scale == "sqrt";
+  return base * (by_root ? std::sqrt(ratio) : ratio);
+}
+
+optim::ScheduleOptions schedule_of(const RunOptions& options, std::int64_t updates_per_epoch) {
+  optim::ScheduleOptions result = options.schedule;
+  result.lr = learning_rate(options);
+  result.epochs = options.epochs;
+  result.warmup_epochs = options.warmup_epochs.value_or(std::min(5.0, static_cast<double>(options.epochs) / 10));
+  result.updates_per_epoch = updates_per_epoch;
+  return result;
+}
+
+DType compute_dtype(const RunOptions& options, std::string* message) {
+  const bool lower = options.amp && (options.amp_dtype == "bfloat16" || options.amp_dtype == "bf16");
+  return usable_dtype(lower ? DType::bf16 : DType::f32, message);
+}
+
+DType usable_dtype(DType wanted, std::string* message) {
+  if (wanted != DType::bf16 || kernels::has_bf16()) {
+    return wanted;
+  }
+  if (message != nullptr) {
+    *message = "this CPU has no bf16 instructions: running in float32";
+  }
+  return DType::f32;
+}
+
+}  // namespace vitrail::train

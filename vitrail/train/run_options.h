@@ -1,0 +1,93 @@
+/// \file
+/// The options of every run, whatever its task: flags of timm's train.py under their names.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vitrail/optim/ema.h"
+#include "vitrail/optim/optimizer.h"
+#include "vitrail/optim/schedule.h"
+#include "vitrail/tensor/dtype.h"
+#include "vitrail/train/option_list.h"
+
+namespace vitrail::train {
+
+/// The options that every task has; add_batch_options() and the functions after it describe them.
+struct RunOptions {
+  RunOptions();
+
+  // Batches
+  std::int64_t batch_size = 64;
+  std::optional<std::int64_t> validation_batch_size;
+  std::int64_t grad_accum_steps = 1;
+  bool amp = false;
+  std::string amp_dtype = "bfloat16";
+
+  // The network's parameters
+  std::vector<std::string> freeze;
+  bool grad_checkpointing = false;
+
+  // Optimizer
+  optim::OptimizerOptions optimizer;  ///< AdamW by default
+  double weight_decay = 0.05;
+  std::optional<double> clip_grad;
+  std::string clip_mode = "norm";
+  std::optional<double> layer_decay;
+  double layer_decay_min_scale = 0;
+
+  /// The learning-rate schedule. Its fields lr, epochs and warmup_epochs are set from the fields below (schedule_of()).
+  optim::ScheduleOptions schedule;
+  std::optional<double> lr;
+  std::optional<double> lr_base;
+  std::int64_t lr_base_size = 256;
+  std::string lr_base_scale;
+  std::int64_t epochs = 100;
+  std::optional<double> warmup_epochs;
+
+  // Moving average
+  bool model_ema = false;
+  optim::EmaOptions ema;
+
+  // The run
+  std::int64_t seed = 42;
+  std::int64_t workers = 1;
+  std::int64_t threads = 0;
+  std::int64_t log_interval = 50;
+  std::int64_t val_interval = 1;
+  std::int64_t recovery_interval = 0;
+  std::string output = "output/train";
+  std::string experiment;
+  std::string eval_metric;  ///< empty: the task's first figure
+  std::string resume;
+};
+
+/// Each of these functions adds the options of one group to a list, so that a task can put its own list into the order
+/// that its users expect. `units` names what a batch is counted in ("images").
+void add_batch_options(OptionList& list, RunOptions& options, const std::string& units);
+void add_parameter_options(OptionList& list, RunOptions& options);  ///< these belong to the group of the model
+void add_optimizer_options(OptionList& list, RunOptions& options);
+void add_schedule_options(OptionList& list, RunOptions& options, const std::string& units);
+void add_average_options(OptionList& list, RunOptions& options);
+/// `figures` are the names that --eval-metric may have.
+void add_run_options(OptionList& list, RunOptions& options, const std::vector<std::string>& figures);
+
+/// Throws Error if options that are valid each by itself contradict each other.
+void validate_run(const RunOptions& options);
+
+/// The learning rate: --lr, or else --lr-base times the ratio batch size · accumulated batches / --lr-base-size, or
+/// times the square root of that ratio, as --lr-base-scale says.
+double learning_rate(const RunOptions& options);
+/// The schedule with its learning rate and its lengths in epochs and updates.
+optim::ScheduleOptions schedule_of(const RunOptions& options, std::int64_t updates_per_epoch);
+
+/// The dtype of activations and products: bf16 if --amp asks for it and the CPU has bf16 instructions; else f32. If
+/// bf16 was asked for in vain, `message` gets a sentence that says so.
+DType compute_dtype(const RunOptions& options, std::string* message = nullptr);
+/// `wanted`, but f32 in place of bf16 on a CPU without bf16 instructions. In that case `message` gets a sentence that
+/// says so.
+DType usable_dtype(DType wanted, std::string* message = nullptr);
+
+}  // namespace vitrail::train

@@ -1,0 +1,155 @@
+#include "vitrail/train/study/compare.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/io/chart.h"
+#include "vitrail/io/json.h"
+#include "vitrail/io/toml.h"
+#include "vitrail/models/model.h"
+#include "vitrail/tensor/error.h"
+#include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/study/evaluate.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+// The curve of the `metric` of one run over x(evaluation).
+template <class X>
+io::Series metric_curve(const RunSummary& run, const FigureKind& metric, X x) {
+  check(find_figure(run.records.figures, metric.name) != nullptr, "the run '{}' has no figure '{}'", run.name,
+        metric.name);
+  io::Series series{.name = run.name, .x = {}, .y = {}, .points = true};
+  for (const EvaluationRecord& record : run.evaluations) {
+    series.x.push_back(x(record));
+    series.y.push_back(figure(record.figures, metric.name));
+  }
+  return series;
+}
+
+// The value of `name` in config.toml, whichever table has it; null if there is none.
+nlohmann::json config_value(const nlohmann::json& config, const std::string& name) {
+  for (const nlohmann::json& table : config) {
+    if (table.is_object() && table.contains(name)) {
+      return table[name];
+    }
+  }
+  return nullptr;
+}
+
+std::int64_t whole_number_or(const nlohmann::json& value, std::int64_t fallback) {
+  return value.is_number_integer() ? value.get<std::int64_t>() : fallback;
+}
+
+// A fact as a number; 0 if there is none of that name.
+std::int64_t number_in(const std::map<std::string, std::string>& facts, const std::string& name) {
+  std::int64_t value = 0;
+  if (const auto it = facts.find(name); it != facts.end()) {
+    std::from_chars(it->second.data(), it->second.data() + it->second.size(), value);
+  }
+  return value;
+}
+
+// Sets architecture, parameters and multiply-accumulates. Earlier versions did not write all of them down, but had
+// networks for images only, so that the model can be loaded instead.
+void describe_network(RunSummary& run, const fs::path& folder) {
+  const auto facts = read_facts(folder / "config.toml");
+  const auto architecture = facts.find("architecture");
+  if (facts.contains("flops") && architecture != facts.end()) {
+    run.architecture = architecture->second;
+    run.parameters = number_in(facts, "parameters");
+    run.flops = number_in(facts, "flops");
+    return;
+  }
+  const models::Model model = models::load_model(folder / "last");
+  run.architecture = model.architecture;
+  run.parameters = model.net->parameters.count();
+  run.flops = model.net->flops(model.pretrained.height, model.pretrained.width);
+}
+
+FigureKind metric_named(const RunSummary& run, const std::string& name) {
+  const FigureKind* kind = find_figure(run.records.figures, name);
+  if (kind == nullptr) {
+    fail("the run '{}' has no figure '{}', only {}", run.name, name, figure_names(run.records.figures));
+  }
+  return *kind;
+}
+
+// Sets the rate at the median step, and the time of all steps up to the last evaluation if each took as long as the
+// median one.
+void measure_pace(RunSummary& run, const std::vector<StepRecord>& steps, std::int64_t units_a_step) {
+  std::vector<double> rates;
+  std::vector<double> seconds;
+  for (const StepRecord& step : steps) {
+    rates.push_back(step.rate);
+    seconds.push_back(static_cast<double>(step.units > 0 ? step.units : units_a_step) / step.rate);
+  }
+  run.rate = median(std::move(rates));
+  run.seconds = static_cast<double>(run.last.step) * median(std::move(seconds));
+}
+
+}  // namespace
+
+RunSummary read_run(const fs::path& folder, const std::string& metric) {
+  const fs::path metrics = folder / "metrics.jsonl";
+  check(fs::exists(metrics), "'{}' is not a run folder: it has no metrics.jsonl", folder.string());
+  RunSummary run;
+  const fs::path whole = fs::absolute(folder).lexically_normal();
+  run.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();  // "runs/a/" has no file name
+  History history = read_history(metrics);
+  run.evaluations = std::move(history.evaluations);
+  std::erase_if(run.evaluations, [](const EvaluationRecord& record) { return record.ema; });
+  check(!run.evaluations.empty() && !history.steps.empty(), "'{}' has no evaluation to compare yet", folder.string());
+  run.records = read_record_kind(folder / "config.toml").value_or(RecordKind{"images", accuracy_figures(), "loss"});
+  const nlohmann::json config = io::read_toml(folder / "config.toml");
+  const nlohmann::json chosen_by = config_value(config, "eval_metric");
+  run.metric = metric_named(run, !metric.empty()         ? metric
+                                 : chosen_by.is_string() ? chosen_by.get<std::string>()
+                                                         : run.records.figures.front().name);
+  run.last = run.evaluations.back();
+  run.best = run.evaluations.front();
+  for (const EvaluationRecord& record : run.evaluations) {
+    if (is_better(run.metric, figure(record.figures, run.metric.name), figure(run.best.figures, run.metric.name))) {
+      run.best = record;
+    }
+  }
+  measure_pace(run, history.steps,
+               whole_number_or(config_value(config, "batch_size"), 64) *
+                   whole_number_or(config_value(config, "grad_accum_steps"), 1));
+  describe_network(run, folder);
+  return run;
+}
+
+std::string comparison_svg(const std::vector<RunSummary>& runs) {
+  const FigureKind& metric = runs.front().metric;
+  io::LineChart over_time;
+  over_time.title = metric.chart + " over time";
+  over_time.x_label = "minutes of training";
+  over_time.y_label = metric.label + (metric.unit.empty() ? "" : ", " + metric.unit);
+  io::LineChart over_epochs = over_time;
+  over_epochs.title = metric.chart + " over epochs";
+  over_epochs.x_label = "epoch";
+  for (const RunSummary& run : runs) {
+    const double minutes_a_step = run.seconds / 60 / static_cast<double>(run.last.step);
+    over_time.series.push_back(metric_curve(run, metric, [&](const EvaluationRecord& record) {
+      return static_cast<double>(record.step) * minutes_a_step;
+    }));
+    over_epochs.series.push_back(
+        metric_curve(run, metric, [](const EvaluationRecord& record) { return static_cast<double>(record.epoch); }));
+  }
+  return io::line_charts_svg({over_time, over_epochs});
+}
+
+}  // namespace vitrail::train

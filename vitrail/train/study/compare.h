@@ -1,0 +1,40 @@
+/// \file
+/// A comparison of finished runs: what each cost and what it reached.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "vitrail/train/run/records.h"
+
+namespace vitrail::train {
+
+/// What a run cost and what it reached.
+struct RunSummary {
+  std::string name;  ///< name of its folder
+  std::string architecture;
+  std::int64_t parameters = 0;
+  std::int64_t flops = 0;  ///< multiply-accumulates of a sample's forward pass; 0: not known
+
+  /// The time of training, without evaluations: the number of steps times the median duration of a step, so that a
+  /// pause of the machine, or another program on it, does not count.
+  double seconds = 0;
+  double rate = 0;  ///< units per second at the median step
+  RecordKind records;
+  FigureKind metric;  ///< the figure that `best` is chosen by
+  EvaluationRecord best;
+  EvaluationRecord last;
+  std::vector<EvaluationRecord> evaluations;  ///< those of the weights, not those of their moving average
+};
+
+/// Reads a run folder (trainer.h). `metric` is the name of one of its figures; empty for the one by which its best
+/// network was chosen. Throws Error if it is not a run folder, has no evaluation yet, or has no such figure.
+RunSummary read_run(const std::filesystem::path& folder, const std::string& metric = "");
+
+/// The metric of the first run over time and over epochs, as SVG, with a curve for each run. Throws Error if another
+/// run has no such figure.
+std::string comparison_svg(const std::vector<RunSummary>& runs);
+
+}  // namespace vitrail::train

@@ -1,0 +1,241 @@
+#include "vitrail/train/study/evaluate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/data/loader.h"
+#include "vitrail/io/chart.h"
+#include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/math/softmax.h"
+
+namespace vitrail::train {
+namespace {
+
+// The judgement of one row of logits by its label.
+struct Verdict {
+  std::int64_t predicted = 0;
+  std::int64_t rank = 0;  // the number of classes that are more likely than the label
+  double loss = 0;
+};
+
+Verdict judge(const float* logits, std::int64_t num_classes, std::int64_t label) {
+  Verdict verdict;
+  const float own = logits[label];
+  float largest = logits[0];
+  for (std::int64_t c = 1; c < num_classes; ++c) {
+    if (logits[c] > largest) {
+      largest = logits[c];
+      verdict.predicted = c;
+    }
+  }
+  double sum = 0;
+  for (std::int64_t c = 0; c < num_classes; ++c) {
+    sum += std::exp(static_cast<double>(logits[c]) - static_cast<double>(largest));
+    // Of equal logits the first wins, as in argmax. If the logit of the label is NaN, every class is ahead of it.
+    verdict.rank += logits[c] > own || (logits[c] == own && c < label) || std::isnan(own) ? 1 : 0;
+  }
+  verdict.loss = std::log(sum) + static_cast<double>(largest) - static_cast<double>(own);
+  return verdict;
+}
+
+// Sums the verdicts on several rows, and returns their means.
+class Tally {
+ public:
+  void add(const Verdict& verdict) {
+    right_ += verdict.rank < 1 ? 1 : 0;
+    among_five_ += verdict.rank < 5 ? 1 : 0;
+    loss_ += verdict.loss;
+    ++count_;
+  }
+  Accuracy accuracy() const {
+    const auto count = static_cast<double>(count_);
+    return {loss_ / count, 100.0 * static_cast<double>(right_) / count,
+            100.0 * static_cast<double>(among_five_) / count};
+  }
+
+ private:
+  std::int64_t right_ = 0;
+  std::int64_t among_five_ = 0;
+  std::int64_t count_ = 0;
+  double loss_ = 0;
+};
+
+// Images [B, C, H, W], mirrored left to right.
+Tensor mirrored(const Tensor& x) {
+  Tensor result = x.contiguous().clone();
+  const std::int64_t width = x.size(3);
+  float* row = result.data<float>();
+  for (std::int64_t i = 0; i < x.numel() / width; ++i, row += width) {
+    std::reverse(row, row + width);
+  }
+  return result;
+}
+
+// The logits of each head for a batch of images, averaged with those of their mirror images if `tta` is 2.
+std::vector<Tensor> augmented_forward(const Forward& forward, const Tensor& x, DType dtype, std::int64_t tta) {
+  const autograd::Pause pause;
+  nn::Pass pass;
+  pass.dtype = dtype;
+  std::vector<Tensor> heads = forward(x, pass);
+  if (tta == 2) {
+    const std::vector<Tensor> others = forward(mirrored(x), pass);
+    for (std::size_t h = 0; h < heads.size(); ++h) {
+      heads[h] = (heads[h] + others[h]) * 0.5F;
+    }
+  }
+  for (Tensor& head : heads) {
+    head = head.contiguous();
+  }
+  return heads;
+}
+
+}  // namespace
+
+std::vector<FigureKind> accuracy_figures() {
+  const auto accuracy = [](const char* name, const char* label) {
+    return FigureKind{.name = name,
+                      .label = label,
+                      .unit = "%",
+                      .decimals = 2,
+                      .higher_is_better = true,
+                      .chart = "Accuracy",
+                      .axis = "% of the images",
+                      .axis_max = 100};
+  };
+  return {accuracy("top1", "top-1"), accuracy("top5", "top-5"), loss_figure("cross-entropy")};
+}
+
+void check_tta(std::int64_t tta) {
+  check(tta == 0 || tta == 2, "--tta takes 0 (the picture alone) or 2 (and its mirror image), not {}", tta);
+}
+
+std::int64_t Evaluation::class_count(std::int64_t label) const {
+  std::int64_t sum = 0;
+  for (std::int64_t c = 0; c < num_classes(); ++c) {
+    sum += confusion[static_cast<std::size_t>(label * num_classes() + c)];
+  }
+  return sum;
+}
+
+double Evaluation::class_accuracy(std::int64_t label) const {
+  const std::int64_t all = class_count(label);
+  const std::int64_t right = confusion[static_cast<std::size_t>(label * (num_classes() + 1))];
+  return all == 0 ? std::numeric_limits<double>::quiet_NaN()
+                  : 100.0 * static_cast<double>(right) / static_cast<double>(all);
+}
+
+data::LoaderOptions loading(const models::Model& model, const EvaluateOptions& options) {
+  data::LoaderOptions result;
+  result.batch_size = options.batch_size;
+  result.workers = options.workers;
+  result.skip_broken = options.skip_broken;
+  result.num_classes = model.net->num_classes();
+  return result;
+}
+
+Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, const EvaluateOptions& options) {
+  data::Loader loader(dataset, data::eval_transform(model.pretrained), loading(model, options));
+  const Forward forward = [&](const Tensor& x, nn::Pass& pass) { return model.net->forward_heads(x, pass); };
+  return evaluate(model, dataset, loader, forward, options);
+}
+
+Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, data::Loader& loader,
+                    const Forward& forward, const EvaluateOptions& options) {
+  check_tta(options.tta);
+  const std::int64_t num_classes = model.net->num_classes();
+  const auto data_classes = static_cast<std::int64_t>(dataset.classes().size());
+  check(num_classes > 0, "the model '{}' has no classifier to evaluate (num_classes is 0)", model.architecture);
+  check(data_classes <= num_classes, "the pictures are of {} classes, but the model tells only {} apart", data_classes,
+        num_classes);
+  Evaluation result;
+  result.classes = class_names(model);
+  for (std::size_t i = 0; i < dataset.classes().size() && model.pretrained.label_names.empty(); ++i) {
+    result.classes[i] = dataset.classes()[i];
+  }
+  result.confusion.resize(static_cast<std::size_t>(num_classes * num_classes));
+  const autograd::Pause pause;
+  Tally tally;
+  std::vector<Tally> tally_of_head;
+  const auto began = std::chrono::steady_clock::now();
+  loader.start_epoch(0);
+  for (data::Batch batch; loader.next(batch);) {
+    result.indices.insert(result.indices.end(), batch.indices.begin(), batch.indices.end());
+    const std::vector<Tensor> heads = augmented_forward(forward, batch.x, options.dtype, options.tta);
+    const bool several = heads.size() > 1;
+    tally_of_head.resize(several ? heads.size() : 0);
+    const Tensor logits = several ? (heads[0] + heads[1]) * 0.5F : heads[0];
+    for (std::int64_t i = 0; i < logits.size(0); ++i) {
+      const std::int64_t label = batch.labels.data<std::int64_t>()[i];
+      const Verdict verdict = judge(logits.data<float>() + i * num_classes, num_classes, label);
+      ++result.confusion[static_cast<std::size_t>(label * num_classes + verdict.predicted)];
+      result.predictions.push_back(verdict.predicted);
+      tally.add(verdict);
+      for (std::size_t h = 0; h < tally_of_head.size(); ++h) {
+        tally_of_head[h].add(judge(heads[h].data<float>() + i * num_classes, num_classes, label));
+      }
+      ++result.count;
+    }
+    if (options.progress) {
+      options.progress(result.count, dataset.size());
+    }
+  }
+  check(result.count > 0, "there was no picture to evaluate: all {} are broken, the first: {}", loader.broken().size(),
+        loader.broken().empty() ? "" : loader.broken().front());
+  static_cast<Accuracy&>(result) = tally.accuracy();
+  for (const Tally& head : tally_of_head) {
+    result.heads.push_back(head.accuracy());
+  }
+  result.broken = loader.broken();
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  result.images_per_second = static_cast<double>(result.count) / result.seconds;
+  return result;
+}
+
+std::string confusion_svg(const Evaluation& evaluation) {
+  io::HeatMap map;
+  map.title = fmt::format("Confusion matrix: {:.1f} % of {} pictures right", evaluation.top1, evaluation.count);
+  map.row_label = "true class";
+  map.column_label = "predicted class";
+  map.rows = evaluation.classes;
+  map.columns = evaluation.classes;
+  map.values.assign(evaluation.confusion.begin(), evaluation.confusion.end());
+  map.shade_by_row = true;
+  return io::heat_map_svg(map);
+}
+
+Tensor predict(const models::Model& model, const std::vector<io::Image>& images, DType dtype, std::int64_t batch_size) {
+  check(batch_size > 0, "the batch size must be at least 1, but is {}", batch_size);
+  const std::int64_t num_classes = model.net->num_classes();
+  check(num_classes > 0, "the model '{}' has no classifier to predict with (num_classes is 0)", model.architecture);
+  const data::Transform transform = data::eval_transform(model.pretrained);
+  const auto count = static_cast<std::int64_t>(images.size());
+  Tensor result = Tensor::empty({count, num_classes});
+  for (std::int64_t begin = 0; begin < count; begin += batch_size) {
+    const std::int64_t size = std::min(batch_size, count - begin);
+    const Shape shape = transform.shape();
+    Tensor x = Tensor::empty(shape.inserted(0, size));
+    for (std::int64_t i = 0; i < size; ++i) {
+      transform.apply(images[static_cast<std::size_t>(begin + i)], 0, 0, 0, x.data<float>() + i * shape.numel());
+    }
+    const autograd::Pause pause;
+    nn::Pass pass;
+    pass.dtype = dtype;
+    result.narrow(0, begin, size).copy_from(ops::softmax(model.net->forward(x, pass), -1));
+  }
+  return result;
+}
+
+std::vector<std::string> class_names(const models::Model& model) {
+  std::vector<std::string> names = model.pretrained.label_names;
+  for (auto i = static_cast<std::int64_t>(names.size()); i < model.net->num_classes(); ++i) {
+    names.push_back(std::to_string(i));
+  }
+  return names;
+}
+
+}  // namespace vitrail::train

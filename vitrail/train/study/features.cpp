@@ -1,0 +1,103 @@
+#include "vitrail/train/study/features.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/data/loader.h"
+#include "vitrail/io/json.h"
+#include "vitrail/io/safetensors.h"
+#include "vitrail/ops/math/arithmetic.h"
+
+namespace vitrail::train {
+namespace {
+
+// A list of strings that the metadata of a file holds as JSON; empty if it does not.
+std::vector<std::string> list_in(const io::Safetensors& file, const std::string& key) {
+  const auto it = file.metadata().find(key);
+  if (it == file.metadata().end()) {
+    return {};
+  }
+  const nlohmann::json list = io::parse_json(it->second, file.source() + ": " + key);
+  const bool strings =
+      list.is_array() && std::ranges::all_of(list, [](const nlohmann::json& item) { return item.is_string(); });
+  check(strings, "{}: '{}' in the metadata is not a list of strings", file.source(), key);
+  return list.get<std::vector<std::string>>();
+}
+
+}  // namespace
+
+Features embed(const models::Model& model, const data::Dataset& dataset, const EvaluateOptions& options) {
+  return embed(model, dataset, data::eval_transform(model.pretrained), options);
+}
+
+Features embed(const models::Model& model, const data::Dataset& dataset, const data::Transform& transform,
+               const EvaluateOptions& options) {
+  check(model.net->num_classes() == 0, "the model '{}' has a classifier, whose logits are no features",
+        model.architecture);
+  data::Loader loader(dataset, transform, loading(model, options));
+  Features result;
+  result.classes = dataset.classes();
+  std::vector<std::int64_t> labels;
+  std::int64_t count = 0;
+  const autograd::Pause pause;
+  loader.start_epoch(0);
+  for (data::Batch batch; loader.next(batch);) {
+    nn::Pass pass;
+    pass.dtype = options.dtype;
+    const Tensor features = ops::cast(model.net->forward(batch.x, pass), DType::f32).contiguous();
+    check(features.rank() == 2, "the model '{}' gives features {} instead of [B, D]: choose how they are pooled",
+          model.architecture, features.shape());
+    if (!result.x.defined()) {
+      result.x = Tensor::empty({dataset.size(), features.size(1)});
+    }
+    result.x.narrow(0, count, features.size(0)).copy_from(features);
+    count += features.size(0);
+    for (const std::int64_t index : batch.indices) {
+      labels.push_back(dataset.label(index));
+      result.names.push_back(dataset.name(index));
+      result.indices.push_back(index);
+    }
+    if (options.progress) {
+      options.progress(count, dataset.size());
+    }
+  }
+  check(count > 0, "there was no picture to look at: all {} are broken, the first: {}", loader.broken().size(),
+        loader.broken().empty() ? "" : loader.broken().front());
+  result.x = result.x.narrow(0, 0, count);
+  result.labels = Tensor::from(labels, {count});
+  result.broken = loader.broken();
+  return result;
+}
+
+void save_features(const std::filesystem::path& path, const Features& features,
+                   std::map<std::string, std::string> facts) {
+  facts["names"] = nlohmann::json(features.names).dump();
+  facts["classes"] = nlohmann::json(features.classes).dump();
+  io::save_safetensors(path, {{"features", features.x}, {"labels", features.labels}}, facts);
+}
+
+Features load_features(const std::filesystem::path& path) {
+  const io::Safetensors file = io::Safetensors::open(path);
+  for (const char* name : {"features", "labels"}) {
+    check(file.contains(name), "{}: there is no tensor '{}'; a file made by vitrail embed was expected", file.source(),
+          name);
+  }
+  Features result;
+  result.x = file.get("features");
+  result.labels = file.get("labels");
+  check(result.x.rank() == 2 && result.x.dtype() == DType::f32 && result.x.numel() > 0,
+        "{}: features are {} {}, expected f32 [N, D]", file.source(), name_of(result.x.dtype()), result.x.shape());
+  check(result.labels.dtype() == DType::i64 && result.labels.shape() == Shape{result.x.size(0)},
+        "{}: labels are {} {}, expected i64 [{}]", file.source(), name_of(result.labels.dtype()), result.labels.shape(),
+        result.x.size(0));
+  result.names = list_in(file, "names");
+  result.classes = list_in(file, "classes");
+  check(result.names.empty() || std::ssize(result.names) == result.x.size(0), "{}: {} names for {} pictures",
+        file.source(), result.names.size(), result.x.size(0));
+  return result;
+}
+
+}  // namespace vitrail::train

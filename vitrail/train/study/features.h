@@ -1,0 +1,40 @@
+/// \file
+/// Features of images: the output of a model without its classifier.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "vitrail/train/study/evaluate.h"
+
+namespace vitrail::train {
+
+/// The features of N images.
+struct Features {
+  Tensor x;                           ///< [N, D] f32
+  Tensor labels;                      ///< [N] i64, data::unlabeled for images without a label
+  std::vector<std::string> names;     ///< [N], of the images inside their source
+  std::vector<std::int64_t> indices;  ///< [N], of the images in the data set
+  std::vector<std::string> classes;   ///< [C], names of the classes
+  std::vector<std::string> broken;    ///< images left out, with the reasons
+};
+
+/// Runs `model`, which has no classifier (models::without_head), over the whole data set in its order, prepared by the
+/// model's evaluation transform. The batches, and so the bits of the features, are the same in every call. Throws Error
+/// if the model has a classifier, or no pooling.
+Features embed(const models::Model& model, const data::Dataset& dataset, const EvaluateOptions& options = {});
+/// embed() with images that are prepared by `transform`.
+Features embed(const models::Model& model, const data::Dataset& dataset, const data::Transform& transform,
+               const EvaluateOptions& options);
+
+/// Writes a safetensors file with `features` [N, D] f32, `labels` [N] i64 and, as JSON in its metadata, `names` and
+/// `classes`. `facts` are further metadata.
+void save_features(const std::filesystem::path& path, const Features& features,
+                   std::map<std::string, std::string> facts = {});
+/// Reads a file such as save_features() writes; names and classes may be missing, as it may be of another origin.
+/// Throws Error if the tensors are not of these shapes and dtypes.
+Features load_features(const std::filesystem::path& path);
+
+}  // namespace vitrail::train

@@ -1,0 +1,113 @@
+#include "vitrail/train/study/soup.h"
+
+#include <algorithm>
+
+#include "vitrail/io/safetensors.h"
+#include "vitrail/kernels/optimizer.h"
+#include "vitrail/models/quantize.h"
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+models::Model load_ingredient(const fs::path& folder) {
+  models::Model model = models::load_model(folder);
+  check(!models::is_quantized(*model.net), "the weights of '{}' are in int8 and cannot be averaged", folder.string());
+  return model;
+}
+
+void check_alike(const models::Model& soup, const fs::path& first, const models::Model& model, const fs::path& folder) {
+  check(model.architecture == soup.architecture,
+        "'{}' is a {}, but '{}' is a {}: only models of one kind can be averaged", folder.string(), model.architecture,
+        first.string(), soup.architecture);
+  check(model.pretrained.label_names == soup.pretrained.label_names,
+        "'{}' and '{}' are for different classes and cannot be averaged", folder.string(), first.string());
+  const auto& ours = soup.net->parameters.all();
+  const auto& theirs = model.net->parameters.all();
+  const auto [a, b] = std::ranges::mismatch(ours, theirs, [](const nn::Parameter& x, const nn::Parameter& y) {
+    return x.name == y.name && x.value.shape() == y.value.shape() && x.value.dtype() == y.value.dtype();
+  });
+  check(a == ours.end() && b == theirs.end(), "'{}' and '{}' differ in '{}' and cannot be averaged", folder.string(),
+        first.string(), a != ours.end() ? a->name : b->name);
+}
+
+// Computes soup = soup + share (model - soup) in place.
+void stir_in(const models::Model& soup, const models::Model& model, double share) {
+  const auto& ours = soup.net->parameters.all();
+  const auto& theirs = model.net->parameters.all();
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    if (ours[i].value.dtype() == DType::f32) {
+      kernels::lerp(ours[i].value.data<float>(), theirs[i].value.data<float>(), static_cast<float>(share),
+                    ours[i].value.numel());
+      ours[i].value.touch();
+    }
+  }
+}
+
+io::NamedTensors copy_of_weights(const models::Model& model) {
+  io::NamedTensors result;
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    result.emplace_back(parameter.name, parameter.value.clone());
+  }
+  return result;
+}
+
+void put_back(const models::Model& model, const io::NamedTensors& weights) {
+  const auto& parameters = model.net->parameters.all();
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    parameters[i].value.copy_from(weights[i].second);
+    parameters[i].value.touch();
+  }
+}
+
+}  // namespace
+
+models::Model uniform_soup(const std::vector<fs::path>& folders) {
+  check(!folders.empty(), "a soup needs at least one model");
+  models::Model soup = load_ingredient(folders.front());
+  for (std::size_t i = 1; i < folders.size(); ++i) {
+    const models::Model model = load_ingredient(folders[i]);
+    check_alike(soup, folders.front(), model, folders[i]);
+    stir_in(soup, model, 1.0 / static_cast<double>(i + 1));
+  }
+  return soup;
+}
+
+GreedySoup greedy_soup(const std::vector<fs::path>& folders, const Evaluate& evaluate) {
+  check(!folders.empty(), "a soup needs at least one model");
+  GreedySoup result;
+  for (const fs::path& folder : folders) {
+    const models::Model model = load_ingredient(folder);
+    if (result.ingredients.empty()) {
+      result.model = load_ingredient(folder);
+    }
+    check_alike(result.model, folders.front(), model, folder);
+    result.ingredients.push_back({folder, evaluate(model).top1, false, 0});
+  }
+  std::ranges::stable_sort(result.ingredients, std::ranges::greater(), &GreedySoup::Ingredient::top1);
+  double used = 0;
+  for (GreedySoup::Ingredient& next : result.ingredients) {
+    if (used == 0) {
+      result.model = load_ingredient(next.folder);
+      result.top1 = next.with_top1 = next.top1;
+      next.used = true;
+      used = 1;
+      continue;
+    }
+    const io::NamedTensors before = copy_of_weights(result.model);
+    stir_in(result.model, load_ingredient(next.folder), 1.0 / (used + 1));
+    next.with_top1 = evaluate(result.model).top1;
+    next.used = next.with_top1 >= result.top1;
+    if (next.used) {
+      result.top1 = next.with_top1;
+      ++used;
+    } else {
+      put_back(result.model, before);
+    }
+  }
+  return result;
+}
+
+}  // namespace vitrail::train

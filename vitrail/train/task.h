@@ -1,0 +1,128 @@
+/// \file
+/// The interface between a trainer and a task, and the options of a task.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "vitrail/data/prefetch.h"
+#include "vitrail/io/safetensors.h"
+#include "vitrail/nn/network.h"
+#include "vitrail/nn/pass.h"
+#include "vitrail/tensor/tensor.h"
+#include "vitrail/train/figures.h"
+#include "vitrail/train/option_list.h"
+#include "vitrail/train/run_options.h"
+
+namespace vitrail::train {
+
+/// A batch that Task::next() has taken.
+struct Drawn {
+  std::int64_t number = 0;  ///< its number in the epoch
+  std::int64_t units = 0;   ///< its weight in the mean loss of several batches: its images, tokens, boxes
+};
+
+/// What the trainer lends to a task for work outside of training, such as evaluation.
+struct Work {
+  DType dtype = DType::f32;                                               ///< of activations and products
+  std::function<void(std::string_view title, std::int64_t total)> begin;  ///< begins a progress bar of `total` units
+  std::function<void(std::int64_t done)> advance;    ///< to be called often, with the units done; throws to end the
+                                                     ///< work if the user wants to stop
+  std::function<void(const std::string& line)> say;  ///< prints a line for the user
+};
+
+/// A network and what it learns: its data, loss and figures. Each kind of task is a file in train/tasks.
+class Task {
+ public:
+  virtual ~Task() = default;
+  Task() = default;
+  Task(const Task&) = delete;
+  Task& operator=(const Task&) = delete;
+
+  /// The network whose parameters the optimizer updates. Networks that follow it (teachers, momentum encoders) belong
+  /// to the task alone.
+  virtual nn::Network& network() = 0;
+
+  /// The training batches: how many an epoch has, where it begins, and how long they were waited for.
+  virtual data::Batches& batches() = 0;
+  /// Takes the next batch and keeps it for loss(); empty at the end of the epoch.
+  virtual std::optional<Drawn> next() = 0;
+  /// The mean loss of the batch that next() took, over its units: a scalar f32.
+  virtual Tensor loss(nn::Pass& pass) = 0;
+  /// What batches are counted in: "images", "tokens". It names the rate in metrics.jsonl: "images_per_second".
+  virtual std::string units() const { return "samples"; }
+
+  /// The kinds of the figures that evaluate() returns, the most important first. Empty: there are no data to evaluate
+  /// on.
+  virtual std::vector<FigureKind> figures() const { return {}; }
+  /// Evaluates the network with its present parameters. These may hold its moving average meanwhile.
+  virtual Figures evaluate(const Work& work) {
+    (void)work;
+    return {};
+  }
+  /// The label of the axis of the training loss in curves.svg.
+  virtual std::string loss_axis() const { return "loss"; }
+
+  /// Does long work before the first epoch of a new or resumed run.
+  virtual void prepare(const Work& work) { (void)work; }
+  /// Called after update `step` (from 1) of the parameters, for momentum encoders, queues and centres.
+  virtual void updated(std::int64_t step) { (void)step; }
+  /// The tensors that a resumed run needs besides those of network and optimizer. load_state() gets them back, and
+  /// throws Error if one is missing or of another shape.
+  virtual io::NamedTensors state() const { return {}; }
+  virtual void load_state(const io::NamedTensors& state) { (void)state; }
+
+  /// Writes the trained network into `folder`, for users and for TaskOptions::make() of a resumed run.
+  virtual void save(const std::filesystem::path& folder) const = 0;
+  /// Draws images for users into the folder of a run that has ended, and returns a line about each.
+  virtual std::vector<std::string> draw(const std::filesystem::path& run) const {
+    (void)run;
+    return {};
+  }
+
+  /// What a new run folder without --experiment is named after: "vit_tiny_patch16_224-224".
+  virtual std::string name() const = 0;
+  /// Lines about network and data that are printed when the run begins.
+  virtual std::vector<std::string> summary() const { return {}; }
+  /// What config.toml states about network and data besides the options: names and values.
+  virtual std::vector<std::pair<std::string, std::string>> facts() const { return {}; }
+};
+
+/// The options of a task, including those of every run. Each kind of task derives its own.
+struct TaskOptions : RunOptions {
+  virtual ~TaskOptions() = default;
+  virtual std::string kind() const = 0;  ///< "classify", in config.toml
+  virtual std::unique_ptr<TaskOptions> clone() const = 0;
+  /// Adds all options, including those of every run, in the order of the help.
+  virtual void describe(OptionList& list) = 0;
+  /// Names of options of earlier versions, which a config.toml may still have and which are ignored.
+  virtual std::set<std::string> retired_options() const { return {}; }
+  /// The command that runs such a task.
+  virtual std::string command() const { return "vitrail train"; }
+  /// Throws Error if options that are valid each by itself contradict each other.
+  virtual void validate() const { validate_run(*this); }
+  /// Opens data and network: a new network, or, if `checkpoint` is given, the one that Task::save() wrote there. Throws
+  /// Error if the data are missing or do not fit.
+  virtual std::unique_ptr<Task> make(const std::filesystem::path& checkpoint) const = 0;
+};
+
+/// Runs the checks of all options. Throws Error, naming the flag as the command line spells it, if a value is not
+/// valid.
+void validate(const TaskOptions& options);
+
+/// Writes all parameters by name to a file model.safetensors in `folder`, which replaces an earlier one as a whole. For
+/// tasks whose networks have no folder layout of their own.
+void save_parameters(const nn::Network& network, const std::filesystem::path& folder);
+/// Reads the parameters that save_parameters() wrote. Throws Error, naming the tensor, if one is missing, unknown or of
+/// another shape.
+void load_parameters(nn::Network& network, const std::filesystem::path& folder);
+
+}  // namespace vitrail::train

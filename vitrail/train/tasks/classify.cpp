@@ -1,0 +1,284 @@
+#include "vitrail/train/tasks/classify.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/models/formats/weights.h"
+#include "vitrail/models/quantize.h"
+#include "vitrail/tensor/error.h"
+#include "vitrail/train/study/evaluate.h"
+#include "vitrail/train/tasks/probe.h"
+#include "vitrail/train/tasks/teacher.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::unique_ptr<data::Dataset> open_part(const std::string& source, const std::string& split,
+                                         std::vector<std::string> classes) {
+  data::DatasetOptions options;
+  options.split = split;
+  options.classes = std::move(classes);
+  options.allow_single_class = !options.classes.empty();
+  return data::open_dataset(source, options);
+}
+
+// The images to evaluate on, with these classes; null if there are none.
+std::unique_ptr<data::Dataset> open_validation(const ClassifyOptions& options,
+                                               const std::vector<std::string>& classes) {
+  if (!options.val_dir.empty()) {
+    return open_part(options.val_dir, "", classes);
+  }
+  if (options.val_split.empty()) {
+    return nullptr;
+  }
+  try {
+    return open_part(options.data_dir, options.val_split, classes);
+  } catch (const Error& error) {
+    fail("{}; name another folder with --val-dir, or train without evaluation by --val-split ''", error.what());
+  }
+}
+
+// Loads --initial-checkpoint: every weight of the model, by name, from a model folder or a .safetensors file.
+void load_initial(const models::Model& model, const fs::path& path) {
+  try {
+    const auto file = fs::is_directory(path) ? models::open_weights(path) : io::Safetensors::open(path);
+    models::load_weights(models::weights_of(*model.net, model.net->parameters), file, {},
+                         {model.pretrained.height, model.pretrained.width});
+  } catch (const Error& error) {
+    fail("--initial-checkpoint: {}", error.what());
+  }
+}
+
+// The options of a model that classifies the classes of the data, unless another number is asked for.
+models::CreateOptions classifier_options(const ClassifyOptions& options, std::int64_t data_classes) {
+  models::CreateOptions create = create_options(options);
+  nlohmann::json kwargs = nlohmann::json::parse(create.model_kwargs);
+  if (!options.gp.empty()) {
+    kwargs["global_pool"] = options.gp;
+  }
+  create.model_kwargs = kwargs.dump();
+  create.drop_rate = options.drop;
+  create.drop_path_rate = options.drop_path;
+  if (!kwargs.contains("num_classes")) {
+    create.num_classes = options.num_classes.value_or(data_classes);
+  }
+  return create;
+}
+
+models::Model make_model(const ClassifyOptions& options, const fs::path& checkpoint, std::int64_t data_classes) {
+  const models::CreateOptions create = classifier_options(options, data_classes);
+  if (!checkpoint.empty()) {
+    // The config of the checkpoint has all arguments except the rates of dropout and drop path and a fixed pos_embed.
+    models::CreateOptions saved;
+    saved.model_kwargs = create.model_kwargs;
+    saved.drop_rate = create.drop_rate;
+    saved.drop_path_rate = create.drop_path_rate;
+    return models::load_model(checkpoint, saved);
+  }
+  const std::string& name = options.pretrained_path.empty() ? options.model : options.pretrained_path;
+  models::Model model =
+      options.pretrained_path.empty() ? models::open_model(name, create) : models::load_model(name, create);
+  check(options.pretrained_path.empty() || options.model == ClassifyOptions().model ||
+            options.model == model.architecture,
+        "--model {} is not what --pretrained-path {} holds: that is a {}", options.model, name, model.architecture);
+  models::check_takes_pictures(model);
+  if (!options.initial_checkpoint.empty()) {
+    load_initial(model, options.initial_checkpoint);
+  }
+  return model;
+}
+
+// Excludes all parameters but those of the head from training.
+void train_head_alone(nn::Network& network) {
+  for (const nn::Parameter& parameter : network.parameters.all()) {
+    if (!parameter.buffer && !network.is_head(parameter.name)) {
+      network.parameters.set_trainable(parameter.name, false);
+    }
+  }
+}
+
+// Whether the features of an image are the same in every epoch, so that a probe can compute them once.
+bool features_stay(const ClassifyOptions& o) {
+  const bool same_images = o.augment.no_aug && !o.mix.enabled() && o.tta == 0 && o.kd_model_name.empty();
+  return same_images && o.drop == 0 && o.drop_path.value_or(0) == 0 && o.model_kwargs.find("drop") == std::string::npos;
+}
+
+class Classify final : public Task {
+ public:
+  Classify(const ClassifyOptions& options, const fs::path& checkpoint);
+
+  nn::Network& network() override { return *model_.net; }
+  data::Batches& batches() override { return *loader_; }
+  std::optional<Drawn> next() override;
+  Tensor loss(nn::Pass& pass) override;
+  std::string units() const override { return "images"; }
+  std::vector<FigureKind> figures() const override {
+    return validation_ == nullptr ? std::vector<FigureKind>() : accuracy_figures();
+  }
+  Figures evaluate(const Work& work) override;
+  std::string loss_axis() const override { return "cross-entropy"; }
+  void prepare(const Work& work) override;
+  void save(const fs::path& folder) const override { models::save_model(model_, folder); }
+  std::string name() const override { return fmt::format("{}-{}", model_.architecture, model_.pretrained.height); }
+  std::vector<std::string> summary() const override;
+  std::vector<std::pair<std::string, std::string>> facts() const override {
+    return image_facts(model_, *training_, validation_.get());
+  }
+
+ private:
+  void open_data();
+  void name_classes(std::int64_t data_classes);
+  void open_teacher();
+  data::LoaderOptions loading() const;
+  data::Transform training_transform() const { return data::train_transform(model_.pretrained, options_.augment); }
+  EvaluateOptions evaluate_options(const Work& work) const;
+
+  const ClassifyOptions options_;
+  std::unique_ptr<data::Dataset> training_;    // followed by the images of --unlabeled-dir
+  std::unique_ptr<data::Dataset> validation_;  // null: none
+  models::Model model_;
+  std::int64_t unlabeled_ = 0;              // how many of the training images have no labels
+  std::unique_ptr<const Teacher> teacher_;  // null: none
+  std::unique_ptr<Probe> probe_;            // null: the model is run as a whole
+  Forward forward_;
+  std::unique_ptr<data::Loader> loader_;
+  data::Batch batch_;
+};
+
+Classify::Classify(const ClassifyOptions& options, const fs::path& checkpoint) : options_(options) {
+  open_data();
+  const auto data_classes = static_cast<std::int64_t>(training_->classes().size());
+  model_ = make_model(options_, checkpoint, data_classes);
+  name_classes(data_classes);
+  data::apply(options_.pictures, model_.pretrained);
+  if (options_.linear_probe) {
+    train_head_alone(*model_.net);
+  }
+  open_teacher();
+  if (options_.linear_probe && features_stay(options_)) {
+    probe_ = Probe::make(model_);
+  }
+  if (probe_ != nullptr) {
+    forward_ = probe_->forward();
+    loader_ = probe_->training_loader(*training_, loading());
+  } else {
+    forward_ = [this](const Tensor& x, nn::Pass& pass) { return model_.net->forward_heads(x, pass); };
+    loader_ = std::make_unique<data::Loader>(*training_, training_transform(), loading());
+  }
+  check_epoch(options_, *loader_);
+}
+
+void Classify::open_data() {
+  training_ = open_part(options_.data_dir, options_.train_split, {});
+  check_batch_size(options_, *training_);
+  validation_ = open_validation(options_, training_->classes());
+}
+
+// Sets the label names of the model. A fine-tuned model keeps its own order if it is for the same classes.
+void Classify::name_classes(std::int64_t data_classes) {
+  const std::vector<std::string> known = model_.pretrained.label_names;
+  if (known != training_->classes() && std::ranges::is_permutation(known, training_->classes())) {
+    training_ = open_part(options_.data_dir, options_.train_split, known);
+    validation_ = open_validation(options_, known);
+  }
+  check(!models::is_quantized(*model_.net),
+        "the weights of '{}' are in int8 and cannot be trained: train the model that they were quantized from",
+        options_.pretrained_path.empty() ? options_.model : options_.pretrained_path);
+  const std::int64_t num_classes = model_.net->num_classes();
+  check(num_classes >= data_classes, "the images are of {} classes, but --num-classes is {}", data_classes,
+        num_classes);
+  model_.pretrained.label_names = training_->classes();
+  for (std::int64_t i = data_classes; i < num_classes; ++i) {
+    model_.pretrained.label_names.push_back(fmt::format("unused {}", i));
+  }
+}
+
+// Opens the teacher, and the images without labels, which only the teacher judges.
+void Classify::open_teacher() {
+  if (distillation_options(options_).type == Distillation::Type::none) {
+    return;
+  }
+  teacher_ = std::make_unique<const Teacher>(options_.kd_model_name, model_, compute_dtype(options_));
+  if (!options_.unlabeled_dir.empty()) {
+    auto more = data::open_unlabeled(options_.unlabeled_dir);
+    unlabeled_ = more->size();
+    training_ = data::with_unlabeled(std::move(training_), std::move(more));
+  }
+}
+
+data::LoaderOptions Classify::loading() const {
+  data::LoaderOptions loading = training_loading(options_);
+  loading.mix = options_.mix;
+  loading.mix.mode = data::mix_mode_named(options_.mixup_mode);
+  loading.num_classes = model_.net->num_classes();
+  loading.label_smoothing = options_.smoothing;
+  return loading;
+}
+
+std::optional<Drawn> Classify::next() {
+  if (!loader_->next(batch_)) {
+    return std::nullopt;
+  }
+  return Drawn{batch_.number, batch_.x.size(0)};
+}
+
+Tensor Classify::loss(nn::Pass& pass) {
+  const Tensor taught = teacher_ == nullptr ? Tensor() : (*teacher_)(batch_.x);
+  return heads_loss(forward_(batch_.x, pass), batch_,
+                    {options_.smoothing, options_.bce_loss, distillation_options(options_)}, taught);
+}
+
+EvaluateOptions Classify::evaluate_options(const Work& work) const {
+  EvaluateOptions options;
+  options.batch_size = options_.validation_batch_size.value_or(options_.batch_size);
+  options.dtype = work.dtype;
+  options.workers = static_cast<int>(options_.workers);
+  options.skip_broken = options_.skip_broken;
+  options.tta = options_.tta;
+  options.progress = [advance = work.advance](std::int64_t done, std::int64_t) { advance(done); };
+  return options;
+}
+
+Figures Classify::evaluate(const Work& work) {
+  work.begin("evaluating", validation_->size());
+  const EvaluateOptions options = evaluate_options(work);
+  const Evaluation result =
+      probe_ != nullptr ? probe_->evaluate(*validation_, options) : train::evaluate(model_, *validation_, options);
+  return {{"top1", result.top1}, {"top5", result.top5}, {"loss", result.loss}};
+}
+
+void Classify::prepare(const Work& work) {
+  if (probe_ == nullptr) {
+    return;
+  }
+  work.begin("features", training_->size() + (validation_ == nullptr ? 0 : validation_->size()));
+  probe_->compute(*training_, training_transform(), validation_.get(), evaluate_options(work), work.advance);
+  work.say("only the head is trained, on features that were computed once");
+}
+
+std::vector<std::string> Classify::summary() const {
+  std::vector<std::string> lines;
+  if (teacher_ != nullptr) {
+    lines.push_back(fmt::format("the teacher is a {}: {} distillation", model_summary(teacher_->model()),
+                                options_.distillation_type));
+  }
+  lines.push_back(fmt::format("{}, {} classes", model_summary(model_), model_.net->num_classes()));
+  lines.push_back(data_summary(*training_, validation_.get()));
+  if (unlabeled_ > 0) {
+    lines.push_back(fmt::format("{} of the training images have no labels", unlabeled_));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::unique_ptr<Task> ClassifyOptions::make(const fs::path& checkpoint) const {
+  return std::make_unique<Classify>(*this, checkpoint);
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,117 @@
+#include <cmath>
+
+#include "vitrail/tensor/error.h"
+#include "vitrail/train/study/evaluate.h"
+#include "vitrail/train/tasks/classify.h"
+
+namespace vitrail::train {
+namespace {
+
+void add_classifier_options(OptionList& list, ClassifyOptions& o) {
+  list.group("model");
+  list.add("model", o.model, "MODEL", "timm's name of an architecture, or a model folder to start from").settled();
+  list.add("pretrained_path", o.pretrained_path, "PATH",
+           "model folder to start from: a new head for other classes, positions resized for another image size")
+      .settled();
+  list.add("initial_checkpoint", o.initial_checkpoint, "PATH", "model folder whose weights must all fit").settled();
+  list.add("num_classes", o.num_classes, "N", "classes (default: those of the data)").at_least(1).settled();
+  add_model_options(list, o);
+  list.add("gp", o.gp, "POOL", "global pooling: token, avg, max, map, sum (default: the model's)").settled();
+  list.add("drop", o.drop, "P", "dropout rate before the head").below_one();
+  list.add("drop_path", o.drop_path, "P",
+           "stochastic depth rate of the last block, from 0 in the first (default: the model's, 0.1 for Swin)")
+      .below_one();
+  list.add("linear_probe", o.linear_probe, "", "train the head alone");
+  add_parameter_options(list, o);
+}
+
+void add_mix_options(OptionList& list, ClassifyOptions& o) {
+  list.add("mixup", o.mix.mixup, "ALPHA", "MixUp with this alpha").at_least(0);
+  list.add("cutmix", o.mix.cutmix, "ALPHA", "CutMix with this alpha").at_least(0);
+  list.add("cutmix_minmax", o.mix.cutmix_minmax, "PCT", "CutMix with boxes between these shares of a side").ascending();
+  list.add("mixup_prob", o.mix.mixup_prob, "P", "probability of MixUp or CutMix for a batch").share();
+  list.add("mixup_switch_prob", o.mix.mixup_switch_prob, "P", "probability of CutMix where both are on").share();
+  list.add("mixup_mode", o.mixup_mode, "MODE",
+           "what shares a mixture: batch, pair, elem (nothing); half: elem, and half of the batch is left")
+      .one_of({"batch", "pair", "elem", "half"});
+  list.add("mixup_off_epoch", o.mix.mixup_off_epoch, "N", "neither from this epoch on; 0: never off").at_least(0);
+  list.add("smoothing", o.smoothing, "S", "label smoothing").below_one();
+  list.add("bce_loss", o.bce_loss, "", "binary cross-entropy for each class instead of cross-entropy");
+}
+
+void add_distillation_options(OptionList& list, ClassifyOptions& o) {
+  const auto not_negative = [](const std::optional<double>& weight) {
+    return [&weight](const Option& self) {
+      check(!weight || (*weight >= 0 && std::isfinite(*weight)), "{} must not be negative, but is {}", self.flag(),
+            weight.value_or(0));
+    };
+  };
+  list.group("distillation");
+  list.add("kd_model_name", o.kd_model_name, "MODEL", "the teacher: a model folder (or name) to learn from as well")
+      .also("--teacher-model");
+  list.add("distillation_type", o.distillation_type, "TYPE",
+           "what is learned from it: hard, the class that it chooses; soft, its probabilities; none")
+      .one_of({"hard", "soft", "none"})
+      .also("--kd-token-distill-type");
+  list.add("distillation_alpha", o.distillation_alpha, "A", "share of the loss with the teacher, 1 - A with labels")
+      .share();
+  list.add("task_loss_weight", o.task_loss_weight, "W", "weight of the loss with labels, instead of 1 - A")
+      .check_that(not_negative(o.task_loss_weight));
+  list.add("distill_loss_weight", o.distill_loss_weight, "W",
+           "weight of the loss with the teacher, instead of A (default: 1 - --task-loss-weight if that is given)")
+      .check_that(not_negative(o.distill_loss_weight));
+  list.add("kd_temperature", o.kd_temperature, "TAU", "soft: temperature of both probabilities")
+      .positive()
+      .also("--distillation-tau");
+  list.add("unlabeled_dir", o.unlabeled_dir, "DIR",
+           "more images, without labels, mixed in among the others: they have the loss with the teacher alone");
+}
+
+}  // namespace
+
+void ClassifyOptions::describe(OptionList& list) {
+  add_data_options(list, *this);
+  add_classifier_options(list, *this);
+  add_preparation_options(list, pictures);
+  add_batch_options(list, *this, "images");
+  add_optimizer_options(list, *this);
+  add_schedule_options(list, *this, "images");
+  add_augment_options(list, augment);
+  add_batch_augment_options(list, *this);
+  add_mix_options(list, *this);
+  add_distillation_options(list, *this);
+  add_average_options(list, *this);
+  add_run_options(list, *this, {"top1", "top5", "loss"});
+  list.add("tta", tta, "N", "2: evaluate by the average of each image and its mirror image; 0: as it is")
+      .check_that([this](const Option&) { check_tta(tta); });
+}
+
+void ClassifyOptions::validate() const {
+  ImageTaskOptions::validate();
+  check(distill_loss_weight || task_loss_weight.value_or(0) <= 1,
+        "--task-loss-weight {} leaves nothing for the teacher: give --distill-loss-weight too",
+        task_loss_weight.value_or(0));
+  check(unlabeled_dir.empty() || mixup_mode != "half",
+        "--mixup-mode half mixes images with labels and without: with --unlabeled-dir choose batch, pair or elem");
+  check(unlabeled_dir.empty() || distillation_options(*this).type != Distillation::Type::none,
+        "--unlabeled-dir needs a teacher for images without labels: --kd-model-name, with --distillation-type hard or "
+        "soft");
+}
+
+Distillation distillation_options(const ClassifyOptions& o) {
+  Distillation result;
+  result.type = o.kd_model_name.empty() ? Distillation::Type::none : distillation_named(o.distillation_type);
+  result.tau = o.kd_temperature;
+  result.task_weight = 1 - o.distillation_alpha;
+  result.distill_weight = o.distillation_alpha;
+  if (o.distill_loss_weight) {
+    result.task_weight = o.task_loss_weight.value_or(1);
+    result.distill_weight = *o.distill_loss_weight;
+  } else if (o.task_loss_weight) {
+    result.task_weight = *o.task_loss_weight;
+    result.distill_weight = 1 - *o.task_loss_weight;
+  }
+  return result;
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,164 @@
+#include "vitrail/train/tasks/image_options.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/data/auto_augment.h"
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::train {
+
+void add_data_options(OptionList& list, ImageTaskOptions& o) {
+  list.group("data");
+  list.add("data_dir", o.data_dir, "DIR", "images: a folder, a .tar, CIFAR or MNIST files, or a .csv")
+      .argument("DATA")
+      .check_that([&o](const Option& self) {
+        check(!o.data_dir.empty(), "{} is missing: the folder (or .tar, CIFAR, MNIST or .csv file) of the images",
+              self.flag());
+      });
+  list.add("train_split", o.train_split, "NAME", "the part of --data-dir to train on");
+  list.add("val_split", o.val_split, "NAME", "the part of --data-dir to evaluate on; empty: none");
+  list.add("val_dir", o.val_dir, "DIR", "images to evaluate on, where they lie elsewhere");
+  list.add("no_shuffle", o.no_shuffle, "", "train on the sorted files in order");
+  list.add("skip_broken", o.skip_broken, "", "leave broken images out and count them");
+}
+
+void add_model_options(OptionList& list, ImageTaskOptions& o) {
+  list.add("img_size", o.img_size, "N", "image size in pixels (default: the model's)").at_least(1).settled();
+  list.add("input_size", o.input_size, "C H W", "the same as three numbers: channels, height, width")
+      .at_least(1)
+      .settled()
+      .check_that([&o](const Option& self) {
+        check(o.input_size.empty() || o.input_size.size() == 3,
+              "{} takes three numbers, channels, height and width, not {}", self.flag(), o.input_size.size());
+      });
+  list.add("in_chans", o.in_chans, "N", "colour channels: 3, or 1 for grayscale (default: the model's)").settled();
+  list.add_arguments("model_kwargs", o.model_kwargs, "KEY=VALUE",
+                     "other arguments of the model, by timm's names: img_size=32 patch_size=4")
+      .settled();
+}
+
+void add_preparation_options(OptionList& list, data::PictureOverrides& o) {
+  list.group("images");
+  list.add("crop_pct", o.crop_pct, "N", "evaluation: share of the resized image that is kept (default: the model's)")
+      .positive();
+  list.add("crop_mode", o.crop_mode, "NAME", "evaluation: center, squash or border (default: the model's)");
+  list.add("mean", o.mean, "MEAN", "mean of each colour, from 0 to 1 (default: the model's)");
+  list.add("std", o.std, "STD", "standard deviation of each colour (default: the model's)");
+  list.add("interpolation", o.interpolation, "NAME", "nearest, bilinear, bicubic, lanczos (default: the model's)");
+}
+
+void add_augment_options(OptionList& list, data::AugmentOptions& o) {
+  list.group("augmentation");
+  list.add("no_aug", o.no_aug, "", "train on the images as they are");
+  list.add("train_crop_mode", o.train_crop_mode, "MODE",
+           "rrc random resized crop, rkrc or rkrr keeping the ratio, src simple random crop, pad: padded and cropped "
+           "back")
+      .one_of({"rrc", "rkrc", "rkrr", "src", "pad"}, true);
+  list.add("crop_padding", o.crop_padding, "N",
+           "pixels added on each side by --train-crop-mode pad (black) and src (mirrored)")
+      .at_least(0);
+  list.add("scale", o.scale, "PCT", "area of the random crop (default 0.08 1)").ascending();
+  list.add("ratio", o.ratio, "RATIO", "aspect ratio of the random crop (default 0.75 1.33)").ascending();
+  list.add("hflip", o.hflip, "P", "probability of a horizontal flip").share();
+  list.add("vflip", o.vflip, "P", "probability of a vertical flip").share();
+  list.add("aa", o.aa, "POLICY",
+           "automatic augmentation instead of the jitter: rand-m9-mstd0.5-inc1, original, v0, 3a (with jitter), "
+           "augmix …")
+      .check_that([&o](const Option&) {
+        if (!o.aa.empty()) {
+          data::auto_augment_named(o.aa);
+        }
+      });
+  list.add("color_jitter", o.color_jitter, "PCT", "strength for brightness, contrast, saturation (and hue); 0: none");
+  list.add("color_jitter_prob", o.color_jitter_prob, "P", "probability of colour jitter").share();
+  list.add("grayscale_prob", o.grayscale_prob, "P", "probability of making an image gray").share();
+  list.add("train_interpolation", o.train_interpolation, "NAME", "of the random crop: random, bilinear, bicubic …");
+  list.add("reprob", o.reprob, "P", "probability of random erasing").share();
+  list.add("remode", o.remode, "MODE", "what is put in its place: const, rand or pixel");
+  list.add("recount", o.recount, "N", "boxes erased at most");
+}
+
+void add_batch_augment_options(OptionList& list, ImageTaskOptions& o) {
+  list.add("resplit", o.resplit, "", "erase nothing in the first half of each batch");
+  list.add("aug_repeats", o.aug_repeats, "N",
+           "repeated augmentation: each image N times in a row, in as many fewer of them an epoch; 0: off")
+      .check_that([&o](const Option& self) {
+        check(o.aug_repeats == 0 || (o.aug_repeats >= 1 && o.aug_repeats <= 1e6),
+              "{} must be 0 (off) or at least 1, but is {}", self.flag(), o.aug_repeats);
+      });
+}
+
+void ImageTaskOptions::validate() const {
+  TaskOptions::validate();
+  check(input_size.empty() || (!img_size && !in_chans),
+        "--input-size says what --img-size and --in-chans say: give one or the others");
+}
+
+models::CreateOptions create_options(const ImageTaskOptions& options) {
+  nlohmann::json kwargs = nlohmann::json::parse(options.model_kwargs);
+  if (options.img_size) {
+    kwargs["img_size"] = *options.img_size;
+  }
+  if (!options.input_size.empty()) {
+    kwargs["in_chans"] = options.input_size[0];
+    kwargs["img_size"] = {options.input_size[1], options.input_size[2]};
+  }
+  if (options.in_chans) {
+    kwargs["in_chans"] = *options.in_chans;
+  }
+  models::CreateOptions create;
+  create.model_kwargs = kwargs.dump();
+  create.seed = static_cast<std::uint64_t>(options.seed);
+  return create;
+}
+
+void check_batch_size(const ImageTaskOptions& options, const data::Dataset& training) {
+  check(training.size() >= options.batch_size,
+        "--batch-size {} is more than the {} training images of '{}': choose at most {}", options.batch_size,
+        training.size(), options.data_dir, training.size());
+}
+
+data::LoaderOptions training_loading(const ImageTaskOptions& o) {
+  data::LoaderOptions loading;
+  loading.batch_size = o.batch_size;
+  loading.shuffle = !o.no_shuffle;
+  loading.drop_last = true;
+  loading.seed = static_cast<std::uint64_t>(o.seed);
+  loading.workers = static_cast<int>(o.workers);
+  loading.skip_broken = o.skip_broken;
+  loading.aug_repeats = o.aug_repeats;
+  loading.resplit = o.resplit;
+  return loading;
+}
+
+void check_epoch(const ImageTaskOptions& options, const data::Batches& batches) {
+  check(batches.batches_per_epoch() > 0,
+        "--batch-size {} is more than an epoch has with --aug-repeats, a multiple of 256 of the images of '{}'",
+        options.batch_size, options.data_dir);
+}
+
+std::string model_summary(const models::Model& model) {
+  return fmt::format("{}, {:.2f} M parameters, {}x{} pixels", model.architecture,
+                     static_cast<double>(model.net->parameters.count()) * 1e-6, model.pretrained.width,
+                     model.pretrained.height);
+}
+
+std::string data_summary(const data::Dataset& training, const data::Dataset* validation) {
+  return fmt::format("{} training and {} validation images", training.size(),
+                     validation == nullptr ? 0 : validation->size());
+}
+
+std::vector<std::pair<std::string, std::string>> image_facts(const models::Model& model, const data::Dataset& training,
+                                                             const data::Dataset* validation) {
+  return {{"architecture", model.architecture},
+          {"model_args", model.model_args},
+          {"flops", fmt::format("{}", model.net->flops(model.pretrained.height, model.pretrained.width))},
+          {"training_images", fmt::format("{}", training.size())},
+          {"validation_images", fmt::format("{}", validation == nullptr ? 0 : validation->size())},
+          {"classes", fmt::format("{}", training.classes().size())}};
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,73 @@
+/// \file
+/// The options of tasks on images: data, model, preparation and augmentation.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vitrail/data/dataset.h"
+#include "vitrail/data/loader.h"
+#include "vitrail/data/picture_config.h"
+#include "vitrail/data/transforms.h"
+#include "vitrail/models/model.h"
+#include "vitrail/train/task.h"
+
+namespace vitrail::train {
+
+/// The options that all tasks on images have.
+struct ImageTaskOptions : TaskOptions {
+  // Data
+  std::string data_dir;
+  std::string train_split = "train";
+  std::string val_split = "validation";
+  std::string val_dir;
+  bool no_shuffle = false;
+  bool skip_broken = false;
+
+  // Model
+  std::string model = "vit_tiny_patch16_224";
+  std::optional<std::int64_t> img_size;
+  std::vector<std::int64_t> input_size;
+  std::optional<std::int64_t> in_chans;
+  std::string model_kwargs = "{}";  ///< timm's --model-kwargs as a JSON object
+
+  data::PictureOverrides pictures;  ///< how images are prepared, where it differs from the model's own way
+
+  // Augmentation
+  data::AugmentOptions augment;
+  bool resplit = false;
+  double aug_repeats = 0;
+
+  void validate() const override;
+};
+
+/// Each of these functions adds the options of one group, or of a part of it, to a list.
+void add_data_options(OptionList& list, ImageTaskOptions& options);
+void add_model_options(OptionList& list, ImageTaskOptions& options);  ///< these belong to the group of the model
+void add_preparation_options(OptionList& list, data::PictureOverrides& options);
+/// The augmentation of a single image.
+void add_augment_options(OptionList& list, data::AugmentOptions& options);
+/// The augmentation of the images of a batch.
+void add_batch_augment_options(OptionList& list, ImageTaskOptions& options);
+
+/// The options of a new model: --model-kwargs, and the flags for single arguments (--img-size, --in-chans …).
+models::CreateOptions create_options(const ImageTaskOptions& options);
+/// Throws Error if the training images are fewer than a batch takes.
+void check_batch_size(const ImageTaskOptions& options, const data::Dataset& training);
+/// The options of a loader of training images.
+data::LoaderOptions training_loading(const ImageTaskOptions& options);
+/// Throws Error if an epoch has no batch.
+void check_epoch(const ImageTaskOptions& options, const data::Batches& batches);
+
+/// A line about a model: "vit_tiny_patch16_224, 5.72 M parameters, 224x224 pixels".
+std::string model_summary(const models::Model& model);
+/// What config.toml states about a model and its data: names and values.
+std::vector<std::pair<std::string, std::string>> image_facts(const models::Model& model, const data::Dataset& training,
+                                                             const data::Dataset* validation);
+/// A line about the data: "54 training and 18 validation images".
+std::string data_summary(const data::Dataset& training, const data::Dataset* validation);
+
+}  // namespace vitrail::train

@@ -1,0 +1,234 @@
+#include "vitrail/train/tasks/pretrain_mae.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/explain/reconstruction.h"
+#include "vitrail/tensor/error.h"
+#include "vitrail/train/tasks/classify.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t drawn_images = 8;  // rows of reconstructions.png
+
+std::unique_ptr<data::Dataset> open_images(const std::string& source, const std::string& split) {
+  data::DatasetOptions options;
+  options.split = split;
+  options.labeled = false;
+  return data::open_dataset(source, options);
+}
+
+models::Model make_autoencoder(const PretrainMaeOptions& options, const fs::path& checkpoint) {
+  models::MaeOptions mae;
+  mae.mask_ratio = options.mask_ratio;
+  if (!checkpoint.empty()) {
+    return models::open_masked_autoencoder(checkpoint.string(), {}, mae);
+  }
+  mae.norm_pix_loss = options.norm_pix_loss;
+  if (!fs::is_directory(options.model)) {  // the decoder of a folder has sizes of its own
+    mae.decoder_dim = options.decoder_dim;
+    mae.decoder_depth = options.decoder_depth;
+    mae.decoder_heads = options.decoder_heads;
+  }
+  return models::open_masked_autoencoder(options.model, create_options(options), mae);
+}
+
+// The noise [B, N] that the masks of images are drawn by. The noise of an image depends on (seed, index) alone.
+Tensor mask_noise(const models::VitConfig& encoder, const std::vector<std::int64_t>& indices, std::uint64_t seed) {
+  const std::int64_t patches =
+      (encoder.img_size[0] / encoder.patch_size[0]) * (encoder.img_size[1] / encoder.patch_size[1]);
+  Tensor noise = Tensor::empty({std::ssize(indices), patches});
+  float* out = noise.data<float>();
+  for (const std::int64_t index : indices) {
+    const Philox draws(seed, static_cast<std::uint64_t>(index));
+    for (std::int64_t n = 0; n < patches; ++n) {
+      *out++ = draws.uniform(static_cast<std::uint64_t>(n));
+    }
+  }
+  return noise;
+}
+
+class PretrainMae final : public Task {
+ public:
+  PretrainMae(const PretrainMaeOptions& options, const fs::path& checkpoint);
+
+  nn::Network& network() override { return *model_.net; }
+  data::Batches& batches() override { return *loader_; }
+  std::optional<Drawn> next() override;
+  Tensor loss(nn::Pass& pass) override { return masked_autoencoding_loss(mae(), batch_.x, pass); }
+  std::string units() const override { return "images"; }
+  std::vector<FigureKind> figures() const override {
+    return validation_ == nullptr ? std::vector<FigureKind>() : std::vector{loss_figure(loss_axis())};
+  }
+  Figures evaluate(const Work& work) override;
+  std::string loss_axis() const override { return "mean squared error of masked patches"; }
+  void save(const fs::path& folder) const override { models::save_model(model_, folder); }
+  std::vector<std::string> draw(const fs::path& run) const override;
+  std::string name() const override { return fmt::format("{}-{}", model_.architecture, model_.pretrained.height); }
+  std::vector<std::string> summary() const override;
+  std::vector<std::pair<std::string, std::string>> facts() const override {
+    return image_facts(model_, *training_, validation_.get());
+  }
+
+ private:
+  const models::MaskedAutoencoder& mae() const { return *models::masked_autoencoder(model_); }
+
+  const PretrainMaeOptions options_;
+  std::unique_ptr<data::Dataset> training_;
+  std::unique_ptr<data::Dataset> validation_;  // null: none
+  models::Model model_;
+  std::unique_ptr<data::Loader> loader_;
+  data::Batch batch_;
+};
+
+PretrainMae::PretrainMae(const PretrainMaeOptions& options, const fs::path& checkpoint) : options_(options) {
+  training_ = open_images(options_.data_dir, options_.train_split);
+  check_batch_size(options_, *training_);
+  if (!options_.val_dir.empty()) {
+    validation_ = open_images(options_.val_dir, "");
+  } else if (!options_.val_split.empty()) {
+    validation_ = open_images(options_.data_dir, options_.val_split);
+  }
+  model_ = make_autoencoder(options_, checkpoint);
+  data::apply(options_.pictures, model_.pretrained);
+  loader_ = std::make_unique<data::Loader>(*training_, data::train_transform(model_.pretrained, options_.augment),
+                                           training_loading(options_));
+  check_epoch(options_, *loader_);
+}
+
+std::optional<Drawn> PretrainMae::next() {
+  if (!loader_->next(batch_)) {
+    return std::nullopt;
+  }
+  return Drawn{batch_.number, batch_.x.size(0)};
+}
+
+// The loss of images that are not trained on. The same patches of an image are masked in every evaluation, whatever the
+// batch size: they depend on (seed, image) alone.
+Figures PretrainMae::evaluate(const Work& work) {
+  work.begin("evaluating", validation_->size());
+  data::LoaderOptions loading;
+  loading.batch_size = options_.validation_batch_size.value_or(options_.batch_size);
+  loading.workers = static_cast<int>(options_.workers);
+  loading.skip_broken = options_.skip_broken;
+  data::Loader loader(*validation_, data::eval_transform(model_.pretrained), loading);
+  const std::uint64_t seed = mix(static_cast<std::uint64_t>(options_.seed), hash("validation masks"));
+  const autograd::Pause pause;
+  double sum = 0;
+  std::int64_t count = 0;
+  for (data::Batch batch; loader.next(batch);) {
+    nn::Pass pass;
+    pass.dtype = work.dtype;
+    const models::Masking masking = mae().masking(mask_noise(mae().config().encoder, batch.indices, seed));
+    sum += static_cast<double>(mae().loss(batch.x, masking, pass).item()) * static_cast<double>(batch.x.size(0));
+    count += batch.x.size(0);
+    work.advance(count);
+  }
+  check(count > 0, "there was no image to evaluate: all {} are broken, the first: {}", loader.broken().size(),
+        loader.broken().empty() ? "" : loader.broken().front());
+  return {{"loss", sum / static_cast<double>(count)}};
+}
+
+// Draws the reconstructions of a few of the training images by the best network.
+std::vector<std::string> PretrainMae::draw(const fs::path& run) const {
+  const models::Model best = models::open_masked_autoencoder((run / "best").string());
+  const data::Transform transform = data::eval_transform(best.pretrained);
+  const std::int64_t wanted = std::min(drawn_images, training_->size());
+  std::vector<Tensor> inputs;
+  for (std::int64_t i = 0; i < training_->size() && std::ssize(inputs) < wanted; ++i) {
+    // The drawn images are spread over the data, whose images lie in order.
+    const std::int64_t index = i * training_->size() / wanted % training_->size();
+    try {
+      inputs.push_back(transform(training_->image(index)).unsqueeze(0));
+    } catch (const Error&) {
+      if (!options_.skip_broken) {
+        throw;
+      }
+    }
+  }
+  if (inputs.empty()) {
+    return {};
+  }
+  const fs::path file = run / "reconstructions.png";
+  io::write_png(file, explain::reconstruction_sheet(best, inputs, static_cast<std::uint64_t>(options_.seed)));
+  return {fmt::format("masked, reconstructed and original images: {}", file.string())};
+}
+
+std::vector<std::string> PretrainMae::summary() const {
+  return {fmt::format("{}, masked autoencoder, {:.0f} % of the patches hidden", model_summary(model_),
+                      100 * options_.mask_ratio),
+          data_summary(*training_, validation_.get())};
+}
+
+}  // namespace
+
+PretrainMaeOptions::PretrainMaeOptions() {
+  eval_metric = "loss";
+  model = "vit_small_patch16_224";
+  val_split = "";
+  optimizer.betas = std::array{0.9, 0.95};
+  lr_base = 1.5e-4;
+  lr_base_scale = "linear";
+  schedule.warmup_lr = 0;
+  epochs = 400;
+  augment.scale = {0.2, 1};
+  augment.train_interpolation = "bicubic";
+  augment.color_jitter = {0};
+}
+
+void PretrainMaeOptions::describe(OptionList& list) {
+  add_data_options(list, *this);
+  list.group("model");
+  list.add("model", model, "MODEL", "timm's name of a Vision Transformer, or the folder of a masked autoencoder")
+      .settled();
+  add_model_options(list, *this);
+  add_parameter_options(list, *this);
+  add_preparation_options(list, pictures);
+  add_batch_options(list, *this, "images");
+  add_optimizer_options(list, *this);
+  add_schedule_options(list, *this, "images");
+  add_augment_options(list, augment);
+  add_batch_augment_options(list, *this);
+  list.group("pretraining");
+  list.add("mask_ratio", mask_ratio, "SHARE", "share of the patches that are hidden from the encoder")
+      .check_that([this](const Option& self) {
+        check(mask_ratio > 0 && mask_ratio < 1, "{} must be above 0 and below 1, but is {}", self.flag(), mask_ratio);
+      });
+  list.add("norm_pix_loss", norm_pix_loss, "",
+           "predict each patch normalized by its own mean and deviation, not its pixels")
+      .settled();
+  list.add("decoder_dim", decoder_dim, "N", "width of the decoder").at_least(1).settled();
+  list.add("decoder_depth", decoder_depth, "N", "its blocks").at_least(1).settled();
+  list.add("decoder_heads", decoder_heads, "N", "its heads").at_least(1).settled();
+  add_average_options(list, *this);
+  add_run_options(list, *this, {"loss"});
+}
+
+// Earlier versions wrote the options of all tasks to config.toml.
+std::set<std::string> PretrainMaeOptions::retired_options() const {
+  ClassifyOptions others;
+  OptionList list;
+  others.describe(list);
+  std::set<std::string> names = {"pretrain"};
+  for (const Option& option : list.all()) {
+    names.insert(option.name);
+  }
+  return names;
+}
+
+std::unique_ptr<Task> PretrainMaeOptions::make(const fs::path& checkpoint) const {
+  return std::make_unique<PretrainMae>(*this, checkpoint);
+}
+
+Tensor masked_autoencoding_loss(const models::MaskedAutoencoder& mae, const Tensor& x, nn::Pass& pass) {
+  const models::Masking masking = mae.random_masking(x.size(0), pass.random);
+  return mae.loss(x, masking, pass);
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,69 @@
+#include "vitrail/train/tasks/registry.h"
+
+#include <algorithm>
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/io/toml.h"
+#include "vitrail/tensor/error.h"
+#include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/tasks/classify.h"
+#include "vitrail/train/tasks/pretrain_mae.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class Options>
+std::unique_ptr<TaskOptions> defaults() {
+  return std::make_unique<Options>();
+}
+
+}  // namespace
+
+const std::vector<TaskKind>& task_kinds() {
+  static const std::vector<TaskKind> all = {
+      {"classify", "train", "tell images of classes apart", defaults<ClassifyOptions>},
+      {"mae", "pretrain", "masked autoencoder (He et al. 2022)", defaults<PretrainMaeOptions>},
+  };
+  return all;
+}
+
+std::vector<const TaskKind*> task_kinds_of(std::string_view command) {
+  std::vector<const TaskKind*> result;
+  for (const TaskKind& kind : task_kinds()) {
+    if (kind.command == command) {
+      result.push_back(&kind);
+    }
+  }
+  return result;
+}
+
+const TaskKind& task_kind(std::string_view name) {
+  const auto it = std::ranges::find(task_kinds(), name, &TaskKind::name);
+  if (it == task_kinds().end()) {
+    std::vector<std::string_view> known;
+    for (const TaskKind& kind : task_kinds()) {
+      known.push_back(kind.name);
+    }
+    fail("there is no task '{}', only {}", name, fmt::join(known, ", "));
+  }
+  return *it;
+}
+
+const TaskKind& task_kind_of_run(const fs::path& path) {
+  const fs::path file = fs::is_directory(path) ? run_folder_of(path) / "config.toml" : path;
+  const std::string name = task_in_config(file);
+  if (!name.empty()) {
+    return task_kind(name);
+  }
+  const nlohmann::json config = io::read_toml(file);
+  const auto pretraining = config.find("pretraining");
+  const bool was_pretrained =
+      pretraining != config.end() && pretraining->is_object() && pretraining->contains("pretrain");
+  return task_kind(was_pretrained ? "mae" : "classify");
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,98 @@
+#include "vitrail/train/tasks/teacher.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/kernels/gemm.h"
+#include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/pictures/interpolate.h"
+#include "vitrail/ops/shape/embedding.h"
+
+namespace vitrail::train {
+namespace {
+
+models::Model open_teacher(const std::string& name, const models::Model& student) {
+  models::Model model = models::open_model(name);
+  models::check_takes_pictures(model);
+  if (model.pretrained.channels != student.pretrained.channels) {
+    models::CreateOptions options;
+    options.model_kwargs = fmt::format(R"({{"in_chans": {}}})", student.pretrained.channels);
+    model = models::open_model(name, options);
+  }
+  return model;
+}
+
+// The value of one channel; a single value is that of all channels.
+double channel(const std::vector<double>& values, std::int64_t index) {
+  return values[values.size() == 1 ? 0 : static_cast<std::size_t>(index)];
+}
+
+// The teacher's index of each class of the student; undefined if the classes are in the same order.
+Tensor order_of_classes(const std::vector<std::string>& teacher, const std::vector<std::string>& student) {
+  if (teacher.empty() || student.empty() || teacher == student) {
+    return {};
+  }
+  Tensor order = Tensor::empty({static_cast<std::int64_t>(student.size())}, DType::i64);
+  for (std::size_t i = 0; i < student.size(); ++i) {
+    const auto at = std::ranges::find(teacher, student[i]);
+    check(at != teacher.end(), "the teacher does not know the class '{}'", student[i]);
+    order.data<std::int64_t>()[i] = at - teacher.begin();
+  }
+  return order;
+}
+
+ops::Interpolation interpolation_of(const std::string& name) {
+  return name == "nearest"    ? ops::Interpolation::nearest
+         : name == "bilinear" ? ops::Interpolation::bilinear
+                              : ops::Interpolation::bicubic;
+}
+
+}  // namespace
+
+Teacher::Teacher(const std::string& name_or_folder, const models::Model& student, DType dtype)
+    : model_(open_teacher(name_or_folder, student)), dtype_(dtype) {
+  const std::int64_t classes = model_.net->num_classes();
+  check(classes == student.net->num_classes(), "the teacher '{}' tells {} classes apart, but the student {}",
+        name_or_folder, classes, student.net->num_classes());
+  order_ = order_of_classes(model_.pretrained.label_names, student.pretrained.label_names);
+  const data::PictureConfig& from = student.pretrained;
+  const data::PictureConfig& to = model_.pretrained;
+  const std::int64_t channels = from.channels;
+  bool same = true;
+  scale_ = Tensor::empty({1, channels, 1, 1});
+  shift_ = Tensor::empty({1, channels, 1, 1});
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const double scale = channel(from.std, c) / channel(to.std, c);
+    const double shift = (channel(from.mean, c) - channel(to.mean, c)) / channel(to.std, c);
+    same = same && scale == 1 && shift == 0;
+    scale_.data<float>()[c] = static_cast<float>(scale);
+    shift_.data<float>()[c] = static_cast<float>(shift);
+  }
+  if (same) {
+    scale_ = shift_ = Tensor();
+  }
+}
+
+Tensor Teacher::prepared(const Tensor& x) const {
+  const Tensor normalized = scale_.defined() ? x * scale_ + shift_ : x;
+  const std::int64_t height = model_.pretrained.height;
+  const std::int64_t width = model_.pretrained.width;
+  if (x.size(2) == height && x.size(3) == width) {
+    return normalized;
+  }
+  const ops::Interpolation mode = interpolation_of(model_.pretrained.interpolation);
+  return ops::interpolate(normalized, height, width, mode, mode != ops::Interpolation::nearest);
+}
+
+Tensor Teacher::operator()(const Tensor& x) const {
+  const autograd::Pause pause;
+  const kernels::PackForOneUse kept(false);  // packed weights are kept, as its weights do not change
+  nn::Pass pass;
+  pass.dtype = dtype_;
+  const Tensor logits = model_.net->forward(prepared(x), pass);
+  return order_.defined() ? ops::index_select(logits, 1, order_) : logits;
+}
+
+}  // namespace vitrail::train
