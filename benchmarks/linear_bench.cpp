@@ -6,7 +6,7 @@
 #include "vitrail/kernels/gemm.h"
 #include "vitrail/kernels/int8.h"
 #include "vitrail/kernels/peak.h"
-#include "vitrail/ops/pictures/conv.h"
+#include "vitrail/ops/images/conv.h"
 
 namespace vitrail {
 namespace {

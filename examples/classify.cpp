@@ -1,11 +1,11 @@
-// What does a model see in a picture?   classify MODEL_FOLDER PICTURE
+// What does a model see in an image?   classify MODEL_FOLDER IMAGE
 #include <iostream>
 
 #include <vitrail/vitrail.h>
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    std::cerr << "usage: classify MODEL_FOLDER PICTURE\n";
+    std::cerr << "usage: classify MODEL_FOLDER IMAGE\n";
     return 2;
   }
   try {

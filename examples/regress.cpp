@@ -117,7 +117,7 @@ class Regress : public train::Task {
                               data::plan_batches({.size = held_out_, .batch_size = held_out_}), {.workers = 0});
     Batch batch;
     all.next(batch);
-    const autograd::Pause pause;
+    const autograd::NoGrad pause;
     nn::Pass pass;
     const float error = ops::mse_loss(network_.mlp(batch.x, pass), batch.y).item();
     const float variance = ops::mse_loss(batch.y, ops::expand(ops::mean(batch.y, {0}, true), batch.y.shape())).item();

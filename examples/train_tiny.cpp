@@ -1,4 +1,4 @@
-// A training loop of one's own: a small ViT on the pictures of a data set.   train_tiny DATA MODEL_FOLDER
+// A training loop of one's own: a small ViT on the images of a data set.   train_tiny DATA MODEL_FOLDER
 #include <iostream>
 
 #include <vitrail/vitrail.h>

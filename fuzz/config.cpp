@@ -46,7 +46,7 @@ void read_model(std::string_view text) {
   static const Folder folder;
   std::ofstream(folder.path / "config.json", std::ios::binary) << text;
   models::CreateOptions options;
-  options.fill = nn::Fill::shapes_only;
+  options.fill = nn::Fill::meta;
   try {
     const models::Model model = models::load_model(folder.path, options);
     require(model.net->num_classes() >= 0 && model.net->depth() >= 0 && model.net->num_features() > 0);

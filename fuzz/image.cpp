@@ -1,4 +1,4 @@
-// Any bytes as a picture: an Error, or all of its pixels.
+// Any bytes as an image: an Error, or all of its pixels.
 #include "vitrail/io/image.h"
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-# Sourced by script/demo, script/positions and script/results: a small Vision Transformer for pictures of 32 pixels, the recipe that
+# Sourced by script/demo, script/positions and script/results: a small Vision Transformer for images of 32 pixels, the recipe that
 # trains it (and the other models of script/results), and the program ($VITRAIL, if it is set).
 # shellcheck shell=bash disable=SC2034
 

@@ -23,12 +23,12 @@ run(${CMAKE_COMMAND} -S ${SOURCE}/examples -B ${work}/examples -G Ninja -DCMAKE_
     -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${CXX})
 run(${CMAKE_COMMAND} --build ${work}/examples)
 run(${work}/examples/train_tiny ${SOURCE}/data/cifar10/test.tar ${work}/model)
-set(picture ${SOURCE}/tests/golden/pictures/decode/cmyk.jpg)
-run(${work}/examples/classify ${work}/model ${picture})
+set(image ${SOURCE}/tests/golden/images/decode/cmyk.jpg)
+run(${work}/examples/classify ${work}/model ${image})
 if(NOT output MATCHES "airplane 0\\.[0-9]+")
   message(FATAL_ERROR "classify printed:\n${output}")
 endif()
-run(${work}/examples/attention_map ${work}/model ${picture} ${work}/map.png)
+run(${work}/examples/attention_map ${work}/model ${image} ${work}/map.png)
 
 # A task of the example's own: a run that is killed now and again ends with the bits of one that was not.
 set(table "")
@@ -63,7 +63,7 @@ set(ENV{PKG_CONFIG_PATH} "${prefix}/lib/x86_64-linux-gnu/pkgconfig:${prefix}/lib
 run(pkg-config --cflags --libs vitrail)
 separate_arguments(flags UNIX_COMMAND "${output}")
 run(${CXX} ${SOURCE}/examples/classify.cpp -o ${work}/classify ${flags})
-run(${work}/classify ${work}/model ${picture})
+run(${work}/classify ${work}/model ${image})
 
 # Every header that is installed finds what it includes, those that have moved in both places.
 file(GLOB_RECURSE headers RELATIVE ${prefix}/include ${prefix}/include/vitrail/*.h)
@@ -85,7 +85,7 @@ set(place ${work}/readme)
 file(MAKE_DIRECTORY ${place}/runs/photos)
 file(WRITE ${place}/main.cpp "${CMAKE_MATCH_1}")
 file(CREATE_LINK ${work}/model ${place}/runs/photos/best SYMBOLIC)
-file(COPY_FILE ${picture} ${place}/cat.jpg)
+file(COPY_FILE ${image} ${place}/cat.jpg)
 run(${CXX} ${place}/main.cpp -o ${place}/main ${flags})
 run(${CMAKE_COMMAND} -E chdir ${place} ${place}/main)
 if(NOT EXISTS ${place}/rollout.png)

@@ -6,10 +6,10 @@ cmake_minimum_required(VERSION 3.25)
 set(rooms
     tensor
     kernels kernels/cpu/simd kernels/cpu kernels/cpu/elements kernels/cpu/products kernels/cpu/attention
-    kernels/cpu/pictures
+    kernels/cpu/images
     io autograd
-    ops/math ops/shape ops/products ops/attention ops/pictures ops
-    nn nn/positions nn/attention nn/pictures
+    ops/math ops/shape ops/products ops/attention ops/images ops
+    nn nn/positions nn/attention nn/images
     optim data
     models/base models/formats models/convnet models/vit models/swin models/mvit models/mlp models
     explain

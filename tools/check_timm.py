@@ -69,7 +69,7 @@ def small(name):
     return timm.create_model(name, num_classes=11, **MODELS[name])
 
 
-def pictures_for(model, name, count):
+def images_for(model, name, count):
     """Of the size that the model was made for."""
     own = model.pretrained_cfg["input_size"][-1] if model.pretrained_cfg.get("fixed_input_size") else SIZE
     size = MODELS[name].get("img_size", own)
@@ -77,13 +77,13 @@ def pictures_for(model, name, count):
 
 
 def perturb(model, name):
-    """Every parameter; running statistics become those of some pictures."""
+    """Every parameter; running statistics become those of some images."""
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn(parameter.shape) * 0.1)
         model.train()
         for _ in range(20):
-            model(pictures_for(model, name, 4))
+            model(images_for(model, name, 4))
         model.eval()
 
 
@@ -139,7 +139,7 @@ def timm_to_vitrail(name, vitrail, report):
         model = small(name)
         perturb(model, name)
         save_for_hf(model, scratch, model_args=MODELS[name], safe_serialization=True)
-        x = pictures_for(model, name, 2)
+        x = images_for(model, name, 2)
         with torch.no_grad():
             expected = timm_records(model, x)
         actual = forward(vitrail, scratch, x, "--features", "--attention")
@@ -156,7 +156,7 @@ def timm_to_vitrail(name, vitrail, report):
                     max(2e-2, own))
 
 
-def write_pictures(folder):
+def write_images(folder):
     """Two classes of noise, in two splits."""
     for split in ("train", "validation"):
         for label in range(2):
@@ -170,15 +170,15 @@ def write_pictures(folder):
 def vitrail_to_timm(name, vitrail, report):
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
-        write_pictures(scratch / "pictures")
-        run(vitrail, "train", scratch / "pictures", "--model", name, "--num-classes", 2, "--epochs", 2, "--batch-size",
+        write_images(scratch / "images")
+        run(vitrail, "train", scratch / "images", "--model", name, "--num-classes", 2, "--epochs", 2, "--batch-size",
             4, "--lr", "1e-3", "--output", scratch / "runs", "--experiment", "run",
             *(["--model-kwargs"] if MODELS[name] else []), *(f"{key}={value}" for key, value in MODELS[name].items()))
         folder = scratch / "runs" / "run" / "last"
         # Building it for its own number of classes, timm loads strictly.
         model = timm.create_model(f"local-dir:{folder}", pretrained=True).eval()
         model.load_state_dict(load_file(folder / "model.safetensors"), strict=True)
-        x = pictures_for(model, name, 2)
+        x = images_for(model, name, 2)
         with torch.no_grad():
             expected = model(x)
         report.line(f"vitrail → timm {name} logits", relative_error(forward(vitrail, folder, x)["logits"], expected),

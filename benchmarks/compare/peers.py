@@ -40,7 +40,7 @@ def make_model(args):
     return timm.create_model(args.model, **args.kwargs)
 
 
-def pictures(args, model):
+def images(args, model):
     side = args.kwargs.get("img_size", model.pretrained_cfg["input_size"][-1])
     return torch.randn(args.batch_size, 3, side, side)
 
@@ -67,7 +67,7 @@ def torch_training(args):
         loss_of = lambda outputs: outputs.loss
     else:
         model = make_model(args).train().to(memory_format=torch.channels_last)
-        x = pictures(args, model).to(memory_format=torch.channels_last)
+        x = images(args, model).to(memory_format=torch.channels_last)
         labels = torch.arange(args.batch_size) % model.num_classes
         loss_of = lambda logits: torch.nn.functional.cross_entropy(logits.float(), labels)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, weight_decay=0.05, fused=True)
@@ -86,7 +86,7 @@ def torch_training(args):
 
 def torch_inference(args):
     model = make_model(args).eval().to(memory_format=torch.channels_last)
-    x = pictures(args, model).to(memory_format=torch.channels_last)
+    x = images(args, model).to(memory_format=torch.channels_last)
     if args.dtype == "bf16":
         model, x = model.bfloat16(), x.bfloat16()
     forward = torch.compile(model) if args.peer == "torch-compile" else model
@@ -100,7 +100,7 @@ def torch_inference(args):
 
 def exported(args, folder):
     model = make_model(args).eval()
-    x = pictures(args, model)
+    x = images(args, model)
     path = folder / "model.onnx"
     torch.onnx.export(model, (x,), str(path), input_names=["x"], output_names=["logits"], opset_version=17, dynamo=False)
     return path, x.numpy()

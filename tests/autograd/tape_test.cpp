@@ -14,7 +14,7 @@ namespace {
 
 using autograd::grad;
 using autograd::Gradient;
-using autograd::Pause;
+using autograd::NoGrad;
 using autograd::record;
 using autograd::require_grad;
 using autograd::requires_grad;
@@ -126,7 +126,7 @@ TEST(Tape, RecordsNothingThatNobodyWants) {
   Tape tape;
   EXPECT_FALSE(requires_grad(scaled(plain, 2)));  // no gradient wanted
   {
-    const Pause pause;
+    const NoGrad no_grad;
     EXPECT_EQ(Tape::current(), nullptr);
     EXPECT_FALSE(requires_grad(scaled(x, 2)));
   }

@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-// Two classes of 16 pictures of 16 x 16: reddish or bluish noise. One training run that all tests look at.
+// Two classes of 16 images of 16 x 16: reddish or bluish noise. One training run that all tests look at.
 class Commands : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -22,7 +22,7 @@ class Commands : public ::testing::Test {
         const fs::path place = *folder_ / "data/" / split / (label == 0 ? "blue" : "red");
         fs::create_directories(place);
         for (int i = 0; i < 16; ++i) {
-          io::write_png(place / (std::to_string(i) + ".png"), picture(label, i));
+          io::write_png(place / (std::to_string(i) + ".png"), image(label, i));
         }
       }
     }
@@ -35,7 +35,7 @@ class Commands : public ::testing::Test {
     folder_ = nullptr;
   }
 
-  static io::Image picture(int label, int i) {
+  static io::Image image(int label, int i) {
     io::Image image(16, 16);
     const Philox philox(7, static_cast<std::uint64_t>(i));
     for (std::int64_t p = 0; p < 16 * 16 * 3; ++p) {
@@ -182,7 +182,7 @@ TEST_F(Commands, PredictTakesFilesFoldersArchivesAndStandardInput) {
   TarWriter().write(path("none.tar"));
   const Outcome none = vitrail("predict " + best() + " " + path("none.tar"));
   EXPECT_EQ(none.status, 1);
-  EXPECT_THAT(none.err, HasSubstr("none.tar: there are no pictures (.jpg, .jpeg, .png or .webp)"));
+  EXPECT_THAT(none.err, HasSubstr("none.tar: there are no images (.jpg, .jpeg, .png or .webp)"));
 }
 
 TEST_F(Commands, PredictPassesOverALinkToNothing) {
@@ -194,8 +194,8 @@ TEST_F(Commands, PredictPassesOverALinkToNothing) {
   EXPECT_THAT(outcome.out, HasSubstr("2.png"));
 }
 
-TEST_F(Commands, PredictNamesABrokenPicture) {
-  std::ofstream(path("broken.png")) << "not a picture";
+TEST_F(Commands, PredictNamesABrokenImage) {
+  std::ofstream(path("broken.png")) << "not an image";
   const Outcome fatal = vitrail("predict " + best() + " " + path("broken.png"));
   EXPECT_EQ(fatal.status, 1);
   EXPECT_THAT(fatal.err, HasSubstr("broken.png"));
@@ -225,7 +225,7 @@ TEST_F(Commands, AttentionDrawsMapsAndWritesThemRaw) {
                                   path("maps") + " --query 1,2 --raw " + path("maps.safetensors"));
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   for (const char* name :
-       {"picture.png", "sheet.png", "rollout.png", "index.html", "layer01.png", "layer01-head02.png"}) {
+       {"image.png", "sheet.png", "rollout.png", "index.html", "layer01.png", "layer01-head02.png"}) {
     EXPECT_TRUE(fs::exists(path("maps/") + name)) << name;
   }
   EXPECT_EQ(io::read_image(path("maps/layer00-head00.png")).width, 224);
@@ -275,16 +275,16 @@ TEST_F(Commands, HybridsPoolingsAndPyramidsGiveTheirFeaturesAndMaps) {
 
 TEST_F(Commands, ReportMakesAPage) {
   const Outcome outcome = vitrail("report " + path("runs/one") + " " + path("data/validation") + " --output " +
-                                  path("page") + " --pictures 4");
+                                  path("page") + " --images 4");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   for (const char* name : {"index.html", "curves.svg", "confusion.svg", "attention/03.png", "attention/layers.png"}) {
     EXPECT_TRUE(fs::exists(path("page/") + name)) << name;
   }
 }
 
-TEST_F(Commands, ReportTakesAnotherSizeAndLeavesBrokenPicturesOut) {
+TEST_F(Commands, ReportTakesAnotherSizeAndLeavesBrokenImagesOut) {
   fs::copy(path("data/validation"), path("some_broken"), fs::copy_options::recursive);
-  std::ofstream(path("some_broken/red/0.png")) << "no picture";
+  std::ofstream(path("some_broken/red/0.png")) << "no image";
   const std::string command =
       "report " + path("runs/one") + " " + path("some_broken") + " --output " + path("page") + " --img-size 24";
   const Outcome refused = vitrail(command);
@@ -292,7 +292,7 @@ TEST_F(Commands, ReportTakesAnotherSizeAndLeavesBrokenPicturesOut) {
   EXPECT_THAT(refused.err, HasSubstr("red/0.png"));
   const Outcome outcome = vitrail(command + " --skip-broken");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("31 pictures"), HasSubstr("left out: ")));
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("31 images"), HasSubstr("left out: ")));
 }
 
 TEST_F(Commands, EveryModelCanBeOfAnotherSize) {
@@ -331,10 +331,10 @@ TEST_F(Commands, QuantizeMakesAFolderLikeAnyOther) {
   const auto report = nlohmann::json::parse(made.out);
   EXPECT_LT(report.at("bytes").at("int8"), report.at("bytes").at("float"));
   EXPECT_NEAR(report.at("top1").at("int8").get<double>(), report.at("top1").at("float").get<double>(), 10);
-  EXPECT_EQ(report.at("pictures"), 32);
+  EXPECT_EQ(report.at("images"), 32);
   EXPECT_LE(report.at("changed"), 3);
   const Outcome text = vitrail("quantize " + best() + " --output " + path("fixed") + " --calibrate " +
-                               path("data/train") + " --calibration-pictures 8 --threads 1");
+                               path("data/train") + " --calibration-images 8 --threads 1");
   ASSERT_EQ(text.status, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("activations by tensor"));
   const std::string photo = path("data/validation/red/3.png");
@@ -362,7 +362,7 @@ TEST_F(Commands, QuantizeMakesAFolderLikeAnyOther) {
   EXPECT_THAT(trained.err, HasSubstr("int8 and cannot be trained"));
 }
 
-TEST_F(Commands, EmbedAndKnnSayTheSameFromFilesAndPictures) {
+TEST_F(Commands, EmbedAndKnnSayTheSameFromFilesAndImages) {
   const std::string data = path("data");
   for (const std::string split : {"train", "validation"}) {
     const Outcome outcome = vitrail("embed " + best() + " " + data + " --split " + split + " --output " +
@@ -376,12 +376,12 @@ TEST_F(Commands, EmbedAndKnnSayTheSameFromFilesAndPictures) {
   const Outcome text =
       vitrail("knn " + path("train.safetensors") + " " + path("validation.safetensors") + " -k 5 20 --temperature 0.1");
   ASSERT_EQ(text.status, 0) << text.err;
-  EXPECT_THAT(text.out, HasSubstr("32 pictures by their neighbours among 32, 24 features each"));
+  EXPECT_THAT(text.out, HasSubstr("32 images by their neighbours among 32, 24 features each"));
   const auto json = [](const std::string& command) { return nlohmann::json::parse(vitrail(command + " --json").out); };
   const auto files = json("knn " + path("train.safetensors") + " " + path("validation.safetensors") + " -k 5 20");
-  const auto pictures =
+  const auto images =
       json("knn " + data + " " + data + " --train-split train --split validation --model " + best() + " -k 5 20 -b 5");
-  EXPECT_EQ(files, pictures);
+  EXPECT_EQ(files, images);
   EXPECT_GE(files["knn"][0]["top1"].get<double>(), 90.0);
   EXPECT_EQ(files["knn"][1]["k"], 20);
 
@@ -484,7 +484,7 @@ TEST_F(Commands, BenchProfilesTheOps) {
   EXPECT_TRUE(nlohmann::json::parse(std::ifstream(path("bench.json"))).contains("profile"));
 }
 
-TEST_F(Commands, ModelsOfVideosRunOnClipsAndRefusePictures) {
+TEST_F(Commands, ModelsOfVideosRunOnClipsAndRefuseImages) {
   const std::string model = golden_path("models/mvit_video_v1").string();
   const Outcome forward = vitrail("forward " + model + " --input " + model + "/expected.safetensors --output " +
                                   path("clip.safetensors") + " --features --attention");
@@ -505,7 +505,7 @@ TEST_F(Commands, ModelsOfVideosRunOnClipsAndRefusePictures) {
             model}) {
     const Outcome refused = vitrail(command);
     EXPECT_EQ(refused.status, 1) << command;
-    EXPECT_THAT(refused.err, HasSubstr("takes clips of 4 frames, not pictures")) << command;
+    EXPECT_THAT(refused.err, HasSubstr("takes clips of 4 frames, not images")) << command;
   }
 }
 

@@ -69,9 +69,9 @@ TEST(Usage, NamesAnUnknownModelArgument) {
 }
 
 TEST(Usage, SaysWhatIsMissing) {
-  const Outcome picture = vitrail("attention vit_tiny_patch16_224 no-such.jpg");
-  EXPECT_EQ(picture.status, 1);
-  EXPECT_THAT(picture.err, HasSubstr("no-such.jpg"));
+  const Outcome image = vitrail("attention vit_tiny_patch16_224 no-such.jpg");
+  EXPECT_EQ(image.status, 1);
+  EXPECT_THAT(image.err, HasSubstr("no-such.jpg"));
   const Outcome data = vitrail("train no-such-folder --model vit_tiny_patch16_224");
   EXPECT_EQ(data.status, 1);
   EXPECT_THAT(data.err, HasSubstr("no-such-folder"));

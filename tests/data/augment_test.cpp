@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/golden.h"
-#include "tests/support/pictures.h"
+#include "tests/support/images.h"
 
 namespace vitrail::data {
 namespace {
@@ -19,7 +19,7 @@ class Colors : public ::testing::Test {
     operation(image);
     test::expect_same_pixels(image, golden.get(name), name);
   }
-  io::Safetensors golden = test::golden("pictures/colors.safetensors");
+  io::Safetensors golden = test::golden("images/colors.safetensors");
 };
 
 TEST_F(Colors, ChangeAsTorchvisionChangesThem) {
@@ -93,10 +93,10 @@ TEST(RandomErasing, ErasesABoxOfTheAllowedArea) {
   constexpr std::int64_t side = 40;
   int erased = 0;
   for (std::uint64_t i = 0; i < 200; ++i) {
-    std::vector<float> picture(3 * side * side, 1.0F);
+    std::vector<float> image(3 * side * side, 1.0F);
     Draws draws(Philox(5, i));
-    erase_randomly(picture.data(), 3, side, side, {0.5, EraseMode::constant, 1}, draws);
-    const auto zeros = std::count(picture.begin(), picture.end(), 0.0F);
+    erase_randomly(image.data(), 3, side, side, {0.5, EraseMode::constant, 1}, draws);
+    const auto zeros = std::count(image.begin(), image.end(), 0.0F);
     EXPECT_EQ(zeros % 3, 0);
     const double share = static_cast<double>(zeros) / (3.0 * side * side);
     erased += zeros > 0 ? 1 : 0;

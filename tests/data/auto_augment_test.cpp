@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/golden.h"
-#include "tests/support/pictures.h"
+#include "tests/support/images.h"
 #include "vitrail/data/transforms.h"
 
 namespace vitrail::data {
@@ -23,8 +23,8 @@ constexpr Color fill = {124, 116, 104};  // of tools/golden/auto_augment.py
 class AutoAugmentation : public ::testing::Test {
  protected:
   nlohmann::json metadata(const std::string& name) { return nlohmann::json::parse(golden.metadata().at(name)); }
-  io::Image image(int i) { return test::to_image(golden.get(fmt::format("image.{}", i))); }
-  io::Safetensors golden = test::golden("pictures/auto_augment.safetensors");
+  io::Image original(int i) { return test::to_image(golden.get(fmt::format("image.{}", i))); }
+  io::Safetensors golden = test::golden("images/auto_augment.safetensors");
 };
 
 TEST_F(AutoAugmentation, OperationsGiveTimmsPixels) {
@@ -37,9 +37,9 @@ TEST_F(AutoAugmentation, OperationsGiveTimmsPixels) {
     operation.negative = cases[i]["negative"];
     operation.interpolation = interpolation_named(cases[i]["interpolation"]);
     operation.unit = cases[i]["unit"];
-    io::Image picture = image(cases[i]["image"]);
-    augment(picture, operation, cases[i].value("translate_pct", 0.45), fill);
-    test::expect_same_pixels(picture, golden.get(fmt::format("case.{}", i)), cases[i].dump());
+    io::Image image = original(cases[i]["image"]);
+    augment(image, operation, cases[i].value("translate_pct", 0.45), fill);
+    test::expect_same_pixels(image, golden.get(fmt::format("case.{}", i)), cases[i].dump());
     names.emplace(name_of(operation.operation));
   }
   EXPECT_EQ(names.size(), 25U);
@@ -60,9 +60,9 @@ TEST_F(AutoAugmentation, MixesChainsAsTimmDoes) {
             {operation_named(name.get<std::string>()), mixes[i]["level"], true, Interpolation::bilinear, 0.2});
       }
     }
-    io::Image picture = image(0);
-    augment(picture, drawn, policy, fill);
-    test::expect_same_pixels(picture, golden.get(fmt::format("augmix.{}", i)), mixes[i].dump());
+    io::Image image = original(0);
+    augment(image, drawn, policy, fill);
+    test::expect_same_pixels(image, golden.get(fmt::format("augmix.{}", i)), mixes[i].dump());
   }
 }
 
@@ -102,7 +102,7 @@ TEST_F(AutoAugmentation, PoliciesAreTimms) {
   }
 }
 
-// Draws a policy many times, each time for another picture.
+// Draws a policy many times, each time for another image.
 template <class Look>
 void draw_often(const std::string& name, int times, Look look) {
   const AutoAugment policy = auto_augment_named(name);
@@ -252,8 +252,8 @@ TEST(AutoAugmentNamed, SaysWhatIsWrongWithAPolicyString) {
   EXPECT_THAT(complaint_about("rand-"), HasSubstr("none of its parts"));
 }
 
-TEST(AutoAugmentNamed, GivesPicturesOfTheTransformThatDependOnTheDrawsAlone) {
-  PictureConfig config;
+TEST(AutoAugmentNamed, GivesImagesOfTheTransformThatDependOnTheDrawsAlone) {
+  ImageConfig config;
   config.height = config.width = 32;
   AugmentOptions options;
   options.aa = "rand-m9-mstd0.5-inc1";
@@ -265,9 +265,9 @@ TEST(AutoAugmentNamed, GivesPicturesOfTheTransformThatDependOnTheDrawsAlone) {
   const Transform transform = train_transform(config, options);
   int changed = 0;
   for (std::int64_t i = 0; i < 40; ++i) {
-    const io::Image picture = transform.picture(image, 1, 2, i);
-    EXPECT_EQ(picture.pixels, transform.picture(image, 1, 2, i).pixels);
-    changed += picture.pixels != image.pixels ? 1 : 0;
+    const io::Image seen = transform.prepared(image, 1, 2, i);
+    EXPECT_EQ(seen.pixels, transform.prepared(image, 1, 2, i).pixels);
+    changed += seen.pixels != image.pixels ? 1 : 0;
   }
   // Neither of two operations is done in a quarter of the cases; then nothing changes, the colour jitter being off.
   EXPECT_NEAR(changed, 30, 8);
@@ -275,7 +275,7 @@ TEST(AutoAugmentNamed, GivesPicturesOfTheTransformThatDependOnTheDrawsAlone) {
   EXPECT_THROW(train_transform(config, options), Error);
 }
 
-TEST(ImageOps, TakeTheSmallestPictures) {
+TEST(ImageOps, TakeTheSmallestImages) {
   for (const auto& [width, height] : {std::pair(1, 1), {1, 7}, {2, 1}}) {
     for (int i = 0; i < 25; ++i) {
       io::Image image = test::noise_image(width, height);
@@ -288,7 +288,7 @@ TEST(ImageOps, TakeTheSmallestPictures) {
   EXPECT_THROW(gaussian_blur(image, -1), Error);
   EXPECT_THROW(posterize(image, 9), Error);
   EXPECT_THROW(rotate(image, 10, Interpolation::lanczos, fill), Error);
-  gaussian_blur(image, 100);  // far beyond the picture's ends
+  gaussian_blur(image, 100);  // far beyond the image's ends
   EXPECT_EQ(image.width, 5);
 }
 

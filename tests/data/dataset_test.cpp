@@ -9,7 +9,7 @@
 #include "tests/data/tar_writer.h"
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
-#include "tests/support/pictures.h"
+#include "tests/support/images.h"
 #include "vitrail/data/sources.h"
 #include "vitrail/io/file.h"
 
@@ -32,7 +32,7 @@ TEST(NaturalOrder, IsTimms) {
 
 class OpenDataset : public ::testing::Test {
  protected:
-  // A picture that can be told from others by its first byte.
+  // An image that can be told from others by its first byte.
   void add(const std::string& name, std::uint8_t value = 0) {
     io::Image image(2, 2);
     image.pixels.assign(image.pixels.size(), value);
@@ -71,9 +71,9 @@ TEST_F(OpenDataset, TakesFoldersForClassesInNaturalOrder) {
   add("class10/b10.png", 1);
   add("class10/B9.png", 2);
   add("class2/x.png", 3);
-  add("class2/sub/y.png", 4);  // as timm: the class is the folder that the picture lies in
+  add("class2/sub/y.png", 4);  // as timm: the class is the folder that the image lies in
   add(".hidden/z.png");
-  write("class2/notes.txt", "no picture");
+  write("class2/notes.txt", "no image");
   write("class2/._x.png", "what macOS leaves behind");
   const auto dataset = open();
   EXPECT_THAT(dataset->classes(), ElementsAre("class2", "class10", "sub"));
@@ -85,11 +85,11 @@ TEST_F(OpenDataset, TakesFoldersForClassesInNaturalOrder) {
 
 TEST_F(OpenDataset, FollowsSymbolicLinksButNotInCircles) {
   add("elsewhere/cats/a.png");
-  add("pictures/dogs/b.png");
-  fs::create_directory_symlink(folder / "elsewhere/cats", folder / "pictures/cats");
-  EXPECT_THAT(open("pictures")->classes(), ElementsAre("cats", "dogs"));
-  fs::create_directory_symlink(folder / "pictures", folder / "pictures/dogs/again");
-  EXPECT_THAT(error_of("pictures"), HasSubstr("contains itself"));
+  add("images/dogs/b.png");
+  fs::create_directory_symlink(folder / "elsewhere/cats", folder / "images/cats");
+  EXPECT_THAT(open("images")->classes(), ElementsAre("cats", "dogs"));
+  fs::create_directory_symlink(folder / "images", folder / "images/dogs/again");
+  EXPECT_THAT(error_of("images"), HasSubstr("contains itself"));
 }
 
 TEST_F(OpenDataset, FindsPartsByAnyOfTheirUsualNames) {
@@ -108,7 +108,7 @@ TEST_F(OpenDataset, FindsPartsByAnyOfTheirUsualNames) {
   add("plain/a/1.png");
   add("plain/b/2.png");
   EXPECT_EQ(open("plain", "train")->size(), 2);
-  EXPECT_THAT(error_of("plain", {"validation", {}, true}), HasSubstr("no 'validation' pictures"));
+  EXPECT_THAT(error_of("plain", {"validation", {}, true}), HasSubstr("no 'validation' images"));
 }
 
 TEST_F(OpenDataset, ReadsTarArchives) {
@@ -154,7 +154,7 @@ TEST_F(OpenDataset, ReadsTablesOfPathsAndLabels) {
   EXPECT_THAT(names(*open("three.csv", "validation")), ElementsAre("p/2, too.png")) << "and not where there are others";
 
   write("bad.csv", "p/1.png,cat\np/4.png,cat\n");
-  EXPECT_THAT(error_of("bad.csv"), HasSubstr("line 2 names the picture"));
+  EXPECT_THAT(error_of("bad.csv"), HasSubstr("line 2 names the image"));
   write("short.csv", "p/1.png,cat\np/3.png\n");
   EXPECT_THAT(error_of("short.csv"), HasSubstr("line 2 has 1 of the 2 columns"));
   write("open.csv", "\"p/1.png,cat\n");
@@ -214,7 +214,7 @@ TEST_F(OpenDataset, ReadsIdxFiles) {
   EXPECT_THAT(open(".", "train", {"zero", "one", "two"})->classes(), ElementsAre("zero", "one", "two"));
 
   write("train-labels-idx1-ubyte", idx({3}, {2, 0, 1}));
-  EXPECT_THAT(error_of(".", {"train", {}, true}), HasSubstr("3 labels for the 2 pictures"));
+  EXPECT_THAT(error_of(".", {"train", {}, true}), HasSubstr("3 labels for the 2 images"));
   write("train-images-idx3-ubyte", idx({2, 3, 4}, "short"));
   EXPECT_THAT(error_of(".", {"train", {}, true}), HasSubstr("24 bytes of data were expected"));
   write("train-images-idx3-ubyte", "\x1f\x8b" + std::string(30, 'x'));
@@ -232,12 +232,12 @@ TEST_F(OpenDataset, NumbersClassesAsTheModelDoes) {
   EXPECT_THAT(error_of(".", {"", {"a", "b"}, true}), HasSubstr("the class 'c' is unknown"));
 }
 
-TEST_F(OpenDataset, TakesPicturesWithoutLabelsFromAnywhere) {
+TEST_F(OpenDataset, TakesImagesWithoutLabelsFromAnywhere) {
   add("b.png", 1);
   add("deep/er/a10.png", 2);
   add("deep/er/a9.png", 3);
   fs::create_directories(folder / "empty");
-  EXPECT_THAT(error_of(), HasSubstr("no pictures in it"));
+  EXPECT_THAT(error_of(), HasSubstr("no images in it"));
   DatasetOptions unlabeled_options;
   unlabeled_options.labeled = false;
   const auto dataset = open_dataset(folder.path(), unlabeled_options);
@@ -245,17 +245,17 @@ TEST_F(OpenDataset, TakesPicturesWithoutLabelsFromAnywhere) {
   EXPECT_THAT(labels(*dataset), ElementsAre(0, 0, 0));
   EXPECT_EQ(dataset->classes().size(), 1U);
   EXPECT_EQ(dataset->image(1).pixels[0], 3);
-  EXPECT_THAT(error_of("empty", unlabeled_options), HasSubstr("there are no pictures"));
+  EXPECT_THAT(error_of("empty", unlabeled_options), HasSubstr("there are no images"));
 }
 
 TEST_F(OpenDataset, SaysWhatIsWrong) {
   EXPECT_THAT(error_of("nowhere"), HasSubstr("no such file or folder"));
-  EXPECT_THAT(error_of(), HasSubstr("there are no pictures"));
+  EXPECT_THAT(error_of(), HasSubstr("there are no images"));
   add("a/1.png");
   fs::create_directories(folder / "b");
-  EXPECT_THAT(error_of(), HasSubstr("b has no pictures in it"));
+  EXPECT_THAT(error_of(), HasSubstr("b has no images in it"));
   fs::remove_all(folder / "b");
-  EXPECT_THAT(error_of(".", {"", {}, false}), HasSubstr("all pictures are of the class 'a'"));
+  EXPECT_THAT(error_of(".", {"", {}, false}), HasSubstr("all images are of the class 'a'"));
   add("stray.png");
   EXPECT_THAT(error_of(), HasSubstr("stray.png lies outside of any class folder"));
   write("x.zip", "x");
@@ -264,7 +264,7 @@ TEST_F(OpenDataset, SaysWhatIsWrong) {
   EXPECT_THAT(error_of("x.tar.gz"), HasSubstr("unpack it first"));
 }
 
-TEST_F(OpenDataset, NamesABrokenPictureWhenItIsRead) {
+TEST_F(OpenDataset, NamesABrokenImageWhenItIsRead) {
   add("a/1.png");
   write("a/2.jpg", "\xff\xd8\xff and then nothing");
   const auto dataset = open();
@@ -277,11 +277,11 @@ TEST_F(OpenDataset, NamesABrokenPictureWhenItIsRead) {
   }
 }
 
-TEST_F(OpenDataset, KnowsPicturesThatHaveNoLabels) {
+TEST_F(OpenDataset, KnowsImagesThatHaveNoLabels) {
   add("b.png", 1);
   add("deep/er/10.png", 2);
   add("deep/er/9.png", 3);
-  write("notes/readme.txt", "no picture");
+  write("notes/readme.txt", "no image");
   const auto folder_of = open_unlabeled(folder.path());
   ASSERT_EQ(folder_of->size(), 3);
   EXPECT_EQ(folder_of->name(2), "deep/er/10.png");
@@ -300,11 +300,11 @@ TEST_F(OpenDataset, KnowsPicturesThatHaveNoLabels) {
   EXPECT_EQ(open_unlabeled(folder / "list.csv")->label(0), unlabeled);
 
   fs::create_directories(folder / "empty/inside");
-  EXPECT_THAT(test::error_of([&] { open_unlabeled(folder / "empty"); }), HasSubstr("there are no pictures"));
+  EXPECT_THAT(test::error_of([&] { open_unlabeled(folder / "empty"); }), HasSubstr("there are no images"));
   EXPECT_THAT(test::error_of([&] { open_unlabeled(folder / "nowhere"); }), HasSubstr("no such file or folder"));
 }
 
-TEST_F(OpenDataset, PutsPicturesWithoutLabelsBehindTheOthers) {
+TEST_F(OpenDataset, PutsImagesWithoutLabelsBehindTheOthers) {
   add("labeled/x/1.png", 1);
   add("labeled/y/1.png", 2);
   add("more/x/1.png", 3);

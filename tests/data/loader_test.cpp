@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/golden.h"
-#include "tests/support/pictures.h"
+#include "tests/support/images.h"
 
 namespace vitrail::data {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Pictures made on demand; some broken, all as slow as wanted.
+// Images made on demand; some broken, all as slow as wanted.
 class MadeUp final : public Dataset {
  public:
   explicit MadeUp(std::int64_t size) : size_(size) {}
@@ -26,7 +26,7 @@ class MadeUp final : public Dataset {
   io::Image image(std::int64_t index) const override {
     ++decoded;
     std::this_thread::sleep_for(delay);
-    check(!broken.contains(index), "{}: the picture is broken", name(index));
+    check(!broken.contains(index), "{}: the image is broken", name(index));
     return test::noise_image(6 + index % 3, 7, static_cast<std::uint64_t>(index));
   }
   std::int64_t label(std::int64_t index) const override { return index < labeled ? index % 4 : unlabeled; }
@@ -44,7 +44,7 @@ class MadeUp final : public Dataset {
 };
 
 Transform small_transform() {
-  PictureConfig config;
+  ImageConfig config;
   config.height = config.width = 8;
   return train_transform(config, {});
 }
@@ -105,7 +105,7 @@ TEST(Loader, GivesTheSameBatchesWhateverTheNumberOfWorkers) {
   }
 }
 
-TEST(Loader, GoesThroughThePicturesInOrderUnlessToldToShuffle) {
+TEST(Loader, GoesThroughTheImagesInOrderUnlessToldToShuffle) {
   const MadeUp dataset(10);
   LoaderOptions options;
   options.batch_size = 4;
@@ -153,7 +153,7 @@ TEST(Loader, ResumesInTheMiddleOfAnEpochWithTheSameBatches) {
   EXPECT_TRUE(std::equal(rest.x.begin(), rest.x.end(), whole.x.begin() + 3, whole.x.end()));
 }
 
-TEST(Loader, StopsAtABrokenPictureInItsTurnAndNamesIt) {
+TEST(Loader, StopsAtABrokenImageInItsTurnAndNamesIt) {
   MadeUp dataset(20);
   dataset.broken = {9, 5};
   for (const int workers : {0, 3}) {
@@ -167,14 +167,14 @@ TEST(Loader, StopsAtABrokenPictureInItsTurnAndNamesIt) {
       loader.next(batch);
       FAIL();
     } catch (const Error& error) {
-      EXPECT_THAT(error.what(), HasSubstr("made/5.png: the picture is broken"));
+      EXPECT_THAT(error.what(), HasSubstr("made/5.png: the image is broken"));
     }
     loader.start_epoch(1);
     EXPECT_TRUE(loader.next(batch));
   }
 }
 
-TEST(Loader, LeavesBrokenPicturesOutAndCountsThemOnce) {
+TEST(Loader, LeavesBrokenImagesOutAndCountsThemOnce) {
   MadeUp dataset(12);
   dataset.broken = {0, 2, 4, 5, 6, 7};
   LoaderOptions options;
@@ -202,7 +202,7 @@ TEST(Loader, KeepsSmallDataSetsDecoded) {
   EXPECT_EQ(dataset.decoded, 30);
 
   dataset.decoded = 0;
-  options.cache = 1000;  // fewer than 30 pictures of 6 x 7 x 3 bytes
+  options.cache = 1000;  // fewer than 30 images of 6 x 7 x 3 bytes
   Loader forgetful(dataset, small_transform(), options);
   read_epoch(forgetful);
   forgetful.start_epoch(1);
@@ -224,7 +224,7 @@ TEST(Loader, WorksAheadOnlyAsFarAsMemoryAllows) {
   EXPECT_EQ(dataset.decoded, 12);  // the one that was taken and two that wait
 }
 
-TEST(Loader, RepeatsPicturesInARowAsTimmsRepeatAugSamplerDoes) {
+TEST(Loader, RepeatsImagesInARowAsTimmsRepeatAugSamplerDoes) {
   const auto all = [](std::int64_t size, double repeats) {
     const MadeUp dataset(size);
     LoaderOptions options;
@@ -243,7 +243,7 @@ TEST(Loader, RepeatsPicturesInARowAsTimmsRepeatAugSamplerDoes) {
   const Batch large = all(600, 3);
   EXPECT_EQ(large.indices.size(), 512U);
   EXPECT_EQ(large.indices.back(), 170);
-  // Each time the picture is augmented anew; the first time as without repeats.
+  // Each time the image is augmented anew; the first time as without repeats.
   const Batch batch = all(5, 3);
   const auto values = [](const Batch& b, std::int64_t i) { return b.x.select(0, i).values(); };
   EXPECT_NE(values(batch, 0), values(batch, 1));
@@ -258,7 +258,7 @@ TEST(Loader, RepeatsPicturesInARowAsTimmsRepeatAugSamplerDoes) {
 
 TEST(Loader, ErasesOnlyInTheSecondHalfIfTheBatchIsSplit) {
   const MadeUp dataset(7);
-  PictureConfig config;
+  ImageConfig config;
   config.height = config.width = 16;
   AugmentOptions augment;
   augment.reprob = 1;
@@ -289,7 +289,7 @@ TEST(Loader, KeepsHalfOfABatchThatIsMixedWithTheOtherHalf) {
   EXPECT_EQ(batch.targets.size(0), 4);
   EXPECT_THAT(batch.indices, ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(batch.labels.size(0), 4);
-  // Picture 0 is of class 0, its partner 6 of class 2.
+  // Image 0 is of class 0, its partner 6 of class 2.
   const std::vector<float> first = batch.targets.select(0, 0).values();
   EXPECT_NEAR(first[0] + first[2], 1, 1e-6);
   EXPECT_GT(first[2], 0);
@@ -346,10 +346,10 @@ TEST(Loader, StopsMixingFromTheGivenEpochOn) {
   EXPECT_LT(batch.targets.values()[0], 1);
   loader.start_epoch(1);
   loader.next(batch);
-  EXPECT_EQ(batch.targets.values()[0], 1);  // picture 0 is of class 0
+  EXPECT_EQ(batch.targets.values()[0], 1);  // image 0 is of class 0
 }
 
-TEST(Loader, PutsPicturesWithoutLabelsLastInEachBatch) {
+TEST(Loader, PutsImagesWithoutLabelsLastInEachBatch) {
   MadeUp dataset(20);
   dataset.labeled = 11;
   dataset.broken = {2, 15};
@@ -357,7 +357,7 @@ TEST(Loader, PutsPicturesWithoutLabelsLastInEachBatch) {
   options.batch_size = 5;
   options.shuffle = options.skip_broken = true;
   options.num_classes = 4;
-  std::map<std::int64_t, std::vector<float>> plain;  // picture → its pixels
+  std::map<std::int64_t, std::vector<float>> plain;  // image → its pixels
   for (const bool mixed : {false, true}) {
     options.mix.cutmix = mixed ? 1 : 0;
     Loader loader(dataset, small_transform(), options);
@@ -376,7 +376,7 @@ TEST(Loader, PutsPicturesWithoutLabelsLastInEachBatch) {
           plain[index] = pixels;
           continue;
         }
-        // Each pixel is the picture's own or that of its partner, which has a label if the picture has one.
+        // Each pixel is the image's own or that of its partner, which has a label if the image has one.
         const std::size_t partner = i < count ? count - 1 - i : count + batch.indices.size() - 1 - i;
         for (std::size_t p = 0; p < pixels.size(); ++p) {
           EXPECT_TRUE(pixels[p] == plain[index][p] || pixels[p] == plain[batch.indices[partner]][p]);

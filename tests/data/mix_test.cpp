@@ -12,8 +12,8 @@
 namespace vitrail::data {
 namespace {
 
-TEST(Mixup, BlendsPicturesAndLabelsAsTimmDoes) {
-  const io::Safetensors golden = test::golden("pictures/mix.safetensors");
+TEST(Mixup, BlendsImagesAndLabelsAsTimmDoes) {
+  const io::Safetensors golden = test::golden("images/mix.safetensors");
   const nlohmann::json cases = nlohmann::json::parse(golden.metadata().at("cases"));
   const Tensor labels = golden.get("labels");
   for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -24,15 +24,15 @@ TEST(Mixup, BlendsPicturesAndLabelsAsTimmDoes) {
       mixture = cutmix_box(mixture.lambda, cases[i]["center"][0], cases[i]["center"][1], x.size(2), x.size(3));
     }
     const std::vector<Mixture> mixtures(6, mixture);
-    mix_pictures(x, mixtures);
-    test::expect_close(x, golden.get("x." + std::to_string(i)), 0, "pictures");
+    mix_images(x, mixtures);
+    test::expect_close(x, golden.get("x." + std::to_string(i)), 0, "images");
     const Tensor targets = mix_labels(labels.span<std::int64_t>(), 5, mixtures, cases[i]["smoothing"]);
     test::expect_close(targets, golden.get("targets." + std::to_string(i)), 1e-7, "targets");
   }
 }
 
-TEST(Mixup, MixesEachPictureOrPairByItselfAsTimmDoes) {
-  const io::Safetensors golden = test::golden("pictures/mix.safetensors");
+TEST(Mixup, MixesEachImageOrPairByItselfAsTimmDoes) {
+  const io::Safetensors golden = test::golden("images/mix.safetensors");
   const auto parsed = [&](const char* key) { return nlohmann::json::parse(golden.metadata().at(key)); };
   const auto lambdas = parsed("lambdas").get<std::vector<double>>();
   const auto cut = parsed("cut").get<std::vector<bool>>();
@@ -52,7 +52,7 @@ TEST(Mixup, MixesEachPictureOrPairByItselfAsTimmDoes) {
         mixtures[5 - i] = mixtures[i];
       }
     }
-    mix_pictures(x, mixtures);
+    mix_images(x, mixtures);
     Tensor targets = mix_labels(labels.span<std::int64_t>(), 5, mixtures, 0.1);
     const Tensor expected = golden.get(mode + ".x");
     if (mode == "half") {
@@ -99,11 +99,11 @@ TEST(Mixup, MixesTheMiddleOfAnOddBatchWithItself) {
   const Tensor before = x.clone();
   Mixture mixture;
   mixture.lambda = 0.25;
-  mix_pictures(x, std::vector(3, mixture));
+  mix_images(x, std::vector(3, mixture));
   test::expect_close(x.select(0, 1), before.select(0, 1), 1e-6);
   Mixture box = cutmix_box(0.5, 1, 1, 2, 2);
   x = before.clone();
-  mix_pictures(x, std::vector(3, box));
+  mix_images(x, std::vector(3, box));
   test::expect_close(x.select(0, 1), before.select(0, 1), 0);
 }
 

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/golden.h"
-#include "tests/support/pictures.h"
+#include "tests/support/images.h"
 
 namespace vitrail::data {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 class Resize : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Resize, GivesPillowsPixels) {
-  const io::Safetensors golden = test::golden("pictures/resize.safetensors");
+  const io::Safetensors golden = test::golden("images/resize.safetensors");
   const io::Image image = test::to_image(golden.get("image"));
   const Interpolation interpolation = interpolation_named(GetParam());
   for (const auto& [width, height] : {std::pair(24, 24), {53, 20}, {31, 41}, {97, 65}, {1, 1}, {7, 90}, {53, 41}}) {
@@ -23,15 +23,15 @@ TEST_P(Resize, GivesPillowsPixels) {
   }
 }
 
-TEST_P(Resize, OfARegionIsThatOfTheCroppedPicture) {
-  const io::Safetensors golden = test::golden("pictures/resize.safetensors");
+TEST_P(Resize, OfARegionIsThatOfTheCroppedImage) {
+  const io::Safetensors golden = test::golden("images/resize.safetensors");
   const io::Image image = test::to_image(golden.get("image"));
   const io::Image part = resize(image, {9, 4, 30, 17}, 16, 19, interpolation_named(GetParam()));
   test::expect_same_pixels(part, golden.get(GetParam() + ".region"), GetParam());
 }
 
 TEST_P(Resize, OfAWindowIsThatPartOfTheWhole) {
-  const io::Image image = test::to_image(test::golden("pictures/resize.safetensors").get("image"));
+  const io::Image image = test::to_image(test::golden("images/resize.safetensors").get("image"));
   const Interpolation interpolation = interpolation_named(GetParam());
   for (const auto& [width, height] : {std::pair(24, 24), {53, 20}, {31, 41}, {97, 65}, {53, 41}}) {
     const io::Image whole = resize(image, width, height, interpolation);

@@ -8,13 +8,13 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/golden.h"
-#include "tests/support/pictures.h"
+#include "tests/support/images.h"
 
 namespace vitrail::data {
 namespace {
 
-PictureConfig small_config(std::int64_t side = 32) {
-  PictureConfig config;
+ImageConfig small_config(std::int64_t side = 32) {
+  ImageConfig config;
   config.height = config.width = side;
   return config;
 }
@@ -28,11 +28,11 @@ AugmentOptions quiet() {
 }
 
 TEST(EvalTransform, GivesTimmsTensors) {
-  const io::Safetensors golden = test::golden("pictures/transforms.safetensors");
+  const io::Safetensors golden = test::golden("images/transforms.safetensors");
   const nlohmann::json cases = nlohmann::json::parse(golden.metadata().at("eval"));
   const int images = std::stoi(golden.metadata().at("images"));
   for (std::size_t c = 0; c < cases.size(); ++c) {
-    PictureConfig config;
+    ImageConfig config;
     config.height = cases[c]["height"];
     config.width = cases[c]["width"];
     config.crop_mode = cases[c]["crop_mode"];
@@ -50,10 +50,10 @@ TEST(EvalTransform, GivesTimmsTensors) {
 }
 
 TEST(TrainTransform, GivesTimmsTensorsWhereNothingIsLeftToChance) {
-  const io::Safetensors golden = test::golden("pictures/transforms.safetensors");
+  const io::Safetensors golden = test::golden("images/transforms.safetensors");
   const nlohmann::json cases = nlohmann::json::parse(golden.metadata().at("train"));
   const int images = std::stoi(golden.metadata().at("images"));
-  PictureConfig config;
+  ImageConfig config;
   config.height = 16;
   config.width = 20;
   config.mean = {0.485, 0.456, 0.406};
@@ -70,7 +70,7 @@ TEST(TrainTransform, GivesTimmsTensorsWhereNothingIsLeftToChance) {
     for (int i = 0; i < images; ++i) {
       const io::Image image = test::to_image(golden.get(fmt::format("image.{}", i)));
       if (options.train_crop_mode == "rrc" && !options.no_aug && image.width == image.height) {
-        continue;  // the region's place is drawn unless it is the fallback or the whole picture
+        continue;  // the region's place is drawn unless it is the fallback or the whole image
       }
       test::expect_close(transform(image, 5, 6, static_cast<std::int64_t>(i)),
                          golden.get(fmt::format("train.{}.{}", c, i)), 1e-7,
@@ -80,10 +80,10 @@ TEST(TrainTransform, GivesTimmsTensorsWhereNothingIsLeftToChance) {
 }
 
 TEST(EvalTransform, TakesNoMemoryForWhatTheCropLeavesOut) {
-  // By the shorter side, this picture would become 32 x 3,200,000 pixels.
+  // By the shorter side, this image would become 32 x 3,200,000 pixels.
   const io::Image ribbon = test::noise_image(1, 100'000);
   for (const char* mode : {"center", "squash", "border"}) {
-    PictureConfig config = small_config();
+    ImageConfig config = small_config();
     config.crop_mode = mode;
     EXPECT_EQ(eval_transform(config)(ribbon).shape().str(), Shape({3, 32, 32}).str());
   }
@@ -102,7 +102,7 @@ TEST(TrainTransform, DependsOnSeedEpochAndIndexAlone) {
   EXPECT_NE(first, values(1, 2, 0));
 }
 
-TEST(TrainTransform, CropsAPaddedPictureAtEveryOffset) {
+TEST(TrainTransform, CropsAPaddedImageAtEveryOffset) {
   AugmentOptions options = quiet();
   options.train_crop_mode = "pad";
   options.crop_padding = 2;
@@ -110,7 +110,7 @@ TEST(TrainTransform, CropsAPaddedPictureAtEveryOffset) {
   const io::Image image = test::noise_image(8, 8);
   std::set<std::pair<std::int64_t, std::int64_t>> offsets;
   for (std::int64_t index = 0; index < 400; ++index) {
-    const io::Image crop = transform.picture(image, 0, 0, index);
+    const io::Image crop = transform.prepared(image, 0, 0, index);
     int matches = 0;
     for (std::int64_t dy = -2; dy <= 2; ++dy) {
       for (std::int64_t dx = -2; dx <= 2; ++dx) {
@@ -133,7 +133,7 @@ TEST(TrainTransform, CropsAPaddedPictureAtEveryOffset) {
   EXPECT_EQ(offsets.size(), 25U);
 }
 
-// torchvision's Resize(8) and RandomCrop(8, padding=2, padding_mode="reflect") of a picture that is 8 pixels high.
+// torchvision's Resize(8) and RandomCrop(8, padding=2, padding_mode="reflect") of an image that is 8 pixels high.
 TEST(TrainTransform, CropsSimplyWithMirroredEdges) {
   AugmentOptions options = quiet();
   options.train_crop_mode = "src";
@@ -143,7 +143,7 @@ TEST(TrainTransform, CropsSimplyWithMirroredEdges) {
   const auto mirrored = [](std::int64_t i, std::int64_t size) { return i < 0 ? -i : i < size ? i : 2 * size - 2 - i; };
   std::set<std::pair<std::int64_t, std::int64_t>> offsets;
   for (std::int64_t index = 0; index < 600; ++index) {
-    const io::Image crop = transform.picture(image, 0, 0, index);
+    const io::Image crop = transform.prepared(image, 0, 0, index);
     int matches = 0;
     for (std::int64_t dy = -2; dy <= 2; ++dy) {
       for (std::int64_t dx = -2; dx <= 4; ++dx) {
@@ -177,7 +177,7 @@ TEST(TrainTransform, FlipsInHalfOfTheCases) {
   int mirrored = 0;
   int turned = 0;
   for (std::int64_t index = 0; index < 2000; ++index) {
-    const io::Image seen = transform.picture(image, 0, 0, index);
+    const io::Image seen = transform.prepared(image, 0, 0, index);
     const bool h = std::equal(seen.at(0, 0), seen.at(0, 0) + 3, image.at(5, 0)) ||
                    std::equal(seen.at(0, 0), seen.at(0, 0) + 3, image.at(5, 5));
     const bool v = std::equal(seen.at(0, 0), seen.at(0, 0) + 3, image.at(0, 5)) ||
@@ -206,8 +206,8 @@ TEST(TrainTransform, FillsTheTargetInEveryCropMode) {
   }
 }
 
-TEST(Transform, PreparesGrayPicturesForModelsOfOneChannel) {
-  PictureConfig config = small_config(8);
+TEST(Transform, PreparesGrayImagesForModelsOfOneChannel) {
+  ImageConfig config = small_config(8);
   config.channels = 1;
   const io::Image image = test::noise_image(8, 8);
   config.crop_pct = 1;
@@ -220,17 +220,17 @@ TEST(Transform, PreparesGrayPicturesForModelsOfOneChannel) {
 
 TEST(Transform, RefusesSettingsThatMakeNoSense) {
   const auto broken = [](auto change) {
-    PictureConfig config = small_config();
+    ImageConfig config = small_config();
     change(config);
     EXPECT_THROW(eval_transform(config), Error);
   };
-  broken([](PictureConfig& c) { c.channels = 4; });
-  broken([](PictureConfig& c) { c.height = 0; });
-  broken([](PictureConfig& c) { c.crop_pct = 0; });
-  broken([](PictureConfig& c) { c.crop_mode = "middle"; });
-  broken([](PictureConfig& c) { c.interpolation = "best"; });
-  broken([](PictureConfig& c) { c.std = {0.5, 0, 0.5}; });
-  broken([](PictureConfig& c) { c.mean = {0.5, 0.5}; });
+  broken([](ImageConfig& c) { c.channels = 4; });
+  broken([](ImageConfig& c) { c.height = 0; });
+  broken([](ImageConfig& c) { c.crop_pct = 0; });
+  broken([](ImageConfig& c) { c.crop_mode = "middle"; });
+  broken([](ImageConfig& c) { c.interpolation = "best"; });
+  broken([](ImageConfig& c) { c.std = {0.5, 0, 0.5}; });
+  broken([](ImageConfig& c) { c.mean = {0.5, 0.5}; });
   const auto broken_training = [](auto change) {
     AugmentOptions options;
     change(options);

@@ -124,7 +124,7 @@ TEST(Rollout, IsTheProductOfTheMixedLayers) {
   expect_close(rollout(two_layers()), Tensor::from<float>({left, right}, {1, 2}), 1e-6);
 }
 
-// A model of tests/golden/models, and the first picture (or clip) of its fixture.
+// A model of tests/golden/models, and the first image (or clip) of its fixture.
 Attention recorded(const std::string& name) {
   const models::Model model = models::load_model(test::golden_path("models/" + name));
   const Tensor x = test::golden("models/" + name + "/expected.safetensors").get("x");
@@ -148,9 +148,9 @@ struct RealModel {
 
 class RealMaps : public testing::TestWithParam<RealModel> {};
 
-// Every map of every model lies on the picture's grid. What is missing to a sum of 1 is what goes to the tokens in
+// Every map of every model lies on the image's grid. What is missing to a sum of 1 is what goes to the tokens in
 // front, or to what windows were filled up with.
-TEST_P(RealMaps, LieOnThePicturesGrid) {
+TEST_P(RealMaps, LieOnTheImagesGrid) {
   const auto& [name, grids] = GetParam();
   const Attention attention = recorded(name);
   ASSERT_EQ(attention.layers.size(), grids.size());

@@ -7,11 +7,11 @@
 namespace vitrail::explain {
 namespace {
 
-TEST(PictureOf, TakesTheNormalizationBackAndEnlarges) {
+TEST(ImageOf, TakesTheNormalizationBackAndEnlarges) {
   Tensor x = Tensor::zeros({1, 3, 2, 2});
   x.data<float>()[0] = 1.0F;  // red, top left: 1 · 0.5 + 0.5
   const std::vector<double> half(3, 0.5);
-  const io::Image image = picture_of(x, half, half, 4);
+  const io::Image image = image_of(x, half, half, 4);
   ASSERT_EQ(image.width, 4);
   ASSERT_EQ(image.height, 4);
   EXPECT_EQ(image.at(1, 1)[0], 255);
@@ -48,14 +48,14 @@ TEST(Overlay, FramesAPatchOfAFinerGridThanTheMaps) {
   EXPECT_THROW(overlay(black, Tensor::zeros({2, 2}), {.strength = 0.5F, .patch = query}), Error);
 }
 
-TEST(Sheet, LaysPicturesInRows) {
+TEST(Sheet, LaysImagesInRows) {
   io::Image dark(2, 2);
   const io::Image result = sheet({{dark, dark}, {dark}}, 1);
   EXPECT_EQ(result.width, 5);
   EXPECT_EQ(result.height, 5);
   EXPECT_EQ(result.at(2, 0)[0], 255);  // the gap
   EXPECT_EQ(result.at(0, 0)[0], 0);
-  EXPECT_EQ(result.at(4, 4)[0], 255);  // no fourth picture
+  EXPECT_EQ(result.at(4, 4)[0], 255);  // no fourth image
   EXPECT_THROW(sheet({{dark, io::Image(3, 2)}}), Error);
 }
 

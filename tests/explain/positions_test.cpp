@@ -48,28 +48,28 @@ TEST(RotationMap, IsTheMeanCosineOfTheAnglesBetween) {
   EXPECT_THROW(rotation_map(rotation, {2, 3}, 1, place(0, 1)), Error);
 }
 
-TEST(PositionPicture, HasWhatTheModelHas) {
-  const auto picture = [](const std::string& code) {
+TEST(PositionImage, HasWhatTheModelHas) {
+  const auto image = [](const std::string& code) {
     models::CreateOptions options;
     options.model_kwargs = nlohmann::json{{"img_size", {12, 16}}, {"patch_size", 4}, {"embed_dim", 16},
                                           {"depth", 2},           {"num_heads", 2},  {"pos_embed", code}}
                                .dump();
     const models::Model model = models::create_model("vit_tiny_patch16_224", options);
-    return position_picture(*models::body_of<models::VisionTransformer>(*model.net), {3, 4}, 1);
+    return position_image(*models::body_of<models::VisionTransformer>(*model.net), {3, 4}, 1);
   };
   // 3 x 4 tiles of 3 x 4 cells of 14 pixels, under a table of 12 rows and 16 columns.
-  const io::Image added = picture("sincos2d");
+  const io::Image added = image("sincos2d");
   EXPECT_EQ(added.width, 4 * 56 + 3 * 2);
   EXPECT_EQ(added.height, 12 * (added.width / 16) + 8 + 3 * 42 + 2 * 2);
   // The corner's likeness to itself.
   const std::uint8_t* corner = added.at(0, 12 * (added.width / 16) + 8);
   EXPECT_EQ((Color{corner[0], corner[1], corner[2]}), viridis(1));
-  const io::Image biased = picture("alibi2d");  // two places x two heads
+  const io::Image biased = image("alibi2d");  // two places x two heads
   EXPECT_EQ(biased.width, 2 * 4 * 28 + 6);
   EXPECT_EQ(biased.height, 2 * 3 * 28 + 6);
-  EXPECT_EQ(picture("rope2d").width, 4 * 28);
-  EXPECT_EQ(picture("rope2d_mixed").width, 2 * 4 * 28 + 6);
-  EXPECT_THROW(picture("none"), Error);
+  EXPECT_EQ(image("rope2d").width, 4 * 28);
+  EXPECT_EQ(image("rope2d_mixed").width, 2 * 4 * 28 + 6);
+  EXPECT_THROW(image("none"), Error);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 
 std::vector<std::uint8_t> fixture(const std::string& name) {
-  return read_bytes(test::golden_path("pictures/decode/" + name));
+  return read_bytes(test::golden_path("images/decode/" + name));
 }
 
 // What decoding fails with; empty if it does not.
@@ -37,13 +37,13 @@ TEST_P(DecodeImage, GivesPillowsPixels) {
     GTEST_SKIP() << "built without WebP";
   }
   const Image image = decode_image(fixture(GetParam()), GetParam());
-  const Tensor expected = test::golden("pictures/decode.safetensors").get(GetParam());
+  const Tensor expected = test::golden("images/decode.safetensors").get(GetParam());
   ASSERT_EQ(image.height, expected.size(0));
   ASSERT_EQ(image.width, expected.size(1));
   EXPECT_TRUE(std::ranges::equal(image.pixels, expected.span<std::uint8_t>()));
 }
 
-// Cut anywhere or with any byte changed: a picture or an Error, never a crash.
+// Cut anywhere or with any byte changed: an image or an Error, never a crash.
 TEST_P(DecodeImage, SurvivesDamage) {
   const std::vector<std::uint8_t> whole = fixture(GetParam());
   for (std::size_t length = 0; length < whole.size(); length += 1 + whole.size() / 60) {
@@ -60,7 +60,7 @@ TEST_P(DecodeImage, SurvivesDamage) {
 }
 
 std::vector<std::string> fixture_names() {
-  const Safetensors expected = test::golden("pictures/decode.safetensors");
+  const Safetensors expected = test::golden("images/decode.safetensors");
   std::vector<std::string> names = expected.names();
   std::ranges::sort(names);
   return names;
@@ -74,9 +74,9 @@ INSTANTIATE_TEST_SUITE_P(AllKinds, DecodeImage, ::testing::ValuesIn(fixture_name
 
 TEST(DecodeImageErrors, NameTheFileAndWhatIsWrong) {
   EXPECT_THAT(decode_error_of({}), HasSubstr("a.png: the file is empty"));
-  const std::string text = "this is not a picture";
+  const std::string text = "this is not an image";
   EXPECT_THAT(decode_error_of({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}),
-              HasSubstr("not a JPEG, PNG or WebP picture"));
+              HasSubstr("not a JPEG, PNG or WebP image"));
   for (const char* name : {"rgb420.jpg", "progressive.jpg", "cmyk.jpg"}) {
     const std::vector<std::uint8_t> whole = fixture(name);
     EXPECT_THAT(decode_error_of(std::span(whole).first(whole.size() * 2 / 3)), HasSubstr("truncated")) << name;

@@ -27,7 +27,7 @@ TEST(Toml, IsReadThroughFields) {
   const nlohmann::json config = parse_toml(R"(
 # a run
 [data]
-data_dir = 'C:\pictures'
+data_dir = 'C:\images'
 mean = [0.5, 0.25]
 [optimizer]
 lr = 1e-3
@@ -37,7 +37,7 @@ amp = true
                                            "config.toml");
   Fields all(config, "config.toml");
   Fields data = all.object("data");
-  EXPECT_EQ(data.get<std::string>("data_dir"), "C:\\pictures");
+  EXPECT_EQ(data.get<std::string>("data_dir"), "C:\\images");
   EXPECT_THAT(data.get<std::vector<double>>("mean"), ElementsAre(0.5, 0.25));
   Fields optimizer = all.object("optimizer");
   EXPECT_EQ(optimizer.get<double>("lr"), 1e-3);

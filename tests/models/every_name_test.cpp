@@ -1,5 +1,5 @@
-// Every architecture of the registry, made small where that keeps its structure: it runs at its own picture size, every
-// parameter gets a finite gradient, what is saved is loaded to the bit, and for another picture size too; there a
+// Every architecture of the registry, made small where that keeps its structure: it runs at its own image size, every
+// parameter gets a finite gradient, what is saved is loaded to the bit, and for another image size too; there a
 // recorder gets its features and attention maps.
 #include <algorithm>
 #include <cmath>
@@ -26,7 +26,7 @@ using Json = nlohmann::json;
 struct Trial {
   // Arguments over the architecture's own, which it is given.
   std::function<Json(const Json&)> smaller;
-  // Arguments over these for pictures of another size.
+  // Arguments over these for images of another size.
   std::function<Json(const Json&)> elsewhere;
   bool moves = true;  // a folder is loaded for another size; else refused: it holds weights that belong to its own
   bool attends = true;
@@ -73,9 +73,9 @@ Json another_clip(const Json&) { return {{"img_size", 96}, {"temporal_size", 6}}
 
 Json as_it_is(const Json&) { return Json::object(); }
 
-Json small_pictures(const Json&) { return {{"img_size", 96}}; }
+Json small_images(const Json&) { return {{"img_size", 96}}; }
 
-Json half_pictures(const Json&) { return {{"img_size", 128}}; }
+Json half_images(const Json&) { return {{"img_size", 128}}; }
 
 Json four_patches(const Json& own) { return {{"img_size", 4 * own.value("patch_size", std::int64_t{16})}}; }
 
@@ -87,18 +87,18 @@ const std::map<std::string, Trial, std::less<>>& trials() {
       {"eva", {short_tower, four_patches}},
       {"beit", {short_tower, four_patches}},
       {"mlp_mixer", {.smaller = short_mixer, .elsewhere = four_patches, .moves = false, .attends = false}},
-      {"swin", {short_pyramid, small_pictures}},
-      {"swin_v2", {short_pyramid, small_pictures}},
-      {"swin_v2_cr", {short_pyramid, small_pictures}},
-      {"s2_mlp", {.smaller = short_shifter, .elsewhere = small_pictures, .attends = false}},
-      {"cycle_mlp", {.smaller = short_cycle, .elsewhere = small_pictures, .attends = false}},
-      {"vit_hybrid", {short_hybrid, small_pictures}},
-      {"sagan_resnet", {short_resnet, small_pictures}},
-      {"botnet", {.smaller = as_it_is, .elsewhere = half_pictures, .moves = false}},
-      {"resnetv2", {.smaller = short_resnetv2, .elsewhere = small_pictures, .attends = false}},
-      {"mvit", {short_multiscale, small_pictures}},
+      {"swin", {short_pyramid, small_images}},
+      {"swin_v2", {short_pyramid, small_images}},
+      {"swin_v2_cr", {short_pyramid, small_images}},
+      {"s2_mlp", {.smaller = short_shifter, .elsewhere = small_images, .attends = false}},
+      {"cycle_mlp", {.smaller = short_cycle, .elsewhere = small_images, .attends = false}},
+      {"vit_hybrid", {short_hybrid, small_images}},
+      {"sagan_resnet", {short_resnet, small_images}},
+      {"botnet", {.smaller = as_it_is, .elsewhere = half_images, .moves = false}},
+      {"resnetv2", {.smaller = short_resnetv2, .elsewhere = small_images, .attends = false}},
+      {"mvit", {short_multiscale, small_images}},
       {"mvit_video", {.smaller = short_clip, .elsewhere = another_clip, .moves = false}},
-      {"resnet", {.smaller = short_resnet, .elsewhere = small_pictures, .attends = false}},
+      {"resnet", {.smaller = short_resnet, .elsewhere = small_images, .attends = false}},
   };
   return all;
 }
@@ -210,7 +210,7 @@ void expect_halves(const Model& model) {
   EXPECT_EQ(other.net->forward(x, pass).size(-1), 7) << name;
 }
 
-// The saved model at another picture size, with its weights where it can take them along.
+// The saved model at another image size, with its weights where it can take them along.
 Model moved(const Model& model, const std::filesystem::path& folder, const Trial& trial, const Json& own) {
   const Json elsewhere = trial.elsewhere(own);
   if (!trial.moves) {

@@ -49,7 +49,7 @@ Model alone(std::uint64_t seed = 0, std::int64_t num_classes = 0) {
   return create_model("vit_tiny_patch16_224", options);
 }
 
-Tensor pictures() { return test::random_tensor({2, 3, 16, 16}); }
+Tensor images() { return test::random_tensor({2, 3, 16, 16}); }
 
 TEST(TwoTowers, StartTheirPartsByTheirOwnRules) {
   const TwoTowers towers;
@@ -69,7 +69,7 @@ TEST(TwoTowers, ComputeWhatTheirPartsComputeAlone) {
   const test::TemporaryFolder folder;
   save_model(model, folder / "alone");
   load_weights(weights_of(towers.vision, towers.store, "vision_model"), folder / "alone");
-  const Tensor x = pictures();
+  const Tensor x = images();
   for (const DType dtype : {DType::f32, DType::bf16}) {
     nn::Pass pass{.dtype = dtype};
     test::expect_close(towers.vision.forward(x, pass), model.net->forward(x, pass), 0);
@@ -81,7 +81,7 @@ TEST(TwoTowers, GiveEveryPartItsGradient) {
   const TwoTowers towers;
   nn::Pass pass{.training = true};
   autograd::Tape tape;
-  const Tensor y = towers.forward(pictures(), pass);
+  const Tensor y = towers.forward(images(), pass);
   ASSERT_EQ(y.shape(), (Shape{2, 16}));
   tape.backward(y, test::random_tensor(y.shape(), 5));
   for (const nn::Parameter& parameter : towers.store.all()) {
@@ -95,8 +95,8 @@ TEST(TwoTowers, GiveEveryPartItsGradient) {
   }
   autograd::Tape own;
   nn::Pass again{.training = true};
-  const Tensor features = model.net->forward(pictures(), again);
-  own.backward(towers.projection(features) * towers.second.forward(pictures(), again).detach(),
+  const Tensor features = model.net->forward(images(), again);
+  own.backward(towers.projection(features) * towers.second.forward(images(), again).detach(),
                test::random_tensor(y.shape(), 5));
   for (const nn::Parameter& parameter : model.net->parameters.all()) {
     test::expect_close(autograd::grad(parameter.value),
@@ -118,13 +118,13 @@ TEST(TwoTowers, AreSavedWholeAndByTheirParts) {
   load_weights(weights_of(*model.net, model.net->parameters), io::Safetensors::open(folder / "vision.safetensors"), {},
                {16, 16});
   nn::Pass pass;
-  test::expect_close(model.net->forward(pictures(), pass), towers.vision.forward(pictures(), pass), 0);
+  test::expect_close(model.net->forward(images(), pass), towers.vision.forward(images(), pass), 0);
   // And back, into another pair.
   const TwoTowers other({.seed = 6});
   load_weights(weights_of(other.vision, other.store, "vision_model"),
                io::Safetensors::open(folder / "vision.safetensors"), {}, {16, 16});
-  test::expect_close(other.vision.forward(pictures(), pass), towers.vision.forward(pictures(), pass), 0);
-  EXPECT_GT(test::relative_error(other.second.forward(pictures(), pass), towers.second.forward(pictures(), pass)), 0.1);
+  test::expect_close(other.vision.forward(images(), pass), towers.vision.forward(images(), pass), 0);
+  EXPECT_GT(test::relative_error(other.second.forward(images(), pass), towers.second.forward(images(), pass)), 0.1);
 }
 
 TEST(TwoTowers, SayWhatDoesNotFit) {
@@ -143,7 +143,7 @@ TEST(TwoTowers, SayWhatDoesNotFit) {
 
 TEST(ResetClassifier, GivesANewHeadAndKeepsTheRest) {
   Model model = alone(7, 5);
-  const Tensor x = pictures();
+  const Tensor x = images();
   nn::Pass pass;
   for (const nn::Parameter& parameter : model.net->parameters.all()) {
     const Tensor noise = test::random_tensor(parameter.value.shape(), hash(parameter.name));

@@ -44,7 +44,7 @@ TEST(Quantize, HoldsTheBlocksInInt8AndAnswersAlike) {
   EXPECT_GT(error, 1e-5);
 }
 
-TEST(Quantize, TakesFixedScalesFromPictures) {
+TEST(Quantize, TakesFixedScalesFromImages) {
   const Model model = small_model();
   const Tensor x = test::random_tensor({6, 3, 32, 32}, 9);
   InputRanges ranges;

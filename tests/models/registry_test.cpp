@@ -69,7 +69,7 @@ TEST(Registry, SuggestsNearNames) {
             "there is no model 'llama' (vitrail models lists those that there are)");
 }
 
-TEST(Registry, TakesTimmsTagsForTheirPicturePreparation) {
+TEST(Registry, TakesTimmsTagsForTheirImagePreparation) {
   EXPECT_EQ(describe_model("vit_base_patch16_224").pretrained.mean[0], 0.5);
   const Model dino = describe_model("vit_base_patch16_224.dino");
   EXPECT_EQ(dino.pretrained.mean[0], 0.485);
@@ -78,7 +78,7 @@ TEST(Registry, TakesTimmsTagsForTheirPicturePreparation) {
   EXPECT_NE(message.find("'dino'"), std::string::npos) << message;
 }
 
-TEST(Registry, KnowsHowPicturesArePrepared) {
+TEST(Registry, KnowsHowImagesArePrepared) {
   const PretrainedConfig deit = describe_model("deit_base_patch16_384").pretrained;
   EXPECT_EQ(deit.height, 384);
   EXPECT_EQ(deit.crop_pct, 1.0);

@@ -17,7 +17,7 @@ inline CreateOptions with(const std::string& kwargs) {
   return options;
 }
 
-// A checkpoint's tensor, made for pictures of the size `source`, as the model takes it.
+// A checkpoint's tensor, made for images of the size `source`, as the model takes it.
 inline Tensor adapted(const Model& model, const std::string& parameter, const Tensor& value, const nn::Size2& source) {
   return model.net->adapt(parameter, value, model.net->parameters.at(parameter).value.shape(), source);
 }
@@ -29,7 +29,7 @@ inline void expect_refused(const std::string& architecture, const std::string& k
   EXPECT_NE(message.find(part), std::string::npos) << message;
 }
 
-// What the model says of pictures [B, C, H, W] (or clips) of this shape: the sentence of its Error, or "no error".
+// What the model says of images [B, C, H, W] (or clips) of this shape: the sentence of its Error, or "no error".
 inline std::string error_of_forward(const Model& model, const Shape& shape) {
   nn::Pass pass;
   return test::error_of([&] { model.net->forward(test::random_tensor(shape), pass); });

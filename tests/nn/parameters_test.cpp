@@ -125,7 +125,7 @@ TEST(ParameterStore, FreezesTheHandlesThatLayersHold) {
 
 TEST(ParameterStore, CanKnowShapesWithoutMemory) {
   const std::size_t before = Allocator::instance().statistics().in_use;
-  ParameterStore store({.fill = Fill::shapes_only});
+  ParameterStore store({.fill = Fill::meta});
   store.add("w", {1 << 20, 1 << 20}, Init::normal(1));
   EXPECT_EQ(store.count(), std::int64_t{1} << 40);
   EXPECT_EQ(Allocator::instance().statistics().in_use, before);

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/gradients.h"
+#include "vitrail/ops/images/conv.h"
 #include "vitrail/ops/math/softmax.h"
-#include "vitrail/ops/pictures/conv.h"
 #include "vitrail/ops/shape/embedding.h"
 #include "vitrail/ops/shape/shape.h"
 

@@ -1,4 +1,4 @@
-// Whether a text is well-formed XML, as far as the pictures and pages of this project go.
+// Whether a text is well-formed XML, as far as the images and pages of this project go.
 #pragma once
 
 #include <cctype>

@@ -17,14 +17,14 @@ using ::testing::HasSubstr;
 
 ClassifyOptions valid() {
   ClassifyOptions options;
-  options.data_dir = "pictures";
+  options.data_dir = "images";
   return options;
 }
 
 TEST(Options, SurviveConfigTomlToTheBit) {
   const test::TemporaryFolder folder;
   ClassifyOptions options = valid();
-  options.data_dir = "C:\\my \"pictures\"\nof 'cats' – 猫";
+  options.data_dir = "C:\\my \"images\"\nof 'cats' – 猫";
   options.model_kwargs = R"({"img_size":32})";
   options.lr = 0.1 + 0.2;
   options.weight_decay = 1e-7;

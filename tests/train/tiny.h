@@ -16,13 +16,12 @@
 
 namespace vitrail::test {
 
-// `pictures` pictures of 8 by 8 pixels for each of the classes, each class of a colour of its own with noise.
-inline void write_pictures(const std::filesystem::path& folder, int pictures, int classes = 3,
-                           std::uint64_t stream = 0) {
+// `count` images of 8 by 8 pixels for each of the classes, each class of a colour of its own with noise.
+inline void write_images(const std::filesystem::path& folder, int count, int classes = 3, std::uint64_t stream = 0) {
   for (int c = 0; c < classes; ++c) {
     const std::filesystem::path place = folder / fmt::format("class{}", c);
     std::filesystem::create_directories(place);
-    for (int i = 0; i < pictures; ++i) {
+    for (int i = 0; i < count; ++i) {
       Draws draws(Philox(7, stream * 10000 + static_cast<std::uint64_t>(c * 100 + i)));
       io::Image image(8, 8);
       for (std::size_t k = 0; k < image.pixels.size(); ++k) {
@@ -34,11 +33,11 @@ inline void write_pictures(const std::filesystem::path& folder, int pictures, in
   }
 }
 
-// A run on pictures in folder/data: 24 of training (6 batches of 4), 12 of validation.
+// A run on images in folder/data: 24 of training (6 batches of 4), 12 of validation.
 inline train::ClassifyOptions tiny_options(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(folder / "data")) {
-    write_pictures(folder / "data" / "train", 8);
-    write_pictures(folder / "data" / "validation", 4, 3, 1);
+    write_images(folder / "data" / "train", 8);
+    write_images(folder / "data" / "validation", 4, 3, 1);
   }
   train::ClassifyOptions options;
   options.data_dir = (folder / "data").string();
@@ -52,7 +51,7 @@ inline train::ClassifyOptions tiny_options(const std::filesystem::path& folder) 
   options.epochs = 3;
   options.warmup_epochs = 1;
   options.lr = 1e-3;
-  options.pictures.crop_pct = 1;
+  options.images.crop_pct = 1;
   options.workers = 1;
   options.log_interval = 1;
   options.threads = 1;  // so small a model only waits for a second

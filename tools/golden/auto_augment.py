@@ -3,7 +3,7 @@
 
     python tools/golden/auto_augment.py
 
-Writes tests/golden/pictures/auto_augment.safetensors: pictures and what timm's AugmentOp makes of them when its draws are
+Writes tests/golden/images/auto_augment.safetensors: images and what timm's AugmentOp makes of them when its draws are
 given, and in its metadata the cases and what timm makes of policy strings.
 """
 import json
@@ -12,7 +12,7 @@ import types
 import numpy as np
 import timm.data.auto_augment as timm_aa
 from PIL import Image
-from pictures import ROOT, picture
+from images import ROOT, drawn_image
 from safetensors.numpy import save_file
 
 FILL = (124, 116, 104)
@@ -120,9 +120,9 @@ def policies() -> dict:
 
 
 if __name__ == "__main__":
-    low = picture(16, 16) // 5 + 60
+    low = drawn_image(16, 16) // 5 + 60
     low[..., 1] = 77  # a channel without contrast
-    values = {"image.0": picture(23, 19), "image.1": low, "image.2": picture(2, 5)}
+    values = {"image.0": drawn_image(23, 19), "image.1": low, "image.2": drawn_image(2, 5)}
     images = [Image.fromarray(values[f"image.{i}"]) for i in range(3)]
     all_cases = cases()
     for i, case in enumerate(all_cases):

@@ -20,8 +20,8 @@ from timm_models import write_reference, write_table
 
 def deform_conv2d(input, offset, weight, bias=None, **_):
     """torchvision.ops.deform_conv2d with a kernel of 1x1, stride 1 and no padding, by its definition (Dai et al. 2017): channel
-    c of the picture is read, bilinearly, at the place moved by offset[2 c] rows and offset[2 c + 1] columns, zeros beyond
-    the picture, and what is read is multiplied by the kernel."""
+    c of the image is read, bilinearly, at the place moved by offset[2 c] rows and offset[2 c + 1] columns, zeros beyond
+    the image, and what is read is multiplied by the kernel."""
     batch, channels, height, width = input.shape
     assert offset.shape == (batch, 2 * channels, height, width) and weight.shape[2:] == (1, 1)
     offset = offset.reshape(batch, channels, 2, height, width)
@@ -52,7 +52,7 @@ def authors_code(path):
 
 SMALL = dict(layers=[1, 2, 1, 1], embed_dims=[8, 12, 16, 20], mlp_ratios=[2, 2, 2, 2], num_classes=7)
 
-# name: (architecture, arguments, picture)
+# name: (architecture, arguments, image)
 VARIANTS = {
     "cycle_mlp": ("cycle_mlp_b1", SMALL, (2, 3, 64, 64)),
     # Sizes that are not whole at any stage, down to one place, channels that three does not divide.
@@ -65,7 +65,7 @@ VARIANTS = {
 }
 
 
-class Picture(torch.nn.Module):
+class Image(torch.nn.Module):
     """A stage's output as [B, C, H, W], for the recorder."""
 
     def forward(self, x):
@@ -105,10 +105,10 @@ def main():
         layers = arguments["layers"]
         model = code.CycleNet(transitions=[True] * len(layers), mlp_fn=code.CycleMLP, **arguments)
         stages = [model.network[2 * i] for i in range(len(layers))]
-        pictures = [Picture() for _ in stages]
-        for stage, picture in zip(stages, pictures):
-            stage.register_forward_hook(lambda m, a, out, picture=picture: (picture(out), None)[1])
-        write_reference(name, architecture, arguments, model, seed, shape, pictures, layer_of(layers))
+        images = [Image() for _ in stages]
+        for stage, image in zip(stages, images):
+            stage.register_forward_hook(lambda m, a, out, image=image: (image(out), None)[1])
+        write_reference(name, architecture, arguments, model, seed, shape, images, layer_of(layers))
     write_flops(code)
 
 

@@ -54,7 +54,7 @@ class Heads(torch.nn.Module):
 
 
 def losses():
-    """One batch of five pictures: logits of two heads and of the teacher, hard labels or mixed targets."""
+    """One batch of five images: logits of two heads and of the teacher, hard labels or mixed targets."""
     leaves = {"head": 2 * normal(5, 7), "head_dist": 2 * normal(5, 7), "teacher": 2 * normal(5, 7)}
     labels = torch.tensor([3, 0, 6, 3, 1])
     targets = F.softmax(normal(5, 7), dim=1)
@@ -81,7 +81,7 @@ def losses():
             Heads(h, d), Heads(t), distill_type=kind, task_loss_weight=0.8, **common)(x, labels)["loss"])
     record("timm_logit", lambda h, d, t: LogitDistillationTask(
         Heads(h), Heads(t), task_loss_weight=0.6, distill_loss_weight=2.0, **common)(x, labels)["loss"])
-    # Of pictures without labels, here the last two, there is the loss with the teacher alone.
+    # Of images without labels, here the last two, there is the loss with the teacher alone.
     record("unlabeled", lambda h, d, t: deit_loss(smoothed(h[:3], labels[:3]), d, t, "hard", 0.3, 1))
 
 
@@ -98,7 +98,7 @@ def seen(x, student, teacher, size):
 
 
 def teachers():
-    """Logits of `plain`, a teacher for pictures of 32 x 32 and inception's mean, for pictures of two sizes."""
+    """Logits of `plain`, a teacher for images of 32 x 32 and inception's mean, for images of two sizes."""
     teacher, student = model_of("plain"), model_of("distilled").pretrained_cfg
     assert student["mean"] != teacher.pretrained_cfg["mean"]
     for size in (32, 40):

@@ -3,18 +3,18 @@
     python tools/golden/eva.py
 
 Needs timm 1.0.31, torch 2.13.0 and safetensors. timm_models.py says what a variant's folder holds; eva_adapted.safetensors
-has the checkpoints at other picture sizes.
+has the checkpoints at other image sizes.
 """
 
 import timm
 import torch
 from timm.layers import set_fused_attn
-from timm_models import ROOT, random_picture, write, write_initialization, write_variant
+from timm_models import ROOT, random_image, write, write_initialization, write_variant
 
 SMALL = dict(img_size=32, patch_size=8, embed_dim=24, depth=2, num_heads=3, num_classes=7)
 BEIT = dict(img_size=(32, 24), patch_size=8, embed_dim=24, depth=2, num_heads=3, num_classes=7)
 
-# name: (architecture, arguments, picture size of x or None for img_size)
+# name: (architecture, arguments, image size of x or None for img_size)
 VARIANTS = {
     "rope": ("vit_small_patch16_rope_224", SMALL | dict(img_size=(32, 40)), None),
     "rope_mixed": ("vit_small_patch16_rope_mixed_224", SMALL | dict(img_size=(32, 40)), None),
@@ -71,7 +71,7 @@ def write_adapted():
         else:
             model = timm.create_model(f"local-dir:{ROOT / variant}", pretrained=True, **arguments)
         model = model.double().eval()
-        x = random_picture((2, 3, *model.patch_embed.img_size))
+        x = random_image((2, 3, *model.patch_embed.img_size))
         expected[f"{name}.x"] = x
         expected[f"{name}.logits"] = model(x)
     write(ROOT / "eva_adapted.safetensors", expected)

@@ -30,7 +30,7 @@ SWIN = dict(image_size=32, patch_size=2, embed_dim=8, depths=[1, 2, 1], num_head
 MAE = VIT | dict(decoder_hidden_size=16, decoder_num_hidden_layers=2, decoder_num_attention_heads=2,
                  decoder_intermediate_size=40)
 
-# name: (class, config, picture processor or None)
+# name: (class, config, image processor or None)
 VARIANTS = {
     "hf_vit": (hf.ViTForImageClassification, hf.ViTConfig(**VIT, **NAMES),
                hf.ViTImageProcessorPil(size={"height": 32, "width": 32})),
@@ -110,7 +110,7 @@ def gradients(model):
     return {f"grad.{name}": tensor.float() for name, tensor in saved(holder).items()}
 
 
-def picture(config):
+def image(config):
     size = config.image_size if isinstance(config.image_size, (list, tuple)) else [config.image_size] * 2
     return torch.randn((2, config.num_channels, *size), generator=torch.Generator().manual_seed(1)).double()
 
@@ -127,7 +127,7 @@ def write_variant(name, seed):
     if processor is not None:
         processor.save_pretrained(folder)
     model = model.double()
-    x = picture(config)
+    x = image(config)
     expected = {"x": x}
     if cls is hf.ViTMAEForPreTraining:
         patches = (config.image_size // config.patch_size) ** 2
@@ -173,7 +173,7 @@ def write_encoder_of_mae():
     folder = ROOT / "hf_mae"
     model = hf.ViTModel.from_pretrained(folder, add_pooling_layer=False, attn_implementation="eager").eval()
     config, weights = model.config, saved(model)
-    x = picture(config)
+    x = image(config)
     generator = torch.Generator().manual_seed(4)
     head = {"weight": torch.randn((5, config.hidden_size), generator=generator) / config.hidden_size ** 0.5,
             "bias": 0.1 * torch.randn(5, generator=generator)}

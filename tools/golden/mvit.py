@@ -15,7 +15,7 @@ import sys
 import timm
 import torch
 from timm.models import mvitv2
-from timm_models import ROOT, random_picture, write, write_initialization, write_variant
+from timm_models import ROOT, random_image, write, write_initialization, write_variant
 
 TINY = dict(img_size=32, depths=(1, 2, 1), embed_dim=(8, 16, 32), num_heads=(1, 2, 4),
             stride_q=((1, 1), (2, 2), (2, 2)), mlp_ratio=2.0, num_classes=7)
@@ -89,11 +89,11 @@ ADAPTED = {"larger": ("mvit", dict(img_size=48)), "grayscale": ("mvit", dict(in_
 
 
 def write_adapted():
-    """Checkpoints loaded into models of another picture size or number of channels."""
+    """Checkpoints loaded into models of another image size or number of channels."""
     expected = {}
     for name, (variant, arguments) in ADAPTED.items():
         model = timm.create_model(f"local-dir:{ROOT / variant}", pretrained=True, **arguments).double().eval()
-        x = random_picture((2, model.in_chans, arguments.get("img_size", 32), arguments.get("img_size", 32)))
+        x = random_image((2, model.in_chans, arguments.get("img_size", 32), arguments.get("img_size", 32)))
         expected |= {f"{name}.x": x, f"{name}.logits": model(x)}
     write(ROOT / "mvit_adapted.safetensors", expected)
 

@@ -15,7 +15,7 @@ import shutil
 import torch
 from safetensors.torch import save_file
 from torchvision.models.video.mvit import MSBlockConfig, MViT
-from timm_models import ROOT, add_gradients, perturb, random_picture, write, write_initialization
+from timm_models import ROOT, add_gradients, perturb, random_image, write, write_initialization
 
 BLOCK = ("num_heads", "input_channels", "output_channels", "kernel_q", "kernel_kv", "stride_q", "stride_kv")
 # vitrail's name: torchvision's, of what is called by timm's name
@@ -96,7 +96,7 @@ def write_variant(name, seed):
               "pretrained_cfg": cfg}
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
     model = model.double()
-    x = random_picture((2, 3, arguments["temporal_size"], *arguments["img_size"]))
+    x = random_image((2, 3, arguments["temporal_size"], *arguments["img_size"]))
     expected = {"x": x} | record(model, x)
     add_gradients(model, expected["logits"], expected)
     write(folder / "expected.safetensors", expected)

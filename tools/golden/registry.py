@@ -234,7 +234,7 @@ def write_table(key, table):
 
 namespace vitrail::models {{
 
-// A name, its family and its arguments; below, tags of its checkpoints with how their pictures are prepared, where that
+// A name, its family and its arguments; below, tags of its checkpoints with how their images are prepared, where that
 // differs from PretrainedConfig's own values. The first tag is the default.
 std::string_view {key}_table() {{
   return R"(

@@ -3,7 +3,7 @@ perturbed.
 
     python tools/golden/resnet.py [VARIANT …]
 
-Needs timm 1.0.31 and fvcore. The non-local blocks other than timm's and SAGAN's attention come from picture_attention.py;
+Needs timm 1.0.31 and fvcore. The non-local blocks other than timm's and SAGAN's attention come from image_attention.py;
 sagan_table.csv is as table.py's. timm_models.py says what a variant's folder holds; `training` also has the loss, the gradient of the
 first convolution and the running statistics of a batch in training.
 """
@@ -12,7 +12,7 @@ import sys
 
 import torch
 from fvcore.nn import FlopCountAnalysis
-from picture_attention import make
+from image_attention import make
 from timm_models import ROOT, write_initialization, write_variant
 
 SMALL = dict(layers=(1, 1, 2, 1), channels=(8, 8, 8, 12), num_classes=7)

@@ -84,7 +84,7 @@ class Tokens(nn.Module):
 
 SMALL = dict(patch_size=8, embed_dim=24, depth=2, num_classes=7)
 
-# name: (architecture, arguments, picture)
+# name: (architecture, arguments, image)
 VARIANTS = {
     "s2_mlp": ("s2_mlp_deep_224", SMALL, (2, 3, 32, 40)),
     "s2_mlp_pre_norm": ("s2_mlp_wide_224", SMALL | dict(pre_norm=True, in_chans=1, mlp_ratio=2.5), (3, 1, 24, 16)),

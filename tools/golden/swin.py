@@ -10,7 +10,7 @@ import sys
 
 import timm
 from timm.layers import set_fused_attn
-from timm_models import ROOT, random_picture, write, write_initialization, write_variant
+from timm_models import ROOT, random_image, write, write_initialization, write_variant
 
 SMALL = dict(img_size=32, patch_size=2, embed_dim=8, depths=(2, 2, 1), num_heads=(2, 2, 4), window_size=4, mlp_ratio=2,
              num_classes=5)
@@ -18,7 +18,7 @@ SWIN = "swin_tiny_patch4_window7_224"
 V2 = "swinv2_tiny_window8_256"
 PADDED = dict(img_size=(36, 44), patch_size=4, in_chans=1, embed_dim=12, num_heads=(3, 2), mlp_ratio=2.0, num_classes=5)
 
-# name: (architecture, arguments, picture size of x or None for img_size)
+# name: (architecture, arguments, image size of x or None for img_size)
 VARIANTS = {
     "swin": (SWIN, SMALL, None),
     # Neither grid is made of whole windows, the odd side is filled up for merging, and the last window is cut short.
@@ -28,7 +28,7 @@ VARIANTS = {
                       global_pool="max"),
         None,
     ),
-    # Windows larger than the grid stay, and pictures of another size come.
+    # Windows larger than the grid stay, and images of another size come.
     "swin_partition": (
         SWIN,
         SMALL | dict(depths=(2, 2), num_heads=(2, 4), window_size=(3, 5), always_partition=True, dynamic_img_size=True,
@@ -49,7 +49,7 @@ VARIANTS = {
              num_classes=5),
         None,
     ),
-    # Pictures of any size: what is left over of them is left out.
+    # Images of any size: what is left over of them is left out.
     "swinv2_cr_padded": (
         "swinv2_cr_tiny_224",
         PADDED | dict(embed_dim=18, depths=(2, 1), window_size=(4, 3), extra_norm_period=2, init_values=None, dynamic_img_size=True,
@@ -98,11 +98,11 @@ def write_swin_variant(name, seed):
 
 
 def write_adapted():
-    """Checkpoints loaded into models of another picture size, window or number of channels."""
+    """Checkpoints loaded into models of another image size, window or number of channels."""
     expected = {}
     for name, (variant, arguments) in ADAPTED.items():
         model = timm.create_model(f"local-dir:{ROOT / variant}", pretrained=True, **arguments).double().eval()
-        x = random_picture((2, model.patch_embed.proj.weight.shape[1], *model.patch_embed.img_size))
+        x = random_image((2, model.patch_embed.proj.weight.shape[1], *model.patch_embed.img_size))
         expected[f"{name}.x"] = x
         expected[f"{name}.logits"] = model(x)
     write(ROOT / "swin_adapted.safetensors", expected)

@@ -1,5 +1,5 @@
 """Writes tests/golden/models/timm_table.csv: parameters and fvcore's FLOPs, with unfused attention, of every timm name in
-vitrail's registry at its own picture size, and of torchvision's names of videos.
+vitrail's registry at its own image size, and of torchvision's names of videos.
 
     python tools/golden/table.py          # all; some minutes
     python tools/golden/table.py swin …   # the rows of these tables anew, the others as they are

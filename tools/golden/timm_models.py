@@ -48,7 +48,7 @@ def build(architecture, arguments, seed, make=timm.create_model):
     return model.eval()
 
 
-def random_picture(shape, seed=1):
+def random_image(shape, seed=1):
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).double()
 
 
@@ -95,14 +95,14 @@ def no_weight_decay(model):
 
 
 def write_variant(name, architecture, arguments, seed, shape, features, attention, more=None, make=timm.create_model):
-    """The fixture `name` of a timm model for a picture of `shape`. `features` and `attention` map the model to its
+    """The fixture `name` of a timm model for an image of `shape`. `features` and `attention` map the model to its
     modules for recorded(); `more` may add to what is expected; `make` makes the model."""
     folder = ROOT / name
     shutil.rmtree(folder, ignore_errors=True)
     model = build(architecture, arguments, seed, make)
     save_for_hf(model, folder, model_args=arguments, safe_serialization=True)
     model = model.double()
-    x = random_picture(shape)
+    x = random_image(shape)
     with recorded(features(model), attention(model)) as tensors:
         logits = model(x)
     expected = {"x": x, "logits": logits} | tensors
@@ -152,7 +152,7 @@ def write_reference(name, architecture, arguments, model, seed, shape, features,
               "pretrained_cfg": pretrained}
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
     model = model.double().eval()
-    x = random_picture(shape)
+    x = random_image(shape)
     with recorded(features, []) as outputs:
         logits = model(x)
     expected = {"x": x, "logits": logits} | outputs
@@ -168,7 +168,7 @@ def write_reference(name, architecture, arguments, model, seed, shape, features,
 
 
 def write_table(family, models, handles=None):
-    """FAMILY_table.csv: parameters and fvcore's FLOPs for a picture of 224x224 of {name: model}; `handles` counts what
+    """FAMILY_table.csv: parameters and fvcore's FLOPs for an image of 224x224 of {name: model}; `handles` counts what
     fvcore does not know."""
     from fvcore.nn import FlopCountAnalysis
 

@@ -12,11 +12,11 @@ import sys
 import timm
 import torch
 from timm.layers import set_fused_attn
-from timm_models import ROOT, build, random_picture, write, write_initialization, write_variant
+from timm_models import ROOT, build, random_image, write, write_initialization, write_variant
 
 SMALL = dict(img_size=32, patch_size=8, embed_dim=24, depth=2, num_heads=3, num_classes=7)
 
-# name: (architecture, arguments, picture size of x or None for img_size)
+# name: (architecture, arguments, image size of x or None for img_size)
 VARIANTS = {
     "plain": ("vit_tiny_patch16_224", SMALL, None),
     "avg": ("vit_tiny_patch16_224", SMALL | dict(global_pool="avg", mlp_ratio=2.5, act_layer="gelu_tanh"), None),
@@ -64,9 +64,9 @@ VARIANTS = {
 }
 
 
-def picture(model, size, batch=2, seed=1):
+def image(model, size, batch=2, seed=1):
     channels = model.patch_embed.proj.weight.shape[1]
-    return random_picture((batch, channels, *(size or model.patch_embed.img_size)), seed)
+    return random_image((batch, channels, *(size or model.patch_embed.img_size)), seed)
 
 
 def write_vit_variant(name, seed):
@@ -79,7 +79,7 @@ def write_vit_variant(name, seed):
             expected["head"], expected["head_dist"] = model(x)
             model.eval()
 
-    shape = picture(build(architecture, arguments, seed), size).shape
+    shape = image(build(architecture, arguments, seed), size).shape
     write_variant(name, architecture, arguments, seed, shape, lambda model: model.blocks,
                   lambda model: [block.attn.attn_drop for block in model.blocks], both_heads)
 
@@ -96,7 +96,7 @@ ADAPTED = {
 
 
 def write_adapted():
-    """Checkpoints loaded into models of another picture size or number of channels."""
+    """Checkpoints loaded into models of another image size or number of channels."""
     expected = {}
     for name, (variant, arguments) in ADAPTED.items():
         if name == "relpos_bias_larger":  # from a window that is not square timm resizes only so
@@ -105,7 +105,7 @@ def write_adapted():
         else:
             model = timm.create_model(f"local-dir:{ROOT / variant}", pretrained=True, **arguments)
         model = model.double().eval()
-        x = picture(model, None)
+        x = image(model, None)
         expected[f"{name}.x"] = x
         expected[f"{name}.logits"] = model(x)
     write(ROOT / "adapted.safetensors", expected)
@@ -118,7 +118,7 @@ def write_training():
     expected = {}
     for variant in ("plain", "deit3"):
         model = timm.create_model(f"local-dir:{ROOT / variant}", pretrained=True).double().train()
-        x = picture(model, None, batch=8, seed=5)
+        x = image(model, None, batch=8, seed=5)
         labels = torch.arange(8) % 7
         groups = param_groups_weight_decay(model, 0.05, no_weight_decay_list=model.no_weight_decay())
         optimizer = torch.optim.AdamW(groups, lr=1e-3)

@@ -13,7 +13,7 @@ import timm
 import torch
 from timm.layers import HybridEmbed, StdConv2d, StdConv2dSame, set_fused_attn
 from timm.models.resnetv2 import ResNetV2, create_resnetv2_stem
-from timm_models import ROOT, random_picture, write, write_initialization, write_variant
+from timm_models import ROOT, random_image, write, write_initialization, write_variant
 
 SMALL = dict(embed_dim=24, depth=2, num_heads=3, num_classes=7)
 
@@ -56,7 +56,7 @@ def make(architecture, backbone_layers=(), backbone_channels=(), backbone_stem_c
 
 
 def write_adapted():
-    """A checkpoint loaded for another picture size and number of channels."""
+    """A checkpoint loaded for another image size and number of channels."""
     from safetensors.torch import load_file
     from timm.models.vision_transformer_hybrid import checkpoint_filter_fn
 
@@ -67,7 +67,7 @@ def write_adapted():
     state["pos_embed"] = timm.layers.resample_abs_pos_embed(state["pos_embed"], (6, 6), old_size=(4, 5))
     model.load_state_dict(checkpoint_filter_fn(state, model))
     model = model.double().eval()
-    x = random_picture((1, 3, 48, 48))
+    x = random_image((1, 3, 48, 48))
     write(ROOT / "hybrid_adapted.safetensors", {"x": x, "logits": model(x)})
 
 

@@ -122,8 +122,8 @@ Tape::Tape() : outer_(current_tape) { current_tape = this; }
 Tape::~Tape() { current_tape = outer_; }
 Tape* Tape::current() { return current_tape; }
 
-Pause::Pause() : outer_(current_tape) { current_tape = nullptr; }
-Pause::~Pause() { current_tape = outer_; }
+NoGrad::NoGrad() : outer_(current_tape) { current_tape = nullptr; }
+NoGrad::~NoGrad() { current_tape = outer_; }
 
 bool recording(std::initializer_list<const Tensor*> inputs) {
   return current_tape != nullptr &&
@@ -150,7 +150,7 @@ void Tape::backward(const Tensor& output, Tensor seed, const Complete& complete)
                       return std::ranges::find(node.outputs, output.slot()) != node.outputs.end();
                     });
   check(here, "backward(): the output was not recorded on this tape, or backward() has already played it");
-  const Pause pause;  // backward functions may call ops; those are not recorded
+  const NoGrad no_grad;  // backward functions may call ops; those are not recorded
   const Profile::Within within(Profile::Phase::backward);
   Gradient(output).add(std::move(seed));
   while (!nodes_.empty()) {
@@ -195,7 +195,7 @@ Tensor checkpoint(const std::function<Tensor(const Tensor&)>& function, const Te
   }
   Tensor output;
   {
-    const Pause pause;
+    const NoGrad no_grad;
     output = function(input.detach());
   }
   // The output is recorded in any case: parameters inside `function` want gradients even if the input does not.

@@ -149,13 +149,13 @@ class Tape {
   Tape* outer_;
 };
 
-/// While a Pause is alive on a thread, the ops called on that thread are not recorded, even if a tape is alive.
-class Pause {
+/// While a NoGrad is alive on a thread, the ops called on that thread are not recorded, even if a tape is alive.
+class NoGrad {
  public:
-  Pause();
-  ~Pause();
-  Pause(const Pause&) = delete;
-  Pause& operator=(const Pause&) = delete;
+  NoGrad();
+  ~NoGrad();
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
 
  private:
   Tape* outer_;

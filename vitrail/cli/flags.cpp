@@ -24,13 +24,13 @@ models::CreateOptions ModelFlags::options() const {
 
 models::Model ModelFlags::open() const {
   models::Model result = models::open_model(model, options());
-  data::apply(pictures, result.pretrained);
+  data::apply(images, result.pretrained);
   return result;
 }
 
-models::Model ModelFlags::open_for_pictures() const {
+models::Model ModelFlags::open_for_images() const {
   models::Model result = open();
-  models::check_takes_pictures(result);
+  models::check_takes_images(result);
   return result;
 }
 
@@ -41,17 +41,17 @@ void add_model_changes(CLI::App& command, ModelFlags& flags) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args();
   command.add_option("--num-classes", flags.num_classes, "Classes; another number than the folder's gives a new head");
-  command.add_option("--img-size", flags.img_size, "Picture size in pixels; positions are resized");
+  command.add_option("--img-size", flags.img_size, "Image size in pixels; positions are resized");
 }
 
-void add_picture_flags(CLI::App& command, ModelFlags& flags) {
-  const char* group = "Pictures (default: as the model says)";
-  command.add_option("--crop-pct", flags.pictures.crop_pct, "Share of the resized picture that is kept")->group(group);
-  command.add_option("--crop-mode", flags.pictures.crop_mode, "center, squash or border")->group(group);
-  command.add_option("--interpolation", flags.pictures.interpolation, "nearest, bilinear, bicubic or lanczos")
+void add_image_flags(CLI::App& command, ModelFlags& flags) {
+  const char* group = "Images (default: as the model says)";
+  command.add_option("--crop-pct", flags.images.crop_pct, "Share of the resized image that is kept")->group(group);
+  command.add_option("--crop-mode", flags.images.crop_mode, "center, squash or border")->group(group);
+  command.add_option("--interpolation", flags.images.interpolation, "nearest, bilinear, bicubic or lanczos")
       ->group(group);
-  command.add_option("--mean", flags.pictures.mean, "Mean of each colour, from 0 to 1")->group(group)->expected(1, 3);
-  command.add_option("--std", flags.pictures.std, "Standard deviation of each colour")->group(group)->expected(1, 3);
+  command.add_option("--mean", flags.images.mean, "Mean of each colour, from 0 to 1")->group(group)->expected(1, 3);
+  command.add_option("--std", flags.images.std, "Standard deviation of each colour")->group(group)->expected(1, 3);
 }
 
 CLI::Option* add_model_argument(CLI::App& command, ModelFlags& flags) {

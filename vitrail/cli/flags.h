@@ -22,15 +22,15 @@ struct ModelFlags {
   std::vector<std::string> kwargs;
   std::optional<std::int64_t> num_classes;
   std::optional<std::int64_t> img_size;
-  data::PictureOverrides pictures;
+  data::ImageOverrides images;
   std::uint64_t seed = 0;
 
   models::CreateOptions options() const;
-  models::Model open() const;               ///< opens the model by name or folder
-  models::Model open_for_pictures() const;  ///< as open(), but throws Error if the model takes videos
+  models::Model open() const;             ///< opens the model by name or folder
+  models::Model open_for_images() const;  ///< as open(), but throws Error if the model takes videos
 };
 void add_model_changes(CLI::App& command, ModelFlags& flags);  ///< adds --model-kwargs --num-classes --img-size
-void add_picture_flags(CLI::App& command, ModelFlags& flags);  ///< adds --crop-pct --crop-mode --mean …
+void add_image_flags(CLI::App& command, ModelFlags& flags);    ///< adds --crop-pct --crop-mode --mean …
 /// Adds MODEL and the flags of add_model_changes().
 CLI::Option* add_model_argument(CLI::App& command, ModelFlags& flags);
 

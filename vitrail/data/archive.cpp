@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool lies_in(const fs::path& picture, const std::string& folder) {
-  const fs::path above = picture.parent_path();
+bool lies_in(const fs::path& image, const std::string& folder) {
+  const fs::path above = image.parent_path();
   return std::find(above.begin(), above.end(), folder) != above.end();
 }
 
@@ -61,13 +61,13 @@ Listing list_tar(const fs::path& path, const std::vector<std::string>& splits, b
   if (labeled) {
     label_by_folder(listing, path.string());
   }
-  std::vector<io::TarEntry> pictures;
-  pictures.reserve(listing.names.size());
+  std::vector<io::TarEntry> images;
+  images.reserve(listing.names.size());
   for (const std::string& name : listing.names) {
-    pictures.push_back(entries.at(name));
+    images.push_back(entries.at(name));
   }
-  listing.image = [tar, pictures = std::move(pictures)](std::int64_t i) {
-    const io::TarEntry& entry = pictures[static_cast<std::size_t>(i)];
+  listing.image = [tar, images = std::move(images)](std::int64_t i) {
+    const io::TarEntry& entry = images[static_cast<std::size_t>(i)];
     return io::decode_image(tar.bytes(entry), entry.name);
   };
   return listing;

@@ -187,7 +187,7 @@ void jitter_color(io::Image& image, const ColorJitter& jitter, Draws& draws) {
   }
 }
 
-void erase_randomly(float* picture, std::int64_t channels, std::int64_t height, std::int64_t width,
+void erase_randomly(float* image, std::int64_t channels, std::int64_t height, std::int64_t width,
                     const RandomErasing& options, Draws& draws) {
   if (draws.uniform() >= options.probability) {
     return;
@@ -209,7 +209,7 @@ void erase_randomly(float* picture, std::int64_t channels, std::int64_t height, 
       for (std::int64_t c = 0; c < channels; ++c) {
         const double color = options.mode == EraseMode::color ? draws.normal() : 0.0;
         for (std::int64_t y = top; y < top + h; ++y) {
-          float* row = picture + (c * height + y) * width;
+          float* row = image + (c * height + y) * width;
           std::generate(row + left, row + left + w,
                         [&] { return static_cast<float>(options.mode == EraseMode::pixel ? draws.normal() : color); });
         }

@@ -54,7 +54,7 @@ struct RandomErasing {
 };
 /// Erases boxes from a normalized image `[channels, height, width]` in place. Together they cover 2 % to a third of its
 /// area (Zhong et al. 2017, "Random Erasing Data Augmentation"; timm's RandomErasing).
-void erase_randomly(float* picture, std::int64_t channels, std::int64_t height, std::int64_t width,
+void erase_randomly(float* image, std::int64_t channels, std::int64_t height, std::int64_t width,
                     const RandomErasing& options, Draws& draws);
 
 }  // namespace vitrail::data

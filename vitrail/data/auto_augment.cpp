@@ -234,9 +234,9 @@ void augment(io::Image& image, const DrawnOperation& drawn, double translate_pct
 }
 
 void augment(io::Image& image, const DrawnAugmentation& drawn, const AutoAugment& policy, Color fill) {
-  const auto run = [&](io::Image& picture, const std::vector<DrawnOperation>& chain) {
+  const auto run = [&](io::Image& augmented, const std::vector<DrawnOperation>& chain) {
     for (const DrawnOperation& operation : chain) {
-      augment(picture, operation, policy.translate_pct, fill);
+      augment(augmented, operation, policy.translate_pct, fill);
     }
   };
   if (drawn.weights.empty()) {

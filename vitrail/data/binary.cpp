@@ -172,7 +172,7 @@ Listing list_idx(const fs::path& images_path) {
   const IdxFile images = open_idx(images_path, 3);
   check(fs::exists(labels_path), "{}: the labels {} are missing", images_path.string(), labels_path.string());
   const IdxFile labels = open_idx(labels_path, 1);
-  check(labels.sizes[0] == images.sizes[0], "{} has {} labels for the {} pictures of {}", labels_path.string(),
+  check(labels.sizes[0] == images.sizes[0], "{} has {} labels for the {} images of {}", labels_path.string(),
         labels.sizes[0], images.sizes[0], images_path.string());
   Listing listing;
   listing.labels.assign(labels.data, labels.data + labels.sizes[0]);

@@ -91,11 +91,10 @@ Columns find_columns(const Row& first, const std::string& source) {
   };
   const auto path = find({"path", "file", "filename", "file_name", "filepath", "image", "picture"});
   const auto label = find({"label", "class", "class_name", "target", "category"});
-  check(
-      path.has_value() && label.has_value(),
-      "{}: line 1 names neither a picture nor the columns 'path' and 'label' (also understood: file, filename, image; "
-      "class, target)",
-      source);
+  check(path.has_value() && label.has_value(),
+        "{}: line 1 names neither an image nor the columns 'path' and 'label' (also understood: file, filename, image; "
+        "class, target)",
+        source);
   columns.path = *path;
   columns.label = *label;
   columns.split = find({"split", "set", "subset"});
@@ -109,7 +108,7 @@ Listing list_csv(const fs::path& path, const std::vector<std::string>& splits) {
   const std::vector<Row> rows = parse_csv(io::read_text(path), source);
   check(!rows.empty(), "{}: the file is empty; lines of path,label were expected", source);
   const Columns columns = find_columns(rows[0], source);
-  check(splits.empty() || columns.split.has_value(), "{}: no column 'split' tells which pictures are '{}'", source,
+  check(splits.empty() || columns.split.has_value(), "{}: no column 'split' tells which images are '{}'", source,
         splits.empty() ? "" : splits[0]);
   Listing listing;
   std::vector<std::string> classes;
@@ -131,7 +130,7 @@ Listing list_csv(const fs::path& path, const std::vector<std::string>& splits) {
       continue;
     }
     check(!fields[columns.label].empty(), "{}: line {} has no label", source, line);
-    check(fs::exists(folder / fields[columns.path]), "{}: line {} names the picture {}, which does not exist", source,
+    check(fs::exists(folder / fields[columns.path]), "{}: line {} names the image {}, which does not exist", source,
           line, (folder / fields[columns.path]).string());
     listing.names.push_back(fields[columns.path]);
     classes.push_back(fields[columns.label]);

@@ -30,7 +30,7 @@ class ListedDataset final : public Dataset {
 
  private:
   std::int64_t checked(std::int64_t index) const {
-    check(index >= 0 && index < size(), "there is no picture {} among {}", index, size());
+    check(index >= 0 && index < size(), "there is no image {} among {}", index, size());
     return index;
   }
   Listing listing_;
@@ -190,7 +190,7 @@ Listing list_source(const fs::path& source, const std::string& split, bool label
         fmt::join(parts, ", "), split.empty() ? "" : fmt::format(", since there is no '{}'", split));
   // A folder without parts serves as a whole for training, but must not serve for testing as well.
   check(split.empty() || is_training_split(split),
-        "{}: there are no '{}' pictures: looked for the folders {} and for .tar and "
+        "{}: there are no '{}' images: looked for the folders {} and for .tar and "
         ".csv files of these names",
         source.string(), split, fmt::join(names, ", "));
   return list_folder(source, labeled);
@@ -237,10 +237,10 @@ bool is_training_split(const std::string& split) { return split == "train" || sp
 
 std::unique_ptr<Dataset> open_dataset(const fs::path& source, const DatasetOptions& options) {
   Listing listing = list_source(source, options.split, options.labeled);
-  check(!listing.names.empty(), "{}: there are no pictures (.jpg, .jpeg, .png or .webp{})", source.string(),
+  check(!listing.names.empty(), "{}: there are no images (.jpg, .jpeg, .png or .webp{})", source.string(),
         options.labeled ? " in class folders" : "");
   if (!options.labeled) {
-    listing.classes = {"pictures"};
+    listing.classes = {"images"};
     listing.labels.assign(listing.names.size(), 0);
     return std::make_unique<ListedDataset>(std::move(listing));
   }
@@ -248,7 +248,7 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& source, const DatasetOptio
     use_classes(listing, options.classes, source.string());
   }
   check(options.allow_single_class || listing.classes.size() > 1,
-        "{}: all pictures are of the class '{}'; at least two classes are needed", source.string(),
+        "{}: all images are of the class '{}'; at least two classes are needed", source.string(),
         listing.classes.empty() ? "" : listing.classes[0]);
   return std::make_unique<ListedDataset>(std::move(listing));
 }
@@ -263,7 +263,7 @@ std::unique_ptr<Dataset> open_unlabeled(const fs::path& source) {
   } else {
     listing = list_file(source, {}, false);
   }
-  check(!listing.names.empty(), "{}: there are no pictures (.jpg, .jpeg, .png or .webp)", source.string());
+  check(!listing.names.empty(), "{}: there are no images (.jpg, .jpeg, .png or .webp)", source.string());
   listing.classes.clear();
   listing.labels.assign(listing.names.size(), unlabeled);
   return std::make_unique<ListedDataset>(std::move(listing));

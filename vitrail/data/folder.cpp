@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 class FolderWalk {
  public:
   FolderWalk(const fs::path& root, bool labeled) : labeled_(labeled) { visit(root, {}); }
-  std::vector<std::string> pictures;  // relative to the root
+  std::vector<std::string> images;  // relative to the root
 
  private:
   // Adds the images below `folder`, whose path from the root is `relative`. Throws Error for an empty class folder.
@@ -26,7 +26,7 @@ class FolderWalk {
     check(std::find(above_.begin(), above_.end(), real) == above_.end(),
           "the folder {} contains itself through a symbolic link", folder.string());
     above_.push_back(real);
-    const std::size_t before = pictures.size();
+    const std::size_t before = images.size();
     bool has_folders = false;
     std::error_code unknown;  // for a broken link, which is not a folder
     for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
@@ -38,12 +38,12 @@ class FolderWalk {
         has_folders = true;
         visit(it->path(), relative / name);
       } else if (io::is_image_name(name)) {
-        pictures.push_back((relative / name).string());
+        images.push_back((relative / name).string());
       }
     }
     check(!error, "the folder {} cannot be read: {}", folder.string(), error.message());
-    check(!labeled_ || has_folders || pictures.size() > before || relative.empty(),
-          "the class folder {} has no pictures in it (.jpg, .jpeg, .png or .webp)", folder.string());
+    check(!labeled_ || has_folders || images.size() > before || relative.empty(),
+          "the class folder {} has no images in it (.jpg, .jpeg, .png or .webp)", folder.string());
     above_.pop_back();
   }
 
@@ -82,7 +82,7 @@ void label_by_folder(Listing& listing, const std::string& source) {
   classes.reserve(listing.names.size());
   for (const std::string& name : listing.names) {
     const fs::path folder = fs::path(name).parent_path();
-    check(!folder.empty(), "{}: the picture {} lies outside of any class folder", source, name);
+    check(!folder.empty(), "{}: the image {} lies outside of any class folder", source, name);
     classes.push_back(folder.filename().string());
   }
   label_by_name(listing, classes);
@@ -90,7 +90,7 @@ void label_by_folder(Listing& listing, const std::string& source) {
 
 Listing list_folder(const fs::path& path, bool labeled) {
   Listing listing;
-  listing.names = FolderWalk(path, labeled).pictures;
+  listing.names = FolderWalk(path, labeled).images;
   std::sort(listing.names.begin(), listing.names.end(), natural_less);
   if (labeled) {
     label_by_folder(listing, path.string());

@@ -213,7 +213,7 @@ bool sample_bicubic(const io::Image& image, double x, double y, std::uint8_t* ou
 // Takes the nearest pixels. Positions are stepped through in 16.16 fixed point, as in Pillow.
 void transform_nearest(const io::Image& image, const std::array<double, 6>& m, io::Image& result) {
   check(image.width < 32768 && image.height < 32768,
-        "a picture of {} x {} pixels is too large to be turned by the nearest pixels: at most 32767 each way",
+        "an image of {} x {} pixels is too large to be turned by the nearest pixels: at most 32767 each way",
         image.width, image.height);
   const auto fixed = [](double v) { return static_cast<std::int64_t>(std::floor(v * 65536.0 + 0.5)); };
   std::int64_t row_x = fixed(m[2] + m[0] * 0.5 + m[1] * 0.5);
@@ -297,7 +297,7 @@ void adjust_sharpness(io::Image& image, double factor) {
 }
 
 void gaussian_blur(io::Image& image, double radius) {
-  check(radius >= 0 && radius <= 10000, "a picture cannot be blurred by {} pixels: expected 0 … 10000", radius);
+  check(radius >= 0 && radius <= 10000, "an image cannot be blurred by {} pixels: expected 0 … 10000", radius);
   constexpr int passes = 3;
   if (radius == 0) {
     return;
@@ -331,7 +331,7 @@ void transform_affine(io::Image& image, const std::array<double, 6>& m, Interpol
     }
   } else {
     check(interpolation == Interpolation::bilinear || interpolation == Interpolation::bicubic,
-          "pictures can be turned, sheared and shifted with nearest, bilinear or bicubic interpolation only");
+          "images can be turned, sheared and shifted with nearest, bilinear or bicubic interpolation only");
     const auto sample = interpolation == Interpolation::bilinear ? sample_bilinear : sample_bicubic;
     for (std::int64_t y = 0; y < result.height; ++y) {
       const double v = static_cast<double>(y) + 0.5;

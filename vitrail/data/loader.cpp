@@ -12,19 +12,19 @@ namespace {
 
 // Decoded images that are kept for the next epoch. An image is kept if all images would fit if they were of its size,
 // so that either (nearly) all of a data set is kept or nothing of it.
-class PictureCache {
+class ImageCache {
  public:
-  PictureCache(const Dataset& dataset, std::size_t memory)
+  ImageCache(const Dataset& dataset, std::size_t memory)
       : dataset_(dataset),
         largest_(memory / static_cast<std::size_t>(std::max(dataset.size(), std::int64_t{1}))),
         slots_(largest_ > 0 ? static_cast<std::size_t>(dataset.size()) : 0) {}
-  ~PictureCache() {
+  ~ImageCache() {
     for (std::atomic<const io::Image*>& slot : slots_) {
       delete slot.load();
     }
   }
-  PictureCache(const PictureCache&) = delete;
-  PictureCache& operator=(const PictureCache&) = delete;
+  ImageCache(const ImageCache&) = delete;
+  ImageCache& operator=(const ImageCache&) = delete;
 
   // Calls use(image) with image `index`, decoded now or earlier.
   template <class Use>
@@ -138,8 +138,8 @@ void DenseSamples::mix_batch(Batch& batch, std::int64_t epoch) const {
     others = draw_mixtures(options_.mix, std::ssize(others), batch.x.size(2), batch.x.size(3), draws);
   }
   // Images with labels are mixed with one another, and so are those without.
-  mix_pictures(batch.x.narrow(0, 0, labeled), mixtures);
-  mix_pictures(batch.x.narrow(0, labeled, std::ssize(others)), others);
+  mix_images(batch.x.narrow(0, 0, labeled), mixtures);
+  mix_images(batch.x.narrow(0, labeled, std::ssize(others)), others);
   batch.targets =
       mix_labels(batch.labels.span<std::int64_t>(), options_.num_classes, mixtures, options_.label_smoothing);
   if (options_.mix.mode == MixMode::half) {
@@ -152,8 +152,8 @@ void DenseSamples::mix_batch(Batch& batch, std::int64_t epoch) const {
 }
 
 // Fills in images that are decoded, now or earlier, and transformed.
-Loader::Fill from_pictures(const Dataset& dataset, const Transform& transform, const LoaderOptions& options) {
-  const auto cache = std::make_shared<PictureCache>(dataset, options.cache);
+Loader::Fill from_images(const Dataset& dataset, const Transform& transform, const LoaderOptions& options) {
+  const auto cache = std::make_shared<ImageCache>(dataset, options.cache);
   return [cache, transform, seed = options.seed](const Loader::Sample& sample, float* out) {
     cache->with(sample.index, [&](const io::Image& image) {
       transform.apply(image, seed, sample.epoch, sample.draw, out, sample.erase);
@@ -169,20 +169,20 @@ PrefetchOptions prefetch_options(const Shape& shape, const LoaderOptions& option
   return {.workers = options.workers,
           .most_ahead = std::clamp(affordable, std::int64_t{1}, useful),
           .skip_broken = options.skip_broken,
-          .items = "pictures"};
+          .items = "images"};
 }
 
 // Throws Error if MixUp and CutMix are not possible with these samples.
 const LoaderOptions& checked(const LoaderOptions& options, const Shape& shape) {
   check(!options.mix.enabled() || options.num_classes > 0, "MixUp and CutMix need the number of classes");
-  check(!options.mix.enabled() || shape.rank() == 3, "MixUp and CutMix are for pictures, not for samples {}", shape);
+  check(!options.mix.enabled() || shape.rank() == 3, "MixUp and CutMix are for images, not for samples {}", shape);
   return options;
 }
 
 }  // namespace
 
 Loader::Loader(const Dataset& dataset, const Transform& transform, const LoaderOptions& options)
-    : Loader(dataset, transform.shape(), from_pictures(dataset, transform, options), options) {}
+    : Loader(dataset, transform.shape(), from_images(dataset, transform, options), options) {}
 
 Loader::Loader(const Dataset& dataset, const Shape& shape, Fill fill, const LoaderOptions& options)
     : Prefetch(std::make_shared<DenseSamples>(dataset, shape, std::move(fill), checked(options, shape)),

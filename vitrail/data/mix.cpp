@@ -106,14 +106,14 @@ std::vector<Mixture> draw_mixtures(const MixOptions& options, std::int64_t batch
   return mixtures;
 }
 
-void mix_pictures(const Tensor& x, std::span<const Mixture> mixtures) {
+void mix_images(const Tensor& x, std::span<const Mixture> mixtures) {
   check(x.rank() == 4 && x.is_contiguous(), "only a contiguous batch [B, C, H, W] can be mixed, not {}", x.shape());
-  check(std::ssize(mixtures) == x.size(0), "{} mixtures cannot be made of {} pictures", mixtures.size(), x.size(0));
+  check(std::ssize(mixtures) == x.size(0), "{} mixtures cannot be made of {} images", mixtures.size(), x.size(0));
   const std::int64_t batch = x.size(0);
   const std::int64_t height = x.size(2);
   const std::int64_t width = x.size(3);
   const std::int64_t rows = x.size(1) * height;
-  const std::int64_t picture = rows * width;
+  const std::int64_t image = rows * width;
   const auto mix_one = [&](const Mixture& mixture, float* own, const float* other) {
     if (mixture.lambda == 1.0) {
       return;
@@ -130,16 +130,16 @@ void mix_pictures(const Tensor& x, std::span<const Mixture> mixtures) {
     }
     const auto own_share = static_cast<float>(mixture.lambda);
     const auto other_share = static_cast<float>(1.0 - mixture.lambda);
-    for (std::int64_t j = 0; j < picture; ++j) {
+    for (std::int64_t j = 0; j < image; ++j) {
       own[j] = own[j] * own_share + other[j] * other_share;
     }
   };
-  std::vector<float> first(static_cast<std::size_t>(picture));  // the original of the first, for its partner
+  std::vector<float> first(static_cast<std::size_t>(image));  // the original of the first, for its partner
   for (std::int64_t i = 0; i < (batch + 1) / 2; ++i) {
     const std::int64_t j = batch - 1 - i;
-    float* a = x.data<float>() + i * picture;
-    float* b = x.data<float>() + j * picture;
-    std::copy_n(a, picture, first.begin());
+    float* a = x.data<float>() + i * image;
+    float* b = x.data<float>() + j * image;
+    std::copy_n(a, image, first.begin());
     mix_one(mixtures[static_cast<std::size_t>(i)], a, b);
     if (i != j) {
       mix_one(mixtures[static_cast<std::size_t>(j)], b, first.data());

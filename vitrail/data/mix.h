@@ -60,7 +60,7 @@ Mixture cutmix_box(double lambda, std::int64_t center_y, std::int64_t center_x, 
                    std::int64_t width);
 
 /// Mixes x [B, C, H, W] f32, which must be contiguous, in place by B mixtures.
-void mix_pictures(const Tensor& x, std::span<const Mixture> mixtures);
+void mix_images(const Tensor& x, std::span<const Mixture> mixtures);
 /// The labels as smoothed one-hot rows, each blended with its partner's by its mixture: [B, num_classes] f32. Throws
 /// Error for a label that is not below num_classes.
 Tensor mix_labels(std::span<const std::int64_t> labels, std::int64_t num_classes, std::span<const Mixture> mixtures,

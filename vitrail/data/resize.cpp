@@ -363,7 +363,7 @@ io::Image resize_part(const io::Image& image, const Region& region, std::int64_t
 void check_inside(const Region& region, std::int64_t width, std::int64_t height) {
   check(region.x >= 0 && region.y >= 0 && region.width > 0 && region.height > 0 && region.x + region.width <= width &&
             region.y + region.height <= height,
-        "the region of {} x {} pixels at ({}, {}) is not inside the picture of {} x {}", region.width, region.height,
+        "the region of {} x {} pixels at ({}, {}) is not inside the image of {} x {}", region.width, region.height,
         region.x, region.y, width, height);
 }
 
@@ -389,7 +389,7 @@ Interpolation interpolation_named(const std::string& name) {
 
 io::Image resize(const io::Image& image, const Region& region, std::int64_t width, std::int64_t height,
                  Interpolation interpolation) {
-  check(width > 0 && height > 0, "a picture cannot be resized to {} x {} pixels", width, height);
+  check(width > 0 && height > 0, "an image cannot be resized to {} x {} pixels", width, height);
   check_inside(region, image.width, image.height);
   return resize_part(image, region, width, height, {0, 0, width, height}, interpolation);
 }

@@ -108,7 +108,7 @@ std::vector<double> per_channel(const std::vector<double>& values, std::int64_t 
   if (values.size() == 1) {
     return std::vector<double>(static_cast<std::size_t>(channels), values[0]);
   }
-  check(channels == 1 && !values.empty(), "the pictures' {} has {} numbers for {} channels", name, values.size(),
+  check(channels == 1 && !values.empty(), "the images' {} has {} numbers for {} channels", name, values.size(),
         channels);
   return {std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size())};
 }
@@ -157,8 +157,8 @@ EraseMode erase_mode(const std::string& name) {
 struct Transform::Plan {
   enum class Crop { center, squash, border, random_resized, ratio_center, ratio_random, simple_random, padded };
 
-  explicit Plan(const PictureConfig& picture);
-  Plan(const PictureConfig& picture, const AugmentOptions& options);
+  explicit Plan(const ImageConfig& image);
+  Plan(const ImageConfig& image, const AugmentOptions& options);
 
   View geometry(const io::Image& image, Scratch& scratch, Draws& draws) const;
   View evaluation(const io::Image& image, Scratch& scratch) const;
@@ -169,7 +169,7 @@ struct Transform::Plan {
   // Does everything up to normalization. Returns a view of `image` or of `scratch`.
   View prepare(const io::Image& image, Scratch& scratch, Draws& draws) const;
 
-  PictureConfig config;
+  ImageConfig config;
   Crop crop = Crop::center;
   Interpolation interpolation = Interpolation::bicubic;
   bool random_interpolation = false;
@@ -187,9 +187,9 @@ struct Transform::Plan {
   std::vector<std::array<float, 256>> normalized;  // [channels]: the normalized value of each 8-bit sample
 };
 
-Transform::Plan::Plan(const PictureConfig& picture) : config(picture) {
-  check(config.channels == 3 || config.channels == 1, "pictures have 3 channels or 1, not {}", config.channels);
-  check(config.height > 0 && config.width > 0, "pictures of {} x {} pixels have nothing in them", config.width,
+Transform::Plan::Plan(const ImageConfig& image) : config(image) {
+  check(config.channels == 3 || config.channels == 1, "images have 3 channels or 1, not {}", config.channels);
+  check(config.height > 0 && config.width > 0, "images of {} x {} pixels have nothing in them", config.width,
         config.height);
   check(config.crop_pct > 0 && config.crop_pct <= 8, "crop_pct must be positive (usually 0.8 … 1), not {}",
         config.crop_pct);
@@ -204,7 +204,7 @@ Transform::Plan::Plan(const PictureConfig& picture) : config(picture) {
   const std::vector<double> mean = per_channel(config.mean, config.channels, "mean");
   const std::vector<double> std = per_channel(config.std, config.channels, "std");
   for (std::size_t c = 0; c < mean.size(); ++c) {
-    check(std[c] > 0, "the pictures' std must be positive, but is {}", std[c]);
+    check(std[c] > 0, "the images' std must be positive, but is {}", std[c]);
     std::array<float, 256>& table = normalized.emplace_back();
     for (int v = 0; v < 256; ++v) {  // in torch's order of operations in float
       const float value = static_cast<float>(v) / 255.0F - static_cast<float>(mean[c]);
@@ -217,7 +217,7 @@ Transform::Plan::Plan(const PictureConfig& picture) : config(picture) {
   }
 }
 
-Transform::Plan::Plan(const PictureConfig& picture, const AugmentOptions& options) : Plan(picture) {
+Transform::Plan::Plan(const ImageConfig& image, const AugmentOptions& options) : Plan(image) {
   if (options.no_aug) {
     crop = Crop::squash;
     config.crop_pct = 1;
@@ -247,8 +247,8 @@ Transform::Plan::Plan(const PictureConfig& picture, const AugmentOptions& option
   padding = options.crop_padding;
   check(padding >= 0, "crop_padding must not be negative, but is {}", padding);
   check(crop != Crop::simple_random || 2 * padding < std::min(config.width, config.height),
-        "crop_padding must be less than half of the picture's size to be mirrored, but is {} for {} x {} pixels",
-        padding, config.width, config.height);
+        "crop_padding must be less than half of the image's size to be mirrored, but is {} for {} x {} pixels", padding,
+        config.width, config.height);
   random_interpolation = options.train_interpolation == "random";
   if (!random_interpolation) {
     interpolation = interpolation_named(options.train_interpolation);
@@ -257,12 +257,11 @@ Transform::Plan::Plan(const PictureConfig& picture, const AugmentOptions& option
   vflip = options.vflip;
   if (!options.aa.empty()) {
     policy = auto_augment_named(options.aa);
-    check(
-        random_interpolation || interpolation == Interpolation::nearest || interpolation == Interpolation::bilinear ||
-            interpolation == Interpolation::bicubic,
-        "--train-interpolation {} cannot turn and shear pictures as --aa {} does: choose random, nearest, bilinear or "
-        "bicubic",
-        options.train_interpolation, options.aa);
+    check(random_interpolation || interpolation == Interpolation::nearest || interpolation == Interpolation::bilinear ||
+              interpolation == Interpolation::bicubic,
+          "--train-interpolation {} cannot turn and shear images as --aa {} does: choose random, nearest, bilinear or "
+          "bicubic",
+          options.train_interpolation, options.aa);
     policy->interpolation = random_interpolation ? std::nullopt : std::optional(interpolation);
   }
   // A policy that changes colours replaces the jitter; only three-augment is meant to be used together with it.
@@ -427,7 +426,7 @@ View Transform::Plan::prepare(const io::Image& image, Scratch& scratch, Draws& d
 Transform::Transform(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
 Transform::Transform() : Transform(eval_transform({})) {}
 
-const PictureConfig& Transform::config() const { return plan_->config; }
+const ImageConfig& Transform::config() const { return plan_->config; }
 Shape Transform::shape() const { return {plan_->config.channels, plan_->config.height, plan_->config.width}; }
 
 namespace {
@@ -438,7 +437,7 @@ Draws draws_of(std::uint64_t seed, std::int64_t epoch, std::int64_t index) {
 
 void Transform::apply(const io::Image& image, std::uint64_t seed, std::int64_t epoch, std::int64_t index, float* out,
                       bool erase) const {
-  check(image.width > 0 && image.height > 0, "a picture of {} x {} pixels cannot be prepared", image.width,
+  check(image.width > 0 && image.height > 0, "an image of {} x {} pixels cannot be prepared", image.width,
         image.height);
   const std::int64_t width = plan_->config.width;
   const std::int64_t height = plan_->config.height;
@@ -470,18 +469,19 @@ Tensor Transform::operator()(const io::Image& image, std::uint64_t seed, std::in
   return result;
 }
 
-io::Image Transform::picture(const io::Image& image, std::uint64_t seed, std::int64_t epoch, std::int64_t index) const {
+io::Image Transform::prepared(const io::Image& image, std::uint64_t seed, std::int64_t epoch,
+                              std::int64_t index) const {
   Draws draws = draws_of(seed, epoch, index);
   Scratch scratch;
   const View view = plan_->prepare(image, scratch, draws);
   return copy_of(view, plan_->config.width, plan_->config.height);
 }
 
-Transform eval_transform(const PictureConfig& config) {
+Transform eval_transform(const ImageConfig& config) {
   return Transform(std::make_shared<const Transform::Plan>(config));
 }
 
-Transform train_transform(const PictureConfig& config, const AugmentOptions& options) {
+Transform train_transform(const ImageConfig& config, const AugmentOptions& options) {
   return Transform(std::make_shared<const Transform::Plan>(config, options));
 }
 

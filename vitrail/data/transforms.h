@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "vitrail/data/image_config.h"
 #include "vitrail/data/mix.h"
-#include "vitrail/data/picture_config.h"
 #include "vitrail/data/resize.h"
 #include "vitrail/io/image.h"
 #include "vitrail/tensor/random.h"
@@ -53,15 +53,15 @@ class Transform {
   void apply(const io::Image& image, std::uint64_t seed, std::int64_t epoch, std::int64_t index, float* out,
              bool erase = true) const;
   /// The 8-bit image just before normalization, which shows what the model sees.
-  io::Image picture(const io::Image& image, std::uint64_t seed = 0, std::int64_t epoch = 0,
-                    std::int64_t index = 0) const;
+  io::Image prepared(const io::Image& image, std::uint64_t seed = 0, std::int64_t epoch = 0,
+                     std::int64_t index = 0) const;
 
-  const PictureConfig& config() const;
+  const ImageConfig& config() const;
   Shape shape() const;  ///< [C, H, W]
 
  private:
-  friend Transform eval_transform(const PictureConfig& config);
-  friend Transform train_transform(const PictureConfig& config, const AugmentOptions& options);
+  friend Transform eval_transform(const ImageConfig& config);
+  friend Transform train_transform(const ImageConfig& config, const AugmentOptions& options);
   struct Plan;
   explicit Transform(std::shared_ptr<const Plan> plan);
   std::shared_ptr<const Plan> plan_;
@@ -69,15 +69,15 @@ class Transform {
 
 /// timm's transforms_imagenet_eval: the image is resized so that the target is crop_pct of it, and its centre is
 /// taken.
-/// PictureConfig::crop_mode says how it is resized:
+/// ImageConfig::crop_mode says how it is resized:
 /// - center: the shorter side to size, keeping the ratio,
 /// - squash: both sides to size,
 /// - border: the longer side to size, with borders in the colour of the mean.
 ///
 /// Throws Error naming a field that is out of range.
-Transform eval_transform(const PictureConfig& config);
+Transform eval_transform(const ImageConfig& config);
 /// timm's transforms_imagenet_train: crop, flips, automatic augmentation or colour jitter, normalization, random
 /// erasing. Throws Error naming a field or an option that is out of range.
-Transform train_transform(const PictureConfig& config, const AugmentOptions& options);
+Transform train_transform(const ImageConfig& config, const AugmentOptions& options);
 
 }  // namespace vitrail::data

@@ -30,7 +30,7 @@ void check_query(const Attention& attention, const Query& query) {
   const std::int64_t frames = frames_of(layout);
   const std::int64_t rows = layout.rows / frames;
   check(query.row >= 0 && query.row < rows && query.column >= 0 && query.column < layout.columns,
-        "there is no patch {},{}: the picture has {} rows and {} columns of patches, counted from 0", query.row,
+        "there is no patch {},{}: the image has {} rows and {} columns of patches, counted from 0", query.row,
         query.column, rows, layout.columns);
   check(query.frame >= 0 && query.frame < frames, "there is no frame {}: there are {} of them, counted from 0",
         query.frame, frames);
@@ -142,7 +142,7 @@ Tensor head_of(const Tensor& heads, std::int64_t head, const std::string& layer)
 Attention record_attention(const models::ImageModel& model, const Tensor& x, DType dtype) {
   const bool video = model.frames() > 0;
   check(x.rank() == (video ? 5 : 4) && x.size(0) == 1, "attention is recorded for one {}, not {}",
-        video ? "video [1, C, T, H, W]" : "picture [1, C, H, W]", x.shape());
+        video ? "video [1, C, T, H, W]" : "image [1, C, H, W]", x.shape());
   nn::Recorder recorder(false, true);
   nn::Pass pass;
   pass.dtype = dtype;

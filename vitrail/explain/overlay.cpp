@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "vitrail/explain/colormap.h"
-#include "vitrail/ops/pictures/interpolate.h"
+#include "vitrail/ops/images/interpolate.h"
 
 namespace vitrail::explain {
 namespace {
@@ -26,11 +26,10 @@ void draw_frame(io::Image& image, std::int64_t left, std::int64_t top, std::int6
 
 }  // namespace
 
-io::Image picture_of(const Tensor& x, std::span<const double> mean, std::span<const double> std,
-                     std::int64_t smallest) {
+io::Image image_of(const Tensor& x, std::span<const double> mean, std::span<const double> std, std::int64_t smallest) {
   const Tensor one = x.rank() == 4 ? x.select(0, 0) : x;
   check(one.rank() == 3 && (one.size(0) == 3 || one.size(0) == 1),
-        "a picture has the shape [3, H, W] or [1, H, W], not {}", one.shape());
+        "an image has the shape [3, H, W] or [1, H, W], not {}", one.shape());
   const std::int64_t channels = one.size(0);
   const std::int64_t height = one.size(1);
   const std::int64_t width = one.size(2);
@@ -54,18 +53,18 @@ io::Image picture_of(const Tensor& x, std::span<const double> mean, std::span<co
   return image;
 }
 
-io::Image overlay(const io::Image& picture, const Tensor& map, const OverlayOptions& options) {
+io::Image overlay(const io::Image& image, const Tensor& map, const OverlayOptions& options) {
   check(map.rank() == 2, "a map has the shape [rows, columns], not {}", map.shape());
-  const Tensor wide = ops::interpolate(map.contiguous().reshape({1, 1, map.size(0), map.size(1)}), picture.height,
-                                       picture.width, ops::Interpolation::bilinear);
+  const Tensor wide = ops::interpolate(map.contiguous().reshape({1, 1, map.size(0), map.size(1)}), image.height,
+                                       image.width, ops::Interpolation::bilinear);
   const auto values = wide.span<float>();
   const auto [low, high] = std::ranges::minmax(map.values());
   const float range = high > low ? high - low : 1.0F;
-  io::Image result = picture;
+  io::Image result = image;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const Color color = inferno((values[i] - low) / range);
     for (std::size_t c = 0; c < 3; ++c) {
-      const auto under = static_cast<float>(picture.pixels[i * 3 + c]);
+      const auto under = static_cast<float>(image.pixels[i * 3 + c]);
       result.pixels[i * 3 + c] = to_byte(under + options.strength * (static_cast<float>(color[c]) - under));
     }
   }
@@ -74,8 +73,8 @@ io::Image overlay(const io::Image& picture, const Tensor& map, const OverlayOpti
     const auto [rows, columns] = options.grid[0] > 0 ? options.grid : nn::Size2{map.size(0), map.size(1)};
     check(query.row >= 0 && query.row < rows && query.column >= 0 && query.column < columns,
           "there is no patch {},{} to frame on a grid of {} x {}", query.row, query.column, rows, columns);
-    draw_frame(result, query.column * picture.width / columns, query.row * picture.height / rows,
-               (query.column + 1) * picture.width / columns, (query.row + 1) * picture.height / rows);
+    draw_frame(result, query.column * image.width / columns, query.row * image.height / rows,
+               (query.column + 1) * image.width / columns, (query.row + 1) * image.height / rows);
   }
   return result;
 }
@@ -85,18 +84,18 @@ io::Image sheet(const std::vector<std::vector<io::Image>>& rows, std::int64_t ga
   for (const std::vector<io::Image>& row : rows) {
     columns = std::max(columns, row.size());
   }
-  check(columns > 0 && !rows.front().empty(), "a sheet needs at least one picture");
+  check(columns > 0 && !rows.front().empty(), "a sheet needs at least one image");
   const std::int64_t width = rows.front().front().width;
   const std::int64_t height = rows.front().front().height;
   io::Image result(static_cast<std::int64_t>(columns) * (width + gap) - gap, std::ssize(rows) * (height + gap) - gap);
   std::ranges::fill(result.pixels, std::uint8_t{255});
   for (std::size_t r = 0; r < rows.size(); ++r) {
     for (std::size_t c = 0; c < rows[r].size(); ++c) {
-      const io::Image& picture = rows[r][c];
-      check(picture.width == width && picture.height == height, "the pictures of a sheet must have one size");
+      const io::Image& image = rows[r][c];
+      check(image.width == width && image.height == height, "the images of a sheet must have one size");
       for (std::int64_t y = 0; y < height; ++y) {
         std::copy_n(
-            picture.at(0, y), width * 3,
+            image.at(0, y), width * 3,
             result.at(static_cast<std::int64_t>(c) * (width + gap), static_cast<std::int64_t>(r) * (height + gap) + y));
       }
     }

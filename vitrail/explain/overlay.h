@@ -14,8 +14,8 @@ namespace vitrail::explain {
 /// The image that a model sees: x [C, H, W] or [1, C, H, W], C = 3 or 1, without its normalization (x · std + mean),
 /// enlarged by an integer factor so that the shorter side has at least `smallest` pixels. Throws Error for another
 /// shape.
-io::Image picture_of(const Tensor& x, std::span<const double> mean, std::span<const double> std,
-                     std::int64_t smallest = 224);
+io::Image image_of(const Tensor& x, std::span<const double> mean, std::span<const double> std,
+                   std::int64_t smallest = 224);
 
 /// How overlay() draws a map.
 struct OverlayOptions {
@@ -25,7 +25,7 @@ struct OverlayOptions {
 };
 /// Draws `map` [rows, columns] over the image: stretched to its size bilinearly, and scaled so that the smallest value
 /// is dark and the largest bright (inferno). Throws Error if the patch to frame is not on the grid.
-io::Image overlay(const io::Image& picture, const Tensor& map, const OverlayOptions& options = {});
+io::Image overlay(const io::Image& image, const Tensor& map, const OverlayOptions& options = {});
 
 /// Arranges images of one size in rows, with white gaps of `gap` pixels. Where a row is shorter than others, the rest
 /// of it is white. Throws Error if there are no images or their sizes differ.

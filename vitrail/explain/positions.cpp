@@ -51,7 +51,7 @@ io::Image stacked(const io::Image& upper, const io::Image& lower, std::int64_t g
 }
 
 // Draws the table of the vectors [N, D], and below it the similarities of every patch.
-io::Image table_picture(const Tensor& positions, const Size2& grid) {
+io::Image table_image(const Tensor& positions, const Size2& grid) {
   std::vector<Tensor> maps;
   for (std::int64_t n = 0; n < positions.size(0); ++n) {
     maps.push_back(similarity_map(positions, grid, place_at(n / grid[1], n % grid[1])));
@@ -60,16 +60,16 @@ io::Image table_picture(const Tensor& positions, const Size2& grid) {
   std::int64_t cell = std::max<std::int64_t>(1, 56 / std::max(grid[0], grid[1]));
   std::vector<std::vector<io::Image>> rows(static_cast<std::size_t>(grid[0]));
   for (std::size_t n = 0; n < maps.size(); ++n) {
-    rows[n / static_cast<std::size_t>(grid[1])].push_back(map_picture(maps[n], likeness.low, likeness.high, cell));
+    rows[n / static_cast<std::size_t>(grid[1])].push_back(map_image(maps[n], likeness.low, likeness.high, cell));
   }
   const io::Image similarities = sheet(rows, 2);
   cell = std::max<std::int64_t>(1, similarities.width / positions.size(1));
   const Bounds bounds = bounds_of({positions});
-  return stacked(map_picture(positions, bounds.low, bounds.high, cell), similarities, 8);
+  return stacked(map_image(positions, bounds.low, bounds.high, cell), similarities, 8);
 }
 
 // One row for the patch in the middle and one for the patch in the corner, a column for each head.
-io::Image score_picture(const models::ScorePositions& scores, const Size2& grid, std::int64_t heads) {
+io::Image score_image(const models::ScorePositions& scores, const Size2& grid, std::int64_t heads) {
   const Tensor& angles = scores.rotation.angles;
   const std::int64_t turns = !angles.defined() ? 0 : (angles.rank() == 3 ? heads : 1);
   std::vector<std::vector<Tensor>> rows;
@@ -87,14 +87,14 @@ io::Image score_picture(const models::ScorePositions& scores, const Size2& grid,
   }
   const Bounds bounds = bounds_of(all);
   const std::int64_t cell = std::max<std::int64_t>(1, 112 / std::max(grid[0], grid[1]));
-  std::vector<std::vector<io::Image>> pictures;
+  std::vector<std::vector<io::Image>> images;
   for (const std::vector<Tensor>& row : rows) {
-    pictures.emplace_back();
+    images.emplace_back();
     for (const Tensor& map : row) {
-      pictures.back().push_back(map_picture(map, bounds.low, bounds.high, cell));
+      images.back().push_back(map_image(map, bounds.low, bounds.high, cell));
     }
   }
-  return sheet(pictures);
+  return sheet(images);
 }
 
 }  // namespace
@@ -160,7 +160,7 @@ Tensor rotation_map(const ops::Rotation& rotation, const Size2& grid, std::int64
   return map;
 }
 
-io::Image map_picture(const Tensor& map, float low, float high, std::int64_t cell) {
+io::Image map_image(const Tensor& map, float low, float high, std::int64_t cell) {
   io::Image image(map.size(1) * cell, map.size(0) * cell);
   const std::vector<float> values = map.values();
   const float scale = high > low ? 1 / (high - low) : 0;
@@ -173,23 +173,23 @@ io::Image map_picture(const Tensor& map, float low, float high, std::int64_t cel
   return image;
 }
 
-io::Image position_picture(const models::VisionTransformer& model, const Size2& grid, std::int64_t layer) {
+io::Image position_image(const models::VisionTransformer& model, const Size2& grid, std::int64_t layer) {
   nn::Pass pass;
   const Tensor added = model.token_positions(grid, pass);
   const std::vector<models::ScorePositions> blocks = model.score_positions(grid, pass);
   check(layer >= 0 && layer < std::ssize(blocks), "there is no layer {}: the model has {}", layer, blocks.size());
   const models::ScorePositions& scores = blocks[static_cast<std::size_t>(layer)];
   check(added.defined() || scores.bias.defined() || scores.rotation.defined(), "the model has no positions to draw");
-  io::Image picture;
+  io::Image image;
   if (added.defined()) {
     const std::int64_t patches = grid[0] * grid[1];
-    picture = table_picture(added.select(0, 0).narrow(0, model.position_prefix(), patches).contiguous(), grid);
+    image = table_image(added.select(0, 0).narrow(0, model.position_prefix(), patches).contiguous(), grid);
   }
   if (scores.bias.defined() || scores.rotation.defined()) {
-    const io::Image relative = score_picture(scores, grid, model.config().num_heads);
-    picture = added.defined() ? stacked(picture, relative, 8) : relative;
+    const io::Image relative = score_image(scores, grid, model.config().num_heads);
+    image = added.defined() ? stacked(image, relative, 8) : relative;
   }
-  return picture;
+  return image;
 }
 
 }  // namespace vitrail::explain

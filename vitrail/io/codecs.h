@@ -24,7 +24,7 @@ Decoded decode_png(std::span<const std::uint8_t> bytes, const std::string& name)
 Decoded decode_webp(std::span<const std::uint8_t> bytes, const std::string& name);
 
 /// Throws Error unless both sides are positive and their product is at most max_pixels.
-void check_picture_size(std::uint64_t width, std::uint64_t height, const std::string& name);
+void check_image_size(std::uint64_t width, std::uint64_t height, const std::string& name);
 
 /// The orientation (1 … 8) that EXIF data state, or 0 if they state none. EXIF data are a TIFF file, with or without
 /// `Exif\0\0` in front; malformed data count as stating none.

@@ -29,14 +29,14 @@ Decoded decode(std::span<const std::uint8_t> bytes, const std::string& name) {
   if (starts_with(bytes, "RIFF") && starts_with(bytes, "WEBP", 8)) {
     return decode_webp(bytes, name);
   }
-  fail("{}: not a JPEG, PNG or WebP picture", name);
+  fail("{}: not a JPEG, PNG or WebP image", name);
 }
 
 }  // namespace
 
-void check_picture_size(std::uint64_t width, std::uint64_t height, const std::string& name) {
-  check(width > 0 && height > 0, "{}: a picture of {} x {} pixels has nothing in it", name, width, height);
-  check(width <= max_pixels / height, "{}: a picture of {} x {} pixels is larger than the limit of {} pixels", name,
+void check_image_size(std::uint64_t width, std::uint64_t height, const std::string& name) {
+  check(width > 0 && height > 0, "{}: an image of {} x {} pixels has nothing in it", name, width, height);
+  check(width <= max_pixels / height, "{}: an image of {} x {} pixels is larger than the limit of {} pixels", name,
         width, height, max_pixels);
 }
 
@@ -45,7 +45,7 @@ Image decode_image(std::span<const std::uint8_t> bytes, const std::string& name)
     Decoded decoded = decode(bytes, name);
     return apply_orientation(std::move(decoded.image), decoded.orientation);
   } catch (const std::bad_alloc&) {
-    fail("{}: the picture is larger than memory allows", name);
+    fail("{}: the image is larger than memory allows", name);
   }
 }
 

@@ -143,11 +143,11 @@ Decoded decode_jpeg(std::span<const std::uint8_t> bytes, const std::string& name
       status = jpeg_read_header(&info, FALSE);
     } while (status == JPEG_HEADER_TABLES_ONLY);
   });
-  check(ok, "{}: the JPEG picture is broken: {}", name, decompressor.message());
-  check(status == JPEG_HEADER_OK, "{}: the JPEG picture is truncated", name);
-  check_picture_size(info.image_width, info.image_height, name);
+  check(ok, "{}: the JPEG image is broken: {}", name, decompressor.message());
+  check(status == JPEG_HEADER_OK, "{}: the JPEG image is truncated", name);
+  check_image_size(info.image_width, info.image_height, name);
   check(info.num_components == 1 || info.num_components == 3 || info.num_components == 4,
-        "{}: a JPEG picture of {} components; 1, 3 or 4 were expected", name, info.num_components);
+        "{}: a JPEG image of {} components; 1, 3 or 4 were expected", name, info.num_components);
 
   const bool cmyk = info.num_components == 4;
   info.out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
@@ -157,8 +157,8 @@ Decoded decode_jpeg(std::span<const std::uint8_t> bytes, const std::string& name
   std::vector<std::uint8_t> row(cmyk ? std::size_t{4} * info.image_width : 0);
   bool whole = false;
   ok = decompressor.guarded([&] { whole = read_rows(info, result.image, cmyk ? row.data() : nullptr); });
-  check(ok, "{}: the JPEG picture is broken: {}", name, decompressor.message());
-  check(whole, "{}: the JPEG picture is truncated", name);
+  check(ok, "{}: the JPEG image is broken: {}", name, decompressor.message());
+  check(whole, "{}: the JPEG image is truncated", name);
   return result;
 }
 

@@ -82,7 +82,7 @@ class PngReader {
         info(png != nullptr ? png_create_info_struct(png) : nullptr) {
     if (info != nullptr) {
       png_set_read_fn(png, &state, on_read);
-      png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // check_picture_size() is the limit
+      png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // check_image_size() is the limit
     }
   }
   ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
@@ -111,7 +111,7 @@ class PngWriter {
 };
 
 // The samples as they are stored, one byte each; for 16 bits two, the high one first.
-struct RawPicture {
+struct RawImage {
   png_uint_32 width = 0;
   png_uint_32 height = 0;
   int bit_depth = 0;
@@ -123,7 +123,7 @@ struct RawPicture {
 
 // Converts as Pillow's `convert("RGB")`: alpha is dropped, 16-bit colour keeps its high byte, and 16-bit gray is not
 // scaled but clipped at 255.
-Image to_rgb(const RawPicture& raw) {
+Image to_rgb(const RawImage& raw) {
   Image image(raw.width, raw.height);
   const int bytes = raw.bit_depth == 16 ? 2 : 1;
   const int step = raw.channels * bytes;
@@ -190,7 +190,7 @@ int orientation_of(png_structp png, png_infop info) {
   return orientation == 0 ? 1 : orientation;
 }
 
-void read_header(PngReader& reader, RawPicture& raw) {
+void read_header(PngReader& reader, RawImage& raw) {
   png_read_info(reader.png, reader.info);
   png_set_packing(reader.png);  // unpacks samples of 1, 2 or 4 bits to one byte each
   raw.width = png_get_image_width(reader.png, reader.info);
@@ -206,7 +206,7 @@ void read_samples(PngReader& reader, std::vector<png_bytep>& rows) {
   png_read_image(reader.png, rows.data());
 }
 
-void read_palette(PngReader& reader, RawPicture& raw) {
+void read_palette(PngReader& reader, RawImage& raw) {
   png_colorp colors = nullptr;
   int count = 0;
   raw.palette.assign(std::size_t{3} * 256, 0);
@@ -227,15 +227,15 @@ Decoded decode_png(std::span<const std::uint8_t> bytes, const std::string& name)
   state.input = whole_chunks(bytes);
   PngReader reader(state);
   check(reader.info != nullptr, "{}: no memory for a PNG decoder", name);
-  RawPicture raw;
+  RawImage raw;
   bool ok = state.guarded([&] { read_header(reader, raw); });
-  check(ok, "{}: the PNG picture is broken: {}", name, state.message);
-  check_picture_size(raw.width, raw.height, name);
+  check(ok, "{}: the PNG image is broken: {}", name, state.message);
+  check_image_size(raw.width, raw.height, name);
   // Deflate compresses at most 1032-fold. A file that is too small for the size that it claims is refused before memory
   // is taken for its pixels.
   const std::size_t packed_row =
       (std::size_t{raw.width} * static_cast<std::size_t>(raw.channels * raw.bit_depth) + 7) / 8;
-  check(packed_row * raw.height / 1032 <= bytes.size(), "{}: the PNG picture is truncated", name);
+  check(packed_row * raw.height / 1032 <= bytes.size(), "{}: the PNG image is truncated", name);
 
   const std::size_t row =
       std::size_t{raw.width} * static_cast<std::size_t>(raw.channels * (raw.bit_depth == 16 ? 2 : 1));
@@ -245,7 +245,7 @@ Decoded decode_png(std::span<const std::uint8_t> bytes, const std::string& name)
     rows[y] = raw.samples.data() + y * row;
   }
   ok = state.guarded([&] { read_samples(reader, rows); });
-  check(ok, "{}: the PNG picture is broken: {}", name, state.message);
+  check(ok, "{}: the PNG image is broken: {}", name, state.message);
   // The chunks after the pixels may be missing, as in Pillow; they are read because they may hold EXIF data.
   state.guarded([&] { png_read_end(reader.png, reader.info); });
 
@@ -259,8 +259,7 @@ Decoded decode_png(std::span<const std::uint8_t> bytes, const std::string& name)
 }
 
 std::vector<std::uint8_t> encode_png(const Image& image) {
-  check(image.width > 0 && image.height > 0, "a picture of {} x {} pixels cannot be written", image.width,
-        image.height);
+  check(image.width > 0 && image.height > 0, "an image of {} x {} pixels cannot be written", image.width, image.height);
   PngState state;
   PngWriter writer(state);
   check(writer.info != nullptr, "no memory for a PNG encoder");
@@ -273,7 +272,7 @@ std::vector<std::uint8_t> encode_png(const Image& image) {
     }
     png_write_end(writer.png, writer.info);
   });
-  check(ok, "the picture cannot be written as PNG: {}", state.message);
+  check(ok, "the image cannot be written as PNG: {}", state.message);
   return std::move(state.output);
 }
 

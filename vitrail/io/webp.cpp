@@ -30,20 +30,20 @@ std::span<const std::uint8_t> chunk(const WebPDemuxer* demuxer, const char* four
 Decoded decode_webp(std::span<const std::uint8_t> bytes, const std::string& name) {
   const WebPData data = {bytes.data(), bytes.size()};
   const std::unique_ptr<WebPDemuxer, decltype(&WebPDemuxDelete)> demuxer(WebPDemux(&data), WebPDemuxDelete);
-  check(demuxer != nullptr, "{}: the WebP picture is broken or truncated", name);
+  check(demuxer != nullptr, "{}: the WebP image is broken or truncated", name);
   const std::uint32_t width = WebPDemuxGetI(demuxer.get(), WEBP_FF_CANVAS_WIDTH);
   const std::uint32_t height = WebPDemuxGetI(demuxer.get(), WEBP_FF_CANVAS_HEIGHT);
-  check_picture_size(width, height, name);
+  check_image_size(width, height, name);
 
   WebPAnimDecoderOptions options;
   WebPAnimDecoderOptionsInit(&options);
   options.color_mode = MODE_RGBA;
   const std::unique_ptr<WebPAnimDecoder, decltype(&WebPAnimDecoderDelete)> decoder(WebPAnimDecoderNew(&data, &options),
                                                                                    WebPAnimDecoderDelete);
-  check(decoder != nullptr, "{}: the WebP picture is broken, or no memory is left for it", name);
+  check(decoder != nullptr, "{}: the WebP image is broken, or no memory is left for it", name);
   std::uint8_t* rgba = nullptr;
   int timestamp = 0;
-  check(WebPAnimDecoderGetNext(decoder.get(), &rgba, &timestamp) != 0, "{}: the WebP picture is broken or truncated",
+  check(WebPAnimDecoderGetNext(decoder.get(), &rgba, &timestamp) != 0, "{}: the WebP image is broken or truncated",
         name);
 
   Decoded result;
@@ -63,7 +63,7 @@ Decoded decode_webp(std::span<const std::uint8_t> bytes, const std::string& name
 #else
 
 Decoded decode_webp(std::span<const std::uint8_t>, const std::string& name) {
-  fail("{}: a WebP picture, but this vitrail was built without WebP (-DVITRAIL_WEBP=ON)", name);
+  fail("{}: a WebP image, but this vitrail was built without WebP (-DVITRAIL_WEBP=ON)", name);
 }
 
 #endif

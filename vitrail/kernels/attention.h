@@ -19,10 +19,10 @@ struct AttentionScores {
   Tensor mask = {};  ///< boolean (true: may attend) or f32, added to the scaled scores; or undefined
   Tensor bias = {};  ///< f32, added to the scaled scores; or undefined
 
-  /// Further columns of q, [B, H, N, r], or undefined: q kᵀ + q_more k_moreᵀ is scaled.
-  Tensor q_more = {};
+  /// Further columns of q, [B, H, N, r], or undefined: q kᵀ + q_extra k_extraᵀ is scaled.
+  Tensor q_extra = {};
   /// Further columns of k, [B, H, M, r], or undefined.
-  Tensor k_more = {};
+  Tensor k_extra = {};
   float dropout = 0;   ///< probability of dropping an element; those that are kept are divided by 1 - dropout
   Philox draws{0, 0};  ///< element (b, h, i, j) is kept if draws.uniform(((b H + h) N + i) M + j) >= dropout
 };
@@ -34,12 +34,12 @@ struct AttentionScores {
 void attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionScores& scores,
                        const Tensor& out, const Tensor& log_sum);
 
-/// Where attention_backward() writes its gradients. dq, dk, dv and dq_more have the shapes of q, k, v and q_more, and
+/// Where attention_backward() writes its gradients. dq, dk, dv and dq_extra have the shapes of q, k, v and q_extra, and
 /// any strides with a dense last dimension. dbias, to which is added, is f32, contiguous, of a shape that broadcasts to
-/// the bias. dq_more and dbias may be undefined.
+/// the bias. dq_extra and dbias may be undefined.
 struct AttentionGradients {
   Tensor dq, dk, dv;
-  Tensor dq_more = {};
+  Tensor dq_extra = {};
   Tensor dbias = {};
 };
 

@@ -47,18 +47,18 @@ void matmul_packed_left(const Tensor& weight, const Tensor& a, const Epilogue& e
 /// dbias [M] are f32, contiguous.
 void weight_gradient_left(const Tensor& x, const Tensor& dy, const Tensor& dweight, const Tensor& dbias);
 
-/// While a PackForOneUse is alive on a thread, a packed weight is freed after the product that it was made for, instead
-/// of being cached. It is meant for a training step on one batch, which uses each packed form once and then changes the
-/// weights: only one of them then takes memory at a time. A form that is used again before the weight changes (in a
-/// recurrence, for several crops, because it is frozen) is cached from its second use on until the change, and after
-/// that from its first use on, for as long as each version is used more than once.
-class PackForOneUse {
+/// While a TransientPacking is alive on a thread, a packed weight is freed after the product that it was made for,
+/// instead of being cached. It is meant for a training step on one batch, which uses each packed form once and then
+/// changes the weights: only one of them then takes memory at a time. A form that is used again before the weight
+/// changes (in a recurrence, for several crops, because it is frozen) is cached from its second use on until the
+/// change, and after that from its first use on, for as long as each version is used more than once.
+class TransientPacking {
  public:
-  /// With `on` false, packed weights are cached again, inside the lifetime of another PackForOneUse.
-  explicit PackForOneUse(bool on = true);
-  ~PackForOneUse();
-  PackForOneUse(const PackForOneUse&) = delete;
-  PackForOneUse& operator=(const PackForOneUse&) = delete;
+  /// With `on` false, packed weights are cached again, inside the lifetime of another TransientPacking.
+  explicit TransientPacking(bool on = true);
+  ~TransientPacking();
+  TransientPacking(const TransientPacking&) = delete;
+  TransientPacking& operator=(const TransientPacking&) = delete;
 
  private:
   bool before_;

@@ -290,7 +290,7 @@ void load_weights(const WeightsTarget& target, const fs::path& folder, bool fres
 Model create_model(const std::string& name, const CreateOptions& options) { return build_model(name, options); }
 
 Model describe_model(const std::string& name, CreateOptions options) {
-  options.fill = nn::Fill::shapes_only;
+  options.fill = nn::Fill::meta;
   return build_model(name, options);
 }
 
@@ -301,12 +301,12 @@ Model load_model(const fs::path& folder, const CreateOptions& options) {
   nlohmann::json arguments = made_with;
   const nlohmann::json asked = option_arguments(options);
   arguments.update(asked);
-  const bool shapes_only = options.fill == nn::Fill::shapes_only;
+  const bool meta = options.fill == nn::Fill::meta;
   std::optional<io::Safetensors> file;
-  if (!shapes_only || fs::exists(folder / weights_file)) {
+  if (!meta || fs::exists(folder / weights_file)) {
     file = open_weights(folder);
   }
-  nn::StoreOptions store = {options.seed, shapes_only ? nn::Fill::shapes_only : nn::Fill::leave};
+  nn::StoreOptions store = {options.seed, meta ? nn::Fill::meta : nn::Fill::leave};
   if (file && config.names.empty()) {
     store.quantized = quantized_weights(*file);
   }
@@ -331,7 +331,7 @@ Model load_model(const fs::path& folder, const CreateOptions& options) {
   if (changes.classifier) {
     model.pretrained.label_names.clear();
   }
-  if (!shapes_only) {
+  if (!meta) {
     const nn::Size2 source_size = source_size_of(config, made_with).value_or(nn::Size2{built.height, built.width});
     check(std::ranges::all_of(source_size, [](std::int64_t side) { return side > 0 && side <= 1 << 20; }),
           "{}: 'img_size' lies from 1 to {}, not {}x{}", (folder / config_file).string(), 1 << 20, source_size[0],

@@ -32,7 +32,7 @@ void InputRanges::input(const Tensor& weight, const Tensor& x) {
 
 float InputRanges::of(const nn::Parameter& weight) const {
   const auto it = ranges_.find(weight.value.raw());
-  check(it != ranges_.end(), "no picture has been through '{}': its range is not known", weight.name);
+  check(it != ranges_.end(), "no image has been through '{}': its range is not known", weight.name);
   const auto range = static_cast<float>(it->second.sum / it->second.batches);
   check(std::isfinite(range), "the inputs of '{}' are not finite: no scale fits them", weight.name);
   return range;

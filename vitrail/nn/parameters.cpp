@@ -91,12 +91,12 @@ Init Init::lecun_normal(const Shape& shape) {
 }
 
 void fill(const Tensor& tensor, const Init& init, const Philox& philox) {
-  if (init.lower_half != nullptr) {
+  if (init.second_half != nullptr) {
     const std::int64_t rows = tensor.size(0) / 2;
     Init upper = init;
-    upper.lower_half = nullptr;
+    upper.second_half = nullptr;
     fill(tensor.narrow(0, 0, rows), upper, philox);
-    fill(tensor.narrow(0, rows, tensor.size(0) - rows), *init.lower_half, {philox.seed(), mix(philox.stream(), 1)});
+    fill(tensor.narrow(0, rows, tensor.size(0) - rows), *init.second_half, {philox.seed(), mix(philox.stream(), 1)});
     return;
   }
   const std::span<float> out = tensor.span<float>();
@@ -138,7 +138,7 @@ void fill(const Tensor& tensor, const Init& init, const Philox& philox) {
 Tensor ParameterStore::add(std::string name, const Shape& shape, const Init& init, bool buffer, DType dtype) {
   check(!index_.contains(name), "the model has two parameters of the name '{}'", name);
   Tensor value;
-  if (options_.fill == Fill::shapes_only) {
+  if (options_.fill == Fill::meta) {
     static const auto nobody = std::make_shared<const int>(0);
     value = Tensor::borrow(nullptr, shape, dtype, nobody);
   } else {

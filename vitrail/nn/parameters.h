@@ -23,7 +23,8 @@ struct Init {
   Kind kind = Kind::zeros;
   float a = 0;      ///< the constant; the standard deviation; the bound of uniform(-a, a)
   float scale = 1;  ///< factor on the values
-  std::shared_ptr<const Init> lower_half = nullptr;  ///< if present, initializes the second half of the first dimension
+  std::shared_ptr<const Init> second_half =
+      nullptr;  ///< if present, initializes the second half of the first dimension
 
   static Init zeros() { return {}; }
   static Init ones() { return {Kind::ones}; }
@@ -41,7 +42,7 @@ struct Init {
                                                     ///< lecun_normal_
 
   /// This Init with its values multiplied by `factor`.
-  Init scaled(float factor) const { return {kind, a, scale * factor, lower_half}; }
+  Init scaled(float factor) const { return {kind, a, scale * factor, second_half}; }
   /// This Init for the first half of the first dimension (rounded down), and `lower` for the rest.
   Init with_lower_half(const Init& lower) const { return {kind, a, scale, std::make_shared<Init>(lower)}; }
 };
@@ -66,7 +67,7 @@ struct Parameter {
 enum class Fill {
   initialize,  ///< initializes them by their Init
   leave,       ///< leaves them uninitialized, since a checkpoint is about to be loaded
-  shapes_only  ///< takes no memory for them: only names and shapes exist
+  meta         ///< takes no memory for them: only names and shapes exist
 };
 
 /// What a ParameterStore is told about the model that is about to be made.

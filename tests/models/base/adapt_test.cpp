@@ -5,7 +5,7 @@
 namespace vitrail::models {
 namespace {
 
-// A picture whose channels are all alike gives the same with any number of them.
+// An image whose channels are all alike gives the same with any number of them.
 TEST(WithChannels, KeepsTheSumOfContributions) {
   const Tensor weight = Tensor::from(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3, 1, 1});
   EXPECT_EQ(with_channels(weight, 1).values(), (std::vector<float>{6, 15}));

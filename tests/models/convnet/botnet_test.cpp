@@ -8,10 +8,10 @@ namespace {
 
 INSTANTIATE_TEST_SUITE_P(BotNet, TimmVariant, testing::Values("botnet", "botnet_wide"), variant_name);
 
-TEST(BotNet, SaysWhichPicturesItTakes) {
+TEST(BotNet, SaysWhichImagesItTakes) {
   const Model model = load_model(test::golden_path("models/botnet"));
-  EXPECT_EQ(error_of_forward(model, {1, 3, 32, 64}), "the model takes pictures of 64x64 (img_size), not of 32x64");
-  EXPECT_EQ(error_of_forward(model, {1, 1, 64, 64}), "the model takes pictures [B, 3, H, W], not [1, 1, 64, 64]");
+  EXPECT_EQ(error_of_forward(model, {1, 3, 32, 64}), "the model takes images of 64x64 (img_size), not of 32x64");
+  EXPECT_EQ(error_of_forward(model, {1, 1, 64, 64}), "the model takes images [B, 3, H, W], not [1, 1, 64, 64]");
   expect_refused("botnet26t_256", R"({"img_size": 48})", "img_size must be a multiple of 32, not 48x48");
   CreateOptions options;
   for (const char* kwargs :

@@ -41,7 +41,7 @@ TEST(ResNet, TrainsAsTimm) {
   }
 }
 
-TEST(ResNet, TakesPicturesOfEverySize) {
+TEST(ResNet, TakesImagesOfEverySize) {
   const Model model = load_model(golden_path("models/resnet_deep"));
   nn::Pass pass;
   for (const std::int64_t side : {1, 2, 31, 65}) {

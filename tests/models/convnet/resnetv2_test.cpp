@@ -13,7 +13,7 @@ INSTANTIATE_TEST_SUITE_P(ResNetV2, TimmVariant,
                          variant_name);
 INSTANTIATE_TEST_SUITE_P(VitHybrid, TimmVariant, testing::Values("hybrid_stem", "hybrid", "hybrid_even"), variant_name);
 
-TEST(ResNetV2, TakesPicturesOfEverySize) {
+TEST(ResNetV2, TakesImagesOfEverySize) {
   for (const char* name : {"resnetv2", "resnetv2_bit"}) {
     const Model model = load_model(test::golden_path("models") / name);
     nn::Pass pass;
@@ -78,21 +78,21 @@ TEST(VitHybrid, GivesARecorderItsResNetsStages) {
   EXPECT_TRUE(none.stem_features().empty());
 }
 
-TEST(VitHybrid, SaysWhichPicturesItTakes) {
+TEST(VitHybrid, SaysWhichImagesItTakes) {
   const Model fixed = load_model(test::golden_path("models/hybrid"));
-  EXPECT_EQ(error_of_forward(fixed, {1, 3, 32, 32}), "the model takes pictures of 30x37 (img_size), not of 32x32");
+  EXPECT_EQ(error_of_forward(fixed, {1, 3, 32, 32}), "the model takes images of 30x37 (img_size), not of 32x32");
   const Model dynamic = create_model(
       "vit_tiny_r_s16_p8_224", with(R"({"img_size": 32, "patch_size": 2, "embed_dim": 24, "depth": 1, "num_heads": 3,
                                         "num_classes": 5, "backbone_stem_chs": 32, "dynamic_img_size": true})"));
   EXPECT_EQ(error_of_forward(dynamic, {1, 3, 40, 24}), "no error");
   EXPECT_EQ(error_of_forward(dynamic, {1, 3, 33, 32}),
-            "a picture of 33x32 is not made of whole patches, as one is whose sides are multiples of 8 and 8");
+            "an image of 33x32 is not made of whole patches, as one is whose sides are multiples of 8 and 8");
   expect_refused("vit_small_r26_s32_224", R"({"patch_size": 8})",
                  "img_size 224x224 leaves no patch of patch_size 8x8 behind the backbone, as 256x256 would");
   EXPECT_NO_THROW(describe_model("vit_small_r26_s32_224", with(R"({"patch_size": 8, "img_size": 256})")));
 }
 
-TEST(VitHybrid, LoadsForAnotherPictureSizeAsTimm) {
+TEST(VitHybrid, LoadsForAnotherImageSizeAsTimm) {
   const io::Safetensors expected = test::golden("models/hybrid_adapted.safetensors");
   CreateOptions options;
   options.model_kwargs = R"({"img_size": 48})";

@@ -67,8 +67,7 @@ class ModelFolder : public testing::Test {
 TEST_F(ModelFolder, IsOpenedByItsPathAndByTimmsPrefix) {
   EXPECT_EQ(open_model(folder_.string()).net->num_classes(), 7);
   EXPECT_EQ(open_model("local-dir:" + folder_.string()).net->num_classes(), 7);
-  EXPECT_EQ(open_model("vit_tiny_patch16_224", {.num_classes = 3, .fill = nn::Fill::shapes_only}).net->num_classes(),
-            3);
+  EXPECT_EQ(open_model("vit_tiny_patch16_224", {.num_classes = 3, .fill = nn::Fill::meta}).net->num_classes(), 3);
   EXPECT_THROW(open_model((folder_ / "config.json").string()), Error);
   EXPECT_THROW(open_model((folder_ / "nowhere").string()), Error);
 }
@@ -122,7 +121,7 @@ TEST_F(ModelFolder, SavesFixedPositionsAsTimmWouldHaveThem) {
   expect_close(again.net->parameters.at("pos_embed").value, nn::sincos_positions({6, 5}, 24, 1), 0);
 }
 
-TEST_F(ModelFolder, KeepsWhatTheConfigSaysOfPictures) {
+TEST_F(ModelFolder, KeepsWhatTheConfigSaysOfImages) {
   change_config([](nlohmann::json& config) {
     config["pretrained_cfg"]["crop_pct"] = 0.75;
     config["pretrained_cfg"]["interpolation"] = "bilinear";

@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(HuggingFace, HubVariant,
                                          "hf_swin", "hf_swin_model", "hf_swinv2", "hf_swinv2_unusual"),
                          [](const auto& info) { return info.param; });
 
-TEST(HuggingFace, PicturesArePreparedAsThePreprocessorSays) {
+TEST(HuggingFace, ImagesArePreparedAsThePreprocessorSays) {
   const PretrainedConfig vit = load_model(golden_path("models/hf_vit")).pretrained;
   EXPECT_EQ(vit.crop_mode, "squash");
   EXPECT_EQ(vit.crop_pct, 1);
@@ -322,7 +322,7 @@ TEST_F(HubFolder, RefusesWhatItCannotCompute) {
   expect_refusal("'classifier.weight' has the shape [7, 24], but the model's is [1, 24]");
 }
 
-// Pictures of a size that transformers' Swin fills up to whole windows in its own way.
+// Images of a size that transformers' Swin fills up to whole windows in its own way.
 TEST(HuggingFace, RefusesWindowsThatTransformersCutsInAnotherWay) {
   for (const char* name : {"hf_swin", "hf_swinv2"}) {
     const test::TemporaryFolder temporary;
@@ -331,9 +331,9 @@ TEST(HuggingFace, RefusesWindowsThatTransformersCutsInAnotherWay) {
     io::write_atomically(temporary / "config.json", config.dump());
     fs::copy_file(golden_path("models") / name / "model.safetensors", temporary / "model.safetensors");
     const std::string error = error_of([&] { load_model(temporary.path()); });
-    EXPECT_NE(error.find("on pictures of 40×40 stage 1 has 10×10 patches"), std::string::npos) << error;
+    EXPECT_NE(error.find("on images of 40×40 stage 1 has 10×10 patches"), std::string::npos) << error;
     EXPECT_NE(error.find("windows of 4×4"), std::string::npos) << error;
-    EXPECT_NE(error.find("but not on pictures of 64×64"), std::string::npos) << error;
+    EXPECT_NE(error.find("but not on images of 64×64"), std::string::npos) << error;
     config["image_size"] = 64;
     io::write_atomically(temporary / "config.json", config.dump());
     EXPECT_EQ(error_of([&] { load_model(temporary.path()); }), "no error");

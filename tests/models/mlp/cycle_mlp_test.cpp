@@ -18,7 +18,7 @@ INSTANTIATE_TEST_SUITE_P(CycleMlp, TimmVariant, testing::Values("cycle_mlp", "cy
 constexpr const char* small =
     R"({"layers": [1, 2], "embed_dims": [12, 16], "mlp_ratios": [2, 2], "num_classes": 5, "drop_path_rate": 0.3})";
 
-TEST(CycleMlp, TakesPicturesOfAnySize) {
+TEST(CycleMlp, TakesImagesOfAnySize) {
   const Model model = create_model("cycle_mlp_b1", with(small));
   EXPECT_TRUE(model.net->takes_any_size());
   nn::Pass pass;
@@ -33,7 +33,7 @@ TEST(CycleMlp, TakesPicturesOfAnySize) {
   EXPECT_EQ(error_of([&] {
               model.net->forward(Tensor::zeros({1, 3, 2, 9}), pass);
             }),
-            "the model takes pictures from 3x3 pixels on, not of 2x9");
+            "the model takes images from 3x3 pixels on, not of 2x9");
   EXPECT_THROW(model.net->forward(Tensor::zeros({1, 1, 32, 32}), pass), Error);
 }
 

@@ -18,17 +18,17 @@ INSTANTIATE_TEST_SUITE_P(MlpMixer, TimmVariant,
                                          "gmlp", "gmlp_odd", "gmixer", "gmixer_odd"),
                          variant_name);
 
-TEST(MlpMixer, SaysWhichPicturesItTakes) {
+TEST(MlpMixer, SaysWhichImagesItTakes) {
   const Model model = load_model(test::golden_path("models/mixer"));
   nn::Pass pass;
   EXPECT_EQ(error_of([&] {
               model.net->forward(Tensor::zeros({1, 3, 40, 32}), pass);
             }),
-            "the model mixes the 16 tokens of pictures of 32x32 (img_size), it cannot take 40x32");
+            "the model mixes the 16 tokens of images of 32x32 (img_size), it cannot take 40x32");
   EXPECT_THROW(model.net->forward(Tensor::zeros({1, 1, 32, 32}), pass), Error);
   EXPECT_THROW(model.net->forward(Tensor::zeros({3, 32, 32}), pass), Error);
   EXPECT_THAT(error_of([] { load_model(test::golden_path("models/mixer"), with(R"({"img_size": 48})")); }),
-              HasSubstr("mixes the tokens of pictures of 32x32: the model cannot be had for 48x48"));
+              HasSubstr("mixes the tokens of images of 32x32: the model cannot be had for 48x48"));
 }
 
 TEST(MlpMixer, TakesOtherChannels) {

@@ -31,7 +31,7 @@ TEST(S2Mlp, ShiftsByOnePlaceInFourDirections) {
   EXPECT_EQ(channel(3), (std::vector<float>{3, 4, 5, 6, 7, 8, 6, 7, 8}));
 }
 
-TEST(S2Mlp, TakesPicturesOfWholePatches) {
+TEST(S2Mlp, TakesImagesOfWholePatches) {
   const Model model = load_model(test::golden_path("models/s2_mlp"));
   nn::Pass pass;
   EXPECT_EQ(model.net->forward(test::random_tensor({1, 3, 8, 48}), pass).shape(), (Shape{1, 7}));
@@ -39,7 +39,7 @@ TEST(S2Mlp, TakesPicturesOfWholePatches) {
   EXPECT_EQ(error_of([&] {
               model.net->forward(Tensor::zeros({1, 3, 36, 32}), pass);
             }),
-            "a picture of 36x32 is not made of whole patches of 8x8");
+            "an image of 36x32 is not made of whole patches of 8x8");
   EXPECT_THROW(model.net->forward(Tensor::zeros({1, 1, 32, 32}), pass), Error);
   EXPECT_THROW(model.net->forward(Tensor::zeros({3, 32, 32}), pass), Error);
 }

@@ -16,7 +16,7 @@ INSTANTIATE_TEST_SUITE_P(Mvit, TimmVariant,
                          testing::Values("mvit", "mvit_mlp", "mvit_cls", "mvit_odd", "mvit_max", "mvit_avg"),
                          variant_name);
 
-TEST(MultiscaleVit, LoadsForAnotherPictureSizeAsTimm) {
+TEST(MultiscaleVit, LoadsForAnotherImageSizeAsTimm) {
   const io::Safetensors expected = golden("models/mvit_adapted.safetensors");
   expect_adapted(expected, "larger", "mvit", R"({"img_size": 48})");
   expect_adapted(expected, "grayscale", "mvit", R"({"in_chans": 1})");
@@ -58,21 +58,21 @@ TEST(MultiscaleVit, NamesTheArgumentThatIsWrong) {
   expect_refused("mvitv2_tiny", R"({"embed_dim": 1048576, "img_size": 1048576})", "FLOPs");
 }
 
-TEST(MultiscaleVit, SaysWhichPicturesItTakes) {
+TEST(MultiscaleVit, SaysWhichImagesItTakes) {
   const Model model = load_model(golden_path("models/mvit"));
-  EXPECT_EQ(error_of_forward(model, {1, 3, 48, 48}), "the model takes pictures of 32x32 (img_size), not of 48x48");
-  EXPECT_EQ(error_of_forward(model, {1, 1, 32, 32}), "the model takes pictures [B, 3, H, W], not [1, 1, 32, 32]");
+  EXPECT_EQ(error_of_forward(model, {1, 3, 48, 48}), "the model takes images of 32x32 (img_size), not of 48x48");
+  EXPECT_EQ(error_of_forward(model, {1, 1, 32, 32}), "the model takes images [B, 3, H, W], not [1, 1, 32, 32]");
   EXPECT_FALSE(model.net->takes_any_size());
   const Model any = load_model(golden_path("models/mvit_max"));
   EXPECT_TRUE(any.net->takes_any_size());
   nn::Pass pass;
   EXPECT_EQ(any.net->forward(test::random_tensor({1, 3, 33, 50}), pass).shape(), (Shape{1, 32}));
   EXPECT_EQ(any.net->forward(test::random_tensor({1, 3, 3, 1}), pass).shape(), (Shape{1, 32}));
-  EXPECT_EQ(error_of_forward(any, {1, 3, 2, 50}), "the model takes pictures from 3x1 pixels on, not of 2x50");
+  EXPECT_EQ(error_of_forward(any, {1, 3, 2, 50}), "the model takes images from 3x1 pixels on, not of 2x50");
 }
 
 // What a message says can be had can be had.
-TEST(MultiscaleVit, NamesAPictureSizeThatItCanBeHadFor) {
+TEST(MultiscaleVit, NamesAImageSizeThatItCanBeHadFor) {
   expect_refused("mvitv2_tiny", R"({"img_size": 200})", "a multiple of 32 can");
   expect_refused("mvitv2_tiny", R"({"img_size": [224, 192]})", "gives 56x48, but 224x224 a square one");
   expect_refused("mvitv2_tiny", R"({"img_size": [180, 224]})", "gives 45x56, but 192x192 a square one");

@@ -19,10 +19,10 @@ TEST(VideoMultiscaleVit, SaysHowManyFramesItTakes) {
   EXPECT_EQ(model.net->frames(), 16);
   EXPECT_EQ(input_shape(model), (Shape{3, 16, 224, 224}));
   EXPECT_EQ(model.pretrained.mean[0], 0.45);
-  EXPECT_THROW(check_takes_pictures(model), Error);
-  const Model pictures = describe_model("mvitv2_tiny");
-  EXPECT_EQ(input_shape(pictures), (Shape{3, 224, 224}));
-  EXPECT_NO_THROW(check_takes_pictures(pictures));
+  EXPECT_THROW(check_takes_images(model), Error);
+  const Model images = describe_model("mvitv2_tiny");
+  EXPECT_EQ(input_shape(images), (Shape{3, 224, 224}));
+  EXPECT_NO_THROW(check_takes_images(images));
 }
 
 TEST(VideoMultiscaleVit, LaysItsAttentionMapsOnTheFramesRows) {

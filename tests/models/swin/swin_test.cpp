@@ -18,7 +18,7 @@ INSTANTIATE_TEST_SUITE_P(Swin, TimmVariant,
                                          "swinv2_padded", "swinv2_cr", "swinv2_cr_padded", "swinv2_cr_features"),
                          variant_name);
 
-TEST(SwinTransformer, LoadsForAnotherPictureSizeAndWindowAsTimm) {
+TEST(SwinTransformer, LoadsForAnotherImageSizeAndWindowAsTimm) {
   const io::Safetensors expected = golden("models/swin_adapted.safetensors");
   expect_adapted(expected, "swin_larger", "swin", R"({"img_size": [48, 40]})");
   expect_adapted(expected, "swin_smaller", "swin", R"({"img_size": 16})");
@@ -152,11 +152,11 @@ TEST(SwinTransformer, NamesTheArgumentThatIsWrong) {
   expect_refused("swinv2_cr_tiny_ns_224", R"({"window_ratio": [8, 8]})", "are for 4, 4, 2 and 4");
 }
 
-TEST(SwinTransformer, SaysWhichPicturesItTakes) {
+TEST(SwinTransformer, SaysWhichImagesItTakes) {
   const Model fixed = load_model(golden_path("models/swin"));
   EXPECT_FALSE(fixed.net->takes_any_size());
   EXPECT_EQ(error_of_forward(fixed, {1, 3, 40, 32}),
-            "the model takes pictures of 32x32 (img_size), not of 40x32; with dynamic_img_size it would take any that "
+            "the model takes images of 32x32 (img_size), not of 40x32; with dynamic_img_size it would take any that "
             "are made of whole patches of 2x2");
   EXPECT_NE(error_of_forward(fixed, {1, 1, 32, 32}).find("[B, 3, H, W]"), std::string::npos);
   EXPECT_NE(error_of_forward(fixed, {3, 32, 32}).find("[B, 3, H, W]"), std::string::npos);
@@ -166,11 +166,11 @@ TEST(SwinTransformer, SaysWhichPicturesItTakes) {
   EXPECT_EQ(error_of_forward(dynamic, {1, 3, 2, 34}), "no error");
   EXPECT_EQ(error_of_forward(dynamic, {1, 3, 14, 22}), "no error");
   EXPECT_EQ(error_of_forward(dynamic, {1, 3, 33, 34}),
-            "a picture of 33x34 is not made of whole patches: its sides must be multiples of 2 and 2");
-  // V2-CR leaves out what is left over of a picture.
+            "an image of 33x34 is not made of whole patches: its sides must be multiples of 2 and 2");
+  // V2-CR leaves out what is left over of an image.
   const Model cut = load_model(golden_path("models/swinv2_cr_padded"));
   EXPECT_EQ(error_of_forward(cut, {1, 1, 37, 46}), "no error");
-  EXPECT_EQ(error_of_forward(cut, {1, 1, 3, 46}), "a picture of 3x46 holds no patch of 4x4");
+  EXPECT_EQ(error_of_forward(cut, {1, 1, 3, 46}), "an image of 3x46 holds no patch of 4x4");
   expect_refused("swin_tiny_patch4_window7_224", R"({"img_size": [3, 32]})", "holds no patch of patch_size 4x4");
 }
 

@@ -17,7 +17,7 @@ INSTANTIATE_TEST_SUITE_P(Eva, TimmVariant,
 INSTANTIATE_TEST_SUITE_P(Beit, TimmVariant, testing::Values("beit", "beit_shared"), variant_name);
 
 // Positions are resized, relative ones stretched, rotary ones made anew.
-TEST(EvaAndBeit, LoadForAnotherPictureSizeAsTimm) {
+TEST(EvaAndBeit, LoadForAnotherImageSizeAsTimm) {
   const io::Safetensors expected = test::golden("models/eva_adapted.safetensors");
   expect_adapted(expected, "rope_larger", "rope", R"({"img_size": 48})");
   expect_adapted(expected, "rope_mixed_ape_larger", "rope_mixed_ape", R"({"img_size": [48, 40]})");
@@ -42,15 +42,15 @@ TEST(EvaAndBeit, NameTheArgumentThatIsWrong) {
   expect_refused("beit_base_patch16_224", R"({"img_size": [15, 224]})", "img_size 15x224");
 }
 
-TEST(EvaAndBeit, SayWhichPicturesTheyTake) {
+TEST(EvaAndBeit, SayWhichImagesTheyTake) {
   const Model eva = load_model(golden_path("models/eva02"));
-  EXPECT_EQ(error_of_forward(eva, {1, 3, 32, 40}), "the model takes pictures of 40x32 (img_size), not of 32x40");
+  EXPECT_EQ(error_of_forward(eva, {1, 3, 32, 40}), "the model takes images of 40x32 (img_size), not of 32x40");
   const Model beit = load_model(golden_path("models/beit"));
-  EXPECT_EQ(error_of_forward(beit, {1, 3, 32, 32}), "the model takes pictures of 32x24 (img_size), not of 32x32");
+  EXPECT_EQ(error_of_forward(beit, {1, 3, 32, 32}), "the model takes images of 32x24 (img_size), not of 32x32");
   const Model dynamic = load_model(golden_path("models/rope_dynamic"), with(R"({"dynamic_img_pad": false})"));
   EXPECT_EQ(error_of_forward(dynamic, {1, 3, 40, 16}), "no error");
   EXPECT_EQ(error_of_forward(dynamic, {1, 3, 41, 16}),
-            "a picture of 41x16 is not made of whole patches, as one is whose sides are multiples of 8 and 8; "
+            "an image of 41x16 is not made of whole patches, as one is whose sides are multiples of 8 and 8; "
             "dynamic_img_pad would fill it up");
   expect_refused("eva02_tiny_patch14_224", R"({"img_size": 13})", "holds no patch of patch_size 14x14");
 }

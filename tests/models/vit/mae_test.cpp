@@ -139,7 +139,7 @@ TEST(MaskedAutoencoder, HidesTheShareThatItIsTold) {
   }
 }
 
-// Of one picture with two maskings, what differs is what was hidden.
+// Of one image with two maskings, what differs is what was hidden.
 TEST(MaskedAutoencoder, ReconstructsOnlyWhatItDoesNotSee) {
   for (const bool norm_pix_loss : {false, true}) {
     const Model model = small({.norm_pix_loss = norm_pix_loss});

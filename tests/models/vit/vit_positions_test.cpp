@@ -47,7 +47,7 @@ Json arguments_of(const std::string& code) {
   return arguments;
 }
 
-// Arguments over those that the folder of such a model has, for pictures of another size: a fixed code is asked for
+// Arguments over those that the folder of such a model has, for images of another size: a fixed code is asked for
 // again.
 Json at_size(const std::string& code, const nn::Size2& size) {
   Json arguments = {{"img_size", size}};
@@ -143,7 +143,7 @@ TEST_P(Positions, TellWhereAPatchLies) {
   }
 }
 
-TEST_P(Positions, ComeAlongToAnotherPictureSize) {
+TEST_P(Positions, ComeAlongToAnotherImageSize) {
   const Model model = make(arguments_of(GetParam()));
   const test::TemporaryFolder folder;
   save_model(model, folder / "model");
@@ -205,18 +205,18 @@ TEST_P(Positions, AreNamedInTheModelsAnswers) {
 }
 
 // The other models that take every code, on a grid of 4 x 6: the distilled DeiT, whose second token lies nowhere in the
-// picture either, and a hybrid, which cuts what its convolutions give into patches.
+// image either, and a hybrid, which cuts what its convolutions give into patches.
 class PositionsElsewhere : public testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
   bool hybrid() const { return std::get<0>(GetParam()) == "hybrid"; }
   const std::string& code() const { return std::get<1>(GetParam()); }
   std::int64_t prefix() const { return hybrid() ? 1 : 2; }
-  // A picture of so many patches: the hybrid's stem makes a quarter of its sides.
+  // An image of so many patches: the hybrid's stem makes a quarter of its sides.
   nn::Size2 size(std::int64_t rows, std::int64_t columns) const {
     const std::int64_t patch = hybrid() ? 8 : 4;
     return {rows * patch, columns * patch};
   }
-  Tensor pictures(std::int64_t rows, std::int64_t columns) const {
+  Tensor images(std::int64_t rows, std::int64_t columns) const {
     return random_tensor({2, 3, size(rows, columns)[0], size(rows, columns)[1]});
   }
   Model model() const {
@@ -237,14 +237,14 @@ TEST_P(PositionsElsewhere, AreSavedAndLoadedToTheBit) {
   save_model(before, folder / "model");
   const Model after = load_model(folder / "model");
   expect_same_parameters(after, before);
-  expect_close(logits_of(after, pictures(4, 6)), logits_of(before, pictures(4, 6)), 0);
+  expect_close(logits_of(after, images(4, 6)), logits_of(before, images(4, 6)), 0);
 }
 
 TEST_P(PositionsElsewhere, AreTrained) {
   const Model trained = model();
   nn::Pass pass;
   autograd::Tape tape;
-  const Tensor logits = trained.net->forward(pictures(4, 6), pass);
+  const Tensor logits = trained.net->forward(images(4, 6), pass);
   ASSERT_EQ(logits.shape(), (Shape{2, 3}));
   tape.backward(logits, random_tensor(logits.shape(), 5));
   for (const nn::Parameter& parameter : trained.net->parameters.all()) {
@@ -265,14 +265,14 @@ TEST_P(PositionsElsewhere, AreTrained) {
   }
 }
 
-TEST_P(PositionsElsewhere, ComeAlongToAnotherPictureSize) {
+TEST_P(PositionsElsewhere, ComeAlongToAnotherImageSize) {
   const Model before = model();
   const test::TemporaryFolder folder;
   save_model(before, folder / "model");
   CreateOptions turned;
   turned.model_kwargs = at_size(code(), size(6, 4)).dump();
   const Model after = load_model(folder / "model", turned);
-  EXPECT_EQ(logits_of(after, pictures(6, 4)).shape(), (Shape{2, 3}));
+  EXPECT_EQ(logits_of(after, images(6, 4)).shape(), (Shape{2, 3}));
   if (code() == "rel_bias") {
     const std::string table = "blocks.1.attn.rel_pos.relative_position_bias_table";
     expect_close(after.net->parameters.at(table).value,
@@ -339,7 +339,7 @@ TEST(OnePixelPatches, TrainInLittleMemory) {
   const Model model = create_model("vit_tiny_patch16_224", options);
   const Tensor x = random_tensor({2, 3, 32, 32});
   for (std::int64_t i = x.numel() / 2; i < x.numel(); ++i) {
-    x.data<float>()[i] += 1;  // the second picture is brighter
+    x.data<float>()[i] += 1;  // the second image is brighter
   }
   const Tensor labels = Tensor::from(std::vector<std::int64_t>{0, 1}, {2});
   Allocator& allocator = Allocator::instance();

@@ -32,7 +32,7 @@ TEST(VisionTransformer, DistilledGivesBothHeads) {
   }
 }
 
-TEST(VisionTransformer, LoadsForAnotherPictureSizeAsTimm) {
+TEST(VisionTransformer, LoadsForAnotherImageSizeAsTimm) {
   const io::Safetensors expected = golden("models/adapted.safetensors");
   expect_adapted(expected, "larger", "plain", R"({"img_size": 48})");
   expect_adapted(expected, "other_shape", "reg4", R"({"img_size": [40, 24]})");
@@ -119,15 +119,15 @@ TEST(VisionTransformer, NamesTheArgumentThatIsWrong) {
   expect_refused("deit_tiny_distilled_patch16_224", R"({"global_pool": "avg"})", "distilled");
 }
 
-TEST(VisionTransformer, SaysWhichPicturesItTakes) {
+TEST(VisionTransformer, SaysWhichImagesItTakes) {
   const Model fixed = load_model(golden_path("models/plain"));
-  EXPECT_EQ(error_of_forward(fixed, {1, 3, 40, 32}), "the model takes pictures of 32x32 (img_size), not of 40x32");
-  EXPECT_EQ(error_of_forward(fixed, {1, 1, 32, 32}), "the model takes pictures [B, 3, H, W], not [1, 1, 32, 32]");
-  EXPECT_EQ(error_of_forward(fixed, {3, 32, 32}), "the model takes pictures [B, 3, H, W], not [3, 32, 32]");
+  EXPECT_EQ(error_of_forward(fixed, {1, 3, 40, 32}), "the model takes images of 32x32 (img_size), not of 40x32");
+  EXPECT_EQ(error_of_forward(fixed, {1, 1, 32, 32}), "the model takes images [B, 3, H, W], not [1, 1, 32, 32]");
+  EXPECT_EQ(error_of_forward(fixed, {3, 32, 32}), "the model takes images [B, 3, H, W], not [3, 32, 32]");
   const Model dynamic = load_model(golden_path("models/dinov2"));
   EXPECT_EQ(error_of_forward(dynamic, {1, 3, 40, 16}), "no error");
   EXPECT_EQ(error_of_forward(dynamic, {1, 3, 41, 16}),
-            "a picture of 41x16 is not made of whole patches, as one is whose sides are multiples of 8 and 8; "
+            "an image of 41x16 is not made of whole patches, as one is whose sides are multiples of 8 and 8; "
             "dynamic_img_pad would fill it up");
   expect_refused("vit_tiny_patch16_224", R"({"img_size": [32, 15]})", "holds no patch of patch_size 16x16");
 }

@@ -2,7 +2,7 @@
 
 #include "tests/support/gradients.h"
 #include "tests/support/layers.h"
-#include "vitrail/nn/pictures/patch_embed.h"
+#include "vitrail/nn/images/patch_embed.h"
 
 namespace vitrail::nn {
 namespace {

@@ -113,12 +113,12 @@ TEST(Attention, AgreesWithFiniteDifferences) {
 
 TEST(Attention, TakesFurtherColumnsAsIfTheyStoodBehindTheOthers) {
   const Problem p(2, 3, 7, 9, 10, 4);
-  const Tensor k_more = random_tensor({1, 1, 9, 4}, 6);
-  const Tensor k = ops::concat({p.k.narrow(3, 0, 6), k_more.expand({2, 3, 9, 4})}, 3);
+  const Tensor k_extra = random_tensor({1, 1, 9, 4}, 6);
+  const Tensor k = ops::concat({p.k.narrow(3, 0, 6), k_extra.expand({2, 3, 9, 4})}, 3);
   const Results whole = run(p.q, k, p.v, p.dout, {.scale = 0.3F});
   const Tensor q = leaf(p.q.narrow(3, 0, 6).contiguous()), more = leaf(p.q.narrow(3, 6, 4).contiguous());
   autograd::Tape tape;
-  const AttentionOptions options{.scale = 0.3F, .q_more = more, .k_more = k_more};
+  const AttentionOptions options{.scale = 0.3F, .q_extra = more, .k_extra = k_extra};
   const Tensor out = attention(q, k.narrow(3, 0, 6), p.v, options);
   tape.backward(out, p.dout);
   expect_equal(out, whole.out);
@@ -390,7 +390,7 @@ TEST(Attention, SaysWhatIsWrongWithItsInputs) {
               testing::HasSubstr("the mask [2, 1, 3, 4] does not broadcast to [B, H, N, M] = [4, 2, 3, 4]"));
   options.windows = 3;
   EXPECT_THAT(message([&] { attention(four.q, four.k, four.v, options); }),
-              testing::HasSubstr("a batch of 4 does not consist of pictures of 3 windows each"));
+              testing::HasSubstr("a batch of 4 does not consist of images of 3 windows each"));
   options.windows = 4;
   EXPECT_THAT(message([&] { attention(four.q, four.k, four.v, options); }),
               testing::HasSubstr("nor is it of 4 windows"));
@@ -402,16 +402,16 @@ TEST(Attention, SaysWhatIsWrongWithItsInputs) {
     EXPECT_THAT(message([&] { attention(p.q, p.k, p.v, options); }),
                 testing::HasSubstr(fmt::format("the length of sample 0 must lie in 1 … 4, but is {}", length)));
   }
-  options = {.q_more = random_tensor({1, 2, 3, 5}), .k_more = random_tensor({1, 1, 4, 6})};
+  options = {.q_extra = random_tensor({1, 2, 3, 5}), .k_extra = random_tensor({1, 1, 4, 6})};
   EXPECT_THAT(message([&] { attention(p.q, p.k, p.v, options); }),
-              testing::HasSubstr("q_more has 5 columns, but k_more 6"));
+              testing::HasSubstr("q_extra has 5 columns, but k_extra 6"));
   EXPECT_THAT(message([&] {
                 attention_packed(random_tensor({1, 3, 3, 2, 8}), options);
               }),
               testing::HasSubstr("packed"));
-  options.q_more = random_tensor({1, 1, 3, 6});
+  options.q_extra = random_tensor({1, 1, 3, 6});
   EXPECT_THAT(message([&] { attention(p.q, p.k, p.v, options); }),
-              testing::HasSubstr("q_more must be [1, 2, 3, r] f32, not [1, 1, 3, 6] f32"));
+              testing::HasSubstr("q_extra must be [1, 2, 3, r] f32, not [1, 1, 3, 6] f32"));
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ TEST(Linear, GivesPackedWeightsBackWhereTheyAreUsedOnce) {
   weight.touch();
   const std::size_t before = Allocator::instance().statistics().in_use;
   {
-    const kernels::PackForOneUse sparing;
+    const kernels::TransientPacking sparing;
     expect_close(linear(x, weight), y, 0);
     EXPECT_LT(Allocator::instance().statistics().in_use, before) << "and the stale form is gone";
   }
@@ -119,7 +119,7 @@ struct Recurrence {
   // Returns how many forms were packed.
   std::uint64_t step(int uses, bool sparing) {
     const std::uint64_t before = kernels::packings();
-    const kernels::PackForOneUse once(sparing);
+    const kernels::TransientPacking once(sparing);
     autograd::zero_grad(weight);
     autograd::zero_grad(state);
     autograd::Tape tape;
@@ -163,7 +163,7 @@ TEST(Linear, PacksAWeightThatDoesNotChangeTwiceAtMost) {
   const Tensor x = random_tensor({6, 16}, 2);
   const std::uint64_t before = kernels::packings();
   for (int step = 0; step < 4; ++step) {
-    const kernels::PackForOneUse sparing;
+    const kernels::TransientPacking sparing;
     linear(x, weight);
   }
   EXPECT_EQ(kernels::packings() - before, 2U);

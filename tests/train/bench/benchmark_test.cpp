@@ -77,7 +77,7 @@ TEST(Benchmark, ProfilesEveryOp) {
   const ProfileRow backward = row("linear", Profile::Phase::backward);
   EXPECT_EQ(forward.calls, 10) << "the patches, four in each of two blocks, the head";
   EXPECT_EQ(backward.calls, 10);
-  EXPECT_LT(backward.flops, 2 * forward.flops) << "no gradient of the pictures";
+  EXPECT_LT(backward.flops, 2 * forward.flops) << "no gradient of the images";
   EXPECT_GT(backward.flops, 1.9 * forward.flops) << "one product for dx and one for dW";
   EXPECT_GT(forward.bytes, 0);
   EXPECT_GT(row("optimizer", Profile::Phase::update).calls, 30) << "for each parameter when its gradient is complete";

@@ -97,7 +97,7 @@ TEST(TrainingStep, PacksEachWeightOnceForEachForm) {
   training.step();
   const std::uint64_t before = kernels::packings();
   training.step();
-  // One form for y = x Wᵀ and one for dx = dy W; the patch embedding's pictures want no gradient.
+  // One form for y = x Wᵀ and one for dx = dy W; the patch embedding's images want no gradient.
   EXPECT_EQ(kernels::packings() - before, static_cast<std::uint64_t>(2 * training.maps() - 1));
 }
 

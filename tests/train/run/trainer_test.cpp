@@ -258,7 +258,7 @@ TEST(Resume, KeepsWhatWasChangedForTheNextTime) {
   EXPECT_THAT(refusal([](ClassifyOptions& o) { o.experiment = "other"; }), HasSubstr("--experiment"));
 }
 
-// Another program can repeat such a run step by step: pictures in the order of their names, as they are.
+// Another program can repeat such a run step by step: images in the order of their names, as they are.
 TEST(Fit, TrainsOnTheSortedFilesInOrder) {
   const test::TemporaryFolder folder;
   ClassifyOptions options = tiny_options(folder.path());
@@ -383,11 +383,11 @@ TEST(Resume, RefusesWhatIsNoRun) {
   EXPECT_THAT(error_of([&] { test::resumed<ClassifyOptions>(folder / "nothing"); }), HasSubstr("is not a run folder"));
 }
 
-TEST(FineTuning, TakesAnotherHeadAndPictureSize) {
+TEST(FineTuning, TakesAnotherHeadAndImageSize) {
   const test::TemporaryFolder folder;
   fit(tiny_options(folder.path()));
-  test::write_pictures(folder / "five/train", 4, 5);
-  test::write_pictures(folder / "five/validation", 2, 5, 1);
+  test::write_images(folder / "five/train", 4, 5);
+  test::write_images(folder / "five/validation", 2, 5, 1);
   ClassifyOptions options = tiny_options(folder.path());
   options.data_dir = (folder / "five").string();
   options.experiment = "tuned";
@@ -450,8 +450,8 @@ TEST(Fit, RefusesDataThatCannotBeTrainedOn) {
   EXPECT_THAT(error_with([](auto& o) { o.model = "vit_tinny_patch16_224"; }), HasSubstr("vit_tiny_patch16_224"));
   EXPECT_THAT(error_with([](auto& o) { o.epochs = 0; }), HasSubstr("--epochs"));
 
-  test::write_pictures(folder / "one/train", 4, 1);
-  test::write_pictures(folder / "one/validation", 4, 1);
+  test::write_images(folder / "one/train", 4, 1);
+  test::write_images(folder / "one/validation", 4, 1);
   EXPECT_THAT(error_with([&](auto& o) { o.data_dir = (folder / "one").string(); }), HasSubstr("class"));
   fs::create_directories(folder / "data/train/empty");
   EXPECT_THAT(error_with([](auto&) {}), HasSubstr("empty"));
@@ -520,10 +520,10 @@ TEST(Fit, SaysWhatToDoWhenMemoryRunsOut) {
   EXPECT_THAT(words, AllOf(HasSubstr("out of memory"), HasSubstr("--batch-size below 4")));
 }
 
-TEST(Fit, LeavesBrokenPicturesOutIfAllowed) {
+TEST(Fit, LeavesBrokenImagesOutIfAllowed) {
   const test::TemporaryFolder folder;
   ClassifyOptions options = tiny_options(folder.path());
-  std::ofstream(folder / "data/train/class1/3.png") << "no picture";
+  std::ofstream(folder / "data/train/class1/3.png") << "no image";
   EXPECT_THAT(error_of([&] { fit(options); }), HasSubstr("3.png"));
   options.skip_broken = true;
   options.experiment = "skipping";

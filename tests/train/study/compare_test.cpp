@@ -22,7 +22,7 @@ EvaluationRecord evaluation(std::int64_t step, double top1, double top5, double 
   return {step, step / 5, {{"top1", top1}, {"top5", top5}, {"loss", loss}}, ema};
 }
 
-// A run of ten steps of 20 pictures, each of a fifth of a second but for one, and two evaluations.
+// A run of ten steps of 20 images, each of a fifth of a second but for one, and two evaluations.
 void write_run(const fs::path& folder, double first_top1) {
   fs::create_directories(folder);
   ClassifyOptions options;

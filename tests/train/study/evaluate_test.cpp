@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/pictures.h"
+#include "tests/support/images.h"
 #include "tests/support/xml.h"
 #include "tests/train/tiny.h"
 
@@ -30,7 +30,7 @@ models::Model tiny_model(std::int64_t classes) {
 
 TEST(Evaluate, AgreesWithPredictionsOneByOne) {
   const test::TemporaryFolder folder;
-  test::write_pictures(folder / "data", 7, 7);
+  test::write_images(folder / "data", 7, 7);
   const auto dataset = data::open_dataset(folder / "data");
   const models::Model model = tiny_model(8);
   EvaluateOptions options;
@@ -70,7 +70,7 @@ TEST(Evaluate, AgreesWithPredictionsOneByOne) {
   EXPECT_EQ(evaluation.confusion, confusion);
   EXPECT_EQ(evaluation.class_count(3), 7);
   EXPECT_NEAR(evaluation.class_accuracy(3), 100.0 * static_cast<double>(confusion[27]) / 7, 1e-9);
-  EXPECT_TRUE(std::isnan(evaluation.class_accuracy(7))) << "no picture of that class";
+  EXPECT_TRUE(std::isnan(evaluation.class_accuracy(7))) << "no image of that class";
   EXPECT_EQ(evaluation.classes[3], "class3");
   EXPECT_EQ(test::xml_fault(confusion_svg(evaluation)), "");
 }
@@ -112,13 +112,13 @@ TEST(Evaluate, AveragesWithTheMirrorImages) {
 
 TEST(Evaluate, CountsFiveAsAllOfThreeClasses) {
   const test::TemporaryFolder folder;
-  test::write_pictures(folder / "data", 2, 3);
+  test::write_images(folder / "data", 2, 3);
   EXPECT_EQ(evaluate(tiny_model(3), *data::open_dataset(folder / "data")).top5, 100);
 }
 
 TEST(Evaluate, RefusesMoreClassesThanTheModelHas) {
   const test::TemporaryFolder folder;
-  test::write_pictures(folder / "data", 1, 3);
+  test::write_images(folder / "data", 1, 3);
   const auto dataset = data::open_dataset(folder / "data");
   try {
     evaluate(tiny_model(2), *dataset);
@@ -129,10 +129,10 @@ TEST(Evaluate, RefusesMoreClassesThanTheModelHas) {
   EXPECT_THROW(evaluate(tiny_model(0), *dataset), Error);
 }
 
-TEST(Evaluate, LeavesBrokenPicturesOutIfAllowed) {
+TEST(Evaluate, LeavesBrokenImagesOutIfAllowed) {
   const test::TemporaryFolder folder;
-  test::write_pictures(folder / "data", 3, 2);
-  std::ofstream(folder / "data/class1/1.png") << "no picture";
+  test::write_images(folder / "data", 3, 2);
+  std::ofstream(folder / "data/class1/1.png") << "no image";
   const auto dataset = data::open_dataset(folder / "data");
   EvaluateOptions options;
   EXPECT_THROW(evaluate(tiny_model(2), *dataset, options), Error);
@@ -143,7 +143,7 @@ TEST(Evaluate, LeavesBrokenPicturesOutIfAllowed) {
   EXPECT_THAT(evaluation.broken[0], HasSubstr("class1/1.png"));
 }
 
-TEST(Predict, TakesNoPicturesToo) { EXPECT_EQ(predict(tiny_model(2), {}).shape(), (Shape{0, 2})); }
+TEST(Predict, TakesNoImagesToo) { EXPECT_EQ(predict(tiny_model(2), {}).shape(), (Shape{0, 2})); }
 
 }  // namespace
 }  // namespace vitrail::train

@@ -107,8 +107,8 @@ TEST(WithoutHead, PoolsAsItIsTold) {
 
 TEST(Embed, GoesOverADataSetInItsOrder) {
   const test::TemporaryFolder folder;
-  test::write_pictures(folder / "data", 4, 3);
-  std::ofstream(folder / "data/class1/2.png") << "no picture";
+  test::write_images(folder / "data", 4, 3);
+  std::ofstream(folder / "data/class1/2.png") << "no image";
   const auto dataset = data::open_dataset(folder / "data");
   const models::Model model = models::load_model(write_model(folder / "model"));
   const models::Model trunk = models::without_head(model);
@@ -144,7 +144,7 @@ TEST(Embed, GoesOverADataSetInItsOrder) {
   EXPECT_THAT(wrong({{"features", features.x}, {"labels", features.labels}}, {{"names", "[1]"}}),
               HasSubstr("not a list of strings"));
   EXPECT_THAT(wrong({{"features", features.x}, {"labels", features.labels}}, {{"names", "[\"a\"]"}}),
-              HasSubstr("1 names for 11 pictures"));
+              HasSubstr("1 names for 11 images"));
 }
 
 Features golden_features(const std::string& prefix) {
@@ -192,7 +192,7 @@ TEST(Knn, RefusesWhatCannotBeCompared) {
                 test.x = test.x.clone();
                 test.x.template data<float>()[17] = NAN;
               }),
-              HasSubstr("picture 1 hold NaN"));
+              HasSubstr("image 1 hold NaN"));
 }
 
 // The probe of a run is the same as one on the features that embed() gives.
@@ -237,7 +237,7 @@ TEST(LinearProbe, EqualsOneOnEmbeddedFeatures) {
   expect_close(probed.net->parameters.at("head.weight").value, weight, 1e-5);
   expect_close(probed.net->parameters.at("blocks.0.attn.qkv.weight").value,
                start.net->parameters.at("blocks.0.attn.qkv.weight").value, 0);
-  // What the run found on the features is what the whole model does with the pictures.
+  // What the run found on the features is what the whole model does with the images.
   const Evaluation whole = evaluate(probed, *data::open_dataset(folder / "data/validation"));
   EXPECT_EQ(whole.top1, result.figure("top1"));
   EXPECT_NEAR(whole.loss, result.figure("loss"), 1e-5);
@@ -273,7 +273,7 @@ TEST(LinearProbe, IsTheSameWithAndWithoutFeaturesComputedOnce) {
   EXPECT_EQ(fit(options, hooks).steps, 0) << "while features are computed";
   EXPECT_EQ(fit(test::resumed<ClassifyOptions>(folder / "runs/stopped at once")).steps, once.steps);
 
-  std::ofstream(folder / "data/train/class1/3.png") << "no picture";
+  std::ofstream(folder / "data/train/class1/3.png") << "no image";
   options.experiment = "broken";
   EXPECT_THAT(error_of([&] { fit(options); }), HasSubstr("3.png"));
   options.experiment = "skipping";
@@ -283,7 +283,7 @@ TEST(LinearProbe, IsTheSameWithAndWithoutFeaturesComputedOnce) {
 
 TEST(Evaluate, TellsADistilledModelsHeadsApart) {
   const test::TemporaryFolder folder;
-  test::write_pictures(folder / "data", 7, 3);
+  test::write_images(folder / "data", 7, 3);
   const auto dataset = data::open_dataset(folder / "data");
   const models::Model model = models::load_model(write_model(folder / "model", "deit_tiny_distilled_patch16_224"));
   const Evaluation both = evaluate(model, *dataset);

@@ -92,7 +92,7 @@ TEST(DistillationLoss, GivesDeitsAndTimmsValuesAndGradients) {
   }
 }
 
-TEST(DistillationLoss, OfPicturesWithoutLabelsIsTheTeachersAlone) {
+TEST(DistillationLoss, OfImagesWithoutLabelsIsTheTeachersAlone) {
   const io::Safetensors file = golden("distill.safetensors");
   const Heads net({file.get("loss.head"), file.get("loss.head_dist")});
   data::Batch batch;
@@ -110,7 +110,7 @@ TEST(DistillationLoss, OfPicturesWithoutLabelsIsTheTeachersAlone) {
               HasSubstr("the teacher's are [5, 6]"));
 }
 
-TEST(Teacher, SeesThePicturesAsItIsUsedTo) {
+TEST(Teacher, SeesTheImagesAsItIsUsedTo) {
   const io::Safetensors file = golden("distill.safetensors");
   const models::Model student = models::load_model(golden_path("models/distilled"));
   const Teacher teacher(golden_path("models/plain").string(), student, DType::f32);
@@ -159,7 +159,7 @@ TEST(Teacher, TakesTheStudentsChannelsAndNoOtherClasses) {
 TEST(Teacher, OfVideosIsRefused) {
   const models::Model student = models::load_model(golden_path("models/plain"));
   EXPECT_THAT(error_of([&] { Teacher(golden_path("models/mvit_video_v1").string(), student, DType::f32); }),
-              HasSubstr("'mvit_v1_b' takes clips of 4 frames, not pictures"));
+              HasSubstr("'mvit_v1_b' takes clips of 4 frames, not images"));
 }
 
 // The losses of PyTorch with timm's models, a step at a time.
@@ -191,7 +191,7 @@ TEST(Distillation, FiveStepsGivePytorchsLosses) {
   }
 }
 
-// A run whose teacher is the result of another, for pictures of another size.
+// A run whose teacher is the result of another, for images of another size.
 ClassifyOptions distilled_options(const fs::path& folder) {
   ClassifyOptions options = tiny_options(folder);
   options.img_size = 12;
@@ -210,13 +210,13 @@ TEST(Distillation, LearnsFromATeacherAndGoesOnToTheSameBits) {
   const test::TemporaryFolder folder;
   ClassifyOptions options = distilled_options(folder.path());
   options.mix.cutmix = 1;
-  test::write_pictures(folder / "more", 3, 2, 5);
+  test::write_images(folder / "more", 3, 2, 5);
   options.unlabeled_dir = (folder / "more").string();
   for (const std::string type : {"hard", "soft"}) {
     options.distillation_type = type;
     options.experiment = type;
     const FitResult whole = fit(options);
-    EXPECT_EQ(whole.steps, 3 * 7) << "of 24 pictures with labels and 6 without, in batches of 4";
+    EXPECT_EQ(whole.steps, 3 * 7) << "of 24 images with labels and 6 without, in batches of 4";
     EXPECT_NEAR(test::options_in<ClassifyOptions>(whole.folder / "config.toml").distillation_alpha, 0.5, 0);
     options.experiment = type + "-stopped";
     FitHooks hooks;
@@ -239,7 +239,7 @@ TEST(Distillation, LearnsFromATeacherAndGoesOnToTheSameBits) {
   EXPECT_EQ(weights_of(folder / "runs/none/last"), weights_of(folder / "runs/without/last"));
 }
 
-// The pictures of tiny_options(), of which those to train on have wrong labels.
+// The images of tiny_options(), of which those to train on have wrong labels.
 std::string mislabelled(const fs::path& folder) {
   fs::create_directories(folder / "wrong/train");
   for (int c = 0; c < 3; ++c) {
@@ -319,7 +319,7 @@ TEST(Distillation, WeightsAreTimmsWhereTheyAreGiven) {
   EXPECT_EQ(weights(), std::pair(0.5, 2.0));
   options.task_loss_weight.reset();
   EXPECT_EQ(weights(), std::pair(1.0, 2.0));
-  options.data_dir = "pictures";
+  options.data_dir = "images";
   const auto error_with = [&](auto&& change) {
     ClassifyOptions changed = options;
     change(changed);

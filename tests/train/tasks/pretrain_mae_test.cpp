@@ -15,9 +15,9 @@ namespace fs = std::filesystem;
 using test::error_of;
 using ::testing::HasSubstr;
 
-// Pre-training on 24 pictures that lie in a folder and in a folder inside of it, with no classes.
+// Pre-training on 24 images that lie in a folder and in a folder inside of it, with no classes.
 PretrainMaeOptions tiny_pretraining(const fs::path& folder) {
-  const ClassifyOptions tiny = test::tiny_options(folder);  // makes the pictures
+  const ClassifyOptions tiny = test::tiny_options(folder);  // makes the images
   if (!fs::exists(folder / "unlabelled")) {
     fs::create_directories(folder / "unlabelled/more");
     for (int c = 0; c < 3; ++c) {
@@ -41,7 +41,7 @@ PretrainMaeOptions tiny_pretraining(const fs::path& folder) {
   options.warmup_epochs = 1;
   options.lr = 3e-3;
   options.norm_pix_loss = false;
-  options.pictures.crop_pct = 1;
+  options.images.crop_pct = 1;
   options.threads = 1;
   return options;
 }

@@ -58,7 +58,7 @@ void bench(const BenchFlags& flags) {
   fmt::print("  step        {:.1f} ms fastest, {:.1f} ms median of {}\n", result.step_ms_min, result.step_ms_median,
              result.steps);
   fmt::print("  images/s    {:.1f}\n", result.images_per_second);
-  fmt::print("  MFU         {:.1f} % of the {:.0f} GF/s of oneDNN's packed GEMM; {:.2f} GFLOP a picture\n",
+  fmt::print("  MFU         {:.1f} % of the {:.0f} GF/s of oneDNN's packed GEMM; {:.2f} GFLOP an image\n",
              100 * result.mfu, result.peak_gflops, result.flops_per_image / 1e9);
   fmt::print("  memory      {:.0f} MB at the peak\n", static_cast<double>(result.peak_memory_bytes) / 1e6);
   if (flags.profile) {
@@ -82,7 +82,7 @@ void add_bench(CLI::App& app) {
       ->check(CLI::IsMember({"train", "infer", "pretrain"}));
   command.add_option("--model", flags->model.model, "Name or folder")->required()->type_name("MODEL");
   add_model_changes(command, flags->model);
-  command.add_option("-b,--batch-size", flags->batch_size, "Pictures a step")
+  command.add_option("-b,--batch-size", flags->batch_size, "Images a step")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command.add_option("--steps", flags->steps, "Steps that are timed")

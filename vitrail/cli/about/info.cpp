@@ -35,52 +35,51 @@ std::string size_text(const models::Model& model, std::size_t first) {
 }
 
 Json describe(const models::Model& model) {
-  const auto& picture = model.pretrained;
-  const models::TokenLayout layout = model.net->token_layout(picture.height, picture.width);
+  const auto& image = model.pretrained;
+  const models::TokenLayout layout = model.net->token_layout(image.height, image.width);
   Json json;
   json["architecture"] = model.architecture;
   json["parameters"] = model.net->parameters.count();
-  json["flops"] = model.net->flops(picture.height, picture.width);
+  json["flops"] = model.net->flops(image.height, image.width);
   json["num_features"] = model.net->num_features();
   json["num_classes"] = model.net->num_classes();
   json["depth"] = model.net->depth();
   json["input_size"] = input_size(model);
   json["tokens"] = {{"prefix", layout.prefix}, {"rows", layout.rows}, {"columns", layout.columns}};
-  json["interpolation"] = picture.interpolation;
-  json["crop_pct"] = picture.crop_pct;
-  json["crop_mode"] = picture.crop_mode;
-  json["mean"] = picture.mean;
-  json["std"] = picture.std;
+  json["interpolation"] = image.interpolation;
+  json["crop_pct"] = image.crop_pct;
+  json["crop_mode"] = image.crop_mode;
+  json["mean"] = image.mean;
+  json["std"] = image.std;
   json["model_args"] = Json::parse(model.model_args);
-  json["label_names"] = picture.label_names;
+  json["label_names"] = image.label_names;
   return json;
 }
 
 void print_info(const models::Model& model) {
   const Json json = describe(model);
   const auto line = [](const std::string& name, const std::string& value) { fmt::print("{:<14} {}\n", name, value); };
-  const auto& picture = model.pretrained;
-  const models::TokenLayout layout = model.net->token_layout(picture.height, picture.width);
+  const auto& image = model.pretrained;
+  const models::TokenLayout layout = model.net->token_layout(image.height, image.width);
   line("model", model.architecture);
   line("parameters",
        fmt::format("{} ({})", model.net->parameters.count(), short_number(model.net->parameters.count())));
-  const std::int64_t flops = model.net->flops(picture.height, picture.width);
+  const std::int64_t flops = model.net->flops(image.height, image.width);
   line("FLOPs", fmt::format("{} ({}) a {}, fvcore's convention: a multiply-accumulate is one", flops,
-                            short_number(flops), model.net->frames() > 0 ? "clip" : "picture"));
+                            short_number(flops), model.net->frames() > 0 ? "clip" : "image"));
   line("num_features", std::to_string(model.net->num_features()));
   line("num_classes", std::to_string(model.net->num_classes()));
   line("blocks", std::to_string(model.net->depth()));
-  line(model.net->frames() > 0 ? "clip" : "picture",
-       fmt::format("{}, {}, crop_pct {} ({})", size_text(model, 0), picture.interpolation, picture.crop_pct,
-                   picture.crop_mode));
+  line(model.net->frames() > 0 ? "clip" : "image", fmt::format("{}, {}, crop_pct {} ({})", size_text(model, 0),
+                                                               image.interpolation, image.crop_pct, image.crop_mode));
   line("normalization", fmt::format("mean {}, std {}", json["mean"].dump(), json["std"].dump()));
   line("tokens", fmt::format("{} = {} + {} x {} patches", layout.prefix + layout.rows * layout.columns, layout.prefix,
                              layout.rows, layout.columns));
   if (json["model_args"] != Json::object()) {
     line("model_args", json["model_args"].dump());
   }
-  if (!picture.label_names.empty()) {
-    line("labels", fmt::format("{}", fmt::join(picture.label_names, ", ")));
+  if (!image.label_names.empty()) {
+    line("labels", fmt::format("{}", fmt::join(image.label_names, ", ")));
   }
 }
 
@@ -118,8 +117,8 @@ void list_models(const std::string& pattern, bool names_only, bool as_json) {
       continue;
     }
     const models::Model model = models::describe_model(architecture.name);
-    const auto& picture = model.pretrained;
-    const std::int64_t flops = model.net->flops(picture.height, picture.width);
+    const auto& image = model.pretrained;
+    const std::int64_t flops = model.net->flops(image.height, image.width);
     if (as_json) {
       list.push_back({{"name", architecture.name},
                       {"family", architecture.family},
@@ -140,7 +139,7 @@ void list_models(const std::string& pattern, bool names_only, bool as_json) {
 }  // namespace
 
 void add_info(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("info", "Parameters, FLOPs, tokens and picture size of a model");
+  CLI::App& command = *app.add_subcommand("info", "Parameters, FLOPs, tokens and image size of a model");
   struct Flags {
     ModelFlags model;
     bool json = false;
@@ -155,9 +154,9 @@ void add_info(CLI::App& app) {
                          "vitrail info demo/run/best --json"});
   command.callback([flags] {
     models::CreateOptions options = flags->model.options();
-    options.fill = nn::Fill::shapes_only;  // the model is asked about, not run
+    options.fill = nn::Fill::meta;  // the model is asked about, not run
     models::Model model = models::open_model(flags->model.model, options);
-    data::apply(flags->model.pictures, model.pretrained);
+    data::apply(flags->model.images, model.pretrained);
     if (flags->json) {
       fmt::print("{}\n", describe(model).dump(2));
     } else {
@@ -170,7 +169,7 @@ void add_info(CLI::App& app) {
 }
 
 void add_models(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("models", "The models that exist, with parameters, FLOPs and picture size");
+  CLI::App& command = *app.add_subcommand("models", "The models that exist, with parameters, FLOPs and image size");
   struct Flags {
     std::string pattern;
     bool names = false;

@@ -10,7 +10,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
-#include "vitrail/cli/pictures.h"
+#include "vitrail/cli/images.h"
 #include "vitrail/explain/overlay.h"
 #include "vitrail/explain/page.h"
 #include "vitrail/io/file.h"
@@ -61,7 +61,7 @@ class Report {
       : flags_(flags), folder_(flags.output), x_(model_input(model, io::read_image(flags.image))) {
     attention_ = explain::record_attention(*model.net, x_, flags.compute.apply());
     check(!attention_.layers.empty(), "{} has no attention to show", model.architecture);
-    picture_ = explain::picture_of(x_, model.pretrained.mean, model.pretrained.std);
+    image_ = explain::image_of(x_, model.pretrained.mean, model.pretrained.std);
     if (!flags.query.empty()) {
       query_ = {.kind = explain::Query::Kind::patch, .row = flags.query[0], .column = flags.query[1]};
     }
@@ -103,23 +103,23 @@ class Report {
       }
     }
     explain::Section overview{.title = "Over all layers", .text = {}, .table = {}, .figures = {}, .figure_width = 224};
-    io::write_png(folder_ / "picture.png", picture_);
+    io::write_png(folder_ / "image.png", image_);
     const std::string over_all = rolls_out ? "rollout" : "last";
-    overview.figures = {{"picture.png", "what the model sees"},
+    overview.figures = {{"image.png", "what the model sees"},
                         save(over_all, rolls_out ? "attention rollout" : "the last layer", whole)};
     if (attention_.pool.defined()) {
       overview.figures.push_back(save("pool", "attention pooling, by its own query", explain::pooling_map(attention_)));
     }
     io::write_png(folder_ / "sheet.png", explain::sheet(all));
     io::write_atomically(folder_ / "index.html", explain::html_page("Attention", lead(), {overview, means, heads}));
-    fmt::print("{} pictures in {}: sheet.png (a row a layer, a column a head), {}.png, index.html\n",
+    fmt::print("{} images in {}: sheet.png (a row a layer, a column a head), {}.png, index.html\n",
                overview.figures.size() + count + means.figures.size(), folder_.string(), over_all);
   }
 
  private:
   explain::Figure save(const std::string& name, const std::string& caption, const Tensor& map) {
     last_ =
-        explain::overlay(picture_, map, {.patch = query_, .grid = {attention_.layout.rows, attention_.layout.columns}});
+        explain::overlay(image_, map, {.patch = query_, .grid = {attention_.layout.rows, attention_.layout.columns}});
     io::write_png(folder_ / (name + ".png"), last_);
     return {name + ".png", caption};
   }
@@ -136,7 +136,7 @@ class Report {
   fs::path folder_;
   Tensor x_;
   explain::Attention attention_;
-  io::Image picture_;
+  io::Image image_;
   io::Image last_;
   explain::Query query_;
 };
@@ -144,11 +144,11 @@ class Report {
 }  // namespace
 
 void add_attention(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("attention", "Pictures of what a model attends to in a picture");
+  CLI::App& command = *app.add_subcommand("attention", "Images of what a model attends to in an image");
   const auto flags = std::make_shared<AttentionFlags>();
   add_model_argument(command, flags->model);
   command.add_option("IMAGE", flags->image, "JPEG, PNG or WebP")->required()->type_name("");
-  command.add_option("--output", flags->output, "Folder for the pictures")->capture_default_str()->type_name("DIR");
+  command.add_option("--output", flags->output, "Folder for the images")->capture_default_str()->type_name("DIR");
   command.add_option("--query", flags->query, "Show where this patch looks, instead of the class token")
       ->delimiter(',')
       ->expected(2)
@@ -161,12 +161,12 @@ void add_attention(CLI::App& app) {
                   "attention.pool [1, H, 1, N]")
       ->type_name("FILE.safetensors");
   add_compute_flags(command, flags->compute);
-  add_picture_flags(command, flags->model);
+  add_image_flags(command, flags->model);
   add_examples(command, {"vitrail attention demo/run/best cat.jpg",
                          "vitrail attention demo/run/best cat.jpg --query 3,4 --layer -1 --output maps",
                          "vitrail attention vit_tiny_patch16_224 cat.jpg --raw maps.safetensors"});
   command.callback([flags] {
-    const models::Model model = flags->model.open_for_pictures();
+    const models::Model model = flags->model.open_for_images();
     Report(*flags, model).write();
   });
 }

@@ -7,8 +7,8 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/images.h"
 #include "vitrail/cli/option_flags.h"
-#include "vitrail/cli/pictures.h"
 #include "vitrail/data/transforms.h"
 #include "vitrail/explain/overlay.h"
 #include "vitrail/train/tasks/image_options.h"
@@ -17,7 +17,7 @@ namespace vitrail::cli {
 namespace {
 
 struct AugmentFlags {
-  std::vector<std::string> pictures;
+  std::vector<std::string> images;
   std::string output;
   data::AugmentOptions augment;
   std::int64_t seed = train::RunOptions().seed;
@@ -27,19 +27,19 @@ struct AugmentFlags {
 };
 
 void augment(AugmentFlags& flags) {
-  const std::vector<NamedPicture> pictures = list_pictures(flags.pictures);
-  data::PictureConfig config;
+  const std::vector<NamedImage> images = list_images(flags.images);
+  data::ImageConfig config;
   config.width = config.height = flags.img_size;
   const data::Transform transform = data::train_transform(config, flags.augment);
   config.crop_mode = "squash";
   config.crop_pct = 1;
   const data::Transform whole = data::eval_transform(config);
-  const auto shown = [&](const Tensor& x) { return explain::picture_of(x, config.mean, config.std, flags.img_size); };
+  const auto shown = [&](const Tensor& x) { return explain::image_of(x, config.mean, config.std, flags.img_size); };
 
   std::vector<std::vector<io::Image>> sheet;
-  const auto pictures_shown = std::min(std::ssize(pictures), std::ptrdiff_t{64});
-  for (std::int64_t row = 0; row < std::max<std::int64_t>(flags.rows, pictures_shown); ++row) {
-    const io::Image image = pictures[static_cast<std::size_t>(row % pictures_shown)].image();
+  const auto images_shown = std::min(std::ssize(images), std::ptrdiff_t{64});
+  for (std::int64_t row = 0; row < std::max<std::int64_t>(flags.rows, images_shown); ++row) {
+    const io::Image image = images[static_cast<std::size_t>(row % images_shown)].read();
     std::vector<io::Image>& line = sheet.emplace_back();
     line.push_back(shown(whole(image)));
     for (std::int64_t i = 1; i < flags.columns; ++i) {
@@ -48,27 +48,27 @@ void augment(AugmentFlags& flags) {
     }
   }
   io::write_png(flags.output, explain::sheet(sheet));
-  fmt::print("{}: {} rows, each the picture as it is and {} times as training may see it\n", flags.output, sheet.size(),
+  fmt::print("{}: {} rows, each the image as it is and {} times as training may see it\n", flags.output, sheet.size(),
              flags.columns - 1);
-  if (pictures_shown < std::ssize(pictures)) {
-    fmt::print("the first {} of {} pictures are shown\n", pictures_shown, pictures.size());
+  if (images_shown < std::ssize(images)) {
+    fmt::print("the first {} of {} images are shown\n", images_shown, images.size());
   }
 }
 
 }  // namespace
 
 void add_augment(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("augment", "Show what training sees of pictures: a sheet of augmented ones");
+  CLI::App& command = *app.add_subcommand("augment", "Show what training sees of images: a sheet of augmented ones");
   const auto flags = std::make_shared<AugmentFlags>();
-  add_pictures_argument(command, flags->pictures);
+  add_images_argument(command, flags->images);
   command.add_option("--output", flags->output, "The sheet: a .png file")->required()->type_name("FILE");
-  command.add_option("--img-size", flags->img_size, "Picture size in pixels")
+  command.add_option("--img-size", flags->img_size, "Image size in pixels")
       ->capture_default_str()
       ->check(CLI::Range(1, 2048));
-  command.add_option("--rows", flags->rows, "Rows at least; each picture has one or more")
+  command.add_option("--rows", flags->rows, "Rows at least; each image has one or more")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
-  command.add_option("--columns", flags->columns, "Pictures a row, the first as it is")
+  command.add_option("--columns", flags->columns, "Images a row, the first as it is")
       ->capture_default_str()
       ->check(CLI::Range(2, 64));
   const auto list = std::make_shared<train::OptionList>();

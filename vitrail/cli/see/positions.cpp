@@ -26,20 +26,20 @@ void draw(const PositionFlags& flags) {
         model.architecture);
   const models::TokenLayout layout = transformer->token_layout(model.pretrained.height, model.pretrained.width);
   const std::int64_t layer = flags.layer < 0 ? flags.layer + transformer->depth() : flags.layer;
-  const io::Image picture = explain::position_picture(*transformer, {layout.rows, layout.columns}, layer);
-  io::write_png(flags.output, picture);
+  const io::Image image = explain::position_image(*transformer, {layout.rows, layout.columns}, layer);
+  io::write_png(flags.output, image);
   fmt::print("{}: positions of {} x {} patches\n", flags.output, layout.rows, layout.columns);
 }
 
 }  // namespace
 
 void add_positions(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("positions", "A picture of a model's positional code");
+  CLI::App& command = *app.add_subcommand("positions", "An image of a model's positional code");
   const auto flags = std::make_shared<PositionFlags>();
   add_model_argument(command, flags->model);
   command.add_option("--layer", flags->layer, "Of relative and rotary positions: the block, from 0; -1 is the last")
       ->capture_default_str();
-  command.add_option("--output", flags->output, "The picture")->capture_default_str()->type_name("FILE.png");
+  command.add_option("--output", flags->output, "The image")->capture_default_str()->type_name("FILE.png");
   add_examples(command, {"vitrail positions runs/photos/best --output learned.png",
                          "vitrail positions vit_tiny_patch16_224 --model-kwargs pos_embed=rope2d_mixed"});
   command.callback([flags] { draw(*flags); });

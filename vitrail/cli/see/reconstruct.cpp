@@ -6,7 +6,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
-#include "vitrail/cli/pictures.h"
+#include "vitrail/cli/images.h"
 #include "vitrail/explain/reconstruction.h"
 #include "vitrail/models/vit/mae.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 struct ReconstructFlags {
   std::string model;
-  std::vector<std::string> pictures;
+  std::vector<std::string> images;
   std::string output = "reconstructions.png";
   models::MaeOptions mae;
   std::int64_t most = 16;
@@ -27,32 +27,32 @@ void reconstruct(const ReconstructFlags& flags) {
   const DType dtype = flags.compute.apply();
   check(std::filesystem::is_directory(flags.model), "'{}' is not the folder of a masked autoencoder", flags.model);
   const models::Model model = models::open_masked_autoencoder(flags.model, {}, flags.mae);
-  std::vector<NamedPicture> pictures = list_pictures(flags.pictures);
-  const std::size_t all = pictures.size();
+  std::vector<NamedImage> images = list_images(flags.images);
+  const std::size_t all = images.size();
   if (static_cast<std::int64_t>(all) > flags.most) {
-    pictures.resize(static_cast<std::size_t>(flags.most));
+    images.resize(static_cast<std::size_t>(flags.most));
   }
   std::vector<Tensor> inputs;
-  inputs.reserve(pictures.size());
-  for (const NamedPicture& picture : pictures) {
-    inputs.push_back(model_input(model, picture.image()));
+  inputs.reserve(images.size());
+  for (const NamedImage& image : images) {
+    inputs.push_back(model_input(model, image.read()));
   }
   io::write_png(flags.output, explain::reconstruction_sheet(model, inputs, flags.seed, dtype));
-  fmt::print("{} of {} pictures, each masked, reconstructed and as it is: {}\n", pictures.size(), all, flags.output);
+  fmt::print("{} of {} images, each masked, reconstructed and as it is: {}\n", images.size(), all, flags.output);
 }
 
 }  // namespace
 
 void add_reconstruct(CLI::App& app) {
   CLI::App& command =
-      *app.add_subcommand("reconstruct", "Pictures with patches hidden, and what a masked autoencoder makes of them");
+      *app.add_subcommand("reconstruct", "Images with patches hidden, and what a masked autoencoder makes of them");
   const auto flags = std::make_shared<ReconstructFlags>();
   command
       .add_option("MODEL", flags->model, "Folder of a masked autoencoder (of `vitrail pretrain mae`, or transformers')")
       ->required()
       ->type_name("");
-  add_pictures_argument(command, flags->pictures);
-  command.add_option("--output", flags->output, "The picture of all, a row each")
+  add_images_argument(command, flags->images);
+  command.add_option("--output", flags->output, "The image of all, a row each")
       ->capture_default_str()
       ->type_name("FILE.png");
   command

@@ -8,7 +8,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
-#include "vitrail/cli/pictures.h"
+#include "vitrail/cli/images.h"
 #include "vitrail/explain/attention.h"
 #include "vitrail/explain/overlay.h"
 #include "vitrail/explain/page.h"
@@ -26,7 +26,7 @@ struct ReportFlags {
   std::string data;
   std::string split;
   std::string output;
-  std::int64_t pictures = 20;
+  std::int64_t images = 20;
   bool skip_broken = false;
   ComputeFlags compute;
 };
@@ -60,7 +60,7 @@ class Page {
   std::string title() const { return fmt::format("{} on {}", model_.architecture, fs::path(flags_.data).string()); }
 
   std::string lead() const {
-    return fmt::format("{:.1f} % of {} pictures recognized at once, {:.1f} % among the first five guesses.",
+    return fmt::format("{:.1f} % of {} images recognized at once, {:.1f} % among the first five guesses.",
                        evaluation_.top1, evaluation_.count, evaluation_.top5);
   }
 
@@ -73,7 +73,7 @@ class Page {
       section.figures.push_back({"curves.svg", "loss and accuracy while training"});
     }
     section.figures.push_back({"confusion.svg", "what is taken for what"});
-    section.table.header = {"class", "pictures", "top-1"};
+    section.table.header = {"class", "images", "top-1"};
     for (std::int64_t c = 0; c < evaluation_.num_classes(); ++c) {
       const std::int64_t count = evaluation_.class_count(c);
       section.table.rows.push_back({evaluation_.classes[static_cast<std::size_t>(c)], std::to_string(count),
@@ -86,26 +86,26 @@ class Page {
   explain::Section predictions() {
     explain::Section section{.title = "What it says, and where it looks",
                              .text =
-                                 "Left the picture, right its attention over all layers (rollout; with windows, the "
+                                 "Left the image, right its attention over all layers (rollout; with windows, the "
                                  "last layer's). Bright is much, dark is little.",
                              .table = {},
                              .figures = {},
                              .figure_width = 240};
-    const std::int64_t count = std::min(flags_.pictures, evaluation_.count);
+    const std::int64_t count = std::min(flags_.images, evaluation_.count);
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t index = index_of((2 * i + 1) * evaluation_.count / (2 * count));
       const Tensor x = model_input(model_, dataset_.image(index));
       const explain::Attention attention = explain::record_attention(*model_.net, x, dtype_);
-      const io::Image picture = explain::picture_of(x, model_.pretrained.mean, model_.pretrained.std, 112);
+      const io::Image image = explain::image_of(x, model_.pretrained.mean, model_.pretrained.std, 112);
       const std::string file = fmt::format("attention/{:02}.png", i);
       if (attention.layers.empty()) {
-        io::write_png(folder_ / file, picture);
+        io::write_png(folder_ / file, image);
       } else {
         const auto last = std::ssize(attention.layers) - 1;
         const Tensor map = explain::can_roll_out(attention)
                                ? explain::rollout(attention)
                                : explain::attention_map(attention, last, explain::all_heads);
-        io::write_png(folder_ / file, explain::sheet({{picture, explain::overlay(picture, map)}}));
+        io::write_png(folder_ / file, explain::sheet({{image, explain::overlay(image, map)}}));
       }
       section.figures.push_back({file, caption(attention.logits, dataset_.label(index))});
     }
@@ -125,23 +125,23 @@ class Page {
   }
 
   explain::Section layers() {
-    explain::Section section{.title = "One picture, layer by layer",
+    explain::Section section{.title = "One image, layer by layer",
                              .text = "A row a layer, from the first; a column a head.",
                              .table = {},
                              .figures = {},
                              .figure_width = 640};
     const std::int64_t index = index_of(evaluation_.count / 2);
     const io::Image original = dataset_.image(index);
-    io::write_png(folder_ / "picture.png", original);
+    io::write_png(folder_ / "image.png", original);
     const Tensor x = model_input(model_, original);
     const explain::Attention attention = explain::record_attention(*model_.net, x, dtype_);
-    const io::Image picture = explain::picture_of(x, model_.pretrained.mean, model_.pretrained.std, 112);
+    const io::Image image = explain::image_of(x, model_.pretrained.mean, model_.pretrained.std, 112);
     std::vector<std::vector<io::Image>> maps;
     for (std::size_t layer = 0; layer < attention.layers.size(); ++layer) {
       const auto l = static_cast<std::int64_t>(layer);
       maps.emplace_back();
       for (std::int64_t head = 0; head < attention.num_heads(l); ++head) {
-        maps.back().push_back(explain::overlay(picture, explain::attention_map(attention, l, head)));
+        maps.back().push_back(explain::overlay(image, explain::attention_map(attention, l, head)));
       }
     }
     if (!maps.empty()) {
@@ -165,11 +165,11 @@ void report(const ReportFlags& flags) {
   if (const fs::path folder = fs::path(best.model) / "best"; fs::exists(folder)) {
     best.model = folder.string();
   }
-  models::Model model = best.open_for_pictures();
-  const auto dataset = open_pictures(flags.data, flags.split, model);
+  models::Model model = best.open_for_images();
+  const auto dataset = open_images(flags.data, flags.split, model);
   Page page(flags, std::move(model), *dataset);
   page.write();
-  fmt::print("top-1 {:.2f} %   top-5 {:.2f} %   {} pictures\n{}/index.html\n", page.evaluation().top1,
+  fmt::print("top-1 {:.2f} %   top-5 {:.2f} %   {} images\n{}/index.html\n", page.evaluation().top1,
              page.evaluation().top5, page.evaluation().count, flags.output);
   for (const std::string& broken : page.evaluation().broken) {
     fmt::print("left out: {}\n", broken);
@@ -183,17 +183,18 @@ void add_report(CLI::App& app) {
       *app.add_subcommand("report", "A page that shows a run: accuracy, curves, predictions, attention");
   const auto flags = std::make_shared<ReportFlags>();
   command.add_option("RUN", flags->model.model, "Run folder, or a model folder")->required()->type_name("");
-  command.add_option("DATA", flags->data, "Pictures to show it on")->required()->type_name("");
+  command.add_option("DATA", flags->data, "Images to show it on")->required()->type_name("");
   command.add_option("--split", flags->split, "Part of DATA: validation, test … (default: DATA itself)")
       ->type_name("NAME");
-  command.add_option("--output", flags->output, "Folder for index.html and its pictures")->required()->type_name("DIR");
-  command.add_option("--pictures", flags->pictures, "Pictures with predictions")
+  command.add_option("--output", flags->output, "Folder for index.html and its images")->required()->type_name("DIR");
+  command.add_option("--images", flags->images, "Images with predictions")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken pictures out and name them");
+  command.add_option("--pictures", flags->images)->group("");  // its name in earlier versions
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out and name them");
   add_compute_flags(command, flags->compute);
   add_model_changes(command, flags->model);
-  add_picture_flags(command, flags->model);
+  add_image_flags(command, flags->model);
   add_examples(command, {"vitrail report demo/run data/cifar10/test.tar --output demo"});
   command.callback([flags] { report(*flags); });
 }

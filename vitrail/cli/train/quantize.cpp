@@ -12,7 +12,7 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
-#include "vitrail/cli/pictures.h"
+#include "vitrail/cli/images.h"
 #include "vitrail/train/bench/benchmark.h"
 #include "vitrail/train/study/evaluate.h"
 
@@ -26,7 +26,7 @@ struct QuantizeFlags {
   ComputeFlags compute;
   std::string output;
   std::string calibrate;
-  std::int64_t calibration_pictures = 512;
+  std::int64_t calibration_images = 512;
   std::string eval;
   std::string split;
   std::int64_t batch_size = 64;
@@ -50,22 +50,22 @@ class Sample : public data::Dataset {
   std::int64_t size_;
 };
 
-train::Evaluation run(const models::Model& model, const data::Dataset& pictures, const QuantizeFlags& flags,
-                      DType dtype, const char* title) {
+train::Evaluation run(const models::Model& model, const data::Dataset& images, const QuantizeFlags& flags, DType dtype,
+                      const char* title) {
   train::EvaluateOptions options;
   options.dtype = dtype;
   options.batch_size = flags.batch_size;
   options.skip_broken = flags.skip_broken;
-  return evaluate_under_bar(title, model, pictures, options);
+  return evaluate_under_bar(title, model, images, options);
 }
 
 models::Model quantized(const models::Model& model, const QuantizeFlags& flags) {
   if (flags.calibrate.empty()) {
     return models::quantize(model);
   }
-  const auto pictures = open_pictures(flags.calibrate, "", model);
+  const auto images = open_images(flags.calibrate, "", model);
   models::InputRanges ranges;
-  run(model, Sample(*pictures, flags.calibration_pictures), flags, DType::f32, "calibrating");
+  run(model, Sample(*images, flags.calibration_images), flags, DType::f32, "calibrating");
   return models::quantize(model, &ranges);
 }
 
@@ -82,8 +82,8 @@ void quantize(const QuantizeFlags& flags) {
   check(!fs::exists(flags.output) || (fs::is_directory(flags.output) && fs::is_empty(flags.output)),
         "'{}' exists: choose another --output", flags.output);
   const DType dtype = flags.compute.apply();
-  const models::Model model = flags.model.open_for_pictures();
-  const auto pictures = flags.eval.empty() ? nullptr : open_pictures(flags.eval, flags.split, model);
+  const models::Model model = flags.model.open_for_images();
+  const auto images = flags.eval.empty() ? nullptr : open_images(flags.eval, flags.split, model);
   const models::Model small = quantized(model, flags);
 
   nlohmann::ordered_json json;
@@ -96,14 +96,14 @@ void quantize(const QuantizeFlags& flags) {
                                   {"float", train::fastest_forward_ms(model, size, dtype)},
                                   {"int8", train::fastest_forward_ms(small, size, dtype)}});
   }
-  if (pictures != nullptr) {
-    const train::Evaluation before = run(model, *pictures, flags, dtype, "evaluating as it was");
-    const train::Evaluation after = run(small, *pictures, flags, dtype, "evaluating in int8");
+  if (images != nullptr) {
+    const train::Evaluation before = run(model, *images, flags, dtype, "evaluating as it was");
+    const train::Evaluation after = run(small, *images, flags, dtype, "evaluating in int8");
     std::int64_t changed = 0;
     for (std::size_t i = 0; i < before.predictions.size(); ++i) {
       changed += before.predictions[i] != after.predictions[i] ? 1 : 0;
     }
-    json["pictures"] = before.count;
+    json["images"] = before.count;
     json["top1"] = {{"float", before.top1}, {"int8", after.top1}};
     json["changed"] = changed;
   }
@@ -126,7 +126,7 @@ void quantize(const QuantizeFlags& flags) {
   if (!flags.eval.empty()) {
     fmt::print("  top-1           {:.2f} %, was {:.2f} %; {} of {} answers changed\n",
                json["top1"]["int8"].get<double>(), json["top1"]["float"].get<double>(),
-               json["changed"].get<std::int64_t>(), json["pictures"].get<std::int64_t>());
+               json["changed"].get<std::int64_t>(), json["images"].get<std::int64_t>());
   }
 }
 
@@ -139,20 +139,21 @@ void add_quantize(CLI::App& app) {
   command.add_option("--output", flags->output, "The new model folder")->required()->type_name("DIR");
   command
       .add_option("--calibrate", flags->calibrate,
-                  "Pictures to choose one fixed scale for each layer's input by (default: a scale for each token)")
+                  "Images to choose one fixed scale for each layer's input by (default: a scale for each token)")
       ->type_name("DATA");
-  command.add_option("--calibration-pictures", flags->calibration_pictures, "How many of them, spread over DATA")
+  command.add_option("--calibration-images", flags->calibration_images, "How many of them, spread over DATA")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  command.add_option("--eval", flags->eval, "Pictures to compare the accuracy on, before and after")->type_name("DATA");
+  command.add_option("--calibration-pictures", flags->calibration_images)->group("");  // its name in earlier versions
+  command.add_option("--eval", flags->eval, "Images to compare the accuracy on, before and after")->type_name("DATA");
   command.add_option("--split", flags->split, "Part of --eval's DATA: validation, test …")->type_name("NAME");
-  command.add_option("-b,--batch-size", flags->batch_size, "Pictures a batch")
+  command.add_option("-b,--batch-size", flags->batch_size, "Images a batch")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken pictures out");
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out");
   command.add_flag("--json", flags->json, "One JSON object");
   add_compute_flags(command, flags->compute);
-  add_picture_flags(command, flags->model);
+  add_image_flags(command, flags->model);
   add_examples(command, {"vitrail quantize runs/photos/best --output small --eval photos --split validation",
                          "vitrail quantize runs/photos/best --output small --calibrate photos/train --dtype bf16",
                          "vitrail predict small cat.jpg"});

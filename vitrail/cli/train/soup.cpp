@@ -10,7 +10,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
-#include "vitrail/cli/pictures.h"
+#include "vitrail/cli/images.h"
 
 namespace vitrail::cli {
 namespace {
@@ -34,8 +34,7 @@ struct SoupFlags {
 void soup(const SoupFlags& flags) {
   check(!fs::exists(flags.output) || (fs::is_directory(flags.output) && fs::is_empty(flags.output)),
         "'{}' exists: choose another --output", flags.output);
-  check(!flags.greedy || !flags.data.empty(),
-        "--greedy chooses models by their accuracy: name the pictures with --data");
+  check(!flags.greedy || !flags.data.empty(), "--greedy chooses models by their accuracy: name the images with --data");
   const std::vector<fs::path> folders(flags.folders.begin(), flags.folders.end());
   train::EvaluateOptions options;
   options.dtype = flags.compute.apply();
@@ -47,7 +46,7 @@ void soup(const SoupFlags& flags) {
   std::unique_ptr<data::Dataset> dataset;
   const auto evaluate = [&](const models::Model& model) {
     if (dataset == nullptr) {
-      dataset = open_pictures(flags.data, flags.split, model);
+      dataset = open_images(flags.data, flags.split, model);
     }
     return evaluate_under_bar("evaluating", model, *dataset, options);
   };
@@ -96,20 +95,19 @@ void add_soup(CLI::App& app) {
   command.add_option("--output", flags->output, "The new model folder")->required()->type_name("DIR");
   command.add_flag("--greedy", flags->greedy,
                    "Take the best, and each next one only if the average is no worse for it");
-  command.add_option("--data", flags->data, "Pictures to evaluate on, which no model was trained on")
-      ->type_name("DATA");
+  command.add_option("--data", flags->data, "Images to evaluate on, which no model was trained on")->type_name("DATA");
   command.add_option("--split", flags->split, "Part of --data: validation, test … (default: DATA itself)")
       ->type_name("NAME");
-  command.add_option("-b,--batch-size", flags->batch_size, "Pictures a batch")
+  command.add_option("-b,--batch-size", flags->batch_size, "Images a batch")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command.add_option("-j,--workers", flags->workers, "Threads that decode ahead")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  command.add_option("--tta", flags->tta, "2: the average of each picture and its mirror image; 0: as it is")
+  command.add_option("--tta", flags->tta, "2: the average of each image and its mirror image; 0: as it is")
       ->capture_default_str()
       ->type_name("N");
-  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken pictures out");
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out");
   command.add_flag("--json", flags->json, "One JSON object");
   add_compute_flags(command, flags->compute);
   add_examples(command, {"vitrail soup runs/a/best runs/b/best runs/c/best --output soup",

@@ -133,7 +133,7 @@ void add_train(CLI::App& app, const std::vector<std::string>& arguments) {
       command,
       {"# photos/train/cat/1.jpg, photos/validation/dog/7.png …; a .tar of that, CIFAR and MNIST files, a .csv work "
        "too",
-       "vitrail train photos --model vit_tiny_patch16_224 --epochs 50", "# small pictures, in bf16",
+       "vitrail train photos --model vit_tiny_patch16_224 --epochs 50", "# small images, in bf16",
        "vitrail train data/cifar10 --val-split test --amp --model-kwargs img_size=32 patch_size=4 --train-crop-mode "
        "pad",
        "# fine-tune a folder saved by timm", "vitrail train photos --model my_model --layer-decay 0.75 --lr 5e-4",
@@ -151,10 +151,10 @@ void add_pretrain(CLI::App& app, const std::vector<std::string>& arguments) {
       ->check(CLI::IsMember(methods));
   const auto flags = std::make_shared<TaskFlags>(command, kind);
   add_examples(command,
-               {"# any folder of pictures; then fine-tune what has been learned, or train a head on it alone",
+               {"# any folder of images; then fine-tune what has been learned, or train a head on it alone",
                 "vitrail pretrain mae photos --model vit_small_patch16_224 --epochs 200 --amp",
                 "vitrail train labelled --model output/train/NAME/best --layer-decay 0.75",
-                "vitrail train labelled --model output/train/NAME/best --linear-probe", "# what it makes of pictures",
+                "vitrail train labelled --model output/train/NAME/best --linear-probe", "# what it makes of images",
                 "vitrail reconstruct output/train/NAME/best photos --output sheet.png",
                 "# go on with a run that was stopped", "vitrail pretrain --resume output/train/NAME"});
   command.callback([flags, method] { run_training(*flags->options()); });

@@ -39,7 +39,7 @@ void add_convert(CLI::App& app) {
   command.add_option("--layout", flags->layout, "timm, or huggingface: what transformers' from_pretrained() reads")
       ->capture_default_str()
       ->check(CLI::IsMember({"timm", "huggingface"}));
-  add_picture_flags(command, flags->model);
+  add_image_flags(command, flags->model);
   add_examples(command, {"# what AutoModelForImageClassification.from_pretrained(\"hub\") reads",
                          "vitrail convert output/train/NAME/best --output hub --layout huggingface",
                          "# and back, for timm.create_model(\"local-dir:model\", pretrained=True)",

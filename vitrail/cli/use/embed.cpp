@@ -6,7 +6,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
-#include "vitrail/cli/pictures.h"
+#include "vitrail/cli/images.h"
 #include "vitrail/io/file.h"
 #include "vitrail/models/features.h"
 #include "vitrail/train/study/features.h"
@@ -34,9 +34,8 @@ void embed(const EmbedFlags& flags) {
   options.workers = flags.workers;
   options.skip_broken = flags.skip_broken;
   check(!flags.unlabeled || flags.split.empty(), "--unlabeled takes all of DATA, and --split a part with labels");
-  const models::Model model = flags.model.open_for_pictures();
-  const auto dataset =
-      flags.unlabeled ? data::open_unlabeled(flags.data) : open_pictures(flags.data, flags.split, model);
+  const models::Model model = flags.model.open_for_images();
+  const auto dataset = flags.unlabeled ? data::open_unlabeled(flags.data) : open_images(flags.data, flags.split, model);
   const models::Model trunk = models::without_head(model, flags.pool);
   const train::Features features = embed_under_bar("features", trunk, *dataset, options);
   train::save_features(flags.output, features,
@@ -44,17 +43,17 @@ void embed(const EmbedFlags& flags) {
   for (const std::string& broken : features.broken) {
     fmt::print("left out: {}\n", broken);
   }
-  fmt::print("{}: features {} f32, labels and names of {} pictures\n", flags.output, features.x.shape().str(),
+  fmt::print("{}: features {} f32, labels and names of {} images\n", flags.output, features.x.shape().str(),
              features.x.size(0));
 }
 
 }  // namespace
 
 void add_embed(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("embed", "Features of pictures: what a model sees before its classifier");
+  CLI::App& command = *app.add_subcommand("embed", "Features of images: what a model sees before its classifier");
   const auto flags = std::make_shared<EmbedFlags>();
   add_model_argument(command, flags->model);
-  command.add_option("DATA", flags->data, "Pictures: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv")
+  command.add_option("DATA", flags->data, "Images: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv")
       ->required()
       ->type_name("");
   command
@@ -68,16 +67,16 @@ void add_embed(CLI::App& app) {
       .add_option("--pool", flags->pool,
                   "token, the class token; avg, the mean of the patches; max … (default: as the model's classifier)")
       ->type_name("POOL");
-  command.add_flag("--unlabeled", flags->unlabeled, "Take all pictures below DATA, with -1 for labels");
-  command.add_option("-b,--batch-size", flags->batch_size, "Pictures a batch")
+  command.add_flag("--unlabeled", flags->unlabeled, "Take all images below DATA, with -1 for labels");
+  command.add_option("-b,--batch-size", flags->batch_size, "Images a batch")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command.add_option("-j,--workers", flags->workers, "Threads that decode ahead")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken pictures out and name them");
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out and name them");
   add_compute_flags(command, flags->compute);
-  add_picture_flags(command, flags->model);
+  add_image_flags(command, flags->model);
   add_examples(command, {"vitrail embed runs/photos/best photos --split train --output train.safetensors",
                          "vitrail embed my_dinov2 albums --unlabeled --pool avg --output albums.safetensors"});
   command.callback([flags] { embed(*flags); });

@@ -12,7 +12,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
-#include "vitrail/cli/pictures.h"
+#include "vitrail/cli/images.h"
 #include "vitrail/io/file.h"
 #include "vitrail/train/study/evaluate.h"
 
@@ -62,7 +62,7 @@ Json to_json(const EvalFlags& flags, const train::Evaluation& result) {
 }
 
 void print_text(const train::Evaluation& result) {
-  fmt::print("top-1 {:.2f} %   top-5 {:.2f} %   loss {:.4f}   {} pictures, {:.0f} a second\n", result.top1, result.top5,
+  fmt::print("top-1 {:.2f} %   top-5 {:.2f} %   loss {:.4f}   {} images, {:.0f} a second\n", result.top1, result.top5,
              result.loss, result.count, result.images_per_second);
   if (!result.heads.empty()) {
     fmt::print("the mean of two heads:\n");
@@ -75,7 +75,7 @@ void print_text(const train::Evaluation& result) {
   for (const std::string& name : result.classes) {
     width = std::max(width, name.size());
   }
-  fmt::print("\n{:<{}}  {:>8}  {:>8}\n", "class", width, "pictures", "top-1");
+  fmt::print("\n{:<{}}  {:>8}  {:>8}\n", "class", width, "images", "top-1");
   for (std::int64_t c = 0; c < result.num_classes(); ++c) {
     const std::int64_t count = result.class_count(c);
     fmt::print("{:<{}}  {:>8}  {:>8}\n", result.classes[static_cast<std::size_t>(c)], width, count,
@@ -94,8 +94,8 @@ void evaluate(const EvalFlags& flags) {
   options.skip_broken = flags.skip_broken;
   options.tta = flags.tta;
   train::check_tta(options.tta);
-  const models::Model model = flags.model.open_for_pictures();
-  const auto dataset = open_pictures(flags.data, flags.split, model);
+  const models::Model model = flags.model.open_for_images();
+  const auto dataset = open_images(flags.data, flags.split, model);
   if (!flags.output.empty()) {
     io::make_folder(flags.output);
   }
@@ -118,7 +118,7 @@ void evaluate(const EvalFlags& flags) {
 struct PredictFlags {
   ModelFlags model;
   ComputeFlags compute;
-  std::vector<std::string> pictures;
+  std::vector<std::string> images;
   std::int64_t topk = 5;
   std::int64_t batch_size = 64;
   bool skip_broken = false;
@@ -130,20 +130,20 @@ class Predictor {
   explicit Predictor(const PredictFlags& flags)
       : flags_(flags),
         dtype_(flags.compute.apply()),
-        model_(flags.model.open_for_pictures()),
+        model_(flags.model.open_for_images()),
         names_(train::class_names(model_)) {
     check(!names_.empty(), "{} has no classes to predict: it was made with num_classes=0", flags.model.model);
   }
 
   void run() {
-    const std::vector<NamedPicture> pictures = list_pictures(flags_.pictures);
+    const std::vector<NamedImage> listed = list_images(flags_.images);
     std::vector<std::string> names;
     std::vector<io::Image> images;
     std::size_t broken = 0;
-    for (const NamedPicture& picture : pictures) {
+    for (const NamedImage& image : listed) {
       try {
-        images.push_back(picture.image());
-        names.push_back(picture.name);
+        images.push_back(image.read());
+        names.push_back(image.name);
       } catch (const Error& error) {
         if (!flags_.skip_broken) {
           throw;
@@ -156,7 +156,7 @@ class Predictor {
       }
     }
     flush(names, images);
-    check(broken < pictures.size(), "none of the {} pictures could be read", pictures.size());
+    check(broken < listed.size(), "none of the {} images could be read", listed.size());
     if (flags_.json) {
       fmt::print("{}\n", results_.dump(2));
     }
@@ -209,43 +209,43 @@ void add_eval(CLI::App& app) {
       *app.add_subcommand("eval", "Accuracy of a model: top-1, top-5, loss, per class, confusion matrix");
   const auto flags = std::make_shared<EvalFlags>();
   add_model_argument(command, flags->model);
-  command.add_option("DATA", flags->data, "Pictures: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv")
+  command.add_option("DATA", flags->data, "Images: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv")
       ->required()
       ->type_name("");
   command.add_option("--split", flags->split, "Part of DATA: validation, test … (default: DATA itself)")
       ->type_name("NAME");
   command.add_option("--output", flags->output, "Folder for confusion.svg and eval.json")->type_name("DIR");
-  command.add_option("-b,--batch-size", flags->batch_size, "Pictures a batch")
+  command.add_option("-b,--batch-size", flags->batch_size, "Images a batch")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command.add_option("-j,--workers", flags->workers, "Threads that decode ahead")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  command.add_option("--tta", flags->tta, "2: the average of each picture and its mirror image; 0: as it is")
+  command.add_option("--tta", flags->tta, "2: the average of each image and its mirror image; 0: as it is")
       ->capture_default_str()
       ->type_name("N");
-  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken pictures out and name them");
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out and name them");
   command.add_flag("--json", flags->json, "One JSON object");
   add_compute_flags(command, flags->compute);
-  add_picture_flags(command, flags->model);
+  add_image_flags(command, flags->model);
   add_examples(command, {"vitrail eval demo/run/best data/cifar10/test.tar",
                          "vitrail eval demo/run/best photos --split validation --output report --json"});
   command.callback([flags] { evaluate(*flags); });
 }
 
 void add_predict(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("predict", "What a model sees in pictures: names and probabilities");
+  CLI::App& command = *app.add_subcommand("predict", "What a model sees in images: names and probabilities");
   const auto flags = std::make_shared<PredictFlags>();
   add_model_argument(command, flags->model);
-  add_pictures_argument(command, flags->pictures);
+  add_images_argument(command, flags->images);
   command.add_option("--topk", flags->topk, "Classes to name")->capture_default_str()->check(CLI::PositiveNumber);
-  command.add_option("-b,--batch-size", flags->batch_size, "Pictures a batch")
+  command.add_option("-b,--batch-size", flags->batch_size, "Images a batch")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken pictures out and name them");
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out and name them");
   command.add_flag("--json", flags->json, "A JSON list");
   add_compute_flags(command, flags->compute);
-  add_picture_flags(command, flags->model);
+  add_image_flags(command, flags->model);
   add_examples(command,
                {"vitrail predict demo/run/best cat.jpg", "vitrail predict demo/run/best photos/ --topk 1 --json",
                 "find . -name '*.png' | vitrail predict demo/run/best -"});

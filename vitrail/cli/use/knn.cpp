@@ -9,7 +9,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
-#include "vitrail/cli/pictures.h"
+#include "vitrail/cli/images.h"
 #include "vitrail/models/features.h"
 
 namespace vitrail::cli {
@@ -36,7 +36,7 @@ bool is_features(const std::string& source) { return source.ends_with(".safetens
 std::pair<train::Features, train::Features> features_of(const KnnFlags& flags) {
   const bool from_files = is_features(flags.training) && is_features(flags.test);
   check(from_files || !flags.model.model.empty(),
-        "features (.safetensors, from vitrail embed) were expected; for pictures a --model is needed");
+        "features (.safetensors, from vitrail embed) were expected; for images a --model is needed");
   check(!from_files || flags.model.model.empty(), "the features are there already: --model has nothing to do");
   if (from_files) {
     return {train::load_features(flags.training), train::load_features(flags.test)};
@@ -46,7 +46,7 @@ std::pair<train::Features, train::Features> features_of(const KnnFlags& flags) {
   options.batch_size = flags.batch_size;
   options.workers = flags.workers;
   options.skip_broken = flags.skip_broken;
-  const models::Model model = flags.model.open_for_pictures();
+  const models::Model model = flags.model.open_for_images();
   const models::Model trunk = models::without_head(model, flags.pool);
   const auto open = [&](const std::string& source, const std::string& split, std::vector<std::string> classes,
                         const char* title) {
@@ -79,7 +79,7 @@ void knn(const KnnFlags& flags) {
     fmt::print("{}\n", json.dump(2));
     return;
   }
-  fmt::print("{} pictures by their neighbours among {}, {} features each\n\n", test.x.size(0), training.x.size(0),
+  fmt::print("{} images by their neighbours among {}, {} features each\n\n", test.x.size(0), training.x.size(0),
              training.x.size(1));
   fmt::print("{:>5}  {:>9}  {:>9}  {:>16}\n", "k", "top-1", "top-5", "top-1, majority");
   for (const train::KnnResult& result : results) {
@@ -91,12 +91,12 @@ void knn(const KnnFlags& flags) {
 }  // namespace
 
 void add_knn(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("knn", "Tell pictures apart by their nearest neighbours among features");
+  CLI::App& command = *app.add_subcommand("knn", "Tell images apart by their nearest neighbours among features");
   const auto flags = std::make_shared<KnnFlags>();
-  command.add_option("TRAIN", flags->training, "Features with labels from vitrail embed, or pictures (with --model)")
+  command.add_option("TRAIN", flags->training, "Features with labels from vitrail embed, or images (with --model)")
       ->required()
       ->type_name("");
-  command.add_option("TEST", flags->test, "The same of the pictures to tell apart")->required()->type_name("");
+  command.add_option("TEST", flags->test, "The same of the images to tell apart")->required()->type_name("");
   command.add_option("-k,--neighbors", flags->options.k, "Neighbours that vote; several numbers give a line each")
       ->capture_default_str()
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
@@ -106,22 +106,21 @@ void add_knn(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
       ->type_name("T");
-  command.add_option("--model", flags->model.model, "Whose features of pictures: a name or a folder")
-      ->type_name("MODEL");
-  command.add_option("--train-split", flags->train_split, "Part of TRAIN's pictures")->type_name("NAME");
-  command.add_option("--split", flags->split, "Part of TEST's pictures")->type_name("NAME");
+  command.add_option("--model", flags->model.model, "Whose features of images: a name or a folder")->type_name("MODEL");
+  command.add_option("--train-split", flags->train_split, "Part of TRAIN's images")->type_name("NAME");
+  command.add_option("--split", flags->split, "Part of TEST's images")->type_name("NAME");
   command.add_option("--pool", flags->pool, "As in vitrail embed")->type_name("POOL");
-  command.add_option("-b,--batch-size", flags->batch_size, "Pictures a batch")
+  command.add_option("-b,--batch-size", flags->batch_size, "Images a batch")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command.add_option("-j,--workers", flags->workers, "Threads that decode ahead")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken pictures out");
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out");
   command.add_flag("--json", flags->json, "One JSON object");
   add_model_changes(command, flags->model);
   add_compute_flags(command, flags->compute);
-  add_picture_flags(command, flags->model);
+  add_image_flags(command, flags->model);
   add_examples(command, {"vitrail knn train.safetensors test.safetensors -k 10 20 100",
                          "vitrail knn photos photos --train-split train --split validation --model runs/photos/best"});
   command.callback([flags] { knn(*flags); });

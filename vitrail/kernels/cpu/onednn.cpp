@@ -193,8 +193,8 @@ struct Form {
   dnnl::reorder reorder;      // of any other layout
   std::uint64_t version = 0;  // of the storage, that was packed
   Packed packed = {};         // undefined: not kept
-  // How often `used_version` was asked for while a PackForOneUse lived, and whether the version before it was more than
-  // once.
+  // How often `used_version` was asked for while a TransientPacking lived, and whether the version before it was more
+  // than once.
   std::uint64_t used_version = 0;
   int uses = 0;
   bool used_again_before = false;
@@ -316,8 +316,8 @@ void unpack(const dnnl::memory& from, const Tensor& to) {
 
 }  // namespace onednn
 
-PackForOneUse::PackForOneUse(bool on) : before_(onednn::for_one_use) { onednn::for_one_use = on; }
-PackForOneUse::~PackForOneUse() { onednn::for_one_use = before_; }
+TransientPacking::TransientPacking(bool on) : before_(onednn::for_one_use) { onednn::for_one_use = on; }
+TransientPacking::~TransientPacking() { onednn::for_one_use = before_; }
 
 std::uint64_t packings() { return onednn::packing_count; }
 

@@ -93,8 +93,8 @@ struct Packed {
 };
 
 /// `weight` (a parameter, or a view of one) in the layout that a primitive wants, converted to that layout's dtype. The
-/// packed weight is made once and cached with the weight's storage until Tensor::touch(), unless a PackForOneUse is in
-/// effect on this thread and the weight is used once. Each view of a storage has packed weights of its own, one for
+/// packed weight is made once and cached with the weight's storage until Tensor::touch(), unless a TransientPacking is
+/// in effect on this thread and the weight is used once. Each view of a storage has packed weights of its own, one for
 /// each layout and dtype.
 Packed packed(const Tensor& weight, const Desc& layout);
 /// The inverse of packing: copies `from`, which a primitive has left in its own layout, to `to`.

@@ -8,9 +8,9 @@ Shape input_shape(const Model& model) {
   return frames == 0 ? Shape{p.channels, p.height, p.width} : Shape{p.channels, frames, p.height, p.width};
 }
 
-void check_takes_pictures(const Model& model) {
+void check_takes_images(const Model& model) {
   check(model.net->frames() == 0,
-        "'{}' takes clips of {} frames, not pictures: vitrail forward, info and bench are the commands for it",
+        "'{}' takes clips of {} frames, not images: vitrail forward, info and bench are the commands for it",
         model.architecture, model.net->frames());
 }
 

@@ -8,17 +8,17 @@
 #include <string>
 #include <vector>
 
-#include "vitrail/data/picture_config.h"
+#include "vitrail/data/image_config.h"
+#include "vitrail/nn/images/patch_embed.h"
 #include "vitrail/nn/network.h"
 #include "vitrail/nn/parameters.h"
 #include "vitrail/nn/pass.h"
-#include "vitrail/nn/pictures/patch_embed.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::models {
 
 /// How the images for a model are prepared, and what its classes are called: timm's pretrained_cfg.
-struct PretrainedConfig : data::PictureConfig {
+struct PretrainedConfig : data::ImageConfig {
   PretrainedConfig() { crop_pct = 0.9; }  ///< the value of timm's VisionTransformer
   std::vector<std::string> label_names;   ///< may be empty
 };
@@ -98,12 +98,12 @@ struct CreateOptions {
   double drop_rate = 0;                                 ///< timm's --drop; set only if positive
   std::optional<double> drop_path_rate = std::nullopt;  ///< timm's --drop-path; unset: the model's own
   std::uint64_t seed = 0;
-  nn::Fill fill = nn::Fill::initialize;  ///< shapes_only: a model to ask about, not to run
+  nn::Fill fill = nn::Fill::initialize;  ///< meta: a model to ask about, not to run
 };
 
 /// The shape of one input: [channels, height, width], or of a video model [channels, frames, height, width].
 Shape input_shape(const Model& model);
 /// Throws Error if the model takes videos, for callers that have only images.
-void check_takes_pictures(const Model& model);
+void check_takes_images(const Model& model);
 
 }  // namespace vitrail::models

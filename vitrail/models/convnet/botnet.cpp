@@ -10,7 +10,7 @@
 #include "vitrail/models/base/arguments.h"
 #include "vitrail/models/convnet/families.h"
 #include "vitrail/nn/checkpoint.h"
-#include "vitrail/nn/pictures/picture_attention.h"
+#include "vitrail/nn/images/image_attention.h"
 #include "vitrail/ops/attention/attention.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/products/matmul.h"
@@ -52,7 +52,7 @@ void check_config(const BotNetConfig& c) {
   const double pixels = static_cast<double>(c.img_size[0]) * static_cast<double>(c.img_size[1]);
   const double width = 2048 * c.width_factor + 64;
   const double cost = pixels * (9 * (static_cast<double>(c.in_chans) + width) + pixels / 256) * width;
-  check(cost < 1e17, "img_size {}x{} with width_factor {} would take {:.0e} FLOPs for a picture", c.img_size[0],
+  check(cost < 1e17, "img_size {}x{} with width_factor {} would take {:.0e} FLOPs for an image", c.img_size[0],
         c.img_size[1], c.width_factor, cost);
 }
 
@@ -152,11 +152,11 @@ Tensor BottleneckAttention::operator()(const Tensor& x, const nn::Pass& pass) co
   return stride == 1 ? y : ops::avg_pool2d(y, {});
 }
 
-std::int64_t BottleneckAttention::flops(Size2& picture) const {
+std::int64_t BottleneckAttention::flops(Size2& image) const {
   const std::int64_t n = size[0] * size[1];
   const std::int64_t channels = qkv.weight.size(1);
   const std::int64_t positions = n * heads * head_dim * (2 * size[0] - 1 + 2 * size[1] - 1);
-  picture = {picture[0] / stride, picture[1] / stride};
+  image = {image[0] / stride, image[1] / stride};
   return qkv.flops(size[0], size[1]) + n * n * (heads * head_dim + channels) + positions;
 }
 
@@ -188,7 +188,7 @@ Tensor BotNetBlock::operator()(const Tensor& x, nn::Pass& pass) const {
   if (!drop_path.active(pass)) {
     return conv3_1x1(y, pass, activation, residual);
   }
-  return nn::activate_picture(nn::drop_path_picture(conv3_1x1(y, pass), drop_path, pass), activation, residual);
+  return nn::activate_image(nn::drop_path_image(conv3_1x1(y, pass), drop_path, pass), activation, residual);
 }
 
 std::int64_t BotNetBlock::flops(Size2& size) const {
@@ -237,12 +237,12 @@ std::int64_t BotNet::num_features() const { return widened(config_, stage_channe
 
 void BotNet::check_size(std::int64_t height, std::int64_t width) const {
   check(height == config_.img_size[0] && width == config_.img_size[1],
-        "the model takes pictures of {}x{} (img_size), not of {}x{}", config_.img_size[0], config_.img_size[1], height,
+        "the model takes images of {}x{} (img_size), not of {}x{}", config_.img_size[0], config_.img_size[1], height,
         width);
 }
 
 Tensor BotNet::forward_features(const Tensor& x, nn::Pass& pass) const {
-  check(x.rank() == 4 && x.size(1) == config_.in_chans, "the model takes pictures [B, {}, H, W], not {}",
+  check(x.rank() == 4 && x.size(1) == config_.in_chans, "the model takes images [B, {}, H, W], not {}",
         config_.in_chans, x.shape());
   check_size(x.size(2), x.size(3));
   Tensor y = ops::cast(x, pass.dtype);
@@ -262,7 +262,7 @@ Tensor BotNet::forward_features(const Tensor& x, nn::Pass& pass) const {
 }
 
 Tensor BotNet::forward_head(const Tensor& features, nn::Pass& pass, bool pre_logits) const {
-  Tensor y = ops::cast(nn::pool_picture(features, config_.global_pool), DType::f32);  // the head runs in f32
+  Tensor y = ops::cast(nn::pool_image(features, config_.global_pool), DType::f32);  // the head runs in f32
   y = nn::Dropout{static_cast<float>(config_.drop_rate)}(y, pass);
   return fc_ && !pre_logits ? (*fc_)(y) : y;
 }

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "vitrail/models/base/image_model.h"
+#include "vitrail/nn/images/image_layers.h"
 #include "vitrail/nn/linear.h"
-#include "vitrail/nn/pictures/picture.h"
 
 namespace vitrail::models {
 

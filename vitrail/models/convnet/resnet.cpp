@@ -46,7 +46,7 @@ double cost(const ResNetConfig& c, double height, double width) {
 
 void check_cost(const ResNetConfig& c, std::int64_t height, std::int64_t width) {
   check(cost(c, static_cast<double>(height), static_cast<double>(width)) < 1e18,
-        "a picture of {}x{} would take more FLOPs than can be counted", height, width);
+        "an image of {}x{} would take more FLOPs than can be counted", height, width);
 }
 
 void check_config(const ResNetConfig& c) {
@@ -187,7 +187,7 @@ Tensor ResNetBlock::operator()(Tensor x, nn::Pass& pass) const {
   }
   y = layers.back()(y, pass);
   y = se != nullptr ? (*se)(y) : (nl != nullptr ? (*nl)(y, pass) : y);
-  return nn::activate_picture(nn::drop_path_picture(y, drop_path, pass), activation, shortcut);
+  return nn::activate_image(nn::drop_path_image(y, drop_path, pass), activation, shortcut);
 }
 
 std::int64_t ResNetBlock::flops(Size2& size) const {
@@ -255,7 +255,7 @@ std::int64_t ResNet::depth() const {
 }
 
 Tensor ResNet::stem(const Tensor& x, const nn::Pass& pass) const {
-  check(x.rank() == 4 && x.size(1) == config_.in_chans, "the model takes pictures [B, {}, H, W], not {}",
+  check(x.rank() == 4 && x.size(1) == config_.in_chans, "the model takes images [B, {}, H, W], not {}",
         config_.in_chans, x.shape());
   Tensor y = ops::cast(x, pass.dtype);
   for (const ConvNorm& layer : stem_) {
@@ -282,7 +282,7 @@ Tensor ResNet::forward_features(const Tensor& x, nn::Pass& pass) const {
 }
 
 Tensor ResNet::forward_head(const Tensor& features, nn::Pass& pass, bool pre_logits) const {
-  Tensor y = ops::cast(nn::pool_picture(features, config_.global_pool), DType::f32);  // the head runs in f32
+  Tensor y = ops::cast(nn::pool_image(features, config_.global_pool), DType::f32);  // the head runs in f32
   y = nn::Dropout{static_cast<float>(config_.drop_rate)}(y, pass);
   return fc_ && !pre_logits ? (*fc_)(y) : y;
 }

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "vitrail/models/base/image_model.h"
+#include "vitrail/nn/images/image_attention.h"
+#include "vitrail/nn/images/image_layers.h"
 #include "vitrail/nn/linear.h"
-#include "vitrail/nn/pictures/picture.h"
-#include "vitrail/nn/pictures/picture_attention.h"
 
 namespace vitrail::models {
 

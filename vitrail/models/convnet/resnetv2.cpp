@@ -23,7 +23,7 @@ constexpr ops::PoolOptions shortcut_pool{.ceil_mode = true, .count_include_pad =
 
 void check_cost(const ResNetV2Config& c, std::int64_t height, std::int64_t width) {
   check(resnetv2_cost(c, static_cast<double>(height), static_cast<double>(width)) < 1e18,
-        "a picture of {}x{} would take more FLOPs than can be counted", height, width);
+        "an image of {}x{} would take more FLOPs than can be counted", height, width);
 }
 
 std::int64_t widened(const ResNetV2Config& c, std::int64_t channels) {
@@ -113,7 +113,7 @@ Tensor ResNetV2Stem::operator()(const Tensor& x, const nn::Pass& pass) const {
     case StemPool::even:
       return ops::max_pool2d(y, {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
     case StemPool::zeros:  // zeros take part in the maximum
-      return ops::max_pool2d(nn::pad_picture(y, {1, 1}, {1, 1}), {.kernel = {3, 3}, .stride = {2, 2}});
+      return ops::max_pool2d(nn::pad_image(y, {1, 1}, {1, 1}), {.kernel = {3, 3}, .stride = {2, 2}});
     case StemPool::by_size:
       return ops::max_pool2d(nn::pad_same(y, 3, 2, smallest), {.kernel = {3, 3}, .stride = {2, 2}});
   }
@@ -194,8 +194,8 @@ Tensor ResNetV2Block::operator()(const Tensor& x, nn::Pass& pass) const {
       y = norms[i](convs[i](y), pass, i + 1 < convs.size() ? activation : ops::Activation::identity);
     }
   }
-  y = nn::drop_path_picture(y, drop_path, pass);
-  return nn::activate_picture(y, preact ? ops::Activation::identity : activation, shortcut);
+  y = nn::drop_path_image(y, drop_path, pass);
+  return nn::activate_image(y, preact ? ops::Activation::identity : activation, shortcut);
 }
 
 Size2 ResNetV2Block::output_size(const Size2& size) const {
@@ -295,13 +295,13 @@ std::int64_t ResNetV2::depth() const {
 }
 
 Tensor ResNetV2::forward_features(const Tensor& x, nn::Pass& pass) const {
-  check(x.rank() == 4 && x.size(1) == config_.in_chans, "the model takes pictures [B, {}, H, W], not {}",
+  check(x.rank() == 4 && x.size(1) == config_.in_chans, "the model takes images [B, {}, H, W], not {}",
         config_.in_chans, x.shape());
   return (*body_)(ops::cast(x, pass.dtype), pass, false);
 }
 
 Tensor ResNetV2::forward_head(const Tensor& features, nn::Pass& pass, bool pre_logits) const {
-  Tensor y = ops::cast(nn::pool_picture(features, config_.global_pool), DType::f32);  // the head runs in f32
+  Tensor y = ops::cast(nn::pool_image(features, config_.global_pool), DType::f32);  // the head runs in f32
   y = nn::Dropout{static_cast<float>(config_.drop_rate)}(y, pass);
   return fc_ && !pre_logits
              ? ops::reshape((*fc_)(ops::reshape(y, {y.size(0), y.size(1), 1, 1})), {y.size(0), num_classes()})

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "vitrail/models/base/image_model.h"
-#include "vitrail/nn/pictures/picture.h"
+#include "vitrail/nn/images/image_layers.h"
 
 namespace vitrail::models {
 
@@ -32,7 +32,7 @@ struct ResNetV2Config {
   bool basic = false;          ///< blocks of two convolutions
   double bottle_ratio = 0.25;  ///< channels inside a block as a fraction of its outputs
   ops::Activation act_layer = ops::Activation::relu;
-  nn::PictureNormKind norm_layer = nn::PictureNormKind::group;
+  nn::Norm2dKind norm_layer = nn::Norm2dKind::group;
   nn::ConvStyle conv_layer = {.standardize = 1e-6F};
   double drop_rate = 0;             ///< before the head
   double drop_path_rate = 0;        ///< of the last block; it grows linearly from 0
@@ -61,7 +61,7 @@ struct ResNetV2Stem {
   ResNetV2Config::StemPool pool;
   ops::Activation activation;
   std::vector<nn::StyledConv2d> convs;
-  std::vector<nn::PictureNorm> norms;
+  std::vector<nn::Norm2d> norms;
 };
 
 /// A residual block. With preact (He et al. 2016, "Identity Mappings in Deep Residual Networks"), it is timm's
@@ -92,13 +92,13 @@ struct ResNetV2Block {
 
     bool pool;  ///< average over 2x2 pixels before the convolution
     nn::StyledConv2d conv;
-    std::optional<nn::PictureNorm> norm;
+    std::optional<nn::Norm2d> norm;
   };
 
   bool preact;
   ops::Activation activation;
   std::vector<nn::StyledConv2d> convs;  ///< `conv1` …
-  std::vector<nn::PictureNorm> norms;   ///< `norm1` …
+  std::vector<nn::Norm2d> norms;        ///< `norm1` …
   std::optional<Shortcut> downsample;
   nn::DropPath drop_path;
 };
@@ -118,7 +118,7 @@ class ResNetV2Body {
   ops::Activation activation_;
   ResNetV2Stem stem_;
   std::vector<std::vector<ResNetV2Block>> stages_;
-  std::optional<nn::PictureNorm> norm_;
+  std::optional<nn::Norm2d> norm_;
 };
 
 /// The classifier: x [B, C, H, W] → body → fc(drop(pool(x))) [B, num_classes].

@@ -57,8 +57,8 @@ Config read_resnetv2(const nlohmann::json& arguments, const std::string& source)
   c.bottle_ratio = f.get<double>("bottle_ratio", c.bottle_ratio, {1e-3, 16});
   c.act_layer = read_activation(f, "relu");
   c.norm_layer = read_choice(f, "norm_layer", "groupnormact", {"groupnormact", "batchnormact2d"}) == "groupnormact"
-                     ? nn::PictureNormKind::group
-                     : nn::PictureNormKind::batch;
+                     ? nn::Norm2dKind::group
+                     : nn::Norm2dKind::batch;
   c.conv_layer = read_conv_layer(f);
   c.drop_rate = f.get<double>("drop_rate", 0, {0, 1});
   c.drop_path_rate = f.get<double>("drop_path_rate", 0, {0, 1});

@@ -11,10 +11,10 @@
 #include "vitrail/models/base/arguments.h"
 #include "vitrail/models/mlp/families.h"
 #include "vitrail/nn/checkpoint.h"
+#include "vitrail/ops/images/shift.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/reduce.h"
 #include "vitrail/ops/math/softmax.h"
-#include "vitrail/ops/pictures/shift.h"
 #include "vitrail/ops/products/linear.h"
 #include "vitrail/ops/shape/shape.h"
 
@@ -53,7 +53,7 @@ void check_config(const CycleMlpConfig& c) {
              9 * real(c.embed_dims[s == 0 ? 0 : s - 1]));
     places = places / 4 + 1;
   }
-  check(cost < 1e17, "img_size {}x{} with these embed_dims and layers would take {:.0e} FLOPs for a picture",
+  check(cost < 1e17, "img_size {}x{} with these embed_dims and layers would take {:.0e} FLOPs for an image",
         c.img_size[0], c.img_size[1], cost);
 }
 
@@ -196,9 +196,9 @@ std::int64_t CycleMlp::depth() const {
 }
 
 Tensor CycleMlp::forward_features(const Tensor& x, nn::Pass& pass) const {
-  check(x.rank() == 4 && x.size(1) == config_.in_chans, "the model takes pictures [B, {}, H, W], not {}",
+  check(x.rank() == 4 && x.size(1) == config_.in_chans, "the model takes images [B, {}, H, W], not {}",
         config_.in_chans, x.shape());
-  check(x.size(2) >= 3 && x.size(3) >= 3, "the model takes pictures from 3x3 pixels on, not of {}x{}", x.size(2),
+  check(x.size(2) >= 3 && x.size(3) >= 3, "the model takes images from 3x3 pixels on, not of {}x{}", x.size(2),
         x.size(3));
   Tensor y = ops::permute((*patch_embed_)(ops::cast(x, pass.dtype)), {0, 2, 3, 1});
   for (std::size_t s = 0; s < stages_.size(); ++s) {

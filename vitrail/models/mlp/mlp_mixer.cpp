@@ -53,7 +53,7 @@ void check_config(const MlpMixerConfig& c) {
   const double mixing = tokens * (tokens + 2 * c.mlp_ratio[0] * real(c.embed_dim));
   const double block = (mixing + 3 * tokens * c.mlp_ratio[1] * real(c.embed_dim)) * real(c.embed_dim);
   const double cost = pixels * real(c.in_chans) * real(c.embed_dim) + block * real(c.num_blocks);
-  check(cost < 1e17, "img_size {}x{} with embed_dim {} and num_blocks {} would take {:.0e} FLOPs for a picture", height,
+  check(cost < 1e17, "img_size {}x{} with embed_dim {} and num_blocks {} would take {:.0e} FLOPs for an image", height,
         width, c.embed_dim, c.num_blocks, cost);
 }
 
@@ -304,9 +304,9 @@ MixerBlockConfig MlpMixer::block_config() const {
 
 Tensor MlpMixer::forward_features(const Tensor& x, nn::Pass& pass) const {
   const auto& [height, width] = config_.img_size;
-  check(x.rank() == 4, "the model takes pictures [B, {}, {}, {}], not {}", config_.in_chans, height, width, x.shape());
+  check(x.rank() == 4, "the model takes images [B, {}, {}, {}], not {}", config_.in_chans, height, width, x.shape());
   check(x.size(2) == height && x.size(3) == width,
-        "the model mixes the {} tokens of pictures of {}x{} (img_size), it cannot take {}x{}", tokens(), height, width,
+        "the model mixes the {} tokens of images of {}x{} (img_size), it cannot take {}x{}", tokens(), height, width,
         x.size(2), x.size(3));
   Tensor y = (*stem_)(ops::cast(x, pass.dtype));
   y = stem_norm_ ? (*stem_norm_)(y) : y;
@@ -360,7 +360,7 @@ Tensor MlpMixer::adapt(const std::string& parameter, const Tensor& value, const 
     return with_channels(value, config_.in_chans);
   }
   check(source == config_.img_size || value.shape() == wanted,
-        "it mixes the tokens of pictures of {}x{}: the model cannot be had for {}x{} (img_size)", source[0], source[1],
+        "it mixes the tokens of images of {}x{}: the model cannot be had for {}x{} (img_size)", source[0], source[1],
         config_.img_size[0], config_.img_size[1]);
   return value;
 }

@@ -9,9 +9,9 @@
 #include "vitrail/models/base/arguments.h"
 #include "vitrail/models/mlp/families.h"
 #include "vitrail/nn/checkpoint.h"
+#include "vitrail/ops/images/shift.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/reduce.h"
-#include "vitrail/ops/pictures/shift.h"
 #include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::models {
@@ -42,7 +42,7 @@ void check_config(const S2MlpConfig& c) {
   const double tokens = pixels / (real(c.patch_size[0]) * real(c.patch_size[1]));
   const double block = tokens * (2 + 2 * c.mlp_ratio) * real(c.embed_dim) * real(c.embed_dim);
   const double cost = pixels * real(c.in_chans) * real(c.embed_dim) + block * real(c.depth);
-  check(cost < 1e17, "img_size {}x{} with embed_dim {} and depth {} would take {:.0e} FLOPs for a picture",
+  check(cost < 1e17, "img_size {}x{} with embed_dim {} and depth {} would take {:.0e} FLOPs for an image",
         c.img_size[0], c.img_size[1], c.embed_dim, c.depth, cost);
 }
 
@@ -133,13 +133,13 @@ S2Mlp::S2Mlp(const nn::Scope& scope, const S2MlpConfig& config) : scope_(scope),
 
 Tensor S2Mlp::forward_features(const Tensor& x, nn::Pass& pass) const {
   const Size2& patch = config_.patch_size;
-  check(x.rank() == 4, "the model takes pictures [B, {}, H, W], not {}", config_.in_chans, x.shape());
+  check(x.rank() == 4, "the model takes images [B, {}, H, W], not {}", config_.in_chans, x.shape());
   check(x.size(2) >= patch[0] && x.size(3) >= patch[1] && x.size(2) % patch[0] == 0 && x.size(3) % patch[1] == 0,
-        "a picture of {}x{} is not made of whole patches of {}x{}", x.size(2), x.size(3), patch[0], patch[1]);
+        "an image of {}x{} is not made of whole patches of {}x{}", x.size(2), x.size(3), patch[0], patch[1]);
   const Size2 grid = patch_embed_->grid(x.size(2), x.size(3));
-  const Shape picture = {x.size(0), grid[0], grid[1], config_.embed_dim};
+  const Shape image = {x.size(0), grid[0], grid[1], config_.embed_dim};
   const Shape tokens = {x.size(0), grid[0] * grid[1], config_.embed_dim};
-  Tensor y = ops::reshape((*norm_)((*patch_embed_)(ops::cast(x, pass.dtype))), picture);
+  Tensor y = ops::reshape((*norm_)((*patch_embed_)(ops::cast(x, pass.dtype))), image);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     y = nn::run_block([&block = blocks_[i]](const Tensor& input, nn::Pass& again) { return block(input, again); }, y,
                       pass);

@@ -12,8 +12,8 @@
 #include "vitrail/models/base/arguments.h"
 #include "vitrail/models/mvit/families.h"
 #include "vitrail/nn/checkpoint.h"
+#include "vitrail/ops/images/interpolate.h"
 #include "vitrail/ops/math/arithmetic.h"
-#include "vitrail/ops/pictures/interpolate.h"
 #include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::models {
@@ -25,7 +25,7 @@ using nn::Size3;
 
 namespace {
 
-Size3 of_picture(const Size2& size) { return {1, size[0], size[1]}; }
+Size3 of_image(const Size2& size) { return {1, size[0], size[1]}; }
 
 void check_config(const MvitConfig& c) {
   const std::size_t stages = c.depths.size();
@@ -52,7 +52,7 @@ void check_config(const MvitConfig& c) {
   const double kernel = real(c.kernel_qkv[0]) * real(c.kernel_qkv[1]);
   const double blocks = std::accumulate(c.depths.begin(), c.depths.end(), 0.0);
   const double cost = patches * width * (patch + blocks * (2 * patches + kernel + (5 + 2 * c.mlp_ratio) * width));
-  check(cost < 1e17, "img_size {}x{} with embed_dim {} and {} blocks would take {:.0e} FLOPs for a picture",
+  check(cost < 1e17, "img_size {}x{} with embed_dim {} and {} blocks would take {:.0e} FLOPs for an image",
         c.img_size[0], c.img_size[1], width, blocks, cost);
 }
 
@@ -223,9 +223,9 @@ MultiscaleVit::MultiscaleVit(const nn::Scope& scope, const MvitConfig& config) :
       block.qkv_bias = c.qkv_bias;
       block.expand_attn = c.expand_attn;
       block.mode = c.mode;
-      block.kernel_q = block.kernel_kv = of_picture(c.kernel_qkv);
-      block.stride_q = i == 0 ? of_picture(c.stride_q[stage]) : Size3{1, 1, 1};
-      block.stride_kv = of_picture(c.stride_kv[stage]);
+      block.kernel_q = block.kernel_kv = of_image(c.kernel_qkv);
+      block.stride_q = i == 0 ? of_image(c.stride_q[stage]) : Size3{1, 1, 1};
+      block.stride_kv = of_image(c.stride_kv[stage]);
       block.prefix = prefix();
       block.residual_pooling = c.residual_pooling;
       block.rel_pos_init = small;
@@ -252,31 +252,31 @@ MultiscaleVit::MultiscaleVit(const nn::Scope& scope, const MvitConfig& config) :
 }
 
 Size3 MultiscaleVit::grid(std::int64_t height, std::int64_t width) const {
-  return ops::pooled_grid({1, height, width}, of_picture(config_.patch_kernel), of_picture(config_.patch_stride),
+  return ops::pooled_grid({1, height, width}, of_image(config_.patch_kernel), of_image(config_.patch_stride),
                           {0, config_.patch_padding[0], config_.patch_padding[1]});
 }
 
 nn::GridTokens MultiscaleVit::embed(const Tensor& x, nn::Pass& pass) const {
-  check(x.rank() == 4 && x.size(1) == config_.in_chans, "the model takes pictures [B, {}, H, W], not {}",
+  check(x.rank() == 4 && x.size(1) == config_.in_chans, "the model takes images [B, {}, H, W], not {}",
         config_.in_chans, x.shape());
   check(takes_any_size() || (x.size(2) == config_.img_size[0] && x.size(3) == config_.img_size[1]),
-        "the model takes pictures of {}x{} (img_size), not of {}x{}", config_.img_size[0], config_.img_size[1],
-        x.size(2), x.size(3));
+        "the model takes images of {}x{} (img_size), not of {}x{}", config_.img_size[0], config_.img_size[1], x.size(2),
+        x.size(3));
   const auto least = [&](std::size_t side) {
     return std::max<std::int64_t>(1, config_.patch_kernel[side] - 2 * config_.patch_padding[side]);
   };
-  check(x.size(2) >= least(0) && x.size(3) >= least(1), "the model takes pictures from {}x{} pixels on, not of {}x{}",
+  check(x.size(2) >= least(0) && x.size(3) >= least(1), "the model takes images from {}x{} pixels on, not of {}x{}",
         least(0), least(1), x.size(2), x.size(3));
   const std::int64_t dim = config_.embed_dim.front();
-  const Tensor picture = (*patch_embed_)(ops::cast(x, pass.dtype));  // [B, D, rows, columns]
-  Tensor tokens = ops::reshape(ops::permute(picture, {0, 2, 3, 1}), {x.size(0), -1, dim});
+  const Tensor image = (*patch_embed_)(ops::cast(x, pass.dtype));  // [B, D, rows, columns]
+  Tensor tokens = ops::reshape(ops::permute(image, {0, 2, 3, 1}), {x.size(0), -1, dim});
   if (cls_token_.defined()) {
     tokens = ops::concat({ops::expand(ops::cast(cls_token_, pass.dtype), {x.size(0), 1, dim}), tokens}, 1);
   }
   if (pos_embed_.defined()) {
     tokens = tokens + ops::cast(pos_embed_, pass.dtype);
   }
-  return {tokens, {1, picture.size(2), picture.size(3)}};
+  return {tokens, {1, image.size(2), image.size(3)}};
 }
 
 // Returns the tokens after the last stage, without the final norm.

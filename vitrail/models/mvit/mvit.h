@@ -9,8 +9,8 @@
 
 #include "vitrail/models/base/image_model.h"
 #include "vitrail/nn/attention/pool.h"
-#include "vitrail/nn/pictures/conv.h"
-#include "vitrail/nn/pictures/multiscale.h"
+#include "vitrail/nn/images/conv.h"
+#include "vitrail/nn/images/multiscale.h"
 
 namespace vitrail::models {
 

@@ -10,8 +10,8 @@
 #include "vitrail/models/base/arguments.h"
 #include "vitrail/models/mvit/families.h"
 #include "vitrail/nn/checkpoint.h"
+#include "vitrail/ops/images/conv3d.h"
 #include "vitrail/ops/math/arithmetic.h"
-#include "vitrail/ops/pictures/conv3d.h"
 #include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::models {

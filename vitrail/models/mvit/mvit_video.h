@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "vitrail/models/base/image_model.h"
-#include "vitrail/nn/pictures/multiscale.h"
+#include "vitrail/nn/images/multiscale.h"
 
 namespace vitrail::models {
 

@@ -31,8 +31,8 @@ void check_windows(const SwinConfig& c) {
     const std::int64_t step = c.window_size[0][0] << std::min<std::size_t>(c.depths.size() - 1, 16);
     const std::int64_t enough = (c.img_size[0] / c.patch_size[0] / step + 1) * step;
     check(whole && alike && std::min(grid[0], grid[1]) > 0,
-          "on pictures of {}×{} stage {} has {}×{} patches, which transformers cuts into windows of {}×{} in another "
-          "way than timm and vitrail, but not on pictures of {}×{}",
+          "on images of {}×{} stage {} has {}×{} patches, which transformers cuts into windows of {}×{} in another "
+          "way than timm and vitrail, but not on images of {}×{}",
           c.img_size[0], c.img_size[1], stage, grid[0], grid[1], c.window_size[stage][0], c.window_size[stage][1],
           enough * c.patch_size[0], enough * c.patch_size[1]);
     grid = {(grid[0] + 1) / 2, (grid[1] + 1) / 2};

@@ -74,7 +74,7 @@ void check_config(const SwinConfig& c) {
   check(blocks <= 4096, "depths adds up to {} blocks, but there are at most 4096", blocks);
   check(positions < 1 << 27, "the windows of window_size have {:.0e} pairs of tokens in {} blocks, more than 1e8",
         positions, blocks);
-  check(cost < 1e17, "img_size {}x{} with embed_dim {} would take {:.0e} FLOPs for a picture", c.img_size[0],
+  check(cost < 1e17, "img_size {}x{} with embed_dim {} would take {:.0e} FLOPs for an image", c.img_size[0],
         c.img_size[1], c.embed_dim, cost);
 }
 
@@ -168,21 +168,20 @@ SwinTransformer::Stage SwinTransformer::make_stage(const nn::Scope& scope, std::
 // Embeds the patches: x [B, C, H, W] → [B, H / p, W / p, D] in the pass's dtype.
 Tensor SwinTransformer::patches(const Tensor& x, nn::Pass& pass) const {
   const Size2& patch = config_.patch_size;
-  check(x.rank() == 4, "the model takes pictures [B, {}, H, W], not {}", config_.in_chans, x.shape());
+  check(x.rank() == 4, "the model takes images [B, {}, H, W], not {}", config_.in_chans, x.shape());
   const std::int64_t height = x.size(2);
   const std::int64_t width = x.size(3);
   if (config_.strict_img_size) {
-    check(
-        height == config_.img_size[0] && width == config_.img_size[1],
-        "the model takes pictures of {}x{} (img_size), not of {}x{}; with dynamic_img_size it would take any that are "
-        "made of whole patches of {}x{}",
-        config_.img_size[0], config_.img_size[1], height, width, patch[0], patch[1]);
+    check(height == config_.img_size[0] && width == config_.img_size[1],
+          "the model takes images of {}x{} (img_size), not of {}x{}; with dynamic_img_size it would take any that are "
+          "made of whole patches of {}x{}",
+          config_.img_size[0], config_.img_size[1], height, width, patch[0], patch[1]);
   } else if (is(Version::v2_cr)) {  // pixels beyond the last whole patch are ignored
-    check(height >= patch[0] && width >= patch[1], "a picture of {}x{} holds no patch of {}x{}", height, width,
-          patch[0], patch[1]);
+    check(height >= patch[0] && width >= patch[1], "an image of {}x{} holds no patch of {}x{}", height, width, patch[0],
+          patch[1]);
   } else {
     check(height > 0 && width > 0 && height % patch[0] == 0 && width % patch[1] == 0,
-          "a picture of {}x{} is not made of whole patches: its sides must be multiples of {} and {}", height, width,
+          "an image of {}x{} is not made of whole patches: its sides must be multiples of {} and {}", height, width,
           patch[0], patch[1]);
   }
   const Size2 grid = patch_embed_->grid(height, width);
@@ -210,8 +209,8 @@ Tensor SwinTransformer::run_stage(const Stage& stage, Tensor x, nn::Pass& pass) 
   return x;
 }
 
-Tensor SwinTransformer::forward_features(const Tensor& pictures, nn::Pass& pass) const {
-  Tensor x = patches(pictures, pass);
+Tensor SwinTransformer::forward_features(const Tensor& images, nn::Pass& pass) const {
+  Tensor x = patches(images, pass);
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     x = run_stage(stages_[s], x, pass);
     if (pass.wants_features()) {

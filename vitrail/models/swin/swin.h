@@ -12,10 +12,10 @@
 #include "vitrail/models/swin/swin_blocks.h"
 #include "vitrail/models/vit/vit.h"
 #include "vitrail/nn/attention/pool.h"
+#include "vitrail/nn/images/patch_embed.h"
+#include "vitrail/nn/images/windows.h"
 #include "vitrail/nn/linear.h"
 #include "vitrail/nn/norm.h"
-#include "vitrail/nn/pictures/patch_embed.h"
-#include "vitrail/nn/pictures/windows.h"
 
 namespace vitrail::models {
 

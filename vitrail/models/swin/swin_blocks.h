@@ -9,8 +9,8 @@
 
 #include "vitrail/nn/attention/attention.h"
 #include "vitrail/nn/attention/block.h"
+#include "vitrail/nn/images/windows.h"
 #include "vitrail/nn/mlp.h"
-#include "vitrail/nn/pictures/windows.h"
 #include "vitrail/nn/positions/position.h"
 
 namespace vitrail::models {

@@ -61,7 +61,7 @@ void set_encoder(Arguments& arguments, const VitConfig& c, const std::string& ac
   arguments.set("norm_layer", norm_argument(c.norm_layer.eps), nullptr);
 }
 
-void read_picture_size(const VitConfig& c, FolderConfig& folder) {
+void read_image_size(const VitConfig& c, FolderConfig& folder) {
   folder.input_size = {c.in_chans, c.img_size[0], c.img_size[1]};
 }
 
@@ -103,7 +103,7 @@ void read_dino(io::Fields& f, FolderConfig& folder, bool registers) {
                    {registers ? "Dinov2WithRegistersModel" : "Dinov2Model"})) {
     arguments.set("global_pool", "token_avg", "token");
   }
-  read_picture_size(c, folder);
+  read_image_size(c, folder);
   take_pretrained(folder);
   folder.names = hub_dinov2_names(registers, gated);
   folder.prefix = registers ? "dinov2_with_registers." : "dinov2.";
@@ -187,7 +187,7 @@ void read_hub_vit(io::Fields& f, FolderConfig& folder) {
   const VitConfig c = read_encoder(f);
   Arguments arguments(folder, plain_name(c, "vit_{}_patch{}_224", "vit_base_patch16_224"));
   set_encoder(arguments, c, timm_activation(f));
-  read_picture_size(c, folder);
+  read_image_size(c, folder);
   read_classes(f, folder, {"ViTForImageClassification"}, {"ViTModel", "ViTForMaskedImageModeling"});
   folder.pretrained.crop_mode = "squash";  // ViTImageProcessor's default; preprocessor_config.json overrides it
   folder.pretrained.crop_pct = 1;
@@ -201,7 +201,7 @@ void read_hub_vit_mae(io::Fields& f, FolderConfig& folder) {
   const VitConfig c = read_encoder(f);
   Arguments arguments(folder, plain_name(c, "vit_{}_patch{}_224", "vit_base_patch16_224"));
   set_encoder(arguments, c, timm_activation(f));
-  read_picture_size(c, folder);
+  read_image_size(c, folder);
   read_classes(f, folder, {}, {"ViTMAEForPreTraining", "ViTMAEModel"});
   const PretrainedConfig imagenet = pretrained_of(find_architecture("deit_base_patch16_224"), "");
   folder.pretrained.mean = imagenet.mean;
@@ -223,7 +223,7 @@ void read_hub_deit(io::Fields& f, FolderConfig& folder) {
   if (!distilled) {  // the model has the distillation token, but no head that reads it
     arguments.set("reg_tokens", 1, 0);
   }
-  read_picture_size(c, folder);
+  read_image_size(c, folder);
   take_pretrained(folder);
   folder.pretrained.crop_mode = "squash";
   folder.pretrained.crop_pct = 0.875;
@@ -244,7 +244,7 @@ void read_hub_beit(io::Fields& f, FolderConfig& folder) {
   arguments.set("use_shared_rel_pos_bias", f.get<bool>("use_shared_relative_position_bias", false), false);
   arguments.set("global_pool", f.get<bool>("use_mean_pooling", true) ? "avg" : "token", "avg");
   arguments.set("init_values", f.get<double>("layer_scale_init_value", 0.1, {0, 1e3}), nullptr);  // 0: no layer scales
-  read_picture_size(c, folder);
+  read_image_size(c, folder);
   read_classes(f, folder, {"BeitForImageClassification"}, {"BeitModel"});
   take_pretrained(folder);
   folder.names = hub_beit_names();
@@ -344,7 +344,7 @@ std::string not_plain(const VitConfig& c) {
       {c.mlp_layer != nn::MlpKind::mlp, "its Mlp is gated (mlp_layer)"},
       {c.norm_layer.kind != nn::NormKind::layer, "its norms are not LayerNorm (norm_layer)"},
       {c.pool_include_prefix, "it pools over all tokens (pool_include_prefix)"},
-      {c.dynamic_img_pad, "it fills pictures up to whole patches (dynamic_img_pad)"}};
+      {c.dynamic_img_pad, "it fills images up to whole patches (dynamic_img_pad)"}};
   return first_reason(differences);
 }
 

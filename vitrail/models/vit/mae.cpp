@@ -12,10 +12,10 @@
 #include "vitrail/models/vit/huggingface_vit.h"
 #include "vitrail/models/vit/vit_init.h"
 #include "vitrail/nn/checkpoint.h"
+#include "vitrail/ops/images/patches.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/norm.h"
 #include "vitrail/ops/math/softmax.h"
-#include "vitrail/ops/pictures/patches.h"
 #include "vitrail/ops/shape/embedding.h"
 #include "vitrail/ops/shape/shape.h"
 
@@ -70,7 +70,7 @@ void check_decoder(const MaeConfig& c) {
       tokens * (2 * tokens + 4 * real(c.decoder_dim) + 2 * real(c.decoder_hidden)) * real(c.decoder_dim);
   const double cost = block * real(c.decoder_depth) +
                       tokens * real(c.decoder_dim) * real(e.patch_size[0]) * real(e.patch_size[1]) * real(e.in_chans);
-  check(cost < 1e17, "a decoder of width {} and depth {} with {} hidden units would take {:.0e} FLOPs for a picture",
+  check(cost < 1e17, "a decoder of width {} and depth {} with {} hidden units would take {:.0e} FLOPs for an image",
         c.decoder_dim, c.decoder_depth, c.decoder_hidden, cost);
   check(c.mask_ratio > 0 && c.mask_ratio < 1, "the mask ratio lies between 0 and 1, and is not {}", c.mask_ratio);
 }
@@ -171,13 +171,13 @@ Masking MaskedAutoencoder::random_masking(std::int64_t batch, RandomStream& rand
 Tensor MaskedAutoencoder::cut(const Tensor& x) const {
   const VitConfig& e = config_.encoder;
   check(x.rank() == 4 && x.size(1) == e.in_chans && x.size(2) == e.img_size[0] && x.size(3) == e.img_size[1],
-        "the model takes pictures [B, {}, {}, {}], not {}", e.in_chans, e.img_size[0], e.img_size[1], x.shape());
+        "the model takes images [B, {}, {}, {}], not {}", e.in_chans, e.img_size[0], e.img_size[1], x.shape());
   return flat(ops::extract_patches(x, e.patch_size));
 }
 
 Tensor MaskedAutoencoder::encode(const Tensor& x, const Masking& masking, nn::Pass& pass) const {
   const std::int64_t dim = config_.encoder.embed_dim;
-  check(x.rank() == 4 && x.size(0) == masking.batch, "the masking is of {} pictures, and not of {}", masking.batch,
+  check(x.rank() == 4 && x.size(0) == masking.batch, "the masking is of {} images, and not of {}", masking.batch,
         x.shape());
   // Hidden patches cost nothing, since only the visible ones are embedded.
   const Tensor visible = encoder_->patch_embed().embed(ops::cast(rows(cut(x), masking.kept), pass.dtype));
@@ -239,7 +239,7 @@ Tensor MaskedAutoencoder::loss(const Tensor& x, const Masking& masking, nn::Pass
   const Tensor tokens = flat(ops::narrow(y, 1, 1, masking.patches));
   const Tensor predicted = (*decoder_pred_)((*decoder_norm_)(rows(tokens, masking.hidden)));
   const Tensor wanted = [&] {
-    const autograd::Pause pause;
+    const autograd::NoGrad no_grad;
     return target(flat(rows(cut(x), masking.hidden)));
   }();
   return ops::mse_loss(ops::cast(flat(predicted), DType::f32), wanted);
@@ -257,7 +257,7 @@ Tensor MaskedAutoencoder::assemble(const Tensor& patches) const {
 }
 
 Tensor MaskedAutoencoder::reconstruct(const Tensor& x, const Masking& masking, nn::Pass& pass) const {
-  const autograd::Pause pause;
+  const autograd::NoGrad no_grad;
   const Tensor patches = pixels(cut(x));
   const Tensor predicted = predict(x, masking, pass).contiguous();
   const std::int64_t size = patch_pixels();
@@ -287,7 +287,7 @@ Tensor MaskedAutoencoder::reconstruct(const Tensor& x, const Masking& masking, n
 }
 
 Tensor MaskedAutoencoder::masked(const Tensor& x, const Masking& masking, float fill) const {
-  const autograd::Pause pause;
+  const autograd::NoGrad no_grad;
   const Tensor patches = pixels(cut(x));
   const std::int64_t size = patch_pixels();
   for (const std::int64_t row : masking.hidden.span<std::int64_t>()) {
@@ -371,10 +371,10 @@ Model load_masked_autoencoder(const fs::path& folder, const CreateOptions& creat
   model.family = &vit_mae_family;
   model.architecture = folder_config.architecture;
   model.pretrained = folder_config.pretrained;
-  const bool shapes_only = create.fill == nn::Fill::shapes_only;
+  const bool meta = create.fill == nn::Fill::meta;
   auto net = std::make_unique<Owner<MaskedAutoencoder>>(
-      config, nn::StoreOptions{create.seed, shapes_only ? nn::Fill::shapes_only : nn::Fill::leave});
-  if (!shapes_only) {
+      config, nn::StoreOptions{create.seed, meta ? nn::Fill::meta : nn::Fill::leave});
+  if (!meta) {
     const io::Safetensors file = open_weights(folder);
     load_weights(weights_of(*net, net->parameters), file, names_in(file, hub_mae_names(), "vit."),
                  config.encoder.img_size);
@@ -392,7 +392,7 @@ Model open_masked_autoencoder(const std::string& name_or_folder, const CreateOpt
   }
   CreateOptions described = create;
   described.num_classes = 0;
-  described.fill = nn::Fill::shapes_only;
+  described.fill = nn::Fill::meta;
   Model model = build_model(name_or_folder, described);
   const auto* encoder = body_of<VisionTransformer>(*model.net);
   check(encoder != nullptr, "a masked autoencoder has a Vision Transformer as its encoder: '{}' is none",

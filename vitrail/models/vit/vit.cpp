@@ -52,7 +52,7 @@ void check_config(const VitConfig& c) {
   const double tokens = pixels / (std::pow(backbone_stride(c), 2) * real(c.patch_size[0]) * real(c.patch_size[1]));
   const double block = tokens * (tokens + (4 + 3 * c.mlp_ratio) * real(c.embed_dim)) * real(c.embed_dim);
   const double cost = pixels * real(c.in_chans) * real(c.embed_dim) + block * real(c.depth);
-  check(cost < 1e17, "img_size {}x{} with embed_dim {} and depth {} would take {:.0e} FLOPs for a picture",
+  check(cost < 1e17, "img_size {}x{} with embed_dim {} and depth {} would take {:.0e} FLOPs for an image",
         c.img_size[0], c.img_size[1], c.embed_dim, c.depth, cost);
   if (c.backbone) {
     check_resnetv2(*c.backbone);
@@ -214,13 +214,13 @@ nn::BlockConfig VisionTransformer::block_config(std::int64_t index) const {
   return block;
 }
 
-Size2 VisionTransformer::feature_size(const Size2& picture) const {
+Size2 VisionTransformer::feature_size(const Size2& image) const {
   return std::visit(
       [&]<class Backbone>(const Backbone& backbone) {
         if constexpr (std::is_same_v<Backbone, std::monostate>) {
-          return picture;
+          return image;
         } else {
-          return backbone.output_size(picture);
+          return backbone.output_size(image);
         }
       },
       backbone_);
@@ -244,17 +244,17 @@ std::int64_t VisionTransformer::position_prefix() const { return config_.no_embe
 // Embeds the patches: x [B, C, H, W] → [B, rows · columns, D] in the pass's dtype.
 Tensor VisionTransformer::patches(const Tensor& x, nn::Pass& pass) const {
   const Size2& patch = config_.patch_size;
-  check(x.rank() == 4, "the model takes pictures [B, {}, H, W], not {}", config_.in_chans, x.shape());
+  check(x.rank() == 4, "the model takes images [B, {}, H, W], not {}", config_.in_chans, x.shape());
   const std::int64_t height = x.size(2);
   const std::int64_t width = x.size(3);
   if (!config_.dynamic_img_size) {
     check(height == config_.img_size[0] && width == config_.img_size[1],
-          "the model takes pictures of {}x{} (img_size), not of {}x{}", config_.img_size[0], config_.img_size[1],
-          height, width);
+          "the model takes images of {}x{} (img_size), not of {}x{}", config_.img_size[0], config_.img_size[1], height,
+          width);
   } else if (!config_.dynamic_img_pad) {
     const Size2 size = feature_size({height, width});
     check(size[0] % patch[0] == 0 && size[1] % patch[1] == 0 && size[0] * size[1] > 0,
-          "a picture of {}x{} is not made of whole patches, as one is whose sides are multiples of {} and {}{}", height,
+          "an image of {}x{} is not made of whole patches, as one is whose sides are multiples of {} and {}{}", height,
           width, one_patch(config_)[0], one_patch(config_)[1],
           config_.backbone ? "" : "; dynamic_img_pad would fill it up");
   }

@@ -165,7 +165,7 @@ class VisionTransformer {
   nn::AbsoluteConfig positions_config() const;
   nn::RelPos::Config rel_pos_config() const;
   nn::RotaryPositions::Config rope_config() const;
-  nn::Size2 feature_size(const nn::Size2& picture) const;  ///< of the map that is cut into patches
+  nn::Size2 feature_size(const nn::Size2& image) const;  ///< of the map that is cut into patches
   nn::Size2 grid(std::int64_t height, std::int64_t width) const;
   std::int64_t prefix() const;  ///< number of tokens in front of the patches
   nn::BlockConfig block_config(std::int64_t index) const;

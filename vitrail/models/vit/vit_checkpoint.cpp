@@ -54,7 +54,7 @@ std::int64_t VisionTransformer::flops(std::int64_t height, std::int64_t width) c
   std::int64_t total = patch_embed_->flops(cells);
   if (config_.backbone) {
     check(resnetv2_cost(*config_.backbone, static_cast<double>(height), static_cast<double>(width)) < 1e18,
-          "a picture of {}x{} would take more FLOPs than can be counted", height, width);
+          "an image of {}x{} would take more FLOPs than can be counted", height, width);
     Size2 size = {height, width};
     const auto* const stem = std::get_if<ResNetV2Stem>(&backbone_);
     total += stem != nullptr ? stem->flops(size) : std::get<ResNetV2Body>(backbone_).flops(size);

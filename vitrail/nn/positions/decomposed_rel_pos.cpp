@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "vitrail/ops/images/interpolate.h"
 #include "vitrail/ops/math/arithmetic.h"
-#include "vitrail/ops/pictures/interpolate.h"
 #include "vitrail/ops/products/matmul.h"
 #include "vitrail/ops/shape/embedding.h"
 #include "vitrail/ops/shape/shape.h"

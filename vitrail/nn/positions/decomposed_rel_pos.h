@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "vitrail/nn/parameters.h"
-#include "vitrail/ops/pictures/depthwise.h"
+#include "vitrail/ops/images/depthwise.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::nn {
@@ -30,7 +30,7 @@ using ops::Size3;
 /// [q_i, q_i · R_t[t_i, ·], …] · [k_j, onehot(t_j), …] = q_i · k_j + b_ij
 /// ```
 ///
-/// (ops::AttentionOptions::q_more). So attention stays fused, and its memory linear in the number of tokens.
+/// (ops::AttentionOptions::q_extra). So attention stays fused, and its memory linear in the number of tokens.
 struct DecomposedRelPos {
   /// `lengths` are those of the tables of frames, rows and columns; 0 stands for no table.
   DecomposedRelPos(const Scope& scope, const Size3& lengths, std::int64_t head_dim, const Init& init);

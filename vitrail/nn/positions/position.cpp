@@ -4,9 +4,9 @@
 #include <cmath>
 #include <vector>
 
+#include "vitrail/ops/images/interpolate.h"
 #include "vitrail/ops/math/activation.h"
 #include "vitrail/ops/math/arithmetic.h"
-#include "vitrail/ops/pictures/interpolate.h"
 #include "vitrail/ops/shape/embedding.h"
 #include "vitrail/ops/shape/shape.h"
 

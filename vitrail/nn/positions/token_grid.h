@@ -1,5 +1,5 @@
 /// \file
-/// Grids of tokens on a picture.
+/// Grids of tokens on an image.
 #pragma once
 
 #include <array>
@@ -7,10 +7,10 @@
 
 namespace vitrail::nn {
 
-/// Rows and columns of something on a picture: its size, a patch's, or a grid's.
+/// Rows and columns of something on an image: its size, a patch's, or a grid's.
 using Size2 = std::array<std::int64_t, 2>;
 
-/// Where the queries and keys of an attention map lie on the picture: on grids that cover it, row by row, behind
+/// Where the queries and keys of an attention map lie on the image: on grids that cover it, row by row, behind
 /// `prefix` tokens of another kind. With a window (Swin: Liu et al. 2021) both grids are the same, rolled up and left
 /// by `shift`, filled up at the bottom and the right to whole windows, and each window, row by row, attends to itself
 /// alone. Of a video, the rows of its frames lie below each other.

@@ -98,14 +98,14 @@ kernels::AttentionScores scores_of(const AttentionOptions& options, const Tensor
   check(!options.bias.defined() || options.bias.dtype() == DType::f32, "attention: the bias must be f32, not {}",
         options.bias.defined() ? name_of(options.bias.dtype()) : "");
   check(options.windows >= 0 && (options.windows == 0 || shape[0] % options.windows == 0),
-        "attention: a batch of {} does not consist of pictures of {} windows each", shape[0], options.windows);
+        "attention: a batch of {} does not consist of images of {} windows each", shape[0], options.windows);
   scores.mask = broadcast_scores(options.mask, shape, options.windows, "mask");
   scores.bias = broadcast_scores(options.bias, shape, options.windows, "bias");
-  scores.q_more = further_columns("q_more", options.q_more, q, false);
-  scores.k_more = further_columns("k_more", options.k_more, k, true);
+  scores.q_extra = further_columns("q_extra", options.q_extra, q, false);
+  scores.k_extra = further_columns("k_extra", options.k_extra, k, true);
   const auto columns = [](const Tensor& more) { return more.defined() ? more.size(3) : 0; };
-  check(columns(scores.q_more) == columns(scores.k_more), "attention: q_more has {} columns, but k_more {}",
-        columns(scores.q_more), columns(scores.k_more));
+  check(columns(scores.q_extra) == columns(scores.k_extra), "attention: q_extra has {} columns, but k_extra {}",
+        columns(scores.q_extra), columns(scores.k_extra));
   scores.dropout = options.dropout;
   scores.draws = options.draws;
   return scores;
@@ -121,24 +121,24 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   check_values(k, v);
   const kernels::AttentionScores scores = scores_of(options, q, k);
   const Tensor qd = dense_last(q.detach()), kd = dense_last(k.detach()), vd = dense_last(v.detach());
-  const bool recording = autograd::recording({&q, &k, &v, &options.bias, &options.q_more});
+  const bool recording = autograd::recording({&q, &k, &v, &options.bias, &options.q_extra});
   const Tensor out = swap_heads(Tensor::empty({q.size(0), q.size(2), q.size(1), v.size(3)}, q.dtype()));
   const Tensor log_sum = recording ? Tensor::empty({q.size(0), q.size(1), q.size(2)}) : Tensor();
   kernels::attention_forward(qd, kd, vd, scores, out, log_sum);
-  return autograd::record("attention", out, {&q, &k, &v, &options.bias, &options.q_more},
+  return autograd::record("attention", out, {&q, &k, &v, &options.bias, &options.q_extra},
                           [qd, kd, vd, scores, out, log_sum, gq = Gradient(q), gk = Gradient(k), gv = Gradient(v),
-                           gmore = Gradient(options.q_more), gbias = Gradient(options.bias)](const Tensor& dout) {
+                           gmore = Gradient(options.q_extra), gbias = Gradient(options.bias)](const Tensor& dout) {
                             const kernels::AttentionGradients to{
                                 .dq = room_for(gq, qd),
                                 .dk = room_for(gk, kd),
                                 .dv = room_for(gv, vd),
-                                .dq_more = gmore.wanted() ? room_for(gmore, scores.q_more) : Tensor(),
+                                .dq_extra = gmore.wanted() ? room_for(gmore, scores.q_extra) : Tensor(),
                                 .dbias = zeros_for(gbias)};
                             kernels::attention_backward(qd, kd, vd, scores, out, log_sum, dense_last(dout), to);
                             gq.add(to.dq);
                             gk.add(to.dk);
                             gv.add(to.dv);
-                            gmore.add(to.dq_more);
+                            gmore.add(to.dq_extra);
                             gbias.add(to.dbias);
                           });
 }
@@ -150,8 +150,8 @@ Tensor attention_packed(const Tensor& qkv, const AttentionOptions& options) {
   const Tensor packed = dense_last(qkv.detach());
   const Tensor q = part(packed, 0), k = part(packed, 1), v = part(packed, 2);
   check_queries_and_keys(q, k);
-  check(!options.q_more.defined() && !options.k_more.defined(),
-        "attention: the packed form takes no q_more and k_more");
+  check(!options.q_extra.defined() && !options.k_extra.defined(),
+        "attention: the packed form takes no q_extra and k_extra");
   const kernels::AttentionScores scores = scores_of(options, q, k);
   const bool recording = autograd::recording({&qkv, &options.bias});
   const Tensor out = Tensor::empty({qkv.size(0), qkv.size(1), qkv.size(3), qkv.size(4)}, qkv.dtype());

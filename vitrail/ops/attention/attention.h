@@ -22,11 +22,11 @@ struct AttentionOptions {
   /// first dimension of mask and bias may then also be W: sample b uses those of window b mod W. 0: there are no
   /// windows.
   std::int64_t windows = 0;
-  /// Further columns of q, [B, H, N, r] of its dtype: q kᵀ + q_more k_moreᵀ is scaled. Differentiable.
+  /// Further columns of q, [B, H, N, r] of its dtype: q kᵀ + q_extra k_extraᵀ is scaled. Differentiable.
   /// attention_packed() takes none.
-  Tensor q_more = {};
+  Tensor q_extra = {};
   /// Further columns of k, [B or 1, H or 1, M, r] of its dtype. Not differentiable.
-  Tensor k_more = {};
+  Tensor k_extra = {};
   float dropout = 0;   ///< dropout of the probabilities, in training
   Philox draws{0, 0};  ///< the random numbers of the dropout
 };

@@ -67,10 +67,10 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
                             });
   }
   const std::int64_t channels = x.size(1);
-  const auto picture = [batch = x.size(0), channels, flat = x.rank() == 2](const Tensor& tensor) {
+  const auto image = [batch = x.size(0), channels, flat = x.rank() == 2](const Tensor& tensor) {
     return kernels::channels_last(flat ? tensor.detach().reshape({batch, channels, 1, 1}) : tensor);
   };
-  const Tensor input = picture(x);
+  const Tensor input = image(x);
   const Tensor mean = training ? Tensor::empty({channels}) : running_mean.clone();
   const Tensor variance = training ? Tensor::empty({channels}) : running_variance;
   if (training) {
@@ -86,15 +86,15 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
   const kernels::BatchNorm norm{mean, rstd, vector_or(weight, channels, 1), vector_or(bias, channels, 0),
                                 activation == Activation::relu};
   const Tensor y = kernels::empty_channels_last(input.shape(), x.dtype());
-  kernels::batch_norm(norm, input, residual.defined() ? picture(residual) : Tensor(), y);
+  kernels::batch_norm(norm, input, residual.defined() ? image(residual) : Tensor(), y);
   // Backward then needs y to know where the ReLU's input was positive.
   const bool closes_sum = norm.relu && residual.defined();
   return autograd::record(
       "batch_norm", y.reshape(x.shape()), {&x, &weight, &bias, &residual},
-      [norm, input, training, picture, closes_sum, output = closes_sum ? y : Tensor(), dx = Gradient(x),
+      [norm, input, training, image, closes_sum, output = closes_sum ? y : Tensor(), dx = Gradient(x),
        dweight = Gradient(weight), dbias = Gradient(bias), dresidual = Gradient(residual)](const Tensor& dy) {
         const bool held = dy.is_shared();
-        const Tensor gradient = picture(dy);
+        const Tensor gradient = image(dy);
         // The gradients take the memory of `gradient` if it is not shared: each element depends on the same element of
         // it and on sums.
         const bool in_place = !held || gradient.raw() != dy.raw();

@@ -81,7 +81,7 @@ std::vector<double> time_training(const BenchmarkOptions& options, models::Model
 
 std::vector<double> time_inference(const BenchmarkOptions& options, const models::Model& model, DType dtype,
                                    const data::Batch& batch, std::vector<Profile::Event>& events) {
-  const autograd::Pause pause;
+  const autograd::NoGrad no_grad;
   const auto step = [&](std::int64_t) {
     nn::Pass pass;
     pass.dtype = dtype;
@@ -100,7 +100,7 @@ std::int64_t resident_peak() {
 
 BenchmarkResult benchmark(const BenchmarkOptions& options) {
   check(options.batch_size > 0 && options.steps > 0 && options.warmup >= 0,
-        "a benchmark takes at least one picture and one step, not a batch of {}, {} steps and {} before them",
+        "a benchmark takes at least one image and one step, not a batch of {}, {} steps and {} before them",
         options.batch_size, options.steps, options.warmup);
   BenchmarkResult result;
   const DType dtype = usable_dtype(options.dtype, &result.note);

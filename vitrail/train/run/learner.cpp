@@ -92,7 +92,7 @@ Learner::Step Learner::step(const Loss& loss, std::uint64_t number, std::int64_t
   if (parts_->clip_limit || parts_->checkpointing || parts_->optimizer.needs_all_gradients()) {
     result.loss = accumulate(loss, number);
   } else {
-    const kernels::PackForOneUse sparing;
+    const kernels::TransientPacking sparing;
     const double rate = lr(update);
     result.loss = parts_->backward(loss, number, 1, [&](autograd::Slot& leaf) {
       const Profile::Within within(Profile::Phase::update);

@@ -78,7 +78,7 @@ Tensor mirrored(const Tensor& x) {
 
 // The logits of each head for a batch of images, averaged with those of their mirror images if `tta` is 2.
 std::vector<Tensor> augmented_forward(const Forward& forward, const Tensor& x, DType dtype, std::int64_t tta) {
-  const autograd::Pause pause;
+  const autograd::NoGrad no_grad;
   nn::Pass pass;
   pass.dtype = dtype;
   std::vector<Tensor> heads = forward(x, pass);
@@ -111,7 +111,7 @@ std::vector<FigureKind> accuracy_figures() {
 }
 
 void check_tta(std::int64_t tta) {
-  check(tta == 0 || tta == 2, "--tta takes 0 (the picture alone) or 2 (and its mirror image), not {}", tta);
+  check(tta == 0 || tta == 2, "--tta takes 0 (the image alone) or 2 (and its mirror image), not {}", tta);
 }
 
 std::int64_t Evaluation::class_count(std::int64_t label) const {
@@ -150,7 +150,7 @@ Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, da
   const std::int64_t num_classes = model.net->num_classes();
   const auto data_classes = static_cast<std::int64_t>(dataset.classes().size());
   check(num_classes > 0, "the model '{}' has no classifier to evaluate (num_classes is 0)", model.architecture);
-  check(data_classes <= num_classes, "the pictures are of {} classes, but the model tells only {} apart", data_classes,
+  check(data_classes <= num_classes, "the images are of {} classes, but the model tells only {} apart", data_classes,
         num_classes);
   Evaluation result;
   result.classes = class_names(model);
@@ -158,7 +158,7 @@ Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, da
     result.classes[i] = dataset.classes()[i];
   }
   result.confusion.resize(static_cast<std::size_t>(num_classes * num_classes));
-  const autograd::Pause pause;
+  const autograd::NoGrad no_grad;
   Tally tally;
   std::vector<Tally> tally_of_head;
   const auto began = std::chrono::steady_clock::now();
@@ -184,7 +184,7 @@ Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, da
       options.progress(result.count, dataset.size());
     }
   }
-  check(result.count > 0, "there was no picture to evaluate: all {} are broken, the first: {}", loader.broken().size(),
+  check(result.count > 0, "there was no image to evaluate: all {} are broken, the first: {}", loader.broken().size(),
         loader.broken().empty() ? "" : loader.broken().front());
   static_cast<Accuracy&>(result) = tally.accuracy();
   for (const Tally& head : tally_of_head) {
@@ -198,7 +198,7 @@ Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, da
 
 std::string confusion_svg(const Evaluation& evaluation) {
   io::HeatMap map;
-  map.title = fmt::format("Confusion matrix: {:.1f} % of {} pictures right", evaluation.top1, evaluation.count);
+  map.title = fmt::format("Confusion matrix: {:.1f} % of {} images right", evaluation.top1, evaluation.count);
   map.row_label = "true class";
   map.column_label = "predicted class";
   map.rows = evaluation.classes;
@@ -222,7 +222,7 @@ Tensor predict(const models::Model& model, const std::vector<io::Image>& images,
     for (std::int64_t i = 0; i < size; ++i) {
       transform.apply(images[static_cast<std::size_t>(begin + i)], 0, 0, 0, x.data<float>() + i * shape.numel());
     }
-    const autograd::Pause pause;
+    const autograd::NoGrad no_grad;
     nn::Pass pass;
     pass.dtype = dtype;
     result.narrow(0, begin, size).copy_from(ops::softmax(model.net->forward(x, pass), -1));

@@ -42,7 +42,7 @@ Features embed(const models::Model& model, const data::Dataset& dataset, const d
   result.classes = dataset.classes();
   std::vector<std::int64_t> labels;
   std::int64_t count = 0;
-  const autograd::Pause pause;
+  const autograd::NoGrad no_grad;
   loader.start_epoch(0);
   for (data::Batch batch; loader.next(batch);) {
     nn::Pass pass;
@@ -64,7 +64,7 @@ Features embed(const models::Model& model, const data::Dataset& dataset, const d
       options.progress(count, dataset.size());
     }
   }
-  check(count > 0, "there was no picture to look at: all {} are broken, the first: {}", loader.broken().size(),
+  check(count > 0, "there was no image to look at: all {} are broken, the first: {}", loader.broken().size(),
         loader.broken().empty() ? "" : loader.broken().front());
   result.x = result.x.narrow(0, 0, count);
   result.labels = Tensor::from(labels, {count});
@@ -95,7 +95,7 @@ Features load_features(const std::filesystem::path& path) {
         result.x.size(0));
   result.names = list_in(file, "names");
   result.classes = list_in(file, "classes");
-  check(result.names.empty() || std::ssize(result.names) == result.x.size(0), "{}: {} names for {} pictures",
+  check(result.names.empty() || std::ssize(result.names) == result.x.size(0), "{}: {} names for {} images",
         file.source(), result.names.size(), result.x.size(0));
   return result;
 }

@@ -22,7 +22,7 @@ Tensor normalized(const Tensor& x) {
     for (std::int64_t d = 0; d < width; ++d) {
       squares += static_cast<double>(row[d]) * static_cast<double>(row[d]);
     }
-    check(std::isfinite(squares), "the features of picture {} hold NaN or infinity", i);
+    check(std::isfinite(squares), "the features of image {} hold NaN or infinity", i);
     const auto scale = static_cast<float>(1 / std::max(std::sqrt(squares), 1e-12));
     for (std::int64_t d = 0; d < width; ++d) {
       row[d] *= scale;
@@ -54,8 +54,8 @@ std::int64_t rank_of(std::int64_t label, const std::vector<double>& votes) {
 std::int64_t check_labels(const Features& features, const char* which) {
   std::int64_t largest = -1;
   for (const std::int64_t label : features.labels.contiguous().span<std::int64_t>()) {
-    check(label >= 0, "a {} picture has no label: neighbours cannot be judged by it", which);
-    check(label < (1 << 24), "a {} picture has the label {}", which, label);
+    check(label >= 0, "a {} image has no label: neighbours cannot be judged by it", which);
+    check(label < (1 << 24), "a {} image has the label {}", which, label);
     largest = std::max(largest, label);
   }
   return largest + 1;
@@ -66,10 +66,10 @@ void check_options(const Features& training, const Features& test, const KnnOpti
         "the training features are of width {}, but the test features of {}: they are not of one model",
         training.x.size(1), test.x.size(1));
   check(training.classes.empty() || test.classes.empty() || training.classes == test.classes,
-        "the training and test features are of pictures of different classes, or in a different order of them");
+        "the training and test features are of images of different classes, or in a different order of them");
   check(!options.k.empty(), "knn needs a number of neighbours");
   for (const std::int64_t k : options.k) {
-    check(k >= 1 && k <= training.x.size(0), "-k {} neighbours are asked for among {} training pictures", k,
+    check(k >= 1 && k <= training.x.size(0), "-k {} neighbours are asked for among {} training images", k,
           training.x.size(0));
   }
   check(options.temperature > 0 && std::isfinite(options.temperature), "the temperature must be positive, but is {}",
@@ -83,7 +83,7 @@ std::vector<KnnResult> knn(const Features& training, const Features& test, const
   const auto classes =
       static_cast<std::size_t>(std::max({check_labels(training, "training"), check_labels(test, "test"),
                                          static_cast<std::int64_t>(training.classes.size())}));
-  const autograd::Pause pause;
+  const autograd::NoGrad no_grad;
   const Tensor bank = normalized(training.x).transpose(0, 1);  // [D, N]
   const Tensor queries = normalized(test.x);
   const Tensor bank_labels = training.labels.contiguous();

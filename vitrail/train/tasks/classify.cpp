@@ -86,7 +86,7 @@ models::Model make_model(const ClassifyOptions& options, const fs::path& checkpo
   check(options.pretrained_path.empty() || options.model == ClassifyOptions().model ||
             options.model == model.architecture,
         "--model {} is not what --pretrained-path {} holds: that is a {}", options.model, name, model.architecture);
-  models::check_takes_pictures(model);
+  models::check_takes_images(model);
   if (!options.initial_checkpoint.empty()) {
     load_initial(model, options.initial_checkpoint);
   }
@@ -155,7 +155,7 @@ Classify::Classify(const ClassifyOptions& options, const fs::path& checkpoint) :
   const auto data_classes = static_cast<std::int64_t>(training_->classes().size());
   model_ = make_model(options_, checkpoint, data_classes);
   name_classes(data_classes);
-  data::apply(options_.pictures, model_.pretrained);
+  data::apply(options_.images, model_.pretrained);
   if (options_.linear_probe) {
     train_head_alone(*model_.net);
   }

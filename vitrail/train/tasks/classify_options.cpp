@@ -72,7 +72,7 @@ void add_distillation_options(OptionList& list, ClassifyOptions& o) {
 void ClassifyOptions::describe(OptionList& list) {
   add_data_options(list, *this);
   add_classifier_options(list, *this);
-  add_preparation_options(list, pictures);
+  add_preparation_options(list, images);
   add_batch_options(list, *this, "images");
   add_optimizer_options(list, *this);
   add_schedule_options(list, *this, "images");

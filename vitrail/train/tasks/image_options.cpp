@@ -40,7 +40,7 @@ void add_model_options(OptionList& list, ImageTaskOptions& o) {
       .settled();
 }
 
-void add_preparation_options(OptionList& list, data::PictureOverrides& o) {
+void add_preparation_options(OptionList& list, data::ImageOverrides& o) {
   list.group("images");
   list.add("crop_pct", o.crop_pct, "N", "evaluation: share of the resized image that is kept (default: the model's)")
       .positive();

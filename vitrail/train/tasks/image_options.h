@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "vitrail/data/dataset.h"
+#include "vitrail/data/image_config.h"
 #include "vitrail/data/loader.h"
-#include "vitrail/data/picture_config.h"
 #include "vitrail/data/transforms.h"
 #include "vitrail/models/model.h"
 #include "vitrail/train/task.h"
@@ -34,7 +34,7 @@ struct ImageTaskOptions : TaskOptions {
   std::optional<std::int64_t> in_chans;
   std::string model_kwargs = "{}";  ///< timm's --model-kwargs as a JSON object
 
-  data::PictureOverrides pictures;  ///< how images are prepared, where it differs from the model's own way
+  data::ImageOverrides images;  ///< how images are prepared, where it differs from the model's own way
 
   // Augmentation
   data::AugmentOptions augment;
@@ -47,7 +47,7 @@ struct ImageTaskOptions : TaskOptions {
 /// Each of these functions adds the options of one group, or of a part of it, to a list.
 void add_data_options(OptionList& list, ImageTaskOptions& options);
 void add_model_options(OptionList& list, ImageTaskOptions& options);  ///< these belong to the group of the model
-void add_preparation_options(OptionList& list, data::PictureOverrides& options);
+void add_preparation_options(OptionList& list, data::ImageOverrides& options);
 /// The augmentation of a single image.
 void add_augment_options(OptionList& list, data::AugmentOptions& options);
 /// The augmentation of the images of a batch.

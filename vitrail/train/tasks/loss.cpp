@@ -47,7 +47,7 @@ Tensor distillation_loss(const Tensor& logits, const Tensor& teacher, const Dist
   Tensor log_p;  // the teacher's
   Tensor p;
   {
-    const autograd::Pause pause;
+    const autograd::NoGrad no_grad;
     log_p = ops::log_softmax(ops::cast(teacher.detach(), DType::f32) * cooling, -1);
     p = ops::exp(log_p);
   }

@@ -96,7 +96,7 @@ PretrainMae::PretrainMae(const PretrainMaeOptions& options, const fs::path& chec
     validation_ = open_images(options_.data_dir, options_.val_split);
   }
   model_ = make_autoencoder(options_, checkpoint);
-  data::apply(options_.pictures, model_.pretrained);
+  data::apply(options_.images, model_.pretrained);
   loader_ = std::make_unique<data::Loader>(*training_, data::train_transform(model_.pretrained, options_.augment),
                                            training_loading(options_));
   check_epoch(options_, *loader_);
@@ -119,7 +119,7 @@ Figures PretrainMae::evaluate(const Work& work) {
   loading.skip_broken = options_.skip_broken;
   data::Loader loader(*validation_, data::eval_transform(model_.pretrained), loading);
   const std::uint64_t seed = mix(static_cast<std::uint64_t>(options_.seed), hash("validation masks"));
-  const autograd::Pause pause;
+  const autograd::NoGrad no_grad;
   double sum = 0;
   std::int64_t count = 0;
   for (data::Batch batch; loader.next(batch);) {
@@ -189,7 +189,7 @@ void PretrainMaeOptions::describe(OptionList& list) {
       .settled();
   add_model_options(list, *this);
   add_parameter_options(list, *this);
-  add_preparation_options(list, pictures);
+  add_preparation_options(list, images);
   add_batch_options(list, *this, "images");
   add_optimizer_options(list, *this);
   add_schedule_options(list, *this, "images");

@@ -38,9 +38,9 @@ std::optional<LinearHead> linear_head(const models::ImageModel& net) {
 // Whether the logits of the model are just the linear map of its features: they are not if it scales them, for
 // instance.
 bool agrees(const models::Model& model, const models::Model& trunk, const LinearHead& head) {
-  const autograd::Pause pause;
-  const data::PictureConfig& picture = model.pretrained;
-  const Tensor x = Tensor::empty({1, picture.channels, picture.height, picture.width});
+  const autograd::NoGrad no_grad;
+  const data::ImageConfig& image = model.pretrained;
+  const Tensor x = Tensor::empty({1, image.channels, image.height, image.width});
   const Philox draws(0, hash("probe"));
   for (std::int64_t i = 0; i < x.numel(); ++i) {
     x.data<float>()[i] = draws.normal(static_cast<std::uint64_t>(i));

@@ -6,8 +6,8 @@
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/gemm.h"
+#include "vitrail/ops/images/interpolate.h"
 #include "vitrail/ops/math/arithmetic.h"
-#include "vitrail/ops/pictures/interpolate.h"
 #include "vitrail/ops/shape/embedding.h"
 
 namespace vitrail::train {
@@ -15,7 +15,7 @@ namespace {
 
 models::Model open_teacher(const std::string& name, const models::Model& student) {
   models::Model model = models::open_model(name);
-  models::check_takes_pictures(model);
+  models::check_takes_images(model);
   if (model.pretrained.channels != student.pretrained.channels) {
     models::CreateOptions options;
     options.model_kwargs = fmt::format(R"({{"in_chans": {}}})", student.pretrained.channels);
@@ -57,8 +57,8 @@ Teacher::Teacher(const std::string& name_or_folder, const models::Model& student
   check(classes == student.net->num_classes(), "the teacher '{}' tells {} classes apart, but the student {}",
         name_or_folder, classes, student.net->num_classes());
   order_ = order_of_classes(model_.pretrained.label_names, student.pretrained.label_names);
-  const data::PictureConfig& from = student.pretrained;
-  const data::PictureConfig& to = model_.pretrained;
+  const data::ImageConfig& from = student.pretrained;
+  const data::ImageConfig& to = model_.pretrained;
   const std::int64_t channels = from.channels;
   bool same = true;
   scale_ = Tensor::empty({1, channels, 1, 1});
@@ -87,8 +87,8 @@ Tensor Teacher::prepared(const Tensor& x) const {
 }
 
 Tensor Teacher::operator()(const Tensor& x) const {
-  const autograd::Pause pause;
-  const kernels::PackForOneUse kept(false);  // packed weights are kept, as its weights do not change
+  const autograd::NoGrad no_grad;
+  const kernels::TransientPacking kept(false);  // packed weights are kept, as its weights do not change
   nn::Pass pass;
   pass.dtype = dtype_;
   const Tensor logits = model_.net->forward(prepared(x), pass);

@@ -162,8 +162,8 @@ struct Case {
     const auto first = [own](const Tensor& x) { return x.narrow(3, 0, own); };
     const auto rest = [own](const Tensor& x) { return x.narrow(3, own, x.size(3) - own); };
     kernels::AttentionScores parts = scores;
-    parts.q_more = rest(q).contiguous();
-    parts.k_more = rest(k).contiguous();
+    parts.q_extra = rest(q).contiguous();
+    parts.k_extra = rest(k).contiguous();
     const Tensor again = Tensor::empty_like(out), again_dq = Tensor::empty_like(dq), again_dv = Tensor::empty_like(dv);
     const Tensor again_dk = first(dk).contiguous().clone();
     const Tensor log_sum = Tensor::empty({s.batch, s.heads, s.queries});
@@ -171,7 +171,7 @@ struct Case {
     kernels::attention_forward(first(q), first(k), v, parts, again, log_sum);
     kernels::attention_backward(
         first(q), first(k), v, parts, again, log_sum, dout,
-        {.dq = first(again_dq), .dk = again_dk, .dv = again_dv, .dq_more = rest(again_dq), .dbias = dbias});
+        {.dq = first(again_dq), .dk = again_dk, .dv = again_dv, .dq_extra = rest(again_dq), .dbias = dbias});
     EXPECT_EQ(again.values(), out.values()) << what << ": out in two parts of " << own;
     EXPECT_EQ(again_dq.values(), dq.values()) << what << ": dq in two parts of " << own;
     EXPECT_EQ(again_dk.values(), first(dk).values()) << what << ": dk in two parts of " << own;

@@ -29,12 +29,12 @@ AttentionProblem problem_of(const Tensor& q, const Tensor& k, const AttentionSco
   problem.queries = q.size(2);
   problem.keys = k.size(2);
   problem.own = q.size(3);
-  problem.dim = problem.own + (scores.q_more.defined() ? scores.q_more.size(3) : 0);
+  problem.dim = problem.own + (scores.q_extra.defined() ? scores.q_extra.size(3) : 0);
   problem.value_dim = 0;
   problem.q = HeadsView(q);
   problem.k = HeadsView(k);
-  problem.q_more = HeadsView(scores.q_more);
-  problem.k_more = HeadsView(scores.k_more);
+  problem.q_extra = HeadsView(scores.q_extra);
+  problem.k_extra = HeadsView(scores.k_extra);
   problem.mask = HeadsView(scores.mask);
   problem.bias = HeadsView(scores.bias);
   problem.mask_is_added = scores.mask.defined() && scores.mask.dtype() == DType::f32;
@@ -123,15 +123,15 @@ void sum_queries(const AttentionProblem& problem, const std::vector<BackwardPart
     parallel_for(problem.queries, 64, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t i = begin; i < end; ++i) {
         T* dq = problem.dq.at<T>(head / problem.heads, head % problem.heads, i);
-        T* dq_more = problem.dq_more.at<T>(head / problem.heads, head % problem.heads, i);
-        for (std::int64_t c = 0; c < (problem.dq_more ? problem.dim : problem.own); ++c) {
+        T* dq_extra = problem.dq_extra.at<T>(head / problem.heads, head % problem.heads, i);
+        for (std::int64_t c = 0; c < (problem.dq_extra ? problem.dim : problem.own); ++c) {
           float sum = 0;
           for (std::size_t p = first; p < parts.size() && parts[p].begin < (head + 1) * blocks; ++p) {
             if (parts[p].begin < parts[p].end) {
               sum += parts[p].dq_of(problem, head)[i * problem.dq_row() + c];
             }
           }
-          (c < problem.own ? dq[c] : dq_more[c - problem.own]) = T(sum * problem.scale);
+          (c < problem.own ? dq[c] : dq_extra[c - problem.own]) = T(sum * problem.scale);
         }
       }
     });
@@ -264,9 +264,9 @@ void attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const 
 void attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionScores& scores,
                         const Tensor& out, const Tensor& log_sum, const Tensor& dout,
                         const AttentionGradients& gradients) {
-  const auto& [dq, dk, dv, dq_more, dbias] = gradients;
+  const auto& [dq, dk, dv, dq_extra, dbias] = gradients;
   if (out.numel() == 0 || k.numel() == 0) {
-    for (const Tensor& gradient : {dq, dk, dv, dq_more}) {
+    for (const Tensor& gradient : {dq, dk, dv, dq_extra}) {
       if (gradient.defined()) {
         gradient.fill(0);
       }
@@ -282,7 +282,7 @@ void attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const
   problem.dq = HeadsView(dq);
   problem.dk = HeadsView(dk);
   problem.dv = HeadsView(dv);
-  problem.dq_more = HeadsView(dq_more);
+  problem.dq_extra = HeadsView(dq_extra);
   choose_backward_blocks(problem);
   count_work(problem, 3, 2);  // of keys: the scores again, dq, dk; of values: dv, d(probabilities)
   run_backward(problem, dbias);

@@ -301,9 +301,9 @@ std::size_t backward_blocks(const AttentionProblem& problem, const BackwardPart&
     if (block % blocks == blocks - 1 && part.begin <= head * blocks) {  // this share had the whole head
       const auto scale = [&](std::int64_t) { return problem.scale; };
       write_rows(dq, problem.dq_row(), problem.queries, problem.own, scale, problem.dq.at<T>(b, h, 0), problem.dq.row);
-      if (problem.dq_more) {
+      if (problem.dq_extra) {
         write_rows(dq + problem.own, problem.dq_row(), problem.queries, problem.dim - problem.own, scale,
-                   problem.dq_more.at<T>(b, h, 0), problem.dq_more.row);
+                   problem.dq_extra.at<T>(b, h, 0), problem.dq_extra.row);
       }
     }
   }

@@ -50,28 +50,28 @@ HWY_INLINE V<F32> load_part(const T* p, std::int64_t left) {
   return left >= lanes ? load(d, p) : left > 0 ? load(d, p, left) : hn::Zero(d);
 }
 
-// Rows whose columns may lie in two places: the first `columns` at `data`, and `more_columns` further ones at `more`.
+// Rows whose columns may lie in two places: the first `columns` at `data`, and `extra_columns` further ones at `extra`.
 template <class T>
 struct Rows {
   const T* data;
   std::int64_t stride, columns;
-  const T* more = nullptr;
-  std::int64_t more_stride = 0, more_columns = 0;
+  const T* extra = nullptr;
+  std::int64_t extra_stride = 0, extra_columns = 0;
 
-  std::int64_t all_columns() const { return columns + more_columns; }
+  std::int64_t all_columns() const { return columns + extra_columns; }
 };
 
 // The rows of queries from i on.
 template <class T>
 Rows<T> query_rows(const AttentionProblem& problem, std::int64_t b, std::int64_t h, std::int64_t i) {
-  return {problem.q.at<T>(b, h, i),      problem.q.row,      problem.own,
-          problem.q_more.at<T>(b, h, i), problem.q_more.row, problem.dim - problem.own};
+  return {problem.q.at<T>(b, h, i),       problem.q.row,       problem.own,
+          problem.q_extra.at<T>(b, h, i), problem.q_extra.row, problem.dim - problem.own};
 }
 // The rows of keys from j on.
 template <class T>
 Rows<T> key_rows(const AttentionProblem& problem, std::int64_t b, std::int64_t h, std::int64_t j) {
-  return {problem.k.at<T>(b, h, j),      problem.k.row,      problem.own,
-          problem.k_more.at<T>(b, h, j), problem.k_more.row, problem.dim - problem.own};
+  return {problem.k.at<T>(b, h, j),       problem.k.row,       problem.own,
+          problem.k_extra.at<T>(b, h, j), problem.k_extra.row, problem.dim - problem.own};
 }
 
 template <class T>
@@ -97,7 +97,7 @@ void pack_rows(const Rows<T>& source, std::int64_t rows, std::int64_t all_rows, 
     auto* y = reinterpret_cast<Element*>(packed);
     if (i < rows) {
       copy_row(source.data + i * source.stride, source.columns, y);
-      copy_row(source.more + i * source.more_stride, source.more_columns, y + source.columns);
+      copy_row(source.extra + i * source.extra_stride, source.extra_columns, y + source.columns);
     }
     std::fill(y + (i < rows ? source.all_columns() : 0), y + per_word<Word> * row, Element());
   }
@@ -154,16 +154,16 @@ template <class T>
 HWY_INLINE V<F32> row_vector(const Rows<T>& source, std::int64_t i, std::int64_t column) {
   const T* x = source.data + i * source.stride + column;
   const std::int64_t left = source.columns - column;
-  if (left >= lanes || source.more_columns == 0) {
+  if (left >= lanes || source.extra_columns == 0) {
     return load_part(x, left);
   }
-  const T* more = source.more + i * source.more_stride;
+  const T* extra = source.extra + i * source.extra_stride;
   if (left <= 0) {
-    return load_part(more - left, source.more_columns + left);
+    return load_part(extra - left, source.extra_columns + left);
   }
   HWY_ALIGN T both[hn::MaxLanes(F32())] = {};  // a vector that has elements of both places
   std::copy_n(x, left, both);
-  std::copy_n(more, std::min(lanes - left, source.more_columns), both + left);
+  std::copy_n(extra, std::min(lanes - left, source.extra_columns), both + left);
   return load(F32(), both);
 }
 

@@ -47,10 +47,10 @@ struct HeadsView {
 /// The operands, sizes and options of one call of the attention kernel.
 struct AttentionProblem {
   std::int64_t batch, heads, queries, keys;
-  /// The columns of q and k, without (`own`) and with (`dim`) those of q_more and k_more; and the columns of v.
+  /// The columns of q and k, without (`own`) and with (`dim`) those of q_extra and k_extra; and the columns of v.
   std::int64_t own, dim, value_dim;
   HeadsView q, k, v, out, dout, dq, dk, dv;
-  HeadsView q_more, k_more, dq_more;
+  HeadsView q_extra, k_extra, dq_extra;
   HeadsView mask, bias;
   bool mask_is_added = false;  ///< the mask is f32 instead of boolean
   float* log_sum = nullptr;

@@ -162,8 +162,8 @@ struct Operands {
 
 // Images as runs of pixels, short enough for the cache and for sums in f32. The sums of the runs are added in f64 and
 // in the order of the runs, whichever thread has computed them.
-struct Pictures {
-  explicit Pictures(const Tensor& x)
+struct Images {
+  explicit Images(const Tensor& x)
       : channels(x.size(1)),
         pixels(x.numel() / channels),
         length(std::clamp<std::int64_t>((1 << 16) / channels, 1, 256)),
@@ -208,29 +208,28 @@ struct Pictures {
 // The partial results of all runs: two numbers per run and channel.
 class Gathered {
  public:
-  explicit Gathered(const Pictures& pictures)
-      : pictures_(pictures), values_(Tensor::empty({pictures.runs, 2, pictures.channels})) {}
+  explicit Gathered(const Images& images)
+      : images_(images), values_(Tensor::empty({images.runs, 2, images.channels})) {}
 
   float* of(std::int64_t run, std::int64_t kind) const {
-    return values_.data<float>() + (2 * run + kind) * pictures_.channels;
+    return values_.data<float>() + (2 * run + kind) * images_.channels;
   }
 
   // Calls work(channel, first, second) for all channels, on all threads; first(run) and second(run) are the channel's
   // two numbers of a run.
   template <class Work>
   void for_each_channel(Work&& work) const {
-    parallel_for(pictures_.channels, (1 << 12) / pictures_.runs + 1, 16,
-                 [&](std::int64_t begin, std::int64_t end, int) {
-                   for (std::int64_t c = begin; c < end; ++c) {
-                     work(
-                         c, [&](std::int64_t run) { return static_cast<double>(of(run, 0)[c]); },
-                         [&](std::int64_t run) { return static_cast<double>(of(run, 1)[c]); });
-                   }
-                 });
+    parallel_for(images_.channels, (1 << 12) / images_.runs + 1, 16, [&](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t c = begin; c < end; ++c) {
+        work(
+            c, [&](std::int64_t run) { return static_cast<double>(of(run, 0)[c]); },
+            [&](std::int64_t run) { return static_cast<double>(of(run, 1)[c]); });
+      }
+    });
   }
 
  private:
-  const Pictures& pictures_;
+  const Images& images_;
   Tensor values_;
 };
 
@@ -243,21 +242,21 @@ Tensor product(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 void batch_statistics(const Tensor& x, const Tensor& mean, const Tensor& variance) {
-  const Pictures pictures(x);
-  const Gathered gathered(pictures);
-  pictures.for_each_run({.x = x}, true, [&](const Run& run, std::int64_t i) {
+  const Images images(x);
+  const Gathered gathered(images);
+  images.for_each_run({.x = x}, true, [&](const Run& run, std::int64_t i) {
     HWY_DYNAMIC_DISPATCH(run_statistics)(run, gathered.of(i, 0), gathered.of(i, 1));
   });
-  const auto number = static_cast<double>(pictures.pixels);
+  const auto number = static_cast<double>(images.pixels);
   gathered.for_each_channel([&](std::int64_t c, auto means, auto squares) {
     double sum = 0;
-    for (std::int64_t i = 0; i < pictures.runs; ++i) {
-      sum += static_cast<double>(pictures.count(i)) * means(i);
+    for (std::int64_t i = 0; i < images.runs; ++i) {
+      sum += static_cast<double>(images.count(i)) * means(i);
     }
     const double center = sum / number;
     double total = 0;  // sum of squared deviations from the common mean
-    for (std::int64_t i = 0; i < pictures.runs; ++i) {
-      total += squares(i) + static_cast<double>(pictures.count(i)) * (means(i) - center) * (means(i) - center);
+    for (std::int64_t i = 0; i < images.runs; ++i) {
+      total += squares(i) + static_cast<double>(images.count(i)) * (means(i) - center) * (means(i) - center);
     }
     mean.data<float>()[c] = static_cast<float>(center);
     variance.data<float>()[c] = static_cast<float>(total / number);
@@ -266,10 +265,10 @@ void batch_statistics(const Tensor& x, const Tensor& mean, const Tensor& varianc
 }
 
 void batch_norm(const BatchNorm& norm, const Tensor& x, const Tensor& residual, const Tensor& y) {
-  const Pictures pictures(x);
+  const Images images(x);
   const Tensor factor = product(norm.weight, norm.rstd);
   const Affine affine{norm.mean.data<float>(), factor.data<float>(), norm.bias.data<float>(), norm.relu};
-  pictures.for_each_run({.x = x, .residual = residual, .y = y}, false, [&](const Run& run, std::int64_t) {
+  images.for_each_run({.x = x, .residual = residual, .y = y}, false, [&](const Run& run, std::int64_t) {
     HWY_DYNAMIC_DISPATCH(normalize)(run, affine);
   });
   Profile::traffic(x.numel(), x.dtype(), residual.defined() ? 3 : 2);
@@ -282,20 +281,20 @@ void batch_norm_gradient(const BatchNorm& norm, const Tensor& x, const Tensor& y
                          const Tensor& dsum, const Tensor& dx, const Tensor& dweight, const Tensor& dbias) {
   check(dy.dtype() == x.dtype() && dy.shape() == x.shape(), "batch_norm: the gradient of {} {} cannot be {} {}",
         x.shape(), name_of(x.dtype()), dy.shape(), name_of(dy.dtype()));
-  const Pictures pictures(x);
+  const Images images(x);
   const Tensor factor = product(norm.weight, norm.rstd);
   Affine affine{norm.mean.data<float>(), factor.data<float>(), norm.bias.data<float>(), norm.relu};
   const Tensor q = Tensor::zeros(factor.shape());
   const Tensor r = Tensor::zeros(factor.shape());
   if (statistics || dsum.defined() || dweight.defined() || dbias.defined()) {
-    const Gathered gathered(pictures);
-    pictures.for_each_run({.x = x, .dy = dy, .y = y, .dsum = dsum}, true, [&](const Run& run, std::int64_t i) {
+    const Gathered gathered(images);
+    images.for_each_run({.x = x, .dy = dy, .y = y, .dsum = dsum}, true, [&](const Run& run, std::int64_t i) {
       HWY_DYNAMIC_DISPATCH(sum_gradients)(run, affine, gathered.of(i, 0), gathered.of(i, 1));
     });
     gathered.for_each_channel([&](std::int64_t c, auto plain, auto moment) {
       double sum = 0;
       double normal = 0;
-      for (std::int64_t i = 0; i < pictures.runs; ++i) {
+      for (std::int64_t i = 0; i < images.runs; ++i) {
         sum += plain(i);
         normal += moment(i);
       }
@@ -308,7 +307,7 @@ void batch_norm_gradient(const BatchNorm& norm, const Tensor& x, const Tensor& y
         dweight.data<float>()[c] = static_cast<float>(normal);
       }
       if (statistics) {
-        const double scale = static_cast<double>(factor.data<float>()[c]) / static_cast<double>(pictures.pixels);
+        const double scale = static_cast<double>(factor.data<float>()[c]) / static_cast<double>(images.pixels);
         q.data<float>()[c] = static_cast<float>(scale * normal * rstd);
         r.data<float>()[c] = static_cast<float>(scale * sum);
       }
@@ -319,7 +318,7 @@ void batch_norm_gradient(const BatchNorm& norm, const Tensor& x, const Tensor& y
     // dsum is already the gradient of the ReLU's input.
     affine.relu = norm.relu && !dsum.defined();
     const Tensor& gradient = dsum.defined() ? dsum : dy;
-    pictures.for_each_run({.x = x, .dy = gradient, .dx = dx}, false, [&](const Run& run, std::int64_t) {
+    images.for_each_run({.x = x, .dy = gradient, .dx = dx}, false, [&](const Run& run, std::int64_t) {
       HWY_DYNAMIC_DISPATCH(input_gradient)(run, affine, q.data<float>(), r.data<float>());
     });
     Profile::traffic(x.numel(), x.dtype(), 3);

@@ -1,0 +1,108 @@
+#include "vitrail/cli/images.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+
+#include "vitrail/data/sources.h"
+#include "vitrail/data/transforms.h"
+#include "vitrail/tensor/error.h"
+#include "vitrail/train/run/progress.h"
+
+namespace vitrail::cli {
+
+namespace fs = std::filesystem;
+
+Tensor model_input(const models::Model& model, const io::Image& image) {
+  return data::eval_transform(model.pretrained)(image).unsqueeze(0);
+}
+
+std::unique_ptr<data::Dataset> open_images(const std::string& path, const std::string& split,
+                                           const models::Model& model) {
+  data::DatasetOptions where;
+  where.split = split;
+  where.classes = model.pretrained.label_names;
+  return data::open_dataset(path, where);
+}
+
+namespace {
+
+// Calls `run` with options that update a progress bar, and returns what it returns.
+template <class Run>
+auto under_bar(std::string_view title, const data::Dataset& dataset, train::EvaluateOptions options, Run run) {
+  train::Progress progress(stderr);
+  if (progress.terminal()) {
+    progress.begin(title, dataset.size());
+    options.progress = [&](std::int64_t done, std::int64_t) { progress.update(done, ""); };
+  }
+  auto result = run(options);
+  progress.end();
+  return result;
+}
+
+}  // namespace
+
+train::Evaluation evaluate_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
+                                     train::EvaluateOptions options) {
+  return under_bar(title, dataset, std::move(options),
+                   [&](const train::EvaluateOptions& o) { return train::evaluate(model, dataset, o); });
+}
+
+train::Features embed_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
+                                train::EvaluateOptions options) {
+  return under_bar(title, dataset, std::move(options),
+                   [&](const train::EvaluateOptions& o) { return train::embed(model, dataset, o); });
+}
+
+void add_images_argument(CLI::App& command, std::vector<std::string>& images) {
+  command.add_option("IMAGES", images, "Files, folders, .tar files, or - for a list of paths on standard input")
+      ->required()
+      ->type_name("");
+}
+
+std::vector<NamedImage> list_images(const std::vector<std::string>& arguments) {
+  std::vector<NamedImage> result;
+  const auto add_file = [&result](const std::string& path) {
+    result.push_back({path, [path] { return io::read_image(path); }});
+  };
+  for (const std::string& argument : arguments) {
+    if (argument == "-") {
+      for (std::string line; std::getline(std::cin, line);) {
+        if (!line.empty()) {
+          add_file(line);
+        }
+      }
+      continue;
+    }
+    std::error_code error;
+    check(fs::exists(argument, error), "{}: there is no such file or folder", argument);
+    if (!fs::is_directory(argument, error)) {
+      if (fs::path(argument).extension() == ".tar") {
+        const std::shared_ptr<const data::Dataset> archive = data::open_unlabeled(argument);
+        for (std::int64_t i = 0; i < archive->size(); ++i) {
+          result.push_back({argument + "/" + archive->name(i), [archive, i] { return archive->image(i); }});
+        }
+      } else {
+        add_file(argument);
+      }
+      continue;
+    }
+    std::error_code unknown;  // for a broken link, which is not a file
+    std::vector<std::string> found;
+    for (fs::recursive_directory_iterator it(argument, error), end; !error && it != end; it.increment(error)) {
+      if (it->is_regular_file(unknown) && io::is_image_name(it->path())) {
+        found.push_back(it->path().string());
+      }
+    }
+    check(!error, "{}: the folder cannot be read: {}", argument, error.message());
+    check(!found.empty(), "{}: there are no images (.jpg, .jpeg, .png, .webp) in this folder", argument);
+    std::ranges::sort(found, data::natural_less);
+    std::ranges::for_each(found, add_file);
+  }
+  check(!result.empty(), "no images were given");
+  return result;
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,53 @@
+/// \file
+/// Images named on the command line, and the data sets of commands.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vitrail/data/dataset.h"
+#include "vitrail/io/image.h"
+#include "vitrail/models/model.h"
+#include "vitrail/tensor/tensor.h"
+#include "vitrail/train/study/evaluate.h"
+#include "vitrail/train/study/features.h"
+
+namespace CLI {
+class App;
+}
+
+namespace vitrail::cli {
+
+/// The model's input for one image: [1, C, H, W], by the model's evaluation transform.
+Tensor model_input(const models::Model& model, const io::Image& image);
+
+/// Opens a data set (or the part of it named `split`) with the classes in the model's order.
+std::unique_ptr<data::Dataset> open_images(const std::string& path, const std::string& split,
+                                           const models::Model& model);
+
+/// Runs train::evaluate(), under a progress bar with this title if stderr is a terminal.
+train::Evaluation evaluate_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
+                                     train::EvaluateOptions options);
+
+/// Runs train::embed(), under a progress bar with this title if stderr is a terminal.
+train::Features embed_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
+                                train::EvaluateOptions options);
+
+/// An image that is decoded when it is needed: `read` throws Error, naming the file, if it is broken.
+struct NamedImage {
+  std::string name;
+  std::function<io::Image()> read;
+};
+
+/// Adds the argument IMAGES, which list_images() understands, to a command.
+void add_images_argument(CLI::App& command, std::vector<std::string>& images);
+
+/// The images that `arguments` name: a file is itself, a folder or a `.tar` is all images in it in natural order, and
+/// "-" is a list of paths on standard input, one per line. Throws Error for a path that does not exist, for a folder or
+/// an archive without images, and if there are no images at all.
+std::vector<NamedImage> list_images(const std::vector<std::string>& arguments);
+
+}  // namespace vitrail::cli
