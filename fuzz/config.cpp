@@ -1,15 +1,10 @@
 // Any bytes as the config.json of a model folder, read as every command reads it: an Error, or a model whose shapes can
 // be asked for and whose FLOPs can be counted. No memory is taken for its parameters.
-#include <cstdint>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <string_view>
-
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
+#include "folder.h"
 #include "memory_limit.h"
+#include "require.h"
 #include "vitrail/io/json.h"
 #include "vitrail/models/model.h"
 #include "vitrail/tensor/error.h"
@@ -17,21 +12,6 @@
 namespace {
 
 using namespace vitrail;
-namespace fs = std::filesystem;
-
-void require(bool condition) {
-  if (!condition) {
-    std::abort();
-  }
-}
-
-// A folder of this process, in memory where the system has a place for that.
-struct Folder {
-  fs::path path = (fs::exists("/dev/shm") ? fs::path("/dev/shm") : fs::temp_directory_path()) /
-                  ("vitrail-fuzz-" + std::to_string(getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-};
 
 void read_json(std::string_view text) {
   try {
@@ -43,12 +23,12 @@ void read_json(std::string_view text) {
 }
 
 void read_model(std::string_view text) {
-  static const Folder folder;
-  std::ofstream(folder.path / "config.json", std::ios::binary) << text;
+  static const Folder folder("config");
+  folder.write("config.json", text);
   models::CreateOptions options;
   options.fill = nn::Fill::meta;
   try {
-    const models::Model model = models::load_model(folder.path, options);
+    const models::Model model = models::load_model(folder.path(), options);
     require(model.net->num_classes() >= 0 && model.net->depth() >= 0 && model.net->num_features() > 0);
     require(model.pretrained.height > 0 && model.pretrained.width > 0 && model.pretrained.channels > 0);
     for (const nn::Parameter& parameter : model.net->parameters.all()) {
@@ -66,7 +46,7 @@ void read_model(std::string_view text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const MemoryLimit limit;
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const std::string_view text = text_of(data, size);
   read_json(text);
   read_model(text);
   return 0;

@@ -130,8 +130,10 @@ Listing list_csv(const fs::path& path, const std::vector<std::string>& splits) {
       continue;
     }
     check(!fields[columns.label].empty(), "{}: line {} has no label", source, line);
-    check(fs::exists(folder / fields[columns.path]), "{}: line {} names the image {}, which does not exist", source,
-          line, (folder / fields[columns.path]).string());
+    const fs::path image = folder / fields[columns.path];
+    std::error_code error;  // a name may be too long for the system
+    check(fs::exists(image, error), "{}: line {} names the image {}, which does not exist", source, line,
+          image.string());
     listing.names.push_back(fields[columns.path]);
     classes.push_back(fields[columns.label]);
   }

@@ -23,6 +23,9 @@ TEST(Kwargs, SaysWhatAnItemLooksLike) {
   EXPECT_THROW(kwargs_to_json({"img_size"}), Error);
   EXPECT_THROW(kwargs_to_json({"=3"}), Error);
   EXPECT_THROW(kwargs_to_json({"a=1", "a=2"}), Error);
+  const auto nested = [](std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  EXPECT_EQ(kwargs_to_json({"a=" + nested(64)}), R"({"a":)" + nested(64) + "}");
+  EXPECT_THROW(kwargs_to_json({"a=" + nested(100000)}), Error);
 }
 
 }  // namespace

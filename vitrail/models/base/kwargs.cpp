@@ -42,7 +42,10 @@ std::vector<std::string_view> split_elements(std::string_view text) {
   return parts;
 }
 
-Json literal(std::string_view text) {
+constexpr int deepest = 64;  // lists within lists
+
+Json literal(std::string_view text, int depth = 0) {
+  check(depth <= deepest, "--model-kwargs takes lists that are nested at most {} deep", deepest);
   text = trim(text);
   if (text == "True" || text == "true") {
     return true;
@@ -62,7 +65,7 @@ Json literal(std::string_view text) {
   if (enclosed('(', ')') || enclosed('[', ']')) {
     Json list = Json::array();
     for (const std::string_view element : split_elements(text.substr(1, text.size() - 2))) {
-      list.push_back(literal(element));
+      list.push_back(literal(element, depth + 1));
     }
     return list;
   }
@@ -71,10 +74,10 @@ Json literal(std::string_view text) {
     for (const std::string_view element : split_elements(text.substr(1, text.size() - 2))) {
       const std::size_t colon = element.find(':');
       check(colon != std::string_view::npos, "'{}' is no 'key': value of a dictionary", trim(element));
-      const Json key = literal(element.substr(0, colon));
+      const Json key = literal(element.substr(0, colon), depth + 1);
       check(key.is_string() && !object.contains(key.get<std::string>()), "'{}' is no new key of a dictionary",
             trim(element.substr(0, colon)));
-      object[key.get<std::string>()] = literal(element.substr(colon + 1));
+      object[key.get<std::string>()] = literal(element.substr(colon + 1), depth + 1);
     }
     return object;
   }
