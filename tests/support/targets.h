@@ -16,7 +16,7 @@ void for_each_target(Function&& function) {
     ~Restore() { hwy::SetSupportedTargetsForTest(0); }
   };
 #ifdef VITRAIL_FEW_TARGETS
-  constexpr std::array targets = {HWY_EMU128, HWY_AVX3};
+  constexpr std::array targets = {HWY_EMU128, HWY_AVX2, HWY_AVX3};
 #else
   constexpr std::array targets = {HWY_SCALAR, HWY_EMU128, HWY_SSE4, HWY_AVX2, HWY_AVX3, HWY_NEON};
 #endif

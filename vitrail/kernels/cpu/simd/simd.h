@@ -5,8 +5,6 @@
 /// Only .cpp files include this header. Each defines HWY_TARGET_INCLUDE as its own path before all includes, so that it
 /// can be compiled again for each instruction set:
 ///
-/// ```
-///
 /// ```text
 /// #undef HWY_TARGET_INCLUDE
 /// #define HWY_TARGET_INCLUDE "vitrail/kernels/cpu/elements/scale.cpp"
@@ -42,16 +40,16 @@
 /// #endif
 /// ```
 ///
-/// ```
-///
 /// A lambda in a kernel needs HWY_ATTR after its parameters, or the compiler may not use the instruction set in it.
 /// Templates cannot be exported. OpenMP belongs in the part that is compiled once. The narrowest target has one lane
 /// per vector: kernels must work for any number of lanes.
 
 /// Of Highway's targets, the portable one (the baseline of x86-64), SSE4, AVX2, AVX-512 and NEON are compiled;
-/// VITRAIL_FEW_TARGETS leaves out SSE4 and AVX2. Each target costs compile time.
-#ifdef VITRAIL_FEW_TARGETS
+/// if VITRAIL_FEW_TARGETS is 3, not SSE4; if it is 2, not SSE4 and AVX2. Each target costs compile time.
+#if defined(VITRAIL_FEW_TARGETS) && VITRAIL_FEW_TARGETS == 2
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX2 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#elif defined(VITRAIL_FEW_TARGETS)
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #elif !defined(HWY_DISABLED_TARGETS)
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #endif
