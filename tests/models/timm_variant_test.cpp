@@ -1,6 +1,7 @@
 #include "tests/models/timm_variant.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tests/models/trials.h"
 #include "vitrail/kernels/cpu.h"
@@ -63,6 +64,32 @@ TEST_P(TimmVariant, HasTimmsGradients) {
       }
     }
   }
+}
+
+// A gradient in bf16 differs by the rounding of every layer behind it: as a whole it has the right direction and
+// length.
+TEST_P(TimmVariant, HasTimmsGradientsInBf16) {
+  const Model model = load();
+  nn::Pass pass{.dtype = DType::bf16};
+  autograd::Tape tape;
+  tape.backward(model.net->forward(expected().get("x"), pass), expected().get("seed"));
+  double difference = 0, length = 0;
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    const std::string name = "grad." + parameter.name;
+    if (expected().contains(name)) {
+      const std::vector<float> gradient = autograd::grad(parameter.value).values();
+      const std::vector<float> reference = expected().get(name).values();
+      for (std::size_t i = 0; i < gradient.size(); ++i) {
+        difference += std::pow(gradient[i] - reference[i], 2);
+        length += std::pow(reference[i], 2);
+      }
+    }
+  }
+  const io::Safetensors golden = test::golden("models/training.safetensors");
+  const std::string variant = GetParam();
+  const std::string name = (variant.starts_with("mvit_video") ? "mvit" : variant) + ".bf16";  // torchvision's are alike
+  const double torch = golden.contains(name) ? golden.get(name).item() : 0;
+  EXPECT_LE(std::sqrt(difference / length), std::max(1.5 * torch, kernels::has_bf16() ? 3e-2 : 4e-2));
 }
 
 TEST_P(TimmVariant, KnowsTimmsFactsAboutItsParameters) {

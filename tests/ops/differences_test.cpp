@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/gradients.h"
+#include "vitrail/ops/attention/attention.h"
 #include "vitrail/ops/images/conv.h"
+#include "vitrail/ops/images/conv3d.h"
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/shape/embedding.h"
 #include "vitrail/ops/shape/shape.h"
@@ -30,6 +32,36 @@ TEST(FiniteDifferences, OfPooling) {
         return ops::adaptive_avg_pool2d(in[0], {3, 4});
       },
       {random_tensor({2, 3, 7, 5}, 2)});
+}
+
+TEST(FiniteDifferences, OfVideos) {
+  const ops::Conv3dOptions options{.stride = {1, 2, 1}, .padding = {1, 0, 1}, .groups = 2};
+  check_gradients([&](const Inputs& in) { return ops::conv3d(in[0], in[1], in[2], options); },
+                  {random_tensor({2, 4, 3, 5, 4}, 1), random_tensor({6, 2, 2, 3, 3}, 2), random_tensor({6}, 3)});
+  const ops::Pool3dOptions pool{.kernel = {2, 3, 2}, .stride = {1, 2, 1}, .padding = {1, 1, 0}};
+  check_gradients([&](const Inputs& in) { return ops::max_pool3d(in[0], pool); }, {spread({2, 2, 3, 5, 4})});
+  check_gradients([&](const Inputs& in) { return ops::avg_pool3d(in[0], pool); }, {random_tensor({2, 2, 3, 5, 4}, 4)});
+}
+
+TEST(FiniteDifferences, OfSoftCrossEntropy) {
+  const Tensor targets = ops::softmax(random_tensor({4, 7}, 2), 1);
+  for (const float smoothing : {0.0F, 0.2F}) {
+    check_gradients([&](const Inputs& in) { return ops::soft_cross_entropy(in[0], targets, smoothing); },
+                    {random_tensor({4, 7}, 1)});
+  }
+}
+
+TEST(FiniteDifferences, OfPackedAttention) {
+  for (const bool causal : {false, true}) {
+    check_gradients(
+        [&](const Inputs& in) {
+          ops::AttentionOptions options;
+          options.causal = causal;
+          options.bias = in[1];
+          return ops::attention_packed(in[0], options);
+        },
+        {random_tensor({2, 5, 3, 2, 4}, 1), random_tensor({2, 5, 5}, 2)});
+  }
 }
 
 TEST(FiniteDifferences, OfPickingElements) {

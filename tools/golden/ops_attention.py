@@ -99,6 +99,11 @@ def main():
          mask=torch.rand(33, 35, generator=generator) < 0.7)
     case("large scores", 1, 2, 17, 17, 16, 16, size=16.0)
 
+    # More keys than a tile holds, and one more than tiles divide.
+    case("1025 tokens", 1, 1, 1025, 1025, 8, 8)
+    case("1025 tokens, causal", 1, 1, 1025, 1025, 8, 8, causal=True)
+    case("4097 keys", 1, 1, 67, 4097, 8, 8)
+
     path = ROOT / "tests" / "golden" / "ops" / "attention.safetensors"
     path.parent.mkdir(parents=True, exist_ok=True)
     save_file({key: value.contiguous() for key, value in sorted(tensors.items())}, path)

@@ -4,8 +4,7 @@ perturbed.
     python tools/golden/resnet.py [VARIANT …]
 
 Needs timm 1.0.31 and fvcore. The non-local blocks other than timm's and SAGAN's attention come from image_attention.py;
-sagan_table.csv is as table.py's. timm_models.py says what a variant's folder holds; `training` also has the loss, the gradient of the
-first convolution and the running statistics of a batch in training.
+sagan_table.csv is as table.py's. timm_models.py says what a variant's folder holds.
 """
 
 import sys
@@ -69,20 +68,6 @@ def write_sagan_table():
     (ROOT / "sagan_table.csv").write_text(f"name,parameters,flops,num_features,num_classes\n{row}\n")
 
 
-def add_training(model, x, expected):
-    """One batch in training, with the batch's own statistics."""
-    import copy
-
-    model = copy.deepcopy(model).train()
-    logits = model(x)
-    expected["training.logits"] = logits
-    torch.nn.functional.cross_entropy(logits, torch.arange(len(x))).backward()
-    expected["training.grad.conv1.weight"] = model.conv1.weight.grad
-    for name, buffer in model.named_buffers():
-        if "running" in name:
-            expected[f"training.{name}"] = buffer
-
-
 INITIALIZATIONS = {
     "resnet": ("resnet50", dict()),
     "resnet_basic": ("resnet18d", dict(zero_init_last=False, stem_width=16)),
@@ -94,7 +79,7 @@ INITIALIZATIONS = {
 def main():
     for seed, (name, (architecture, arguments, shape)) in enumerate(VARIANTS.items()):
         if name in sys.argv[1:] or len(sys.argv) == 1:
-            more = {"resnet_basic": add_training, "resnet_nl": add_non_local_maps}.get(name)
+            more = add_non_local_maps if name == "resnet_nl" else None
             write_variant(name, architecture, arguments, 100 + seed, shape, stages, maps, more, make)
     write_sagan_table()
     write_initialization("resnet", INITIALIZATIONS,

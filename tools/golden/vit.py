@@ -1,7 +1,7 @@
 """Writes tests/golden/models: what timm's Vision Transformers compute, for small models with every parameter perturbed.
 
     python tools/golden/vit.py            # all
-    python tools/golden/vit.py variants   # one of: variants, adapted, training, initialization
+    python tools/golden/vit.py variants   # one of: variants, adapted, initialization
 
 Needs timm 1.0.31, torch 2.13.0 and safetensors. timm_models.py says what a variant's folder holds; distilled models
 also have head and head_dist.
@@ -111,29 +111,6 @@ def write_adapted():
     write(ROOT / "adapted.safetensors", expected)
 
 
-def write_training():
-    """Twenty steps of AdamW on one batch, with timm's parameter groups."""
-    from timm.optim import param_groups_weight_decay
-
-    expected = {}
-    for variant in ("plain", "deit3"):
-        model = timm.create_model(f"local-dir:{ROOT / variant}", pretrained=True).double().train()
-        x = image(model, None, batch=8, seed=5)
-        labels = torch.arange(8) % 7
-        groups = param_groups_weight_decay(model, 0.05, no_weight_decay_list=model.no_weight_decay())
-        optimizer = torch.optim.AdamW(groups, lr=1e-3)
-        losses = []
-        for _ in range(20):
-            optimizer.zero_grad()
-            loss = torch.nn.functional.cross_entropy(model(x), labels)
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.detach())
-        expected[f"{variant}.x"] = x
-        expected[f"{variant}.losses"] = torch.stack(losses)
-    write(ROOT / "training.safetensors", expected)
-
-
 INITIALIZATIONS = {
     "timm": ("vit_giant_patch14_reg4_dinov2", dict(weight_init="", mlp_ratio=4.0)),
     "fixed": ("vit_base_patch16_siglip_224", dict(weight_init="", fix_init=True)),
@@ -150,14 +127,12 @@ INITIALIZATIONS = {
 def main():
     set_fused_attn(False)
     ROOT.mkdir(parents=True, exist_ok=True)
-    wanted = sys.argv[1:] or ["variants", "adapted", "training", "initialization"]
+    wanted = sys.argv[1:] or ["variants", "adapted", "initialization"]
     if "variants" in wanted:
         for seed, name in enumerate(VARIANTS):
             write_vit_variant(name, seed)
     if "adapted" in wanted:
         write_adapted()
-    if "training" in wanted:
-        write_training()
     if "initialization" in wanted:
         write_initialization("vit", INITIALIZATIONS,
                              dict(img_size=64, patch_size=8, embed_dim=96, depth=2, num_heads=4, num_classes=50))

@@ -18,29 +18,6 @@ INSTANTIATE_TEST_SUITE_P(ResNet, TimmVariant,
                                          "resnet_nl_dot_product", "resnet_nl_concatenation", "resnet_sagan"),
                          variant_name);
 
-// In training the statistics are the batch's, and the running ones follow once, checkpoints or not.
-TEST(ResNet, TrainsAsTimm) {
-  const io::Safetensors expected = test::golden("models/resnet_basic/expected.safetensors");
-  for (const bool checkpoint : {false, true}) {
-    const Model model = load_model(golden_path("models/resnet_basic"));
-    nn::Pass pass{.training = true, .checkpoint = checkpoint};
-    autograd::Tape tape;
-    const Tensor logits = model.net->forward(expected.get("x"), pass);
-    expect_close(logits, expected.get("training.logits"), 1e-4);
-    const std::vector<std::int64_t> labels = {0, 1};
-    tape.backward(ops::cross_entropy(logits, Tensor::from(labels, {2})));
-    expect_close(autograd::grad(model.net->parameters.at("conv1.weight").value),
-                 expected.get("training.grad.conv1.weight"), 1e-3);
-    for (const nn::Parameter& parameter : model.net->parameters.all()) {
-      if (parameter.buffer && parameter.value.dtype() == DType::f32) {
-        expect_close(parameter.value, expected.get("training." + parameter.name), 1e-4, parameter.name);
-      } else if (parameter.buffer) {
-        EXPECT_EQ(*parameter.value.data<std::int64_t>(), 1) << parameter.name;
-      }
-    }
-  }
-}
-
 TEST(ResNet, TakesImagesOfEverySize) {
   const Model model = load_model(golden_path("models/resnet_deep"));
   nn::Pass pass;
