@@ -4,6 +4,7 @@
 
 #include "tests/data/tar_writer.h"
 #include "tests/support/program.h"
+#include "vitrail/io/file.h"
 #include "vitrail/io/image.h"
 
 namespace vitrail::test {
@@ -183,6 +184,64 @@ TEST_F(Commands, PredictTakesFilesFoldersArchivesAndStandardInput) {
   const Outcome none = vitrail("predict " + best() + " " + path("none.tar"));
   EXPECT_EQ(none.status, 1);
   EXPECT_THAT(none.err, HasSubstr("none.tar: there are no images (.jpg, .jpeg, .png or .webp)"));
+}
+
+TEST_F(Commands, PredictPrintsCsvAndJson) {
+  fs::create_directories(path("names"));
+  const std::string odd = path("names/a \"quoted\", one.png");
+  fs::copy_file(path("data/validation/red/3.png"), odd);
+  const std::string command = "predict " + best() + " " + path("names") + " --format ";
+  const auto json = nlohmann::json::parse(vitrail(command + "json").out);
+  ASSERT_EQ(json.size(), 1U);
+  EXPECT_EQ(json[0]["file"], odd);
+  const auto& top = json[0]["top"];
+  std::istringstream csv(vitrail(command + "csv").out);
+  std::string line;
+  std::getline(csv, line);
+  EXPECT_EQ(line, "file,rank,label,index,probability");
+  for (int rank = 1; rank <= 2; ++rank) {
+    std::getline(csv, line);
+    const std::string start = "\"" + path("names/a ") + "\"\"quoted\"\", one.png\"," + std::to_string(rank) + "," +
+                              (rank == 1 ? "red,1," : "blue,0,");
+    ASSERT_TRUE(line.starts_with(start)) << line;
+    EXPECT_EQ(std::stof(line.substr(start.size())),
+              top[static_cast<std::size_t>(rank - 1)]["probability"].get<float>());
+  }
+  EXPECT_FALSE(std::getline(csv, line)) << line;
+  EXPECT_EQ(vitrail("predict " + best() + " " + path("names") + " --json").out, vitrail(command + "json").out);
+  EXPECT_EQ(vitrail(command + "xml").status, 2);
+}
+
+TEST_F(Commands, PredictAveragesMirrorImagesAsEvalDoes) {
+  const std::string file = path("data/validation/red/3.png");
+  const auto probability = [&](const std::string& flags) {
+    const Outcome outcome = vitrail("predict " + best() + " " + file + " --format json --topk 1 " + flags);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out)[0]["top"][0]["probability"].get<double>();
+  };
+  EXPECT_NE(probability("--tta 2"), probability(""));
+  EXPECT_EQ(probability("--tta 0"), probability(""));
+  const Outcome wrong = vitrail("predict " + best() + " " + file + " --tta 3 --format csv");
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_EQ(wrong.out, "");
+  EXPECT_THAT(wrong.err, HasSubstr("--tta takes 0 (the image alone) or 2"));
+}
+
+TEST_F(Commands, TakeThePrecisionByEitherName) {
+  const std::string command = "predict " + best() + " " + path("data/validation/red/3.png") + " --format json";
+  const std::string full = vitrail(command).out;
+  const std::string low = vitrail(command + " --amp").out;
+  EXPECT_EQ(vitrail(command + " --dtype bf16").out, low);
+  EXPECT_EQ(vitrail(command + " --amp --amp-dtype float32").out, full);
+  EXPECT_EQ(vitrail(command + " --dtype f32").out, full);
+  EXPECT_EQ(vitrail(command + " --amp --dtype f32").status, 2);
+  const std::string train =
+      "train " + path("data") + " --model " + best() + " --epochs 1 -b 8 --output " + path("runs");
+  ASSERT_EQ(vitrail(train + " --experiment amp --amp").status, 0);
+  ASSERT_EQ(vitrail(train + " --experiment dtype --dtype bf16").status, 0);
+  EXPECT_EQ(io::read_bytes(path("runs/amp/last/model.safetensors")),
+            io::read_bytes(path("runs/dtype/last/model.safetensors")));
+  EXPECT_THAT(io::read_text(path("runs/dtype/config.toml")), HasSubstr("amp = true\n"));
 }
 
 TEST_F(Commands, PredictPassesOverALinkToNothing) {

@@ -58,22 +58,22 @@ void augment(AugmentFlags& flags) {
 }  // namespace
 
 void add_augment(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("augment", "Show what training sees of images: a sheet of augmented ones");
+  CLI::App& command = *app.add_subcommand("augment", "Draw what training sees of images: a sheet of augmented ones");
   const auto flags = std::make_shared<AugmentFlags>();
   add_images_argument(command, flags->images);
-  command.add_option("--output", flags->output, "The sheet: a .png file")->required()->type_name("FILE");
+  command.add_option("--output", flags->output, "Image to write")->required()->type_name("FILE.png");
   command.add_option("--img-size", flags->img_size, "Image size in pixels")
       ->capture_default_str()
       ->check(CLI::Range(1, 2048));
-  command.add_option("--rows", flags->rows, "Rows at least; each image has one or more")
+  command.add_option("--rows", flags->rows, "Fewest rows; each image has one or more")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
-  command.add_option("--columns", flags->columns, "Images a row, the first as it is")
+  command.add_option("--columns", flags->columns, "Images in a row, the first as it is")
       ->capture_default_str()
       ->check(CLI::Range(2, 64));
   const auto list = std::make_shared<train::OptionList>();
   train::add_augment_options(*list, flags->augment);
-  list->add("seed", flags->seed, "S", "all that is random follows from it");
+  list->add("seed", flags->seed, "S", "Seed of all that is random");
   const auto options = std::make_shared<OptionFlags>(command);
   for (const train::Option& option : list->all()) {
     options->add(option, "As in training");

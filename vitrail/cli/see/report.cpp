@@ -13,6 +13,7 @@
 #include "vitrail/explain/overlay.h"
 #include "vitrail/explain/page.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/train/study/evaluate.h"
 
@@ -60,8 +61,8 @@ class Page {
   std::string title() const { return fmt::format("{} on {}", model_.architecture, fs::path(flags_.data).string()); }
 
   std::string lead() const {
-    return fmt::format("{:.1f} % of {} images recognized at once, {:.1f} % among the first five guesses.",
-                       evaluation_.top1, evaluation_.count, evaluation_.top5);
+    return fmt::format("{:.1f} % of {} recognized at once, {:.1f} % among the first five guesses.", evaluation_.top1,
+                       io::counted(evaluation_.count, "images"), evaluation_.top5);
   }
 
   explain::Section accuracy() {
@@ -169,8 +170,8 @@ void report(const ReportFlags& flags) {
   const auto dataset = open_images(flags.data, flags.split, model);
   Page page(flags, std::move(model), *dataset);
   page.write();
-  fmt::print("top-1 {:.2f} %   top-5 {:.2f} %   {} images\n{}/index.html\n", page.evaluation().top1,
-             page.evaluation().top5, page.evaluation().count, flags.output);
+  fmt::print("top-1 {:.2f} %   top-5 {:.2f} %   {}\n{}/index.html\n", page.evaluation().top1, page.evaluation().top5,
+             io::counted(page.evaluation().count, "images"), flags.output);
   for (const std::string& broken : page.evaluation().broken) {
     fmt::print("left out: {}\n", broken);
   }
@@ -180,14 +181,18 @@ void report(const ReportFlags& flags) {
 
 void add_report(CLI::App& app) {
   CLI::App& command =
-      *app.add_subcommand("report", "A page that shows a run: accuracy, curves, predictions, attention");
+      *app.add_subcommand("report", "Make a page that shows a run: accuracy, curves, predictions, attention");
   const auto flags = std::make_shared<ReportFlags>();
   command.add_option("RUN", flags->model.model, "Run folder, or a model folder")->required()->type_name("");
-  command.add_option("DATA", flags->data, "Images to show it on")->required()->type_name("");
+  command
+      .add_option("DATA", flags->data,
+                  "Images to show it on: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv")
+      ->required()
+      ->type_name("");
   command.add_option("--split", flags->split, "Part of DATA: validation, test … (default: DATA itself)")
       ->type_name("NAME");
   command.add_option("--output", flags->output, "Folder for index.html and its images")->required()->type_name("DIR");
-  command.add_option("--images", flags->images, "Images with predictions")
+  command.add_option("--images", flags->images, "Number of images with predictions")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command.add_option("--pictures", flags->images)->group("");  // its name in earlier versions

@@ -1,0 +1,26 @@
+#include "vitrail/io/wording.h"
+
+#include <gtest/gtest.h>
+
+namespace vitrail::io {
+namespace {
+
+TEST(Wording, CountsThings) {
+  EXPECT_EQ(counted(0, "epochs"), "0 epochs");
+  EXPECT_EQ(counted(1, "epochs"), "1 epoch");
+  EXPECT_EQ(counted(2, "epochs"), "2 epochs");
+  EXPECT_EQ(counted(1, "batches"), "1 batch");
+  EXPECT_EQ(counted(1, "classes"), "1 class");
+  EXPECT_EQ(counted(1, "images"), "1 image");
+  EXPECT_EQ(counted(-1, "layers"), "-1 layers");
+}
+
+TEST(Wording, CapitalizesTheFirstLetter) {
+  EXPECT_EQ(capitalized("images a batch"), "Images a batch");
+  EXPECT_EQ(capitalized("FLOPs"), "FLOPs");
+  EXPECT_EQ(capitalized("2 images"), "2 images");
+  EXPECT_EQ(capitalized(""), "");
+}
+
+}  // namespace
+}  // namespace vitrail::io
