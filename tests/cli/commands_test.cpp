@@ -339,6 +339,11 @@ TEST_F(Commands, ReportMakesAPage) {
   for (const char* name : {"index.html", "curves.svg", "confusion.svg", "attention/03.png", "attention/layers.png"}) {
     EXPECT_TRUE(fs::exists(path("page/") + name)) << name;
   }
+  EXPECT_THAT(io::read_text(path("page/index.html")), HasSubstr("<h1>one: vit_tiny_patch16_224 on "));
+  const Outcome by_model =
+      vitrail("report " + best() + "/ " + path("data/validation") + " --output " + path("page") + " --images 1");
+  ASSERT_EQ(by_model.status, 0) << by_model.err;
+  EXPECT_THAT(io::read_text(path("page/index.html")), HasSubstr("<h1>one: ")) << "the name of the model's run";
 }
 
 TEST_F(Commands, ReportTakesAnotherSizeAndLeavesBrokenImagesOut) {
@@ -482,16 +487,62 @@ TEST_F(Commands, AugmentDrawsASheet) {
                                "--columns 5 --output " + path("sheet.png"));
   ASSERT_EQ(made.status, 0) << made.err;
   const io::Image sheet = io::read_image(path("sheet.png"));
-  EXPECT_GE(sheet.width, 5 * 16);
-  EXPECT_LT(sheet.width, 5 * 16 + 60);
-  EXPECT_GE(sheet.height, 2 * 16);
+  constexpr std::int64_t zoom = 7;
+  constexpr std::int64_t labels = 20;
+  EXPECT_EQ(sheet.width, 5 * (16 * zoom + 6) - 6);
+  EXPECT_EQ(sheet.height, labels + 2 * (16 * zoom + 6) - 6);
   const io::Image original = io::read_image(photo);
-  EXPECT_TRUE(std::equal(original.at(0, 5), original.at(0, 5) + 48, sheet.at(0, 5))) << "the first is as it is";
-  EXPECT_FALSE(std::equal(original.at(0, 5), original.at(0, 5) + 48, sheet.at(22, 5)));
+  const auto is_original = [&](std::int64_t left) {
+    bool same = true;
+    for (std::int64_t x = 0; x < 16; ++x) {
+      same = same && std::equal(original.at(x, 5), original.at(x, 5) + 3, sheet.at(left + x * zoom, labels + 5 * zoom));
+    }
+    return same;
+  };
+  EXPECT_TRUE(is_original(0)) << "the first is as it is";
+  EXPECT_FALSE(is_original(16 * zoom + 6));
   const Outcome wrong = vitrail("augment " + photo + " --aa orignal --output " + path("none.png"));
   EXPECT_EQ(wrong.status, 1);
   EXPECT_THAT(wrong.err, HasSubstr("did you mean 'original'"));
   EXPECT_FALSE(fs::exists(path("none.png")));
+}
+
+TEST_F(Commands, AugmentShowsAWideImageInItsOwnShape) {
+  io::Image wide(32, 8);
+  for (std::int64_t y = 0; y < 8; ++y) {
+    for (std::int64_t x = 0; x < 32; ++x) {
+      wide.at(x, y)[x < 16 ? 0 : 2] = 255;
+    }
+  }
+  io::write_png(path("wide.png"), wide);
+  const Outcome made =
+      vitrail("augment " + path("wide.png") + " --img-size 112 --rows 1 --output " + path("wide_sheet.png"));
+  ASSERT_EQ(made.status, 0) << made.err;
+  const io::Image sheet = io::read_image(path("wide_sheet.png"));
+  // 112 x 28 pixels in the middle of 112 x 112, under 20 of labels.
+  const auto color = [&](std::int64_t x, std::int64_t y) {
+    return std::vector<int>(sheet.at(x, 20 + y), sheet.at(x, 20 + y) + 3);
+  };
+  EXPECT_EQ(color(20, 56), (std::vector<int>{255, 0, 0}));
+  EXPECT_EQ(color(90, 56), (std::vector<int>{0, 0, 255}));
+  EXPECT_EQ(color(20, 45), (std::vector<int>{255, 0, 0}));
+  EXPECT_EQ(color(20, 38), color(90, 38)) << "above the image is nothing but a colour";
+  EXPECT_EQ(color(20, 73), color(90, 38));
+}
+
+TEST_F(Commands, RefuseToWriteAnImageByTheNameOfAnotherFormat) {
+  const std::string photo = path("data/validation/red/3.png");
+  for (const std::string& command :
+       {"augment " + photo, "positions " + best(), "reconstruct " + best() + " " + photo}) {
+    const Outcome outcome = vitrail(command + " --output " + path("drawn.jpg"));
+    EXPECT_EQ(outcome.status, 2) << command;
+    EXPECT_THAT(outcome.err, HasSubstr("drawn.jpg' does not end in .png, the format in which the image is written"));
+  }
+  const Outcome chart = vitrail("compare " + path("runs/one") + " --output " + path("drawn.png"));
+  EXPECT_EQ(chart.status, 2);
+  EXPECT_THAT(chart.err, HasSubstr("drawn.png' does not end in .svg"));
+  EXPECT_FALSE(fs::exists(path("drawn.jpg")) || fs::exists(path("drawn.png")));
+  EXPECT_EQ(vitrail("positions " + best() + " --output " + path("drawn.PNG")).status, 0);
 }
 
 TEST_F(Commands, SoupAveragesModels) {

@@ -22,5 +22,13 @@ TEST(Wording, CapitalizesTheFirstLetter) {
   EXPECT_EQ(capitalized(""), "");
 }
 
+TEST(Wording, BreaksLinesBetweenWords) {
+  EXPECT_EQ(wrapped("one two three", 7), "one two\nthree");
+  EXPECT_EQ(wrapped("one two three", 6), "one\ntwo\nthree");
+  EXPECT_EQ(wrapped("ÄÖÜ ß", 5), "ÄÖÜ ß") << "letters are counted, not bytes";
+  EXPECT_EQ(wrapped("reconstruction of it", 4), "reconstruction\nof\nit");
+  EXPECT_EQ(wrapped("", 4), "");
+}
+
 }  // namespace
 }  // namespace vitrail::io

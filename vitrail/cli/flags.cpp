@@ -93,6 +93,14 @@ void add_dtype_flag(CLI::App& command, std::string& dtype) {
       ->excludes("--amp", "--amp-dtype");
 }
 
+CLI::Option* expect_ending(CLI::Option* option, const std::string& ending) {
+  return option->type_name("FILE" + ending)->check([ending](const std::string& name) {
+    return CLI::detail::to_lower(name).ends_with(ending)
+               ? std::string()
+               : fmt::format("'{}' does not end in {}, the format in which the image is written", name, ending);
+  });
+}
+
 void add_examples(CLI::App& command, const std::vector<std::string>& lines) {
   std::string footer = "Examples:";
   for (const std::string& line : lines) {

@@ -49,6 +49,9 @@ void add_compute_flags(CLI::App& command, ComputeFlags& flags);  ///< adds --thr
 /// Adds --dtype, which stands for --amp and --amp-dtype and which the help does not show, to a command that has them.
 void add_dtype_flag(CLI::App& command, std::string& dtype);
 
+/// Has a flag that names an image to write refuse names that do not end in `ending`, ".png" or ".svg".
+CLI::Option* expect_ending(CLI::Option* option, const std::string& ending);
+
 /// Adds a section "Examples:" with these lines to the help of a command.
 void add_examples(CLI::App& command, const std::vector<std::string>& lines);
 

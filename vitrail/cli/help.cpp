@@ -6,31 +6,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "vitrail/io/wording.h"
+
 namespace vitrail::cli {
 namespace {
 
 constexpr std::size_t names_width = 34;  // of the column with the names
 constexpr std::size_t line_width = 110;  // of a whole line
-
-// The text with line breaks between words, so that no line is longer than `width` unless a word is.
-std::string wrapped(const std::string& text, std::size_t width) {
-  std::string result;
-  std::size_t used = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(' ', begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
-    const auto letters = static_cast<std::size_t>(
-        std::ranges::count_if(word, [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; }));
-    if (used > 0 && used + 1 + letters > width) {
-      result += '\n';
-      used = 0;
-    }
-    result += (used > 0 ? " " : "") + word;
-    used += (used > 0 ? 1 : 0) + letters;
-    begin = end + 1;
-  }
-  return result;
-}
 
 // The default of an option as it is typed: "30 60 90" for "[30,60,90]".
 std::string default_text(const CLI::Option& option) {
@@ -99,7 +81,7 @@ std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positi
     text += " (required)";
   }
   std::ostringstream out;
-  CLI::detail::format_help(out, name, wrapped(text, line_width - names_width), names_width);
+  CLI::detail::format_help(out, name, io::wrapped(text, line_width - names_width), names_width);
   return out.str();
 }
 

@@ -29,4 +29,24 @@ std::string capitalized(std::string_view words) {
   return result;
 }
 
+std::string wrapped(std::string_view text, std::size_t width) {
+  std::string result;
+  std::size_t used = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string_view word = text.substr(begin, end - begin);
+    const auto letters = static_cast<std::size_t>(
+        std::ranges::count_if(word, [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; }));
+    if (used > 0) {
+      const bool fits = used + 1 + letters <= width;
+      result += fits ? ' ' : '\n';
+      used = fits ? used + 1 : 0;
+    }
+    result += word;
+    used += letters;
+    begin = end + 1;
+  }
+  return result;
+}
+
 }  // namespace vitrail::io

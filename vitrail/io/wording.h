@@ -2,6 +2,7 @@
 /// Words as they stand in messages.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,5 +14,8 @@ std::string counted(std::int64_t count, std::string_view plural);
 
 /// The words with a capital letter in front, if they begin with a letter of ASCII.
 std::string capitalized(std::string_view words);
+
+/// The text with line breaks in place of spaces, so that no line has more than `width` letters unless a word has.
+std::string wrapped(std::string_view text, std::size_t width);
 
 }  // namespace vitrail::io

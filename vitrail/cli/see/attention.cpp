@@ -90,9 +90,11 @@ class Report {
     explain::Section means{
         .title = "Layers, the mean of their heads", .text = {}, .table = {}, .figures = {}, .figure_width = 150};
     std::vector<std::vector<io::Image>> all;
+    explain::SheetLabels labels;
     std::size_t count = 0;
     for (const std::int64_t layer : layers) {
       all.emplace_back();
+      labels.rows.push_back(fmt::format("layer {}", layer));
       means.figures.push_back(save(fmt::format("layer{:02}", layer), fmt::format("layer {}", layer),
                                    explain::attention_map(attention_, layer, explain::all_heads, query_)));
       for (const std::int64_t head : chosen(flags_.head, attention_.num_heads(layer))) {
@@ -100,6 +102,9 @@ class Report {
                                      fmt::format("layer {}, head {}", layer, head),
                                      explain::attention_map(attention_, layer, head, query_)));
         all.back().push_back(last_);
+        if (all.back().size() > labels.columns.size()) {
+          labels.columns.push_back(fmt::format("head {}", head));
+        }
         ++count;
       }
     }
@@ -111,7 +116,7 @@ class Report {
     if (attention_.pool.defined()) {
       overview.figures.push_back(save("pool", "attention pooling, by its own query", explain::pooling_map(attention_)));
     }
-    io::write_png(folder_ / "sheet.png", explain::sheet(all));
+    io::write_png(folder_ / "sheet.png", explain::sheet(all, labels));
     io::write_atomically(folder_ / "index.html", explain::html_page("Attention", lead(), {overview, means, heads}));
     fmt::print("{} images in {}: sheet.png (a row a layer, a column a head), {}.png, index.html\n",
                overview.figures.size() + count + means.figures.size(), folder_.string(), over_all);

@@ -123,7 +123,7 @@ void add_compare(CLI::App& app) {
       .add_option("--metric", flags->metric,
                   "Figure to compare (default: the one by which the first run chose its best model)")
       ->type_name("NAME");
-  command.add_option("--output", flags->output, "Chart of the figure over time and over epochs")->type_name("FILE.svg");
+  expect_ending(command.add_option("--output", flags->output, "Chart of the figure over time and over epochs"), ".svg");
   command.add_flag("--json", flags->json, "Print a JSON array");
   add_examples(command, {"vitrail compare runs/vit runs/swin --output compare.svg"});
   command.callback([flags] { compare(*flags); });

@@ -40,7 +40,7 @@ void add_positions(CLI::App& app) {
   command
       .add_option("--layer", flags->layer, "Block whose relative or rotary positions are drawn, from 0; -1 is the last")
       ->capture_default_str();
-  command.add_option("--output", flags->output, "Image to write")->capture_default_str()->type_name("FILE.png");
+  expect_ending(command.add_option("--output", flags->output, "Image to write")->capture_default_str(), ".png");
   add_examples(command, {"vitrail positions runs/photos/best --output learned.png",
                          "vitrail positions vit_tiny_patch16_224 --model-kwargs pos_embed=rope2d_mixed"});
   command.callback([flags] { draw(*flags); });

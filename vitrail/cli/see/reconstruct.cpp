@@ -54,9 +54,9 @@ void add_reconstruct(CLI::App& app) {
       ->required()
       ->type_name("");
   add_images_argument(command, flags->images);
-  command.add_option("--output", flags->output, "Image to write, with a row for each of IMAGES")
-      ->capture_default_str()
-      ->type_name("FILE.png");
+  expect_ending(command.add_option("--output", flags->output, "Image to write, with a row for each of IMAGES")
+                    ->capture_default_str(),
+                ".png");
   command
       .add_option("--mask-ratio", flags->mae.mask_ratio, "Share of the patches that are hidden (default: the model's)")
       ->check(CLI::Range(0.0, 1.0));

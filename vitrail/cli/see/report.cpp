@@ -15,6 +15,7 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/ops/math/softmax.h"
+#include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/study/evaluate.h"
 
 namespace vitrail::cli {
@@ -58,7 +59,9 @@ class Page {
   const train::Evaluation& evaluation() const { return evaluation_; }
 
  private:
-  std::string title() const { return fmt::format("{} on {}", model_.architecture, fs::path(flags_.data).string()); }
+  std::string title() const {
+    return fmt::format("{}: {} on {}", train::run_name(flags_.model.model), model_.architecture, flags_.data);
+  }
 
   std::string lead() const {
     return fmt::format("{:.1f} % of {} recognized at once, {:.1f} % among the first five guesses.", evaluation_.top1,
@@ -66,7 +69,7 @@ class Page {
   }
 
   explain::Section accuracy() {
-    explain::Section section{.title = "Accuracy", .text = {}, .table = {}, .figures = {}, .figure_width = 460};
+    explain::Section section{.title = "Accuracy", .text = {}, .table = {}, .figures = {}, .figure_width = 1000};
     io::write_atomically(folder_ / "confusion.svg", train::confusion_svg(evaluation_));
     const fs::path curves = fs::path(flags_.model.model) / "curves.svg";
     if (fs::exists(curves)) {
@@ -127,7 +130,7 @@ class Page {
 
   explain::Section layers() {
     explain::Section section{.title = "One image, layer by layer",
-                             .text = "A row a layer, from the first; a column a head.",
+                             .text = "A row for each layer, a column for each head, both counted from 0.",
                              .table = {},
                              .figures = {},
                              .figure_width = 640};
@@ -138,15 +141,20 @@ class Page {
     const explain::Attention attention = explain::record_attention(*model_.net, x, dtype_);
     const io::Image image = explain::image_of(x, model_.pretrained.mean, model_.pretrained.std, 112);
     std::vector<std::vector<io::Image>> maps;
+    explain::SheetLabels labels;
     for (std::size_t layer = 0; layer < attention.layers.size(); ++layer) {
       const auto l = static_cast<std::int64_t>(layer);
       maps.emplace_back();
+      labels.rows.push_back(fmt::format("layer {}", layer));
       for (std::int64_t head = 0; head < attention.num_heads(l); ++head) {
+        if (head == std::ssize(labels.columns)) {
+          labels.columns.push_back(fmt::format("head {}", head));
+        }
         maps.back().push_back(explain::overlay(image, explain::attention_map(attention, l, head)));
       }
     }
     if (!maps.empty()) {
-      io::write_png(folder_ / "attention" / "layers.png", explain::sheet(maps));
+      io::write_png(folder_ / "attention" / "layers.png", explain::sheet(maps, labels));
       section.figures.push_back({"attention/layers.png", dataset_.name(index)});
     }
     return section;
