@@ -113,8 +113,7 @@ TEST_F(Commands, TrainSaysHowToDoWithoutValidation) {
 TEST_F(Commands, WithoutBf16TheProgramSaysSoAndRunsInF32) {
   const std::string photo = path("data/validation/red/3.png");
   const Outcome plain = vitrail("predict " + best() + " " + photo + " --json", "", "ONEDNN_MAX_CPU_ISA=AVX2");
-  const Outcome low =
-      vitrail("predict " + best() + " " + photo + " --json --dtype bf16", "", "ONEDNN_MAX_CPU_ISA=AVX2");
+  const Outcome low = vitrail("predict " + best() + " " + photo + " --json --amp", "", "ONEDNN_MAX_CPU_ISA=AVX2");
   EXPECT_THAT(low.err, HasSubstr("no bf16 instructions: running in float32"));
   EXPECT_EQ(low.out, plain.out);
 }

@@ -37,9 +37,9 @@ struct SheetLabels {
   std::vector<std::string> rows;
   std::vector<std::string> columns;
 };
-/// A sheet with labels, for which images that are narrower than a label are enlarged by an integer factor. Its letters are as large as the columns permit, up to a size that is readable where the whole
-/// sheet is shown about 1000 pixels wide. Throws Error as the other sheet() does, and if there are not as many labels
-/// as rows or columns.
+/// A sheet with labels, for which images that are narrower than a label are enlarged by an integer factor. Its letters
+/// are as large as the columns permit, up to a size that is readable where the whole sheet is shown about 1000 pixels
+/// wide. Throws Error as the other sheet() does, and if there are not as many labels as rows or columns.
 io::Image sheet(const std::vector<std::vector<io::Image>>& rows, const SheetLabels& labels, std::int64_t gap = 6);
 
 }  // namespace vitrail::explain

@@ -276,6 +276,7 @@ void add_predict(CLI::App& app) {
                       "Output: text, a line for each image; csv, a line for each class that is named; "
                       "json, a list")
           ->capture_default_str()
+          ->type_name("FORMAT")
           ->check(CLI::IsMember({"text", "csv", "json"}));
   // Its name in earlier versions.
   command.add_flag_callback("--json", [flags] { flags->format = "json"; })->group("")->excludes(format);

@@ -253,7 +253,8 @@ bool Run::train_epoch() {
   training_seconds_ += epoch_seconds_;
   waited_seconds_ += batches.seconds_waited() - waited_before;
   if (batches.broken().size() > broken_told_) {
-    say(fmt::format("{} broken {} left out so far, e.g. {}", batches.broken().size(), task_->units(),
+    say(fmt::format("{} left out so far, e.g. {}",
+                    io::counted(std::ssize(batches.broken()), "broken " + task_->units()),
                     batches.broken()[broken_told_]));
     broken_told_ = batches.broken().size();
   }

@@ -26,8 +26,8 @@ void add_classifier_options(OptionList& list, ClassifyOptions& o) {
 }
 
 void add_mix_options(OptionList& list, ClassifyOptions& o) {
-  list.add("mixup", o.mix.mixup, "ALPHA", "MixUp with this alpha").at_least(0);
-  list.add("cutmix", o.mix.cutmix, "ALPHA", "CutMix with this alpha").at_least(0);
+  list.add("mixup", o.mix.mixup, "ALPHA", "MixUp with this alpha; 0: off").at_least(0);
+  list.add("cutmix", o.mix.cutmix, "ALPHA", "CutMix with this alpha; 0: off").at_least(0);
   list.add("cutmix_minmax", o.mix.cutmix_minmax, "PCT", "CutMix with boxes between these shares of a side").ascending();
   list.add("mixup_prob", o.mix.mixup_prob, "P", "Probability of MixUp or CutMix for a batch").share();
   list.add("mixup_switch_prob", o.mix.mixup_switch_prob, "P", "Probability of CutMix where both are on").share();

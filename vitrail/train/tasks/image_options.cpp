@@ -61,8 +61,8 @@ void add_augment_options(OptionList& list, data::AugmentOptions& o) {
   list.add("crop_padding", o.crop_padding, "N",
            "Pixels added on each side by --train-crop-mode pad (black) and src (mirrored)")
       .at_least(0);
-  list.add("scale", o.scale, "PCT", "Area of the random crop (default 0.08 1)").ascending();
-  list.add("ratio", o.ratio, "RATIO", "Aspect ratio of the random crop (default 0.75 1.33)").ascending();
+  list.add("scale", o.scale, "PCT", "Area of the random crop (default: 0.08 1)").ascending();
+  list.add("ratio", o.ratio, "RATIO", "Aspect ratio of the random crop (default: 0.75 1.33)").ascending();
   list.add("hflip", o.hflip, "P", "Probability of a horizontal flip").share();
   list.add("vflip", o.vflip, "P", "Probability of a vertical flip").share();
   list.add("aa", o.aa, "POLICY",
@@ -86,7 +86,7 @@ void add_augment_options(OptionList& list, data::AugmentOptions& o) {
 void add_batch_augment_options(OptionList& list, ImageTaskOptions& o) {
   list.add("resplit", o.resplit, "", "Erase nothing in the first half of each batch");
   list.add("aug_repeats", o.aug_repeats, "N",
-           "Repeated augmentation: each image N times in a row, in as many fewer of them an epoch; 0: off")
+           "Repeated augmentation: each image N times in a row, and fewer images an epoch; 0: off")
       .check_that([&o](const Option& self) {
         check(o.aug_repeats == 0 || (o.aug_repeats >= 1 && o.aug_repeats <= 1e6),
               "{} must be 0 (off) or at least 1, but is {}", self.flag(), o.aug_repeats);
