@@ -52,3 +52,16 @@ endif()
 file(RELATIVE_PATH prefix_from_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/vitrail.pc.in ${PROJECT_BINARY_DIR}/vitrail.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/vitrail.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# Completion for shells, in the folders where they look for it.
+set(completions ${PROJECT_BINARY_DIR}/completions)
+add_custom_command(OUTPUT ${completions}/vitrail ${completions}/_vitrail ${completions}/vitrail.fish
+                   COMMAND ${CMAKE_COMMAND} -E make_directory ${completions}
+                   COMMAND vitrail_program completion bash > ${completions}/vitrail
+                   COMMAND vitrail_program completion zsh > ${completions}/_vitrail
+                   COMMAND vitrail_program completion fish > ${completions}/vitrail.fish
+                   DEPENDS vitrail_program VERBATIM)
+add_custom_target(vitrail_completions ALL DEPENDS ${completions}/vitrail ${completions}/_vitrail ${completions}/vitrail.fish)
+install(FILES ${completions}/vitrail DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${completions}/_vitrail DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES ${completions}/vitrail.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)

@@ -19,6 +19,13 @@ run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
 
 run(${prefix}/bin/vitrail --version)
 
+foreach(completion bash-completion/completions/vitrail zsh/site-functions/_vitrail fish/vendor_completions.d/vitrail.fish)
+  file(READ ${prefix}/share/${completion} script)
+  if(NOT script MATCHES "reconstruct")
+    message(FATAL_ERROR "share/${completion} completes nothing:\n${script}")
+  endif()
+endforeach()
+
 run(${CMAKE_COMMAND} -S ${SOURCE}/examples -B ${work}/examples -G Ninja -DCMAKE_BUILD_TYPE=Release
     -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${CXX})
 run(${CMAKE_COMMAND} --build ${work}/examples)

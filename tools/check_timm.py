@@ -149,7 +149,7 @@ def timm_to_vitrail(name, vitrail, report):
                 continue
             report.line(f"timm → vitrail {name} {kind}",
                         max(relative_error(actual[key], expected[key]) for key in keys), 1e-4)
-        in_bf16 = forward(vitrail, scratch, x, "--dtype", "bf16")
+        in_bf16 = forward(vitrail, scratch, x, "--amp")
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
             own = relative_error(model(x), expected["logits"])  # what timm itself loses
         report.line(f"timm → vitrail {name} logits bf16", relative_error(in_bf16["logits"], expected["logits"]),

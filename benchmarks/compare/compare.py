@@ -82,7 +82,7 @@ def output_of(command):
 def run_vitrail(work, threads):
     command = [VITRAIL, "bench", work["mode"], "--model", work["model"], "--batch-size", work["batch"], "--steps",
                work["steps"], "--threads", threads, "--json", *work["flags"]]
-    command += ["--dtype", "bf16", "--int8"] if work["dtype"] == "int8" else ["--dtype", work["dtype"]]
+    command += ["--amp", "--int8"] if work["dtype"] == "int8" else ["--amp", "--amp-dtype", work["dtype"]]
     if work["kwargs"]:
         command += ["--model-kwargs", *(f"{key}={value}" for key, value in work["kwargs"].items())]
     return output_of([str(word) for word in command])

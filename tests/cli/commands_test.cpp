@@ -4,6 +4,7 @@
 
 #include "tests/data/tar_writer.h"
 #include "tests/support/program.h"
+#include "vitrail/io/file.h"
 #include "vitrail/io/image.h"
 
 namespace vitrail::test {
@@ -112,8 +113,7 @@ TEST_F(Commands, TrainSaysHowToDoWithoutValidation) {
 TEST_F(Commands, WithoutBf16TheProgramSaysSoAndRunsInF32) {
   const std::string photo = path("data/validation/red/3.png");
   const Outcome plain = vitrail("predict " + best() + " " + photo + " --json", "", "ONEDNN_MAX_CPU_ISA=AVX2");
-  const Outcome low =
-      vitrail("predict " + best() + " " + photo + " --json --dtype bf16", "", "ONEDNN_MAX_CPU_ISA=AVX2");
+  const Outcome low = vitrail("predict " + best() + " " + photo + " --json --amp", "", "ONEDNN_MAX_CPU_ISA=AVX2");
   EXPECT_THAT(low.err, HasSubstr("no bf16 instructions: running in float32"));
   EXPECT_EQ(low.out, plain.out);
 }
@@ -183,6 +183,64 @@ TEST_F(Commands, PredictTakesFilesFoldersArchivesAndStandardInput) {
   const Outcome none = vitrail("predict " + best() + " " + path("none.tar"));
   EXPECT_EQ(none.status, 1);
   EXPECT_THAT(none.err, HasSubstr("none.tar: there are no images (.jpg, .jpeg, .png or .webp)"));
+}
+
+TEST_F(Commands, PredictPrintsCsvAndJson) {
+  fs::create_directories(path("names"));
+  const std::string odd = path("names/a \"quoted\", one.png");
+  fs::copy_file(path("data/validation/red/3.png"), odd);
+  const std::string command = "predict " + best() + " " + path("names") + " --format ";
+  const auto json = nlohmann::json::parse(vitrail(command + "json").out);
+  ASSERT_EQ(json.size(), 1U);
+  EXPECT_EQ(json[0]["file"], odd);
+  const auto& top = json[0]["top"];
+  std::istringstream csv(vitrail(command + "csv").out);
+  std::string line;
+  std::getline(csv, line);
+  EXPECT_EQ(line, "file,rank,label,index,probability");
+  for (int rank = 1; rank <= 2; ++rank) {
+    std::getline(csv, line);
+    const std::string start = "\"" + path("names/a ") + "\"\"quoted\"\", one.png\"," + std::to_string(rank) + "," +
+                              (rank == 1 ? "red,1," : "blue,0,");
+    ASSERT_TRUE(line.starts_with(start)) << line;
+    EXPECT_EQ(std::stof(line.substr(start.size())),
+              top[static_cast<std::size_t>(rank - 1)]["probability"].get<float>());
+  }
+  EXPECT_FALSE(std::getline(csv, line)) << line;
+  EXPECT_EQ(vitrail("predict " + best() + " " + path("names") + " --json").out, vitrail(command + "json").out);
+  EXPECT_EQ(vitrail(command + "xml").status, 2);
+}
+
+TEST_F(Commands, PredictAveragesMirrorImagesAsEvalDoes) {
+  const std::string file = path("data/validation/red/3.png");
+  const auto probability = [&](const std::string& flags) {
+    const Outcome outcome = vitrail("predict " + best() + " " + file + " --format json --topk 1 " + flags);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out)[0]["top"][0]["probability"].get<double>();
+  };
+  EXPECT_NE(probability("--tta 2"), probability(""));
+  EXPECT_EQ(probability("--tta 0"), probability(""));
+  const Outcome wrong = vitrail("predict " + best() + " " + file + " --tta 3 --format csv");
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_EQ(wrong.out, "");
+  EXPECT_THAT(wrong.err, HasSubstr("--tta takes 0 (the image alone) or 2"));
+}
+
+TEST_F(Commands, TakeThePrecisionByEitherName) {
+  const std::string command = "predict " + best() + " " + path("data/validation/red/3.png") + " --format json";
+  const std::string full = vitrail(command).out;
+  const std::string low = vitrail(command + " --amp").out;
+  EXPECT_EQ(vitrail(command + " --dtype bf16").out, low);
+  EXPECT_EQ(vitrail(command + " --amp --amp-dtype float32").out, full);
+  EXPECT_EQ(vitrail(command + " --dtype f32").out, full);
+  EXPECT_EQ(vitrail(command + " --amp --dtype f32").status, 2);
+  const std::string train =
+      "train " + path("data") + " --model " + best() + " --epochs 1 -b 8 --output " + path("runs");
+  ASSERT_EQ(vitrail(train + " --experiment amp --amp").status, 0);
+  ASSERT_EQ(vitrail(train + " --experiment dtype --dtype bf16").status, 0);
+  EXPECT_EQ(io::read_bytes(path("runs/amp/last/model.safetensors")),
+            io::read_bytes(path("runs/dtype/last/model.safetensors")));
+  EXPECT_THAT(io::read_text(path("runs/dtype/config.toml")), HasSubstr("amp = true\n"));
 }
 
 TEST_F(Commands, PredictPassesOverALinkToNothing) {
@@ -280,6 +338,11 @@ TEST_F(Commands, ReportMakesAPage) {
   for (const char* name : {"index.html", "curves.svg", "confusion.svg", "attention/03.png", "attention/layers.png"}) {
     EXPECT_TRUE(fs::exists(path("page/") + name)) << name;
   }
+  EXPECT_THAT(io::read_text(path("page/index.html")), HasSubstr("<h1>one: vit_tiny_patch16_224 on "));
+  const Outcome by_model =
+      vitrail("report " + best() + "/ " + path("data/validation") + " --output " + path("page") + " --images 1");
+  ASSERT_EQ(by_model.status, 0) << by_model.err;
+  EXPECT_THAT(io::read_text(path("page/index.html")), HasSubstr("<h1>one: ")) << "the name of the model's run";
 }
 
 TEST_F(Commands, ReportTakesAnotherSizeAndLeavesBrokenImagesOut) {
@@ -423,16 +486,62 @@ TEST_F(Commands, AugmentDrawsASheet) {
                                "--columns 5 --output " + path("sheet.png"));
   ASSERT_EQ(made.status, 0) << made.err;
   const io::Image sheet = io::read_image(path("sheet.png"));
-  EXPECT_GE(sheet.width, 5 * 16);
-  EXPECT_LT(sheet.width, 5 * 16 + 60);
-  EXPECT_GE(sheet.height, 2 * 16);
+  constexpr std::int64_t zoom = 7;
+  constexpr std::int64_t labels = 20;
+  EXPECT_EQ(sheet.width, 5 * (16 * zoom + 6) - 6);
+  EXPECT_EQ(sheet.height, labels + 2 * (16 * zoom + 6) - 6);
   const io::Image original = io::read_image(photo);
-  EXPECT_TRUE(std::equal(original.at(0, 5), original.at(0, 5) + 48, sheet.at(0, 5))) << "the first is as it is";
-  EXPECT_FALSE(std::equal(original.at(0, 5), original.at(0, 5) + 48, sheet.at(22, 5)));
+  const auto is_original = [&](std::int64_t left) {
+    bool same = true;
+    for (std::int64_t x = 0; x < 16; ++x) {
+      same = same && std::equal(original.at(x, 5), original.at(x, 5) + 3, sheet.at(left + x * zoom, labels + 5 * zoom));
+    }
+    return same;
+  };
+  EXPECT_TRUE(is_original(0)) << "the first is as it is";
+  EXPECT_FALSE(is_original(16 * zoom + 6));
   const Outcome wrong = vitrail("augment " + photo + " --aa orignal --output " + path("none.png"));
   EXPECT_EQ(wrong.status, 1);
   EXPECT_THAT(wrong.err, HasSubstr("did you mean 'original'"));
   EXPECT_FALSE(fs::exists(path("none.png")));
+}
+
+TEST_F(Commands, AugmentShowsAWideImageInItsOwnShape) {
+  io::Image wide(32, 8);
+  for (std::int64_t y = 0; y < 8; ++y) {
+    for (std::int64_t x = 0; x < 32; ++x) {
+      wide.at(x, y)[x < 16 ? 0 : 2] = 255;
+    }
+  }
+  io::write_png(path("wide.png"), wide);
+  const Outcome made =
+      vitrail("augment " + path("wide.png") + " --img-size 112 --rows 1 --output " + path("wide_sheet.png"));
+  ASSERT_EQ(made.status, 0) << made.err;
+  const io::Image sheet = io::read_image(path("wide_sheet.png"));
+  // 112 x 28 pixels in the middle of 112 x 112, under 20 of labels.
+  const auto color = [&](std::int64_t x, std::int64_t y) {
+    return std::vector<int>(sheet.at(x, 20 + y), sheet.at(x, 20 + y) + 3);
+  };
+  EXPECT_EQ(color(20, 56), (std::vector<int>{255, 0, 0}));
+  EXPECT_EQ(color(90, 56), (std::vector<int>{0, 0, 255}));
+  EXPECT_EQ(color(20, 45), (std::vector<int>{255, 0, 0}));
+  EXPECT_EQ(color(20, 38), color(90, 38)) << "above the image is nothing but a colour";
+  EXPECT_EQ(color(20, 73), color(90, 38));
+}
+
+TEST_F(Commands, RefuseToWriteAnImageByTheNameOfAnotherFormat) {
+  const std::string photo = path("data/validation/red/3.png");
+  for (const std::string& command :
+       {"augment " + photo, "positions " + best(), "reconstruct " + best() + " " + photo}) {
+    const Outcome outcome = vitrail(command + " --output " + path("drawn.jpg"));
+    EXPECT_EQ(outcome.status, 2) << command;
+    EXPECT_THAT(outcome.err, HasSubstr("drawn.jpg' does not end in .png, the format in which the image is written"));
+  }
+  const Outcome chart = vitrail("compare " + path("runs/one") + " --output " + path("drawn.png"));
+  EXPECT_EQ(chart.status, 2);
+  EXPECT_THAT(chart.err, HasSubstr("drawn.png' does not end in .svg"));
+  EXPECT_FALSE(fs::exists(path("drawn.jpg")) || fs::exists(path("drawn.png")));
+  EXPECT_EQ(vitrail("positions " + best() + " --output " + path("drawn.PNG")).status, 0);
 }
 
 TEST_F(Commands, SoupAveragesModels) {

@@ -43,13 +43,13 @@ TEST_F(Pretrain, LearnsDrawsAndIsFineTuned) {
   EXPECT_THAT(learned.out, HasSubstr("reconstructions.png"));
   const io::Image drawn = io::read_image(path("runs/mae/reconstructions.png"));
   EXPECT_EQ(drawn.width, 3 * 224 + 2 * 6);
-  EXPECT_EQ(drawn.height, 8 * (224 + 6) - 6);
+  EXPECT_EQ(drawn.height, 20 + 8 * (224 + 6) - 6) << "8 images under the names of the columns";
 
   const std::string best = path("runs/mae/best");
   const Outcome sheet = vitrail("reconstruct " + best + " " + path("photos/a/2.png") + " " + path("photos/b/3.png") +
                                 " --output " + path("sheet.png"));
   ASSERT_EQ(sheet.status, 0) << sheet.err;
-  EXPECT_EQ(io::read_image(path("sheet.png")).height, 2 * 224 + 6);
+  EXPECT_EQ(io::read_image(path("sheet.png")).height, 20 + 2 * 224 + 6);
   TarWriter archive;
   for (const char* name : {"a/2.png", "b/3.png"}) {
     archive.add_file(name, path("photos/") + name);

@@ -1,5 +1,7 @@
 // What a person meets who mistypes, asks for help, or names what is not there.
 #include <algorithm>
+#include <cctype>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -15,9 +17,9 @@ using ::testing::Not;
 TEST(Usage, HelpNamesEveryCommandAndShowsExamples) {
   const Outcome help = vitrail("--help");
   EXPECT_EQ(help.status, 0);
-  for (const char* command :
-       {"train", "eval", "predict", "embed", "knn", "attention", "positions", "report", "forward", "quantize",
-        "convert", "pretrain", "reconstruct", "info", "models", "augment", "soup", "bench", "completion"}) {
+  for (const char* command : {"train",  "eval",    "predict",  "embed",   "knn",      "attention",   "positions",
+                              "report", "forward", "quantize", "convert", "pretrain", "reconstruct", "compare",
+                              "info",   "models",  "augment",  "soup",    "bench",    "completion"}) {
     EXPECT_THAT(help.out, HasSubstr(command));
     const Outcome own = vitrail(std::string(command) + " --help");
     EXPECT_EQ(own.status, 0) << command;
@@ -45,7 +47,49 @@ TEST(Usage, ValuesOfTheWrongKindAreWrongUsage) {
   EXPECT_EQ(vitrail("eval model data --dtype f16").status, 2);
   EXPECT_EQ(vitrail("bench fly --model vit_tiny_patch16_224").status, 2);
   EXPECT_EQ(vitrail("eval").status, 2);
-  EXPECT_EQ(vitrail("").status, 2);
+}
+
+TEST(Usage, WithoutACommandTheHelpIsPrinted) {
+  const Outcome alone = vitrail("");
+  EXPECT_EQ(alone.status, 0);
+  EXPECT_EQ(alone.out, vitrail("--help").out);
+  EXPECT_EQ(alone.err, "");
+}
+
+// The script for fish has the help of every command and flag, one a line: … -d 'TEXT'.
+TEST(Usage, EveryTextOfTheHelpBeginsWithACapitalAndHasNoFullStop) {
+  std::istringstream script(vitrail("completion fish").out);
+  int texts = 0;
+  for (std::string line; std::getline(script, line);) {
+    const std::size_t begin = line.find(" -d '");
+    if (begin == std::string::npos) {
+      EXPECT_TRUE(line.starts_with("#") || line.ends_with(" -f") || line.find(" -a '(vitrail") != std::string::npos)
+          << "no help: " << line;
+      continue;
+    }
+    const std::string text = line.substr(begin + 5, line.size() - begin - 6);
+    EXPECT_TRUE(std::isupper(static_cast<unsigned char>(text[0])) != 0 || text.starts_with("\\'")) << line;
+    EXPECT_FALSE(text.ends_with(".")) << line;
+    ++texts;
+  }
+  EXPECT_GT(texts, 250);
+}
+
+TEST(Usage, TheHelpHasNamesForValuesAndDefaultsInWords) {
+  const std::string help = vitrail("pretrain --help").out;
+  EXPECT_THAT(help, HasSubstr("-b, --batch-size N"));
+  EXPECT_THAT(
+      help,
+      HasSubstr("--lr-base LR                    Learning rate at --lr-base-size images an update (default: 0.00015)"));
+  EXPECT_THAT(help, HasSubstr("(default: 0.9 0.95)"));
+  EXPECT_THAT(help, HasSubstr("\nLearning rate:\n"));
+  EXPECT_THAT(help, Not(HasSubstr("\n\n\n")));
+  EXPECT_THAT(help, Not(HasSubstr("--dtype"))) << "the name of earlier versions";
+  std::istringstream lines(vitrail("eval --help").out);
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 111U) << line;
+    EXPECT_THAT(line, Not(HasSubstr("POSITIVE")));
+  }
 }
 
 TEST(Usage, OfAFlagGivenTwiceTheLastCounts) {
@@ -97,18 +141,63 @@ TEST(Models, ListsByPattern) {
   EXPECT_EQ(vitrail("models nothing-like-it").status, 1);
 }
 
-TEST(Completion, IsAScriptThatBashAccepts) {
-  const Outcome script = vitrail("completion bash");
-  EXPECT_EQ(script.status, 0);
+// Has `shell` run the completion script for it between some lines, and returns what that prints.
+std::string run_in(const std::string& shell, const std::string& flags, const std::string& before,
+                   const std::string& after) {
+  const Outcome script = vitrail("completion " + shell);
+  EXPECT_EQ(script.status, 0) << script.err;
   const TemporaryFolder folder;
-  std::ofstream(folder / "c.sh")
-      << script.out << "COMP_WORDS=(vitrail tr); COMP_CWORD=1; _vitrail; echo ${COMPREPLY[@]}\n"
-      << "COMP_WORDS=(vitrail train --batch); COMP_CWORD=2; _vitrail; echo ${COMPREPLY[@]}\n";
-  const std::string command = "bash -u " + (folder / "c.sh").string() + " > " + (folder / "o").string();
-  ASSERT_EQ(std::system(command.c_str()), 0);
-  std::ifstream file(folder / "o");
-  const std::string out(std::istreambuf_iterator<char>(file), {});
-  EXPECT_EQ(out, "train\n--batch-size\n");
+  std::ofstream(folder / "script") << before << script.out << after;
+  const std::string command =
+      shell + " " + flags + " " + (folder / "script").string() + " > " + (folder / "out").string();
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  std::ifstream file(folder / "out");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+bool is_installed(const std::string& shell) {
+  return std::system(("command -v " + shell + " > /dev/null").c_str()) == 0;
+}
+
+TEST(Completion, IsAScriptThatBashAccepts) {
+  EXPECT_EQ(run_in("bash", "-u", "",
+                   "COMP_WORDS=(vitrail tr); COMP_CWORD=1; _vitrail; echo ${COMPREPLY[@]}\n"
+                   "COMP_WORDS=(vitrail train --batch); COMP_CWORD=2; _vitrail; echo ${COMPREPLY[@]}\n"),
+            "train\n--batch-size\n");
+}
+
+TEST(Completion, IsAScriptThatZshAccepts) {
+  if (!is_installed("zsh")) {
+    GTEST_SKIP() << "zsh is not installed";
+  }
+  EXPECT_EQ(run_in("zsh", "-n", "", ""), "");
+  EXPECT_EQ(run_in("zsh", "-f", "autoload -U compinit; compinit -u -D\n", "echo $_comps[vitrail]\n"), "_vitrail\n");
+}
+
+TEST(Completion, IsAScriptThatFishAccepts) {
+  if (!is_installed("fish")) {
+    GTEST_SKIP() << "fish is not installed";
+  }
+  EXPECT_EQ(run_in("fish", "--no-execute", "", ""), "");
+  EXPECT_EQ(
+      run_in("fish", "--no-config", "",
+             "complete -C 'vitrail rec'\ncomplete -C 'vitrail train --batch'\ncomplete -C 'vitrail train --kd-t'\n"),
+      "reconstruct\tDraw images with patches hidden, and what a masked autoencoder makes of them\n"
+      "--batch-size\tImages a batch\n"
+      "--kd-temperature\tTemperature of both probabilities (soft)\n"
+      "--kd-token-distill-type\tWhat the teacher teaches: hard, the class that it chooses; soft, its probabilities; "
+      "none\n");
+}
+
+TEST(Completion, OfEachShellHasEveryCommandAndFlag) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const std::string script = vitrail(std::string("completion ") + shell).out;
+    for (const char* word : {"reconstruct", "batch-size", "kd-token-distill-type", "no-sched-on-updates", "config"}) {
+      EXPECT_THAT(script, HasSubstr(word)) << shell;
+    }
+    EXPECT_THAT(script, Not(HasSubstr("calibration-pictures"))) << "a name of earlier versions";
+  }
+  EXPECT_EQ(vitrail("completion csh").status, 2);
 }
 
 }  // namespace

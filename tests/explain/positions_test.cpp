@@ -5,6 +5,7 @@
 
 #include "tests/support/golden.h"
 #include "vitrail/explain/colormap.h"
+#include "vitrail/explain/drawing.h"
 #include "vitrail/models/base/owner.h"
 #include "vitrail/nn/positions/alibi.h"
 #include "vitrail/nn/positions/rotary.h"
@@ -57,18 +58,28 @@ TEST(PositionImage, HasWhatTheModelHas) {
     const models::Model model = models::create_model("vit_tiny_patch16_224", options);
     return position_image(*models::body_of<models::VisionTransformer>(*model.net), {3, 4}, 1);
   };
-  // 3 x 4 tiles of 3 x 4 cells of 14 pixels, under a table of 12 rows and 16 columns.
+  // The caption and, at the lower right under labels and a caption of their own, 3 x 4 tiles of 3 x 4 cells of 14
+  // pixels; above these a table of 12 rows and 16 columns.
+  const std::int64_t tiles_width = 4 * 56 + 3 * 2;
+  const std::int64_t tiles_height = 3 * 42 + 2 * 2;
   const io::Image added = image("sincos2d");
-  EXPECT_EQ(added.width, 4 * 56 + 3 * 2);
-  EXPECT_EQ(added.height, 12 * (added.width / 16) + 8 + 3 * 42 + 2 * 2);
-  // The corner's likeness to itself.
-  const std::uint8_t* corner = added.at(0, 12 * (added.width / 16) + 8);
-  EXPECT_EQ((Color{corner[0], corner[1], corner[2]}), viridis(1));
-  const io::Image biased = image("alibi2d");  // two places x two heads
-  EXPECT_EQ(biased.width, 2 * 4 * 28 + 6);
-  EXPECT_EQ(biased.height, 2 * 3 * 28 + 6);
-  EXPECT_EQ(image("rope2d").width, 4 * 28);
-  EXPECT_EQ(image("rope2d_mixed").width, 2 * 4 * 28 + 6);
+  const std::int64_t left = 2 * (letter_width + 2);  // of the tiles, beside one digit and its margin
+  EXPECT_GE(added.width, left + tiles_width);
+  EXPECT_GE(added.height, 12 * ((left + tiles_width) / 16) + tiles_height);
+  // The corner's likeness to itself, and that of the last patch.
+  const auto color_at = [](const io::Image& of, std::int64_t x, std::int64_t y) {
+    const std::uint8_t* pixel = of.at(x, y);
+    return Color{pixel[0], pixel[1], pixel[2]};
+  };
+  EXPECT_EQ(color_at(added, left, added.height - tiles_height), viridis(1));
+  EXPECT_EQ(color_at(added, left + tiles_width - 1, added.height - 1), viridis(1));
+  const io::Image biased = image("alibi2d");               // two places x two heads
+  const std::int64_t places = 2 * (9 * letter_width + 2);  // "patch 1,2"
+  EXPECT_EQ(biased.width, places + 2 * 4 * 28 + 6);
+  EXPECT_EQ(color_at(biased, biased.width - 1, biased.height - (2 * 3 * 28 + 6) - 1), (Color{255, 255, 255}));
+  EXPECT_NE(color_at(biased, biased.width - 1, biased.height - (2 * 3 * 28 + 6)), (Color{255, 255, 255}));
+  EXPECT_GE(image("rope2d").width, places + 4 * 28);
+  EXPECT_EQ(image("rope2d_mixed").width, places + 2 * 4 * 28 + 6);
   EXPECT_THROW(image("none"), Error);
 }
 

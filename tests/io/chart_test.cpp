@@ -55,7 +55,7 @@ TEST(LineChart, WrapsALongLegend) {
   const std::string svg = line_charts_svg({chart}, 400);
   EXPECT_EQ(test::xml_fault(svg), "");
   EXPECT_THAT(svg, HasSubstr(" 44.0h18"));
-  EXPECT_THAT(svg, HasSubstr(" 62.0h18"));
+  EXPECT_THAT(svg, HasSubstr(" 64.0h18"));
   for (std::size_t at = svg.find("h18\""); at != std::string::npos; at = svg.find("h18\"", at + 1)) {
     const std::size_t begin = svg.rfind("\"M", at) + 2;
     EXPECT_LT(std::stod(svg.substr(begin)), 400 - 60);

@@ -1,11 +1,13 @@
 #include "vitrail/cli/app.h"
 
 #include <algorithm>
+#include <memory>
 #include <new>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
+#include "vitrail/cli/help.h"
 #include "vitrail/io/suggest.h"
 #include "vitrail/tensor/error.h"
 
@@ -66,36 +68,51 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   return 2;
 }
 
+// Puts the commands that have been added since the last call into a group of the help.
+void name_group(CLI::App& app, const std::string& name) {
+  for (CLI::App* command :
+       app.get_subcommands([](const CLI::App* added) { return added->get_group() == "Subcommands"; })) {
+    command->group(name);
+  }
+}
+
 void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   app.set_version_flag("--version", "vitrail " VITRAIL_VERSION);
   app.require_subcommand(1);
-  app.get_formatter()->column_width(34);
+  app.formatter(std::make_shared<HelpFormatter>());
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);  // as in argparse, the last one counts
   add_train(app, arguments);
   add_pretrain(app, arguments);
+  add_soup(app);
+  add_quantize(app);
+  name_group(app, "Make a model");
   add_eval(app);
   add_predict(app);
   add_embed(app);
   add_knn(app);
+  add_forward(app);
+  add_convert(app);
+  name_group(app, "Use a model");
   add_attention(app);
   add_reconstruct(app);
   add_positions(app);
   add_report(app);
   add_compare(app);
-  add_forward(app);
-  add_quantize(app);
-  add_convert(app);
+  add_augment(app);
+  name_group(app, "Look at models, runs and images");
   add_info(app);
   add_models(app);
-  add_augment(app);
-  add_soup(app);
   add_bench(app);
   add_completion(app);
+  name_group(app, "About models and this program");
   app.footer(
       "Examples:\n"
-      "  vitrail train photos --model vit_tiny_patch16_224 --epochs 20     train on a folder of class folders\n"
-      "  vitrail eval runs/photos/best photos/test                          accuracy, confusion matrix\n"
-      "  vitrail attention runs/photos/best cat.jpg                         what it looks at\n"
+      "  # train on photos/train/cat/1.jpg, photos/validation/dog/7.png …\n"
+      "  vitrail train photos --model vit_tiny_patch16_224 --epochs 20 --output runs --experiment photos\n"
+      "  # accuracy and confusion matrix; what it says about an image; where it looks\n"
+      "  vitrail eval runs/photos/best photos --split validation\n"
+      "  vitrail predict runs/photos/best cat.jpg\n"
+      "  vitrail attention runs/photos/best cat.jpg --output maps\n"
       "\n"
       "vitrail COMMAND --help says more.");
 }
@@ -103,10 +120,14 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
 }  // namespace
 
 int run(std::vector<std::string> arguments) {
-  CLI::App app{"Vision transformers on the CPU: train, evaluate, explain, run.", "vitrail"};
+  CLI::App app{"Vision transformers on the CPU: train, evaluate, explain, run", "vitrail"};
   try {
     arguments = prepared(arguments);
     add_commands(app, arguments);
+    if (arguments.empty()) {
+      fmt::print("{}", app.help());
+      return 0;
+    }
     std::ranges::reverse(arguments);  // CLI11 takes them from the back
     app.parse(arguments);
     return 0;

@@ -11,8 +11,8 @@ class App;
 
 namespace vitrail::cli {
 
-/// Runs one command; `arguments` are those after the program's name. Returns the exit code: 0 for success, 1 for an
-/// Error (one line on stderr), 2 for wrong usage.
+/// Runs one command; `arguments` are those after the program's name, and without any the help is printed. Returns the
+/// exit code: 0 for success, 1 for an Error (a sentence on stderr), 2 for wrong usage.
 int run(std::vector<std::string> arguments);
 
 // Each of these adds one command to `app`, with its flags, its help and its action.

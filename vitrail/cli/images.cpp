@@ -57,7 +57,7 @@ train::Features embed_under_bar(std::string_view title, const models::Model& mod
 }
 
 void add_images_argument(CLI::App& command, std::vector<std::string>& images) {
-  command.add_option("IMAGES", images, "Files, folders, .tar files, or - for a list of paths on standard input")
+  command.add_option("IMAGES", images, "Image files, folders, .tar files, or - for a list of paths on standard input")
       ->required()
       ->type_name("");
 }

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "vitrail/io/wording.h"
 #include "vitrail/models/base/kwargs.h"
 
 namespace vitrail::cli {
@@ -75,7 +76,7 @@ void OptionFlags::add(const train::Option& option, const std::string& group) {
   flag.arguments = option.kind == OptionKind::arguments;
   flag.value = room_for(option.kind, now);
   flag.option = add_flag(flag, option, flag.arguments ? OptionValue() : now);
-  flag.option->group(group.empty() ? option.group : group);
+  flag.option->group(io::capitalized(group.empty() ? option.group : group));
   if (!option.metavar.empty()) {
     flag.option->type_name(option.metavar);
   }

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "vitrail/explain/colormap.h"
+#include "vitrail/explain/drawing.h"
 #include "vitrail/ops/images/interpolate.h"
 
 namespace vitrail::explain {
@@ -22,6 +24,36 @@ void draw_frame(io::Image& image, std::int64_t left, std::int64_t top, std::int6
       }
     }
   }
+}
+
+// The width of the widest of some texts at scale 1.
+std::int64_t widest(const std::vector<std::string>& texts) {
+  std::int64_t most = 0;
+  for (const std::string& text : texts) {
+    most = std::max(most, text_width(text, 1));
+  }
+  return most;
+}
+
+// The images, enlarged by an integer factor so that they are at least `width` pixels wide.
+std::vector<std::vector<io::Image>> enlarged(std::vector<std::vector<io::Image>> rows, std::int64_t width) {
+  const std::int64_t first = rows.front().front().width;
+  const std::int64_t zoom = std::max<std::int64_t>(1, (width + first - 1) / first);
+  for (std::vector<io::Image>& row : rows) {
+    for (io::Image& image : row) {
+      if (zoom == 1) {
+        continue;
+      }
+      io::Image large(image.width * zoom, image.height * zoom);
+      for (std::int64_t y = 0; y < large.height; ++y) {
+        for (std::int64_t x = 0; x < large.width; ++x) {
+          std::copy_n(image.at(x / zoom, y / zoom), 3, large.at(x, y));
+        }
+      }
+      image = std::move(large);
+    }
+  }
+  return rows;
 }
 
 }  // namespace
@@ -87,18 +119,45 @@ io::Image sheet(const std::vector<std::vector<io::Image>>& rows, std::int64_t ga
   check(columns > 0 && !rows.front().empty(), "a sheet needs at least one image");
   const std::int64_t width = rows.front().front().width;
   const std::int64_t height = rows.front().front().height;
-  io::Image result(static_cast<std::int64_t>(columns) * (width + gap) - gap, std::ssize(rows) * (height + gap) - gap);
-  std::ranges::fill(result.pixels, std::uint8_t{255});
+  io::Image result =
+      white_image(static_cast<std::int64_t>(columns) * (width + gap) - gap, std::ssize(rows) * (height + gap) - gap);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     for (std::size_t c = 0; c < rows[r].size(); ++c) {
       const io::Image& image = rows[r][c];
       check(image.width == width && image.height == height, "the images of a sheet must have one size");
-      for (std::int64_t y = 0; y < height; ++y) {
-        std::copy_n(
-            image.at(0, y), width * 3,
-            result.at(static_cast<std::int64_t>(c) * (width + gap), static_cast<std::int64_t>(r) * (height + gap) + y));
-      }
+      paste(result, image, static_cast<std::int64_t>(c) * (width + gap), static_cast<std::int64_t>(r) * (height + gap));
     }
+  }
+  return result;
+}
+
+io::Image sheet(const std::vector<std::vector<io::Image>>& given, const SheetLabels& labels, std::int64_t gap) {
+  check(!given.empty() && !given.front().empty() && given.front().front().width > 0,
+        "a sheet needs at least one image");
+  const std::vector<std::vector<io::Image>> rows = enlarged(given, widest(labels.columns));
+  const io::Image plain = sheet(rows, gap);
+  const std::int64_t width = rows.front().front().width;
+  const std::int64_t height = rows.front().front().height;
+  const std::int64_t columns = (plain.width + gap) / (width + gap);
+  check((labels.rows.empty() || labels.rows.size() == rows.size()) &&
+            (labels.columns.empty() || std::ssize(labels.columns) == columns),
+        "{} and {} labels do not belong to a sheet of {} rows and {} columns", labels.rows.size(),
+        labels.columns.size(), rows.size(), columns);
+  const std::int64_t wanted = std::max<std::int64_t>(2, plain.width / 500);
+  const std::int64_t fits = (width + gap) / std::max<std::int64_t>(1, widest(labels.columns));
+  const std::int64_t scale = std::clamp<std::int64_t>(fits, 1, wanted);
+  const std::int64_t left = labels.rows.empty() ? 0 : (widest(labels.rows) + 2) * scale;
+  const std::int64_t top = labels.columns.empty() ? 0 : (letter_height + 2) * scale;
+  io::Image result = white_image(left + plain.width, top + plain.height);
+  paste(result, plain, left, top);
+  for (std::size_t c = 0; c < labels.columns.size(); ++c) {
+    const std::int64_t middle = left + static_cast<std::int64_t>(c) * (width + gap) + width / 2;
+    draw_text(result, middle - text_width(labels.columns[c], scale) / 2, scale, labels.columns[c], scale);
+  }
+  for (std::size_t r = 0; r < labels.rows.size(); ++r) {
+    const std::int64_t middle = top + static_cast<std::int64_t>(r) * (height + gap) + height / 2;
+    draw_text(result, left - scale - text_width(labels.rows[r], scale), middle - letter_height * scale / 2,
+              labels.rows[r], scale);
   }
   return result;
 }

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "vitrail/explain/attention.h"
@@ -30,5 +31,15 @@ io::Image overlay(const io::Image& image, const Tensor& map, const OverlayOption
 /// Arranges images of one size in rows, with white gaps of `gap` pixels. Where a row is shorter than others, the rest
 /// of it is white. Throws Error if there are no images or their sizes differ.
 io::Image sheet(const std::vector<std::vector<io::Image>>& rows, std::int64_t gap = 6);
+
+/// What stands beside the rows and above the columns of a sheet: a text for each, or none at all.
+struct SheetLabels {
+  std::vector<std::string> rows;
+  std::vector<std::string> columns;
+};
+/// A sheet with labels, for which images that are narrower than a label are enlarged by an integer factor. Its letters
+/// are as large as the columns permit, up to a size that is readable where the whole sheet is shown about 1000 pixels
+/// wide. Throws Error as the other sheet() does, and if there are not as many labels as rows or columns.
+io::Image sheet(const std::vector<std::vector<io::Image>>& rows, const SheetLabels& labels, std::int64_t gap = 6);
 
 }  // namespace vitrail::explain

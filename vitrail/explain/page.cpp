@@ -18,8 +18,10 @@ h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .4rem }
 h2 { font-size: 1.25rem; margin: 2.6rem 0 .6rem; padding-top: 1.2rem; border-top: 1px solid var(--line) }
 .lead { font-size: 1.1rem; color: var(--soft); margin: 0 }
 .figures { display: grid; gap: 1rem; margin-top: 1rem }
-figure { margin: 0 }
+figure { margin: 0; overflow-x: auto }
 figure img { display: block; width: 100%; height: auto; border-radius: 6px; background: #fff }
+figure img[src$=".svg"] { width: auto; max-width: 100%; min-width: min(100%, 44rem) }
+@media (max-width: 44rem) { figure img[src$=".svg"] { max-width: none; min-width: 44rem } }
 figcaption { font-size: .86rem; color: var(--soft); margin-top: .35rem }
 .scroll { overflow-x: auto }
 table { border-collapse: collapse; margin-top: .8rem; font-variant-numeric: tabular-nums }

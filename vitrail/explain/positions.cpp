@@ -2,14 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+
+#include <fmt/format.h>
 
 #include "vitrail/explain/colormap.h"
+#include "vitrail/explain/drawing.h"
 #include "vitrail/explain/overlay.h"
 
 namespace vitrail::explain {
 namespace {
 
 using nn::Size2;
+
+constexpr std::int64_t caption_scale = 2;
 
 // The index of a place on the grid, counted row by row.
 std::int64_t number_of(const Query& place, const Size2& grid) {
@@ -38,15 +44,18 @@ Bounds bounds_of(const std::vector<Tensor>& maps) {
 
 // Puts `upper` above `lower`, with white between and beside them.
 io::Image stacked(const io::Image& upper, const io::Image& lower, std::int64_t gap) {
-  io::Image result(std::max(upper.width, lower.width), upper.height + gap + lower.height);
-  std::ranges::fill(result.pixels, std::uint8_t{255});
-  const auto paste = [&](const io::Image& image, std::int64_t top) {
-    for (std::int64_t y = 0; y < image.height; ++y) {
-      std::copy_n(image.at(0, y), image.width * 3, result.at(0, top + y));
-    }
-  };
-  paste(upper, 0);
-  paste(lower, upper.height + gap);
+  io::Image result = white_image(std::max(upper.width, lower.width), upper.height + gap + lower.height);
+  paste(result, upper, 0, 0);
+  paste(result, lower, 0, upper.height + gap);
+  return result;
+}
+
+// "0", "1", … up to `count` of them.
+std::vector<std::string> numbers(std::int64_t count) {
+  std::vector<std::string> result;
+  for (std::int64_t i = 0; i < count; ++i) {
+    result.push_back(std::to_string(i));
+  }
   return result;
 }
 
@@ -62,20 +71,33 @@ io::Image table_image(const Tensor& positions, const Size2& grid) {
   for (std::size_t n = 0; n < maps.size(); ++n) {
     rows[n / static_cast<std::size_t>(grid[1])].push_back(map_image(maps[n], likeness.low, likeness.high, cell));
   }
-  const io::Image similarities = sheet(rows, 2);
+  const io::Image similarities = sheet(rows, {.rows = numbers(grid[0]), .columns = numbers(grid[1])}, 2);
   cell = std::max<std::int64_t>(1, similarities.width / positions.size(1));
   const Bounds bounds = bounds_of({positions});
-  return stacked(map_image(positions, bounds.low, bounds.high, cell), similarities, 8);
+  return stacked(captioned(map_image(positions, bounds.low, bounds.high, cell),
+                           "position vectors: a row for each patch, a column for each element", caption_scale),
+                 captioned(similarities, "cosine of each patch's vector with those of all others, by row and column",
+                           caption_scale),
+                 12);
 }
 
 // One row for the patch in the middle and one for the patch in the corner, a column for each head.
-io::Image score_image(const models::ScorePositions& scores, const Size2& grid, std::int64_t heads) {
+io::Image score_image(const models::ScorePositions& scores, const Size2& grid, std::int64_t heads, std::int64_t layer) {
   const Tensor& angles = scores.rotation.angles;
   const std::int64_t turns = !angles.defined() ? 0 : (angles.rank() == 3 ? heads : 1);
   std::vector<std::vector<Tensor>> rows;
   std::vector<Tensor> all;
+  SheetLabels labels;
+  for (std::int64_t head = 0; scores.bias.defined() && head < heads; ++head) {
+    labels.columns.push_back(fmt::format("{}{}", turns > 0 ? "bias " : "head ", head));
+  }
+  for (std::int64_t head = 0; head < turns; ++head) {
+    labels.columns.push_back(turns == 1 ? "all heads"
+                                        : fmt::format("{}{}", scores.bias.defined() ? "turn " : "head ", head));
+  }
   for (const Query& place : {place_at(grid[0] / 2, grid[1] / 2), place_at(0, 0)}) {
     rows.emplace_back();
+    labels.rows.push_back(fmt::format("patch {},{}", place.row, place.column));
     for (std::int64_t head = 0; scores.bias.defined() && head < heads; ++head) {
       const std::int64_t prefix = scores.bias.size(2) - grid[0] * grid[1];
       rows.back().push_back(bias_map(scores.bias, grid, prefix, head, place));
@@ -94,7 +116,10 @@ io::Image score_image(const models::ScorePositions& scores, const Size2& grid, s
       images.back().push_back(map_image(map, bounds.low, bounds.high, cell));
     }
   }
-  return sheet(images);
+  const std::string what = !scores.bias.defined() ? "cosine of the rotation between this patch and all others"
+                           : turns == 0           ? "bias of this patch's scores with all others"
+                                        : "bias, and cosine of the rotation, between this patch and all others";
+  return captioned(sheet(images, labels), fmt::format("layer {}: {}", layer, what), caption_scale);
 }
 
 }  // namespace
@@ -186,8 +211,8 @@ io::Image position_image(const models::VisionTransformer& model, const Size2& gr
     image = table_image(added.select(0, 0).narrow(0, model.position_prefix(), patches).contiguous(), grid);
   }
   if (scores.bias.defined() || scores.rotation.defined()) {
-    const io::Image relative = score_image(scores, grid, model.config().num_heads);
-    image = added.defined() ? stacked(image, relative, 8) : relative;
+    const io::Image relative = score_image(scores, grid, model.config().num_heads, layer);
+    image = added.defined() ? stacked(image, relative, 12) : relative;
   }
   return image;
 }

@@ -28,7 +28,8 @@ io::Image map_image(const Tensor& map, float low, float high, std::int64_t cell)
 /// An image of all that `model` knows about places. With absolute positions: above, the table itself (a row per patch,
 /// a column per element of the vectors); below, for every patch the map of its similarities, laid out as the patches
 /// are. With relative and rotary positions: one row for the patch in the middle and one for the patch in the upper left
-/// corner, a column for each head of block `layer`. Throws Error if there is no such block or the model has no
+/// corner, a column for each head of block `layer`. Captions and
+/// labels say so. Throws Error if there is no such block or the model has no
 /// positions.
 io::Image position_image(const models::VisionTransformer& model, const nn::Size2& grid, std::int64_t layer);
 

@@ -18,7 +18,7 @@ io::Image reconstruction_sheet(const models::Model& model, const std::vector<Ten
     pass.dtype = dtype;
     rows.push_back({image(mae->masked(x, masking)), image(mae->reconstruct(x, masking, pass)), image(x)});
   }
-  return sheet(rows);
+  return sheet(rows, {.rows = {}, .columns = {"masked input", "reconstruction", "original"}});
 }
 
 }  // namespace vitrail::explain

@@ -26,7 +26,7 @@ std::string svg_open(double width, double height) {
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
       "font-family=\"system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', 'DejaVu Sans', sans-serif\" "
-      "font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
+      "font-size=\"14\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
       width, height);
 }
 
@@ -36,10 +36,10 @@ std::string text(double x, double y, std::string_view anchor, std::string_view f
                      more, escape_xml(words));
 }
 
-// Approximate width in pixels of a text at 12 px. Only the layout of legends and margins depends on it.
+// Approximate width in pixels of a text at 14 px. Only the layout of legends and margins depends on it.
 double text_width(std::string_view words) {
   const auto letters = std::ranges::count_if(words, [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; });
-  return 6.6 * static_cast<double>(letters);
+  return 7.7 * static_cast<double>(letters);
 }
 
 // An axis over [low, high] with ticks at 1, 2 or 5 times a power of ten.
@@ -125,11 +125,11 @@ class Panel {
   std::string svg() const { return frame() + legend() + curves(); }
 
  private:
-  static constexpr double margin_left = 58;
+  static constexpr double margin_left = 66;
   static constexpr double margin_right = 18;
-  static constexpr double margin_top = 62;
-  static constexpr double margin_bottom = 48;
-  static constexpr double legend_row = 18;
+  static constexpr double margin_top = 66;
+  static constexpr double margin_bottom = 54;
+  static constexpr double legend_row = 20;
 
   // Places the names of the series one after the other, in as many rows as they need.
   void place_legend() {
@@ -155,7 +155,7 @@ class Panel {
   std::string frame() const {
     std::string out;
     auto to = std::back_inserter(out);
-    out += text(x0(), 26, "start", ink, chart_.title, " font-size=\"15\" font-weight=\"600\"");
+    out += text(x0(), 26, "start", ink, chart_.title, " font-size=\"17\" font-weight=\"600\"");
     for (const double tick : y_.ticks()) {
       fmt::format_to(to, "<path d=\"M{:.1f} {:.1f}H{:.1f}\" stroke=\"{}\" fill=\"none\"/>\n", x0(), y_at(tick), x1(),
                      grid);
@@ -163,7 +163,7 @@ class Panel {
     }
     for (const double tick : x_.ticks()) {
       fmt::format_to(to, "<path d=\"M{0:.1f} {1:.1f}v5\" stroke=\"{2}\" fill=\"none\"/>\n", x_at(tick), y1(), muted);
-      out += text(x_at(tick), y1() + 19, "middle", muted, x_.label(tick));
+      out += text(x_at(tick), y1() + 21, "middle", muted, x_.label(tick));
     }
     fmt::format_to(to, "<path d=\"M{:.1f} {:.1f}H{:.1f}\" stroke=\"{}\" fill=\"none\"/>\n", x0(), y1(), x1(), muted);
     out += text((x0() + x1()) / 2, height_ - 12, "middle", muted, chart_.x_label);
@@ -261,16 +261,16 @@ class HeatMapDrawing {
     std::ranges::for_each(map.rows, [&](const auto& name) { longest_row = std::max(longest_row, text_width(name)); });
     std::ranges::for_each(map.columns,
                           [&](const auto& name) { longest_column = std::max(longest_column, text_width(name)); });
-    left_ = 40 + std::min(longest_row, 200.0) + 10;
+    left_ = 40 + std::min(longest_row, 240.0) + 10;
     top_ = 52;
-    bottom_ = 14 + 0.75 * std::min(longest_column, 200.0) + 34;
+    bottom_ = 14 + 0.75 * std::min(longest_column, 240.0) + 34;
     work_out_shares();
   }
 
   std::string svg() const {
     const double width = left_ + grid_width() + 92;
     const double height = top_ + grid_height() + bottom_;
-    return svg_open(width, height) + text(20, 28, "start", ink, map_.title, " font-size=\"15\" font-weight=\"600\"") +
+    return svg_open(width, height) + text(20, 28, "start", ink, map_.title, " font-size=\"17\" font-weight=\"600\"") +
            cells() + labels(height) + color_bar() + "</svg>\n";
   }
 
@@ -328,7 +328,7 @@ class HeatMapDrawing {
 
   std::string labels(double height) const {
     std::string out;
-    const auto every = static_cast<std::size_t>(std::ceil(12 / cell_));
+    const auto every = static_cast<std::size_t>(std::ceil(14 / cell_));
     const auto shortened = [](const std::string& name) { return name.size() > 32 ? name.substr(0, 30) + "…" : name; };
     for (std::size_t r = 0; r < rows_; r += every) {
       out += text(left_ - 8, top_ + cell_ * (static_cast<double>(r) + 0.5) + 4, "end", ink, shortened(map_.rows[r]));

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/tensor/error.h"
 
@@ -31,104 +32,110 @@ RunOptions::RunOptions() {
 
 void add_batch_options(OptionList& list, RunOptions& o, const std::string& units) {
   list.group("batches");
-  list.add("batch_size", o.batch_size, "N", units + " a batch").at_least(1).short_name("-b");
-  list.add("validation_batch_size", o.validation_batch_size, "N", units + " a batch in evaluation").at_least(1);
-  list.add("grad_accum_steps", o.grad_accum_steps, "N", "batches whose gradients are averaged for one update")
+  list.add("batch_size", o.batch_size, "N", io::capitalized(units) + " a batch").at_least(1).short_name("-b");
+  list.add("validation_batch_size", o.validation_batch_size, "N",
+           io::capitalized(units) + " a batch in evaluation (default: --batch-size)")
       .at_least(1);
-  list.add("amp", o.amp, "", "mixed precision: bfloat16 products and activations, float32 weights");
-  list.add("amp_dtype", o.amp_dtype, "DTYPE", "the lower precision of --amp: bfloat16 (or float32: none)")
+  list.add("grad_accum_steps", o.grad_accum_steps, "N", "Batches whose gradients are averaged for one update")
+      .at_least(1);
+  list.add("amp", o.amp, "", "Mixed precision: products and activations in --amp-dtype, weights in float32");
+  list.add("amp_dtype", o.amp_dtype, "DTYPE", "Lower precision of --amp: bfloat16, or float32 for none")
       .one_of({"bfloat16", "bf16", "float32", "f32"});
 }
 
 void add_parameter_options(OptionList& list, RunOptions& o) {
   list.add("freeze", o.freeze, "NAME",
-           "do not train these parameters: patch_embed blocks.0-5 '*.norm1' layer:0-6 (see docs/training.md)");
+           "Do not train these parameters: patch_embed blocks.0-5 '*.norm1' layer:0-6 (see docs/training.md)");
   list.add("grad_checkpointing", o.grad_checkpointing, "",
-           "keep only the input of each block and run it again in backward: less memory, a third more work");
+           "Keep only the input of each block and run it again in backward: less memory, a third more work");
 }
 
 void add_optimizer_options(OptionList& list, RunOptions& o) {
   list.group("optimizer");
   const auto names = optim::optimizer_names();
   list.add("opt", o.optimizer.opt, "OPTIMIZER",
-           "adamw, adam, nadamw, lion, lamb, lambc, sgd (Nesterov momentum) or momentum")
+           "Optimizer: adamw, adam, nadamw, lion, lamb, lambc, sgd (Nesterov momentum) or momentum")
       .one_of({names.begin(), names.end()});
-  list.add("opt_eps", o.optimizer.eps, "EPSILON", "epsilon of AdamW, Adam, NAdamW (default 1e-8) and LAMB (1e-6)");
-  list.add("opt_betas", o.optimizer.betas, "BETA", "betas of all but SGD (default 0.9 0.999, of Lion 0.9 0.99)")
+  list.add("opt_eps", o.optimizer.eps, "EPSILON", "Epsilon of AdamW, Adam, NAdamW (default 1e-8) and LAMB (1e-6)");
+  list.add("opt_betas", o.optimizer.betas, "BETA", "Betas of all but SGD (default 0.9 0.999, of Lion 0.9 0.99)")
       .below_one();
   list.add("momentum", o.optimizer.momentum, "M", "SGD's momentum").below_one();
-  list.add("weight_decay", o.weight_decay, "W", "decay of weights other than norms, biases and position tokens")
+  list.add("weight_decay", o.weight_decay, "W", "Decay of weights other than norms, biases and position tokens")
       .at_least(0);
-  list.add("clip_grad", o.clip_grad, "NORM", "clip gradients to this norm (or value)").positive();
-  list.add("clip_mode", o.clip_mode, "MODE", "norm, value or agc").one_of({"norm", "value", "agc"});
-  list.add("layer_decay", o.layer_decay, "RATE", "learning rate times this for each layer below the head")
+  list.add("clip_grad", o.clip_grad, "NORM", "Clip gradients to this norm, value or share (see --clip-mode)")
+      .positive();
+  list.add("clip_mode", o.clip_mode, "MODE", "What --clip-grad limits: norm, value or agc (adaptive)")
+      .one_of({"norm", "value", "agc"});
+  list.add("layer_decay", o.layer_decay, "RATE", "Learning rate is multiplied by this for each layer below the head")
       .check_that([&o](const Option& self) {
         check(!o.layer_decay || (*o.layer_decay > 0 && *o.layer_decay <= 1),
               "{} must be above 0 and at most 1, but is {}", self.flag(), o.layer_decay.value_or(0));
       });
-  list.add("layer_decay_min_scale", o.layer_decay_min_scale, "S", "but not less than this");
+  list.add("layer_decay_min_scale", o.layer_decay_min_scale, "S", "Smallest factor of --layer-decay");
 }
 
 void add_schedule_options(OptionList& list, RunOptions& o, const std::string& units) {
   list.group("learning rate");
   list.add("sched", o.schedule.sched, "SCHEDULER",
-           "cosine, tanh, poly, step, multistep, constant (after the warm-up) or none")
+           "Schedule: cosine, tanh, poly, step, multistep, constant (after the warm-up) or none")
       .one_of({"cosine", "tanh", "poly", "step", "multistep", "constant", "none"});
-  list.add("sched_on_updates", o.schedule.on_updates, "", "follow the schedule at each update, not only each epoch");
-  list.add("lr", o.lr, "LR", "learning rate; overrides --lr-base").at_least(0);
+  list.add("sched_on_updates", o.schedule.on_updates, "", "Follow the schedule at each update, not only each epoch");
+  list.add("lr", o.lr, "LR", "Learning rate; overrides --lr-base").at_least(0);
   list.add("lr_base", o.lr_base, "LR",
-           fmt::format("learning rate at --lr-base-size {} an update (default: 1e-3 for AdamW and LAMB, 1e-4 for Lion, "
+           fmt::format("Learning rate at --lr-base-size {} an update (default: 1e-3 for AdamW and LAMB, 1e-4 for Lion, "
                        "0.1 for SGD)",
                        units));
-  list.add("lr_base_size", o.lr_base_size, "N", "what --lr-base is for").at_least(1);
+  list.add("lr_base_size", o.lr_base_size, "N", "Batch size that --lr-base is meant for").at_least(1);
   list.add("lr_base_scale", o.lr_base_scale, "SCALE",
-           "how lr grows with the batch: linear or sqrt (default for AdamW and LAMB)")
+           "How the learning rate grows with the batch: linear, or sqrt (default of AdamW, NAdamW and LAMB)")
       .one_of({"linear", "sqrt"}, true);
-  list.add("lr_k_decay", o.schedule.k_decay, "K", "k-decay of cosine and poly");
-  list.add("lr_cycle_mul", o.schedule.cycle_mul, "MULT", "cosine, tanh, poly: each cycle is so much longer");
-  list.add("lr_cycle_decay", o.schedule.cycle_decay, "MULT", "and so much lower");
-  list.add("lr_cycle_limit", o.schedule.cycle_limit, "N", "cycles");
-  list.add("warmup_lr", o.schedule.warmup_lr, "LR", "where the warm-up begins").at_least(0);
-  list.add("min_lr", o.schedule.min_lr, "LR", "where the schedule ends").at_least(0);
-  list.add("epochs", o.epochs, "N", "passes over the data").at_least(1);
-  list.add("warmup_epochs", o.warmup_epochs, "N", "epochs of linear warm-up (default: a tenth of all, at most 5)")
+  list.add("lr_k_decay", o.schedule.k_decay, "K", "Exponent k of k-decay, for cosine and poly");
+  list.add("lr_cycle_mul", o.schedule.cycle_mul, "MULT",
+           "Factor by which each cycle is longer than the one before (cosine, tanh, poly)");
+  list.add("lr_cycle_decay", o.schedule.cycle_decay, "MULT",
+           "Factor by which each cycle begins lower than the one before");
+  list.add("lr_cycle_limit", o.schedule.cycle_limit, "N", "Number of cycles");
+  list.add("warmup_lr", o.schedule.warmup_lr, "LR", "Learning rate at which the warm-up begins").at_least(0);
+  list.add("min_lr", o.schedule.min_lr, "LR", "Learning rate at which the schedule ends").at_least(0);
+  list.add("epochs", o.epochs, "N", "Passes over the data").at_least(1);
+  list.add("warmup_epochs", o.warmup_epochs, "N", "Epochs of linear warm-up (default: a tenth of all, at most 5)")
       .at_least(0);
-  list.add("warmup_prefix", o.schedule.warmup_prefix, "", "warm up before the schedule begins, not within it");
-  list.add("cooldown_epochs", o.schedule.cooldown_epochs, "N", "epochs at --min-lr after the others").at_least(0);
-  list.add("decay_epochs", o.schedule.decay_epochs, "N", "step: epochs between decays").positive();
+  list.add("warmup_prefix", o.schedule.warmup_prefix, "", "Warm up before the schedule begins, not within it");
+  list.add("cooldown_epochs", o.schedule.cooldown_epochs, "N", "Epochs at --min-lr after all others").at_least(0);
+  list.add("decay_epochs", o.schedule.decay_epochs, "N", "Epochs between decays (step)").positive();
   list.add("decay_rate", o.schedule.decay_rate, "RATE",
-           "step, multistep: the factor of each decay; poly: the exponent");
-  list.add("decay_milestones", o.schedule.decay_milestones, "EPOCH", "multistep: the epochs of the decays");
+           "Factor of each decay (step, multistep), or the exponent (poly)");
+  list.add("decay_milestones", o.schedule.decay_milestones, "EPOCH", "Epochs at which the rate decays (multistep)");
 }
 
 void add_average_options(OptionList& list, RunOptions& o) {
   list.group("moving average");
-  list.add("model_ema", o.model_ema, "", "keep an exponential moving average of the weights, and evaluate it");
-  list.add("model_ema_decay", o.ema.decay, "D", "its decay an update").below_one();
-  list.add("model_ema_warmup", o.ema.warmup, "", "with a smaller decay in the beginning");
+  list.add("model_ema", o.model_ema, "", "Keep an exponential moving average of the weights, and evaluate it");
+  list.add("model_ema_decay", o.ema.decay, "D", "Decay of the average with each update").below_one();
+  list.add("model_ema_warmup", o.ema.warmup, "", "Begin the average with a smaller decay");
 }
 
 void add_run_options(OptionList& list, RunOptions& o, const std::vector<std::string>& figures) {
   list.group("run");
-  list.add("seed", o.seed, "S", "all that is random follows from it");
-  list.add("workers", o.workers, "N", "threads that prepare batches ahead; 0: none").at_least(0).short_name("-j");
-  list.add("threads", o.threads, "N", "compute threads; 0: all cores").at_least(0);
-  list.add("log_interval", o.log_interval, "N", "updates between lines of progress").at_least(0);
-  list.add("val_interval", o.val_interval, "N", "epochs between evaluations").at_least(1);
+  list.add("seed", o.seed, "S", "Seed of all that is random");
+  list.add("workers", o.workers, "N", "Threads that prepare batches ahead; 0: none").at_least(0).short_name("-j");
+  list.add("threads", o.threads, "N", "Compute threads; 0: all cores").at_least(0);
+  list.add("log_interval", o.log_interval, "N", "Updates between lines of progress").at_least(0);
+  list.add("val_interval", o.val_interval, "N", "Epochs between evaluations").at_least(1);
   list.add("recovery_interval", o.recovery_interval, "N",
-           "updates between checkpoints inside an epoch; 0: one every ten minutes")
+           "Updates between checkpoints inside an epoch; 0: one every ten minutes")
       .at_least(0);
-  list.add("output", o.output, "PATH", "where run folders are made").settled();
-  list.add("experiment", o.experiment, "NAME", "name of the run folder (default: date, model and size)")
+  list.add("output", o.output, "PATH", "Folder in which run folders are made").settled();
+  list.add("experiment", o.experiment, "NAME", "Name of the run folder (default: date, model and size)")
       .settled()
       .check_that([&o](const Option& self) {
         check(o.experiment.find('/') == std::string::npos,
               "{} is the name of one folder inside --output, without '/', not '{}'", self.flag(), o.experiment);
       });
   list.add("eval_metric", o.eval_metric, "METRIC",
-           fmt::format("what the best model is chosen by: {}", fmt::join(figures, ", ")))
+           fmt::format("Figure by which the best model is chosen: {}", fmt::join(figures, ", ")))
       .one_of(figures, true);
-  list.add("resume", o.resume, "PATH", "run folder to go on with, to the same bits as if it had never stopped");
+  list.add("resume", o.resume, "PATH", "Run folder to go on with, to the same bits as if it had never stopped");
 }
 
 void validate_run(const RunOptions& o) {

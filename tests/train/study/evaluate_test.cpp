@@ -103,7 +103,11 @@ TEST(Evaluate, AveragesWithTheMirrorImages) {
     const double one = std::sqrt(row[0] * row[2]);
     const double two = std::sqrt(row[1] * row[3]);
     expected -= std::log((i == 0 ? one : two) / (one + two)) / 2;
+    const Tensor both = predict(model, {image}, DType::f32, 1, 2);
+    EXPECT_NEAR(both.data<float>()[0], one / (one + two), 1e-6);
+    EXPECT_NEAR(both.data<float>()[1], two / (one + two), 1e-6);
   }
+  EXPECT_THROW(predict(model, {dataset->image(0)}, DType::f32, 1, 1), Error);
   EXPECT_NEAR(averaged, expected, 1e-5);
   EXPECT_GT(std::abs(averaged - plain), 1e-3);
   options.tta = 3;

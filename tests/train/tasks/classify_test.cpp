@@ -57,7 +57,7 @@ TEST_F(InitialCheckpoint, ThatDoesNotFitHasItsFaultsListed) {
   }
   io::save_safetensors(file_, tensors_);
   EXPECT_THAT(error_of([&] { fit(options_); }),
-              AllOf(HasSubstr("--initial-checkpoint: " + file_.string() + " does not fit the model: "),
+              AllOf(HasSubstr("--initial-checkpoint: " + file_.string() + " does not fit the model:\n  "),
                     HasSubstr("there is no tensor 'blocks.0.norm1.bias'"),
                     HasSubstr("the model has no parameter 'blocks.2.norm1.bias'"),
                     HasSubstr("'cls_token' has the shape [1, 1, 23], but the model's is [1, 1, 24]"),

@@ -7,6 +7,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/train/bench/benchmark.h"
 #include "vitrail/train/bench/profile_report.h"
 
@@ -53,8 +54,8 @@ void bench(const BenchFlags& flags) {
     fmt::print("{}\n", train::to_json(result));
     return;
   }
-  fmt::print("{} {}, batch {}, {}, {} threads of {}\n", result.mode, result.model, result.batch_size, result.dtype,
-             result.threads, result.cpu);
+  fmt::print("{} {}, batch {}, {}, {} of {}\n", result.mode, result.model, result.batch_size, result.dtype,
+             io::counted(result.threads, "threads"), result.cpu);
   fmt::print("  step        {:.1f} ms fastest, {:.1f} ms median of {}\n", result.step_ms_min, result.step_ms_median,
              result.steps);
   fmt::print("  images/s    {:.1f}\n", result.images_per_second);
@@ -76,11 +77,13 @@ void bench(const BenchFlags& flags) {
 void add_bench(CLI::App& app) {
   CLI::App& command = *app.add_subcommand("bench", "Time a training step or a forward pass against the machine's peak");
   const auto flags = std::make_shared<BenchFlags>();
-  command.add_option("MODE", flags->mode, "train, infer or pretrain (a masked autoencoder)")
+  command.add_option("MODE", flags->mode, "What is timed: train, infer, or pretrain (of a masked autoencoder)")
       ->required()
       ->type_name("")
       ->check(CLI::IsMember({"train", "infer", "pretrain"}));
-  command.add_option("--model", flags->model.model, "Name or folder")->required()->type_name("MODEL");
+  command.add_option("--model", flags->model.model, "Name (see: vitrail models) or model folder")
+      ->required()
+      ->type_name("MODEL");
   add_model_changes(command, flags->model);
   command.add_option("-b,--batch-size", flags->batch_size, "Images a step")
       ->capture_default_str()
@@ -88,23 +91,25 @@ void add_bench(CLI::App& app) {
   command.add_option("--steps", flags->steps, "Steps that are timed")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  command.add_option("--warmup", flags->warmup, "Steps before them")
+  command.add_option("--warmup", flags->warmup, "Steps before those that are timed")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  command.add_flag("--int8", flags->int8, "Quantize the model's linear maps first; the rest runs in --dtype");
-  command.add_option("--mask-ratio", flags->mae.mask_ratio, "pretrain: share of the patches that are hidden")
+  command.add_flag("--int8", flags->int8, "Quantize the model's linear maps first; the rest runs as --amp says");
+  command.add_option("--mask-ratio", flags->mae.mask_ratio, "Share of the patches that are hidden (pretrain)")
       ->check(CLI::Range(0.0, 1.0));
-  command.add_option("--decoder-dim", flags->mae.decoder_dim, "pretrain: width of the decoder")
+  command.add_option("--decoder-dim", flags->mae.decoder_dim, "Width of the decoder (pretrain)")
       ->check(CLI::PositiveNumber);
-  command.add_option("--decoder-depth", flags->mae.decoder_depth, "pretrain: its blocks")->check(CLI::PositiveNumber);
-  command.add_option("--decoder-heads", flags->mae.decoder_heads, "pretrain: its heads")->check(CLI::PositiveNumber);
-  command.add_flag("--json", flags->json, "One JSON object");
-  command.add_option("--output", flags->output, "Write that object to a file too")->type_name("FILE.json");
-  command.add_flag("--profile", flags->profile, "Also what each op takes: calls, time, GF/s and GB/s");
+  command.add_option("--decoder-depth", flags->mae.decoder_depth, "Blocks of the decoder (pretrain)")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--decoder-heads", flags->mae.decoder_heads, "Heads of the decoder (pretrain)")
+      ->check(CLI::PositiveNumber);
+  command.add_flag("--json", flags->json, "Print one JSON object");
+  command.add_option("--output", flags->output, "Write the JSON object to a file")->type_name("FILE.json");
+  command.add_flag("--profile", flags->profile, "Print what each op takes: calls, time, GF/s and GB/s");
   command.add_option("--trace", flags->trace, "Write the ops as a timeline in Chrome's trace format")
       ->type_name("FILE.json");
   add_compute_flags(command, flags->compute);
-  add_examples(command, {"vitrail bench train --model vit_tiny_patch16_224 --batch-size 16 --dtype bf16",
+  add_examples(command, {"vitrail bench train --model vit_tiny_patch16_224 --batch-size 16 --amp",
                          "vitrail bench infer --model vit_base_patch16_224 --batch-size 1 --steps 20 --json",
                          "vitrail bench train --model vit_tiny_patch16_224 --profile --trace step.json",
                          "vitrail bench pretrain --model vit_small_patch16_224 --mask-ratio 0.75 --decoder-dim 192 "

@@ -139,7 +139,7 @@ void list_models(const std::string& pattern, bool names_only, bool as_json) {
 }  // namespace
 
 void add_info(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("info", "Parameters, FLOPs, tokens and image size of a model");
+  CLI::App& command = *app.add_subcommand("info", "Describe a model: parameters, FLOPs, tokens, image size");
   struct Flags {
     ModelFlags model;
     bool json = false;
@@ -147,7 +147,7 @@ void add_info(CLI::App& app) {
   };
   const auto flags = std::make_shared<Flags>();
   add_model_argument(command, flags->model);
-  command.add_flag("--json", flags->json, "One JSON object");
+  command.add_flag("--json", flags->json, "Print one JSON object");
   command.add_flag("--parameters", flags->parameters, "List every parameter with its shape");
   add_examples(command, {"vitrail info vit_base_patch16_224",
                          "vitrail info vit_tiny_patch16_224 --model-kwargs img_size=32 patch_size=4 --num-classes 10",
@@ -169,16 +169,18 @@ void add_info(CLI::App& app) {
 }
 
 void add_models(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("models", "The models that exist, with parameters, FLOPs and image size");
+  CLI::App& command =
+      *app.add_subcommand("models", "List the models that exist, with parameters, FLOPs and image size");
   struct Flags {
     std::string pattern;
     bool names = false;
     bool json = false;
   };
   const auto flags = std::make_shared<Flags>();
-  command.add_option("PATTERN", flags->pattern, "Part of the name; * stands for anything")->type_name("");
-  command.add_flag("--names", flags->names, "Names only");
-  command.add_flag("--json", flags->json, "A JSON list");
+  command.add_option("PATTERN", flags->pattern, "Part of the names; * stands for any text (default: all)")
+      ->type_name("");
+  command.add_flag("--names", flags->names, "Print names only");
+  command.add_flag("--json", flags->json, "Print a JSON list");
   add_examples(command, {"vitrail models", "vitrail models deit", "vitrail models 'vit_*_patch14_*dinov2' --json"});
   command.callback([flags] { list_models(flags->pattern, flags->names, flags->json); });
 }

@@ -15,6 +15,7 @@
 #include "vitrail/explain/page.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/safetensors.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/ops/math/softmax.h"
 
 namespace vitrail::cli {
@@ -52,7 +53,7 @@ void write_raw(const std::string& path, const explain::Attention& attention) {
     tensors.emplace_back("attention.pool", attention.pool);
   }
   io::save_safetensors(path, tensors);
-  fmt::print("{}: the probabilities of {} layers\n", path, attention.layers.size());
+  fmt::print("{}: the probabilities of {}\n", path, io::counted(std::ssize(attention.layers), "layers"));
 }
 
 class Report {
@@ -89,9 +90,11 @@ class Report {
     explain::Section means{
         .title = "Layers, the mean of their heads", .text = {}, .table = {}, .figures = {}, .figure_width = 150};
     std::vector<std::vector<io::Image>> all;
+    explain::SheetLabels labels;
     std::size_t count = 0;
     for (const std::int64_t layer : layers) {
       all.emplace_back();
+      labels.rows.push_back(fmt::format("layer {}", layer));
       means.figures.push_back(save(fmt::format("layer{:02}", layer), fmt::format("layer {}", layer),
                                    explain::attention_map(attention_, layer, explain::all_heads, query_)));
       for (const std::int64_t head : chosen(flags_.head, attention_.num_heads(layer))) {
@@ -99,6 +102,9 @@ class Report {
                                      fmt::format("layer {}, head {}", layer, head),
                                      explain::attention_map(attention_, layer, head, query_)));
         all.back().push_back(last_);
+        if (all.back().size() > labels.columns.size()) {
+          labels.columns.push_back(fmt::format("head {}", head));
+        }
         ++count;
       }
     }
@@ -110,7 +116,7 @@ class Report {
     if (attention_.pool.defined()) {
       overview.figures.push_back(save("pool", "attention pooling, by its own query", explain::pooling_map(attention_)));
     }
-    io::write_png(folder_ / "sheet.png", explain::sheet(all));
+    io::write_png(folder_ / "sheet.png", explain::sheet(all, labels));
     io::write_atomically(folder_ / "index.html", explain::html_page("Attention", lead(), {overview, means, heads}));
     fmt::print("{} images in {}: sheet.png (a row a layer, a column a head), {}.png, index.html\n",
                overview.figures.size() + count + means.figures.size(), folder_.string(), over_all);
@@ -144,12 +150,13 @@ class Report {
 }  // namespace
 
 void add_attention(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("attention", "Images of what a model attends to in an image");
+  CLI::App& command = *app.add_subcommand("attention", "Draw what a model attends to in an image");
   const auto flags = std::make_shared<AttentionFlags>();
   add_model_argument(command, flags->model);
-  command.add_option("IMAGE", flags->image, "JPEG, PNG or WebP")->required()->type_name("");
+  command.add_option("IMAGE", flags->image, "Image file: JPEG, PNG or WebP")->required()->type_name("");
   command.add_option("--output", flags->output, "Folder for the images")->capture_default_str()->type_name("DIR");
-  command.add_option("--query", flags->query, "Show where this patch looks, instead of the class token")
+  command
+      .add_option("--query", flags->query, "Show where this patch looks, counted from 0, instead of the class token")
       ->delimiter(',')
       ->expected(2)
       ->type_name("ROW,COL");
@@ -157,8 +164,8 @@ void add_attention(CLI::App& app) {
   command.add_option("--head", flags->head, "One head only, from 0");
   command
       .add_option("--raw", flags->raw,
-                  "Also write attention.{i} [1, H, N, M] f32, with windows [W, H, N, N]; of attention pooling, "
-                  "attention.pool [1, H, 1, N]")
+                  "Write the probabilities: attention.{i} [1, H, N, M] f32, with windows [W, H, N, N]; of attention "
+                  "pooling, attention.pool [1, H, 1, N]")
       ->type_name("FILE.safetensors");
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);

@@ -11,10 +11,13 @@
 #include "vitrail/cli/option_flags.h"
 #include "vitrail/data/transforms.h"
 #include "vitrail/explain/overlay.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/train/tasks/image_options.h"
 
 namespace vitrail::cli {
 namespace {
+
+constexpr std::int64_t smallest_shown = 112;  // pixels; smaller images are enlarged by an integer factor
 
 struct AugmentFlags {
   std::vector<std::string> images;
@@ -31,12 +34,16 @@ void augment(AugmentFlags& flags) {
   data::ImageConfig config;
   config.width = config.height = flags.img_size;
   const data::Transform transform = data::train_transform(config, flags.augment);
-  config.crop_mode = "squash";
+  config.crop_mode = "border";  // the whole image in its own shape
   config.crop_pct = 1;
   const data::Transform whole = data::eval_transform(config);
-  const auto shown = [&](const Tensor& x) { return explain::image_of(x, config.mean, config.std, flags.img_size); };
+  const auto shown = [&](const Tensor& x) { return explain::image_of(x, config.mean, config.std, smallest_shown); };
 
   std::vector<std::vector<io::Image>> sheet;
+  explain::SheetLabels labels{.rows = {}, .columns = {"as it is"}};
+  for (std::int64_t i = 1; i < flags.columns; ++i) {
+    labels.columns.push_back(fmt::format("epoch {}", i - 1));
+  }
   const auto images_shown = std::min(std::ssize(images), std::ptrdiff_t{64});
   for (std::int64_t row = 0; row < std::max<std::int64_t>(flags.rows, images_shown); ++row) {
     const io::Image image = images[static_cast<std::size_t>(row % images_shown)].read();
@@ -47,9 +54,9 @@ void augment(AugmentFlags& flags) {
       line.push_back(shown(transform(image, static_cast<std::uint64_t>(flags.seed), i - 1, row)));
     }
   }
-  io::write_png(flags.output, explain::sheet(sheet));
-  fmt::print("{}: {} rows, each the image as it is and {} times as training may see it\n", flags.output, sheet.size(),
-             flags.columns - 1);
+  io::write_png(flags.output, explain::sheet(sheet, labels));
+  fmt::print("{}: {}, each the image as it is and {} as training may see it\n", flags.output,
+             io::counted(std::ssize(sheet), "rows"), io::counted(flags.columns - 1, "times"));
   if (images_shown < std::ssize(images)) {
     fmt::print("the first {} of {} images are shown\n", images_shown, images.size());
   }
@@ -58,22 +65,22 @@ void augment(AugmentFlags& flags) {
 }  // namespace
 
 void add_augment(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("augment", "Show what training sees of images: a sheet of augmented ones");
+  CLI::App& command = *app.add_subcommand("augment", "Draw what training sees of images: a sheet of augmented ones");
   const auto flags = std::make_shared<AugmentFlags>();
   add_images_argument(command, flags->images);
-  command.add_option("--output", flags->output, "The sheet: a .png file")->required()->type_name("FILE");
+  expect_ending(command.add_option("--output", flags->output, "Image to write")->required(), ".png");
   command.add_option("--img-size", flags->img_size, "Image size in pixels")
       ->capture_default_str()
       ->check(CLI::Range(1, 2048));
-  command.add_option("--rows", flags->rows, "Rows at least; each image has one or more")
+  command.add_option("--rows", flags->rows, "Fewest rows; each image has one or more")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
-  command.add_option("--columns", flags->columns, "Images a row, the first as it is")
+  command.add_option("--columns", flags->columns, "Images in a row, the first as it is")
       ->capture_default_str()
       ->check(CLI::Range(2, 64));
   const auto list = std::make_shared<train::OptionList>();
   train::add_augment_options(*list, flags->augment);
-  list->add("seed", flags->seed, "S", "all that is random follows from it");
+  list->add("seed", flags->seed, "S", "Seed of all that is random");
   const auto options = std::make_shared<OptionFlags>(command);
   for (const train::Option& option : list->all()) {
     options->add(option, "As in training");

@@ -113,17 +113,17 @@ void compare(const CompareFlags& flags) {
 }  // namespace
 
 void add_compare(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand(
-      "compare",
-      "Runs side by side: what each cost and what it reached. The time is that of all steps at the pace of the median "
-      "one, without evaluations");
+  CLI::App& command =
+      *app.add_subcommand("compare",
+                          "Compare runs: what each cost and what it reached\n"
+                          "The time is that of all steps at the pace of the median one, without evaluations");
   const auto flags = std::make_shared<CompareFlags>();
-  command.add_option("runs", flags->runs, "Folders of runs")->required()->type_name("RUN ...");
+  command.add_option("RUNS", flags->runs, "Folders of runs")->required()->type_name("");
   command
       .add_option("--metric", flags->metric,
-                  "The figure to compare (default: that which chose the best of the first run)")
+                  "Figure to compare (default: the one by which the first run chose its best model)")
       ->type_name("NAME");
-  command.add_option("--output", flags->output, "Draw it over time and over epochs")->type_name("FILE.svg");
+  expect_ending(command.add_option("--output", flags->output, "Chart of the figure over time and over epochs"), ".svg");
   command.add_flag("--json", flags->json, "Print a JSON array");
   add_examples(command, {"vitrail compare runs/vit runs/swin --output compare.svg"});
   command.callback([flags] { compare(*flags); });

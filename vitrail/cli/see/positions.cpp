@@ -34,12 +34,13 @@ void draw(const PositionFlags& flags) {
 }  // namespace
 
 void add_positions(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("positions", "An image of a model's positional code");
+  CLI::App& command = *app.add_subcommand("positions", "Draw what a model knows about where its patches lie");
   const auto flags = std::make_shared<PositionFlags>();
   add_model_argument(command, flags->model);
-  command.add_option("--layer", flags->layer, "Of relative and rotary positions: the block, from 0; -1 is the last")
+  command
+      .add_option("--layer", flags->layer, "Block whose relative or rotary positions are drawn, from 0; -1 is the last")
       ->capture_default_str();
-  command.add_option("--output", flags->output, "The image")->capture_default_str()->type_name("FILE.png");
+  expect_ending(command.add_option("--output", flags->output, "Image to write")->capture_default_str(), ".png");
   add_examples(command, {"vitrail positions runs/photos/best --output learned.png",
                          "vitrail positions vit_tiny_patch16_224 --model-kwargs pos_embed=rope2d_mixed"});
   command.callback([flags] { draw(*flags); });

@@ -8,6 +8,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
 #include "vitrail/explain/reconstruction.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/models/vit/mae.h"
 
 namespace vitrail::cli {
@@ -38,28 +39,29 @@ void reconstruct(const ReconstructFlags& flags) {
     inputs.push_back(model_input(model, image.read()));
   }
   io::write_png(flags.output, explain::reconstruction_sheet(model, inputs, flags.seed, dtype));
-  fmt::print("{} of {} images, each masked, reconstructed and as it is: {}\n", images.size(), all, flags.output);
+  fmt::print("{} of {}, each masked, reconstructed and as it is: {}\n", images.size(),
+             io::counted(static_cast<std::int64_t>(all), "images"), flags.output);
 }
 
 }  // namespace
 
 void add_reconstruct(CLI::App& app) {
-  CLI::App& command =
-      *app.add_subcommand("reconstruct", "Images with patches hidden, and what a masked autoencoder makes of them");
+  CLI::App& command = *app.add_subcommand(
+      "reconstruct", "Draw images with patches hidden, and what a masked autoencoder makes of them");
   const auto flags = std::make_shared<ReconstructFlags>();
   command
       .add_option("MODEL", flags->model, "Folder of a masked autoencoder (of `vitrail pretrain mae`, or transformers')")
       ->required()
       ->type_name("");
   add_images_argument(command, flags->images);
-  command.add_option("--output", flags->output, "The image of all, a row each")
-      ->capture_default_str()
-      ->type_name("FILE.png");
+  expect_ending(command.add_option("--output", flags->output, "Image to write, with a row for each of IMAGES")
+                    ->capture_default_str(),
+                ".png");
   command
       .add_option("--mask-ratio", flags->mae.mask_ratio, "Share of the patches that are hidden (default: the model's)")
       ->check(CLI::Range(0.0, 1.0));
-  command.add_option("--most", flags->most, "Rows at most")->capture_default_str()->check(CLI::PositiveNumber);
-  command.add_option("--seed", flags->seed, "Which patches are hidden follows from it")->capture_default_str();
+  command.add_option("--most", flags->most, "Most rows")->capture_default_str()->check(CLI::PositiveNumber);
+  command.add_option("--seed", flags->seed, "Seed of the choice of hidden patches")->capture_default_str();
   add_compute_flags(command, flags->compute);
   add_examples(command, {"vitrail reconstruct output/train/NAME/best photos/test --output sheet.png",
                          "vitrail reconstruct vit-mae-base cat.jpg dog.jpg --mask-ratio 0.9"});

@@ -13,7 +13,9 @@
 #include "vitrail/explain/overlay.h"
 #include "vitrail/explain/page.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/ops/math/softmax.h"
+#include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/study/evaluate.h"
 
 namespace vitrail::cli {
@@ -57,15 +59,17 @@ class Page {
   const train::Evaluation& evaluation() const { return evaluation_; }
 
  private:
-  std::string title() const { return fmt::format("{} on {}", model_.architecture, fs::path(flags_.data).string()); }
+  std::string title() const {
+    return fmt::format("{}: {} on {}", train::run_name(flags_.model.model), model_.architecture, flags_.data);
+  }
 
   std::string lead() const {
-    return fmt::format("{:.1f} % of {} images recognized at once, {:.1f} % among the first five guesses.",
-                       evaluation_.top1, evaluation_.count, evaluation_.top5);
+    return fmt::format("{:.1f} % of {} recognized at once, {:.1f} % among the first five guesses.", evaluation_.top1,
+                       io::counted(evaluation_.count, "images"), evaluation_.top5);
   }
 
   explain::Section accuracy() {
-    explain::Section section{.title = "Accuracy", .text = {}, .table = {}, .figures = {}, .figure_width = 460};
+    explain::Section section{.title = "Accuracy", .text = {}, .table = {}, .figures = {}, .figure_width = 1000};
     io::write_atomically(folder_ / "confusion.svg", train::confusion_svg(evaluation_));
     const fs::path curves = fs::path(flags_.model.model) / "curves.svg";
     if (fs::exists(curves)) {
@@ -126,7 +130,7 @@ class Page {
 
   explain::Section layers() {
     explain::Section section{.title = "One image, layer by layer",
-                             .text = "A row a layer, from the first; a column a head.",
+                             .text = "A row for each layer, a column for each head, both counted from 0.",
                              .table = {},
                              .figures = {},
                              .figure_width = 640};
@@ -137,15 +141,20 @@ class Page {
     const explain::Attention attention = explain::record_attention(*model_.net, x, dtype_);
     const io::Image image = explain::image_of(x, model_.pretrained.mean, model_.pretrained.std, 112);
     std::vector<std::vector<io::Image>> maps;
+    explain::SheetLabels labels;
     for (std::size_t layer = 0; layer < attention.layers.size(); ++layer) {
       const auto l = static_cast<std::int64_t>(layer);
       maps.emplace_back();
+      labels.rows.push_back(fmt::format("layer {}", layer));
       for (std::int64_t head = 0; head < attention.num_heads(l); ++head) {
+        if (head == std::ssize(labels.columns)) {
+          labels.columns.push_back(fmt::format("head {}", head));
+        }
         maps.back().push_back(explain::overlay(image, explain::attention_map(attention, l, head)));
       }
     }
     if (!maps.empty()) {
-      io::write_png(folder_ / "attention" / "layers.png", explain::sheet(maps));
+      io::write_png(folder_ / "attention" / "layers.png", explain::sheet(maps, labels));
       section.figures.push_back({"attention/layers.png", dataset_.name(index)});
     }
     return section;
@@ -169,8 +178,8 @@ void report(const ReportFlags& flags) {
   const auto dataset = open_images(flags.data, flags.split, model);
   Page page(flags, std::move(model), *dataset);
   page.write();
-  fmt::print("top-1 {:.2f} %   top-5 {:.2f} %   {} images\n{}/index.html\n", page.evaluation().top1,
-             page.evaluation().top5, page.evaluation().count, flags.output);
+  fmt::print("top-1 {:.2f} %   top-5 {:.2f} %   {}\n{}/index.html\n", page.evaluation().top1, page.evaluation().top5,
+             io::counted(page.evaluation().count, "images"), flags.output);
   for (const std::string& broken : page.evaluation().broken) {
     fmt::print("left out: {}\n", broken);
   }
@@ -180,14 +189,18 @@ void report(const ReportFlags& flags) {
 
 void add_report(CLI::App& app) {
   CLI::App& command =
-      *app.add_subcommand("report", "A page that shows a run: accuracy, curves, predictions, attention");
+      *app.add_subcommand("report", "Make a page that shows a run: accuracy, curves, predictions, attention");
   const auto flags = std::make_shared<ReportFlags>();
   command.add_option("RUN", flags->model.model, "Run folder, or a model folder")->required()->type_name("");
-  command.add_option("DATA", flags->data, "Images to show it on")->required()->type_name("");
+  command
+      .add_option("DATA", flags->data,
+                  "Images to show it on: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv")
+      ->required()
+      ->type_name("");
   command.add_option("--split", flags->split, "Part of DATA: validation, test … (default: DATA itself)")
       ->type_name("NAME");
   command.add_option("--output", flags->output, "Folder for index.html and its images")->required()->type_name("DIR");
-  command.add_option("--images", flags->images, "Images with predictions")
+  command.add_option("--images", flags->images, "Number of images with predictions")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command.add_option("--pictures", flags->images)->group("");  // its name in earlier versions

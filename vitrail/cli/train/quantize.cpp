@@ -136,12 +136,14 @@ void add_quantize(CLI::App& app) {
   CLI::App& command = *app.add_subcommand("quantize", "Make a model folder with int8 weights, for faster inference");
   const auto flags = std::make_shared<QuantizeFlags>();
   add_model_argument(command, flags->model);
-  command.add_option("--output", flags->output, "The new model folder")->required()->type_name("DIR");
+  command.add_option("--output", flags->output, "New model folder")->required()->type_name("DIR");
   command
       .add_option("--calibrate", flags->calibrate,
                   "Images to choose one fixed scale for each layer's input by (default: a scale for each token)")
       ->type_name("DATA");
-  command.add_option("--calibration-images", flags->calibration_images, "How many of them, spread over DATA")
+  command
+      .add_option("--calibration-images", flags->calibration_images,
+                  "Number of images to calibrate on, spread over DATA")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command.add_option("--calibration-pictures", flags->calibration_images)->group("");  // its name in earlier versions
@@ -151,11 +153,11 @@ void add_quantize(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out");
-  command.add_flag("--json", flags->json, "One JSON object");
+  command.add_flag("--json", flags->json, "Print one JSON object");
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
   add_examples(command, {"vitrail quantize runs/photos/best --output small --eval photos --split validation",
-                         "vitrail quantize runs/photos/best --output small --calibrate photos/train --dtype bf16",
+                         "vitrail quantize runs/photos/best --output small --calibrate photos/train --amp",
                          "vitrail predict small cat.jpg"});
   command.callback([flags] { quantize(*flags); });
 }

@@ -11,6 +11,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/io/wording.h"
 
 namespace vitrail::cli {
 namespace {
@@ -57,7 +58,7 @@ void soup(const SoupFlags& flags) {
     const models::Model model = train::uniform_soup(folders);
     models::save_model(model, flags.output);
     json["models"] = flags.folders;
-    std::string text = fmt::format("{}: the average of {} models", flags.output, folders.size());
+    std::string text = fmt::format("{}: the average of {}", flags.output, io::counted(std::ssize(folders), "models"));
     if (!flags.data.empty()) {
       const double top1 = evaluate(model).top1;
       json["top1"] = top1;
@@ -82,7 +83,8 @@ void soup(const SoupFlags& flags) {
     fmt::print("{}\n", json.dump(2));
     return;
   }
-  fmt::print("{}: the average of {} of {} models, top-1 {:.2f} %\n", flags.output, used, folders.size(), made.top1);
+  fmt::print("{}: the average of {} of {}, top-1 {:.2f} %\n", flags.output, used,
+             io::counted(std::ssize(folders), "models"), made.top1);
   fmt::print("     alone            soup with it\n{}", text);
 }
 
@@ -91,8 +93,8 @@ void soup(const SoupFlags& flags) {
 void add_soup(CLI::App& app) {
   CLI::App& command = *app.add_subcommand("soup", "Average the weights of models fine-tuned from the same one");
   const auto flags = std::make_shared<SoupFlags>();
-  command.add_option("FOLDERS", flags->folders, "Model folders")->required()->type_name("");
-  command.add_option("--output", flags->output, "The new model folder")->required()->type_name("DIR");
+  command.add_option("FOLDERS", flags->folders, "Model folders to average")->required()->type_name("");
+  command.add_option("--output", flags->output, "New model folder")->required()->type_name("DIR");
   command.add_flag("--greedy", flags->greedy,
                    "Take the best, and each next one only if the average is no worse for it");
   command.add_option("--data", flags->data, "Images to evaluate on, which no model was trained on")->type_name("DATA");
@@ -104,11 +106,11 @@ void add_soup(CLI::App& app) {
   command.add_option("-j,--workers", flags->workers, "Threads that decode ahead")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  command.add_option("--tta", flags->tta, "2: the average of each image and its mirror image; 0: as it is")
+  command.add_option("--tta", flags->tta, "Average each image and its mirror image (2), or take the image alone (0)")
       ->capture_default_str()
       ->type_name("N");
   command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out");
-  command.add_flag("--json", flags->json, "One JSON object");
+  command.add_flag("--json", flags->json, "Print one JSON object");
   add_compute_flags(command, flags->compute);
   add_examples(command, {"vitrail soup runs/a/best runs/b/best runs/c/best --output soup",
                          "vitrail soup runs/*/best --output soup --greedy --data photos --split validation"});

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
@@ -77,7 +78,8 @@ class TaskFlags {
     flags_.add_all(list);
     command.add_option("-c,--config", config_, "Take what is not given here from the config.toml of another run")
         ->type_name("FILE")
-        ->group("run");
+        ->group("Run");
+    add_dtype_flag(command, dtype_);
   }
 
   // The options: values of the command line override those of --config or of the run that is resumed, and these
@@ -96,6 +98,10 @@ class TaskFlags {
     train::OptionList list;
     options->describe(list);
     flags_.apply(list);
+    if (!dtype_.empty()) {
+      options->amp = dtype_named(dtype_) == DType::bf16;
+      options->amp_dtype = options->amp ? "bfloat16" : options->amp_dtype;
+    }
     options->resume = resume;  // the run folder, even if the folder of a checkpoint was given
     return options;
   }
@@ -104,6 +110,7 @@ class TaskFlags {
   const train::TaskKind& kind_;
   OptionFlags flags_;
   std::string config_;
+  std::string dtype_;
 };
 
 void run_training(const train::TaskOptions& options) {
@@ -124,7 +131,7 @@ void run_training(const train::TaskOptions& options) {
 void add_train(CLI::App& app, const std::vector<std::string>& arguments) {
   CLI::App& command = *app.add_subcommand("train", "Train or fine-tune a model on images");
   const auto task = std::make_shared<std::string>(train::task_kinds_of("train").front()->name);
-  command.add_option("--task", *task, "What is learned")
+  command.add_option("--task", *task, fmt::format("What is learned: {}", fmt::join(names_of("train"), ", ")))
       ->type_name("NAME")
       ->capture_default_str()
       ->check(CLI::IsMember(names_of("train")));
@@ -146,7 +153,7 @@ void add_pretrain(CLI::App& app, const std::vector<std::string>& arguments) {
   const std::vector<std::string> methods = names_of("pretrain");
   const auto method = std::make_shared<std::string>(methods.front());
   const train::TaskKind& kind = task_of("pretrain", arguments);
-  command.add_option("METHOD", *method, fmt::format("{}: {}", kind.name, kind.help))
+  command.add_option("METHOD", *method, fmt::format("How it learns: {}, {}", kind.name, kind.help))
       ->type_name("")
       ->check(CLI::IsMember(methods));
   const auto flags = std::make_shared<TaskFlags>(command, kind);

@@ -35,8 +35,10 @@ void add_convert(CLI::App& app) {
   CLI::App& command = *app.add_subcommand("convert", "Write a model folder in timm's or in Hugging Face's layout");
   const auto flags = std::make_shared<ConvertFlags>();
   add_model_argument(command, flags->model);
-  command.add_option("--output", flags->output, "Folder to write")->required()->type_name("DIR");
-  command.add_option("--layout", flags->layout, "timm, or huggingface: what transformers' from_pretrained() reads")
+  command.add_option("--output", flags->output, "New model folder")->required()->type_name("DIR");
+  command
+      .add_option("--layout", flags->layout,
+                  "Layout: timm, or huggingface, which transformers' from_pretrained() reads")
       ->capture_default_str()
       ->check(CLI::IsMember({"timm", "huggingface"}));
   add_image_flags(command, flags->model);

@@ -8,6 +8,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/models/features.h"
 #include "vitrail/train/study/features.h"
 
@@ -43,14 +44,14 @@ void embed(const EmbedFlags& flags) {
   for (const std::string& broken : features.broken) {
     fmt::print("left out: {}\n", broken);
   }
-  fmt::print("{}: features {} f32, labels and names of {} images\n", flags.output, features.x.shape().str(),
-             features.x.size(0));
+  fmt::print("{}: features {} f32, labels and names of {}\n", flags.output, features.x.shape().str(),
+             io::counted(features.x.size(0), "images"));
 }
 
 }  // namespace
 
 void add_embed(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("embed", "Features of images: what a model sees before its classifier");
+  CLI::App& command = *app.add_subcommand("embed", "Write features of images: what a model sees before its classifier");
   const auto flags = std::make_shared<EmbedFlags>();
   add_model_argument(command, flags->model);
   command.add_option("DATA", flags->data, "Images: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv")
@@ -65,7 +66,7 @@ void add_embed(CLI::App& app) {
       ->type_name("NAME");
   command
       .add_option("--pool", flags->pool,
-                  "token, the class token; avg, the mean of the patches; max … (default: as the model's classifier)")
+                  "Pooling: token, the class token; avg, the mean of the patches; max … (default: the classifier's)")
       ->type_name("POOL");
   command.add_flag("--unlabeled", flags->unlabeled, "Take all images below DATA, with -1 for labels");
   command.add_option("-b,--batch-size", flags->batch_size, "Images a batch")

@@ -14,6 +14,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/train/study/evaluate.h"
 
 namespace vitrail::cli {
@@ -62,8 +63,8 @@ Json to_json(const EvalFlags& flags, const train::Evaluation& result) {
 }
 
 void print_text(const train::Evaluation& result) {
-  fmt::print("top-1 {:.2f} %   top-5 {:.2f} %   loss {:.4f}   {} images, {:.0f} a second\n", result.top1, result.top5,
-             result.loss, result.count, result.images_per_second);
+  fmt::print("top-1 {:.2f} %   top-5 {:.2f} %   loss {:.4f}   {}, {:.0f} a second\n", result.top1, result.top5,
+             result.loss, io::counted(result.count, "images"), result.images_per_second);
   if (!result.heads.empty()) {
     fmt::print("the mean of two heads:\n");
     for (const auto& [name, head] :
@@ -121,9 +122,17 @@ struct PredictFlags {
   std::vector<std::string> images;
   std::int64_t topk = 5;
   std::int64_t batch_size = 64;
+  std::int64_t tta = 0;
   bool skip_broken = false;
-  bool json = false;
+  std::string format = "text";
 };
+
+// The value as a field of a CSV file (RFC 4180): in quotes if it needs them.
+std::string csv_field(const std::string& value) {
+  return value.find_first_of(",\"\r\n") == std::string::npos
+             ? value
+             : "\"" + CLI::detail::find_and_replace(value, "\"", "\"\"") + "\"";
+}
 
 class Predictor {
  public:
@@ -132,14 +141,20 @@ class Predictor {
         dtype_(flags.compute.apply()),
         model_(flags.model.open_for_images()),
         names_(train::class_names(model_)) {
+    train::check_tta(flags.tta);
     check(!names_.empty(), "{} has no classes to predict: it was made with num_classes=0", flags.model.model);
   }
+
+  // Prints the predictions for all images: text and CSV batch by batch, JSON at the end.
 
   void run() {
     const std::vector<NamedImage> listed = list_images(flags_.images);
     std::vector<std::string> names;
     std::vector<io::Image> images;
     std::size_t broken = 0;
+    if (flags_.format == "csv") {
+      fmt::print("file,rank,label,index,probability\n");
+    }
     for (const NamedImage& image : listed) {
       try {
         images.push_back(image.read());
@@ -157,7 +172,7 @@ class Predictor {
     }
     flush(names, images);
     check(broken < listed.size(), "none of the {} images could be read", listed.size());
-    if (flags_.json) {
+    if (flags_.format == "json") {
       fmt::print("{}\n", results_.dump(2));
     }
   }
@@ -167,7 +182,7 @@ class Predictor {
     if (images.empty()) {
       return;
     }
-    const Tensor probabilities = train::predict(model_, images, dtype_, flags_.batch_size);
+    const Tensor probabilities = train::predict(model_, images, dtype_, flags_.batch_size, flags_.tta);
     for (std::size_t i = 0; i < names.size(); ++i) {
       report(names[i], probabilities.select(0, static_cast<std::int64_t>(i)).values());
     }
@@ -182,15 +197,22 @@ class Predictor {
     std::ranges::partial_sort(order, order.begin() + shown,
                               [&](std::size_t a, std::size_t b) { return probabilities[a] > probabilities[b]; });
     order.resize(static_cast<std::size_t>(shown));
-    Json top = Json::array();
-    std::string line = file + ":";
-    for (const std::size_t c : order) {
-      top.push_back({{"label", names_[c]}, {"index", c}, {"probability", probabilities[c]}});
-      line += fmt::format("  {} {:.1f} %", names_[c], 100 * probabilities[c]);
-    }
-    if (flags_.json) {
+    if (flags_.format == "json") {
+      Json top = Json::array();
+      for (const std::size_t c : order) {
+        top.push_back({{"label", names_[c]}, {"index", c}, {"probability", probabilities[c]}});
+      }
       results_.push_back({{"file", file}, {"top", top}});
+    } else if (flags_.format == "csv") {
+      for (std::size_t i = 0; i < order.size(); ++i) {
+        fmt::print("{},{},{},{},{}\n", csv_field(file), i + 1, csv_field(names_[order[i]]), order[i],
+                   probabilities[order[i]]);
+      }
     } else {
+      std::string line = file + ":";
+      for (const std::size_t c : order) {
+        line += fmt::format("  {} {:.1f} %", names_[c], 100 * probabilities[c]);
+      }
       fmt::print("{}\n", line);
     }
   }
@@ -206,7 +228,7 @@ class Predictor {
 
 void add_eval(CLI::App& app) {
   CLI::App& command =
-      *app.add_subcommand("eval", "Accuracy of a model: top-1, top-5, loss, per class, confusion matrix");
+      *app.add_subcommand("eval", "Measure the accuracy of a model: top-1, top-5, loss, per class, confusion matrix");
   const auto flags = std::make_shared<EvalFlags>();
   add_model_argument(command, flags->model);
   command.add_option("DATA", flags->data, "Images: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv")
@@ -221,11 +243,11 @@ void add_eval(CLI::App& app) {
   command.add_option("-j,--workers", flags->workers, "Threads that decode ahead")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  command.add_option("--tta", flags->tta, "2: the average of each image and its mirror image; 0: as it is")
+  command.add_option("--tta", flags->tta, "Average each image and its mirror image (2), or take the image alone (0)")
       ->capture_default_str()
       ->type_name("N");
   command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out and name them");
-  command.add_flag("--json", flags->json, "One JSON object");
+  command.add_flag("--json", flags->json, "Print one JSON object");
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
   add_examples(command, {"vitrail eval demo/run/best data/cifar10/test.tar",
@@ -234,20 +256,34 @@ void add_eval(CLI::App& app) {
 }
 
 void add_predict(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("predict", "What a model sees in images: names and probabilities");
+  CLI::App& command = *app.add_subcommand("predict", "Print what a model sees in images: names and probabilities");
   const auto flags = std::make_shared<PredictFlags>();
   add_model_argument(command, flags->model);
   add_images_argument(command, flags->images);
-  command.add_option("--topk", flags->topk, "Classes to name")->capture_default_str()->check(CLI::PositiveNumber);
+  command.add_option("--topk", flags->topk, "Number of classes to name, the likeliest first")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   command.add_option("-b,--batch-size", flags->batch_size, "Images a batch")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out and name them");
-  command.add_flag("--json", flags->json, "A JSON list");
+  command.add_option("--tta", flags->tta, "Average each image and its mirror image (2), or take the image alone (0)")
+      ->capture_default_str()
+      ->type_name("N");
+  CLI::Option* format =
+      command
+          .add_option("--format", flags->format,
+                      "Output: text, a line for each image; csv, a line for each class that is named; "
+                      "json, a list")
+          ->capture_default_str()
+          ->type_name("FORMAT")
+          ->check(CLI::IsMember({"text", "csv", "json"}));
+  // Its name in earlier versions.
+  command.add_flag_callback("--json", [flags] { flags->format = "json"; })->group("")->excludes(format);
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
   add_examples(command,
-               {"vitrail predict demo/run/best cat.jpg", "vitrail predict demo/run/best photos/ --topk 1 --json",
+               {"vitrail predict demo/run/best cat.jpg", "vitrail predict demo/run/best photos/ --topk 1 --format csv",
                 "find . -name '*.png' | vitrail predict demo/run/best -"});
   command.callback([flags] { Predictor(*flags).run(); });
 }

@@ -65,12 +65,13 @@ void add_forward(CLI::App& app) {
   command.add_option("--output", flags->output, "Safetensors file to write: logits [B, num_classes]")
       ->required()
       ->type_name("FILE");
-  command.add_flag("--features", flags->features,
-                   "Also features.{i} [B, N, D] after block i, or after stage i of models that have stages ([B, N, D], "
-                   "[B, H, W, C] or [B, C, H, W]); of a hybrid's ResNet, features.stem.{i} [B, C, H, W]");
+  command.add_flag(
+      "--features", flags->features,
+      "Write features.{i} [B, N, D] after block i, or after stage i of models that have stages ([B, N, D], "
+      "[B, H, W, C] or [B, C, H, W]); of a hybrid's ResNet, features.stem.{i} [B, C, H, W]");
   command.add_flag(
       "--attention", flags->attention,
-      "Also attention.{i} [B, H, N, M], the probabilities of N queries and M keys in attention i, with windows "
+      "Write attention.{i} [B, H, N, M], the probabilities of N queries and M keys in attention i, with windows "
       "[B W, H, N, N]; of attention pooling, attention.pool [B, H, 1, N]");
   add_compute_flags(command, flags->compute);
   add_examples(command,

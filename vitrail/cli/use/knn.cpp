@@ -10,6 +10,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/models/features.h"
 
 namespace vitrail::cli {
@@ -79,8 +80,8 @@ void knn(const KnnFlags& flags) {
     fmt::print("{}\n", json.dump(2));
     return;
   }
-  fmt::print("{} images by their neighbours among {}, {} features each\n\n", test.x.size(0), training.x.size(0),
-             training.x.size(1));
+  fmt::print("{} by their neighbours among {}, {} each\n\n", io::counted(test.x.size(0), "images"), training.x.size(0),
+             io::counted(training.x.size(1), "features"));
   fmt::print("{:>5}  {:>9}  {:>9}  {:>16}\n", "k", "top-1", "top-5", "top-1, majority");
   for (const train::KnnResult& result : results) {
     fmt::print("{:>5}  {:>7.2f} %  {:>7.2f} %  {:>14.2f} %\n", result.k, result.top1, result.top5,
@@ -96,7 +97,7 @@ void add_knn(CLI::App& app) {
   command.add_option("TRAIN", flags->training, "Features with labels from vitrail embed, or images (with --model)")
       ->required()
       ->type_name("");
-  command.add_option("TEST", flags->test, "The same of the images to tell apart")->required()->type_name("");
+  command.add_option("TEST", flags->test, "Features or images to tell apart")->required()->type_name("");
   command.add_option("-k,--neighbors", flags->options.k, "Neighbours that vote; several numbers give a line each")
       ->capture_default_str()
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
@@ -106,10 +107,11 @@ void add_knn(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
       ->type_name("T");
-  command.add_option("--model", flags->model.model, "Whose features of images: a name or a folder")->type_name("MODEL");
+  command.add_option("--model", flags->model.model, "Model to compute features of images by: a name or a folder")
+      ->type_name("MODEL");
   command.add_option("--train-split", flags->train_split, "Part of TRAIN's images")->type_name("NAME");
   command.add_option("--split", flags->split, "Part of TEST's images")->type_name("NAME");
-  command.add_option("--pool", flags->pool, "As in vitrail embed")->type_name("POOL");
+  command.add_option("--pool", flags->pool, "Pooling, as in vitrail embed")->type_name("POOL");
   command.add_option("-b,--batch-size", flags->batch_size, "Images a batch")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
@@ -117,7 +119,7 @@ void add_knn(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out");
-  command.add_flag("--json", flags->json, "One JSON object");
+  command.add_flag("--json", flags->json, "Print one JSON object");
   add_model_changes(command, flags->model);
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);

@@ -26,14 +26,15 @@ void check_scales(const Tensor& scales) {
 class Problems {
  public:
   void add(std::string problem) { problems_.push_back(std::move(problem)); }
-  // Throws Error with the first ten problems and the number of the others, if there are any.
+  // Throws Error with the first ten problems, a line each if there are several, and the number of the others.
   void raise(const std::string& path) const {
     constexpr std::size_t most = 10;
     if (problems_.size() > most) {
-      fail("{} does not fit the model: {}; and {} more", path,
-           fmt::join(problems_.begin(), problems_.begin() + most, "; "), problems_.size() - most);
+      fail("{} does not fit the model:\n  {}\nand {} more", path,
+           fmt::join(problems_.begin(), problems_.begin() + most, "\n  "), problems_.size() - most);
     }
-    check(problems_.empty(), "{} does not fit the model: {}", path, fmt::join(problems_, "; "));
+    check(problems_.empty(), "{} does not fit the model:{}{}", path, problems_.size() > 1 ? "\n  " : " ",
+          fmt::join(problems_, "\n  "));
   }
 
  private:

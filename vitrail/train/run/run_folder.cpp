@@ -134,6 +134,13 @@ std::optional<RecordKind> read_record_kind(const fs::path& path) {
   return result;
 }
 
+std::string run_name(const fs::path& path) {
+  fs::path folder = fs::absolute(path).lexically_normal();
+  folder = folder.has_filename() ? folder : folder.parent_path();  // "runs/a/" has no file name
+  const bool is_checkpoint = !fs::exists(folder / "config.toml") && fs::exists(folder.parent_path() / "config.toml");
+  return (is_checkpoint ? folder.parent_path() : folder).filename().string();
+}
+
 std::vector<OptionChange> changed_options(const fs::path& path, const TaskOptions& options) {
   const std::unique_ptr<TaskOptions> before = options.clone();
   const std::unique_ptr<TaskOptions> now = options.clone();

@@ -23,6 +23,9 @@ std::filesystem::path new_run_folder(const RunOptions& options, const std::strin
 /// The run folder of `path`, which is a run folder or the folder of one of its checkpoints. Throws Error if it is
 /// neither.
 std::filesystem::path run_folder_of(const std::filesystem::path& path);
+/// The name of the run whose folder, or the folder of one of whose checkpoints, `path` is: the last part of the run
+/// folder's path. Any other folder has its own name.
+std::string run_name(const std::filesystem::path& path);
 
 /// Writes the config.toml of a run folder: the kind of task, its options, and, as [facts], what the run was made with
 /// and what its records mean.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/train/run/checkpoint.h"
 #include "vitrail/train/run/judge.h"
@@ -160,8 +161,8 @@ void Run::take_changes() {
 void Run::restore() {
   const TrainState state = load_train_state(last(), task_->network());
   check(state.counters.batches_per_epoch == counters_.batches_per_epoch || state.counters.batch == 0,
-        "the run '{}' stopped inside an epoch of {} batches, but now there are {}: the data or --batch-size changed",
-        folder_.string(), state.counters.batches_per_epoch, counters_.batches_per_epoch);
+        "the run '{}' stopped inside an epoch of {}, but now there are {}: the data or --batch-size changed",
+        folder_.string(), io::counted(state.counters.batches_per_epoch, "batches"), counters_.batches_per_epoch);
   const std::int64_t batches_per_epoch = counters_.batches_per_epoch;
   counters_ = state.counters;
   counters_.batches_per_epoch = batches_per_epoch;
@@ -172,8 +173,8 @@ void Run::restore() {
   saved_step_ = counters_.step;
   log_ = std::make_unique<RunLog>(folder_, counters_.metrics_bytes, record_kind());
   if (counters_.threads != kernels::threads()) {
-    say(fmt::format("this run began with {} threads: with {} its numbers may differ in the last bits",
-                    counters_.threads, kernels::threads()));
+    say(fmt::format("this run began with {}: with {} its numbers may differ in the last bits",
+                    io::counted(counters_.threads, "threads"), kernels::threads()));
     counters_.threads = kernels::threads();
   }
 }
@@ -185,9 +186,10 @@ void Run::announce() const {
   for (const std::string& line : task_->summary()) {
     say(line);
   }
-  say(fmt::format("{} updates of {} {} an epoch, {}, learning rate {:.4g}, {}, {} threads: {}", updates_per_epoch_,
-                  options_.batch_size * options_.grad_accum_steps, task_->units(), options_.optimizer.opt,
-                  learning_rate(options_), name_of(dtype_), kernels::threads(), folder_.string()));
+  say(fmt::format("{} of {} an epoch, {}, learning rate {:.4g}, {}, {}: {}", io::counted(updates_per_epoch_, "updates"),
+                  io::counted(options_.batch_size * options_.grad_accum_steps, task_->units()), options_.optimizer.opt,
+                  learning_rate(options_), name_of(dtype_), io::counted(kernels::threads(), "threads"),
+                  folder_.string()));
   if (counters_.step > 0) {
     say(fmt::format("going on after step {}, in epoch {}", counters_.step, counters_.epoch + 1));
   }
@@ -209,7 +211,7 @@ FitResult Run::go() {
                     folder_.string()));
     return outcome;
   }
-  say(fmt::format("{} epochs in {}, {:.1f} % of the training spent waiting for {}", counters_.epoch,
+  say(fmt::format("{} in {}, {:.1f} % of the training spent waiting for {}", io::counted(counters_.epoch, "epochs"),
                   duration_text(counters_.seconds), 100 * outcome.wait_share, task_->units()));
   say(fmt::format("best {} {} in epoch {}: {}", judge_->metric().label,
                   figure_text(judge_->metric(), counters_.best_metric), counters_.best_epoch,
@@ -251,7 +253,8 @@ bool Run::train_epoch() {
   training_seconds_ += epoch_seconds_;
   waited_seconds_ += batches.seconds_waited() - waited_before;
   if (batches.broken().size() > broken_told_) {
-    say(fmt::format("{} broken {} left out so far, e.g. {}", batches.broken().size(), task_->units(),
+    say(fmt::format("{} left out so far, e.g. {}",
+                    io::counted(std::ssize(batches.broken()), "broken " + task_->units()),
                     batches.broken()[broken_told_]));
     broken_told_ = batches.broken().size();
   }

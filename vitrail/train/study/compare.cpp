@@ -106,8 +106,7 @@ RunSummary read_run(const fs::path& folder, const std::string& metric) {
   const fs::path metrics = folder / "metrics.jsonl";
   check(fs::exists(metrics), "'{}' is not a run folder: it has no metrics.jsonl", folder.string());
   RunSummary run;
-  const fs::path whole = fs::absolute(folder).lexically_normal();
-  run.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();  // "runs/a/" has no file name
+  run.name = run_name(folder);
   History history = read_history(metrics);
   run.evaluations = std::move(history.evaluations);
   std::erase_if(run.evaluations, [](const EvaluationRecord& record) { return record.ema; });

@@ -10,6 +10,7 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/data/loader.h"
 #include "vitrail/io/chart.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/softmax.h"
 
@@ -150,8 +151,8 @@ Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, da
   const std::int64_t num_classes = model.net->num_classes();
   const auto data_classes = static_cast<std::int64_t>(dataset.classes().size());
   check(num_classes > 0, "the model '{}' has no classifier to evaluate (num_classes is 0)", model.architecture);
-  check(data_classes <= num_classes, "the images are of {} classes, but the model tells only {} apart", data_classes,
-        num_classes);
+  check(data_classes <= num_classes, "the images are of {}, but the model tells only {} apart",
+        io::counted(data_classes, "classes"), num_classes);
   Evaluation result;
   result.classes = class_names(model);
   for (std::size_t i = 0; i < dataset.classes().size() && model.pretrained.label_names.empty(); ++i) {
@@ -198,7 +199,8 @@ Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, da
 
 std::string confusion_svg(const Evaluation& evaluation) {
   io::HeatMap map;
-  map.title = fmt::format("Confusion matrix: {:.1f} % of {} images right", evaluation.top1, evaluation.count);
+  map.title =
+      fmt::format("Confusion matrix: {:.1f} % of {} right", evaluation.top1, io::counted(evaluation.count, "images"));
   map.row_label = "true class";
   map.column_label = "predicted class";
   map.rows = evaluation.classes;
@@ -208,12 +210,15 @@ std::string confusion_svg(const Evaluation& evaluation) {
   return io::heat_map_svg(map);
 }
 
-Tensor predict(const models::Model& model, const std::vector<io::Image>& images, DType dtype, std::int64_t batch_size) {
+Tensor predict(const models::Model& model, const std::vector<io::Image>& images, DType dtype, std::int64_t batch_size,
+               std::int64_t tta) {
+  check_tta(tta);
   check(batch_size > 0, "the batch size must be at least 1, but is {}", batch_size);
   const std::int64_t num_classes = model.net->num_classes();
   check(num_classes > 0, "the model '{}' has no classifier to predict with (num_classes is 0)", model.architecture);
   const data::Transform transform = data::eval_transform(model.pretrained);
   const auto count = static_cast<std::int64_t>(images.size());
+  const Forward forward = [&](const Tensor& x, nn::Pass& pass) { return std::vector{model.net->forward(x, pass)}; };
   Tensor result = Tensor::empty({count, num_classes});
   for (std::int64_t begin = 0; begin < count; begin += batch_size) {
     const std::int64_t size = std::min(batch_size, count - begin);
@@ -222,10 +227,8 @@ Tensor predict(const models::Model& model, const std::vector<io::Image>& images,
     for (std::int64_t i = 0; i < size; ++i) {
       transform.apply(images[static_cast<std::size_t>(begin + i)], 0, 0, 0, x.data<float>() + i * shape.numel());
     }
-    const autograd::NoGrad no_grad;
-    nn::Pass pass;
-    pass.dtype = dtype;
-    result.narrow(0, begin, size).copy_from(ops::softmax(model.net->forward(x, pass), -1));
+    const Tensor logits = augmented_forward(forward, x, dtype, tta).front();
+    result.narrow(0, begin, size).copy_from(ops::softmax(logits, -1));
   }
   return result;
 }

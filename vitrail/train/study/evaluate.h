@@ -71,9 +71,10 @@ data::LoaderOptions loading(const models::Model& model, const EvaluateOptions& o
 /// The confusion matrix of `evaluation` as an SVG heat map.
 std::string confusion_svg(const Evaluation& evaluation);
 
-/// The probabilities [N, C] f32 of N images, which are prepared by the model's evaluation transform.
+/// The probabilities [N, C] f32 of N images, which are prepared by the model's evaluation transform. With tta = 2 they
+/// are those of the mean logits of each image and its mirror image. Throws Error if tta is neither 0 nor 2.
 Tensor predict(const models::Model& model, const std::vector<io::Image>& images, DType dtype = DType::f32,
-               std::int64_t batch_size = 64);
+               std::int64_t batch_size = 64, std::int64_t tta = 0);
 
 /// The names of the classes of a model: its label names, or "0", "1", … if it has none.
 std::vector<std::string> class_names(const models::Model& model);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/io/wording.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/quantize.h"
 #include "vitrail/tensor/error.h"
@@ -190,8 +191,8 @@ void Classify::name_classes(std::int64_t data_classes) {
         "the weights of '{}' are in int8 and cannot be trained: train the model that they were quantized from",
         options_.pretrained_path.empty() ? options_.model : options_.pretrained_path);
   const std::int64_t num_classes = model_.net->num_classes();
-  check(num_classes >= data_classes, "the images are of {} classes, but --num-classes is {}", data_classes,
-        num_classes);
+  check(num_classes >= data_classes, "the images are of {}, but --num-classes is {}",
+        io::counted(data_classes, "classes"), num_classes);
   model_.pretrained.label_names = training_->classes();
   for (std::int64_t i = data_classes; i < num_classes; ++i) {
     model_.pretrained.label_names.push_back(fmt::format("unused {}", i));
@@ -267,7 +268,7 @@ std::vector<std::string> Classify::summary() const {
     lines.push_back(fmt::format("the teacher is a {}: {} distillation", model_summary(teacher_->model()),
                                 options_.distillation_type));
   }
-  lines.push_back(fmt::format("{}, {} classes", model_summary(model_), model_.net->num_classes()));
+  lines.push_back(fmt::format("{}, {}", model_summary(model_), io::counted(model_.net->num_classes(), "classes")));
   lines.push_back(data_summary(*training_, validation_.get()));
   if (unlabeled_ > 0) {
     lines.push_back(fmt::format("{} of the training images have no labels", unlabeled_));

@@ -9,34 +9,34 @@ namespace {
 
 void add_classifier_options(OptionList& list, ClassifyOptions& o) {
   list.group("model");
-  list.add("model", o.model, "MODEL", "timm's name of an architecture, or a model folder to start from").settled();
+  list.add("model", o.model, "MODEL", "Name (see: vitrail models), or a model folder to start from").settled();
   list.add("pretrained_path", o.pretrained_path, "PATH",
-           "model folder to start from: a new head for other classes, positions resized for another image size")
+           "Model folder to start from: a new head for other classes, positions resized for another image size")
       .settled();
-  list.add("initial_checkpoint", o.initial_checkpoint, "PATH", "model folder whose weights must all fit").settled();
-  list.add("num_classes", o.num_classes, "N", "classes (default: those of the data)").at_least(1).settled();
+  list.add("initial_checkpoint", o.initial_checkpoint, "PATH", "Model folder whose weights must all fit").settled();
+  list.add("num_classes", o.num_classes, "N", "Number of classes (default: those of the data)").at_least(1).settled();
   add_model_options(list, o);
-  list.add("gp", o.gp, "POOL", "global pooling: token, avg, max, map, sum (default: the model's)").settled();
-  list.add("drop", o.drop, "P", "dropout rate before the head").below_one();
+  list.add("gp", o.gp, "POOL", "Global pooling: token, avg, max, map, sum (default: the model's)").settled();
+  list.add("drop", o.drop, "P", "Dropout rate before the head").below_one();
   list.add("drop_path", o.drop_path, "P",
-           "stochastic depth rate of the last block, from 0 in the first (default: the model's, 0.1 for Swin)")
+           "Stochastic depth rate of the last block, from 0 in the first (default: the model's, 0.1 for Swin)")
       .below_one();
-  list.add("linear_probe", o.linear_probe, "", "train the head alone");
+  list.add("linear_probe", o.linear_probe, "", "Train the head alone");
   add_parameter_options(list, o);
 }
 
 void add_mix_options(OptionList& list, ClassifyOptions& o) {
-  list.add("mixup", o.mix.mixup, "ALPHA", "MixUp with this alpha").at_least(0);
-  list.add("cutmix", o.mix.cutmix, "ALPHA", "CutMix with this alpha").at_least(0);
+  list.add("mixup", o.mix.mixup, "ALPHA", "MixUp with this alpha; 0: off").at_least(0);
+  list.add("cutmix", o.mix.cutmix, "ALPHA", "CutMix with this alpha; 0: off").at_least(0);
   list.add("cutmix_minmax", o.mix.cutmix_minmax, "PCT", "CutMix with boxes between these shares of a side").ascending();
-  list.add("mixup_prob", o.mix.mixup_prob, "P", "probability of MixUp or CutMix for a batch").share();
-  list.add("mixup_switch_prob", o.mix.mixup_switch_prob, "P", "probability of CutMix where both are on").share();
+  list.add("mixup_prob", o.mix.mixup_prob, "P", "Probability of MixUp or CutMix for a batch").share();
+  list.add("mixup_switch_prob", o.mix.mixup_switch_prob, "P", "Probability of CutMix where both are on").share();
   list.add("mixup_mode", o.mixup_mode, "MODE",
-           "what shares a mixture: batch, pair, elem (nothing); half: elem, and half of the batch is left")
+           "Scope of a mixture: batch, pair, elem (one image) or half (elem, and half of the batch is left)")
       .one_of({"batch", "pair", "elem", "half"});
-  list.add("mixup_off_epoch", o.mix.mixup_off_epoch, "N", "neither from this epoch on; 0: never off").at_least(0);
-  list.add("smoothing", o.smoothing, "S", "label smoothing").below_one();
-  list.add("bce_loss", o.bce_loss, "", "binary cross-entropy for each class instead of cross-entropy");
+  list.add("mixup_off_epoch", o.mix.mixup_off_epoch, "N", "Epoch from which on nothing is mixed; 0: none").at_least(0);
+  list.add("smoothing", o.smoothing, "S", "Label smoothing").below_one();
+  list.add("bce_loss", o.bce_loss, "", "Binary cross-entropy for each class instead of cross-entropy");
 }
 
 void add_distillation_options(OptionList& list, ClassifyOptions& o) {
@@ -47,24 +47,24 @@ void add_distillation_options(OptionList& list, ClassifyOptions& o) {
     };
   };
   list.group("distillation");
-  list.add("kd_model_name", o.kd_model_name, "MODEL", "the teacher: a model folder (or name) to learn from as well")
+  list.add("kd_model_name", o.kd_model_name, "MODEL", "Teacher: a model folder (or name) to learn from as well")
       .also("--teacher-model");
   list.add("distillation_type", o.distillation_type, "TYPE",
-           "what is learned from it: hard, the class that it chooses; soft, its probabilities; none")
+           "What the teacher teaches: hard, the class that it chooses; soft, its probabilities; none")
       .one_of({"hard", "soft", "none"})
       .also("--kd-token-distill-type");
-  list.add("distillation_alpha", o.distillation_alpha, "A", "share of the loss with the teacher, 1 - A with labels")
+  list.add("distillation_alpha", o.distillation_alpha, "A", "Share of the loss with the teacher, 1 - A with labels")
       .share();
-  list.add("task_loss_weight", o.task_loss_weight, "W", "weight of the loss with labels, instead of 1 - A")
+  list.add("task_loss_weight", o.task_loss_weight, "W", "Weight of the loss with labels, instead of 1 - A")
       .check_that(not_negative(o.task_loss_weight));
   list.add("distill_loss_weight", o.distill_loss_weight, "W",
-           "weight of the loss with the teacher, instead of A (default: 1 - --task-loss-weight if that is given)")
+           "Weight of the loss with the teacher, instead of A (default: 1 - --task-loss-weight if that is given)")
       .check_that(not_negative(o.distill_loss_weight));
-  list.add("kd_temperature", o.kd_temperature, "TAU", "soft: temperature of both probabilities")
+  list.add("kd_temperature", o.kd_temperature, "TAU", "Temperature of both probabilities (soft)")
       .positive()
       .also("--distillation-tau");
   list.add("unlabeled_dir", o.unlabeled_dir, "DIR",
-           "more images, without labels, mixed in among the others: they have the loss with the teacher alone");
+           "More images, without labels, mixed in among the others: they have the loss with the teacher alone");
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ void ClassifyOptions::describe(OptionList& list) {
   add_distillation_options(list, *this);
   add_average_options(list, *this);
   add_run_options(list, *this, {"top1", "top5", "loss"});
-  list.add("tta", tta, "N", "2: evaluate by the average of each image and its mirror image; 0: as it is")
+  list.add("tta", tta, "N", "Evaluate by the average of each image and its mirror image (2), or by the image alone (0)")
       .check_that([this](const Option&) { check_tta(tta); });
 }
 

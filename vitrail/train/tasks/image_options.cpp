@@ -6,85 +6,87 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/data/auto_augment.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::train {
 
 void add_data_options(OptionList& list, ImageTaskOptions& o) {
   list.group("data");
-  list.add("data_dir", o.data_dir, "DIR", "images: a folder, a .tar, CIFAR or MNIST files, or a .csv")
+  list.add("data_dir", o.data_dir, "DIR", "Images: a folder, a .tar, CIFAR or MNIST files, or a .csv")
       .argument("DATA")
       .check_that([&o](const Option& self) {
         check(!o.data_dir.empty(), "{} is missing: the folder (or .tar, CIFAR, MNIST or .csv file) of the images",
               self.flag());
       });
-  list.add("train_split", o.train_split, "NAME", "the part of --data-dir to train on");
-  list.add("val_split", o.val_split, "NAME", "the part of --data-dir to evaluate on; empty: none");
-  list.add("val_dir", o.val_dir, "DIR", "images to evaluate on, where they lie elsewhere");
-  list.add("no_shuffle", o.no_shuffle, "", "train on the sorted files in order");
-  list.add("skip_broken", o.skip_broken, "", "leave broken images out and count them");
+  list.add("train_split", o.train_split, "NAME", "Part of --data-dir to train on");
+  list.add("val_split", o.val_split, "NAME", "Part of --data-dir to evaluate on; empty: none");
+  list.add("val_dir", o.val_dir, "DIR", "Images to evaluate on, where they lie elsewhere");
+  list.add("no_shuffle", o.no_shuffle, "", "Train on the sorted files in order");
+  list.add("skip_broken", o.skip_broken, "", "Leave broken images out and count them");
 }
 
 void add_model_options(OptionList& list, ImageTaskOptions& o) {
-  list.add("img_size", o.img_size, "N", "image size in pixels (default: the model's)").at_least(1).settled();
-  list.add("input_size", o.input_size, "C H W", "the same as three numbers: channels, height, width")
+  list.add("img_size", o.img_size, "N", "Image size in pixels (default: the model's)").at_least(1).settled();
+  list.add("input_size", o.input_size, "C H W", "Input as three numbers instead of --in-chans and --img-size")
       .at_least(1)
       .settled()
       .check_that([&o](const Option& self) {
         check(o.input_size.empty() || o.input_size.size() == 3,
               "{} takes three numbers, channels, height and width, not {}", self.flag(), o.input_size.size());
       });
-  list.add("in_chans", o.in_chans, "N", "colour channels: 3, or 1 for grayscale (default: the model's)").settled();
+  list.add("in_chans", o.in_chans, "N", "Colour channels: 3, or 1 for grayscale (default: the model's)").settled();
   list.add_arguments("model_kwargs", o.model_kwargs, "KEY=VALUE",
-                     "other arguments of the model, by timm's names: img_size=32 patch_size=4")
+                     "Arguments of the model, as timm names them: img_size=32 patch_size=4 …")
       .settled();
 }
 
 void add_preparation_options(OptionList& list, data::ImageOverrides& o) {
   list.group("images");
-  list.add("crop_pct", o.crop_pct, "N", "evaluation: share of the resized image that is kept (default: the model's)")
+  list.add("crop_pct", o.crop_pct, "N", "In evaluation, share of the resized image that is kept (default: the model's)")
       .positive();
-  list.add("crop_mode", o.crop_mode, "NAME", "evaluation: center, squash or border (default: the model's)");
-  list.add("mean", o.mean, "MEAN", "mean of each colour, from 0 to 1 (default: the model's)");
-  list.add("std", o.std, "STD", "standard deviation of each colour (default: the model's)");
-  list.add("interpolation", o.interpolation, "NAME", "nearest, bilinear, bicubic, lanczos (default: the model's)");
+  list.add("crop_mode", o.crop_mode, "NAME", "In evaluation, center, squash or border (default: the model's)");
+  list.add("mean", o.mean, "MEAN", "Mean of each colour, from 0 to 1 (default: the model's)");
+  list.add("std", o.std, "STD", "Standard deviation of each colour (default: the model's)");
+  list.add("interpolation", o.interpolation, "NAME",
+           "Resizing by nearest, bilinear, bicubic or lanczos (default: the model's)");
 }
 
 void add_augment_options(OptionList& list, data::AugmentOptions& o) {
   list.group("augmentation");
-  list.add("no_aug", o.no_aug, "", "train on the images as they are");
+  list.add("no_aug", o.no_aug, "", "Train on the images as they are");
   list.add("train_crop_mode", o.train_crop_mode, "MODE",
-           "rrc random resized crop, rkrc or rkrr keeping the ratio, src simple random crop, pad: padded and cropped "
-           "back")
+           "Random crop: rrc resized, rkrc or rkrr keeping the ratio, src simple, pad padded and cropped back")
       .one_of({"rrc", "rkrc", "rkrr", "src", "pad"}, true);
   list.add("crop_padding", o.crop_padding, "N",
-           "pixels added on each side by --train-crop-mode pad (black) and src (mirrored)")
+           "Pixels added on each side by --train-crop-mode pad (black) and src (mirrored)")
       .at_least(0);
-  list.add("scale", o.scale, "PCT", "area of the random crop (default 0.08 1)").ascending();
-  list.add("ratio", o.ratio, "RATIO", "aspect ratio of the random crop (default 0.75 1.33)").ascending();
-  list.add("hflip", o.hflip, "P", "probability of a horizontal flip").share();
-  list.add("vflip", o.vflip, "P", "probability of a vertical flip").share();
+  list.add("scale", o.scale, "PCT", "Area of the random crop (default: 0.08 1)").ascending();
+  list.add("ratio", o.ratio, "RATIO", "Aspect ratio of the random crop (default: 0.75 1.33)").ascending();
+  list.add("hflip", o.hflip, "P", "Probability of a horizontal flip").share();
+  list.add("vflip", o.vflip, "P", "Probability of a vertical flip").share();
   list.add("aa", o.aa, "POLICY",
-           "automatic augmentation instead of the jitter: rand-m9-mstd0.5-inc1, original, v0, 3a (with jitter), "
+           "Automatic augmentation instead of the jitter: rand-m9-mstd0.5-inc1, original, v0, 3a (with jitter), "
            "augmix …")
       .check_that([&o](const Option&) {
         if (!o.aa.empty()) {
           data::auto_augment_named(o.aa);
         }
       });
-  list.add("color_jitter", o.color_jitter, "PCT", "strength for brightness, contrast, saturation (and hue); 0: none");
-  list.add("color_jitter_prob", o.color_jitter_prob, "P", "probability of colour jitter").share();
-  list.add("grayscale_prob", o.grayscale_prob, "P", "probability of making an image gray").share();
-  list.add("train_interpolation", o.train_interpolation, "NAME", "of the random crop: random, bilinear, bicubic …");
-  list.add("reprob", o.reprob, "P", "probability of random erasing").share();
-  list.add("remode", o.remode, "MODE", "what is put in its place: const, rand or pixel");
-  list.add("recount", o.recount, "N", "boxes erased at most");
+  list.add("color_jitter", o.color_jitter, "PCT", "Strength for brightness, contrast, saturation (and hue); 0: none");
+  list.add("color_jitter_prob", o.color_jitter_prob, "P", "Probability of colour jitter").share();
+  list.add("grayscale_prob", o.grayscale_prob, "P", "Probability of making an image gray").share();
+  list.add("train_interpolation", o.train_interpolation, "NAME",
+           "Interpolation of the random crop: random, bilinear, bicubic …");
+  list.add("reprob", o.reprob, "P", "Probability of random erasing").share();
+  list.add("remode", o.remode, "MODE", "Filling of what is erased: const, rand or pixel");
+  list.add("recount", o.recount, "N", "Boxes erased in an image, at most");
 }
 
 void add_batch_augment_options(OptionList& list, ImageTaskOptions& o) {
-  list.add("resplit", o.resplit, "", "erase nothing in the first half of each batch");
+  list.add("resplit", o.resplit, "", "Erase nothing in the first half of each batch");
   list.add("aug_repeats", o.aug_repeats, "N",
-           "repeated augmentation: each image N times in a row, in as many fewer of them an epoch; 0: off")
+           "Repeated augmentation: each image N times in a row, and fewer images an epoch; 0: off")
       .check_that([&o](const Option& self) {
         check(o.aug_repeats == 0 || (o.aug_repeats >= 1 && o.aug_repeats <= 1e6),
               "{} must be 0 (off) or at least 1, but is {}", self.flag(), o.aug_repeats);
@@ -116,9 +118,8 @@ models::CreateOptions create_options(const ImageTaskOptions& options) {
 }
 
 void check_batch_size(const ImageTaskOptions& options, const data::Dataset& training) {
-  check(training.size() >= options.batch_size,
-        "--batch-size {} is more than the {} training images of '{}': choose at most {}", options.batch_size,
-        training.size(), options.data_dir, training.size());
+  check(training.size() >= options.batch_size, "--batch-size {} is more than the {} of '{}': choose at most {}",
+        options.batch_size, io::counted(training.size(), "training images"), options.data_dir, training.size());
 }
 
 data::LoaderOptions training_loading(const ImageTaskOptions& o) {
@@ -147,8 +148,8 @@ std::string model_summary(const models::Model& model) {
 }
 
 std::string data_summary(const data::Dataset& training, const data::Dataset* validation) {
-  return fmt::format("{} training and {} validation images", training.size(),
-                     validation == nullptr ? 0 : validation->size());
+  return fmt::format("{} training and {}", training.size(),
+                     io::counted(validation == nullptr ? 0 : validation->size(), "validation images"));
 }
 
 std::vector<std::pair<std::string, std::string>> image_facts(const models::Model& model, const data::Dataset& training,

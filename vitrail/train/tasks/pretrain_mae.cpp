@@ -185,7 +185,8 @@ PretrainMaeOptions::PretrainMaeOptions() {
 void PretrainMaeOptions::describe(OptionList& list) {
   add_data_options(list, *this);
   list.group("model");
-  list.add("model", model, "MODEL", "timm's name of a Vision Transformer, or the folder of a masked autoencoder")
+  list.add("model", model, "MODEL",
+           "Name of a Vision Transformer (see: vitrail models), or the folder of a masked autoencoder")
       .settled();
   add_model_options(list, *this);
   add_parameter_options(list, *this);
@@ -196,16 +197,16 @@ void PretrainMaeOptions::describe(OptionList& list) {
   add_augment_options(list, augment);
   add_batch_augment_options(list, *this);
   list.group("pretraining");
-  list.add("mask_ratio", mask_ratio, "SHARE", "share of the patches that are hidden from the encoder")
+  list.add("mask_ratio", mask_ratio, "SHARE", "Share of the patches that are hidden from the encoder")
       .check_that([this](const Option& self) {
         check(mask_ratio > 0 && mask_ratio < 1, "{} must be above 0 and below 1, but is {}", self.flag(), mask_ratio);
       });
   list.add("norm_pix_loss", norm_pix_loss, "",
-           "predict each patch normalized by its own mean and deviation, not its pixels")
+           "Predict each patch normalized by its own mean and deviation, not its pixels")
       .settled();
-  list.add("decoder_dim", decoder_dim, "N", "width of the decoder").at_least(1).settled();
-  list.add("decoder_depth", decoder_depth, "N", "its blocks").at_least(1).settled();
-  list.add("decoder_heads", decoder_heads, "N", "its heads").at_least(1).settled();
+  list.add("decoder_dim", decoder_dim, "N", "Width of the decoder").at_least(1).settled();
+  list.add("decoder_depth", decoder_depth, "N", "Blocks of the decoder").at_least(1).settled();
+  list.add("decoder_heads", decoder_heads, "N", "Heads of the decoder").at_least(1).settled();
   add_average_options(list, *this);
   add_run_options(list, *this, {"loss"});
 }

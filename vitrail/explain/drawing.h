@@ -1,0 +1,31 @@
+/// \file
+/// Text on images, in letters of five by eight pixels.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "vitrail/io/image.h"
+
+namespace vitrail::explain {
+
+constexpr std::int64_t letter_width = 6;   ///< pixels from one letter to the next, at scale 1
+constexpr std::int64_t letter_height = 8;  ///< pixels of a line, descenders included, at scale 1
+
+/// The width in pixels of a text of one line: each letter is a character of UTF-8.
+std::int64_t text_width(std::string_view text, std::int64_t scale);
+
+/// Draws one line of text in dark letters, each pixel of which is a square of `scale` pixels. What lies outside the
+/// image is left out. Characters beyond ASCII are drawn as question marks.
+void draw_text(io::Image& image, std::int64_t left, std::int64_t top, std::string_view text, std::int64_t scale);
+
+/// An image that is all white.
+io::Image white_image(std::int64_t width, std::int64_t height);
+
+/// Copies `image` onto a larger one, in which it lies as a whole.
+void paste(io::Image& onto, const io::Image& image, std::int64_t left, std::int64_t top);
+
+/// The image under a text, which is broken into lines that are about as wide as the image.
+io::Image captioned(const io::Image& image, std::string_view text, std::int64_t scale);
+
+}  // namespace vitrail::explain

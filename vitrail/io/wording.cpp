@@ -1,0 +1,52 @@
+#include "vitrail/io/wording.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace vitrail::io {
+namespace {
+
+std::string_view singular(std::string_view plural) {
+  constexpr std::array<std::string_view, 4> with_e = {"ches", "shes", "sses", "xes"};
+  const bool two = std::ranges::any_of(with_e, [&](std::string_view ending) { return plural.ends_with(ending); });
+  plural.remove_suffix(two ? 2 : plural.ends_with('s') ? 1 : 0);
+  return plural;
+}
+
+}  // namespace
+
+std::string counted(std::int64_t count, std::string_view plural) {
+  return fmt::format("{} {}", count, count == 1 ? singular(plural) : plural);
+}
+
+std::string capitalized(std::string_view words) {
+  std::string result(words);
+  if (!result.empty() && result[0] >= 'a' && result[0] <= 'z') {
+    result[0] = static_cast<char>(result[0] - 'a' + 'A');
+  }
+  return result;
+}
+
+std::string wrapped(std::string_view text, std::size_t width) {
+  std::string result;
+  std::size_t used = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string_view word = text.substr(begin, end - begin);
+    const auto letters = static_cast<std::size_t>(
+        std::ranges::count_if(word, [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; }));
+    if (used > 0) {
+      const bool fits = used + 1 + letters <= width;
+      result += fits ? ' ' : '\n';
+      used = fits ? used + 1 : 0;
+    }
+    result += word;
+    used += letters;
+    begin = end + 1;
+  }
+  return result;
+}
+
+}  // namespace vitrail::io

@@ -1,0 +1,21 @@
+/// \file
+/// Words as they stand in messages.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace vitrail::io {
+
+/// A number of things, given their plural: "2 epochs", "1 epoch", "1 batch" of "batches", "1 class" of "classes".
+std::string counted(std::int64_t count, std::string_view plural);
+
+/// The words with a capital letter in front, if they begin with a letter of ASCII.
+std::string capitalized(std::string_view words);
+
+/// The text with line breaks in place of spaces, so that no line has more than `width` letters unless a word has.
+std::string wrapped(std::string_view text, std::size_t width);
+
+}  // namespace vitrail::io
