@@ -23,6 +23,9 @@ std::filesystem::path new_run_folder(const RunOptions& options, const std::strin
 /// The run folder of `path`, which is a run folder or the folder of one of its checkpoints. Throws Error if it is
 /// neither.
 std::filesystem::path run_folder_of(const std::filesystem::path& path);
+/// The best model of a run if `path` is a run folder, otherwise `path` itself: wherever a user names a model, a run
+/// stands for its best one.
+std::filesystem::path model_of(const std::filesystem::path& path);
 
 /// Writes the config.toml of a run folder: the kind of task, its options, and, as [facts], what the run was made with
 /// and what its records mean.
