@@ -1,13 +1,16 @@
 #include "vitrail/cli/app.h"
 
 #include <algorithm>
+#include <memory>
 #include <new>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "vitrail/io/suggest.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/train/tasks/registry.h"
 
 namespace vitrail::cli {
 namespace {
@@ -46,6 +49,23 @@ std::vector<std::string> known_words(const CLI::App& app) {
   return words;
 }
 
+// Says which tasks have a flag that the command at hand does not have; "" if none has.
+std::string tasks_with(const std::string& flag) {
+  std::vector<std::string> names;
+  for (const train::TaskKind& kind : train::task_kinds()) {
+    const std::unique_ptr<train::TaskOptions> options = kind.defaults();
+    train::OptionList list;
+    options->describe(list);
+    const bool has = std::ranges::any_of(list.all(), [&](const train::Option& option) {
+      return option.flag() == flag || option.short_flag == flag || option.other_flag == flag;
+    });
+    if (has) {
+      names.push_back(fmt::format("{} (vitrail {})", kind.name, kind.command));
+    }
+  }
+  return names.empty() ? "" : fmt::format(": only the task {} has it", fmt::join(names, ", "));
+}
+
 int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* command = &app;
   std::string path = "vitrail";
@@ -58,9 +78,11 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
     const auto unknown = std::ranges::find_if(rest, [](const std::string& word) { return word.starts_with("-"); });
     const std::string word = unknown == rest.end() ? rest.front() : *unknown;
     const std::string name = word.substr(0, word.find('='));
+    const bool trains = command->get_name() == "train" || command->get_name() == "pretrain";
+    const std::string others = trains ? tasks_with(name) : "";
     message = fmt::format("there is no {} '{}'{}",
                           word.starts_with("-") ? "flag" : (command == &app ? "command" : "argument"), name,
-                          io::did_you_mean(name, known_words(*command)));
+                          others.empty() ? io::did_you_mean(name, known_words(*command)) : others);
   }
   fmt::print(stderr, "{}: {}\nSee: {} --help\n", path, message, path);
   return 2;

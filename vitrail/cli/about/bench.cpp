@@ -30,7 +30,7 @@ struct BenchFlags {
 
 void bench(const BenchFlags& flags) {
   train::BenchmarkOptions options;
-  options.model = flags.model.model;
+  options.model = flags.model.name_or_folder();
   options.create = flags.model.options();
   options.training = flags.mode != "infer";
   if (flags.mode == "pretrain") {
@@ -82,22 +82,15 @@ void add_bench(CLI::App& app) {
       ->check(CLI::IsMember({"train", "infer", "pretrain"}));
   command.add_option("--model", flags->model.model, "Name or folder")->required()->type_name("MODEL");
   add_model_changes(command, flags->model);
-  command.add_option("-b,--batch-size", flags->batch_size, "Images a step")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command.add_option("--steps", flags->steps, "Steps that are timed")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command.add_option("--warmup", flags->warmup, "Steps before them")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+  command.add_option("-b,--batch-size", flags->batch_size, "Images a step")->capture_default_str()->check(at_least(1));
+  command.add_option("--steps", flags->steps, "Steps that are timed")->capture_default_str()->check(at_least(1));
+  command.add_option("--warmup", flags->warmup, "Steps before them")->capture_default_str()->check(at_least(0));
   command.add_flag("--int8", flags->int8, "Quantize the model's linear maps first; the rest runs in --dtype");
   command.add_option("--mask-ratio", flags->mae.mask_ratio, "pretrain: share of the patches that are hidden")
       ->check(CLI::Range(0.0, 1.0));
-  command.add_option("--decoder-dim", flags->mae.decoder_dim, "pretrain: width of the decoder")
-      ->check(CLI::PositiveNumber);
-  command.add_option("--decoder-depth", flags->mae.decoder_depth, "pretrain: its blocks")->check(CLI::PositiveNumber);
-  command.add_option("--decoder-heads", flags->mae.decoder_heads, "pretrain: its heads")->check(CLI::PositiveNumber);
+  command.add_option("--decoder-dim", flags->mae.decoder_dim, "pretrain: width of the decoder")->check(at_least(1));
+  command.add_option("--decoder-depth", flags->mae.decoder_depth, "pretrain: its blocks")->check(at_least(1));
+  command.add_option("--decoder-heads", flags->mae.decoder_heads, "pretrain: its heads")->check(at_least(1));
   command.add_flag("--json", flags->json, "One JSON object");
   command.add_option("--output", flags->output, "Write that object to a file too")->type_name("FILE.json");
   command.add_flag("--profile", flags->profile, "Also what each op takes: calls, time, GF/s and GB/s");

@@ -9,7 +9,6 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
-#include "vitrail/tensor/error.h"
 
 namespace vitrail::cli {
 namespace {
@@ -67,7 +66,7 @@ void add_completion(CLI::App& app) {
   add_examples(command, {"source <(vitrail completion bash)",
                          "vitrail completion bash > ~/.local/share/bash-completion/completions/vitrail"});
   command.callback([shell, &app] {
-    check(*shell == "bash", "there is no completion for '{}': expected bash", *shell);
+    check_usage(*shell == "bash", "there is no completion for '{}': expected bash", *shell);
     fmt::print("{}", bash_script(app));
   });
 }

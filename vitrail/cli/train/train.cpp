@@ -84,8 +84,8 @@ class TaskFlags {
   // override the defaults.
   std::unique_ptr<train::TaskOptions> options() const {
     const std::string resumed = flags_.given("resume");
-    check(config_.empty() || resumed.empty(),
-          "--config and --resume exclude each other: a run that is resumed has its own config.toml");
+    check_usage(config_.empty() || resumed.empty(),
+                "--config and --resume exclude each other: a run that is resumed has its own config.toml");
     std::unique_ptr<train::TaskOptions> options = kind_.defaults();
     if (!resumed.empty()) {
       train::resume(resumed, *options);
@@ -95,7 +95,10 @@ class TaskFlags {
     const std::string resume = options->resume;
     train::OptionList list;
     options->describe(list);
-    flags_.apply(list);
+    as_usage([&] {
+      flags_.apply(list);
+      train::validate(*options);
+    });
     options->resume = resume;  // the run folder, even if the folder of a checkpoint was given
     return options;
   }
