@@ -174,6 +174,17 @@ TEST_F(Newcomer, ResumesARunFromAnotherFolder) {
       vitrail("train data --resume runs/moved --epochs 3", "", "cd " + folder_->path().string() + " &&");
   ASSERT_EQ(again.status, 0) << again.err;
   EXPECT_THAT(again.out, Not(HasSubstr("--data-dir was")));
+
+  fs::copy(path("data"), path("elsewhere"), fs::copy_options::recursive);
+  const Outcome begun = vitrail("train " + path("elsewhere") + run_flags(path("runs"), "left") + small());
+  ASSERT_EQ(begun.status, 0) << begun.err;
+  fs::remove_all(path("elsewhere"));
+  const Outcome lost = vitrail("train --resume " + path("runs/left") + " --epochs 2");
+  EXPECT_EQ(lost.status, 1);
+  EXPECT_THAT(lost.err, HasSubstr("name them again by vitrail train DATA --resume " + path("runs/left")));
+  const Outcome found = vitrail("train " + path("data") + " --resume " + path("runs/left") + " --epochs 2");
+  EXPECT_EQ(found.status, 0) << found.err;
+  EXPECT_THAT(found.out, HasSubstr("--data-dir was"));
 }
 
 }  // namespace

@@ -37,9 +37,13 @@ TEST_F(Gzip, IsUnpackedOnceForAllWhoAskMeanwhile) {
     text += std::to_string(i * 7919);
   }
   const auto path = write("text.gz", gzip(text));
+  std::vector<std::pair<std::filesystem::path, std::size_t>> told;
+  on_unpacking([&](const std::filesystem::path& file, std::size_t bytes) { told.emplace_back(file, bytes); });
   const auto first = unpack_gzip(path);
   EXPECT_TRUE(text_of(*first) == text);
   EXPECT_EQ(unpack_gzip(path), first);
+  EXPECT_THAT(told, ::testing::ElementsAre(::testing::Pair(path, std::filesystem::file_size(path))));
+  on_unpacking({});
   const auto other = unpack_gzip(write("other.gz", gzip("other")));
   EXPECT_EQ(text_of(*other), "other");
 }

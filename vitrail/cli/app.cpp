@@ -1,6 +1,8 @@
 #include "vitrail/cli/app.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <new>
 
@@ -8,12 +10,15 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "vitrail/io/gzip.h"
 #include "vitrail/io/suggest.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/tasks/registry.h"
 
 namespace vitrail::cli {
 namespace {
+
+constexpr std::size_t long_to_unpack = std::size_t{100} << 20;  // bytes of an archive of which a user is told
 
 // Rewrites what the parser cannot take as it is typed. In `--model-kwargs a=1 b=2 photo.jpg` it would take the image
 // for an item of the list, so each key=value gets a flag of its own and the list ends where the items do. `-vb` is
@@ -126,6 +131,11 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
 
 int run(std::vector<std::string> arguments) {
   CLI::App app{"Vision transformers on the CPU: train, evaluate, explain, run.", "vitrail"};
+  io::on_unpacking([](const std::filesystem::path& path, std::size_t bytes) {
+    if (bytes >= long_to_unpack) {
+      fmt::print(stderr, "unpacking {} of {:.1f} GB …\n", path.string(), static_cast<double>(bytes) * 1e-9);
+    }
+  });
   try {
     arguments = prepared(arguments);
     add_commands(app, arguments);

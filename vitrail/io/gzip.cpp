@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <zlib.h>
@@ -83,6 +84,9 @@ std::shared_ptr<const MappedFile> unpack(const MappedFile& packed, const std::st
   return file.map();
 }
 
+std::mutex unpacking;  // guards what unpack_gzip() shares
+std::function<void(const fs::path& path, std::size_t bytes)> unpacking_notice;
+
 }  // namespace
 
 bool is_gzip(const MappedFile& file) {
@@ -92,18 +96,25 @@ bool is_gzip(const MappedFile& file) {
 
 std::shared_ptr<const MappedFile> unpack_gzip(const fs::path& path) {
   using Key = std::tuple<fs::path, std::uintmax_t, fs::file_time_type>;
-  static std::mutex mutex;
   static std::map<Key, std::weak_ptr<const MappedFile>> unpacked;
   const std::shared_ptr<const MappedFile> packed = MappedFile::open(path);
   const Key key = {fs::canonical(path), packed->bytes().size(), fs::last_write_time(path)};
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(unpacking);
   std::weak_ptr<const MappedFile>& kept = unpacked[key];
   std::shared_ptr<const MappedFile> file = kept.lock();
   if (file == nullptr) {
+    if (unpacking_notice) {
+      unpacking_notice(path, packed->bytes().size());
+    }
     file = unpack(*packed, path.string());
     kept = file;
   }
   return file;
+}
+
+void on_unpacking(std::function<void(const fs::path& path, std::size_t bytes)> notice) {
+  const std::lock_guard lock(unpacking);
+  unpacking_notice = std::move(notice);
 }
 
 }  // namespace vitrail::io

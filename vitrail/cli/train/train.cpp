@@ -100,10 +100,24 @@ class TaskFlags {
       train::validate(*options);
     });
     options->resume = resume;  // the run folder, even if the folder of a checkpoint was given
+    if (!resumed.empty()) {
+      check_data(list, *options);
+    }
     return options;
   }
 
  private:
+  // Throws Error if the data of a run that goes on have moved.
+  static void check_data(const train::OptionList& list, const train::TaskOptions& options) {
+    for (const train::Option& option : list.all()) {
+      const std::string path = option.positional.empty() ? "" : std::get<std::string>(option.get());
+      std::error_code error;
+      check(path.empty() || std::filesystem::exists(path, error),
+            "'{}', with the data of the run '{}', is not there: name them again by {} {} --resume {}", path,
+            options.resume, options.command(), option.positional, options.resume);
+    }
+  }
+
   const train::TaskKind& kind_;
   OptionFlags flags_;
   std::string config_;
