@@ -13,7 +13,9 @@
 inline void read_dataset(const std::filesystem::path& source, const std::string& split) {
   using namespace vitrail;
   try {
-    const auto images = data::open_dataset(source, {.split = split});
+    data::DatasetOptions options;
+    options.split = split;
+    const auto images = data::open_dataset(source, options);
     require(images->size() > 0);
     for (std::int64_t i = 0; i < std::min<std::int64_t>(images->size(), 64); ++i) {
       const std::int64_t label = images->label(i);

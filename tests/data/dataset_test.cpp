@@ -9,6 +9,7 @@
 #include "tests/data/tar_writer.h"
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
+#include "tests/support/gzip.h"
 #include "tests/support/images.h"
 #include "vitrail/data/sources.h"
 #include "vitrail/io/file.h"
@@ -131,9 +132,18 @@ TEST_F(OpenDataset, ReadsTarArchives) {
   test::TarWriter parts;
   parts.add("photos/train/cats/1.png", png);
   parts.add("photos/test/cats/2.png", png);
+  parts.add("photos/notes.txt", png);
   parts.write(folder / "photos.tar");
   EXPECT_THAT(names(*open("photos.tar", "test")), ElementsAre("photos/test/cats/2.png"));
+  EXPECT_EQ(open("photos.tar", "test")->passed_over(), 1);
   EXPECT_THAT(error_of("photos.tar"), HasSubstr("choose one"));
+  EXPECT_THAT(names(*open_dataset(folder / "photos.tar", {"train", {}, true, false})),
+              ElementsAre("photos/train/cats/1.png"));
+  write("packed/train.tar.gz", test::gzip(io::read_text(folder / "train.tar")));
+  write("packed/val.tgz", test::gzip(io::read_text(folder / "train.tar")));
+  EXPECT_EQ(names(*open("packed", "train")), names(*open("train.tar")));
+  EXPECT_EQ(names(*open("packed", "validation")), names(*open("packed/val.tgz")));
+  EXPECT_THAT(error_of("packed"), HasSubstr("(train, val)"));
 }
 
 TEST_F(OpenDataset, ReadsTablesOfPathsAndLabels) {
@@ -145,6 +155,9 @@ TEST_F(OpenDataset, ReadsTablesOfPathsAndLabels) {
   EXPECT_THAT(plain->classes(), ElementsAre("a \"dog\"", "cat"));
   EXPECT_THAT(labels(*plain), ElementsAre(1, 0, 1));
   EXPECT_EQ(plain->image(1).pixels[0], 2);
+  EXPECT_EQ(names(*open("plain.csv", "train")), names(*plain)) << "what has no parts is all for training";
+  EXPECT_THAT(error_of("plain.csv", {"validation", {}, true}),
+              HasSubstr("there are no 'validation' images: no column 'split'"));
 
   write("header.csv", "label,split,Filename\n10,train,p/1.png\n9,test,p/3.png\n");
   EXPECT_THAT(open("header.csv")->classes(), ElementsAre("9", "10"));
@@ -260,8 +273,35 @@ TEST_F(OpenDataset, SaysWhatIsWrong) {
   EXPECT_THAT(error_of(), HasSubstr("stray.png lies outside of any class folder"));
   write("x.zip", "x");
   EXPECT_THAT(error_of("x.zip"), HasSubstr("not a data set"));
+  write("x.gz", "x");
+  EXPECT_THAT(error_of("x.gz"), HasSubstr("unpack it first"));
   write("x.tar.gz", "x");
-  EXPECT_THAT(error_of("x.tar.gz"), HasSubstr("unpack it first"));
+  EXPECT_THAT(error_of("x.tar.gz"), HasSubstr("x.tar.gz: cut short"));
+  write("x.bin", "x");
+  EXPECT_THAT(error_of("x.bin", {"validation", {}, true}), HasSubstr("has no 'validation' images"));
+  EXPECT_THAT(error_of(".", {"validation", {}, true}),
+              HasSubstr("looked for the folders validation, val, valid, eval, evaluation, test and"));
+}
+
+TEST_F(OpenDataset, CountsFilesThatAreNotImagesByTheirNames) {
+  add("a/1.png");
+  add("b/1.png");
+  write("a/1.txt", "");
+  write("b/deep/2.gif", "");
+  write("notes.md", "");
+  write("b/.hidden", "");
+  add("b/deep/3.png");
+  EXPECT_EQ(open()->passed_over(), 3);
+  EXPECT_EQ(open_unlabeled(folder / ".")->passed_over(), 3);
+  EXPECT_EQ(with_unlabeled(open(), open_unlabeled(folder / "a"))->passed_over(), 4);
+}
+
+TEST_F(OpenDataset, HoldsALinkToNothingForABrokenImage) {
+  add("a/1.png");
+  fs::create_symlink("nowhere.png", folder / "a/2.png");
+  const auto dataset = open();
+  ASSERT_THAT(names(*dataset), ElementsAre("a/1.png", "a/2.png"));
+  EXPECT_THAT(test::error_of([&] { dataset->image(1); }), HasSubstr("a/2.png"));
 }
 
 TEST_F(OpenDataset, NamesABrokenImageWhenItIsRead) {

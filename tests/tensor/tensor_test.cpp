@@ -218,6 +218,28 @@ TEST(Tensor, CopiesAndFillsPartsOnly) {
             "cannot copy i32 into f32: cast it first");
 }
 
+TEST(Tensor, ThatIsUndefinedSaysWhichCallNeedsElements) {
+  const Tensor none;
+  const Tensor some = Tensor::zeros({1});
+  EXPECT_EQ(error_of([&] { none.span<float>(); }), "span() needs a tensor with elements, but this one is undefined");
+  EXPECT_THAT(error_of([&] { none.data<float>(); }), testing::StartsWith("data() needs"));
+  EXPECT_THAT(error_of([&] { none.raw(); }), testing::StartsWith("raw() needs"));
+  EXPECT_THAT(error_of([&] { none.values(); }), testing::StartsWith("values() needs"));
+  EXPECT_THAT(error_of([&] { none.item(); }), testing::StartsWith("item() needs"));
+  EXPECT_THAT(error_of([&] { none.storage(); }), testing::StartsWith("storage() needs"));
+  EXPECT_THAT(error_of([&] { none.is_shared(); }), testing::StartsWith("is_shared() needs"));
+  EXPECT_THAT(error_of([&] { none.touch(); }), testing::StartsWith("touch() needs"));
+  EXPECT_THAT(error_of([&] { none.fill(1); }), testing::StartsWith("fill() needs"));
+  EXPECT_THAT(error_of([&] { none.clone(); }), testing::StartsWith("clone() needs"));
+  EXPECT_THAT(error_of([&] { none.contiguous(); }), testing::StartsWith("contiguous() needs"));
+  EXPECT_THAT(error_of([&] { none.reshape({1}); }), testing::StartsWith("reshape() needs"));
+  EXPECT_THAT(error_of([&] { none.unsqueeze(0); }), testing::StartsWith("unsqueeze() needs"));
+  EXPECT_THAT(error_of([&] { none.narrow(0, 0, 1); }), testing::StartsWith("narrow() needs"));
+  EXPECT_THAT(error_of([&] { none.copy_from(some); }), testing::StartsWith("copy_from() needs"));
+  EXPECT_THAT(error_of([&] { some.copy_from(none); }), testing::StartsWith("expand() needs"));
+  EXPECT_FALSE(none.detach().defined());
+}
+
 TEST(Tensor, ToldOfAChangeRaisesTheVersionOfItsElements) {
   const Tensor x = Tensor::zeros({4});
   const std::uint64_t version = x.storage().version();

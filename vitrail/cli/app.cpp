@@ -1,18 +1,25 @@
 #include "vitrail/cli/app.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <new>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "vitrail/cli/help.h"
+#include "vitrail/io/gzip.h"
 #include "vitrail/io/suggest.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/train/tasks/registry.h"
 
 namespace vitrail::cli {
 namespace {
+
+constexpr std::size_t long_to_unpack = std::size_t{100} << 20;  // bytes of an archive of which a user is told
 
 // Rewrites what the parser cannot take as it is typed. In `--model-kwargs a=1 b=2 photo.jpg` it would take the image
 // for an item of the list, so each key=value gets a flag of its own and the list ends where the items do. `-vb` is
@@ -48,6 +55,23 @@ std::vector<std::string> known_words(const CLI::App& app) {
   return words;
 }
 
+// Says which tasks have a flag that the command at hand does not have; "" if none has.
+std::string tasks_with(const std::string& flag) {
+  std::vector<std::string> names;
+  for (const train::TaskKind& kind : train::task_kinds()) {
+    const std::unique_ptr<train::TaskOptions> options = kind.defaults();
+    train::OptionList list;
+    options->describe(list);
+    const bool has = std::ranges::any_of(list.all(), [&](const train::Option& option) {
+      return option.flag() == flag || option.short_flag == flag || option.other_flag == flag;
+    });
+    if (has) {
+      names.push_back(fmt::format("{} (vitrail {})", kind.name, kind.command));
+    }
+  }
+  return names.empty() ? "" : fmt::format(": only the task {} has it", fmt::join(names, ", "));
+}
+
 int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* command = &app;
   std::string path = "vitrail";
@@ -60,9 +84,11 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
     const auto unknown = std::ranges::find_if(rest, [](const std::string& word) { return word.starts_with("-"); });
     const std::string word = unknown == rest.end() ? rest.front() : *unknown;
     const std::string name = word.substr(0, word.find('='));
+    const bool trains = command->get_name() == "train" || command->get_name() == "pretrain";
+    const std::string others = trains ? tasks_with(name) : "";
     message = fmt::format("there is no {} '{}'{}",
                           word.starts_with("-") ? "flag" : (command == &app ? "command" : "argument"), name,
-                          io::did_you_mean(name, known_words(*command)));
+                          others.empty() ? io::did_you_mean(name, known_words(*command)) : others);
   }
   fmt::print(stderr, "{}: {}\nSee: {} --help\n", path, message, path);
   return 2;
@@ -121,6 +147,11 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
 
 int run(std::vector<std::string> arguments) {
   CLI::App app{"Vision transformers on the CPU: train, evaluate, explain, run", "vitrail"};
+  io::on_unpacking([](const std::filesystem::path& path, std::size_t bytes) {
+    if (bytes >= long_to_unpack) {
+      fmt::print(stderr, "unpacking {} of {:.1f} GB …\n", path.string(), static_cast<double>(bytes) * 1e-9);
+    }
+  });
   try {
     arguments = prepared(arguments);
     add_commands(app, arguments);

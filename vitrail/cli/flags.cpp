@@ -4,11 +4,47 @@
 
 #include <CLI/CLI.hpp>
 
+#include "vitrail/data/resize.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/models/base/kwargs.h"
+#include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/run_options.h"
 
 namespace vitrail::cli {
+
+void fail_usage(const std::string& message) { throw CLI::ValidationError(message); }
+
+void as_usage(const std::function<void()>& read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    fail_usage(error.what());
+  }
+}
+
+namespace {
+
+// CLI11's own checks of numbers print the largest number there is.
+CLI::Validator check_of_number(const std::string& kind, const std::string& wanted,
+                               const std::function<bool(double)>& is_right) {
+  return {[=](std::string& text) {
+            double number = 0;
+            const bool right = CLI::detail::lexical_cast(text, number) && is_right(number);
+            return right ? "" : fmt::format("must be {}, but is {}", wanted, text);
+          },
+          kind};
+}
+
+}  // namespace
+
+CLI::Validator at_least(std::int64_t low) {
+  return check_of_number(low > 0 ? "POSITIVE" : "NONNEGATIVE", fmt::format("at least {}", low),
+                         [low](double number) { return number >= static_cast<double>(low); });
+}
+
+CLI::Validator positive() {
+  return check_of_number("POSITIVE", "above 0", [](double number) { return number > 0; });
+}
 
 models::CreateOptions ModelFlags::options() const {
   models::CreateOptions options;
@@ -17,19 +53,29 @@ models::CreateOptions ModelFlags::options() const {
   if (img_size.has_value()) {
     all.push_back(fmt::format("img_size={}", *img_size));
   }
-  options.model_kwargs = models::kwargs_to_json(all);
+  as_usage([&] { options.model_kwargs = models::kwargs_to_json(all); });
   options.seed = seed;
   return options;
 }
 
+std::string ModelFlags::name_or_folder() const { return train::model_of(model).string(); }
+
 models::Model ModelFlags::open() const {
-  models::Model result = models::open_model(model, options());
-  data::apply(images, result.pretrained);
+  models::Model result = models::open_model(name_or_folder(), options());
+  as_usage([&] { data::apply(images, result.pretrained); });
   return result;
+}
+
+void ModelFlags::note_random_weights() const {
+  if (!models::names_folder(model)) {
+    fmt::print(stderr, "note: {} is the name of an architecture, whose weights are random: name a model folder\n",
+               model);
+  }
 }
 
 models::Model ModelFlags::open_for_images() const {
   models::Model result = open();
+  note_random_weights();
   models::check_takes_images(result);
   return result;
 }
@@ -49,9 +95,14 @@ void add_image_flags(CLI::App& command, ModelFlags& flags) {
   const char* group = "Images (default: as the model says)";
   command.add_option("--crop-pct", flags.images.crop_pct, "Crop: share of the resized image that is kept")
       ->group(group);
-  command.add_option("--crop-mode", flags.images.crop_mode, "Crop: center, squash or border")->group(group);
+  command.add_option("--crop-mode", flags.images.crop_mode, "Crop: center, squash or border")
+      ->group(group)
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"center", "squash", "border"}).description(""));
   command.add_option("--interpolation", flags.images.interpolation, "Resizing: nearest, bilinear, bicubic or lanczos")
-      ->group(group);
+      ->group(group)
+      ->type_name("NAME")
+      ->check(CLI::IsMember(data::interpolation_names()).description(""));
   command.add_option("--mean", flags.images.mean, "Mean of each colour, from 0 to 1")->group(group)->expected(1, 3);
   command.add_option("--std", flags.images.std, "Standard deviation of each colour")->group(group)->expected(1, 3);
 }
@@ -65,8 +116,9 @@ CLI::Option* add_model_argument(CLI::App& command, ModelFlags& flags) {
 }
 
 DType ComputeFlags::apply() const {
+  as_usage([&] { train::check_threads(threads); });
   if (threads > 0) {
-    kernels::set_threads(threads);
+    kernels::set_threads(static_cast<int>(threads));
   }
   std::string message;
   const DType usable = train::usable_dtype(dtype_named(!dtype.empty() ? dtype : amp ? amp_dtype : "f32"), &message);
@@ -77,7 +129,7 @@ DType ComputeFlags::apply() const {
 }
 
 void add_compute_flags(CLI::App& command, ComputeFlags& flags) {
-  command.add_option("--threads", flags.threads, "Compute threads (default: all cores)")->check(CLI::PositiveNumber);
+  command.add_option("--threads", flags.threads, "Compute threads; 0: all cores")->capture_default_str();
   command.add_flag("--amp", flags.amp, "Mixed precision: products and activations in --amp-dtype, weights in float32");
   command.add_option("--amp-dtype", flags.amp_dtype, "Lower precision of --amp: bfloat16, or float32 for none")
       ->capture_default_str()
@@ -99,6 +151,46 @@ CLI::Option* expect_ending(CLI::Option* option, const std::string& ending) {
                ? std::string()
                : fmt::format("'{}' does not end in {}, the format in which the image is written", name, ending);
   });
+}
+
+train::EvaluateOptions DataFlags::options(DType dtype) const {
+  train::EvaluateOptions options;
+  options.dtype = dtype;
+  options.batch_size = batch_size;
+  options.workers = workers;
+  options.skip_broken = skip_broken;
+  return options;
+}
+
+namespace {
+
+void add_split(CLI::App& command, DataFlags& flags, const std::string& of, const std::string& parts) {
+  command.add_option("--split", flags.split, fmt::format("Part of {}: {} (default: DATA itself)", of, parts))
+      ->type_name("NAME");
+}
+
+}  // namespace
+
+void add_data_argument(CLI::App& command, DataFlags& flags, const std::string& help, const std::string& parts) {
+  command
+      .add_option("DATA", flags.data,
+                  help.empty() ? "Images: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv" : help)
+      ->required()
+      ->type_name("");
+  add_split(command, flags, "DATA", parts);
+}
+
+void add_data_flag(CLI::App& command, DataFlags& flags, const std::string& flag, const std::string& help) {
+  command.add_option(flag, flags.data, help)->type_name("DATA");
+  add_split(command, flags, flag + "'s DATA", "validation, test …");
+}
+
+void add_loading_flags(CLI::App& command, DataFlags& flags) {
+  command.add_option("-b,--batch-size", flags.batch_size, "Images a batch")->capture_default_str()->check(at_least(1));
+  command.add_option("-j,--workers", flags.workers, "Threads that decode ahead")
+      ->capture_default_str()
+      ->check(at_least(0));
+  command.add_flag("--skip-broken", flags.skip_broken, "Leave broken images out and name them");
 }
 
 void add_examples(CLI::App& command, const std::vector<std::string>& lines) {

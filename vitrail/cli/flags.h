@@ -1,20 +1,41 @@
 /// \file
-/// Flags that several commands share.
+/// Flags that several commands share, and what is wrong usage.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "vitrail/models/model.h"
+#include "vitrail/train/study/evaluate.h"
 
 namespace CLI {
 class App;
 class Option;
+class Validator;
 }  // namespace CLI
 
 namespace vitrail::cli {
+
+/// Ends the program with exit status 2: the message names the command and its help.
+[[noreturn]] void fail_usage(const std::string& message);
+/// fail_usage() with a formatted message, unless `condition` holds.
+template <class... Args>
+void check_usage(bool condition, fmt::format_string<Args...> format, Args&&... args) {
+  if (!condition) {
+    fail_usage(fmt::format(format, std::forward<Args>(args)...));
+  }
+}
+/// Calls `read`, which makes something of the values of flags: an Error that it throws is wrong usage.
+void as_usage(const std::function<void()>& read);
+
+CLI::Validator at_least(std::int64_t low);  ///< a check that a number is not below `low`
+CLI::Validator positive();                  ///< a check that a number is above 0
 
 /// The flags that choose a model and change its options and its preparation of images.
 struct ModelFlags {
@@ -26,8 +47,12 @@ struct ModelFlags {
   std::uint64_t seed = 0;
 
   models::CreateOptions options() const;
-  models::Model open() const;             ///< opens the model by name or folder
-  models::Model open_for_images() const;  ///< as open(), but throws Error if the model takes videos
+  std::string name_or_folder() const;  ///< `model`, or the best model of the run folder `model`
+  models::Model open() const;          ///< opens the model by name or folder
+  /// Opens the model to use it on images, and calls note_random_weights(). Throws Error if it takes videos.
+  models::Model open_for_images() const;
+  /// Says on stderr that the weights are random, if `model` is just the name of an architecture.
+  void note_random_weights() const;
 };
 void add_model_changes(CLI::App& command, ModelFlags& flags);  ///< adds --model-kwargs --num-classes --img-size
 void add_image_flags(CLI::App& command, ModelFlags& flags);    ///< adds --crop-pct --crop-mode --mean …
@@ -36,7 +61,7 @@ CLI::Option* add_model_argument(CLI::App& command, ModelFlags& flags);
 
 /// The flags that set threads and precision.
 struct ComputeFlags {
-  int threads = 0;
+  std::int64_t threads = 0;
   bool amp = false;
   std::string amp_dtype = "bfloat16";
   std::string dtype;  ///< of --dtype; empty: --amp and --amp-dtype say it
@@ -51,6 +76,24 @@ void add_dtype_flag(CLI::App& command, std::string& dtype);
 
 /// Has a flag that names an image to write refuse names that do not end in `ending`, ".png" or ".svg".
 CLI::Option* expect_ending(CLI::Option* option, const std::string& ending);
+
+/// The flags that choose a data set, and how it is gone through.
+struct DataFlags {
+  std::string data;
+  std::string split;
+  std::int64_t batch_size = 64;
+  int workers = 1;
+  bool skip_broken = false;
+
+  train::EvaluateOptions options(DType dtype) const;
+};
+/// Adds the argument DATA and the flag --split, whose help names some parts.
+void add_data_argument(CLI::App& command, DataFlags& flags, const std::string& help = "",
+                       const std::string& parts = "validation, test …");
+/// Adds a flag in place of the argument DATA, and --split.
+void add_data_flag(CLI::App& command, DataFlags& flags, const std::string& flag, const std::string& help);
+/// Adds --batch-size --workers --skip-broken.
+void add_loading_flags(CLI::App& command, DataFlags& flags);
 
 /// Adds a section "Examples:" with these lines to the help of a command.
 void add_examples(CLI::App& command, const std::vector<std::string>& lines);

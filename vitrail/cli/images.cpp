@@ -1,13 +1,13 @@
 #include "vitrail/cli/images.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
 #include <CLI/CLI.hpp>
+#include <fmt/core.h>
 
-#include "vitrail/data/sources.h"
 #include "vitrail/data/transforms.h"
+#include "vitrail/io/tar.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/run/progress.h"
 
@@ -19,12 +19,15 @@ Tensor model_input(const models::Model& model, const io::Image& image) {
   return data::eval_transform(model.pretrained)(image).unsqueeze(0);
 }
 
-std::unique_ptr<data::Dataset> open_images(const std::string& path, const std::string& split,
-                                           const models::Model& model) {
+std::unique_ptr<data::Dataset> open_images(const DataFlags& flags, const models::Model& model) {
   data::DatasetOptions where;
-  where.split = split;
+  where.split = flags.split;
   where.classes = model.pretrained.label_names;
-  return data::open_dataset(path, where);
+  auto dataset = data::open_dataset(flags.data, where);
+  if (dataset->passed_over() > 0) {
+    fmt::print(stderr, "note: {}\n", data::passed_over_note(dataset->passed_over()));
+  }
+  return dataset;
 }
 
 namespace {
@@ -78,28 +81,14 @@ std::vector<NamedImage> list_images(const std::vector<std::string>& arguments) {
     }
     std::error_code error;
     check(fs::exists(argument, error), "{}: there is no such file or folder", argument);
-    if (!fs::is_directory(argument, error)) {
-      if (fs::path(argument).extension() == ".tar") {
-        const std::shared_ptr<const data::Dataset> archive = data::open_unlabeled(argument);
-        for (std::int64_t i = 0; i < archive->size(); ++i) {
-          result.push_back({argument + "/" + archive->name(i), [archive, i] { return archive->image(i); }});
-        }
-      } else {
-        add_file(argument);
-      }
+    if (!fs::is_directory(argument, error) && !io::is_tar_name(argument)) {
+      add_file(argument);
       continue;
     }
-    std::error_code unknown;  // for a broken link, which is not a file
-    std::vector<std::string> found;
-    for (fs::recursive_directory_iterator it(argument, error), end; !error && it != end; it.increment(error)) {
-      if (it->is_regular_file(unknown) && io::is_image_name(it->path())) {
-        found.push_back(it->path().string());
-      }
+    const std::shared_ptr<const data::Dataset> all = data::open_unlabeled(argument);
+    for (std::int64_t i = 0; i < all->size(); ++i) {
+      result.push_back({(fs::path(argument) / all->name(i)).string(), [all, i] { return all->image(i); }});
     }
-    check(!error, "{}: the folder cannot be read: {}", argument, error.message());
-    check(!found.empty(), "{}: there are no images (.jpg, .jpeg, .png, .webp) in this folder", argument);
-    std::ranges::sort(found, data::natural_less);
-    std::ranges::for_each(found, add_file);
   }
   check(!result.empty(), "no images were given");
   return result;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "vitrail/cli/flags.h"
 #include "vitrail/data/dataset.h"
 #include "vitrail/io/image.h"
 #include "vitrail/models/model.h"
@@ -24,9 +25,9 @@ namespace vitrail::cli {
 /// The model's input for one image: [1, C, H, W], by the model's evaluation transform.
 Tensor model_input(const models::Model& model, const io::Image& image);
 
-/// Opens a data set (or the part of it named `split`) with the classes in the model's order.
-std::unique_ptr<data::Dataset> open_images(const std::string& path, const std::string& split,
-                                           const models::Model& model);
+/// Opens a data set, or a part of it, with the classes in the model's order. A line on stderr says how many of its
+/// files were passed over.
+std::unique_ptr<data::Dataset> open_images(const DataFlags& flags, const models::Model& model);
 
 /// Runs train::evaluate(), under a progress bar with this title if stderr is a terminal.
 train::Evaluation evaluate_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
@@ -45,9 +46,9 @@ struct NamedImage {
 /// Adds the argument IMAGES, which list_images() understands, to a command.
 void add_images_argument(CLI::App& command, std::vector<std::string>& images);
 
-/// The images that `arguments` name: a file is itself, a folder or a `.tar` is all images in it in natural order, and
-/// "-" is a list of paths on standard input, one per line. Throws Error for a path that does not exist, for a folder or
-/// an archive without images, and if there are no images at all.
+/// The images that `arguments` name: a file is itself, a folder or a tar archive is all images in it in natural
+/// order, and "-" is a list of paths on standard input, one per line. Throws Error for a path that does not exist, for
+/// a folder or an archive without images, and if there are no images at all.
 std::vector<NamedImage> list_images(const std::vector<std::string>& arguments);
 
 }  // namespace vitrail::cli

@@ -1,4 +1,4 @@
-// Class folders inside a .tar, read where they lie.
+// Class folders inside a tar archive, read where they lie.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -49,14 +49,20 @@ Listing list_tar(const fs::path& path, const std::vector<std::string>& splits, b
   const io::Tar tar = io::Tar::open(path);
   std::map<std::string, io::TarEntry, std::less<>> entries;
   std::vector<std::string> names;
+  Listing listing;
   for (const io::TarEntry& entry : tar.entries()) {
-    if (io::is_image_name(entry.name) && !is_hidden(entry.name)) {
+    if (is_hidden(entry.name)) {
+      continue;
+    }
+    if (io::is_image_name(entry.name)) {
       entries.emplace(entry.name, entry);
       names.push_back(entry.name);
+    } else {
+      ++listing.passed_over;
     }
   }
-  Listing listing;
-  listing.names = labeled ? choose_part(std::move(names), splits, path.string()) : std::move(names);
+  const bool whole = !labeled && splits.empty();
+  listing.names = whole ? std::move(names) : choose_part(std::move(names), splits, path.string());
   std::sort(listing.names.begin(), listing.names.end(), natural_less);
   if (labeled) {
     label_by_folder(listing, path.string());

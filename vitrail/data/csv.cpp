@@ -103,13 +103,14 @@ Columns find_columns(const Row& first, const std::string& source) {
 
 }  // namespace
 
-Listing list_csv(const fs::path& path, const std::vector<std::string>& splits) {
+Listing list_csv(const fs::path& path, const std::vector<std::string>& asked) {
   const std::string source = path.string();
   const std::vector<Row> rows = parse_csv(io::read_text(path), source);
   check(!rows.empty(), "{}: the file is empty; lines of path,label were expected", source);
   const Columns columns = find_columns(rows[0], source);
-  check(splits.empty() || columns.split.has_value(), "{}: no column 'split' tells which images are '{}'", source,
-        splits.empty() ? "" : splits[0]);
+  check(asked.empty() || columns.split.has_value() || is_training_split(asked[0]),
+        "{}: there are no '{}' images: no column 'split' says which they are", source, asked.empty() ? "" : asked[0]);
+  const std::vector<std::string> splits = columns.split.has_value() ? asked : std::vector<std::string>();
   Listing listing;
   std::vector<std::string> classes;
   const std::size_t first = columns.header ? 1 : 0;

@@ -1,6 +1,7 @@
 #include "vitrail/data/dataset.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <utility>
@@ -8,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "vitrail/data/sources.h"
+#include "vitrail/io/tar.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::data {
@@ -27,6 +29,7 @@ class ListedDataset final : public Dataset {
     return listing_.names[static_cast<std::size_t>(checked(index))];
   }
   const std::vector<std::string>& classes() const override { return listing_.classes; }
+  std::int64_t passed_over() const override { return listing_.passed_over; }
 
  private:
   std::int64_t checked(std::int64_t index) const {
@@ -52,6 +55,7 @@ class JoinedDataset final : public Dataset {
     return index < labeled_->size() ? labeled_->name(index) : more_->name(index - labeled_->size());
   }
   const std::vector<std::string>& classes() const override { return labeled_->classes(); }
+  std::int64_t passed_over() const override { return labeled_->passed_over() + more_->passed_over(); }
 
  private:
   std::unique_ptr<Dataset> labeled_;
@@ -65,7 +69,8 @@ std::vector<std::string> names_of_split(const std::string& split) {
   std::vector<std::string> names = {split};
   for (const auto& group : {training, validation}) {
     if (std::find(group.begin(), group.end(), split) != group.end()) {
-      names.insert(names.end(), group.begin(), group.end());
+      std::copy_if(group.begin(), group.end(), std::back_inserter(names),
+                   [&](const std::string& name) { return name != split; });
     }
   }
   if (std::find(validation.begin(), validation.end(), split) != validation.end()) {
@@ -115,24 +120,31 @@ Listing list_binary(const std::vector<fs::path>& files) {
 
 Listing list_file(const fs::path& path, const std::vector<std::string>& splits, bool labeled) {
   const std::string extension = extension_of(path);
-  if (extension == ".tar") {
+  if (io::is_tar_name(path)) {
     return list_tar(path, splits, labeled);
   }
   if (extension == ".csv") {
     return list_csv(path, splits);
   }
+  const bool binary = is_idx_images_file(path) || extension == ".bin";
+  check(!binary || splits.empty() || is_training_split(splits[0]), "{}: a file of one part has no '{}' images",
+        path.string(), splits.empty() ? "" : splits[0]);
   if (is_idx_images_file(path)) {
     return list_idx(path);
   }
   if (extension == ".bin") {
     return list_cifar({path});
   }
-  check(extension != ".tgz" && extension != ".gz", "{}: the file is compressed: unpack it first", path.string());
+  check(extension != ".gz", "{}: the file is compressed: unpack it first", path.string());
   fail(
-      "{}: not a data set: a folder of class folders, a .tar of one, a .csv of path,label, CIFAR's .bin or MNIST's "
+      "{}: not a data set: a folder of class folders, a .tar or .tar.gz of one, a .csv of path,label, CIFAR's .bin or "
+      "MNIST's "
       "idx3-ubyte was expected",
       path.string());
 }
+
+// Extensions of files that a folder may have as its parts.
+constexpr std::array part_extensions = {".tar", ".tar.gz", ".tgz", ".csv"};
 
 // The part of a folder that has one of `names`, if there is one.
 std::optional<Listing> find_split(const fs::path& folder, const std::vector<std::string>& names, bool labeled) {
@@ -140,7 +152,7 @@ std::optional<Listing> find_split(const fs::path& folder, const std::vector<std:
     if (fs::is_directory(folder / name)) {
       return list_folder(folder / name, labeled);
     }
-    for (const char* extension : {".tar", ".csv"}) {
+    for (const char* extension : part_extensions) {
       if (fs::exists(folder / (name + extension))) {
         return list_file(folder / (name + extension), {}, labeled);
       }
@@ -159,8 +171,9 @@ std::optional<Listing> find_split(const fs::path& folder, const std::vector<std:
 std::vector<std::string> splits_in(const fs::path& folder) {
   std::vector<std::string> found;
   for (const std::string& name : known_splits()) {
-    if (fs::is_directory(folder / name) || fs::exists(folder / (name + ".tar")) ||
-        fs::exists(folder / (name + ".csv"))) {
+    if (fs::is_directory(folder / name) ||
+        std::any_of(part_extensions.begin(), part_extensions.end(),
+                    [&](const char* extension) { return fs::exists(folder / (name + extension)); })) {
       found.push_back(name);
     }
   }
@@ -190,8 +203,8 @@ Listing list_source(const fs::path& source, const std::string& split, bool label
         fmt::join(parts, ", "), split.empty() ? "" : fmt::format(", since there is no '{}'", split));
   // A folder without parts serves as a whole for training, but must not serve for testing as well.
   check(split.empty() || is_training_split(split),
-        "{}: there are no '{}' images: looked for the folders {} and for .tar and "
-        ".csv files of these names",
+        "{}: there are no '{}' images: looked for the folders {} and for .tar, .tar.gz "
+        "and .csv files of these names",
         source.string(), split, fmt::join(names, ", "));
   return list_folder(source, labeled);
 }
@@ -267,6 +280,11 @@ std::unique_ptr<Dataset> open_unlabeled(const fs::path& source) {
   listing.classes.clear();
   listing.labels.assign(listing.names.size(), unlabeled);
   return std::make_unique<ListedDataset>(std::move(listing));
+}
+
+std::string passed_over_note(std::int64_t count) {
+  return count == 1 ? "1 file that is not an image by its name was passed over"
+                    : fmt::format("{} files that are not images by their names were passed over", count);
 }
 
 std::unique_ptr<Dataset> with_unlabeled(std::unique_ptr<Dataset> labeled, std::unique_ptr<Dataset> more) {

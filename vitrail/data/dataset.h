@@ -15,9 +15,9 @@ namespace vitrail::data {
 constexpr std::int64_t unlabeled = -1;  ///< the label of an image that has none
 
 /// A list of images, each with a class index. As in timm's folder reader, the class is the folder that an image lies
-/// in; classes are in natural order of their names, images in natural order of their paths. Hidden files and files
-/// whose names are not those of images are ignored; symbolic links are followed. Several threads may use a Dataset at
-/// once.
+/// in; classes are in natural order of their names, images in natural order of their paths. Hidden files are ignored,
+/// files whose names are not those of images are counted; symbolic links are followed, and one that leads nowhere is a
+/// broken image. Several threads may use a Dataset at once.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -26,6 +26,8 @@ class Dataset {
   virtual std::int64_t label(std::int64_t index) const = 0;  ///< 0 … classes().size() - 1, or unlabeled
   virtual std::string name(std::int64_t index) const = 0;    ///< the path of the image inside the source
   virtual const std::vector<std::string>& classes() const = 0;
+  /// How many files of the source are not images by their names.
+  virtual std::int64_t passed_over() const { return 0; }
 };
 
 /// Which images open_dataset() takes, and with which classes.
@@ -39,7 +41,7 @@ struct DatasetOptions {
   bool labeled = true;             ///< false: all images of the source, wherever they lie, as one class
 };
 /// Opens a data set. `source` is one of
-/// - a folder of class folders, or a `.tar` of such a tree,
+/// - a folder of class folders, or a `.tar`, `.tar.gz` or `.tgz` of such a tree,
 /// - CIFAR-10's or CIFAR-100's binary files: a folder with `data_batch_*.bin` or `train.bin`, or one `.bin` file,
 /// - MNIST-style idx files: a folder with `*-images-idx3-ubyte`, or one such file beside its labels,
 /// - a `.csv` of path,label, with paths relative to the CSV; a header line is understood.
@@ -53,6 +55,9 @@ std::unique_ptr<Dataset> open_dataset(const std::filesystem::path& source, const
 /// Opens images without classes: all images below a folder, at any depth, or in a `.tar`; for other kinds of source,
 /// their images without their labels. classes() is empty. Throws Error if there are no images.
 std::unique_ptr<Dataset> open_unlabeled(const std::filesystem::path& source);
+
+/// A sentence about Dataset::passed_over().
+std::string passed_over_note(std::int64_t count);
 
 /// The images of `labeled`, with its classes, followed by those of `more` without labels.
 std::unique_ptr<Dataset> with_unlabeled(std::unique_ptr<Dataset> labeled, std::unique_ptr<Dataset> more);

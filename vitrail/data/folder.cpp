@@ -3,6 +3,7 @@
 #include <numeric>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "vitrail/data/sources.h"
 #include "vitrail/tensor/error.h"
@@ -16,6 +17,7 @@ class FolderWalk {
  public:
   FolderWalk(const fs::path& root, bool labeled) : labeled_(labeled) { visit(root, {}); }
   std::vector<std::string> images;  // relative to the root
+  std::int64_t passed_over = 0;     // files that are not images by their names
 
  private:
   // Adds the images below `folder`, whose path from the root is `relative`. Throws Error for an empty class folder.
@@ -39,6 +41,8 @@ class FolderWalk {
         visit(it->path(), relative / name);
       } else if (io::is_image_name(name)) {
         images.push_back((relative / name).string());
+      } else {
+        ++passed_over;
       }
     }
     check(!error, "the folder {} cannot be read: {}", folder.string(), error.message());
@@ -90,7 +94,9 @@ void label_by_folder(Listing& listing, const std::string& source) {
 
 Listing list_folder(const fs::path& path, bool labeled) {
   Listing listing;
-  listing.names = FolderWalk(path, labeled).images;
+  FolderWalk walk(path, labeled);
+  listing.names = std::move(walk.images);
+  listing.passed_over = walk.passed_over;
   std::sort(listing.names.begin(), listing.names.end(), natural_less);
   if (labeled) {
     label_by_folder(listing, path.string());

@@ -286,4 +286,9 @@ std::int64_t Batches::batches_per_epoch() const { return std::ssize(state_->epoc
 double Batches::seconds_waited() const { return state_->seconds_waited; }
 const std::vector<std::string>& Batches::broken() const { return state_->broken; }
 
+void Batches::check_any(std::int64_t count, std::string_view purpose) const {
+  check(count > 0, "there was nothing to {}: all {} {} are broken, the first: {}", purpose, broken().size(),
+        state_->options.items, broken().empty() ? "" : broken().front());
+}
+
 }  // namespace vitrail::data

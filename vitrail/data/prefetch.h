@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -85,6 +86,9 @@ class Batches {
   std::int64_t batches_per_epoch() const;
   double seconds_waited() const;                   ///< how long next() has waited for workers so far
   const std::vector<std::string>& broken() const;  ///< names of the items left out so far, with the reasons
+  /// Throws Error, naming the first broken item, if the `count` items that next() has given are none. `purpose` says
+  /// what they were for: "evaluate".
+  void check_any(std::int64_t count, std::string_view purpose) const;
 
  protected:
   /// A batch that is being made.

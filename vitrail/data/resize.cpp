@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/ranges.h>
+
 #include "vitrail/data/rounding.h"
 #include "vitrail/tensor/error.h"
 
@@ -378,13 +380,25 @@ constexpr std::array<std::pair<std::string_view, Interpolation>, 6> kNames = {{
 
 }  // namespace
 
+const std::vector<std::string>& interpolation_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> result;
+    result.reserve(kNames.size());
+    for (const auto& [name, interpolation] : kNames) {
+      result.emplace_back(name);
+    }
+    return result;
+  }();
+  return names;
+}
+
 Interpolation interpolation_named(const std::string& name) {
   for (const auto& [known, interpolation] : kNames) {
     if (name == known) {
       return interpolation;
     }
   }
-  fail("no interpolation is called '{}': it must be nearest, box, bilinear, hamming, bicubic or lanczos", name);
+  fail("no interpolation is called '{}': it must be one of {}", name, fmt::join(interpolation_names(), ", "));
 }
 
 io::Image resize(const io::Image& image, const Region& region, std::int64_t width, std::int64_t height,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "vitrail/io/image.h"
 
@@ -13,6 +14,8 @@ namespace vitrail::data {
 /// scale.
 enum class Interpolation { nearest, box, bilinear, hamming, bicubic, lanczos };
 
+/// The names of all filters: "nearest", "bilinear", "bicubic" and others.
+const std::vector<std::string>& interpolation_names();
 /// The filter of timm's name: "bilinear", "bicubic", … Throws Error, listing the names, if there is none such.
 Interpolation interpolation_named(const std::string& name);
 

@@ -19,6 +19,7 @@ struct Listing {
   std::vector<std::string> names;                ///< of the images, as they are shown
   std::vector<std::int64_t> labels;              ///< indices into `classes`
   std::vector<std::string> classes;              ///< in natural order
+  std::int64_t passed_over = 0;                  ///< files that are not images by their names
   std::function<io::Image(std::int64_t)> image;  ///< decodes image i; called from several threads
 };
 
@@ -44,11 +45,11 @@ void label_by_name(Listing& listing, const std::vector<std::string>& class_of);
 
 /// Lists the images below a folder.
 Listing list_folder(const std::filesystem::path& path, bool labeled = true);
-/// Lists the images of a `.tar` in the folder that is named by the first of `splits` that exists, or all images if
-/// `splits` is empty.
+/// Lists the images of a tar archive in the folder that is named by the first of `splits` that exists, or all images if
+/// `splits` is empty. If the archive has no such folders at all, it serves as a whole for training.
 Listing list_tar(const std::filesystem::path& path, const std::vector<std::string>& splits, bool labeled = true);
 /// Lists the rows of a CSV whose column "split" is the first of `splits` that any row has, or all rows if `splits` is
-/// empty.
+/// empty. A CSV without that column serves as a whole for training.
 Listing list_csv(const std::filesystem::path& path, const std::vector<std::string>& splits);
 /// Lists the images of CIFAR's binary files of one split, in order.
 Listing list_cifar(const std::vector<std::filesystem::path>& files);

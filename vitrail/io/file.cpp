@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <system_error>
 #include <utility>
@@ -126,6 +127,23 @@ int open_locked(const fs::path& temporary, const fs::path& path) {
   }
 }
 
+// Writes all bytes; returns the error number of the system, or 0.
+int write_all(int descriptor, const void* data, std::size_t bytes) {
+  const auto* next = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t written = ::write(descriptor, next, std::min<std::size_t>(bytes, 1U << 30));
+    if (written < 0 && errno == EINTR) {
+      continue;
+    }
+    if (written <= 0) {
+      return written < 0 ? errno : ENOSPC;
+    }
+    next += written;
+    bytes -= static_cast<std::size_t>(written);
+  }
+  return 0;
+}
+
 }  // namespace
 
 void fail_writing(const fs::path& path, int error) { fail("cannot write '{}': {}", path.string(), reason(error)); }
@@ -172,19 +190,9 @@ void AtomicFile::discard() {
 
 void AtomicFile::write(const void* data, std::size_t bytes) {
   check(descriptor_ >= 0, "'{}' is already finished: nothing can be added to it", path_.string());
-  const auto* next = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t written = ::write(descriptor_, next, std::min<std::size_t>(bytes, 1U << 30));
-    if (written < 0 && errno == EINTR) {
-      continue;
-    }
-    if (written <= 0) {
-      const int error = written < 0 ? errno : ENOSPC;
-      discard();
-      fail_writing(path_, error);
-    }
-    next += written;
-    bytes -= static_cast<std::size_t>(written);
+  if (const int error = write_all(descriptor_, data, bytes); error != 0) {
+    discard();
+    fail_writing(path_, error);
   }
 }
 
@@ -284,8 +292,15 @@ void finish_folder(const fs::path& temporary, const fs::path& path) {
 
 std::shared_ptr<const MappedFile> MappedFile::open(const fs::path& path) {
   const Descriptor descriptor(path, O_RDONLY);
+  if (!descriptor) {
+    fail_reading(path, errno);
+  }
+  return map(descriptor.get(), path);
+}
+
+std::shared_ptr<const MappedFile> MappedFile::map(int descriptor, const fs::path& path) {
   struct stat status {};
-  if (!descriptor || ::fstat(descriptor.get(), &status) != 0) {
+  if (::fstat(descriptor, &status) != 0) {
     fail_reading(path, errno);
   }
   check(S_ISREG(status.st_mode), "cannot read '{}': {}", path.string(),
@@ -293,7 +308,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const fs::path& path) {
   std::shared_ptr<MappedFile> file(new MappedFile);
   if (status.st_size > 0) {
     const auto size = static_cast<std::size_t>(status.st_size);
-    void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor.get(), 0);
+    void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
     if (data == MAP_FAILED) {
       fail_reading(path, errno);
     }
@@ -308,5 +323,25 @@ MappedFile::~MappedFile() {
     ::munmap(const_cast<std::uint8_t*>(data_), size_);
   }
 }
+
+UnnamedFile::UnnamedFile(std::string source) : source_(std::move(source)) {
+  std::error_code error;
+  folder_ = fs::temp_directory_path(error);
+  check(!error, "{}: there is no folder for temporary files to unpack it into: {}", source_, error.message());
+  std::string name = (folder_ / "vitrail-XXXXXX").string();
+  descriptor_ = ::mkostemp(name.data(), O_CLOEXEC);
+  check(descriptor_ >= 0, "{}: cannot be unpacked into '{}': {}", source_, folder_.string(), reason(errno));
+  ::unlink(name.c_str());
+}
+
+UnnamedFile::~UnnamedFile() { ::close(descriptor_); }
+
+void UnnamedFile::write(const void* data, std::size_t bytes) {
+  const int error = write_all(descriptor_, data, bytes);
+  check(error == 0, "{}: cannot be unpacked into '{}': {} (TMPDIR names another folder)", source_, folder_.string(),
+        reason(error));
+}
+
+std::shared_ptr<const MappedFile> UnnamedFile::map() const { return MappedFile::map(descriptor_, source_); }
 
 }  // namespace vitrail::io

@@ -60,6 +60,8 @@ void finish_folder(const std::filesystem::path& temporary, const std::filesystem
 class MappedFile {
  public:
   static std::shared_ptr<const MappedFile> open(const std::filesystem::path& path);
+  /// Maps an open regular file; `path` stands for it in errors. The descriptor may be closed afterwards.
+  static std::shared_ptr<const MappedFile> map(int descriptor, const std::filesystem::path& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -69,6 +71,23 @@ class MappedFile {
   MappedFile() = default;
   const std::uint8_t* data_ = nullptr;
   std::size_t size_ = 0;
+};
+
+/// A file without a name in the folder for temporary files (TMPDIR). It is gone when nobody uses it any more, even if
+/// the process is killed.
+class UnnamedFile {
+ public:
+  explicit UnnamedFile(std::string source);  ///< `source`: the file whose content is written here, for errors
+  ~UnnamedFile();
+  UnnamedFile(const UnnamedFile&) = delete;
+  UnnamedFile& operator=(const UnnamedFile&) = delete;
+  void write(const void* data, std::size_t bytes);  ///< appends; Error if there is no room
+  std::shared_ptr<const MappedFile> map() const;    ///< what was written so far
+
+ private:
+  std::string source_;
+  std::filesystem::path folder_;
+  int descriptor_ = -1;
 };
 
 template <class Fill>

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "vitrail/io/gzip.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::io {
@@ -263,8 +265,18 @@ class Reader {
 
 }  // namespace
 
+bool is_tar_name(const std::filesystem::path& path) {
+  std::string name = path.filename().string();
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name.ends_with(".tar") || name.ends_with(".tar.gz") || name.ends_with(".tgz");
+}
+
 Tar Tar::open(const std::filesystem::path& path) {
   std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+  if (is_gzip(*file)) {
+    file = unpack_gzip(path);
+  }
   return parse(file->bytes(), file, path.string());
 }
 

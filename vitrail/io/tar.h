@@ -21,14 +21,17 @@ struct TarEntry {
   std::size_t size = 0;
 };
 
+/// Whether a path is that of a tar archive by its name: `.tar`, `.tar.gz` or `.tgz`, in any case.
+bool is_tar_name(const std::filesystem::path& path);
+
 /// The index of a tar archive: POSIX ustar, with the long names and sizes of GNU tar and pax. Folders, links and
 /// devices are skipped; of two files with the same name the later one counts, as when the archive is unpacked. The
 /// archive is not trusted: a wrong checksum, a malformed number, an entry that reaches beyond the end, a name that
-/// leads out of the archive ("../x") and sparse files (GNU) throw Error naming the byte; so do compressed archives,
-/// naming the program.
+/// leads out of the archive ("../x") and sparse files (GNU) throw Error naming the byte; so do archives compressed
+/// otherwise than with gzip, naming the program.
 class Tar {
  public:
-  static Tar open(const std::filesystem::path& path);
+  static Tar open(const std::filesystem::path& path);  ///< one that is compressed is unpacked by unpack_gzip()
   /// Parses an archive that is already in memory, which `owner` keeps alive; `source` stands for the file in errors.
   static Tar parse(std::span<const std::uint8_t> bytes, std::shared_ptr<const void> owner, std::string source);
 

@@ -24,5 +24,7 @@ bool has_int8();
 /// process may run on.
 int threads();
 void set_threads(int count);  ///< Error unless positive
+/// The most threads that a user may ask for: four for each core that the process may run on.
+int most_threads();
 
 }  // namespace vitrail::kernels

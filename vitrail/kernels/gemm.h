@@ -67,4 +67,8 @@ class TransientPacking {
 /// How often weights have been packed in this process: ideally once per training step and packed form.
 std::uint64_t packings();
 
+/// Whether a product throws Error if its weight has been changed since it was packed, and Tensor::touch() has not been
+/// called. This reads the whole weight for each product, so it is on in debug builds only, unless it is set here.
+void set_check_touched(bool on);
+
 }  // namespace vitrail::kernels

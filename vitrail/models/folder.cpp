@@ -342,11 +342,20 @@ Model load_model(const fs::path& folder, const CreateOptions& options) {
   return model;
 }
 
+namespace {
+
+constexpr std::string_view local_prefix = "local-dir:";  // timm's way to name a folder
+
+}  // namespace
+
+bool names_folder(const std::string& name_or_folder) {
+  return name_or_folder.starts_with(local_prefix) || fs::is_directory(name_or_folder);
+}
+
 Model open_model(const std::string& name_or_folder, const CreateOptions& options) {
-  constexpr std::string_view prefix = "local-dir:";  // timm's way to name a folder
-  const bool prefixed = name_or_folder.starts_with(prefix);
-  const fs::path folder = prefixed ? name_or_folder.substr(prefix.size()) : name_or_folder;
-  if (prefixed || fs::is_directory(folder)) {
+  const bool prefixed = name_or_folder.starts_with(local_prefix);
+  const fs::path folder = prefixed ? name_or_folder.substr(local_prefix.size()) : name_or_folder;
+  if (names_folder(name_or_folder)) {
     return load_model(folder, options);
   }
   check(!fs::exists(folder), "'{}' is a file: a model is given by its name or by its folder", name_or_folder);

@@ -1,5 +1,6 @@
 /// \file
 /// Functions that create, load and save image models; architectures() of base/registry.h lists their names.
+/// without_head() of features.h makes a model that gives features in place of logits.
 #pragma once
 
 #include <filesystem>
@@ -26,6 +27,8 @@ Model load_model(const std::filesystem::path& folder, const CreateOptions& optio
 /// Loads the model folder `name_or_folder` by load_model() if it is one, with or without timm's prefix `local-dir:`;
 /// otherwise creates a model of this name by create_model(). Throws Error if there is neither.
 Model open_model(const std::string& name_or_folder, const CreateOptions& options = {});
+/// Whether open_model() loads a folder, rather than creating a model whose weights are random.
+bool names_folder(const std::string& name_or_folder);
 /// The layouts that a model folder can have.
 enum class Layout { timm, huggingface };
 /// Writes the folder that load_model() reads, and that timm reads by `hf-hub:` or `local-dir:`, or transformers by

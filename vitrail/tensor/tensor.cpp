@@ -56,7 +56,12 @@ bool Tensor::is_contiguous() const {
   return true;
 }
 
+void Tensor::fail_undefined(const char* call) {
+  fail("{}() needs a tensor with elements, but this one is undefined", call);
+}
+
 std::vector<float> Tensor::values() const {
+  storage_of("values");
   const Tensor dense = contiguous();
   return visit(dtype_, [&]<class T>(T) {
     std::vector<float> result;
@@ -69,6 +74,7 @@ std::vector<float> Tensor::values() const {
 }
 
 float Tensor::item() const {
+  storage_of("item");
   check(numel() == 1, "item() needs a tensor with one element, not {}", shape_);
   return values().front();
 }
@@ -85,6 +91,7 @@ Tensor Tensor::view(const Shape& shape, const Shape& strides, std::int64_t offse
 Tensor Tensor::detach() const { return view(shape_, strides_, offset_); }
 
 Tensor Tensor::reshape(const Shape& wanted) const {
+  storage_of("reshape");
   Shape shape = wanted;
   int free_dim = -1;
   std::int64_t known = 1;
@@ -131,6 +138,7 @@ Tensor Tensor::reshape(const Shape& wanted) const {
 }
 
 Tensor Tensor::transpose(int dim0, int dim1) const {
+  storage_of("transpose");
   Shape shape = shape_;
   Shape strides = strides_;
   std::swap(shape[dim0], shape[dim1]);
@@ -139,6 +147,7 @@ Tensor Tensor::transpose(int dim0, int dim1) const {
 }
 
 Tensor Tensor::permute(std::span<const int> dims) const {
+  storage_of("permute");
   check(static_cast<int>(dims.size()) == rank(), "permute() of the shape {} needs {} dimensions, not {}", shape_,
         rank(), dims.size());
   Shape shape = shape_;
@@ -155,17 +164,20 @@ Tensor Tensor::permute(std::span<const int> dims) const {
 }
 
 Tensor Tensor::narrow(int dim, std::int64_t start, std::int64_t length) const {
+  storage_of("narrow");
   check(start >= 0 && length >= 0 && start + length <= size(dim), "[{}, {}) does not lie inside dimension {} of {}",
         start, start + length, dim, shape_);
   return view(shape_.with(dim, length), strides_, offset_ + start * stride(dim));
 }
 
 Tensor Tensor::select(int dim, std::int64_t index) const {
+  storage_of("select");
   const Tensor one = narrow(dim, index, 1);
   return one.squeeze(dim);
 }
 
 Tensor Tensor::expand(const Shape& shape) const {
+  storage_of("expand");
   check(shape.rank() >= rank() && broadcast(shape_, shape) == shape, "the shape {} cannot be expanded to {}", shape_,
         shape);
   Shape strides = shape;
@@ -175,28 +187,38 @@ Tensor Tensor::expand(const Shape& shape) const {
   return view(shape, strides, offset_);
 }
 
-Tensor Tensor::unsqueeze(int dim) const { return view(shape_.inserted(dim, 1), strides_.inserted(dim, 1), offset_); }
+Tensor Tensor::unsqueeze(int dim) const {
+  storage_of("unsqueeze");
+  return view(shape_.inserted(dim, 1), strides_.inserted(dim, 1), offset_);
+}
 
 Tensor Tensor::squeeze(int dim) const {
+  storage_of("squeeze");
   check(size(dim) == 1, "dimension {} of {} has not the size 1", dim, shape_);
   return view(shape_.removed(dim), strides_.removed(dim), offset_);
 }
 
-Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
+Tensor Tensor::contiguous() const {
+  storage_of("contiguous");
+  return is_contiguous() ? *this : clone();
+}
 
 Tensor Tensor::clone() const {
+  storage_of("clone");
   Tensor result = empty(shape_, dtype_);
   copy_strided(result.raw(), result.strides_, raw(), strides_, shape_, dtype_);
   return result;
 }
 
 void Tensor::copy_from(const Tensor& source) const {
+  storage_of("copy_from");
   check(source.dtype() == dtype_, "cannot copy {} into {}: cast it first", name_of(source.dtype()), name_of(dtype_));
   const Tensor wide = source.expand(shape_);
   copy_strided(raw(), strides_, wide.raw(), wide.strides_, shape_, dtype_);
 }
 
 void Tensor::fill(double value) const {
+  storage_of("fill");
   visit(dtype_, [&]<class T>(T) {
     if (is_contiguous()) {
       if constexpr (std::is_same_v<T, bf16>) {

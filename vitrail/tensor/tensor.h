@@ -24,7 +24,7 @@ struct Slot;  // the autograd state of a tensor; see vitrail/autograd/tape.h
 /// vitrail/ops/shape/shape.h has differentiable functions of the same names.
 class Tensor {
  public:
-  Tensor() = default;  ///< undefined: no storage, no shape
+  Tensor() = default;  ///< undefined: no storage, no shape; what needs elements then throws Error, naming the call
 
   static Tensor empty(const Shape& shape, DType dtype = DType::f32);
   static Tensor zeros(const Shape& shape, DType dtype = DType::f32);
@@ -51,21 +51,23 @@ class Tensor {
   std::size_t bytes() const { return static_cast<std::size_t>(numel()) * size_of(dtype_); }
   DType dtype() const { return dtype_; }
   bool is_contiguous() const;
-  Storage& storage() const { return *storage_; }
+  Storage& storage() const { return *storage_of("storage"); }
   /// Whether the elements are visible elsewhere: to other handles, or to the owner of borrowed memory.
-  bool is_shared() const { return storage_.use_count() > 1 || storage_->is_borrowed(); }
+  bool is_shared() const { return storage_.use_count() > 1 || storage_of("is_shared")->is_borrowed(); }
   std::int64_t offset() const { return offset_; }  ///< position of the first element in the storage, in elements
 
   /// A pointer to the first element. Error unless T is the C++ type of the dtype.
   template <class T>
   T* data() const {
+    storage_of("data");
     check(dtype_of<T>::value == dtype_, "the tensor holds {}, not {}", name_of(dtype_), name_of(dtype_of<T>::value));
     return reinterpret_cast<T*>(raw());
   }
-  std::byte* raw() const { return storage_->data() + offset_ * static_cast<std::int64_t>(size_of(dtype_)); }
+  std::byte* raw() const { return storage_of("raw")->data() + offset_ * static_cast<std::int64_t>(size_of(dtype_)); }
   /// All elements in row-major order. Error unless the tensor is contiguous and T is the C++ type of the dtype.
   template <class T>
   std::span<T> span() const {
+    storage_of("span");
     check(is_contiguous(), "the tensor {} is not contiguous", shape_);
     return {data<T>(), static_cast<std::size_t>(numel())};
   }
@@ -93,7 +95,8 @@ class Tensor {
   void fill(double value) const;
 
   /// Declares that the elements have been changed in place: data derived from them (see Storage) becomes stale.
-  void touch() const { storage_->touch(); }
+  /// In debug builds a product throws Error if its weight was changed without this call since it was packed.
+  void touch() const { storage_of("touch")->touch(); }
 
   // For the autograd layer.
 
@@ -102,6 +105,14 @@ class Tensor {
   Tensor detach() const;  ///< a handle on the same elements, without gradient
 
  private:
+  // The storage, which a defined tensor has. Throws Error, naming the call that needs it, if the tensor is undefined.
+  Storage* storage_of(const char* call) const {
+    if (storage_ == nullptr) [[unlikely]] {
+      fail_undefined(call);
+    }
+    return storage_.get();
+  }
+  [[noreturn]] static void fail_undefined(const char* call);
   Tensor view(const Shape& shape, const Shape& strides, std::int64_t offset) const;
 
   std::shared_ptr<Storage> storage_;

@@ -111,6 +111,11 @@ Option& Option::ascending() {
   });
 }
 
+Option& Option::path() {
+  is_path = true;
+  return *this;
+}
+
 Option& Option::settled() {
   is_settled = true;
   return *this;
@@ -144,6 +149,19 @@ Option& OptionList::add_arguments(std::string name, std::string& field, std::str
 Option* OptionList::find(std::string_view name) {
   const auto it = std::ranges::find(options_, name, &Option::name);
   return it == options_.end() ? nullptr : &*it;
+}
+
+void OptionList::resolve_paths() {
+  for (Option& option : options_) {
+    if (!option.is_path) {
+      continue;
+    }
+    const std::filesystem::path path = std::get<std::string>(option.get());
+    std::error_code error;
+    if (!path.empty() && path.is_relative() && std::filesystem::exists(path, error)) {
+      option.set(std::filesystem::absolute(path).lexically_normal().string());
+    }
+  }
 }
 
 void OptionList::validate() const {

@@ -41,6 +41,7 @@ struct Option {
   std::string help;
   OptionKind kind = OptionKind::text;
   bool unset = false;       ///< whether the option may have no value (std::monostate)
+  bool is_path = false;     ///< names a file or folder; where it may also be something else, only if there is one
   bool is_settled = false;  ///< fixed when a run begins: a run cannot be resumed with another value
   std::string short_flag;   ///< "-b"
   std::string other_flag;   ///< another name of the flag, "--teacher-model"
@@ -61,6 +62,7 @@ struct Option {
   Option& ascending();  ///< none or two positive numbers, the smaller first
   Option& check_that(std::function<void(const Option&)> check);
 
+  Option& path();
   Option& settled();
   Option& short_name(std::string flag);
   Option& also(std::string flag);
@@ -131,6 +133,8 @@ class OptionList {
   const std::deque<Option>& all() const { return options_; }
   Option* find(std::string_view name);  ///< null if there is none
 
+  /// Makes the paths of files and folders that exist absolute, so that they can be found from any folder.
+  void resolve_paths();
   /// Runs the checks of every option. The Error that a check throws names the flag.
   void validate() const;
 

@@ -119,7 +119,9 @@ void add_run_options(OptionList& list, RunOptions& o, const std::vector<std::str
   list.group("run");
   list.add("seed", o.seed, "S", "Seed of all that is random");
   list.add("workers", o.workers, "N", "Threads that prepare batches ahead; 0: none").at_least(0).short_name("-j");
-  list.add("threads", o.threads, "N", "Compute threads; 0: all cores").at_least(0);
+  list.add("threads", o.threads, "N", "Compute threads; 0: all cores").check_that([&o](const Option&) {
+    check_threads(o.threads);
+  });
   list.add("log_interval", o.log_interval, "N", "Updates between lines of progress").at_least(0);
   list.add("val_interval", o.val_interval, "N", "Epochs between evaluations").at_least(1);
   list.add("recovery_interval", o.recovery_interval, "N",
@@ -136,6 +138,12 @@ void add_run_options(OptionList& list, RunOptions& o, const std::vector<std::str
            fmt::format("Figure by which the best model is chosen: {}", fmt::join(figures, ", ")))
       .one_of(figures, true);
   list.add("resume", o.resume, "PATH", "Run folder to go on with, to the same bits as if it had never stopped");
+}
+
+void check_threads(std::int64_t threads) {
+  const int most = kernels::most_threads();
+  check(threads >= 0 && threads <= most,
+        "--threads must be from 0 (all cores) to {} (four for each core that there is), but is {}", most, threads);
 }
 
 void validate_run(const RunOptions& o) {

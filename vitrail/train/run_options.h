@@ -74,6 +74,9 @@ void add_average_options(OptionList& list, RunOptions& options);
 /// `figures` are the names that --eval-metric may have.
 void add_run_options(OptionList& list, RunOptions& options, const std::vector<std::string>& figures);
 
+/// Throws Error, naming --threads, if it is below 0 (all cores) or above kernels::most_threads().
+void check_threads(std::int64_t threads);
+
 /// Throws Error if options that are valid each by itself contradict each other.
 void validate_run(const RunOptions& options);
 

@@ -383,6 +383,7 @@ TEST_F(HubFolder, ReadsHalfPrecision) {
 TEST_F(HubFolder, SaysWhereOtherFilesHoldTheWeights) {
   fs::rename(folder_ / "model.safetensors", folder_ / "pytorch_model.bin");
   expect_refusal("pytorch_model.bin");
+  expect_refusal("save_for_hf(model, folder, safe_serialization=True)");
   fs::rename(folder_ / "pytorch_model.bin", folder_ / "model.safetensors.index.json");
   expect_refusal("several files");
 }

@@ -225,6 +225,19 @@ TEST(MaskedAutoencoder, CostsLessTheMoreItHides) {
   EXPECT_EQ(most.net->flops(32, 32), half.net->flops(32, 32));
 }
 
+// Transformers' layout has no place for the name of the architecture.
+TEST(MaskedAutoencoder, IsNamedAfterAModelOfItsWidthWhateverItsPatches) {
+  const test::TemporaryFolder folder;
+  CreateOptions options;
+  options.model_kwargs = R"({"img_size": 16, "patch_size": 4, "depth": 1})";
+  const MaeOptions decoder = {.decoder_dim = 16, .decoder_depth = 1, .decoder_heads = 2};
+  for (const std::string name : {"vit_tiny_patch16_224", "vit_small_patch16_224"}) {
+    save_model(open_masked_autoencoder(name, options, decoder), folder / name);
+    EXPECT_EQ(open_masked_autoencoder((folder / name).string()).architecture, name);
+    EXPECT_EQ(load_model(folder / name).architecture, name);
+  }
+}
+
 TEST(MaskedAutoencoder, SaysWhatItCannotBeMadeFrom) {
   const auto refusal = [](const MaeOptions& options, const char* name = "vit_tiny_patch16_224") {
     return error_of([&] { small(options, name); });

@@ -92,6 +92,20 @@ TEST(Linear, PacksAWeightOnceUntilItIsTouched) {
   expect_close(linear(x, weight), linear(x, weight.clone()), 0, "with the new values");
 }
 
+TEST(Linear, CanFindAChangeThatWasNotDeclared) {
+  const Tensor x = random_tensor({6, 16}, 2);
+  const Tensor weight = random_tensor({32, 16}, 1);
+  kernels::set_check_touched(true);
+  linear(x, weight);
+  linear(x, weight);
+  weight.fill(0.5);
+  EXPECT_THAT(message_of([&] { linear(x, weight); }),
+              ::testing::HasSubstr("a weight [16, 32] was changed in place without touch()"));
+  weight.touch();
+  expect_close(linear(x, weight), linear(x, weight.clone()), 0);
+  kernels::set_check_touched(false);
+}
+
 TEST(Linear, GivesPackedWeightsBackWhereTheyAreUsedOnce) {
   const Tensor weight = random_tensor({64, 48}, 1);
   const Tensor x = random_tensor({6, 48}, 2);

@@ -90,7 +90,7 @@ TEST(Killed, AtAnyMomentItGoesOnToTheSameBits) {
 }
 
 TEST(Killed, ByTermItSavesAndSaysSo) {
-  for (const int signal : {SIGTERM, SIGINT}) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
     const test::TemporaryFolder folder;
     test::tiny_options(folder.path());
     const pid_t child = start_child(folder.path());

@@ -31,7 +31,7 @@ struct BenchFlags {
 
 void bench(const BenchFlags& flags) {
   train::BenchmarkOptions options;
-  options.model = flags.model.model;
+  options.model = flags.model.name_or_folder();
   options.create = flags.model.options();
   options.training = flags.mode != "infer";
   if (flags.mode == "pretrain") {
@@ -85,24 +85,19 @@ void add_bench(CLI::App& app) {
       ->required()
       ->type_name("MODEL");
   add_model_changes(command, flags->model);
-  command.add_option("-b,--batch-size", flags->batch_size, "Images a step")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command.add_option("--steps", flags->steps, "Steps that are timed")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+  command.add_option("-b,--batch-size", flags->batch_size, "Images a step")->capture_default_str()->check(at_least(1));
+  command.add_option("--steps", flags->steps, "Steps that are timed")->capture_default_str()->check(at_least(1));
   command.add_option("--warmup", flags->warmup, "Steps before those that are timed")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   command.add_flag("--int8", flags->int8, "Quantize the model's linear maps first; the rest runs as --amp says");
   command.add_option("--mask-ratio", flags->mae.mask_ratio, "Share of the patches that are hidden (pretrain)")
       ->check(CLI::Range(0.0, 1.0));
-  command.add_option("--decoder-dim", flags->mae.decoder_dim, "Width of the decoder (pretrain)")
-      ->check(CLI::PositiveNumber);
+  command.add_option("--decoder-dim", flags->mae.decoder_dim, "Width of the decoder (pretrain)")->check(at_least(1));
   command.add_option("--decoder-depth", flags->mae.decoder_depth, "Blocks of the decoder (pretrain)")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command.add_option("--decoder-heads", flags->mae.decoder_heads, "Heads of the decoder (pretrain)")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command.add_flag("--json", flags->json, "Print one JSON object");
   command.add_option("--output", flags->output, "Write the JSON object to a file")->type_name("FILE.json");
   command.add_flag("--profile", flags->profile, "Print what each op takes: calls, time, GF/s and GB/s");

@@ -155,7 +155,7 @@ void add_info(CLI::App& app) {
   command.callback([flags] {
     models::CreateOptions options = flags->model.options();
     options.fill = nn::Fill::meta;  // the model is asked about, not run
-    models::Model model = models::open_model(flags->model.model, options);
+    models::Model model = models::open_model(flags->model.name_or_folder(), options);
     data::apply(flags->model.images, model.pretrained);
     if (flags->json) {
       fmt::print("{}\n", describe(model).dump(2));

@@ -88,8 +88,10 @@ void add_augment(CLI::App& app) {
   add_examples(command, {"vitrail augment cat.jpg --aa rand-m9-mstd0.5-inc1 --output sheet.png",
                          "vitrail augment photos/train/cat --aa 3a --reprob 0.25 --rows 8 --output sheet.png"});
   command.callback([flags, list, options] {
-    options->apply(*list);
-    list->validate();
+    as_usage([&] {
+      options->apply(*list);
+      list->validate();
+    });
     augment(*flags);
   });
 }

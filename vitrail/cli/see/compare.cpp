@@ -68,11 +68,26 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
-void compare(const CompareFlags& flags) {
+// The runs that can be compared. The others are passed over with a line on stderr, as "runs/*" may name runs that have
+// just begun; if there is no other, the reason is the error.
+std::vector<train::RunSummary> read_runs(const CompareFlags& flags) {
   std::vector<train::RunSummary> runs;
   for (const std::string& folder : flags.runs) {
-    runs.push_back(train::read_run(folder, runs.empty() ? flags.metric : runs.front().metric.name));
+    try {
+      runs.push_back(train::read_run(folder, runs.empty() ? flags.metric : runs.front().metric.name));
+    } catch (const Error& error) {
+      if (flags.runs.size() == 1) {
+        throw;
+      }
+      fmt::print(stderr, "passed over: {}\n", error.what());
+    }
   }
+  check(!runs.empty(), "none of the {} folders is a run to compare", flags.runs.size());
+  return runs;
+}
+
+void compare(const CompareFlags& flags) {
+  const std::vector<train::RunSummary> runs = read_runs(flags);
   if (!flags.output.empty()) {
     io::write_atomically(flags.output, train::comparison_svg(runs));
   }

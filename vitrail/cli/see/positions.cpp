@@ -21,6 +21,7 @@ struct PositionFlags {
 
 void draw(const PositionFlags& flags) {
   const models::Model model = flags.model.open();
+  flags.model.note_random_weights();
   const auto* transformer = models::body_of<models::VisionTransformer>(*model.net);
   check(transformer != nullptr, "{} is not a plain Vision Transformer, whose positions this command draws",
         model.architecture);

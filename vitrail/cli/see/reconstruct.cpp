@@ -10,6 +10,7 @@
 #include "vitrail/explain/reconstruction.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/vit/mae.h"
+#include "vitrail/train/run/run_folder.h"
 
 namespace vitrail::cli {
 namespace {
@@ -26,8 +27,9 @@ struct ReconstructFlags {
 
 void reconstruct(const ReconstructFlags& flags) {
   const DType dtype = flags.compute.apply();
-  check(std::filesystem::is_directory(flags.model), "'{}' is not the folder of a masked autoencoder", flags.model);
-  const models::Model model = models::open_masked_autoencoder(flags.model, {}, flags.mae);
+  const std::string folder = train::model_of(flags.model).string();
+  check(std::filesystem::is_directory(folder), "'{}' is not the folder of a masked autoencoder", flags.model);
+  const models::Model model = models::open_masked_autoencoder(folder, {}, flags.mae);
   std::vector<NamedImage> images = list_images(flags.images);
   const std::size_t all = images.size();
   if (static_cast<std::int64_t>(all) > flags.most) {
@@ -60,7 +62,7 @@ void add_reconstruct(CLI::App& app) {
   command
       .add_option("--mask-ratio", flags->mae.mask_ratio, "Share of the patches that are hidden (default: the model's)")
       ->check(CLI::Range(0.0, 1.0));
-  command.add_option("--most", flags->most, "Most rows")->capture_default_str()->check(CLI::PositiveNumber);
+  command.add_option("--most", flags->most, "Most rows")->capture_default_str()->check(at_least(1));
   command.add_option("--seed", flags->seed, "Seed of the choice of hidden patches")->capture_default_str();
   add_compute_flags(command, flags->compute);
   add_examples(command, {"vitrail reconstruct output/train/NAME/best photos/test --output sheet.png",

@@ -25,11 +25,9 @@ namespace fs = std::filesystem;
 
 struct ReportFlags {
   ModelFlags model;  // of the run
-  std::string data;
-  std::string split;
+  DataFlags data;
   std::string output;
   std::int64_t images = 20;
-  bool skip_broken = false;
   ComputeFlags compute;
 };
 
@@ -46,10 +44,7 @@ class Page {
   void write() {
     io::make_folder(folder_ / "attention");
     dtype_ = flags_.compute.apply();
-    train::EvaluateOptions options;
-    options.dtype = dtype_;
-    options.skip_broken = flags_.skip_broken;
-    evaluation_ = evaluate_under_bar("evaluating", model_, dataset_, options);
+    evaluation_ = evaluate_under_bar("evaluating", model_, dataset_, flags_.data.options(dtype_));
     std::vector<explain::Section> sections = {accuracy()};
     sections.push_back(predictions());
     sections.push_back(layers());
@@ -60,7 +55,8 @@ class Page {
 
  private:
   std::string title() const {
-    return fmt::format("{}: {} on {}", train::run_name(flags_.model.model), model_.architecture, flags_.data);
+    return fmt::format("{}: {} on {}", train::run_name(flags_.model.model), model_.architecture,
+                       fs::path(flags_.data.data).string());
   }
 
   std::string lead() const {
@@ -170,12 +166,8 @@ class Page {
 };
 
 void report(const ReportFlags& flags) {
-  ModelFlags best = flags.model;
-  if (const fs::path folder = fs::path(best.model) / "best"; fs::exists(folder)) {
-    best.model = folder.string();
-  }
-  models::Model model = best.open_for_images();
-  const auto dataset = open_images(flags.data, flags.split, model);
+  models::Model model = flags.model.open_for_images();
+  const auto dataset = open_images(flags.data, model);
   Page page(flags, std::move(model), *dataset);
   page.write();
   fmt::print("top-1 {:.2f} %   top-5 {:.2f} %   {}\n{}/index.html\n", page.evaluation().top1, page.evaluation().top5,
@@ -192,19 +184,14 @@ void add_report(CLI::App& app) {
       *app.add_subcommand("report", "Make a page that shows a run: accuracy, curves, predictions, attention");
   const auto flags = std::make_shared<ReportFlags>();
   command.add_option("RUN", flags->model.model, "Run folder, or a model folder")->required()->type_name("");
-  command
-      .add_option("DATA", flags->data,
-                  "Images to show it on: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv")
-      ->required()
-      ->type_name("");
-  command.add_option("--split", flags->split, "Part of DATA: validation, test … (default: DATA itself)")
-      ->type_name("NAME");
+  add_data_argument(command, flags->data,
+                    "Images to show it on: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv");
   command.add_option("--output", flags->output, "Folder for index.html and its images")->required()->type_name("DIR");
   command.add_option("--images", flags->images, "Number of images with predictions")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command.add_option("--pictures", flags->images)->group("");  // its name in earlier versions
-  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out and name them");
+  add_loading_flags(command, flags->data);
   add_compute_flags(command, flags->compute);
   add_model_changes(command, flags->model);
   add_image_flags(command, flags->model);

@@ -27,10 +27,7 @@ struct QuantizeFlags {
   std::string output;
   std::string calibrate;
   std::int64_t calibration_images = 512;
-  std::string eval;
-  std::string split;
-  std::int64_t batch_size = 64;
-  bool skip_broken = false;
+  DataFlags eval;
   bool json = false;
 };
 
@@ -52,18 +49,17 @@ class Sample : public data::Dataset {
 
 train::Evaluation run(const models::Model& model, const data::Dataset& images, const QuantizeFlags& flags, DType dtype,
                       const char* title) {
-  train::EvaluateOptions options;
-  options.dtype = dtype;
-  options.batch_size = flags.batch_size;
-  options.skip_broken = flags.skip_broken;
-  return evaluate_under_bar(title, model, images, options);
+  return evaluate_under_bar(title, model, images, flags.eval.options(dtype));
 }
 
 models::Model quantized(const models::Model& model, const QuantizeFlags& flags) {
   if (flags.calibrate.empty()) {
     return models::quantize(model);
   }
-  const auto images = open_images(flags.calibrate, "", model);
+  DataFlags calibration = flags.eval;
+  calibration.data = flags.calibrate;
+  calibration.split.clear();
+  const auto images = open_images(calibration, model);
   models::InputRanges ranges;
   run(model, Sample(*images, flags.calibration_images), flags, DType::f32, "calibrating");
   return models::quantize(model, &ranges);
@@ -83,7 +79,7 @@ void quantize(const QuantizeFlags& flags) {
         "'{}' exists: choose another --output", flags.output);
   const DType dtype = flags.compute.apply();
   const models::Model model = flags.model.open_for_images();
-  const auto images = flags.eval.empty() ? nullptr : open_images(flags.eval, flags.split, model);
+  const auto images = flags.eval.data.empty() ? nullptr : open_images(flags.eval, model);
   const models::Model small = quantized(model, flags);
 
   nlohmann::ordered_json json;
@@ -123,7 +119,7 @@ void quantize(const QuantizeFlags& flags) {
     fmt::print("  forward of {:<4} {:.2f} ms, was {:.2f} ms in {}: {:.2f} times as fast\n",
                row["batch_size"].get<std::int64_t>(), is, was, name_of(dtype), was / is);
   }
-  if (!flags.eval.empty()) {
+  if (!flags.eval.data.empty()) {
     fmt::print("  top-1           {:.2f} %, was {:.2f} %; {} of {} answers changed\n",
                json["top1"]["int8"].get<double>(), json["top1"]["float"].get<double>(),
                json["changed"].get<std::int64_t>(), json["images"].get<std::int64_t>());
@@ -145,14 +141,10 @@ void add_quantize(CLI::App& app) {
       .add_option("--calibration-images", flags->calibration_images,
                   "Number of images to calibrate on, spread over DATA")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command.add_option("--calibration-pictures", flags->calibration_images)->group("");  // its name in earlier versions
-  command.add_option("--eval", flags->eval, "Images to compare the accuracy on, before and after")->type_name("DATA");
-  command.add_option("--split", flags->split, "Part of --eval's DATA: validation, test …")->type_name("NAME");
-  command.add_option("-b,--batch-size", flags->batch_size, "Images a batch")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out");
+  add_data_flag(command, flags->eval, "--eval", "Images to compare the accuracy on, before and after");
+  add_loading_flags(command, flags->eval);
   command.add_flag("--json", flags->json, "Print one JSON object");
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);

@@ -1,7 +1,9 @@
 // The command `vitrail soup`, which averages the weights of several models.
 #include "vitrail/train/study/soup.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +14,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/train/run/run_folder.h"
 
 namespace vitrail::cli {
 namespace {
@@ -23,31 +26,25 @@ struct SoupFlags {
   ComputeFlags compute;
   std::string output;
   bool greedy = false;
-  std::string data;
-  std::string split;
-  std::int64_t batch_size = 64;
-  int workers = 1;
+  DataFlags data;
   std::int64_t tta = 0;
-  bool skip_broken = false;
   bool json = false;
 };
 
 void soup(const SoupFlags& flags) {
+  check_usage(!flags.greedy || !flags.data.data.empty(),
+              "--greedy chooses models by their accuracy: name the images with --data");
+  as_usage([&] { train::check_tta(flags.tta); });
   check(!fs::exists(flags.output) || (fs::is_directory(flags.output) && fs::is_empty(flags.output)),
         "'{}' exists: choose another --output", flags.output);
-  check(!flags.greedy || !flags.data.empty(), "--greedy chooses models by their accuracy: name the images with --data");
-  const std::vector<fs::path> folders(flags.folders.begin(), flags.folders.end());
-  train::EvaluateOptions options;
-  options.dtype = flags.compute.apply();
-  options.batch_size = flags.batch_size;
-  options.workers = flags.workers;
+  std::vector<fs::path> folders;
+  std::transform(flags.folders.begin(), flags.folders.end(), std::back_inserter(folders), train::model_of);
+  train::EvaluateOptions options = flags.data.options(flags.compute.apply());
   options.tta = flags.tta;
-  options.skip_broken = flags.skip_broken;
-  train::check_tta(flags.tta);
   std::unique_ptr<data::Dataset> dataset;
   const auto evaluate = [&](const models::Model& model) {
     if (dataset == nullptr) {
-      dataset = open_images(flags.data, flags.split, model);
+      dataset = open_images(flags.data, model);
     }
     return evaluate_under_bar("evaluating", model, *dataset, options);
   };
@@ -59,7 +56,7 @@ void soup(const SoupFlags& flags) {
     models::save_model(model, flags.output);
     json["models"] = flags.folders;
     std::string text = fmt::format("{}: the average of {}", flags.output, io::counted(std::ssize(folders), "models"));
-    if (!flags.data.empty()) {
+    if (!flags.data.data.empty()) {
       const double top1 = evaluate(model).top1;
       json["top1"] = top1;
       text += fmt::format(", top-1 {:.2f} %", top1);
@@ -97,19 +94,11 @@ void add_soup(CLI::App& app) {
   command.add_option("--output", flags->output, "New model folder")->required()->type_name("DIR");
   command.add_flag("--greedy", flags->greedy,
                    "Take the best, and each next one only if the average is no worse for it");
-  command.add_option("--data", flags->data, "Images to evaluate on, which no model was trained on")->type_name("DATA");
-  command.add_option("--split", flags->split, "Part of --data: validation, test … (default: DATA itself)")
-      ->type_name("NAME");
-  command.add_option("-b,--batch-size", flags->batch_size, "Images a batch")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command.add_option("-j,--workers", flags->workers, "Threads that decode ahead")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+  add_data_flag(command, flags->data, "--data", "Images to evaluate on, which no model was trained on");
+  add_loading_flags(command, flags->data);
   command.add_option("--tta", flags->tta, "Average each image and its mirror image (2), or take the image alone (0)")
       ->capture_default_str()
       ->type_name("N");
-  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out");
   command.add_flag("--json", flags->json, "Print one JSON object");
   add_compute_flags(command, flags->compute);
   add_examples(command, {"vitrail soup runs/a/best runs/b/best runs/c/best --output soup",

@@ -86,8 +86,8 @@ class TaskFlags {
   // override the defaults.
   std::unique_ptr<train::TaskOptions> options() const {
     const std::string resumed = flags_.given("resume");
-    check(config_.empty() || resumed.empty(),
-          "--config and --resume exclude each other: a run that is resumed has its own config.toml");
+    check_usage(config_.empty() || resumed.empty(),
+                "--config and --resume exclude each other: a run that is resumed has its own config.toml");
     std::unique_ptr<train::TaskOptions> options = kind_.defaults();
     if (!resumed.empty()) {
       train::resume(resumed, *options);
@@ -97,16 +97,33 @@ class TaskFlags {
     const std::string resume = options->resume;
     train::OptionList list;
     options->describe(list);
-    flags_.apply(list);
-    if (!dtype_.empty()) {
-      options->amp = dtype_named(dtype_) == DType::bf16;
-      options->amp_dtype = options->amp ? "bfloat16" : options->amp_dtype;
-    }
+    as_usage([&] {
+      flags_.apply(list);
+      if (!dtype_.empty()) {
+        options->amp = dtype_named(dtype_) == DType::bf16;
+        options->amp_dtype = options->amp ? "bfloat16" : options->amp_dtype;
+      }
+      train::validate(*options);
+    });
     options->resume = resume;  // the run folder, even if the folder of a checkpoint was given
+    if (!resumed.empty()) {
+      check_data(list, *options);
+    }
     return options;
   }
 
  private:
+  // Throws Error if the data of a run that goes on have moved.
+  static void check_data(const train::OptionList& list, const train::TaskOptions& options) {
+    for (const train::Option& option : list.all()) {
+      const std::string path = option.positional.empty() ? "" : std::get<std::string>(option.get());
+      std::error_code error;
+      check(path.empty() || std::filesystem::exists(path, error),
+            "'{}', with the data of the run '{}', is not there: name them again by {} {} --resume {}", path,
+            options.resume, options.command(), option.positional, options.resume);
+    }
+  }
+
   const train::TaskKind& kind_;
   OptionFlags flags_;
   std::string config_;

@@ -22,6 +22,7 @@ void convert(const ConvertFlags& flags) {
   check(!fs::exists(flags.output) || (fs::is_directory(flags.output) && fs::is_empty(flags.output)),
         "'{}' exists: choose another --output", flags.output);
   const models::Model model = flags.model.open();
+  flags.model.note_random_weights();
   const bool timm = flags.layout == "timm";
   models::save_model(model, flags.output, timm ? models::Layout::timm : models::Layout::huggingface);
   fmt::print("{}, {:.2f} M parameters, in the layout of {}: {}\n", model.architecture,

@@ -18,25 +18,18 @@ namespace {
 struct EmbedFlags {
   ModelFlags model;
   ComputeFlags compute;
-  std::string data;
-  std::string split;
+  DataFlags data;
   std::string output;
   std::string pool;
-  std::int64_t batch_size = 64;
-  int workers = 1;
   bool unlabeled = false;
-  bool skip_broken = false;
 };
 
 void embed(const EmbedFlags& flags) {
-  train::EvaluateOptions options;
-  options.dtype = flags.compute.apply();
-  options.batch_size = flags.batch_size;
-  options.workers = flags.workers;
-  options.skip_broken = flags.skip_broken;
-  check(!flags.unlabeled || flags.split.empty(), "--unlabeled takes all of DATA, and --split a part with labels");
+  check_usage(!flags.unlabeled || flags.data.split.empty(),
+              "--unlabeled takes all of DATA, and --split a part with labels");
+  const train::EvaluateOptions options = flags.data.options(flags.compute.apply());
   const models::Model model = flags.model.open_for_images();
-  const auto dataset = flags.unlabeled ? data::open_unlabeled(flags.data) : open_images(flags.data, flags.split, model);
+  const auto dataset = flags.unlabeled ? data::open_unlabeled(flags.data.data) : open_images(flags.data, model);
   const models::Model trunk = models::without_head(model, flags.pool);
   const train::Features features = embed_under_bar("features", trunk, *dataset, options);
   train::save_features(flags.output, features,
@@ -54,28 +47,18 @@ void add_embed(CLI::App& app) {
   CLI::App& command = *app.add_subcommand("embed", "Write features of images: what a model sees before its classifier");
   const auto flags = std::make_shared<EmbedFlags>();
   add_model_argument(command, flags->model);
-  command.add_option("DATA", flags->data, "Images: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv")
-      ->required()
-      ->type_name("");
+  add_data_argument(command, flags->data, "", "train, validation, test …");
   command
       .add_option("--output", flags->output,
                   "Safetensors file to write: features [N, D] f32, labels [N] i64; names and classes in its metadata")
       ->required()
       ->type_name("FILE");
-  command.add_option("--split", flags->split, "Part of DATA: train, validation, test … (default: DATA itself)")
-      ->type_name("NAME");
   command
       .add_option("--pool", flags->pool,
                   "Pooling: token, the class token; avg, the mean of the patches; max … (default: the classifier's)")
       ->type_name("POOL");
   command.add_flag("--unlabeled", flags->unlabeled, "Take all images below DATA, with -1 for labels");
-  command.add_option("-b,--batch-size", flags->batch_size, "Images a batch")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command.add_option("-j,--workers", flags->workers, "Threads that decode ahead")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out and name them");
+  add_loading_flags(command, flags->data);
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
   add_examples(command, {"vitrail embed runs/photos/best photos --split train --output train.safetensors",

@@ -25,20 +25,16 @@ using Json = nlohmann::ordered_json;
 struct EvalFlags {
   ModelFlags model;
   ComputeFlags compute;
-  std::string data;
-  std::string split;
+  DataFlags data;
   std::string output;
-  std::int64_t batch_size = 64;
-  int workers = 1;
   std::int64_t tta = 0;
-  bool skip_broken = false;
   bool json = false;
 };
 
 Json to_json(const EvalFlags& flags, const train::Evaluation& result) {
   Json json;
   json["model"] = flags.model.model;
-  json["data"] = flags.data;
+  json["data"] = flags.data.data;
   json["count"] = result.count;
   json["top1"] = result.top1;
   json["top5"] = result.top5;
@@ -88,15 +84,11 @@ void print_text(const train::Evaluation& result) {
 }
 
 void evaluate(const EvalFlags& flags) {
-  train::EvaluateOptions options;
-  options.dtype = flags.compute.apply();
-  options.batch_size = flags.batch_size;
-  options.workers = flags.workers;
-  options.skip_broken = flags.skip_broken;
+  as_usage([&] { train::check_tta(flags.tta); });
+  train::EvaluateOptions options = flags.data.options(flags.compute.apply());
   options.tta = flags.tta;
-  train::check_tta(options.tta);
   const models::Model model = flags.model.open_for_images();
-  const auto dataset = open_images(flags.data, flags.split, model);
+  const auto dataset = open_images(flags.data, model);
   if (!flags.output.empty()) {
     io::make_folder(flags.output);
   }
@@ -231,22 +223,12 @@ void add_eval(CLI::App& app) {
       *app.add_subcommand("eval", "Measure the accuracy of a model: top-1, top-5, loss, per class, confusion matrix");
   const auto flags = std::make_shared<EvalFlags>();
   add_model_argument(command, flags->model);
-  command.add_option("DATA", flags->data, "Images: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv")
-      ->required()
-      ->type_name("");
-  command.add_option("--split", flags->split, "Part of DATA: validation, test … (default: DATA itself)")
-      ->type_name("NAME");
+  add_data_argument(command, flags->data);
   command.add_option("--output", flags->output, "Folder for confusion.svg and eval.json")->type_name("DIR");
-  command.add_option("-b,--batch-size", flags->batch_size, "Images a batch")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command.add_option("-j,--workers", flags->workers, "Threads that decode ahead")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+  add_loading_flags(command, flags->data);
   command.add_option("--tta", flags->tta, "Average each image and its mirror image (2), or take the image alone (0)")
       ->capture_default_str()
       ->type_name("N");
-  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out and name them");
   command.add_flag("--json", flags->json, "Print one JSON object");
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
@@ -262,10 +244,8 @@ void add_predict(CLI::App& app) {
   add_images_argument(command, flags->images);
   command.add_option("--topk", flags->topk, "Number of classes to name, the likeliest first")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command.add_option("-b,--batch-size", flags->batch_size, "Images a batch")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
+  command.add_option("-b,--batch-size", flags->batch_size, "Images a batch")->capture_default_str()->check(at_least(1));
   command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out and name them");
   command.add_option("--tta", flags->tta, "Average each image and its mirror image (2), or take the image alone (0)")
       ->capture_default_str()

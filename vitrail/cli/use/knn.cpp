@@ -20,14 +20,10 @@ struct KnnFlags {
   ModelFlags model;
   ComputeFlags compute;
   std::string training;
-  std::string test;
   std::string train_split;
-  std::string split;
+  DataFlags test;
   std::string pool;
   train::KnnOptions options;
-  std::int64_t batch_size = 64;
-  int workers = 1;
-  bool skip_broken = false;
   bool json = false;
 };
 
@@ -35,18 +31,14 @@ bool is_features(const std::string& source) { return source.ends_with(".safetens
 
 // The features of the training and of the test set, from files or by the model.
 std::pair<train::Features, train::Features> features_of(const KnnFlags& flags) {
-  const bool from_files = is_features(flags.training) && is_features(flags.test);
-  check(from_files || !flags.model.model.empty(),
-        "features (.safetensors, from vitrail embed) were expected; for images a --model is needed");
-  check(!from_files || flags.model.model.empty(), "the features are there already: --model has nothing to do");
+  const bool from_files = is_features(flags.training) && is_features(flags.test.data);
+  check_usage(from_files || !flags.model.model.empty(),
+              "features (.safetensors, from vitrail embed) were expected; for images a --model is needed");
+  check_usage(!from_files || flags.model.model.empty(), "the features are there already: --model has nothing to do");
   if (from_files) {
-    return {train::load_features(flags.training), train::load_features(flags.test)};
+    return {train::load_features(flags.training), train::load_features(flags.test.data)};
   }
-  train::EvaluateOptions options;
-  options.dtype = flags.compute.apply();
-  options.batch_size = flags.batch_size;
-  options.workers = flags.workers;
-  options.skip_broken = flags.skip_broken;
+  const train::EvaluateOptions options = flags.test.options(flags.compute.apply());
   const models::Model model = flags.model.open_for_images();
   const models::Model trunk = models::without_head(model, flags.pool);
   const auto open = [&](const std::string& source, const std::string& split, std::vector<std::string> classes,
@@ -60,7 +52,7 @@ std::pair<train::Features, train::Features> features_of(const KnnFlags& flags) {
     return embed_under_bar(title, trunk, *data::open_dataset(source, where), options);
   };
   train::Features training = open(flags.training, flags.train_split, {}, "features to compare with");
-  train::Features test = open(flags.test, flags.split, training.classes, "features to tell apart");
+  train::Features test = open(flags.test.data, flags.test.split, training.classes, "features to tell apart");
   return {std::move(training), std::move(test)};
 }
 
@@ -97,28 +89,22 @@ void add_knn(CLI::App& app) {
   command.add_option("TRAIN", flags->training, "Features with labels from vitrail embed, or images (with --model)")
       ->required()
       ->type_name("");
-  command.add_option("TEST", flags->test, "Features or images to tell apart")->required()->type_name("");
+  command.add_option("TEST", flags->test.data, "Features or images to tell apart")->required()->type_name("");
   command.add_option("-k,--neighbors", flags->options.k, "Neighbours that vote; several numbers give a line each")
       ->capture_default_str()
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->type_name("K");
   command.add_option("--temperature", flags->options.temperature, "A neighbour's vote weighs exp(cosine / T)")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber)
+      ->check(positive())
       ->type_name("T");
   command.add_option("--model", flags->model.model, "Model to compute features of images by: a name or a folder")
       ->type_name("MODEL");
   command.add_option("--train-split", flags->train_split, "Part of TRAIN's images")->type_name("NAME");
-  command.add_option("--split", flags->split, "Part of TEST's images")->type_name("NAME");
+  command.add_option("--split", flags->test.split, "Part of TEST's images")->type_name("NAME");
   command.add_option("--pool", flags->pool, "Pooling, as in vitrail embed")->type_name("POOL");
-  command.add_option("-b,--batch-size", flags->batch_size, "Images a batch")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command.add_option("-j,--workers", flags->workers, "Threads that decode ahead")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out");
+  add_loading_flags(command, flags->test);
   command.add_flag("--json", flags->json, "Print one JSON object");
   add_model_changes(command, flags->model);
   add_compute_flags(command, flags->compute);

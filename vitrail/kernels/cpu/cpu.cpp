@@ -69,4 +69,6 @@ void set_threads(int count) {
   omp_set_num_threads(count);
 }
 
+int most_threads() { return 4 * omp_get_num_procs(); }
+
 }  // namespace vitrail::kernels

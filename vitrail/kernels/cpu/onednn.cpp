@@ -192,6 +192,7 @@ struct Form {
   std::int64_t width;         // of the layout's blocks, if pack_weight() knows it, else 0
   dnnl::reorder reorder;      // of any other layout
   std::uint64_t version = 0;  // of the storage, that was packed
+  std::uint64_t content = 0;  // hash of the weight that was packed, for set_check_touched(); 0: not known
   Packed packed = {};         // undefined: not kept
   // How often `used_version` was asked for while a TransientPacking lived, and whether the version before it was more
   // than once.
@@ -274,6 +275,18 @@ void pack(const Form& form, const Tensor& weight, dnnl::memory& memory) {
 
 thread_local bool for_one_use = false;
 
+#ifdef NDEBUG
+bool touched_check = false;
+#else
+bool touched_check = true;
+#endif
+
+// A hash of the elements of a weight, which is not 0.
+std::uint64_t content_of(const Tensor& weight) {
+  const Tensor dense = weight.contiguous();
+  return hash({reinterpret_cast<const char*>(dense.raw()), dense.bytes()}) | 1;
+}
+
 }  // namespace
 
 Packed packed(const Tensor& weight, const Desc& layout) {
@@ -288,6 +301,9 @@ Packed packed(const Tensor& weight, const Desc& layout) {
   const bool keep = !for_one_use || form.is_used_again(storage.version());
   const bool kept = form.packed.elements.defined();
   if (kept && form.version == storage.version()) {
+    check(!touched_check || form.content == 0 || form.content == content_of(weight),
+          "a weight {} was changed in place without touch(), which its products need to see the change",
+          weight.shape());
     return form.packed;
   }
   if (for_one_use) {
@@ -303,6 +319,7 @@ Packed packed(const Tensor& weight, const Desc& layout) {
   if (keep) {
     form.packed = result;
     form.version = storage.version();
+    form.content = touched_check ? content_of(weight) : 0;
   }
   return result;
 }
@@ -320,5 +337,7 @@ TransientPacking::TransientPacking(bool on) : before_(onednn::for_one_use) { one
 TransientPacking::~TransientPacking() { onednn::for_one_use = before_; }
 
 std::uint64_t packings() { return onednn::packing_count; }
+
+void set_check_touched(bool on) { onednn::touched_check = on; }
 
 }  // namespace vitrail::kernels

@@ -130,8 +130,9 @@ io::Safetensors open_weights(const fs::path& folder) {
           folder.string());
     for (const char* pickled : {"pytorch_model.bin", "tf_model.h5", "flax_model.msgpack"}) {
       check(!fs::exists(folder / pickled),
-            "'{}' has its weights in {}: vitrail reads {}, which save_pretrained() writes", folder.string(), pickled,
-            weights_file);
+            "'{}' has its weights in {}: vitrail reads {}, which timm's save_for_hf(model, folder, "
+            "safe_serialization=True) and transformers' save_pretrained() write",
+            folder.string(), pickled, weights_file);
     }
   }
   return io::Safetensors::open(folder / weights_file);

@@ -72,8 +72,13 @@ VitConfig read_encoder(io::Fields& f) {
   return c;
 }
 
+// timm's name for a model of this width, with patches of this size if there is one, or of another.
 std::string plain_name(const VitConfig& c, const std::string& pattern, const std::string& otherwise) {
-  return nearest_architecture(fmt::format(fmt::runtime(pattern), "{}", c.patch_size[0]), c.embed_dim, otherwise);
+  std::string name = otherwise;
+  for (const std::int64_t patch : {std::int64_t{14}, std::int64_t{16}, c.patch_size[0]}) {
+    name = nearest_architecture(fmt::format(fmt::runtime(pattern), "{}", patch), c.embed_dim, name);
+  }
+  return name;
 }
 
 void read_dino(io::Fields& f, FolderConfig& folder, bool registers) {

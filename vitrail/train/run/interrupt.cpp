@@ -15,10 +15,14 @@ constexpr std::int64_t same_wish = 250'000'000;  // in ns: signals so soon after
 volatile std::sig_atomic_t asked = 0;
 std::atomic<std::int64_t> first = 0;  // the time of the first signal in ns; 0: none yet
 static_assert(std::atomic<std::int64_t>::is_always_lock_free, "a signal handler may not wait");
-struct sigaction earlier_int;
-struct sigaction earlier_term;
 
-// The handler of both signals. It may run on several threads at once.
+struct Handled {
+  int signal;
+  struct sigaction earlier;
+};
+Handled handled[] = {{SIGINT, {}}, {SIGTERM, {}}, {SIGHUP, {}}, {SIGPIPE, {}}};
+
+// The handler of all signals that ask to stop. It may run on several threads at once.
 void on_signal(int signal) {
   struct timespec time = {};
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -37,16 +41,20 @@ Interrupt::Interrupt() {
   asked = 0;
   first = 0;
   struct sigaction action = {};
-  action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, &earlier_int);
-  sigaction(SIGTERM, &action, &earlier_term);
+  for (auto& [signal, earlier] : handled) {
+    sigaction(signal, nullptr, &earlier);
+    const bool nohup = signal == SIGHUP && earlier.sa_handler == SIG_IGN;
+    action.sa_handler = signal == SIGPIPE || nohup ? SIG_IGN : on_signal;
+    sigaction(signal, &action, nullptr);
+  }
 }
 
 Interrupt::~Interrupt() {
-  sigaction(SIGINT, &earlier_int, nullptr);
-  sigaction(SIGTERM, &earlier_term, nullptr);
+  for (const auto& [signal, earlier] : handled) {
+    sigaction(signal, &earlier, nullptr);
+  }
 }
 
 bool Interrupt::requested() { return asked != 0; }

@@ -66,13 +66,11 @@ void Progress::update(std::int64_t done, std::string_view details, std::int64_t 
     }
     drawn_at_ = now;
     const std::string text = bar(details, remaining_after);
-    fmt::print(stream_, "\r{}\x1b[K", shorten(text, terminal_width(stream_) - 1));
+    put(fmt::format("\r{}\x1b[K", shorten(text, terminal_width(stream_) - 1)));
     drawn_ = true;
-    std::fflush(stream_);
   } else if (interval_ > 0 && done % interval_ == 0) {
-    fmt::print(stream_, "{} [{}/{}] {}, {} left\n", title_, done, total_, details,
-               duration_text(seconds_left(remaining_after)));
-    std::fflush(stream_);
+    put(fmt::format("{} [{}/{}] {}, {} left\n", title_, done, total_, details,
+                    duration_text(seconds_left(remaining_after))));
   }
 }
 
@@ -92,17 +90,21 @@ void Progress::end() { clear(); }
 
 void Progress::line(std::string_view text) {
   clear();
-  fmt::print(stream_, "{}\n", text);
-  std::fflush(stream_);
+  put(fmt::format("{}\n", text));
   drawn_at_ = {};
 }
 
 void Progress::clear() {
   if (drawn_) {
-    fmt::print(stream_, "\r\x1b[K");
-    std::fflush(stream_);
+    put("\r\x1b[K");
     drawn_ = false;
   }
+}
+
+void Progress::put(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stream_);
+  std::fflush(stream_);
+  std::clearerr(stream_);
 }
 
 std::string duration_text(double seconds) {

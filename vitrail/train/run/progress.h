@@ -12,7 +12,7 @@ namespace vitrail::train {
 
 /// Writes progress to a stream. On a terminal, the line of the current phase is redrawn in place, at most ten times a
 /// second. Elsewhere no control characters are written, but only the lines of line() and, each time that another
-/// `interval` units are done, the text of the phase.
+/// `interval` units are done, the text of the phase. What cannot be written, because the reader has gone, is dropped.
 class Progress {
  public:
   explicit Progress(std::FILE* stream);
@@ -37,6 +37,7 @@ class Progress {
   std::string bar(std::string_view details, std::int64_t remaining_after) const;
   double seconds_left(std::int64_t remaining_after) const;
   void clear();
+  void put(std::string_view text);
 
   std::FILE* stream_;
   bool terminal_;

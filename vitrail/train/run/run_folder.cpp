@@ -1,6 +1,7 @@
 #include "vitrail/train/run/run_folder.h"
 
 #include <ctime>
+#include <system_error>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -77,11 +78,18 @@ fs::path run_folder_of(const fs::path& path) {
   return folder;
 }
 
+fs::path model_of(const fs::path& path) {
+  std::error_code error;  // a path that cannot be looked at is none of a run
+  fs::path best = path / "best";
+  return fs::exists(path / "config.toml", error) && fs::exists(best, error) ? best : path;
+}
+
 void write_config(const fs::path& folder, const TaskOptions& options, const Facts& facts, const RecordKind& records) {
   const std::unique_ptr<TaskOptions> copy = options.clone();
   copy->resume.clear();
   OptionList list;
   copy->describe(list);
+  list.resolve_paths();
   std::string text = fmt::format("task = {}\n\n", io::toml_value(options.kind())) + to_toml(list) + "\n[facts]\n";
   for (const auto& [name, value] : facts) {
     text += fmt::format("{} = {}\n", name, io::toml_value(value));
@@ -154,8 +162,10 @@ std::vector<OptionChange> changed_options(const fs::path& path, const TaskOption
     }
   }
   read_config(path, *before);
+  old_list.resolve_paths();
   OptionList list;
   now->describe(list);
+  list.resolve_paths();
   std::vector<OptionChange> result = changes(old_list, list);
   for (const OptionChange& change : result) {
     check(!change.settled, "the run '{}' has {} {} and cannot go on with {}: begin a new one",

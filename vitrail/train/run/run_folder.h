@@ -26,6 +26,9 @@ std::filesystem::path run_folder_of(const std::filesystem::path& path);
 /// The name of the run whose folder, or the folder of one of whose checkpoints, `path` is: the last part of the run
 /// folder's path. Any other folder has its own name.
 std::string run_name(const std::filesystem::path& path);
+/// The best model of a run if `path` is a run folder, otherwise `path` itself: wherever a user names a model, a run
+/// stands for its best one.
+std::filesystem::path model_of(const std::filesystem::path& path);
 
 /// Writes the config.toml of a run folder: the kind of task, its options, and, as [facts], what the run was made with
 /// and what its records mean.

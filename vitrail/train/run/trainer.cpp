@@ -64,6 +64,8 @@ class Run {
     return (counters_.batch + options_.grad_accum_steps - 1) / options_.grad_accum_steps;
   }
   fs::path last() const { return folder_ / "last"; }
+  fs::path best() const { return folder_ / "best"; }
+  bool has_best() const { return counters_.best_epoch > 0 && fs::exists(best()); }
   bool stop_wanted() const { return hooks_.should_stop && hooks_.should_stop(); }
   void say(const std::string& text) const {
     if (hooks_.progress != nullptr) {
@@ -213,9 +215,12 @@ FitResult Run::go() {
   }
   say(fmt::format("{} in {}, {:.1f} % of the training spent waiting for {}", io::counted(counters_.epoch, "epochs"),
                   duration_text(counters_.seconds), 100 * outcome.wait_share, task_->units()));
+  if (!has_best()) {
+    say(fmt::format("{} was deleted after the last epoch", best().string()));
+    return outcome;
+  }
   say(fmt::format("best {} {} in epoch {}: {}", judge_->metric().label,
-                  figure_text(judge_->metric(), counters_.best_metric), counters_.best_epoch,
-                  (folder_ / "best").string()));
+                  figure_text(judge_->metric(), counters_.best_metric), counters_.best_epoch, best().string()));
   for (const std::string& line : task_->draw(folder_)) {
     say(line);
   }
@@ -298,7 +303,7 @@ void Run::update() {
     check(std::isfinite(one),
           "the loss is {} in step {} (epoch {}, learning rate {:.3g}): try a smaller --lr, more --warmup-epochs or "
           "--clip-grad 1",
-          one, counters_.step + 1, counters_.epoch + 1, lr);
+          std::isnan(one) ? "NaN" : "infinite", counters_.step + 1, counters_.epoch + 1, lr);
     loss += one * share;
     units += batch->units;
   }
@@ -428,8 +433,9 @@ Figures Run::evaluate(bool average) {
   return figures;
 }
 
+// Saves the network if it is better than the one that is there; a user may have deleted that.
 void Run::keep_if_best(const FigureKind& metric, double value, bool average) {
-  if (counters_.best_epoch > 0 && !is_better(metric, value, counters_.best_metric)) {
+  if (has_best() && !is_better(metric, value, counters_.best_metric)) {
     return;
   }
   counters_.best_epoch = counters_.epoch + 1;
@@ -438,7 +444,7 @@ void Run::keep_if_best(const FigureKind& metric, double value, bool average) {
   if (average) {
     averaged.emplace(*learner_);
   }
-  task_->save(folder_ / "best");
+  task_->save(best());
 }
 
 void Run::require_finite_weights() const {

@@ -185,8 +185,7 @@ Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, da
       options.progress(result.count, dataset.size());
     }
   }
-  check(result.count > 0, "there was no image to evaluate: all {} are broken, the first: {}", loader.broken().size(),
-        loader.broken().empty() ? "" : loader.broken().front());
+  loader.check_any(result.count, "evaluate");
   static_cast<Accuracy&>(result) = tally.accuracy();
   for (const Tally& head : tally_of_head) {
     result.heads.push_back(head.accuracy());

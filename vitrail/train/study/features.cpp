@@ -64,8 +64,7 @@ Features embed(const models::Model& model, const data::Dataset& dataset, const d
       options.progress(count, dataset.size());
     }
   }
-  check(count > 0, "there was no image to look at: all {} are broken, the first: {}", loader.broken().size(),
-        loader.broken().empty() ? "" : loader.broken().front());
+  loader.check_any(count, "look at");
   result.x = result.x.narrow(0, 0, count);
   result.labels = Tensor::from(labels, {count});
   result.broken = loader.broken();

@@ -10,6 +10,7 @@
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/quantize.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/study/evaluate.h"
 #include "vitrail/train/tasks/probe.h"
 #include "vitrail/train/tasks/teacher.h"
@@ -81,7 +82,7 @@ models::Model make_model(const ClassifyOptions& options, const fs::path& checkpo
     saved.drop_path_rate = create.drop_path_rate;
     return models::load_model(checkpoint, saved);
   }
-  const std::string& name = options.pretrained_path.empty() ? options.model : options.pretrained_path;
+  const std::string name = model_of(options.pretrained_path.empty() ? options.model : options.pretrained_path).string();
   models::Model model =
       options.pretrained_path.empty() ? models::open_model(name, create) : models::load_model(name, create);
   check(options.pretrained_path.empty() || options.model == ClassifyOptions().model ||
@@ -89,7 +90,7 @@ models::Model make_model(const ClassifyOptions& options, const fs::path& checkpo
         "--model {} is not what --pretrained-path {} holds: that is a {}", options.model, name, model.architecture);
   models::check_takes_images(model);
   if (!options.initial_checkpoint.empty()) {
-    load_initial(model, options.initial_checkpoint);
+    load_initial(model, model_of(options.initial_checkpoint));
   }
   return model;
 }
@@ -265,11 +266,13 @@ void Classify::prepare(const Work& work) {
 std::vector<std::string> Classify::summary() const {
   std::vector<std::string> lines;
   if (teacher_ != nullptr) {
-    lines.push_back(fmt::format("the teacher is a {}: {} distillation", model_summary(teacher_->model()),
+    lines.push_back(fmt::format("the teacher is a {}{}: {} distillation", model_summary(teacher_->model()),
+                                models::names_folder(options_.kd_model_name) ? "" : " with random weights",
                                 options_.distillation_type));
   }
   lines.push_back(fmt::format("{}, {}", model_summary(model_), io::counted(model_.net->num_classes(), "classes")));
-  lines.push_back(data_summary(*training_, validation_.get()));
+  const std::vector<std::string> data = data_summary(options_, *training_, validation_.get());
+  lines.insert(lines.end(), data.begin(), data.end());
   if (unlabeled_ > 0) {
     lines.push_back(fmt::format("{} of the training images have no labels", unlabeled_));
   }

@@ -9,11 +9,14 @@ namespace {
 
 void add_classifier_options(OptionList& list, ClassifyOptions& o) {
   list.group("model");
-  list.add("model", o.model, "MODEL", "Name (see: vitrail models), or a model folder to start from").settled();
+  list.add("model", o.model, "MODEL", "Name (see: vitrail models), or a model folder to start from").path().settled();
   list.add("pretrained_path", o.pretrained_path, "PATH",
            "Model folder to start from: a new head for other classes, positions resized for another image size")
+      .path()
       .settled();
-  list.add("initial_checkpoint", o.initial_checkpoint, "PATH", "Model folder whose weights must all fit").settled();
+  list.add("initial_checkpoint", o.initial_checkpoint, "PATH", "Model folder whose weights must all fit")
+      .path()
+      .settled();
   list.add("num_classes", o.num_classes, "N", "Number of classes (default: those of the data)").at_least(1).settled();
   add_model_options(list, o);
   list.add("gp", o.gp, "POOL", "Global pooling: token, avg, max, map, sum (default: the model's)").settled();
@@ -48,6 +51,7 @@ void add_distillation_options(OptionList& list, ClassifyOptions& o) {
   };
   list.group("distillation");
   list.add("kd_model_name", o.kd_model_name, "MODEL", "Teacher: a model folder (or name) to learn from as well")
+      .path()
       .also("--teacher-model");
   list.add("distillation_type", o.distillation_type, "TYPE",
            "What the teacher teaches: hard, the class that it chooses; soft, its probabilities; none")
@@ -64,7 +68,8 @@ void add_distillation_options(OptionList& list, ClassifyOptions& o) {
       .positive()
       .also("--distillation-tau");
   list.add("unlabeled_dir", o.unlabeled_dir, "DIR",
-           "More images, without labels, mixed in among the others: they have the loss with the teacher alone");
+           "More images, without labels, mixed in among the others: they have the loss with the teacher alone")
+      .path();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/data/auto_augment.h"
+#include "vitrail/data/resize.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
@@ -15,13 +16,14 @@ void add_data_options(OptionList& list, ImageTaskOptions& o) {
   list.group("data");
   list.add("data_dir", o.data_dir, "DIR", "Images: a folder, a .tar, CIFAR or MNIST files, or a .csv")
       .argument("DATA")
+      .path()
       .check_that([&o](const Option& self) {
         check(!o.data_dir.empty(), "{} is missing: the folder (or .tar, CIFAR, MNIST or .csv file) of the images",
               self.flag());
       });
   list.add("train_split", o.train_split, "NAME", "Part of --data-dir to train on");
   list.add("val_split", o.val_split, "NAME", "Part of --data-dir to evaluate on; empty: none");
-  list.add("val_dir", o.val_dir, "DIR", "Images to evaluate on, where they lie elsewhere");
+  list.add("val_dir", o.val_dir, "DIR", "Images to evaluate on, where they lie elsewhere").path();
   list.add("no_shuffle", o.no_shuffle, "", "Train on the sorted files in order");
   list.add("skip_broken", o.skip_broken, "", "Leave broken images out and count them");
 }
@@ -45,14 +47,18 @@ void add_preparation_options(OptionList& list, data::ImageOverrides& o) {
   list.group("images");
   list.add("crop_pct", o.crop_pct, "N", "In evaluation, share of the resized image that is kept (default: the model's)")
       .positive();
-  list.add("crop_mode", o.crop_mode, "NAME", "In evaluation, center, squash or border (default: the model's)");
+  list.add("crop_mode", o.crop_mode, "NAME", "In evaluation, center, squash or border (default: the model's)")
+      .one_of({"center", "squash", "border"}, true);
   list.add("mean", o.mean, "MEAN", "Mean of each colour, from 0 to 1 (default: the model's)");
   list.add("std", o.std, "STD", "Standard deviation of each colour (default: the model's)");
   list.add("interpolation", o.interpolation, "NAME",
-           "Resizing by nearest, bilinear, bicubic or lanczos (default: the model's)");
+           "Resizing by nearest, bilinear, bicubic or lanczos (default: the model's)")
+      .one_of(data::interpolation_names(), true);
 }
 
 void add_augment_options(OptionList& list, data::AugmentOptions& o) {
+  std::vector<std::string> train_interpolations = data::interpolation_names();
+  train_interpolations.emplace_back("random");
   list.group("augmentation");
   list.add("no_aug", o.no_aug, "", "Train on the images as they are");
   list.add("train_crop_mode", o.train_crop_mode, "MODE",
@@ -77,10 +83,12 @@ void add_augment_options(OptionList& list, data::AugmentOptions& o) {
   list.add("color_jitter_prob", o.color_jitter_prob, "P", "Probability of colour jitter").share();
   list.add("grayscale_prob", o.grayscale_prob, "P", "Probability of making an image gray").share();
   list.add("train_interpolation", o.train_interpolation, "NAME",
-           "Interpolation of the random crop: random, bilinear, bicubic …");
+           "Interpolation of the random crop: random, bilinear, bicubic …")
+      .one_of(train_interpolations);
   list.add("reprob", o.reprob, "P", "Probability of random erasing").share();
-  list.add("remode", o.remode, "MODE", "Filling of what is erased: const, rand or pixel");
-  list.add("recount", o.recount, "N", "Boxes erased in an image, at most");
+  list.add("remode", o.remode, "MODE", "Filling of what is erased: const, rand or pixel")
+      .one_of({"const", "rand", "pixel"});
+  list.add("recount", o.recount, "N", "Boxes erased in an image, at most").at_least(1);
 }
 
 void add_batch_augment_options(OptionList& list, ImageTaskOptions& o) {
@@ -147,9 +155,21 @@ std::string model_summary(const models::Model& model) {
                      model.pretrained.height);
 }
 
-std::string data_summary(const data::Dataset& training, const data::Dataset* validation) {
-  return fmt::format("{} training and {}", training.size(),
-                     io::counted(validation == nullptr ? 0 : validation->size(), "validation images"));
+std::vector<std::string> data_summary(const ImageTaskOptions& options, const data::Dataset& training,
+                                      const data::Dataset* validation) {
+  std::vector<std::string> lines = {
+      fmt::format("{} training and {}", training.size(),
+                  io::counted(validation == nullptr ? 0 : validation->size(), "validation images"))};
+  const std::int64_t rest = options.aug_repeats == 0 ? training.size() % options.batch_size : 0;
+  if (rest * 100 >= training.size() && rest > 0) {
+    lines.push_back(fmt::format("each epoch leaves out {} of the {} training images, which do not fill a batch of {}",
+                                rest, training.size(), options.batch_size));
+  }
+  const std::int64_t others = training.passed_over() + (validation == nullptr ? 0 : validation->passed_over());
+  if (others > 0) {
+    lines.push_back(data::passed_over_note(others));
+  }
+  return lines;
 }
 
 std::vector<std::pair<std::string, std::string>> image_facts(const models::Model& model, const data::Dataset& training,

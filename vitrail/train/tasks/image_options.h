@@ -67,7 +67,8 @@ std::string model_summary(const models::Model& model);
 /// What config.toml states about a model and its data: names and values.
 std::vector<std::pair<std::string, std::string>> image_facts(const models::Model& model, const data::Dataset& training,
                                                              const data::Dataset* validation);
-/// A line about the data: "54 training and 18 validation images".
-std::string data_summary(const data::Dataset& training, const data::Dataset* validation);
+/// Lines about the data: "54 training and 18 validation images", and what of them is not used.
+std::vector<std::string> data_summary(const ImageTaskOptions& options, const data::Dataset& training,
+                                      const data::Dataset* validation);
 
 }  // namespace vitrail::train

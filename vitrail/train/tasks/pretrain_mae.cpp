@@ -8,6 +8,7 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/explain/reconstruction.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/tasks/classify.h"
 
 namespace vitrail::train {
@@ -31,12 +32,13 @@ models::Model make_autoencoder(const PretrainMaeOptions& options, const fs::path
     return models::open_masked_autoencoder(checkpoint.string(), {}, mae);
   }
   mae.norm_pix_loss = options.norm_pix_loss;
-  if (!fs::is_directory(options.model)) {  // the decoder of a folder has sizes of its own
+  const std::string name = model_of(options.model).string();
+  if (!fs::is_directory(name)) {  // the decoder of a folder has sizes of its own
     mae.decoder_dim = options.decoder_dim;
     mae.decoder_depth = options.decoder_depth;
     mae.decoder_heads = options.decoder_heads;
   }
-  return models::open_masked_autoencoder(options.model, create_options(options), mae);
+  return models::open_masked_autoencoder(name, create_options(options), mae);
 }
 
 // The noise [B, N] that the masks of images are drawn by. The noise of an image depends on (seed, index) alone.
@@ -130,8 +132,7 @@ Figures PretrainMae::evaluate(const Work& work) {
     count += batch.x.size(0);
     work.advance(count);
   }
-  check(count > 0, "there was no image to evaluate: all {} are broken, the first: {}", loader.broken().size(),
-        loader.broken().empty() ? "" : loader.broken().front());
+  loader.check_any(count, "evaluate");
   return {{"loss", sum / static_cast<double>(count)}};
 }
 
@@ -161,9 +162,10 @@ std::vector<std::string> PretrainMae::draw(const fs::path& run) const {
 }
 
 std::vector<std::string> PretrainMae::summary() const {
-  return {fmt::format("{}, masked autoencoder, {:.0f} % of the patches hidden", model_summary(model_),
-                      100 * options_.mask_ratio),
-          data_summary(*training_, validation_.get())};
+  std::vector<std::string> lines = data_summary(options_, *training_, validation_.get());
+  lines.insert(lines.begin(), fmt::format("{}, masked autoencoder, {:.0f} % of the patches hidden",
+                                          model_summary(model_), 100 * options_.mask_ratio));
+  return lines;
 }
 
 }  // namespace
@@ -187,6 +189,7 @@ void PretrainMaeOptions::describe(OptionList& list) {
   list.group("model");
   list.add("model", model, "MODEL",
            "Name of a Vision Transformer (see: vitrail models), or the folder of a masked autoencoder")
+      .path()
       .settled();
   add_model_options(list, *this);
   add_parameter_options(list, *this);

@@ -9,11 +9,13 @@
 #include "vitrail/ops/images/interpolate.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/shape/embedding.h"
+#include "vitrail/train/run/run_folder.h"
 
 namespace vitrail::train {
 namespace {
 
-models::Model open_teacher(const std::string& name, const models::Model& student) {
+models::Model open_teacher(const std::string& name_or_folder, const models::Model& student) {
+  const std::string name = model_of(name_or_folder).string();
   models::Model model = models::open_model(name);
   models::check_takes_images(model);
   if (model.pretrained.channels != student.pretrained.channels) {

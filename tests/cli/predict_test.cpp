@@ -1,0 +1,93 @@
+// vitrail predict, on the run that Commands trains.
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/commands.h"
+#include "tests/data/tar_writer.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/image.h"
+
+namespace vitrail::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST_F(Commands, PredictTakesFilesFoldersArchivesAndStandardInput) {
+  const std::string file = path("data/validation/red/3.png");
+  const Outcome one = vitrail("predict " + best() + " " + file + " --topk 1");
+  ASSERT_EQ(one.status, 0) << one.err;
+  EXPECT_THAT(one.out, HasSubstr("3.png:  red"));
+  const auto json = nlohmann::json::parse(vitrail("predict " + best() + " " + path("data/validation") + " --json").out);
+  EXPECT_EQ(json.size(), 32U);
+  EXPECT_EQ(json[0]["top"].size(), 2U);
+  EXPECT_THAT(vitrail("predict " + best() + " -", file + "\n").out, HasSubstr("red"));
+  TarWriter archive;
+  for (const char* name : {"red/3.png", "blue/1.png"}) {
+    archive.add_file(name, path("data/validation/") + name);
+  }
+  archive.write(path("two.tar"));
+  const Outcome packed = vitrail("predict " + best() + " " + path("two.tar") + " --topk 1");
+  EXPECT_EQ(packed.status, 0) << packed.err;
+  EXPECT_THAT(packed.out, HasSubstr("two.tar/blue/1.png:  blue"));
+  EXPECT_THAT(packed.out, HasSubstr("two.tar/red/3.png:  red"));
+  TarWriter().write(path("none.tar"));
+  const Outcome none = vitrail("predict " + best() + " " + path("none.tar"));
+  EXPECT_EQ(none.status, 1);
+  EXPECT_THAT(none.err, HasSubstr("none.tar: there are no images (.jpg, .jpeg, .png or .webp)"));
+}
+
+TEST_F(Commands, PredictPrintsCsvAndJson) {
+  fs::create_directories(path("names"));
+  const std::string odd = path("names/a \"quoted\", one.png");
+  fs::copy_file(path("data/validation/red/3.png"), odd);
+  const std::string command = "predict " + best() + " " + path("names") + " --format ";
+  const auto json = nlohmann::json::parse(vitrail(command + "json").out);
+  ASSERT_EQ(json.size(), 1U);
+  EXPECT_EQ(json[0]["file"], odd);
+  const auto& top = json[0]["top"];
+  std::istringstream csv(vitrail(command + "csv").out);
+  std::string line;
+  std::getline(csv, line);
+  EXPECT_EQ(line, "file,rank,label,index,probability");
+  for (int rank = 1; rank <= 2; ++rank) {
+    std::getline(csv, line);
+    const std::string start = "\"" + path("names/a ") + "\"\"quoted\"\", one.png\"," + std::to_string(rank) + "," +
+                              (rank == 1 ? "red,1," : "blue,0,");
+    ASSERT_TRUE(line.starts_with(start)) << line;
+    EXPECT_EQ(std::stof(line.substr(start.size())),
+              top[static_cast<std::size_t>(rank - 1)]["probability"].get<float>());
+  }
+  EXPECT_FALSE(std::getline(csv, line)) << line;
+  EXPECT_EQ(vitrail("predict " + best() + " " + path("names") + " --json").out, vitrail(command + "json").out);
+  EXPECT_EQ(vitrail(command + "xml").status, 2);
+}
+
+TEST_F(Commands, PredictAveragesMirrorImagesAsEvalDoes) {
+  const std::string file = path("data/validation/red/3.png");
+  const auto probability = [&](const std::string& flags) {
+    const Outcome outcome = vitrail("predict " + best() + " " + file + " --format json --topk 1 " + flags);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out)[0]["top"][0]["probability"].get<double>();
+  };
+  EXPECT_NE(probability("--tta 2"), probability(""));
+  EXPECT_EQ(probability("--tta 0"), probability(""));
+  const Outcome wrong = vitrail("predict " + best() + " " + file + " --tta 3 --format csv");
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_EQ(wrong.out, "");
+  EXPECT_THAT(wrong.err, HasSubstr("--tta takes 0 (the image alone) or 2"));
+}
+
+TEST_F(Commands, PredictNamesABrokenImage) {
+  std::ofstream(path("broken.png")) << "not an image";
+  const Outcome fatal = vitrail("predict " + best() + " " + path("broken.png"));
+  EXPECT_EQ(fatal.status, 1);
+  EXPECT_THAT(fatal.err, HasSubstr("broken.png"));
+  const Outcome skipped = vitrail("predict " + best() + " " + path("broken.png") + " " +
+                                  path("data/validation/blue/1.png") + " --skip-broken");
+  EXPECT_EQ(skipped.status, 0);
+  EXPECT_THAT(skipped.err, HasSubstr("broken.png"));
+  EXPECT_THAT(skipped.out, HasSubstr("blue"));
+}
+
+}  // namespace
+}  // namespace vitrail::test
