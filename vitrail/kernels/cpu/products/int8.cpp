@@ -198,6 +198,9 @@ void matmul_int8(const Tensor& a, const Tensor& a_scales, const Tensor& weight, 
           elementwise(Elementwise::add, operands, y, {width}, c.dtype());
         }
       }
+      if (epilogue.last != Activation::identity) {
+        activation_forward(epilogue.last, y, y, width, c.dtype());
+      }
     }
   });
 }
