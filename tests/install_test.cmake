@@ -53,7 +53,10 @@ foreach(line "evaluation loss" "R² 0\\.[0-9]+" "best R²")
   endif()
 endforeach()
 foreach(attempt RANGE 20)
-  execute_process(COMMAND ${work}/examples/regress ${work}/table.csv ${work}/runs killed TIMEOUT 0.2
+  # By timeout(1), which waits until the process is gone: CMake 3.31's own TIMEOUT does not, and the run would still be
+  # locked.
+  execute_process(COMMAND timeout --foreground --signal=KILL 0.2
+                          ${work}/examples/regress ${work}/table.csv ${work}/runs killed
                   RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
   if(status EQUAL 0)
     break()

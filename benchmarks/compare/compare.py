@@ -79,8 +79,8 @@ def output_of(command):
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-def run_vitrail(work, threads):
-    command = [VITRAIL, "bench", work["mode"], "--model", work["model"], "--batch-size", work["batch"], "--steps",
+def run_vitrail(work, threads, program=(VITRAIL,)):
+    command = [*program, "bench", work["mode"], "--model", work["model"], "--batch-size", work["batch"], "--steps",
                work["steps"], "--threads", threads, "--json", *work["flags"]]
     command += ["--amp", "--int8"] if work["dtype"] == "int8" else ["--amp", "--amp-dtype", work["dtype"]]
     if work["kwargs"]:
@@ -131,24 +131,35 @@ def table_line(result):
             f"{memory(best)} |")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parser_of(description):
+    """The flags that all comparisons take."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rows", default="", help="only rows whose name and dtype match this regular expression")
     parser.add_argument("--output", type=pathlib.Path, help="also write all figures as JSON")
-    args = parser.parse_args()
+    return parser
+
+
+def report(args, result_of, line_of):
+    """Measures the rows that were asked for, prints each and writes what there is so far; returns all results."""
+    results = []
+    for work in ROWS:
+        if re.search(args.rows, f"{work['name']} {work['dtype']}"):
+            results.append(result_of(work))
+            print(line_of(results[-1]), flush=True)
+            if args.output:
+                args.output.write_text(json.dumps(results, indent=1) + "\n")
+    return results
+
+
+def main():
+    args = parser_of(__doc__).parse_args()
     if not VITRAIL.exists():
         sys.exit(f"{VITRAIL} is missing: run script/bootstrap first")
     print("| work | dtype | vitrail, ms | of the peak, GF/s | peers, ms | best peer, of the peak | times as fast | memory |")
     print("|---|---|---|---|---|---|---|---|")
-    results = []
-    for work in ROWS:
-        if re.search(args.rows, f"{work['name']} {work['dtype']}"):
-            results.append(compare(work, args.rounds, args.threads))
-            print(table_line(results[-1]), flush=True)
-            if args.output:
-                args.output.write_text(json.dumps(results, indent=1) + "\n")
+    report(args, lambda work: compare(work, args.rounds, args.threads), table_line)
 
 
 if __name__ == "__main__":

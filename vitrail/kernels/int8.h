@@ -16,9 +16,9 @@ void quantize_rows(const Tensor& x, const Tensor& fixed, const Tensor& q, const 
 /// sums = a · weightᵀ, exact: a [M, K] i8, weight [N, K] i8 (packed at the first use), sums [M, N] i32.
 void int8_sums(const Tensor& a, const Tensor& weight, const Tensor& sums);
 
-/// c = activation((a · weightᵀ) a_scales weight_scales + bias) + residual. a [M, K] i8 with a_scales [M] f32, weight
-/// [N, K] i8 with weight_scales [N] f32; c [M, N] f32 or bf16, rounded to its dtype before the activation and again
-/// after it. `epilogue.last` is not applied.
+/// c = last(activation((a · weightᵀ) a_scales weight_scales + bias) + residual). a [M, K] i8 with a_scales [M] f32,
+/// weight [N, K] i8 with weight_scales [N] f32; c [M, N] f32 or bf16, rounded to its dtype before each activation and
+/// again after it.
 void matmul_int8(const Tensor& a, const Tensor& a_scales, const Tensor& weight, const Tensor& weight_scales,
                  const Epilogue& epilogue, const Tensor& c);
 

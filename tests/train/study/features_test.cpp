@@ -172,6 +172,21 @@ TEST(Knn, VotesAsInDino) {
   }
 }
 
+TEST(Knn, TakesLabelsOfAnyStride) {
+  const auto with_a_column = [](Features features) {
+    const Tensor column = Tensor::zeros({features.labels.size(0), 2}, DType::i64).select(1, 0);
+    column.copy_from(features.labels);
+    features.labels = column;
+    return features;
+  };
+  const Features features = golden_features("");
+  const Features test = golden_features("test_");
+  const KnnResult expected = knn(features, test, KnnOptions()).front();
+  const KnnResult result = knn(with_a_column(features), with_a_column(test), KnnOptions()).front();
+  EXPECT_EQ(result.predictions, expected.predictions);
+  EXPECT_EQ(result.top1, expected.top1);
+}
+
 TEST(Knn, RefusesWhatCannotBeCompared) {
   const Features features = golden_features("");
   const auto refusal = [&](auto&& change) {

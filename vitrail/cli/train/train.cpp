@@ -1,6 +1,8 @@
 // The commands `vitrail train` and `vitrail pretrain`, which fit a network to data, with labels and without.
 #include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -33,7 +35,7 @@ std::string value_of(const std::vector<std::string>& arguments, const std::strin
 // The kind of task of a command line, which decides what flags there are: the one named by --task, or as the method of
 // `vitrail pretrain`; else that of the run which is resumed or whose options are taken; else the default of the
 // command.
-const train::TaskKind& task_of(const std::string& command, const std::vector<std::string>& arguments) {
+const train::TaskKind& task_of(std::string_view command, const std::vector<std::string>& arguments) {
   const std::vector<const train::TaskKind*> kinds = train::task_kinds_of(command);
   const auto named = [&](const std::string& name) {
     return std::ranges::find_if(kinds, [&](const train::TaskKind* kind) { return kind->name == name; });
@@ -48,12 +50,12 @@ const train::TaskKind& task_of(const std::string& command, const std::vector<std
     return **kind;
   }
   for (const char* flag : {"--resume", "--config", "-c"}) {
-    const std::string run = value_of(arguments, flag);
+    const std::filesystem::path run = value_of(arguments, flag);
     if (run.empty() || !std::filesystem::exists(run)) {
       continue;
     }
     const train::TaskKind& kind = train::task_kind_of_run(run);
-    check(kind.command == command, "'{}' is a run of `vitrail {}`", run, kind.command);
+    check(kind.command == command, "'{}' is a run of `vitrail {}`", run.string(), kind.command);
     return kind;
   }
   return *kinds.front();

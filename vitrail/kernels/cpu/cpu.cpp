@@ -22,13 +22,7 @@ bool has_int8() { return onednn::computes(DType::i8); }
 
 bool has_bf16() {
 #if defined(__x86_64__)
-  switch (dnnl::get_effective_cpu_isa()) {
-    case dnnl::cpu_isa::avx512_core_bf16:
-    case dnnl::cpu_isa::avx512_core_amx:
-      return __builtin_cpu_supports("avx512bf16") != 0;
-    default:
-      return false;
-  }
+  return onednn::may_use(dnnl::cpu_isa::avx512_core_bf16) && __builtin_cpu_supports("avx512bf16") != 0;
 #elif defined(__linux__) && defined(__aarch64__) && defined(HWCAP2_BF16)
   return (getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0;
 #else
@@ -41,7 +35,7 @@ bool has_amx() {
   constexpr long request_permission = 0x1023;  // ARCH_REQ_XCOMP_PERM of asm/prctl.h
   // Linux's XFEATURE_XTILE_DATA: the contents of the tiles.
   constexpr long tile_data = 18;
-  static const bool usable = has_bf16() && dnnl::get_effective_cpu_isa() == dnnl::cpu_isa::avx512_core_amx &&
+  static const bool usable = has_bf16() && onednn::may_use(dnnl::cpu_isa::avx512_core_amx) &&
                              syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
   return usable;
 #else

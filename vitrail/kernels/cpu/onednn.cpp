@@ -22,7 +22,7 @@ namespace {
 
 std::atomic<std::uint64_t> packing_count = 0;
 
-dnnl::memory::dims dims_of(const Shape& shape) { return {shape.begin(), shape.end()}; }
+dnnl::memory::dims dims(const Shape& shape) { return {shape.begin(), shape.end()}; }
 
 }  // namespace
 
@@ -61,10 +61,20 @@ std::string product_code(DType operands, DType result) {
   const Desc in(square, type_of(operands), dnnl::memory::format_tag::ab);
   const Desc out(square, type_of(result), dnnl::memory::format_tag::ab);
   try {
-    return dnnl::matmul::primitive_desc({in, in, out}, engine()).impl_info_str();
+    return forward_desc<dnnl::matmul>(dnnl::primitive_attr(), in, in, out).impl_info_str();
   } catch (const dnnl::error&) {
     return "";
   }
+}
+
+// Whether oneDNN has the gradients of products and convolutions in bf16. (On CPUs with AVX2-VNNI-2 and no AVX-512,
+// oneDNN 3 has the products alone.)
+bool has_gradients_in_bf16() {
+#if defined(__x86_64__)
+  return may_use(dnnl::cpu_isa::avx512_core);
+#else
+  return true;
+#endif
 }
 
 }  // namespace
@@ -72,11 +82,12 @@ std::string product_code(DType operands, DType result) {
 bool computes(DType dtype) {
   if (dtype == DType::bf16) {
     static const std::string code = product_code(DType::bf16, DType::bf16);
-    return !code.empty() && !code.starts_with("ref");
+    return !code.empty() && !code.starts_with("ref") && has_gradients_in_bf16();
   }
   if (dtype == DType::i8) {
-    static const std::string code = product_code(DType::i8, DType::i32);
-    return code.find("vnni") != std::string::npos || code.find("amx") != std::string::npos;
+    static const std::string code = product_code(DType::i8, DType::i32);  // named after its instructions
+    return code.find("vnni") != std::string::npos || code.find("amx") != std::string::npos ||
+           code.find("avx10") != std::string::npos;
   }
   return true;
 }
@@ -85,13 +96,13 @@ Desc describe(const Shape& shape, const Shape& strides, DType dtype) {
   if (shape.rank() == 0) {
     return {{1}, type_of(dtype), dnnl::memory::dims{1}};
   }
-  return {dims_of(shape), type_of(dtype), dims_of(strides)};
+  return {dims(shape), type_of(dtype), dims(strides)};
 }
 
 Desc describe(const Tensor& tensor) { return describe(tensor.shape(), tensor.strides(), tensor.dtype()); }
 
 Desc any_layout(const Shape& shape, DType dtype) {
-  return {dims_of(shape), type_of(dtype), dnnl::memory::format_tag::any};
+  return {dims(shape), type_of(dtype), dnnl::memory::format_tag::any};
 }
 
 dnnl::memory view(const Tensor& tensor, const Desc& desc) { return {desc, engine(), tensor.raw()}; }
@@ -220,11 +231,11 @@ std::int64_t block_width(const Tensor& weight, const Desc& layout) {
       weight.numel() == 0) {
     return 0;
   }
-  const auto is = [&](Tag tag) { return layout == Desc(layout.dims(), layout.data_type(), tag); };
+  const auto is = [&](Tag tag) { return layout == Desc(dims_of(layout), type_of(layout), tag); };
   const auto one_of = [&](Tag w16, Tag w32, Tag w48, Tag w64) {
     return is(w16) ? 16 : is(w32) ? 32 : is(w48) ? 48 : is(w64) ? 64 : 0;
   };
-  switch (layout.data_type()) {
+  switch (type_of(layout)) {
     case dnnl::memory::data_type::bf16:
       return one_of(Tag::BA16a16b2a, Tag::BA16a32b2a, Tag::BA16a48b2a, Tag::BA16a64b2a);
     case dnnl::memory::data_type::f32:
@@ -265,7 +276,7 @@ void pack(const Form& form, const Tensor& weight, dnnl::memory& memory) {
   ++packing_count;
   if (form.width > 0) {
     const PlainWeight plain{weight.data<float>(), weight.size(0), weight.size(1), weight.stride(0), weight.stride(1)};
-    const bool narrow = form.layout.data_type() == dnnl::memory::data_type::bf16;
+    const bool narrow = type_of(form.layout) == dnnl::memory::data_type::bf16;
     return pack_weight(plain, form.width, narrow ? DType::bf16 : DType::f32, memory.get_data_handle());
   }
   dnnl::memory from = view(weight, form.plain);

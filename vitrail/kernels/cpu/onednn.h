@@ -11,8 +11,7 @@
 #include <span>
 #include <unordered_map>
 
-#include <oneapi/dnnl/dnnl.hpp>
-
+#include "vitrail/kernels/cpu/onednn_version.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::kernels::onednn {
@@ -20,7 +19,6 @@ namespace vitrail::kernels::onednn {
 using Desc = dnnl::memory::desc;
 using Arguments = std::unordered_map<int, dnnl::memory>;
 
-const dnnl::engine& engine();
 dnnl::stream& stream();  ///< the stream of this thread
 
 /// oneDNN's data type for `dtype`; Error if it has none.

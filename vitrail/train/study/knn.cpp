@@ -53,7 +53,8 @@ std::int64_t rank_of(std::int64_t label, const std::vector<double>& votes) {
 
 std::int64_t check_labels(const Features& features, const char* which) {
   std::int64_t largest = -1;
-  for (const std::int64_t label : features.labels.contiguous().span<std::int64_t>()) {
+  const Tensor labels = features.labels.contiguous();
+  for (const std::int64_t label : labels.span<std::int64_t>()) {
     check(label >= 0, "a {} image has no label: neighbours cannot be judged by it", which);
     check(label < (1 << 24), "a {} image has the label {}", which, label);
     largest = std::max(largest, label);

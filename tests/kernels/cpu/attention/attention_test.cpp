@@ -5,9 +5,8 @@
 #include <limits>
 #include <vector>
 
-#include <hwy/targets.h>
-
 #include "tests/support/golden.h"
+#include "tests/support/targets.h"
 
 namespace vitrail {
 namespace {
@@ -190,14 +189,10 @@ class AttentionKernel : public testing::TestWithParam<DType> {
   // On every set of instructions that this machine can run, one after the other.
   static void compare(const Sizes& s, kernels::AttentionScores scores, const std::string& what, double looser = 1) {
     const Case problem(s, GetParam(), std::move(scores));
-    for (const std::int64_t target : {HWY_SCALAR, HWY_EMU128, HWY_SSE4, HWY_AVX2, HWY_AVX3, HWY_NEON}) {
-      if ((hwy::SupportedTargets() & target) != 0) {
-        hwy::SetSupportedTargetsForTest(target);
-        const Shape shape{s.batch, s.heads, s.queries, s.keys, s.dim, s.value_dim};
-        problem.compare(what + " on " + hwy::TargetName(target) + " at " + shape.str(), looser);
-        hwy::SetSupportedTargetsForTest(0);
-      }
-    }
+    test::for_each_target([&](const std::string& target) {
+      const Shape shape{s.batch, s.heads, s.queries, s.keys, s.dim, s.value_dim};
+      problem.compare(what + " on " + target + " at " + shape.str(), looser);
+    });
   }
 };
 INSTANTIATE_TEST_SUITE_P(OfBothPrecisions, AttentionKernel, testing::Values(DType::f32, DType::bf16),

@@ -91,6 +91,16 @@ TEST(MatmulInt8, IsTheScaledProductOfWholeNumbers) {
     const Tensor low = Tensor::empty({m, n}, DType::bf16);
     matmul_int8(a.q, a.scales, b.q, b.scales, {bias, Activation::relu, test::as(residual, DType::bf16)}, low);
     expect_close(low, wanted, 2e-2, "in bf16");
+    // What is done last is done behind the residual, with an activation before it or without.
+    for (const Activation first : {Activation::identity, Activation::relu}) {
+      const Epilogue sum = {bias, first, residual};
+      const Epilogue with_last = {bias, first, residual, Activation::relu};
+      matmul_int8(a.q, a.scales, b.q, b.scales, sum, y);
+      matmul_int8(a.q, a.scales, b.q, b.scales, with_last, z);
+      for (std::int64_t i = 0; i < m * n; ++i) {
+        EXPECT_EQ(z.data<float>()[i], std::max(y.data<float>()[i], 0.0F)) << i;
+      }
+    }
   }
 }
 

@@ -313,7 +313,7 @@ std::size_t backward_blocks(const AttentionProblem& problem, const BackwardPart&
 }  // namespace
 
 std::size_t backward_part(const AttentionProblem& problem, const BackwardPart& part, std::byte* memory) {
-#if HWY_TARGET == HWY_AVX3
+#if HWY_TARGET <= HWY_AVX3
   if (problem.pairs) {
     return backward_blocks<bf16, Pair>(problem, part, memory);
   }

@@ -220,7 +220,7 @@ std::size_t forward_blocks(const AttentionProblem& problem, std::int64_t begin, 
 }  // namespace
 
 std::size_t forward_part(const AttentionProblem& problem, std::int64_t begin, std::int64_t end, std::byte* memory) {
-#if HWY_TARGET == HWY_AVX3
+#if HWY_TARGET <= HWY_AVX3
   if (problem.pairs) {
     return forward_blocks<bf16, Pair>(problem, begin, end, memory);
   }

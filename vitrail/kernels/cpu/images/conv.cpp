@@ -46,29 +46,28 @@ struct Words {
 
 constexpr auto direct = dnnl::algorithm::convolution_direct;
 
-dnnl::convolution_forward::primitive_desc forward_desc(const Tensor& x, const Tensor& weight, bool bias,
-                                                       const ConvGeometry& geometry, const Tensor& y,
-                                                       const ConvEpilogue& epilogue = {}) {
+dnnl::convolution_forward::primitive_desc conv_desc(const Tensor& x, const Tensor& weight, bool bias,
+                                                    const ConvGeometry& geometry, const Tensor& y,
+                                                    const ConvEpilogue& epilogue = {}) {
   using Forward = dnnl::convolution_forward;
   constexpr auto kind = dnnl::prop_kind::forward_training;
   const Desc in = onednn::describe(x);
   const Desc out = onednn::describe(y);
   const Desc weights = onednn::any_layout(grouped(weight, geometry.groups).shape(), x.dtype());
   const Words g(geometry);
-  const Forward::desc desc =
-      bias ? Forward::desc(kind, direct, in, weights, bias_layout(y.size(1)), out, g.stride, g.dilation, g.padding,
-                           g.padding)
-           : Forward::desc(kind, direct, in, weights, out, g.stride, g.dilation, g.padding, g.padding);
   dnnl::primitive_attr attributes = onednn::attributes();
   dnnl::post_ops after;
   if (epilogue.add) {  // as a sum: without AVX, a binary post-op reads the wrong elements (oneDNN 2.6)
     after.append_sum(1);
   }
   if (epilogue.relu) {
-    after.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
+    onednn::append_activation(after, dnnl::algorithm::eltwise_relu);
   }
   attributes.set_post_ops(after);
-  return {desc, attributes, onednn::engine()};
+  return bias ? onednn::forward_desc<Forward>(attributes, kind, direct, in, weights, bias_layout(y.size(1)), out,
+                                              g.stride, g.dilation, g.padding, g.padding)
+              : onednn::forward_desc<Forward>(attributes, kind, direct, in, weights, out, g.stride, g.dilation,
+                                              g.padding, g.padding);
 }
 
 // Counts the multiply-accumulates of a convolution with this weight and result, each as two operations.
@@ -94,7 +93,7 @@ void convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
   }
   const auto primitive =
       onednn::compiled(key_of(forward, x, weight, y, geometry).add(bias.defined()).add(epilogue.add).add(epilogue.relu),
-                       [&] { return forward_desc(x, weight, bias.defined(), geometry, y, epilogue); });
+                       [&] { return conv_desc(x, weight, bias.defined(), geometry, y, epilogue); });
   const onednn::Packed packed = onednn::packed(grouped(weight, geometry.groups), primitive->weights);
   onednn::Arguments arguments{
       {DNNL_ARG_SRC, onednn::view(x)}, {DNNL_ARG_WEIGHTS, packed.memory}, {DNNL_ARG_DST, onednn::view(y)}};
@@ -113,13 +112,12 @@ void convolution_input_gradient(const Tensor& dy, const Tensor& weight, const Co
     return narrow_into(wide, dx);
   }
   const auto primitive = onednn::compiled(key_of(input_gradient, dx, weight, dy, geometry), [&] {
-    using Backward = dnnl::convolution_backward_data;
-    const auto hint = forward_desc(dx, weight, false, geometry, dy);
+    const auto hint = conv_desc(dx, weight, false, geometry, dy);
     const Desc weights = onednn::any_layout(grouped(weight, geometry.groups).shape(), dx.dtype());
     const Words g(geometry);
-    const Backward::desc desc(direct, onednn::describe(dx), weights, onednn::describe(dy), g.stride, g.dilation,
-                              g.padding, g.padding);
-    return Backward::primitive_desc(desc, onednn::attributes(), onednn::engine(), hint);
+    return onednn::backward_desc<dnnl::convolution_backward_data>(hint, onednn::attributes(), direct,
+                                                                  onednn::describe(dx), weights, onednn::describe(dy),
+                                                                  g.stride, g.dilation, g.padding, g.padding);
   });
   const onednn::Packed packed = onednn::packed(grouped(weight, geometry.groups), primitive->weights);
   count_flops(weight, dy);
@@ -144,16 +142,16 @@ void convolution_weight_gradient(const Tensor& x, const Tensor& dy, const ConvGe
   const Tensor plain = grouped(dweight, geometry.groups);
   const auto primitive = onednn::compiled(key_of(weight_gradient, x, dweight, dy, geometry).add(dbias.defined()), [&] {
     using Backward = dnnl::convolution_backward_weights;
-    const auto hint = forward_desc(x, dweight, dbias.defined(), geometry, dy);
+    const auto hint = conv_desc(x, dweight, dbias.defined(), geometry, dy);
     const Desc weights = onednn::any_layout(plain.shape(), DType::f32);
     const Desc in = onednn::describe(x);
     const Desc out = onednn::describe(dy);
     const Words g(geometry);
-    const Backward::desc desc =
-        dbias.defined() ? Backward::desc(direct, in, weights, bias_layout(dy.size(1)), out, g.stride, g.dilation,
-                                         g.padding, g.padding)
-                        : Backward::desc(direct, in, weights, out, g.stride, g.dilation, g.padding, g.padding);
-    return Backward::primitive_desc(desc, onednn::attributes(), onednn::engine(), hint);
+    return dbias.defined() ? onednn::backward_desc<Backward>(hint, onednn::attributes(), direct, in, weights,
+                                                             bias_layout(dy.size(1)), out, g.stride, g.dilation,
+                                                             g.padding, g.padding)
+                           : onednn::backward_desc<Backward>(hint, onednn::attributes(), direct, in, weights, out,
+                                                             g.stride, g.dilation, g.padding, g.padding);
   });
   // dweight is computed in the primitive's own layout and then rearranged, since the weight is small compared with the
   // images.

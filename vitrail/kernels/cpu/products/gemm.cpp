@@ -72,8 +72,7 @@ void merge_batch(Tensor& a, Tensor& b, Tensor& c) {
 
 std::shared_ptr<const Compiled> compiled_product(const Tensor& a, const Tensor& b, const Tensor& c) {
   return onednn::compiled(onednn::Key{plain_product}.add(a).add(b).add(c), [&] {
-    return dnnl::matmul::primitive_desc({description(a), description(b), description(c)}, onednn::attributes(),
-                                        onednn::engine());
+    return onednn::forward_desc<dnnl::matmul>(onednn::attributes(), description(a), description(b), description(c));
   });
 }
 
@@ -83,19 +82,19 @@ void append(dnnl::post_ops& after, Activation activation) {
     case Activation::identity:
       return;
     case Activation::relu:
-      return after.append_eltwise(1, algorithm::eltwise_relu, 0, 0);
+      return onednn::append_activation(after, algorithm::eltwise_relu);
     case Activation::gelu:
-      return after.append_eltwise(1, algorithm::eltwise_gelu_erf, 0, 0);
+      return onednn::append_activation(after, algorithm::eltwise_gelu_erf);
     case Activation::gelu_tanh:
-      return after.append_eltwise(1, algorithm::eltwise_gelu_tanh, 0, 0);
+      return onednn::append_activation(after, algorithm::eltwise_gelu_tanh);
     case Activation::quick_gelu:
-      return after.append_eltwise(1, algorithm::eltwise_swish, 1.702F, 0);
+      return onednn::append_activation(after, algorithm::eltwise_swish, 1.702F);
     case Activation::silu:
-      return after.append_eltwise(1, algorithm::eltwise_swish, 1, 0);
+      return onednn::append_activation(after, algorithm::eltwise_swish, 1);
     case Activation::tanh:
-      return after.append_eltwise(1, algorithm::eltwise_tanh, 0, 0);
+      return onednn::append_activation(after, algorithm::eltwise_tanh);
     case Activation::sigmoid:
-      return after.append_eltwise(1, algorithm::eltwise_logistic, 0, 0);
+      return onednn::append_activation(after, algorithm::eltwise_logistic);
   }
 }
 
@@ -238,10 +237,9 @@ void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilog
         const Desc weights = onednn::any_layout(weight.shape(), a.dtype());
         if (bias.defined()) {
           const Desc row = onednn::describe(bias_shape, bias_shape.contiguous_strides(), DType::f32);
-          return dnnl::matmul::primitive_desc({description(a), weights, row, description(c)}, attributes,
-                                              onednn::engine());
+          return onednn::forward_desc<dnnl::matmul>(attributes, description(a), weights, row, description(c));
         }
-        return dnnl::matmul::primitive_desc({description(a), weights, description(c)}, attributes, onednn::engine());
+        return onednn::forward_desc<dnnl::matmul>(attributes, description(a), weights, description(c));
       });
   const onednn::Packed packed = onednn::packed(weight, primitive->weights);
   onednn::Arguments arguments{{DNNL_ARG_SRC, onednn::view(a, description(a))},
@@ -278,16 +276,16 @@ void weight_gradient(const Tensor& x, const Tensor& dy, const Tensor& dweight, c
     return pair_weight_gradient(x, dy, dweight, dbias);
   }
   const auto primitive = onednn::compiled(onednn::Key{weight_gradient_product, dbias.defined()}.add(x).add(dy), [&] {
-    using Forward = dnnl::inner_product_forward;
     using Backward = dnnl::inner_product_backward_weights;
     const Desc in = description(x);
     const Desc out = description(dy);
     const Desc weights = description(dweight);
     const Desc any = onednn::any_layout(dweight.shape(), x.dtype());
-    const Forward::primitive_desc hint({dnnl::prop_kind::forward_training, in, any, out}, onednn::engine());
-    return dbias.defined() ? Backward::primitive_desc({in, weights, description(dbias), out}, onednn::attributes(),
-                                                      onednn::engine(), hint)
-                           : Backward::primitive_desc({in, weights, out}, onednn::attributes(), onednn::engine(), hint);
+    const dnnl::primitive_attr attributes = onednn::attributes();
+    const auto hint =
+        onednn::forward_desc<dnnl::inner_product_forward>(attributes, dnnl::prop_kind::forward_training, in, any, out);
+    return dbias.defined() ? onednn::backward_desc<Backward>(hint, attributes, in, weights, description(dbias), out)
+                           : onednn::backward_desc<Backward>(hint, attributes, in, weights, out);
   });
   onednn::Arguments arguments{{DNNL_ARG_SRC, onednn::view(x, description(x))},
                               {DNNL_ARG_DIFF_DST, onednn::view(dy, description(dy))},
@@ -343,7 +341,7 @@ void matmul_packed_left(const Tensor& weight, const Tensor& a, const Epilogue& e
         }
         auto attributes = onednn::attributes();
         attributes.set_post_ops(after);
-        return dnnl::matmul::primitive_desc({left, description(a), description(c)}, attributes, onednn::engine());
+        return onednn::forward_desc<dnnl::matmul>(attributes, left, description(a), description(c));
       });
   if (primitive->reference) {
     return a.dtype() == DType::f32 ? left_product_in_steps(weight, a, epilogue, c) : in_f32();

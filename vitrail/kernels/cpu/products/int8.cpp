@@ -146,9 +146,8 @@ void int8_sums(const Tensor& a, const Tensor& weight, const Tensor& sums) {
   }
   const Tensor columns = weight.transpose(0, 1);
   const auto primitive = onednn::compiled(onednn::Key{int8_product}.add(a).add(columns.shape()), [&] {
-    return dnnl::matmul::primitive_desc(
-        {onednn::describe(a), onednn::any_layout(columns.shape(), DType::i8), onednn::describe(sums)},
-        onednn::attributes(), onednn::engine());
+    return onednn::forward_desc<dnnl::matmul>(onednn::attributes(), onednn::describe(a),
+                                              onednn::any_layout(columns.shape(), DType::i8), onednn::describe(sums));
   });
   const onednn::Packed packed = onednn::packed(columns, primitive->weights);
   Profile::flops(2.0 * static_cast<double>(sums.numel()) * static_cast<double>(a.size(1)));
@@ -197,6 +196,9 @@ void matmul_int8(const Tensor& a, const Tensor& a_scales, const Tensor& weight, 
           const std::array operands = {Operand{y, {1}}, Operand{residual, {1}}};
           elementwise(Elementwise::add, operands, y, {width}, c.dtype());
         }
+      }
+      if (epilogue.last != Activation::identity) {
+        activation_forward(epilogue.last, y, y, width, c.dtype());
       }
     }
   });

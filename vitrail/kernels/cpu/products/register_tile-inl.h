@@ -18,7 +18,7 @@ namespace {
 
 // The width in vectors of the largest tile of tile_rows rows whose sums, together with one row of B, fit into the
 // registers, of which there are 32 or 16.
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
+#if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON
 constexpr int most_tile_vectors = 4;
 #else
 constexpr int most_tile_vectors = 2;

@@ -44,17 +44,10 @@
 /// Templates cannot be exported. OpenMP belongs in the part that is compiled once. The narrowest target has one lane
 /// per vector: kernels must work for any number of lanes.
 
-/// Of Highway's targets, the portable one (the baseline of x86-64), SSE4, AVX2, AVX-512 and NEON are compiled;
-/// if VITRAIL_FEW_TARGETS is 3, not SSE4; if it is 2, not SSE4 and AVX2. Each target costs compile time.
-#if defined(VITRAIL_FEW_TARGETS) && VITRAIL_FEW_TARGETS == 2
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX2 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
-#elif defined(VITRAIL_FEW_TARGETS)
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
-#elif !defined(HWY_DISABLED_TARGETS)
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
-#endif
-
-// clang-format off: foreach_target.h includes the .cpp again for each target and must be the first
+// The order matters: targets.h says to Highway which targets there are, and foreach_target.h includes the .cpp again
+// for each of them.
+// clang-format off
+#include "vitrail/kernels/cpu/simd/targets.h"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 // clang-format on
@@ -130,7 +123,7 @@ HWY_INLINE V<D> load(D d, const bf16* p, Whole = {}) {
 /// Loads the first `count` lanes from memory; the others are 0.
 template <class D, class T>
 HWY_INLINE V<D> load(D d, const T* p, std::int64_t count) {
-#if HWY_TARGET == HWY_AVX3  // on other targets Highway reads memory behind the `count` elements too
+#if HWY_TARGET <= HWY_AVX3  // on other targets Highway reads memory behind the `count` elements too
   const auto n = static_cast<std::size_t>(count);
   if constexpr (std::is_same_v<T, float>) {
     return hn::MaskedLoad(hn::FirstN(d, n), d, p);
@@ -187,7 +180,7 @@ HWY_INLINE void store(V<D> v, D d, bf16* p, Whole = {}) {
 /// Stores the first `count` lanes to memory; what lies behind them there is left unchanged.
 template <class D, class T>
 HWY_INLINE void store(V<D> v, D d, T* p, std::int64_t count) {
-#if HWY_TARGET == HWY_AVX3
+#if HWY_TARGET <= HWY_AVX3
   const auto n = static_cast<std::size_t>(count);
   if constexpr (std::is_same_v<T, float>) {
     return hn::BlendedStore(v, hn::FirstN(d, n), d, p);
@@ -283,7 +276,7 @@ HWY_INLINE float max_over(D d, const T* x, std::int64_t n) {
 template <class T>
 inline constexpr bool coarse = std::is_same_v<T, bf16>;
 
-#if HWY_TARGET == HWY_AVX3
+#if HWY_TARGET <= HWY_AVX3
 /// p · 2^n for integer n, in one instruction that also handles subnormal results.
 template <std::size_t N>
 HWY_INLINE hn::Vec128<float, N> times_power(hn::Vec128<float, N> p, hn::Vec128<float, N> n) {
@@ -301,7 +294,7 @@ HWY_INLINE hn::Vec512<float> times_power(hn::Vec512<float> p, hn::Vec512<float> 
 template <class T = float, class D>
 HWY_INLINE V<D> exp(D d, V<D> x) {
   const auto highest = hn::Set(d, 89.0F);
-#if HWY_TARGET == HWY_AVX3
+#if HWY_TARGET <= HWY_AVX3
   // These return their second operand if one is NaN.
   const auto inside = hn::Max(hn::Set(d, -104.0F), hn::Min(highest, x));
 #else
@@ -328,7 +321,7 @@ HWY_INLINE V<D> exp(D d, V<D> x) {
     p = hn::MulAdd(p, r, hn::Set(d, 1.0F));
     p = hn::MulAdd(p, r, hn::Set(d, 1.0F));
   }
-#if HWY_TARGET == HWY_AVX3
+#if HWY_TARGET <= HWY_AVX3
   return times_power(p, n);
 #else
   // 2^n as 2 · 2^(n-1): n may be 128.
@@ -342,7 +335,7 @@ HWY_INLINE V<D> exp(D d, V<D> x) {
 /// 1 / x for x between 2^-126 and 2^126.
 template <class T = float, class D>
 HWY_INLINE V<D> reciprocal(D d, V<D> x) {
-#if HWY_TARGET == HWY_AVX3
+#if HWY_TARGET <= HWY_AVX3
   const auto y = hn::ApproximateReciprocal(x);  // with a relative error of 2^-14
   return coarse<T> ? y : hn::MulAdd(hn::NegMulAdd(x, y, hn::Set(d, 1.0F)), y, y);
 #else
