@@ -109,7 +109,7 @@ TEST_F(Newcomer, UsesFlagsWronglyWithStatus2) {
            {"knn " + path("data") + " " + path("data"), "vitrail knn: features"},
            {"soup " + best() + " --greedy --output " + path("soup"), "vitrail soup: --greedy"},
            {"augment " + image + " --hflip 2 --output x.png", "vitrail augment: --hflip must be from 0 to 1"},
-           {"completion fish", "vitrail completion: there is no completion for 'fish'"},
+           {"completion tcsh", "vitrail completion: SHELL: tcsh not in"},
            {"bench train --model vit_tiny_patch16_224 --batch-size -3",
             "vitrail bench: --batch-size: must be at least 1, but is -3"},
        }) {
@@ -147,7 +147,7 @@ TEST_F(Newcomer, FindsALinkToNothingBrokenEverywhere) {
   EXPECT_EQ(vitrail(train + run_flags(path("runs"), "link")).status, 1);
   const Outcome trained = vitrail(train + run_flags(path("runs"), "links") + " -b 11 --skip-broken");
   EXPECT_EQ(trained.status, 0) << trained.err;
-  EXPECT_THAT(trained.out, HasSubstr("1 broken images left out so far"));
+  EXPECT_THAT(trained.out, HasSubstr("1 broken image left out so far"));
   EXPECT_THAT(trained.out, HasSubstr("red/99.png"));
 }
 

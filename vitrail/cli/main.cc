@@ -6,10 +6,11 @@
 
 namespace {
 
-// OpenMP's threads stay awake while they wait for each other. Where another program has the core of one of them, the others
-// burn theirs until that thread is in turn again, so here they fall asleep after a while that waits inside a step on a quiet
-// machine hardly ever reach (docs/performance.md, benchmarks/busy_machine). What the user has set wins. OpenMP's library reads
-// its settings when it is loaded, before anything of this program runs: hence the program calls itself once more.
+// OpenMP's threads stay awake while they wait for each other. Where another program has the core of one of them, the
+// others burn theirs until that thread is in turn again, so here they fall asleep after a while that waits inside a
+// step on a quiet machine hardly ever reach (docs/performance.md, benchmarks/busy_machine). What the user has set wins.
+// OpenMP's library reads its settings when it is loaded, before anything of this program runs: hence the program calls
+// itself once more.
 void choose_how_threads_wait(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") == nullptr && std::getenv("GOMP_SPINCOUNT") == nullptr) {
     setenv("GOMP_SPINCOUNT", "5000", 0);
