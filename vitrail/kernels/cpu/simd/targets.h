@@ -2,10 +2,10 @@
 /// Which of Highway's targets the kernels are compiled for. To be included before Highway's own headers.
 ///
 /// They are the baseline of x86-64 (portable code with Highway 1.0, SSE2 since 1.1), SSE4, AVX2, AVX-512 and NEON;
-/// with VITRAIL_FEW_TARGETS=3, SSE4 is left out, with 2 also AVX2. Each target costs compile time. Those above AVX-512 and NEON, of which
-/// newer versions of Highway have more, are left out: the kernels compute in f32, to which they add nothing, and round
-/// to bf16 with subnormal numbers, which the instruction of AVX3_ZEN4 and AVX3_SPR makes 0; products of bf16 are
-/// written in intrinsics that are chosen at run time (products/tile_products.h).
+/// with VITRAIL_FEW_TARGETS=3, SSE4 is left out, with 2 also AVX2. Each target costs compile time. Those above AVX-512
+/// and NEON, of which newer versions of Highway have more, are left out: the kernels compute in f32, to which they add
+/// nothing, and round to bf16 with subnormal numbers, which the instruction of AVX3_ZEN4 and AVX3_SPR makes 0; products
+/// of bf16 are written in intrinsics that are chosen at run time (products/tile_products.h).
 #pragma once
 
 // Within an architecture, a newer target has a lower bit.
