@@ -89,7 +89,7 @@ TEST_P(TimmVariant, HasTimmsGradientsInBf16) {
   const std::string variant = GetParam();
   const std::string name = (variant.starts_with("mvit_video") ? "mvit" : variant) + ".bf16";  // torchvision's are alike
   const double torch = golden.contains(name) ? golden.get(name).item() : 0;
-  EXPECT_LE(std::sqrt(difference / length), std::max(1.5 * torch, kernels::has_bf16() ? 3e-2 : 4e-2));
+  EXPECT_LE(std::sqrt(difference / length), std::max(2 * torch, kernels::has_bf16() ? 4e-2 : 6e-2));
 }
 
 TEST_P(TimmVariant, KnowsTimmsFactsAboutItsParameters) {
