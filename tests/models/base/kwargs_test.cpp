@@ -26,6 +26,7 @@ TEST(Kwargs, SaysWhatAnItemLooksLike) {
   const auto nested = [](std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
   EXPECT_EQ(kwargs_to_json({"a=" + nested(64)}), R"({"a":)" + nested(64) + "}");
   EXPECT_THROW(kwargs_to_json({"a=" + nested(100000)}), Error);
+  EXPECT_THROW(kwargs_to_json({"a=\xff"}), Error);
 }
 
 }  // namespace

@@ -104,7 +104,11 @@ std::string kwargs_to_json(const std::vector<std::string>& items) {
     check(!result.contains(key), "--model-kwargs gives '{}' twice", key);
     result[key] = literal(std::string_view(item).substr(equals + 1));
   }
-  return result.dump();
+  try {
+    return result.dump();
+  } catch (const Json::type_error&) {
+    fail("--model-kwargs takes text in UTF-8, which this is not");
+  }
 }
 
 }  // namespace vitrail::models
