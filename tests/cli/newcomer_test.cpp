@@ -36,6 +36,9 @@ TEST_F(Newcomer, TrainsOnATableWithoutParts) {
   EXPECT_EQ(all.status, 0) << all.err;
   EXPECT_THAT(all.out, HasSubstr("9 training and 0 validation images"));
   EXPECT_THAT(all.out, HasSubstr("each epoch leaves out 1 of the 9 training images, which do not fill a batch of 8"));
+  const Outcome few = vitrail(train + " --val-split '' --batch-size 64" + run_flags(path("runs"), "few"));
+  EXPECT_EQ(few.status, 0) << few.err;
+  EXPECT_THAT(few.out, HasSubstr("each epoch is one batch of 9 training images, fewer than --batch-size 64 asks for"));
   const Outcome other = vitrail(train + " --val-dir " + path("data/validation") + run_flags(path("runs"), "other"));
   EXPECT_EQ(other.status, 1) << "other classes";
 }

@@ -123,6 +123,12 @@ TEST(Loader, GoesThroughTheImagesInOrderUnlessToldToShuffle) {
   EXPECT_EQ(dropping.batches_per_epoch(), 2);
   EXPECT_EQ(read_epoch(dropping).indices.size(), 2U);
 
+  options.batch_size = 11;  // the only batch is not left out, full or not
+  Loader one(dataset, small_transform(), options);
+  EXPECT_EQ(one.batches_per_epoch(), 1);
+  EXPECT_EQ(read_epoch(one).indices.at(0).size(), 10U);
+
+  options.batch_size = 4;
   options.drop_last = false;
   options.shuffle = true;
   Loader shuffling(dataset, small_transform(), options);

@@ -26,7 +26,7 @@ struct Batch {
 struct LoaderOptions {
   std::int64_t batch_size = 64;
   bool shuffle = false;    ///< by a permutation that depends on (seed, epoch) alone
-  bool drop_last = false;  ///< leave out the last batch if it is not full
+  bool drop_last = false;  ///< leave out the last batch if it is not full, unless it is the only one
 
   /// --aug-repeats: repeated augmentation (PlanOptions::repeats); an image is augmented anew each time. 0: off.
   double aug_repeats = 0;

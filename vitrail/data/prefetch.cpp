@@ -48,7 +48,8 @@ std::int64_t samples_per_epoch(const PlanOptions& options) {
   if (options.repeats > 0 && size >= 256) {
     size = size / 256 * 256;  // as in timm's RepeatAugSampler
   }
-  return options.drop_last ? size / options.batch_size * options.batch_size : size;
+  const std::int64_t full = size / options.batch_size * options.batch_size;
+  return options.drop_last && full > 0 ? full : size;
 }
 
 }  // namespace

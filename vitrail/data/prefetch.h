@@ -35,7 +35,7 @@ struct PlanOptions {
   std::int64_t size = 0;  ///< items
   std::int64_t batch_size = 64;
   bool shuffle = false;    ///< by a permutation that depends on (seed, epoch) alone
-  bool drop_last = false;  ///< leaves out the last batch if it is not full
+  bool drop_last = false;  ///< leaves out the last batch if it is not full, unless it is the only one
 
   /// Repeated augmentation (Hoffer et al. 2020; timm's RepeatAugSampler in one process): each item comes `repeats`
   /// times in a row. An epoch has as many samples as without it (from 256 items on, the next lower multiple of 256),

@@ -172,12 +172,10 @@ Classify::Classify(const ClassifyOptions& options, const fs::path& checkpoint) :
     forward_ = [this](const Tensor& x, nn::Pass& pass) { return model_.net->forward_heads(x, pass); };
     loader_ = std::make_unique<data::Loader>(*training_, training_transform(), loading());
   }
-  check_epoch(options_, *loader_);
 }
 
 void Classify::open_data() {
   training_ = open_part(options_.data_dir, options_.train_split, {});
-  check_batch_size(options_, *training_);
   validation_ = open_validation(options_, training_->classes());
 }
 

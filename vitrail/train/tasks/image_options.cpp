@@ -125,11 +125,6 @@ models::CreateOptions create_options(const ImageTaskOptions& options) {
   return create;
 }
 
-void check_batch_size(const ImageTaskOptions& options, const data::Dataset& training) {
-  check(training.size() >= options.batch_size, "--batch-size {} is more than the {} of '{}': choose at most {}",
-        options.batch_size, io::counted(training.size(), "training images"), options.data_dir, training.size());
-}
-
 data::LoaderOptions training_loading(const ImageTaskOptions& o) {
   data::LoaderOptions loading;
   loading.batch_size = o.batch_size;
@@ -143,12 +138,6 @@ data::LoaderOptions training_loading(const ImageTaskOptions& o) {
   return loading;
 }
 
-void check_epoch(const ImageTaskOptions& options, const data::Batches& batches) {
-  check(batches.batches_per_epoch() > 0,
-        "--batch-size {} is more than an epoch has with --aug-repeats, a multiple of 256 of the images of '{}'",
-        options.batch_size, options.data_dir);
-}
-
 std::string model_summary(const models::Model& model) {
   return fmt::format("{}, {:.2f} M parameters, {}x{} pixels", model.architecture,
                      static_cast<double>(model.net->parameters.count()) * 1e-6, model.pretrained.width,
@@ -160,8 +149,12 @@ std::vector<std::string> data_summary(const ImageTaskOptions& options, const dat
   std::vector<std::string> lines = {
       fmt::format("{} training and {}", training.size(),
                   io::counted(validation == nullptr ? 0 : validation->size(), "validation images"))};
+  if (training.size() < options.batch_size) {
+    lines.push_back(fmt::format("each epoch is one batch of {}, fewer than --batch-size {} asks for",
+                                io::counted(training.size(), "training images"), options.batch_size));
+  }
   const std::int64_t rest = options.aug_repeats == 0 ? training.size() % options.batch_size : 0;
-  if (rest * 100 >= training.size() && rest > 0) {
+  if (rest > 0 && rest < training.size() && rest * 100 >= training.size()) {
     lines.push_back(fmt::format("each epoch leaves out {} of the {} training images, which do not fill a batch of {}",
                                 rest, training.size(), options.batch_size));
   }

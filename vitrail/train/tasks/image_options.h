@@ -55,12 +55,8 @@ void add_batch_augment_options(OptionList& list, ImageTaskOptions& options);
 
 /// The options of a new model: --model-kwargs, and the flags for single arguments (--img-size, --in-chans …).
 models::CreateOptions create_options(const ImageTaskOptions& options);
-/// Throws Error if the training images are fewer than a batch takes.
-void check_batch_size(const ImageTaskOptions& options, const data::Dataset& training);
 /// The options of a loader of training images.
 data::LoaderOptions training_loading(const ImageTaskOptions& options);
-/// Throws Error if an epoch has no batch.
-void check_epoch(const ImageTaskOptions& options, const data::Batches& batches);
 
 /// A line about a model: "vit_tiny_patch16_224, 5.72 M parameters, 224x224 pixels".
 std::string model_summary(const models::Model& model);

@@ -91,7 +91,6 @@ class PretrainMae final : public Task {
 
 PretrainMae::PretrainMae(const PretrainMaeOptions& options, const fs::path& checkpoint) : options_(options) {
   training_ = open_images(options_.data_dir, options_.train_split);
-  check_batch_size(options_, *training_);
   if (!options_.val_dir.empty()) {
     validation_ = open_images(options_.val_dir, "");
   } else if (!options_.val_split.empty()) {
@@ -101,7 +100,6 @@ PretrainMae::PretrainMae(const PretrainMaeOptions& options, const fs::path& chec
   data::apply(options_.images, model_.pretrained);
   loader_ = std::make_unique<data::Loader>(*training_, data::train_transform(model_.pretrained, options_.augment),
                                            training_loading(options_));
-  check_epoch(options_, *loader_);
 }
 
 std::optional<Drawn> PretrainMae::next() {
