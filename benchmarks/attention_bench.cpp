@@ -3,22 +3,12 @@
 // forward and 5 backward, M of them real.
 #include <benchmark/benchmark.h>
 
+#include "benchmarks/op_bench.h"
 #include "benchmarks/roofline.h"
 #include "vitrail/kernels/attention.h"
 
 namespace vitrail {
 namespace {
-
-Tensor random(const Shape& shape, DType dtype, std::uint64_t stream) {
-  const Philox philox(1, stream);
-  Tensor x = Tensor::empty(shape, dtype);
-  visit(dtype, [&]<class T>(T) {
-    for (std::int64_t i = 0; i < x.numel(); ++i) {
-      x.data<T>()[i] = static_cast<T>(philox.normal(static_cast<std::uint64_t>(i)));
-    }
-  });
-  return x;
-}
 
 struct Case {
   explicit Case(const benchmark::State& state)
@@ -32,7 +22,7 @@ struct Case {
       keys = tokens * state.range(5) / 100;
       scores.lengths = Tensor::full({batch}, static_cast<double>(keys), DType::i64);
     }
-    qkv = random({batch, tokens, 3, heads, dim}, dtype, 0);
+    qkv = normal({batch, tokens, 3, heads, dim}, dtype, 0);
     out = Tensor::empty({batch, tokens, heads, dim}, dtype);
     log_sum = Tensor::empty({batch, heads, tokens});
     forward();
@@ -65,7 +55,7 @@ void attention_forward(benchmark::State& state) {
 
 void attention_backward(benchmark::State& state) {
   const Case c(state);
-  const Tensor dout = random(c.out.shape(), c.dtype, 1).transpose(1, 2);
+  const Tensor dout = normal(c.out.shape(), c.dtype, 1).transpose(1, 2);
   const Tensor dqkv = Tensor::empty_like(c.qkv);
   for ([[maybe_unused]] auto _ : state) {
     kernels::attention_backward(Case::part(c.qkv, 0), Case::part(c.qkv, 1), Case::part(c.qkv, 2), c.scores,

@@ -1,8 +1,8 @@
 // What a transformer does between its products: memory traffic in bytes/s, reads and writes counted once.
 #include <benchmark/benchmark.h>
 
+#include "benchmarks/op_bench.h"
 #include "benchmarks/roofline.h"
-#include "vitrail/autograd/tape.h"
 #include "vitrail/ops/ops.h"
 
 namespace vitrail {
@@ -19,28 +19,11 @@ Tensor tokens(const benchmark::State& state) {
 template <class Forward>
 void run(benchmark::State& state, const Shape& parameter_shape, int forward_passes, int backward_passes,
          const Forward& forward) {
-  Tensor x = tokens(state);
-  Tensor parameter = Tensor::full(parameter_shape, 2, x.dtype());
+  const Tensor x = tokens(state);
   const bool backward = state.range(2) != 0;
-  if (backward) {
-    autograd::require_grad(x);
-    autograd::require_grad(parameter);
-  }
-  const Tensor shape_of = forward(x.detach(), parameter.detach());
-  const Tensor dy = Tensor::full(shape_of.shape(), 1, x.dtype());
-  for (auto _ : state) {
-    if (!backward) {
-      benchmark::DoNotOptimize(forward(x, parameter));
-      continue;
-    }
-    autograd::zero_grad(x);
-    autograd::zero_grad(parameter);
-    autograd::Tape tape;
-    tape.backward(forward(x, parameter), dy);
-  }
-  const int passes = forward_passes + (backward ? backward_passes : 0);
-  report_bytes(state, static_cast<double>(x.bytes()) * passes);
-  state.SetLabel(std::string(name_of(x.dtype())) + (backward ? ", forward and backward" : ", forward"));
+  run_op(state, backward, {x, Tensor::full(parameter_shape, 2, x.dtype())},
+         [&](const std::vector<Tensor>& in) { return forward(in[0], in[1]); });
+  report_bytes(state, static_cast<double>(x.bytes()) * (forward_passes + (backward ? backward_passes : 0)));
 }
 
 Shape positions(const benchmark::State& state) { return tokens(state).shape().with(0, 1); }

@@ -6,7 +6,6 @@
 #include "vitrail/kernels/gemm.h"
 #include "vitrail/kernels/int8.h"
 #include "vitrail/kernels/peak.h"
-#include "vitrail/ops/images/conv.h"
 
 namespace vitrail {
 namespace {
@@ -142,30 +141,6 @@ void peak(benchmark::State& state) {
   state.SetLabel(std::string(name_of(dtype)));
 }
 BENCHMARK(peak)->ArgName("bf16")->Arg(0)->Arg(1)->Iterations(3)->Unit(benchmark::kMillisecond);
-
-// Patches and a residual network's convolutions, forward: B, C, H = W, O, kernel, stride, bf16.
-void convolution(benchmark::State& state) {
-  const DType dtype = state.range(6) != 0 ? DType::bf16 : DType::f32;
-  const std::int64_t kernel = state.range(4);
-  const std::int64_t stride = state.range(5);
-  const std::int64_t padding = stride == kernel ? 0 : kernel / 2;
-  const Tensor x = Tensor::full({state.range(0), state.range(1), state.range(2), state.range(2)}, 0.5, dtype);
-  const Tensor weight = Tensor::full({state.range(3), state.range(1), kernel, kernel}, 0.25);
-  Tensor y;
-  for (auto _ : state) {
-    y = ops::conv2d(x, weight, {}, {.stride = {stride, stride}, .padding = {padding, padding}});
-  }
-  const double operations = 2.0 * static_cast<double>(y.numel()) * static_cast<double>(weight.numel() / weight.size(0));
-  report_flops(state, operations, dtype);
-}
-BENCHMARK(convolution)
-    ->ArgNames({"B", "C", "H", "O", "kernel", "stride", "bf16"})
-    ->ArgsProduct({{8}, {3}, {224}, {768}, {16}, {16}, {0, 1}})
-    ->ArgsProduct({{64}, {3}, {32}, {192}, {4}, {4}, {0, 1}})
-    ->ArgsProduct({{8}, {64}, {56}, {64}, {3}, {1}, {0, 1}})
-    ->ArgsProduct({{8}, {256}, {14}, {1024}, {1}, {1}, {0, 1}})
-    ->UseRealTime()
-    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace vitrail

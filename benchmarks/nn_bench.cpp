@@ -4,6 +4,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include "benchmarks/op_bench.h"
 #include "benchmarks/roofline.h"
 #include "vitrail/kernels/activation.h"
 #include "vitrail/kernels/cast.h"
@@ -17,26 +18,15 @@
 namespace vitrail {
 namespace {
 
-Tensor random(const Shape& shape, DType dtype) {
-  const Philox philox(1, 2);
-  const Tensor wide = Tensor::empty(shape);
-  for (std::int64_t i = 0; i < wide.numel(); ++i) {
-    wide.data<float>()[i] = philox.normal(static_cast<std::uint64_t>(i));
-  }
-  Tensor x = Tensor::empty(shape, dtype);
-  kernels::cast(wide.raw(), DType::f32, x.raw(), dtype, wide.numel());
-  return x;
-}
-
 struct Case {
   explicit Case(const benchmark::State& state)
       : rows(state.range(0)),
         width(state.range(1)),
         n(rows * width),
         dtype(state.range(2) != 0 ? DType::bf16 : DType::f32),
-        x(random({rows, width}, dtype)),
-        dy(random({rows, width}, dtype)),
-        y(random({rows, width}, dtype)) {}
+        x(normal({rows, width}, dtype)),
+        dy(normal({rows, width}, dtype)),
+        y(normal({rows, width}, dtype)) {}
   // `passes` arrays of the case's size and `bytes` more were read or written.
   void report(benchmark::State& state, int passes, std::size_t bytes = 0) const {
     const std::size_t each = static_cast<std::size_t>(passes) * x.bytes() + bytes;
@@ -70,8 +60,8 @@ struct NormCase : Case {
   explicit NormCase(const benchmark::State& state)
       : Case(state),
         norm{rows, width, dtype, true},
-        weight(random({width}, DType::f32)),
-        bias(random({width}, DType::f32)),
+        weight(normal({width}, DType::f32)),
+        bias(normal({width}, DType::f32)),
         mean(Tensor::empty({rows})),
         rstd(Tensor::empty({rows})),
         dweight(Tensor::empty({width})),
