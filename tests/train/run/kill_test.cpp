@@ -1,5 +1,6 @@
 // A run that is killed or interrupted from outside. The run is a process of its own: this test program again, with the
 // folder in an environment variable.
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -101,6 +102,36 @@ TEST(Killed, ByTermItSavesAndSaysSo) {
     kill(child, signal == SIGTERM ? SIGINT : SIGTERM);  // at the same time, as from those who signal a whole group too
     EXPECT_EQ(wait_for(child), 7) << "stopped in good order";
   }
+}
+
+// The threads of OpenMP that `signal` can reach.
+int threads_that_take(int signal) {
+  std::atomic<int> count = 0;
+#pragma omp parallel
+  {
+    sigset_t blocked;
+    pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+    count += sigismember(&blocked, signal) == 0 ? 1 : 0;
+  }
+  return count;
+}
+
+// oneDNN's products leave no room for the frame of a signal.
+TEST(Interrupt, LetsNoHandlerRunWhereSomethingIsComputed) {
+  const int threads = threads_that_take(SIGTERM);
+  EXPECT_GT(threads, 0);
+  {
+    const Interrupt interrupt;
+    EXPECT_EQ(threads_that_take(SIGTERM), 0);
+    std::thread([] { EXPECT_EQ(threads_that_take(SIGTERM), 0) << "of a thread that began later"; }).join();
+    EXPECT_FALSE(Interrupt::requested());
+    kill(getpid(), SIGTERM);
+    for (int i = 0; i < 500 && !Interrupt::requested(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_EQ(Interrupt::signal(), SIGTERM);
+  }
+  EXPECT_EQ(threads_that_take(SIGTERM), threads);
 }
 
 }  // namespace

@@ -1,58 +1,69 @@
 #include "vitrail/train/run/interrupt.h"
 
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <csignal>
-#include <cstdint>
-#include <ctime>
+#include <optional>
 
+#include <omp.h>
 #include <unistd.h>
 
 namespace vitrail::train {
 namespace {
 
-constexpr std::int64_t same_wish = 250'000'000;  // in ns: signals so soon after the first belong to it
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds same_wish{250};  // signals so soon after the first belong to it
+constexpr std::array stops = {SIGINT, SIGTERM, SIGHUP};
 
-volatile std::sig_atomic_t asked = 0;
-std::atomic<std::int64_t> first = 0;  // the time of the first signal in ns; 0: none yet
-static_assert(std::atomic<std::int64_t>::is_always_lock_free, "a signal handler may not wait");
+std::atomic<int> asked = 0;
 
-struct Handled {
-  int signal;
-  struct sigaction earlier;
-};
-Handled handled[] = {{SIGINT, {}}, {SIGTERM, {}}, {SIGHUP, {}}, {SIGPIPE, {}}};
-
-// The handler of all signals that ask to stop. It may run on several threads at once.
-void on_signal(int signal) {
-  struct timespec time = {};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  const std::int64_t now = 1'000'000'000 * static_cast<std::int64_t>(time.tv_sec) + time.tv_nsec;
-  std::int64_t began = 0;
-  if (first.compare_exchange_strong(began, now)) {
-    asked = signal;
-  } else if (now - began > same_wish) {
-    _exit(128 + signal);
-  }
+// Blocks or unblocks the signals on this thread and on those of OpenMP.
+void mask_signals(int how, const sigset_t& signals) {
+#pragma omp parallel
+  pthread_sigmask(how, &signals, nullptr);
 }
 
 }  // namespace
 
 Interrupt::Interrupt() {
   asked = 0;
-  first = 0;
   struct sigaction action = {};
-  action.sa_flags = SA_RESTART;
-  sigemptyset(&action.sa_mask);
-  for (auto& [signal, earlier] : handled) {
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &action, &earlier_[SIGPIPE]);
+  sigemptyset(&signals_);
+  for (const int signal : stops) {
+    struct sigaction earlier = {};
     sigaction(signal, nullptr, &earlier);
-    const bool nohup = signal == SIGHUP && earlier.sa_handler == SIG_IGN;
-    action.sa_handler = signal == SIGPIPE || nohup ? SIG_IGN : on_signal;
-    sigaction(signal, &action, nullptr);
+    if (signal == SIGHUP && earlier.sa_handler == SIG_IGN) {
+      continue;
+    }
+    action.sa_handler = SIG_DFL;  // what is ignored need not wait for sigwait()
+    sigaction(signal, &action, &earlier_[signal]);
+    sigaddset(&signals_, signal);
+  }
+  mask_signals(SIG_BLOCK, signals_);
+  listener_ = std::thread([this] { listen(); });
+}
+
+void Interrupt::listen() const {
+  std::optional<Clock::time_point> first;
+  for (int signal = 0; sigwait(&signals_, &signal) == 0 && !ending_;) {
+    if (!first) {
+      first = Clock::now();
+      asked = signal;
+    } else if (Clock::now() - *first > same_wish) {
+      _exit(128 + signal);
+    }
   }
 }
 
 Interrupt::~Interrupt() {
-  for (const auto& [signal, earlier] : handled) {
+  ending_ = true;
+  pthread_kill(listener_.native_handle(), SIGTERM);
+  listener_.join();
+  mask_signals(SIG_UNBLOCK, signals_);
+  for (const auto& [signal, earlier] : earlier_) {
     sigaction(signal, &earlier, nullptr);
   }
 }
