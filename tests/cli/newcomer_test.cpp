@@ -190,5 +190,55 @@ TEST_F(Newcomer, ResumesARunFromAnotherFolder) {
   EXPECT_THAT(found.out, HasSubstr("--data-dir was"));
 }
 
+TEST_F(Newcomer, LearnsThatTheOutputCouldNotBeWritten) {
+  const auto status = [](const std::string& command) { return WEXITSTATUS(std::system(command.c_str())); };
+  const std::string errors = path("errors");
+  EXPECT_EQ(status(VITRAIL_PROGRAM " --version > /dev/full 2> " + errors), 1);
+  EXPECT_EQ(io::read_text(errors), "vitrail: the output could not be written\n");
+}
+
+TEST_F(Newcomer, StartsRunsAtTheSameMoment) {
+  const std::string train = VITRAIL_PROGRAM " train " + path("data") + small() + " --epochs 1 --output " + path("many");
+  const auto both = [&](const std::string& flags) {
+    return std::system((train + flags + " >/dev/null 2>&1 & " + train + flags + " >/dev/null 2>&1; wait").c_str());
+  };
+  EXPECT_EQ(both(""), 0);
+  std::size_t runs = 0;
+  for (const auto& run : fs::directory_iterator(path("many"))) {
+    runs += fs::exists(run.path() / "last/train-state.safetensors") ? 1U : 0U;
+  }
+  EXPECT_EQ(runs, 2U) << "each has a folder of its own";
+  both(" --experiment same");
+  std::ifstream metrics(path("many/same/metrics.jsonl"));
+  std::size_t evaluations = 0;
+  for (std::string line; std::getline(metrics, line);) {
+    evaluations += line.find("top1") != std::string::npos ? 1U : 0U;
+  }
+  EXPECT_EQ(evaluations, 1U) << "one of them has the folder, the other one is refused";
+}
+
+TEST_F(Newcomer, MeetsNamesThatAreNotUtf8) {
+  const std::string odd = path("odd-\xff.png");
+  fs::copy_file(path("data/validation/red/3.png"), odd);
+  const Outcome predicted = vitrail("predict " + best() + " '" + odd + "' --format json");
+  EXPECT_EQ(predicted.status, 0) << predicted.err;
+  EXPECT_THAT(predicted.out, HasSubstr("odd-\xef\xbf\xbd.png"));
+  fs::copy(path("data"), path("named"), fs::copy_options::recursive);
+  fs::rename(path("named/train/red"), path("named/train/r\xe9"
+                                           "d"));
+  const Outcome refused = vitrail("train " + path("named") + small() + run_flags(path("runs"), "named"));
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.err, HasSubstr("is not valid UTF-8: rename it"));
+}
+
+TEST_F(Newcomer, AsksForMoreThanThereIs) {
+  const Outcome epochs = vitrail("train " + path("data") + small() + " --epochs 9223372036854775807");
+  EXPECT_EQ(epochs.status, 2);
+  EXPECT_THAT(epochs.err, HasSubstr("--epochs must be at most 1000000"));
+  const Outcome compared = vitrail("compare " + path("runs/one") + " " + path("runs/nope"));
+  EXPECT_EQ(compared.status, 1);
+  EXPECT_THAT(compared.err, HasSubstr("nope: no such folder"));
+}
+
 }  // namespace
 }  // namespace vitrail::test

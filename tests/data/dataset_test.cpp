@@ -160,7 +160,14 @@ TEST_F(OpenDataset, ReadsTablesOfPathsAndLabels) {
               HasSubstr("there are no 'validation' images: no column 'split'"));
 
   write("header.csv", "label,split,Filename\n10,train,p/1.png\n9,test,p/3.png\n");
-  EXPECT_THAT(open("header.csv")->classes(), ElementsAre("9", "10"));
+  EXPECT_THAT(error_of("header.csv"), HasSubstr("split into parts (test, train): choose one of them"));
+  EXPECT_EQ(open_unlabeled(folder / "header.csv")->size(), 2);
+  write("parts.csv", "label,split,Filename\n10,train,p/1.png\n9,train,p/3.png\n");
+  EXPECT_THAT(open("parts.csv")->classes(), ElementsAre("9", "10"));
+  EXPECT_THAT(error_of("parts.csv", {"validation", {}, true}),
+              HasSubstr("no 'validation' images, only parts called 'train'"));
+  write("head.csv", "path,label\n");
+  EXPECT_THAT(error_of("head.csv"), HasSubstr("no lines below the header"));
   EXPECT_THAT(names(*open("header.csv", "test")), ElementsAre("p/3.png"));
   EXPECT_THAT(names(*open("header.csv", "validation")), ElementsAre("p/3.png")) << "the test images stand in";
   write("three.csv", "label,split,Filename\n1,train,p/1.png\n1,test,p/3.png\n1,val,\"p/2, too.png\"\n");

@@ -322,6 +322,17 @@ TEST(ReplaceFolder, IsOldOrNewAtEveryMoment) {
   }
 }
 
+TEST(ReplaceFolder, RefusesASecondWriterAtTheSameTime) {
+  const TemporaryFolder folder;
+  replace_folder(folder / "last", [&](const fs::path& inside) {
+    fill(inside, "first");
+    EXPECT_THAT(
+        error_of([&] { replace_folder(folder / "last", [](const fs::path& other) { fill(other, "second"); }); }),
+        EndsWith("another process is writing it"));
+  });
+  EXPECT_EQ(read_text(folder / "last" / "sub" / "b"), "first");
+}
+
 TEST(ReplaceFolder, RefusesWhereAFileIs) {
   const TemporaryFolder folder;
   write_atomically(folder / "last", "a file");

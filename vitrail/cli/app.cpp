@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include "vitrail/cli/help.h"
 #include "vitrail/io/gzip.h"
@@ -146,9 +150,17 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
       "vitrail COMMAND --help says more.");
 }
 
-}  // namespace
+// Whether all that was printed has been written, or nobody reads it any more, as in `vitrail … | head`.
+bool output_is_written() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) {
+    return true;
+  }
+  struct pollfd output = {STDOUT_FILENO, POLLOUT, 0};
+  return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
+}
 
-int run(std::vector<std::string> arguments) {
+// Runs the command that the arguments name, and says on stderr what it failed of. Returns the exit status.
+int run_command(std::vector<std::string> arguments) {
   CLI::App app{"Vision transformers on the CPU: train, evaluate, explain, run", "vitrail"};
   io::on_unpacking([](const std::filesystem::path& path, std::size_t bytes) {
     if (bytes >= long_to_unpack) {
@@ -179,6 +191,17 @@ int run(std::vector<std::string> arguments) {
     fmt::print(stderr, "vitrail: {}\n", error.what());
   }
   return 1;
+}
+
+}  // namespace
+
+int run(std::vector<std::string> arguments) {
+  const int status = run_command(std::move(arguments));
+  if (!output_is_written() && status == 0) {
+    fmt::print(stderr, "vitrail: the output could not be written\n");
+    return 1;
+  }
+  return status;
 }
 
 }  // namespace vitrail::cli

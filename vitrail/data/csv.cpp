@@ -3,6 +3,9 @@
 #include <array>
 #include <cctype>
 #include <optional>
+#include <set>
+
+#include <fmt/ranges.h>
 
 #include "vitrail/data/sources.h"
 #include "vitrail/io/file.h"
@@ -103,11 +106,12 @@ Columns find_columns(const Row& first, const std::string& source) {
 
 }  // namespace
 
-Listing list_csv(const fs::path& path, const std::vector<std::string>& asked) {
+Listing list_csv(const fs::path& path, const std::vector<std::string>& asked, bool labeled) {
   const std::string source = path.string();
   const std::vector<Row> rows = parse_csv(io::read_text(path), source);
   check(!rows.empty(), "{}: the file is empty; lines of path,label were expected", source);
   const Columns columns = find_columns(rows[0], source);
+  check(!columns.header || rows.size() > 1, "{}: there are no lines below the header", source);
   check(asked.empty() || columns.split.has_value() || is_training_split(asked[0]),
         "{}: there are no '{}' images: no column 'split' says which they are", source, asked.empty() ? "" : asked[0]);
   const std::vector<std::string> splits = columns.split.has_value() ? asked : std::vector<std::string>();
@@ -119,15 +123,19 @@ Listing list_csv(const fs::path& path, const std::vector<std::string>& asked) {
     check(rows[i].fields.size() >= needed, "{}: line {} has {} of the {} columns", source, rows[i].line,
           rows[i].fields.size(), needed);
   }
-  // The first of the names that any row has.
-  const auto wanted = std::ranges::find_if(splits, [&](const std::string& split) {
-    return std::any_of(rows.begin() + static_cast<std::ptrdiff_t>(first), rows.end(),
-                       [&](const Row& row) { return row.fields[*columns.split] == split; });
-  });
+  std::set<std::string> parts;
+  for (std::size_t i = first; i < rows.size() && columns.split.has_value(); ++i) {
+    parts.insert(rows[i].fields[*columns.split]);
+  }
+  const auto wanted = std::ranges::find_if(splits, [&](const std::string& split) { return parts.contains(split); });
+  check(splits.empty() || wanted != splits.end(), "{}: there are no '{}' images, only parts called '{}'", source,
+        splits.empty() ? "" : splits[0], fmt::join(parts, "', '"));
+  check(!labeled || !splits.empty() || parts.size() < 2, "{}: the table is split into parts ({}): choose one of them",
+        source, fmt::join(parts, ", "));
   const fs::path folder = path.parent_path();
   for (std::size_t i = first; i < rows.size(); ++i) {
     const auto& [line, fields] = rows[i];
-    if (!splits.empty() && (wanted == splits.end() || fields[*columns.split] != *wanted)) {
+    if (!splits.empty() && fields[*columns.split] != *wanted) {
       continue;
     }
     check(!fields[columns.label].empty(), "{}: line {} has no label", source, line);

@@ -124,7 +124,7 @@ Listing list_file(const fs::path& path, const std::vector<std::string>& splits, 
     return list_tar(path, splits, labeled);
   }
   if (extension == ".csv") {
-    return list_csv(path, splits);
+    return list_csv(path, splits, labeled);
   }
   const bool binary = is_idx_images_file(path) || extension == ".bin";
   check(!binary || splits.empty() || is_training_split(splits[0]), "{}: a file of one part has no '{}' images",
@@ -269,17 +269,23 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& source, const DatasetOptio
 std::unique_ptr<Dataset> open_unlabeled(const fs::path& source) {
   std::error_code error;
   check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
-  Listing listing;
-  if (fs::is_directory(source, error)) {
-    const std::vector<fs::path> binary = binary_files(source, true);
-    listing = binary.empty() ? list_folder(source, false) : list_binary(binary);
-  } else {
-    listing = list_file(source, {}, false);
+  const auto without_labels = [&](Listing listing) -> std::unique_ptr<Dataset> {
+    check(!listing.names.empty(), "{}: there are no images (.jpg, .jpeg, .png or .webp)", source.string());
+    listing.classes.clear();
+    listing.labels.assign(listing.names.size(), unlabeled);
+    return std::make_unique<ListedDataset>(std::move(listing));
+  };
+  if (!fs::is_directory(source, error)) {
+    return without_labels(list_file(source, {}, false));
   }
-  check(!listing.names.empty(), "{}: there are no images (.jpg, .jpeg, .png or .webp)", source.string());
-  listing.classes.clear();
-  listing.labels.assign(listing.names.size(), unlabeled);
-  return std::make_unique<ListedDataset>(std::move(listing));
+  std::unique_ptr<Dataset> all;
+  for (const bool training : {true, false}) {
+    if (const std::vector<fs::path> binary = binary_files(source, training); !binary.empty()) {
+      auto part = without_labels(list_binary(binary));
+      all = all == nullptr ? std::move(part) : with_unlabeled(std::move(all), std::move(part));
+    }
+  }
+  return all != nullptr ? std::move(all) : without_labels(list_folder(source, false));
 }
 
 std::string passed_over_note(std::int64_t count) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "vitrail/data/sources.h"
+#include "vitrail/io/json.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::data {
@@ -65,6 +66,9 @@ bool is_hidden(const fs::path& path) {
 
 void label_by_name(Listing& listing, const std::vector<std::string>& class_of) {
   const std::set<std::string> unique(class_of.begin(), class_of.end());
+  for (const std::string& name : unique) {
+    check(io::as_utf8(name) == name, "the name of the class '{}' is not valid UTF-8: rename it", io::as_utf8(name));
+  }
   listing.classes.assign(unique.begin(), unique.end());
   std::sort(listing.classes.begin(), listing.classes.end(), natural_less);
   std::vector<std::string> sorted(unique.begin(), unique.end());

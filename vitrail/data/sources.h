@@ -49,8 +49,9 @@ Listing list_folder(const std::filesystem::path& path, bool labeled = true);
 /// `splits` is empty. If the archive has no such folders at all, it serves as a whole for training.
 Listing list_tar(const std::filesystem::path& path, const std::vector<std::string>& splits, bool labeled = true);
 /// Lists the rows of a CSV whose column "split" is the first of `splits` that any row has, or all rows if `splits` is
-/// empty. A CSV without that column serves as a whole for training.
-Listing list_csv(const std::filesystem::path& path, const std::vector<std::string>& splits);
+/// empty; then the column may have one value only, unless `labeled` is false. A CSV without that column serves as a
+/// whole for training.
+Listing list_csv(const std::filesystem::path& path, const std::vector<std::string>& splits, bool labeled = true);
 /// Lists the images of CIFAR's binary files of one split, in order.
 Listing list_cifar(const std::vector<std::filesystem::path>& files);
 /// Lists the images of an MNIST-style idx file: `images` is the file `*-images-idx3-ubyte`, beside which its labels

@@ -104,12 +104,21 @@ fs::path temporary_name(const fs::path& path) {
   return folder_of(path) / fmt::format(".{}.tmp", path.filename().string());
 }
 
-// Opens and locks the temporary file. Its name is fixed, so that a leftover of a killed process is used again; the lock
-// keeps two writers apart. Between open and lock another writer may have renamed the file to its final name. Then the
-// locked file is no longer the temporary one, and the next attempt makes a new one.
-int open_locked(const fs::path& temporary, const fs::path& path) {
+// Whether the open file or folder is the one of that name.
+bool is_named(int descriptor, const fs::path& name) {
+  struct stat opened {};
+  struct stat named {};
+  return ::fstat(descriptor, &opened) == 0 && ::lstat(name.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
+         opened.st_dev == named.st_dev;
+}
+
+// Opens and locks what `open` makes under the temporary name. That name is fixed, so that a leftover of a killed
+// process is used again; the lock keeps two writers apart. Between open and lock another writer may have renamed it to
+// its final name. Then what is locked is no longer the temporary one, and the next attempt makes a new one.
+template <class Open>
+int open_locked(const fs::path& temporary, const fs::path& path, const Open& open) {
   while (true) {
-    const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    const int descriptor = open();
     if (descriptor < 0) {
       fail_writing(path, errno);
     }
@@ -117,10 +126,7 @@ int open_locked(const fs::path& temporary, const fs::path& path) {
       ::close(descriptor);
       fail("cannot write '{}': another process is writing it", path.string());
     }
-    struct stat opened {};
-    struct stat named {};
-    if (::fstat(descriptor, &opened) == 0 && ::lstat(temporary.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
-        opened.st_dev == named.st_dev) {
+    if (is_named(descriptor, temporary)) {
       return descriptor;
     }
     ::close(descriptor);
@@ -168,7 +174,9 @@ AtomicFile::AtomicFile(fs::path path) : path_(target_of(path)), temporary_(tempo
   const bool exists = ::stat(path_.c_str(), &status) == 0;
   check(!exists || S_ISREG(status.st_mode), "cannot write '{}': {}", path_.string(),
         S_ISDIR(status.st_mode) ? "that is a folder" : "that is not a regular file");
-  descriptor_ = open_locked(temporary_, path_);
+  descriptor_ = open_locked(temporary_, path_, [this] {
+    return ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  });
   if (::ftruncate(descriptor_, 0) != 0) {
     const int error = errno;
     discard();
@@ -214,25 +222,6 @@ void make_folder(const fs::path& path) {
         error ? error.message() : "a file is in its place");
 }
 
-fs::path begin_folder(const fs::path& path) {
-  fs::path target = target_of(path);
-  if (!target.has_filename()) {
-    target = target.parent_path();  // `runs/last/` means `runs/last`
-  }
-  std::error_code error;
-  check(!fs::exists(target, error) || fs::is_directory(target, error), "cannot write the folder '{}': that is a file",
-        path.string());
-  fs::path temporary = temporary_name(target);
-  fs::remove_all(temporary, error);  // the leftover of a killed process
-  if (!error) {
-    fs::create_directories(temporary, error);
-  }
-  if (error) {
-    fail_writing(path, error.value());
-  }
-  return temporary;
-}
-
 namespace {
 
 // Renames the folder `temporary` to `path`. What was at `path` before is at `temporary` afterwards, or gone.
@@ -261,33 +250,62 @@ void exchange(const fs::path& temporary, const fs::path& path) {
 
 }  // namespace
 
-void finish_folder(const fs::path& temporary, const fs::path& path) {
-  try {
-    fs::path target = target_of(path);
-    if (!target.has_filename()) {
-      target = target.parent_path();
+AtomicFolder::AtomicFolder(const fs::path& path) : path_(target_of(path)) {
+  if (!path_.has_filename()) {
+    path_ = path_.parent_path();  // `runs/last/` means `runs/last`
+  }
+  temporary_ = temporary_name(path_);
+  std::error_code error;
+  check(!fs::exists(path_, error) || fs::is_directory(path_, error), "cannot write the folder '{}': that is a file",
+        path.string());
+  descriptor_ = open_locked(temporary_, path, [&] {
+    fs::create_directories(temporary_, error);
+    return ::open(temporary_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  });
+  for (auto leftover = fs::directory_iterator(temporary_, error); !error && leftover != fs::directory_iterator();) {
+    fs::remove_all(leftover->path(), error);
+    if (!error) {
+      leftover.increment(error);
     }
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(temporary)) {
+  }
+  if (error) {
+    ::close(descriptor_);
+    fail_writing(path, error.value());
+  }
+}
+
+AtomicFolder::~AtomicFolder() {
+  if (is_named(descriptor_, temporary_)) {
+    std::error_code ignored;
+    fs::remove_all(temporary_, ignored);
+  }
+  ::close(descriptor_);
+}
+
+void AtomicFolder::commit() {
+  try {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(temporary_)) {
       if (entry.is_directory() && !entry.is_symlink()) {
         sync_folder(entry.path());
       } else if (entry.is_regular_file() && !entry.is_symlink()) {
         sync_file(entry.path());
       }
     }
-    sync_folder(temporary);
-    exchange(temporary, target);
-    sync_folder(folder_of(target));
+    sync_folder(temporary_);
+    // The old folder gets the temporary name: it is locked too, so that no other writer takes it for a leftover before
+    // it is removed.
+    const Descriptor old(path_, O_RDONLY | O_DIRECTORY);
+    if (old) {
+      ::flock(old.get(), LOCK_EX | LOCK_NB);
+    }
+    exchange(temporary_, path_);
+    if (old && is_named(old.get(), temporary_)) {
+      fs::remove_all(temporary_);
+    }
+    sync_folder(folder_of(path_));
   } catch (const fs::filesystem_error& error) {
-    std::error_code ignored;
-    fs::remove_all(temporary, ignored);
-    fail_writing(path, error.code().value());
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove_all(temporary, ignored);
-    throw;
+    fail_writing(path_, error.code().value());
   }
-  std::error_code ignored;
-  fs::remove_all(temporary, ignored);
 }
 
 std::shared_ptr<const MappedFile> MappedFile::open(const fs::path& path) {

@@ -46,14 +46,30 @@ class AtomicFile {
 /// Makes the folder `path` and its missing parents. Throws Error naming the folder and the system's reason.
 void make_folder(const std::filesystem::path& path);
 
-/// Replaces the folder `path` by a new one that `fill(temporary_folder)` has filled: the new folder is made under a
-/// temporary name, synced and then renamed. The old folder, if any, stays whole until the new one is there.
+/// A folder that is filled with the guarantees of AtomicFile: it is made under a temporary name, and commit() syncs it
+/// and renames it to `path`. The old folder, if any, stays whole until the new one is there.
+class AtomicFolder {
+ public:
+  explicit AtomicFolder(const std::filesystem::path& path);
+  ~AtomicFolder();  ///< removes the temporary folder unless commit() was called
+  AtomicFolder(const AtomicFolder&) = delete;
+  AtomicFolder& operator=(const AtomicFolder&) = delete;
+  const std::filesystem::path& temporary() const { return temporary_; }  ///< where its files are to be written
+  void commit();
+
+ private:
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  int descriptor_ = -1;
+};
+
+/// Replaces the folder `path` by a new one that `fill(temporary_folder)` has filled, as an AtomicFolder.
 template <class Fill>
-void replace_folder(const std::filesystem::path& path, Fill&& fill);
-/// The first step of replace_folder(): makes the temporary folder for `path` and returns its name.
-std::filesystem::path begin_folder(const std::filesystem::path& path);
-/// The last step of replace_folder(): syncs the temporary folder and renames it to `path`.
-void finish_folder(const std::filesystem::path& temporary, const std::filesystem::path& path);
+void replace_folder(const std::filesystem::path& path, Fill&& fill) {
+  AtomicFolder folder(path);
+  fill(folder.temporary());
+  folder.commit();
+}
 
 /// A file mapped read-only into memory. It stays mapped as long as anyone holds the pointer, so tensors may borrow from
 /// it.
@@ -89,18 +105,5 @@ class UnnamedFile {
   std::filesystem::path folder_;
   int descriptor_ = -1;
 };
-
-template <class Fill>
-void replace_folder(const std::filesystem::path& path, Fill&& fill) {
-  const std::filesystem::path temporary = begin_folder(path);
-  try {
-    fill(temporary);
-  } catch (...) {
-    std::error_code ignored;
-    std::filesystem::remove_all(temporary, ignored);
-    throw;
-  }
-  finish_folder(temporary, path);
-}
 
 }  // namespace vitrail::io

@@ -127,6 +127,10 @@ struct Reader<std::vector<T>> {
 
 }  // namespace
 
+std::string as_utf8(const std::string& text) {
+  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+}
+
 std::string json_reason(std::string_view what) {
   // For example "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while …".
   for (const std::string_view noise : {"] ", "parse error at ", "parse error: "}) {

@@ -24,6 +24,9 @@ nlohmann::json read_json(const std::filesystem::path& path);
 /// long: "line 1, column 7: syntax error while …".
 std::string json_reason(std::string_view what);
 
+/// `text` with U+FFFD in the place of what is not UTF-8, such as a file's name can be; JSON can hold nothing else.
+std::string as_utf8(const std::string& text);
+
 /// The closed range of values that a number, or each number of a list, may have.
 struct Range {
   double low = -std::numeric_limits<double>::infinity();

@@ -7,6 +7,7 @@
 #include <toml++/toml.h>
 
 #include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::io {
@@ -103,12 +104,8 @@ bool plain(char letter) {
 }
 
 void check_utf8(const std::string& text) {
-  try {
-    static_cast<void>(Json(text).dump());
-  } catch (const Json::exception&) {
-    fail("'{}' is not valid UTF-8, so it cannot be written as TOML",
-         Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
-  }
+  const std::string valid = as_utf8(text);
+  check(valid == text, "'{}' is not valid UTF-8, so it cannot be written as TOML", valid);
 }
 
 }  // namespace

@@ -77,6 +77,12 @@ Option& Option::at_least(double low) {
   });
 }
 
+Option& Option::at_most(double high) {
+  return check_numbers(*this, [high](const Option& self, double value, const std::string& text) {
+    check(value <= high, "{} must be at most {}, but is {}", self.flag(), high, text);
+  });
+}
+
 Option& Option::positive() {
   return check_numbers(*this, [](const Option& self, double value, const std::string& text) {
     check(value > 0 && std::isfinite(value), "{} must be a positive number, but is {}", self.flag(), text);

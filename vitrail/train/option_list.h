@@ -55,6 +55,7 @@ struct Option {
   /// These functions add a check of the value, which a value that is not set passes, or set a field of this struct.
   /// They return *this, to be chained.
   Option& at_least(double low);
+  Option& at_most(double high);
   Option& positive();
   Option& share();      ///< from 0 to 1
   Option& below_one();  ///< from 0 to below 1

@@ -32,12 +32,17 @@ RunOptions::RunOptions() {
 
 void add_batch_options(OptionList& list, RunOptions& o, const std::string& units) {
   list.group("batches");
-  list.add("batch_size", o.batch_size, "N", io::capitalized(units) + " a batch").at_least(1).short_name("-b");
+  list.add("batch_size", o.batch_size, "N", io::capitalized(units) + " a batch")
+      .at_least(1)
+      .at_most(1e6)
+      .short_name("-b");
   list.add("validation_batch_size", o.validation_batch_size, "N",
            io::capitalized(units) + " a batch in evaluation (default: --batch-size)")
-      .at_least(1);
+      .at_least(1)
+      .at_most(1e6);
   list.add("grad_accum_steps", o.grad_accum_steps, "N", "Batches whose gradients are averaged for one update")
-      .at_least(1);
+      .at_least(1)
+      .at_most(1e6);
   list.add("amp", o.amp, "", "Mixed precision: products and activations in --amp-dtype, weights in float32");
   list.add("amp_dtype", o.amp_dtype, "DTYPE", "Lower precision of --amp: bfloat16, or float32 for none")
       .one_of({"bfloat16", "bf16", "float32", "f32"});
@@ -97,7 +102,7 @@ void add_schedule_options(OptionList& list, RunOptions& o, const std::string& un
   list.add("lr_cycle_limit", o.schedule.cycle_limit, "N", "Number of cycles");
   list.add("warmup_lr", o.schedule.warmup_lr, "LR", "Learning rate at which the warm-up begins").at_least(0);
   list.add("min_lr", o.schedule.min_lr, "LR", "Learning rate at which the schedule ends").at_least(0);
-  list.add("epochs", o.epochs, "N", "Passes over the data").at_least(1);
+  list.add("epochs", o.epochs, "N", "Passes over the data").at_least(1).at_most(1e6);
   list.add("warmup_epochs", o.warmup_epochs, "N", "Epochs of linear warm-up (default: a tenth of all, at most 5)")
       .at_least(0);
   list.add("warmup_prefix", o.schedule.warmup_prefix, "", "Warm up before the schedule begins, not within it");

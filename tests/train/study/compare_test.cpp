@@ -22,8 +22,9 @@ EvaluationRecord evaluation(std::int64_t step, double top1, double top5, double 
   return {step, step / 5, {{"top1", top1}, {"top5", top5}, {"loss", loss}}, ema};
 }
 
-// A run of ten steps of 20 images, each of a fifth of a second but for one, and two evaluations.
-void write_run(const fs::path& folder, double first_top1) {
+// A run of ten steps of 20 images, each of a fifth of a second but for one, and two evaluations, on request
+// also of the average.
+void write_run(const fs::path& folder, double first_top1, bool average = false) {
   fs::create_directories(folder);
   ClassifyOptions options;
   options.batch_size = 10;
@@ -34,7 +35,9 @@ void write_run(const fs::path& folder, double first_top1) {
     lines += to_json(StepRecord{step, (step + 4) / 5, 1.0, 0.1, 20, step == 3 ? 2.0 : 100.0, {}}, "images") + "\n";
     if (step % 5 == 0) {
       lines += to_json(evaluation(step, step == 5 ? first_top1 : 50.0, 90.0, 1.5, false)) + "\n";
-      lines += to_json(evaluation(step, 99.0, 99.0, 1.0, true)) + "\n";
+      if (average) {
+        lines += to_json(evaluation(step, step == 5 ? 70.0 : 80.0, 99.0, 1.0, true)) + "\n";
+      }
     }
   }
   io::write_atomically(folder / "metrics.jsonl", lines);
@@ -57,6 +60,16 @@ TEST(Compare, SaysWhatARunCostAndReached) {
   EXPECT_EQ(figure(run.last.figures, "top1"), 50);
   EXPECT_EQ(figure(run.best.figures, "top1"), 60);
   EXPECT_EQ(run.best.epoch, 1);
+}
+
+// best/ holds the average's weights then.
+TEST(Compare, TakesTheFiguresOfTheAverageWhereThereIsOne) {
+  const test::TemporaryFolder temporary;
+  write_run(temporary / "average", 90, true);
+  const RunSummary run = read_run(temporary / "average");
+  EXPECT_EQ(figure(run.best.figures, "top1"), 80);
+  EXPECT_EQ(run.best.epoch, 2);
+  EXPECT_EQ(run.evaluations.size(), 2U);
 }
 
 // Runs of earlier versions said less: neither the task, nor what their figures are, nor how many images a step had.

@@ -73,6 +73,7 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
 std::vector<train::RunSummary> read_runs(const CompareFlags& flags) {
   std::vector<train::RunSummary> runs;
   for (const std::string& folder : flags.runs) {
+    check(std::filesystem::exists(folder), "{}: no such folder", folder);
     try {
       runs.push_back(train::read_run(folder, runs.empty() ? flags.metric : runs.front().metric.name));
     } catch (const Error& error) {

@@ -14,6 +14,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/train/study/evaluate.h"
 
@@ -194,7 +195,7 @@ class Predictor {
       for (const std::size_t c : order) {
         top.push_back({{"label", names_[c]}, {"index", c}, {"probability", probabilities[c]}});
       }
-      results_.push_back({{"file", file}, {"top", top}});
+      results_.push_back({{"file", io::as_utf8(file)}, {"top", top}});
     } else if (flags_.format == "csv") {
       for (std::size_t i = 0; i < order.size(); ++i) {
         fmt::print("{},{},{},{},{}\n", csv_field(file), i + 1, csv_field(names_[order[i]]), order[i],

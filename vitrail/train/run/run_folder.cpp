@@ -53,17 +53,26 @@ nlohmann::json facts_of(const fs::path& path) {
 
 }  // namespace
 
+void check_vacant(const fs::path& folder) {
+  check(!fs::exists(folder) || (fs::is_directory(folder) && fs::is_empty(folder)),
+        "the run '{0}' exists: go on with it by --resume {0}, or choose another --experiment or --output",
+        folder.string());
+}
+
 fs::path new_run_folder(const RunOptions& options, const std::string& name) {
   if (!options.experiment.empty()) {
     fs::path folder = fs::path(options.output) / options.experiment;
-    check(!fs::exists(folder) || (fs::is_directory(folder) && fs::is_empty(folder)),
-          "the run '{0}' exists: go on with it by --resume {0}, or choose another --experiment or --output",
-          folder.string());
+    check_vacant(folder);
     return folder;
   }
+  io::make_folder(options.output);
   const std::string dated = fmt::format("{:%Y%m%d-%H%M%S}-{}", fmt::localtime(std::time(nullptr)), name);
   fs::path folder = fs::path(options.output) / dated;
-  for (int i = 1; fs::exists(folder); ++i) {
+  std::error_code error;
+  for (int i = 1; !fs::create_directory(folder, error); ++i) {  // made here, so that no other run takes the name
+    if (error) {
+      io::fail_writing(folder, error.value());
+    }
     folder = fs::path(options.output) / fmt::format("{}-{}", dated, i);
   }
   return folder;

@@ -127,11 +127,18 @@ Run::Run(const TaskOptions& options, const FitHooks& hooks) : options_(options),
 void Run::create() {
   folder_ = new_run_folder(options_, task_->name());
   counters_.threads = kernels::threads();
-  // The folder is created together with a checkpoint of step 0, so that there is always one to resume from.
-  io::replace_folder(folder_, [&](const fs::path& temporary) {
-    write_config_to(temporary);
-    save_checkpoint(temporary / "last", *task_, task_->network(), counters_, learner_->state());
-  });
+  // The folder is filled together with a checkpoint of step 0, so that there is always one to resume from.
+  try {
+    io::replace_folder(folder_, [&](const fs::path& temporary) {
+      check_vacant(folder_);  // of runs that begin at the same moment, the first one has it
+      write_config_to(temporary);
+      save_checkpoint(temporary / "last", *task_, task_->network(), counters_, learner_->state());
+    });
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(folder_, ignored);  // if it is empty
+    throw;
+  }
   log_ = std::make_unique<RunLog>(folder_, 0, record_kind());
 }
 
@@ -188,7 +195,9 @@ void Run::announce() const {
   for (const std::string& line : task_->summary()) {
     say(line);
   }
-  say(fmt::format("{} of {} an epoch, {}, learning rate {:.4g}, {}, {}: {}", io::counted(updates_per_epoch_, "updates"),
+  const bool even = counters_.batches_per_epoch % options_.grad_accum_steps == 0;
+  say(fmt::format("{} of {}{} an epoch, {}, learning rate {:.4g}, {}, {}: {}",
+                  io::counted(updates_per_epoch_, "updates"), even ? "" : "up to ",
                   io::counted(options_.batch_size * options_.grad_accum_steps, task_->units()), options_.optimizer.opt,
                   learning_rate(options_), name_of(dtype_), io::counted(kernels::threads(), "threads"),
                   folder_.string()));

@@ -109,7 +109,8 @@ RunSummary read_run(const fs::path& folder, const std::string& metric) {
   run.name = run_name(folder);
   History history = read_history(metrics);
   run.evaluations = std::move(history.evaluations);
-  std::erase_if(run.evaluations, [](const EvaluationRecord& record) { return record.ema; });
+  const bool average = std::ranges::any_of(run.evaluations, &EvaluationRecord::ema);
+  std::erase_if(run.evaluations, [&](const EvaluationRecord& record) { return record.ema != average; });
   check(!run.evaluations.empty() && !history.steps.empty(), "'{}' has no evaluation to compare yet", folder.string());
   run.records = read_record_kind(folder / "config.toml").value_or(RecordKind{"images", accuracy_figures(), "loss"});
   const nlohmann::json config = io::read_toml(folder / "config.toml");

@@ -26,7 +26,8 @@ struct RunSummary {
   FigureKind metric;  ///< the figure that `best` is chosen by
   EvaluationRecord best;
   EvaluationRecord last;
-  std::vector<EvaluationRecord> evaluations;  ///< those of the weights, not those of their moving average
+  /// Those that `best` was chosen from: of the moving average of the weights if the run has one, else of the weights.
+  std::vector<EvaluationRecord> evaluations;
 };
 
 /// Reads a run folder (trainer.h). `metric` is the name of one of its figures; empty for the one by which its best

@@ -1,6 +1,7 @@
 #include "vitrail/train/study/features.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -73,7 +74,9 @@ Features embed(const models::Model& model, const data::Dataset& dataset, const d
 
 void save_features(const std::filesystem::path& path, const Features& features,
                    std::map<std::string, std::string> facts) {
-  facts["names"] = nlohmann::json(features.names).dump();
+  std::vector<std::string> names;
+  std::ranges::transform(features.names, std::back_inserter(names), io::as_utf8);
+  facts["names"] = nlohmann::json(names).dump();
   facts["classes"] = nlohmann::json(features.classes).dump();
   io::save_safetensors(path, {{"features", features.x}, {"labels", features.labels}}, facts);
 }
