@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "vitrail/ops/attention/attention.h"
 #include "vitrail/ops/math/activation.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/shape/embedding.h"

@@ -32,13 +32,6 @@ float norm_start(const BlockConfig& config) {
   return config.norm_place == NormPlace::res_post ? config.init_values.value_or(1.0F) : 1.0F;
 }
 
-// Computes x + drop_path(scale(branch(x))).
-template <class Branch>
-Tensor add_scaled_branch(const Tensor& x, const std::optional<LayerScale>& scale, const DropPath& drop_path, Pass& pass,
-                         Branch&& branch) {
-  return scale ? x + drop_path((*scale)(branch(Tensor())), pass) : add_branch(x, drop_path, pass, branch);
-}
-
 // Adds the branch of a layer and its norm to x. layer(input, residual) adds the residual if there is one.
 template <class Layer>
 Tensor with_branch(const Block& block, const Tensor& x, const Norm& norm, const std::optional<LayerScale>& scale,

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "vitrail/nn/attention/attention.h"
+#include "vitrail/nn/drop.h"
 #include "vitrail/nn/mlp.h"
 #include "vitrail/nn/positions/position.h"
 
@@ -21,6 +22,13 @@ struct LayerScale {
 
   Tensor gamma;
 };
+
+/// x + drop_path(scale(f(x))), where branch(residual) computes f(x) + residual, see add_branch(). `scale` may be unset.
+template <class Branch>
+Tensor add_scaled_branch(const Tensor& x, const std::optional<LayerScale>& scale, const DropPath& drop_path, Pass& pass,
+                         Branch&& branch) {
+  return scale ? x + drop_path((*scale)(branch(Tensor())), pass) : add_branch(x, drop_path, pass, branch);
+}
 
 /// The relative positions of a block, of any kind, as a bias of attention's scores.
 class RelPos {

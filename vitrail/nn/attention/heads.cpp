@@ -1,0 +1,156 @@
+#include "vitrail/nn/attention/heads.h"
+
+#include <vector>
+
+#include "vitrail/ops/attention/attention.h"
+#include "vitrail/ops/shape/shape.h"
+
+namespace vitrail::nn {
+namespace {
+
+// Splits [B, N, H d] into heads: a view [B, H, N, d].
+Tensor to_heads(const Tensor& x, std::int64_t heads) {
+  return ops::permute(ops::reshape(x, {x.size(0), x.size(1), heads, x.size(2) / heads}), {0, 2, 1, 3});
+}
+
+// Half `index` of each head of [B, N, H d]: a view [B, H, N, d / 2].
+Tensor half_heads(const Tensor& x, std::int64_t heads, std::int64_t index) {
+  const Tensor halves = ops::reshape(x, {x.size(0), x.size(1), heads, 2, x.size(2) / heads / 2});
+  return ops::permute(ops::select(halves, 3, index), {0, 2, 1, 3});
+}
+
+// [B, H, N, d] → [B, N, H, d], the order in memory of what attention gives.
+Tensor token_rows(const Tensor& x) { return ops::permute(x, {0, 2, 1, 3}); }
+
+// Joins heads: [B, N, H, d] → [B, N, H d].
+Tensor join_heads(const Tensor& x) { return ops::reshape(x, {x.size(0), x.size(1), x.size(2) * x.size(3)}); }
+
+ops::AttentionOptions options(const AttentionConfig& config, Pass& pass, const AttentionExtras& extras) {
+  ops::AttentionOptions result;
+  result.causal = extras.causal;
+  result.lengths = extras.lengths;
+  result.mask = extras.mask;
+  result.bias = extras.bias;
+  result.windows = extras.windows;
+  if (pass.training && config.attn_drop > 0) {
+    result.dropout = config.attn_drop;
+    result.draws = pass.random.next();
+  }
+  return result;
+}
+
+// The width of the queries and keys that attend: of a head, or of half of it.
+std::int64_t attending_width(const AttentionConfig& config) {
+  return config.lambda_init ? config.key_dim / 2 : config.key_dim;
+}
+
+std::optional<Norm> norm_of_keys(const Scope& scope, const AttentionConfig& config) {
+  return config.qk_norm ? std::optional<Norm>(std::in_place, scope, attending_width(config), *config.qk_norm)
+                        : std::nullopt;
+}
+
+std::optional<Differential> differential_if(const Scope& scope, const AttentionConfig& config) {
+  if (!config.lambda_init) {
+    return std::nullopt;
+  }
+  check(config.key_dim % 2 == 0, "{}: differential attention halves the queries of a head, whose width {} is odd",
+        scope.path(), config.key_dim);
+  return Differential(scope, attending_width(config), config.value_dim, *config.lambda_init);
+}
+
+}  // namespace
+
+AttentionConfig with_widths(const Scope& scope, AttentionConfig config) {
+  check(config.num_heads > 0, "{}: attention needs at least one head, not {}", scope.path(), config.num_heads);
+  if (config.key_dim == 0) {
+    check(config.dim % config.num_heads == 0, "{}: the width {} cannot be divided among {} heads", scope.path(),
+          config.dim, config.num_heads);
+    config.key_dim = config.dim / config.num_heads;
+  }
+  config.value_dim = config.value_dim > 0 ? config.value_dim : config.key_dim;
+  config.context_dim = config.context_dim > 0 ? config.context_dim : config.dim;
+  config.out_dim = config.out_dim > 0 ? config.out_dim : config.dim;
+  return config;
+}
+
+AttentionHeads::AttentionHeads(const Scope& scope, const AttentionConfig& given)
+    : config(with_widths(scope, given)),
+      name(scope.path()),
+      q_norm(norm_of_keys(scope / "q_norm", config)),
+      k_norm(norm_of_keys(scope / "k_norm", config)),
+      differential(differential_if(scope, config)) {}
+
+// Normalizes and rotates queries and keys [B, H, N, d].
+void AttentionHeads::prepare(Tensor& q, Tensor& k, const AttentionExtras& extras) const {
+  if (q_norm) {
+    q = (*q_norm)(q);
+    k = (*k_norm)(k);
+  }
+  if (extras.rotation.defined()) {
+    q = ops::rotate(q, extras.rotation);
+    k = ops::rotate(k, extras.rotation);
+  }
+}
+
+void AttentionHeads::record(const Tensor& map, Pass& pass, const AttentionExtras& extras) const {
+  if (config.pools) {
+    pass.recorder->pool_attention(name, map);
+  } else {
+    pass.recorder->attention(name, map, extras.grid);
+  }
+}
+
+Tensor AttentionHeads::operator()(const Tensor& q, const Tensor& k, const Tensor& v, Pass& pass,
+                                  const AttentionExtras& extras) const {
+  const std::int64_t heads = config.num_heads;
+  const Tensor values = to_heads(v, heads);
+  if (!differential) {
+    Tensor queries = to_heads(q, heads);
+    Tensor keys = to_heads(k, heads);
+    prepare(queries, keys, extras);
+    const ops::AttentionOptions how = options(config, pass, extras);
+    if (pass.wants_attention()) {
+      record(ops::attention_probabilities(queries, keys, how), pass, extras);
+    }
+    return join_heads(token_rows(ops::attention(queries, keys, values, how)));
+  }
+  std::vector<Tensor> attended;
+  std::vector<Tensor> maps;
+  for (const std::int64_t half : {0, 1}) {
+    Tensor queries = half_heads(q, heads, half);
+    Tensor keys = half_heads(k, heads, half);
+    prepare(queries, keys, extras);
+    const ops::AttentionOptions how = options(config, pass, extras);
+    if (pass.wants_attention()) {
+      maps.push_back(ops::attention_probabilities(queries, keys, how));
+    }
+    attended.push_back(token_rows(ops::attention(queries, keys, values, how)));
+  }
+  if (pass.wants_attention()) {
+    const Tensor both = ops::stack(maps, 2);  // [B, H, 2, N, M]
+    record(ops::reshape(both, {both.size(0), 2 * heads, both.size(3), both.size(4)}), pass, extras);
+  }
+  return join_heads((*differential)(attended[0], attended[1]));
+}
+
+Tensor AttentionHeads::packed(const Tensor& qkv, Pass& pass, const AttentionExtras& extras) const {
+  Tensor parts = ops::reshape(qkv, {qkv.size(0), qkv.size(1), 3, config.num_heads, config.key_dim});
+  parts = extras.rotation.defined() ? ops::rotate_packed(parts, extras.rotation) : parts;
+  const ops::AttentionOptions how = options(config, pass, extras);
+  if (pass.wants_attention()) {
+    const auto part = [&](std::int64_t i) { return parts.detach().select(2, i).permute({0, 2, 1, 3}); };
+    record(ops::attention_probabilities(part(0), part(1), how), pass, extras);
+  }
+  return join_heads(ops::attention_packed(parts, how));
+}
+
+std::int64_t AttentionHeads::flops(std::int64_t queries, std::int64_t keys) const {
+  std::int64_t total = config.num_heads * queries * keys * (config.key_dim + config.value_dim);
+  if (q_norm) {
+    const std::int64_t rows = config.num_heads * (differential ? 2 : 1);
+    total += q_norm->flops(rows * queries) + k_norm->flops(rows * keys);
+  }
+  return total;
+}
+
+}  // namespace vitrail::nn
