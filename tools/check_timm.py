@@ -46,7 +46,16 @@ MODELS = {
         "vit_small_patch16_rope_mixed_ape_224",
         "eva02_tiny_patch14_224",
         "beit_base_patch16_224",
+        "beit3_base_patch16_224",
+        "vit_small_patch16_18x2_224",
+        "vit_base_patch16_xp_224",
+        "vit_pwee_patch16_reg1_gap_256",
+        "vit_dwee_patch16_reg1_gap_256",
+        "vit_dpwee_patch16_reg1_gap_256",
+        "aimv2_large_patch14_224",
+        "vit_small_resnet26d_224",
     ), VIT),
+    "vit_base_mci_224": dict(img_size=SIZE, depth=2),
     "vit_tiny_r_s16_p8_224": VIT | dict(patch_size=2),
     "resnet18": RESNET,
     "resnet26d": RESNET,
@@ -153,7 +162,7 @@ def timm_to_vitrail(name, vitrail, report):
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
             own = relative_error(model(x), expected["logits"])  # what timm itself loses
         report.line(f"timm → vitrail {name} logits bf16", relative_error(in_bf16["logits"], expected["logits"]),
-                    max(2e-2, own))
+                    max(2e-2, 2 * own))
 
 
 def write_images(folder):
@@ -176,7 +185,8 @@ def vitrail_to_timm(name, vitrail, report):
             *(["--model-kwargs"] if MODELS[name] else []), *(f"{key}={value}" for key, value in MODELS[name].items()))
         folder = scratch / "runs" / "run" / "last"
         # Building it for its own number of classes, timm loads strictly.
-        model = timm.create_model(f"local-dir:{folder}", pretrained=True).eval()
+        pretrained = "_resnet" not in name  # of such a hybrid timm would download the ResNet's weights
+        model = timm.create_model(f"local-dir:{folder}", pretrained=pretrained).eval()
         model.load_state_dict(load_file(folder / "model.safetensors"), strict=True)
         x = images_for(model, name, 2)
         with torch.no_grad():

@@ -54,6 +54,9 @@ Json short_resnetv2(const Json&) { return {{"layers", {1, 1, 1, 1}}, {"channels"
 
 Json short_hybrid(const Json& own) {
   Json small = short_tower(own);
+  if (!own.contains("backbone_layers")) {  // a stem, whose width is the tower's
+    return small;
+  }
   const std::size_t stages = own.at("backbone_layers").size();
   small["backbone_layers"] = std::vector<std::int64_t>(stages, 1);
   if (stages > 0) {
@@ -165,7 +168,9 @@ void expect_rows_of_one(const Tensor& map, const std::string& what) {
 void expect_recorded(const Model& model, const nn::Recorder& recorder, bool attends) {
   const std::string& name = model.architecture;
   EXPECT_FALSE(recorder.features().empty()) << name;
-  EXPECT_EQ(!recorder.stem_features().empty(), has_parameters(model, "patch_embed.backbone.stages.")) << name;
+  EXPECT_EQ(!recorder.stem_features().empty(), has_parameters(model, "patch_embed.backbone.stages.") ||
+                                                   has_parameters(model, "patch_embed.backbone.layer1."))
+      << name;
   for (const nn::Records* features : {&recorder.features(), &recorder.stem_features()}) {
     for (const nn::Recorded& feature : *features) {
       EXPECT_TRUE(has_parameters(model, feature.name + ".")) << name << ": " << feature.name;

@@ -29,19 +29,6 @@ class Table:
     ignored: tuple = ()  # arguments of the entry points that say nothing about the model here
 
 
-UNSUPPORTED = {"ParallelScalingBlock", "ParallelThingsBlock", "DiffParallelScalingBlock"}
-
-
-def wanted_vit(name, kwargs):
-    """Left out are the names whose blocks vitrail does not have (parallel blocks, differential attention)."""
-    block = kwargs.get("block_fn")
-    return (
-        name.startswith(("vit_", "deit", "test_vit"))
-        and not (block and block.__name__ in UNSUPPORTED)
-        and "attn_layer" not in kwargs
-    )
-
-
 def wanted_eva(name, kwargs):
     """Left out are DINOv3's and multimodal rotary positions, and grouped queries."""
     return kwargs.get("rope_type", "cat") in ("cat", "mixed") and "num_kv_heads" not in kwargs
@@ -63,7 +50,6 @@ TABLES = {
             "VisionTransformerDistilled": "vit_distilled",
             "VisionTransformerRelPos": "vit_relpos",
         },
-        wanted_vit,
     ),
     "mlp_mixer": Table(
         "token-mixing MLPs",
@@ -76,13 +62,11 @@ TABLES = {
         "Swin Transformers",
         ["swin_transformer", "swin_transformer_v2", "swin_transformer_v2_cr"],
         {"SwinTransformer": "swin", "SwinTransformerV2": "swin_v2", "SwinTransformerV2Cr": "swin_v2_cr"},
-        lambda name, kwargs: "huge" not in name and "giant" not in name,  # nobody has trained them
     ),
     "vit_hybrid": Table(
         "hybrid Vision Transformers",
         ["vision_transformer_hybrid"],
         {"VisionTransformer": "vit_hybrid"},
-        lambda name, kwargs: "_r" in name and "_resnet" not in name,
     ),
     "resnet": Table("Residual networks", ["resnet"], {"ResNet": "resnet"}, wanted_resnet),
     "botnet": Table(
@@ -106,8 +90,6 @@ NORMALIZATIONS = {
     ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)): "clip",
     ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)): "none",
 }
-PREFIXES = ("vit_", "deit", "test_vit")
-UNSUPPORTED = {"ParallelScalingBlock", "ParallelThingsBlock", "DiffParallelScalingBlock"}
 
 
 class Caught(Exception):
@@ -142,14 +124,20 @@ def entry_arguments(module, name):
 
 
 def backbone(embedding):
-    """The numbers of blocks in the ResNetV2 of a hybrid, none for a stem alone."""
-    stages = getattr(embedding.keywords["backbone"], "stages", [])
-    return {"backbone_layers": tuple(len(stage.blocks) for stage in stages)}
+    """The network in front of a hybrid, and the numbers of its blocks: none for the stem of a ResNetV2 alone."""
+    network = embedding.keywords["backbone"]
+    kind = type(network).__name__
+    if kind == "ConvStem":
+        return {"backbone": "convstem"}
+    if kind == "FeatureListNet":  # a ResNet-D
+        stages = [stage for name, stage in network.items() if name.startswith("layer")]
+        return {"backbone": "resnetd", "backbone_layers": tuple(len(stage) for stage in stages)}
+    return {"backbone_layers": tuple(len(stage.blocks) for stage in getattr(network, "stages", []))}
 
 
 def spelled(key, value):
     """A value in the notation of --model-kwargs."""
-    if key == "norm_layer":
+    if key in ("norm_layer", "embed_norm_layer"):
         if isinstance(value, functools.partial):
             assert list(value.keywords) == ["eps"]
             return f"({value.func.__name__.lower()},{value.keywords['eps']:g})"

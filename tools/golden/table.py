@@ -35,7 +35,7 @@ def count_flops(name, **arguments):
 
 def flops_of(name, model):
     """All blocks of a plain ViT cost the same, so the large ones are counted with one block and with two, and continued."""
-    if not hasattr(model, "blocks") or not name.startswith(("vit_", "deit", "eva", "beit")) or "_r" in name.replace("_re", "").replace("_rope", ""):
+    if not hasattr(model, "blocks") or not name.startswith(("vit_", "deit", "eva", "beit", "aim", "flexi")) or "_r" in name.replace("_re", "").replace("_rope", ""):
         return count_flops(name)
     depth = len(model.blocks)
     one, two = count_flops(name, depth=1), count_flops(name, depth=2)

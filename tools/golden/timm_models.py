@@ -25,7 +25,9 @@ def perturb(model, seed):
         for name, parameter in model.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator)
             is_scale = parameter.ndim == 1 and not name.endswith("bias")
-            if is_scale:
+            if ".lambda_" in name:  # of differential attention, which takes the exponential of their products
+                parameter.copy_(0.4 * noise)
+            elif is_scale:
                 parameter.copy_(1 + 0.2 * noise)
             elif parameter.ndim == 1:
                 parameter.copy_(0.1 * noise)
@@ -118,7 +120,7 @@ def write_initialization(family, models, common, make=timm.create_model):
     models, {name: (architecture, arguments over those in common)}."""
     result = {}
     for name, (architecture, arguments) in models.items():
-        arguments = arguments | common
+        arguments = arguments | {key: value for key, value in common.items() if key not in arguments}
         torch.manual_seed(0)
         model = make(architecture, **arguments)
         statistics = {}

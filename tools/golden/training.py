@@ -35,13 +35,14 @@ NORMALIZED = {
     "resnet_basic": (4, 3, 64, 64),
     "resnet_bottleneck": (4, 1, 64, 64), "resnetv2_basic": (4, 1, 64, 64), "botnet": (4, 3, 64, 64),
     "resnet_nl": (4, 3, 48, 48), "resnet_nl_gaussian": (4, 3, 48, 48), "resnet_nl_concatenation": (4, 3, 48, 48),
-    "resnet_nl_dot_product": (4, 3, 48, 48), "resnet_sagan": (4, 3, 48, 48),
+    "resnet_nl_dot_product": (4, 3, 48, 48), "resnet_sagan": (4, 3, 48, 48), "hybrid_resnetd": (4, 3, 37, 48),
+    "hybrid_conv_stem": (4, 2, 32, 64),
 }  # fmt: skip
 ROUNDED = [
     *(f"resnet_{kind}" for kind in ["basic", "bottleneck", "deep", "tiered", "se", "groups", "nl", "nl_gaussian",
                                     "nl_concatenation", "nl_dot_product", "sagan"]),
     "resnetv2", "resnetv2_basic", "resnetv2_bit", "resnetv2_tiered", "botnet", "botnet_wide", "hybrid", "hybrid_even",
-    "hybrid_stem", "mvit", "mvit_mlp", "mvit_odd", "mvit_max", "mvit_avg", "swinv2_padded", "swinv2_cr", "eva02_clip",
+    "hybrid_stem", "hybrid_resnetd", "mvit", "mvit_mlp", "mvit_odd", "mvit_max", "mvit_avg", "swinv2_padded", "swinv2_cr", "eva02_clip",
 ]  # fmt: skip
 
 

@@ -61,7 +61,21 @@ VARIANTS = {
         None,
     ),
     "features": ("vit_small_patch14_dinov2", SMALL | dict(num_classes=0), None),
+    "parallel_things": ("vit_small_patch16_18x2_224", SMALL, None),
+    "parallel_scaling": ("vit_base_patch16_xp_224", SMALL | dict(img_size=(32, 24)), None),
+    "parallel_scaling_bias": ("vit_pwee_patch16_reg1_gap_256", SMALL | dict(mlp_ratio=3), None),
+    "differential": ("vit_dlittle_patch16_reg1_gap_256", SMALL | dict(qk_norm=True, scale_attn_norm=True), None),
+    "differential_parallel": ("vit_dpwee_patch16_reg1_gap_256", SMALL | dict(qkv_bias=False), None),
+    "aimv2": ("aimv2_large_patch14_224", SMALL, None),
+    "beit3": ("beit3_base_patch16_224", SMALL, None),
 }
+
+
+def attention_of(model):
+    """The dropouts behind the softmaxes, in the order of the forward pass."""
+    for block in model.blocks:
+        branches = [branch.attn for branch in block.attns] if hasattr(block, "attns") else [getattr(block, "attn", block)]
+        yield from (attention.attn_drop for attention in branches)
 
 
 def image(model, size, batch=2, seed=1):
@@ -81,7 +95,7 @@ def write_vit_variant(name, seed):
 
     shape = image(build(architecture, arguments, seed), size).shape
     write_variant(name, architecture, arguments, seed, shape, lambda model: model.blocks,
-                  lambda model: [block.attn.attn_drop for block in model.blocks], both_heads)
+                  attention_of, both_heads)
 
 
 # name: (variant, arguments over the folder's)
@@ -121,6 +135,11 @@ INITIALIZATIONS = {
     "relpos": ("vit_relpos_base_patch16_rpn_224", dict(rel_pos_type="bias")),
     "relpos_timm": ("vit_relpos_base_patch16_cls_224", dict(weight_init="")),
     "post_norm": ("vit_base_patch16_rpn_224", dict()),
+    "parallel_things": ("vit_small_patch16_18x2_224", dict()),
+    "parallel_scaling": ("vit_base_patch16_xp_224", dict(weight_init="jax")),
+    "parallel_scaling_moco": ("vit_pwee_patch16_reg1_gap_256", dict(weight_init="moco")),
+    "differential": ("vit_dwee_patch16_reg1_gap_256", dict(num_heads=1)),  # which has more values for its λ
+    "differential_parallel": ("vit_dpwee_patch16_reg1_gap_256", dict(num_heads=1, qkv_bias=False)),
 }
 
 

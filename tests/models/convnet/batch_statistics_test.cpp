@@ -33,7 +33,7 @@ TEST_P(BatchStatistics, GivePytorchsGradients) {
 INSTANTIATE_TEST_SUITE_P(Models, BatchStatistics,
                          testing::Values("resnet_basic", "resnet_bottleneck", "resnetv2_basic", "botnet", "resnet_nl",
                                          "resnet_nl_gaussian", "resnet_nl_concatenation", "resnet_nl_dot_product",
-                                         "resnet_sagan"),
+                                         "resnet_sagan", "hybrid_resnetd", "hybrid_conv_stem"),
                          variant_name);
 
 }  // namespace

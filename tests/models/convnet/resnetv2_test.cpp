@@ -11,7 +11,9 @@ namespace {
 INSTANTIATE_TEST_SUITE_P(ResNetV2, TimmVariant,
                          testing::Values("resnetv2", "resnetv2_basic", "resnetv2_tiered", "resnetv2_bit"),
                          variant_name);
-INSTANTIATE_TEST_SUITE_P(VitHybrid, TimmVariant, testing::Values("hybrid_stem", "hybrid", "hybrid_even"), variant_name);
+INSTANTIATE_TEST_SUITE_P(VitHybrid, TimmVariant,
+                         testing::Values("hybrid_stem", "hybrid", "hybrid_even", "hybrid_resnetd", "hybrid_conv_stem"),
+                         variant_name);
 
 TEST(ResNetV2, TakesImagesOfEverySize) {
   for (const char* name : {"resnetv2", "resnetv2_bit"}) {
@@ -34,6 +36,11 @@ TEST(ResNetV2, NamesTheArgumentThatIsWrong) {
   expect_refused("resnetv2_50x1_bit", R"({"channels": [24, 32, 32, 32]})", "groups");
   expect_refused("vit_small_r26_s32_224", R"({"dynamic_img_pad": true})", "hybrid");
   expect_refused("vit_tiny_r_s16_p8_224", R"({"backbone_layer": [1]})", "did you mean 'backbone_layers'");
+  expect_refused("vit_tiny_r_s16_p8_224", R"({"backbone": "vgg"})", "'backbone'");
+  expect_refused("vit_base_resnet26d_224", R"({"backbone_layers": []})", "'backbone_layers'");
+  expect_refused("vit_base_mci_224", R"({"backbone_layers": [1]})", "'backbone_layers'");
+  expect_refused("vit_base_mci_224", R"({"patch_size": 2})", "patch_size must be 1, not 2x2");
+  expect_refused("vit_base_mci_224", R"({"embed_dim": 54, "num_heads": 2})", "4 divides, not 54");
 }
 
 // The stages in front of the blocks are those of a ResNet with the same weights.
@@ -49,7 +56,7 @@ TEST(VitHybrid, GivesARecorderItsResNetsStages) {
     EXPECT_EQ(of_model.features().size(), 2U) << name;  // the blocks' alone
 
     nn::ParameterStore store;
-    const ResNetV2Body body(nn::Scope(store), *config.backbone);
+    const ResNetV2Body body(nn::Scope(store), std::get<ResNetV2Config>(*config.backbone));
     for (const nn::Parameter& parameter : store.all()) {
       parameter.value.copy_from(model.net->parameters.at("patch_embed.backbone." + parameter.name).value);
       parameter.value.touch();

@@ -1,10 +1,13 @@
 #include "vitrail/models/vit/vit.h"
 
+#include <map>
+
 #include <nlohmann/json.hpp>
 
 #include "tests/models/timm_variant.h"
 #include "tests/models/trials.h"
 #include "vitrail/ops/math/reduce.h"
+#include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::models {
 namespace {
@@ -16,7 +19,9 @@ using test::golden_path;
 INSTANTIATE_TEST_SUITE_P(Vit, TimmVariant,
                          testing::Values("plain", "avg", "distilled", "deit3", "reg4", "dinov2", "relpos",
                                          "relpos_bias", "relpos_shared", "relpos_cls", "relpos_rpn", "map", "norms",
-                                         "clip", "post_norm", "rectangles", "padded", "tokens", "features"),
+                                         "clip", "post_norm", "rectangles", "padded", "tokens", "features",
+                                         "parallel_things", "parallel_scaling", "parallel_scaling_bias", "differential",
+                                         "differential_parallel", "aimv2", "beit3"),
                          variant_name);
 
 TEST(VisionTransformer, DistilledGivesBothHeads) {
@@ -96,8 +101,40 @@ TEST(VisionTransformer, RepeatsItsTrainingPassFromTheSameRandomStream) {
   options.model_kwargs = R"({"img_size": 32, "patch_size": 8, "embed_dim": 24, "depth": 2, "num_heads": 3,
                              "drop_rate": 0.1, "pos_drop_rate": 0.1, "proj_drop_rate": 0.1, "attn_drop_rate": 0.1,
                              "drop_path_rate": 0.2})";
-  const Model model = create_model("vit_tiny_patch16_224", options);
-  expect_repeatable_training(model, test::random_tensor({4, 3, 32, 32}), "blocks.0.attn.qkv.weight");
+  for (const auto& [name, weight] : std::map<std::string, std::string>{
+           {"vit_tiny_patch16_224", "blocks.0.attn.qkv.weight"},
+           {"vit_small_patch16_18x2_224", "blocks.0.attns.1.attn.qkv.weight"},
+           {"vit_pwee_patch16_reg1_gap_256", "blocks.0.in_proj.weight"},
+           {"vit_dpwee_patch16_reg1_gap_256", "blocks.1.lambda_q1"},
+       }) {
+    const Model model = create_model(name, options);
+    expect_repeatable_training(model, test::random_tensor({4, 3, 32, 32}), weight);
+  }
+}
+
+// What positions bring to attention reaches every kind of block: the order of the patches then matters, which it does
+// not without positions.
+TEST(VisionTransformer, GivesEveryKindOfBlockItsPositions) {
+  for (const char* name : {"vit_tiny_patch16_224", "vit_small_patch16_18x2_224", "vit_pwee_patch16_reg1_gap_256",
+                           "vit_dwee_patch16_reg1_gap_256", "vit_dpwee_patch16_reg1_gap_256"}) {
+    for (const char* code : {"none", "alibi2d", "rope2d", "rope2d_mixed"}) {
+      CreateOptions options;
+      options.model_kwargs = nlohmann::json{{"img_size", 16},   {"patch_size", 4},      {"embed_dim", 16},
+                                            {"depth", 2},       {"num_heads", 2},       {"pos_embed", code},
+                                            {"init_values", 1}, {"weight_init", "jax"}, {"num_classes", 0}}
+                                 .dump();
+      const Model model = create_model(name, options);
+      const Tensor x = test::random_tensor({2, 3, 16, 16});
+      nn::Pass pass;
+      const Tensor y = model.net->forward(x, pass);
+      const Tensor shifted = model.net->forward(ops::roll(x, 3, 4), pass);
+      if (std::string_view(code) == "none") {
+        expect_close(shifted, y, 1e-5, name);
+      } else {
+        EXPECT_GT(test::relative_error(shifted, y), 1e-4) << name << ", " << code;
+      }
+    }
+  }
 }
 
 TEST(VisionTransformer, NamesTheArgumentThatIsWrong) {
@@ -115,6 +152,15 @@ TEST(VisionTransformer, NamesTheArgumentThatIsWrong) {
   expect_refused(vit, R"({"drop_path_rate": 1.5})", "'drop_path_rate'");
   expect_refused(vit, R"({"img_size": 8})", "img_size 8x8");
   expect_refused(vit, R"({"rel_pos_type": "mlp"})", "'rel_pos_type'");
+  expect_refused(vit, R"({"block_fn": "parallelblock"})", "'block_fn'");
+  expect_refused(vit, R"({"attn_layer": "difference"})", "'attn_layer'");
+  expect_refused(vit, R"({"attn_layer": "diff", "embed_dim": 9})", "whose width 3 is odd");
+  expect_refused(vit, R"({"embed_norm_layer": "batchnorm"})", "'embed_norm_layer'");
+  expect_refused("vit_small_patch16_18x2_224", R"({"pos_embed": "rel_bias"})", "no relative positions");
+  const std::string shared = "vit_pwee_patch16_reg1_gap_256";
+  expect_refused(shared, R"({"attn_layer": "diff"})", "'diffparallelscalingblock'");
+  expect_refused(shared, R"({"scale_attn_norm": true})", "scale_attn_norm");
+  expect_refused(shared, R"({"mlp_layer": "swiglu"})", "mlp_layer");
   expect_refused("vit_relpos_small_patch16_224", R"({"reg_tokens": 2})", "'reg_tokens'");
   expect_refused("deit_tiny_distilled_patch16_224", R"({"global_pool": "avg"})", "distilled");
 }

@@ -45,19 +45,19 @@ nn::Size2 read_size(Fields& fields, const std::string& key, const nn::Size2& fal
   return {sides[0], sides[1]};
 }
 
-nn::NormConfig read_norm(Fields& fields, const nn::NormConfig& fallback) {
-  if (fields.kind("norm_layer") == Kind::absent) {
+nn::NormConfig read_norm(Fields& fields, const nn::NormConfig& fallback, const std::string& key) {
+  if (fields.kind(key) == Kind::absent) {
     return fallback;
   }
-  if (fields.kind("norm_layer") != Kind::list) {
-    std::string name = read_choice(fields, "norm_layer", "layernorm",
-                                   {"layernorm", "layernormfp32", "rmsnorm", "rmsnormfp32", "tokennorm"});
+  if (fields.kind(key) != Kind::list) {
+    std::string name =
+        read_choice(fields, key, "layernorm", {"layernorm", "layernormfp32", "rmsnorm", "rmsnormfp32", "tokennorm"});
     name = name.ends_with("fp32") ? name.substr(0, name.size() - 4) : name;  // the statistics are f32 in any case
     return {nn::norm_named(name), 1e-6F};
   }
-  const nlohmann::json& pair = fields.raw("norm_layer");
+  const nlohmann::json& pair = fields.raw(key);
   check(pair.size() == 2 && pair[0].is_string() && pair[1].is_number() && pair[1].get<double>() > 0,
-        "{}: 'norm_layer' is a name, or a pair of a name and an epsilon above 0", fields.source());
+        "{}: '{}' is a name, or a pair of a name and an epsilon above 0", fields.source(), key);
   return {nn::norm_named(plain(pair[0].get<std::string>())), pair[1].get<float>()};
 }
 

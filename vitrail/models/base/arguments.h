@@ -23,8 +23,10 @@ std::string read_choice(io::Fields& fields, const std::string& key, const std::s
                         const std::vector<std::string>& allowed);
 /// Reads one number for both sides, or a pair (rows, columns).
 nn::Size2 read_size(io::Fields& fields, const std::string& key, const nn::Size2& fallback);
-/// Reads `norm_layer`: "layernorm", "rmsnorm", … (with an epsilon of 1e-6), or a pair of a name and an epsilon.
-nn::NormConfig read_norm(io::Fields& fields, const nn::NormConfig& fallback = {});
+/// Reads `norm_layer`, or another `key`: "layernorm", "rmsnorm", … (with an epsilon of 1e-6), or a pair of a name and
+/// an epsilon.
+nn::NormConfig read_norm(io::Fields& fields, const nn::NormConfig& fallback = {},
+                         const std::string& key = "norm_layer");
 /// Reads `act_layer`.
 ops::Activation read_activation(io::Fields& fields, const std::string& fallback = "gelu");
 /// The multiple of `divisor` nearest to `value`, but at least `divisor`; or the next larger multiple if the nearest is

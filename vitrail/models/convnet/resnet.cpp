@@ -264,7 +264,7 @@ Tensor ResNet::stem(const Tensor& x, const nn::Pass& pass) const {
   return ops::max_pool2d(y, stem_pool);
 }
 
-Tensor ResNet::forward_features(const Tensor& x, nn::Pass& pass) const {
+Tensor ResNet::forward_features(const Tensor& x, nn::Pass& pass, bool in_front) const {
   Tensor y = stem(x, pass);
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     for (const ResNetBlock& block : stages_[i]) {
@@ -275,7 +275,12 @@ Tensor ResNet::forward_features(const Tensor& x, nn::Pass& pass) const {
       y = sagan->second(y, pass);
     }
     if (pass.wants_features()) {
-      pass.recorder->feature((scope_ / ("layer" + std::to_string(i + 1))).path(), y);
+      const std::string name = (scope_ / ("layer" + std::to_string(i + 1))).path();
+      if (in_front) {
+        pass.recorder->stem_feature(name, y);
+      } else {
+        pass.recorder->feature(name, y);
+      }
     }
   }
   return y;

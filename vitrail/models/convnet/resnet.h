@@ -99,7 +99,9 @@ class ResNet {
   /// Throws Error if the arguments contradict each other.
   ResNet(const nn::Scope& scope, const ResNetConfig& config);
 
-  Tensor forward_features(const Tensor& x, nn::Pass& pass) const;  ///< [B, C', H', W']
+  /// Returns [B, C', H', W']. The features of each stage go to the pass's recorder, as those of the stem if the network
+  /// stands `in_front` of the blocks of a hybrid.
+  Tensor forward_features(const Tensor& x, nn::Pass& pass, bool in_front = false) const;
   Tensor forward_head(const Tensor& features, nn::Pass& pass, bool pre_logits = false) const;
   Tensor forward(const Tensor& x, nn::Pass& pass) const { return forward_head(forward_features(x, pass), pass); }
 

@@ -47,6 +47,14 @@ swinv2_cr_base_384 (swin_v2_cr) embed_dim=128 depths=(2,2,18,2) num_heads=(4,8,1
   untrained: size=384 crop_pct=1 normalization=imagenet
 swinv2_cr_base_ns_224 (swin_v2_cr) embed_dim=128 depths=(2,2,18,2) num_heads=(4,8,16,32) extra_norm_stage=True
   untrained: normalization=imagenet
+swinv2_cr_giant_224 (swin_v2_cr) embed_dim=512 depths=(2,2,42,2) num_heads=(16,32,64,128) extra_norm_period=6
+  untrained: normalization=imagenet
+swinv2_cr_giant_384 (swin_v2_cr) embed_dim=512 depths=(2,2,42,2) num_heads=(16,32,64,128) extra_norm_period=6
+  untrained: size=384 crop_pct=1 normalization=imagenet
+swinv2_cr_huge_224 (swin_v2_cr) embed_dim=352 depths=(2,2,18,2) num_heads=(8,16,32,64) extra_norm_period=6
+  untrained: normalization=imagenet
+swinv2_cr_huge_384 (swin_v2_cr) embed_dim=352 depths=(2,2,18,2) num_heads=(11,22,44,88) extra_norm_period=6
+  untrained: size=384 crop_pct=1 normalization=imagenet
 swinv2_cr_large_224 (swin_v2_cr) embed_dim=192 depths=(2,2,18,2) num_heads=(6,12,24,48)
   untrained: normalization=imagenet
 swinv2_cr_large_384 (swin_v2_cr) embed_dim=192 depths=(2,2,18,2) num_heads=(6,12,24,48)

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 #include <utility>
 
 #include "vitrail/models/vit/vit_init.h"
@@ -17,14 +16,14 @@ using nn::Size2;
 
 namespace {
 
-// The stride of the backbone: how many pixels of the image correspond to one pixel of its output, along a side.
-double backbone_stride(const VitConfig& c) {
-  return c.backbone ? std::exp2(std::max(2.0, 1.0 + static_cast<double>(c.backbone->layers.size()))) : 1;
-}
+// How many pixels of the image correspond to one pixel of what is cut into patches, along a side.
+std::int64_t backbone_stride(const VitConfig& c) { return c.backbone ? hybrid_stride(*c.backbone) : 1; }
+
+bool has_conv_stem(const VitConfig& c) { return c.backbone && std::holds_alternative<ConvStemConfig>(*c.backbone); }
 
 // The size of an image of one patch; an image whose sides are multiples of it consists of whole patches.
 Size2 one_patch(const VitConfig& c) {
-  const auto stride = static_cast<std::int64_t>(backbone_stride(c));
+  const std::int64_t stride = backbone_stride(c);
   return {c.patch_size[0] * stride, c.patch_size[1] * stride};
 }
 
@@ -49,15 +48,18 @@ void check_config(const VitConfig& c) {
   // numbers fit into 64 bits.
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   const double pixels = real(c.img_size[0]) * real(c.img_size[1]);
-  const double tokens = pixels / (std::pow(backbone_stride(c), 2) * real(c.patch_size[0]) * real(c.patch_size[1]));
+  const double tokens =
+      pixels / (std::pow(real(backbone_stride(c)), 2) * real(c.patch_size[0]) * real(c.patch_size[1]));
   const double block = tokens * (tokens + (4 + 3 * c.mlp_ratio) * real(c.embed_dim)) * real(c.embed_dim);
   const double cost = pixels * real(c.in_chans) * real(c.embed_dim) + block * real(c.depth);
   check(cost < 1e17, "img_size {}x{} with embed_dim {} and depth {} would take {:.0e} FLOPs for an image",
         c.img_size[0], c.img_size[1], c.embed_dim, c.depth, cost);
   if (c.backbone) {
-    check_resnetv2(*c.backbone);
-    check(!c.dynamic_img_pad && !c.distilled && !c.pre_norm,
-          "a hybrid has no dynamic_img_pad, pre_norm or distillation token");
+    check(!c.dynamic_img_pad && !c.distilled && !c.pre_norm && !c.embed_norm_layer,
+          "a hybrid has no dynamic_img_pad, pre_norm, embed_norm_layer or distillation token");
+    check(!has_conv_stem(c) || (c.patch_size[0] == 1 && c.patch_size[1] == 1),
+          "the pixels behind a convolutional stem are the tokens: patch_size must be 1, not {}x{}", c.patch_size[0],
+          c.patch_size[1]);
   }
   if (c.distilled) {
     check(c.global_pool == nn::Pool::token,
@@ -85,13 +87,8 @@ VisionTransformer::VisionTransformer(const nn::Scope& scope, const VitConfig& co
   const nn::Scope embedding = root / "patch_embed";
   std::int64_t embedded = config_.in_chans;
   if (const auto& backbone = config_.backbone) {
-    const nn::Scope inner = embedding / "backbone";
-    if (backbone->layers.empty()) {
-      backbone_.emplace<ResNetV2Stem>(inner.with_init({}), *backbone);  // timm's stem alone has no init_weights
-    } else {
-      backbone_.emplace<ResNetV2Body>(inner.with_init(hybrid_init_rule(*backbone)), *backbone);
-    }
-    embedded = backbone->out_channels();
+    backbone_.emplace(embedding / "backbone", *backbone);
+    embedded = backbone_->out_channels();
   }
   const Size2 patches = grid(config_.img_size[0], config_.img_size[1]);
   check(patches[0] > 0 && patches[1] > 0,
@@ -108,7 +105,12 @@ VisionTransformer::VisionTransformer(const nn::Scope& scope, const VitConfig& co
   if (config_.distilled) {
     dist_token_ = root.parameter("dist_token", {1, 1, dim}, nn::Init::trunc_normal(0.02F));
   }
-  patch_embed_.emplace(embedding, config_.patch_size, embedded, dim, !config_.pre_norm);
+  if (!has_conv_stem(config_)) {
+    patch_embed_.emplace(embedding, config_.patch_size, embedded, dim, !config_.pre_norm);
+  }
+  if (config_.embed_norm_layer) {
+    patch_norm_.emplace(embedding / "norm", dim, *config_.embed_norm_layer);
+  }
   norm_pre_ = norm_if(config_.pre_norm, root / "norm_pre");
   if (config_.rel_pos_type && config_.shared_rel_pos) {
     shared_rel_pos_.emplace(root / (beit ? "rel_pos_bias" : "shared_rel_pos"), rel_pos_config());
@@ -117,7 +119,7 @@ VisionTransformer::VisionTransformer(const nn::Scope& scope, const VitConfig& co
     rope_.emplace(root / "rope", rope_config());
   }
   for (std::int64_t i = 0; i < config_.depth; ++i) {
-    blocks_.emplace_back(root / "blocks" / i, block_config(i));
+    blocks_.emplace_back(root / "blocks" / i, config_.block_kind, block_config(i));
   }
   const bool behind_pool = config_.fc_norm.value_or(pools_patches(config_.global_pool));
   norm_ = norm_if(config_.both_norms || (config_.final_norm && !behind_pool), root / "norm");
@@ -167,26 +169,38 @@ nn::RotaryPositions::Config VisionTransformer::rope_config() const {
   nn::RotaryPositions::Config rope = *config_.rope;
   rope.depth = config_.depth;
   rope.num_heads = config_.num_heads;
-  rope.head_dim = config_.embed_dim / config_.num_heads;
+  rope.head_dim = config_.embed_dim / config_.num_heads / (config_.differential ? 2 : 1);
   rope.prefix = prefix();
   return rope;
 }
 
+nn::AttentionConfig VisionTransformer::attention_config(std::int64_t index) const {
+  const VitConfig& c = config_;
+  nn::AttentionConfig attention = {.dim = c.embed_dim,
+                                   .num_heads = c.num_heads,
+                                   .fused = c.qkv_fused,
+                                   .qkv_bias = c.qkv_bias,
+                                   .k_bias = c.k_bias,
+                                   .proj_bias = c.proj_bias,
+                                   .attn_drop = static_cast<float>(c.attn_drop_rate),
+                                   .proj_drop = static_cast<float>(c.proj_drop_rate)};
+  if (c.qk_norm) {
+    attention.qk_norm = c.norm_layer;
+  }
+  if (c.scale_attn_norm) {
+    attention.scale_norm = c.norm_layer;
+  }
+  if (c.differential) {  // Ye et al. 2025, section 2.1, with blocks counted from 0
+    attention.lambda_init = static_cast<float>(0.8 - 0.6 * std::exp(-0.3 * static_cast<double>(index)));
+  }
+  return attention;
+}
+
 nn::BlockConfig VisionTransformer::block_config(std::int64_t index) const {
   const VitConfig& c = config_;
-  const auto norm_for = [&](bool wanted) { return wanted ? std::optional(c.norm_layer) : std::nullopt; };
   const auto drop = static_cast<float>(c.proj_drop_rate);
   nn::BlockConfig block;
-  block.attention = {.dim = c.embed_dim,
-                     .num_heads = c.num_heads,
-                     .fused = c.qkv_fused,
-                     .qkv_bias = c.qkv_bias,
-                     .k_bias = c.k_bias,
-                     .proj_bias = c.proj_bias,
-                     .qk_norm = norm_for(c.qk_norm),
-                     .scale_norm = norm_for(c.scale_attn_norm),
-                     .attn_drop = static_cast<float>(c.attn_drop_rate),
-                     .proj_drop = drop};
+  block.attention = attention_config(index);
   block.mlp_kind = c.mlp_layer;
   block.mlp = {.dim = c.embed_dim,
                .hidden = c.mlp_hidden > 0 ? c.mlp_hidden
@@ -194,13 +208,14 @@ nn::BlockConfig VisionTransformer::block_config(std::int64_t index) const {
                .activation = c.act_layer,
                .fc1_bias = c.proj_bias,
                .fc2_bias = c.proj_bias,
-               .norm = norm_for(c.scale_mlp_norm),
+               .norm = c.scale_mlp_norm ? std::optional(c.norm_layer) : std::nullopt,
                .drop1 = drop,
                .drop2 = drop};
   block.norm = c.norm_layer;
   block.norm_place = c.post_norm ? nn::NormPlace::res_post : nn::NormPlace::pre;
-  // For timm's Block, 0 means no layer scale; for its ResPostBlock and EvaBlock, 0 is the initial value.
-  const bool zero_is_none = !c.post_norm && c.kind != VitConfig::Kind::eva;
+  // For timm's Block and ParallelThingsBlock, 0 means no layer scale; for its other blocks, 0 is the initial value.
+  const bool zero_is_none =
+      !c.post_norm && c.kind != VitConfig::Kind::eva && c.block_kind != nn::BlockKind::parallel_scaling;
   block.init_values = c.init_values == 0.0F && zero_is_none ? std::nullopt : c.init_values;
   block.drop_path =
       c.depth > 1 ? static_cast<float>(c.drop_path_rate * static_cast<double>(index) / static_cast<double>(c.depth - 1))
@@ -215,15 +230,7 @@ nn::BlockConfig VisionTransformer::block_config(std::int64_t index) const {
 }
 
 Size2 VisionTransformer::feature_size(const Size2& image) const {
-  return std::visit(
-      [&]<class Backbone>(const Backbone& backbone) {
-        if constexpr (std::is_same_v<Backbone, std::monostate>) {
-          return image;
-        } else {
-          return backbone.output_size(image);
-        }
-      },
-      backbone_);
+  return backbone_ ? backbone_->output_size(image) : image;
 }
 
 Size2 VisionTransformer::grid(std::int64_t height, std::int64_t width) const {
@@ -259,17 +266,17 @@ Tensor VisionTransformer::patches(const Tensor& x, nn::Pass& pass) const {
           config_.backbone ? "" : "; dynamic_img_pad would fill it up");
   }
   Tensor input = ops::cast(x, pass.dtype);
-  if (const auto* const stem = std::get_if<ResNetV2Stem>(&backbone_)) {
-    input = (*stem)(input, pass);
-  } else if (const auto* const body = std::get_if<ResNetV2Body>(&backbone_)) {
-    input = (*body)(input, pass, true);
-  }
+  input = backbone_ ? (*backbone_)(input, pass) : input;
   if (config_.dynamic_img_pad) {
     const Size2 cells = grid(height, width);
     input = height % patch[0] == 0 ? input : ops::pad(input, 2, 0, cells[0] * patch[0] - height);
     input = width % patch[1] == 0 ? input : ops::pad(input, 3, 0, cells[1] * patch[1] - width);
   }
-  return (*patch_embed_)(input);
+  if (!patch_embed_) {  // the pixels are the tokens
+    return ops::transpose(ops::reshape(input, {input.size(0), input.size(1), input.size(2) * input.size(3)}), 1, 2);
+  }
+  const Tensor tokens = (*patch_embed_)(input);
+  return patch_norm_ ? (*patch_norm_)(tokens) : tokens;
 }
 
 Tensor VisionTransformer::with_prefix(const Tensor& x, const Tensor& positions) const {

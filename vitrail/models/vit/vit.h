@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "vitrail/models/base/image_model.h"
-#include "vitrail/models/convnet/resnetv2.h"
-#include "vitrail/nn/attention/block.h"
+#include "vitrail/models/vit/hybrid.h"
+#include "vitrail/nn/attention/parallel_block.h"
 #include "vitrail/nn/attention/pool.h"
 #include "vitrail/nn/positions/absolute_position.h"
 #include "vitrail/nn/positions/alibi.h"
@@ -72,13 +72,15 @@ struct VitConfig {
   bool fix_init = false;                      ///< divide each block's output projections by √(2 (index + 1))
   double head_init_scale = 0;                 ///< factor of the head's initial weights; 0: none
   nn::NormConfig norm_layer;
+  std::optional<nn::NormConfig> embed_norm_layer;  ///< a norm of the patches before their positions (AIMv2)
   ops::Activation act_layer = ops::Activation::gelu;
   nn::MlpKind mlp_layer = nn::MlpKind::mlp;
-  bool post_norm = false;  ///< timm's block_fn: ResPostBlock (nn::NormPlace::res_post) instead of Block
+  nn::BlockKind block_kind = nn::BlockKind::sequential;  ///< timm's block_fn, with the next
+  bool post_norm = false;                                ///< ResPostBlock (nn::NormPlace::res_post) instead of Block
+  bool differential = false;  ///< timm's attn_layer: differential attention (nn::Differential)
 
-  /// The convolutional network in front of the patches (hybrids), whose features are then cut into patches; if it has
-  /// no layers, only its stem is used.
-  std::optional<ResNetV2Config> backbone;
+  /// The convolutional network in front of the patches (hybrids), whose features are then cut into patches.
+  std::optional<HybridConfig> backbone;
 
   bool distilled = false;  ///< `dist_token` and `head_dist` (DeiT: Touvron et al. 2021)
 
@@ -137,7 +139,7 @@ class VisionTransformer {
   /// The following functions are the steps of forward_features(), for models that combine them in another way
   /// (MaskedAutoencoder).
   ///
-  /// The patch embedding.
+  /// The patch embedding, which a hybrid with a ConvStem does not have.
   const nn::PatchEmbed& patch_embed() const { return *patch_embed_; }
   /// Puts the prefix tokens in front of the patches x [B, N, D], which have their positions already:
   /// [class token …; x], [B, P + N, D]. The prefix tokens get their part of `positions` (token_positions(); may be
@@ -169,6 +171,7 @@ class VisionTransformer {
   nn::Size2 grid(std::int64_t height, std::int64_t width) const;
   std::int64_t prefix() const;  ///< number of tokens in front of the patches
   nn::BlockConfig block_config(std::int64_t index) const;
+  nn::AttentionConfig attention_config(std::int64_t index) const;
   Tensor patches(const Tensor& x, nn::Pass& pass) const;
   Tensor embed(const Tensor& x, nn::Pass& pass) const;
   /// The part of ScorePositions that all blocks share: one entry, or, with learned rotations, one for each block.
@@ -185,12 +188,13 @@ class VisionTransformer {
   Tensor reg_token_;  ///< [1, R, D]
   std::optional<nn::AbsolutePositions> positions_;
   Tensor dist_token_;  ///< [1, 1, D]
-  std::variant<std::monostate, ResNetV2Stem, ResNetV2Body> backbone_;
-  std::optional<nn::PatchEmbed> patch_embed_;
+  std::optional<HybridBackbone> backbone_;
+  std::optional<nn::PatchEmbed> patch_embed_;  ///< unset behind a ConvStem
+  std::optional<nn::Norm> patch_norm_;
   std::optional<nn::Norm> norm_pre_;
   std::optional<nn::RelPos> shared_rel_pos_;
   std::optional<nn::RotaryPositions> rope_;
-  std::vector<nn::Block> blocks_;
+  std::vector<nn::TowerBlock> blocks_;
   std::optional<nn::Norm> norm_;
   std::optional<nn::AttentionPoolLatent> attn_pool_;
   std::optional<nn::Norm> fc_norm_;

@@ -51,14 +51,9 @@ std::int64_t VisionTransformer::flops(std::int64_t height, std::int64_t width) c
   const Size2 cells = grid(height, width);
   const std::int64_t patches = cells[0] * cells[1];
   const std::int64_t tokens = prefix() + patches;
-  std::int64_t total = patch_embed_->flops(cells);
-  if (config_.backbone) {
-    check(resnetv2_cost(*config_.backbone, static_cast<double>(height), static_cast<double>(width)) < 1e18,
-          "an image of {}x{} would take more FLOPs than can be counted", height, width);
-    Size2 size = {height, width};
-    const auto* const stem = std::get_if<ResNetV2Stem>(&backbone_);
-    total += stem != nullptr ? stem->flops(size) : std::get<ResNetV2Body>(backbone_).flops(size);
-  }
+  std::int64_t total = backbone_ ? backbone_->flops({height, width}) : 0;
+  total += patch_embed_ ? patch_embed_->flops(cells) : 0;
+  total += patch_norm_ ? patch_norm_->flops(patches) : 0;
   total += norm_pre_ ? norm_pre_->flops(tokens) : 0;
   total += shared_rel_pos_ ? shared_rel_pos_->flops() : 0;
   total += blocks_flops(tokens);
@@ -72,7 +67,7 @@ std::int64_t VisionTransformer::flops(std::int64_t height, std::int64_t width) c
 
 std::int64_t VisionTransformer::blocks_flops(std::int64_t tokens) const {
   std::int64_t total = 0;
-  for (const nn::Block& block : blocks_) {
+  for (const nn::TowerBlock& block : blocks_) {
     total += block.flops(tokens);
   }
   return total;
@@ -107,8 +102,8 @@ bool VisionTransformer::is_head(const std::string& parameter) const {
 
 Tensor VisionTransformer::adapt(const std::string& parameter, const Tensor& value, const Shape& /*wanted*/,
                                 const Size2& source) const {
-  if (config_.backbone && parameter.starts_with("patch_embed.backbone.") &&
-      (parameter.ends_with("backbone.conv.weight") || parameter.ends_with("backbone.stem.conv.weight"))) {
+  constexpr std::string_view backbone = "patch_embed.backbone.";
+  if (parameter.starts_with(backbone) && is_first_convolution(std::string_view(parameter).substr(backbone.size()))) {
     return with_channels(value, config_.in_chans);
   }
   if (parameter == "patch_embed.proj.weight" && !config_.backbone) {

@@ -88,6 +88,24 @@ void read_positions(Fields& f, VitConfig& c) {
       only_for("fourier_sigma", c.pos_embed == Absolute::fourier || c.pos_embed == Absolute::fourier_learned, 1);
 }
 
+// Reads timm's classes of blocks and of attention.
+void read_blocks(Fields& f, VitConfig& c) {
+  const std::string block =
+      read_choice(f, "block_fn", "block",
+                  {"block", "respostblock", "parallelthingsblock", "parallelscalingblock", "diffparallelscalingblock"});
+  c.post_norm = block == "respostblock";
+  c.block_kind = block == "parallelthingsblock"            ? nn::BlockKind::parallel_things
+                 : block.ends_with("parallelscalingblock") ? nn::BlockKind::parallel_scaling
+                                                           : nn::BlockKind::sequential;
+  const std::string attention =
+      read_choice(f, "attn_layer", "attn", {"", "attn", "attention", "diff", "diffattention"});
+  c.differential = attention.starts_with("diff");
+  check(!c.differential || c.block_kind != nn::BlockKind::parallel_scaling,
+        "{}: 'attn_layer' is not for {}: block_fn 'diffparallelscalingblock' has differential attention", f.source(),
+        block);
+  c.differential = c.differential || block == "diffparallelscalingblock";
+}
+
 VitConfig read_vit(Fields& f, const VitConfig& start) {
   VitConfig c = start;
   read_common(f, c, "");
@@ -108,10 +126,9 @@ VitConfig read_vit(Fields& f, const VitConfig& start) {
   c.dynamic_img_pad = f.get<bool>("dynamic_img_pad", false);
   c.pos_drop_rate = f.get<double>("pos_drop_rate", 0, {0, 1});
   c.mlp_layer = mlp_layer(f);
-  c.post_norm = read_choice(f, "block_fn", "block", {"block", "respostblock"}) == "respostblock";
-  if (c.backbone) {
-    c.backbone->in_chans = c.in_chans;
-    c.backbone->img_size = c.img_size;
+  read_blocks(f, c);
+  if (f.kind("embed_norm_layer") != Kind::absent) {
+    c.embed_norm_layer = read_norm(f, {}, "embed_norm_layer");
   }
   f.finish();
   return c;
@@ -151,9 +168,9 @@ VitConfig read_vit_relpos(const nlohmann::json& arguments, const std::string& so
   return c;
 }
 
-// Reads the ResNetV2 that timm's _resnetv2 builds in front of a hybrid's patches. Its sizes are arguments of vitrail's
-// own, since each architecture name has its own sizes in timm.
-ResNetV2Config read_backbone(Fields& f) {
+// The networks that stand in front of timm's hybrids. Which, and their sizes, are arguments of vitrail's own, since
+// each architecture name has its own network in timm.
+ResNetV2Config resnetv2_in_front(Fields& f) {
   ResNetV2Config c;
   c.layers = f.get<std::vector<std::int64_t>>("backbone_layers", c.layers, {1, 256});
   c.channels = f.get<std::vector<std::int64_t>>("backbone_channels", c.channels, {1, 1 << 16});
@@ -168,12 +185,43 @@ ResNetV2Config read_backbone(Fields& f) {
   return c;
 }
 
+// timm's resnet26d or resnet50d, without its head.
+ResNetConfig resnetd_in_front(Fields& f) {
+  ResNetConfig c;
+  c.layers = f.get<std::vector<std::int64_t>>("backbone_layers", c.layers, {1, 256});
+  check(!c.layers.empty() && c.layers.size() <= 4, "{}: 'backbone_layers' names {} stages, expected 1 to 4", f.source(),
+        c.layers.size());
+  c.channels.resize(c.layers.size());
+  c.channels = f.get<std::vector<std::int64_t>>("backbone_channels", c.channels, {1, 1 << 16});
+  c.stem_type = ResNetConfig::Stem::deep;
+  c.stem_width = f.get<std::int64_t>("backbone_stem_chs", 32, {1, 1 << 16});
+  c.avg_down = true;
+  c.num_classes = 0;
+  c.global_pool = nn::Pool::none;
+  return c;
+}
+
 VitConfig read_vit_hybrid(const nlohmann::json& arguments, const std::string& source) {
   Fields fields(arguments, source);
   VitConfig start;
   start.patch_size = {1, 1};
-  start.backbone = read_backbone(fields);
-  return read_vit(fields, start);
+  const std::string kind = read_choice(fields, "backbone", "resnetv2", {"resnetv2", "resnetd", "convstem"});
+  if (kind == "resnetv2") {
+    start.backbone = resnetv2_in_front(fields);
+  } else if (kind == "resnetd") {
+    start.backbone = resnetd_in_front(fields);
+  }
+  VitConfig c = read_vit(fields, start);
+  if (kind == "convstem") {
+    c.backbone = ConvStemConfig{c.in_chans, c.embed_dim};
+  } else if (auto* const resnet = std::get_if<ResNetV2Config>(&*c.backbone)) {
+    resnet->in_chans = c.in_chans;
+    resnet->img_size = c.img_size;
+  } else {
+    std::get<ResNetConfig>(*c.backbone).in_chans = c.in_chans;
+    std::get<ResNetConfig>(*c.backbone).img_size = c.img_size;
+  }
+  return c;
 }
 
 constexpr HubKind vit_hub_kinds[] = {{"vit", read_hub_vit},
@@ -228,7 +276,9 @@ constinit const Family vit_hybrid_family = {
     .name = "vit_hybrid",
     .table = vit_hybrid_table,
     .build = build<VisionTransformer, read_vit_hybrid>,
-    .first_conv = "patch_embed.backbone.stem.conv patch_embed.backbone.conv patch_embed.proj",
+    .first_conv =
+        "patch_embed.backbone.stem.conv patch_embed.backbone.conv patch_embed.backbone.conv1.0 "
+        "patch_embed.backbone.0.conv patch_embed.proj",
     .fc_norm = "fc_norm",
     .hub_form = vit_hub_form};
 

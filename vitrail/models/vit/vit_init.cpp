@@ -14,7 +14,7 @@ using WeightInit = VitConfig::WeightInit;
 // distinguishes them from norms, tokens and tables.
 Init layer_init(const VitConfig& config, std::string_view name, const Shape& shape, const Init& own) {
   const bool weight = name.ends_with(".weight");
-  const bool convolution = name.starts_with("patch_embed.proj.");
+  const bool convolution = name.starts_with("patch_embed.");
   switch (config.weight_init) {
     case WeightInit::timm:
       if (convolution) {

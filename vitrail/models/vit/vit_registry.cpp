@@ -7,6 +7,40 @@ namespace vitrail::models {
 // differs from PretrainedConfig's own values. The first tag is the default.
 std::string_view vit_table() {
   return R"(
+aimv2_1b_patch14_224 (vit) patch_size=14 embed_dim=2048 depth=24 num_heads=16 class_token=False fc_norm=False mlp_ratio=2.75 global_pool=avg qkv_bias=False proj_bias=False act_layer=silu norm_layer=(rmsnorm,1e-05) embed_norm_layer=(rmsnorm,1e-05) mlp_layer=swiglu
+  apple_pt: crop_pct=1 normalization=clip num_classes=0
+aimv2_1b_patch14_336 (vit) patch_size=14 embed_dim=2048 depth=24 num_heads=16 class_token=False fc_norm=False mlp_ratio=2.75 global_pool=avg qkv_bias=False proj_bias=False act_layer=silu norm_layer=(rmsnorm,1e-05) embed_norm_layer=(rmsnorm,1e-05) mlp_layer=swiglu
+  apple_pt: size=336 crop_pct=1 normalization=clip num_classes=0
+aimv2_1b_patch14_448 (vit) patch_size=14 embed_dim=2048 depth=24 num_heads=16 class_token=False fc_norm=False mlp_ratio=2.75 global_pool=avg qkv_bias=False proj_bias=False act_layer=silu norm_layer=(rmsnorm,1e-05) embed_norm_layer=(rmsnorm,1e-05) mlp_layer=swiglu
+  apple_pt: size=448 crop_pct=1 normalization=clip num_classes=0
+aimv2_3b_patch14_224 (vit) patch_size=14 embed_dim=3072 depth=24 num_heads=24 class_token=False fc_norm=False mlp_ratio=2.6667 global_pool=avg qkv_bias=False proj_bias=False act_layer=silu norm_layer=(rmsnorm,1e-05) embed_norm_layer=(rmsnorm,1e-05) mlp_layer=swiglu
+  apple_pt: crop_pct=1 normalization=clip num_classes=0
+aimv2_3b_patch14_336 (vit) patch_size=14 embed_dim=3072 depth=24 num_heads=24 class_token=False fc_norm=False mlp_ratio=2.6667 global_pool=avg qkv_bias=False proj_bias=False act_layer=silu norm_layer=(rmsnorm,1e-05) embed_norm_layer=(rmsnorm,1e-05) mlp_layer=swiglu
+  apple_pt: size=336 crop_pct=1 normalization=clip num_classes=0
+aimv2_3b_patch14_448 (vit) patch_size=14 embed_dim=3072 depth=24 num_heads=24 class_token=False fc_norm=False mlp_ratio=2.6667 global_pool=avg qkv_bias=False proj_bias=False act_layer=silu norm_layer=(rmsnorm,1e-05) embed_norm_layer=(rmsnorm,1e-05) mlp_layer=swiglu
+  apple_pt: size=448 crop_pct=1 normalization=clip num_classes=0
+aimv2_huge_patch14_224 (vit) patch_size=14 embed_dim=1536 depth=24 num_heads=12 class_token=False fc_norm=False mlp_ratio=2.6667 global_pool=avg qkv_bias=False proj_bias=False act_layer=silu norm_layer=(rmsnorm,1e-05) embed_norm_layer=(rmsnorm,1e-05) mlp_layer=swiglu
+  apple_pt: crop_pct=1 normalization=clip num_classes=0
+aimv2_huge_patch14_336 (vit) patch_size=14 embed_dim=1536 depth=24 num_heads=12 class_token=False fc_norm=False mlp_ratio=2.6667 global_pool=avg qkv_bias=False proj_bias=False act_layer=silu norm_layer=(rmsnorm,1e-05) embed_norm_layer=(rmsnorm,1e-05) mlp_layer=swiglu
+  apple_pt: size=336 crop_pct=1 normalization=clip num_classes=0
+aimv2_huge_patch14_448 (vit) patch_size=14 embed_dim=1536 depth=24 num_heads=12 class_token=False fc_norm=False mlp_ratio=2.6667 global_pool=avg qkv_bias=False proj_bias=False act_layer=silu norm_layer=(rmsnorm,1e-05) embed_norm_layer=(rmsnorm,1e-05) mlp_layer=swiglu
+  apple_pt: size=448 crop_pct=1 normalization=clip num_classes=0
+aimv2_large_patch14_224 (vit) patch_size=14 embed_dim=1024 depth=24 num_heads=8 class_token=False fc_norm=False mlp_ratio=2.75 global_pool=avg qkv_bias=False proj_bias=False act_layer=silu norm_layer=(rmsnorm,1e-05) embed_norm_layer=(rmsnorm,1e-05) mlp_layer=swiglu
+  apple_pt apple_pt_dist: crop_pct=1 normalization=clip num_classes=0
+aimv2_large_patch14_336 (vit) patch_size=14 embed_dim=1024 depth=24 num_heads=8 class_token=False fc_norm=False mlp_ratio=2.75 global_pool=avg qkv_bias=False proj_bias=False act_layer=silu norm_layer=(rmsnorm,1e-05) embed_norm_layer=(rmsnorm,1e-05) mlp_layer=swiglu
+  apple_pt apple_pt_dist: size=336 crop_pct=1 normalization=clip num_classes=0
+aimv2_large_patch14_448 (vit) patch_size=14 embed_dim=1024 depth=24 num_heads=8 class_token=False fc_norm=False mlp_ratio=2.75 global_pool=avg qkv_bias=False proj_bias=False act_layer=silu norm_layer=(rmsnorm,1e-05) embed_norm_layer=(rmsnorm,1e-05) mlp_layer=swiglu
+  apple_pt: size=448 crop_pct=1 normalization=clip num_classes=0
+beit3_base_patch16_224 (vit) patch_size=16 embed_dim=768 depth=12 num_heads=12 mlp_ratio=4 scale_attn_norm=True scale_mlp_norm=True class_token=True global_pool=avg norm_layer=(layernorm,1e-05)
+  in22k_ft_in1k indomain_in22k_ft_in1k: crop_pct=1 normalization=imagenet
+  indomain_pt pt: crop_pct=1 normalization=imagenet num_classes=0
+beit3_giant_patch14_224 (vit) patch_size=14 embed_dim=1408 depth=40 num_heads=16 mlp_ratio=4.3637 scale_attn_norm=True scale_mlp_norm=True class_token=True global_pool=avg norm_layer=(layernorm,1e-05)
+  untrained: crop_pct=1 normalization=imagenet
+beit3_giant_patch14_336 (vit) img_size=336 patch_size=14 embed_dim=1408 depth=40 num_heads=16 mlp_ratio=4.3637 scale_attn_norm=True scale_mlp_norm=True class_token=True global_pool=avg norm_layer=(layernorm,1e-05)
+  untrained: size=336 crop_pct=1 normalization=imagenet
+beit3_large_patch16_224 (vit) patch_size=16 embed_dim=1024 depth=24 num_heads=16 mlp_ratio=4 scale_attn_norm=True scale_mlp_norm=True class_token=True global_pool=avg norm_layer=(layernorm,1e-05)
+  in22k_ft_in1k indomain_in22k_ft_in1k: crop_pct=1 normalization=imagenet
+  indomain_pt pt: crop_pct=1 normalization=imagenet num_classes=0
 deit3_base_patch16_224 (vit) patch_size=16 embed_dim=768 depth=12 num_heads=12 no_embed_class=True init_values=1e-06
   fb_in1k: normalization=imagenet
   fb_in22k_ft_in1k: crop_pct=1 normalization=imagenet
@@ -44,6 +78,17 @@ deit_tiny_distilled_patch16_224 (vit_distilled) patch_size=16 embed_dim=192 dept
   fb_in1k: normalization=imagenet
 deit_tiny_patch16_224 (vit) patch_size=16 embed_dim=192 depth=12 num_heads=3
   fb_in1k: normalization=imagenet
+eva_large_patch14_196 (vit) patch_size=14 embed_dim=1024 depth=24 num_heads=16 global_pool=avg
+  in22k_ft_in22k_in1k in22k_ft_in1k: size=196 crop_pct=1 normalization=clip
+eva_large_patch14_336 (vit) patch_size=14 embed_dim=1024 depth=24 num_heads=16 global_pool=avg
+  in22k_ft_in22k_in1k in22k_ft_in1k: size=336 crop_pct=1 crop_mode=squash normalization=clip
+flexivit_base (vit) patch_size=16 embed_dim=768 depth=12 num_heads=12 no_embed_class=True
+  1200ep_in1k 300ep_in1k 600ep_in1k: size=240 crop_pct=0.95
+  300ep_in21k 1000ep_in21k patch16_in21k patch30_in21k: size=240 crop_pct=0.95 num_classes=21843
+flexivit_large (vit) patch_size=16 embed_dim=1024 depth=24 num_heads=16 no_embed_class=True
+  1200ep_in1k 300ep_in1k 600ep_in1k: size=240 crop_pct=0.95
+flexivit_small (vit) patch_size=16 embed_dim=384 depth=12 num_heads=6 no_embed_class=True
+  1200ep_in1k 300ep_in1k 600ep_in1k: size=240 crop_pct=0.95
 test_vit (vit) patch_size=16 embed_dim=64 depth=6 num_heads=2 mlp_ratio=3 dynamic_img_size=True
   r160_in1k: size=160 crop_pct=0.95
 test_vit2 (vit) patch_size=16 embed_dim=64 depth=8 num_heads=2 mlp_ratio=3 class_token=False reg_tokens=1 global_pool=avg init_values=1e-05 dynamic_img_size=True
@@ -60,6 +105,8 @@ vit_base_patch14_reg1_tipsv2 (vit) patch_size=14 embed_dim=768 depth=12 num_head
   webli: size=448 crop_pct=1 normalization=none num_classes=0
 vit_base_patch14_reg4_dinov2 (vit) patch_size=14 embed_dim=768 depth=12 num_heads=12 init_values=1e-05 reg_tokens=4 no_embed_class=True
   lvd142m: size=518 crop_pct=1 normalization=imagenet num_classes=0
+vit_base_patch16_18x2_224 (vit) patch_size=16 embed_dim=768 depth=18 num_heads=12 init_values=1e-05 block_fn=parallelthingsblock
+  untrained:
 vit_base_patch16_224 (vit) patch_size=16 embed_dim=768 depth=12 num_heads=12
   augreg2_in21k_ft_in1k augreg_in1k augreg_in21k_ft_in1k orig_in21k_ft_in1k sam_in1k:
   augreg_in21k: num_classes=21843
@@ -112,6 +159,8 @@ vit_base_patch16_siglip_gap_384 (vit) patch_size=16 embed_dim=768 depth=12 num_h
   v2_webli webli: size=384 num_classes=0
 vit_base_patch16_siglip_gap_512 (vit) patch_size=16 embed_dim=768 depth=12 num_heads=12 class_token=False global_pool=avg fc_norm=False
   v2_webli webli: size=512 num_classes=0
+vit_base_patch16_xp_224 (vit) patch_size=16 embed_dim=768 depth=12 num_heads=12 pre_norm=True no_embed_class=True norm_layer=rmsnorm block_fn=parallelscalingblock qkv_bias=False qk_norm=True
+  untrained:
 vit_base_patch32_224 (vit) patch_size=32 embed_dim=768 depth=12 num_heads=12
   augreg_in21k_ft_in1k augreg_in1k sam_in1k:
   augreg_in21k: num_classes=21843
@@ -153,6 +202,12 @@ vit_betwixt_patch16_reg4_gap_384 (vit) patch_size=16 embed_dim=640 depth=12 num_
   sbb2_e200_in12k_ft_in1k: size=384 crop_pct=1
 vit_betwixt_patch32_clip_224 (vit) patch_size=32 embed_dim=640 depth=12 num_heads=10 pre_norm=True norm_layer=(layernorm,1e-05)
   tinyclip_laion400m: normalization=clip num_classes=512
+vit_dlittle_patch16_reg1_gap_256 (vit) patch_size=16 embed_dim=320 depth=14 num_heads=5 init_values=1e-05 mlp_ratio=5.6 class_token=False no_embed_class=True reg_tokens=1 global_pool=avg attn_layer=diff
+  sbb_nadamuon_in1k: size=256 crop_pct=0.95
+vit_dpwee_patch16_reg1_gap_256 (vit) patch_size=16 embed_dim=256 depth=16 num_heads=4 init_values=1e-05 mlp_ratio=5 class_token=False no_embed_class=True reg_tokens=1 global_pool=avg block_fn=diffparallelscalingblock
+  sbb_nadamuon_in1k sbb_in1k: size=256 crop_pct=0.95
+vit_dwee_patch16_reg1_gap_256 (vit) patch_size=16 embed_dim=256 depth=14 num_heads=4 init_values=1e-05 mlp_ratio=5 class_token=False no_embed_class=True reg_tokens=1 global_pool=avg attn_layer=diff
+  sbb_nadamuon_in1k sbb_in1k: size=256 crop_pct=0.95
 vit_giant_patch14_224 (vit) patch_size=14 embed_dim=1408 mlp_ratio=4.363636363636363 depth=40 num_heads=16
   untrained:
 vit_giant_patch14_clip_224 (vit) patch_size=14 embed_dim=1408 mlp_ratio=4.363636363636363 depth=40 num_heads=16 pre_norm=True norm_layer=(layernorm,1e-05)
@@ -201,6 +256,8 @@ vit_huge_patch14_clip_quickgelu_378 (vit) patch_size=14 embed_dim=1280 depth=32 
   dfn5b: size=378 crop_pct=1 normalization=clip num_classes=1024
 vit_huge_patch14_gap_224 (vit) patch_size=14 embed_dim=1280 depth=32 num_heads=16 class_token=False global_pool=avg fc_norm=False
   in1k_ijepa in22k_ijepa: normalization=imagenet num_classes=0
+vit_huge_patch14_xp_224 (vit) patch_size=14 embed_dim=1280 depth=32 num_heads=16 pre_norm=True no_embed_class=True norm_layer=rmsnorm block_fn=parallelscalingblock qkv_bias=False qk_norm=True
+  untrained:
 vit_huge_patch16_gap_448 (vit) patch_size=16 embed_dim=1280 depth=32 num_heads=16 class_token=False global_pool=avg fc_norm=False
   in1k_ijepa: size=448 crop_pct=1 normalization=imagenet num_classes=0
 vit_huge_patch16_radio_v3 (vit) img_size=512 patch_size=16 embed_dim=1280 depth=32 num_heads=16 reg_tokens=7 no_embed_class=True final_norm=False
@@ -232,6 +289,8 @@ vit_large_patch14_reg1_tipsv2 (vit) patch_size=14 embed_dim=1024 depth=24 num_he
   webli: size=448 crop_pct=1 normalization=none num_classes=0
 vit_large_patch14_reg4_dinov2 (vit) patch_size=14 embed_dim=1024 depth=24 num_heads=16 init_values=1e-05 reg_tokens=4 no_embed_class=True
   lvd142m: size=518 crop_pct=1 normalization=imagenet num_classes=0
+vit_large_patch14_xp_224 (vit) patch_size=14 embed_dim=1024 depth=24 num_heads=16 pre_norm=True no_embed_class=True norm_layer=rmsnorm block_fn=parallelscalingblock qkv_bias=False qk_norm=True
+  untrained:
 vit_large_patch16_224 (vit) patch_size=16 embed_dim=1024 depth=24 num_heads=16
   augreg_in21k_ft_in1k:
   augreg_in21k: num_classes=21843
@@ -282,6 +341,8 @@ vit_mediumd_patch16_reg4_gap_256 (vit) patch_size=16 embed_dim=512 depth=20 num_
   sbb2_e200_in12k sbb_in12k: size=256 crop_pct=0.95 num_classes=11821
 vit_mediumd_patch16_reg4_gap_384 (vit) patch_size=16 embed_dim=512 depth=20 num_heads=8 init_values=1e-05 class_token=False no_embed_class=True reg_tokens=4 global_pool=avg
   sbb2_e200_in12k_ft_in1k: size=384 crop_pct=1
+vit_pwee_patch16_reg1_gap_256 (vit) patch_size=16 embed_dim=256 depth=16 num_heads=4 init_values=1e-05 mlp_ratio=5 class_token=False no_embed_class=True reg_tokens=1 global_pool=avg block_fn=parallelscalingblock
+  sbb_in1k: size=256 crop_pct=0.95
 vit_relpos_base_patch16_224 (vit_relpos) patch_size=16 embed_dim=768 depth=12 num_heads=12 qkv_bias=False fc_norm=True
   sw_in1k:
 vit_relpos_base_patch16_cls_224 (vit_relpos) patch_size=16 embed_dim=768 depth=12 num_heads=12 qkv_bias=False class_token=True global_pool=token
@@ -308,6 +369,8 @@ vit_small_patch14_dinov2 (vit) patch_size=14 embed_dim=384 depth=12 num_heads=6 
   lvd142m: size=518 crop_pct=1 normalization=imagenet num_classes=0
 vit_small_patch14_reg4_dinov2 (vit) patch_size=14 embed_dim=384 depth=12 num_heads=6 init_values=1e-05 reg_tokens=4 no_embed_class=True
   lvd142m: size=518 crop_pct=1 normalization=imagenet num_classes=0
+vit_small_patch16_18x2_224 (vit) patch_size=16 embed_dim=384 depth=18 num_heads=6 init_values=1e-05 block_fn=parallelthingsblock
+  untrained:
 vit_small_patch16_224 (vit) patch_size=16 embed_dim=384 depth=12 num_heads=6
   augreg_in21k_ft_in1k augreg_in1k:
   augreg_in21k: num_classes=21843
