@@ -46,6 +46,7 @@ MODELS = {
         "vit_small_patch16_rope_mixed_ape_224",
         "eva02_tiny_patch14_224",
         "beit_base_patch16_224",
+        "vit_small_plus_patch16_dinov3",
         "beit3_base_patch16_224",
         "vit_small_patch16_18x2_224",
         "vit_base_patch16_xp_224",

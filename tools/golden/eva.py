@@ -41,6 +41,8 @@ VARIANTS = {
                      global_pool="token"),
         None,
     ),
+    "dinov3": ("vit_small_plus_patch16_dinov3", SMALL | dict(swiglu_align_to=8), (24, 40)),
+    "dinov3_bias": ("vit_base_patch16_dinov3_qkvb", SMALL | dict(dynamic_img_size=False, rope_rotate_half=False), None),
 }
 
 

@@ -30,8 +30,8 @@ class Table:
 
 
 def wanted_eva(name, kwargs):
-    """Left out are DINOv3's and multimodal rotary positions, and grouped queries."""
-    return kwargs.get("rope_type", "cat") in ("cat", "mixed") and "num_kv_heads" not in kwargs
+    """Left out are multimodal rotary positions, and grouped queries."""
+    return kwargs.get("rope_type", "cat") in ("cat", "mixed", "dinov3") and "num_kv_heads" not in kwargs
 
 
 def wanted_resnet(name, kwargs):
@@ -88,6 +88,7 @@ NORMALIZATIONS = {
     ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)): "inception",
     ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)): "imagenet",
     ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)): "clip",
+    ((0.43, 0.411, 0.296), (0.213, 0.156, 0.143)): "satellite",
     ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)): "none",
 }
 

@@ -12,7 +12,7 @@ using test::golden_path;
 
 INSTANTIATE_TEST_SUITE_P(Eva, TimmVariant,
                          testing::Values("rope", "rope_mixed", "rope_mixed_ape", "rope_dynamic", "rope_reg", "eva02",
-                                         "eva02_base", "eva02_clip", "eva02_post", "pe"),
+                                         "eva02_base", "eva02_clip", "eva02_post", "pe", "dinov3", "dinov3_bias"),
                          variant_name);
 INSTANTIATE_TEST_SUITE_P(Beit, TimmVariant, testing::Values("beit", "beit_shared"), variant_name);
 

@@ -102,6 +102,7 @@ const Normalization& normalization_named(std::string_view name) {
       {"inception", {0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}},
       {"imagenet", {0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}},
       {"clip", {0.48145466, 0.4578275, 0.40821073}, {0.26862954, 0.26130258, 0.27577711}},
+      {"satellite", {0.43, 0.411, 0.296}, {0.213, 0.156, 0.143}},  // of SAT-493M (DINOv3)
       {"none", {0, 0, 0}, {1, 1, 1}},
       {"kinetics", {0.45, 0.45, 0.45}, {0.225, 0.225, 0.225}},  // torchvision's values for videos
   };

@@ -1,5 +1,6 @@
-// EVA-02 (Fang et al. 2023), Vision Transformers with rotary positions (Heo et al. 2024), and the other models that
-// timm builds with its class Eva: a VisionTransformer with rotary positions, gated Mlps and norms inside the blocks.
+// EVA-02 (Fang et al. 2023), Vision Transformers with rotary positions (Heo et al. 2024), DINOv3 (Siméoni et al. 2025)
+// and the other models that timm builds with its class Eva: a VisionTransformer with rotary positions, gated Mlps and
+// norms inside the blocks.
 #include <nlohmann/json.hpp>
 
 #include "vitrail/models/base/arguments.h"
@@ -33,8 +34,10 @@ void read_mlp(Fields& f, VitConfig& c) {
 
 std::optional<nn::RotaryPositions::Config> read_rope(Fields& f) {
   const bool wanted = f.get<bool>("use_rot_pos_emb", false);
-  const bool mixed = f.choice("rope_type", "cat", {"cat", "mixed"}) == "mixed";
+  const std::string type = f.choice("rope_type", "cat", {"cat", "mixed", "dinov3"});
+  const bool mixed = type == "mixed";
   nn::RotaryPositions::Config rope;
+  rope.axial.centered = type == "dinov3";
   rope.kind = mixed ? nn::RotaryPositions::Kind::mixed : nn::RotaryPositions::Kind::axial;
   rope.axial.temperature = f.get<double>("rope_temperature", 10000, {1e-6, 1e12});
   rope.axial.offset = f.get<double>("rope_grid_offset", 0, {-1e6, 1e6});
@@ -44,7 +47,8 @@ std::optional<nn::RotaryPositions::Config> read_rope(Fields& f) {
     rope.pairs = ops::RotaryPairs::halves;
   }
   if (f.kind("ref_feat_shape") != io::Kind::absent && f.kind("ref_feat_shape") != io::Kind::null) {
-    rope.axial.reference = read_size(f, "ref_feat_shape", {});
+    const nn::Size2 reference = read_size(f, "ref_feat_shape", {});
+    rope.axial.reference = rope.axial.centered ? std::nullopt : std::optional(reference);  // as in timm
   }
   return wanted ? std::optional(rope) : std::nullopt;
 }

@@ -63,6 +63,9 @@ Tensor axial_angles(const Size2& grid, std::int64_t head_dim, const AxialAngles&
   const std::vector<float> omega = frequencies(head_dim / 4, options.temperature);
   const auto place = [&](std::int64_t index, std::size_t axis) {
     const float at = static_cast<float>(index) + static_cast<float>(options.offset);
+    if (options.centered) {
+      return 2 * std::numbers::pi_v<float> * (2 * (at + 0.5F) / static_cast<float>(grid[axis]) - 1);
+    }
     return options.reference ? at / static_cast<float>(grid[axis]) * static_cast<float>((*options.reference)[axis])
                              : at;
   };

@@ -23,6 +23,9 @@ struct AxialAngles {
   double offset = 0;           ///< added to rows and columns
   bool columns_first = false;  ///< the first half belongs to the columns ('xy') instead of the rows ('ij')
   std::optional<Size2> reference = std::nullopt;  ///< if given, the grid is stretched to cover one of this size
+  /// The positions are the patches' centers, on a grid of any size from -1 to 1, and a frequency counts whole turns in
+  /// place of radians (DINOv3: Siméoni et al. 2025; timm's RotaryEmbeddingDinoV3).
+  bool centered = false;
 };
 
 /// The angles of the positions on a grid, half of them by the row and half by the column (axial RoPE: Heo et al. 2024;
