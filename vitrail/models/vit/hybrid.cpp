@@ -25,6 +25,8 @@ template <class... Functions>
 struct Overloaded : Functions... {
   using Functions::operator()...;
 };
+template <class... Functions>
+Overloaded(Functions...) -> Overloaded<Functions...>;
 
 using Network = std::variant<ResNetV2Stem, ResNetV2Body, ResNet, ConvStem>;
 

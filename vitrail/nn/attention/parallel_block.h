@@ -39,8 +39,8 @@ struct ParallelThingsBlock {
   DropPath drop_path;
 };
 
-/// timm's ParallelScalingBlock (Dehghani et al. 2023, "Scaling Vision Transformers to 22 Billion Parameters", eq. 1),
-/// in which attention and Mlp see the same tokens and share their first product, x [B, N, D] → [B, N, D]:
+/// timm's ParallelScalingBlock (Dehghani et al. 2023, "Scaling Vision Transformers to 22 Billion Parameters", section
+/// 2), in which attention and Mlp see the same tokens and share their first product, x [B, N, D] → [B, N, D]:
 ///
 /// ```text
 /// [m, q, k, v] = in_proj(in_norm(x))
