@@ -75,10 +75,17 @@ void read_pretrained(io::Fields& f, const PretrainedConfig& defaults, FolderConf
   }
 }
 
-// save_model() writes arguments that timm's JSON cannot express into this object of vitrail's own, which timm ignores.
+// save_model() writes arguments that timm does not take, or that its JSON cannot express, into this object of vitrail's
+// own, which timm ignores.
 constexpr const char* beyond_timm = "vitrail";
 
-bool is_beyond_timm(const std::string& key, const nlohmann::json& value) {
+bool is_beyond_timm(const Family& family, const std::string& key, const nlohmann::json& value) {
+  std::istringstream names{std::string(family.beyond_timm)};
+  for (std::string name; names >> name;) {
+    if (key == name) {
+      return true;
+    }
+  }
   return (key == "norm_layer" && value.is_array()) ||
          (key == "global_pool" && (value == "sum" || value == "token_avg"));
 }
@@ -203,7 +210,7 @@ OrderedJson saved_arguments(const Model& model) {
   const OrderedJson all = OrderedJson::parse(model.model_args);
   OrderedJson arguments = OrderedJson::object();
   for (const auto& [key, value] : all.items()) {
-    if (!is_beyond_timm(key, value)) {
+    if (!is_beyond_timm(*model.family, key, value)) {
       arguments[key] = value;
     }
   }
@@ -249,7 +256,7 @@ OrderedJson config_json(const Model& model) {
   config["model_args"] = saved_arguments(model);
   const OrderedJson all = OrderedJson::parse(model.model_args);
   for (const auto& [key, value] : all.items()) {
-    if (is_beyond_timm(key, value)) {
+    if (is_beyond_timm(*model.family, key, value)) {
       config[beyond_timm][key] = value;
     }
   }

@@ -1,4 +1,5 @@
 // Every positional code in a Vision Transformer, by the name that pos_embed takes.
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <tuple>
@@ -97,6 +98,40 @@ TEST_P(Positions, AreSavedAndLoaded) {
   EXPECT_EQ(saved.contains("pos_embed"), !is_fixed(GetParam())) << saved;
   EXPECT_FALSE(saved.contains("gsd"));
   EXPECT_EQ(model.net->parameters.find("pos_embed") != nullptr, is_fixed(GetParam()) || GetParam() == "learn");
+}
+
+// EVA-02 has rotary positions of its own, BEiT relative ones: the code takes their place.
+TEST_P(Positions, TakeThePlaceOfATowersOwn) {
+  const Tensor x = random_tensor({2, 3, 16, 16});
+  for (const std::string architecture :
+       {"eva02_tiny_patch14_224", "vit_small_patch16_rope_224", "beit_base_patch16_224"}) {
+    Json arguments = arguments_of(GetParam());
+    arguments.erase("reg_tokens");
+    arguments.erase("weight_init");
+    const Model model = make(arguments, architecture);
+    for (const nn::Parameter& parameter : model.net->parameters.all()) {
+      const bool rotates = parameter.name.find("rope") != std::string::npos;
+      const bool biases = parameter.name.find("rel") != std::string::npos;
+      EXPECT_TRUE(!rotates || GetParam() == "rope2d_mixed") << architecture << ": " << parameter.name;
+      EXPECT_TRUE(!biases || GetParam().starts_with("rel_")) << architecture << ": " << parameter.name;
+    }
+    // Where patches change places, the answer changes if and only if there is a code.
+    const Tensor logits = logits_of(model, x);
+    const Tensor turned = logits_of(model, ops::concat({ops::narrow(x, 3, 8, 8), ops::narrow(x, 3, 0, 8)}, 3));
+    double difference = 0;
+    for (std::int64_t i = 0; i < logits.numel(); ++i) {
+      difference =
+          std::max(difference, std::abs(static_cast<double>(logits.data<float>()[i] - turned.data<float>()[i])));
+    }
+    EXPECT_EQ(difference < 1e-4, GetParam() == "none") << architecture << ": " << difference;
+
+    const test::TemporaryFolder folder;
+    save_model(model, folder / "model");
+    expect_close(logits_of(load_model(folder / "model"), x), logits, 1e-6, architecture);
+    const Json config = io::read_json(folder / "model" / "config.json");
+    EXPECT_FALSE(config["model_args"].contains("pos_embed")) << "which timm does not take";
+    EXPECT_EQ(config["vitrail"]["pos_embed"], GetParam());
+  }
 }
 
 TEST_P(Positions, AreTrainedWhereTheyAreLearned) {

@@ -51,6 +51,8 @@ struct Family {
   bool sized = true;
   /// The name of the argument that puts the final norm behind the pooling; empty if there is none.
   std::string_view fc_norm = {};
+  /// The names of the arguments that timm's constructor does not take.
+  std::string_view beyond_timm = {};
 
   /// The kinds of transformers' checkpoints that are read as models of this family.
   std::span<const HubKind> hub_kinds = {};

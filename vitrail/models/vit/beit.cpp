@@ -27,6 +27,10 @@ VitConfig read_beit(const nlohmann::json& arguments, const std::string& source) 
   if (own || c.shared_rel_pos) {
     c.rel_pos_type = nn::RelPos::Kind::bias;
   }
+  if (f.kind("pos_embed") != io::Kind::absent) {
+    read_positions(f, c);
+    c.shared_rel_pos = c.both_rel_pos = false;
+  }
   c.scale_mlp_norm = f.get<bool>("scale_mlp", false);
   if (f.get<bool>("swiglu_mlp", false)) {
     c.mlp_layer = nn::MlpKind::swiglu;
@@ -47,6 +51,7 @@ constinit const Family beit_family = {.name = "beit",
                                       .build = build<VisionTransformer, read_beit>,
                                       .first_conv = "patch_embed.proj",
                                       .fc_norm = "use_fc_norm",
+                                      .beyond_timm = "pos_embed gsd fourier_sigma",
                                       .hub_kinds = beit_hub_kinds,
                                       .hub_form = vit_hub_form};
 

@@ -72,6 +72,9 @@ VitConfig read_eva(const nlohmann::json& arguments, const std::string& source) {
   c.no_embed_class = f.get<bool>("no_embed_class", false);
   c.pos_embed = f.get<bool>("use_abs_pos_emb", true) ? VitConfig::Positions::learned : VitConfig::Positions::none;
   c.rope = read_rope(f);
+  if (f.kind("pos_embed") != io::Kind::absent) {
+    read_positions(f, c);
+  }
   c.post_norm = f.get<bool>("use_post_norm", false);
   if (c.post_norm) {
     check(!c.qk_norm, "{}: qk_norm cannot be had with use_post_norm", source);
@@ -100,6 +103,7 @@ constinit const Family eva_family = {.name = "eva",
                                      .build = build<VisionTransformer, read_eva>,
                                      .first_conv = "patch_embed.proj",
                                      .fc_norm = "use_fc_norm",
+                                     .beyond_timm = "pos_embed gsd fourier_sigma",
                                      .hub_form = vit_hub_form};
 
 }  // namespace vitrail::models

@@ -162,6 +162,9 @@ HubForm beit_form(const VitConfig& c) {
   const Reasons differences = {
       {!c.qkv_bias, "its queries and values have no bias (qkv_bias)"},
       {c.mlp_layer != nn::MlpKind::mlp, "its Mlp is gated (swiglu_mlp)"},
+      {c.alibi.has_value() || c.rope.has_value() ||
+           c.rel_pos_type.value_or(nn::RelPos::Kind::bias) != nn::RelPos::Kind::bias,
+       "it has other positions (pos_embed)"},
       {c.scale_mlp_norm, "it has a norm inside of its Mlp (scale_mlp)"},
       {c.norm_layer.kind != nn::NormKind::layer, "its norms are not LayerNorm (norm_layer)"},
       {c.fc_norm.value_or(false) != (c.global_pool == nn::Pool::avg) || c.global_pool == nn::Pool::none,

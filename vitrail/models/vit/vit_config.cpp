@@ -33,61 +33,6 @@ void read_common(Fields& f, VitConfig& c, const std::string& start) {
   c.act_layer = read_activation(f);
 }
 
-// Reads `pos_embed`: timm's '', none and learn, or the name of another positional code (docs/positions.md).
-void read_positions(Fields& f, VitConfig& c) {
-  using Absolute = nn::AbsoluteKind;
-  using Relative = nn::RelPos::Kind;
-  using Alibi = nn::AlibiKind;
-  using Rotary = nn::RotaryPositions::Kind;
-  struct Code {
-    std::string name;
-    Absolute added = Absolute::none;
-    std::optional<Relative> relative = std::nullopt;
-    std::optional<Alibi> alibi = std::nullopt;
-    std::optional<Rotary> rotary = std::nullopt;
-    double temperature = 0;  // of rotary positions
-  };
-  static const std::vector<Code> codes = {
-      {""},
-      {"none"},
-      {"learn", Absolute::learned},
-      {"sincos1d", Absolute::sincos1d},
-      {"sincos2d", Absolute::sincos},
-      {"sincos2d_gsd", Absolute::sincos_gsd},
-      {"fourier", Absolute::fourier},
-      {"fourier_learn", Absolute::fourier_learned},
-      {.name = "rel_bias", .relative = Relative::bias},
-      {.name = "rel_mlp", .relative = Relative::mlp_swin},
-      {.name = "alibi1d", .alibi = Alibi::sequence},
-      {.name = "alibi2d", .alibi = Alibi::grid},
-      {.name = "rope1d", .rotary = Rotary::sequence, .temperature = 10000},
-      {.name = "rope2d", .rotary = Rotary::axial, .temperature = 100},
-      {.name = "rope2d_mixed", .rotary = Rotary::mixed, .temperature = 10},
-  };
-  std::vector<std::string> names;
-  names.reserve(codes.size());
-  for (const Code& code : codes) {
-    names.push_back(code.name);
-  }
-  const std::string name = f.choice("pos_embed", "learn", names);
-  const Code& code = *std::ranges::find(codes, name, &Code::name);
-  c.pos_embed = code.added;
-  c.rel_pos_type = code.relative;
-  c.alibi = code.alibi;
-  if (code.rotary) {
-    c.rope = nn::RotaryPositions::Config{.kind = *code.rotary,
-                                         .axial = {.temperature = code.temperature, .columns_first = true}};
-  }
-  const auto only_for = [&](const char* key, bool fits, double fallback) {
-    const std::optional<double> value = f.optional<double>(key, {1e-6, 1e6});
-    check(!value || fits, "{}: '{}' has no meaning with pos_embed '{}'", f.source(), key, name);
-    return value.value_or(fallback);
-  };
-  c.gsd = only_for("gsd", c.pos_embed == Absolute::sincos_gsd, 1);
-  c.fourier_sigma =
-      only_for("fourier_sigma", c.pos_embed == Absolute::fourier || c.pos_embed == Absolute::fourier_learned, 1);
-}
-
 // Reads timm's classes of blocks and of attention.
 void read_blocks(Fields& f, VitConfig& c) {
   const std::string block =
@@ -230,6 +175,61 @@ constexpr HubKind vit_hub_kinds[] = {{"vit", read_hub_vit},
                                      {"dinov2_with_registers", read_hub_dinov2_with_registers}};
 
 }  // namespace
+
+void read_positions(Fields& f, VitConfig& c) {
+  using Absolute = nn::AbsoluteKind;
+  using Relative = nn::RelPos::Kind;
+  using Alibi = nn::AlibiKind;
+  using Rotary = nn::RotaryPositions::Kind;
+  struct Code {
+    std::string name;
+    Absolute added = Absolute::none;
+    std::optional<Relative> relative = std::nullopt;
+    std::optional<Alibi> alibi = std::nullopt;
+    std::optional<Rotary> rotary = std::nullopt;
+    double temperature = 0;  // of rotary positions
+  };
+  static const std::vector<Code> codes = {
+      {""},
+      {"none"},
+      {"learn", Absolute::learned},
+      {"sincos1d", Absolute::sincos1d},
+      {"sincos2d", Absolute::sincos},
+      {"sincos2d_gsd", Absolute::sincos_gsd},
+      {"fourier", Absolute::fourier},
+      {"fourier_learn", Absolute::fourier_learned},
+      {.name = "rel_bias", .relative = Relative::bias},
+      {.name = "rel_mlp", .relative = Relative::mlp_swin},
+      {.name = "alibi1d", .alibi = Alibi::sequence},
+      {.name = "alibi2d", .alibi = Alibi::grid},
+      {.name = "rope1d", .rotary = Rotary::sequence, .temperature = 10000},
+      {.name = "rope2d", .rotary = Rotary::axial, .temperature = 100},
+      {.name = "rope2d_mixed", .rotary = Rotary::mixed, .temperature = 10},
+  };
+  std::vector<std::string> names;
+  names.reserve(codes.size());
+  for (const Code& code : codes) {
+    names.push_back(code.name);
+  }
+  const std::string name = f.choice("pos_embed", "learn", names);
+  const Code& code = *std::ranges::find(codes, name, &Code::name);
+  c.pos_embed = code.added;
+  c.rel_pos_type = code.relative;
+  c.alibi = code.alibi;
+  c.rope.reset();
+  if (code.rotary) {
+    c.rope = nn::RotaryPositions::Config{.kind = *code.rotary,
+                                         .axial = {.temperature = code.temperature, .columns_first = true}};
+  }
+  const auto only_for = [&](const char* key, bool fits, double fallback) {
+    const std::optional<double> value = f.optional<double>(key, {1e-6, 1e6});
+    check(!value || fits, "{}: '{}' has no meaning with pos_embed '{}'", f.source(), key, name);
+    return value.value_or(fallback);
+  };
+  c.gsd = only_for("gsd", c.pos_embed == Absolute::sincos_gsd, 1);
+  c.fourier_sigma =
+      only_for("fourier_sigma", c.pos_embed == Absolute::fourier || c.pos_embed == Absolute::fourier_learned, 1);
+}
 
 void read_shared(Fields& f, VitConfig& c) {
   const io::Range count{0, largest_size};

@@ -11,4 +11,9 @@ namespace vitrail::models {
 /// `config`.
 void read_shared(io::Fields& fields, VitConfig& config);
 
+/// Reads `pos_embed`, by default timm's learn: '', none, learn or the name of another positional code
+/// (docs/positions.md), and what belongs to it (`gsd`, `fourier_sigma`). It takes the place of all positions that
+/// `config` has.
+void read_positions(io::Fields& fields, VitConfig& config);
+
 }  // namespace vitrail::models
