@@ -98,22 +98,26 @@ Tensor windowed_map(const Attention& attention, const TokenGrid& place, const Te
   const auto [rows, columns] = place.queries;
   const auto [height, width] = place.window;
   const std::int64_t across = (columns + width - 1) / width;
-  check(windows.size(0) == across * ((rows + height - 1) / height) && windows.size(1) == height * width,
+  const std::int64_t down = (rows + height - 1) / height;
+  check(windows.size(0) == across * down && windows.size(1) == height * width,
         "the attention {} does not belong to windows of {} x {} on {} x {}", windows.shape(), height, width, rows,
         columns);
   const std::vector<std::int64_t> tokens = queried_tokens(attention, place, query);
   const float share = 1 / static_cast<float>(tokens.size());
   const Tensor map = Tensor::zeros({rows, columns});
+  const std::int64_t rolled_rows = place.pad_first ? down * height : rows;
+  const std::int64_t rolled_columns = place.pad_first ? across * width : columns;
   for (const std::int64_t token : tokens) {
-    const std::int64_t r = (token / columns - place.shift[0] + rows) % rows;
-    const std::int64_t c = (token % columns - place.shift[1] + columns) % columns;
+    const std::int64_t r = (token / columns - place.shift[0] + rolled_rows) % rolled_rows;
+    const std::int64_t c = (token % columns - place.shift[1] + rolled_columns) % rolled_columns;
     const Tensor seen = windows.select(0, r / height * across + c / width).select(0, r % height * width + c % width);
     for (std::int64_t key = 0; key < height * width; ++key) {
       const std::int64_t y = r / height * height + key / width;
       const std::int64_t x = c / width * width + key % width;
-      if (y < rows && x < columns) {  // skips padding
-        const std::int64_t at = (y + place.shift[0]) % rows * columns + (x + place.shift[1]) % columns;
-        map.data<float>()[at] += share * seen.data<float>()[key * seen.stride(0)];
+      const std::int64_t row = y < rolled_rows ? (y + place.shift[0]) % rolled_rows : rows;
+      const std::int64_t column = x < rolled_columns ? (x + place.shift[1]) % rolled_columns : columns;
+      if (row < rows && column < columns) {  // skips padding
+        map.data<float>()[row * columns + column] += share * seen.data<float>()[key * seen.stride(0)];
       }
     }
   }

@@ -10,11 +10,14 @@ namespace {
 using test::expect_close;
 using test::random_tensor;
 
-// The same by the rearrangements that timm makes one after the other.
+// The same by the rearrangements that timm makes one after the other, or transformers, which pads first.
 Tensor cut_step_by_step(const Tensor& x, const Windows& w) {
-  Tensor y = roll(roll(x, 1, -w.shift[0]), 2, -w.shift[1]);
   const std::int64_t rows = w.rows(x.size(1)), columns = w.columns(x.size(2));
-  y = pad(pad(y, 1, 0, rows * w.size[0] - x.size(1)), 2, 0, columns * w.size[1] - x.size(2));
+  const auto rolled = [&](const Tensor& y) { return roll(roll(y, 1, -w.shift[0]), 2, -w.shift[1]); };
+  const auto padded = [&](const Tensor& y) {
+    return pad(pad(y, 1, 0, rows * w.size[0] - x.size(1)), 2, 0, columns * w.size[1] - x.size(2));
+  };
+  Tensor y = w.pad_first ? rolled(padded(x)) : padded(rolled(x));
   y = reshape(y, {x.size(0), rows, w.size[0], columns, w.size[1], x.size(3)});
   y = w.by_columns ? permute(y, {0, 1, 3, 4, 2, 5}) : permute(y, {0, 1, 3, 2, 4, 5});
   return reshape(contiguous(y), {x.size(0) * rows * columns, w.area(), x.size(3)});
@@ -29,6 +32,10 @@ const std::vector<Windows> cases = {
     {.size = {9, 16}, .shift = {4, 8}},   // one window larger than the grid
     {.size = {2, 5}, .shift = {8, 13}},   // shifts beyond the grid
     {.size = {3, 4}, .shift = {-1, -2}},  // to the other side
+    {.size = {4, 4}, .shift = {2, 1}, .pad_first = true},
+    {.size = {3, 5}, .shift = {4, 13}, .pad_first = true},
+    {.size = {3, 2}, .shift = {1, 1}, .by_columns = true, .pad_first = true},
+    {.size = {9, 16}, .shift = {4, 15}, .pad_first = true},
 };
 
 TEST(Windows, AreCutAsByRollingPaddingAndPermuting) {

@@ -52,7 +52,12 @@ std::shared_ptr<const TokenGrid> grid_of(const Size2& grid, const ops::Windows& 
   tokens.queries = grid;
   tokens.keys = grid;
   tokens.window = windows.size;
-  tokens.shift = {windows.shift[0] % grid[0], windows.shift[1] % grid[1]};  // a small grid may roll more than once
+  tokens.pad_first = windows.pad_first;
+  // A small grid may roll more than once.
+  const Size2 rolled = windows.pad_first
+                           ? Size2{windows.rows(grid[0]) * windows.size[0], windows.columns(grid[1]) * windows.size[1]}
+                           : grid;
+  tokens.shift = {windows.shift[0] % rolled[0], windows.shift[1] % rolled[1]};
   return std::make_shared<const TokenGrid>(tokens);
 }
 

@@ -13,8 +13,10 @@ using kernels::WindowLayout;
 WindowLayout layout_of(const Shape& grid, const Windows& windows) {
   check(windows.size[0] > 0 && windows.size[1] > 0, "a window of {}x{} holds nothing", windows.size[0],
         windows.size[1]);
-  WindowLayout layout{grid[0], grid[1], grid[2], grid[3], windows.size, windows.shift, windows.by_columns};
-  for (const auto& [shift, side] : {std::pair(&layout.shift[0], grid[1]), std::pair(&layout.shift[1], grid[2])}) {
+  WindowLayout layout{grid[0],          grid[1], grid[2], grid[3], windows.size, windows.shift, windows.by_columns,
+                      windows.pad_first};
+  for (const auto& [shift, side] :
+       {std::pair(&layout.shift[0], layout.rolled_height()), std::pair(&layout.shift[1], layout.rolled_width())}) {
     *shift = side > 0 ? (*shift % side + side) % side : 0;
   }
   return layout;

@@ -9,11 +9,13 @@
 namespace vitrail::ops {
 
 /// How a grid is partitioned into windows (Swin: Liu et al. 2021, section 3.2): it is rolled up and left by `shift`,
-/// padded with zeros at the bottom and the right to whole windows of `size`, and cut, row by row.
+/// padded with zeros at the bottom and the right to whole windows of `size`, and cut, row by row. With `pad_first` it
+/// is padded before it is rolled, so that the padding is rolled too.
 struct Windows {
   std::array<std::int64_t, 2> size = {1, 1};
   std::array<std::int64_t, 2> shift = {0, 0};
   bool by_columns = false;  ///< whether the tokens of a window are ordered column by column instead of row by row
+  bool pad_first = false;   ///< whether the grid is padded before it is rolled, instead of after
 
   std::int64_t area() const { return size[0] * size[1]; }
   std::int64_t rows(std::int64_t height) const { return (height + size[0] - 1) / size[0]; }

@@ -43,24 +43,28 @@ void for_each_run(const WindowLayout& l, Run run) {
   const std::int64_t area = l.size[0] * l.size[1];
   const std::int64_t bands = l.batch * l.rows();
   const std::int64_t longest = l.by_columns ? 1 : l.size[1];
+  const std::int64_t height = l.rolled_height();
+  const std::int64_t width = l.rolled_width();
   parallel_for(bands, rows_worth_a_thread(columns * area * l.channels), [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t band = begin; band < end; ++band) {
       const std::int64_t sample = band / l.rows();
       for (std::int64_t r = 0; r < l.size[0]; ++r) {
         const std::int64_t y = band % l.rows() * l.size[0] + r;
-        const std::int64_t from_row = y < l.height ? (sample * l.height + (y + l.shift[0]) % l.height) * l.width : -1;
+        const std::int64_t rolled = y < height ? (y + l.shift[0]) % height : l.height;
+        const std::int64_t from_row = rolled < l.height ? (sample * l.height + rolled) * l.width : -1;
         for (std::int64_t x = 0, count = 0; x < columns * l.size[1]; x += count) {
           const std::int64_t c = x % l.size[1];
           const std::int64_t at = (band * columns + x / l.size[1]) * area;
           const std::int64_t to = at + (l.by_columns ? c * l.size[0] + r : r * l.size[1] + c);
           count = std::min(longest, l.size[1] - c);
-          if (from_row < 0 || x >= l.width) {
+          if (from_row < 0 || x >= width) {
             run(std::int64_t{-1}, to, count);
             continue;
           }
-          const std::int64_t from = (x + l.shift[1]) % l.width;
-          count = std::min({count, l.width - x, l.width - from});
-          run(from_row + from, to, count);
+          const std::int64_t from = (x + l.shift[1]) % width;
+          const bool padding = from >= l.width;
+          count = std::min({count, width - x, (padding ? width : l.width) - from});
+          run(padding ? std::int64_t{-1} : from_row + from, to, count);
         }
       }
     }
