@@ -1,10 +1,11 @@
 """Fixtures of models in the layout of Hugging Face's transformers: tests/golden/models/hf_*.
 
-    python tools/golden/huggingface.py
+    python tools/golden/huggingface.py                        # all
+    python tools/golden/huggingface.py hf_vit encoder sizes   # some: names of variants, encoder, sizes
 
 A fixture is a folder as save_pretrained() writes it, and beside it expected.safetensors, computed in float64: x, logits
 (of a bare model the class token's features, or the pooled ones of BEiT and Swin), seed, and `grad.NAME` of Σ logits · seed by the names in the folder's file.
-Masked autoencoders have noise, mask, logits (all predicted patches), loss, and the gradients of the loss.
+hf_sizes.safetensors has what some of them compute for images of other sizes. Masked autoencoders have noise, mask, logits (all predicted patches), loss, and the gradients of the loss.
 
 Needs transformers 5.23, timm 1.0.31, torch 2.13.0 and safetensors.
 """
@@ -13,6 +14,7 @@ import copy
 import functools
 import pathlib
 import shutil
+import sys
 import tempfile
 
 import timm
@@ -75,6 +77,27 @@ VARIANTS = {
     "hf_swinv2_unusual": (hf.Swinv2ForImageClassification, hf.Swinv2Config(
         **(SWIN | dict(window_size=8, mlp_ratio=2.0, hidden_act="relu")), pretrained_window_sizes=[6, 4, 4],
         num_labels=5), None),
+    # Neither patches nor windows divide the images, and the last stage is one window high.
+    "hf_swin_padded": (hf.SwinForImageClassification, hf.SwinConfig(
+        **(SWIN | dict(image_size=[31, 43], depths=[2, 1, 2])), num_labels=5), None),
+    # The windows of the last stage are those of fewer rows than it has.
+    "hf_swinv2_padded": (hf.Swinv2ForImageClassification, hf.Swinv2Config(
+        **(SWIN | dict(image_size=[43, 27], depths=[2, 1, 2], window_size=8)), num_labels=5), None),
+}
+
+# Of images at another size than the model's. The second of hf_dinov2's has as many patches as the model has positions,
+# and the last one is cut short.
+OTHER_SIZES = {
+    "hf_vit": [(48, 48), (40, 24)],
+    "hf_deit_teacher": [(40, 56)],
+    "hf_beit": [(40, 56), (24, 24)],
+    "hf_beit_unusual": [(40, 32)],
+    "hf_beit_model": [(48, 40)],
+    "hf_dinov2": [(48, 40), (16, 64), (24, 24), (36, 36), (37, 52)],
+    "hf_dinov2_registers": [(48, 40), (16, 64), (37, 52)],
+    "hf_swin": [(40, 40), (43, 37), (25, 64)],
+    "hf_swinv2": [(40, 40), (43, 37), (25, 64)],
+    "hf_swinv2_padded": [(64, 20)],
 }
 
 
@@ -147,6 +170,38 @@ def write_variant(name, seed):
     save_file(expected | gradients(model), folder / "expected.safetensors")
 
 
+def write_other_sizes():
+    """For each of OTHER_SIZES the logits of the part x[:, :, :height, :width], NAME.HEIGHTxWIDTH.logits, and for a model whose
+    forward takes every size .seed and .grad. of the tables of positions and of the bias of the patches."""
+    x = torch.randn((1, 3, 64, 64), generator=torch.Generator().manual_seed(5)).double()
+    expected = {"x": x}
+    for name, sizes in OTHER_SIZES.items():
+        cls = VARIANTS[name][0]
+        for height, width in sizes:
+            model = cls.from_pretrained(ROOT / name, attn_implementation="eager").eval().double()
+            asked = dict(interpolate_pos_encoding=True) if "hf_vit" in name or "hf_deit" in name else {}
+            outputs = model(x[:, :, :height, :width], **asked)
+            start = f"{name}.{height}x{width}"
+            logits = outputs.logits if hasattr(outputs, "logits") else outputs.pooler_output
+            expected[f"{start}.logits"] = logits
+            if "dino" in name or "swin" in name:
+                seed = torch.randn(logits.shape, generator=torch.Generator().manual_seed(6)).double()
+                expected[f"{start}.seed"] = seed
+                (logits * seed).sum().backward()
+                expected |= {f"{start}.{key}": value for key, value in gradients(model).items()
+                             if key.endswith(("position_embeddings", "position_bias_table", "projection.bias"))}
+    # At the largest scale of its scores V2 sees through a mask of -100, but not through the -200 of one that counts twice.
+    # Windows of 2 x 2 have corners of a single token after the shift.
+    model = hf.Swinv2ForImageClassification.from_pretrained(ROOT / "hf_swinv2_padded", window_size=2).eval().double()
+    with torch.no_grad():
+        for key, parameter in model.named_parameters():
+            if "logit_scale" in key:
+                parameter.fill_(5)
+    expected["largest_scale.logits"] = model(x).logits
+    expected = {key: tensor.detach().float().contiguous() for key, tensor in expected.items()}
+    save_file(expected, ROOT / "hf_sizes.safetensors")
+
+
 def encoder_for_timm(weights):
     """The tensors of ViTModel by timm's names, the final norm behind the pooling."""
     renamed = {"embeddings.cls_token": "cls_token", "embeddings.position_embeddings": "pos_embed",
@@ -201,9 +256,14 @@ def write_encoder_of_mae():
 
 
 def main():
+    wanted = sys.argv[1:] or [*VARIANTS, "encoder", "sizes"]
     for seed, name in enumerate(VARIANTS):
-        write_variant(name, seed)
-    write_encoder_of_mae()
+        if name in wanted:
+            write_variant(name, seed)
+    if "encoder" in wanted:
+        write_encoder_of_mae()
+    if "sizes" in wanted:
+        write_other_sizes()
 
 
 if __name__ == "__main__":

@@ -144,8 +144,93 @@ INSTANTIATE_TEST_SUITE_P(HuggingFace, HubVariant,
                          testing::Values("hf_vit", "hf_vit_unusual", "hf_vit_model", "hf_deit", "hf_deit_teacher",
                                          "hf_dinov2", "hf_dinov2_gated", "hf_dinov2_registers",
                                          "hf_dinov2_registers_gated", "hf_beit", "hf_beit_unusual", "hf_beit_model",
-                                         "hf_swin", "hf_swin_model", "hf_swinv2", "hf_swinv2_unusual"),
+                                         "hf_swin", "hf_swin_model", "hf_swin_padded", "hf_swinv2", "hf_swinv2_unusual",
+                                         "hf_swinv2_padded"),
                          [](const auto& info) { return info.param; });
+
+// Images of another size than the model's, whose positions are resized or whose windows do not divide them
+// (hf_sizes.safetensors, which has cases NAME.HEIGHTxWIDTH). DINOv2 and Swin take them as they come; the others are
+// loaded for that size, as with transformers' interpolate_pos_encoding.
+TEST(HuggingFace, ImagesOfOtherSizesGetTransformersLogitsAndGradients) {
+  const io::Safetensors golden = test::golden("models/hf_sizes.safetensors");
+  const std::string logits = ".logits";
+  int cases = 0;
+  for (const std::string& key : golden.names()) {
+    if (!key.ends_with(logits) || !key.starts_with("hf_")) {
+      continue;
+    }
+    ++cases;
+    SCOPED_TRACE(key);
+    const std::string start = key.substr(0, key.size() - logits.size());
+    const std::size_t dot = start.find('.');
+    const std::size_t times = start.find('x', dot);
+    const std::int64_t height = std::stoll(start.substr(dot + 1, times - dot - 1));
+    const std::int64_t width = std::stoll(start.substr(times + 1));
+    const fs::path folder = golden_path("models") / start.substr(0, dot);
+    Model model = load_model(folder);
+    if (!model.net->takes_any_size()) {
+      CreateOptions options;
+      options.model_kwargs = nlohmann::json{{"img_size", {height, width}}}.dump();
+      model = load_model(folder, options);
+    }
+    const Tensor x = golden.get("x").narrow(2, 0, height).narrow(3, 0, width).contiguous();
+    nn::Pass pass;
+    autograd::Tape tape;
+    const Tensor y = model.net->forward(x, pass);
+    expect_close(y, golden.get(key), 1e-4);
+    if (!golden.contains(start + ".seed")) {
+      continue;
+    }
+    tape.backward(y, golden.get(start + ".seed"));
+    const NameMap names = names_in_folder(folder);
+    for (const nn::Parameter& parameter : model.net->parameters.all()) {
+      const std::vector<std::string> theirs = names.theirs_of(parameter.name);
+      const std::string name = start + ".grad." + theirs.front();
+      if (theirs.size() == 1 && golden.contains(name)) {
+        const Tensor joined = names.join(parameter.name, {golden.get(name)});
+        test::expect_gradient(autograd::grad(parameter.value), joined, 1e-3, parameter.name);
+      }
+    }
+  }
+  EXPECT_EQ(cases, 22);
+}
+
+// Scores of ±100 see through a mask of -100, but transformers' Swin V2 adds its mask twice.
+TEST(HuggingFace, SwinV2sMaskCountsTwice) {
+  CreateOptions options;
+  options.model_kwargs = R"({"window_size": 2})";
+  const Model model = load_model(golden_path("models/hf_swinv2_padded"), options);
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    if (parameter.name.ends_with("logit_scale")) {
+      Tensor scale = parameter.value;
+      scale.fill(5);
+      scale.touch();
+    }
+  }
+  const io::Safetensors golden = test::golden("models/hf_sizes.safetensors");
+  nn::Pass pass;
+  expect_close(model.net->forward(golden.get("x"), pass), golden.get("largest_scale.logits"), 1e-3);
+}
+
+// What timm has no word for is kept beside its own arguments, so that a model goes on to compute as transformers does.
+TEST(HuggingFace, ItsWaysOfWindowsAndPositionsStayInTimmsLayout) {
+  const io::Safetensors golden = test::golden("models/hf_sizes.safetensors");
+  for (const std::string start : {"hf_dinov2.37x52", "hf_swin.43x37", "hf_swinv2.25x64"}) {
+    const test::TemporaryFolder temporary;
+    const std::string name = start.substr(0, start.find('.'));
+    const std::int64_t height = std::stoll(start.substr(name.size() + 1, 2));
+    const std::int64_t width = std::stoll(start.substr(name.size() + 4));
+    save_model(load_model(golden_path("models") / name), temporary / "timm");
+    const nlohmann::json config = io::read_json(temporary / "timm/config.json");
+    for (const char* key : {"window_fit", "pos_embed_resize", "dynamic_img_crop"}) {
+      EXPECT_FALSE(config.at("model_args").contains(key)) << key;
+    }
+    const Model model = load_model(temporary / "timm");
+    const Tensor x = golden.get("x").narrow(2, 0, height).narrow(3, 0, width).contiguous();
+    nn::Pass pass;
+    expect_close(model.net->forward(x, pass), golden.get(start + ".logits"), 1e-4, start);
+  }
+}
 
 TEST(HuggingFace, ImagesArePreparedAsThePreprocessorSays) {
   const PretrainedConfig vit = load_model(golden_path("models/hf_vit")).pretrained;
@@ -322,26 +407,45 @@ TEST_F(HubFolder, RefusesWhatItCannotCompute) {
   expect_refusal("'classifier.weight' has the shape [7, 24], but the model's is [1, 24]");
 }
 
-// Images of a size that transformers' Swin fills up to whole windows in its own way.
-TEST(HuggingFace, RefusesWindowsThatTransformersCutsInAnotherWay) {
+TEST(HuggingFace, RefusesASwinThatTransformersOrVitrailCannotCompute) {
   for (const char* name : {"hf_swin", "hf_swinv2"}) {
     const test::TemporaryFolder temporary;
     nlohmann::json config = io::read_json(golden_path("models") / name / "config.json");
-    config["image_size"] = 40;
-    io::write_atomically(temporary / "config.json", config.dump());
-    fs::copy_file(golden_path("models") / name / "model.safetensors", temporary / "model.safetensors");
-    const std::string error = error_of([&] { load_model(temporary.path()); });
-    EXPECT_NE(error.find("on images of 40×40 stage 1 has 10×10 patches"), std::string::npos) << error;
-    EXPECT_NE(error.find("windows of 4×4"), std::string::npos) << error;
-    EXPECT_NE(error.find("but not on images of 64×64"), std::string::npos) << error;
-    config["image_size"] = 64;
-    io::write_atomically(temporary / "config.json", config.dump());
-    EXPECT_EQ(error_of([&] { load_model(temporary.path()); }), "no error");
-    config["image_size"] = 32;
     config["use_absolute_embeddings"] = true;
     io::write_atomically(temporary / "config.json", config.dump());
+    fs::copy_file(golden_path("models") / name / "model.safetensors", temporary / "model.safetensors");
     EXPECT_NE(error_of([&] { load_model(temporary.path()); }).find("'use_absolute_embeddings'"), std::string::npos);
   }
+  // The first version's positions are for whole windows alone: 24 pixels are 12, 6 and 3 patches, and windows have 4.
+  const Model model = load_model(golden_path("models/hf_swin"));
+  nn::Pass pass;
+  const std::string error = error_of([&] { model.net->forward(test::random_tensor({1, 3, 24, 40}), pass); });
+  EXPECT_NE(error.find("3x5 patches, fewer than a window of 4x4"), std::string::npos) << error;
+  EXPECT_NE(error.find("must be of 25 pixels or more"), std::string::npos) << error;
+  EXPECT_EQ(error_of([&] { model.net->forward(test::random_tensor({1, 3, 25, 40}), pass); }), "no error");
+  CreateOptions small;
+  small.model_kwargs = R"({"img_size": 4})";
+  const std::string v2 = error_of([&] { load_model(golden_path("models/hf_swinv2"), small); });
+  EXPECT_NE(v2.find("no row of whole patches to stage 2, as 8 rows of pixels would"), std::string::npos) << v2;
+}
+
+TEST(HuggingFace, TakesDinov2sPositionsForThoseOfASquare) {
+  const test::TemporaryFolder temporary;
+  nlohmann::json config = io::read_json(golden_path("models/hf_dinov2/config.json"));
+  fs::copy_file(golden_path("models/hf_dinov2/model.safetensors"), temporary / "model.safetensors");
+  config["image_size"] = {16, 64};  // 2 x 8 patches, as many as the 4 x 4 of the folder
+  io::write_atomically(temporary / "config.json", config.dump());
+  const io::Safetensors golden = test::golden("models/hf_sizes.safetensors");
+  const Model model = load_model(temporary.path());
+  EXPECT_EQ(model.pretrained.height, 16);
+  EXPECT_EQ(model.pretrained.width, 64);
+  nn::Pass pass;
+  const Tensor x = golden.get("x").narrow(2, 0, 16).contiguous();
+  expect_close(model.net->forward(x, pass), golden.get("hf_dinov2.16x64.logits"), 1e-4);
+  config["image_size"] = {24, 64};
+  io::write_atomically(temporary / "config.json", config.dump());
+  EXPECT_NE(error_of([&] { load_model(temporary.path()); }).find("'image_size' 24x64 has 3x8 patches"),
+            std::string::npos);
 }
 
 TEST_F(HubFolder, RefusesAPreprocessorThatItCannotFollow) {

@@ -14,9 +14,9 @@ using Version = SwinConfig::Version;
 
 constexpr double swin_eps = 1e-5;  // the epsilon of all norms, in timm and in transformers' config
 
-// Throws Error where timm and transformers cut windows in different ways. transformers pads a stage's grid to whole
-// windows before it shifts them, timm pads it after that; and only timm shifts a grid that is a single window high or
-// wide along its other side. Both do the same on square grids that need no padding.
+// Throws Error where timm and transformers cut windows in different ways (SwinConfig::WindowFit). Both do the same on
+// square grids that need no padding, but for what is left of attention through V2's mask: transformers' is twice
+// timm's.
 void check_windows(const SwinConfig& c) {
   nn::Size2 grid = {c.img_size[0] / c.patch_size[0], c.img_size[1] / c.patch_size[1]};
   for (std::size_t stage = 0; stage < c.depths.size(); ++stage) {
@@ -84,11 +84,6 @@ void read_swin_kind(io::Fields& f, FolderConfig& folder, Version version) {
         "{}: Swin Transformers have no absolute positions here: 'use_absolute_embeddings' must be false", f.source());
   const std::string activation = timm_activation(f);
   check(v2 || activation == "gelu", "{}: 'hidden_act' must be 'gelu' for Swin's first version", f.source());
-  try {
-    check_windows(c);
-  } catch (const Error& error) {
-    fail("{}: {}", f.source(), error.what());
-  }
   const Json none = no_windows(c);
   Json wanted = {{"img_size", side(c.img_size)},
                  {"patch_size", side(c.patch_size)},
@@ -98,7 +93,9 @@ void read_swin_kind(io::Fields& f, FolderConfig& folder, Version version) {
                  {"num_heads", c.num_heads},
                  {"window_size", window},
                  {"mlp_ratio", f.get<double>("mlp_ratio", 4, {1e-3, 1e3})},
-                 {"qkv_bias", f.get<bool>("qkv_bias", true)}};
+                 {"qkv_bias", f.get<bool>("qkv_bias", true)},
+                 {"window_fit", "transformers"},
+                 {"dynamic_img_size", true}};
   Json defaults = {{"patch_size", 4}, {"in_chans", 3}, {"window_size", 7}, {"mlp_ratio", 4.0}, {"qkv_bias", true}};
   if (v2) {
     wanted["act_layer"] = activation;
@@ -112,6 +109,7 @@ void read_swin_kind(io::Fields& f, FolderConfig& folder, Version version) {
     arguments.set(key, value, defaults.value(key, Json()));
   }
   folder.input_size = {c.in_chans, c.img_size[0], c.img_size[1]};
+  folder.fixed_input_size = false;
   const std::string start = v2 ? "Swinv2" : "Swin";
   read_classes(f, folder, {start + "ForImageClassification"}, {start + "Model", start + "ForMaskedImageModeling"});
   take_pretrained(folder);
@@ -141,7 +139,9 @@ HubForm swin_hub_form(const ImageModel& net) {
         "transformers' Swin takes the mean of all patches, and this model has global_pool '{}'",
         name_of(c.global_pool));
   check(!c.always_partition, "transformers' Swin has no always_partition");
-  check_windows(c);
+  if (c.window_fit == SwinConfig::WindowFit::timm) {
+    check_windows(c);
+  }
   const std::string start = v2 ? "Swinv2" : "Swin";
   HubForm form;
   form.model_type = v2 ? "swinv2" : "swin";

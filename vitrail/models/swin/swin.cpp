@@ -1,5 +1,6 @@
 #include "vitrail/models/swin/swin.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <string_view>
@@ -40,6 +41,10 @@ void check_config(const SwinConfig& c) {
         "in_chans and embed_dim must be positive, and num_classes not negative");
   check(c.global_pool != nn::Pool::token && c.global_pool != nn::Pool::map && c.global_pool != nn::Pool::sum,
         "global_pool is 'avg', 'max', 'avgmax' or '', not '{}'", name_of(c.global_pool));
+  const bool hub = c.window_fit == SwinConfig::WindowFit::transformers;
+  check(!hub || (!c.always_partition &&
+                 std::ranges::all_of(c.window_size, [](const Size2& size) { return size[0] == size[1]; })),
+        "window_fit 'transformers' is for square windows (window_size) without always_partition");
   check(c.global_pool != nn::Pool::none || c.num_classes == 0,
         "global_pool '' gives features, not logits: num_classes must be 0 with it, not {}", c.num_classes);
   for (const double rate : {c.drop_rate, c.proj_drop_rate, c.attn_drop_rate, c.drop_path_rate}) {
@@ -62,13 +67,14 @@ void check_config(const SwinConfig& c) {
           "stage {}: num_heads, window_size and mlp_ratio must be positive, depths and head_dim not negative", s);
     check(c.head_dim[s] > 0 || std::fmod(width, real(c.num_heads[s])) == 0,
           "stage {}: the width {} cannot be divided among num_heads {}", s, width, c.num_heads[s]);
-    const Size2 size = nn::fit_windows(grid, window, false, c.always_partition).size;
+    const bool filled_up = c.always_partition || hub;
+    const Size2 size = nn::fit_windows(grid, window, false, filled_up).size;
     const double area = real(size[0]) * real(size[1]);
     positions += real(c.depths[s]) * area * area;
     blocks += c.depths[s];
     grid = halved(grid);
     const double attention = std::max(width, real(c.head_dim[s]) * real(c.num_heads[s]));
-    const double filled = tokens + (c.always_partition ? area : 0);
+    const double filled = tokens + (filled_up ? area : 0);
     cost += real(c.depths[s] + 1) * (filled + area) * (area + 4 * width + 2 * c.mlp_ratio[s] * width) * attention;
   }
   check(blocks <= 4096, "depths adds up to {} blocks, but there are at most 4096", blocks);
@@ -101,7 +107,7 @@ SwinTransformer::SwinTransformer(const nn::Scope& scope, const SwinConfig& confi
   const nn::Scope root = scope.with_init(init_rule(config_));
   patch_embed_.emplace(root / "patch_embed", config_.patch_size, config_.in_chans, config_.embed_dim);
   patch_norm_.emplace(root / "patch_embed" / "norm", config_.embed_dim, norm_config);
-  Size2 grid = patch_embed_->grid(config_.img_size[0], config_.img_size[1]);
+  Size2 grid = patch_grid(config_.img_size[0], config_.img_size[1]);
   for (std::size_t s = 0; s < config_.depths.size(); ++s) {
     grid = s == 0 ? grid : halved(grid);
     const nn::Scope stages = root / (is(Version::v2_cr) ? "stages" : "layers");
@@ -115,13 +121,54 @@ SwinTransformer::SwinTransformer(const nn::Scope& scope, const SwinConfig& confi
   }
 }
 
+Size2 SwinTransformer::patch_grid(std::int64_t height, std::int64_t width) const {
+  const Size2& patch = config_.patch_size;
+  return fits_as_transformers() ? Size2{(height + patch[0] - 1) / patch[0], (width + patch[1] - 1) / patch[1]}
+                                : patch_embed_->grid(height, width);
+}
+
+// The windows of a block, which on an image of img_size lie on `grid`.
+ops::Windows SwinTransformer::own_windows(std::size_t stage, bool shifted, const Size2& grid) const {
+  const SwinConfig& c = config_;
+  if (!fits_as_transformers()) {
+    return nn::fit_windows(grid, c.window_size[stage], shifted, c.always_partition);
+  }
+  const std::int64_t wanted = c.window_size[stage][0];
+  std::int64_t side = wanted;
+  std::int64_t shift = shifted ? wanted / 2 : 0;
+  if (is(Version::v2)) {  // by the height of img_size, whose odd rows are lost from stage to stage
+    const std::int64_t rows = (c.img_size[0] / c.patch_size[0]) >> stage;
+    check(rows > 0, "img_size {}x{} leaves no row of whole patches to stage {}, as {} rows of pixels would",
+          c.img_size[0], c.img_size[1], stage, c.patch_size[0] << stage);
+    side = std::min(rows, wanted);
+    shift = rows > wanted ? shift : 0;
+  }
+  return {.size = {side, side}, .shift = {shift, shift}, .pad_first = true};
+}
+
+// The windows of a block, `own`, on a grid of any size.
+ops::Windows SwinTransformer::windows_on(const ops::Windows& own, const Size2& grid) const {
+  const std::int64_t shorter = std::min(grid[0], grid[1]);
+  if (!fits_as_transformers() || is(Version::v2) || shorter > own.size[0]) {
+    return own;
+  }
+  check(shorter == own.size[0],
+        "a stage has {}x{} patches, fewer than a window of {}x{}, and transformers' Swin has no positions for that "
+        "either: with {} stages a side of the image must be of {} pixels or more",
+        grid[0], grid[1], own.size[0], own.size[1], stages_.size(),
+        ((config_.window_size.back()[0] - 1) << (stages_.size() - 1)) * config_.patch_size[0] + 1);
+  ops::Windows still = own;
+  still.shift = {0, 0};
+  return still;
+}
+
 SwinBlockConfig SwinTransformer::block_config(std::size_t stage, std::int64_t index, const Size2& grid) const {
   const SwinConfig& c = config_;
   SwinBlockConfig block;
   block.dim = width(stage);
   block.num_heads = c.num_heads[stage];
   block.head_dim = c.head_dim[stage];
-  block.windows = nn::fit_windows(grid, c.window_size[stage], index % 2 == 1, c.always_partition);
+  block.windows = own_windows(stage, index % 2 == 1, grid);
   block.mlp_ratio = c.mlp_ratio[stage];
   block.qkv_bias = c.qkv_bias;
   block.activation = c.act_layer;
@@ -165,7 +212,7 @@ SwinTransformer::Stage SwinTransformer::make_stage(const nn::Scope& scope, std::
   return stage;
 }
 
-// Embeds the patches: x [B, C, H, W] → [B, H / p, W / p, D] in the pass's dtype.
+// Embeds the patches: x [B, C, H, W] → [B, rows, columns, D] on the patch_grid(), in the pass's dtype.
 Tensor SwinTransformer::patches(const Tensor& x, nn::Pass& pass) const {
   const Size2& patch = config_.patch_size;
   check(x.rank() == 4, "the model takes images [B, {}, H, W], not {}", config_.in_chans, x.shape());
@@ -179,13 +226,21 @@ Tensor SwinTransformer::patches(const Tensor& x, nn::Pass& pass) const {
   } else if (is(Version::v2_cr)) {  // pixels beyond the last whole patch are ignored
     check(height >= patch[0] && width >= patch[1], "an image of {}x{} holds no patch of {}x{}", height, width, patch[0],
           patch[1]);
+  } else if (fits_as_transformers()) {
+    check(height > 0 && width > 0, "an image of {}x{} holds nothing", height, width);
   } else {
     check(height > 0 && width > 0 && height % patch[0] == 0 && width % patch[1] == 0,
           "an image of {}x{} is not made of whole patches: its sides must be multiples of {} and {}", height, width,
           patch[0], patch[1]);
   }
-  const Size2 grid = patch_embed_->grid(height, width);
-  const Tensor tokens = (*patch_embed_)(ops::cast(x, pass.dtype));
+  const Size2 grid = patch_grid(height, width);
+  Tensor input = ops::cast(x, pass.dtype);
+  if (fits_as_transformers()) {
+    const Size2 missing = {grid[0] * patch[0] - height, grid[1] * patch[1] - width};
+    input = missing[0] > 0 ? ops::pad(input, 2, 0, missing[0]) : input;
+    input = missing[1] > 0 ? ops::pad(input, 3, 0, missing[1]) : input;
+  }
+  const Tensor tokens = (*patch_embed_)(input);
   return (*patch_norm_)(ops::reshape(tokens, {x.size(0), grid[0], grid[1], config_.embed_dim}));
 }
 
@@ -195,14 +250,19 @@ Tensor SwinTransformer::run_stage(const Stage& stage, Tensor x, nn::Pass& pass) 
   for (const AnyBlock& any : stage.blocks) {
     x = std::visit(
         [&](const auto& block) {
-          const bool is_shifted = block.windows.shift[0] > 0 || block.windows.shift[1] > 0;
+          const Size2 grid = {x.size(1), x.size(2)};
+          const ops::Windows windows = windows_on(block.windows, grid);
+          const bool is_shifted = windows.shift[0] > 0 || windows.shift[1] > 0;
           if (is_shifted && !shifted.defined()) {
-            shifted = nn::shift_mask({x.size(1), x.size(2)}, block.windows);
+            shifted = nn::shift_mask(grid, windows);
+            if (fits_as_transformers() && is(Version::v2)) {  // it adds its mask twice
+              shifted = shifted * 2.0F;
+            }
           }
-          const Tensor mask = is_shifted ? shifted : Tensor();
+          const MaskedWindows masked = {windows, is_shifted ? shifted : Tensor()};
           return nn::run_block(
-              [&block, mask](const Tensor& input, nn::Pass& block_pass) { return block(input, block_pass, mask); }, x,
-              pass);
+              [&block, masked](const Tensor& input, nn::Pass& block_pass) { return block(input, block_pass, masked); },
+              x, pass);
         },
         any);
   }
@@ -242,12 +302,12 @@ std::int64_t SwinTransformer::depth() const {
 }
 
 TokenLayout SwinTransformer::token_layout(std::int64_t height, std::int64_t width) const {
-  const Size2 grid = patch_embed_->grid(height, width);
+  const Size2 grid = patch_grid(height, width);
   return {0, grid[0], grid[1], false};
 }
 
 std::int64_t SwinTransformer::flops(std::int64_t height, std::int64_t width) const {
-  Size2 grid = patch_embed_->grid(height, width);
+  Size2 grid = patch_grid(height, width);
   std::int64_t total = patch_embed_->flops(grid) + patch_norm_->flops(grid[0] * grid[1]);
   for (const Stage& stage : stages_) {
     if (stage.downsample) {
@@ -255,7 +315,7 @@ std::int64_t SwinTransformer::flops(std::int64_t height, std::int64_t width) con
       total += stage.downsample->flops(grid[0] * grid[1]);
     }
     for (const AnyBlock& any : stage.blocks) {
-      total += std::visit([&](const auto& block) { return block.flops(grid); }, any);
+      total += std::visit([&](const auto& block) { return block.flops(grid, windows_on(block.windows, grid)); }, any);
     }
   }
   total += norm_ ? norm_->flops(grid[0] * grid[1]) : 0;

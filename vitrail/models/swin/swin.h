@@ -22,6 +22,13 @@ namespace vitrail::models {
 /// timm's arguments under timm's names. An argument that may differ between the stages has a value for each stage.
 struct SwinConfig {
   enum class Version { v1, v2, v2_cr };
+  /// How windows lie on grids that they do not divide:
+  /// - timm: nn::fit_windows(); a grid is filled up to whole windows after it is rolled
+  /// - transformers: square windows; a grid is filled up to whole windows before it is rolled, and an image to whole
+  ///   patches. V1's windows are not shifted on a grid that is one window high or wide, and a smaller grid has no
+  ///   answer. V2's windows and shift are those of the height of img_size, on images of every size, and its mask counts
+  ///   twice.
+  enum class WindowFit { timm, transformers };
 
   Version version = Version::v1;
   nn::Size2 img_size = {224, 224};
@@ -34,6 +41,7 @@ struct SwinConfig {
   std::vector<std::int64_t> num_heads = {3, 6, 12, 24};
   std::vector<std::int64_t> head_dim = {0, 0, 0, 0};  ///< 0: width / num_heads
   std::vector<nn::Size2> window_size = {{7, 7}, {7, 7}, {7, 7}, {7, 7}};
+  WindowFit window_fit = WindowFit::timm;
   bool always_partition = false;  ///< keep window size and shift on a grid that is no larger than a window
   bool strict_img_size = true;    ///< take only images of img_size (the opposite of dynamic_img_size)
   std::vector<double> mlp_ratio = {4, 4, 4, 4};
@@ -94,6 +102,10 @@ class SwinTransformer {
 
   bool is(SwinConfig::Version version) const { return config_.version == version; }
   std::int64_t width(std::size_t stage) const { return config_.embed_dim << stage; }
+  bool fits_as_transformers() const { return config_.window_fit == SwinConfig::WindowFit::transformers; }
+  nn::Size2 patch_grid(std::int64_t height, std::int64_t width) const;
+  ops::Windows own_windows(std::size_t stage, bool shifted, const nn::Size2& grid) const;
+  ops::Windows windows_on(const ops::Windows& own, const nn::Size2& grid) const;
   SwinBlockConfig block_config(std::size_t stage, std::int64_t index, const nn::Size2& grid) const;
   AnyBlock make_block(const nn::Scope& scope, const SwinBlockConfig& config) const;
   Stage make_stage(const nn::Scope& scope, std::size_t stage, const nn::Size2& grid) const;

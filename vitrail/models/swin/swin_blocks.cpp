@@ -26,8 +26,8 @@ nn::MlpConfig mlp_config(const SwinBlockConfig& c) {
 Size2 grid_of(const Tensor& x) { return {x.size(1), x.size(2)}; }
 
 // What attention within the windows of a grid gets besides the bias of the scores.
-nn::AttentionExtras in_windows(const Size2& grid, const ops::Windows& windows, const Tensor& mask) {
-  return {.mask = mask, .windows = windows.count(grid), .grid = nn::grid_of(grid, windows)};
+nn::AttentionExtras in_windows(const Size2& grid, const MaskedWindows& masked) {
+  return {.mask = masked.mask, .windows = masked.windows.count(grid), .grid = nn::grid_of(grid, masked.windows)};
 }
 
 constexpr std::int64_t cpb_width = 512;   // hidden width of Swin V2's position network
@@ -37,22 +37,21 @@ const nn::Init log_ten = nn::Init::constant(2.30258509F);
 // Computes x + drop_path(norm1(attention)), then x + drop_path(norm2(mlp(x))), which both blocks with norms at the end
 // of the branches have in common.
 template <class Block>
-Tensor post_norm_branches(const Block& block, const Tensor& x, nn::Pass& pass, const Tensor& mask) {
+Tensor post_norm_branches(const Block& block, const Tensor& x, nn::Pass& pass, const MaskedWindows& masked) {
   const Size2 grid = grid_of(x);
   const Tensor y = nn::add_branch(x, block.drop_path, pass, [&](const Tensor& residual) {
     // The norm acts on single tokens, so it may as well be applied before the windows are joined.
-    const Tensor tokens =
-        block.attn(ops::window_partition(x, block.windows), pass, in_windows(grid, block.windows, mask));
-    return ops::window_reverse(block.norm1(tokens), block.windows, grid, residual);
+    const Tensor tokens = block.attn(ops::window_partition(x, masked.windows), pass, in_windows(grid, masked));
+    return ops::window_reverse(block.norm1(tokens), masked.windows, grid, residual);
   });
   return y + block.drop_path(block.norm2(block.mlp(y, pass)), pass);
 }
 
 template <class Block>
-std::int64_t post_norm_flops(const Block& block, const Size2& grid) {
+std::int64_t post_norm_flops(const Block& block, const Size2& grid, const ops::Windows& on) {
   const std::int64_t tokens = grid[0] * grid[1];
-  return block.attn.flops(block.windows.area(), block.windows.count(grid)) + block.norm1.flops(tokens) +
-         block.mlp.flops(tokens) + block.norm2.flops(tokens);
+  return block.attn.flops(on.area(), on.count(grid)) + block.norm1.flops(tokens) + block.mlp.flops(tokens) +
+         block.norm2.flops(tokens);
 }
 
 }  // namespace
@@ -71,21 +70,20 @@ SwinBlock::SwinBlock(const nn::Scope& scope, const SwinBlockConfig& c)
       mlp(scope / "mlp", mlp_config(c)),
       drop_path{c.drop_path} {}
 
-Tensor SwinBlock::operator()(const Tensor& x, nn::Pass& pass, const Tensor& mask) const {
+Tensor SwinBlock::operator()(const Tensor& x, nn::Pass& pass, const MaskedWindows& masked) const {
   const Size2 grid = grid_of(x);
-  nn::AttentionExtras extras = in_windows(grid, windows, mask);
+  nn::AttentionExtras extras = in_windows(grid, masked);
   extras.bias = rel_pos(pass);
   const Tensor y = nn::add_branch(x, drop_path, pass, [&](const Tensor& residual) {
-    const Tensor tokens = ops::window_partition(norm1(x), windows);
-    return ops::window_reverse(attn(tokens, pass, extras), windows, grid, residual);
+    const Tensor tokens = ops::window_partition(norm1(x), masked.windows);
+    return ops::window_reverse(attn(tokens, pass, extras), masked.windows, grid, residual);
   });
   return nn::add_branch(y, drop_path, pass, [&](const Tensor& residual) { return mlp(norm2(y), pass, residual); });
 }
 
-std::int64_t SwinBlock::flops(const Size2& grid) const {
+std::int64_t SwinBlock::flops(const Size2& grid, const ops::Windows& on) const {
   const std::int64_t tokens = grid[0] * grid[1];
-  return norm1.flops(tokens) + windows.count(grid) * attn.flops(windows.area()) + norm2.flops(tokens) +
-         mlp.flops(tokens);
+  return norm1.flops(tokens) + on.count(grid) * attn.flops(on.area()) + norm2.flops(tokens) + mlp.flops(tokens);
 }
 
 Tensor CosineAttention::operator()(const Tensor& qkv, nn::Pass& pass, const nn::AttentionExtras& extras) const {
@@ -149,11 +147,13 @@ SwinV2Block::SwinV2Block(const nn::Scope& scope, const SwinBlockConfig& c)
       norm2(scope / "norm2", c.dim, c.norm, 0),
       drop_path{c.drop_path} {}
 
-Tensor SwinV2Block::operator()(const Tensor& x, nn::Pass& pass, const Tensor& mask) const {
-  return post_norm_branches(*this, x, pass, mask);
+Tensor SwinV2Block::operator()(const Tensor& x, nn::Pass& pass, const MaskedWindows& masked) const {
+  return post_norm_branches(*this, x, pass, masked);
 }
 
-std::int64_t SwinV2Block::flops(const Size2& grid) const { return post_norm_flops(*this, grid); }
+std::int64_t SwinV2Block::flops(const Size2& grid, const ops::Windows& on) const {
+  return post_norm_flops(*this, grid, on);
+}
 
 SwinV2CrAttention::SwinV2CrAttention(const nn::Scope& scope, const SwinBlockConfig& c)
     : qkv(scope / "qkv", c.dim, 3 * c.dim),
@@ -198,13 +198,13 @@ SwinV2CrBlock::SwinV2CrBlock(const nn::Scope& scope, const SwinBlockConfig& c)
       norm3(c.extra_norm ? std::optional<nn::Norm>(std::in_place, scope / "norm3", c.dim, c.norm) : std::nullopt),
       drop_path{c.drop_path} {}
 
-Tensor SwinV2CrBlock::operator()(const Tensor& x, nn::Pass& pass, const Tensor& mask) const {
-  const Tensor y = post_norm_branches(*this, x, pass, mask);
+Tensor SwinV2CrBlock::operator()(const Tensor& x, nn::Pass& pass, const MaskedWindows& masked) const {
+  const Tensor y = post_norm_branches(*this, x, pass, masked);
   return norm3 ? (*norm3)(y) : y;
 }
 
-std::int64_t SwinV2CrBlock::flops(const Size2& grid) const {
-  return post_norm_flops(*this, grid) + (norm3 ? norm3->flops(grid[0] * grid[1]) : 0);
+std::int64_t SwinV2CrBlock::flops(const Size2& grid, const ops::Windows& on) const {
+  return post_norm_flops(*this, grid, on) + (norm3 ? norm3->flops(grid[0] * grid[1]) : 0);
 }
 
 }  // namespace vitrail::models

@@ -34,6 +34,13 @@ struct SwinBlockConfig {
   bool extra_norm = false;               ///< Swin V2-CR: the block has norm3
 };
 
+/// The windows of one pass of a block: its own, or those without a shift where the grid is as small as a window. `mask`
+/// (nn::shift_mask) is undefined if they are not shifted.
+struct MaskedWindows {
+  ops::Windows windows;
+  Tensor mask;
+};
+
 /// The block of Swin Transformer (Liu et al. 2021, eq. 3), timm's SwinTransformerBlock, maps x [B, H, W, C] to
 /// [B, H, W, C]:
 ///
@@ -43,11 +50,11 @@ struct SwinBlockConfig {
 /// ```
 ///
 /// The scores have a learned bias for each head and offset, `attn.relative_position_bias_table`, and, if the windows
-/// are shifted, the `mask` (nn::shift_mask). The tokens that pad windows are attended to, as in the reference.
+/// are shifted, the `mask` (MaskedWindows). The tokens that pad windows are attended to, as in the reference.
 struct SwinBlock {
   SwinBlock(const nn::Scope& scope, const SwinBlockConfig& config);
-  Tensor operator()(const Tensor& x, nn::Pass& pass, const Tensor& mask) const;
-  std::int64_t flops(const nn::Size2& grid) const;
+  Tensor operator()(const Tensor& x, nn::Pass& pass, const MaskedWindows& masked) const;
+  std::int64_t flops(const nn::Size2& grid, const ops::Windows& on) const;
 
   ops::Windows windows;
   nn::Norm norm1;
@@ -108,8 +115,8 @@ struct SwinV2Attention {
 /// ```
 struct SwinV2Block {
   SwinV2Block(const nn::Scope& scope, const SwinBlockConfig& config);
-  Tensor operator()(const Tensor& x, nn::Pass& pass, const Tensor& mask) const;
-  std::int64_t flops(const nn::Size2& grid) const;
+  Tensor operator()(const Tensor& x, nn::Pass& pass, const MaskedWindows& masked) const;
+  std::int64_t flops(const nn::Size2& grid, const ops::Windows& on) const;
 
   ops::Windows windows;
   SwinV2Attention attn;
@@ -145,8 +152,8 @@ struct SwinV2CrAttention {
 /// result.
 struct SwinV2CrBlock {
   SwinV2CrBlock(const nn::Scope& scope, const SwinBlockConfig& config);
-  Tensor operator()(const Tensor& x, nn::Pass& pass, const Tensor& mask) const;
-  std::int64_t flops(const nn::Size2& grid) const;
+  Tensor operator()(const Tensor& x, nn::Pass& pass, const MaskedWindows& masked) const;
+  std::int64_t flops(const nn::Size2& grid, const ops::Windows& on) const;
 
   ops::Windows windows;
   SwinV2CrAttention attn;

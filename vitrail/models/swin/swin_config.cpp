@@ -66,11 +66,18 @@ void read_common(Fields& f, SwinConfig& c) {
   c.drop_path_rate = f.get<double>("drop_path_rate", c.drop_path_rate, rate);
 }
 
+// Reads `window_fit`, an argument of vitrail's own.
+SwinConfig::WindowFit read_window_fit(Fields& f) {
+  const bool hub = f.choice("window_fit", "timm", {"timm", "transformers"}) == "transformers";
+  return hub ? SwinConfig::WindowFit::transformers : SwinConfig::WindowFit::timm;
+}
+
 SwinConfig read_swin(const nlohmann::json& arguments, const std::string& source) {
   Fields f(arguments, source);
   SwinConfig c;
   read_common(f, c);
   const std::size_t stages = c.depths.size();
+  c.window_fit = read_window_fit(f);
   c.head_dim = read_per_stage<std::int64_t>(f, "head_dim", 0, stages, {0, largest_size});
   c.window_size = read_windows(f, "window_size", {7, 7}, stages);
   c.mlp_ratio = read_per_stage<double>(f, "mlp_ratio", 4, stages, mlp_ratios);
@@ -91,6 +98,7 @@ SwinConfig read_swin_v2(const nlohmann::json& arguments, const std::string& sour
   c.mlp_ratio.assign(stages, f.get<double>("mlp_ratio", 4, mlp_ratios));
   c.qkv_bias = f.get<bool>("qkv_bias", true);
   c.act_layer = read_activation(f);
+  c.window_fit = read_window_fit(f);
   const io::Range sides{0, largest_size};
   for (const std::int64_t side : f.get<std::vector<std::int64_t>>("pretrained_window_sizes", {}, sides)) {
     c.pretrained_window_sizes.push_back({side, side});
@@ -141,6 +149,7 @@ constinit const Family swin_family = {.name = "swin",
                                       .table = swin_table,
                                       .build = build<SwinTransformer, read_swin>,
                                       .first_conv = "patch_embed.proj",
+                                      .beyond_timm = "window_fit",
                                       .hub_kinds = swin_hub_kinds,
                                       .hub_form = swin_hub_form};
 
@@ -148,6 +157,7 @@ constinit const Family swin_v2_family = {.name = "swin_v2",
                                          .table = swin_table,
                                          .build = build<SwinTransformer, read_swin_v2>,
                                          .first_conv = "patch_embed.proj",
+                                         .beyond_timm = "window_fit",
                                          .hub_kinds = swin_v2_hub_kinds,
                                          .hub_form = swin_hub_form};
 

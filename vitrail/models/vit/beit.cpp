@@ -20,6 +20,7 @@ VitConfig read_beit(const nlohmann::json& arguments, const std::string& source) 
   c.global_pool = nn::pool_named(f.choice("global_pool", "avg", {"", "avg", "token"}));
   c.pos_drop_rate = f.get<double>("pos_drop_rate", 0, {0, 1});
   c.init_values = as_float(f.optional<double>("init_values"));
+  read_position_resize(f, c);
   c.pos_embed = f.get<bool>("use_abs_pos_emb", true) ? VitConfig::Positions::learned : VitConfig::Positions::none;
   const bool own = f.get<bool>("use_rel_pos_bias", false);
   c.shared_rel_pos = f.get<bool>("use_shared_rel_pos_bias", false);
@@ -51,7 +52,7 @@ constinit const Family beit_family = {.name = "beit",
                                       .build = build<VisionTransformer, read_beit>,
                                       .first_conv = "patch_embed.proj",
                                       .fc_norm = "use_fc_norm",
-                                      .beyond_timm = "pos_embed gsd fourier_sigma",
+                                      .beyond_timm = "pos_embed gsd fourier_sigma pos_embed_resize",
                                       .hub_kinds = beit_hub_kinds,
                                       .hub_form = vit_hub_form};
 

@@ -59,7 +59,12 @@ void set_encoder(Arguments& arguments, const VitConfig& c, const std::string& ac
   arguments.set("qkv_bias", c.qkv_bias, true);
   arguments.set("act_layer", activation, "gelu");
   arguments.set("norm_layer", norm_argument(c.norm_layer.eps), nullptr);
+  const bool as_timm = c.pos_embed_resize == VitConfig::PositionResize::timm;
+  arguments.set("pos_embed_resize", as_timm ? "timm" : "transformers", "timm");
 }
+
+// The grid of patches that a table of positions is for.
+nn::Size2 grid_of(const VitConfig& c) { return {c.img_size[0] / c.patch_size[0], c.img_size[1] / c.patch_size[1]}; }
 
 void read_image_size(const VitConfig& c, FolderConfig& folder) {
   folder.input_size = {c.in_chans, c.img_size[0], c.img_size[1]};
@@ -69,6 +74,7 @@ void read_image_size(const VitConfig& c, FolderConfig& folder) {
 VitConfig read_encoder(io::Fields& f) {
   VitConfig c;
   read_hub_encoder(f, c);
+  c.pos_embed_resize = VitConfig::PositionResize::transformers;
   return c;
 }
 
@@ -81,8 +87,27 @@ std::string plain_name(const VitConfig& c, const std::string& pattern, const std
   return name;
 }
 
+// transformers' Dinov2 resizes its positions on every image that is not a square, as those of a square grid, whatever
+// the form of image_size is.
+void take_grid_as_square(VitConfig& c, const std::string& source) {
+  const nn::Size2 grid = grid_of(c);
+  const auto side = static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(grid[0] * grid[1]))));
+  check(side * side == grid[0] * grid[1],
+        "{}: transformers' Dinov2 takes its positions for those of a square grid, but 'image_size' {}x{} has {}x{} "
+        "patches",
+        source, c.img_size[0], c.img_size[1], grid[0], grid[1]);
+  if (c.img_size[0] != c.img_size[1]) {
+    c.img_size = {side * c.patch_size[0], side * c.patch_size[1]};
+  }
+}
+
 void read_dino(io::Fields& f, FolderConfig& folder, bool registers) {
   VitConfig c = read_encoder(f);
+  read_image_size(c, folder);
+  take_grid_as_square(c, f.source());
+  if (registers) {  // it resizes with antialiasing, as timm does
+    c.pos_embed_resize = VitConfig::PositionResize::timm;
+  }
   const auto ratio = f.get<double>("mlp_ratio", 4, {1e-3, 1e3});
   const bool gated = f.get<bool>("use_swiglu_ffn", false);
   const std::string activation = gated ? "silu" : timm_activation(f);
@@ -102,13 +127,13 @@ void read_dino(io::Fields& f, FolderConfig& folder, bool registers) {
     arguments.set("reg_tokens", f.get<std::int64_t>("num_register_tokens", 4, {1, 4096}), 0);
   }
   arguments.set("dynamic_img_size", true, false);
+  arguments.set("dynamic_img_crop", true, false);
   folder.fixed_input_size = false;
   if (read_classes(f, folder,
                    {registers ? "Dinov2WithRegistersForImageClassification" : "Dinov2ForImageClassification"},
                    {registers ? "Dinov2WithRegistersModel" : "Dinov2Model"})) {
     arguments.set("global_pool", "token_avg", "token");
   }
-  read_image_size(c, folder);
   take_pretrained(folder);
   folder.names = hub_dinov2_names(registers, gated);
   folder.prefix = registers ? "dinov2_with_registers." : "dinov2.";
@@ -122,6 +147,11 @@ std::string first_reason(const Reasons& reasons) {
 }
 
 HubForm dino_form(const VitConfig& c) {
+  const nn::Size2 grid = grid_of(c);
+  check(grid[0] == grid[1],
+        "transformers' Dinov2 takes its positions for those of a square grid, and this model has {}x{} patches "
+        "(img_size)",
+        grid[0], grid[1]);
   const bool registers = c.reg_tokens > 0;
   const bool gated = c.mlp_layer == nn::MlpKind::glu;
   check(!registers || c.no_embed_class, "transformers' Dinov2 has no positions for register tokens (no_embed_class)");

@@ -154,7 +154,8 @@ nn::AbsoluteConfig VisionTransformer::positions_config() const {
           .dim = config_.embed_dim,
           .prefix = position_prefix(),
           .gsd = config_.gsd,
-          .sigma = config_.fourier_sigma};
+          .sigma = config_.fourier_sigma,
+          .antialias = config_.pos_embed_resize == VitConfig::PositionResize::timm};
 }
 
 nn::RelPos::Config VisionTransformer::rel_pos_config() const {
@@ -260,7 +261,8 @@ Tensor VisionTransformer::patches(const Tensor& x, nn::Pass& pass) const {
           width);
   } else if (!config_.dynamic_img_pad) {
     const Size2 size = feature_size({height, width});
-    check(size[0] % patch[0] == 0 && size[1] % patch[1] == 0 && size[0] * size[1] > 0,
+    const bool whole = size[0] % patch[0] == 0 && size[1] % patch[1] == 0;
+    check((whole || config_.dynamic_img_crop) && std::min(size[0] / patch[0], size[1] / patch[1]) > 0,
           "an image of {}x{} is not made of whole patches, as one is whose sides are multiples of {} and {}{}", height,
           width, one_patch(config_)[0], one_patch(config_)[1],
           config_.backbone ? "" : "; dynamic_img_pad would fill it up");

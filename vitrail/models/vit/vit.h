@@ -27,6 +27,10 @@ struct VitConfig {
   /// `vit` includes the distilled class.
   enum class Kind { vit, relpos, eva, beit };
   using Positions = nn::AbsoluteKind;
+  /// How positions are resized for another grid. Learned ones are interpolated bicubically, by timm with antialiasing
+  /// and by transformers without; tables of relative positions as nn::resample_bias_table() by timm, and as
+  /// nn::interpolate_bias_table() by transformers.
+  enum class PositionResize { timm, transformers };
   enum class WeightInit { timm, jax, jax_nlhb, moco, reset, mae };
 
   Kind kind = Kind::vit;
@@ -52,22 +56,24 @@ struct VitConfig {
   Positions pos_embed = Positions::learned;  ///< `pos_embed`: what is added to the tokens
   double gsd = 1;                            ///< ground sample distance of the positions (nn::AbsoluteConfig)
   double fourier_sigma = 1;                  ///< frequency scale of Fourier features (nn::AbsoluteConfig)
-  bool no_embed_class = false;               ///< only the patches have positions
-  std::int64_t reg_tokens = 0;               ///< number of register tokens, behind the class token (Darcet et al. 2024)
-  bool pre_norm = false;                     ///< a norm before the blocks, and no bias in the patch embedding (CLIP)
-  bool final_norm = true;                    ///< a norm after the blocks
-  std::optional<bool> fc_norm;               ///< the final norm is behind the pooling; unset: if this pools patches
-  bool both_norms = false;                   ///< norms in front of and behind the pooling in any case (Eva)
-  bool pool_include_prefix = false;          ///< the pooling includes the prefix tokens
-  std::int64_t attn_pool_num_heads = 0;      ///< of attention pooling; 0: num_heads
-  double attn_pool_mlp_ratio = 0;            ///< 0: mlp_ratio
-  bool dynamic_img_size = false;             ///< take images of any size; each forward resizes the positions
-  bool dynamic_img_pad = false;              ///< pad to whole patches at the right and the bottom
-  double drop_rate = 0;                      ///< before the head
-  double pos_drop_rate = 0;                  ///< after the positions
-  double proj_drop_rate = 0;                 ///< of the blocks' outputs and hidden units
-  double attn_drop_rate = 0;                 ///< of the attention probabilities
-  double drop_path_rate = 0;                 ///< of the last block; it grows linearly from 0 at the first
+  PositionResize pos_embed_resize = PositionResize::timm;
+  bool no_embed_class = false;           ///< only the patches have positions
+  std::int64_t reg_tokens = 0;           ///< number of register tokens, behind the class token (Darcet et al. 2024)
+  bool pre_norm = false;                 ///< a norm before the blocks, and no bias in the patch embedding (CLIP)
+  bool final_norm = true;                ///< a norm after the blocks
+  std::optional<bool> fc_norm;           ///< the final norm is behind the pooling; unset: if this pools patches
+  bool both_norms = false;               ///< norms in front of and behind the pooling in any case (Eva)
+  bool pool_include_prefix = false;      ///< the pooling includes the prefix tokens
+  std::int64_t attn_pool_num_heads = 0;  ///< of attention pooling; 0: num_heads
+  double attn_pool_mlp_ratio = 0;        ///< 0: mlp_ratio
+  bool dynamic_img_size = false;         ///< take images of any size; each forward resizes the positions
+  bool dynamic_img_crop = false;         ///< leave out what is left of an image beyond the last whole patch
+  bool dynamic_img_pad = false;          ///< pad to whole patches at the right and the bottom
+  double drop_rate = 0;                  ///< before the head
+  double pos_drop_rate = 0;              ///< after the positions
+  double proj_drop_rate = 0;             ///< of the blocks' outputs and hidden units
+  double attn_drop_rate = 0;             ///< of the attention probabilities
+  double drop_path_rate = 0;             ///< of the last block; it grows linearly from 0 at the first
   WeightInit weight_init = WeightInit::timm;  ///< timm's weight_init, or the masked autoencoders'
   bool fix_init = false;                      ///< divide each block's output projections by √(2 (index + 1))
   double head_init_scale = 0;                 ///< factor of the head's initial weights; 0: none

@@ -61,6 +61,7 @@ VitConfig read_vit(Fields& f, const VitConfig& start) {
   c.proj_bias = f.get<bool>("proj_bias", true);
   c.init_values = as_float(f.optional<double>("init_values"));
   read_positions(f, c);
+  read_position_resize(f, c);
   c.no_embed_class = f.get<bool>("no_embed_class", false);
   c.reg_tokens = f.get<std::int64_t>("reg_tokens", 0, {0, 4096});
   c.pre_norm = f.get<bool>("pre_norm", false);
@@ -68,6 +69,7 @@ VitConfig read_vit(Fields& f, const VitConfig& start) {
   c.fc_norm = f.optional<bool>("fc_norm");
   c.pool_include_prefix = f.get<bool>("pool_include_prefix", false);
   c.dynamic_img_size = f.get<bool>("dynamic_img_size", false);
+  c.dynamic_img_crop = f.get<bool>("dynamic_img_crop", false);
   c.dynamic_img_pad = f.get<bool>("dynamic_img_pad", false);
   c.pos_drop_rate = f.get<double>("pos_drop_rate", 0, {0, 1});
   c.mlp_layer = mlp_layer(f);
@@ -231,6 +233,11 @@ void read_positions(Fields& f, VitConfig& c) {
       only_for("fourier_sigma", c.pos_embed == Absolute::fourier || c.pos_embed == Absolute::fourier_learned, 1);
 }
 
+void read_position_resize(Fields& f, VitConfig& c) {
+  const bool hub = f.choice("pos_embed_resize", "timm", {"timm", "transformers"}) == "transformers";
+  c.pos_embed_resize = hub ? VitConfig::PositionResize::transformers : VitConfig::PositionResize::timm;
+}
+
 void read_shared(Fields& f, VitConfig& c) {
   const io::Range count{0, largest_size};
   const io::Range positive{1, largest_size};
@@ -256,6 +263,7 @@ constinit const Family vit_family = {.name = "vit",
                                      .build = build<VisionTransformer, read_plain_vit>,
                                      .first_conv = "patch_embed.proj",
                                      .fc_norm = "fc_norm",
+                                     .beyond_timm = "pos_embed_resize dynamic_img_crop",
                                      .hub_kinds = vit_hub_kinds,
                                      .hub_form = vit_hub_form};
 
@@ -263,6 +271,7 @@ constinit const Family vit_distilled_family = {.name = "vit_distilled",
                                                .table = vit_table,
                                                .build = build<VisionTransformer, read_vit_distilled>,
                                                .first_conv = "patch_embed.proj",
+                                               .beyond_timm = "pos_embed_resize dynamic_img_crop",
                                                .hub_form = vit_hub_form};
 
 constinit const Family vit_relpos_family = {.name = "vit_relpos",
@@ -280,6 +289,7 @@ constinit const Family vit_hybrid_family = {
         "patch_embed.backbone.stem.conv patch_embed.backbone.conv patch_embed.backbone.conv1.0 "
         "patch_embed.backbone.0.conv patch_embed.proj",
     .fc_norm = "fc_norm",
+    .beyond_timm = "pos_embed_resize dynamic_img_crop",
     .hub_form = vit_hub_form};
 
 }  // namespace vitrail::models

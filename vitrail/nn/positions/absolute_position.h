@@ -59,6 +59,7 @@ struct AbsoluteConfig {
   std::int64_t prefix = 0;  ///< tokens in front that have a vector too: learned or else zeros
   double gsd = 1;           ///< ground sample distance: metres on the ground between two patches
   double sigma = 1;         ///< of Fourier features: how fine they are, in periods over the image
+  bool antialias = true;    ///< learned ones are resampled to another grid with antialiasing
 };
 
 /// The table of a fixed kind for `grid`, which need not be the config's: [1, prefix + rows · columns, D] f32. Throws

@@ -35,6 +35,11 @@ Tensor scaled_offsets(const Size2& window, bool swin) {
   return swin ? log_offsets(window, window) : log_offsets(window);
 }
 
+void check_table(const Tensor& table, const Size2& window) {
+  check(table.rank() == 2 && table.numel() > 0 && table.size(0) >= offsets_of(window),
+        "the table {} of relative positions does not belong to a window of {}x{}", table.shape(), window[0], window[1]);
+}
+
 // The places of the offsets -half … half of a table of 2 · (points / 2) + 1 entries in a larger window: 0, ±1,
 // ±(1 + q), ±(1 + q + q²) …, with q such that the outermost lies on the edge of the larger window (BEiT).
 std::vector<double> geometric_points(std::int64_t points, std::int64_t target) {
@@ -97,7 +102,8 @@ Tensor sincos_positions(const Size2& grid, std::int64_t dim, std::int64_t prefix
   return result;
 }
 
-Tensor resample_positions(const Tensor& positions, const Size2& from, const Size2& to, std::int64_t prefix) {
+Tensor resample_positions(const Tensor& positions, const Size2& from, const Size2& to, std::int64_t prefix,
+                          bool antialias) {
   check(positions.rank() == 3 && positions.numel() > 0 && positions.size(1) == prefix + from[0] * from[1],
         "the positions {} do not belong to a grid of {}x{} and {} more", positions.shape(), from[0], from[1], prefix);
   const std::int64_t dim = positions.size(2);
@@ -106,7 +112,7 @@ Tensor resample_positions(const Tensor& positions, const Size2& from, const Size
   }
   const Tensor grid = ops::narrow(positions, 1, prefix, from[0] * from[1]);
   const Tensor planes = ops::permute(ops::reshape(grid, {1, from[0], from[1], dim}), {0, 3, 1, 2});
-  const Tensor resized = ops::interpolate(planes, to[0], to[1], ops::Interpolation::bicubic, true);
+  const Tensor resized = ops::interpolate(planes, to[0], to[1], ops::Interpolation::bicubic, antialias);
   const Tensor tokens = ops::reshape(ops::permute(resized, {0, 2, 3, 1}), {1, to[0] * to[1], dim});
   return prefix == 0 ? tokens : ops::concat({ops::narrow(positions, 1, 0, prefix), tokens}, 1);
 }
@@ -177,12 +183,25 @@ Tensor RelPosMlp::operator()(Pass& pass) const {
   return bias;
 }
 
+Tensor interpolate_bias_table(const Tensor& table, const Size2& from, const Size2& to) {
+  if (from == to) {
+    return table;
+  }
+  check_table(table, from);
+  const std::int64_t offsets = offsets_of(from);
+  const Tensor grid =
+      ops::reshape(ops::narrow(table, 0, 0, offsets), {1, 2 * from[0] - 1, 2 * from[1] - 1, table.size(1)});
+  const Tensor resized =
+      ops::interpolate(ops::permute(grid, {0, 3, 1, 2}), 2 * to[0] - 1, 2 * to[1] - 1, ops::Interpolation::bilinear);
+  const Tensor rows = ops::reshape(ops::permute(resized, {0, 2, 3, 1}), {offsets_of(to), table.size(1)});
+  return ops::concat({rows, ops::narrow(table, 0, offsets, table.size(0) - offsets)}, 0);
+}
+
 Tensor resample_bias_table(const Tensor& table, const Size2& from, const Size2& to) {
   if (from == to) {
     return table;
   }
-  check(table.rank() == 2 && table.numel() > 0 && table.size(0) >= offsets_of(from),
-        "the table {} of relative positions does not belong to a window of {}x{}", table.shape(), from[0], from[1]);
+  check_table(table, from);
   const std::int64_t heads = table.size(1);
   const std::int64_t extra = table.size(0) - offsets_of(from);
   const Size2 source = {2 * from[0] - 1, 2 * from[1] - 1};

@@ -20,10 +20,12 @@ namespace vitrail::nn {
 /// with G = 1 m). Throws Error unless D is divisible by 4.
 Tensor sincos_positions(const Size2& grid, std::int64_t dim, std::int64_t prefix, double scale = 1);
 
-/// Resamples learned positions [1, prefix + rows · columns, D] from the grid `from` to the grid `to`, as timm's
-/// resample_abs_pos_embed: the prefix is kept, the rest is interpolated bicubically with antialiasing. Differentiable.
-/// Throws Error if the positions are not those of `from` and `prefix`.
-Tensor resample_positions(const Tensor& positions, const Size2& from, const Size2& to, std::int64_t prefix);
+/// Resamples learned positions [1, prefix + rows · columns, D] from the grid `from` to the grid `to`: the prefix is
+/// kept, the rest is interpolated bicubically, with antialiasing as timm's resample_abs_pos_embed or without it as
+/// transformers' interpolate_pos_encoding. Differentiable. Throws Error if the positions are not those of `from` and
+/// `prefix`.
+Tensor resample_positions(const Tensor& positions, const Size2& from, const Size2& to, std::int64_t prefix,
+                          bool antialias = true);
 
 /// The index of every pair of patches of a window into a table over their offsets, [A, A] i64 with A = rows · columns:
 /// (Δrow + rows - 1)(2 columns - 1) + (Δcolumn + columns - 1) (Swin: Liu et al. 2021). With `prefix` tokens in front (a
@@ -73,5 +75,7 @@ struct RelPosMlp {
 /// resize_rel_pos_bias_table: bilinearly at offsets that grow geometrically from the centre. Throws Error if the table
 /// is not that of `from`.
 Tensor resample_bias_table(const Tensor& table, const Size2& from, const Size2& to);
+/// The same as transformers' BEiT: the table is interpolated bilinearly as if it were an image.
+Tensor interpolate_bias_table(const Tensor& table, const Size2& from, const Size2& to);
 
 }  // namespace vitrail::nn
