@@ -17,7 +17,8 @@ TEST_P(Resize, GivesPillowsPixels) {
   const io::Safetensors golden = test::golden("images/resize.safetensors");
   const io::Image image = test::to_image(golden.get("image"));
   const Interpolation interpolation = interpolation_named(GetParam());
-  for (const auto& [width, height] : {std::pair(24, 24), {53, 20}, {31, 41}, {97, 65}, {1, 1}, {7, 90}, {53, 41}}) {
+  for (const auto& [width, height] :
+       {std::pair(24, 24), {53, 20}, {31, 41}, {97, 65}, {1, 1}, {7, 90}, {53, 41}, {71, 19}, {43, 20}, {44, 23}}) {
     const std::string name = fmt::format("{}.{}x{}", GetParam(), width, height);
     test::expect_same_pixels(resize(image, width, height, interpolation), golden.get(name), name);
   }
@@ -33,7 +34,7 @@ TEST_P(Resize, OfARegionIsThatOfTheCroppedImage) {
 TEST_P(Resize, OfAWindowIsThatPartOfTheWhole) {
   const io::Image image = test::to_image(test::golden("images/resize.safetensors").get("image"));
   const Interpolation interpolation = interpolation_named(GetParam());
-  for (const auto& [width, height] : {std::pair(24, 24), {53, 20}, {31, 41}, {97, 65}, {53, 41}}) {
+  for (const auto& [width, height] : {std::pair(24, 24), {53, 20}, {31, 41}, {97, 65}, {53, 41}, {71, 19}, {43, 20}}) {
     const io::Image whole = resize(image, width, height, interpolation);
     const Region window = {5, 7, width / 2, height / 3};
     const io::Image part = resize_window(image, width, height, window, interpolation);

@@ -192,7 +192,8 @@ def resizing() -> None:
     values = {"image": source}
     for name in FILTERS:
         resample = getattr(Image.Resampling, name.upper())
-        for width, height in ((24, 24), (53, 20), (31, 41), (97, 65), (1, 1), (7, 90), (53, 41)):
+        for width, height in ((24, 24), (53, 20), (31, 41), (97, 65), (1, 1), (7, 90), (53, 41), (71, 19), (43, 20),
+                              (44, 23)):
             values[f"{name}.{width}x{height}"] = np.asarray(image.resize((width, height), resample))
         # A part of the image: x, y, width, height.
         values[f"{name}.region"] = np.asarray(image.crop((9, 4, 9 + 30, 4 + 17)).resize((16, 19), resample))

@@ -285,8 +285,34 @@ std::vector<std::uint8_t> resize_rows(Rows in, std::int64_t rows, std::int64_t w
   return out;
 }
 
+// Whether Pillow (since version 13) resizes the columns before the rows. The order matters to the last bit, since the
+// pixels between the two passes are rounded.
+bool columns_first(const Side& across, const Side& down) {
+  return across.changes() && down.outputs < down.inputs &&
+         down.inputs - down.outputs > 2 * (across.inputs - across.outputs);
+}
+
+io::Image resize_columns_first(Rows in, const Side& across, const Side& down, Interpolation interpolation) {
+  const Taps columns = compute_taps(down, interpolation);
+  io::Image lowered(across.inputs, down.count);
+  for (std::int64_t y = 0; y < down.count; ++y) {
+    const Taps::Range& range = columns.ranges[static_cast<std::size_t>(y)];
+    run_column({in.row(range.first), in.stride}, range.count, columns.of(y), across.inputs * 3, lowered.at(0, y));
+  }
+  const Rows between = {lowered.pixels.data(), across.inputs * 3};
+  const std::uint8_t* const end = lowered.pixels.data() + lowered.pixels.size();
+  io::Image result;
+  result.width = across.count;
+  result.height = down.count;
+  result.pixels = resize_rows(between, down.count, across.inputs, end, compute_taps(across, interpolation));
+  return result;
+}
+
 io::Image resize_filtered(Rows in, const std::uint8_t* end, const Side& across, const Side& down,
                           Interpolation interpolation) {
+  if (columns_first(across, down)) {
+    return resize_columns_first(in, across, down, interpolation);
+  }
   Taps columns;
   std::int64_t first = down.first;
   std::int64_t rows = down.count;

@@ -27,9 +27,10 @@ struct Region {
   std::int64_t height = 0;
 };
 
-/// The image at width × height pixels, pixel for pixel Pillow's `Image.resize((width, height), interpolation)`: a
+/// The image at width × height pixels, pixel for pixel Pillow 13's `Image.resize((width, height), interpolation)`: a
 /// horizontal and then a vertical pass of 8-bit fixed-point sums (libImaging/Resample.c), where a pass that changes
-/// nothing is left out. Throws Error if a size is not positive.
+/// nothing is left out; the vertical pass comes first if the image loses more than twice as many rows as columns.
+/// Throws Error if a size is not positive.
 io::Image resize(const io::Image& image, std::int64_t width, std::int64_t height, Interpolation interpolation);
 /// The part `region` of the image at width × height pixels, as `image.crop(region).resize(…)`: pixels outside of the
 /// region do not contribute.
