@@ -15,6 +15,9 @@ void apply(const ImageOverrides& overrides, ImageConfig& config) {
   };
   colors("--mean", overrides.mean, config.mean);
   colors("--std", overrides.std, config.std);
+  if (overrides.crop_pct || !overrides.crop_mode.empty()) {
+    config.processor.reset();
+  }
   config.crop_pct = overrides.crop_pct.value_or(config.crop_pct);
   config.crop_mode = overrides.crop_mode.empty() ? config.crop_mode : overrides.crop_mode;
   config.interpolation = overrides.interpolation.empty() ? config.interpolation : overrides.interpolation;

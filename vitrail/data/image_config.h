@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "vitrail/data/image_processor.h"
+
 namespace vitrail::data {
 
 /// How a model's images are prepared: the fields of timm's pretrained_cfg.
@@ -21,6 +23,9 @@ struct ImageConfig {
 
   std::vector<double> mean = {0.5, 0.5, 0.5};
   std::vector<double> std = {0.5, 0.5, 0.5};
+  /// How an image is brought to size in place of crop_pct and crop_mode, for a model in transformers' layout. Its
+  /// result is scaled to height × width.
+  std::optional<ImageProcessor> processor = std::nullopt;
 };
 
 /// Changes to an ImageConfig by timm's flags; what is not set stays.
@@ -31,8 +36,8 @@ struct ImageOverrides {
   std::vector<double> mean;        ///< `--mean`: one number for all channels, or one each
   std::vector<double> std;         ///< `--std`
 };
-/// Applies `overrides` to `config`. Throws Error, naming the flag, if the number of means or deviations does not fit
-/// the channels.
+/// Applies `overrides` to `config`; a crop_pct or crop_mode replaces its processor. Throws Error, naming the flag, if
+/// the number of means or deviations does not fit the channels.
 void apply(const ImageOverrides& overrides, ImageConfig& config);
 
 }  // namespace vitrail::data

@@ -34,12 +34,6 @@ struct Scratch {
   io::Image resized;
 };
 
-// Where a centred window of `target` pixels begins in `size` pixels (torchvision's center_crop, timm's
-// center_crop_or_pad).
-std::int64_t center_offset(std::int64_t size, std::int64_t target) {
-  return target > size ? -((target - size) / 2) : round_half_even(static_cast<double>(size - target) / 2.0);
-}
-
 // The position that `i` has in a row of `size` pixels which is mirrored at both ends without repeating the end pixels.
 std::int64_t reflected(std::int64_t i, std::int64_t size) {
   if (size == 1) {
@@ -89,15 +83,6 @@ std::pair<std::int64_t, std::int64_t> keep_ratio_size(const io::Image& image, st
   const double ratio = std::max(ratio_h, ratio_w) * longest + std::min(ratio_h, ratio_w) * (1.0 - longest);
   return {std::max(round_half_even(static_cast<double>(image.width) * scale_x / ratio), std::int64_t{1}),
           std::max(round_half_even(static_cast<double>(image.height) * scale_y / ratio), std::int64_t{1})};
-}
-
-// The size to which torchvision's Resize brings an image whose shorter side becomes `side`.
-std::pair<std::int64_t, std::int64_t> shorter_side_size(const io::Image& image, std::int64_t side) {
-  const auto longer = [&](std::int64_t a, std::int64_t b) {
-    return static_cast<std::int64_t>(static_cast<double>(side * a) / static_cast<double>(b));
-  };
-  return image.width <= image.height ? std::pair(side, longer(image.height, image.width))
-                                     : std::pair(longer(image.width, image.height), side);
 }
 
 // One number per channel: `values` as they are, a single one repeated, or their mean for a grayscale model.
@@ -155,13 +140,24 @@ EraseMode erase_mode(const std::string& name) {
 
 // The options of a Transform after names were looked up, defaults filled in and everything checked, once.
 struct Transform::Plan {
-  enum class Crop { center, squash, border, random_resized, ratio_center, ratio_random, simple_random, padded };
+  enum class Crop {
+    center,
+    squash,
+    border,
+    processor,
+    random_resized,
+    ratio_center,
+    ratio_random,
+    simple_random,
+    padded
+  };
 
   explicit Plan(const ImageConfig& image);
   Plan(const ImageConfig& image, const AugmentOptions& options);
 
   View geometry(const io::Image& image, Scratch& scratch, Draws& draws) const;
   View evaluation(const io::Image& image, Scratch& scratch) const;
+  View processed(const io::Image& image, Scratch& scratch) const;
   View keep_ratio(const io::Image& image, Scratch& scratch, Draws& draws) const;
   void resize_to(const io::Image& image, std::int64_t w, std::int64_t h, Interpolation filter, View& view,
                  Scratch& scratch) const;
@@ -191,8 +187,8 @@ Transform::Plan::Plan(const ImageConfig& image) : config(image) {
   check(config.channels == 3 || config.channels == 1, "images have 3 channels or 1, not {}", config.channels);
   check(config.height > 0 && config.width > 0, "images of {} x {} pixels have nothing in them", config.width,
         config.height);
-  check(config.crop_pct > 0 && config.crop_pct <= 8, "crop_pct must be positive (usually 0.8 … 1), not {}",
-        config.crop_pct);
+  check(config.processor || (config.crop_pct > 0 && config.crop_pct <= 8),
+        "crop_pct must be positive (usually 0.8 … 1), not {}", config.crop_pct);
   interpolation = interpolation_named(config.interpolation);
   if (config.crop_mode == "squash") {
     crop = Crop::squash;
@@ -200,6 +196,10 @@ Transform::Plan::Plan(const ImageConfig& image) : config(image) {
     crop = Crop::border;
   } else {
     check(config.crop_mode == "center", "crop_mode must be center, squash or border, not '{}'", config.crop_mode);
+  }
+  if (config.processor) {
+    config.processor = config.processor->scaled_to(config.height, config.width);
+    crop = Crop::processor;
   }
   const std::vector<double> mean = per_channel(config.mean, config.channels, "mean");
   const std::vector<double> std = per_channel(config.std, config.channels, "std");
@@ -311,7 +311,7 @@ View Transform::Plan::evaluation(const io::Image& image, Scratch& scratch) const
   std::int64_t w = scaled(config.width);
   std::int64_t h = scaled(config.height);
   if (crop == Crop::center && w == h) {
-    std::tie(w, h) = shorter_side_size(image, w);
+    std::tie(w, h) = shorter_side_size(image.width, image.height, w);
   } else if (crop != Crop::squash) {
     std::tie(w, h) = keep_ratio_size(image, w, h, crop == Crop::border ? 1.0 : 0.0, 1, 1);
   }
@@ -322,6 +322,15 @@ View Transform::Plan::evaluation(const io::Image& image, Scratch& scratch) const
   if (crop == Crop::border) {
     view.fill = mean_color;
   }
+  return view;
+}
+
+View Transform::Plan::processed(const io::Image& image, Scratch& scratch) const {
+  const auto [w, h] = config.processor->resized(image.width, image.height);
+  View view;
+  view.x = ImageProcessor::center_offset(w, config.width);
+  view.y = ImageProcessor::center_offset(h, config.height);
+  resize_to(image, w, h, interpolation, view, scratch);
   return view;
 }
 
@@ -362,6 +371,8 @@ View Transform::Plan::geometry(const io::Image& image, Scratch& scratch, Draws& 
     case Crop::squash:
     case Crop::border:
       return evaluation(image, scratch);
+    case Crop::processor:
+      return processed(image, scratch);
     case Crop::ratio_center:
     case Crop::ratio_random:
       return keep_ratio(image, scratch, draws);
@@ -374,7 +385,7 @@ View Transform::Plan::geometry(const io::Image& image, Scratch& scratch, Draws& 
     case Crop::simple_random: {
       // DeiT III's `--src`: the shorter side to size, then a crop anywhere, also a little beyond the mirrored edges.
       const auto [w, h] = config.width == config.height
-                              ? shorter_side_size(image, config.width)
+                              ? shorter_side_size(image.width, image.height, config.width)
                               : keep_ratio_size(image, config.width, config.height, 0.0, 1, 1);
       view.reflect = true;
       view.y = draws.integer(-padding, h - config.height + padding + 1);

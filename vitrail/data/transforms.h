@@ -74,7 +74,8 @@ class Transform {
 /// - squash: both sides to size,
 /// - border: the longer side to size, with borders in the colour of the mean.
 ///
-/// Throws Error naming a field that is out of range.
+/// With an ImageConfig::processor, it does what that says instead: the pixels of transformers' image processors. Throws
+/// Error naming a field that is out of range.
 Transform eval_transform(const ImageConfig& config);
 /// timm's transforms_imagenet_train: crop, flips, automatic augmentation or colour jitter, normalization, random
 /// erasing. Throws Error naming a field or an option that is out of range.

@@ -11,6 +11,7 @@
 #include "vitrail/io/suggest.h"
 #include "vitrail/models/base/registry.h"
 #include "vitrail/models/formats/huggingface.h"
+#include "vitrail/models/formats/preprocessor.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/model.h"
 #include "vitrail/models/quantize.h"
@@ -23,7 +24,9 @@ using OrderedJson = nlohmann::ordered_json;
 
 void read_pretrained(io::Fields& f, const PretrainedConfig& defaults, FolderConfig& config) {
   PretrainedConfig& p = config.pretrained;
+  const std::optional<data::ImageProcessor> processor = p.processor;
   p = defaults;
+  p.processor = processor;
   config.input_size =
       f.optional<std::vector<std::int64_t>>("input_size", {1, 1 << 20}).value_or(std::vector<std::int64_t>());
   check(config.input_size.empty() || config.input_size.size() == 3,
@@ -75,9 +78,10 @@ void read_pretrained(io::Fields& f, const PretrainedConfig& defaults, FolderConf
   }
 }
 
-// save_model() writes arguments that timm does not take, or that its JSON cannot express, into this object of vitrail's
-// own, which timm ignores.
+// save_model() writes arguments that timm does not take, or that its JSON cannot express, and a preparation of images
+// that it does not know, into this object of vitrail's own, which timm ignores.
 constexpr const char* beyond_timm = "vitrail";
+constexpr const char* processor_key = "image_processor";
 
 bool is_beyond_timm(const Family& family, const std::string& key, const nlohmann::json& value) {
   std::istringstream names{std::string(family.beyond_timm)};
@@ -113,8 +117,14 @@ FolderConfig read_timm_config(const nlohmann::json& json, const fs::path& path) 
     config.model_args = f.raw("model_args");
   }
   if (f.kind(beyond_timm) != io::Kind::absent) {
-    f.object(beyond_timm);
-    config.model_args.update(f.raw(beyond_timm));
+    io::Fields beyond = f.object(beyond_timm);
+    nlohmann::json arguments = f.raw(beyond_timm);
+    if (beyond.kind(processor_key) != io::Kind::absent) {
+      beyond.object(processor_key);
+      config.pretrained.processor = read_processor(beyond.raw(processor_key), path.string());
+      arguments.erase(processor_key);
+    }
+    config.model_args.update(arguments);
   }
   if (f.kind("pretrained_cfg") == io::Kind::absent) {  // timm's oldest layout has all in one object
     read_pretrained(f, defaults, config);
@@ -259,6 +269,9 @@ OrderedJson config_json(const Model& model) {
     if (is_beyond_timm(*model.family, key, value)) {
       config[beyond_timm][key] = value;
     }
+  }
+  if (p.processor) {
+    config[beyond_timm][processor_key] = processor_json(*p.processor);
   }
   if (!p.label_names.empty()) {
     config["label_names"] = p.label_names;

@@ -7,6 +7,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/models/formats/preprocessor.h"
 #include "vitrail/models/model.h"
 
 namespace vitrail::cli {
@@ -49,6 +50,9 @@ Json describe(const models::Model& model) {
   json["interpolation"] = image.interpolation;
   json["crop_pct"] = image.crop_pct;
   json["crop_mode"] = image.crop_mode;
+  if (image.processor) {
+    json["image_processor"] = models::processor_json(*image.processor);
+  }
   json["mean"] = image.mean;
   json["std"] = image.std;
   json["model_args"] = Json::parse(model.model_args);
@@ -70,8 +74,10 @@ void print_info(const models::Model& model) {
   line("num_features", std::to_string(model.net->num_features()));
   line("num_classes", std::to_string(model.net->num_classes()));
   line("blocks", std::to_string(model.net->depth()));
-  line(model.net->frames() > 0 ? "clip" : "image", fmt::format("{}, {}, crop_pct {} ({})", size_text(model, 0),
-                                                               image.interpolation, image.crop_pct, image.crop_mode));
+  const std::string crop = image.processor ? fmt::format("transformers' processor {}", json["image_processor"].dump())
+                                           : fmt::format("crop_pct {} ({})", image.crop_pct, image.crop_mode);
+  line(model.net->frames() > 0 ? "clip" : "image",
+       fmt::format("{}, {}, {}", size_text(model, 0), image.interpolation, crop));
   line("normalization", fmt::format("mean {}, std {}", json["mean"].dump(), json["std"].dump()));
   line("tokens", fmt::format("{} = {} + {} x {} patches", layout.prefix + layout.rows * layout.columns, layout.prefix,
                              layout.rows, layout.columns));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -11,9 +12,16 @@
 namespace vitrail::models {
 
 /// Reads the folder's preprocessor_config.json and overrides `pretrained` by it; does nothing if there is no such file.
-/// Throws Error for a preparation that vitrail does not have.
+/// Keys that are missing have the defaults of transformers' class of that name, if vitrail knows it. crop_pct and
+/// crop_mode become those of timm's that are nearest to the processor. Throws Error for a preparation that vitrail does
+/// not have.
 void read_preprocessor(const std::filesystem::path& folder, PretrainedConfig& pretrained);
 /// The preprocessor_config.json of this preparation. Throws Error if transformers does not have it.
 nlohmann::ordered_json preprocessor_json(const PretrainedConfig& pretrained);
+
+/// A processor as JSON, for a folder in timm's layout: {"resize", "size", "crop_size"}.
+nlohmann::ordered_json processor_json(const data::ImageProcessor& processor);
+/// The processor that processor_json() wrote; errors about it name `source`.
+data::ImageProcessor read_processor(const nlohmann::json& json, const std::string& source);
 
 }  // namespace vitrail::models
