@@ -51,14 +51,13 @@ nlohmann::json facts_of(const fs::path& path) {
   return facts != file.end() && facts->is_object() ? *facts : nlohmann::json::object();
 }
 
-}  // namespace
-
 void check_vacant(const fs::path& folder) {
   check(!fs::exists(folder) || (fs::is_directory(folder) && fs::is_empty(folder)),
         "the run '{0}' exists: go on with it by --resume {0}, or choose another --experiment or --output",
         folder.string());
 }
 
+// The path of a new run. One without a name of its own is made here, empty, so that no other run takes it.
 fs::path new_run_folder(const RunOptions& options, const std::string& name) {
   if (!options.experiment.empty()) {
     fs::path folder = fs::path(options.output) / options.experiment;
@@ -69,11 +68,29 @@ fs::path new_run_folder(const RunOptions& options, const std::string& name) {
   const std::string dated = fmt::format("{:%Y%m%d-%H%M%S}-{}", fmt::localtime(std::time(nullptr)), name);
   fs::path folder = fs::path(options.output) / dated;
   std::error_code error;
-  for (int i = 1; !fs::create_directory(folder, error); ++i) {  // made here, so that no other run takes the name
+  for (int i = 1; !fs::create_directory(folder, error); ++i) {
     if (error) {
       io::fail_writing(folder, error.value());
     }
     folder = fs::path(options.output) / fmt::format("{}-{}", dated, i);
+  }
+  return folder;
+}
+
+}  // namespace
+
+fs::path create_run_folder(const RunOptions& options, const std::string& name,
+                           const std::function<void(const fs::path&)>& fill) {
+  fs::path folder = new_run_folder(options, name);
+  try {
+    io::replace_folder(folder, [&](const fs::path& temporary) {
+      check_vacant(folder);  // of runs that begin at the same moment, the first one has it
+      fill(temporary);
+    });
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(folder, ignored);  // if it is empty
+    throw;
   }
   return folder;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,11 +18,11 @@ namespace vitrail::train {
 /// What config.toml states about a run besides its options: names and values in order.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-/// Throws Error if there is a run, or anything else, at `folder`.
-void check_vacant(const std::filesystem::path& folder);
-/// The path of a new run folder in options.output: --experiment, or else the date and `name`, with a number behind them
-/// if that folder exists; then it is made, empty. Throws Error if the run --experiment exists.
-std::filesystem::path new_run_folder(const RunOptions& options, const std::string& name);
+/// Makes the folder of a new run in options.output with what `fill(temporary_folder)` writes, whole or not at all, and
+/// returns its path: --experiment, or else the date and `name`, with a number behind them if that folder exists. Throws
+/// Error if the run --experiment exists or is being made by another process.
+std::filesystem::path create_run_folder(const RunOptions& options, const std::string& name,
+                                        const std::function<void(const std::filesystem::path&)>& fill);
 /// The run folder of `path`, which is a run folder or the folder of one of its checkpoints. Throws Error if it is
 /// neither.
 std::filesystem::path run_folder_of(const std::filesystem::path& path);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -125,20 +126,12 @@ Run::Run(const TaskOptions& options, const FitHooks& hooks) : options_(options),
 }
 
 void Run::create() {
-  folder_ = new_run_folder(options_, task_->name());
   counters_.threads = kernels::threads();
-  // The folder is filled together with a checkpoint of step 0, so that there is always one to resume from.
-  try {
-    io::replace_folder(folder_, [&](const fs::path& temporary) {
-      check_vacant(folder_);  // of runs that begin at the same moment, the first one has it
-      write_config_to(temporary);
-      save_checkpoint(temporary / "last", *task_, task_->network(), counters_, learner_->state());
-    });
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove(folder_, ignored);  // if it is empty
-    throw;
-  }
+  // The folder is made together with a checkpoint of step 0, so that there is always one to resume from.
+  folder_ = create_run_folder(options_, task_->name(), [&](const fs::path& temporary) {
+    write_config_to(temporary);
+    save_checkpoint(temporary / "last", *task_, task_->network(), counters_, learner_->state());
+  });
   log_ = std::make_unique<RunLog>(folder_, 0, record_kind());
 }
 
@@ -172,9 +165,7 @@ void Run::restore() {
   check(state.counters.batches_per_epoch == counters_.batches_per_epoch || state.counters.batch == 0,
         "the run '{}' stopped inside an epoch of {}, but now there are {}: the data or --batch-size changed",
         folder_.string(), io::counted(state.counters.batches_per_epoch, "batches"), counters_.batches_per_epoch);
-  const std::int64_t batches_per_epoch = counters_.batches_per_epoch;
-  counters_ = state.counters;
-  counters_.batches_per_epoch = batches_per_epoch;
+  counters_.batches_per_epoch = std::exchange(counters_, state.counters).batches_per_epoch;  // as the data has now
   learner_->load_state(state.tensors);
   task_->load_state(with_prefix(state.tensors, task_prefix));
   take_changes();
