@@ -38,10 +38,10 @@ struct BenchmarkResult {
   std::int64_t steps = 0;
   double step_ms_min = 0;
   double step_ms_median = 0;
-  double images_per_second = 0;        ///< at the median step
-  double flops_per_image = 0;          ///< 2 · multiply-accumulates of the products; in training, three times that
-  double peak_gflops = 0;              ///< of packed GEMM in this dtype, measured in this run
-  double mfu = 0;                      ///< model FLOPs utilisation: FLOP/s of the fastest step / peak
+  double images_per_second = 0;  ///< at the median step
+  double flops_per_image = 0;    ///< 2 · multiply-accumulates of the products; in training, three times that
+  double peak_gflops = 0;        ///< of packed GEMM in this dtype, measured in this run: of a fixed size or the model's
+  double mfu = 0;                ///< model FLOPs utilisation: FLOP/s of the fastest step / peak
   std::int64_t peak_memory_bytes = 0;  ///< peak resident memory of the process so far
   std::int64_t peak_tensor_bytes = 0;  ///< peak memory of tensors while the steps ran
   std::int64_t parameters = 0;
