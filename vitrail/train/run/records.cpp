@@ -23,8 +23,12 @@ void read_line(const nlohmann::ordered_json& line, History& history) {
   const auto value_of = [](const nlohmann::ordered_json& value) {
     return value.is_null() ? std::nan("") : value.get<double>();
   };
-  const auto step = line.at("step").get<std::int64_t>();
-  const auto epoch = line.at("epoch").get<std::int64_t>();
+  const auto count_at = [&](const std::string& key) {
+    check(line.at(key).is_number_integer(), "'{}' is no whole number", key);
+    return line.at(key).get<std::int64_t>();
+  };
+  const std::int64_t step = count_at("step");
+  const std::int64_t epoch = count_at("epoch");
   if (!line.contains("lr")) {
     EvaluationRecord record{step, epoch, {}, line.value("ema", false)};
     for (const auto& [key, value] : line.items()) {
@@ -39,7 +43,8 @@ void read_line(const nlohmann::ordered_json& line, History& history) {
   for (const auto& [key, value] : line.items()) {
     if (key.ends_with(rate_ending)) {
       record.rate = value_of(value);
-      record.units = line.value(key.substr(0, key.size() - rate_ending.size()), std::int64_t{0});
+      const std::string units = key.substr(0, key.size() - rate_ending.size());
+      record.units = line.contains(units) ? count_at(units) : 0;
     }
   }
   if (line.contains("grad_norm")) {
@@ -89,6 +94,8 @@ History read_history(const std::filesystem::path& metrics) {
       read_line(nlohmann::ordered_json::parse(text.substr(begin, end - begin)), history);
     } catch (const nlohmann::json::exception&) {
       fail("{}: line {} is not a record of a run", metrics.string(), line_number);
+    } catch (const Error& error) {
+      fail("{}: line {} is not a record of a run: {}", metrics.string(), line_number, error.what());
     }
     begin = end + 1;
   }
