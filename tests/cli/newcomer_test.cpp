@@ -68,6 +68,17 @@ TEST_F(Newcomer, IsToldOfRandomWeights) {
   EXPECT_THAT(vitrail("info vit_tiny_patch16_224").err, Not(HasSubstr("random")));
 }
 
+TEST_F(Newcomer, IsToldOfAHeadThatIsNew) {
+  const std::string image = path("data/validation/red/3.png");
+  for (const std::string& command : {"predict " + best() + " " + image, "eval " + best() + " " + path("data/train"),
+                                     "convert " + best() + " --output " + path("other_head")}) {
+    const Outcome outcome = vitrail(command + " --num-classes 3");
+    EXPECT_EQ(outcome.status, 0) << command << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("has 2 classes: the head for 3 is new, and its weights are random")) << command;
+  }
+  EXPECT_EQ(vitrail("predict " + best() + " " + image + " --num-classes 2").err, "");
+}
+
 TEST_F(Newcomer, NamesARunForItsBestModel) {
   const std::string image = path("data/validation/red/3.png");
   const std::string run = path("runs/one");
@@ -122,6 +133,135 @@ TEST_F(Newcomer, UsesFlagsWronglyWithStatus2) {
     EXPECT_LT(outcome.err.size(), 400U) << arguments;
   }
   EXPECT_EQ(vitrail("predict " + best() + " " + image + " --threads 0").status, 0);
+}
+
+TEST_F(Newcomer, IsToldOfNumbersThatAreNone) {
+  const std::string image = path("data/validation/red/3.png");
+  const std::string attention = "attention " + best() + " " + image + " --output " + path("no_maps") + " ";
+  const std::string train = "train " + path("data") + " ";
+  for (const auto& [arguments, words] : std::vector<std::pair<std::string, std::string>>{
+           {attention + "--query 1", "--query takes the row and the column of a patch, as in 3,4, not '1'"},
+           {attention + "--query ''", "--query takes the row and the column of a patch, as in 3,4, not ''"},
+           {attention + "--query 1,2,3", "not '1,2,3'"},
+           {attention + "--query 1,", "not '1,'"},
+           {attention + "--query 1,0x1", "not '1,0x1'"},
+           {attention + "--layer 99999999999999999999", "--layer: must be a number of at most 64 bits, but is 9999"},
+           {attention + "--mean nan", "--mean: must be a finite number, but is nan"},
+           {attention + "--std inf", "--std: must be a number above 0, but is inf"},
+           {train + "--lr inf", "--lr must be a finite number, but is inf"},
+           {train + "--mean nan nan nan", "--mean must be a finite number, but is nan"},
+           {train + "--seed 99999999999999999999", "--seed: must be a number of at most 64 bits, but is 9999"},
+           {train + "--seed -9223372036854775809", "--seed: must be a number of at most 64 bits"},
+           {train + "--epochs ''", "--epochs: must be a whole number, but is empty"},
+           {train + "--workers 100000", "--workers must be at most 1024, but is 100000"},
+           {train + "--decay-milestones 5 99999999999999999999", "--decay-milestones: must be a number of at most"},
+           {train + "--color-jitter -1", "--color-jitter must be at least 0, but is -1"},
+           {train + "--sched multistep --decay-milestones 5 2", "--decay-milestones must ascend, but are [5, 2]"},
+           {train + "--lr-cycle-limit 0", "--lr-cycle-limit must be a positive number, but is 0"},
+           {train + "--opt-eps -1", "--opt-eps must be at least 0, but is -1"},
+           {train + "--lr-k-decay 0", "--lr-k-decay must be a positive number, but is 0"},
+           {train + "--sched poly --decay-rate -1", "--decay-rate must be at least 0, but is -1"},
+           {train + "--min-lr 1 --lr 1e-3", "--min-lr 1 is above the learning rate 0.001"},
+           {train + "--experiment ..", "--experiment is the name of a folder inside --output, not '..'"},
+           {"augment " + image + " --seed 99999999999999999999 --output x.png",
+            "--seed: must be a number of at most 64"},
+           {"augment " + image + " --img-size 3.5 --output x.png", "--img-size: must be a whole number, but is 3.5"},
+           {"augment " + image + " --rows 65 --output x.png", "--rows: must be from 1 to 64, but is 65"},
+           {"knn a b --temperature nan", "--temperature: must be a number above 0, but is nan"},
+           {"bench pretrain --model x --mask-ratio nan", "--mask-ratio: must be from 0 to 1, but is nan"},
+       }) {
+    const Outcome outcome = vitrail(arguments);
+    EXPECT_EQ(outcome.status, 2) << arguments << ": " << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(words)) << arguments;
+  }
+  const Outcome layer = vitrail(attention + "--layer -4");
+  EXPECT_THAT(layer.err, HasSubstr("there is no layer -4: the model has the layers 0 to 1"));
+  EXPECT_FALSE(fs::exists(path("no_maps")));
+}
+
+TEST_F(Newcomer, IsToldOfFlagsThatDoNothing) {
+  const std::string image = path("data/validation/red/3.png");
+  const std::string train = "train " + path("data") + " ";
+  const std::string teacher = train + "--kd-model-name " + best() + " ";
+  for (const auto& [arguments, words] : std::vector<std::pair<std::string, std::string>>{
+           {train + "--distillation-alpha 0.1", "--distillation-alpha has no effect without --kd-model-name"},
+           {train + "--distillation-type hard", "--distillation-type has no effect without --kd-model-name"},
+           {train + "--kd-temperature 2", "--kd-temperature has no effect without --kd-model-name"},
+           {train + "--task-loss-weight 0.3", "--task-loss-weight has no effect without --kd-model-name"},
+           {teacher + "--task-loss-weight 0.3 --distillation-alpha 0.5",
+            "--distillation-alpha has no effect beside --task-loss-weight"},
+           {teacher + "--kd-temperature 2", "--kd-temperature has no effect with --distillation-type hard"},
+           {train + "--model-ema-decay 0.9", "--model-ema-decay has no effect without --model-ema"},
+           {train + "--model-ema-warmup", "--model-ema-warmup has no effect without --model-ema"},
+           {train + "--clip-mode agc", "--clip-mode has no effect without --clip-grad"},
+           {train + "--layer-decay-min-scale 0.1", "--layer-decay-min-scale has no effect without --layer-decay"},
+           {train + "--decay-rate 0.5", "--decay-rate has no effect with --sched cosine"},
+           {train + "--sched step --decay-milestones 5", "--decay-milestones has no effect with --sched step"},
+           {train + "--no-aug --aa 3a", "--aa has no effect with --no-aug"},
+           {"pretrain mae " + path("data") + " --clip-mode agc", "--clip-mode has no effect without --clip-grad"},
+           {"augment " + image + " --no-aug --aa 3a --output x.png", "--aa has no effect with --no-aug"},
+           {train + "--data-dir " + path("other"), "DATA is \"" + path("data") + "\", but --data-dir is \""},
+           {"quantize " + best() + " --output x --split test", "--split requires --eval"},
+           {"quantize " + best() + " --output x --calibration-images 4", "--calibration-images requires --calibrate"},
+           {"soup " + best() + " --output x --split test", "--split requires --data"},
+           {"bench infer --model x --mask-ratio 0.5", "--mask-ratio has no effect on infer: only pretrain"},
+       }) {
+    const Outcome outcome = vitrail(arguments);
+    EXPECT_EQ(outcome.status, 2) << arguments << ": " << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(words)) << arguments;
+  }
+  std::ofstream(path("mine.toml")) << "clip_mode = \"agc\"\nmodel_ema_decay = 0.5\n";
+  const Outcome config = vitrail(train + "--config " + path("mine.toml") + run_flags(path("runs"), "mine") + small());
+  EXPECT_EQ(config.status, 0) << "a file may say what is not used: " << config.err;
+}
+
+TEST_F(Newcomer, IsToldWhatARunCannotChange) {
+  const std::string run = path("runs/kept");
+  ASSERT_EQ(vitrail("train " + path("data") + run_flags(path("runs"), "kept") + small()).status, 0);
+  for (const std::string flag : {"--img-size 32", "--gp avg", "--in-chans 1", "--opt lion", "--freeze blocks.0",
+                                 "--linear-probe", "--model-ema", "--model-kwargs depth=3", "--num-classes 3"}) {
+    const Outcome outcome = vitrail("train --resume " + run + " --epochs 2 " + flag);
+    EXPECT_EQ(outcome.status, 1) << flag;
+    EXPECT_THAT(outcome.err, HasSubstr("vitrail: the run '" + run + "' has " + flag.substr(0, flag.find(' ')) + " "));
+    EXPECT_THAT(outcome.err, HasSubstr(" and cannot go on with ")) << flag;
+  }
+  const Outcome changed = vitrail("train --resume " + run +
+                                  " --epochs 2 --num-classes 2 --opt adam --lr 1e-4 -b 4 --sched step "
+                                  "--weight-decay 0.1 --drop 0.1 --clip-grad 1 --seed 3");
+  EXPECT_EQ(changed.status, 0) << changed.err;
+  EXPECT_THAT(changed.out, HasSubstr("--opt was \"adamw\" and is now \"adam\""));
+  EXPECT_THAT(changed.out, Not(HasSubstr("--num-classes")));
+}
+
+TEST_F(Newcomer, KeepsWhatACommandReads) {
+  const std::string image = path("picture.png");
+  fs::copy_file(path("data/validation/red/3.png"), image);
+  const std::string before = io::read_text(image);
+  const std::string features = path("features.st");
+  ASSERT_EQ(vitrail("embed " + best() + " " + path("data/train") + " --output " + features).status, 0);
+  for (const std::string& command :
+       {"augment " + image + " --output " + image,
+        "augment " + path("data/validation/red") + " " + image + " --output " + path("data/../picture.png"),
+        "forward " + best() + " --input " + features + " --output " + features,
+        "embed " + best() + " " + image + " --output " + image}) {
+    const Outcome outcome = vitrail(command);
+    EXPECT_EQ(outcome.status, 1) << command;
+    EXPECT_THAT(outcome.err, HasSubstr("' is the input: choose another --output")) << command;
+  }
+  EXPECT_EQ(io::read_text(image), before);
+  // Features are known by what is in the file.
+  const Outcome knn = vitrail("knn " + features + " " + features + " -k 1");
+  EXPECT_EQ(knn.status, 0) << knn.err;
+  const Outcome idle = vitrail("knn " + features + " " + features + " --split test");
+  EXPECT_EQ(idle.status, 2);
+  EXPECT_THAT(idle.err, HasSubstr("the features are there already: --split has nothing to do"));
+}
+
+TEST_F(Newcomer, MayPipeAListFromWindows) {
+  const std::string image = path("data/validation/red/3.png");
+  const Outcome listed = vitrail("predict " + best() + " -", image + "\r\n\r\n" + image + "\r\n");
+  EXPECT_EQ(listed.status, 0) << listed.err;
+  EXPECT_EQ(listed.out, vitrail("predict " + best() + " " + image + " " + image).out);
 }
 
 TEST_F(Newcomer, IsToldOfFilesThatAreNoImages) {

@@ -1,14 +1,22 @@
 #include "vitrail/cli/flags.h"
 
+#include <cerrno>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 
 #include "vitrail/data/resize.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/models/base/kwargs.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/run_options.h"
+#include "vitrail/train/run_rules.h"
 
 namespace vitrail::cli {
 
@@ -22,28 +30,56 @@ void as_usage(const std::function<void()>& read) {
   }
 }
 
+// CLI11's own checks of numbers print the largest number there is, take NaN and infinity, and replace an integer that
+// is too large by the largest.
+CLI::Validator whole_number(std::int64_t low, std::int64_t high) {
+  return {[=](std::string& text) -> std::string {
+            errno = 0;
+            char* end = nullptr;
+            const std::int64_t number = std::strtoll(text.c_str(), &end, 0);
+            if (text.empty() || *end != '\0') {
+              return fmt::format("must be a whole number, but is {}", text.empty() ? "empty" : text);
+            }
+            if (errno == ERANGE) {
+              return fmt::format("must be a number of at most 64 bits, but is {}", text);
+            }
+            constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+            const std::string wanted =
+                high == most ? fmt::format("at least {}", low) : fmt::format("from {} to {}", low, high);
+            return number >= low && number <= high ? "" : fmt::format("must be {}, but is {}", wanted, text);
+          },
+          ""};
+}
+
+CLI::Validator whole_number() {
+  return whole_number(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max());
+}
+
+CLI::Validator at_least(std::int64_t low) { return whole_number(low, std::numeric_limits<std::int64_t>::max()); }
+
 namespace {
 
-// CLI11's own checks of numbers print the largest number there is.
-CLI::Validator check_of_number(const std::string& kind, const std::string& wanted,
-                               const std::function<bool(double)>& is_right) {
+CLI::Validator check_of_number(const std::string& wanted, const std::function<bool(double)>& is_right) {
   return {[=](std::string& text) {
             double number = 0;
-            const bool right = CLI::detail::lexical_cast(text, number) && is_right(number);
-            return right ? "" : fmt::format("must be {}, but is {}", wanted, text);
+            const bool right = CLI::detail::lexical_cast(text, number) && std::isfinite(number) && is_right(number);
+            return right ? "" : fmt::format("must be {}, but is {}", wanted, text.empty() ? "empty" : text);
           },
-          kind};
+          ""};
 }
 
 }  // namespace
 
-CLI::Validator at_least(std::int64_t low) {
-  return check_of_number(low > 0 ? "POSITIVE" : "NONNEGATIVE", fmt::format("at least {}", low),
-                         [low](double number) { return number >= static_cast<double>(low); });
+CLI::Validator finite() {
+  return check_of_number("a finite number", [](double) { return true; });
 }
 
 CLI::Validator positive() {
-  return check_of_number("POSITIVE", "above 0", [](double number) { return number > 0; });
+  return check_of_number("a number above 0", [](double number) { return number > 0; });
+}
+
+CLI::Validator share() {
+  return check_of_number("from 0 to 1", [](double number) { return number >= 0 && number <= 1; });
 }
 
 models::CreateOptions ModelFlags::options() const {
@@ -66,16 +102,28 @@ models::Model ModelFlags::open() const {
   return result;
 }
 
-void ModelFlags::note_random_weights() const {
-  if (!models::names_folder(model)) {
+void ModelFlags::note_random_weights(const models::Model& opened) const {
+  const std::string source = name_or_folder();
+  if (!models::names_folder(source)) {
     fmt::print(stderr, "note: {} is the name of an architecture, whose weights are random: name a model folder\n",
                model);
+    return;
+  }
+  if (num_classes.has_value() || !kwargs.empty()) {
+    models::CreateOptions unchanged;
+    unchanged.fill = nn::Fill::meta;  // only asked for its number of classes
+    const std::int64_t before = models::open_model(source, unchanged).net->num_classes();
+    const std::int64_t now = opened.net->num_classes();
+    if (now != before && now > 0) {
+      fmt::print(stderr, "note: {} has {}: the head for {} is new, and its weights are random\n", model,
+                 before == 0 ? "no head" : io::counted(before, "classes"), now);
+    }
   }
 }
 
 models::Model ModelFlags::open_for_images() const {
   models::Model result = open();
-  note_random_weights();
+  note_random_weights(result);
   models::check_takes_images(result);
   return result;
 }
@@ -86,15 +134,18 @@ void add_model_changes(CLI::App& command, ModelFlags& flags) {
                   "Arguments of the model, as timm names them: img_size=32 patch_size=4 …")
       ->type_name("KEY=VALUE")
       ->allow_extra_args();
-  command.add_option("--num-classes", flags.num_classes,
-                     "Number of classes; another one than the folder's gives a new head");
-  command.add_option("--img-size", flags.img_size, "Image size in pixels; positions are resized");
+  command
+      .add_option("--num-classes", flags.num_classes,
+                  "Number of classes; another one than the folder's gives a new head")
+      ->check(at_least(0));
+  command.add_option("--img-size", flags.img_size, "Image size in pixels; positions are resized")->check(at_least(1));
 }
 
 void add_image_flags(CLI::App& command, ModelFlags& flags) {
   const char* group = "Images (default: as the model says)";
   command.add_option("--crop-pct", flags.images.crop_pct, "Crop: share of the resized image that is kept")
-      ->group(group);
+      ->group(group)
+      ->check(positive());
   command.add_option("--crop-mode", flags.images.crop_mode, "Crop: center, squash or border")
       ->group(group)
       ->type_name("NAME")
@@ -103,8 +154,14 @@ void add_image_flags(CLI::App& command, ModelFlags& flags) {
       ->group(group)
       ->type_name("NAME")
       ->check(CLI::IsMember(data::interpolation_names()).description(""));
-  command.add_option("--mean", flags.images.mean, "Mean of each colour, from 0 to 1")->group(group)->expected(1, 3);
-  command.add_option("--std", flags.images.std, "Standard deviation of each colour")->group(group)->expected(1, 3);
+  command.add_option("--mean", flags.images.mean, "Mean of each colour, from 0 to 1")
+      ->group(group)
+      ->expected(1, 3)
+      ->check(finite());
+  command.add_option("--std", flags.images.std, "Standard deviation of each colour")
+      ->group(group)
+      ->expected(1, 3)
+      ->check(positive());
 }
 
 CLI::Option* add_model_argument(CLI::App& command, ModelFlags& flags) {
@@ -129,7 +186,9 @@ DType ComputeFlags::apply() const {
 }
 
 void add_compute_flags(CLI::App& command, ComputeFlags& flags) {
-  command.add_option("--threads", flags.threads, "Compute threads; 0: all cores")->capture_default_str();
+  command.add_option("--threads", flags.threads, "Compute threads; 0: all cores")
+      ->capture_default_str()
+      ->check(whole_number());
   command.add_flag("--amp", flags.amp, "Mixed precision: products and activations in --amp-dtype, weights in float32");
   command.add_option("--amp-dtype", flags.amp_dtype, "Lower precision of --amp: bfloat16, or float32 for none")
       ->capture_default_str()
@@ -153,6 +212,11 @@ CLI::Option* expect_ending(CLI::Option* option, const std::string& ending) {
   });
 }
 
+void check_not_input(const std::string& output, const std::string& input) {
+  std::error_code error;  // of files that are not there, which are not the same
+  check(!std::filesystem::equivalent(output, input, error), "'{}' is the input: choose another --output", output);
+}
+
 train::EvaluateOptions DataFlags::options(DType dtype) const {
   train::EvaluateOptions options;
   options.dtype = dtype;
@@ -164,8 +228,8 @@ train::EvaluateOptions DataFlags::options(DType dtype) const {
 
 namespace {
 
-void add_split(CLI::App& command, DataFlags& flags, const std::string& of, const std::string& parts) {
-  command.add_option("--split", flags.split, fmt::format("Part of {}: {} (default: DATA itself)", of, parts))
+CLI::Option* add_split(CLI::App& command, DataFlags& flags, const std::string& of, const std::string& parts) {
+  return command.add_option("--split", flags.split, fmt::format("Part of {}: {} (default: DATA itself)", of, parts))
       ->type_name("NAME");
 }
 
@@ -181,15 +245,15 @@ void add_data_argument(CLI::App& command, DataFlags& flags, const std::string& h
 }
 
 void add_data_flag(CLI::App& command, DataFlags& flags, const std::string& flag, const std::string& help) {
-  command.add_option(flag, flags.data, help)->type_name("DATA");
-  add_split(command, flags, flag + "'s DATA", "validation, test …");
+  CLI::Option* data = command.add_option(flag, flags.data, help)->type_name("DATA");
+  add_split(command, flags, flag + "'s DATA", "validation, test …")->needs(data);
 }
 
 void add_loading_flags(CLI::App& command, DataFlags& flags) {
   command.add_option("-b,--batch-size", flags.batch_size, "Images a batch")->capture_default_str()->check(at_least(1));
   command.add_option("-j,--workers", flags.workers, "Threads that decode ahead")
       ->capture_default_str()
-      ->check(at_least(0));
+      ->check(whole_number(0, train::most_workers));
   command.add_flag("--skip-broken", flags.skip_broken, "Leave broken images out and name them");
 }
 

@@ -34,8 +34,14 @@ void check_usage(bool condition, fmt::format_string<Args...> format, Args&&... a
 /// Calls `read`, which makes something of the values of flags: an Error that it throws is wrong usage.
 void as_usage(const std::function<void()>& read);
 
-CLI::Validator at_least(std::int64_t low);  ///< a check that a number is not below `low`
-CLI::Validator positive();                  ///< a check that a number is above 0
+/// Checks of values: that a number is whole, fits 64 bits and, with limits, is within them.
+CLI::Validator whole_number();
+CLI::Validator whole_number(std::int64_t low, std::int64_t high);
+CLI::Validator at_least(std::int64_t low);
+/// Checks of values: that a number is finite, and above 0, or from 0 to 1.
+CLI::Validator finite();
+CLI::Validator positive();
+CLI::Validator share();
 
 /// The flags that choose a model and change its options and its preparation of images.
 struct ModelFlags {
@@ -51,8 +57,9 @@ struct ModelFlags {
   models::Model open() const;          ///< opens the model by name or folder
   /// Opens the model to use it on images, and calls note_random_weights(). Throws Error if it takes videos.
   models::Model open_for_images() const;
-  /// Says on stderr that the weights are random, if `model` is just the name of an architecture.
-  void note_random_weights() const;
+  /// Says on stderr which weights of the model that was opened are random: all of them if `model` is just the name of
+  /// an architecture, those of the head if the folder has another number of classes.
+  void note_random_weights(const models::Model& opened) const;
 };
 void add_model_changes(CLI::App& command, ModelFlags& flags);  ///< adds --model-kwargs --num-classes --img-size
 void add_image_flags(CLI::App& command, ModelFlags& flags);    ///< adds --crop-pct --crop-mode --mean …
@@ -76,6 +83,9 @@ void add_dtype_flag(CLI::App& command, std::string& dtype);
 
 /// Has a flag that names an image to write refuse names that do not end in `ending`, ".png" or ".svg".
 CLI::Option* expect_ending(CLI::Option* option, const std::string& ending);
+
+/// Throws Error if the file `output`, which a command is about to write, is `input`, which it reads.
+void check_not_input(const std::string& output, const std::string& input);
 
 /// The flags that choose a data set, and how it is gone through.
 struct DataFlags {

@@ -65,21 +65,24 @@ void add_images_argument(CLI::App& command, std::vector<std::string>& images) {
       ->type_name("");
 }
 
-std::vector<NamedImage> list_images(const std::vector<std::string>& arguments) {
+std::vector<NamedImage> list_images(const std::vector<std::string>& arguments, const std::string& output) {
   std::vector<NamedImage> result;
   const auto add_file = [&result](const std::string& path) {
     result.push_back({path, [path] { return io::read_image(path); }});
   };
   for (const std::string& argument : arguments) {
+    std::error_code error;
     if (argument == "-") {
       for (std::string line; std::getline(std::cin, line);) {
+        if (line.ends_with('\r') && !fs::exists(line, error)) {
+          line.pop_back();  // a list from Windows
+        }
         if (!line.empty()) {
           add_file(line);
         }
       }
       continue;
     }
-    std::error_code error;
     check(fs::exists(argument, error), "{}: there is no such file or folder", argument);
     if (!fs::is_directory(argument, error) && !io::is_tar_name(argument)) {
       add_file(argument);
@@ -91,6 +94,9 @@ std::vector<NamedImage> list_images(const std::vector<std::string>& arguments) {
     }
   }
   check(!result.empty(), "no images were given");
+  for (const NamedImage& image : output.empty() ? std::vector<NamedImage>() : result) {
+    check_not_input(output, image.name);
+  }
   return result;
 }
 

@@ -46,9 +46,10 @@ struct NamedImage {
 /// Adds the argument IMAGES, which list_images() understands, to a command.
 void add_images_argument(CLI::App& command, std::vector<std::string>& images);
 
-/// The images that `arguments` name: a file is itself, a folder or a tar archive is all images in it in natural
-/// order, and "-" is a list of paths on standard input, one per line. Throws Error for a path that does not exist, for
-/// a folder or an archive without images, and if there are no images at all.
-std::vector<NamedImage> list_images(const std::vector<std::string>& arguments);
+/// The images that `arguments` name, of which the image `output` that the command writes may be none: a file is itself,
+/// a folder or a tar archive is all images in it in natural order, and "-" is a list of paths on standard input, one
+/// per line. Throws Error for a path that does not exist, for a folder or an archive without images, and if there are
+/// no images at all.
+std::vector<NamedImage> list_images(const std::vector<std::string>& arguments, const std::string& output = "");
 
 }  // namespace vitrail::cli

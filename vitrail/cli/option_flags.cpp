@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "vitrail/cli/flags.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/base/kwargs.h"
 
@@ -38,10 +39,10 @@ OptionValue room_for(OptionKind kind, const OptionValue& now) {
   return std::vector<std::string>();
 }
 
-// All names of an option as CLI11 takes them: "DATA,-b,--batch-size,--other".
+// All names of the flag of an option as CLI11 takes them: "-b,--batch-size,--other".
 std::string names_of(const train::Option& option) {
   std::string names;
-  for (const std::string& name : {option.positional, option.short_flag, option.flag(), option.other_flag}) {
+  for (const std::string& name : {option.short_flag, option.flag(), option.other_flag}) {
     names += (names.empty() || name.empty() ? "" : ",") + name;
   }
   return names;
@@ -49,7 +50,8 @@ std::string names_of(const train::Option& option) {
 
 }  // namespace
 
-CLI::Option* OptionFlags::add_flag(Flag& flag, const train::Option& option, const OptionValue& now) {
+CLI::Option* OptionFlags::add_flag(Flag& flag, const std::string& names, const train::Option& option,
+                                   const OptionValue& now) {
   return std::visit(
       [&]<class Value>(Value& value) -> CLI::Option* {
         if constexpr (std::is_same_v<Value, std::monostate>) {
@@ -58,7 +60,10 @@ CLI::Option* OptionFlags::add_flag(Flag& flag, const train::Option& option, cons
           const std::string name = option.flag();
           return command_.add_flag(value ? name + ",!--no-" + name.substr(2) : name, value, option.help);
         } else {
-          CLI::Option* added = command_.add_option(names_of(option), value, option.help);
+          CLI::Option* added = command_.add_option(names, value, option.help);
+          if (option.kind == OptionKind::integer || option.kind == OptionKind::integers) {
+            added->check(whole_number());
+          }
           bool shown = !std::holds_alternative<std::monostate>(now);
           if constexpr (requires { value.empty(); }) {
             shown = shown && !value.empty();
@@ -70,12 +75,20 @@ CLI::Option* OptionFlags::add_flag(Flag& flag, const train::Option& option, cons
 }
 
 void OptionFlags::add(const train::Option& option, const std::string& group) {
+  if (!option.positional.empty()) {
+    add_names(option, option.positional, group);
+  }
+  add_names(option, names_of(option), group);
+}
+
+void OptionFlags::add_names(const train::Option& option, const std::string& names, const std::string& group) {
   const OptionValue now = option.get();
   Flag& flag = flags_.emplace_back();
   flag.name = option.name;
+  flag.spelled = names == option.positional ? names : option.flag();
   flag.arguments = option.kind == OptionKind::arguments;
   flag.value = room_for(option.kind, now);
-  flag.option = add_flag(flag, option, flag.arguments ? OptionValue() : now);
+  flag.option = add_flag(flag, names, option, flag.arguments ? OptionValue() : now);
   flag.option->group(io::capitalized(group.empty() ? option.group : group));
   if (!option.metavar.empty()) {
     flag.option->type_name(option.metavar);
@@ -89,13 +102,33 @@ void OptionFlags::add_all(const train::OptionList& options) {
 }
 
 void OptionFlags::apply(train::OptionList& options) const {
+  std::vector<const Flag*> given;
   for (const Flag& flag : flags_) {
     if (flag.option->count() == 0) {
       continue;
     }
+    const auto other = std::ranges::find(given, flag.name, &Flag::name);
+    if (other != given.end()) {
+      const std::string one = train::option_text((*other)->value);
+      const std::string two = train::option_text(flag.value);
+      check(one == two, "{} is {}, but {} is {}: give one of them", (*other)->spelled, one, flag.spelled, two);
+    }
+    given.push_back(&flag);
     options.find(flag.name)->set(
         flag.arguments ? OptionValue(models::kwargs_to_json(std::get<std::vector<std::string>>(flag.value)))
                        : flag.value);
+  }
+}
+
+void OptionFlags::check_effects(train::OptionList& options) const {
+  for (const Flag& flag : flags_) {
+    if (flag.option->count() == 0) {
+      continue;
+    }
+    for (const auto& why : options.find(flag.name)->idle) {
+      const std::string words = why();
+      check(words.empty(), "{} has no effect {}", flag.spelled, words);
+    }
   }
 }
 

@@ -1,5 +1,7 @@
 #include "vitrail/data/image_config.h"
 
+#include <fmt/format.h>
+
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::data {
@@ -10,8 +12,10 @@ void apply(const ImageOverrides& overrides, ImageConfig& config) {
       return;
     }
     target = values.size() == 1 ? std::vector(static_cast<std::size_t>(config.channels), values[0]) : values;
-    check(static_cast<std::int64_t>(target.size()) == config.channels, "{} takes one number, or {}: one a channel",
-          flag, config.channels);
+    check(static_cast<std::int64_t>(target.size()) == config.channels, "{} takes {}, not {}", flag,
+          config.channels == 1 ? "one number, for the one channel"
+                               : fmt::format("one number, or one for each of the {} channels", config.channels),
+          values.size());
   };
   colors("--mean", overrides.mean, config.mean);
   colors("--std", overrides.std, config.std);

@@ -83,19 +83,21 @@ std::vector<std::string_view> optimizer_names() {
   return {"adamw", "adam", "nadamw", "lion", "lamb", "lambc", "sgd", "momentum"};
 }
 
+std::vector<const char*> moment_names(const OptimizerOptions& options) {
+  if (options.opt == "sgd" || options.opt == "momentum") {
+    return options.momentum == 0 ? std::vector<const char*>{} : std::vector<const char*>{"momentum_buffer"};
+  }
+  return options.opt == "lion" ? std::vector<const char*>{"exp_avg"}
+                               : std::vector<const char*>{"exp_avg", "exp_avg_sq"};
+}
+
 Optimizer::Optimizer(nn::ParameterStore& store, const OptimizerOptions& options,
                      const std::vector<ParameterGroup>& groups)
     : store_(&store), options_(options) {
   const std::vector<std::string_view> names = optimizer_names();
   check(std::ranges::find(names, options.opt) != names.end(), "unknown optimizer '{}': expected one of {}", options.opt,
         fmt::join(names, ", "));
-  if (options.opt == "sgd" || options.opt == "momentum") {
-    moment_names_ = options.momentum == 0 ? std::vector<const char*>{} : std::vector<const char*>{"momentum_buffer"};
-  } else if (options.opt == "lion") {
-    moment_names_ = {"exp_avg"};
-  } else {
-    moment_names_ = {"exp_avg", "exp_avg_sq"};
-  }
+  moment_names_ = moment_names(options);
   std::set<std::string, std::less<>> seen;
   for (const ParameterGroup& group : groups) {
     for (const std::string& name : group.names) {

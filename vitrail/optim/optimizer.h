@@ -60,6 +60,9 @@ struct OptimizerOptions {
 
 /// The values that OptimizerOptions::opt may have.
 std::vector<std::string_view> optimizer_names();
+/// What an optimizer keeps of each parameter (Optimizer::state()): "exp_avg" and "exp_avg_sq" for Adam and LAMB,
+/// "exp_avg" for Lion, "momentum_buffer" for SGD with momentum.
+std::vector<const char*> moment_names(const OptimizerOptions& options);
 
 /// An optimizer with the algorithms of torch.optim and timm.optim, each fused into one pass over memory (LAMB: two).
 /// The formulas are in vitrail/kernels/optimizer.h. The store must outlive the optimizer.

@@ -127,6 +127,22 @@ Option& Option::settled() {
   return *this;
 }
 
+Option& Option::settled_unless(std::function<bool(const OptionValue&, const OptionValue&)> allowed) {
+  may_become = std::move(allowed);
+  return settled();
+}
+
+Option& Option::idle_if(std::function<std::string()> why) {
+  idle.push_back(std::move(why));
+  return *this;
+}
+
+Option& Option::needs(std::string partner, std::function<bool()> is_given) {
+  return idle_if([partner = std::move(partner), is_given = std::move(is_given)] {
+    return is_given() ? "" : "without " + partner;
+  });
+}
+
 Option& Option::short_name(std::string flag) {
   short_flag = std::move(flag);
   return *this;
@@ -172,6 +188,9 @@ void OptionList::resolve_paths() {
 
 void OptionList::validate() const {
   for (const Option& option : options_) {
+    each_number(option.get(), [&](auto number) {
+      check(std::isfinite(static_cast<double>(number)), "{} must be a finite number, but is {}", option.flag(), number);
+    });
     for (const auto& check : option.checks) {
       check();
     }
@@ -240,7 +259,10 @@ std::vector<OptionChange> changes(const OptionList& before, const OptionList& af
   std::vector<OptionChange> result;
   for (std::size_t i = 0; i < before.all().size(); ++i) {
     const Option& option = before.all()[i];
-    OptionChange change{option.name, option_text(option.get()), option_text(after.all()[i].get()), option.is_settled};
+    const OptionValue value = option.get();
+    const OptionValue now = after.all()[i].get();
+    const bool settled = option.is_settled && !(option.may_become && option.may_become(value, now));
+    OptionChange change{option.name, option_text(value), option_text(now), settled};
     if (change.before != change.after) {
       result.push_back(std::move(change));
     }

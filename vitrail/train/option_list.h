@@ -49,6 +49,8 @@ struct Option {
   std::function<OptionValue()> get;
   std::function<void(const OptionValue&)> set;  ///< throws Error if the number of values is wrong
   std::vector<std::function<void()>> checks;    ///< each throws an Error that names the flag
+  std::function<bool(const OptionValue&, const OptionValue&)> may_become;  ///< of settled_unless(); empty: never
+  std::vector<std::function<std::string()>> idle;                          ///< of idle_if()
 
   std::string flag() const;  ///< "--batch-size"
 
@@ -65,6 +67,12 @@ struct Option {
 
   Option& path();
   Option& settled();
+  /// As settled(), but for changes for which `may_become` holds.
+  Option& settled_unless(std::function<bool(const OptionValue& before, const OptionValue& after)> may_become);
+  /// States when the option does nothing: `why` returns the end of "--NAME has no effect …", or "" where it has one.
+  Option& idle_if(std::function<std::string()> why);
+  /// States that the option does nothing "without PARTNER" unless `is_given` holds.
+  Option& needs(std::string partner, std::function<bool()> is_given);
   Option& short_name(std::string flag);
   Option& also(std::string flag);
   Option& argument(std::string name);
@@ -136,7 +144,7 @@ class OptionList {
 
   /// Makes the paths of files and folders that exist absolute, so that they can be found from any folder.
   void resolve_paths();
-  /// Runs the checks of every option. The Error that a check throws names the flag.
+  /// Checks that all numbers are finite, and runs the checks of every option. The Error that is thrown names the flag.
   void validate() const;
 
   OptionList() = default;

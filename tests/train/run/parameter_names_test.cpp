@@ -46,7 +46,7 @@ TEST_F(ParameterNames, AreWholeParts) {
 
 TEST_F(ParameterNames, MayBeRangesAndStars) {
   EXPECT_EQ(blocks({"patch_embed", "blocks.0-5"}), std::pair(std::size_t{6}, std::size_t{2}));
-  EXPECT_EQ(blocks({"blocks.9-99"}).first, 3U);
+  EXPECT_EQ(blocks({"blocks.9-11", "blocks.3-3"}).first, 4U);
   EXPECT_EQ(named({"*.norm1"}).size(), 24U);
   EXPECT_EQ(named({"*.bias"}).size(), 12 * 6 + 3U);
   EXPECT_EQ(named({"blocks.*.norm*"}).size(), 48U);
@@ -67,6 +67,9 @@ TEST_F(ParameterNames, ThatFitNothingAreNamed) {
     EXPECT_THAT(refusal(pattern), HasSubstr("no parameter's name begins so")) << pattern;
   }
   EXPECT_THAT(refusal("layer:all"), HasSubstr("a range of them"));
+  EXPECT_THAT(refusal("blocks.9-99"), HasSubstr("--freeze blocks.9-99: there is no blocks.99"));
+  EXPECT_THAT(refusal("*.0-12.norm1"), HasSubstr("there is no *.12"));
+  EXPECT_THAT(refusal("layer:0-99"), HasSubstr("--freeze layer:0-99: the last layer is 13"));
 }
 
 }  // namespace

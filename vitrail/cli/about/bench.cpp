@@ -91,13 +91,15 @@ void add_bench(CLI::App& app) {
       ->capture_default_str()
       ->check(at_least(0));
   command.add_flag("--int8", flags->int8, "Quantize the model's linear maps first; the rest runs as --amp says");
-  command.add_option("--mask-ratio", flags->mae.mask_ratio, "Share of the patches that are hidden (pretrain)")
-      ->check(CLI::Range(0.0, 1.0));
-  command.add_option("--decoder-dim", flags->mae.decoder_dim, "Width of the decoder (pretrain)")->check(at_least(1));
-  command.add_option("--decoder-depth", flags->mae.decoder_depth, "Blocks of the decoder (pretrain)")
-      ->check(at_least(1));
-  command.add_option("--decoder-heads", flags->mae.decoder_heads, "Heads of the decoder (pretrain)")
-      ->check(at_least(1));
+  const std::vector<CLI::Option*> of_pretraining = {
+      command.add_option("--mask-ratio", flags->mae.mask_ratio, "Share of the patches that are hidden (pretrain)")
+          ->check(share()),
+      command.add_option("--decoder-dim", flags->mae.decoder_dim, "Width of the decoder (pretrain)")
+          ->check(at_least(1)),
+      command.add_option("--decoder-depth", flags->mae.decoder_depth, "Blocks of the decoder (pretrain)")
+          ->check(at_least(1)),
+      command.add_option("--decoder-heads", flags->mae.decoder_heads, "Heads of the decoder (pretrain)")
+          ->check(at_least(1))};
   command.add_flag("--json", flags->json, "Print one JSON object");
   command.add_option("--output", flags->output, "Write the JSON object to a file")->type_name("FILE.json");
   command.add_flag("--profile", flags->profile, "Print what each op takes: calls, time, GF/s and GB/s");
@@ -109,7 +111,13 @@ void add_bench(CLI::App& app) {
                          "vitrail bench train --model vit_tiny_patch16_224 --profile --trace step.json",
                          "vitrail bench pretrain --model vit_small_patch16_224 --mask-ratio 0.75 --decoder-dim 192 "
                          "--decoder-depth 4 --decoder-heads 3"});
-  command.callback([flags] { bench(*flags); });
+  command.callback([flags, of_pretraining] {
+    for (const CLI::Option* option : of_pretraining) {
+      check_usage(flags->mode == "pretrain" || option->count() == 0,
+                  "{} has no effect on {}: only pretrain has a decoder", option->get_name(), flags->mode);
+    }
+    bench(*flags);
+  });
 }
 
 }  // namespace vitrail::cli

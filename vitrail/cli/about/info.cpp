@@ -69,8 +69,8 @@ void print_info(const models::Model& model) {
   line("parameters",
        fmt::format("{} ({})", model.net->parameters.count(), short_number(model.net->parameters.count())));
   const std::int64_t flops = model.net->flops(image.height, image.width);
-  line("FLOPs", fmt::format("{} ({}) a {}, fvcore's convention: a multiply-accumulate is one", flops,
-                            short_number(flops), model.net->frames() > 0 ? "clip" : "image"));
+  line("FLOPs", fmt::format("{} ({}) {}, fvcore's convention: a multiply-accumulate is one", flops, short_number(flops),
+                            model.net->frames() > 0 ? "a clip" : "an image"));
   line("num_features", std::to_string(model.net->num_features()));
   line("num_classes", std::to_string(model.net->num_classes()));
   line("blocks", std::to_string(model.net->depth()));

@@ -1,9 +1,11 @@
 // `vitrail attention` shows what a model attends to in an image.
 #include "vitrail/explain/attention.h"
 
+#include <charconv>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -29,7 +31,7 @@ struct AttentionFlags {
   std::string image;
   std::string output = "attention";
   std::string raw;
-  std::vector<std::int64_t> query;
+  std::optional<std::string> query;
   std::optional<std::int64_t> layer;
   std::optional<std::int64_t> head;
 };
@@ -37,7 +39,7 @@ struct AttentionFlags {
 // The layers (or heads) that were asked for: one, which counts from the end if it is negative, or all of them.
 std::vector<std::int64_t> chosen(const std::optional<std::int64_t>& one, std::int64_t count) {
   if (one.has_value()) {
-    return {*one < 0 ? *one + count : *one};
+    return {*one < 0 && *one >= -count ? *one + count : *one};
   }
   std::vector<std::int64_t> all(static_cast<std::size_t>(count));
   std::ranges::generate(all, [i = std::int64_t{0}]() mutable { return i++; });
@@ -56,16 +58,30 @@ void write_raw(const std::string& path, const explain::Attention& attention) {
   fmt::print("{}: the probabilities of {}\n", path, io::counted(std::ssize(attention.layers), "layers"));
 }
 
+// The query that --query names as ROW,COL; the class token if it is not given.
+explain::Query query_of(const std::optional<std::string>& text) {
+  explain::Query query;
+  if (text.has_value()) {
+    query.kind = explain::Query::Kind::patch;
+    const std::size_t comma = std::min(text->find(','), text->size());
+    const auto read = [&](std::string_view part, std::int64_t& number) {
+      const auto [end, status] = std::from_chars(part.data(), part.data() + part.size(), number);
+      return status == std::errc() && end == part.data() + part.size();
+    };
+    const bool right = comma < text->size() && read(std::string_view(*text).substr(0, comma), query.row) &&
+                       read(std::string_view(*text).substr(comma + 1), query.column);
+    check_usage(right, "--query takes the row and the column of a patch, as in 3,4, not '{}'", *text);
+  }
+  return query;
+}
+
 class Report {
  public:
-  Report(const AttentionFlags& flags, const models::Model& model)
-      : flags_(flags), folder_(flags.output), x_(model_input(model, io::read_image(flags.image))) {
+  Report(const AttentionFlags& flags, const models::Model& model, const explain::Query& query)
+      : flags_(flags), folder_(flags.output), x_(model_input(model, io::read_image(flags.image))), query_(query) {
     attention_ = explain::record_attention(*model.net, x_, flags.compute.apply());
     check(!attention_.layers.empty(), "{} has no attention to show", model.architecture);
     image_ = explain::image_of(x_, model.pretrained.mean, model.pretrained.std);
-    if (!flags.query.empty()) {
-      query_ = {.kind = explain::Query::Kind::patch, .row = flags.query[0], .column = flags.query[1]};
-    }
   }
 
   void write() {
@@ -141,10 +157,10 @@ class Report {
   const AttentionFlags& flags_;
   fs::path folder_;
   Tensor x_;
+  explain::Query query_;
   explain::Attention attention_;
   io::Image image_;
   io::Image last_;
-  explain::Query query_;
 };
 
 }  // namespace
@@ -157,11 +173,9 @@ void add_attention(CLI::App& app) {
   command.add_option("--output", flags->output, "Folder for the images")->capture_default_str()->type_name("DIR");
   command
       .add_option("--query", flags->query, "Show where this patch looks, counted from 0, instead of the class token")
-      ->delimiter(',')
-      ->expected(2)
       ->type_name("ROW,COL");
-  command.add_option("--layer", flags->layer, "One layer only, from 0; -1 is the last");
-  command.add_option("--head", flags->head, "One head only, from 0");
+  command.add_option("--layer", flags->layer, "One layer only, from 0; -1 is the last")->check(whole_number());
+  command.add_option("--head", flags->head, "One head only, from 0")->check(whole_number());
   command
       .add_option("--raw", flags->raw,
                   "Write the probabilities: attention.{i} [1, H, N, M] f32, with windows [W, H, N, N]; of attention "
@@ -173,8 +187,10 @@ void add_attention(CLI::App& app) {
                          "vitrail attention demo/run/best cat.jpg --query 3,4 --layer -1 --output maps",
                          "vitrail attention vit_tiny_patch16_224 cat.jpg --raw maps.safetensors"});
   command.callback([flags] {
+    const explain::Query query = query_of(flags->query);
+    check_not_input(flags->raw, flags->image);
     const models::Model model = flags->model.open_for_images();
-    Report(*flags, model).write();
+    Report(*flags, model, query).write();
   });
 }
 

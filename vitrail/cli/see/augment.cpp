@@ -30,7 +30,7 @@ struct AugmentFlags {
 };
 
 void augment(AugmentFlags& flags) {
-  const std::vector<NamedImage> images = list_images(flags.images);
+  const std::vector<NamedImage> images = list_images(flags.images, flags.output);
   data::ImageConfig config;
   config.width = config.height = flags.img_size;
   const data::Transform transform = data::train_transform(config, flags.augment);
@@ -71,13 +71,13 @@ void add_augment(CLI::App& app) {
   expect_ending(command.add_option("--output", flags->output, "Image to write")->required(), ".png");
   command.add_option("--img-size", flags->img_size, "Image size in pixels")
       ->capture_default_str()
-      ->check(CLI::Range(1, 2048));
+      ->check(whole_number(1, 2048));
   command.add_option("--rows", flags->rows, "Fewest rows; each image has one or more")
       ->capture_default_str()
-      ->check(CLI::Range(1, 64));
+      ->check(whole_number(1, 64));
   command.add_option("--columns", flags->columns, "Images in a row, the first as it is")
       ->capture_default_str()
-      ->check(CLI::Range(2, 64));
+      ->check(whole_number(2, 64));
   const auto list = std::make_shared<train::OptionList>();
   train::add_augment_options(*list, flags->augment);
   list->add("seed", flags->seed, "S", "Seed of all that is random");
@@ -91,6 +91,7 @@ void add_augment(CLI::App& app) {
     as_usage([&] {
       options->apply(*list);
       list->validate();
+      options->check_effects(*list);
     });
     augment(*flags);
   });

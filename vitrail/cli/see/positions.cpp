@@ -21,12 +21,13 @@ struct PositionFlags {
 
 void draw(const PositionFlags& flags) {
   const models::Model model = flags.model.open();
-  flags.model.note_random_weights();
+  flags.model.note_random_weights(model);
   const auto* transformer = models::body_of<models::VisionTransformer>(*model.net);
   check(transformer != nullptr, "{} is not a plain Vision Transformer, whose positions this command draws",
         model.architecture);
   const models::TokenLayout layout = transformer->token_layout(model.pretrained.height, model.pretrained.width);
-  const std::int64_t layer = flags.layer < 0 ? flags.layer + transformer->depth() : flags.layer;
+  const std::int64_t layer =
+      flags.layer < 0 && flags.layer >= -transformer->depth() ? flags.layer + transformer->depth() : flags.layer;
   const io::Image image = explain::position_image(*transformer, {layout.rows, layout.columns}, layer);
   io::write_png(flags.output, image);
   fmt::print("{}: positions of {} x {} patches\n", flags.output, layout.rows, layout.columns);
@@ -40,7 +41,8 @@ void add_positions(CLI::App& app) {
   add_model_argument(command, flags->model);
   command
       .add_option("--layer", flags->layer, "Block whose relative or rotary positions are drawn, from 0; -1 is the last")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(whole_number());
   expect_ending(command.add_option("--output", flags->output, "Image to write")->capture_default_str(), ".png");
   add_examples(command, {"vitrail positions runs/photos/best --output learned.png",
                          "vitrail positions vit_tiny_patch16_224 --model-kwargs pos_embed=rope2d_mixed"});

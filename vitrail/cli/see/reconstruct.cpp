@@ -30,7 +30,7 @@ void reconstruct(const ReconstructFlags& flags) {
   const std::string folder = train::model_of(flags.model).string();
   check(std::filesystem::is_directory(folder), "'{}' is not the folder of a masked autoencoder", flags.model);
   const models::Model model = models::open_masked_autoencoder(folder, {}, flags.mae);
-  std::vector<NamedImage> images = list_images(flags.images);
+  std::vector<NamedImage> images = list_images(flags.images, flags.output);
   const std::size_t all = images.size();
   if (static_cast<std::int64_t>(all) > flags.most) {
     images.resize(static_cast<std::size_t>(flags.most));
@@ -61,9 +61,11 @@ void add_reconstruct(CLI::App& app) {
                 ".png");
   command
       .add_option("--mask-ratio", flags->mae.mask_ratio, "Share of the patches that are hidden (default: the model's)")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(share());
   command.add_option("--most", flags->most, "Most rows")->capture_default_str()->check(at_least(1));
-  command.add_option("--seed", flags->seed, "Seed of the choice of hidden patches")->capture_default_str();
+  command.add_option("--seed", flags->seed, "Seed of the choice of hidden patches")
+      ->capture_default_str()
+      ->check(at_least(0));
   add_compute_flags(command, flags->compute);
   add_examples(command, {"vitrail reconstruct output/train/NAME/best photos/test --output sheet.png",
                          "vitrail reconstruct vit-mae-base cat.jpg dog.jpg --mask-ratio 0.9"});

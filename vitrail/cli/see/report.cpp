@@ -190,7 +190,7 @@ void add_report(CLI::App& app) {
   command.add_option("--images", flags->images, "Number of images with predictions")
       ->capture_default_str()
       ->check(at_least(1));
-  command.add_option("--pictures", flags->images)->group("");  // its name in earlier versions
+  command.add_option("--pictures", flags->images)->group("")->check(at_least(1));  // its name in earlier versions
   add_loading_flags(command, flags->data);
   add_compute_flags(command, flags->compute);
   add_model_changes(command, flags->model);

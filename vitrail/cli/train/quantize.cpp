@@ -133,16 +133,20 @@ void add_quantize(CLI::App& app) {
   const auto flags = std::make_shared<QuantizeFlags>();
   add_model_argument(command, flags->model);
   command.add_option("--output", flags->output, "New model folder")->required()->type_name("DIR");
-  command
-      .add_option("--calibrate", flags->calibrate,
-                  "Images to choose one fixed scale for each layer's input by (default: a scale for each token)")
-      ->type_name("DATA");
+  CLI::Option* calibrate =
+      command
+          .add_option("--calibrate", flags->calibrate,
+                      "Images to choose one fixed scale for each layer's input by (default: a scale for each token)")
+          ->type_name("DATA");
   command
       .add_option("--calibration-images", flags->calibration_images,
                   "Number of images to calibrate on, spread over DATA")
       ->capture_default_str()
-      ->check(at_least(1));
-  command.add_option("--calibration-pictures", flags->calibration_images)->group("");  // its name in earlier versions
+      ->check(at_least(1))
+      ->needs(calibrate);
+  command.add_option("--calibration-pictures", flags->calibration_images)
+      ->group("")
+      ->check(at_least(1));  // its name in earlier versions
   add_data_flag(command, flags->eval, "--eval", "Images to compare the accuracy on, before and after");
   add_loading_flags(command, flags->eval);
   command.add_flag("--json", flags->json, "Print one JSON object");

@@ -98,7 +98,8 @@ void add_soup(CLI::App& app) {
   add_loading_flags(command, flags->data);
   command.add_option("--tta", flags->tta, "Average each image and its mirror image (2), or take the image alone (0)")
       ->capture_default_str()
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole_number());
   command.add_flag("--json", flags->json, "Print one JSON object");
   add_compute_flags(command, flags->compute);
   add_examples(command, {"vitrail soup runs/a/best runs/b/best runs/c/best --output soup",

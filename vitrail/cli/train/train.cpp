@@ -99,6 +99,8 @@ class TaskFlags {
     const std::string resume = options->resume;
     train::OptionList list;
     options->describe(list);
+    train::Option* classes = list.find("num_classes");
+    const bool classes_of_data = classes != nullptr && std::holds_alternative<std::monostate>(classes->get());
     as_usage([&] {
       flags_.apply(list);
       if (!dtype_.empty()) {
@@ -106,9 +108,15 @@ class TaskFlags {
         options->amp_dtype = options->amp ? "bfloat16" : options->amp_dtype;
       }
       train::validate(*options);
+      flags_.check_effects(list);
     });
     options->resume = resume;  // the run folder, even if the folder of a checkpoint was given
     if (!resumed.empty()) {
+      const std::filesystem::path config = std::filesystem::path(resume) / "config.toml";
+      if (classes_of_data && train::option_text(classes->get()) == train::read_facts(config)["classes"]) {
+        classes->set({});  // the number that the data gave
+      }
+      train::changed_options(config, *options);  // before anything is loaded into a network that cannot hold it
       check_data(list, *options);
     }
     return options;

@@ -7,6 +7,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/models/quantize.h"
 
 namespace vitrail::cli {
 namespace {
@@ -22,12 +23,12 @@ void convert(const ConvertFlags& flags) {
   check(!fs::exists(flags.output) || (fs::is_directory(flags.output) && fs::is_empty(flags.output)),
         "'{}' exists: choose another --output", flags.output);
   const models::Model model = flags.model.open();
-  flags.model.note_random_weights();
+  flags.model.note_random_weights(model);
   const bool timm = flags.layout == "timm";
   models::save_model(model, flags.output, timm ? models::Layout::timm : models::Layout::huggingface);
-  fmt::print("{}, {:.2f} M parameters, in the layout of {}: {}\n", model.architecture,
+  fmt::print("{}, {:.2f} M parameters, in the layout of {}{}: {}\n", model.architecture,
              static_cast<double>(model.net->parameters.count()) * 1e-6, timm ? "timm" : "Hugging Face's transformers",
-             flags.output);
+             models::is_quantized(*model.net) ? " with int8 weights, which vitrail alone reads" : "", flags.output);
 }
 
 }  // namespace

@@ -229,7 +229,8 @@ void add_eval(CLI::App& app) {
   add_loading_flags(command, flags->data);
   command.add_option("--tta", flags->tta, "Average each image and its mirror image (2), or take the image alone (0)")
       ->capture_default_str()
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole_number());
   command.add_flag("--json", flags->json, "Print one JSON object");
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
@@ -250,7 +251,8 @@ void add_predict(CLI::App& app) {
   command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out and name them");
   command.add_option("--tta", flags->tta, "Average each image and its mirror image (2), or take the image alone (0)")
       ->capture_default_str()
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole_number());
   CLI::Option* format =
       command
           .add_option("--format", flags->format,

@@ -21,6 +21,7 @@ struct ForwardFlags {
 };
 
 void forward(const ForwardFlags& flags) {
+  check_not_input(flags.output, flags.input);
   const models::Model model = flags.model.open();
   const io::Safetensors input = io::Safetensors::open(flags.input);
   const bool video = model.net->frames() > 0;

@@ -1,7 +1,11 @@
 // `vitrail knn` measures how well nearest neighbours among features tell classes apart.
 #include "vitrail/train/study/knn.h"
 
+#include <array>
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -25,16 +29,32 @@ struct KnnFlags {
   std::string pool;
   train::KnnOptions options;
   bool json = false;
+  std::vector<const CLI::Option*> of_images;  ///< those that features in files have no use for
 };
 
-bool is_features(const std::string& source) { return source.ends_with(".safetensors"); }
+// Whether a file holds features: whether it begins as safetensors do, whatever it is called.
+bool is_features(const std::string& source) {
+  if (source.ends_with(".safetensors")) {
+    return true;
+  }
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(source, error)) {
+    return false;
+  }
+  std::ifstream file(source, std::ios::binary);
+  std::array<char, 9> head{};  // the length of the header, and its first byte
+  return file.read(head.data(), head.size()) && head[8] == '{' && head[6] == 0 && head[7] == 0;
+}
 
 // The features of the training and of the test set, from files or by the model.
 std::pair<train::Features, train::Features> features_of(const KnnFlags& flags) {
   const bool from_files = is_features(flags.training) && is_features(flags.test.data);
   check_usage(from_files || !flags.model.model.empty(),
               "features (.safetensors, from vitrail embed) were expected; for images a --model is needed");
-  check_usage(!from_files || flags.model.model.empty(), "the features are there already: --model has nothing to do");
+  for (const CLI::Option* option : flags.of_images) {
+    check_usage(!from_files || option->count() == 0, "the features are there already: {} has nothing to do",
+                option->get_name());
+  }
   if (from_files) {
     return {train::load_features(flags.training), train::load_features(flags.test.data)};
   }
@@ -99,11 +119,12 @@ void add_knn(CLI::App& app) {
       ->capture_default_str()
       ->check(positive())
       ->type_name("T");
-  command.add_option("--model", flags->model.model, "Model to compute features of images by: a name or a folder")
-      ->type_name("MODEL");
-  command.add_option("--train-split", flags->train_split, "Part of TRAIN's images")->type_name("NAME");
-  command.add_option("--split", flags->test.split, "Part of TEST's images")->type_name("NAME");
-  command.add_option("--pool", flags->pool, "Pooling, as in vitrail embed")->type_name("POOL");
+  flags->of_images = {
+      command.add_option("--model", flags->model.model, "Model to compute features of images by: a name or a folder")
+          ->type_name("MODEL"),
+      command.add_option("--train-split", flags->train_split, "Part of TRAIN's images")->type_name("NAME"),
+      command.add_option("--split", flags->test.split, "Part of TEST's images")->type_name("NAME"),
+      command.add_option("--pool", flags->pool, "Pooling, as in vitrail embed")->type_name("POOL")};
   add_loading_flags(command, flags->test);
   command.add_flag("--json", flags->json, "Print one JSON object");
   add_model_changes(command, flags->model);

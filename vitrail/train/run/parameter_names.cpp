@@ -66,6 +66,35 @@ bool fits(const Parts& name, std::size_t at, const Parts& pattern, std::size_t f
   return fits(name, at + 1, pattern, from + 1) || (pattern[from] == "*" && fits(name, at + 1, pattern, from));
 }
 
+// Throws Error if a range in the pattern ends at a number that no name has, as blocks.0-9 does in a model of two
+// blocks.
+void check_ranges(const nn::Network& net, const std::string& pattern, const std::string& flag) {
+  const Parts parts = parts_of(pattern);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto numbers = range(parts[i]);
+    if (!numbers || numbers->first == numbers->second) {
+      continue;
+    }
+    const std::string last = fmt::format("{}", numbers->second);
+    Parts end(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    end[i] = last;
+    check(
+        std::ranges::any_of(net.parameters.all(),
+                            [&](const nn::Parameter& parameter) { return fits(parts_of(parameter.name), 0, end, 0); }),
+        "{} {}: there is no {} (`vitrail info --parameters` lists all)", flag, pattern, fmt::join(end, "."));
+  }
+}
+
+// Throws Error if a range of layers ends beyond the last one.
+void check_layers(const nn::Network& net, const std::pair<std::int64_t, std::int64_t>& wanted,
+                  const std::string& pattern, const std::string& flag) {
+  std::int64_t last = 0;
+  for (const nn::Parameter& parameter : net.parameters.all()) {
+    last = std::max(last, net.layer_of(parameter.name));
+  }
+  check(wanted.second <= last, "{} {}: the last layer is {}", flag, pattern, last);
+}
+
 }  // namespace
 
 std::set<std::string> parameters_named(const nn::Network& net, const std::vector<std::string>& patterns,
@@ -97,6 +126,11 @@ std::set<std::string> parameters_named(const nn::Network& net, const std::vector
       }
       fail("{} {}: no parameter's name begins so; there are {} (`vitrail info --parameters` lists all)", flag, pattern,
            fmt::join(known, ", "));
+    }
+    if (by_layer) {
+      check_layers(net, *wanted, pattern, flag);
+    } else {
+      check_ranges(net, pattern, flag);
     }
   }
   return result;

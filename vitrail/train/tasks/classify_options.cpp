@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "vitrail/tensor/error.h"
+#include "vitrail/train/run_rules.h"
 #include "vitrail/train/study/evaluate.h"
 #include "vitrail/train/tasks/classify.h"
 
@@ -24,7 +25,7 @@ void add_classifier_options(OptionList& list, ClassifyOptions& o) {
   list.add("drop_path", o.drop_path, "P",
            "Stochastic depth rate of the last block, from 0 in the first (default: the model's, 0.1 for Swin)")
       .below_one();
-  list.add("linear_probe", o.linear_probe, "", "Train the head alone");
+  list.add("linear_probe", o.linear_probe, "", "Train the head alone").settled();
   add_parameter_options(list, o);
 }
 
@@ -49,6 +50,9 @@ void add_distillation_options(OptionList& list, ClassifyOptions& o) {
             weight.value_or(0));
     };
   };
+  const auto without_teacher = [&o]() -> std::string {
+    return o.kd_model_name.empty() ? "without --kd-model-name" : "";
+  };
   list.group("distillation");
   list.add("kd_model_name", o.kd_model_name, "MODEL", "Teacher: a model folder (or name) to learn from as well")
       .path()
@@ -56,16 +60,28 @@ void add_distillation_options(OptionList& list, ClassifyOptions& o) {
   list.add("distillation_type", o.distillation_type, "TYPE",
            "What the teacher teaches: hard, the class that it chooses; soft, its probabilities; none")
       .one_of({"hard", "soft", "none"})
+      .idle_if([&o, without_teacher] { return o.distillation_type == "none" ? "" : without_teacher(); })
       .also("--kd-token-distill-type");
   list.add("distillation_alpha", o.distillation_alpha, "A", "Share of the loss with the teacher, 1 - A with labels")
-      .share();
+      .share()
+      .idle_if(without_teacher)
+      .idle_if([&o]() -> std::string {
+        return o.task_loss_weight ? "beside --task-loss-weight"
+                                  : (o.distill_loss_weight ? "beside --distill-loss-weight" : "");
+      });
   list.add("task_loss_weight", o.task_loss_weight, "W", "Weight of the loss with labels, instead of 1 - A")
+      .idle_if(without_teacher)
       .check_that(not_negative(o.task_loss_weight));
   list.add("distill_loss_weight", o.distill_loss_weight, "W",
            "Weight of the loss with the teacher, instead of A (default: 1 - --task-loss-weight if that is given)")
+      .idle_if(without_teacher)
       .check_that(not_negative(o.distill_loss_weight));
   list.add("kd_temperature", o.kd_temperature, "TAU", "Temperature of both probabilities (soft)")
       .positive()
+      .idle_if(without_teacher)
+      .idle_if([&o]() -> std::string {
+        return o.distillation_type == "soft" ? "" : "with --distillation-type " + o.distillation_type;
+      })
       .also("--distillation-tau");
   list.add("unlabeled_dir", o.unlabeled_dir, "DIR",
            "More images, without labels, mixed in among the others: they have the loss with the teacher alone")
@@ -89,6 +105,7 @@ void ClassifyOptions::describe(OptionList& list) {
   add_run_options(list, *this, {"top1", "top5", "loss"});
   list.add("tta", tta, "N", "Evaluate by the average of each image and its mirror image (2), or by the image alone (0)")
       .check_that([this](const Option&) { check_tta(tta); });
+  add_run_rules(list, *this);
 }
 
 void ClassifyOptions::validate() const {

@@ -79,7 +79,8 @@ void add_augment_options(OptionList& list, data::AugmentOptions& o) {
           data::auto_augment_named(o.aa);
         }
       });
-  list.add("color_jitter", o.color_jitter, "PCT", "Strength for brightness, contrast, saturation (and hue); 0: none");
+  list.add("color_jitter", o.color_jitter, "PCT", "Strength for brightness, contrast, saturation (and hue); 0: none")
+      .at_least(0);
   list.add("color_jitter_prob", o.color_jitter_prob, "P", "Probability of colour jitter").share();
   list.add("grayscale_prob", o.grayscale_prob, "P", "Probability of making an image gray").share();
   list.add("train_interpolation", o.train_interpolation, "NAME",
@@ -89,6 +90,11 @@ void add_augment_options(OptionList& list, data::AugmentOptions& o) {
   list.add("remode", o.remode, "MODE", "Filling of what is erased: const, rand or pixel")
       .one_of({"const", "rand", "pixel"});
   list.add("recount", o.recount, "N", "Boxes erased in an image, at most").at_least(1);
+  for (Option& option : list.all()) {
+    if (option.group == "augmentation" && option.name != "no_aug") {
+      option.idle_if([&o]() -> std::string { return o.no_aug ? "with --no-aug" : ""; });
+    }
+  }
 }
 
 void add_batch_augment_options(OptionList& list, ImageTaskOptions& o) {
