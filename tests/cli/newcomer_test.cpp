@@ -162,6 +162,8 @@ TEST_F(Newcomer, IsToldOfNumbersThatAreNone) {
            {train + "--lr-k-decay 0", "--lr-k-decay must be a positive number, but is 0"},
            {train + "--sched poly --decay-rate -1", "--decay-rate must be at least 0, but is -1"},
            {train + "--min-lr 1 --lr 1e-3", "--min-lr 1 is above the learning rate 0.001"},
+           {train + "--gp foo", "--gp must be one of token, avg, max"},
+           {"predict " + best() + " " + image + " --num-classes 99999999", "--num-classes: must be from 0 to 1048576"},
            {train + "--experiment ..", "--experiment is the name of a folder inside --output, not '..'"},
            {"augment " + image + " --seed 99999999999999999999 --output x.png",
             "--seed: must be a number of at most 64"},

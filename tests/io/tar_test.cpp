@@ -157,7 +157,7 @@ TEST(Tar, ReadsSizesInEveryNotation) {
 
 TEST(Tar, SaysWhatIsNoTar) {
   EXPECT_EQ(tar_complaint(""), "a.tar: not a tar archive: the file is empty");
-  EXPECT_THAT(tar_complaint("short"), HasSubstr("cut short: 5 bytes at byte 0 are no whole block"));
+  EXPECT_THAT(tar_complaint("short"), HasSubstr("not a tar archive: 5 bytes at byte 0 are no whole block"));
   EXPECT_THAT(tar_complaint(std::string(2000, 'x')), HasSubstr("not a tar archive"));
   EXPECT_EQ(tar_complaint("\x1f\x8b" + std::string(1000, 'x')),
             "a.tar: compressed with gzip: unpack it to a plain .tar first");

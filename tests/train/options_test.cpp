@@ -46,6 +46,33 @@ TEST(Options, SurviveConfigTomlToTheBit) {
   EXPECT_TRUE(back.schedule.decay_milestones.empty());
 }
 
+// A run may take another optimizer if that keeps the same of each parameter, and may end its average, but not begin
+// one.
+TEST(Options, AreSettledWhereTheStateDependsOnThem) {
+  const test::TemporaryFolder folder;
+  const auto refusal = [&](const auto& begin, const auto& change) -> std::string {
+    ClassifyOptions options = valid();
+    begin(options);
+    write_config(folder.path(), options, {}, {"images", {loss_figure()}, "loss"});
+    change(options);
+    return error_of([&] { changed_options(folder / "config.toml", options); });
+  };
+  const auto nothing = [](ClassifyOptions&) {};
+  const auto sgd = [](ClassifyOptions& o) { o.optimizer.opt = "sgd"; };
+  const auto no_momentum = [](ClassifyOptions& o) { o.optimizer.momentum = 0; };
+  const auto average = [](ClassifyOptions& o) { o.model_ema = true; };
+  EXPECT_EQ(refusal(nothing, [](ClassifyOptions& o) { o.optimizer.opt = "lamb"; }), "no error");
+  EXPECT_EQ(refusal(nothing, no_momentum), "no error") << "AdamW has none";
+  EXPECT_EQ(refusal(average, [](ClassifyOptions& o) { o.model_ema = false; }), "no error");
+  EXPECT_EQ(refusal(sgd, [](ClassifyOptions& o) { o.optimizer.opt = "momentum"; }), "no error");
+  EXPECT_EQ(refusal(sgd, [](ClassifyOptions& o) { o.optimizer.momentum = 0.5; }), "no error");
+  EXPECT_THAT(refusal(sgd, no_momentum), HasSubstr("has --momentum 0.9 and cannot go on with 0"));
+  EXPECT_THAT(refusal(nothing, sgd), HasSubstr("has --opt \"adamw\" and cannot go on with \"sgd\": begin a new one"));
+  EXPECT_THAT(refusal(nothing, [](ClassifyOptions& o) { o.optimizer.opt = "lion"; }), HasSubstr("--opt"));
+  EXPECT_THAT(refusal(nothing, average), HasSubstr("has --model-ema false and cannot go on with true"));
+  EXPECT_THAT(refusal(nothing, [](ClassifyOptions& o) { o.linear_probe = true; }), HasSubstr("--linear-probe"));
+}
+
 TEST(Options, ReadWhatAPersonWrites) {
   const test::TemporaryFolder folder;
   std::ofstream(folder / "mine.toml") << "epochs = 5\n[optimizer]\nlr = 1\nclip_grad = 0.5\n";

@@ -137,7 +137,7 @@ void add_model_changes(CLI::App& command, ModelFlags& flags) {
   command
       .add_option("--num-classes", flags.num_classes,
                   "Number of classes; another one than the folder's gives a new head")
-      ->check(at_least(0));
+      ->check(whole_number(0, 1 << 20));
   command.add_option("--img-size", flags.img_size, "Image size in pixels; positions are resized")->check(at_least(1));
 }
 

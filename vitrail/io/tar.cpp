@@ -45,8 +45,8 @@ class Reader {
   std::vector<TarEntry> read() {
     check_kind();
     while (position_ < bytes_.size()) {
-      check(bytes_.size() - position_ >= block, "{}: cut short: {} bytes at byte {} are no whole block", source_,
-            bytes_.size() - position_, position_);
+      check(bytes_.size() - position_ >= block, "{}: {}: {} bytes at byte {} are no whole block", source_,
+            position_ == 0 ? "not a tar archive" : "cut short", bytes_.size() - position_, position_);
       const Block header = bytes_.subspan(position_, block);
       if (std::all_of(header.begin(), header.end(), [](std::uint8_t byte) { return byte == 0; })) {
         break;  // the end mark

@@ -178,7 +178,8 @@ void add_attention(CLI::App& app) {
   command.add_option("--head", flags->head, "One head only, from 0")->check(whole_number());
   command
       .add_option("--raw", flags->raw,
-                  "Write the probabilities: attention.{i} [1, H, N, M] f32, with windows [W, H, N, N]; of attention "
+                  "Write the logits [1, num_classes] and the probabilities: attention.{i} [1, H, N, M] f32, with "
+                  "windows [W, H, N, N]; of attention "
                   "pooling, attention.pool [1, H, 1, N]")
       ->type_name("FILE.safetensors");
   add_compute_flags(command, flags->compute);

@@ -20,7 +20,9 @@ void add_classifier_options(OptionList& list, ClassifyOptions& o) {
       .settled();
   list.add("num_classes", o.num_classes, "N", "Number of classes (default: those of the data)").at_least(1).settled();
   add_model_options(list, o);
-  list.add("gp", o.gp, "POOL", "Global pooling: token, avg, max, map, sum (default: the model's)").settled();
+  list.add("gp", o.gp, "POOL", "Global pooling: token, avg, max, map, sum (default: the model's)")
+      .one_of({"token", "avg", "max", "avgmax", "map", "sum", "token_avg"}, true)
+      .settled();
   list.add("drop", o.drop, "P", "Dropout rate before the head").below_one();
   list.add("drop_path", o.drop_path, "P",
            "Stochastic depth rate of the last block, from 0 in the first (default: the model's, 0.1 for Swin)")
