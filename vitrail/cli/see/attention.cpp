@@ -1,6 +1,7 @@
 // `vitrail attention` shows what a model attends to in an image.
 #include "vitrail/explain/attention.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <memory>
