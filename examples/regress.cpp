@@ -78,7 +78,6 @@ struct RegressOptions : train::TaskOptions {
     add_schedule_options(list, *this, "rows");
     add_average_options(list, *this);
     add_run_options(list, *this, {"r2", "loss"});
-    add_run_rules(list, *this);
   }
   std::unique_ptr<train::Task> make(const std::filesystem::path& checkpoint) const override;
 };

@@ -22,7 +22,6 @@
 #include "vitrail/tensor/tensor.h"
 #include "vitrail/train/run/progress.h"
 #include "vitrail/train/run/trainer.h"
-#include "vitrail/train/run_rules.h"
 #include "vitrail/train/study/evaluate.h"
 #include "vitrail/train/study/features.h"
 #include "vitrail/train/study/knn.h"

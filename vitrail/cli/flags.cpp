@@ -16,7 +16,6 @@
 #include "vitrail/models/base/kwargs.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/run_options.h"
-#include "vitrail/train/run_rules.h"
 
 namespace vitrail::cli {
 

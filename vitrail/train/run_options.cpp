@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,6 +19,17 @@ namespace {
 // in timm.
 bool is_adaptive(const std::string& opt) {
   return opt.find("ada") != std::string::npos || opt.find("lamb") != std::string::npos;
+}
+
+// Whether a run can go on with another optimizer: if it keeps the same of each parameter.
+bool keeps_moments(const OptionValue& before, const OptionValue& after) {
+  const auto moments = [](const OptionValue& name) {
+    optim::OptimizerOptions options;
+    options.opt = std::get<std::string>(name);
+    const std::vector<const char*> names = optim::moment_names(options);
+    return std::vector<std::string>(names.begin(), names.end());
+  };
+  return moments(before) == moments(after);
 }
 
 }  // namespace
@@ -50,7 +63,8 @@ void add_batch_options(OptionList& list, RunOptions& o, const std::string& units
 
 void add_parameter_options(OptionList& list, RunOptions& o) {
   list.add("freeze", o.freeze, "NAME",
-           "Do not train these parameters: patch_embed blocks.0-5 '*.norm1' layer:0-6 (see docs/training.md)");
+           "Do not train these parameters: patch_embed blocks.0-5 '*.norm1' layer:0-6 (see docs/training.md)")
+      .settled();
   list.add("grad_checkpointing", o.grad_checkpointing, "",
            "Keep only the input of each block and run it again in backward: less memory, a third more work");
 }
@@ -60,26 +74,42 @@ void add_optimizer_options(OptionList& list, RunOptions& o) {
   const auto names = optim::optimizer_names();
   list.add("opt", o.optimizer.opt, "OPTIMIZER",
            "Optimizer: adamw, adam, nadamw, lion, lamb, lambc, sgd (Nesterov momentum) or momentum")
-      .one_of({names.begin(), names.end()});
-  list.add("opt_eps", o.optimizer.eps, "EPSILON", "Epsilon of AdamW, Adam, NAdamW (default 1e-8) and LAMB (1e-6)");
+      .one_of({names.begin(), names.end()})
+      .settled_unless(keeps_moments);
+  list.add("opt_eps", o.optimizer.eps, "EPSILON", "Epsilon of AdamW, Adam, NAdamW (default 1e-8) and LAMB (1e-6)")
+      .at_least(0);
   list.add("opt_betas", o.optimizer.betas, "BETA", "Betas of all but SGD (default 0.9 0.999, of Lion 0.9 0.99)")
       .below_one();
-  list.add("momentum", o.optimizer.momentum, "M", "SGD's momentum").below_one();
+  list.add("momentum", o.optimizer.momentum, "M", "SGD's momentum")
+      .below_one()
+      .settled_unless([&o](const OptionValue& before, const OptionValue& after) {
+        const std::string& opt = o.optimizer.opt;
+        return (opt != "sgd" && opt != "momentum") || (std::get<double>(before) == 0) == (std::get<double>(after) == 0);
+      });
   list.add("weight_decay", o.weight_decay, "W", "Decay of weights other than norms, biases and position tokens")
       .at_least(0);
   list.add("clip_grad", o.clip_grad, "NORM", "Clip gradients to this norm, value or share (see --clip-mode)")
       .positive();
   list.add("clip_mode", o.clip_mode, "MODE", "What --clip-grad limits: norm, value or agc (adaptive)")
-      .one_of({"norm", "value", "agc"});
+      .one_of({"norm", "value", "agc"})
+      .needs("--clip-grad", [&o] { return o.clip_grad.has_value(); });
   list.add("layer_decay", o.layer_decay, "RATE", "Learning rate is multiplied by this for each layer below the head")
       .check_that([&o](const Option& self) {
         check(!o.layer_decay || (*o.layer_decay > 0 && *o.layer_decay <= 1),
               "{} must be above 0 and at most 1, but is {}", self.flag(), o.layer_decay.value_or(0));
       });
-  list.add("layer_decay_min_scale", o.layer_decay_min_scale, "S", "Smallest factor of --layer-decay");
+  list.add("layer_decay_min_scale", o.layer_decay_min_scale, "S", "Smallest factor of --layer-decay")
+      .needs("--layer-decay", [&o] { return o.layer_decay.has_value(); });
 }
 
 void add_schedule_options(OptionList& list, RunOptions& o, const std::string& units) {
+  // An option that is for these schedules alone.
+  const auto only_with = [&o](std::vector<std::string_view> schedules) {
+    return [&o, schedules = std::move(schedules)]() -> std::string {
+      return std::ranges::find(schedules, o.schedule.sched) != schedules.end() ? ""
+                                                                               : "with --sched " + o.schedule.sched;
+    };
+  };
   list.group("learning rate");
   list.add("sched", o.schedule.sched, "SCHEDULER",
            "Schedule: cosine, tanh, poly, step, multistep, constant (after the warm-up) or none")
@@ -94,36 +124,64 @@ void add_schedule_options(OptionList& list, RunOptions& o, const std::string& un
   list.add("lr_base_scale", o.lr_base_scale, "SCALE",
            "How the learning rate grows with the batch: linear, or sqrt (default of AdamW, NAdamW and LAMB)")
       .one_of({"linear", "sqrt"}, true);
-  list.add("lr_k_decay", o.schedule.k_decay, "K", "Exponent k of k-decay, for cosine and poly");
+  list.add("lr_k_decay", o.schedule.k_decay, "K", "Exponent k of k-decay, for cosine and poly")
+      .positive()
+      .idle_if(only_with({"cosine", "poly"}));
   list.add("lr_cycle_mul", o.schedule.cycle_mul, "MULT",
-           "Factor by which each cycle is longer than the one before (cosine, tanh, poly)");
+           "Factor by which each cycle is longer than the one before (cosine, tanh, poly)")
+      .positive();
   list.add("lr_cycle_decay", o.schedule.cycle_decay, "MULT",
            "Factor by which each cycle begins lower than the one before");
-  list.add("lr_cycle_limit", o.schedule.cycle_limit, "N", "Number of cycles");
+  list.add("lr_cycle_limit", o.schedule.cycle_limit, "N", "Number of cycles").positive();
   list.add("warmup_lr", o.schedule.warmup_lr, "LR", "Learning rate at which the warm-up begins").at_least(0);
-  list.add("min_lr", o.schedule.min_lr, "LR", "Learning rate at which the schedule ends").at_least(0);
+  list.add("min_lr", o.schedule.min_lr, "LR", "Learning rate at which the schedule ends")
+      .at_least(0)
+      .check_that([&o](const Option& self) {
+        const std::string& sched = o.schedule.sched;
+        const bool ends_there = sched == "cosine" || sched == "tanh" || sched == "poly";
+        check(!ends_there || o.schedule.min_lr <= learning_rate(o),
+              "{} {} is above the learning rate {}, from which the schedule falls", self.flag(), o.schedule.min_lr,
+              learning_rate(o));
+      });
   list.add("epochs", o.epochs, "N", "Passes over the data").at_least(1).at_most(1e6);
   list.add("warmup_epochs", o.warmup_epochs, "N", "Epochs of linear warm-up (default: a tenth of all, at most 5)")
       .at_least(0);
   list.add("warmup_prefix", o.schedule.warmup_prefix, "", "Warm up before the schedule begins, not within it");
   list.add("cooldown_epochs", o.schedule.cooldown_epochs, "N", "Epochs at --min-lr after all others").at_least(0);
-  list.add("decay_epochs", o.schedule.decay_epochs, "N", "Epochs between decays (step)").positive();
+  list.add("decay_epochs", o.schedule.decay_epochs, "N", "Epochs between decays (step)")
+      .positive()
+      .idle_if(only_with({"step"}));
   list.add("decay_rate", o.schedule.decay_rate, "RATE",
-           "Factor of each decay (step, multistep), or the exponent (poly)");
-  list.add("decay_milestones", o.schedule.decay_milestones, "EPOCH", "Epochs at which the rate decays (multistep)");
+           "Factor of each decay (step, multistep), or the exponent (poly)")
+      .at_least(0)
+      .idle_if(only_with({"step", "multistep", "poly"}));
+  list.add("decay_milestones", o.schedule.decay_milestones, "EPOCH", "Epochs at which the rate decays (multistep)")
+      .check_that([&o](const Option& self) {
+        check(std::ranges::is_sorted(o.schedule.decay_milestones), "{} must ascend, but are {}", self.flag(),
+              option_text(o.schedule.decay_milestones));
+      })
+      .idle_if(only_with({"multistep"}));
 }
 
 void add_average_options(OptionList& list, RunOptions& o) {
   list.group("moving average");
-  list.add("model_ema", o.model_ema, "", "Keep an exponential moving average of the weights, and evaluate it");
-  list.add("model_ema_decay", o.ema.decay, "D", "Decay of the average with each update").below_one();
-  list.add("model_ema_warmup", o.ema.warmup, "", "Begin the average with a smaller decay");
+  const auto average = [&o] { return o.model_ema; };
+  list.add("model_ema", o.model_ema, "", "Keep an exponential moving average of the weights, and evaluate it")
+      .settled_unless([](const OptionValue&, const OptionValue& after) { return !std::get<bool>(after); });
+  list.add("model_ema_decay", o.ema.decay, "D", "Decay of the average with each update")
+      .below_one()
+      .needs("--model-ema", average);
+  list.add("model_ema_warmup", o.ema.warmup, "", "Begin the average with a smaller decay")
+      .needs("--model-ema", average);
 }
 
 void add_run_options(OptionList& list, RunOptions& o, const std::vector<std::string>& figures) {
   list.group("run");
   list.add("seed", o.seed, "S", "Seed of all that is random");
-  list.add("workers", o.workers, "N", "Threads that prepare batches ahead; 0: none").at_least(0).short_name("-j");
+  list.add("workers", o.workers, "N", "Threads that prepare batches ahead; 0: none")
+      .at_least(0)
+      .at_most(most_workers)
+      .short_name("-j");
   list.add("threads", o.threads, "N", "Compute threads; 0: all cores").check_that([&o](const Option&) {
     check_threads(o.threads);
   });
@@ -138,6 +196,8 @@ void add_run_options(OptionList& list, RunOptions& o, const std::vector<std::str
       .check_that([&o](const Option& self) {
         check(o.experiment.find('/') == std::string::npos,
               "{} is the name of one folder inside --output, without '/', not '{}'", self.flag(), o.experiment);
+        check(o.experiment != "." && o.experiment != "..", "{} is the name of a folder inside --output, not '{}'",
+              self.flag(), o.experiment);
       });
   list.add("eval_metric", o.eval_metric, "METRIC",
            fmt::format("Figure by which the best model is chosen: {}", fmt::join(figures, ", ")))

@@ -64,6 +64,8 @@ struct RunOptions {
   std::string resume;
 };
 
+constexpr std::int64_t most_workers = 1024;  ///< largest value of --workers
+
 /// Each of these functions adds the options of one group to a list, so that a task can put its own list into the order
 /// that its users expect. `units` names what a batch is counted in ("images").
 void add_batch_options(OptionList& list, RunOptions& options, const std::string& units);

@@ -2,9 +2,9 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <csignal>
-#include <optional>
+#include <cstdint>
+#include <ctime>
 
 #include <omp.h>
 #include <unistd.h>
@@ -12,11 +12,26 @@
 namespace vitrail::train {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds same_wish{250};  // signals so soon after the first belong to it
+constexpr std::int64_t same_wish = 250'000'000;  // in ns: signals so soon after the first belong to it
 constexpr std::array stops = {SIGINT, SIGTERM, SIGHUP};
 
 std::atomic<int> asked = 0;
+std::atomic<std::int64_t> first = 0;  // the time of the first signal in ns; 0: none yet
+static_assert(std::atomic<std::int64_t>::is_always_lock_free, "a signal handler may not wait");
+
+// What is done about a signal, by the thread that waits for them, or as the handler on a thread that does not compute
+// and was there before. It may run on several threads at once.
+void on_signal(int signal) {
+  struct timespec time = {};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  const std::int64_t now = 1'000'000'000 * static_cast<std::int64_t>(time.tv_sec) + time.tv_nsec;
+  std::int64_t began = 0;
+  if (first.compare_exchange_strong(began, now)) {
+    asked = signal;
+  } else if (now - began > same_wish) {
+    _exit(128 + signal);
+  }
+}
 
 // Blocks or unblocks the signals on this thread and on those of OpenMP.
 void mask_signals(int how, const sigset_t& signals) {
@@ -28,7 +43,10 @@ void mask_signals(int how, const sigset_t& signals) {
 
 Interrupt::Interrupt() {
   asked = 0;
+  first = 0;
   struct sigaction action = {};
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
   action.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &action, &earlier_[SIGPIPE]);
   sigemptyset(&signals_);
@@ -38,7 +56,7 @@ Interrupt::Interrupt() {
     if (signal == SIGHUP && earlier.sa_handler == SIG_IGN) {
       continue;
     }
-    action.sa_handler = SIG_DFL;  // what is ignored need not wait for sigwait()
+    action.sa_handler = on_signal;
     sigaction(signal, &action, &earlier_[signal]);
     sigaddset(&signals_, signal);
   }
@@ -47,14 +65,8 @@ Interrupt::Interrupt() {
 }
 
 void Interrupt::listen() const {
-  std::optional<Clock::time_point> first;
   for (int signal = 0; sigwait(&signals_, &signal) == 0 && !ending_;) {
-    if (!first) {
-      first = Clock::now();
-      asked = signal;
-    } else if (Clock::now() - *first > same_wish) {
-      _exit(128 + signal);
-    }
+    on_signal(signal);
   }
 }
 

@@ -1,7 +1,6 @@
 #include <cmath>
 
 #include "vitrail/tensor/error.h"
-#include "vitrail/train/run_rules.h"
 #include "vitrail/train/study/evaluate.h"
 #include "vitrail/train/tasks/classify.h"
 
@@ -107,7 +106,6 @@ void ClassifyOptions::describe(OptionList& list) {
   add_run_options(list, *this, {"top1", "top5", "loss"});
   list.add("tta", tta, "N", "Evaluate by the average of each image and its mirror image (2), or by the image alone (0)")
       .check_that([this](const Option&) { check_tta(tta); });
-  add_run_rules(list, *this);
 }
 
 void ClassifyOptions::validate() const {

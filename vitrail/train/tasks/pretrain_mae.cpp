@@ -9,7 +9,6 @@
 #include "vitrail/explain/reconstruction.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/run/run_folder.h"
-#include "vitrail/train/run_rules.h"
 #include "vitrail/train/tasks/classify.h"
 
 namespace vitrail::train {
@@ -211,7 +210,6 @@ void PretrainMaeOptions::describe(OptionList& list) {
   list.add("decoder_heads", decoder_heads, "N", "Heads of the decoder").at_least(1).settled();
   add_average_options(list, *this);
   add_run_options(list, *this, {"loss"});
-  add_run_rules(list, *this);
 }
 
 // Earlier versions wrote the options of all tasks to config.toml.
