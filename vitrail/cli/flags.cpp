@@ -81,6 +81,10 @@ CLI::Validator share() {
   return check_of_number("from 0 to 1", [](double number) { return number >= 0 && number <= 1; });
 }
 
+std::int64_t from_end(std::int64_t index, std::int64_t count) {
+  return index < 0 && index >= -count ? index + count : index;
+}
+
 models::CreateOptions ModelFlags::options() const {
   models::CreateOptions options;
   options.num_classes = num_classes;

@@ -43,6 +43,9 @@ CLI::Validator finite();
 CLI::Validator positive();
 CLI::Validator share();
 
+/// The index that a flag means which counts from the end if it is negative; one beyond either end stays as it is.
+std::int64_t from_end(std::int64_t index, std::int64_t count);
+
 /// The flags that choose a model and change its options and its preparation of images.
 struct ModelFlags {
   std::string model;

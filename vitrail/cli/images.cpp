@@ -94,8 +94,10 @@ std::vector<NamedImage> list_images(const std::vector<std::string>& arguments, c
     }
   }
   check(!result.empty(), "no images were given");
-  for (const NamedImage& image : output.empty() ? std::vector<NamedImage>() : result) {
-    check_not_input(output, image.name);
+  if (!output.empty()) {
+    for (const NamedImage& image : result) {
+      check_not_input(output, image.name);
+    }
   }
   return result;
 }

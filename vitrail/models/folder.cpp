@@ -2,13 +2,13 @@
 #include "vitrail/models/folder.h"
 
 #include <algorithm>
-#include <sstream>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include "vitrail/io/json.h"
 #include "vitrail/io/suggest.h"
+#include "vitrail/models/base/kwargs.h"
 #include "vitrail/models/base/registry.h"
 #include "vitrail/models/formats/huggingface.h"
 #include "vitrail/models/formats/preprocessor.h"
@@ -84,13 +84,8 @@ constexpr const char* beyond_timm = "vitrail";
 constexpr const char* processor_key = "image_processor";
 
 bool is_beyond_timm(const Family& family, const std::string& key, const nlohmann::json& value) {
-  std::istringstream names{std::string(family.beyond_timm)};
-  for (std::string name; names >> name;) {
-    if (key == name) {
-      return true;
-    }
-  }
-  return (key == "norm_layer" && value.is_array()) ||
+  const std::vector<std::string> names = words(std::string(family.beyond_timm));
+  return std::ranges::find(names, key) != names.end() || (key == "norm_layer" && value.is_array()) ||
          (key == "global_pool" && (value == "sum" || value == "token_avg"));
 }
 
@@ -207,9 +202,12 @@ std::vector<std::string> classifier_layers(const ImageModel& net) {
 }
 
 std::string first_conv(const Family& family, const ImageModel& net) {
-  std::istringstream names{std::string(family.first_conv)};
   std::string name;
-  while (names >> name && net.parameters.find(name + ".weight") == nullptr) {
+  for (const std::string& candidate : words(std::string(family.first_conv))) {
+    name = candidate;
+    if (net.parameters.find(name + ".weight") != nullptr) {
+      break;
+    }
   }
   return name;
 }

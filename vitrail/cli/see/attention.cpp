@@ -40,7 +40,7 @@ struct AttentionFlags {
 // The layers (or heads) that were asked for: one, which counts from the end if it is negative, or all of them.
 std::vector<std::int64_t> chosen(const std::optional<std::int64_t>& one, std::int64_t count) {
   if (one.has_value()) {
-    return {*one < 0 && *one >= -count ? *one + count : *one};
+    return {from_end(*one, count)};
   }
   std::vector<std::int64_t> all(static_cast<std::size_t>(count));
   std::ranges::generate(all, [i = std::int64_t{0}]() mutable { return i++; });

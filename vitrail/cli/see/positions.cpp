@@ -26,8 +26,7 @@ void draw(const PositionFlags& flags) {
   check(transformer != nullptr, "{} is not a plain Vision Transformer, whose positions this command draws",
         model.architecture);
   const models::TokenLayout layout = transformer->token_layout(model.pretrained.height, model.pretrained.width);
-  const std::int64_t layer =
-      flags.layer < 0 && flags.layer >= -transformer->depth() ? flags.layer + transformer->depth() : flags.layer;
+  const std::int64_t layer = from_end(flags.layer, transformer->depth());
   const io::Image image = explain::position_image(*transformer, {layout.rows, layout.columns}, layer);
   io::write_png(flags.output, image);
   fmt::print("{}: positions of {} x {} patches\n", flags.output, layout.rows, layout.columns);

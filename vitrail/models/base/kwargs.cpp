@@ -2,6 +2,7 @@
 
 #include <cctype>
 #include <optional>
+#include <sstream>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -93,6 +94,15 @@ Json literal(std::string_view text, int depth = 0) {
 }
 
 }  // namespace
+
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> result;
+  for (std::string word; stream >> word;) {
+    result.push_back(word);
+  }
+  return result;
+}
 
 std::string kwargs_to_json(const std::vector<std::string>& items) {
   Json result = Json::object();

@@ -7,6 +7,9 @@
 
 namespace vitrail::models {
 
+/// The words of a text, between which there are spaces.
+std::vector<std::string> words(const std::string& text);
+
 /// Converts arguments to JSON: {"img_size=32", "class_token=False", "global_pool=avg"} become {"img_size": 32,
 /// "class_token": false, "global_pool": "avg"}. Values are read as Python literals: numbers, True, False, None, quoted
 /// strings, and tuples and lists of these; anything else is a plain string (timm's ParseKwargs). Throws Error if an

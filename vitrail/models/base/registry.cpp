@@ -16,15 +16,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::vector<std::string> words(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> result;
-  for (std::string word; stream >> word;) {
-    result.push_back(word);
-  }
-  return result;
-}
-
 Json settings_json(const std::string& text) { return Json::parse(kwargs_to_json(words(text))); }
 
 const Family& family_named(std::string_view name) {

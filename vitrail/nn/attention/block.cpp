@@ -16,13 +16,6 @@ std::variant<RelPosBias, RelPosMlp> make_rel_pos(const Scope& scope, const RelPo
 
 Scope part(const Scope& scope, const std::string& name) { return name.empty() ? scope : scope / name; }
 
-std::optional<LayerScale> scale_if(const Scope& scope, const BlockConfig& config, const std::string& name) {
-  if (!config.init_values || config.norm_place == NormPlace::res_post) {
-    return std::nullopt;
-  }
-  return LayerScale(scope, config.mlp.dim, *config.init_values, name);
-}
-
 std::optional<RelPos> rel_pos_if(const Scope& scope, const BlockConfig& config) {
   return config.rel_pos ? std::optional<RelPos>(std::in_place, part(scope, config.names.rel_pos), *config.rel_pos)
                         : std::nullopt;
@@ -50,6 +43,13 @@ Tensor with_branch(const Block& block, const Tensor& x, const Norm& norm, const 
 }
 
 }  // namespace
+
+std::optional<LayerScale> scale_if(const Scope& scope, const BlockConfig& config, const std::string& name) {
+  if (!config.init_values || config.norm_place == NormPlace::res_post) {
+    return std::nullopt;
+  }
+  return LayerScale(scope, config.mlp.dim, *config.init_values, name);
+}
 
 LayerScale::LayerScale(const Scope& scope, std::int64_t dim, float init, std::string_view name)
     : gamma(scope.parameter(name, {dim}, Init::constant(init))) {}

@@ -84,6 +84,9 @@ struct BlockConfig {
   BlockNames names = {};
 };
 
+/// The LayerScale of a branch of such a block, with its parameter `name`, if the block has one.
+std::optional<LayerScale> scale_if(const Scope& scope, const BlockConfig& config, const std::string& name = "gamma");
+
 /// A transformer block, x [B, N, D] → [B, N, D]. With the norms in front (NormPlace lists the other places):
 ///
 /// ```text

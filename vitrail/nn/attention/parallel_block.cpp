@@ -14,11 +14,6 @@ void check_parallel(const Scope& scope, const BlockConfig& config) {
   check(!config.rel_pos, "{}: blocks in parallel have no relative positions", scope.path());
 }
 
-std::optional<LayerScale> parallel_scale(const Scope& scope, const BlockConfig& config) {
-  return config.init_values ? std::optional<LayerScale>(std::in_place, scope, config.mlp.dim, *config.init_values)
-                            : std::nullopt;
-}
-
 const BlockConfig& checked_scaling(const Scope& scope, const BlockConfig& config) {
   check_parallel(scope, config);
   check(!config.attention.scale_norm && !config.mlp.norm && config.mlp_kind == MlpKind::mlp,
@@ -53,12 +48,12 @@ ParallelThingsBlock::ParallelThingsBlock(const Scope& scope, const BlockConfig& 
   for (std::int64_t i = 0; i < things_in_parallel; ++i) {
     const Scope place = scope / "attns" / i;
     attns.push_back({Norm(place / "norm", config.mlp.dim, config.norm), Attention(place / "attn", config.attention),
-                     parallel_scale(place / "ls", config)});
+                     scale_if(place / "ls", config)});
   }
   for (std::int64_t i = 0; i < things_in_parallel; ++i) {
     const Scope place = scope / "ffns" / i;
     ffns.push_back({Norm(place / "norm", config.mlp.dim, config.norm),
-                    FeedForward(place / "mlp", config.mlp_kind, config.mlp), parallel_scale(place / "ls", config)});
+                    FeedForward(place / "mlp", config.mlp_kind, config.mlp), scale_if(place / "ls", config)});
   }
 }
 
@@ -105,7 +100,7 @@ ParallelScalingBlock::ParallelScalingBlock(const Scope& scope, const BlockConfig
       out_proj(out_linear(heads.differential.has_value(), scope / "out_proj", given.attention.dim + hidden, given)),
       attn_out_proj(out_linear(!out_proj, scope / "attn_out_proj", given.attention.dim, given)),
       mlp_out_proj(out_linear(!out_proj, scope / "mlp_out_proj", hidden, given)),
-      ls(parallel_scale(scope / "ls", given)),
+      ls(scale_if(scope / "ls", given)),
       drop_path{given.drop_path} {}
 
 // The sum of the two branches, and of `residual` if it is defined.

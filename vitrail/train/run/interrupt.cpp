@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <ctime>
 
-#include <omp.h>
 #include <unistd.h>
 
 namespace vitrail::train {
