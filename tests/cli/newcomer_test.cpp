@@ -241,8 +241,11 @@ TEST_F(Newcomer, KeepsWhatACommandReads) {
   const std::string before = io::read_text(image);
   const std::string features = path("features.st");
   ASSERT_EQ(vitrail("embed " + best() + " " + path("data/train") + " --output " + features).status, 0);
+  fs::create_directory(path("maps"));
+  fs::copy_file(image, path("maps/image.png"));
   for (const std::string& command :
        {"augment " + image + " --output " + image,
+        "attention " + best() + " " + path("maps/image.png") + " --output " + path("maps"),
         "augment " + path("data/validation/red") + " " + image + " --output " + path("data/../picture.png"),
         "forward " + best() + " --input " + features + " --output " + features,
         "embed " + best() + " " + image + " --output " + image}) {
@@ -251,6 +254,7 @@ TEST_F(Newcomer, KeepsWhatACommandReads) {
     EXPECT_THAT(outcome.err, HasSubstr("' is the input: choose another --output")) << command;
   }
   EXPECT_EQ(io::read_text(image), before);
+  EXPECT_EQ(io::read_text(path("maps/image.png")), before);
   // Features are known by what is in the file.
   const Outcome knn = vitrail("knn " + features + " " + features + " -k 1");
   EXPECT_EQ(knn.status, 0) << knn.err;

@@ -280,8 +280,10 @@ TEST_F(OpenDataset, SaysWhatIsWrong) {
   EXPECT_THAT(error_of(), HasSubstr("stray.png lies outside of any class folder"));
   write("x.zip", "x");
   EXPECT_THAT(error_of("x.zip"), HasSubstr("not a data set"));
-  write("x.gz", "x");
-  EXPECT_THAT(error_of("x.gz"), HasSubstr("unpack it first"));
+  for (const char* name : {"x.gz", "x.tar.xz", "x.tar.zst", "x.tar.bz2"}) {
+    write(name, "x");
+    EXPECT_THAT(error_of(name), HasSubstr("unpack it first")) << name;
+  }
   write("x.tar.gz", "x");
   EXPECT_THAT(error_of("x.tar.gz"), HasSubstr("x.tar.gz: not a tar archive"));
   write("x.bin", "x");

@@ -135,7 +135,9 @@ Listing list_file(const fs::path& path, const std::vector<std::string>& splits, 
   if (extension == ".bin") {
     return list_cifar({path});
   }
-  check(extension != ".gz", "{}: the file is compressed: unpack it first", path.string());
+  constexpr std::array compressed = {".gz", ".xz", ".zst", ".bz2"};
+  check(std::ranges::find(compressed, extension) == compressed.end(), "{}: the file is compressed: unpack it first",
+        path.string());
   fail(
       "{}: not a data set: a folder of class folders, a .tar or .tar.gz of one, a .csv of path,label, CIFAR's .bin or "
       "MNIST's "

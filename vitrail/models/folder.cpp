@@ -79,8 +79,7 @@ void read_pretrained(io::Fields& f, const PretrainedConfig& defaults, FolderConf
 }
 
 // save_model() writes arguments that timm does not take, or that its JSON cannot express, and a preparation of images
-// that it does not know, into this object of vitrail's own, which timm ignores.
-constexpr const char* beyond_timm = "vitrail";
+// that it does not know, into own_object.
 constexpr const char* processor_key = "image_processor";
 
 bool is_beyond_timm(const Family& family, const std::string& key, const nlohmann::json& value) {
@@ -111,9 +110,9 @@ FolderConfig read_timm_config(const nlohmann::json& json, const fs::path& path) 
     f.object("model_args");  // throws Error unless it is an object; the family checks its keys
     config.model_args = f.raw("model_args");
   }
-  if (f.kind(beyond_timm) != io::Kind::absent) {
-    io::Fields beyond = f.object(beyond_timm);
-    nlohmann::json arguments = f.raw(beyond_timm);
+  if (f.kind(own_object) != io::Kind::absent) {
+    io::Fields beyond = f.object(own_object);
+    nlohmann::json arguments = f.raw(own_object);
     if (beyond.kind(processor_key) != io::Kind::absent) {
       beyond.object(processor_key);
       config.pretrained.processor = read_processor(beyond.raw(processor_key), path.string());
@@ -265,11 +264,11 @@ OrderedJson config_json(const Model& model) {
   const OrderedJson all = OrderedJson::parse(model.model_args);
   for (const auto& [key, value] : all.items()) {
     if (is_beyond_timm(*model.family, key, value)) {
-      config[beyond_timm][key] = value;
+      config[own_object][key] = value;
     }
   }
   if (p.processor) {
-    config[beyond_timm][processor_key] = processor_json(*p.processor);
+    config[own_object][processor_key] = processor_json(*p.processor);
   }
   if (!p.label_names.empty()) {
     config["label_names"] = p.label_names;
@@ -328,7 +327,9 @@ Model load_model(const fs::path& folder, const CreateOptions& options) {
   if (file && config.names.empty()) {
     store.quantized = quantized_weights(*file);
   }
-  Model model = build_model(config.architecture, arguments, (folder / config_file).string() + ": model_args", store);
+  const std::string source = (folder / config_file).string() + ": model_args";
+  Model model =
+      build_model(config.architecture, arguments, asked.empty() ? source : source + " with --model-kwargs", store);
   PretrainedConfig built = model.pretrained;  // with the image size and channels of the arguments
   // If the model takes images of any size and the caller asked for none, the config's size is the one for its images.
   if (model.net->takes_any_size() && config.input_size.size() == 3 && !asked.contains("img_size")) {

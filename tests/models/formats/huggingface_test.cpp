@@ -491,6 +491,24 @@ TEST_F(HubFolder, SaysWhereOtherFilesHoldTheWeights) {
   expect_refusal("several files");
 }
 
+TEST(HuggingFace, KeepsTheNameOfAnArchitectureWhateverItsSizes) {
+  const test::TemporaryFolder temporary;
+  CreateOptions options;
+  options.model_kwargs = R"({"img_size": 32, "patch_size": 8, "embed_dim": 24, "depth": 1, "num_heads": 3})";
+  save_model(create_model("vit_tiny_patch16_224", options), temporary / "model", Layout::huggingface);
+  EXPECT_EQ(load_model(temporary / "model").architecture, "vit_tiny_patch16_224");
+  nlohmann::json config = io::read_json(temporary / "model/config.json");
+  const auto named = [&](const char* name) {
+    config["vitrail"]["architecture"] = name;
+    io::write_atomically(temporary / "model/config.json", config.dump());
+    const std::string error = error_of([&] { load_model(temporary / "model"); });
+    return error.substr(error.find("'vitrail'"));
+  };
+  EXPECT_EQ(named("vit_tiny_patch15").find("'vitrail': 'architecture': there is no model 'vit_tiny_patch15'"), 0U);
+  EXPECT_EQ(named("resnet18"),
+            "'vitrail': 'architecture' is 'resnet18', of the family resnet, but the rest describes a vit");
+}
+
 TEST(HuggingFace, SaysWhyAModelCannotBeWritten) {
   const test::TemporaryFolder temporary;
   const auto refusal = [&](const char* name, const char* kwargs) {

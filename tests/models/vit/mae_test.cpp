@@ -80,7 +80,9 @@ TEST_P(MaeVariant, SavesAndLoadsToTheSameBits) {
   const io::Safetensors before = io::Safetensors::open(folder / "model.safetensors");
   const io::Safetensors after = io::Safetensors::open(temporary / "saved/model.safetensors");
   EXPECT_EQ(before.names().size(), after.names().size());
-  const nlohmann::json saved = io::read_json(temporary / "saved/config.json");
+  nlohmann::json saved = io::read_json(temporary / "saved/config.json");
+  EXPECT_EQ(saved["vitrail"]["architecture"], model.architecture);  // which transformers' layout does not say
+  saved.erase("vitrail");
   const nlohmann::json original = io::read_json(folder / "config.json");
   for (const auto& [key, value] : saved.items()) {
     EXPECT_EQ(value, original.value(key, nlohmann::json())) << key;

@@ -97,7 +97,13 @@ class Report {
       for (const std::int64_t head :
            chosen(flags_.head, layer < 0 || layer >= depth ? 1 : attention_.num_heads(layer))) {
         explain::attention_map(attention_, layer, head, query_);
+        file(head_name(layer, head));
       }
+      file(layer_name(layer));
+    }
+    const std::string over_all = rolls_out ? "rollout" : "last";
+    for (const std::string& name : {std::string("image"), std::string("sheet"), over_all, std::string("pool")}) {
+      file(name);
     }
     io::make_folder(folder_);
     if (!flags_.raw.empty()) {
@@ -112,11 +118,10 @@ class Report {
     for (const std::int64_t layer : layers) {
       all.emplace_back();
       labels.rows.push_back(fmt::format("layer {}", layer));
-      means.figures.push_back(save(fmt::format("layer{:02}", layer), fmt::format("layer {}", layer),
+      means.figures.push_back(save(layer_name(layer), fmt::format("layer {}", layer),
                                    explain::attention_map(attention_, layer, explain::all_heads, query_)));
       for (const std::int64_t head : chosen(flags_.head, attention_.num_heads(layer))) {
-        heads.figures.push_back(save(fmt::format("layer{:02}-head{:02}", layer, head),
-                                     fmt::format("layer {}, head {}", layer, head),
+        heads.figures.push_back(save(head_name(layer, head), fmt::format("layer {}, head {}", layer, head),
                                      explain::attention_map(attention_, layer, head, query_)));
         all.back().push_back(last_);
         if (all.back().size() > labels.columns.size()) {
@@ -126,24 +131,34 @@ class Report {
       }
     }
     explain::Section overview{.title = "Over all layers", .text = {}, .table = {}, .figures = {}, .figure_width = 224};
-    io::write_png(folder_ / "image.png", image_);
-    const std::string over_all = rolls_out ? "rollout" : "last";
+    io::write_png(file("image"), image_);
     overview.figures = {{"image.png", "what the model sees"},
                         save(over_all, rolls_out ? "attention rollout" : "the last layer", whole)};
     if (attention_.pool.defined()) {
       overview.figures.push_back(save("pool", "attention pooling, by its own query", explain::pooling_map(attention_)));
     }
-    io::write_png(folder_ / "sheet.png", explain::sheet(all, labels));
+    io::write_png(file("sheet"), explain::sheet(all, labels));
     io::write_atomically(folder_ / "index.html", explain::html_page("Attention", lead(), {overview, means, heads}));
     fmt::print("{} images in {}: sheet.png (a row a layer, a column a head), {}.png, index.html\n",
                overview.figures.size() + count + means.figures.size(), folder_.string(), over_all);
   }
 
  private:
+  static std::string layer_name(std::int64_t layer) { return fmt::format("layer{:02}", layer); }
+  static std::string head_name(std::int64_t layer, std::int64_t head) {
+    return fmt::format("{}-head{:02}", layer_name(layer), head);
+  }
+  // The file of an image. Throws Error if that is the one that was read.
+  fs::path file(const std::string& name) const {
+    fs::path path = folder_ / (name + ".png");
+    check_not_input(path.string(), flags_.image);
+    return path;
+  }
+
   explain::Figure save(const std::string& name, const std::string& caption, const Tensor& map) {
     last_ =
         explain::overlay(image_, map, {.patch = query_, .grid = {attention_.layout.rows, attention_.layout.columns}});
-    io::write_png(folder_ / (name + ".png"), last_);
+    io::write_png(file(name), last_);
     return {name + ".png", caption};
   }
 

@@ -44,6 +44,7 @@ HubFiles hub_files(const Model& model, const HubForm& form) {
   head.update(form.config);
   files.config = std::move(head);
   files.config["dtype"] = "float32";
+  files.config[own_object]["architecture"] = find_architecture(model.architecture).name;
   if (model.net->num_classes() > 0) {
     for (std::int64_t i = 0; i < model.net->num_classes(); ++i) {
       const auto index = static_cast<std::size_t>(i);

@@ -23,8 +23,11 @@ namespace vitrail::models {
 /// The range of sizes and counts that are at least 1.
 inline constexpr io::Range positive{1, largest_size};
 
-/// timm's name of the activation that the field `hidden_act` names. Throws Error if there is none.
-std::string timm_activation(io::Fields& f);
+/// The range of numbers of layers.
+inline constexpr io::Range most_layers{1, 4096};
+
+/// timm's name of the activation that the field `key` names. Throws Error if there is none.
+std::string timm_activation(io::Fields& f, const std::string& key = "hidden_act", const std::string& fallback = "gelu");
 /// transformers' name of an activation. Throws Error if it has none.
 std::string hub_activation(ops::Activation activation);
 /// A size as JSON: one number for a square, else [rows, columns].
@@ -34,11 +37,16 @@ double shortest(float value);
 /// timm's norm_layer for a LayerNorm with this epsilon: null for timm's own, 1e-6.
 nlohmann::json norm_argument(float eps);
 
-/// Collects the arguments of a folder that override those of an architecture. Those that are equal to the
-/// architecture's own, or to timm's default where it has none, are left out.
+/// The object of config.json that is vitrail's own, in either layout; timm and transformers ignore it.
+inline constexpr const char* own_object = "vitrail";
+
+/// Collects the arguments of a folder that override those of an architecture: of the one that save_model() named in the
+/// config's own_object, else of `nearest`. Those that are equal to the architecture's own, or to timm's default where
+/// it has none, are left out.
 class Arguments {
  public:
-  Arguments(FolderConfig& folder, const std::string& architecture);
+  /// Throws Error if the config names an architecture of another family than that of `nearest`.
+  Arguments(io::Fields& f, FolderConfig& folder, const std::string& nearest);
   void set(const std::string& key, const nlohmann::json& value, const nlohmann::json& default_value);
 
  private:

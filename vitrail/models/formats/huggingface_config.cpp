@@ -63,15 +63,33 @@ void read_labels(io::Fields& f, FolderConfig& folder) {
   }
 }
 
+const ArchitectureEntry& architecture_of(io::Fields& f, const std::string& nearest) {
+  const ArchitectureEntry& found = find_architecture(nearest);
+  if (f.kind(own_object) == io::Kind::absent) {
+    return found;
+  }
+  const auto name = f.object(own_object).get<std::string>("architecture");
+  const ArchitectureEntry* named = nullptr;
+  try {
+    named = &find_architecture(name);
+  } catch (const Error& error) {
+    fail("{}: '{}': 'architecture': {}", f.source(), own_object, error.what());
+  }
+  check(named->family == found.family,
+        "{}: '{}': 'architecture' is '{}', of the family {}, but the rest describes a {}", f.source(), own_object, name,
+        named->family->name, found.family->name);
+  return *named;
+}
+
 }  // namespace
 
-std::string timm_activation(io::Fields& f) {
+std::string timm_activation(io::Fields& f, const std::string& key, const std::string& fallback) {
   std::vector<std::string> known;
   known.reserve(activations.size());
   for (const HubActivation& a : activations) {
     known.emplace_back(a.theirs);
   }
-  const std::string name = f.choice("hidden_act", "gelu", known);
+  const std::string name = f.choice(key, fallback, known);
   return std::string(std::ranges::find(activations, name, &HubActivation::theirs)->timm);
 }
 
@@ -87,9 +105,9 @@ double shortest(float value) { return std::stod(fmt::format("{}", value)); }
 
 Json norm_argument(float eps) { return eps == 1e-6F ? Json() : Json({"layernorm", shortest(eps)}); }
 
-Arguments::Arguments(FolderConfig& folder, const std::string& architecture)
-    : folder_(folder), own_(default_arguments(find_architecture(architecture), "")) {
-  folder.architecture = architecture;
+Arguments::Arguments(io::Fields& f, FolderConfig& folder, const std::string& nearest)
+    : folder_(folder), own_(default_arguments(architecture_of(f, nearest), "")) {
+  folder.architecture = architecture_of(f, nearest).name;
 }
 
 void Arguments::set(const std::string& key, const Json& value, const Json& default_value) {

@@ -104,7 +104,7 @@ void read_swin_kind(io::Fields& f, FolderConfig& folder, Version version) {
         f.get<std::vector<std::int64_t>>("pretrained_window_sizes", none, {0, largest_size});
     defaults["pretrained_window_sizes"] = none;
   }
-  Arguments arguments(folder, nearest_architecture(v2 ? "swin_v2" : "swin", wanted));
+  Arguments arguments(f, folder, nearest_architecture(v2 ? "swin_v2" : "swin", wanted));
   for (const auto& [key, value] : wanted.items()) {
     arguments.set(key, value, defaults.value(key, Json()));
   }

@@ -116,7 +116,7 @@ void read_dino(io::Fields& f, FolderConfig& folder, bool registers) {
   const std::string fallback = fmt::format("vit_{}_patch14{}_dinov2", gated ? "giant" : "base", middle);
   const std::string near =
       nearest_architecture(fmt::format("vit_{{}}_patch{}{}_dinov2", c.patch_size[0], middle), c.embed_dim, fallback);
-  Arguments arguments(folder, near.starts_with("vit_giant") == gated ? near : fallback);
+  Arguments arguments(f, folder, near.starts_with("vit_giant") == gated ? near : fallback);
   set_encoder(arguments, c, activation);
   if (const auto scale = f.get<double>("layerscale_value", 1.0, {0, 1e3}); scale > 0) {
     arguments.set("init_values", scale, nullptr);
@@ -223,7 +223,7 @@ HubForm beit_form(const VitConfig& c) {
 
 void read_hub_vit(io::Fields& f, FolderConfig& folder) {
   const VitConfig c = read_encoder(f);
-  Arguments arguments(folder, plain_name(c, "vit_{}_patch{}_224", "vit_base_patch16_224"));
+  Arguments arguments(f, folder, plain_name(c, "vit_{}_patch{}_224", "vit_base_patch16_224"));
   set_encoder(arguments, c, timm_activation(f));
   read_image_size(c, folder);
   read_classes(f, folder, {"ViTForImageClassification"}, {"ViTModel", "ViTForMaskedImageModeling"});
@@ -237,7 +237,7 @@ void read_hub_vit(io::Fields& f, FolderConfig& folder) {
 // The encoder of a masked autoencoder only, for fine-tuning; mae.h reads all of it.
 void read_hub_vit_mae(io::Fields& f, FolderConfig& folder) {
   const VitConfig c = read_encoder(f);
-  Arguments arguments(folder, plain_name(c, "vit_{}_patch{}_224", "vit_base_patch16_224"));
+  Arguments arguments(f, folder, plain_name(c, "vit_{}_patch{}_224", "vit_base_patch16_224"));
   set_encoder(arguments, c, timm_activation(f));
   read_image_size(c, folder);
   read_classes(f, folder, {}, {"ViTMAEForPreTraining", "ViTMAEModel"});
@@ -254,9 +254,9 @@ void read_hub_deit(io::Fields& f, FolderConfig& folder) {
   const bool classifies =
       read_classes(f, folder, {"DeiTForImageClassification", teacher}, {"DeiTModel", "DeiTForMaskedImageModeling"});
   const bool distilled = classifies && f.get<std::vector<std::string>>("architectures").front() == teacher;
-  Arguments arguments(folder, distilled
-                                  ? plain_name(c, "deit_{}_distilled_patch{}_224", "deit_base_distilled_patch16_224")
-                                  : plain_name(c, "deit_{}_patch{}_224", "deit_base_patch16_224"));
+  Arguments arguments(f, folder,
+                      distilled ? plain_name(c, "deit_{}_distilled_patch{}_224", "deit_base_distilled_patch16_224")
+                                : plain_name(c, "deit_{}_patch{}_224", "deit_base_patch16_224"));
   set_encoder(arguments, c, timm_activation(f));
   if (!distilled) {  // the model has the distillation token, but no head that reads it
     arguments.set("reg_tokens", 1, 0);
@@ -275,7 +275,7 @@ void read_hub_dinov2_with_registers(io::Fields& f, FolderConfig& folder) { read_
 void read_hub_beit(io::Fields& f, FolderConfig& folder) {
   const VitConfig c = read_encoder(f);
   check(f.get<std::string>("hidden_act", "gelu") == "gelu", "{}: 'hidden_act' must be 'gelu' for BEiT", f.source());
-  Arguments arguments(folder, plain_name(c, "beit_{}_patch{}_224", "beit_base_patch16_224"));
+  Arguments arguments(f, folder, plain_name(c, "beit_{}_patch{}_224", "beit_base_patch16_224"));
   set_encoder(arguments, c, "gelu");
   arguments.set("use_abs_pos_emb", f.get<bool>("use_absolute_position_embeddings", false), true);
   arguments.set("use_rel_pos_bias", f.get<bool>("use_relative_position_bias", false), false);
