@@ -27,16 +27,17 @@ struct AttentionScores {
   Philox draws{0, 0};  ///< element (b, h, i, j) is kept if draws.uniform(((b H + h) N + i) M + j) >= dropout
 };
 
-/// out = softmax(scale · q kᵀ + bias) v for q [B, H, N, d], k [B, H, M, d], v [B, H, M, e] and out [B, H, N, e], all
-/// f32 or all bf16, of any strides with a dense last dimension. A query that may attend to no key gives zeros.
-/// `log_sum`, f32 [B, H, N] contiguous or undefined, receives what backward needs of each row of scores: log₂ Σ 2^t
-/// over t = score · log₂ e, or +∞ for a query without keys.
+/// out = softmax(scale · q kᵀ + bias) v for q [B, H, N, d], k [B, G, M, d], v [B, G, M, e] and out [B, H, N, e], all
+/// f32 or all bf16, of any strides with a dense last dimension. G divides H: H / G adjacent heads share keys and
+/// values; with k_extra, G is H. A query that may attend to no key gives zeros. `log_sum`, f32 [B, H, N] contiguous or
+/// undefined, receives what backward needs of each row of scores: log₂ Σ 2^t over t = score · log₂ e, or +∞ for a query
+/// without keys.
 void attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionScores& scores,
                        const Tensor& out, const Tensor& log_sum);
 
-/// Where attention_backward() writes its gradients. dq, dk, dv and dq_extra have the shapes of q, k, v and q_extra, and
-/// any strides with a dense last dimension. dbias, to which is added, is f32, contiguous, of a shape that broadcasts to
-/// the bias. dq_extra and dbias may be undefined.
+/// Where attention_backward() writes its gradients. dq, dk, dv and dq_extra have the shapes of q, k, v and q_extra, but
+/// dk and dv have all H heads, and any strides with a dense last dimension. dbias, to which is added, is f32,
+/// contiguous, of a shape that broadcasts to the bias. dq_extra and dbias may be undefined.
 struct AttentionGradients {
   Tensor dq, dk, dv;
   Tensor dq_extra = {};

@@ -372,7 +372,7 @@ TEST(Attention, SaysWhatIsWrongWithItsInputs) {
     return std::string("no error");
   };
   AttentionOptions options;
-  EXPECT_THAT(message([&] { attention(p.q, random_tensor({1, 3, 4, 8}), p.v); }), testing::HasSubstr("must agree"));
+  EXPECT_THAT(message([&] { attention(p.q, random_tensor({2, 2, 4, 8}), p.v); }), testing::HasSubstr("must agree"));
   EXPECT_THAT(message([&] { attention(p.q, as_bf16(p.k), p.v); }), testing::HasSubstr("not f32 and bf16"));
   EXPECT_THAT(message([&] { attention(p.q, p.k, random_tensor({1, 2, 5, 8})); }), testing::HasSubstr("v [1, 2, 5, 8]"));
   EXPECT_THAT(message([&] { attention(p.q, p.k, as_bf16(p.v)); }), testing::HasSubstr("v is bf16"));

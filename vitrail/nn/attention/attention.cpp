@@ -28,7 +28,7 @@ std::optional<Linear> linear_if(bool wanted, const Scope& scope, const Attention
 }
 
 std::int64_t fused_width(const AttentionConfig& config) {
-  return config.num_heads * (2 * config.key_dim + config.value_dim);
+  return config.num_heads * config.key_dim + config.num_kv_heads * (config.key_dim + config.value_dim);
 }
 
 // The linear map of torch.nn.MultiheadAttention's in_proj_weight and in_proj_bias, initialized as there.
@@ -95,12 +95,12 @@ Attention::Attention(const Scope& scope, const AttentionConfig& given)
                                             fused_width(config), config.qkv_bias && config.k_bias)),
       q_proj(linear_if(!config.fused, scope / config.names->q, config, config.dim, config.num_heads * config.key_dim,
                        config.qkv_bias)),
-      k_proj(linear_if(!config.fused, scope / config.names->k, config, config.dim, config.num_heads * config.key_dim,
+      k_proj(linear_if(!config.fused, scope / config.names->k, config, config.dim, config.num_kv_heads * config.key_dim,
                        config.qkv_bias && config.k_bias)),
-      v_proj(linear_if(!config.fused, scope / config.names->v, config, config.dim, config.num_heads * config.value_dim,
-                       config.qkv_bias)),
+      v_proj(linear_if(!config.fused, scope / config.names->v, config, config.dim,
+                       config.num_kv_heads * config.value_dim, config.qkv_bias)),
       q_bias(bias_if(separate_biases(config), scope, "q_bias", config.num_heads * config.key_dim)),
-      v_bias(bias_if(separate_biases(config), scope, "v_bias", config.num_heads * config.value_dim)),
+      v_bias(bias_if(separate_biases(config), scope, "v_bias", config.num_kv_heads * config.value_dim)),
       heads(scope, config),
       norm(norm_if(config.scale_norm, scope / "norm", config.num_heads * config.value_dim)),
       proj(output_projection(scope, config)) {}
@@ -110,7 +110,8 @@ Tensor Attention::project_qkv(const Tensor& x) const {
     return (*qkv)(x);
   }
   Linear with_biases = *qkv;
-  with_biases.bias = ops::concat({q_bias, Tensor::zeros(q_bias.shape()), v_bias}, 0);
+  const Tensor of_keys = Tensor::zeros({config.num_kv_heads * config.key_dim});
+  with_biases.bias = ops::concat({q_bias, of_keys, v_bias}, 0);
   return with_biases(x);
 }
 
@@ -118,11 +119,14 @@ Tensor Attention::operator()(const Tensor& x, Pass& pass, const AttentionExtras&
   Tensor y;
   if (!qkv) {
     y = heads((*q_proj)(x), (*k_proj)(x), (*v_proj)(x), pass, extras);
-  } else if (heads.takes_packed()) {
+  } else if (heads.takes_packed(extras)) {
     y = heads.packed(project_qkv(x), pass, extras);
   } else {
-    const std::int64_t keys = config.num_heads * config.key_dim;
-    const std::vector<Tensor> parts = ops::split(project_qkv(x), {keys, keys, config.num_heads * config.value_dim}, -1);
+    const std::vector<Tensor> parts =
+        ops::split(project_qkv(x),
+                   {config.num_heads * config.key_dim, config.num_kv_heads * config.key_dim,
+                    config.num_kv_heads * config.value_dim},
+                   -1);
     y = heads(parts[0], parts[1], parts[2], pass, extras);
   }
   return project(*this, y, pass, extras.residual);
@@ -142,23 +146,25 @@ CrossAttention::CrossAttention(const Scope& scope, const AttentionConfig& given)
       q(linear_if(!in_proj, scope / config.names->q, config, config.dim, config.num_heads * config.key_dim,
                   config.qkv_bias)),
       kv(linear_if(config.fused && !in_proj, scope / config.names->qkv, config, config.context_dim,
-                   config.num_heads * (config.key_dim + config.value_dim), config.qkv_bias)),
-      k(linear_if(!config.fused, scope / config.names->k, config, config.context_dim, config.num_heads * config.key_dim,
-                  config.qkv_bias)),
+                   config.num_kv_heads * (config.key_dim + config.value_dim), config.qkv_bias)),
+      k(linear_if(!config.fused, scope / config.names->k, config, config.context_dim,
+                  config.num_kv_heads * config.key_dim, config.qkv_bias)),
       v(linear_if(!config.fused, scope / config.names->v, config, config.context_dim,
-                  config.num_heads * config.value_dim, config.qkv_bias)),
+                  config.num_kv_heads * config.value_dim, config.qkv_bias)),
       heads(scope, config),
       norm(norm_if(config.scale_norm, scope / "norm", config.num_heads * config.value_dim)),
       proj(output_projection(scope, config)) {}
 
 Tensor CrossAttention::operator()(const Tensor& x, const Tensor& context, Pass& pass,
                                   const AttentionExtras& extras) const {
-  const std::int64_t keys = config.num_heads * config.key_dim;
-  const std::int64_t values = config.num_heads * config.value_dim;
-  const Tensor queries = in_proj ? rows_of_map(*in_proj, 0, keys)(x) : (*q)(x);
+  check(extras.cache == nullptr, "{}: cross-attention has no cache", heads.name);
+  const std::int64_t rows = config.num_heads * config.key_dim;
+  const std::int64_t keys = config.num_kv_heads * config.key_dim;
+  const std::int64_t values = config.num_kv_heads * config.value_dim;
+  const Tensor queries = in_proj ? rows_of_map(*in_proj, 0, rows)(x) : (*q)(x);
   std::vector<Tensor> parts;
   if (config.fused) {
-    const Linear both = in_proj ? rows_of_map(*in_proj, keys, keys + values) : *kv;
+    const Linear both = in_proj ? rows_of_map(*in_proj, rows, keys + values) : *kv;
     parts = ops::split(both(context), {keys, values}, -1);
   } else {
     parts = {(*k)(context), (*v)(context)};

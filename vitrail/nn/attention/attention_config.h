@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "vitrail/nn/attention/key_value_cache.h"
 #include "vitrail/nn/linear.h"
 #include "vitrail/nn/norm.h"
 #include "vitrail/nn/positions/token_grid.h"
@@ -32,9 +33,13 @@ struct AttentionConfig {
   std::int64_t dim = 0;          ///< width of the input (in cross-attention, of the input of the queries)
   std::int64_t context_dim = 0;  ///< in cross-attention, width of the input of keys and values; 0: dim
   std::int64_t num_heads = 8;
+  /// Heads of keys and values, each shared by adjacent heads of queries (grouped-query attention: Ainslie et al. 2023);
+  /// 0: num_heads.
+  std::int64_t num_kv_heads = 0;
   std::int64_t key_dim = 0;    ///< width of a head's queries and keys; 0: dim / num_heads
   std::int64_t value_dim = 0;  ///< width of a head's values; 0: key_dim
   std::int64_t out_dim = 0;    ///< width of the output; 0: dim
+  float scale = 0;             ///< the factor of q kᵀ; 0: 1 / √key_dim
   bool fused = true;           ///< q, k and v (in cross-attention: k and v) from one product
   bool qkv_bias = false;
   bool k_bias = true;  ///< false: if there is a qkv_bias, only queries and values have it (BEiT)
@@ -59,9 +64,12 @@ struct AttentionExtras {
   Tensor bias = {};      ///< f32, broadcastable to [B, H, N, M], added to the scores
   Tensor mask = {};      ///< of the same shape: boolean (true: may attend) or f32, added to the scores
   bool causal = false;
-  Tensor lengths = {};                         ///< i64 [B]: how many keys of each sample are real; undefined: all
-  std::int64_t windows = 0;                    ///< how many each image of the batch is cut into; 0: no windows
-  ops::Rotation rotation = {};                 ///< rotates queries and keys, after their norms (self-attention only)
+  Tensor lengths = {};          ///< i64 [B]: how many keys of each sample are real; undefined: all
+  std::int64_t windows = 0;     ///< how many each image of the batch is cut into; 0: no windows
+  ops::Rotation rotation = {};  ///< rotates queries and keys, after their norms (self-attention only)
+  /// Keys and values of the tokens before x, to which those of x are added (self-attention only). With `causal`, token
+  /// i of x attends to all of them and to those of x up to i.
+  KeyValueCache* cache = nullptr;
   std::shared_ptr<const TokenGrid> grid = {};  ///< positions of queries and keys, for the recorder
 };
 

@@ -1,5 +1,6 @@
 #include "vitrail/nn/attention/heads.h"
 
+#include <tuple>
 #include <vector>
 
 #include "vitrail/ops/attention/attention.h"
@@ -27,6 +28,7 @@ Tensor join_heads(const Tensor& x) { return ops::reshape(x, {x.size(0), x.size(1
 
 ops::AttentionOptions options(const AttentionConfig& config, Pass& pass, const AttentionExtras& extras) {
   ops::AttentionOptions result;
+  result.scale = config.scale;
   result.causal = extras.causal;
   result.lengths = extras.lengths;
   result.mask = extras.mask;
@@ -53,6 +55,8 @@ std::optional<Differential> differential_if(const Scope& scope, const AttentionC
   if (!config.lambda_init) {
     return std::nullopt;
   }
+  check(config.num_kv_heads == config.num_heads, "{}: differential attention has as many heads of keys as of queries",
+        scope.path());
   check(config.key_dim % 2 == 0, "{}: differential attention halves the queries of a head, whose width {} is odd",
         scope.path(), config.key_dim);
   return Differential(scope, attending_width(config), config.value_dim, *config.lambda_init);
@@ -67,6 +71,9 @@ AttentionConfig with_widths(const Scope& scope, AttentionConfig config) {
           config.dim, config.num_heads);
     config.key_dim = config.dim / config.num_heads;
   }
+  config.num_kv_heads = config.num_kv_heads > 0 ? config.num_kv_heads : config.num_heads;
+  check(config.num_heads % config.num_kv_heads == 0, "{}: {} heads of keys and values cannot be shared by {} heads",
+        scope.path(), config.num_kv_heads, config.num_heads);
   config.value_dim = config.value_dim > 0 ? config.value_dim : config.key_dim;
   config.context_dim = config.context_dim > 0 ? config.context_dim : config.dim;
   config.out_dim = config.out_dim > 0 ? config.out_dim : config.dim;
@@ -103,17 +110,21 @@ void AttentionHeads::record(const Tensor& map, Pass& pass, const AttentionExtras
 Tensor AttentionHeads::operator()(const Tensor& q, const Tensor& k, const Tensor& v, Pass& pass,
                                   const AttentionExtras& extras) const {
   const std::int64_t heads = config.num_heads;
-  const Tensor values = to_heads(v, heads);
+  Tensor values = to_heads(v, config.num_kv_heads);
   if (!differential) {
     Tensor queries = to_heads(q, heads);
-    Tensor keys = to_heads(k, heads);
+    Tensor keys = to_heads(k, config.num_kv_heads);
     prepare(queries, keys, extras);
+    if (extras.cache != nullptr) {
+      std::tie(keys, values) = extras.cache->append(keys, values);
+    }
     const ops::AttentionOptions how = options(config, pass, extras);
     if (pass.wants_attention()) {
       record(ops::attention_probabilities(queries, keys, how), pass, extras);
     }
     return join_heads(token_rows(ops::attention(queries, keys, values, how)));
   }
+  check(extras.cache == nullptr, "{}: differential attention has no cache", name);
   std::vector<Tensor> attended;
   std::vector<Tensor> maps;
   for (const std::int64_t half : {0, 1}) {

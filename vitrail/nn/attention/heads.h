@@ -19,8 +19,8 @@ namespace vitrail::nn {
 /// heads do not divide the width.
 AttentionConfig with_widths(const Scope& scope, AttentionConfig config);
 
-/// What attention computes between its projections: queries q [B, N, H d], keys k [B, M, H d] and values v [B, M, H e]
-/// → the joined heads [B, N, H e],
+/// What attention computes between its projections: queries q [B, N, H d], keys k [B, M, G d] and values v [B, M, G e]
+/// with G = num_kv_heads → the joined heads [B, N, H e],
 ///
 /// ```text
 /// join_h softmax(q_h k_hᵀ / √d + bias) v_h
@@ -34,8 +34,12 @@ struct AttentionHeads {
   AttentionHeads(const Scope& scope, const AttentionConfig& given);
   Tensor operator()(const Tensor& q, const Tensor& k, const Tensor& v, Pass& pass,
                     const AttentionExtras& extras = {}) const;
-  /// Whether packed() may be called: values are as wide as keys, and nothing but a rotation comes before attention.
-  bool takes_packed() const { return !q_norm && !differential && config.value_dim == config.key_dim; }
+  /// Whether packed() may be called: values are as wide and as many as queries and keys, and nothing but a rotation
+  /// comes before attention.
+  bool takes_packed(const AttentionExtras& extras) const {
+    return !q_norm && !differential && extras.cache == nullptr && config.value_dim == config.key_dim &&
+           config.num_kv_heads == config.num_heads;
+  }
   /// The same for one projection qkv [B, N, 3 H d], whose gradient is then written in one piece.
   Tensor packed(const Tensor& qkv, Pass& pass, const AttentionExtras& extras = {}) const;
   /// fvcore's count for one sample: both matrix products and the norms.

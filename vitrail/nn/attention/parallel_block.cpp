@@ -115,7 +115,7 @@ Tensor ParallelScalingBlock::branches(const Tensor& x, Pass& pass, const Attenti
   const Tensor m = mlp_drop(ops::activate(ops::narrow(all, -1, 0, hidden), activation), pass);
   const Tensor qkv = ops::narrow(all, -1, hidden, 3 * dim);
   Tensor attended;
-  if (heads.takes_packed()) {
+  if (heads.takes_packed(extras)) {
     attended = heads.packed(qkv, pass, extras);
   } else {
     const std::vector<Tensor> parts = ops::split(qkv, {dim, dim, dim}, -1);

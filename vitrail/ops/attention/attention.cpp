@@ -8,6 +8,7 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/attention.h"
 #include "vitrail/kernels/cosine.h"
+#include "vitrail/ops/math/broadcast.h"
 #include "vitrail/ops/math/dense.h"
 
 namespace vitrail::ops {
@@ -29,8 +30,10 @@ void check_queries_and_keys(const Tensor& q, const Tensor& k) {
         q.shape(), k.shape());
   check(q.dtype() == k.dtype() && is_floating(q.dtype()),
         "attention: q and k must both be f32 or both bf16, not {} and {}", name_of(q.dtype()), name_of(k.dtype()));
-  check(q.size(0) == k.size(0) && q.size(1) == k.size(1) && q.size(3) == k.size(3),
-        "attention: q {} and k {} must agree in batch, heads and head dimension", q.shape(), k.shape());
+  check(q.size(0) == k.size(0) && q.size(3) == k.size(3),
+        "attention: q {} and k {} must agree in batch and head dimension", q.shape(), k.shape());
+  check(k.size(1) > 0 && q.size(1) % k.size(1) == 0, "attention: the {} heads of k {} do not divide the {} of q {}",
+        k.size(1), k.shape(), q.size(1), q.shape());
   check(q.size(3) > 0, "attention: the head dimension of q {} must be positive", q.shape());
 }
 
@@ -102,6 +105,8 @@ kernels::AttentionScores scores_of(const AttentionOptions& options, const Tensor
   scores.mask = broadcast_scores(options.mask, shape, options.windows, "mask");
   scores.bias = broadcast_scores(options.bias, shape, options.windows, "bias");
   scores.q_extra = further_columns("q_extra", options.q_extra, q, false);
+  check(!options.k_extra.defined() || q.size(1) == k.size(1),
+        "attention: with k_extra, k {} must have as many heads as q {}", k.shape(), q.shape());
   scores.k_extra = further_columns("k_extra", options.k_extra, k, true);
   const auto columns = [](const Tensor& more) { return more.defined() ? more.size(3) : 0; };
   check(columns(scores.q_extra) == columns(scores.k_extra), "attention: q_extra has {} columns, but k_extra {}",
@@ -109,6 +114,21 @@ kernels::AttentionScores scores_of(const AttentionOptions& options, const Tensor
   scores.dropout = options.dropout;
   scores.draws = options.draws;
   return scores;
+}
+
+// Memory for the kernel to write the gradient of keys or values to, which has all H heads of the queries.
+Tensor room_for_heads(const Gradient& gradient, const Tensor& x, std::int64_t heads) {
+  return x.size(1) == heads ? room_for(gradient, x) : Tensor::empty(x.shape().with(1, heads), x.dtype());
+}
+
+// The gradient [B, H, M, d] summed over the heads that share keys or values: [B, G, M, d].
+Tensor sum_groups(const Tensor& gradient, std::int64_t groups) {
+  if (gradient.size(1) == groups) {
+    return gradient;
+  }
+  const Shape& all = gradient.shape();
+  const Shape apart{all[0], groups, all[1] / groups, all[2], all[3]};
+  return sum_to(gradient.reshape(apart), apart.with(2, 1)).squeeze(2);
 }
 
 // Memory for the gradient of the bias to accumulate in; undefined if it is not wanted.
@@ -130,14 +150,14 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
                            gmore = Gradient(options.q_extra), gbias = Gradient(options.bias)](const Tensor& dout) {
                             const kernels::AttentionGradients to{
                                 .dq = room_for(gq, qd),
-                                .dk = room_for(gk, kd),
-                                .dv = room_for(gv, vd),
+                                .dk = room_for_heads(gk, kd, qd.size(1)),
+                                .dv = room_for_heads(gv, vd, qd.size(1)),
                                 .dq_extra = gmore.wanted() ? room_for(gmore, scores.q_extra) : Tensor(),
                                 .dbias = zeros_for(gbias)};
                             kernels::attention_backward(qd, kd, vd, scores, out, log_sum, dense_last(dout), to);
                             gq.add(to.dq);
-                            gk.add(to.dk);
-                            gv.add(to.dv);
+                            gk.add(sum_groups(to.dk, kd.size(1)));
+                            gv.add(sum_groups(to.dv, vd.size(1)));
                             gmore.add(to.dq_extra);
                             gbias.add(to.dbias);
                           });

@@ -34,9 +34,12 @@ struct AttentionOptions {
 /// Scaled dot-product attention (Vaswani et al. 2017, eq. 1): softmax(scale · q kᵀ + bias) v for each sample and head.
 ///
 /// ```text
-/// q [B, H, N, d], k [B, H, M, d], v [B, H, M, e], of one dtype (f32 or bf16), any strides with the last dimension
+/// q [B, H, N, d], k [B, G, M, d], v [B, G, M, e], of one dtype (f32 or bf16), any strides with the last dimension
 /// dense → [B, H, N, e], whose memory is laid out as [B, N, H, e], so that joining the heads is a view.
 /// ```
+///
+/// G divides H: head h uses the keys and values of head h G / H (grouped-query attention: Ainslie et al. 2023), which
+/// are not repeated in memory.
 ///
 /// The probabilities [B, H, N, M] are never stored: forward keeps a log-sum-exp per query and backward recomputes the
 /// rest tile by tile (Dao et al. 2022), so memory grows linearly with N and M.

@@ -32,7 +32,7 @@ AttentionProblem problem_of(const Tensor& q, const Tensor& k, const AttentionSco
   problem.dim = problem.own + (scores.q_extra.defined() ? scores.q_extra.size(3) : 0);
   problem.value_dim = 0;
   problem.q = HeadsView(q);
-  problem.k = HeadsView(k);
+  problem.k = HeadsView(k, problem.heads);
   problem.q_extra = HeadsView(scores.q_extra);
   problem.k_extra = HeadsView(scores.k_extra);
   problem.mask = HeadsView(scores.mask);
@@ -253,7 +253,7 @@ void attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const 
   }
   AttentionProblem problem = problem_of(q, k, scores);
   problem.value_dim = v.size(3);
-  problem.v = HeadsView(v);
+  problem.v = HeadsView(v, problem.heads);
   problem.out = HeadsView(out);
   problem.log_sum = log_sum.defined() ? log_sum.data<float>() : nullptr;
   choose_forward_blocks(problem);
@@ -275,7 +275,7 @@ void attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const
   }
   AttentionProblem problem = problem_of(q, k, scores);
   problem.value_dim = v.size(3);
-  problem.v = HeadsView(v);
+  problem.v = HeadsView(v, problem.heads);
   problem.out = HeadsView(out);
   problem.log_sum = log_sum.data<float>();
   problem.dout = HeadsView(dout);

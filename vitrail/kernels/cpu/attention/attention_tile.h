@@ -20,12 +20,15 @@ struct HeadsView {
   std::byte* data = nullptr;
   std::int64_t batch = 0, head = 0, row = 0, column = 0;  ///< strides in elements
   std::int64_t samples = 1;
+  std::int64_t group = 1;  ///< how many adjacent heads share one of the tensor's
 
   HeadsView() = default;
-  explicit HeadsView(const Tensor& x) {
+  /// A view for `heads` heads, of which several may share one of the tensor's; 0: as many as the tensor has.
+  explicit HeadsView(const Tensor& x, std::int64_t heads = 0) {
     if (x.defined()) {
       data = x.raw();
       samples = x.size(0);
+      group = heads == 0 ? 1 : heads / x.size(1);
       batch = x.stride(0);
       head = x.stride(1);
       row = x.stride(2);
@@ -35,7 +38,7 @@ struct HeadsView {
   explicit operator bool() const { return data != nullptr; }
   template <class T>
   T* at(std::int64_t b, std::int64_t h, std::int64_t i) const {
-    return reinterpret_cast<T*>(data) + b * batch + h * head + i * row;
+    return reinterpret_cast<T*>(data) + b * batch + h / group * head + i * row;
   }
   /// at() for a tensor whose samples are repeated over a larger batch: sample b uses sample b mod `samples`.
   template <class T>
