@@ -11,8 +11,8 @@ set(rooms
     ops/math ops/shape ops/products ops/attention ops/images ops
     nn nn/positions nn/attention nn/images
     optim data
-    models/base models/formats models/convnet models/vit models/swin models/mvit models/mlp models
-    explain
+    models/base models/formats models/convnet models/vit models/swin models/mvit models/mlp models/text models
+    generate explain
     train train/run train/study train/tasks train/bench
     cli cli/train cli/use cli/see cli/about)
 set(most_sources 40)

@@ -80,6 +80,8 @@ class Fields {
 
   /// Marks `key` as known without reading it.
   void ignore(std::string_view key) { known_.emplace(key); }
+  /// The keys that have been read, or marked as known.
+  const std::set<std::string, std::less<>>& known() const { return known_; }
   /// Throws Error naming the keys that were never read; for a single one it suggests known keys that are similar.
   void finish() const;
   const std::string& source() const { return source_; }

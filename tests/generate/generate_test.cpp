@@ -1,0 +1,232 @@
+#include "vitrail/generate/generate.h"
+
+#include <cmath>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/errors.h"
+#include "tests/support/golden.h"
+#include "vitrail/generate/processors.h"
+#include "vitrail/models/text/language_model.h"
+
+namespace vitrail::generate {
+namespace {
+
+namespace fs = std::filesystem;
+using Ids = std::vector<std::int64_t>;
+using test::error_of;
+
+Ids ids_of(const Tensor& x) {
+  const std::span<const std::int64_t> values = x.span<std::int64_t>();
+  return {values.begin(), values.end()};
+}
+
+// A sequence as transformers returns it: without what is filled in behind its end.
+Ids without_filler(const Ids& ids, std::int64_t end) {
+  const auto it = std::ranges::find(ids, end);
+  return {ids.begin(), it == ids.end() ? it : it + 1};
+}
+
+// What transformers' generate() made of small models (tools/golden/language_models.py).
+class Continuation : public testing::TestWithParam<const char*> {
+ protected:
+  Continuation()
+      : folder_(test::golden_path("models/text") / GetParam()),
+        expected_(io::Safetensors::open(folder_ / "expected.safetensors")),
+        model_(models::load_language_model(folder_)) {
+    const Ids first = ids_of(expected_.get("input_ids").select(0, 0).contiguous());
+    prompt_.assign(first.begin(), first.begin() + 5);
+    config_.max_new_tokens = 12;
+    config_.eos_token_id = {3};
+    config_.pad_token_id = 0;
+  }
+
+  std::vector<Sequence> continued(const GenerateOptions& options = {}) const {
+    return generate(model_.net->body, prompt_, config_, options);
+  }
+  void expect(const std::string& name) const {
+    const std::vector<Sequence> sequences = continued();
+    const Tensor all = expected_.get(name);
+    ASSERT_EQ(std::ssize(sequences), all.size(0)) << name;
+    for (std::int64_t i = 0; i < all.size(0); ++i) {
+      const Ids whole = ids_of(all.select(0, i).contiguous());
+      EXPECT_EQ(sequences[static_cast<std::size_t>(i)].ids, without_filler({whole.begin() + 5, whole.end()}, 3))
+          << name << ", sequence " << i;
+    }
+  }
+
+  fs::path folder_;
+  io::Safetensors expected_;
+  models::LanguageModel model_;
+  Ids prompt_;
+  GenerationConfig config_;
+};
+
+TEST_P(Continuation, IsTransformersGreedySearch) { expect("greedy"); }
+
+TEST_P(Continuation, IsTransformersGreedySearchWithPenalties) {
+  config_.repetition_penalty = 1.3;
+  config_.no_repeat_ngram_size = 2;
+  config_.min_new_tokens = 4;
+  config_.bad_words_ids = {{7}, {4, 9}};
+  expect("greedy.penalized");
+}
+
+TEST_P(Continuation, IsTransformersBeamSearch) {
+  config_.num_beams = 4;
+  config_.num_return_sequences = 3;
+  config_.length_penalty = 1.4;
+  expect("beams.heuristic");
+  config_.early_stopping = EarlyStopping::at_once;
+  expect("beams.true");
+  config_.early_stopping = EarlyStopping::never;
+  expect("beams.never");
+}
+
+TEST_P(Continuation, IsTransformersBeamSearchWithPenalties) {
+  config_.num_beams = 3;
+  config_.length_penalty = 0;
+  config_.repetition_penalty = 1.3;
+  config_.no_repeat_ngram_size = 2;
+  config_.min_new_tokens = 4;
+  expect("beams.penalized");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Continuation,
+                         testing::Values("gpt2", "gpt2_unusual", "llama", "llama3", "mistral", "qwen2"),
+                         [](const testing::TestParamInfo<const char*>& info) { return std::string(info.param); });
+
+class Sampling : public Continuation {};
+
+TEST_P(Sampling, DependsOnSeedAndSequenceAlone) {
+  config_.do_sample = true;
+  config_.temperature = 2;
+  const std::vector<Sequence> one = continued({.seed = 5});
+  config_.num_return_sequences = 4;
+  const std::vector<Sequence> four = continued({.seed = 5});
+  EXPECT_EQ(one[0].ids, four[0].ids);
+  EXPECT_NE(four[0].ids, four[1].ids);
+  EXPECT_NE(continued({.seed = 6})[0].ids, four[0].ids);
+}
+
+TEST_P(Sampling, EndsWhereItIsTold) {
+  config_.eos_token_id = {};
+  const Ids all = continued()[0].ids;
+  ASSERT_EQ(std::ssize(all), 12);
+  const std::vector<Sequence> stopped =
+      continued({.stop = [](std::int64_t, std::span<const std::int64_t> ids) { return ids.size() == 4; }});
+  EXPECT_EQ(stopped[0].ids, Ids(all.begin(), all.begin() + 4));
+  int steps = 0;
+  const std::vector<Sequence> interrupted = continued({.interrupted = [&] { return ++steps == 3; }});
+  EXPECT_EQ(interrupted[0].ids, Ids(all.begin(), all.begin() + 3));
+}
+
+TEST_P(Sampling, SaysWhatCannotBe) {
+  const auto error = [&] { return error_of([&] { continued(); }); };
+  config_.max_new_tokens = 20;
+  EXPECT_EQ(error(), "a prompt of 5 tokens and 20 new ones are 25 in all, but the model is made for at most 24");
+  config_.max_new_tokens.reset();
+  config_.max_length = 5;
+  EXPECT_EQ(error(), "the prompt has 5 tokens, and max_length 5 leaves no room for new ones");
+  config_.max_new_tokens = 4;
+  config_.bad_words_ids = {{2, 50}};
+  EXPECT_EQ(error(), "bad_words_ids names the token 50, but the vocabulary has the ids 0 … 49");
+  prompt_.clear();
+  EXPECT_EQ(error(), "there is nothing to continue: the prompt has no token");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Sampling, testing::Values("gpt2"),
+                         [](const testing::TestParamInfo<const char*>& info) { return std::string(info.param); });
+
+TEST(GenerationConfig, RefusesWhatCannotBe) {
+  const auto error = [](auto&& change) {
+    GenerationConfig config;
+    change(config);
+    return error_of([&] { validate(config); });
+  };
+  EXPECT_EQ(error([](GenerationConfig& c) { c.top_p = 0; }), "top_p must be above 0 and at most 1, not 0");
+  EXPECT_EQ(error([](GenerationConfig& c) {
+              c.do_sample = true;
+              c.temperature = 0;
+            }),
+            "temperature must be above 0 with do_sample, not 0: without do_sample the most likely token is taken");
+  EXPECT_EQ(error([](GenerationConfig& c) {
+              c.num_beams = 2;
+              c.num_return_sequences = 3;
+            }),
+            "num_return_sequences 3 must not be more than num_beams 2");
+  EXPECT_EQ(error([](GenerationConfig& c) { c.num_return_sequences = 3; }),
+            "num_return_sequences 3 would be the same text each time: it needs do_sample or num_beams");
+}
+
+// The scores of a distribution, and what is left of it.
+std::vector<float> filtered(GenerationConfig config, std::vector<float> scores, std::int64_t least = 1) {
+  config.do_sample = true;
+  process_scores(config, Ids{0}, 1, least, scores);
+  return scores;
+}
+
+TEST(Filters, LeaveWhatTransformersLeaves) {
+  const io::Safetensors golden = test::golden("generate/filters.safetensors");
+  const std::vector<float> scores = golden.get("scores").values();
+  const auto expect = [&](const std::string& name, auto&& change, std::int64_t least = 1) {
+    GenerationConfig config;
+    config.top_k = 0;
+    change(config);
+    const std::vector<float> actual = filtered(config, scores, least);
+    const std::vector<float> expected = golden.get(name).values();
+    ASSERT_EQ(actual.size(), expected.size());
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+      EXPECT_EQ(std::isinf(actual[i]), std::isinf(expected[i])) << name << ", token " << i;
+      if (!std::isinf(expected[i])) {
+        EXPECT_FLOAT_EQ(actual[i], expected[i]) << name << ", token " << i;
+      }
+    }
+  };
+  expect("temperature", [](GenerationConfig& c) { c.temperature = 0.7; });
+  expect("top_k", [](GenerationConfig& c) { c.top_k = 7; });
+  expect("top_p", [](GenerationConfig& c) { c.top_p = 0.8; });
+  expect(
+      "top_p.tiny", [](GenerationConfig& c) { c.top_p = 1e-3; }, 3);
+  expect("min_p", [](GenerationConfig& c) { c.min_p = 0.2; });
+  expect("typical_p", [](GenerationConfig& c) { c.typical_p = 0.6; });
+  expect("epsilon", [](GenerationConfig& c) { c.epsilon_cutoff = 0.02; });
+  expect("eta", [](GenerationConfig& c) { c.eta_cutoff = 0.05; });
+  expect("all", [](GenerationConfig& c) {
+    c.temperature = 1.5;
+    c.top_k = 30;
+    c.top_p = 0.9;
+    c.min_p = 0.05;
+    c.typical_p = 0.9;
+    c.repetition_penalty = 1;
+  });
+}
+
+// Pearson's test: the frequencies of draws are those of the distribution.
+TEST(Draw, HasTheFrequenciesOfTheDistribution) {
+  const std::vector<float> scores = {0, 1, -1, 2, -INFINITY, 0.5F};
+  double sum = 0;
+  for (const float score : scores) {
+    sum += std::exp(score);
+  }
+  constexpr int draws = 20000;
+  std::vector<int> counts(scores.size(), 0);
+  const Philox random(1, 2);
+  for (int i = 0; i < draws; ++i) {
+    ++counts[static_cast<std::size_t>(draw(scores, random.uniform(static_cast<std::uint64_t>(i))))];
+  }
+  double chi_square = 0;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const double expected = draws * std::exp(scores[i]) / sum;
+    if (expected == 0) {
+      EXPECT_EQ(counts[i], 0);
+    } else {
+      chi_square += (counts[i] - expected) * (counts[i] - expected) / expected;
+    }
+  }
+  EXPECT_LT(chi_square, 18.5);  // four degrees of freedom: exceeded once in a thousand times
+}
+
+}  // namespace
+}  // namespace vitrail::generate

@@ -1,0 +1,213 @@
+#include "vitrail/models/text/language_model.h"
+
+#include <cmath>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/errors.h"
+#include "tests/support/layers.h"
+#include "vitrail/autograd/tape.h"
+#include "vitrail/io/json.h"
+#include "vitrail/models/text/families.h"
+#include "vitrail/ops/math/softmax.h"
+#include "vitrail/ops/shape/shape.h"
+
+namespace vitrail::models {
+namespace {
+
+namespace fs = std::filesystem;
+using test::error_of;
+using test::expect_close;
+using test::golden_path;
+
+// A folder that transformers wrote, and what it computes with it (tools/golden/language_models.py).
+class LanguageVariant : public testing::TestWithParam<const char*> {
+ protected:
+  fs::path folder() const { return golden_path("models/text") / GetParam(); }
+  io::Safetensors expected() const { return io::Safetensors::open(folder() / "expected.safetensors"); }
+};
+
+TEST_P(LanguageVariant, GivesTransformersLogits) {
+  const LanguageModel model = load_language_model(folder());
+  nn::Pass pass;
+  expect_close(model.net->body.forward(expected().get("input_ids"), pass), expected().get("logits"), 1e-5);
+  nn::Pass half{.dtype = DType::bf16};
+  expect_close(model.net->body.forward(expected().get("input_ids"), half), expected().get("logits"), 4e-2);
+}
+
+TEST_P(LanguageVariant, HasTransformersLossAndGradients) {
+  const LanguageModel model = load_language_model(folder());
+  const io::Safetensors golden = expected();
+  const Tensor ids = golden.get("input_ids");
+  const std::int64_t length = ids.size(1) - 1;
+  nn::Pass pass;
+  autograd::Tape tape;
+  const Tensor logits = ops::narrow(model.net->body.forward(ids, pass), 1, 0, length);
+  const Tensor loss = ops::cross_entropy(ops::reshape(logits, {-1, logits.size(2)}),
+                                         ids.narrow(1, 1, length).contiguous().reshape({-1}));
+  EXPECT_NEAR(loss.item(), golden.get("loss").item(), 1e-5);
+  tape.backward(loss);
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    test::expect_gradient(autograd::grad(parameter.value), golden.get("grad." + parameter.name), 1e-4, parameter.name);
+  }
+}
+
+TEST_P(LanguageVariant, GoesOnFromItsStateAsFromTheWholeText) {
+  const LanguageModel model = load_language_model(folder());
+  const Tensor ids = expected().get("input_ids");
+  nn::Pass pass;
+  const Tensor whole = model.net->body.forward(ids, pass);
+  for (const std::vector<std::int64_t>& steps : {std::vector<std::int64_t>(11, 1), {5, 1, 5}, {2, 9}}) {
+    DecoderState state;
+    std::int64_t begin = 0;
+    for (const std::int64_t step : steps) {
+      const Tensor logits = model.net->body.forward(ids.narrow(1, begin, step), pass, &state);
+      expect_close(logits, whole.narrow(1, begin, step), 1e-5);
+      begin += step;
+      EXPECT_EQ(state.length(), begin);
+    }
+  }
+}
+
+TEST_P(LanguageVariant, DependsOnNoLaterToken) {
+  const LanguageModel model = load_language_model(folder());
+  const Tensor ids = expected().get("input_ids");
+  nn::Pass pass;
+  const Tensor before = model.net->body.forward(ids, pass);
+  const Tensor changed = ids.clone();
+  for (std::int64_t b = 0; b < ids.size(0); ++b) {
+    for (std::int64_t n = 6; n < ids.size(1); ++n) {
+      std::int64_t& id = changed.data<std::int64_t>()[b * ids.size(1) + n];
+      id = (id + 7) % 50;
+    }
+  }
+  const Tensor after = model.net->body.forward(changed, pass);
+  expect_close(after.narrow(1, 0, 6), before.narrow(1, 0, 6), 0);
+  EXPECT_GT(test::relative_error(after, before), 0.01);
+}
+
+TEST_P(LanguageVariant, IsSavedToTheSameBitsAndFields) {
+  const test::TemporaryFolder temporary;
+  write_language_model(load_language_model(folder()), temporary.path());
+  const io::Safetensors before = io::Safetensors::open(folder() / "model.safetensors");
+  const io::Safetensors after = io::Safetensors::open(temporary / "model.safetensors");
+  ASSERT_EQ(std::set<std::string>(after.names().begin(), after.names().end()),
+            std::set<std::string>(before.names().begin(), before.names().end()));
+  for (const std::string& name : before.names()) {
+    expect_close(after.get(name), before.get(name), 0, name);
+  }
+  EXPECT_EQ(io::read_json(temporary / "config.json"), io::read_json(folder() / "config.json"));
+  EXPECT_TRUE(is_language_model(temporary.path()));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LanguageVariant,
+                         testing::Values("gpt2", "gpt2_unusual", "llama", "llama3", "llama_linear", "mistral", "qwen2"),
+                         [](const testing::TestParamInfo<const char*>& info) { return std::string(info.param); });
+
+TEST(LanguageModel, HasThePublishedSizes) {
+  const auto parameters = [](const std::string& name) {
+    return create_language_model(name, {.fill = nn::Fill::meta}).net->parameters.count();
+  };
+  EXPECT_EQ(parameters("gpt2"), 124'439'808);
+  EXPECT_EQ(parameters("gpt2-medium"), 354'823'168);
+  EXPECT_EQ(parameters("gpt2-large"), 774'030'080);
+  EXPECT_EQ(parameters("gpt2-xl"), 1'557'611'200);
+  EXPECT_EQ(parameters("smollm2-135m"), 134'515'008);
+  EXPECT_EQ(parameters("tinyllama-1.1b"), 1'100'048'384);
+  EXPECT_EQ(parameters("llama-3.2-1b"), 1'235'814'400);
+  EXPECT_EQ(parameters("qwen2-0.5b"), 494'032'768);
+}
+
+LanguageModel small_gpt2(const std::string& kwargs = R"({"n_layer": 2, "n_head": 2, "n_embd": 16, "vocab_size": 11})") {
+  return create_language_model("gpt2", {.model_kwargs = kwargs});
+}
+
+TEST(LanguageModel, StartsAsGpt2Does) {
+  const LanguageModel model = small_gpt2(R"({"n_layer": 8, "n_head": 2, "n_embd": 128, "vocab_size": 200})");
+  const auto deviation = [&](const std::string& name) {
+    double squares = 0;
+    const std::vector<float> values = model.net->parameters.at(name).value.values();
+    for (const float value : values) {
+      squares += static_cast<double>(value) * value;
+    }
+    return std::sqrt(squares / static_cast<double>(values.size()));
+  };
+  EXPECT_NEAR(deviation("transformer.wte.weight"), 0.02, 0.001);
+  EXPECT_NEAR(deviation("transformer.h.3.attn.c_attn.weight"), 0.02, 0.001);
+  EXPECT_NEAR(deviation("transformer.h.3.attn.c_proj.weight"), 0.02 / 4, 0.0003);
+  EXPECT_NEAR(deviation("transformer.h.7.mlp.c_proj.weight"), 0.02 / 4, 0.0003);
+  EXPECT_EQ(deviation("transformer.h.0.mlp.c_fc.bias"), 0);
+  EXPECT_EQ(deviation("transformer.ln_f.weight"), 1);
+}
+
+TEST(LanguageModel, NumbersItsLayers) {
+  const LanguageModel model = small_gpt2();
+  EXPECT_EQ(model.net->layer_of("transformer.wpe.weight"), 0);
+  EXPECT_EQ(model.net->layer_of("transformer.h.1.ln_1.bias"), 2);
+  EXPECT_EQ(model.net->layer_of("transformer.ln_f.bias"), 3);
+}
+
+TEST(LanguageModel, ReadsBareFilesAndOldOnes) {
+  const fs::path golden = golden_path("models/text/gpt2");
+  const test::TemporaryFolder temporary;
+  fs::copy(golden / "config.json", temporary / "config.json");
+  const io::Safetensors file = io::Safetensors::open(golden / "model.safetensors");
+  io::NamedTensors bare;
+  for (const std::string& name : file.names()) {
+    bare.emplace_back(name.substr(std::string("transformer.").size()), file.get(name));
+  }
+  bare.emplace_back("h.0.attn.bias", Tensor::zeros({1, 1, 24, 24}));
+  bare.emplace_back("lm_head.weight", file.get("transformer.wte.weight"));  // the second copy of a tied head
+  io::save_safetensors(temporary / "model.safetensors", bare);
+  const io::Safetensors expected = io::Safetensors::open(golden / "expected.safetensors");
+  nn::Pass pass;
+  expect_close(load_language_model(temporary.path()).net->body.forward(expected.get("input_ids"), pass),
+               expected.get("logits"), 1e-5);
+}
+
+TEST(LanguageModel, SaysWhatIsWrongWithWhatItIsGiven) {
+  const LanguageModel model = small_gpt2();
+  nn::Pass pass;
+  const auto forward = [&](const Tensor& ids) { return error_of([&] { model.net->body.forward(ids, pass); }); };
+  EXPECT_EQ(forward(Tensor::from<std::int64_t>({1, 2, 11, 3}, {1, 4})),
+            "token 2 of text 0 is 11, but the vocabulary has the ids 0 … 10");
+  EXPECT_EQ(forward(Tensor::from<std::int64_t>({1, 2, 3, -1}, {2, 2})),
+            "token 1 of text 1 is -1, but the vocabulary has the ids 0 … 10");
+  EXPECT_EQ(forward(Tensor::zeros({1, 1025}, DType::i64)),
+            "the text has 1025 tokens, but the model is made for at most 1024");
+  EXPECT_EQ(forward(Tensor::zeros({3})), "the model takes token ids [B, N] i64, not [3] f32");
+  EXPECT_EQ(error_of([] { create_language_model("gpt3"); }),
+            "there is no language model 'gpt3' (did you mean 'gpt2'?)");
+  EXPECT_EQ(error_of([] { create_language_model("gpt2", {.model_kwargs = R"({"n_layers": 2})"}); }),
+            "--model-kwargs: gpt2 has no field 'n_layers' (did you mean 'n_layer'?)");
+  EXPECT_EQ(error_of([] { create_language_model("llama-3.2-1b", {.model_kwargs = R"({"num_key_value_heads": 5})"}); }),
+            "llama-3.2-1b with --model-kwargs: 'num_key_value_heads' 5 does not divide 'num_attention_heads' 32");
+}
+
+TEST(LanguageModel, SaysWhatIsWrongWithAConfig) {
+  const auto reading = [](const std::string& config) {
+    const test::TemporaryFolder temporary;
+    std::ofstream(temporary / "config.json") << config;
+    const std::string error = error_of([&] { load_language_model(temporary.path(), {.fill = nn::Fill::meta}); });
+    const std::size_t at = error.find("config.json");
+    return at == std::string::npos ? error : error.substr(at);
+  };
+  EXPECT_EQ(
+      reading(R"({"model_type": "gpt3"})"),
+      "config.json: 'model_type' is 'gpt3', expected 'gpt2', 'llama', 'mistral' or 'qwen2' (did you mean 'gpt2'?)");
+  EXPECT_EQ(reading(R"({"model_type": "llama", "rope_scaling": {"type": "yarn", "factor": 2}})"),
+            "config.json, 'rope_scaling': 'type' must be 'default', 'linear' or 'llama3', but is 'yarn'");
+  EXPECT_EQ(
+      reading(R"({"model_type": "llama", "num_attention_heads": 6, "num_key_value_heads": 4, "hidden_size": 60})"),
+      "config.json: 'num_key_value_heads' 4 does not divide 'num_attention_heads' 6");
+  EXPECT_EQ(reading(R"({"model_type": "gpt2", "add_cross_attention": true})"),
+            "config.json: 'add_cross_attention': GPT-2 as a decoder of another model's states is not supported");
+  EXPECT_EQ(reading(R"({"model_type": "qwen2", "num_hidden_layers": 2, "layer_types": ["sliding_attention"]})"),
+            "config.json: 'layer_types': layer 0 is 'sliding_attention', but 'full_attention' follows from the other "
+            "fields");
+}
+
+}  // namespace
+}  // namespace vitrail::models

@@ -1,0 +1,190 @@
+#include "vitrail/generate/generation_config.h"
+
+#include <array>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/io/json.h"
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::generate {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr io::Range ids_range{0, 1 << 28};
+constexpr io::Range counts{0, 1 << 28};
+
+// One id, a list of them, or null.
+std::vector<std::int64_t> read_ids(io::Fields& f, const char* key) {
+  switch (f.kind(key)) {
+    case io::Kind::absent:
+    case io::Kind::null:
+      return {};
+    case io::Kind::integer:
+      return {f.get<std::int64_t>(key, ids_range)};
+    default:
+      return f.get<std::vector<std::int64_t>>(key, ids_range);
+  }
+}
+
+std::vector<std::vector<std::int64_t>> read_words(io::Fields& f) {
+  std::vector<std::vector<std::int64_t>> words;
+  if (f.kind("bad_words_ids") == io::Kind::absent || f.kind("bad_words_ids") == io::Kind::null) {
+    return words;
+  }
+  const Json& list = f.raw("bad_words_ids");
+  check(list.is_array(), "{}: 'bad_words_ids' must be a list of lists of token ids", f.source());
+  for (const Json& word : list) {
+    bool good = word.is_array() && !word.empty();
+    for (const Json& id : word) {
+      good = good && id.is_number_integer() && id.get<std::int64_t>() >= 0;
+    }
+    check(good, "{}: 'bad_words_ids' must be a list of lists of token ids, but has {}", f.source(), word.dump());
+    words.push_back(word.get<std::vector<std::int64_t>>());
+  }
+  return words;
+}
+
+EarlyStopping read_early_stopping(io::Fields& f) {
+  if (f.kind("early_stopping") == io::Kind::string) {
+    f.choice("early_stopping", "never", {"never"});
+    return EarlyStopping::never;
+  }
+  return f.optional<bool>("early_stopping").value_or(false) ? EarlyStopping::at_once : EarlyStopping::heuristic;
+}
+
+// Fields of methods that are none of generate()'s, and the values at which they ask for nothing.
+void check_left_out(io::Fields& f) {
+  const std::array<std::pair<const char*, Json>, 8> none = {{{"num_beam_groups", 1},
+                                                             {"diversity_penalty", 0.0},
+                                                             {"penalty_alpha", nullptr},
+                                                             {"guidance_scale", nullptr},
+                                                             {"encoder_repetition_penalty", 1.0},
+                                                             {"encoder_no_repeat_ngram_size", 0},
+                                                             {"sequence_bias", nullptr},
+                                                             {"watermarking_config", nullptr}}};
+  for (const auto& [key, value] : none) {
+    const bool asks = f.kind(key) != io::Kind::absent && f.kind(key) != io::Kind::null && f.raw(key) != value;
+    check(!asks, "{}: '{}' asks for a way of generating that is not supported", f.source(), key);
+  }
+}
+
+void read_tokens(io::Fields& f, GenerationConfig& c) {
+  c.bos_token_id = f.optional<std::int64_t>("bos_token_id", ids_range);
+  c.eos_token_id = read_ids(f, "eos_token_id");
+  // Some configs have -1 for none.
+  c.pad_token_id = f.optional<std::int64_t>("pad_token_id", {-1, 1 << 28});
+  if (c.pad_token_id == -1) {
+    c.pad_token_id.reset();
+  }
+}
+
+// The fields that change what is generated, and differ from the defaults.
+std::vector<std::string> differences(io::Fields& f) {
+  const GenerationConfig d;
+  const std::array<std::pair<const char*, Json>, 14> defaults = {{{"do_sample", d.do_sample},
+                                                                  {"num_beams", d.num_beams},
+                                                                  {"num_return_sequences", d.num_return_sequences},
+                                                                  {"early_stopping", false},
+                                                                  {"length_penalty", d.length_penalty},
+                                                                  {"temperature", d.temperature},
+                                                                  {"top_k", d.top_k},
+                                                                  {"top_p", d.top_p},
+                                                                  {"min_p", nullptr},
+                                                                  {"typical_p", d.typical_p},
+                                                                  {"repetition_penalty", d.repetition_penalty},
+                                                                  {"no_repeat_ngram_size", d.no_repeat_ngram_size},
+                                                                  {"max_new_tokens", nullptr},
+                                                                  {"max_length", d.max_length}}};
+  std::vector<std::string> result;
+  for (const auto& [key, value] : defaults) {
+    if (f.kind(key) != io::Kind::absent && f.kind(key) != io::Kind::null && f.raw(key) != value) {
+      result.push_back(fmt::format("{} {}", key, f.raw(key).dump()));
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+GenerationConfig read_generation_config(const fs::path& folder, std::vector<std::string>* said) {
+  const fs::path path = folder / "generation_config.json";
+  GenerationConfig c;
+  if (!fs::exists(path)) {
+    const Json config = io::read_json(folder / "config.json");
+    io::Fields f(config, (folder / "config.json").string());
+    read_tokens(f, c);
+    return c;
+  }
+  const Json json = io::read_json(path);
+  io::Fields f(json, path.string());
+  // null is transformers' way to leave a field at its default.
+  const auto number = [&](const char* key, double fallback) { return f.optional<double>(key).value_or(fallback); };
+  const auto count = [&](const char* key, std::int64_t fallback) {
+    return f.optional<std::int64_t>(key, counts).value_or(fallback);
+  };
+  read_tokens(f, c);
+  check_left_out(f);
+  c.max_new_tokens = f.optional<std::int64_t>("max_new_tokens", counts);
+  c.max_length = count("max_length", c.max_length);
+  c.min_length = count("min_length", 0);
+  c.min_new_tokens = count("min_new_tokens", 0);
+  c.do_sample = f.optional<bool>("do_sample").value_or(false);
+  c.num_beams = count("num_beams", 1);
+  c.num_return_sequences = count("num_return_sequences", 1);
+  c.early_stopping = read_early_stopping(f);
+  c.length_penalty = number("length_penalty", 1);
+  c.temperature = number("temperature", 1);
+  c.top_k = count("top_k", c.top_k);
+  c.top_p = number("top_p", 1);
+  c.min_p = f.optional<double>("min_p");
+  c.typical_p = number("typical_p", 1);
+  c.epsilon_cutoff = number("epsilon_cutoff", 0);
+  c.eta_cutoff = number("eta_cutoff", 0);
+  c.repetition_penalty = number("repetition_penalty", 1);
+  c.no_repeat_ngram_size = count("no_repeat_ngram_size", 0);
+  c.bad_words_ids = read_words(f);
+  c.suppress_tokens = read_ids(f, "suppress_tokens");
+  c.begin_suppress_tokens = read_ids(f, "begin_suppress_tokens");
+  c.forced_bos_token_id = f.optional<std::int64_t>("forced_bos_token_id", ids_range);
+  c.forced_eos_token_id = read_ids(f, "forced_eos_token_id");
+  try {
+    validate(c);
+  } catch (const Error& error) {
+    fail("{}: {}", path.string(), error.what());
+  }
+  if (said != nullptr) {
+    *said = differences(f);
+  }
+  return c;
+}
+
+void validate(const GenerationConfig& c) {
+  check(c.num_beams >= 1, "num_beams must be at least 1, not {}", c.num_beams);
+  check(c.num_return_sequences >= 1, "num_return_sequences must be at least 1, not {}", c.num_return_sequences);
+  check(c.num_beams == 1 || c.num_return_sequences <= c.num_beams,
+        "num_return_sequences {} must not be more than num_beams {}", c.num_return_sequences, c.num_beams);
+  check(c.num_return_sequences == 1 || c.num_beams > 1 || c.do_sample,
+        "num_return_sequences {} would be the same text each time: it needs do_sample or num_beams",
+        c.num_return_sequences);
+  check(!c.do_sample || c.temperature > 0,
+        "temperature must be above 0 with do_sample, not {}: without do_sample the "
+        "most likely token is taken",
+        c.temperature);
+  check(c.top_p > 0 && c.top_p <= 1, "top_p must be above 0 and at most 1, not {}", c.top_p);
+  check(c.top_k >= 0, "top_k must be at least 1, or 0 for all tokens, not {}", c.top_k);
+  check(!c.min_p || (*c.min_p >= 0 && *c.min_p <= 1), "min_p must lie from 0 to 1, not {}", c.min_p.value_or(0));
+  check(c.typical_p > 0 && c.typical_p <= 1, "typical_p must be above 0 and at most 1, not {}", c.typical_p);
+  check(c.epsilon_cutoff >= 0 && c.epsilon_cutoff < 1, "epsilon_cutoff must be from 0 to below 1, not {}",
+        c.epsilon_cutoff);
+  check(c.eta_cutoff >= 0 && c.eta_cutoff < 1, "eta_cutoff must be from 0 to below 1, not {}", c.eta_cutoff);
+  check(c.repetition_penalty > 0, "repetition_penalty must be above 0, not {}", c.repetition_penalty);
+  check(c.no_repeat_ngram_size >= 0, "no_repeat_ngram_size must be at least 0, not {}", c.no_repeat_ngram_size);
+  check(!c.max_new_tokens || *c.max_new_tokens >= 1, "max_new_tokens must be at least 1, not {}",
+        c.max_new_tokens.value_or(0));
+}
+
+}  // namespace vitrail::generate

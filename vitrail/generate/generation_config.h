@@ -1,0 +1,65 @@
+/// \file
+/// How a text is generated: transformers' GenerationConfig.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace vitrail::generate {
+
+/// When a beam search with enough finished sequences ends.
+enum class EarlyStopping {
+  heuristic,  ///< false: once no running beam, at its present length, is better than the worst finished one
+  at_once,    ///< true
+  never       ///< "never": once no running beam can become better, whatever its length
+};
+
+/// The fields of transformers' GenerationConfig by their names, with its defaults and meanings; an unset field changes
+/// nothing.
+struct GenerationConfig {
+  std::optional<std::int64_t> max_new_tokens;
+  std::int64_t max_length = 20;  ///< of prompt and new tokens together, unless max_new_tokens is set
+  std::int64_t min_length = 0;
+  std::int64_t min_new_tokens = 0;
+  bool do_sample = false;
+  std::int64_t num_beams = 1;
+  std::int64_t num_return_sequences = 1;
+  EarlyStopping early_stopping = EarlyStopping::heuristic;
+  double length_penalty = 1;  ///< a finished beam's sum of log-probabilities is divided by its length to this power
+  double temperature = 1;
+  std::int64_t top_k = 50;  ///< of sampling; 0: all
+  double top_p = 1;
+  std::optional<double> min_p;
+  double typical_p = 1;
+  double epsilon_cutoff = 0;
+  double eta_cutoff = 0;
+  double repetition_penalty = 1;
+  std::int64_t no_repeat_ngram_size = 0;
+  std::vector<std::vector<std::int64_t>> bad_words_ids = {};
+  std::vector<std::int64_t> suppress_tokens = {};
+  std::vector<std::int64_t> begin_suppress_tokens = {};
+  std::optional<std::int64_t> forced_bos_token_id;
+  std::vector<std::int64_t> forced_eos_token_id = {};
+  std::optional<std::int64_t> bos_token_id;
+  std::vector<std::int64_t> eos_token_id = {};  ///< each of them ends a sequence
+  std::optional<std::int64_t> pad_token_id;     ///< fills sequences that have ended; unset: the first eos_token_id
+
+  /// The most tokens that are added to a prompt of this many.
+  std::int64_t most_new_tokens(std::int64_t prompt) const {
+    return max_new_tokens ? *max_new_tokens : max_length - prompt;
+  }
+};
+
+/// Throws Error, naming the field, if a value is none that generation can work with: a temperature of 0 with sampling,
+/// a top_p of 0, fewer beams than returned sequences …
+void validate(const GenerationConfig& config);
+
+/// Reads generation_config.json of a model's folder, or, if there is none, the tokens that config.json names. `said`
+/// gets the fields that differ from the defaults and so change what is generated, as "temperature 0.6". Throws Error
+/// for values that are none, and for fields that ask for what generate() does not do.
+GenerationConfig read_generation_config(const std::filesystem::path& folder, std::vector<std::string>* said = nullptr);
+
+}  // namespace vitrail::generate

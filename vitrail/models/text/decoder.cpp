@@ -1,0 +1,196 @@
+#include "vitrail/models/text/decoder.h"
+
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "vitrail/nn/checkpoint.h"
+#include "vitrail/nn/positions/rotary.h"
+#include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/products/linear.h"
+
+namespace vitrail::models {
+namespace {
+
+nn::Scope place(nn::Scope scope, std::string_view path) {
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('.', begin), path.size());
+    scope = scope / path.substr(begin, end - begin);
+    begin = end + 1;
+  }
+  return scope;
+}
+
+// Weights start as N(0, std²), biases as zeros; projections back into the residual stream are scaled by 1 / √(2 depth)
+// (Radford et al. 2019, section 2.3).
+nn::InitRule normal_init(const DecoderConfig& config) {
+  const std::string attention = "." + config.block.attention.names.value().proj + ".weight";
+  const std::string mlp = "." + config.block.mlp.names.fc2 + ".weight";
+  const float scale = config.scaled_init ? 1 / std::sqrt(2 * static_cast<float>(config.depth)) : 1.0F;
+  return [=, std = config.init_std](std::string_view name, const Shape& shape, const nn::Init& own) {
+    if (shape.rank() < 2) {
+      return name.ends_with("bias") ? nn::Init::zeros() : own;
+    }
+    const bool back = name.ends_with(attention) || name.ends_with(mlp);
+    return nn::Init::normal(std).scaled(back ? scale : 1.0F);
+  };
+}
+
+nn::BlockConfig block_config(const DecoderConfig& config, std::int64_t index) {
+  nn::BlockConfig block = config.block;
+  if (config.scale_by_inverse_layer) {
+    const std::int64_t width =
+        block.attention.key_dim > 0 ? block.attention.key_dim : config.dim / block.attention.num_heads;
+    const float scale = block.attention.scale != 0 ? block.attention.scale : 1 / std::sqrt(static_cast<float>(width));
+    block.attention.scale = scale / static_cast<float>(index + 1);
+  }
+  return block;
+}
+
+// The angles of the positions begin … begin + count - 1.
+Tensor angles_at(const std::vector<float>& frequencies, std::int64_t begin, std::int64_t count) {
+  Tensor angles = Tensor::empty({count, std::ssize(frequencies)});
+  float* out = angles.data<float>();
+  for (std::int64_t n = begin; n < begin + count; ++n) {
+    for (const float frequency : frequencies) {
+      *out++ = static_cast<float>(n) * frequency;
+    }
+  }
+  return angles;
+}
+
+// The mask [N, M] of the last N of M tokens, of which each sees the last `window`.
+Tensor window_mask(std::int64_t queries, std::int64_t keys, std::int64_t window) {
+  Tensor mask = Tensor::empty({queries, keys}, DType::boolean);
+  bool* out = mask.data<bool>();
+  for (std::int64_t i = keys - queries; i < keys; ++i) {
+    for (std::int64_t j = 0; j < keys; ++j) {
+      *out++ = j > i - window;
+    }
+  }
+  return mask;
+}
+
+void check_ids(const Tensor& ids, std::int64_t vocab_size) {
+  check(ids.rank() == 2 && ids.dtype() == DType::i64, "the model takes token ids [B, N] i64, not {} {}", ids.shape(),
+        name_of(ids.dtype()));
+  const Tensor dense = ids.contiguous();
+  const std::span<const std::int64_t> values = dense.span<std::int64_t>();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto length = static_cast<std::size_t>(ids.size(1));
+    check(values[i] >= 0 && values[i] < vocab_size, "token {} of text {} is {}, but the vocabulary has the ids 0 … {}",
+          i % length, i / length, values[i], vocab_size - 1);
+  }
+}
+
+}  // namespace
+
+void DecoderState::select(const std::vector<std::int64_t>& samples) {
+  for (nn::KeyValueCache& cache : blocks) {
+    cache.select(samples);
+  }
+}
+
+void DecoderState::truncate(std::int64_t length) {
+  for (nn::KeyValueCache& cache : blocks) {
+    cache.truncate(length);
+  }
+}
+
+std::size_t DecoderState::bytes() const {
+  std::size_t total = 0;
+  for (const nn::KeyValueCache& cache : blocks) {
+    total += cache.bytes();
+  }
+  return total;
+}
+
+Decoder::Decoder(const nn::Scope& scope, const DecoderConfig& config) : config_(config) {
+  const nn::Scope root = scope.with_init(normal_init(config_));
+  embedding_.emplace(place(root, config_.names.embedding), config_.vocab_size, config_.dim);
+  if (config_.learned_positions) {
+    positions_.emplace(place(root, config_.names.positions), config_.max_positions, config_.dim);
+  }
+  for (std::int64_t i = 0; i < config_.depth; ++i) {
+    blocks_.emplace_back(place(root, config_.names.blocks) / i, block_config(config_, i));
+  }
+  norm_.emplace(place(root, config_.names.norm), config_.dim, config_.norm);
+  if (!config_.tied_head) {
+    lm_head_.emplace(root / "lm_head", config_.dim, config_.vocab_size, false);
+  }
+}
+
+Tensor Decoder::embed(const Tensor& ids, std::int64_t begin, nn::Pass& pass) const {
+  Tensor x = (*embedding_)(ids);
+  if (positions_) {
+    Tensor at = Tensor::empty({ids.size(1)}, DType::i64);
+    for (std::int64_t n = 0; n < ids.size(1); ++n) {
+      at.data<std::int64_t>()[n] = begin + n;
+    }
+    x = x + (*positions_)(at);
+  }
+  return nn::Dropout{config_.embd_drop}(ops::cast(x, pass.dtype), pass);
+}
+
+Tensor Decoder::forward_features(const Tensor& ids, nn::Pass& pass, DecoderState* state) const {
+  check_ids(ids, config_.vocab_size);
+  const std::int64_t begin = state != nullptr ? state->length() : 0;
+  const std::int64_t end = begin + ids.size(1);
+  check(end <= config_.max_positions, "the text has {} tokens, but the model is made for at most {}", end,
+        config_.max_positions);
+  if (state != nullptr) {
+    state->blocks.resize(blocks_.size());
+  }
+  nn::AttentionExtras extras;
+  extras.causal = true;
+  if (!config_.rotary.empty()) {
+    extras.rotation = ops::rotation(angles_at(config_.rotary, begin, ids.size(1)), ops::RotaryPairs::halves);
+  }
+  const bool windows = config_.sliding_window > 0 && end > config_.sliding_window;
+  const Tensor mask = windows ? window_mask(ids.size(1), end, config_.sliding_window) : Tensor();
+  Tensor x = embed(ids, begin, pass);
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    nn::AttentionExtras own = extras;
+    own.mask = static_cast<std::int64_t>(i) >= config_.first_window_layer ? mask : Tensor();
+    own.cache = state != nullptr ? &state->blocks[i] : nullptr;
+    x = nn::run_block([&block = blocks_[i], own](Tensor in, nn::Pass& p) { return block(std::move(in), p, own); },
+                      std::move(x), pass);
+    if (pass.wants_features()) {
+      pass.recorder->feature(fmt::format("{}.{}", config_.names.blocks, i), x);
+    }
+  }
+  return (*norm_)(x);
+}
+
+Tensor Decoder::forward_head(const Tensor& features) const {
+  const Tensor logits = lm_head_ ? (*lm_head_)(features) : ops::linear(features, embedding_->weight);
+  return ops::cast(logits, DType::f32);
+}
+
+Tensor Decoder::forward(const Tensor& ids, nn::Pass& pass, DecoderState* state) const {
+  return forward_head(forward_features(ids, pass, state));
+}
+
+std::int64_t Decoder::flops(std::int64_t tokens) const {
+  std::int64_t total = tokens * config_.dim * config_.vocab_size;
+  for (const nn::Block& block : blocks_) {
+    total += block.flops(tokens);
+  }
+  return total;
+}
+
+std::int64_t Decoder::layer_of(const std::string& parameter) const {
+  const std::string blocks = config_.names.blocks + ".";
+  if (parameter.starts_with(blocks)) {
+    std::int64_t index = 0;
+    std::from_chars(parameter.data() + blocks.size(), parameter.data() + parameter.size(), index);
+    return index + 1;
+  }
+  const bool embeds = parameter.starts_with(config_.names.embedding + ".") ||
+                      (!config_.names.positions.empty() && parameter.starts_with(config_.names.positions + "."));
+  return embeds ? 0 : config_.depth + 1;
+}
+
+}  // namespace vitrail::models

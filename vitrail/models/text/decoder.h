@@ -1,0 +1,105 @@
+/// \file
+/// The decoder-only transformer (GPT: Radford et al. 2018), which predicts the next token.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vitrail/nn/attention/block.h"
+#include "vitrail/nn/drop.h"
+#include "vitrail/nn/embedding.h"
+#include "vitrail/nn/linear.h"
+#include "vitrail/nn/norm.h"
+#include "vitrail/nn/parameters.h"
+#include "vitrail/nn/pass.h"
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::models {
+
+/// The names of the parts of a Decoder, as in the reference implementation.
+struct DecoderNames {
+  std::string embedding;  ///< of tokens
+  std::string positions;  ///< of learned positions
+  std::string blocks;     ///< in front of their numbers
+  std::string norm;       ///< behind the last block
+};
+
+/// The sizes and parts of a Decoder.
+struct DecoderConfig {
+  std::int64_t vocab_size = 0;
+  std::int64_t max_positions = 0;  ///< the longest sequence that the model is made for
+  std::int64_t dim = 0;
+  std::int64_t depth = 0;
+  nn::BlockConfig block;                ///< of all blocks
+  nn::NormConfig norm;                  ///< behind the last block
+  bool scale_by_inverse_layer = false;  ///< block i divides its scores by i + 1 as well (GPT-2's option)
+
+  bool learned_positions = false;
+  /// The frequencies of rotary positions, of which a head's width has half as many: radians for each position. Empty:
+  /// no rotary positions.
+  std::vector<float> rotary = {};
+
+  /// Blocks from `first_window_layer` on see only the last `sliding_window` tokens, themselves included; 0: all.
+  std::int64_t sliding_window = 0;
+  std::int64_t first_window_layer = 0;
+
+  bool tied_head = true;    ///< the head's weight is that of the token embedding
+  float embd_drop = 0;      ///< dropout of embedded tokens
+  float init_std = 0.02F;   ///< of weights; the projections back into the residual stream start smaller by √(2 depth)
+  bool scaled_init = true;  ///< whether they do
+  DecoderNames names;
+};
+
+/// What a decoder keeps of a text in order to continue it: keys and values of each block.
+struct DecoderState {
+  std::vector<nn::KeyValueCache> blocks;
+
+  std::int64_t length() const { return blocks.empty() ? 0 : blocks.front().length(); }  ///< tokens so far
+  void select(const std::vector<std::int64_t>& samples);  ///< keeps these samples in this order
+  void truncate(std::int64_t length);                     ///< forgets the tokens behind the first `length`
+  std::size_t bytes() const;                              ///< memory of keys and values
+};
+
+/// A decoder-only transformer with causal self-attention: token n sees the tokens 0 … n,
+///
+/// ```text
+/// x₀ = E[ids] + P[positions],   x_l = block_l(x_{l-1}),   logits = norm(x_L) Wᵀ,
+/// ```
+///
+/// where P is there only for learned positions and W is E if the head is tied. GPT-2 and Llama differ in the parts of
+/// their blocks (DecoderConfig), and in the names of their parameters.
+class Decoder {
+ public:
+  Decoder(const nn::Scope& scope, const DecoderConfig& config);
+
+  /// The hidden states behind the final norm, [B, N, D] in the pass's dtype, of token ids [B, N] i64. With a state the
+  /// ids continue those that it has seen, whose keys and values are not computed again, and are added to it. Throws
+  /// Error if an id lies outside of the vocabulary (naming its place), or if the sequence is longer than the positions.
+  Tensor forward_features(const Tensor& ids, nn::Pass& pass, DecoderState* state = nullptr) const;
+  /// The logits [..., V] f32 of hidden states [..., D].
+  Tensor forward_head(const Tensor& features) const;
+  /// The logits [B, N, V] f32 of the token that follows each of ids [B, N] i64.
+  Tensor forward(const Tensor& ids, nn::Pass& pass, DecoderState* state = nullptr) const;
+
+  const DecoderConfig& config() const { return config_; }
+  /// Multiply-accumulates of the products, for one sequence of this many tokens.
+  std::int64_t flops(std::int64_t tokens) const;
+
+  std::int64_t depth() const { return config_.depth; }
+  std::int64_t layer_of(const std::string& parameter) const;
+  bool is_head(const std::string& parameter) const { return parameter.starts_with("lm_head."); }
+
+ private:
+  Tensor embed(const Tensor& ids, std::int64_t begin, nn::Pass& pass) const;
+
+  DecoderConfig config_;
+  std::optional<nn::Embedding> embedding_;
+  std::optional<nn::Embedding> positions_;
+  std::vector<nn::Block> blocks_;
+  std::optional<nn::Norm> norm_;
+  std::optional<nn::Linear> lm_head_;
+};
+
+}  // namespace vitrail::models

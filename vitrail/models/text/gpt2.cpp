@@ -1,0 +1,75 @@
+// GPT-2 (Radford et al. 2019), as transformers' GPT2LMHeadModel.
+#include <array>
+
+#include "vitrail/models/base/arguments.h"
+#include "vitrail/models/formats/huggingface.h"
+#include "vitrail/models/text/families.h"
+#include "vitrail/nn/attention/block_names.h"
+
+namespace vitrail::models {
+namespace {
+
+constexpr io::Range share{0, 1};  // of elements that are dropped
+
+float as_float(io::Fields& f, std::string_view key, double fallback, io::Range range) {
+  return static_cast<float>(f.get<double>(key, fallback, range));
+}
+
+DecoderConfig read_gpt2(io::Fields& f) {
+  DecoderConfig c;
+  c.vocab_size = f.get<std::int64_t>("vocab_size", 50257, positive);
+  c.max_positions = f.get<std::int64_t>("n_positions", 1024, positive);
+  c.dim = f.get<std::int64_t>("n_embd", 768, positive);
+  c.depth = f.get<std::int64_t>("n_layer", 12, most_layers);
+  c.learned_positions = true;
+  c.tied_head = f.get<bool>("tie_word_embeddings", true);
+  c.embd_drop = as_float(f, "embd_pdrop", 0.1, share);
+  c.init_std = as_float(f, "initializer_range", 0.02, {0, 10});
+  c.norm = {.kind = nn::NormKind::layer, .eps = as_float(f, "layer_norm_epsilon", 1e-5, {0, 1})};
+  c.scale_by_inverse_layer = f.get<bool>("scale_attn_by_inverse_layer_idx", false);
+  // In f32 it changes the order of the same products alone: scores are in f32 here in any case.
+  f.get<bool>("reorder_and_upcast_attn", false);
+  check(!f.get<bool>("add_cross_attention", false),
+        "{}: 'add_cross_attention': GPT-2 as a decoder of another model's "
+        "states is not supported",
+        f.source());
+  const auto resid_drop = as_float(f, "resid_pdrop", 0.1, share);
+  nn::BlockConfig block;
+  block.attention.dim = c.dim;
+  block.attention.num_heads = f.get<std::int64_t>("n_head", 12, positive);
+  block.attention.qkv_bias = true;
+  block.attention.scale = f.get<bool>("scale_attn_weights", true) ? 0.0F : 1.0F;
+  block.attention.attn_drop = as_float(f, "attn_pdrop", 0.1, share);
+  block.attention.proj_drop = resid_drop;
+  block.mlp.dim = c.dim;
+  block.mlp.hidden = f.optional<std::int64_t>("n_inner", positive).value_or(4 * c.dim);
+  block.mlp.activation = ops::activation_named(timm_activation(f, "activation_function", "gelu_new"));
+  block.mlp.drop2 = resid_drop;
+  block.norm = c.norm;
+  c.block = nn::named_as_gpt2(std::move(block));
+  c.names = {.embedding = "transformer.wte",
+             .positions = "transformer.wpe",
+             .blocks = "transformer.h",
+             .norm = "transformer.ln_f"};
+  return c;
+}
+
+// The masks of older versions are no parameters.
+constexpr std::array<NameRule, 3> gpt2_names = {
+    {{"", "~h.#.attn.bias"}, {"", "~h.#.attn.masked_bias"}, {"transformer.@", "~@"}}};
+
+}  // namespace
+
+const TextFamily gpt2_family = {.model_type = "gpt2",
+                                .architecture = "GPT2LMHeadModel",
+                                .prefix = "transformer.",
+                                .read = read_gpt2,
+                                .names = gpt2_names,
+                                .models = R"({
+  "gpt2": {},
+  "gpt2-medium": {"n_embd": 1024, "n_layer": 24, "n_head": 16},
+  "gpt2-large": {"n_embd": 1280, "n_layer": 36, "n_head": 20},
+  "gpt2-xl": {"n_embd": 1600, "n_layer": 48, "n_head": 25}
+})"};
+
+}  // namespace vitrail::models

@@ -1,0 +1,143 @@
+#include "vitrail/models/text/language_model.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
+#include "vitrail/io/suggest.h"
+#include "vitrail/models/formats/huggingface.h"
+#include "vitrail/models/formats/weights.h"
+#include "vitrail/models/text/families.h"
+
+namespace vitrail::models {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr std::array<const TextFamily*, 4> text_families = {&gpt2_family, &llama_family, &mistral_family,
+                                                            &qwen2_family};
+
+const TextFamily& text_family(const std::string& model_type, const std::string& source) {
+  std::vector<std::string> known;
+  for (const TextFamily* family : text_families) {
+    if (family->model_type == model_type) {
+      return *family;
+    }
+    known.emplace_back(family->model_type);
+  }
+  fail("{}: 'model_type' is '{}', expected {}{}", source, model_type, io::quoted_list(known),
+       io::did_you_mean(model_type, known));
+}
+
+Json models_of(const TextFamily& family) { return io::parse_json(family.models, std::string(family.model_type)); }
+
+// Makes a model by `config`, with the fields that the options change. Throws Error if these are none of the family's.
+LanguageModel make(std::string name, const TextFamily& family, Json config, const std::string& source,
+                   const LanguageOptions& options, nn::Fill fill) {
+  const Json changes = io::parse_json(options.model_kwargs, "--model-kwargs");
+  check(changes.is_object(), "--model-kwargs must be key=value pairs, not {}", options.model_kwargs);
+  config.update(changes);
+  io::Fields fields(config, changes.empty() ? source : source + " with --model-kwargs");
+  LanguageModel model;
+  model.name = std::move(name);
+  model.family = &family;
+  model.net = std::make_unique<LanguageNetwork>(family.read(fields), nn::StoreOptions{options.seed, fill});
+  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
+    fields.ignore(key);
+  }
+  const std::vector<std::string> known(fields.known().begin(), fields.known().end());
+  for (const auto& [key, value] : changes.items()) {
+    check(fields.known().contains(key), "--model-kwargs: {} has no field '{}'{}", model.name, key,
+          io::did_you_mean(key, known));
+  }
+  model.config = config.dump();
+  return model;
+}
+
+// The family's names, and that of the head: where it is tied, a second copy of it in a file is passed over.
+std::vector<NameRule> rules_of(const TextFamily& family, const Decoder& body) {
+  std::vector<NameRule> rules(family.names.begin(), family.names.end());
+  rules.insert(rules.begin(), {body.config().tied_head ? "" : "lm_head.weight", "lm_head.weight"});
+  return rules;
+}
+
+}  // namespace
+
+std::vector<std::string> language_models() {
+  std::vector<std::string> names;
+  for (const TextFamily* family : text_families) {
+    for (const auto& [name, fields] : models_of(*family).items()) {
+      names.push_back(name);
+    }
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+LanguageModel create_language_model(const std::string& name, const LanguageOptions& options) {
+  for (const TextFamily* family : text_families) {
+    const Json models = models_of(*family);
+    if (models.contains(name)) {
+      return make(name, *family, models[name], name, options, options.fill);
+    }
+  }
+  fail("there is no language model '{}'{}", name, io::did_you_mean(name, language_models()));
+}
+
+LanguageModel load_language_model(const fs::path& folder, const LanguageOptions& options) {
+  const fs::path path = folder / config_file;
+  check(fs::exists(path), "'{}' is not a model folder: it has no {}", folder.string(), config_file);
+  const Json config = io::read_json(path);
+  check(is_hub_config(config), "{}: it has no 'model_type', as a language model has", path.string());
+  const std::string type = hub_model_type(config, path.string());
+  const TextFamily& family = text_family(type, path.string());
+  const bool meta = options.fill == nn::Fill::meta;
+  LanguageModel model = make(type, family, config, path.string(), options, meta ? nn::Fill::meta : nn::Fill::leave);
+  if (!meta) {
+    const io::Safetensors file = open_weights(folder);
+    const std::vector<NameRule> rules = rules_of(family, model.net->body);
+    const WeightsTarget target{
+        .parameters = model.net->parameters,
+        .prefix = "",
+        .is_head = [](const std::string&) { return false; },
+        .adapt = [](const std::string&, const Tensor& value, const Shape&, const nn::Size2&) { return value; }};
+    load_weights(target, file, names_in(file, rules, std::string(family.prefix)), {});
+  }
+  return model;
+}
+
+LanguageModel open_language_model(const std::string& name_or_folder, const LanguageOptions& options) {
+  if (fs::is_directory(name_or_folder)) {
+    return load_language_model(name_or_folder, options);
+  }
+  check(name_or_folder.find('/') == std::string::npos, "there is no model folder '{}'", name_or_folder);
+  return create_language_model(name_or_folder, options);
+}
+
+bool is_language_model(const fs::path& folder) {
+  if (!fs::exists(folder / config_file)) {
+    return false;
+  }
+  const Json config = io::read_json(folder / config_file);
+  return is_hub_config(config) && config["model_type"].is_string() &&
+         std::ranges::any_of(text_families,
+                             [&](const TextFamily* family) { return config["model_type"] == family->model_type; });
+}
+
+void write_language_model(const LanguageModel& model, const fs::path& folder) {
+  nlohmann::ordered_json config;
+  config["architectures"] = {std::string(model.family->architecture)};
+  config["model_type"] = std::string(model.family->model_type);
+  config.update(nlohmann::ordered_json::parse(model.config));
+  config["architectures"] = {std::string(model.family->architecture)};
+  config.erase("torch_dtype");  // the older name
+  config["dtype"] = "float32";
+  io::write_atomically(folder / config_file, config.dump(2) + "\n");
+  io::save_safetensors(folder / weights_file, named_tensors(model.net->parameters));
+}
+
+}  // namespace vitrail::models
