@@ -6,10 +6,10 @@ cmake_minimum_required(VERSION 3.25)
 set(rooms
     tensor
     kernels kernels/cpu/simd kernels/cpu kernels/cpu/elements kernels/cpu/products kernels/cpu/attention
-    kernels/cpu/images
+    kernels/cpu/images kernels/cpu/recurrent
     io autograd
-    ops/math ops/shape ops/products ops/attention ops/images ops
-    nn nn/positions nn/attention nn/images
+    ops/math ops/shape ops/products ops/attention ops/images ops/recurrent ops
+    nn nn/positions nn/attention nn/images nn/recurrent
     optim data
     models/base models/formats models/convnet models/vit models/swin models/mvit models/mlp models/text models
     generate explain

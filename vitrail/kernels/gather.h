@@ -11,7 +11,7 @@
 namespace vitrail::kernels {
 
 /// out[o, k] = x[o, indices[k]], slice by slice: x [outer, size, slice] and out [outer, K, slice] are dense, with
-/// slices of `slice_bytes` bytes, and the K indices lie in 0 … size - 1.
+/// slices of `slice_bytes` bytes, and the K indices lie in 0 … size - 1. An index of -1 gives a slice of zeros.
 void gather_slices(const void* x, std::int64_t outer, std::int64_t size, std::size_t slice_bytes,
                    std::span<const std::int64_t> indices, void* out);
 

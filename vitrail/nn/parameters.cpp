@@ -91,12 +91,14 @@ Init Init::lecun_normal(const Shape& shape) {
 }
 
 void fill(const Tensor& tensor, const Init& init, const Philox& philox) {
-  if (init.second_half != nullptr) {
-    const std::int64_t rows = tensor.size(0) / 2;
-    Init upper = init;
-    upper.second_half = nullptr;
-    fill(tensor.narrow(0, 0, rows), upper, philox);
-    fill(tensor.narrow(0, rows, tensor.size(0) - rows), *init.second_half, {philox.seed(), mix(philox.stream(), 1)});
+  if (!init.parts.empty()) {
+    const auto count = static_cast<std::int64_t>(init.parts.size());
+    for (std::int64_t k = 0; k < count; ++k) {
+      const std::int64_t begin = tensor.size(0) * k / count;
+      const std::int64_t end = tensor.size(0) * (k + 1) / count;
+      fill(tensor.narrow(0, begin, end - begin), init.parts[static_cast<std::size_t>(k)].scaled(init.scale),
+           k == 0 ? philox : Philox(philox.seed(), mix(philox.stream(), static_cast<std::uint64_t>(k))));
+    }
     return;
   }
   const std::span<float> out = tensor.span<float>();

@@ -21,10 +21,9 @@ namespace vitrail::nn {
 struct Init {
   enum class Kind { zeros, ones, constant, normal, trunc_normal, trunc_normal_tf, uniform };
   Kind kind = Kind::zeros;
-  float a = 0;      ///< the constant; the standard deviation; the bound of uniform(-a, a)
-  float scale = 1;  ///< factor on the values
-  std::shared_ptr<const Init> second_half =
-      nullptr;  ///< if present, initializes the second half of the first dimension
+  float a = 0;                   ///< the constant; the standard deviation; the bound of uniform(-a, a)
+  float scale = 1;               ///< factor on the values
+  std::vector<Init> parts = {};  ///< unless empty: how equal parts of the first dimension are initialized
 
   static Init zeros() { return {}; }
   static Init ones() { return {Kind::ones}; }
@@ -42,9 +41,11 @@ struct Init {
                                                     ///< lecun_normal_
 
   /// This Init with its values multiplied by `factor`.
-  Init scaled(float factor) const { return {kind, a, scale * factor, second_half}; }
+  Init scaled(float factor) const { return {kind, a, scale * factor, parts}; }
+  /// The first dimension in equal parts (their ends rounded down), each initialized by an Init of its own.
+  static Init in_parts(std::vector<Init> inits) { return {Kind::zeros, 0, 1, std::move(inits)}; }
   /// This Init for the first half of the first dimension (rounded down), and `lower` for the rest.
-  Init with_lower_half(const Init& lower) const { return {kind, a, scale, std::make_shared<Init>(lower)}; }
+  Init with_lower_half(const Init& lower) const { return in_parts({*this, lower}); }
 };
 
 /// A model's own rule of initialization: it takes a parameter's name within the model, its shape and the Init that its

@@ -22,5 +22,7 @@
 #include "vitrail/ops/products/matmul.h"
 #include "vitrail/ops/products/mix_tokens.h"
 #include "vitrail/ops/products/quantized.h"
+#include "vitrail/ops/recurrent/recurrence.h"
+#include "vitrail/ops/recurrent/sequences.h"
 #include "vitrail/ops/shape/embedding.h"
 #include "vitrail/ops/shape/shape.h"

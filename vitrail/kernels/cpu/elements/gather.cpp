@@ -70,8 +70,13 @@ void gather_slices(const void* x, std::int64_t outer, std::int64_t size, std::si
                [&](std::int64_t begin, std::int64_t end, int /*thread*/) {
                  for (std::int64_t row = begin; row < end; ++row) {
                    const std::int64_t index = indices[static_cast<std::size_t>(row % count)];
-                   std::memcpy(static_cast<std::byte*>(out) + row * bytes,
-                               static_cast<const std::byte*>(x) + (row / count * size + index) * bytes, slice_bytes);
+                   std::byte* const to = static_cast<std::byte*>(out) + row * bytes;
+                   if (index < 0) {
+                     std::memset(to, 0, slice_bytes);
+                     continue;
+                   }
+                   std::memcpy(to, static_cast<const std::byte*>(x) + (row / count * size + index) * bytes,
+                               slice_bytes);
                  }
                });
 }
