@@ -20,6 +20,7 @@
 #include "vitrail/optim/optimizer.h"
 #include "vitrail/optim/schedule.h"
 #include "vitrail/tensor/tensor.h"
+#include "vitrail/text/tokenizer.h"
 #include "vitrail/train/run/progress.h"
 #include "vitrail/train/run/trainer.h"
 #include "vitrail/train/study/evaluate.h"

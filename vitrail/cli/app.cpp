@@ -122,6 +122,7 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   add_knn(app);
   add_forward(app);
   add_convert(app);
+  add_tokenizer(app);
   name_group(app, "Use a model");
   add_attention(app);
   add_reconstruct(app);

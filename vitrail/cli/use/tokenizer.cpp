@@ -1,0 +1,238 @@
+// `vitrail tokenizer` turns texts into ids and back, and says what a tokenizer is.
+#include "vitrail/text/tokenizer.h"
+
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <span>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/cli/help.h"
+#include "vitrail/io/json.h"
+#include "vitrail/tensor/error.h"
+#include "vitrail/text/parts/vocabulary.h"
+#include "vitrail/text/strings/unicode.h"
+
+namespace vitrail::cli {
+namespace {
+
+using nlohmann::json;
+
+struct TokenizerFlags {
+  std::string tokenizer;
+  std::vector<std::string> words;  // texts, or ids
+  std::string input;
+  bool lines_are_json = false;
+  bool json = false;
+  bool show = false;
+  bool special_tokens = false;  // encode: leave them out; decode: keep them
+};
+
+constexpr std::size_t lines_at_once = 1024;
+
+// Calls `use` with each line of a file, "-" being the standard input, and its number.
+void for_each_line(const std::string& path, const std::function<void(std::string, std::size_t)>& use) {
+  std::ifstream file;
+  if (path != "-") {
+    file.open(path);
+    check(file.is_open(), "cannot read {}", path);
+  }
+  std::istream& in = path == "-" ? std::cin : file;
+  std::size_t number = 0;
+  for (std::string line; std::getline(in, line);) {
+    use(std::move(line), ++number);
+  }
+}
+
+json as_json(const text::Encoding& encoding) {
+  return {{"ids", encoding.ids},
+          {"tokens", encoding.tokens},
+          {"offsets", encoding.offsets},
+          {"type_ids", encoding.type_ids},
+          {"special_tokens_mask", encoding.special},
+          {"attention_mask", encoding.attention_mask}};
+}
+
+// The pieces one after the other in two colours, each with its id.
+void show(const text::Encoding& encoding) {
+  const bool colours = isatty(STDOUT_FILENO) == 1;
+  for (std::size_t i = 0; i < encoding.size(); ++i) {
+    const char* begin = !colours ? "" : i % 2 == 0 ? "\x1b[30;46m" : "\x1b[30;43m";
+    fmt::print("{}{}{}\u2009{}{}", begin, encoding.tokens[i], colours ? "\x1b[0;2m" : "", encoding.ids[i],
+               colours                   ? "\x1b[0m "
+               : i + 1 < encoding.size() ? " "
+                                         : "");
+  }
+  fmt::print("\n");
+}
+
+void print_encodings(const TokenizerFlags& flags, const text::Tokenizer& tokenizer,
+                     std::span<const std::string> texts) {
+  // Each text stands for itself: none is padded to another's length.
+  const std::optional<text::Padding>& padding = tokenizer.padding();
+  for (text::Encoding& encoding : tokenizer.with_padding(std::nullopt).encode_batch(texts, !flags.special_tokens)) {
+    if (padding) {
+      text::pad({&encoding, 1}, *padding);
+    }
+    if (flags.show) {
+      show(encoding);
+    } else if (flags.json) {
+      fmt::print("{}\n", as_json(encoding).dump());
+    } else {
+      fmt::print("{}\n", fmt::join(encoding.ids, " "));
+    }
+  }
+}
+
+void encode(const TokenizerFlags& flags) {
+  const text::Tokenizer tokenizer = text::load_tokenizer(flags.tokenizer);
+  if (flags.input.empty()) {
+    check(!flags.words.empty(), "nothing to encode: give texts, or a file by --input");
+    print_encodings(flags, tokenizer, flags.words);
+    return;
+  }
+  check(flags.words.empty(), "give texts or --input, not both");
+  std::vector<std::string> lines;
+  const auto flush = [&] {
+    print_encodings(flags, tokenizer, lines);
+    lines.clear();
+  };
+  for_each_line(flags.input, [&](std::string line, std::size_t number) {
+    const std::string source = fmt::format("{}: line {}", flags.input, number);
+    if (flags.lines_are_json) {
+      const json value = io::parse_json(line, source);
+      check(value.is_string(), "{}: it must be a JSON string", source);
+      line = value.get<std::string>();
+    }
+    const std::size_t invalid = text::find_invalid_utf8(line);
+    check(invalid == std::string::npos, "{}, column {}: not UTF-8", source, invalid + 1);
+    lines.push_back(std::move(line));
+    if (lines.size() == lines_at_once) {
+      flush();
+    }
+  });
+  flush();
+}
+
+std::vector<std::int64_t> ids_of(const std::string& text, const std::string& source) {
+  std::vector<std::int64_t> ids;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    std::int64_t id = 0;
+    check(CLI::detail::lexical_cast(word, id), "{}: '{}' is not an id", source, word);
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+void decode(const TokenizerFlags& flags) {
+  const text::Tokenizer tokenizer = text::load_tokenizer(flags.tokenizer);
+  const auto print = [&](const std::vector<std::int64_t>& ids) {
+    const std::string text = tokenizer.decode(ids, !flags.special_tokens);
+    fmt::print("{}\n", flags.json ? json(text).dump() : text);
+  };
+  if (flags.input.empty()) {
+    check(!flags.words.empty(), "nothing to decode: give ids, or a file by --input");
+    print(ids_of(fmt::format("{}", fmt::join(flags.words, " ")), "the arguments"));
+    return;
+  }
+  check(flags.words.empty(), "give ids or --input, not both");
+  for_each_line(flags.input, [&](const std::string& line, std::size_t number) {
+    print(ids_of(line, fmt::format("{}: line {}", flags.input, number)));
+  });
+}
+
+void info(const TokenizerFlags& flags) {
+  const text::Tokenizer tokenizer = text::load_tokenizer(flags.tokenizer);
+  json special = json::object();
+  std::int64_t found = 0;
+  for (std::int64_t id = 0; found < tokenizer.vocab_size() && id <= text::largest_id; ++id) {
+    if (!tokenizer.has(id)) {
+      continue;
+    }
+    ++found;
+    if (tokenizer.is_special(id)) {
+      special[tokenizer.token_of(id)] = id;
+    }
+  }
+  const auto& truncation = tokenizer.truncation();
+  const auto& padding = tokenizer.padding();
+  if (flags.json) {
+    const json result = {{"kind", tokenizer.kind()},
+                         {"vocab_size", tokenizer.vocab_size()},
+                         {"special_tokens", special},
+                         {"max_length", truncation ? json(truncation->max_length) : json()},
+                         {"pads", padding.has_value()}};
+    fmt::print("{}\n", result.dump(2));
+    return;
+  }
+  fmt::print("{}, {} tokens\n", tokenizer.kind(), tokenizer.vocab_size());
+  for (const auto& [token, id] : special.items()) {
+    fmt::print("  {:>8}  {}\n", id.get<std::int64_t>(), token);
+  }
+  if (truncation) {
+    fmt::print("cuts to {} tokens\n", truncation->max_length);
+  }
+  if (padding) {
+    fmt::print("pads to {}\n", padding->length ? fmt::format("{} tokens", *padding->length) : "the longest of a batch");
+  }
+}
+
+CLI::App& add_action(CLI::App& command, const std::string& name, const std::string& help, TokenizerFlags& flags) {
+  CLI::App& action = *command.add_subcommand(name, help);
+  action
+      .add_option("TOKENIZER", flags.tokenizer,
+                  "Folder of a tokenizer, or its tokenizer.json, vocab.txt, .model or .spm")
+      ->required();
+  action.add_flag("--json", flags.json, "JSON instead of text");
+  return action;
+}
+
+void add_input(CLI::App& action, TokenizerFlags& flags, const std::string& what) {
+  action.add_option("--input", flags.input, "File with " + what + ", one a line; - for the standard input")
+      ->type_name("FILE");
+}
+
+}  // namespace
+
+void add_tokenizer(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("tokenizer", "Turn texts into a model's ids and back");
+  command.require_subcommand(1);
+  const auto flags = std::make_shared<TokenizerFlags>();
+
+  CLI::App& encoding = add_action(command, "encode", "The ids of texts", *flags);
+  encoding.add_option("TEXT", flags->words, "Texts");
+  add_input(encoding, *flags, "texts");
+  encoding.add_flag("--json-lines", flags->lines_are_json, "The lines of --input are JSON strings");
+  encoding.add_flag("--show", flags->show, "The pieces in alternating colours, with their ids");
+  encoding.add_flag("--no-special-tokens", flags->special_tokens, "Only the tokens of the text");
+  encoding.callback([flags] { encode(*flags); });
+
+  CLI::App& decoding = add_action(command, "decode", "The texts of ids", *flags);
+  decoding.add_option("ID", flags->words, "Ids");
+  add_input(decoding, *flags, "ids");
+  decoding.add_flag("--keep-special-tokens", flags->special_tokens, "Tokens such as [SEP] too");
+  decoding.callback([flags] { decode(*flags); });
+
+  CLI::App& about = add_action(command, "info", "The kind of a tokenizer, its size, its special tokens", *flags);
+  about.callback([flags] { info(*flags); });
+
+  add_examples(command, {"vitrail tokenizer encode gpt2 \"Hello, world!\" --show",
+                         "vitrail tokenizer encode gpt2 --input book.txt --json > tokens.jsonl",
+                         "vitrail tokenizer decode gpt2 15496 11 995 0"});
+}
+
+}  // namespace vitrail::cli

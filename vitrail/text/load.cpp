@@ -1,0 +1,218 @@
+// Which of the layouts a folder has, and the older ones as the tokenizer.json that means the same.
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
+#include "vitrail/tensor/error.h"
+#include "vitrail/text/sentencepiece.h"
+#include "vitrail/text/strings/byte_alphabet.h"
+#include "vitrail/text/strings/unicode.h"
+#include "vitrail/text/tokenizer.h"
+#include "vitrail/text/tokenizer_json.h"
+
+namespace vitrail::text {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+json added_token(const std::string& content, bool lstrip = false) {
+  return {{"content", content}, {"single_word", false}, {"lstrip", lstrip},
+          {"rstrip", false},    {"normalized", false},  {"special", true}};
+}
+
+json byte_level(bool add_prefix_space, bool trim_offsets, bool use_regex = true) {
+  return {{"type", "ByteLevel"},
+          {"add_prefix_space", add_prefix_space},
+          {"trim_offsets", trim_offsets},
+          {"use_regex", use_regex}};
+}
+
+// The switches of tokenizer_config.json that matter here; the file may be missing, and has much else.
+class Switches {
+ public:
+  explicit Switches(const fs::path& folder) {
+    const fs::path file = folder / "tokenizer_config.json";
+    if (fs::exists(file)) {
+      json_ = io::read_json(file);
+      source_ = file.string();
+    }
+  }
+  bool get(const std::string& key, bool fallback) const {
+    return io::Fields(json_, source_).optional<bool>(key).value_or(fallback);
+  }
+  std::optional<bool> optional(const std::string& key) const { return io::Fields(json_, source_).optional<bool>(key); }
+
+ private:
+  json json_ = json::object();
+  std::string source_;
+};
+
+std::vector<std::string> lines_of(const fs::path& file) {
+  std::istringstream text(io::read_text(file));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) {
+    if (line.ends_with('\r')) {
+      line.pop_back();
+    }
+    lines.push_back(std::move(line));
+  }
+  check_utf8(text.view(), file.string());
+  return lines;
+}
+
+// GPT-2's vocab.json and merges.txt, or RoBERTa's, which has other special tokens (GPT2Converter and RobertaConverter
+// of transformers' convert_slow_tokenizer.py).
+json read_byte_level_bpe(const fs::path& folder) {
+  const json vocab = io::read_json(folder / "vocab.json");
+  const Switches switches(folder);
+  json document = empty_document({{"type", "BPE"}, {"vocab", vocab}, {"merges", json::array()}});
+  for (const std::string& line : lines_of(folder / "merges.txt")) {
+    if (!line.empty() && !line.starts_with("#version")) {
+      document["model"]["merges"].push_back(line);
+    }
+  }
+  const bool prefix = switches.get("add_prefix_space", false);
+  document["pre_tokenizer"] = byte_level(prefix, true);
+  document["decoder"] = byte_level(true, true);
+  const auto has = [&](const std::string& token) { return vocab.is_object() && vocab.contains(token); };
+  if (has("<s>") && has("</s>") && has("<mask>")) {
+    for (const char* token : {"<s>", "<pad>", "</s>", "<unk>"}) {
+      document["added_tokens"].push_back(added_token(token));
+    }
+    document["added_tokens"].push_back(added_token("<mask>", true));
+    document["post_processor"] = {{"type", "RobertaProcessing"},
+                                  {"sep", {"</s>", vocab["</s>"]}},
+                                  {"cls", {"<s>", vocab["<s>"]}},
+                                  {"trim_offsets", true},
+                                  {"add_prefix_space", prefix}};
+  } else {
+    document["post_processor"] = byte_level(true, false);
+    if (has("<|endoftext|>")) {
+      document["added_tokens"].push_back(added_token("<|endoftext|>"));
+    }
+  }
+  return document;
+}
+
+// BERT's vocab.txt, a token a line (BertConverter).
+json read_wordpiece_lines(const fs::path& file) {
+  json vocab = json::object();
+  std::int64_t id = 0;
+  for (const std::string& line : lines_of(file)) {
+    check(vocab.emplace(line, id++).second, "{}: line {}: the token '{}' is there twice", file.string(), id, line);
+  }
+  for (const char* token : {"[UNK]", "[CLS]", "[SEP]"}) {
+    check(vocab.contains(token), "{}: the token '{}' is missing", file.string(), token);
+  }
+  const Switches switches(file.parent_path());
+  const bool lowercase = switches.get("do_lower_case", true);
+  json document = empty_document({{"type", "WordPiece"},
+                                  {"unk_token", "[UNK]"},
+                                  {"continuing_subword_prefix", "##"},
+                                  {"max_input_chars_per_word", 100},
+                                  {"vocab", vocab}});
+  const std::optional<bool> strip_accents = switches.optional("strip_accents");
+  document["normalizer"] = {{"type", "BertNormalizer"},
+                            {"clean_text", true},
+                            {"handle_chinese_chars", switches.get("tokenize_chinese_chars", true)},
+                            {"strip_accents", strip_accents ? json(*strip_accents) : json()},
+                            {"lowercase", lowercase}};
+  document["pre_tokenizer"] = {{"type", "BertPreTokenizer"}};
+  document["decoder"] = {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}};
+  for (const char* token : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}) {
+    if (vocab.contains(token)) {
+      document["added_tokens"].push_back(added_token(token));
+    }
+  }
+  const auto text = [](const char* name, int type) { return json{{"Sequence", {{"id", name}, {"type_id", type}}}}; };
+  const auto token = [](const char* name, int type) {
+    return json{{"SpecialToken", {{"id", name}, {"type_id", type}}}};
+  };
+  const auto entry = [&](const char* name) { return json{{"id", name}, {"ids", {vocab[name]}}, {"tokens", {name}}}; };
+  document["post_processor"] = {
+      {"type", "TemplateProcessing"},
+      {"single", {token("[CLS]", 0), text("A", 0), token("[SEP]", 0)}},
+      {"pair", {token("[CLS]", 0), text("A", 0), token("[SEP]", 0), text("B", 1), token("[SEP]", 1)}},
+      {"special_tokens", {{"[CLS]", entry("[CLS]")}, {"[SEP]", entry("[SEP]")}}}};
+  return document;
+}
+
+Tokenizer from_document(const json& document, const std::string& source) {
+  return Tokenizer(make_engine(make_pipeline(document, source)));
+}
+
+Tokenizer load_file(const fs::path& file) {
+  const std::string extension = file.extension().string();
+  if (extension == ".model" || extension == ".spm") {
+    return Tokenizer(read_sentencepiece(file));
+  }
+  if (extension == ".txt") {
+    return from_document(read_wordpiece_lines(file), file.string());
+  }
+  return Tokenizer(make_engine(read_pipeline(io::read_text(file), file.string())));
+}
+
+}  // namespace
+
+Tokenizer load_tokenizer(const fs::path& path) {
+  if (!fs::is_directory(path)) {
+    return load_file(path);
+  }
+  const auto has = [&](const char* name) { return fs::is_regular_file(path / name); };
+  if (has("tokenizer.json")) {
+    return load_file(path / "tokenizer.json");
+  }
+  if (has("source.spm") && has("target.spm") && has("vocab.json")) {
+    return Tokenizer(read_marian(path));
+  }
+  if (has("vocab.json") && has("merges.txt")) {
+    return from_document(read_byte_level_bpe(path), (path / "vocab.json").string());
+  }
+  for (const char* name : {"vocab.txt", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}) {
+    if (has(name)) {
+      return load_file(path / name);
+    }
+  }
+  fail(
+      "{}: no tokenizer is there: neither tokenizer.json, nor source.spm, target.spm and vocab.json, nor vocab.json "
+      "and "
+      "merges.txt, nor vocab.txt, tokenizer.model, spiece.model or sentencepiece.bpe.model",
+      path.string());
+}
+
+Tokenizer char_tokenizer(std::string_view corpus) {
+  check_utf8(corpus, "the corpus");
+  std::set<char32_t> characters;
+  for_each_code_point(corpus, [&](char32_t c, std::size_t) { characters.insert(c); });
+  check(!characters.empty(), "the corpus is empty, so that there are no characters to tell apart");
+  json vocab = json::object();
+  std::int64_t id = 0;
+  for (const char32_t c : characters) {
+    vocab[to_utf8(c)] = id++;
+  }
+  vocab["[UNK]"] = id;
+  json document = empty_document({{"type", "WordLevel"}, {"vocab", vocab}, {"unk_token", "[UNK]"}});
+  document["pre_tokenizer"] = {
+      {"type", "Split"}, {"pattern", {{"Regex", "(?m:.)"}}}, {"behavior", "Isolated"}, {"invert", false}};
+  document["decoder"] = {{"type", "Fuse"}};
+  return from_document(document, "the tokenizer of characters");
+}
+
+Tokenizer byte_tokenizer() {
+  json vocab = json::object();
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    vocab[to_utf8(character_of_byte(static_cast<unsigned char>(byte)))] = byte;
+  }
+  json document = empty_document({{"type", "BPE"}, {"vocab", vocab}, {"merges", json::array()}});
+  document["pre_tokenizer"] = byte_level(false, false, false);
+  document["decoder"] = byte_level(false, false, false);
+  return from_document(document, "the tokenizer of bytes");
+}
+
+}  // namespace vitrail::text

@@ -1,0 +1,222 @@
+#include "vitrail/text/sentencepiece.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+#include <sentencepiece_processor.h>
+
+#include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
+#include "vitrail/tensor/error.h"
+#include "vitrail/text/parts/post_processors.h"
+#include "vitrail/text/parts/vocabulary.h"
+#include "vitrail/text/sentencepiece_file.h"
+#include "vitrail/text/strings/normalized_string.h"
+#include "vitrail/text/strings/unicode.h"
+
+namespace vitrail::text {
+namespace {
+
+using Processor = sentencepiece::SentencePieceProcessor;
+
+const std::string sentencepiece_kind = "SentencePiece";
+
+// A file and the library's reading of it.
+struct SpmFile {
+  std::string bytes;
+  Processor processor;
+};
+
+std::unique_ptr<const SpmFile> open_spm(const std::filesystem::path& path) {
+  auto file = std::make_unique<SpmFile>();
+  file->bytes = io::read_text(path);
+  check_sentencepiece(file->bytes, path.string());
+  const auto status = file->processor.LoadFromSerializedProto(file->bytes);
+  check(status.ok(), "{}: not a model of sentencepiece: {}", path.string(), status.ToString());
+  return file;
+}
+
+// The pieces of a text: their names, and their places in code points. The ids are left to the caller.
+template <class IdOf>
+Encoding pieces_of_text(const Processor& processor, std::string_view text, std::int64_t type_id, const IdOf& id_of) {
+  sentencepiece::ImmutableSentencePieceText result;
+  const auto status = processor.Encode(text, result.mutable_proto());
+  check(status.ok(), "sentencepiece cannot encode the text: {}", status.ToString());
+  result.ConvertToUnicodeSpans();
+  Encoding encoding;
+  for (const auto& piece : result.pieces()) {
+    encoding.ids.push_back(id_of(piece));
+    encoding.tokens.push_back(piece.piece());
+    encoding.offsets.emplace_back(piece.begin(), piece.end());
+  }
+  encoding.type_ids.assign(encoding.size(), type_id);
+  encoding.special.assign(encoding.size(), false);
+  encoding.attention_mask.assign(encoding.size(), true);
+  return encoding;
+}
+
+class SentencePiece : public Engine {
+ public:
+  SentencePiece(std::unique_ptr<const SpmFile> file, std::string name)
+      : file_(std::move(file)), name_(std::move(name)) {}
+
+  Encoding encode(std::span<const std::string_view> texts, bool /*add_special_tokens*/,
+                  const std::optional<Truncation>& truncation) const override {
+    std::vector<Encoding> encodings;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      encodings.push_back(pieces_of_text(processor(), texts[i], static_cast<std::int64_t>(i),
+                                         [](const auto& piece) { return static_cast<std::int64_t>(piece.id()); }));
+    }
+    if (truncation) {
+      truncate(encodings, *truncation, 0);
+    }
+    return post_process({}, std::move(encodings), false);
+  }
+  std::string decode(std::span<const std::int64_t> ids, bool /*skip_special_tokens*/) const override {
+    std::string text;
+    const auto status = processor().Decode(std::vector<int>(ids.begin(), ids.end()), &text);
+    check(status.ok(), "sentencepiece cannot decode: {}", status.ToString());
+    return text;
+  }
+  std::int64_t vocab_size() const override { return processor().GetPieceSize(); }
+  std::optional<std::int64_t> id_of(std::string_view token) const override {
+    const int id = processor().PieceToId(token);  // that of the unknown piece for what is not there
+    return processor().IdToPiece(id) == token ? std::optional<std::int64_t>(id) : std::nullopt;
+  }
+  const std::string* token(std::int64_t id) const override {
+    return id < 0 || id >= vocab_size() ? nullptr : &processor().IdToPiece(static_cast<int>(id));
+  }
+  bool is_special(std::int64_t id) const override {
+    return id >= 0 && id < vocab_size() && processor().IsControl(static_cast<int>(id));
+  }
+  const std::string& kind() const override { return sentencepiece_kind; }
+  void save(const std::filesystem::path& folder) const override { io::write_atomically(folder / name_, file_->bytes); }
+
+ private:
+  const Processor& processor() const { return file_->processor; }
+  std::unique_ptr<const SpmFile> file_;
+  std::string name_;
+};
+
+class Marian : public Engine {
+ public:
+  explicit Marian(const std::filesystem::path& folder)
+      : source_(open_spm(folder / "source.spm")),
+        target_(open_spm(folder / "target.spm")),
+        vocab_text_(io::read_text(folder / "vocab.json")) {
+    const std::string place = (folder / "vocab.json").string();
+    const nlohmann::json json = io::parse_json(vocab_text_, place);
+    check(json.is_object(), "{}: it must be an object of tokens and ids", place);
+    for (const auto& [token, id] : json.items()) {
+      check(id.is_number_integer(), "{}: the id of the token '{}' must be a whole number", place, token);
+      vocab_.add(token, id.get<std::int64_t>());
+    }
+    for (const char* needed : {"<unk>", "</s>", "<pad>"}) {
+      const auto id = vocab_.find(needed);
+      check(id.has_value(), "{}: the token '{}' is missing", place, needed);
+      special_.push_back(*id);
+    }
+  }
+
+  Encoding encode(std::span<const std::string_view> texts, bool add_special_tokens,
+                  const std::optional<Truncation>& truncation) const override {
+    std::vector<Encoding> encodings;
+    for (const std::string_view text : texts) {
+      encodings.push_back(encode_one(text));
+    }
+    if (truncation) {
+      truncate(encodings, *truncation, add_special_tokens ? 1 : 0);
+    }
+    TemplateProcessing ends;
+    ends.single = {{0, {}, 0}, {0, {{"</s>", end_id()}}, 0}};
+    ends.pair = {{0, {}, 0}, {1, {}, 0}, {0, {{"</s>", end_id()}}, 0}};
+    return post_process(std::array{PostProcessor(ends)}, std::move(encodings), add_special_tokens);
+  }
+  // Special tokens that are kept part the pieces, and stand for themselves with a space after them.
+  std::string decode(std::span<const std::int64_t> ids, bool skip_special_tokens) const override {
+    std::string result;
+    std::vector<std::string> pieces;
+    const auto flush = [&] {
+      std::string text;
+      const auto status = target_->processor.Decode(pieces, &text);
+      check(status.ok(), "sentencepiece cannot decode: {}", status.ToString());
+      result += text;
+      pieces.clear();
+    };
+    for (const std::int64_t id : ids) {
+      if (!is_special(id)) {
+        pieces.push_back(*token(id));
+      } else if (!skip_special_tokens) {
+        flush();
+        result += *token(id) + " ";
+      }
+    }
+    flush();
+    NormalizedString text(result);
+    text.replace(find_code_points(result, [](char32_t c) { return c == U'▁'; }), " ");
+    text.strip(true, true);
+    return std::string(text.text());
+  }
+  std::int64_t vocab_size() const override { return static_cast<std::int64_t>(vocab_.size()); }
+  std::optional<std::int64_t> id_of(std::string_view token) const override { return vocab_.find(token); }
+  const std::string* token(std::int64_t id) const override { return vocab_.token(id); }
+  bool is_special(std::int64_t id) const override { return std::ranges::find(special_, id) != special_.end(); }
+  const std::string& kind() const override { return sentencepiece_kind; }
+  void save(const std::filesystem::path& folder) const override {
+    io::write_atomically(folder / "source.spm", source_->bytes);
+    io::write_atomically(folder / "target.spm", target_->bytes);
+    io::write_atomically(folder / "vocab.json", vocab_text_);
+  }
+
+ private:
+  std::int64_t unknown_id() const { return special_[0]; }
+  std::int64_t end_id() const { return special_[1]; }
+
+  // A code of the language to translate to, >>de<< at the beginning, is a token of its own.
+  Encoding encode_one(std::string_view text) const {
+    const auto id_of_piece = [&](const auto& piece) {
+      return static_cast<std::int64_t>(vocab_.find(piece.piece()).value_or(unknown_id()));
+    };
+    const std::size_t end = text.starts_with(">>") ? text.rfind("<<") : std::string_view::npos;
+    if (end == std::string_view::npos || end < 3 || text.substr(0, end).find('\n') != std::string_view::npos) {
+      return pieces_of_text(source_->processor, text, 0, id_of_piece);
+    }
+    const std::string_view code = text.substr(0, end + 2);
+    const auto shift = static_cast<std::int64_t>(count_code_points(code));
+    Encoding rest = pieces_of_text(source_->processor, text.substr(end + 2), 0, id_of_piece);
+    for (auto& [first, last] : rest.offsets) {
+      first += shift;
+      last += shift;
+    }
+    Encoding language;
+    language.ids.push_back(vocab_.find(code).value_or(unknown_id()));
+    language.type_ids.push_back(0);
+    language.tokens.emplace_back(code);
+    language.offsets.emplace_back(0, shift);
+    language.special.push_back(false);
+    language.attention_mask.push_back(true);
+    return post_process({}, {std::move(language), std::move(rest)}, false);
+  }
+
+  std::unique_ptr<const SpmFile> source_;
+  std::unique_ptr<const SpmFile> target_;
+  std::string vocab_text_;
+  Vocabulary vocab_;
+  std::vector<std::int64_t> special_;  // <unk>, </s>, <pad>
+};
+
+}  // namespace
+
+std::shared_ptr<const Engine> read_sentencepiece(const std::filesystem::path& file) {
+  return std::make_shared<SentencePiece>(open_spm(file), file.filename().string());
+}
+
+std::shared_ptr<const Engine> read_marian(const std::filesystem::path& folder) {
+  return std::make_shared<Marian>(folder);
+}
+
+}  // namespace vitrail::text

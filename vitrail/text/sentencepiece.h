@@ -1,0 +1,20 @@
+/// \file
+/// Tokenizers that sentencepiece reads.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "vitrail/text/engine.h"
+
+namespace vitrail::text {
+
+/// A `.model` or `.spm` file, with the pieces, ids and spans of the sentencepiece library, which does the work. It adds
+/// no special tokens: what a model wants around a text is not in the file.
+std::shared_ptr<const Engine> read_sentencepiece(const std::filesystem::path& file);
+
+/// A folder of Marian's: `source.spm` cuts texts into pieces whose ids are in `vocab.json`, `</s>` ends them, and
+/// `target.spm` joins the pieces of a translation, as MarianTokenizer of Hugging Face's transformers.
+std::shared_ptr<const Engine> read_marian(const std::filesystem::path& folder);
+
+}  // namespace vitrail::text

@@ -1,0 +1,82 @@
+/// \file
+/// Texts to the ids that a model knows, and back.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vitrail/text/parts/encoding.h"
+#include "vitrail/text/parts/limits.h"
+
+namespace vitrail::text {
+
+class Engine;
+
+/// A tokenizer as a folder of Hugging Face's or of sentencepiece describes it, with the ids, decodings and offsets of
+/// those libraries. It is a handle on what was read: cheap to copy, and its methods may be called by several threads.
+class Tokenizer {
+ public:
+  explicit Tokenizer(std::shared_ptr<const Engine> engine);
+
+  /// The tokens of `text`, with those that the tokenizer puts around it (`[CLS]`, `</s>` …) unless told not to. Throws
+  /// Error if `text` is not UTF-8 (naming the byte), or has a character for which the vocabulary has nothing.
+  Encoding encode(std::string_view text, bool add_special_tokens = true) const;
+  /// Two texts that the model is to see together, such as a question and its context.
+  Encoding encode_pair(std::string_view first, std::string_view second, bool add_special_tokens = true) const;
+  /// Each of `texts`, by `threads` threads. Where the tokenizer pads to the longest of a batch, all get that length.
+  std::vector<Encoding> encode_batch(std::span<const std::string> texts, bool add_special_tokens = true,
+                                     int threads = 1) const;
+  /// The text of `ids`, without the tokens that are marked as special unless told to keep them. Bytes that are not
+  /// UTF-8 become U+FFFD. Throws Error if an id is not in the vocabulary, naming it and its position.
+  std::string decode(std::span<const std::int64_t> ids, bool skip_special_tokens = true) const;
+
+  /// The number of tokens, those that were added to the model's own included. Ids need not be without gaps.
+  std::int64_t vocab_size() const;
+  /// Whether the vocabulary has the id.
+  bool has(std::int64_t id) const;
+  /// The id of a token as it is written in the vocabulary.
+  std::optional<std::int64_t> id_of(std::string_view token) const;
+  /// The token of an id. Throws Error if the vocabulary has no such id.
+  const std::string& token_of(std::int64_t id) const;
+  /// Whether `id` is a token that decode() leaves out, such as `[SEP]` or `<|endoftext|>`.
+  bool is_special(std::int64_t id) const;
+
+  /// Cuts and pads, as the tokenizer's file says. Models with a length of their own replace them.
+  const std::optional<Truncation>& truncation() const;
+  const std::optional<Padding>& padding() const;
+  Tokenizer with_truncation(std::optional<Truncation> truncation) const;
+  Tokenizer with_padding(std::optional<Padding> padding) const;
+
+  /// The kind of its model: "BPE", "WordPiece", "Unigram", "WordLevel" or "SentencePiece".
+  const std::string& kind() const;
+
+  /// Writes the files from which load_tokenizer() makes the same tokenizer into the folder, which must exist:
+  /// `tokenizer.json`, which Hugging Face's tokenizers read too, or the `.model` or `.spm` files of sentencepiece.
+  void save(const std::filesystem::path& folder) const;
+
+ private:
+  std::shared_ptr<const Engine> engine_;
+  std::optional<Truncation> truncation_;
+  std::optional<Padding> padding_;
+};
+
+/// Reads a tokenizer: a `tokenizer.json`, a sentencepiece `.model` or `.spm`, a BERT `vocab.txt`, or a folder with one
+/// of these, with `vocab.json` + `merges.txt` (GPT-2, RoBERTa), or with `source.spm` + `target.spm` + `vocab.json`
+/// (Marian). In a folder the first of them counts that is there, in the order `tokenizer.json`, Marian's files,
+/// `vocab.json`, `vocab.txt`, `tokenizer.model`, `spiece.model`, `sentencepiece.bpe.model`. Throws Error naming the
+/// file, and the part of it that is not known or does not fit.
+Tokenizer load_tokenizer(const std::filesystem::path& folder_or_file);
+
+/// A token for each character that `corpus` has, in the order of their code points, from id 0, and `[UNK]` after them.
+Tokenizer char_tokenizer(std::string_view corpus);
+
+/// A token for each byte; its id is the byte.
+Tokenizer byte_tokenizer();
+
+}  // namespace vitrail::text

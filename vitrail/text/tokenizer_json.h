@@ -1,0 +1,23 @@
+/// \file
+/// Hugging Face's `tokenizer.json`.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "vitrail/text/pipeline.h"
+#include "vitrail/text/tokenizer.h"
+
+namespace vitrail::text {
+
+/// Reads the parts that the text of a `tokenizer.json` describes. Throws Error naming `source` and the place.
+Pipeline read_pipeline(std::string document, const std::string& source);
+
+/// The same for a document that is made here.
+Pipeline make_pipeline(const nlohmann::json& document, const std::string& source);
+
+/// A `tokenizer.json` with a model and nothing else, to which parts are added.
+nlohmann::json empty_document(nlohmann::json model);
+
+}  // namespace vitrail::text
