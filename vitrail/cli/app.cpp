@@ -121,6 +121,7 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   add_embed(app);
   add_knn(app);
   add_forward(app);
+  add_generate(app);
   add_convert(app);
   add_tokenizer(app);
   name_group(app, "Use a model");

@@ -59,6 +59,8 @@ class Task {
   virtual Tensor loss(nn::Pass& pass) = 0;
   /// What batches are counted in: "images", "tokens". It names the rate in metrics.jsonl: "images_per_second".
   virtual std::string units() const { return "samples"; }
+  /// What --batch-size counts: the units, or "blocks" of several units each.
+  virtual std::string batch_items() const { return units(); }
 
   /// The kinds of the figures that evaluate() returns, the most important first. Empty: there are no data to evaluate
   /// on.

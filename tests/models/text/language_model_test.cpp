@@ -99,7 +99,8 @@ TEST_P(LanguageVariant, IsSavedToTheSameBitsAndFields) {
     expect_close(after.get(name), before.get(name), 0, name);
   }
   EXPECT_EQ(io::read_json(temporary / "config.json"), io::read_json(folder() / "config.json"));
-  EXPECT_TRUE(is_language_model(temporary.path()));
+  EXPECT_TRUE(names_language_model(temporary.path().string()));
+  EXPECT_FALSE(names_language_model(golden_path("models/hf_vit").string()));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LanguageVariant,

@@ -9,6 +9,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/models/formats/preprocessor.h"
 #include "vitrail/models/model.h"
+#include "vitrail/models/text/language_model.h"
 
 namespace vitrail::cli {
 namespace {
@@ -60,9 +61,10 @@ Json describe(const models::Model& model) {
   return json;
 }
 
+void line(const std::string& name, const std::string& value) { fmt::print("{:<14} {}\n", name, value); }
+
 void print_info(const models::Model& model) {
   const Json json = describe(model);
-  const auto line = [](const std::string& name, const std::string& value) { fmt::print("{:<14} {}\n", name, value); };
   const auto& image = model.pretrained;
   const models::TokenLayout layout = model.net->token_layout(image.height, image.width);
   line("model", model.architecture);
@@ -89,8 +91,36 @@ void print_info(const models::Model& model) {
   }
 }
 
-void print_parameters(const models::Model& model) {
-  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+Json describe(const models::LanguageModel& model) {
+  const models::DecoderConfig& c = model.net->body.config();
+  return {{"model", model.name},
+          {"parameters", model.net->parameters.count()},
+          {"flops_per_token", model.net->body.flops(1)},
+          {"vocab_size", c.vocab_size},
+          {"max_positions", c.max_positions},
+          {"depth", c.depth},
+          {"dim", c.dim},
+          {"num_heads", c.block.attention.num_heads},
+          {"num_kv_heads",
+           c.block.attention.num_kv_heads > 0 ? c.block.attention.num_kv_heads : c.block.attention.num_heads},
+          {"config", Json::parse(model.config)}};
+}
+
+void print_info(const models::LanguageModel& model) {
+  const Json json = describe(model);
+  const std::int64_t flops = model.net->body.flops(1);
+  line("model", model.name + ", which predicts the next token of a text");
+  line("parameters",
+       fmt::format("{} ({})", model.net->parameters.count(), short_number(model.net->parameters.count())));
+  line("FLOPs", fmt::format("{} ({}) a token, a multiply-accumulate is one", flops, short_number(flops)));
+  line("vocabulary", fmt::format("{} tokens", json["vocab_size"].dump()));
+  line("positions", json["max_positions"].dump());
+  line("blocks", fmt::format("{} of width {}, {} heads, {} of keys and values", json["depth"].dump(),
+                             json["dim"].dump(), json["num_heads"].dump(), json["num_kv_heads"].dump()));
+}
+
+void print_parameters(const nn::ParameterStore& parameters) {
+  for (const nn::Parameter& parameter : parameters.all()) {
     fmt::print("{:<44} {:<22} {}\n", parameter.name, parameter.value.shape().str(), parameter.value.numel());
   }
 }
@@ -158,19 +188,27 @@ void add_info(CLI::App& app) {
   add_examples(command, {"vitrail info vit_base_patch16_224",
                          "vitrail info vit_tiny_patch16_224 --model-kwargs img_size=32 patch_size=4 --num-classes 10",
                          "vitrail info demo/run/best --json"});
-  command.callback([flags] {
-    models::CreateOptions options = flags->model.options();
-    options.fill = nn::Fill::meta;  // the model is asked about, not run
-    models::Model model = models::open_model(flags->model.name_or_folder(), options);
-    data::apply(flags->model.images, model.pretrained);
+  const auto tell = [flags](const auto& model) {
     if (flags->json) {
       fmt::print("{}\n", describe(model).dump(2));
     } else {
       print_info(model);
     }
     if (flags->parameters) {
-      print_parameters(model);
+      print_parameters(model.net->parameters);
     }
+  };
+  command.callback([flags, tell] {
+    const std::string name = flags->model.name_or_folder();
+    models::CreateOptions options = flags->model.options();
+    options.fill = nn::Fill::meta;  // the model is asked about, not run
+    if (models::names_language_model(name)) {
+      tell(models::open_language_model(name, {.model_kwargs = options.model_kwargs, .fill = options.fill}));
+      return;
+    }
+    models::Model model = models::open_model(name, options);
+    data::apply(flags->model.images, model.pretrained);
+    tell(model);
   });
 }
 

@@ -118,9 +118,11 @@ LanguageModel open_language_model(const std::string& name_or_folder, const Langu
   return create_language_model(name_or_folder, options);
 }
 
-bool is_language_model(const fs::path& folder) {
+bool names_language_model(const std::string& name_or_folder) {
+  const fs::path folder = name_or_folder;
   if (!fs::exists(folder / config_file)) {
-    return false;
+    const std::vector<std::string> names = language_models();
+    return std::ranges::find(names, name_or_folder) != names.end();
   }
   const Json config = io::read_json(folder / config_file);
   return is_hub_config(config) && config["model_type"].is_string() &&

@@ -54,8 +54,8 @@ LanguageModel create_language_model(const std::string& name, const LanguageOptio
 LanguageModel load_language_model(const std::filesystem::path& folder, const LanguageOptions& options = {});
 /// Loads the folder `name_or_folder` if it is one, otherwise creates a model of this name.
 LanguageModel open_language_model(const std::string& name_or_folder, const LanguageOptions& options = {});
-/// Whether the folder's config.json is that of a language model.
-bool is_language_model(const std::filesystem::path& folder);
+/// Whether open_language_model() knows the name, or the folder's config.json is that of a language model.
+bool names_language_model(const std::string& name_or_folder);
 /// Writes the config.json and model.safetensors that transformers' from_pretrained() reads into `folder`, which exists.
 void write_language_model(const LanguageModel& model, const std::filesystem::path& folder);
 

@@ -9,6 +9,7 @@
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/tasks/classify.h"
+#include "vitrail/train/tasks/language.h"
 #include "vitrail/train/tasks/pretrain_mae.h"
 
 namespace vitrail::train {
@@ -26,6 +27,7 @@ std::unique_ptr<TaskOptions> defaults() {
 const std::vector<TaskKind>& task_kinds() {
   static const std::vector<TaskKind> all = {
       {"classify", "train", "tell images of classes apart", defaults<ClassifyOptions>},
+      {"lm", "train", "predict the next token of a text", defaults<LanguageOptions>},
       {"mae", "pretrain", "masked autoencoder (He et al. 2022)", defaults<PretrainMaeOptions>},
   };
   return all;

@@ -1,0 +1,285 @@
+// `vitrail generate` continues a text.
+#include "vitrail/generate/generate.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/io/file.h"
+#include "vitrail/models/text/language_model.h"
+#include "vitrail/text/tokenizer.h"
+#include "vitrail/train/run/interrupt.h"
+#include "vitrail/train/run/run_folder.h"
+
+namespace vitrail::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using generate::GenerationConfig;
+using Ids = std::vector<std::int64_t>;
+
+constexpr std::int64_t usual_new_tokens = 100;  // if neither the model nor the user says how many
+
+struct GenerateFlags {
+  std::string model;
+  std::optional<std::string> prompt;
+  std::string prompts;
+  ComputeFlags compute;
+  std::optional<std::int64_t> max_new_tokens, min_new_tokens, top_k, num_beams, num_return_sequences,
+      no_repeat_ngram_size;
+  std::optional<double> temperature, top_p, min_p, typical_p, repetition_penalty, length_penalty;
+  bool do_sample = false;
+  std::string early_stopping;
+  std::vector<std::string> stop;
+  std::uint64_t seed = 0;
+  bool stream = false;
+  bool json = false;
+};
+
+template <class T, class Field>
+void take(const std::optional<T>& flag, Field& field) {
+  if (flag) {
+    field = *flag;
+  }
+}
+
+// The model's own config, with what the flags change.
+GenerationConfig config_of(const GenerateFlags& flags, const fs::path& folder, std::int64_t prompt,
+                           std::int64_t positions) {
+  std::vector<std::string> said;
+  GenerationConfig c = generate::read_generation_config(folder, &said);
+  if (!said.empty()) {
+    fmt::print(stderr, "{}: {}\n", (folder / "generation_config.json").string(), fmt::join(said, ", "));
+  }
+  take(flags.max_new_tokens, c.max_new_tokens);
+  take(flags.min_new_tokens, c.min_new_tokens);
+  take(flags.top_k, c.top_k);
+  take(flags.num_beams, c.num_beams);
+  take(flags.num_return_sequences, c.num_return_sequences);
+  take(flags.no_repeat_ngram_size, c.no_repeat_ngram_size);
+  take(flags.temperature, c.temperature);
+  take(flags.top_p, c.top_p);
+  take(flags.min_p, c.min_p);
+  take(flags.typical_p, c.typical_p);
+  take(flags.repetition_penalty, c.repetition_penalty);
+  take(flags.length_penalty, c.length_penalty);
+  c.do_sample = c.do_sample || flags.do_sample;
+  if (!flags.early_stopping.empty()) {
+    c.early_stopping = flags.early_stopping == "true"    ? generate::EarlyStopping::at_once
+                       : flags.early_stopping == "never" ? generate::EarlyStopping::never
+                                                         : generate::EarlyStopping::heuristic;
+  }
+  const bool as_transformers = c.max_length != GenerationConfig().max_length;  // the model's folder says how long
+  as_usage([&] { generate::validate(c); });
+  if (!c.max_new_tokens && !as_transformers) {
+    c.max_new_tokens = std::clamp<std::int64_t>(positions - prompt, 1, usual_new_tokens);
+  }
+  return c;
+}
+
+// Where the part of a text ends that will not change: what further tokens may complete to a character is left out.
+std::size_t settled_end(const std::string& text) {
+  constexpr std::string_view replacement = "\xEF\xBF\xBD";
+  return text.ends_with(replacement) ? text.size() - replacement.size() : text.size();
+}
+
+class Generator {
+ public:
+  explicit Generator(const GenerateFlags& flags)
+      : flags_(flags),
+        folder_(train::model_of(flags.model)),
+        dtype_(flags.compute.apply()),
+        model_(load(flags.model, folder_)),
+        tokenizer_(text::load_tokenizer(folder_)) {
+    const std::int64_t held = model_.net->body.config().vocab_size;
+    check(tokenizer_.vocab_size() <= held, "'{}': the tokenizer has {} tokens, but the model knows {}",
+          folder_.string(), tokenizer_.vocab_size(), held);
+  }
+
+  void run(const std::string& prompt) {
+    Ids ids = tokenizer_.encode(prompt).ids;
+    const models::DecoderConfig& body = model_.net->body.config();
+    const GenerationConfig config = config_of(flags_, folder_, std::ssize(ids), body.max_positions);
+    if (ids.empty() && config.bos_token_id) {
+      ids.push_back(*config.bos_token_id);
+    }
+    check(!ids.empty(), "there is nothing to continue: name a prompt");
+    const bool streams = flags_.stream && config.num_beams == 1 && config.num_return_sequences == 1;
+    std::size_t printed = 0;
+    generate::GenerateOptions options{.dtype = dtype_, .seed = flags_.seed};
+    options.stop = [&](std::int64_t, std::span<const std::int64_t> added) {
+      const std::string all = text_of(ids, added);
+      if (streams) {
+        const std::size_t end = std::max(settled_end(all), printed);
+        fmt::print("{}", all.substr(printed, end - printed));
+        std::fflush(stdout);
+        printed = end;
+      }
+      return stops(text_of({}, added));
+    };
+    options.interrupted = train::Interrupt::requested;
+    generate::Statistics statistics;
+    const auto sequences = generate::generate(model_.net->body, ids, config, options, &statistics);
+    if (flags_.json) {
+      print_json(prompt, ids, sequences, statistics);
+      return;
+    }
+    if (streams) {
+      fmt::print("{}\n", text_of(ids, sequences.front().ids).substr(printed));
+      return;
+    }
+    for (const generate::Sequence& sequence : sequences) {
+      fmt::print("{}\n", text_of(ids, sequence.ids));
+    }
+  }
+
+ private:
+  static models::LanguageModel load(const std::string& name, const fs::path& folder) {
+    check(fs::is_directory(folder) || !models::names_language_model(name),
+          "'{}' is the name of a model, whose weights are random: name a folder with trained ones", name);
+    return models::load_language_model(folder);
+  }
+
+  std::string text_of(Ids ids, std::span<const std::int64_t> added) const {
+    ids.insert(ids.end(), added.begin(), added.end());
+    return tokenizer_.decode(ids);
+  }
+  bool stops(const std::string& text) const {
+    return std::ranges::any_of(flags_.stop,
+                               [&](const std::string& word) { return text.find(word) != std::string::npos; });
+  }
+  void print_json(const std::string& prompt, const Ids& ids, const std::vector<generate::Sequence>& sequences,
+                  const generate::Statistics& s) const {
+    nlohmann::ordered_json json;
+    json["prompt"] = prompt;
+    for (const generate::Sequence& sequence : sequences) {
+      nlohmann::ordered_json one = {{"text", text_of(ids, sequence.ids)}, {"ids", sequence.ids}};
+      if (sequence.score != 0) {
+        one["score"] = sequence.score;
+      }
+      json["sequences"].push_back(std::move(one));
+    }
+    json["prompt_tokens"] = ids.size();
+    json["new_tokens"] = s.new_tokens;
+    json["prompt_tokens_per_second"] = static_cast<double>(ids.size()) / s.prompt_seconds;
+    json["tokens_per_second"] = s.new_tokens > 1 ? static_cast<double>(s.new_tokens - 1) / s.new_seconds : 0;
+    json["cache_bytes"] = s.cache_bytes;
+    fmt::print("{}\n", json.dump());
+  }
+
+  const GenerateFlags& flags_;
+  fs::path folder_;
+  DType dtype_;
+  models::LanguageModel model_;
+  text::Tokenizer tokenizer_;
+};
+
+void generate_texts(const GenerateFlags& flags) {
+  check_usage(!flags.prompt || flags.prompts.empty(), "PROMPT and --prompts exclude each other");
+  check_usage(!flags.stream || (!flags.json && flags.num_beams.value_or(1) == 1),
+              "--stream prints one text as it comes: it goes with neither --json nor beams");
+  const train::Interrupt interrupt;
+  Generator generator(flags);
+  std::vector<std::string> prompts = {flags.prompt.value_or("")};
+  if (!flags.prompts.empty()) {
+    prompts.clear();
+    const std::string all = io::read_text(flags.prompts);
+    for (std::size_t begin = 0; begin < all.size();) {
+      const std::size_t end = std::min(all.find('\n', begin), all.size());
+      prompts.push_back(all.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  } else if (flags.prompt == "-") {
+    prompts = {std::string(std::istreambuf_iterator<char>(std::cin), {})};
+  }
+  for (const std::string& prompt : prompts) {
+    generator.run(prompt);
+    if (train::Interrupt::requested()) {
+      throw CLI::RuntimeError(128 + train::Interrupt::signal());
+    }
+  }
+}
+
+void add_sampling_flags(CLI::App& command, GenerateFlags& flags) {
+  command
+      .add_flag("--do-sample", flags.do_sample,
+                "Draw each token from its distribution instead of taking the most likely")
+      ->group("Sampling");
+  const auto number = [&](const char* name, std::optional<double>& field, const char* help) {
+    command.add_option(name, field, help)->check(finite())->group("Sampling")->type_name("X");
+  };
+  number("--temperature", flags.temperature, "Divide the logits by this: below 1 is more certain");
+  command.add_option("--top-k", flags.top_k, "Draw from the K most likely tokens; 0: all")
+      ->check(whole_number())
+      ->group("Sampling")
+      ->type_name("K");
+  number("--top-p", flags.top_p, "Draw from the fewest tokens whose probabilities reach this");
+  number("--min-p", flags.min_p, "Draw from tokens at least this share as likely as the most likely one");
+  number("--typical-p", flags.typical_p, "Draw from the tokens of typical information that reach this probability");
+  number("--repetition-penalty", flags.repetition_penalty, "Make tokens that have occurred less likely; 1: not");
+  command.add_option("--seed", flags.seed, "Of the draws")->capture_default_str()->group("Sampling")->type_name("N");
+}
+
+void add_search_flags(CLI::App& command, GenerateFlags& flags) {
+  const auto count = [&](const char* name, std::optional<std::int64_t>& field, const char* help) {
+    command.add_option(name, field, help)->check(at_least(1))->type_name("N")->group("Search");
+  };
+  count("--max-new-tokens", flags.max_new_tokens, "Most tokens to add (default: the model's, or 100)");
+  count("--min-new-tokens", flags.min_new_tokens, "Tokens to add before a text may end");
+  count("--num-beams", flags.num_beams, "Beams of a beam search; 1: none");
+  count("--num-return-sequences", flags.num_return_sequences, "Texts for each prompt");
+  count("--no-repeat-ngram-size", flags.no_repeat_ngram_size, "No sequence of N tokens comes twice");
+  command
+      .add_option("--length-penalty", flags.length_penalty,
+                  "Beams are compared by log-probability / length to this power")
+      ->check(finite())
+      ->type_name("X")
+      ->group("Search");
+  command
+      .add_option("--early-stopping", flags.early_stopping,
+                  "When a beam search ends: true, with enough finished beams; never, if none can become better; false, "
+                  "if none is likely to")
+      ->check(CLI::IsMember({"true", "false", "never"}))
+      ->type_name("WHEN")
+      ->group("Search");
+  command.add_option("--stop", flags.stop, "End a text behind this word; may be given several times")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false)
+      ->type_name("TEXT")
+      ->group("Search");
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("generate", "Continue a text with a language model");
+  const auto flags = std::make_shared<GenerateFlags>();
+  command.add_option("MODEL", flags->model, "Folder of a language model and its tokenizer, or a run folder")
+      ->required()
+      ->type_name("");
+  command.add_option("PROMPT", flags->prompt, "What is continued; -: from stdin")->type_name("");
+  command.add_option("--prompts", flags->prompts, "Continue each line of a file")->type_name("FILE");
+  add_search_flags(command, *flags);
+  add_sampling_flags(command, *flags);
+  command.add_flag("--stream", flags->stream, "Print the text as it comes");
+  command.add_flag("--json", flags->json, "Print an object for each prompt: texts, token ids and pace");
+  add_compute_flags(command, flags->compute);
+  add_examples(command,
+               {"vitrail generate runs/shakespeare \"To be, or\" --stream",
+                "vitrail generate my_gpt2 \"Once upon a time\" --do-sample --temperature 0.8 --top-k 40 --seed 1",
+                "vitrail generate my_llama --prompts questions.txt --num-beams 4 --json"});
+  command.callback([flags] { generate_texts(*flags); });
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,346 @@
+#include "vitrail/train/tasks/language.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/data/prefetch.h"
+#include "vitrail/generate/generate.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/models/text/language_model.h"
+#include "vitrail/ops/math/softmax.h"
+#include "vitrail/ops/shape/shape.h"
+#include "vitrail/tensor/random.h"
+#include "vitrail/text/tokenizer.h"
+#include "vitrail/train/run/run_folder.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Ids = std::vector<std::int64_t>;
+
+constexpr std::int64_t sample_tokens = 500;  // of each text in samples.txt
+constexpr std::int64_t samples = 3;
+
+// Blocks of a text, and for each token the one that follows it.
+struct TextBatch {
+  std::int64_t number = 0;
+  Tensor ids;      // [B, N] i64
+  Tensor targets;  // [B, N] i64
+};
+
+// The blocks of `size` tokens of a text: one after the other, or, if `drawn`, from places that follow from (seed,
+// epoch, block).
+class TextBlocks final : public data::Samples<TextBatch> {
+ public:
+  TextBlocks(std::shared_ptr<const Ids> text, std::int64_t size, bool drawn, std::uint64_t seed)
+      : text_(std::move(text)), size_(size), drawn_(drawn), seed_(seed) {}
+
+  // How many blocks the text has, each followed by one more token.
+  std::int64_t count() const { return (std::ssize(*text_) - 1) / size_; }
+
+  std::string name(std::int64_t index) const override { return fmt::format("block {}", index); }
+  TextBatch begin(const data::BatchPlan& plan) const override {
+    const Shape shape{std::ssize(plan.picks), size_};
+    return {plan.number, Tensor::empty(shape, DType::i64), Tensor::empty(shape, DType::i64)};
+  }
+  void fill(TextBatch& batch, const data::BatchPlan& plan, std::int64_t i) const override {
+    const std::int64_t begin = place(plan.picks[static_cast<std::size_t>(i)].index, plan.epoch);
+    const auto bytes = static_cast<std::size_t>(size_) * sizeof(std::int64_t);
+    std::memcpy(batch.ids.data<std::int64_t>() + i * size_, text_->data() + begin, bytes);
+    std::memcpy(batch.targets.data<std::int64_t>() + i * size_, text_->data() + begin + 1, bytes);
+  }
+  void finish(TextBatch&, const data::BatchPlan&, std::span<const std::int64_t>) const override {}
+
+ private:
+  std::int64_t place(std::int64_t index, std::int64_t epoch) const {
+    if (!drawn_) {
+      return index * size_;
+    }
+    const Philox draws(mix(seed_, static_cast<std::uint64_t>(epoch)), static_cast<std::uint64_t>(index));
+    const auto places = static_cast<double>(std::ssize(*text_) - size_);
+    return static_cast<std::int64_t>(static_cast<double>(draws.uniform(0)) * places);
+  }
+
+  std::shared_ptr<const Ids> text_;
+  std::int64_t size_;
+  bool drawn_;
+  std::uint64_t seed_;
+};
+
+text::Tokenizer open_tokenizer(const LanguageOptions& options, const fs::path& checkpoint, const std::string& corpus) {
+  if (!checkpoint.empty()) {
+    return text::load_tokenizer(checkpoint);
+  }
+  const bool folder = fs::is_directory(options.model);
+  const std::string name = !options.tokenizer.empty() ? options.tokenizer
+                           : folder                   ? model_of(options.model).string()
+                                                      : "char";
+  if (name == "char") {
+    return text::char_tokenizer(corpus);
+  }
+  return name == "byte" ? text::byte_tokenizer() : text::load_tokenizer(name);
+}
+
+models::LanguageModel make_language_model(const LanguageOptions& options, const fs::path& checkpoint,
+                                          const text::Tokenizer& tokenizer) {
+  nlohmann::json kwargs = nlohmann::json::parse(options.model_kwargs);
+  if (options.drop) {
+    for (const char* key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"}) {
+      kwargs[key] = *options.drop;
+    }
+  }
+  const models::LanguageOptions create{.model_kwargs = kwargs.dump(), .seed = static_cast<std::uint64_t>(options.seed)};
+  if (!checkpoint.empty()) {
+    return models::load_language_model(checkpoint, create);
+  }
+  const std::string name = model_of(options.model).string();
+  if (fs::is_directory(name)) {
+    models::LanguageModel model = models::load_language_model(name, create);
+    const std::int64_t held = model.net->body.config().vocab_size;
+    check(tokenizer.vocab_size() <= held, "the tokenizer has {} tokens, but the model in '{}' knows {}",
+          tokenizer.vocab_size(), name, held);
+    return model;
+  }
+  // A new model has the tokenizer's vocabulary, and positions for a block.
+  kwargs.emplace("vocab_size", tokenizer.vocab_size());
+  if (options.block_size && name.starts_with("gpt2")) {
+    kwargs.emplace("n_positions", *options.block_size);
+  }
+  for (const char* key : {"bos_token_id", "eos_token_id"}) {  // those of the name belong to another vocabulary
+    const std::optional<std::int64_t> id = tokenizer.id_of("<|endoftext|>");
+    kwargs.emplace(key, id ? nlohmann::json(*id) : nlohmann::json());
+  }
+  return models::create_language_model(name, {.model_kwargs = kwargs.dump(), .seed = create.seed});
+}
+
+FigureKind perplexity_figure() {
+  return {.name = "perplexity", .label = "perplexity", .decimals = 3, .chart = "Perplexity", .axis = "perplexity"};
+}
+
+class Language final : public Task {
+ public:
+  Language(const LanguageOptions& options, const fs::path& checkpoint);
+
+  nn::Network& network() override { return *model_.net; }
+  data::Batches& batches() override { return *batches_; }
+  std::optional<Drawn> next() override;
+  Tensor loss(nn::Pass& pass) override { return loss_of(batch_, pass); }
+  std::string units() const override { return "tokens"; }
+  std::string batch_items() const override { return "blocks"; }
+  std::vector<FigureKind> figures() const override {
+    return validation_ == nullptr ? std::vector<FigureKind>()
+                                  : std::vector{loss_figure(loss_axis()), perplexity_figure()};
+  }
+  Figures evaluate(const Work& work) override;
+  std::string loss_axis() const override { return "cross-entropy of the next token"; }
+  void save(const fs::path& folder) const override;
+  std::vector<std::string> draw(const fs::path& run) const override;
+  std::string name() const override { return model_.name; }
+  std::vector<std::string> summary() const override;
+  std::vector<std::pair<std::string, std::string>> facts() const override;
+
+ private:
+  Tensor loss_of(const TextBatch& batch, nn::Pass& pass) const;
+
+  const LanguageOptions options_;
+  std::shared_ptr<const Ids> training_;
+  std::shared_ptr<const Ids> validation_;  // null: none
+  std::optional<text::Tokenizer> tokenizer_;
+  models::LanguageModel model_;
+  std::int64_t block_ = 0;
+  std::unique_ptr<data::Prefetch<TextBatch>> batches_;
+  TextBatch batch_;
+};
+
+Language::Language(const LanguageOptions& options, const fs::path& checkpoint) : options_(options) {
+  const std::string corpus = io::read_text(options_.data);
+  check(!corpus.empty(), "{}: the text is empty", options_.data);
+  tokenizer_ = open_tokenizer(options_, checkpoint, corpus);
+  model_ = make_language_model(options_, checkpoint, *tokenizer_);
+  const auto encoded = [&](const std::string& file, const std::string& words) {
+    try {
+      return tokenizer_->encode(words, false).ids;
+    } catch (const Error& error) {
+      fail("{}: {}", file, error.what());
+    }
+  };
+  Ids all = encoded(options_.data, corpus);
+  if (!options_.val_data.empty()) {
+    validation_ = std::make_shared<Ids>(encoded(options_.val_data, io::read_text(options_.val_data)));
+  } else if (options_.val_share > 0) {
+    const auto first = static_cast<std::ptrdiff_t>(static_cast<double>(all.size()) * (1 - options_.val_share));
+    validation_ = std::make_shared<Ids>(all.begin() + first, all.end());
+    all.resize(static_cast<std::size_t>(first));
+  }
+  training_ = std::make_shared<Ids>(std::move(all));
+  const std::int64_t positions = model_.net->body.config().max_positions;
+  block_ = options_.block_size.value_or(std::min<std::int64_t>(positions, 1024));
+  check(block_ <= positions, "--block-size {} is more than the {} positions of the model", block_, positions);
+  check(std::ssize(*training_) > block_, "{}: {} tokens for training are too few for a block of {} and one more",
+        options_.data, training_->size(), block_);
+  check(validation_ == nullptr || std::ssize(*validation_) > block_,
+        "{} tokens to evaluate on are too few for a block of {} and one more", validation_ ? validation_->size() : 0,
+        block_);
+  const auto seed = mix(static_cast<std::uint64_t>(options_.seed), hash("blocks"));
+  const bool drawn = options_.epoch_steps.has_value();
+  const auto blocks = std::make_shared<TextBlocks>(training_, block_, drawn, seed);
+  const data::PlanOptions plan{.size = drawn ? *options_.epoch_steps * options_.batch_size : blocks->count(),
+                               .batch_size = options_.batch_size,
+                               .shuffle = !options_.no_shuffle && !drawn,
+                               .drop_last = true,
+                               .seed = seed};
+  batches_ = std::make_unique<data::Prefetch<TextBatch>>(blocks, data::plan_batches(plan),
+                                                         data::PrefetchOptions{.workers = 0, .items = "blocks"});
+}
+
+std::optional<Drawn> Language::next() {
+  if (!batches_->next(batch_)) {
+    return std::nullopt;
+  }
+  return Drawn{batch_.number, batch_.ids.numel()};
+}
+
+Tensor Language::loss_of(const TextBatch& batch, nn::Pass& pass) const {
+  const Tensor logits = model_.net->body.forward(batch.ids, pass);
+  return ops::cross_entropy(ops::reshape(logits, {-1, logits.size(2)}), batch.targets.reshape({-1}));
+}
+
+// The mean loss of all tokens of the text but the first, each seen with what its block has before it.
+Figures Language::evaluate(const Work& work) {
+  const auto blocks = std::make_shared<TextBlocks>(validation_, block_, false, 0);
+  const std::int64_t batch_size = options_.validation_batch_size.value_or(options_.batch_size);
+  work.begin("evaluating", blocks->count() * block_);
+  data::Prefetch<TextBatch> batches(blocks, data::plan_batches({.size = blocks->count(), .batch_size = batch_size}),
+                                    {.workers = 0});
+  const autograd::NoGrad no_grad;
+  double sum = 0;
+  std::int64_t count = 0;
+  for (TextBatch batch; batches.next(batch);) {
+    nn::Pass pass{.dtype = work.dtype};
+    sum += static_cast<double>(loss_of(batch, pass).item()) * static_cast<double>(batch.ids.numel());
+    count += batch.ids.numel();
+    work.advance(count);
+  }
+  const double loss = sum / static_cast<double>(count);
+  return {{"loss", loss}, {"perplexity", std::exp(loss)}};
+}
+
+void Language::save(const fs::path& folder) const {
+  io::replace_folder(folder, [&](const fs::path& temporary) {
+    models::write_language_model(model_, temporary);
+    tokenizer_->save(temporary);
+  });
+}
+
+// Writes texts that the best network continues from the beginning of the text to evaluate on.
+std::vector<std::string> Language::draw(const fs::path& run) const {
+  const models::LanguageModel best = models::load_language_model(run / "best");
+  const Ids& source = validation_ != nullptr ? *validation_ : *training_;
+  const std::int64_t prompt = std::min<std::int64_t>(block_ / 2, 16);
+  generate::GenerationConfig config;
+  config.do_sample = true;
+  config.top_k = 0;
+  config.max_new_tokens = std::min(sample_tokens, best.net->body.config().max_positions - prompt);
+  if (*config.max_new_tokens < 1) {
+    return {};
+  }
+  std::string all;
+  for (std::int64_t i = 0; i < samples; ++i) {
+    const auto begin = source.begin() + i * (std::ssize(source) - prompt) / samples;
+    Ids ids(begin, begin + prompt);
+    const generate::GenerateOptions how{.seed = mix(static_cast<std::uint64_t>(options_.seed), hash("samples"))};
+    const Ids added = generate::generate(best.net->body, ids, config, how).front().ids;
+    ids.insert(ids.end(), added.begin(), added.end());
+    all += fmt::format("--- sample {}, of which the first {} tokens are given\n{}\n", i + 1, prompt,
+                       tokenizer_->decode(ids));
+  }
+  const fs::path file = run / "samples.txt";
+  io::write_atomically(file, all);
+  return {fmt::format("what it writes by itself: {}", file.string())};
+}
+
+std::vector<std::string> Language::summary() const {
+  const auto count = static_cast<double>(model_.net->parameters.count());
+  std::vector<std::string> lines = {
+      fmt::format("{}, {:.2f} M parameters, {} tokens of {}, blocks of {}", model_.name, count / 1e6,
+                  tokenizer_->vocab_size(), tokenizer_->kind(), block_),
+      fmt::format("{} training{}", io::counted(std::ssize(*training_), "tokens"),
+                  validation_ != nullptr ? fmt::format(" and {} validation tokens", validation_->size()) : "")};
+  return lines;
+}
+
+std::vector<std::pair<std::string, std::string>> Language::facts() const {
+  return {{"model", model_.name},
+          {"vocabulary", std::to_string(tokenizer_->vocab_size())},
+          {"training_tokens", std::to_string(training_->size())},
+          {"validation_tokens", std::to_string(validation_ != nullptr ? validation_->size() : 0)},
+          {"block", std::to_string(block_)}};
+}
+
+}  // namespace
+
+LanguageOptions::LanguageOptions() {
+  eval_metric = "loss";
+  batch_size = 12;
+  epochs = 10;
+  lr = 1e-3;
+  weight_decay = 0.1;
+  clip_grad = 1;
+  optimizer.betas = std::array{0.9, 0.99};
+  schedule.warmup_lr = 0;
+}
+
+void LanguageOptions::describe(OptionList& list) {
+  list.group("data");
+  list.add("data", data, "FILE", "Text to learn: a UTF-8 file")
+      .argument("DATA")
+      .path()
+      .check_that([this](const Option& self) { check(!data.empty(), "{} is missing: a text file", self.flag()); });
+  list.add("val_data", val_data, "FILE", "Text to evaluate on").path();
+  list.add("val_share", val_share, "SHARE", "Without --val-data, share of the text at its end to evaluate on; 0: none")
+      .below_one()
+      .settled();
+  list.add("tokenizer", tokenizer, "NAME",
+           "char (a token a character of the text), byte, or a tokenizer.json or a folder with one (default: that of "
+           "the model's folder, or char)")
+      .path()
+      .settled();
+  list.add("block_size", block_size, "N", "Tokens of a block (default: the model's positions, at most 1024)")
+      .at_least(1)
+      .settled();
+  list.add("epoch_steps", epoch_steps, "N",
+           "Batches of an epoch, whose blocks begin at random places (default: each block of the text once, shuffled)")
+      .at_least(1)
+      .settled();
+  list.add("no_shuffle", no_shuffle, "", "Take the blocks of the text in order");
+  list.group("model");
+  list.add("model", model, "MODEL", "Name of a language model (gpt2, smollm2-135m …), or a model folder")
+      .path()
+      .settled();
+  list.add_arguments("model_kwargs", model_kwargs, "KEY=VALUE",
+                     "Fields of the model's config.json: n_layer=4 n_head=4 n_embd=128 …")
+      .settled();
+  list.add("drop", drop, "RATE", "Dropout of GPT-2's embedded tokens, attention and branches (default: the model's)")
+      .below_one();
+  add_parameter_options(list, *this);
+  add_batch_options(list, *this, "blocks");
+  add_optimizer_options(list, *this);
+  add_schedule_options(list, *this, "blocks");
+  add_average_options(list, *this);
+  add_run_options(list, *this, {"loss", "perplexity"});
+}
+
+std::unique_ptr<Task> LanguageOptions::make(const fs::path& checkpoint) const {
+  return std::make_unique<Language>(*this, checkpoint);
+}
+
+}  // namespace vitrail::train
