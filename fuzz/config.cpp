@@ -7,6 +7,7 @@
 #include "require.h"
 #include "vitrail/io/json.h"
 #include "vitrail/models/model.h"
+#include "vitrail/models/recurrent/recurrent.h"
 #include "vitrail/tensor/error.h"
 
 namespace {
@@ -42,6 +43,18 @@ void read_model(std::string_view text) {
   }
 }
 
+void read_recurrent(std::string_view text) {
+  try {
+    const nlohmann::json json = io::parse_json(text, "input");
+    const models::RecurrentModel model(models::read_recurrent_config(json, "input"), {.fill = nn::Fill::meta});
+    for (const nn::Parameter& parameter : model.parameters.all()) {
+      const std::int64_t layer = model.layer_of(parameter.name);
+      require(layer >= 1 && layer <= model.depth());
+    }
+  } catch (const Error&) {
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -49,5 +62,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text = text_of(data, size);
   read_json(text);
   read_model(text);
+  read_recurrent(text);
   return 0;
 }

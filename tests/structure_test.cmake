@@ -11,7 +11,8 @@ set(rooms
     ops/math ops/shape ops/products ops/attention ops/images ops/recurrent ops
     nn nn/positions nn/attention nn/images nn/recurrent
     optim data text/strings text/parts text
-    models/base models/formats models/convnet models/vit models/swin models/mvit models/mlp models/text models
+    models/base models/formats models/convnet models/vit models/swin models/mvit models/mlp models/text
+    models/recurrent models
     generate explain
     train train/run train/study train/tasks train/bench
     cli cli/train cli/use cli/see cli/about)

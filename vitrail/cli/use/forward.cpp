@@ -7,6 +7,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/io/safetensors.h"
+#include "vitrail/models/recurrent/recurrent.h"
 
 namespace vitrail::cli {
 namespace {
@@ -20,8 +21,40 @@ struct ForwardFlags {
   bool attention = false;
 };
 
+void print_tensors(const io::NamedTensors& tensors) {
+  for (const auto& [name, tensor] : tensors) {
+    fmt::print("{:<16} {} {}\n", name, name_of(tensor.dtype()), tensor.shape().str());
+  }
+}
+
+void forward_recurrent(const ForwardFlags& flags) {
+  check(flags.model.kwargs.empty() && !flags.model.num_classes && !flags.model.img_size && !flags.features &&
+            !flags.attention,
+        "'{}' is a recurrent network: it takes no --model-kwargs, --num-classes, --img-size, --features or --attention",
+        flags.model.model);
+  const std::unique_ptr<models::RecurrentModel> model = models::load_recurrent(flags.model.name_or_folder());
+  nn::Recurrent network = model->network;
+  network.config.batch_first = true;
+  const io::Safetensors input = io::Safetensors::open(flags.input);
+  const auto get = [&](const char* name) { return input.contains(name) ? input.get(name) : Tensor(); };
+  check(input.contains("x"), "{}: there is no tensor 'x'; expected x f32 [B, T, {}]", flags.input,
+        network.config.input_size);
+  nn::Pass pass;
+  pass.dtype = flags.compute.apply();
+  const nn::RecurrentOutput result = network(get("x"), {get("h_0"), get("c_0")}, get("lengths"), pass);
+  io::NamedTensors output = {{"output", result.output}, {"h_n", result.state.h}};
+  if (result.state.c.defined()) {
+    output.emplace_back("c_n", result.state.c);
+  }
+  io::save_safetensors(flags.output, output);
+  print_tensors(output);
+}
+
 void forward(const ForwardFlags& flags) {
   check_not_input(flags.output, flags.input);
+  if (models::is_recurrent_folder(flags.model.name_or_folder())) {
+    return forward_recurrent(flags);
+  }
   const models::Model model = flags.model.open();
   const io::Safetensors input = io::Safetensors::open(flags.input);
   const bool video = model.net->frames() > 0;
@@ -47,9 +80,7 @@ void forward(const ForwardFlags& flags) {
     output.emplace_back("attention.pool", recorder.pool_attention()[0].value);
   }
   io::save_safetensors(flags.output, output);
-  for (const auto& [name, tensor] : output) {
-    fmt::print("{:<16} {} {}\n", name, name_of(tensor.dtype()), tensor.shape().str());
-  }
+  print_tensors(output);
 }
 
 }  // namespace
@@ -59,11 +90,15 @@ void add_forward(CLI::App& app) {
   const auto flags = std::make_shared<ForwardFlags>();
   add_model_argument(command, flags->model);
   command
-      .add_option("--input", flags->input,
-                  "Safetensors file with x [B, C, H, W] f32, normalized; for models of videos [B, C, T, H, W]")
+      .add_option(
+          "--input", flags->input,
+          "Safetensors file with x [B, C, H, W] f32, normalized; for models of videos [B, C, T, H, W]; for recurrent "
+          "networks x [B, T, I] and, if given, h_0, c_0 and lengths [B] i64")
       ->required()
       ->type_name("FILE");
-  command.add_option("--output", flags->output, "Safetensors file to write: logits [B, num_classes]")
+  command
+      .add_option("--output", flags->output,
+                  "Safetensors file to write: logits [B, num_classes]; of recurrent networks output, h_n and c_n")
       ->required()
       ->type_name("FILE");
   command.add_flag(
