@@ -62,6 +62,9 @@ class RecurrentCase {
     if (has("c_n")) {
       compare("c_n", result.state.c);
     }
+    if (dtype_ == DType::bf16 && has_kink_) {
+      return;
+    }
     tape.backward(loss);
     const auto compare_gradient = [&](const std::string& label, const Tensor& of) {
       if (of.defined()) {
@@ -78,6 +81,7 @@ class RecurrentCase {
 
   // The same of a whole network, with and without a tape.
   void check(const RecurrentConfig& config) {
+    has_kink_ = config.kind == RecurrentKind::nas;
     const Recurrent network(scope(), config);
     check([&](const Tensor& x, const RecurrentState& state, Pass& pass) {
       return network(x, state, get("lengths"), pass);
@@ -91,6 +95,7 @@ class RecurrentCase {
   test::LayerCase parameters_;
   std::string name_;
   DType dtype_;
+  bool has_kink_ = false;  // a relu whose argument rounding may move to the other side of 0, so that gradients jump
 };
 
 RecurrentConfig config_of(RecurrentKind kind, std::int64_t in, std::int64_t hidden) {
