@@ -6,6 +6,7 @@
 
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
+#include "vitrail/io/file.h"
 #include "vitrail/io/suggest.h"
 
 namespace vitrail::io {

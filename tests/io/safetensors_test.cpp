@@ -12,6 +12,7 @@
 
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
+#include "vitrail/io/file.h"
 
 namespace vitrail::io {
 namespace {

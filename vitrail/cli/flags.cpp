@@ -168,8 +168,8 @@ void add_image_flags(CLI::App& command, ModelFlags& flags) {
 }
 
 CLI::Option* add_model_argument(CLI::App& command, ModelFlags& flags) {
-  CLI::Option* option = command.add_option(
-      "MODEL", flags.model, "Name (see: vitrail models) or folder with config.json and model.safetensors");
+  CLI::Option* option =
+      command.add_option("MODEL", flags.model, "Name (see: vitrail models) or folder with config.json and weights");
   option->required()->type_name("");
   add_model_changes(command, flags);
   return option;

@@ -1,23 +1,21 @@
 #include "vitrail/io/safetensors.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstring>
-#include <limits>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::io {
-
-static_assert(std::endian::native == std::endian::little, "the format is little-endian, and so must the machine be");
 
 namespace {
 
@@ -26,59 +24,13 @@ using Json = nlohmann::json;
 constexpr std::size_t max_header = 100'000'000;  // bytes; the limit of the reference implementation
 constexpr std::size_t alignment = 64;            // bytes; of the data in files that we write
 
-struct StoredType {
-  std::string_view name;
-  unsigned bits;
-};
-
-// All dtypes of the format (safetensors 0.8, enum Dtype), including those that Tensor does not have.
-constexpr std::array stored_types = {
-    StoredType{"BOOL", 8},    StoredType{"F4", 4},          StoredType{"F6_E2M3", 6},     StoredType{"F6_E3M2", 6},
-    StoredType{"U8", 8},      StoredType{"I8", 8},          StoredType{"F8_E5M2", 8},     StoredType{"F8_E4M3", 8},
-    StoredType{"F8_E8M0", 8}, StoredType{"F8_E4M3FNUZ", 8}, StoredType{"F8_E5M2FNUZ", 8}, StoredType{"I16", 16},
-    StoredType{"U16", 16},    StoredType{"F16", 16},        StoredType{"BF16", 16},       StoredType{"I32", 32},
-    StoredType{"U32", 32},    StoredType{"F32", 32},        StoredType{"C64", 64},        StoredType{"F64", 64},
-    StoredType{"I64", 64},    StoredType{"U64", 64},
-};
-
-constexpr std::array<std::pair<std::string_view, DType>, 7> tensor_types = {{{"F32", DType::f32},
-                                                                             {"BF16", DType::bf16},
-                                                                             {"I8", DType::i8},
-                                                                             {"U8", DType::u8},
-                                                                             {"I32", DType::i32},
-                                                                             {"I64", DType::i64},
-                                                                             {"BOOL", DType::boolean}}};
-
-std::string_view stored_name(DType dtype) {
-  return std::find_if(tensor_types.begin(), tensor_types.end(), [&](const auto& type) { return type.second == dtype; })
-      ->first;
-}
-
-// Converts a number of IEEE half precision: 1 sign, 5 exponent and 10 fraction bits.
-float half_to_float(std::uint16_t half) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000U) << 16;
-  const std::uint32_t exponent = (half >> 10) & 0x1fU;
-  const std::uint32_t fraction = half & 0x3ffU;
-  if (exponent == 0) {  // zero or subnormal: fraction · 2^-24
-    const float magnitude = static_cast<float>(fraction) * 0x1p-24F;
-    return sign != 0 ? -magnitude : magnitude;
-  }
-  const std::uint32_t wide = exponent == 31 ? 255 : exponent + (127 - 15);
-  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
-}
-
-// Shortens a text from the file for an error message.
-std::string shown(std::string_view name) {
-  constexpr std::size_t most = 80;
-  return name.size() <= most ? std::string(name) : std::string(name.substr(0, most)) + "…";
-}
-
 // The fields of one tensor's object in the header.
 struct HeaderEntry {
   std::string name;
   std::string dtype;
   std::vector<std::uint64_t> shape;
   std::vector<std::uint64_t> offsets;
+  Shape checked;  // the shape, once it has been checked
 };
 
 // Takes the header event by event from the JSON parser. No document is built in memory, so neither nesting nor repeated
@@ -210,11 +162,10 @@ class HeaderReader : public nlohmann::json_sax<Json> {
 };
 
 // Checks that the entry's shape and dtype take exactly the bytes between its offsets, and returns the shape.
-Shape checked_shape(const HeaderEntry& entry, std::size_t data_size, const std::string& source) {
+Shape shape_of(const HeaderEntry& entry, std::size_t data_size, const std::string& source) {
   const std::string name = shown(entry.name);
-  const auto* type = std::find_if(stored_types.begin(), stored_types.end(),
-                                  [&](const StoredType& known) { return known.name == entry.dtype; });
-  check(type != stored_types.end(), "{}: the tensor '{}' has the unknown dtype '{}'", source, name, shown(entry.dtype));
+  const std::optional<unsigned> bits_each = stored_bits(entry.dtype);
+  check(bits_each.has_value(), "{}: the tensor '{}' has the unknown dtype '{}'", source, name, shown(entry.dtype));
   check(entry.offsets.size() == 2, "{}: 'data_offsets' of the tensor '{}' must be two numbers, not {}", source, name,
         entry.offsets.size());
   const std::uint64_t begin = entry.offsets[0];
@@ -222,25 +173,12 @@ Shape checked_shape(const HeaderEntry& entry, std::size_t data_size, const std::
   check(begin <= end, "{}: the tensor '{}' ends (byte {}) before it begins (byte {})", source, name, end, begin);
   check(end <= data_size, "{}: the tensor '{}' ends at byte {}, but the file holds {} bytes of data", source, name, end,
         data_size);
-  check(entry.shape.size() <= Shape::max_rank, "{}: the tensor '{}' has {} dimensions, more than {}", source, name,
-        entry.shape.size(), Shape::max_rank);
-  std::uint64_t numel = 1;
-  std::uint64_t strides = 1;  // the product without empty dimensions: strides must not overflow either
-  bool overflow = false;
-  std::vector<std::int64_t> sizes;
-  for (const std::uint64_t size : entry.shape) {
-    overflow = overflow || __builtin_mul_overflow(strides, std::max<std::uint64_t>(size, 1), &strides);
-    numel *= size;
-    sizes.push_back(static_cast<std::int64_t>(size));
-  }
-  overflow = overflow || __builtin_mul_overflow(strides, type->bits, &strides) ||
-             strides > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  check(!overflow, "{}: the shape [{}] of the tensor '{}' is too large", source, fmt::join(entry.shape, ", "), name);
-  const std::uint64_t bits = numel * type->bits;
+  const Shape shape = checked_shape(entry.shape, *bits_each, name, source);
+  const std::uint64_t bits = static_cast<std::uint64_t>(shape.numel()) * *bits_each;
   check(bits % 8 == 0 && bits / 8 == end - begin,
         "{}: the tensor '{}' of shape [{}] and dtype {} takes {} bytes, but {} to {} are {}", source, name,
         fmt::join(entry.shape, ", "), entry.dtype, (bits + 7) / 8, begin, end, end - begin);
-  return Shape(sizes);
+  return shape;
 }
 
 // Checks that each byte of the data belongs to exactly one tensor: `entries`, ordered by offset, lie side by side from
@@ -255,18 +193,6 @@ void check_tiling(const std::vector<HeaderEntry>& entries, std::size_t data_size
     next = entries[i].offsets[1];
   }
   check(next == data_size, "{}: bytes {} to {} of the data belong to no tensor", source, next, data_size);
-}
-
-template <class Stored, class Convert>
-Tensor converted(const std::uint8_t* data, const Shape& shape, Convert convert) {
-  Tensor result = Tensor::empty(shape);
-  for (float& value : result.span<float>()) {
-    Stored stored;
-    std::memcpy(&stored, data, sizeof(Stored));  // the data may be unaligned
-    data += sizeof(Stored);
-    value = convert(stored);
-  }
-  return result;
 }
 
 }  // namespace
@@ -296,59 +222,20 @@ Safetensors Safetensors::parse(std::span<const std::uint8_t> bytes, std::shared_
   HeaderReader reader(name);
   Json::sax_parse(header.begin(), header.end(), &reader);
 
-  Safetensors result;
-  result.owner_ = std::move(owner);
-  result.data_ = bytes.subspan(8 + length);
-  result.metadata_ = std::move(reader.metadata);
-  for (const HeaderEntry& entry : reader.entries) {
-    const Shape shape = checked_shape(entry, result.data_.size(), name);
-    result.entries_[entry.name] = {entry.dtype, shape, entry.offsets[0], entry.offsets[1]};
+  const std::span<const std::uint8_t> data = bytes.subspan(8 + length);
+  for (HeaderEntry& entry : reader.entries) {
+    entry.checked = shape_of(entry, data.size(), name);
   }
   std::stable_sort(reader.entries.begin(), reader.entries.end(),
                    [](const HeaderEntry& a, const HeaderEntry& b) { return a.offsets < b.offsets; });
-  check_tiling(reader.entries, result.data_.size(), name);
+  check_tiling(reader.entries, data.size(), name);
+  Safetensors result(std::move(name));
+  result.metadata_ = std::move(reader.metadata);
   for (HeaderEntry& entry : reader.entries) {
-    result.names_.push_back(std::move(entry.name));
+    result.add(std::move(entry.name), {std::move(entry.dtype), entry.checked, entry.checked.contiguous_strides(),
+                                       data.data() + entry.offsets[0], owner});
   }
-  result.source_ = std::move(name);
   return result;
-}
-
-bool Safetensors::contains(std::string_view name) const { return entries_.contains(name); }
-
-const Safetensors::Entry& Safetensors::find(std::string_view name) const {
-  const auto found = entries_.find(name);
-  check(found != entries_.end(), "{}: there is no tensor '{}'", source_, name);
-  return found->second;
-}
-
-Shape Safetensors::shape(std::string_view name) const { return find(name).shape; }
-
-Tensor Safetensors::get(std::string_view name) const {
-  const Entry& entry = find(name);
-  const std::uint8_t* data = data_.data() + entry.begin;
-  if (entry.dtype == "F16") {
-    return converted<std::uint16_t>(data, entry.shape, half_to_float);
-  }
-  if (entry.dtype == "F64") {
-    return converted<double>(data, entry.shape, [](double value) { return static_cast<float>(value); });
-  }
-  const auto* type = std::find_if(tensor_types.begin(), tensor_types.end(),
-                                  [&](const auto& known) { return known.first == entry.dtype; });
-  check(type != tensor_types.end(), "{}: the tensor '{}' has the dtype {}, which is not supported", source_, name,
-        entry.dtype);
-  const DType dtype = type->second;
-  const std::size_t bytes = entry.end - entry.begin;
-  check(dtype != DType::boolean || std::all_of(data, data + bytes, [](std::uint8_t byte) { return byte <= 1; }),
-        "{}: the tensor '{}' is BOOL, but holds bytes other than 0 and 1", source_, name);
-  if (bytes > 0 && owner_ != nullptr && reinterpret_cast<std::uintptr_t>(data) % size_of(dtype) == 0) {
-    return Tensor::borrow(data, entry.shape, dtype, owner_);
-  }
-  Tensor copy = Tensor::empty(entry.shape, dtype);
-  if (bytes > 0) {
-    std::memcpy(copy.raw(), data, bytes);
-  }
-  return copy;
 }
 
 void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,

@@ -29,6 +29,11 @@ std::string capitalized(std::string_view words) {
   return result;
 }
 
+std::string shown(std::string_view text) {
+  constexpr std::size_t most = 80;
+  return text.size() <= most ? std::string(text) : std::string(text.substr(0, most)) + "…";
+}
+
 std::string wrapped(std::string_view text, std::size_t width) {
   std::string result;
   std::size_t used = 0;

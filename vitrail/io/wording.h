@@ -15,6 +15,9 @@ std::string counted(std::int64_t count, std::string_view plural);
 /// The words with a capital letter in front, if they begin with a letter of ASCII.
 std::string capitalized(std::string_view words);
 
+/// A text from a file, shortened to 80 bytes for an error message.
+std::string shown(std::string_view text);
+
 /// The text with line breaks in place of spaces, so that no line has more than `width` letters unless a word has.
 std::string wrapped(std::string_view text, std::size_t width);
 

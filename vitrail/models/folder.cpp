@@ -1,4 +1,4 @@
-// Model folders: config.json and model.safetensors, in timm's hub layout or in that of Hugging Face's transformers.
+// Model folders: config.json and weights, in timm's hub layout or in that of Hugging Face's transformers.
 #include "vitrail/models/folder.h"
 
 #include <algorithm>
@@ -6,7 +6,9 @@
 
 #include <fmt/core.h>
 
+#include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
+#include "vitrail/io/safetensors.h"
 #include "vitrail/io/suggest.h"
 #include "vitrail/models/base/kwargs.h"
 #include "vitrail/models/base/registry.h"
@@ -298,7 +300,7 @@ FolderConfig read_folder(const fs::path& folder) {
 
 void load_weights(const WeightsTarget& target, const fs::path& folder, bool fresh_head) {
   const FolderConfig config = read_folder(folder);
-  const io::Safetensors file = open_weights(folder);
+  const io::StoredTensors file = open_weights(folder);
   const nn::Size2 unknown = {config.pretrained.height, config.pretrained.width};
   const nn::Size2 source_size = source_size_of(config, checkpoint_arguments(config)).value_or(unknown);
   load_weights(target, file, names_in(file, config.names, config.prefix), source_size, {.classifier = fresh_head});
@@ -319,8 +321,8 @@ Model load_model(const fs::path& folder, const CreateOptions& options) {
   const nlohmann::json asked = option_arguments(options);
   arguments.update(asked);
   const bool meta = options.fill == nn::Fill::meta;
-  std::optional<io::Safetensors> file;
-  if (!meta || fs::exists(folder / weights_file)) {
+  std::optional<io::StoredTensors> file;
+  if (!meta || !weights_in(folder).empty()) {
     file = open_weights(folder);
   }
   nn::StoreOptions store = {options.seed, meta ? nn::Fill::meta : nn::Fill::leave};

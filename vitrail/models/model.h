@@ -19,10 +19,10 @@ Model create_model(const std::string& name, const CreateOptions& options = {});
 /// Creates a model like create_model(), but without memory for its parameters: it answers questions about names,
 /// shapes, counts and FLOPs.
 Model describe_model(const std::string& name, CreateOptions options = {});
-/// Loads the model of a folder: `config.json` and `model.safetensors` in timm's hub layout, or in the layout of Hugging
-/// Face's transformers (each family declares which of its models it reads). Options override what the folder says:
-/// another number of classes gives a new head, another img_size resizes the position embeddings. Throws Error if the
-/// folder cannot be read or does not fit.
+/// Loads the model of a folder: `config.json` and weights (weights_in(): model.safetensors or others) in timm's hub
+/// layout, or in the layout of Hugging Face's transformers (each family declares which of its models it reads). Options
+/// override what the folder says: another number of classes gives a new head, another img_size resizes the position
+/// embeddings. Throws Error if the folder cannot be read or does not fit.
 Model load_model(const std::filesystem::path& folder, const CreateOptions& options = {});
 /// Loads the model folder `name_or_folder` by load_model() if it is one, with or without timm's prefix `local-dir:`;
 /// otherwise creates a model of this name by create_model(). Throws Error if there is neither.

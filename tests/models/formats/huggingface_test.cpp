@@ -483,12 +483,57 @@ TEST_F(HubFolder, ReadsHalfPrecision) {
                full.net->parameters.at("blocks.0.attn.qkv.weight").value, 1e-2);
 }
 
+void expect_equal_weights(const Model& actual, const Model& expected) {
+  for (const nn::Parameter& parameter : expected.net->parameters.all()) {
+    EXPECT_EQ(actual.net->parameters.at(parameter.name).value.values(), parameter.value.values()) << parameter.name;
+  }
+}
+
+TEST_F(HubFolder, ReadsAFileOfTorchSave) {
+  const Model expected = load_model(folder_);
+  fs::copy_file(golden_path("io/torch/hf_vit.bin"), folder_ / "pytorch_model.bin");
+  fs::remove(folder_ / "model.safetensors");
+  expect_equal_weights(load_model(folder_), expected);
+  fs::copy_file(golden_path("io/torch/command.bin"), folder_ / "pytorch_model.bin",
+                fs::copy_options::overwrite_existing);
+  expect_refusal("pytorch_model.bin: the pickle asks for Python's posix.system");
+  fs::copy_file(golden_path("models/hf_vit/model.safetensors"), folder_ / "model.safetensors");
+  expect_equal_weights(load_model(folder_), expected);  // of several, the safest is taken
+}
+
+TEST_F(HubFolder, ReadsWeightsInSeveralFiles) {
+  const Model expected = load_model(folder_);
+  nlohmann::json index;
+  {
+    const io::Safetensors file = io::Safetensors::open(folder_ / "model.safetensors");
+    io::NamedTensors shards[2];
+    for (const std::string& name : file.names()) {
+      const std::size_t shard = name.find("layer.1.") == std::string::npos ? 0 : 1;
+      shards[shard].emplace_back(name, file.get(name));
+      index["weight_map"][name] = fmt::format("model-0000{}-of-00002.safetensors", shard + 1);
+    }
+    io::save_safetensors(folder_ / "model-00001-of-00002.safetensors", shards[0]);
+    io::save_safetensors(folder_ / "model-00002-of-00002.safetensors", shards[1]);
+  }
+  fs::remove(folder_ / "model.safetensors");
+  io::write_atomically(folder_ / "model.safetensors.index.json", index.dump());
+  expect_equal_weights(load_model(folder_), expected);
+  fs::remove(folder_ / "model-00002-of-00002.safetensors");
+  expect_refusal("the file 'model-00002-of-00002.safetensors' is missing, which has the tensor 'vit.encoder.layer.1.");
+  fs::remove(folder_ / "model.safetensors.index.json");
+  fs::copy_file(golden_path("io/torch/hf_vit.bin"), folder_ / "pytorch_model-00001-of-00001.bin");
+  for (auto& [name, file] : index["weight_map"].items()) {
+    file = "pytorch_model-00001-of-00001.bin";
+  }
+  io::write_atomically(folder_ / "pytorch_model.bin.index.json", index.dump());
+  expect_equal_weights(load_model(folder_), expected);
+}
+
 TEST_F(HubFolder, SaysWhereOtherFilesHoldTheWeights) {
-  fs::rename(folder_ / "model.safetensors", folder_ / "pytorch_model.bin");
-  expect_refusal("pytorch_model.bin");
-  expect_refusal("save_for_hf(model, folder, safe_serialization=True)");
-  fs::rename(folder_ / "pytorch_model.bin", folder_ / "model.safetensors.index.json");
-  expect_refusal("several files");
+  fs::rename(folder_ / "model.safetensors", folder_ / "tf_model.h5");
+  expect_refusal("tf_model.h5: vitrail reads model.safetensors and pytorch_model.bin");
+  fs::remove(folder_ / "tf_model.h5");
+  expect_refusal("has no weights: neither model.safetensors nor pytorch_model.bin");
 }
 
 TEST(HuggingFace, KeepsTheNameOfAnArchitectureWhateverItsSizes) {

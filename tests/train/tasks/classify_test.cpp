@@ -69,7 +69,10 @@ TEST_F(InitialCheckpoint, ThatIsNotThereIsNamed) {
   options_.initial_checkpoint = (temporary_ / "nowhere").string();
   EXPECT_THAT(error_of([&] { options_.make({}); }), AllOf(HasSubstr("--initial-checkpoint: "), HasSubstr("nowhere")));
   options_.initial_checkpoint = (temporary_ / "data").string();  // a folder without a model
-  EXPECT_THAT(error_of([&] { options_.make({}); }), HasSubstr("data/model.safetensors"));
+  EXPECT_THAT(error_of([&] { options_.make({}); }), HasSubstr("data' has no weights: neither model.safetensors nor"));
+  options_.initial_checkpoint = test::golden_path("io/torch/command.bin").string();
+  EXPECT_THAT(error_of([&] { options_.make({}); }),
+              HasSubstr("command.bin: the pickle asks for Python's posix.system"));
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/io/file.h"
+#include "vitrail/io/safetensors.h"
 #include "vitrail/models/formats/preprocessor.h"
 
 namespace vitrail::models {

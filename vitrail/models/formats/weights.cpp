@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "vitrail/io/suggest.h"
+#include "vitrail/io/tensor_files.h"
 #include "vitrail/ops/math/arithmetic.h"
 
 namespace vitrail::models {
@@ -43,7 +44,7 @@ class Problems {
 
 // The parameter of the checkpoint's model whose value `name` takes: `name` itself, or the final norm on the other side
 // of the pooling.
-std::string source_of(const std::string& name, const WeightsTarget& target, const io::Safetensors& file,
+std::string source_of(const std::string& name, const WeightsTarget& target, const io::StoredTensors& file,
                       const NameMap& names) {
   const std::string other = name.starts_with("fc_norm.") ? name.substr(3)
                             : name.starts_with("norm.")  ? "fc_" + name
@@ -58,7 +59,7 @@ std::string source_of(const std::string& name, const WeightsTarget& target, cons
 }
 
 // One tensor of the file, cast to the dtype of `parameter`. If it cannot be cast, notes the problem and returns none.
-std::optional<Tensor> find_part(const std::string& name, const nn::Parameter& parameter, const io::Safetensors& file,
+std::optional<Tensor> find_part(const std::string& name, const nn::Parameter& parameter, const io::StoredTensors& file,
                                 Problems& problems) {
   const DType wanted = parameter.value.dtype();
   Tensor part;
@@ -77,7 +78,7 @@ std::optional<Tensor> find_part(const std::string& name, const nn::Parameter& pa
 
 // Makes the model's tensor `own` from tensors of the file. If one is missing or does not fit `parameter`, notes the
 // problems and returns none.
-std::optional<Tensor> find_value(const std::string& own, const nn::Parameter& parameter, const io::Safetensors& file,
+std::optional<Tensor> find_value(const std::string& own, const nn::Parameter& parameter, const io::StoredTensors& file,
                                  const NameMap& names, Problems& problems) {
   std::vector<Tensor> parts;
   const std::vector<std::string> theirs = names.theirs_of(own);
@@ -104,7 +105,7 @@ std::optional<Tensor> find_value(const std::string& own, const nn::Parameter& pa
 
 }  // namespace
 
-std::map<std::string, bool, std::less<>> quantized_weights(const io::Safetensors& file) {
+std::map<std::string, bool, std::less<>> quantized_weights(const io::StoredTensors& file) {
   std::map<std::string, bool, std::less<>> result;
   for (const std::string& name : file.names()) {
     if (name.ends_with(".weight") && file.contains(name + "_scale")) {
@@ -114,7 +115,7 @@ std::map<std::string, bool, std::less<>> quantized_weights(const io::Safetensors
   return result;
 }
 
-NameMap names_in(const io::Safetensors& file, std::span<const NameRule> rules, const std::string& prefix) {
+NameMap names_in(const io::StoredTensors& file, std::span<const NameRule> rules, const std::string& prefix) {
   const auto any = [&](const std::string& start) {
     return std::ranges::any_of(file.names(), [&](const std::string& name) { return name.starts_with(start); });
   };
@@ -123,22 +124,29 @@ NameMap names_in(const io::Safetensors& file, std::span<const NameRule> rules, c
           any(written_by_version_5) ? written_by_version_5 : "decoder.decoder_layers."};
 }
 
-io::Safetensors open_weights(const fs::path& folder) {
-  if (!fs::exists(folder / weights_file)) {
-    check(!fs::exists(folder / "model.safetensors.index.json"),
-          "'{}' has its weights in several files: join them with save_pretrained(…, max_shard_size=\"100GB\")",
-          folder.string());
-    for (const char* pickled : {"pytorch_model.bin", "tf_model.h5", "flax_model.msgpack"}) {
-      check(!fs::exists(folder / pickled),
-            "'{}' has its weights in {}: vitrail reads {}, which timm's save_for_hf(model, folder, "
-            "safe_serialization=True) and transformers' save_pretrained() write",
-            folder.string(), pickled, weights_file);
+fs::path weights_in(const fs::path& folder) {
+  for (const char* name :
+       {weights_file, "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"}) {
+    if (fs::exists(folder / name)) {
+      return folder / name;
     }
   }
-  return io::Safetensors::open(folder / weights_file);
+  return {};
 }
 
-void load_weights(const WeightsTarget& target, const io::Safetensors& file, const NameMap& names,
+io::StoredTensors open_weights(const fs::path& folder) {
+  const fs::path path = weights_in(folder);
+  for (const char* other : {"tf_model.h5", "flax_model.msgpack"}) {
+    check(!path.empty() || !fs::exists(folder / other),
+          "'{}' has its weights in {}: vitrail reads {} and pytorch_model.bin, of which transformers' "
+          "save_pretrained() writes one",
+          folder.string(), other, weights_file);
+  }
+  check(!path.empty(), "'{}' has no weights: neither {} nor pytorch_model.bin", folder.string(), weights_file);
+  return path.extension() == ".json" ? io::open_shards(path) : io::open_tensors(path);
+}
+
+void load_weights(const WeightsTarget& target, const io::StoredTensors& file, const NameMap& names,
                   const nn::Size2& source_size, const Changes& changes) {
   const std::string& path = file.source();
   Problems problems;

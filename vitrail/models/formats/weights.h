@@ -13,14 +13,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "vitrail/io/safetensors.h"
+#include "vitrail/io/stored_tensors.h"
 #include "vitrail/models/base/owner.h"
 #include "vitrail/models/formats/name_map.h"
 
 namespace vitrail::models {
 
 inline constexpr const char* config_file = "config.json";
-inline constexpr const char* weights_file = "model.safetensors";
+inline constexpr const char* weights_file = "model.safetensors";  ///< as it is written
 
 /// What a folder says about its checkpoint, in timm's terms.
 struct FolderConfig {
@@ -37,10 +37,15 @@ struct FolderConfig {
 
 /// The map of names for this file: it has the prefix if names in the file begin with it, and the name that the file has
 /// for the decoder's stack.
-NameMap names_in(const io::Safetensors& file, std::span<const NameRule> rules, const std::string& prefix);
+NameMap names_in(const io::StoredTensors& file, std::span<const NameRule> rules, const std::string& prefix);
 
-/// Opens model.safetensors of a folder. Throws Error that says what is there instead.
-io::Safetensors open_weights(const std::filesystem::path& folder);
+/// The file with the weights of a folder, or the index of several: the first that is there of model.safetensors,
+/// model.safetensors.index.json, pytorch_model.bin and pytorch_model.bin.index.json, in transformers' order; empty if
+/// there is none.
+std::filesystem::path weights_in(const std::filesystem::path& folder);
+
+/// Opens the weights of a folder. Throws Error that says what is there instead.
+io::StoredTensors open_weights(const std::filesystem::path& folder);
 
 /// In what a model is asked to differ from its checkpoint.
 struct Changes {
@@ -72,7 +77,7 @@ WeightsTarget weights_of(const Body& model, const nn::ParameterStore& parameters
 /// Copies the file's tensors into the parameters of `target`. If a tensor is missing, unknown or of another shape, no
 /// parameter changes, and an Error lists the problems. `names` maps the names to those in the file; `source_size` is
 /// the image size that the tensors were made for.
-void load_weights(const WeightsTarget& target, const io::Safetensors& file, const NameMap& names,
+void load_weights(const WeightsTarget& target, const io::StoredTensors& file, const NameMap& names,
                   const nn::Size2& source_size, const Changes& changes = {});
 
 /// The parameters and buffers below `prefix` ("vision_model."), by their names within it: save_safetensors() takes
@@ -80,6 +85,6 @@ void load_weights(const WeightsTarget& target, const io::Safetensors& file, cons
 io::NamedTensors named_tensors(const nn::ParameterStore& parameters, const std::string& prefix = "");
 
 /// The names of the linear weights that a file holds in int8, and whether their inputs have a fixed scale.
-std::map<std::string, bool, std::less<>> quantized_weights(const io::Safetensors& file);
+std::map<std::string, bool, std::less<>> quantized_weights(const io::StoredTensors& file);
 
 }  // namespace vitrail::models

@@ -375,7 +375,7 @@ Model load_masked_autoencoder(const fs::path& folder, const CreateOptions& creat
   auto net = std::make_unique<Owner<MaskedAutoencoder>>(
       config, nn::StoreOptions{create.seed, meta ? nn::Fill::meta : nn::Fill::leave});
   if (!meta) {
-    const io::Safetensors file = open_weights(folder);
+    const io::StoredTensors file = open_weights(folder);
     load_weights(weights_of(*net, net->parameters), file, names_in(file, hub_mae_names(), "vit."),
                  config.encoder.img_size);
   }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/io/tensor_files.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/quantize.h"
@@ -45,10 +46,10 @@ std::unique_ptr<data::Dataset> open_validation(const ClassifyOptions& options,
   }
 }
 
-// Loads --initial-checkpoint: every weight of the model, by name, from a model folder or a .safetensors file.
+// Loads --initial-checkpoint: every weight of the model, by name, from a model folder or a file of weights.
 void load_initial(const models::Model& model, const fs::path& path) {
   try {
-    const auto file = fs::is_directory(path) ? models::open_weights(path) : io::Safetensors::open(path);
+    const io::StoredTensors file = fs::is_directory(path) ? models::open_weights(path) : io::open_tensors(path);
     models::load_weights(models::weights_of(*model.net, model.net->parameters), file, {},
                          {model.pretrained.height, model.pretrained.width});
   } catch (const Error& error) {
