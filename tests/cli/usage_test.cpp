@@ -19,7 +19,7 @@ TEST(Usage, HelpNamesEveryCommandAndShowsExamples) {
   EXPECT_EQ(help.status, 0);
   for (const char* command : {"train",  "eval",    "predict",  "embed",   "knn",      "attention",   "positions",
                               "report", "forward", "quantize", "convert", "pretrain", "reconstruct", "compare",
-                              "info",   "models",  "augment",  "soup",    "bench",    "completion"}) {
+                              "info",   "bleu",    "models",   "augment", "soup",     "bench",       "completion"}) {
     EXPECT_THAT(help.out, HasSubstr(command));
     const Outcome own = vitrail(std::string(command) + " --help");
     EXPECT_EQ(own.status, 0) << command;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <new>
 #include <utility>
@@ -26,16 +27,23 @@ namespace {
 constexpr std::size_t long_to_unpack = std::size_t{100} << 20;  // bytes of an archive of which a user is told
 
 // Rewrites what the parser cannot take as it is typed. In `--model-kwargs a=1 b=2 photo.jpg` it would take the image
-// for an item of the list, so each key=value gets a flag of its own and the list ends where the items do. `-vb` is
-// timm's short flag.
+// for an item of the list, so each key=value gets a flag of its own and the list ends where the items do. Short flags
+// of several letters are timm's and sacrebleu's.
 std::vector<std::string> prepared(const std::vector<std::string>& arguments) {
   const auto is_item = [](const std::string& word) {
     return !word.starts_with('-') && word.find('=') != std::string::npos && !word.starts_with('=');
   };
+  const std::map<std::string, std::string> short_flags =
+      !arguments.empty() && arguments[0] == "bleu"
+          ? std::map<std::string, std::string>{{"-tok", "--tokenize"},       {"-lc", "--lowercase"},
+                                               {"-sv", "--smooth-value"},    {"-sl", "--sentence-level"},
+                                               {"-cc", "--chrf-char-order"}, {"-cw", "--chrf-word-order"}}
+          : std::map<std::string, std::string>{{"-vb", "--validation-batch-size"}};
   std::vector<std::string> result;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] != "--model-kwargs" || i + 1 == arguments.size() || !is_item(arguments[i + 1])) {
-      result.push_back(arguments[i] == "-vb" ? "--validation-batch-size" : arguments[i]);
+      const auto full = short_flags.find(arguments[i]);
+      result.push_back(full == short_flags.end() ? arguments[i] : full->second);
       continue;
     }
     while (i + 1 < arguments.size() && is_item(arguments[i + 1])) {
@@ -124,6 +132,7 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   add_generate(app);
   add_convert(app);
   add_tokenizer(app);
+  add_bleu(app);
   name_group(app, "Use a model");
   add_attention(app);
   add_reconstruct(app);

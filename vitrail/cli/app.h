@@ -25,6 +25,7 @@ void add_eval(CLI::App& app);
 void add_predict(CLI::App& app);
 void add_embed(CLI::App& app);
 void add_knn(CLI::App& app);
+void add_bleu(CLI::App& app);
 void add_attention(CLI::App& app);
 void add_positions(CLI::App& app);
 void add_forward(CLI::App& app);
