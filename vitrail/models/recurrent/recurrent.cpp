@@ -7,6 +7,7 @@
 
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
+#include "vitrail/io/safetensors.h"
 #include "vitrail/models/base/arguments.h"
 #include "vitrail/models/formats/weights.h"
 
@@ -19,7 +20,7 @@ constexpr double most_layers = 1000;
 
 // Throws Error unless the file has the tensors of a model of this config: its sizes are not trusted to be allocated
 // before that is known.
-void check_fits(const nn::RecurrentConfig& config, const io::Safetensors& file, const std::string& source) {
+void check_fits(const nn::RecurrentConfig& config, const io::StoredTensors& file, const std::string& source) {
   const RecurrentModel described(config, {.fill = nn::Fill::meta});
   for (const nn::Parameter& parameter : described.parameters.all()) {
     if (file.contains(parameter.name)) {
@@ -100,7 +101,7 @@ std::unique_ptr<RecurrentModel> load_recurrent(const fs::path& folder) {
   const fs::path path = folder / config_file;
   check(fs::exists(path), "'{}' is not a model folder: it has no {}", folder.string(), config_file);
   const nn::RecurrentConfig config = read_recurrent_config(io::read_json(path), path.string());
-  const io::Safetensors file = open_weights(folder);
+  const io::StoredTensors file = open_weights(folder);
   check_fits(config, file, path.string());
   auto model = std::make_unique<RecurrentModel>(config, nn::StoreOptions{.fill = nn::Fill::leave});
   const WeightsTarget target{

@@ -7,6 +7,7 @@
 
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
+#include "vitrail/io/safetensors.h"
 #include "vitrail/io/suggest.h"
 #include "vitrail/models/formats/huggingface.h"
 #include "vitrail/models/formats/weights.h"
@@ -98,7 +99,7 @@ LanguageModel load_language_model(const fs::path& folder, const LanguageOptions&
   const bool meta = options.fill == nn::Fill::meta;
   LanguageModel model = make(type, family, config, path.string(), options, meta ? nn::Fill::meta : nn::Fill::leave);
   if (!meta) {
-    const io::Safetensors file = open_weights(folder);
+    const io::StoredTensors file = open_weights(folder);
     const std::vector<NameRule> rules = rules_of(family, model.net->body);
     const WeightsTarget target{
         .parameters = model.net->parameters,

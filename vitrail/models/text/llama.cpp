@@ -14,7 +14,7 @@ namespace vitrail::models {
 namespace {
 
 // What rotary positions are scaled by: `rope_parameters`, or the older `rope_theta` and `rope_scaling`.
-struct Rope {
+struct RotaryScaling {
   std::string type = "default";
   double theta = 10000;
   double factor = 1;
@@ -23,7 +23,7 @@ struct Rope {
   double context = 8192;  // original_max_position_embeddings
 };
 
-void read_scaling(io::Fields f, Rope& rope) {
+void read_scaling(io::Fields f, RotaryScaling& rope) {
   const std::vector<std::string> known = {"default", "linear", "llama3"};
   const char* key = f.kind("rope_type") != io::Kind::absent ? "rope_type" : "type";
   rope.type = f.choice(key, "default", known);
@@ -43,8 +43,8 @@ void read_scaling(io::Fields f, Rope& rope) {
   }
 }
 
-Rope read_rope(io::Fields& f) {
-  Rope rope;
+RotaryScaling read_rotary(io::Fields& f) {
+  RotaryScaling rope;
   rope.theta = f.get<double>("rope_theta", rope.theta, {1, 1e12});
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (f.kind(key) != io::Kind::absent && f.kind(key) != io::Kind::null) {
@@ -55,7 +55,7 @@ Rope read_rope(io::Fields& f) {
 }
 
 // The frequencies θ^(-2i/d), i < d/2, as transformers' modeling_rope_utils.py scales them.
-std::vector<float> frequencies(const Rope& rope, std::int64_t head_dim) {
+std::vector<float> frequencies(const RotaryScaling& rope, std::int64_t head_dim) {
   std::vector<float> result;
   for (std::int64_t i = 0; i < head_dim / 2; ++i) {
     double frequency = std::pow(rope.theta, -2 * static_cast<double>(i) / static_cast<double>(head_dim));
@@ -114,7 +114,7 @@ DecoderConfig read_decoder(io::Fields& f, const Defaults& defaults) {
   block.mlp.fc1_bias = false;
   block.mlp.fc2_bias = false;
   block.norm = c.norm;
-  c.rotary = frequencies(read_rope(f), attention.key_dim);
+  c.rotary = frequencies(read_rotary(f), attention.key_dim);
   c.block = nn::named_as_llama(std::move(block));
   c.names = {.embedding = "model.embed_tokens", .positions = "", .blocks = "model.layers", .norm = "model.norm"};
   return c;
