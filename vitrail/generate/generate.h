@@ -32,6 +32,9 @@ struct Statistics {
 struct GenerateOptions {
   DType dtype = DType::f32;  ///< of products and of the cache
   std::uint64_t seed = 0;    ///< of sampling: sequence i draws from (seed, i) alone
+  /// Lets a text become longer than the model's positions, outside of a beam search: when they are full, the model
+  /// reads the second half of them anew, as a text of its own, and goes on from there.
+  bool slides = false;
   /// Called with all new tokens of a sequence after each one (not in a beam search, whose sequences are known at its
   /// end); true ends the sequence.
   std::function<bool(std::int64_t sequence, std::span<const std::int64_t> ids)> stop = {};

@@ -18,6 +18,7 @@
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/shape/shape.h"
 #include "vitrail/tensor/random.h"
+#include "vitrail/text/strings/unicode.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/run/run_folder.h"
 
@@ -76,6 +77,21 @@ class TextBlocks final : public data::Samples<TextBatch> {
   std::uint64_t seed_;
 };
 
+// The text of a file. Throws Error, naming line and column, if it is empty or not UTF-8.
+std::string read_corpus(const std::string& file) {
+  std::string text = io::read_text(file);
+  check(!text.empty(), "{}: the text is empty", file);
+  const std::size_t at = text::find_invalid_utf8(text);
+  if (at != std::string::npos) {
+    const std::size_t line =
+        static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n')) + 1;
+    const std::size_t begin = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;  // npos + 1 is 0
+    fail("{}: line {} is not UTF-8: byte {} of it is {:#04x}", file, line, at - begin + 1,
+         static_cast<unsigned char>(text[at]));
+  }
+  return text;
+}
+
 text::Tokenizer open_tokenizer(const LanguageOptions& options, const fs::path& checkpoint, const std::string& corpus) {
   if (!checkpoint.empty()) {
     return text::load_tokenizer(checkpoint);
@@ -104,11 +120,7 @@ models::LanguageModel make_language_model(const LanguageOptions& options, const 
   }
   const std::string name = model_of(options.model).string();
   if (fs::is_directory(name)) {
-    models::LanguageModel model = models::load_language_model(name, create);
-    const std::int64_t held = model.net->body.config().vocab_size;
-    check(tokenizer.vocab_size() <= held, "the tokenizer has {} tokens, but the model in '{}' knows {}",
-          tokenizer.vocab_size(), name, held);
-    return model;
+    return models::load_language_model(name, create);
   }
   // A new model has the tokenizer's vocabulary, and positions for a block.
   kwargs.emplace("vocab_size", tokenizer.vocab_size());
@@ -162,10 +174,12 @@ class Language final : public Task {
 };
 
 Language::Language(const LanguageOptions& options, const fs::path& checkpoint) : options_(options) {
-  const std::string corpus = io::read_text(options_.data);
-  check(!corpus.empty(), "{}: the text is empty", options_.data);
+  const std::string corpus = read_corpus(options_.data);
   tokenizer_ = open_tokenizer(options_, checkpoint, corpus);
   model_ = make_language_model(options_, checkpoint, *tokenizer_);
+  const std::int64_t held = model_.net->body.config().vocab_size;
+  check(tokenizer_->vocab_size() <= held, "the tokenizer has {} tokens, but the model knows {}",
+        tokenizer_->vocab_size(), held);
   const auto encoded = [&](const std::string& file, const std::string& words) {
     try {
       return tokenizer_->encode(words, false).ids;
@@ -175,7 +189,7 @@ Language::Language(const LanguageOptions& options, const fs::path& checkpoint) :
   };
   Ids all = encoded(options_.data, corpus);
   if (!options_.val_data.empty()) {
-    validation_ = std::make_shared<Ids>(encoded(options_.val_data, io::read_text(options_.val_data)));
+    validation_ = std::make_shared<Ids>(encoded(options_.val_data, read_corpus(options_.val_data)));
   } else if (options_.val_share > 0) {
     const auto first = static_cast<std::ptrdiff_t>(static_cast<double>(all.size()) * (1 - options_.val_share));
     validation_ = std::make_shared<Ids>(all.begin() + first, all.end());
@@ -249,15 +263,13 @@ std::vector<std::string> Language::draw(const fs::path& run) const {
   generate::GenerationConfig config;
   config.do_sample = true;
   config.top_k = 0;
-  config.max_new_tokens = std::min(sample_tokens, best.net->body.config().max_positions - prompt);
-  if (*config.max_new_tokens < 1) {
-    return {};
-  }
+  config.max_new_tokens = sample_tokens;
   std::string all;
   for (std::int64_t i = 0; i < samples; ++i) {
     const auto begin = source.begin() + i * (std::ssize(source) - prompt) / samples;
     Ids ids(begin, begin + prompt);
-    const generate::GenerateOptions how{.seed = mix(static_cast<std::uint64_t>(options_.seed), hash("samples"))};
+    const generate::GenerateOptions how{.seed = mix(static_cast<std::uint64_t>(options_.seed), hash("samples")),
+                                        .slides = true};
     const Ids added = generate::generate(best.net->body, ids, config, how).front().ids;
     ids.insert(ids.end(), added.begin(), added.end());
     all += fmt::format("--- sample {}, of which the first {} tokens are given\n{}\n", i + 1, prompt,
