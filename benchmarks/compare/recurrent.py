@@ -1,11 +1,12 @@
-"""Times training steps (forward and backward) of PyTorch's recurrent networks, the work of benchmarks/recurrent_bench.cpp:
+"""Times training steps (forward and backward) of PyTorch's recurrent networks: the work of
+benchmarks/recurrent_bench.cpp.
 
-    recurrent.py {lstm,gru,rnn,gru_before,mut1,mut2,mut3,nas} {f32,bf16} [--steps 5] [--threads 2]
+    recurrent.py {lstm,gru,rnn,gru_before,mut1,mut2,mut3,nas} {f32,bf16} [--steps 5] [--threads 2] [--each-step]
     recurrent.py lengths f32 [--hidden 512]
 
 The first: two layers of 512 units, 64 sequences of 128 steps; cells that PyTorch lacks are written step by step, with
-the products of the input computed for all steps at once. The second: one LSTM, 32 sequences of 5 to 100 steps packed,
-beside 32 of 52. Prints the milliseconds of every timed step.
+the products of the input computed for all steps at once or, with --each-step, step by step too. The second: one LSTM,
+32 sequences of 5 to 100 steps packed, beside 32 of 52. Prints the milliseconds of every timed step.
 """
 
 import argparse
@@ -18,17 +19,20 @@ from torch import nn
 class Stepped(nn.Module):
     """Two layers of a cell of `gates` input products, and the weights of the state `step` takes."""
 
-    def __init__(self, size, gates, weights, step):
+    def __init__(self, size, gates, weights, step, at_once):
         super().__init__()
+        self.at_once = at_once
         self.inputs = nn.ModuleList(nn.Linear(size, gates * size) for _ in range(2))
-        self.states = nn.ModuleList(nn.ModuleList(nn.Linear(size, w * size, bias=False) for w in weights) for _ in range(2))
+        states = lambda: nn.ModuleList(nn.Linear(size, w * size, bias=False) for w in weights)
+        self.states = nn.ModuleList(states() for _ in range(2))
         self.step = step
 
     def forward(self, x):
         for inputs, states in zip(self.inputs, self.states):
             h = c = torch.zeros(x.shape[0], x.shape[2], dtype=x.dtype)
             outputs = []
-            for x_t, raw in zip(inputs(x).unbind(1), x.unbind(1)):
+            products = inputs(x).unbind(1) if self.at_once else map(inputs, x.unbind(1))
+            for x_t, raw in zip(products, x.unbind(1)):
                 h, c = self.step(x_t, raw, h, c, states)
                 outputs.append(h)
             x = torch.stack(outputs, 1)
@@ -71,7 +75,7 @@ def nas(x, raw, h, c, w):
     return (c * (m2 + m3).tanh()).tanh(), c
 
 
-def make(kind, size=512):
+def make(kind, at_once, size=512):
     if kind in ("lstm", "gru", "rnn"):
         return {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}[kind](size, size, 2, batch_first=True)
     gates, weights, step = {
@@ -81,7 +85,7 @@ def make(kind, size=512):
         "mut3": (3, (1, 1, 1), mut3),
         "nas": (8, (8,), nas),
     }[kind]
-    return Stepped(size, gates, weights, step)
+    return Stepped(size, gates, weights, step, at_once)
 
 
 def timed(network, x, dtype, count, lengths=None):
@@ -107,6 +111,7 @@ def main():
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--hidden", type=int, default=512)
+    parser.add_argument("--each-step", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
@@ -119,7 +124,7 @@ def main():
         ratio = min(unequal) / int(lengths.sum()) / (min(equal) / (32 * 52))
         print("equal", equal, "unequal", unequal, f"per real step {ratio:.2f} times")
         return
-    print(timed(make(args.kind), torch.randn(64, 128, 512), args.dtype, args.steps))
+    print(timed(make(args.kind, not args.each_step), torch.randn(64, 128, 512), args.dtype, args.steps))
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ class Mut(Steps):
         h = self.hidden
         project = {} if inputs == h or self.kind == 3 else {"weight_in": (h, inputs)}
         inputs = h if project else inputs
-        weights = {"weight_xz": inputs, "weight_xr": inputs, "weight_xh": inputs, "weight_hz": h, "weight_hr": h, "weight_hh": h}
+        weights = {f"weight_x{k}": inputs for k in "zrh"} | {f"weight_h{k}": h for k in "zrh"}
         for missing in {1: ("weight_xh", "weight_hz"), 2: ("weight_xr",), 3: ()}[self.kind]:
             del weights[missing]
         return project | {name: (h, size) for name, size in weights.items()} | {f"bias_{k}": (h,) for k in "zrh"}
@@ -254,7 +254,8 @@ class OneStep(nn.Module):
 
 def cells():
     for name, cell in (("rnn", nn.RNNCell(4, 6)), ("lstm", nn.LSTMCell(4, 6)), ("gru", nn.GRUCell(4, 6))):
-        case(f"cell_{name}", OneStep(cell), random(3, 4), random(3, 6), random(3, 6) if name == "lstm" else None, p=cell)
+        x, h_0, c_0 = random(3, 4), random(3, 6), random(3, 6) if name == "lstm" else None
+        case(f"cell_{name}", OneStep(cell), x, h_0, c_0, p=cell)
 
 
 hundred_steps()

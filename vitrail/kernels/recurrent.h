@@ -30,7 +30,7 @@ struct CellTraits {
   std::int64_t gates;  ///< the parts of its products
   std::int64_t kept;   ///< numbers a unit that backward needs besides the states
   bool memory;         ///< whether it has a memory c besides its state h
-  bool one_gradient;   ///< whether the gradients of x₀ … and of u₀ … are the same
+  std::int64_t apart;  ///< the only k for which the gradients of xₖ and uₖ differ; -1: there is none
 };
 /// The traits of `cell`.
 CellTraits traits_of(Cell cell);
@@ -62,8 +62,9 @@ struct CellGradient {
   const void* dy;             ///< [rows, hidden] of `dtype`, or null
   const float* du;            ///< [rows, hidden]
   float* dstate;              ///< [rows, hidden]: dc' and then dc; of a gru, a further part of dh' and then of dh
-  void* dx;                   ///< [rows, gates · hidden] of `dtype`; may be `kept` if the traits say `one_gradient`
-  void* dproduct;             ///< likewise, the gradients of u; not written if the traits say `one_gradient`
+  void* dproduct;  ///< [rows, gates · hidden] of `dtype`: the gradients of u; may be `kept` if it is as wide
+  void* dx_apart;  ///< [rows, hidden] of `dtype`: that of xₖ for the traits' `apart`, if there is one; the
+                   ///< other gradients of x are those of u
 };
 void cell_backward(const CellGradient& gradient);
 

@@ -8,6 +8,7 @@
 #include "vitrail/ops/math/activation.h"
 #include "vitrail/ops/math/reduce.h"
 #include "vitrail/ops/products/linear.h"
+#include "vitrail/tensor/allocator.h"
 
 namespace vitrail::nn {
 namespace {
@@ -264,6 +265,29 @@ TEST(Recurrent, TakesGradientsThroughAStateUnlessItIsDetached) {
     expect_close(chained[i], whole[i], 1e-5, store.all()[i].name);
     EXPECT_GT(test::relative_error(truncated[i], whole[i]), 1e-3) << store.all()[i].name;
   }
+}
+
+// The peak of memory while a network learns from `time` steps, in chunks of `chunk` steps.
+double peak_of_learning(std::int64_t time, std::int64_t chunk) {
+  ParameterStore store;
+  const Recurrent network(Scope(store), config_of(RecurrentKind::lstm, 8, 32));
+  const Tensor x = random_tensor({8, time, 8});
+  const std::size_t before = Allocator::instance().statistics().in_use;
+  Allocator::instance().reset_peak();
+  RecurrentState state;
+  Pass pass;
+  for (std::int64_t begin = 0; begin < time; begin += chunk) {
+    autograd::Tape tape;
+    const RecurrentOutput result = network(x.narrow(1, begin, chunk), state, {}, pass);
+    tape.backward(ops::sum(result.output));
+    state = result.state.detached();
+  }
+  return static_cast<double>(Allocator::instance().statistics().peak - before);
+}
+
+TEST(Recurrent, TakesMemoryByTheChunkIfTheStateIsDetached) {
+  EXPECT_GT(peak_of_learning(128, 128), 1.8 * peak_of_learning(64, 64));
+  EXPECT_NEAR(peak_of_learning(128, 16) / peak_of_learning(64, 16), 1, 0.02);
 }
 
 TEST(Recurrent, OfOneStepFromZeroIsADenseLayer) {

@@ -19,6 +19,9 @@ using kernels::CellTraits;
 std::byte* raw_or_null(const Tensor& x) { return x.defined() ? x.raw() : nullptr; }
 float* floats_or_null(const Tensor& x) { return x.defined() ? x.data<float>() : nullptr; }
 
+// The rows of a step; undefined if `rows` is.
+Tensor rows_at(const Tensor& rows, const Place& place) { return rows.defined() ? place.of(rows) : Tensor(); }
+
 // What backward needs of a recurrence. All rows are packed, and all but the weights in the dtype of x.
 struct Taken {
   Cell cell;
@@ -60,9 +63,6 @@ Tensor take_steps(Taken& taken, const Tensor& x, const CellState& initial) {
     state = state_or_zeros(first, {steps.batch, taken.hidden}, DType::f32).clone();
   }
   const Tensor u = Tensor::empty({steps.batch, x.size(1)});
-  const auto rows_of_step = [](const Tensor& rows, const Place& place) {
-    return rows.defined() ? place.of(rows) : Tensor();
-  };
   for (std::int64_t i = 0; i < taken.walk.count(); ++i) {
     const Place place = taken.walk[i];
     const Tensor product = u.narrow(0, 0, place.count);
@@ -75,8 +75,8 @@ Tensor take_steps(Taken& taken, const Tensor& x, const CellState& initial) {
                            .x = place.of(x).raw(),
                            .u = product.data<float>(),
                            .state = floats_or_null(state),
-                           .kept = raw_or_null(rows_of_step(taken.kept, place)),
-                           .memory = raw_or_null(rows_of_step(taken.memory, place)),
+                           .kept = raw_or_null(rows_at(taken.kept, place)),
+                           .memory = raw_or_null(rows_at(taken.memory, place)),
                            .h = place.of(taken.h).raw()});
     if (taken.weights.projection.defined()) {
       kernels::matmul_packed(place.of(taken.h), taken.weights.projection.transpose(0, 1), {}, place.of(taken.output));
@@ -85,11 +85,20 @@ Tensor take_steps(Taken& taken, const Tensor& x, const CellState& initial) {
   return state;
 }
 
-// The gradients of x, of the products of the state (the same tensor if the cell's traits say so), of what is projected
+// The gradients of the products of the state, of the part of x where they differ from those of x, of what is projected
 // to the output, and of the initial state.
 struct Gradients {
-  Tensor x, product, output;
+  Tensor product, x_apart, output;
   Tensor h0, c0;
+
+  // Those of x, in the memory of `product`.
+  Tensor of_x(const CellTraits& traits) const {
+    if (traits.apart >= 0) {
+      const std::int64_t hidden = x_apart.size(1);
+      product.narrow(1, traits.apart * hidden, hidden).copy_from(x_apart);
+    }
+    return product;
+  }
 };
 
 // The gradients dy of the output (undefined: 0), dh and dc of the last state, taken back through all steps.
@@ -97,11 +106,11 @@ Gradients take_back(const Taken& taken, const Tensor& dy, const Tensor& dh, cons
   const Steps& steps = taken.walk.steps();
   const Tensor& projection = taken.weights.projection;
   const DType dtype = taken.output.dtype();
-  const bool in_place = taken.traits.one_gradient && taken.traits.kept == taken.traits.gates;
+  const bool in_place = taken.traits.kept == taken.traits.gates;
   const Shape wide{steps.rows(), taken.traits.gates * taken.hidden};
   Gradients result;
-  result.x = in_place ? taken.kept : Tensor::empty(wide, dtype);
-  result.product = taken.traits.one_gradient ? result.x : Tensor::empty(wide, dtype);
+  result.product = in_place ? taken.kept : Tensor::empty(wide, dtype);
+  result.x_apart = taken.traits.apart >= 0 ? Tensor::empty_like(taken.h) : Tensor();
   result.output = projection.defined() ? Tensor::empty_like(taken.output) : Tensor();
   result.h0 = state_or_zeros(dh, {steps.batch, taken.output.size(1)}, DType::f32).clone();
   result.c0 = state_or_zeros(dc, {steps.batch, taken.hidden}, DType::f32).clone();
@@ -131,8 +140,8 @@ Gradients take_back(const Taken& taken, const Tensor& dy, const Tensor& dh, cons
                             .dy = raw_or_null(dstep),
                             .du = dh_after.data<float>(),
                             .dstate = result.c0.data<float>(),
-                            .dx = place.of(result.x).raw(),
-                            .dproduct = place.of(result.product).raw()});
+                            .dproduct = place.of(result.product).raw(),
+                            .dx_apart = raw_or_null(rows_at(result.x_apart, place))});
     kernels::matmul_packed(place.of(result.product), taken.weights.state, {}, result.h0.narrow(0, 0, place.count));
   }
   if (taken.cell == Cell::gru) {  // whose carried state is h
@@ -193,15 +202,15 @@ Recurrence recurrence(Cell cell, const Tensor& x, const std::shared_ptr<const St
       [taken = std::move(taken), dx, dh0, dc0, dweight, dbias, dprojection](const std::vector<Tensor>& grads) {
         const Tensor dy = grads[0].defined() ? grads[0].contiguous() : Tensor();
         Gradients gradients = take_back(taken, dy, grads[1], grads.size() > 2 ? grads[2] : Tensor());
-        dx.add(std::move(gradients.x));
-        dh0.add(std::move(gradients.h0));
-        dc0.add(std::move(gradients.c0));
         if (dweight.wanted() || dbias.wanted()) {
           add_parameter_gradients(taken.walk.states_before(taken.output, taken.h0), gradients.product, dweight, dbias);
         }
         if (dprojection.wanted()) {
           add_parameter_gradients(taken.h, gradients.output, dprojection, {});
         }
+        dx.add(gradients.of_x(taken.traits));
+        dh0.add(std::move(gradients.h0));
+        dc0.add(std::move(gradients.c0));
       });
   return {outputs[0], {outputs[1], traits.memory ? outputs[2] : Tensor()}};
 }

@@ -2,10 +2,14 @@
 /// How the recurrences walk through packed rows. For this folder's sources only.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <utility>
+#include <vector>
 
+#include "vitrail/kernels/gather.h"
 #include "vitrail/ops/recurrent/sequences.h"
 #include "vitrail/tensor/tensor.h"
 
@@ -30,14 +34,12 @@ struct Place {
       return initial.narrow(0, 0, count);
     }
     Tensor result = Tensor::empty({count, after.size(1)}, after.dtype());
-    copy_before(after, initial, result);
+    result.narrow(0, 0, continued).copy_from(after.narrow(0, before, continued));
+    copy_initial(initial, result);
     return result;
   }
-  /// Copies them.
-  void copy_before(const Tensor& after, const Tensor& initial, const Tensor& to) const {
-    if (continued > 0) {
-      to.narrow(0, 0, continued).copy_from(after.narrow(0, before, continued));
-    }
+  /// Copies the initial states among them to `to` [count, D].
+  void copy_initial(const Tensor& initial, const Tensor& to) const {
     if (continued < count) {
       to.narrow(0, continued, count - continued).copy_from(initial.narrow(0, continued, count - continued));
     }
@@ -65,9 +67,16 @@ class Walk {
 
   /// The states [rows, D] before each step.
   Tensor states_before(const Tensor& after, const Tensor& initial) const {
-    Tensor result = Tensor::empty_like(after);
+    std::vector<std::int64_t> sources(static_cast<std::size_t>(steps_->rows()), -1);
     for (std::int64_t i = 0; i < count(); ++i) {
-      (*this)[i].copy_before(after, initial, (*this)[i].of(result));
+      const Place place = (*this)[i];
+      std::iota(sources.begin() + place.row, sources.begin() + place.row + place.continued, place.before);
+    }
+    Tensor result = Tensor::empty_like(after);
+    kernels::gather_slices(after.raw(), 1, steps_->rows(),
+                           static_cast<std::size_t>(after.size(1)) * size_of(after.dtype()), sources, result.raw());
+    for (std::int64_t i = 0; i < count(); ++i) {
+      (*this)[i].copy_initial(initial, (*this)[i].of(result));
     }
     return result;
   }

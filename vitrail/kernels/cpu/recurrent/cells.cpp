@@ -70,16 +70,14 @@ struct UnitsBackward {
   HWY_INLINE VF dstate() const { return load(F32(), step.dstate + at(), part); }
 
   HWY_INLINE void set_dstate(VF v) const { store(v, F32(), step.dstate + at(), part); }
-  HWY_INLINE void set_dx(std::int64_t k, VF v) const { set_gate(step.dx, k, v); }
-  HWY_INLINE void set_du(std::int64_t k, VF v) const { set_gate(step.dproduct, k, v); }
+  // Sets the gradients of xₖ and uₖ …
   HWY_INLINE void set_both(std::int64_t k, VF v) const {
-    set_dx(k, v);
-    set_du(k, v);
+    store(v, F32(), static_cast<T*>(step.dproduct) + (row * gates_width + k) * step.hidden + unit, part);
   }
-
- private:
-  HWY_INLINE void set_gate(void* rows, std::int64_t k, VF v) const {
-    store(v, F32(), static_cast<T*>(rows) + (row * gates_width + k) * step.hidden + unit, part);
+  // … or, where they differ, each.
+  HWY_INLINE void set_apart(std::int64_t k, VF dx, VF du) const {
+    set_both(k, du);
+    store(dx, F32(), static_cast<T*>(step.dx_apart) + at(), part);
   }
 };
 
@@ -101,7 +99,7 @@ struct Elman {
   template <class T, class Units>
   static HWY_INLINE void backward(const Units& in) {
     const auto h = in.read(in.step.h);
-    in.set_dx(0, kTanh ? hn::Mul(in.dh(), tanh_slope(h)) : where_positive(h, in.dh()));
+    in.set_both(0, kTanh ? hn::Mul(in.dh(), tanh_slope(h)) : where_positive(h, in.dh()));
   }
 };
 
@@ -129,10 +127,10 @@ struct Lstm {
     const auto dh = in.dh();
     const auto dc = hn::MulAdd(hn::Mul(dh, o), tanh_slope(t), in.dstate());
     in.set_dstate(hn::Mul(dc, f));
-    in.set_dx(0, hn::Mul(hn::Mul(dc, g), sigmoid_slope(i)));
-    in.set_dx(1, hn::Mul(hn::Mul(dc, in.read(in.step.memory_before)), sigmoid_slope(f)));
-    in.set_dx(2, hn::Mul(hn::Mul(dc, i), tanh_slope(g)));
-    in.set_dx(3, hn::Mul(hn::Mul(dh, t), sigmoid_slope(o)));
+    in.set_both(0, hn::Mul(hn::Mul(dc, g), sigmoid_slope(i)));
+    in.set_both(1, hn::Mul(hn::Mul(dc, in.read(in.step.memory_before)), sigmoid_slope(f)));
+    in.set_both(2, hn::Mul(hn::Mul(dc, i), tanh_slope(g)));
+    in.set_both(3, hn::Mul(hn::Mul(dh, t), sigmoid_slope(o)));
   }
 };
 
@@ -159,8 +157,7 @@ struct Gru {
     in.set_dstate(hn::Mul(dh, z));
     in.set_both(0, hn::Mul(hn::Mul(dn, in.kept(3)), sigmoid_slope(r)));
     in.set_both(1, hn::Mul(hn::Mul(dh, hn::Sub(in.read(in.step.h_before), n)), sigmoid_slope(z)));
-    in.set_dx(2, dn);
-    in.set_du(2, hn::Mul(dn, r));
+    in.set_apart(2, dn, hn::Mul(dn, r));
   }
 };
 
@@ -227,8 +224,7 @@ struct Nas {
     in.set_both(0, hn::Mul(hn::Mul(d01, l1), sigmoid_slope(l0)));
     in.set_both(1, where_positive(l1, hn::Mul(d01, l0)));
     in.set_both(2, hn::Mul(d23, sigmoid_slope(l2)));
-    in.set_dx(3, hn::Mul(d3, u3));
-    in.set_du(3, hn::Mul(d3, x3));
+    in.set_apart(3, hn::Mul(d3, u3), hn::Mul(d3, x3));
     in.set_both(4, hn::Mul(hn::Mul(d45, l5), tanh_slope(l4)));
     in.set_both(5, hn::Mul(hn::Mul(d45, l4), sigmoid_slope(l5)));
     in.set_both(6, hn::Mul(d67, tanh_slope(l6)));
@@ -289,7 +285,7 @@ namespace {
 HWY_EXPORT(forward_rows);
 HWY_EXPORT(backward_rows);
 
-constexpr std::int64_t least_units = 1 << 11;  // for a thread, whose start costs as much as some hundred units
+constexpr std::int64_t least_units = 1 << 9;  // for a thread, whose start costs as much as about a hundred units
 
 }  // namespace
 
@@ -297,13 +293,13 @@ CellTraits traits_of(Cell cell) {
   switch (cell) {
     case Cell::rnn_tanh:
     case Cell::rnn_relu:
-      return {.gates = 1, .kept = 0, .memory = false, .one_gradient = true};
+      return {.gates = 1, .kept = 0, .memory = false, .apart = -1};
     case Cell::lstm:
-      return {.gates = 4, .kept = 4, .memory = true, .one_gradient = true};
+      return {.gates = 4, .kept = 4, .memory = true, .apart = -1};
     case Cell::gru:
-      return {.gates = 3, .kept = 4, .memory = false, .one_gradient = false};
+      return {.gates = 3, .kept = 4, .memory = false, .apart = 2};
     case Cell::nas:
-      return {.gates = 8, .kept = 9, .memory = true, .one_gradient = false};
+      return {.gates = 8, .kept = 9, .memory = true, .apart = 3};
   }
   fail("no such cell: {}", static_cast<int>(cell));
 }

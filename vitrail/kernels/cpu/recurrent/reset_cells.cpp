@@ -113,7 +113,7 @@ HWY_EXPORT(state_gradient);
 HWY_EXPORT(gates_gradient);
 HWY_EXPORT(products_gradient);
 
-constexpr std::int64_t grain = 1 << 12;  // least units for a thread
+constexpr std::int64_t grain = 1 << 11;  // least units for a thread
 
 // Calls part(begin, end) for parts of the units of all rows; each unit reads and writes `operands` numbers.
 template <class Step, class Part>
