@@ -51,7 +51,8 @@ BleuScore bleu(const Segments& hypotheses, const std::vector<Segments>& referenc
 /// sacrebleu's signature: "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0".
 std::string bleu_signature(const BleuOptions& options, std::size_t references);
 
-/// What sacrebleu prints behind the score: "68.1/43.2/… (BP = 1.000 ratio = 1.012 hyp_len = 9 ref_len = 8)".
+/// What sacrebleu prints behind the score: "75.4/60.0/51.6/43.9 (BP = 1.000 ratio = 1.064 hyp_len = 167 ref_len =
+/// 157)".
 std::string bleu_details(const BleuScore& score);
 
 }  // namespace vitrail::text
