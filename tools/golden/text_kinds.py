@@ -1,9 +1,9 @@
 """Small tokenizers of every kind, made by Hugging Face's tokenizers and trained on the hard texts themselves."""
 
-import base64
 import io
 import json
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import sentencepiece
@@ -29,10 +29,24 @@ def special(content, **flags):
     return AddedToken(content, special=True, normalized=False, **flags)
 
 
-def bpe(tokenizer, texts, size=600, **options):
+def bpe(tokenizer, texts, size=600, limit=None, **options):
+    """Trains a BPE. Of equally rare characters limit_alphabet leaves out others in each run, so `limit` is kept here."""
+    counts = Counter("".join(texts))
+    kept = set(sorted(counts, key=lambda c: (-counts[c], c))[:limit]) | {" "}
     trainer = trainers.BpeTrainer(vocab_size=size, show_progress=False, **options)
-    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.train_from_iterator(["".join(c if c in kept else " " for c in text) for text in texts], trainer)
     return tokenizer
+
+
+def affixed(texts, tokenizer, make, **options):
+    """The vocabulary and merges of a BPE with a prefix or suffix. BpeTrainer numbers affixed characters in the order of a
+    hash table; as special tokens they have their order."""
+    pieces = {c for text in texts for part, _ in tokenizer.pre_tokenizer.pre_tokenize_str(
+        tokenizer.normalizer.normalize_str(text)) for c in part}
+    first = options.pop("special_tokens")
+    bpe(tokenizer, texts, special_tokens=first + sorted(make(c) for c in pieces), **options)
+    model = json.loads(tokenizer.to_str())["model"]
+    return model["vocab"], [tuple(merge) for merge in model["merges"]]
 
 
 def byte_level(texts, pre_tokenizer, **model):
@@ -82,27 +96,30 @@ def with_regex(*patterns, normalizer=None, behavior="isolated"):
 
 
 def clip(texts):
-    tokenizer = Tokenizer(models.BPE(unk_token="<|endoftext|>", end_of_word_suffix="</w>", continuing_subword_prefix=""))
+    tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.Sequence(
         [normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Lowercase()])
     split = pre_tokenizers.Split(Regex(CLIP), "removed", invert=True)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False)])
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    bpe(tokenizer, texts, size=900, initial_alphabet=alphabet, end_of_word_suffix="</w>",
-        special_tokens=[special("<|startoftext|>"), special("<|endoftext|>")])
-    tokenizer.post_processor = processors.RobertaProcessing(
+    vocab, merges = affixed(
+        texts, tokenizer, lambda c: c + "</w>", size=900, initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        end_of_word_suffix="</w>", special_tokens=["<|startoftext|>", "<|endoftext|>"])
+    made = Tokenizer(models.BPE(vocab, merges, unk_token="<|endoftext|>", end_of_word_suffix="</w>",
+                                continuing_subword_prefix=""))
+    made.normalizer, made.pre_tokenizer = tokenizer.normalizer, tokenizer.pre_tokenizer
+    made.add_tokens([special("<|startoftext|>"), special("<|endoftext|>")])
+    made.post_processor = processors.RobertaProcessing(
         ("<|endoftext|>", 1), ("<|startoftext|>", 0), trim_offsets=False, add_prefix_space=False)
-    tokenizer.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.BPEDecoder("</w>")])
-    return tokenizer
+    made.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.BPEDecoder("</w>")])
+    return made
 
 
 def wordpiece_vocab(texts, normalizer, pre_tokenizer):
-    """WordPieceTrainer differs from run to run where BpeTrainer with a prefix does not."""
+    """WordPieceTrainer is BpeTrainer with a prefix."""
     trained = Tokenizer(models.BPE())
     trained.normalizer, trained.pre_tokenizer = normalizer, pre_tokenizer
-    bpe(trained, texts, size=900, continuing_subword_prefix="##", limit_alphabet=500, special_tokens=[
-        "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
-    return trained.get_vocab()
+    return affixed(texts, trained, "##{}".format, size=1000, limit=300, continuing_subword_prefix="##",
+                   special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])[0]
 
 
 def bert(lowercase, template, **flags):
@@ -143,7 +160,7 @@ def fallback(vocab_size, texts, normalizer, pre_tokenizer, decoder, **model):
     trained = Tokenizer(models.BPE())
     trained.normalizer, trained.pre_tokenizer = normalizer, pre_tokenizer
     specials = ["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)]
-    bpe(trained, texts, size=vocab_size, special_tokens=specials, limit_alphabet=150)
+    bpe(trained, texts, size=vocab_size, special_tokens=specials, limit=150)
     state = json.loads(trained.to_str())["model"]
     tokenizer = Tokenizer(models.BPE(
         state["vocab"], [tuple(m) for m in state["merges"]], unk_token="<unk>", fuse_unk=True, byte_fallback=True, **model))
@@ -212,7 +229,7 @@ def sentencepiece_model(texts, kind, size=500, rules=None, **options):
     return out.getvalue()
 
 
-def charsmap_of(model):
+def proto_of(model):
     from sentencepiece import sentencepiece_model_pb2 as pb
     proto = pb.ModelProto()
     proto.ParseFromString(model)
@@ -221,15 +238,13 @@ def charsmap_of(model):
 
 def unigram(texts, rules=RULES):
     """What transformers makes of a sentencepiece model such as T5's."""
-    proto = charsmap_of(sentencepiece_model(texts, "unigram", rules=rules, pad_id=0, eos_id=1, unk_id=2, bos_id=-1, size=900,
+    proto = proto_of(sentencepiece_model(texts, "unigram", rules=rules, pad_id=0, eos_id=1, unk_id=2, bos_id=-1, size=900,
                                             character_coverage=0.98))
     vocab = [(piece.piece, piece.score) for piece in proto.pieces]
     tokenizer = Tokenizer(models.Unigram(vocab, 2, False))
-    charsmap = base64.b64encode(proto.normalizer_spec.precompiled_charsmap).decode()
     tokenizer.normalizer = normalizers.Sequence([
         normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap), normalizers.Strip(left=False, right=True),
         normalizers.Replace(Regex(" {2,}"), "▁")])
-    del charsmap
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace("▁", "always")
     tokenizer.decoder = decoders.Metaspace("▁", "always")
     tokenizer.add_tokens([special("<pad>"), special("</s>"), special("<unk>")])
@@ -239,7 +254,7 @@ def unigram(texts, rules=RULES):
 
 
 def unigram_bytes(texts):
-    proto = charsmap_of(sentencepiece_model(texts, "unigram", size=1100, byte_fallback=True, character_coverage=0.98,
+    proto = proto_of(sentencepiece_model(texts, "unigram", size=1100, byte_fallback=True, character_coverage=0.98,
                                             normalization_rule_name="identity"))
     vocab = [(piece.piece, piece.score) for piece in proto.pieces]
     tokenizer = Tokenizer(models.Unigram(vocab, 0, True))
@@ -267,14 +282,17 @@ def wordlevel(texts):
 
 def marked(texts):
     """BPE with the prefix of WordPiece, unknown characters fused, and CTC's decoder."""
-    tokenizer = Tokenizer(models.BPE(unk_token="[UNK]", fuse_unk=True, continuing_subword_prefix="##"))
+    tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.Sequence([normalizers.Nmt(), normalizers.NFKD(), normalizers.Strip(True, True)])
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
         pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("merged_with_previous"), pre_tokenizers.Digits(True),
         pre_tokenizers.CharDelimiterSplit("|"), pre_tokenizers.FixedLength(7)])
-    bpe(tokenizer, texts, continuing_subword_prefix="##", limit_alphabet=120, special_tokens=["[UNK]"])
-    tokenizer.decoder = decoders.CTC("[UNK]", "|", True)
-    return tokenizer
+    common = [text for text in texts if max(text, default="") < "\u0600"]
+    vocab, merges = affixed(common, tokenizer, "##{}".format, continuing_subword_prefix="##", special_tokens=["[UNK]"])
+    made = Tokenizer(models.BPE(vocab, merges, unk_token="[UNK]", fuse_unk=True, continuing_subword_prefix="##"))
+    made.normalizer, made.pre_tokenizer = tokenizer.normalizer, tokenizer.pre_tokenizer
+    made.decoder = decoders.CTC("[UNK]", "|", True)
+    return made
 
 
 def added(texts):
@@ -283,7 +301,7 @@ def added(texts):
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
         pre_tokenizers.Split(" ", "merged_with_next"), pre_tokenizers.Punctuation("contiguous"), pre_tokenizers.Digits(False)])
-    bpe(tokenizer, texts, limit_alphabet=200, special_tokens=["<unk>"])
+    bpe(tokenizer, texts, limit=200, special_tokens=["<unk>"])
     tokenizer.add_tokens([
         AddedToken("Hello", single_word=True), AddedToken("left", lstrip=True, normalized=True),
         AddedToken("right", rstrip=True, normalized=False), AddedToken("both", lstrip=True, rstrip=True, normalized=False),

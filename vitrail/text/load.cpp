@@ -9,6 +9,7 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/text/documents.h"
 #include "vitrail/text/sentencepiece.h"
 #include "vitrail/text/strings/byte_alphabet.h"
 #include "vitrail/text/strings/unicode.h"
@@ -21,16 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-json added_token(const std::string& content, bool lstrip = false) {
-  return {{"content", content}, {"single_word", false}, {"lstrip", lstrip},
-          {"rstrip", false},    {"normalized", false},  {"special", true}};
-}
-
-json byte_level(bool add_prefix_space, bool trim_offsets, bool use_regex = true) {
-  return {{"type", "ByteLevel"},
-          {"add_prefix_space", add_prefix_space},
-          {"trim_offsets", trim_offsets},
-          {"use_regex", use_regex}};
+std::int64_t id_in(const json& vocab, const std::string& token, const fs::path& file) {
+  const json& id = vocab.at(token);
+  check(id.is_number_integer(), "{}: the id of the token '{}' must be a whole number", file.string(), token);
+  return id.get<std::int64_t>();
 }
 
 // The switches of tokenizer_config.json that matter here; the file may be missing, and has much else.
@@ -81,20 +76,23 @@ json read_byte_level_bpe(const fs::path& folder) {
   document["pre_tokenizer"] = byte_level(prefix, true);
   document["decoder"] = byte_level(true, true);
   const auto has = [&](const std::string& token) { return vocab.is_object() && vocab.contains(token); };
+  const auto id_of = [&](const std::string& token) { return id_in(vocab, token, folder / "vocab.json"); };
   if (has("<s>") && has("</s>") && has("<mask>")) {
     for (const char* token : {"<s>", "<pad>", "</s>", "<unk>"}) {
-      document["added_tokens"].push_back(added_token(token));
+      if (has(token)) {
+        document["added_tokens"].push_back(added_token(token, id_of(token)));
+      }
     }
-    document["added_tokens"].push_back(added_token("<mask>", true));
+    document["added_tokens"].push_back(added_token("<mask>", id_of("<mask>"), true));
     document["post_processor"] = {{"type", "RobertaProcessing"},
-                                  {"sep", {"</s>", vocab["</s>"]}},
-                                  {"cls", {"<s>", vocab["<s>"]}},
+                                  {"sep", {"</s>", id_of("</s>")}},
+                                  {"cls", {"<s>", id_of("<s>")}},
                                   {"trim_offsets", true},
                                   {"add_prefix_space", prefix}};
   } else {
     document["post_processor"] = byte_level(true, false);
     if (has("<|endoftext|>")) {
-      document["added_tokens"].push_back(added_token("<|endoftext|>"));
+      document["added_tokens"].push_back(added_token("<|endoftext|>", id_of("<|endoftext|>")));
     }
   }
   return document;
@@ -111,35 +109,14 @@ json read_wordpiece_lines(const fs::path& file) {
     check(vocab.contains(token), "{}: the token '{}' is missing", file.string(), token);
   }
   const Switches switches(file.parent_path());
-  const bool lowercase = switches.get("do_lower_case", true);
-  json document = empty_document({{"type", "WordPiece"},
-                                  {"unk_token", "[UNK]"},
-                                  {"continuing_subword_prefix", "##"},
-                                  {"max_input_chars_per_word", 100},
-                                  {"vocab", vocab}});
-  const std::optional<bool> strip_accents = switches.optional("strip_accents");
-  document["normalizer"] = {{"type", "BertNormalizer"},
-                            {"clean_text", true},
-                            {"handle_chinese_chars", switches.get("tokenize_chinese_chars", true)},
-                            {"strip_accents", strip_accents ? json(*strip_accents) : json()},
-                            {"lowercase", lowercase}};
-  document["pre_tokenizer"] = {{"type", "BertPreTokenizer"}};
-  document["decoder"] = {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}};
+  json document = bert_document(vocab, switches.get("do_lower_case", true),
+                                switches.get("tokenize_chinese_chars", true), switches.optional("strip_accents"));
   for (const char* token : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}) {
     if (vocab.contains(token)) {
-      document["added_tokens"].push_back(added_token(token));
+      document["added_tokens"].push_back(added_token(token, vocab[token].get<std::int64_t>()));
     }
   }
-  const auto text = [](const char* name, int type) { return json{{"Sequence", {{"id", name}, {"type_id", type}}}}; };
-  const auto token = [](const char* name, int type) {
-    return json{{"SpecialToken", {{"id", name}, {"type_id", type}}}};
-  };
-  const auto entry = [&](const char* name) { return json{{"id", name}, {"ids", {vocab[name]}}, {"tokens", {name}}}; };
-  document["post_processor"] = {
-      {"type", "TemplateProcessing"},
-      {"single", {token("[CLS]", 0), text("A", 0), token("[SEP]", 0)}},
-      {"pair", {token("[CLS]", 0), text("A", 0), token("[SEP]", 0), text("B", 1), token("[SEP]", 1)}},
-      {"special_tokens", {{"[CLS]", entry("[CLS]")}, {"[SEP]", entry("[SEP]")}}}};
+  document["post_processor"] = bert_template(vocab);
   return document;
 }
 

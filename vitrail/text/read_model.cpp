@@ -15,7 +15,7 @@ using ModelPointer = std::unique_ptr<const Model>;
 Vocabulary read_vocabulary(io::Fields& fields) {
   const nlohmann::json& json = fields.raw("vocab");
   check(json.is_object(), "{}: 'vocab' must be an object of tokens and ids", fields.source());
-  Vocabulary vocab;
+  Vocabulary vocab(json.size());
   for (const auto& [token, id] : json.items()) {
     check(id.is_number_integer(), "{}: the id of the token '{}' must be a whole number", fields.source(), token);
     vocab.add(token, id.get<std::int64_t>());

@@ -31,13 +31,17 @@ struct SpmFile {
   Processor processor;
 };
 
-std::unique_ptr<const SpmFile> open_spm(const std::filesystem::path& path) {
+std::unique_ptr<const SpmFile> open_spm(std::string bytes, const std::string& source) {
   auto file = std::make_unique<SpmFile>();
-  file->bytes = io::read_text(path);
-  check_sentencepiece(file->bytes, path.string());
+  file->bytes = std::move(bytes);
+  check_sentencepiece(file->bytes, source);
   const auto status = file->processor.LoadFromSerializedProto(file->bytes);
-  check(status.ok(), "{}: not a model of sentencepiece: {}", path.string(), status.ToString());
+  check(status.ok(), "{}: not a model of sentencepiece: {}", source, status.ToString());
   return file;
+}
+
+std::unique_ptr<const SpmFile> open_spm(const std::filesystem::path& path) {
+  return open_spm(io::read_text(path), path.string());
 }
 
 // The pieces of a text: their names, and their places in code points. The ids are left to the caller.
@@ -111,6 +115,7 @@ class Marian : public Engine {
     const std::string place = (folder / "vocab.json").string();
     const nlohmann::json json = io::parse_json(vocab_text_, place);
     check(json.is_object(), "{}: it must be an object of tokens and ids", place);
+    vocab_ = Vocabulary(json.size());
     for (const auto& [token, id] : json.items()) {
       check(id.is_number_integer(), "{}: the id of the token '{}' must be a whole number", place, token);
       vocab_.add(token, id.get<std::int64_t>());
@@ -213,6 +218,10 @@ class Marian : public Engine {
 
 std::shared_ptr<const Engine> read_sentencepiece(const std::filesystem::path& file) {
   return std::make_shared<SentencePiece>(open_spm(file), file.filename().string());
+}
+
+std::shared_ptr<const Engine> make_sentencepiece(std::string bytes, const std::string& name) {
+  return std::make_shared<SentencePiece>(open_spm(std::move(bytes), name), name);
 }
 
 std::shared_ptr<const Engine> read_marian(const std::filesystem::path& folder) {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 
 #include "vitrail/text/engine.h"
 
@@ -12,6 +13,8 @@ namespace vitrail::text {
 /// A `.model` or `.spm` file, with the pieces, ids and spans of the sentencepiece library, which does the work. It adds
 /// no special tokens: what a model wants around a text is not in the file.
 std::shared_ptr<const Engine> read_sentencepiece(const std::filesystem::path& file);
+/// The same of the file's content; `name` is what it is called when it is saved.
+std::shared_ptr<const Engine> make_sentencepiece(std::string bytes, const std::string& name);
 
 /// A folder of Marian's: `source.spm` cuts texts into pieces whose ids are in `vocab.json`, `</s>` ends them, and
 /// `target.spm` joins the pieces of a translation, as MarianTokenizer of Hugging Face's transformers.

@@ -15,7 +15,7 @@
 namespace vitrail::text {
 namespace {
 
-constexpr double longest = 1e7;  // tokens of an encoding
+constexpr double longest = 1 << 17;  // tokens to which a file may have texts padded
 
 Side read_side(io::Fields& fields, const std::string& fallback) {
   return fields.choice("direction", fallback, {"Left", "Right"}) == "Left" ? Side::left : Side::right;
@@ -23,7 +23,7 @@ Side read_side(io::Fields& fields, const std::string& fallback) {
 
 Truncation read_truncation(io::Fields fields) {
   Truncation truncation;
-  truncation.max_length = fields.get<std::int64_t>("max_length", io::Range{0, longest});
+  truncation.max_length = fields.get<std::int64_t>("max_length", io::Range{0, 1e12});
   truncation.side = read_side(fields, "Right");
   const std::string strategy = fields.choice("strategy", "LongestFirst", {"LongestFirst", "OnlyFirst", "OnlySecond"});
   using enum Truncation::Strategy;
@@ -123,14 +123,6 @@ Pipeline make_pipeline(const nlohmann::json& document, const std::string& source
   Pipeline pipeline = read_with_source(document, source);
   pipeline.document = document.dump(2) + "\n";
   return pipeline;
-}
-
-nlohmann::json empty_document(nlohmann::json model) {
-  return {{"version", "1.0"},          {"truncation", nullptr},
-          {"padding", nullptr},        {"added_tokens", nlohmann::json::array()},
-          {"normalizer", nullptr},     {"pre_tokenizer", nullptr},
-          {"post_processor", nullptr}, {"decoder", nullptr},
-          {"model", std::move(model)}};
 }
 
 }  // namespace vitrail::text

@@ -17,7 +17,4 @@ Pipeline read_pipeline(std::string document, const std::string& source);
 /// The same for a document that is made here.
 Pipeline make_pipeline(const nlohmann::json& document, const std::string& source);
 
-/// A `tokenizer.json` with a model and nothing else, to which parts are added.
-nlohmann::json empty_document(nlohmann::json model);
-
 }  // namespace vitrail::text

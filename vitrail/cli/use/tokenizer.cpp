@@ -1,7 +1,9 @@
 // `vitrail tokenizer` turns texts into ids and back, and says what a tokenizer is.
 #include "vitrail/text/tokenizer.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -21,10 +23,12 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/help.h"
+#include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/text/parts/vocabulary.h"
 #include "vitrail/text/strings/unicode.h"
+#include "vitrail/text/train.h"
 
 namespace vitrail::cli {
 namespace {
@@ -39,6 +43,13 @@ struct TokenizerFlags {
   bool json = false;
   bool show = false;
   bool special_tokens = false;  // encode: leave them out; decode: keep them
+};
+
+struct TokenizerTrainFlags {
+  std::vector<std::string> files;
+  std::string output;
+  std::string model = "bpe";
+  text::TokenizerTraining training;
 };
 
 constexpr std::size_t lines_at_once = 1024;
@@ -191,6 +202,47 @@ void info(const TokenizerFlags& flags) {
   }
 }
 
+// The lines of text files, with their ends, as the reference reads them too. sentencepiece wants them without.
+std::vector<std::string> read_lines(const std::vector<std::string>& files, bool with_ends) {
+  std::vector<std::string> lines;
+  for (const std::string& file : files) {
+    const std::string text = io::read_text(file);
+    std::size_t number = 1;
+    for (std::size_t begin = 0; begin < text.size(); ++number) {
+      const std::size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+      std::string line = text.substr(begin, end - begin);
+      const std::size_t invalid = text::find_invalid_utf8(line);
+      check(invalid == std::string::npos, "{}: line {}, column {}: not UTF-8", file, number, invalid + 1);
+      if (!with_ends && line.ends_with('\n')) {
+        line.pop_back();
+      }
+      lines.push_back(std::move(line));
+      begin = end;
+    }
+  }
+  return lines;
+}
+
+void train(const TokenizerTrainFlags& flags) {
+  namespace fs = std::filesystem;
+  check(!fs::exists(flags.output) || (fs::is_directory(flags.output) && fs::is_empty(flags.output)),
+        "'{}' exists: choose another --output", flags.output);
+  const bool pieces = flags.model == "unigram" || flags.model == "sentencepiece-bpe";
+  const std::vector<std::string> lines = read_lines(flags.files, !pieces);
+  const auto learned = [&] {
+    if (flags.model == "bpe") {
+      return text::train_byte_level_bpe(lines, flags.training);
+    }
+    if (flags.model == "wordpiece") {
+      return text::train_wordpiece(lines, flags.training);
+    }
+    return text::train_sentencepiece(lines, flags.model == "unigram" ? "unigram" : "bpe", flags.training);
+  };
+  const text::Tokenizer tokenizer = learned();
+  io::replace_folder(flags.output, [&](const fs::path& folder) { tokenizer.save(folder); });
+  fmt::print("{}, {} tokens: {}\n", tokenizer.kind(), tokenizer.vocab_size(), flags.output);
+}
+
 CLI::App& add_action(CLI::App& command, const std::string& name, const std::string& help, TokenizerFlags& flags) {
   CLI::App& action = *command.add_subcommand(name, help);
   action
@@ -230,9 +282,34 @@ void add_tokenizer(CLI::App& app) {
   CLI::App& about = add_action(command, "info", "The kind of a tokenizer, its size, its special tokens", *flags);
   about.callback([flags] { info(*flags); });
 
-  add_examples(command, {"vitrail tokenizer encode gpt2 \"Hello, world!\" --show",
-                         "vitrail tokenizer encode gpt2 --input book.txt --json > tokens.jsonl",
-                         "vitrail tokenizer decode gpt2 15496 11 995 0"});
+  CLI::App& training = *command.add_subcommand("train", "Learn a new tokenizer from text files, line by line");
+  const auto train_flags = std::make_shared<TokenizerTrainFlags>();
+  training.add_option("FILE", train_flags->files, "Text files")->required();
+  training.add_option("--output", train_flags->output, "New folder")->required()->type_name("DIR");
+  training
+      .add_option("--model", train_flags->model,
+                  "bpe (byte-level, GPT-2's), wordpiece (BERT's), unigram or sentencepiece-bpe")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"bpe", "wordpiece", "unigram", "sentencepiece-bpe"}));
+  training.add_option("--vocab-size", train_flags->training.vocab_size, "Tokens, special ones included")
+      ->capture_default_str()
+      ->check(CLI::Range(std::int64_t{1}, text::largest_id))
+      ->type_name("N");
+  training
+      .add_option("--min-frequency", train_flags->training.min_frequency, "Least occurrences of a pair that is joined")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+  training.add_option("--special-tokens", train_flags->training.special_tokens, "Tokens such as <|endoftext|>")
+      ->type_name("TOKEN");
+  training.add_flag("--lowercase", train_flags->training.lowercase, "wordpiece: without capitals and accents");
+  training.callback([train_flags] { train(*train_flags); });
+
+  add_examples(command,
+               {"vitrail tokenizer train book.txt --vocab-size 8000 --special-tokens \"<|endoftext|>\" --output book",
+                "vitrail tokenizer encode gpt2 \"Hello, world!\" --show",
+                "vitrail tokenizer encode gpt2 --input book.txt --json > tokens.jsonl",
+                "vitrail tokenizer decode gpt2 15496 11 995 0"});
 }
 
 }  // namespace vitrail::cli

@@ -115,8 +115,9 @@ class Bpe : public Model {
       const std::size_t prefix = config_.continuing_subword_prefix.size();
       check(right.size() >= prefix, "the merge {} joins '{}', which is shorter than the prefix '{}'", rank, right,
             config_.continuing_subword_prefix);
-      merges_.put(id_of(left, rank), id_of(right, rank),
-                  {static_cast<std::uint32_t>(rank), id_of(left + right.substr(prefix), rank)});
+      const std::uint32_t left_id = id_of(left, rank);
+      const std::uint32_t right_id = id_of(right, rank);
+      merges_.put(left_id, right_id, {static_cast<std::uint32_t>(rank), id_of(left + right.substr(prefix), rank)});
     }
     config_.merges.clear();
     config_.merges.shrink_to_fit();

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <numeric>
 #include <optional>
 #include <utility>
 
+#include "vitrail/tensor/error.h"
 #include "vitrail/text/strings/byte_alphabet.h"
 #include "vitrail/text/strings/unicode.h"
 
@@ -198,8 +200,16 @@ Tokens apply_to(const WordPieceDecoder& decoder, Tokens tokens) {
 }  // namespace
 
 std::string decode(std::span<const Decoder> decoders, std::vector<std::string> tokens) {
+  const auto bytes_of = [](const Tokens& all) {
+    return std::accumulate(all.begin(), all.end(), all.size(),
+                           [](std::size_t sum, const std::string& token) { return sum + token.size(); });
+  };
+  const std::size_t before = bytes_of(tokens);
   for (const Decoder& decoder : decoders) {
     tokens = std::visit([&](const auto& each) { return apply_to(each, std::move(tokens)); }, decoder);
+    check(bytes_of(tokens) <= most_bytes_of(before),
+          "the decoders of the tokenizer make {} bytes of {}: {} are allowed", bytes_of(tokens), before,
+          most_bytes_of(before));
   }
   return apply_to(Fuse{}, tokens).front();
 }

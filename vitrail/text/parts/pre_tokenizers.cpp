@@ -109,6 +109,12 @@ UScriptCode script_of(char32_t c) {
   if (c == U' ' || !assigned_in_unicode(c, 9)) {
     return USCRIPT_INVALID_CODE;
   }
+  if (c == 0x0589 || c == 0x061C) {
+    return USCRIPT_COMMON;  // as it was in Unicode 9; the same holds of the next two
+  }
+  if (c == 0x0953 || c == 0x0954) {
+    return USCRIPT_DEVANAGARI;
+  }
   UErrorCode status = U_ZERO_ERROR;
   const UScriptCode script = uscript_getScript(static_cast<UChar32>(c), &status);
   const bool japanese = script == USCRIPT_HIRAGANA || script == USCRIPT_KATAKANA || c == prolonged_sound_mark;

@@ -6,9 +6,18 @@
 
 namespace vitrail::text {
 
+namespace {
+
+constexpr std::int64_t spare_ids = 1 << 16;
+
+}  // namespace
+
+Vocabulary::Vocabulary(std::size_t count)
+    : end_limit_(std::min(largest_id + 1, 2 * static_cast<std::int64_t>(count) + spare_ids)) {}
+
 void Vocabulary::add(std::string_view token, std::int64_t id) {
-  check(id >= 0 && id <= largest_id, "the token '{}' has the id {}, which is not between 0 and {}", token, id,
-        largest_id);
+  check(id >= 0 && id < end_limit_, "the token '{}' has the id {}, which is not between 0 and {}", token, id,
+        end_limit_ - 1);
   if (id >= end()) {
     tokens_.resize(static_cast<std::size_t>(id) + 1);
   }

@@ -116,6 +116,11 @@ void NormalizedString::own() {
   as_original_ = false;
 }
 
+void NormalizedString::check_growth(std::size_t bytes) const {
+  const std::size_t most = most_bytes_of(original_.size());
+  check(bytes <= most, "the rules of the tokenizer make {} bytes of {}: {} are allowed", bytes, original_.size(), most);
+}
+
 void NormalizedString::transform_range(Span range, std::span<const Change> changes, std::size_t removed) {
   own();
   const std::string_view replaced = std::string_view(changed_).substr(range.begin, range.end - range.begin);
@@ -146,11 +151,13 @@ void NormalizedString::transform_range(Span range, std::span<const Change> chang
   if (range.begin == 0 && range.end == changed_.size()) {
     changed_ = std::move(text);
     alignments_ = std::move(alignments);
+    check_growth(changed_.size());
     return;
   }
   changed_.replace(range.begin, range.end - range.begin, text);
   alignments_.erase(alignments_.begin() + range.begin, alignments_.begin() + range.end);
   alignments_.insert(alignments_.begin() + range.begin, alignments.begin(), alignments.end());
+  check_growth(changed_.size());
 }
 
 void NormalizedString::transform(std::span<const Change> changes, std::size_t removed) {
@@ -239,6 +246,7 @@ void NormalizedString::replace(std::span<const Match> matches, std::string_view 
     if (is_match) {
       keep(range.begin);
       text += content;
+      check_growth(text.size());
       alignments.insert(alignments.end(), content.size(),
                         range.end == 0 ? Span{shift_, shift_} : alignments_[range.end - 1]);
       last = range.end;

@@ -43,6 +43,10 @@ enum class SplitBehavior {
   contiguous,            ///< the, -, final, --, countdown
 };
 
+/// The most bytes that may be made of `original` bytes. No normal form or alphabet makes more than eleven of one; rules
+/// in a file could go on doubling a text.
+constexpr std::size_t most_bytes_of(std::size_t original) { return (std::size_t{1} << 20) + 64 * original; }
+
 /// A text, and for each of its bytes the bytes of the original from which it comes. All operations, with what they do
 /// to the alignment, are those of `NormalizedString` in Hugging Face's tokenizers (tokenizer/normalizer.rs), so that
 /// offsets agree. While the text is as the original it borrows it, and has no list of alignments.
@@ -80,6 +84,7 @@ class NormalizedString {
  private:
   Span alignment(std::size_t at) const;
   void own();
+  void check_growth(std::size_t bytes) const;
   void transform_range(Span range, std::span<const Change> changes, std::size_t removed);
 
   std::string_view original_;  // of this part

@@ -1,0 +1,248 @@
+// The layouts of files, and what is said of broken ones.
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/errors.h"
+#include "tests/text/golden_text.h"
+#include "vitrail/text/parts/charsmap.h"
+#include "vitrail/text/tokenizer.h"
+
+namespace vitrail::text {
+namespace {
+
+using nlohmann::json;
+using test::error_of;
+using test::golden_json;
+using test::tokenizer_of;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class Files : public ::testing::Test {
+ protected:
+  void write(const std::string& name, const std::string& content) const {
+    std::ofstream(folder_.path() / name, std::ios::binary) << content;
+  }
+  Tokenizer load(const std::string& name = "") const { return load_tokenizer(folder_.path() / name); }
+  std::string complaint(const std::string& name = "") const {
+    std::string sentence = error_of([&] { load(name); });
+    const std::string path = folder_.path().string();
+    for (std::size_t at = sentence.find(path); at != std::string::npos; at = sentence.find(path)) {
+      sentence.replace(at, path.size(), "…");
+    }
+    return sentence;
+  }
+  test::TemporaryFolder folder_;
+};
+
+std::string merges_of(const json& model) {
+  std::string text = "#version: 0.2\n";
+  for (const json& merge : model["merges"]) {
+    text += merge[0].get<std::string>() + " " + merge[1].get<std::string>() + "\n";
+  }
+  return text;
+}
+
+// The golden rows of a kind, which another layout of the same must give too.
+void expect_golden(const Tokenizer& tokenizer, const std::string& kind) {
+  const json golden = golden_json(kind);
+  const auto texts = golden_json("texts").get<std::vector<std::string>>();
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    EXPECT_EQ(tokenizer.encode(texts[i]).ids, golden["single"][i][0].get<std::vector<std::int64_t>>()) << texts[i];
+  }
+}
+
+TEST_F(Files, OfGpt2) {
+  const json model = golden_json("gpt2")["tokenizer"]["model"];
+  json vocab = model["vocab"];
+  vocab["<|endoftext|>"] = vocab.size();
+  write("vocab.json", vocab.dump());
+  write("merges.txt", merges_of(model));
+  const Tokenizer tokenizer = load();
+  expect_golden(tokenizer, "gpt2");
+  EXPECT_EQ(tokenizer.vocab_size(), 601);
+  const test::TemporaryFolder copy;
+  tokenizer.save(copy.path());
+  expect_golden(load_tokenizer(copy.path()), "gpt2");
+}
+
+TEST_F(Files, OfRoberta) {
+  const json document = golden_json("roberta")["tokenizer"];
+  json vocab = document["model"]["vocab"];
+  for (const json& token : document["added_tokens"]) {
+    vocab[token["content"].get<std::string>()] = token["id"];
+  }
+  write("vocab.json", vocab.dump());
+  write("merges.txt", merges_of(document["model"]));
+  write("tokenizer_config.json", R"({"add_prefix_space": true, "model_max_length": 512})");
+  expect_golden(load(), "roberta");
+  vocab["<s>"] = "0";
+  write("vocab.json", vocab.dump());
+  EXPECT_EQ(complaint(), "…/vocab.json: the id of the token '<s>' must be a whole number");
+}
+
+TEST_F(Files, OfBert) {
+  const json vocab = golden_json("bert_cased")["tokenizer"]["model"]["vocab"];
+  std::vector<std::string> tokens(vocab.size());
+  for (const auto& [token, id] : vocab.items()) {
+    tokens[id.get<std::size_t>()] = token;
+  }
+  std::string lines;
+  for (const std::string& token : tokens) {
+    lines += token + "\r\n";
+  }
+  write("vocab.txt", lines);
+  write("tokenizer_config.json", R"({"do_lower_case": false})");
+  const Tokenizer tokenizer = load();
+  const Encoding encoding = tokenizer.encode_pair("ab", "ab");
+  EXPECT_EQ(encoding.tokens.front(), "[CLS]");
+  EXPECT_EQ(encoding.type_ids.back(), 1);
+  EXPECT_EQ(tokenizer.encode("The café").ids,
+            tokenizer_of(golden_json("bert_cased")["tokenizer"]).encode("The café").ids);
+  EXPECT_EQ(load("vocab.txt").vocab_size(), tokenizer.vocab_size());
+  write("vocab.txt", "[UNK]\n[CLS]\nab\nab\n");
+  EXPECT_EQ(complaint(), "…/vocab.txt: line 4: the token 'ab' is there twice");
+  write("vocab.txt", "[UNK]\n[CLS]\n");
+  EXPECT_EQ(complaint(), "…/vocab.txt: the token '[SEP]' is missing");
+  write("vocab.txt", "[UNK]\n\xff\n");
+  EXPECT_EQ(complaint(), "…/vocab.txt is not UTF-8: byte 6 is 0xff");
+}
+
+TEST_F(Files, OfSentencepiece) {
+  const json golden = golden_json("sentencepiece");
+  const auto texts = golden["texts"].get<std::vector<std::string>>();
+  for (const char* kind : {"unigram", "bpe"}) {
+    write("spiece.model", decode_base64(golden[kind]["model"].get<std::string>()));
+    const Tokenizer tokenizer = load();
+    EXPECT_EQ(tokenizer.kind(), "SentencePiece");
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      SCOPED_TRACE(std::string(kind) + " " + json(texts[i]).dump());
+      const json& row = golden[kind]["rows"][i];
+      const Encoding encoding = tokenizer.encode(texts[i]);
+      EXPECT_EQ(encoding.ids, row[0].get<std::vector<std::int64_t>>());
+      std::vector<std::int64_t> bounds;
+      for (const auto& [begin, end] : encoding.offsets) {
+        bounds.insert(bounds.end(), {begin, end});
+      }
+      EXPECT_EQ(bounds, row[1].get<std::vector<std::int64_t>>());
+      EXPECT_EQ(encoding.tokens, row[2].get<std::vector<std::string>>());
+      EXPECT_EQ(tokenizer.decode(encoding.ids), row[3].get<std::string>());
+    }
+    EXPECT_EQ(tokenizer.id_of("no such piece"), std::nullopt);
+    EXPECT_TRUE(tokenizer.is_special(*tokenizer.id_of("</s>")));
+  }
+}
+
+TEST_F(Files, OfSentencepieceThatAreBroken) {
+  const std::string model = decode_base64(golden_json("sentencepiece")["unigram"]["model"].get<std::string>());
+  write("tokenizer.model", model.substr(0, 1000));
+  EXPECT_THAT(complaint(), StartsWith("…/tokenizer.model: not a model of sentencepiece: cut off or broken at byte "));
+  write("tokenizer.model", "");
+  EXPECT_EQ(complaint(), "…/tokenizer.model: not a model of sentencepiece: it has no pieces");
+  write("tokenizer.model", "{\"a\": 1}");
+  EXPECT_THAT(complaint(), StartsWith("…/tokenizer.model: not a model of sentencepiece: cut off or broken at byte "));
+}
+
+TEST_F(Files, OfMarian) {
+  const std::string model = decode_base64(golden_json("sentencepiece")["unigram"]["model"].get<std::string>());
+  write("source.spm", model);
+  write("target.spm", model);
+  write("vocab.json",
+        R"({"</s>": 0, "<unk>": 1, "▁H": 2, "e": 3, "l": 4, "o": 5, ">>de<<": 6, "▁": 7, "<pad>": 8, "H": 9})");
+  const Tokenizer tokenizer = load();
+  const Encoding encoding = tokenizer.encode(">>de<< o");
+  EXPECT_THAT(encoding.ids, ElementsAre(6, 7, 5, 0));
+  EXPECT_EQ(encoding.offsets[0], (std::pair<std::int64_t, std::int64_t>{0, 6}));
+  EXPECT_EQ(encoding.offsets[2], (std::pair<std::int64_t, std::int64_t>{7, 8}));
+  EXPECT_EQ(tokenizer.decode(std::vector<std::int64_t>{8, 2, 3, 4, 4, 5, 0}), "Hello");
+  EXPECT_EQ(tokenizer.decode(std::vector<std::int64_t>{8, 2, 3, 0}, false), "<pad> He</s>");
+  const test::TemporaryFolder copy;
+  tokenizer.save(copy.path());
+  EXPECT_EQ(load_tokenizer(copy.path()).encode("Hello").ids, tokenizer.encode("Hello").ids);
+  write("vocab.json", R"({"</s>": 0})");
+  EXPECT_EQ(complaint(), "…/vocab.json: the token '<unk>' is missing");
+}
+
+TEST_F(Files, ThatAreNotThere) {
+  EXPECT_THAT(complaint(), StartsWith("…/: no tokenizer is there: neither tokenizer.json, nor "));
+  EXPECT_THAT(complaint("nothing.json"), HasSubstr("…/nothing.json"));
+}
+
+// What is said of a small tokenizer.json in which one thing is changed.
+class Document : public Files {
+ protected:
+  std::string complaint_about(const std::string& change) {
+    json document = json::parse(R"({"version": "1.0", "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2},
+                                    "merges": ["a b"]}})");
+    document.merge_patch(json::parse(change));
+    write("tokenizer.json", document.dump());
+    return complaint();
+  }
+};
+
+TEST_F(Document, IsReadOrSaysWhy) {
+  EXPECT_EQ(complaint_about("{}"), "no error");
+  const std::string place = "…/tokenizer.json: ";
+  const auto expect = [&](const std::string& change, const std::string& sentence) {
+    EXPECT_EQ(complaint_about(change), place + sentence) << change;
+  };
+  expect(R"({"version": "2.0"})", "'version' must be '1.0', but is '2.0'");
+  expect(R"({"more": 1})", "unknown key 'more'");
+  expect(R"({"normalizer": {"type": "NFX"}})",
+         "normalizer: the type 'NFX' is not known (did you mean 'NFC' or 'NFD'?)");
+  expect(R"({"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Lowercase", "x": 1}]}})",
+         "normalizer.normalizers[1]: unknown key 'x'");
+  expect(R"({"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated", "invert": false}})",
+         "the regular expression '(a' is not valid: missing closing parenthesis");
+  expect(
+      R"({"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "[a&&b]"}, "behavior": "Isolated", "invert": false}})",
+      "the regular expression '[a&&b]' has '&&' at byte 2, brackets in brackets, which are not supported");
+  expect(R"({"pre_tokenizer": {"type": "Split", "pattern": {"String": "a"}, "behavior": "Split", "invert": false}})",
+         "pre_tokenizer: 'behavior' must be 'Contiguous', 'Isolated', 'MergedWithNext', 'MergedWithPrevious' or "
+         "'Removed', but is 'Split'");
+  expect(R"({"pre_tokenizer": {"type": "Metaspace", "replacement": "__"}})",
+         "pre_tokenizer: 'replacement' must be one character, but is '__'");
+  expect(R"({"decoder": {"type": "Bert"}})",
+         "decoder: the type 'Bert' is not known: there are 'BPEDecoder', 'ByteFallback', 'ByteLevel', 'CTC', 'Fuse', "
+         "'Metaspace', 'Replace', 'Sequence', 'Strip' and 'WordPiece'");
+  expect(R"({"model": {"dropout": 0.1}})",
+         "model: 'dropout' is 0.1, with which every encoding would be another; it must be 0 or null");
+  expect(R"({"model": {"merges": ["a c"]}})", "the merge 0 has the token 'c', which the vocabulary has not");
+  expect(R"({"model": {"merges": ["ab"]}})", "model: merge 0 is 'ab', which is not two tokens with a space between");
+  expect(R"({"model": {"vocab": {"a": 5, "b": 5}}})", "the tokens 'a' and 'b' have the same id 5");
+  expect(R"({"model": {"vocab": {"a": -5}}})", "the token 'a' has the id -5, which is not between 0 and 65541");
+  expect(R"({"model": {"type": "Unigram", "vocab": [["a", 1]], "merges": null, "unk_id": 1}})",
+         "'unk_id' is 1, but the vocabulary has 1 tokens");
+  expect(R"({"model": {"type": "Bigram"}})", "model: the type 'Bigram' is not known (did you mean 'Unigram'?)");
+  expect(R"({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"}})",
+         "the charsmap has 3 bytes and no trie");
+  expect(R"({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "A?AA"}})",
+         "character 1 of a text in base 64 is '?'");
+  expect(R"({"added_tokens": [{"content": "x", "single_word": false, "lstrip": false, "rstrip": false,
+              "normalized": false}]})",
+         "added_tokens[0]: 'special' is missing");
+  expect(R"({"post_processor": {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "B", "type_id": 0}}],
+              "pair": [], "special_tokens": {}}})",
+         "post_processor.single[0]: the text 'B' must be 'A'");
+  expect(R"({"post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "[X]", "type_id": 0}}],
+              "pair": [], "special_tokens": {}}})",
+         "post_processor.single[0]: '[X]' is not among the 'special_tokens'");
+  EXPECT_THAT(complaint_about(R"({"model": {"vocab": []}})"), EndsWith("'vocab' must be an object of tokens and ids"));
+}
+
+TEST(CharactersWithoutAToken, AreAnError) {
+  const Tokenizer words =
+      tokenizer_of(json::parse(R"({"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "<unk>"}})"));
+  EXPECT_EQ(error_of([&] { words.encode("b"); }),
+            "the text has 'b', and the vocabulary has neither that nor the token '<unk>' for unknown ones");
+  const Tokenizer unigram = tokenizer_of(json::parse(R"({"model": {"type": "Unigram", "vocab": [["a", -1.5]]}})"));
+  EXPECT_EQ(unigram.encode("aa").size(), 2U);
+  EXPECT_EQ(error_of([&] { unigram.encode("ab"); }),
+            "the text has 'b', for which the vocabulary has no token, and no 'unk_id'");
+}
+
+}  // namespace
+}  // namespace vitrail::text

@@ -1,0 +1,28 @@
+/// \file
+/// Parts of the `tokenizer.json` that say what older layouts and new tokenizers mean.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace vitrail::text {
+
+/// A document with a model and nothing else, to which parts are added.
+nlohmann::json empty_document(nlohmann::json model);
+
+/// A special token, which is found in a text as it is written.
+nlohmann::json added_token(const std::string& content, std::int64_t id, bool lstrip = false);
+
+/// The part ByteLevel, whatever it is used as.
+nlohmann::json byte_level(bool add_prefix_space, bool trim_offsets, bool use_regex = true);
+
+/// A WordPiece tokenizer as BERT has it, without what is put around a text.
+nlohmann::json bert_document(nlohmann::json vocab, bool lowercase, bool split_ideographs,
+                             std::optional<bool> strip_accents);
+/// What BERT puts around a text or two: [CLS] … [SEP] … [SEP]. The vocabulary must have both.
+nlohmann::json bert_template(const nlohmann::json& vocab);
+
+}  // namespace vitrail::text

@@ -1,0 +1,120 @@
+#include "vitrail/text/train.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+#include <sentencepiece_trainer.h>
+
+#include "vitrail/tensor/error.h"
+#include "vitrail/text/documents.h"
+#include "vitrail/text/parts/learn_bpe.h"
+#include "vitrail/text/sentencepiece.h"
+#include "vitrail/text/strings/byte_alphabet.h"
+#include "vitrail/text/strings/unicode.h"
+#include "vitrail/text/tokenizer_json.h"
+
+namespace vitrail::text {
+namespace {
+
+using nlohmann::json;
+
+void check_texts(std::span<const std::string> texts) {
+  bool any = false;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    check_utf8(texts[i], fmt::format("text {}", i));
+    any = any || !texts[i].empty();
+  }
+  check(any, "there is no text to learn a tokenizer from");
+}
+
+// Learns the model of a document that has all other parts, from the pieces that these make of the texts.
+json learn_model(json document, std::span<const std::string> texts, const BpeLearning& learning) {
+  const Pipeline pipeline = make_pipeline(document, "the new tokenizer");
+  std::map<std::string, std::int64_t> words;
+  for (const std::string& text : texts) {
+    for (std::string& piece : pieces_of(pipeline, text)) {
+      ++words[std::move(piece)];
+    }
+  }
+  const LearnedBpe learned = learn_bpe(words, learning);
+  check(static_cast<std::int64_t>(learned.tokens.size()) == learning.vocab_size,
+        "the texts have enough for {} tokens, but the vocabulary is to have {}", learned.tokens.size(),
+        learning.vocab_size);
+  document["model"]["vocab"] = json::object();
+  for (std::size_t id = 0; id < learned.tokens.size(); ++id) {
+    document["model"]["vocab"][learned.tokens[id]] = id;
+  }
+  if (document["model"]["type"] == "BPE") {
+    for (const auto& [left, right] : learned.merges) {
+      document["model"]["merges"].push_back({left, right});
+    }
+  }
+  for (const std::string& token : learning.special_tokens) {
+    document["added_tokens"].push_back(added_token(token, document["model"]["vocab"][token]));
+  }
+  return document;
+}
+
+Tokenizer finished(const json& document) {
+  return Tokenizer(make_engine(make_pipeline(document, "the new tokenizer")));
+}
+
+// The texts one by one, as the library wants them. A line feed would end a sentence.
+class Sentences : public sentencepiece::SentenceIterator {
+ public:
+  explicit Sentences(std::span<const std::string> texts) : texts_(texts) {}
+  bool done() const override { return at_ == texts_.size(); }
+  void Next() override { ++at_; }
+  const std::string& value() const override { return texts_[at_]; }
+  sentencepiece::util::Status status() const override { return {}; }
+
+ private:
+  std::span<const std::string> texts_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+Tokenizer train_byte_level_bpe(std::span<const std::string> texts, const TokenizerTraining& training) {
+  check_texts(texts);
+  BpeLearning learning{training.vocab_size, training.min_frequency, training.special_tokens, {}, ""};
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    learning.alphabet.insert(character_of_byte(static_cast<unsigned char>(byte)));
+  }
+  json document = empty_document({{"type", "BPE"}, {"vocab", json::object()}, {"merges", json::array()}});
+  document["pre_tokenizer"] = byte_level(false, true);
+  document["post_processor"] = byte_level(true, false);
+  document["decoder"] = byte_level(true, true);
+  return finished(learn_model(std::move(document), texts, learning));
+}
+
+Tokenizer train_wordpiece(std::span<const std::string> texts, const TokenizerTraining& training) {
+  check_texts(texts);
+  std::vector<std::string> special = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+  special.insert(special.end(), training.special_tokens.begin(), training.special_tokens.end());
+  const BpeLearning learning{training.vocab_size, training.min_frequency, special, {}, "##"};
+  json document = bert_document(json::object(), training.lowercase, true, std::nullopt);
+  document["added_tokens"] = json::array();
+  document = learn_model(std::move(document), texts, learning);
+  document["post_processor"] = bert_template(document["model"]["vocab"]);
+  return finished(document);
+}
+
+Tokenizer train_sentencepiece(std::span<const std::string> texts, const std::string& kind,
+                              const TokenizerTraining& training) {
+  check_texts(texts);
+  check(kind == "unigram" || kind == "bpe", "sentencepiece is to learn 'unigram' or 'bpe', not '{}'", kind);
+  Sentences sentences(texts);
+  std::string bytes;
+  const auto status = sentencepiece::SentencePieceTrainer::Train(
+      {{"model_type", kind},
+       {"vocab_size", std::to_string(training.vocab_size)},
+       {"control_symbols", fmt::format("{}", fmt::join(training.special_tokens, ","))},
+       {"num_threads", "1"},  // the sums of several would depend on their order
+       {"minloglevel", "2"}},
+      &sentences, &bytes);
+  check(status.ok(), "sentencepiece cannot learn {} tokens: {}", training.vocab_size, status.ToString());
+  return Tokenizer(make_sentencepiece(std::move(bytes), "tokenizer.model"));
+}
+
+}  // namespace vitrail::text
