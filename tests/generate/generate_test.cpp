@@ -122,6 +122,20 @@ TEST_P(Sampling, EndsWhereItIsTold) {
   EXPECT_EQ(interrupted[0].ids, Ids(all.begin(), all.begin() + 3));
 }
 
+// With all positions in view, the next token is that of a text which begins in their middle.
+TEST_P(Sampling, GoesOnBeyondThePositionsIfTold) {
+  config_.eos_token_id = {};
+  config_.max_new_tokens = 30;
+  const Ids all = continued({.slides = true})[0].ids;
+  ASSERT_EQ(std::ssize(all), 30);
+  config_.max_new_tokens = 19;  // up to the 24 positions
+  EXPECT_EQ(continued()[0].ids, Ids(all.begin(), all.begin() + 19));
+  // The token after the first that has no place any more: 12 tokens are in view, of which it is the last.
+  prompt_ = Ids(all.begin() + 8, all.begin() + 20);
+  config_.max_new_tokens = 10;
+  EXPECT_EQ(continued()[0].ids, Ids(all.begin() + 20, all.end()));
+}
+
 TEST_P(Sampling, SaysWhatCannotBe) {
   const auto error = [&] { return error_of([&] { continued(); }); };
   config_.max_new_tokens = 20;

@@ -36,6 +36,21 @@ class Reader {
     const Tensor logits = model_.forward(Tensor::from(ids, {std::ssize(ids), 1}), pass_, &state_);
     return logits.reshape({logits.size(0), logits.size(2)});
   }
+  // Forgets what it has read, and reads these texts of one length. Returns the logits [count, V] of the tokens after
+  // them.
+  Tensor anew(const std::vector<Ids>& texts) {
+    state_ = {};
+    Ids all;
+    for (const Ids& text : texts) {
+      all.insert(all.end(), text.begin(), text.end());
+    }
+    const auto count = static_cast<std::int64_t>(texts.size());
+    const Tensor features =
+        model_.forward_features(Tensor::from(all, {count, std::ssize(all) / count}), pass_, &state_);
+    return model_.forward_head(features.narrow(1, features.size(1) - 1, 1)).reshape({count, -1});
+  }
+  bool is_full() const { return state_.length() == model_.config().max_positions; }
+  std::int64_t positions() const { return model_.config().max_positions; }
   // Goes on with these of the sequences, in this order.
   void select(const std::vector<std::int64_t>& sequences) { state_.select(sequences); }
   std::size_t cache_bytes() const { return state_.bytes(); }
@@ -63,6 +78,20 @@ struct Search {
   const GenerateOptions& options;
   std::int64_t most_new = 0;
 };
+
+// The last `count` tokens of each text, whose new ones are filled up to `added`.
+std::vector<Ids> ends_of(const Search& s, const std::vector<Sequence>& sequences, std::int64_t added,
+                         std::int64_t filler, std::int64_t count) {
+  std::vector<Ids> result;
+  for (const Sequence& sequence : sequences) {
+    Ids text = s.prompt;
+    text.insert(text.end(), sequence.ids.begin(), sequence.ids.end());
+    text.resize(static_cast<std::size_t>(std::ssize(s.prompt) + added), filler);
+    text.erase(text.begin(), text.end() - count);
+    result.push_back(std::move(text));
+  }
+  return result;
+}
 
 // Greedy search, or sampling: each sequence takes its own way. Those that have ended are read on with fillers, so that
 // all have one length.
@@ -96,7 +125,8 @@ std::vector<Sequence> search_each(const Search& s, Tensor logits) {
     if (all_ended || step + 1 == s.most_new || (s.options.interrupted && s.options.interrupted())) {
       break;
     }
-    logits = s.reader.next(chosen);
+    const std::int64_t kept = std::max<std::int64_t>(1, s.reader.positions() / 2);
+    logits = s.reader.is_full() ? s.reader.anew(ends_of(s, sequences, step + 1, filler, kept)) : s.reader.next(chosen);
   }
   return sequences;
 }
@@ -278,7 +308,8 @@ std::vector<Sequence> generate(const models::Decoder& model, const Ids& prompt, 
   check(most_new > 0, "the prompt has {} tokens, and max_length {} leaves no room for new ones", prompt.size(),
         config.max_length);
   const std::int64_t positions = model.config().max_positions;
-  check(std::ssize(prompt) + most_new <= positions,
+  const bool slides = options.slides && config.num_beams == 1 && std::ssize(prompt) <= positions;
+  check(slides || std::ssize(prompt) + most_new <= positions,
         "a prompt of {} tokens and {} new ones are {} in all, but the model is made for at most {}", prompt.size(),
         most_new, std::ssize(prompt) + most_new, positions);
   check_tokens(config, model.config().vocab_size);

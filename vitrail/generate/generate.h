@@ -43,7 +43,8 @@ struct GenerateOptions {
 };
 
 /// The num_return_sequences continuations of a prompt of at least one token, the best first in a beam search. Throws
-/// Error if the config is not valid, or if prompt and new tokens are longer than the model's positions.
+/// Error if the config is not valid, or if prompt and new tokens are longer than the model's positions and it does not
+/// slide.
 std::vector<Sequence> generate(const models::Decoder& model, const std::vector<std::int64_t>& prompt,
                                const GenerationConfig& config, const GenerateOptions& options = {},
                                Statistics* statistics = nullptr);

@@ -43,6 +43,7 @@ struct GenerateFlags {
   std::string early_stopping;
   std::vector<std::string> stop;
   std::uint64_t seed = 0;
+  bool slide = false;
   bool stream = false;
   bool json = false;
 };
@@ -83,7 +84,8 @@ GenerationConfig config_of(const GenerateFlags& flags, const fs::path& folder, s
   const bool as_transformers = c.max_length != GenerationConfig().max_length;  // the model's folder says how long
   as_usage([&] { generate::validate(c); });
   if (!c.max_new_tokens && !as_transformers) {
-    c.max_new_tokens = std::clamp<std::int64_t>(positions - prompt, 1, usual_new_tokens);
+    c.max_new_tokens =
+        flags.slide ? usual_new_tokens : std::clamp<std::int64_t>(positions - prompt, 1, usual_new_tokens);
   }
   return c;
 }
@@ -117,7 +119,7 @@ class Generator {
     check(!ids.empty(), "there is nothing to continue: name a prompt");
     const bool streams = flags_.stream && config.num_beams == 1 && config.num_return_sequences == 1;
     std::size_t printed = 0;
-    generate::GenerateOptions options{.dtype = dtype_, .seed = flags_.seed};
+    generate::GenerateOptions options{.dtype = dtype_, .seed = flags_.seed, .slides = flags_.slide};
     options.stop = [&](std::int64_t, std::span<const std::int64_t> added) {
       const std::string all = text_of(ids, added);
       if (streams) {
@@ -252,6 +254,8 @@ void add_search_flags(CLI::App& command, GenerateFlags& flags) {
                   "if none is likely to")
       ->check(CLI::IsMember({"true", "false", "never"}))
       ->type_name("WHEN")
+      ->group("Search");
+  command.add_flag("--slide", flags.slide, "Go on beyond the model's positions, with the last half of them in view")
       ->group("Search");
   command.add_option("--stop", flags.stop, "End a text behind this word; may be given several times")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
