@@ -233,6 +233,20 @@ TEST_F(Document, IsReadOrSaysWhy) {
   EXPECT_THAT(complaint_about(R"({"model": {"vocab": []}})"), EndsWith("'vocab' must be an object of tokens and ids"));
 }
 
+TEST(RulesThatGoOnDoubling, EndWithAnError) {
+  json document = json::parse(R"({"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"},
+                                  "normalizer": {"type": "Sequence", "normalizers": []},
+                                  "decoder": {"type": "Sequence", "decoders": []}})");
+  const json doubling = json::parse(R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"})");
+  for (int i = 0; i < 40; ++i) {
+    document["normalizer"]["normalizers"].push_back(doubling);
+    document["decoder"]["decoders"].push_back(doubling);
+  }
+  const Tokenizer tokenizer = tokenizer_of(document);
+  EXPECT_THAT(error_of([&] { tokenizer.encode("a"); }), EndsWith(" bytes of 1: 1048640 are allowed"));
+  EXPECT_THAT(error_of([&] { tokenizer.decode(std::vector<std::int64_t>{0}); }), EndsWith(" are allowed"));
+}
+
 TEST(CharactersWithoutAToken, AreAnError) {
   const Tokenizer words =
       tokenizer_of(json::parse(R"({"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "<unk>"}})"));

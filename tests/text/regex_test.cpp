@@ -11,7 +11,6 @@ namespace {
 using test::error_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 // What a pattern finds in a text.
 std::vector<std::string> found(const Regex& regex, const std::string& text) {

@@ -15,7 +15,6 @@ using nlohmann::json;
 using test::error_of;
 using test::golden_json;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 json saved(const Tokenizer& tokenizer) {

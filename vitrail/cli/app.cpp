@@ -87,7 +87,7 @@ std::string tasks_with(const std::string& flag) {
 int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* command = &app;
   std::string path = "vitrail";
-  if (const auto chosen = app.get_subcommands(); !chosen.empty()) {
+  for (auto chosen = app.get_subcommands(); !chosen.empty(); chosen = command->get_subcommands()) {
     command = chosen.front();
     path += " " + command->get_name();
   }

@@ -63,6 +63,7 @@ SplitBehavior read_behavior(io::Fields& fields, const std::string& fallback) {
       {"MergedWithNext", SplitBehavior::merged_with_next},
       {"Contiguous", SplitBehavior::contiguous}};
   std::vector<std::string> names;
+  names.reserve(behaviors.size());
   for (const auto& [name, value] : behaviors) {
     names.push_back(name);
   }

@@ -41,6 +41,7 @@ struct TokenizerFlags {
   std::string input;
   bool lines_are_json = false;
   bool json = false;
+  int threads = 1;
   bool show = false;
   bool special_tokens = false;  // encode: leave them out; decode: keep them
 };
@@ -94,7 +95,8 @@ void print_encodings(const TokenizerFlags& flags, const text::Tokenizer& tokeniz
                      std::span<const std::string> texts) {
   // Each text stands for itself: none is padded to another's length.
   const std::optional<text::Padding>& padding = tokenizer.padding();
-  for (text::Encoding& encoding : tokenizer.with_padding(std::nullopt).encode_batch(texts, !flags.special_tokens)) {
+  for (text::Encoding& encoding :
+       tokenizer.with_padding(std::nullopt).encode_batch(texts, !flags.special_tokens, flags.threads)) {
     if (padding) {
       text::pad({&encoding, 1}, *padding);
     }
@@ -271,6 +273,10 @@ void add_tokenizer(CLI::App& app) {
   encoding.add_flag("--json-lines", flags->lines_are_json, "The lines of --input are JSON strings");
   encoding.add_flag("--show", flags->show, "The pieces in alternating colours, with their ids");
   encoding.add_flag("--no-special-tokens", flags->special_tokens, "Only the tokens of the text");
+  encoding.add_option("--threads", flags->threads, "Threads")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
   encoding.callback([flags] { encode(*flags); });
 
   CLI::App& decoding = add_action(command, "decode", "The texts of ids", *flags);
