@@ -154,7 +154,8 @@ class Generator {
   }
 
   std::string text_of(Ids ids, std::span<const std::int64_t> added) const {
-    ids.insert(ids.end(), added.begin(), added.end());
+    // What stands for no token of the tokenizer is no text, as in transformers.
+    std::ranges::copy_if(added, std::back_inserter(ids), [&](std::int64_t id) { return tokenizer_.has(id); });
     return tokenizer_.decode(ids);
   }
   bool stops(const std::string& text) const {
