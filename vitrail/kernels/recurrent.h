@@ -49,7 +49,7 @@ struct CellStep {
 };
 void cell_forward(const CellStep& step);
 
-/// The gradients of a step. dh' is dy + du.
+/// The gradients of a step. That of h' is dy + dh.
 struct CellGradient {
   Cell cell;
   DType dtype;
@@ -60,8 +60,8 @@ struct CellGradient {
   const void* h;              ///< h', of an rnn
   const void* h_before;       ///< h, of a gru
   const void* dy;             ///< [rows, hidden] of `dtype`, or null
-  const float* du;            ///< [rows, hidden]
-  float* dstate;              ///< [rows, hidden]: dc' and then dc; of a gru, a further part of dh' and then of dh
+  const float* dh;            ///< [rows, hidden]
+  float* dstate;              ///< [rows, hidden]: dc' and then dc; of a gru, a further part of that of h' and then of h
   void* dproduct;  ///< [rows, gates · hidden] of `dtype`: the gradients of u; may be `kept` if it is as wide
   void* dx_apart;  ///< [rows, hidden] of `dtype`: that of xₖ for the traits' `apart`, if there is one; the
                    ///< other gradients of x are those of u
@@ -102,11 +102,11 @@ struct ResetGradient {
   const void* h_before;
   const void* dy;                 ///< or null
   const float *ds, *dh_r, *dh_z;  ///< dh_z is null if u_z is
-  float* dstate;                  ///< dh' without dy, and dh after the third part
+  float* dstate;                  ///< the gradient of h' without dy, and that of h after the third part
   void *dr, *dz, *dn;             ///< the gradients of x_r, x_z and x_n
 };
-void reset_backward_state(const ResetGradient& gradient);     ///< dn, dz, and the direct part of dh
-void reset_backward_gates(const ResetGradient& gradient);     ///< dr, and the part of dh by way of s
-void reset_backward_products(const ResetGradient& gradient);  ///< the rest of dh
+void reset_backward_state(const ResetGradient& gradient);     ///< dn, dz, and the direct part of the gradient of h
+void reset_backward_gates(const ResetGradient& gradient);     ///< dr, and the part by way of s
+void reset_backward_products(const ResetGradient& gradient);  ///< the rest of the gradient of h
 
 }  // namespace vitrail::kernels

@@ -138,7 +138,7 @@ Gradients take_back(const Taken& taken, const Tensor& dy, const Tensor& dh, cons
                             .h = place.of(taken.h).raw(),
                             .h_before = raw_or_null(h_before),
                             .dy = raw_or_null(dstep),
-                            .du = dh_after.data<float>(),
+                            .dh = dh_after.data<float>(),
                             .dstate = result.c0.data<float>(),
                             .dproduct = place.of(result.product).raw(),
                             .dx_apart = raw_or_null(rows_at(result.x_apart, place))});

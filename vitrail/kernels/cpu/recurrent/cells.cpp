@@ -64,8 +64,8 @@ struct UnitsBackward {
     return load(F32(), static_cast<const T*>(step.kept) + (row * kept_width + k) * step.hidden + unit, part);
   }
   HWY_INLINE VF dh() const {
-    const auto du = load(F32(), step.du + at(), part);
-    return step.dy == nullptr ? du : hn::Add(du, read(step.dy));
+    const auto dh = load(F32(), step.dh + at(), part);
+    return step.dy == nullptr ? dh : hn::Add(dh, read(step.dy));
   }
   HWY_INLINE VF dstate() const { return load(F32(), step.dstate + at(), part); }
 
