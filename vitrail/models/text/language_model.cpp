@@ -71,7 +71,8 @@ std::vector<NameRule> rules_of(const TextFamily& family, const Decoder& body) {
 std::vector<std::string> language_models() {
   std::vector<std::string> names;
   for (const TextFamily* family : text_families) {
-    for (const auto& [name, fields] : models_of(*family).items()) {
+    const Json models = models_of(*family);  // must outlive its items()
+    for (const auto& [name, fields] : models.items()) {
       names.push_back(name);
     }
   }
