@@ -25,7 +25,8 @@ StoredTensors open_tensors(const std::filesystem::path& path) {
 
 StoredTensors open_shards(const std::filesystem::path& index) {
   const nlohmann::json json = read_json(index);
-  const nlohmann::json& files = Fields(json, index.string()).raw("weight_map");
+  Fields fields(json, index.string());
+  const nlohmann::json& files = fields.raw("weight_map");
   check(files.is_object() && !files.empty(), "{}: 'weight_map' must name a file for each tensor", index.string());
   std::map<std::string, StoredTensors> shards;
   StoredTensors result(index.string());
