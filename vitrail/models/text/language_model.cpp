@@ -96,7 +96,8 @@ LanguageModel load_language_model(const fs::path& folder, const LanguageOptions&
   const Json config = io::read_json(path);
   check(is_hub_config(config), "{}: it has no 'model_type', as a language model has", path.string());
   const std::string type = hub_model_type(config, path.string());
-  const TextFamily& family = text_family(type, path.string());
+  const std::string source = path.string();
+  const TextFamily& family = text_family(type, source);
   const bool meta = options.fill == nn::Fill::meta;
   LanguageModel model = make(type, family, config, path.string(), options, meta ? nn::Fill::meta : nn::Fill::leave);
   if (!meta) {
