@@ -25,11 +25,11 @@ class Reader {
 
   // Reads a prompt that `count` sequences share. Returns the logits [V] of the token after it.
   Tensor prompt(const Ids& ids, std::int64_t count) {
-    const Tensor features = model_.forward_features(Tensor::from(ids, {1, std::ssize(ids)}), pass_, &state_);
+    const Tensor logits = anew({ids});
     if (count > 1) {
       state_.select(std::vector<std::int64_t>(static_cast<std::size_t>(count), 0));
     }
-    return model_.forward_head(features.narrow(1, features.size(1) - 1, 1)).reshape({-1});
+    return logits.reshape({-1});
   }
   // Reads one more token of each sequence. Returns the logits [count, V] of the tokens after them.
   Tensor next(const Ids& ids) {

@@ -120,16 +120,18 @@ class Generator {
     const bool streams = flags_.stream && config.num_beams == 1 && config.num_return_sequences == 1;
     std::size_t printed = 0;
     generate::GenerateOptions options{.dtype = dtype_, .seed = flags_.seed, .slides = flags_.slide};
-    options.stop = [&](std::int64_t, std::span<const std::int64_t> added) {
-      const std::string all = text_of(ids, added);
-      if (streams) {
-        const std::size_t end = std::max(settled_end(all), printed);
-        fmt::print("{}", all.substr(printed, end - printed));
-        std::fflush(stdout);
-        printed = end;
-      }
-      return stops(text_of({}, added));
-    };
+    if (streams || !flags_.stop.empty()) {  // else no token needs to be decoded before the end
+      options.stop = [&](std::int64_t, std::span<const std::int64_t> added) {
+        if (streams) {
+          const std::string all = text_of(ids, added);
+          const std::size_t end = std::max(settled_end(all), printed);
+          fmt::print("{}", all.substr(printed, end - printed));
+          std::fflush(stdout);
+          printed = end;
+        }
+        return !flags_.stop.empty() && stops(text_of({}, added));
+      };
+    }
     options.interrupted = train::Interrupt::requested;
     generate::Statistics statistics;
     const auto sequences = generate::generate(model_.net->body, ids, config, options, &statistics);

@@ -14,15 +14,6 @@
 namespace vitrail::models {
 namespace {
 
-nn::Scope place(nn::Scope scope, std::string_view path) {
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find('.', begin), path.size());
-    scope = scope / path.substr(begin, end - begin);
-    begin = end + 1;
-  }
-  return scope;
-}
-
 // Weights start as N(0, std²), biases as zeros; projections back into the residual stream are scaled by 1 / √(2 depth)
 // (Radford et al. 2019, section 2.3).
 nn::InitRule normal_init(const DecoderConfig& config) {
@@ -109,14 +100,14 @@ std::size_t DecoderState::bytes() const {
 
 Decoder::Decoder(const nn::Scope& scope, const DecoderConfig& config) : config_(config) {
   const nn::Scope root = scope.with_init(normal_init(config_));
-  embedding_.emplace(place(root, config_.names.embedding), config_.vocab_size, config_.dim);
+  embedding_.emplace(root / config_.names.embedding, config_.vocab_size, config_.dim);
   if (config_.learned_positions) {
-    positions_.emplace(place(root, config_.names.positions), config_.max_positions, config_.dim);
+    positions_.emplace(root / config_.names.positions, config_.max_positions, config_.dim);
   }
   for (std::int64_t i = 0; i < config_.depth; ++i) {
-    blocks_.emplace_back(place(root, config_.names.blocks) / i, block_config(config_, i));
+    blocks_.emplace_back(root / config_.names.blocks / i, block_config(config_, i));
   }
-  norm_.emplace(place(root, config_.names.norm), config_.dim, config_.norm);
+  norm_.emplace(root / config_.names.norm, config_.dim, config_.norm);
   if (!config_.tied_head) {
     lm_head_.emplace(root / "lm_head", config_.dim, config_.vocab_size, false);
   }
