@@ -16,7 +16,7 @@
 #include "vitrail/models/features.h"
 #include "vitrail/models/model.h"
 #include "vitrail/models/recurrent/recurrent.h"
-#include "vitrail/models/text/language_model.h"
+#include "vitrail/models/text/text_model.h"
 #include "vitrail/nn/mlp.h"
 #include "vitrail/nn/network.h"
 #include "vitrail/nn/pass.h"

@@ -8,7 +8,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "vitrail/generate/processors.h"
-#include "vitrail/models/text/language_model.h"
+#include "vitrail/models/text/text_model.h"
 
 namespace vitrail::generate {
 namespace {
@@ -34,7 +34,7 @@ class Continuation : public testing::TestWithParam<const char*> {
   Continuation()
       : folder_(test::golden_path("models/text") / GetParam()),
         expected_(io::Safetensors::open(folder_ / "expected.safetensors")),
-        model_(models::load_language_model(folder_)) {
+        model_(models::load_text_model(folder_)) {
     const Ids first = ids_of(expected_.get("input_ids").select(0, 0).contiguous());
     prompt_.assign(first.begin(), first.begin() + 5);
     config_.max_new_tokens = 12;
@@ -43,7 +43,7 @@ class Continuation : public testing::TestWithParam<const char*> {
   }
 
   std::vector<Sequence> continued(const GenerateOptions& options = {}) const {
-    return generate(model_.net->body, prompt_, config_, options);
+    return generate(models::language_of(model_), prompt_, config_, options);
   }
   void expect(const std::string& name) const {
     const std::vector<Sequence> sequences = continued();
@@ -58,7 +58,7 @@ class Continuation : public testing::TestWithParam<const char*> {
 
   fs::path folder_;
   io::Safetensors expected_;
-  models::LanguageModel model_;
+  models::TextModel model_;
   Ids prompt_;
   GenerationConfig config_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <memory>
 #include <numeric>
 
 #include "vitrail/autograd/tape.h"
@@ -21,43 +22,38 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 // A model that reads tokens of several sequences of one length, and gives the scores of those that could follow.
 class Reader {
  public:
-  Reader(const models::Decoder& model, DType dtype) : model_(model) { pass_.dtype = dtype; }
+  Reader(const models::LanguageBody& model, DType dtype) : model_(model) { pass_.dtype = dtype; }
 
   // Reads a prompt that `count` sequences share. Returns the logits [V] of the token after it.
   Tensor prompt(const Ids& ids, std::int64_t count) {
     const Tensor logits = anew({ids});
     if (count > 1) {
-      state_.select(std::vector<std::int64_t>(static_cast<std::size_t>(count), 0));
+      state_->select(std::vector<std::int64_t>(static_cast<std::size_t>(count), 0));
     }
     return logits.reshape({-1});
   }
   // Reads one more token of each sequence. Returns the logits [count, V] of the tokens after them.
-  Tensor next(const Ids& ids) {
-    const Tensor logits = model_.forward(Tensor::from(ids, {std::ssize(ids), 1}), pass_, &state_);
-    return logits.reshape({logits.size(0), logits.size(2)});
-  }
+  Tensor next(const Ids& ids) { return model_.forward_last(Tensor::from(ids, {std::ssize(ids), 1}), pass_, *state_); }
   // Forgets what it has read, and reads these texts of one length. Returns the logits [count, V] of the tokens after
   // them.
   Tensor anew(const std::vector<Ids>& texts) {
-    state_ = {};
+    state_ = model_.begin();
     Ids all;
     for (const Ids& text : texts) {
       all.insert(all.end(), text.begin(), text.end());
     }
     const auto count = static_cast<std::int64_t>(texts.size());
-    const Tensor features =
-        model_.forward_features(Tensor::from(all, {count, std::ssize(all) / count}), pass_, &state_);
-    return model_.forward_head(features.narrow(1, features.size(1) - 1, 1)).reshape({count, -1});
+    return model_.forward_last(Tensor::from(all, {count, std::ssize(all) / count}), pass_, *state_);
   }
-  bool is_full() const { return state_.length() == model_.config().max_positions; }
-  std::int64_t positions() const { return model_.config().max_positions; }
+  bool is_full() const { return state_->length() == model_.max_positions(); }
+  std::int64_t positions() const { return model_.max_positions(); }
   // Goes on with these of the sequences, in this order.
-  void select(const std::vector<std::int64_t>& sequences) { state_.select(sequences); }
-  std::size_t cache_bytes() const { return state_.bytes(); }
+  void select(const std::vector<std::int64_t>& sequences) { state_->select(sequences); }
+  std::size_t cache_bytes() const { return state_->bytes(); }
 
  private:
-  const models::Decoder& model_;
-  models::DecoderState state_;
+  const models::LanguageBody& model_;
+  std::unique_ptr<models::TextState> state_;
   nn::Pass pass_;
 };
 
@@ -300,19 +296,19 @@ void check_tokens(const GenerationConfig& config, std::int64_t vocabulary) {
 
 }  // namespace
 
-std::vector<Sequence> generate(const models::Decoder& model, const Ids& prompt, const GenerationConfig& config,
+std::vector<Sequence> generate(const models::LanguageBody& model, const Ids& prompt, const GenerationConfig& config,
                                const GenerateOptions& options, Statistics* statistics) {
   validate(config);
   check(!prompt.empty(), "there is nothing to continue: the prompt has no token");
   const std::int64_t most_new = config.most_new_tokens(std::ssize(prompt));
   check(most_new > 0, "the prompt has {} tokens, and max_length {} leaves no room for new ones", prompt.size(),
         config.max_length);
-  const std::int64_t positions = model.config().max_positions;
+  const std::int64_t positions = model.max_positions();
   const bool slides = options.slides && config.num_beams == 1 && std::ssize(prompt) <= positions;
   check(slides || std::ssize(prompt) + most_new <= positions,
         "a prompt of {} tokens and {} new ones are {} in all, but the model is made for at most {}", prompt.size(),
         most_new, std::ssize(prompt) + most_new, positions);
-  check_tokens(config, model.config().vocab_size);
+  check_tokens(config, model.vocab_size());
   const autograd::NoGrad no_grad;
   Reader reader(model, options.dtype);
   const bool beams = config.num_beams > 1;

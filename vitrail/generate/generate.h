@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "vitrail/generate/generation_config.h"
-#include "vitrail/models/text/decoder.h"
+#include "vitrail/models/text/language_body.h"
 #include "vitrail/tensor/dtype.h"
 
 namespace vitrail::generate {
@@ -25,7 +25,7 @@ struct Statistics {
   double prompt_seconds = 0;    ///< for the prompt
   double new_seconds = 0;       ///< for all tokens after the first
   std::int64_t new_tokens = 0;  ///< of one sequence, the longest
-  std::size_t cache_bytes = 0;  ///< keys and values at the end
+  std::size_t cache_bytes = 0;  ///< what the model keeps of the texts at the end
 };
 
 /// Options of generate() besides the config.
@@ -45,7 +45,7 @@ struct GenerateOptions {
 /// The num_return_sequences continuations of a prompt of at least one token, the best first in a beam search. Throws
 /// Error if the config is not valid, or if prompt and new tokens are longer than the model's positions and it does not
 /// slide.
-std::vector<Sequence> generate(const models::Decoder& model, const std::vector<std::int64_t>& prompt,
+std::vector<Sequence> generate(const models::LanguageBody& model, const std::vector<std::int64_t>& prompt,
                                const GenerationConfig& config, const GenerateOptions& options = {},
                                Statistics* statistics = nullptr);
 

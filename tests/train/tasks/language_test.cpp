@@ -8,7 +8,7 @@
 #include "tests/support/errors.h"
 #include "tests/train/tiny.h"
 #include "vitrail/io/file.h"
-#include "vitrail/models/text/language_model.h"
+#include "vitrail/models/text/text_model.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/run/records.h"
 #include "vitrail/train/tasks/registry.h"
@@ -55,10 +55,10 @@ TEST(LanguageModelling, LearnsATextAndWritesIt) {
     EXPECT_TRUE(fs::exists(result.folder / file)) << file;
   }
   EXPECT_THAT(io::read_text(result.folder / "samples.txt"), HasSubstr("abacadabra"));
-  const models::LanguageModel model = models::load_language_model(result.folder / "best");
+  const models::TextModel model = models::load_text_model(result.folder / "best");
   const text::Tokenizer tokenizer = text::load_tokenizer(result.folder / "best");
-  EXPECT_EQ(model.net->body.config().vocab_size, tokenizer.vocab_size());
-  EXPECT_EQ(model.net->body.config().max_positions, 12);
+  EXPECT_EQ(models::language_of(model).vocab_size(), tokenizer.vocab_size());
+  EXPECT_EQ(models::language_of(model).max_positions(), 12);
   EXPECT_EQ(tokenizer.decode(tokenizer.encode("cadab").ids), "cadab");
 }
 
@@ -80,7 +80,7 @@ TEST(LanguageModelling, ResumesToTheSameBits) {
     EXPECT_TRUE(fit(options, hooks).stopped);
     fit(test::resumed<LanguageOptions>(fs::path(options.output) / "stopped"));
     const auto checksum = [&](const char* run) {
-      return weights_checksum(*models::load_language_model(fs::path(options.output) / run / "last").net);
+      return weights_checksum(*models::load_text_model(fs::path(options.output) / run / "last").net);
     };
     EXPECT_EQ(checksum("whole"), checksum("stopped"));
     EXPECT_EQ(task_kind_of_run(fs::path(options.output) / "stopped").name, "lm");

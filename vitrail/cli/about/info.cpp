@@ -9,7 +9,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/models/formats/preprocessor.h"
 #include "vitrail/models/model.h"
-#include "vitrail/models/text/language_model.h"
+#include "vitrail/models/text/text_model.h"
 
 namespace vitrail::cli {
 namespace {
@@ -91,32 +91,43 @@ void print_info(const models::Model& model) {
   }
 }
 
-Json describe(const models::LanguageModel& model) {
-  const models::DecoderConfig& c = model.net->body.config();
-  return {{"model", model.name},
-          {"parameters", model.net->parameters.count()},
-          {"flops_per_token", model.net->body.flops(1)},
-          {"vocab_size", c.vocab_size},
-          {"max_positions", c.max_positions},
-          {"depth", c.depth},
-          {"dim", c.dim},
-          {"num_heads", c.block.attention.num_heads},
-          {"num_kv_heads",
-           c.block.attention.num_kv_heads > 0 ? c.block.attention.num_kv_heads : c.block.attention.num_heads},
-          {"config", Json::parse(model.config)}};
+Json describe(const models::TextModel& model) {
+  const models::TextShape shape = model.net->shape();
+  Json json = {{"model", model.name},
+               {"architecture", model.architecture},
+               {"parameters", model.net->parameters.count()},
+               {"flops_per_token", model.net->flops(1)},
+               {"vocab_size", shape.vocab_size},
+               {"depth", shape.depth},
+               {"dim", shape.dim},
+               {"config", Json::parse(model.config)}};
+  if (shape.max_positions != models::unbounded_positions) {
+    json["max_positions"] = shape.max_positions;
+  }
+  if (shape.num_heads > 0) {
+    json["num_heads"] = shape.num_heads;
+    json["num_kv_heads"] = shape.num_kv_heads;
+  }
+  return json;
 }
 
-void print_info(const models::LanguageModel& model) {
-  const Json json = describe(model);
-  const std::int64_t flops = model.net->body.flops(1);
-  line("model", model.name + ", which predicts the next token of a text");
+void print_info(const models::TextModel& model) {
+  const models::TextShape shape = model.net->shape();
+  const std::int64_t flops = model.net->flops(1);
+  const bool continues = model.net->language() != nullptr;
+  line("model", fmt::format("{}{}", model.name, continues ? ", which predicts the next token of a text" : ""));
+  line("class", model.architecture);
   line("parameters",
        fmt::format("{} ({})", model.net->parameters.count(), short_number(model.net->parameters.count())));
   line("FLOPs", fmt::format("{} ({}) a token, a multiply-accumulate is one", flops, short_number(flops)));
-  line("vocabulary", fmt::format("{} tokens", json["vocab_size"].dump()));
-  line("positions", json["max_positions"].dump());
-  line("blocks", fmt::format("{} of width {}, {} heads, {} of keys and values", json["depth"].dump(),
-                             json["dim"].dump(), json["num_heads"].dump(), json["num_kv_heads"].dump()));
+  line("vocabulary", fmt::format("{} tokens", shape.vocab_size));
+  if (shape.max_positions != models::unbounded_positions) {
+    line("positions", std::to_string(shape.max_positions));
+  }
+  line("blocks", fmt::format("{} of width {}{}", shape.depth, shape.dim,
+                             shape.num_heads > 0
+                                 ? fmt::format(", {} heads, {} of keys and values", shape.num_heads, shape.num_kv_heads)
+                                 : ""));
 }
 
 void print_parameters(const nn::ParameterStore& parameters) {
@@ -202,8 +213,8 @@ void add_info(CLI::App& app) {
     const std::string name = flags->model.name_or_folder();
     models::CreateOptions options = flags->model.options();
     options.fill = nn::Fill::meta;  // the model is asked about, not run
-    if (models::names_language_model(name)) {
-      tell(models::open_language_model(name, {.model_kwargs = options.model_kwargs, .fill = options.fill}));
+    if (models::names_text_model(name)) {
+      tell(models::open_text_model(name, {.model_kwargs = options.model_kwargs, .fill = options.fill}));
       return;
     }
     models::Model model = models::open_model(name, options);

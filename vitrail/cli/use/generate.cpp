@@ -17,7 +17,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/io/file.h"
-#include "vitrail/models/text/language_model.h"
+#include "vitrail/models/text/text_model.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/run/interrupt.h"
 #include "vitrail/train/run/run_folder.h"
@@ -103,16 +103,16 @@ class Generator {
         folder_(train::model_of(flags.model)),
         dtype_(flags.compute.apply()),
         model_(load(flags.model, folder_)),
+        body_(models::language_of(model_)),
         tokenizer_(text::load_tokenizer(folder_)) {
-    const std::int64_t held = model_.net->body.config().vocab_size;
+    const std::int64_t held = body_.vocab_size();
     check(tokenizer_.vocab_size() <= held, "'{}': the tokenizer has {} tokens, but the model knows {}",
           folder_.string(), tokenizer_.vocab_size(), held);
   }
 
   void run(const std::string& prompt) {
     Ids ids = tokenizer_.encode(prompt).ids;
-    const models::DecoderConfig& body = model_.net->body.config();
-    const GenerationConfig config = config_of(flags_, folder_, std::ssize(ids), body.max_positions);
+    const GenerationConfig config = config_of(flags_, folder_, std::ssize(ids), body_.max_positions());
     if (ids.empty() && config.bos_token_id) {
       ids.push_back(*config.bos_token_id);
     }
@@ -134,7 +134,7 @@ class Generator {
     }
     options.interrupted = train::Interrupt::requested;
     generate::Statistics statistics;
-    const auto sequences = generate::generate(model_.net->body, ids, config, options, &statistics);
+    const auto sequences = generate::generate(body_, ids, config, options, &statistics);
     if (flags_.json) {
       print_json(prompt, ids, sequences, statistics);
       return;
@@ -149,10 +149,10 @@ class Generator {
   }
 
  private:
-  static models::LanguageModel load(const std::string& name, const fs::path& folder) {
-    check(fs::is_directory(folder) || !models::names_language_model(name),
+  static models::TextModel load(const std::string& name, const fs::path& folder) {
+    check(fs::is_directory(folder) || !models::names_text_model(name),
           "'{}' is the name of a model, whose weights are random: name a folder with trained ones", name);
-    return models::load_language_model(folder);
+    return models::load_text_model(folder);
   }
 
   std::string text_of(Ids ids, std::span<const std::int64_t> added) const {
@@ -186,7 +186,8 @@ class Generator {
   const GenerateFlags& flags_;
   fs::path folder_;
   DType dtype_;
-  models::LanguageModel model_;
+  models::TextModel model_;
+  const models::LanguageBody& body_;
   text::Tokenizer tokenizer_;
 };
 

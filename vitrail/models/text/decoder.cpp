@@ -78,15 +78,9 @@ void check_ids(const Tensor& ids, std::int64_t vocab_size) {
 
 }  // namespace
 
-void DecoderState::select(const std::vector<std::int64_t>& samples) {
+void DecoderState::select(const std::vector<std::int64_t>& indices) {
   for (nn::KeyValueCache& cache : blocks) {
-    cache.select(samples);
-  }
-}
-
-void DecoderState::truncate(std::int64_t length) {
-  for (nn::KeyValueCache& cache : blocks) {
-    cache.truncate(length);
+    cache.select(indices);
   }
 }
 
@@ -125,14 +119,16 @@ Tensor Decoder::embed(const Tensor& ids, std::int64_t begin, nn::Pass& pass) con
   return nn::Dropout{config_.embd_drop}(ops::cast(x, pass.dtype), pass);
 }
 
-Tensor Decoder::forward_features(const Tensor& ids, nn::Pass& pass, DecoderState* state) const {
+Tensor Decoder::forward_features(const Tensor& ids, nn::Pass& pass, TextState* state) const {
   check_ids(ids, config_.vocab_size);
+  auto* const own_state = dynamic_cast<DecoderState*>(state);
+  check(own_state != nullptr || state == nullptr, "a decoder goes on from its own state alone");
   const std::int64_t begin = state != nullptr ? state->length() : 0;
   const std::int64_t end = begin + ids.size(1);
   check(end <= config_.max_positions, "the text has {} tokens, but the model is made for at most {}", end,
         config_.max_positions);
   if (state != nullptr) {
-    state->blocks.resize(blocks_.size());
+    own_state->blocks.resize(blocks_.size());
   }
   nn::AttentionExtras extras;
   extras.causal = true;
@@ -145,7 +141,7 @@ Tensor Decoder::forward_features(const Tensor& ids, nn::Pass& pass, DecoderState
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     nn::AttentionExtras own = extras;
     own.mask = static_cast<std::int64_t>(i) >= config_.first_window_layer ? mask : Tensor();
-    own.cache = state != nullptr ? &state->blocks[i] : nullptr;
+    own.cache = own_state != nullptr ? &own_state->blocks[i] : nullptr;
     x = nn::run_block([&block = blocks_[i], own](Tensor in, nn::Pass& p) { return block(std::move(in), p, own); },
                       std::move(x), pass);
     if (pass.wants_features()) {
@@ -160,8 +156,13 @@ Tensor Decoder::forward_head(const Tensor& features) const {
   return ops::cast(logits, DType::f32);
 }
 
-Tensor Decoder::forward(const Tensor& ids, nn::Pass& pass, DecoderState* state) const {
+Tensor Decoder::forward(const Tensor& ids, nn::Pass& pass, TextState* state) const {
   return forward_head(forward_features(ids, pass, state));
+}
+
+Tensor Decoder::forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const {
+  const Tensor features = forward_features(ids, pass, &state);
+  return forward_head(features.narrow(1, features.size(1) - 1, 1)).reshape({ids.size(0), config_.vocab_size});
 }
 
 std::int64_t Decoder::flops(std::int64_t tokens) const {
@@ -182,6 +183,17 @@ std::int64_t Decoder::layer_of(const std::string& parameter) const {
   const bool embeds = parameter.starts_with(config_.names.embedding + ".") ||
                       (!config_.names.positions.empty() && parameter.starts_with(config_.names.positions + "."));
   return embeds ? 0 : config_.depth + 1;
+}
+
+TextShape DecoderNetwork::shape() const {
+  const DecoderConfig& c = body.config();
+  const nn::AttentionConfig& attention = c.block.attention;
+  return {.vocab_size = c.vocab_size,
+          .max_positions = c.max_positions,
+          .depth = c.depth,
+          .dim = c.dim,
+          .num_heads = attention.num_heads,
+          .num_kv_heads = attention.num_kv_heads > 0 ? attention.num_kv_heads : attention.num_heads};
 }
 
 }  // namespace vitrail::models

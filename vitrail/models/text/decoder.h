@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "vitrail/models/text/language_body.h"
+#include "vitrail/models/text/text_network.h"
 #include "vitrail/nn/attention/block.h"
 #include "vitrail/nn/drop.h"
 #include "vitrail/nn/embedding.h"
@@ -52,14 +55,13 @@ struct DecoderConfig {
   DecoderNames names;
 };
 
-/// What a decoder keeps of a text in order to continue it: keys and values of each block.
-struct DecoderState {
-  std::vector<nn::KeyValueCache> blocks;
+/// What a decoder keeps of texts: the keys and values of each block.
+struct DecoderState final : TextState {
+  std::int64_t length() const override { return blocks.empty() ? 0 : blocks.front().length(); }
+  void select(const std::vector<std::int64_t>& indices) override;
+  std::size_t bytes() const override;
 
-  std::int64_t length() const { return blocks.empty() ? 0 : blocks.front().length(); }  ///< tokens so far
-  void select(const std::vector<std::int64_t>& samples);  ///< keeps these samples in this order
-  void truncate(std::int64_t length);                     ///< forgets the tokens behind the first `length`
-  std::size_t bytes() const;                              ///< memory of keys and values
+  std::vector<nn::KeyValueCache> blocks;
 };
 
 /// A decoder-only transformer with causal self-attention: token n sees the tokens 0 … n,
@@ -70,24 +72,25 @@ struct DecoderState {
 ///
 /// where P is there only for learned positions and W is E if the head is tied. GPT-2 and Llama differ in the parts of
 /// their blocks (DecoderConfig), and in the names of their parameters.
-class Decoder {
+class Decoder final : public LanguageBody {
  public:
   Decoder(const nn::Scope& scope, const DecoderConfig& config);
 
-  /// The hidden states behind the final norm, [B, N, D] in the pass's dtype, of token ids [B, N] i64. With a state the
-  /// ids continue those that it has seen, whose keys and values are not computed again, and are added to it. Throws
-  /// Error if an id lies outside of the vocabulary (naming its place), or if the sequence is longer than the positions.
-  Tensor forward_features(const Tensor& ids, nn::Pass& pass, DecoderState* state = nullptr) const;
+  /// The hidden states behind the final norm, [B, N, D] in the pass's dtype, of ids as those of forward().
+  Tensor forward_features(const Tensor& ids, nn::Pass& pass, TextState* state = nullptr) const;
   /// The logits [..., V] f32 of hidden states [..., D].
   Tensor forward_head(const Tensor& features) const;
-  /// The logits [B, N, V] f32 of the token that follows each of ids [B, N] i64.
-  Tensor forward(const Tensor& ids, nn::Pass& pass, DecoderState* state = nullptr) const;
+
+  std::unique_ptr<TextState> begin() const override { return std::make_unique<DecoderState>(); }
+  Tensor forward(const Tensor& ids, nn::Pass& pass, TextState* state = nullptr) const override;
+  Tensor forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const override;
+  std::int64_t vocab_size() const override { return config_.vocab_size; }
+  std::int64_t max_positions() const override { return config_.max_positions; }
 
   const DecoderConfig& config() const { return config_; }
   /// Multiply-accumulates of the products, for one sequence of this many tokens.
   std::int64_t flops(std::int64_t tokens) const;
 
-  std::int64_t depth() const { return config_.depth; }
   std::int64_t layer_of(const std::string& parameter) const;
   bool is_head(const std::string& parameter) const { return parameter.starts_with("lm_head."); }
 
@@ -100,6 +103,20 @@ class Decoder {
   std::vector<nn::Block> blocks_;
   std::optional<nn::Norm> norm_;
   std::optional<nn::Linear> lm_head_;
+};
+
+/// A Decoder as a network of its own.
+struct DecoderNetwork final : TextNetwork {
+  explicit DecoderNetwork(const DecoderConfig& config, const nn::StoreOptions& store = {})
+      : TextNetwork(store), body(nn::Scope(parameters), config) {}
+
+  TextShape shape() const override;
+  std::int64_t flops(std::int64_t tokens) const override { return body.flops(tokens); }
+  const LanguageBody* language() const override { return &body; }
+  std::int64_t layer_of(const std::string& parameter) const override { return body.layer_of(parameter); }
+  bool is_head(const std::string& parameter) const override { return body.is_head(parameter); }
+
+  const Decoder body;
 };
 
 }  // namespace vitrail::models

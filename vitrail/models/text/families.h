@@ -1,27 +1,49 @@
 /// \file
-/// The families of language models.
+/// The families of text models.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "vitrail/io/json.h"
 #include "vitrail/models/formats/name_map.h"
 #include "vitrail/models/text/decoder.h"
+#include "vitrail/models/text/text_network.h"
 
 namespace vitrail::models {
 
-/// A kind of language model in the layout of Hugging Face's transformers.
+/// A kind of text model in the layout of Hugging Face's transformers.
 struct TextFamily {
-  std::string_view model_type;    ///< in config.json: "gpt2"
-  std::string_view architecture;  ///< of the language model: "GPT2LMHeadModel"
-  std::string_view prefix;        ///< that files of the bare model leave out: "transformer."
-  DecoderConfig (*read)(io::Fields& config);
-  std::span<const NameRule> names;
+  std::string_view model_type;  ///< in config.json: "gpt2"
+  /// transformers' classes that are known here: "GPT2LMHeadModel". A name creates the first.
+  std::span<const std::string_view> architectures;
+  std::string_view prefix;  ///< that files of the bare model leave out: "transformer."
+  std::unique_ptr<TextNetwork> (*create)(io::Fields& config, std::string_view architecture,
+                                         const nn::StoreOptions& store);
+  /// The names in files that differ from the network's own, and what is passed over.
+  std::vector<NameRule> (*names)(const TextNetwork& network);
   /// The models that are known by name, as a JSON object: the fields of config.json in which each differs from the
   /// defaults of transformers' class.
   std::string_view models;
 };
+
+/// TextFamily::create of decoders, whose config.json `read` reads.
+template <DecoderConfig (*read)(io::Fields& config)>
+std::unique_ptr<TextNetwork> create_decoder(io::Fields& config, std::string_view, const nn::StoreOptions& store) {
+  return std::make_unique<DecoderNetwork>(read(config), store);
+}
+
+/// TextFamily::names of decoders, with the names of the family. Where the head is tied, a second copy of it in a file
+/// is passed over.
+template <const auto& rules>
+std::vector<NameRule> decoder_names(const TextNetwork& network) {
+  std::vector<NameRule> result(rules.begin(), rules.end());
+  const bool tied = dynamic_cast<const DecoderNetwork&>(network).body.config().tied_head;
+  result.insert(result.begin(), {tied ? "" : "lm_head.weight", "lm_head.weight"});
+  return result;
+}
 
 extern const TextFamily gpt2_family;
 extern const TextFamily llama_family;

@@ -54,6 +54,8 @@ DecoderConfig read_gpt2(io::Fields& f) {
   return c;
 }
 
+constexpr std::array<std::string_view, 1> gpt2_architectures = {"GPT2LMHeadModel"};
+
 // The masks of older versions are no parameters.
 constexpr std::array<NameRule, 3> gpt2_names = {
     {{"", "~h.#.attn.bias"}, {"", "~h.#.attn.masked_bias"}, {"transformer.@", "~@"}}};
@@ -61,10 +63,10 @@ constexpr std::array<NameRule, 3> gpt2_names = {
 }  // namespace
 
 const TextFamily gpt2_family = {.model_type = "gpt2",
-                                .architecture = "GPT2LMHeadModel",
+                                .architectures = gpt2_architectures,
                                 .prefix = "transformer.",
-                                .read = read_gpt2,
-                                .names = gpt2_names,
+                                .create = create_decoder<read_gpt2>,
+                                .names = decoder_names<gpt2_names>,
                                 .models = R"({
   "gpt2": {},
   "gpt2-medium": {"n_embd": 1024, "n_layer": 24, "n_head": 16},

@@ -157,16 +157,20 @@ DecoderConfig read_qwen2(io::Fields& f) {
   return c;
 }
 
+constexpr std::array<std::string_view, 1> llama_architectures = {"LlamaForCausalLM"};
+constexpr std::array<std::string_view, 1> mistral_architectures = {"MistralForCausalLM"};
+constexpr std::array<std::string_view, 1> qwen2_architectures = {"Qwen2ForCausalLM"};
+
 // Older versions wrote the frequencies, which are no parameters.
 constexpr std::array<NameRule, 2> llama_names = {{{"", "~layers.#.self_attn.rotary_emb.inv_freq"}, {"model.@", "~@"}}};
 
 }  // namespace
 
 const TextFamily llama_family = {.model_type = "llama",
-                                 .architecture = "LlamaForCausalLM",
+                                 .architectures = llama_architectures,
                                  .prefix = "model.",
-                                 .read = read_llama,
-                                 .names = llama_names,
+                                 .create = create_decoder<read_llama>,
+                                 .names = decoder_names<llama_names>,
                                  .models = R"({
   "llama-3.2-1b": {
     "vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
@@ -188,17 +192,17 @@ const TextFamily llama_family = {.model_type = "llama",
 })"};
 
 const TextFamily mistral_family = {.model_type = "mistral",
-                                   .architecture = "MistralForCausalLM",
+                                   .architectures = mistral_architectures,
                                    .prefix = "model.",
-                                   .read = read_mistral,
-                                   .names = llama_names,
+                                   .create = create_decoder<read_mistral>,
+                                   .names = decoder_names<llama_names>,
                                    .models = "{}"};
 
 const TextFamily qwen2_family = {.model_type = "qwen2",
-                                 .architecture = "Qwen2ForCausalLM",
+                                 .architectures = qwen2_architectures,
                                  .prefix = "model.",
-                                 .read = read_qwen2,
-                                 .names = llama_names,
+                                 .create = create_decoder<read_qwen2>,
+                                 .names = decoder_names<llama_names>,
                                  .models = R"({
   "qwen2-0.5b": {
     "hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24, "num_attention_heads": 14,

@@ -14,7 +14,7 @@
 #include "vitrail/generate/generate.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
-#include "vitrail/models/text/language_model.h"
+#include "vitrail/models/text/text_model.h"
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/shape/shape.h"
 #include "vitrail/tensor/random.h"
@@ -106,21 +106,22 @@ text::Tokenizer open_tokenizer(const LanguageOptions& options, const fs::path& c
   return name == "byte" ? text::byte_tokenizer() : text::load_tokenizer(name);
 }
 
-models::LanguageModel make_language_model(const LanguageOptions& options, const fs::path& checkpoint,
-                                          const text::Tokenizer& tokenizer) {
+models::TextModel make_language_model(const LanguageOptions& options, const fs::path& checkpoint,
+                                      const text::Tokenizer& tokenizer) {
   nlohmann::json kwargs = nlohmann::json::parse(options.model_kwargs);
   if (options.drop) {
     for (const char* key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"}) {
       kwargs[key] = *options.drop;
     }
   }
-  const models::LanguageOptions create{.model_kwargs = kwargs.dump(), .seed = static_cast<std::uint64_t>(options.seed)};
+  const models::TextModelOptions create{.model_kwargs = kwargs.dump(),
+                                        .seed = static_cast<std::uint64_t>(options.seed)};
   if (!checkpoint.empty()) {
-    return models::load_language_model(checkpoint, create);
+    return models::load_text_model(checkpoint, create);
   }
   const std::string name = model_of(options.model).string();
   if (fs::is_directory(name)) {
-    return models::load_language_model(name, create);
+    return models::load_text_model(name, create);
   }
   // A new model has the tokenizer's vocabulary, and positions for a block.
   kwargs.emplace("vocab_size", tokenizer.vocab_size());
@@ -131,7 +132,7 @@ models::LanguageModel make_language_model(const LanguageOptions& options, const 
     const std::optional<std::int64_t> id = tokenizer.id_of("<|endoftext|>");
     kwargs.emplace(key, id ? nlohmann::json(*id) : nlohmann::json());
   }
-  return models::create_language_model(name, {.model_kwargs = kwargs.dump(), .seed = create.seed});
+  return models::create_text_model(name, {.model_kwargs = kwargs.dump(), .seed = create.seed});
 }
 
 FigureKind perplexity_figure() {
@@ -162,12 +163,13 @@ class Language final : public Task {
 
  private:
   Tensor loss_of(const TextBatch& batch, nn::Pass& pass) const;
+  const models::LanguageBody& body() const { return models::language_of(model_); }
 
   const LanguageOptions options_;
   std::shared_ptr<const Ids> training_;
   std::shared_ptr<const Ids> validation_;  // null: none
   std::optional<text::Tokenizer> tokenizer_;
-  models::LanguageModel model_;
+  models::TextModel model_;
   std::int64_t block_ = 0;
   std::unique_ptr<data::Prefetch<TextBatch>> batches_;
   TextBatch batch_;
@@ -177,7 +179,7 @@ Language::Language(const LanguageOptions& options, const fs::path& checkpoint) :
   const std::string corpus = read_corpus(options_.data);
   tokenizer_ = open_tokenizer(options_, checkpoint, corpus);
   model_ = make_language_model(options_, checkpoint, *tokenizer_);
-  const std::int64_t held = model_.net->body.config().vocab_size;
+  const std::int64_t held = body().vocab_size();
   check(tokenizer_->vocab_size() <= held, "the tokenizer has {} tokens, but the model knows {}",
         tokenizer_->vocab_size(), held);
   const auto encoded = [&](const std::string& file, const std::string& words) {
@@ -196,7 +198,7 @@ Language::Language(const LanguageOptions& options, const fs::path& checkpoint) :
     all.resize(static_cast<std::size_t>(first));
   }
   training_ = std::make_shared<Ids>(std::move(all));
-  const std::int64_t positions = model_.net->body.config().max_positions;
+  const std::int64_t positions = body().max_positions();
   block_ = options_.block_size.value_or(std::min<std::int64_t>(positions, 1024));
   check(block_ <= positions, "--block-size {} is more than the {} positions of the model", block_, positions);
   check(std::ssize(*training_) > block_, "{}: {} tokens for training are too few for a block of {} and one more",
@@ -224,7 +226,7 @@ std::optional<Drawn> Language::next() {
 }
 
 Tensor Language::loss_of(const TextBatch& batch, nn::Pass& pass) const {
-  const Tensor logits = model_.net->body.forward(batch.ids, pass);
+  const Tensor logits = body().forward(batch.ids, pass);
   return ops::cross_entropy(ops::reshape(logits, {-1, logits.size(2)}), batch.targets.reshape({-1}));
 }
 
@@ -250,14 +252,14 @@ Figures Language::evaluate(const Work& work) {
 
 void Language::save(const fs::path& folder) const {
   io::replace_folder(folder, [&](const fs::path& temporary) {
-    models::write_language_model(model_, temporary);
+    models::write_text_model(model_, temporary);
     tokenizer_->save(temporary);
   });
 }
 
 // Writes texts that the best network continues from the beginning of the text to evaluate on.
 std::vector<std::string> Language::draw(const fs::path& run) const {
-  const models::LanguageModel best = models::load_language_model(run / "best");
+  const models::TextModel best = models::load_text_model(run / "best");
   const Ids& source = validation_ != nullptr ? *validation_ : *training_;
   const std::int64_t prompt = std::min<std::int64_t>(block_ / 2, 16);
   generate::GenerationConfig config;
@@ -270,7 +272,7 @@ std::vector<std::string> Language::draw(const fs::path& run) const {
     Ids ids(begin, begin + prompt);
     const generate::GenerateOptions how{.seed = mix(static_cast<std::uint64_t>(options_.seed), hash("samples")),
                                         .slides = true};
-    const Ids added = generate::generate(best.net->body, ids, config, how).front().ids;
+    const Ids added = generate::generate(models::language_of(best), ids, config, how).front().ids;
     ids.insert(ids.end(), added.begin(), added.end());
     all += fmt::format("--- sample {}, of which the first {} tokens are given\n{}\n", i + 1, prompt,
                        tokenizer_->decode(ids));

@@ -1,4 +1,4 @@
-#include "vitrail/models/text/language_model.h"
+#include "vitrail/models/text/text_model.h"
 
 #include <algorithm>
 #include <array>
@@ -36,17 +36,37 @@ const TextFamily& text_family(const std::string& model_type, const std::string& 
 
 Json models_of(const TextFamily& family) { return io::parse_json(family.models, std::string(family.model_type)); }
 
+// The class of a config.json that the options ask for, or that it names, or the first of its family.
+std::string architecture_of(const TextFamily& family, const Json& config, const std::string& source,
+                            const TextModelOptions& options) {
+  const auto stated = config.find("architectures");
+  std::string name = options.architecture;
+  std::string where = "--architecture";
+  if (name.empty() && stated != config.end() && stated->is_array() && !stated->empty() && stated->front().is_string()) {
+    name = stated->front();
+    where = source + ": 'architectures'";
+  }
+  if (name.empty()) {
+    return std::string(family.architectures.front());
+  }
+  const std::vector<std::string> known(family.architectures.begin(), family.architectures.end());
+  check(std::ranges::find(known, name) != known.end(), "{}: '{}' is not supported, of {} only {}{}", where, name,
+        family.model_type, io::quoted_list(known), io::did_you_mean(name, known));
+  return name;
+}
+
 // Makes a model by `config`, with the fields that the options change. Throws Error if these are none of the family's.
-LanguageModel make(std::string name, const TextFamily& family, Json config, const std::string& source,
-                   const LanguageOptions& options, nn::Fill fill) {
+TextModel make(std::string name, const TextFamily& family, Json config, const std::string& source,
+               const TextModelOptions& options, nn::Fill fill) {
   const Json changes = io::parse_json(options.model_kwargs, "--model-kwargs");
   check(changes.is_object(), "--model-kwargs must be key=value pairs, not {}", options.model_kwargs);
   config.update(changes);
   io::Fields fields(config, changes.empty() ? source : source + " with --model-kwargs");
-  LanguageModel model;
+  TextModel model;
   model.name = std::move(name);
   model.family = &family;
-  model.net = std::make_unique<LanguageNetwork>(family.read(fields), nn::StoreOptions{options.seed, fill});
+  model.architecture = architecture_of(family, config, source, options);
+  model.net = family.create(fields, model.architecture, nn::StoreOptions{options.seed, fill});
   for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
     fields.ignore(key);
   }
@@ -59,16 +79,9 @@ LanguageModel make(std::string name, const TextFamily& family, Json config, cons
   return model;
 }
 
-// The family's names, and that of the head: where it is tied, a second copy of it in a file is passed over.
-std::vector<NameRule> rules_of(const TextFamily& family, const Decoder& body) {
-  std::vector<NameRule> rules(family.names.begin(), family.names.end());
-  rules.insert(rules.begin(), {body.config().tied_head ? "" : "lm_head.weight", "lm_head.weight"});
-  return rules;
-}
-
 }  // namespace
 
-std::vector<std::string> language_models() {
+std::vector<std::string> text_models() {
   std::vector<std::string> names;
   for (const TextFamily* family : text_families) {
     const Json models = models_of(*family);  // must outlive its items()
@@ -80,17 +93,17 @@ std::vector<std::string> language_models() {
   return names;
 }
 
-LanguageModel create_language_model(const std::string& name, const LanguageOptions& options) {
+TextModel create_text_model(const std::string& name, const TextModelOptions& options) {
   for (const TextFamily* family : text_families) {
     const Json models = models_of(*family);
     if (models.contains(name)) {
       return make(name, *family, models[name], name, options, options.fill);
     }
   }
-  fail("there is no language model '{}'{}", name, io::did_you_mean(name, language_models()));
+  fail("there is no text model '{}'{}", name, io::did_you_mean(name, text_models()));
 }
 
-LanguageModel load_language_model(const fs::path& folder, const LanguageOptions& options) {
+TextModel load_text_model(const fs::path& folder, const TextModelOptions& options) {
   const fs::path path = folder / config_file;
   check(fs::exists(path), "'{}' is not a model folder: it has no {}", folder.string(), config_file);
   const Json config = io::read_json(path);
@@ -99,32 +112,35 @@ LanguageModel load_language_model(const fs::path& folder, const LanguageOptions&
   const std::string source = path.string();
   const TextFamily& family = text_family(type, source);
   const bool meta = options.fill == nn::Fill::meta;
-  LanguageModel model = make(type, family, config, path.string(), options, meta ? nn::Fill::meta : nn::Fill::leave);
+  const bool other_head =
+      !options.architecture.empty() && options.architecture != architecture_of(family, config, source, {});
+  const nn::Fill fill = meta || other_head ? options.fill : nn::Fill::leave;
+  TextModel model = make(type, family, config, source, options, fill);
   if (!meta) {
     const io::StoredTensors file = open_weights(folder);
-    const std::vector<NameRule> rules = rules_of(family, model.net->body);
+    const std::vector<NameRule> rules = family.names(*model.net);
     const WeightsTarget target{
         .parameters = model.net->parameters,
         .prefix = "",
-        .is_head = [](const std::string&) { return false; },
+        .is_head = [&](const std::string& name) { return other_head && model.net->is_head(name); },
         .adapt = [](const std::string&, const Tensor& value, const Shape&, const nn::Size2&) { return value; }};
-    load_weights(target, file, names_in(file, rules, std::string(family.prefix)), {});
+    load_weights(target, file, names_in(file, rules, std::string(family.prefix)), {}, {.classifier = other_head});
   }
   return model;
 }
 
-LanguageModel open_language_model(const std::string& name_or_folder, const LanguageOptions& options) {
+TextModel open_text_model(const std::string& name_or_folder, const TextModelOptions& options) {
   if (fs::is_directory(name_or_folder)) {
-    return load_language_model(name_or_folder, options);
+    return load_text_model(name_or_folder, options);
   }
   check(name_or_folder.find('/') == std::string::npos, "there is no model folder '{}'", name_or_folder);
-  return create_language_model(name_or_folder, options);
+  return create_text_model(name_or_folder, options);
 }
 
-bool names_language_model(const std::string& name_or_folder) {
+bool names_text_model(const std::string& name_or_folder) {
   const fs::path folder = name_or_folder;
   if (!fs::exists(folder / config_file)) {
-    const std::vector<std::string> names = language_models();
+    const std::vector<std::string> names = text_models();
     return std::ranges::find(names, name_or_folder) != names.end();
   }
   const Json config = io::read_json(folder / config_file);
@@ -133,16 +149,22 @@ bool names_language_model(const std::string& name_or_folder) {
                              [&](const TextFamily* family) { return config["model_type"] == family->model_type; });
 }
 
-void write_language_model(const LanguageModel& model, const fs::path& folder) {
+void write_text_model(const TextModel& model, const fs::path& folder) {
   nlohmann::ordered_json config;
-  config["architectures"] = {std::string(model.family->architecture)};
+  config["architectures"] = {model.architecture};
   config["model_type"] = std::string(model.family->model_type);
   config.update(nlohmann::ordered_json::parse(model.config));
-  config["architectures"] = {std::string(model.family->architecture)};
+  config["architectures"] = {model.architecture};
   config.erase("torch_dtype");  // the older name
   config["dtype"] = "float32";
   io::write_atomically(folder / config_file, config.dump(2) + "\n");
   io::save_safetensors(folder / weights_file, named_tensors(model.net->parameters));
+}
+
+const LanguageBody& language_of(const TextModel& model) {
+  const LanguageBody* body = model.net->language();
+  check(body != nullptr, "{} ({}) does not continue texts", model.name, model.architecture);
+  return *body;
 }
 
 }  // namespace vitrail::models

@@ -1,4 +1,4 @@
-#include "vitrail/models/text/language_model.h"
+#include "vitrail/models/text/text_model.h"
 
 #include <cmath>
 #include <fstream>
@@ -30,21 +30,21 @@ class LanguageVariant : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(LanguageVariant, GivesTransformersLogits) {
-  const LanguageModel model = load_language_model(folder());
+  const TextModel model = load_text_model(folder());
   nn::Pass pass;
-  expect_close(model.net->body.forward(expected().get("input_ids"), pass), expected().get("logits"), 1e-5);
+  expect_close(language_of(model).forward(expected().get("input_ids"), pass), expected().get("logits"), 1e-5);
   nn::Pass half{.dtype = DType::bf16};
-  expect_close(model.net->body.forward(expected().get("input_ids"), half), expected().get("logits"), 4e-2);
+  expect_close(language_of(model).forward(expected().get("input_ids"), half), expected().get("logits"), 4e-2);
 }
 
 TEST_P(LanguageVariant, HasTransformersLossAndGradients) {
-  const LanguageModel model = load_language_model(folder());
+  const TextModel model = load_text_model(folder());
   const io::Safetensors golden = expected();
   const Tensor ids = golden.get("input_ids");
   const std::int64_t length = ids.size(1) - 1;
   nn::Pass pass;
   autograd::Tape tape;
-  const Tensor logits = ops::narrow(model.net->body.forward(ids, pass), 1, 0, length);
+  const Tensor logits = ops::narrow(language_of(model).forward(ids, pass), 1, 0, length);
   const Tensor loss = ops::cross_entropy(ops::reshape(logits, {-1, logits.size(2)}),
                                          ids.narrow(1, 1, length).contiguous().reshape({-1}));
   EXPECT_NEAR(loss.item(), golden.get("loss").item(), 1e-5);
@@ -55,27 +55,27 @@ TEST_P(LanguageVariant, HasTransformersLossAndGradients) {
 }
 
 TEST_P(LanguageVariant, GoesOnFromItsStateAsFromTheWholeText) {
-  const LanguageModel model = load_language_model(folder());
+  const TextModel model = load_text_model(folder());
   const Tensor ids = expected().get("input_ids");
   nn::Pass pass;
-  const Tensor whole = model.net->body.forward(ids, pass);
+  const Tensor whole = language_of(model).forward(ids, pass);
   for (const std::vector<std::int64_t>& steps : {std::vector<std::int64_t>(11, 1), {5, 1, 5}, {2, 9}}) {
-    DecoderState state;
+    const std::unique_ptr<TextState> state = language_of(model).begin();
     std::int64_t begin = 0;
     for (const std::int64_t step : steps) {
-      const Tensor logits = model.net->body.forward(ids.narrow(1, begin, step), pass, &state);
+      const Tensor logits = language_of(model).forward(ids.narrow(1, begin, step), pass, state.get());
       expect_close(logits, whole.narrow(1, begin, step), 1e-5);
       begin += step;
-      EXPECT_EQ(state.length(), begin);
+      EXPECT_EQ(state->length(), begin);
     }
   }
 }
 
 TEST_P(LanguageVariant, DependsOnNoLaterToken) {
-  const LanguageModel model = load_language_model(folder());
+  const TextModel model = load_text_model(folder());
   const Tensor ids = expected().get("input_ids");
   nn::Pass pass;
-  const Tensor before = model.net->body.forward(ids, pass);
+  const Tensor before = language_of(model).forward(ids, pass);
   const Tensor changed = ids.clone();
   for (std::int64_t b = 0; b < ids.size(0); ++b) {
     for (std::int64_t n = 6; n < ids.size(1); ++n) {
@@ -83,14 +83,14 @@ TEST_P(LanguageVariant, DependsOnNoLaterToken) {
       id = (id + 7) % 50;
     }
   }
-  const Tensor after = model.net->body.forward(changed, pass);
+  const Tensor after = language_of(model).forward(changed, pass);
   expect_close(after.narrow(1, 0, 6), before.narrow(1, 0, 6), 0);
   EXPECT_GT(test::relative_error(after, before), 0.01);
 }
 
 TEST_P(LanguageVariant, IsSavedToTheSameBitsAndFields) {
   const test::TemporaryFolder temporary;
-  write_language_model(load_language_model(folder()), temporary.path());
+  write_text_model(load_text_model(folder()), temporary.path());
   const io::Safetensors before = io::Safetensors::open(folder() / "model.safetensors");
   const io::Safetensors after = io::Safetensors::open(temporary / "model.safetensors");
   ASSERT_EQ(std::set<std::string>(after.names().begin(), after.names().end()),
@@ -99,17 +99,17 @@ TEST_P(LanguageVariant, IsSavedToTheSameBitsAndFields) {
     expect_close(after.get(name), before.get(name), 0, name);
   }
   EXPECT_EQ(io::read_json(temporary / "config.json"), io::read_json(folder() / "config.json"));
-  EXPECT_TRUE(names_language_model(temporary.path().string()));
-  EXPECT_FALSE(names_language_model(golden_path("models/hf_vit").string()));
+  EXPECT_TRUE(names_text_model(temporary.path().string()));
+  EXPECT_FALSE(names_text_model(golden_path("models/hf_vit").string()));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LanguageVariant,
                          testing::Values("gpt2", "gpt2_unusual", "llama", "llama3", "llama_linear", "mistral", "qwen2"),
                          [](const testing::TestParamInfo<const char*>& info) { return std::string(info.param); });
 
-TEST(LanguageModel, HasThePublishedSizes) {
+TEST(TextModel, HasThePublishedSizes) {
   const auto parameters = [](const std::string& name) {
-    return create_language_model(name, {.fill = nn::Fill::meta}).net->parameters.count();
+    return create_text_model(name, {.fill = nn::Fill::meta}).net->parameters.count();
   };
   EXPECT_EQ(parameters("gpt2"), 124'439'808);
   EXPECT_EQ(parameters("gpt2-medium"), 354'823'168);
@@ -121,12 +121,12 @@ TEST(LanguageModel, HasThePublishedSizes) {
   EXPECT_EQ(parameters("qwen2-0.5b"), 494'032'768);
 }
 
-LanguageModel small_gpt2(const std::string& kwargs = R"({"n_layer": 2, "n_head": 2, "n_embd": 16, "vocab_size": 11})") {
-  return create_language_model("gpt2", {.model_kwargs = kwargs});
+TextModel small_gpt2(const std::string& kwargs = R"({"n_layer": 2, "n_head": 2, "n_embd": 16, "vocab_size": 11})") {
+  return create_text_model("gpt2", {.model_kwargs = kwargs});
 }
 
-TEST(LanguageModel, StartsAsGpt2Does) {
-  const LanguageModel model = small_gpt2(R"({"n_layer": 8, "n_head": 2, "n_embd": 128, "vocab_size": 200})");
+TEST(TextModel, StartsAsGpt2Does) {
+  const TextModel model = small_gpt2(R"({"n_layer": 8, "n_head": 2, "n_embd": 128, "vocab_size": 200})");
   const auto deviation = [&](const std::string& name) {
     double squares = 0;
     const std::vector<float> values = model.net->parameters.at(name).value.values();
@@ -143,14 +143,14 @@ TEST(LanguageModel, StartsAsGpt2Does) {
   EXPECT_EQ(deviation("transformer.ln_f.weight"), 1);
 }
 
-TEST(LanguageModel, NumbersItsLayers) {
-  const LanguageModel model = small_gpt2();
+TEST(TextModel, NumbersItsLayers) {
+  const TextModel model = small_gpt2();
   EXPECT_EQ(model.net->layer_of("transformer.wpe.weight"), 0);
   EXPECT_EQ(model.net->layer_of("transformer.h.1.ln_1.bias"), 2);
   EXPECT_EQ(model.net->layer_of("transformer.ln_f.bias"), 3);
 }
 
-TEST(LanguageModel, ReadsBareFilesAndOldOnes) {
+TEST(TextModel, ReadsBareFilesAndOldOnes) {
   const fs::path golden = golden_path("models/text/gpt2");
   const test::TemporaryFolder temporary;
   fs::copy(golden / "config.json", temporary / "config.json");
@@ -164,14 +164,14 @@ TEST(LanguageModel, ReadsBareFilesAndOldOnes) {
   io::save_safetensors(temporary / "model.safetensors", bare);
   const io::Safetensors expected = io::Safetensors::open(golden / "expected.safetensors");
   nn::Pass pass;
-  expect_close(load_language_model(temporary.path()).net->body.forward(expected.get("input_ids"), pass),
+  expect_close(language_of(load_text_model(temporary.path())).forward(expected.get("input_ids"), pass),
                expected.get("logits"), 1e-5);
 }
 
-TEST(LanguageModel, SaysWhatIsWrongWithWhatItIsGiven) {
-  const LanguageModel model = small_gpt2();
+TEST(TextModel, SaysWhatIsWrongWithWhatItIsGiven) {
+  const TextModel model = small_gpt2();
   nn::Pass pass;
-  const auto forward = [&](const Tensor& ids) { return error_of([&] { model.net->body.forward(ids, pass); }); };
+  const auto forward = [&](const Tensor& ids) { return error_of([&] { language_of(model).forward(ids, pass); }); };
   EXPECT_EQ(forward(Tensor::from<std::int64_t>({1, 2, 11, 3}, {1, 4})),
             "token 2 of text 0 is 11, but the vocabulary has the ids 0 … 10");
   EXPECT_EQ(forward(Tensor::from<std::int64_t>({1, 2, 3, -1}, {2, 2})),
@@ -179,19 +179,18 @@ TEST(LanguageModel, SaysWhatIsWrongWithWhatItIsGiven) {
   EXPECT_EQ(forward(Tensor::zeros({1, 1025}, DType::i64)),
             "the text has 1025 tokens, but the model is made for at most 1024");
   EXPECT_EQ(forward(Tensor::zeros({3})), "the model takes token ids [B, N] i64, not [3] f32");
-  EXPECT_EQ(error_of([] { create_language_model("gpt3"); }),
-            "there is no language model 'gpt3' (did you mean 'gpt2'?)");
-  EXPECT_EQ(error_of([] { create_language_model("gpt2", {.model_kwargs = R"({"n_layers": 2})"}); }),
+  EXPECT_EQ(error_of([] { create_text_model("gpt3"); }), "there is no text model 'gpt3' (did you mean 'gpt2'?)");
+  EXPECT_EQ(error_of([] { create_text_model("gpt2", {.model_kwargs = R"({"n_layers": 2})"}); }),
             "--model-kwargs: gpt2 has no field 'n_layers' (did you mean 'n_layer'?)");
-  EXPECT_EQ(error_of([] { create_language_model("llama-3.2-1b", {.model_kwargs = R"({"num_key_value_heads": 5})"}); }),
+  EXPECT_EQ(error_of([] { create_text_model("llama-3.2-1b", {.model_kwargs = R"({"num_key_value_heads": 5})"}); }),
             "llama-3.2-1b with --model-kwargs: 'num_key_value_heads' 5 does not divide 'num_attention_heads' 32");
 }
 
-TEST(LanguageModel, SaysWhatIsWrongWithAConfig) {
+TEST(TextModel, SaysWhatIsWrongWithAConfig) {
   const auto reading = [](const std::string& config) {
     const test::TemporaryFolder temporary;
     std::ofstream(temporary / "config.json") << config;
-    const std::string error = error_of([&] { load_language_model(temporary.path(), {.fill = nn::Fill::meta}); });
+    const std::string error = error_of([&] { load_text_model(temporary.path(), {.fill = nn::Fill::meta}); });
     const std::size_t at = error.find("config.json");
     return at == std::string::npos ? error : error.substr(at);
   };

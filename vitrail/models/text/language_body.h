@@ -1,0 +1,55 @@
+/// \file
+/// What all models that continue texts have in common.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "vitrail/nn/pass.h"
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::models {
+
+/// What a model keeps of several texts of one length in order to continue them: keys and values of its attention, or
+/// the state of a recurrent network.
+class TextState {
+ public:
+  virtual ~TextState() = default;
+  TextState() = default;
+  TextState(const TextState&) = delete;
+  TextState& operator=(const TextState&) = delete;
+
+  virtual std::int64_t length() const = 0;  ///< tokens of a text so far
+  /// Keeps the texts at `indices`, in this order; a text may come several times (the beams of a search).
+  virtual void select(const std::vector<std::int64_t>& indices) = 0;
+  virtual std::size_t bytes() const = 0;  ///< memory that is held
+};
+
+/// A network that predicts the next token of a text.
+class LanguageBody {
+ public:
+  virtual ~LanguageBody() = default;
+  LanguageBody() = default;
+  LanguageBody(const LanguageBody&) = delete;
+  LanguageBody& operator=(const LanguageBody&) = delete;
+
+  /// The state of texts of which nothing has been read.
+  virtual std::unique_ptr<TextState> begin() const = 0;
+  /// The logits [B, N, V] f32 of the token that follows each of ids [B, N] i64. With a state, made by begin(), the ids
+  /// continue those that it has seen, and are added to it. Throws Error if an id lies outside of the vocabulary (naming
+  /// its place), or if the text becomes longer than the positions.
+  virtual Tensor forward(const Tensor& ids, nn::Pass& pass, TextState* state = nullptr) const = 0;
+  /// The logits [B, V] f32 of the token that follows the last of ids [B, N] i64, which are added to the state.
+  virtual Tensor forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const = 0;
+
+  virtual std::int64_t vocab_size() const = 0;
+  /// The longest text that the model is made for; unbounded_positions if it has no limit.
+  virtual std::int64_t max_positions() const = 0;
+};
+
+/// max_positions() of a model without a limit.
+constexpr std::int64_t unbounded_positions = std::int64_t{1} << 40;
+
+}  // namespace vitrail::models

@@ -1,0 +1,57 @@
+/// \file
+/// Models of text: created by name, loaded from Hugging Face's folders, and saved to them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vitrail/models/text/language_body.h"
+#include "vitrail/models/text/text_network.h"
+
+namespace vitrail::models {
+
+struct TextFamily;
+
+/// A model of text with all that its folder says about it.
+struct TextModel {
+  std::string name;                    ///< "gpt2-medium", or of a folder its "model_type"
+  const TextFamily* family = nullptr;  ///< the family that created it
+  std::string architecture;            ///< transformers' class: "GPT2LMHeadModel"
+  std::unique_ptr<TextNetwork> net;
+  /// config.json as text: the fields that it was created from, also those that are of no use here.
+  std::string config = "{}";
+};
+
+/// What a caller may ask of a model of text that is created or loaded.
+struct TextModelOptions {
+  std::string model_kwargs = "{}";  ///< fields of config.json that differ from the model's own, as a JSON object
+  /// One of the family's architectures, with the parameters of its head made anew where the folder has another one.
+  /// Empty: the folder's, or the family's first.
+  std::string architecture = {};
+  std::uint64_t seed = 0;
+  nn::Fill fill = nn::Fill::initialize;  ///< meta: a model to ask about, not to run
+};
+
+/// The names that create_text_model() knows, sorted: "gpt2", "smollm2-135m" …
+std::vector<std::string> text_models();
+/// Creates a model by name with weights as training begins with. Throws Error, with similar names, if there is no such
+/// model or architecture, or if a field is unknown.
+TextModel create_text_model(const std::string& name, const TextModelOptions& options = {});
+/// Loads a folder in transformers' layout: `config.json`, whose "model_type" is that of a family and whose
+/// "architectures" names one of its classes, and `model.safetensors`. Throws Error if the folder cannot be read or does
+/// not fit.
+TextModel load_text_model(const std::filesystem::path& folder, const TextModelOptions& options = {});
+/// Loads the folder `name_or_folder` if it is one, otherwise creates a model of this name.
+TextModel open_text_model(const std::string& name_or_folder, const TextModelOptions& options = {});
+/// Whether open_text_model() knows the name, or the folder's config.json is that of a model of text.
+bool names_text_model(const std::string& name_or_folder);
+/// Writes the config.json and model.safetensors that transformers' from_pretrained() reads into `folder`, which exists.
+void write_text_model(const TextModel& model, const std::filesystem::path& folder);
+
+/// The model as one that continues texts. Throws Error, naming its architecture, if it is none.
+const LanguageBody& language_of(const TextModel& model);
+
+}  // namespace vitrail::models
