@@ -16,6 +16,11 @@ struct AttentionScores {
   /// i64 [B] contiguous, or undefined: how many keys of each sample are real, 1 … M. Those behind are not read, and
   /// their gradients are zero.
   Tensor lengths = {};
+  /// i64 [S + 1] contiguous, both or neither: a batch of one sample (B = 1) consists of S sequences, of which sequence
+  /// s has the queries and keys from element s up to element s + 1, and sees its own keys alone. Then there are no
+  /// lengths, no mask, no bias and no further columns.
+  Tensor query_offsets = {};
+  Tensor key_offsets = {};
   Tensor mask = {};  ///< boolean (true: may attend) or f32, added to the scaled scores; or undefined
   Tensor bias = {};  ///< f32, added to the scaled scores; or undefined
 

@@ -65,6 +65,8 @@ struct AttentionExtras {
   Tensor mask = {};      ///< of the same shape: boolean (true: may attend) or f32, added to the scores
   bool causal = false;
   Tensor lengths = {};          ///< i64 [B]: how many keys of each sample are real; undefined: all
+  Tensor query_offsets = {};    ///< of sequences in one row, as in ops::AttentionOptions
+  Tensor key_offsets = {};      ///< of the sequences of the context; undefined: as query_offsets
   std::int64_t windows = 0;     ///< how many each image of the batch is cut into; 0: no windows
   ops::Rotation rotation = {};  ///< rotates queries and keys, after their norms (self-attention only)
   /// Keys and values of the tokens before x, to which those of x are added (self-attention only). With `causal`, token

@@ -31,6 +31,8 @@ ops::AttentionOptions options(const AttentionConfig& config, Pass& pass, const A
   result.scale = config.scale;
   result.causal = extras.causal;
   result.lengths = extras.lengths;
+  result.query_offsets = extras.query_offsets;
+  result.key_offsets = extras.key_offsets;
   result.mask = extras.mask;
   result.bias = extras.bias;
   result.windows = extras.windows;

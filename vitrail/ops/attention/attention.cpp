@@ -88,6 +88,37 @@ Tensor checked_lengths(const Tensor& lengths, const Shape& shape) {
   return dense;
 }
 
+// The offsets of sequences in `rows` rows, checked here, since the kernel does not check them.
+Tensor checked_offsets(const Tensor& offsets, std::int64_t rows, const char* what) {
+  check(offsets.dtype() == DType::i64 && offsets.rank() == 1 && offsets.numel() > 1,
+        "attention: the offsets of {} must be [S + 1] i64, not {} {}", what, offsets.shape(), name_of(offsets.dtype()));
+  const Tensor dense = offsets.contiguous();
+  const std::span<const std::int64_t> at = dense.span<std::int64_t>();
+  check(at.front() == 0 && at.back() == rows, "attention: the offsets of {} must go from 0 to {}, not from {} to {}",
+        what, rows, at.front(), at.back());
+  for (std::size_t s = 1; s < at.size(); ++s) {
+    check(at[s] > at[s - 1], "attention: the offsets of {} must grow, but {} comes behind {}", what, at[s], at[s - 1]);
+  }
+  return dense;
+}
+
+// Takes the offsets of the options over, if it has any.
+void set_offsets(const AttentionOptions& options, const Shape& shape, kernels::AttentionScores& scores) {
+  if (!options.query_offsets.defined()) {
+    check(!options.key_offsets.defined(), "attention: offsets of keys come with offsets of queries");
+    return;
+  }
+  check(shape[0] == 1, "attention: sequences with offsets are one row, not a batch of {}", shape[0]);
+  check(!options.lengths.defined() && !options.mask.defined() && !options.bias.defined() && !options.q_extra.defined(),
+        "attention: sequences with offsets take no lengths, mask, bias or further columns");
+  scores.query_offsets = checked_offsets(options.query_offsets, shape[2], "queries");
+  scores.key_offsets = options.key_offsets.defined() ? checked_offsets(options.key_offsets, shape[3], "keys")
+                                                     : checked_offsets(options.query_offsets, shape[3], "keys");
+  check(scores.query_offsets.numel() == scores.key_offsets.numel(),
+        "attention: {} sequences of queries cannot see {} of keys", scores.query_offsets.numel() - 1,
+        scores.key_offsets.numel() - 1);
+}
+
 kernels::AttentionScores scores_of(const AttentionOptions& options, const Tensor& q, const Tensor& k) {
   check(options.dropout >= 0 && options.dropout < 1, "attention: dropout must lie in [0, 1), but is {}",
         options.dropout);
@@ -96,6 +127,7 @@ kernels::AttentionScores scores_of(const AttentionOptions& options, const Tensor
   scores.scale = options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<float>(q.size(3)));
   scores.causal = options.causal;
   scores.lengths = checked_lengths(options.lengths, shape);
+  set_offsets(options, shape, scores);
   check(!options.mask.defined() || options.mask.dtype() == DType::boolean || options.mask.dtype() == DType::f32,
         "attention: the mask must be bool or f32, not {}", options.mask.defined() ? name_of(options.mask.dtype()) : "");
   check(!options.bias.defined() || options.bias.dtype() == DType::f32, "attention: the bias must be f32, not {}",
@@ -214,6 +246,8 @@ Tensor cosine_queries(const Tensor& qkv, const Tensor& scale) {
 
 Tensor attention_probabilities(const Tensor& q, const Tensor& k, const AttentionOptions& options) {
   check_queries_and_keys(q, k);
+  check(!options.query_offsets.defined(),
+        "attention: there are no maps of sequences with offsets: give them as a batch");
   Tensor probabilities = Tensor::empty({q.size(0), q.size(1), q.size(2), k.size(2)});
   kernels::attention_probabilities(dense_last(q.detach()), dense_last(k.detach()), scores_of(options, q, k),
                                    probabilities);

@@ -15,6 +15,13 @@ struct AttentionOptions {
   /// i64 [B]: how many keys of each sample are real, 1 … M. The others are padding: as if they were masked, they get no
   /// probability and gradients of zero, but they are not even read, and cost nothing. Undefined: all keys are real.
   Tensor lengths = {};
+  /// i64 [S + 1], for a batch of one row (B = 1) in which S sequences of any lengths follow each other without padding
+  /// (PyTorch's and FlashAttention's cu_seqlens): sequence s has the queries, and the keys, from offset s up to offset
+  /// s + 1, at least one of each, and sees its own keys alone, as if it were a sample of its own. The first offset is
+  /// 0, the last one N, or M. Where only query_offsets are given, they are those of the keys too. Lengths, mask, bias
+  /// and further columns cannot be given with them.
+  Tensor query_offsets = {};
+  Tensor key_offsets = {};
   Tensor mask = {};  ///< boolean (true: may attend; a row without any gives zeros) or f32, added to the scores
   Tensor bias = {};  ///< f32, added to the scores; differentiable, unlike a mask
 
@@ -55,7 +62,7 @@ Tensor attention_packed(const Tensor& qkv, const AttentionOptions& options = {})
 Tensor cosine_queries(const Tensor& qkv, const Tensor& scale);
 
 /// The attention probabilities, f32 [B, H, N, M], computed anew from q and k, for recorders. They are not
-/// differentiable, and without dropout.
+/// differentiable, and without dropout. Not of sequences with offsets.
 Tensor attention_probabilities(const Tensor& q, const Tensor& k, const AttentionOptions& options = {});
 
 }  // namespace vitrail::ops

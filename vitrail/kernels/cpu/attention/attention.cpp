@@ -244,6 +244,87 @@ void choose_backward_blocks(AttentionProblem& problem) {
   problem.key_block = block_size(problem.keys, shared_block(problem, problem.keys, 64, backward_keys), 16);
 }
 
+// The sequences of a row, each as a problem of its own.
+std::vector<AttentionProblem> sequences_of(const AttentionProblem& row, const AttentionScores& scores) {
+  const std::int64_t* queries = scores.query_offsets.data<std::int64_t>();
+  const std::int64_t* keys = scores.key_offsets.data<std::int64_t>();
+  std::vector<AttentionProblem> result;
+  for (std::int64_t s = 0; s + 1 < scores.query_offsets.numel(); ++s) {
+    AttentionProblem one = row;
+    one.queries = queries[s + 1] - queries[s];
+    one.keys = keys[s + 1] - keys[s];
+    for (HeadsView* view : {&one.q, &one.out, &one.dout, &one.dq}) {
+      view->skip(queries[s], row.element_size());
+    }
+    for (HeadsView* view : {&one.k, &one.v, &one.dk, &one.dv}) {
+      view->skip(keys[s], row.element_size());
+    }
+    one.log_sum = row.log_sum != nullptr ? row.log_sum + row.heads * queries[s] : nullptr;
+    one.draws = Philox(mix(row.draws.seed(), static_cast<std::uint64_t>(s)), row.draws.stream());
+    result.push_back(one);
+  }
+  return result;
+}
+
+// Runs `work(problem, head, share)` for all heads of all sequences, in shares of about equal cost with `bytes` of
+// memory each.
+template <class Work>
+void for_heads(const std::vector<AttentionProblem>& sequences, std::size_t bytes, Work&& work) {
+  const std::int64_t heads = sequences.front().heads;
+  const std::int64_t tasks = std::ssize(sequences) * heads;
+  const auto of = [&](std::int64_t task) -> const AttentionProblem& {
+    return sequences[static_cast<std::size_t>(task / heads)];
+  };
+  double total = 0;
+  for (const AttentionProblem& one : sequences) {
+    total += scores_in(one) * static_cast<double>(one.dim + one.value_dim);
+  }
+  const auto useful = static_cast<std::int64_t>(std::min(total / thread_work, 1e6));
+  const int parts = threads_for(std::min(tasks, useful), 1);
+  const std::vector<std::int64_t> begins =
+      shares(tasks, parts, [&](std::int64_t task) { return scores_in(of(task)) + 1; });
+  const Storage scratch(bytes * static_cast<std::size_t>(parts));
+  poison(scratch);
+  parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t part = begin; part < end; ++part) {
+      const auto p = static_cast<std::size_t>(part);
+      for (std::int64_t task = begins[p]; task < begins[p + 1]; ++task) {
+        work(of(task), task % heads, scratch.data() + bytes * p);
+      }
+    }
+  });
+}
+
+void run_forward_of_sequences(std::vector<AttentionProblem> sequences) {
+  std::size_t bytes = 0;
+  for (AttentionProblem& one : sequences) {
+    choose_forward_blocks(one);
+    bytes = std::max(bytes, attention_forward_part(one, 0, 0, nullptr));
+  }
+  for_heads(sequences, bytes, [](const AttentionProblem& one, std::int64_t head, std::byte* memory) {
+    const std::int64_t blocks = one.query_blocks();
+    attention_forward_part(one, head * blocks, (head + 1) * blocks, memory);
+  });
+}
+
+void run_backward_of_sequences(std::vector<AttentionProblem> sequences) {
+  std::size_t bytes = 0;
+  std::size_t dq_bytes = 0;
+  for (AttentionProblem& one : sequences) {
+    choose_backward_blocks(one);
+    bytes = std::max(bytes, attention_backward_part(one, {}, nullptr));
+    dq_bytes = std::max(dq_bytes, static_cast<std::size_t>(one.queries * one.dq_row()) * sizeof(float));
+  }
+  for_heads(sequences, bytes + dq_bytes, [=](const AttentionProblem& one, std::int64_t head, std::byte* memory) {
+    const std::int64_t blocks = one.key_blocks();
+    BackwardPart part;
+    part.begin = head * blocks;
+    part.end = (head + 1) * blocks;
+    part.dq[0] = reinterpret_cast<float*>(memory + bytes);
+    attention_backward_part(one, part, memory);
+  });
+}
+
 }  // namespace
 
 void attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionScores& scores,
@@ -256,6 +337,14 @@ void attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const 
   problem.v = HeadsView(v, problem.heads);
   problem.out = HeadsView(out);
   problem.log_sum = log_sum.defined() ? log_sum.data<float>() : nullptr;
+  if (scores.query_offsets.defined()) {
+    const std::vector<AttentionProblem> sequences = sequences_of(problem, scores);
+    for (const AttentionProblem& one : sequences) {
+      count_work(one, 1, 1);
+    }
+    run_forward_of_sequences(sequences);
+    return;
+  }
   choose_forward_blocks(problem);
   count_work(problem, 1, 1);
   run_forward(problem);
@@ -283,6 +372,14 @@ void attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const
   problem.dk = HeadsView(dk);
   problem.dv = HeadsView(dv);
   problem.dq_extra = HeadsView(dq_extra);
+  if (scores.query_offsets.defined()) {
+    const std::vector<AttentionProblem> sequences = sequences_of(problem, scores);
+    for (const AttentionProblem& one : sequences) {
+      count_work(one, 3, 2);
+    }
+    run_backward_of_sequences(sequences);
+    return;
+  }
   choose_backward_blocks(problem);
   count_work(problem, 3, 2);  // of keys: the scores again, dq, dk; of values: dv, d(probabilities)
   run_backward(problem, dbias);

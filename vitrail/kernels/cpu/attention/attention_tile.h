@@ -36,6 +36,12 @@ struct HeadsView {
     }
   }
   explicit operator bool() const { return data != nullptr; }
+  /// Leaves out the first `rows` rows, of elements of this many bytes.
+  void skip(std::int64_t rows, std::int64_t element_size) {
+    if (data != nullptr) {
+      data += rows * row * element_size;
+    }
+  }
   template <class T>
   T* at(std::int64_t b, std::int64_t h, std::int64_t i) const {
     return reinterpret_cast<T*>(data) + b * batch + h / group * head + i * row;
@@ -66,6 +72,7 @@ struct AttentionProblem {
   bool pairs = false;  ///< bf16 is multiplied by native dot products of pairs
   std::int64_t query_block = 0, key_block = 0;
 
+  std::int64_t element_size() const { return is_bf16 ? 2 : 4; }  ///< bytes of an element of q, k, v and the like
   std::int64_t query_blocks() const { return (queries + query_block - 1) / query_block; }
   std::int64_t key_blocks() const { return (keys + key_block - 1) / key_block; }
   /// How many keys sample b has.
