@@ -49,7 +49,7 @@ Measured measure(const Point& point, int threads) {
       fmt::format(R"({{"img_size": {}, "patch_size": 4, "depth": {}, "embed_dim": {}, "num_heads": {}}})",
                   4 * point.grid, point.depth, point.width, point.width / 64);
   const train::BenchmarkResult result = train::benchmark(options);
-  return {result.step_ms_min, result.flops_per_image * static_cast<double>(point.batch),
+  return {result.step_ms_min, result.flops_per_unit * static_cast<double>(point.batch),
           static_cast<double>(result.peak_tensor_bytes) / 1e6, result.peak_gflops};
 }
 

@@ -456,6 +456,21 @@ TEST_F(Commands, BenchPrintsOneJsonObject) {
   EXPECT_LE(json["step_ms"]["min"].get<double>(), json["step_ms"]["median"].get<double>());
 }
 
+TEST_F(Commands, BenchTakesLanguageModels) {
+  const std::string small =
+      " --model gpt2 --model-kwargs n_layer=1 n_embd=16 n_head=2 vocab_size=30 --steps 2 --threads 1";
+  const Outcome train = vitrail("bench train --batch-size 2 --seq-len 8" + small);
+  ASSERT_EQ(train.status, 0) << train.err;
+  EXPECT_THAT(train.out, HasSubstr("tokens/s"));
+  const Outcome generate = vitrail("bench generate --prompt-len 4 --new-tokens 5 --json" + small);
+  ASSERT_EQ(generate.status, 0) << generate.err;
+  EXPECT_GT(nlohmann::json::parse(generate.out)["tokens_per_second"].get<double>(), 0);
+  EXPECT_THAT(vitrail("bench generate --prompt-len 4 --new-tokens 5" + small).out, HasSubstr("MB a token"));
+  const Outcome refused = vitrail("bench train --new-tokens 5" + small);
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--new-tokens has no effect on train: only generate continues texts"));
+}
+
 TEST_F(Commands, BenchProfilesTheOps) {
   const Outcome outcome = vitrail("bench infer --model " + best() + " --batch-size 2 --steps 2 --threads 1 --profile " +
                                   "--trace " + path("trace.json") + " --output " + path("bench.json"));

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/errors.h"
 #include "tests/support/golden.h"
+#include "vitrail/train/bench/generation.h"
 #include "vitrail/train/bench/profile_report.h"
 
 namespace vitrail::train {
@@ -27,11 +29,11 @@ TEST(Benchmark, MeasuresTrainingAndInference) {
   const BenchmarkResult infer = benchmark(tiny(false));
   EXPECT_EQ(train.mode, "train");
   EXPECT_EQ(infer.mode, "infer");
-  EXPECT_DOUBLE_EQ(train.flops_per_image, 3 * infer.flops_per_image) << "forward and two products of backward";
+  EXPECT_DOUBLE_EQ(train.flops_per_unit, 3 * infer.flops_per_unit) << "forward and two products of backward";
   for (const BenchmarkResult& result : {train, infer}) {
     EXPECT_GT(result.step_ms_min, 0);
     EXPECT_GE(result.step_ms_median, result.step_ms_min);
-    EXPECT_NEAR(result.images_per_second, 5e3 / result.step_ms_median, 1e-6);
+    EXPECT_NEAR(result.units_per_second, 5e3 / result.step_ms_median, 1e-6);
     EXPECT_GT(result.peak_gflops, 0);
     EXPECT_GT(result.mfu, 0);
     EXPECT_LT(result.mfu, 1);
@@ -50,7 +52,61 @@ TEST(Benchmark, MeasuresPretraining) {
   const BenchmarkResult most_hidden = with_ratio(0.75);
   EXPECT_EQ(most_hidden.mode, "pretrain");
   EXPECT_GT(most_hidden.step_ms_min, 0);
-  EXPECT_LT(most_hidden.flops_per_image, with_ratio(0.25).flops_per_image);
+  EXPECT_LT(most_hidden.flops_per_unit, with_ratio(0.25).flops_per_unit);
+}
+
+BenchmarkOptions tiny_text(bool training) {
+  BenchmarkOptions options;
+  options.model = "gpt2";
+  options.create.model_kwargs = R"({"n_embd": 16, "n_layer": 2, "n_head": 2, "vocab_size": 50})";
+  options.training = training;
+  options.batch_size = 3;
+  options.seq_len = 20;
+  options.steps = 4;
+  options.warmup = 1;
+  return options;
+}
+
+TEST(Benchmark, CountsTheTokensOfALanguageModel) {
+  const BenchmarkResult train = benchmark(tiny_text(true));
+  EXPECT_EQ(train.unit, "token");
+  EXPECT_EQ(train.model, "gpt2");
+  EXPECT_DOUBLE_EQ(train.flops_per_unit, 3 * benchmark(tiny_text(false)).flops_per_unit);
+  EXPECT_NEAR(train.units_per_second, 3 * 20 * 1e3 / train.step_ms_median, 1e-6);
+  const nlohmann::json json = nlohmann::json::parse(to_json(train));
+  EXPECT_TRUE(json.at("tokens_per_second").is_number());
+  EXPECT_TRUE(json.at("flops_per_token").is_number());
+  BenchmarkOptions long_texts = tiny_text(false);
+  long_texts.seq_len = 1025;
+  EXPECT_EQ(test::error_of([&] { benchmark(long_texts); }),
+            "texts of 1025 tokens are longer than the 1024 positions of 'gpt2'");
+}
+
+TEST(Benchmark, TimesGeneration) {
+  GenerationBenchmarkOptions options;
+  options.create.model_kwargs = tiny_text(false).create.model_kwargs;
+  options.prompt_len = 10;
+  options.new_tokens = 7;
+  options.steps = 2;
+  const GenerationBenchmarkResult one = benchmark_generation(options);
+  EXPECT_GT(one.tokens_per_second, 0);
+  EXPECT_GT(one.prompt_tokens_per_second, 0);
+  // Keys and values of 16 tokens (the last is not read), two layers, width 16.
+  EXPECT_GE(one.cache_bytes, 16 * 2 * 2 * 16 * 4);
+  // Each weight of two blocks (12 D²) and the head is read once, and a product over one key counts two of width D.
+  const double weights = 4.0 * (2 * (12 * 16 * 16 + 2 * 16) + 50 * 16);
+  EXPECT_GT(one.bytes_per_token, weights);
+  EXPECT_LT(one.bytes_per_token, weights + static_cast<double>(one.cache_bytes));
+  EXPECT_GT(one.bandwidth_share, 0);
+  options.num_beams = 3;
+  EXPECT_GT(benchmark_generation(options).cache_bytes, one.cache_bytes);
+  options.batch_size = 2;
+  EXPECT_EQ(test::error_of([&] { benchmark_generation(options); }), "a benchmark takes several texts or several beams");
+  const nlohmann::json json = nlohmann::json::parse(to_json(one));
+  for (const char* key : {"prompt_tokens_per_second", "tokens_per_second", "bytes_per_token",
+                          "bandwidth_bytes_per_second", "bandwidth_share"}) {
+    EXPECT_TRUE(json.at(key).is_number()) << key;
+  }
 }
 
 TEST(Benchmark, IsOneJsonObject) {
@@ -96,7 +152,7 @@ TEST(Benchmark, ProfilesEveryOp) {
   }
   EXPECT_LE(seconds * static_cast<double>(result.steps), end * (1 + 1e-9)) << "no time is counted twice";
   // Attention works out its scores once more in backward.
-  EXPECT_NEAR(flops, result.flops_per_image * 5, 0.2 * flops);
+  EXPECT_NEAR(flops, result.flops_per_unit * 5, 0.2 * flops);
   const std::string table = profile_table(rows, result.peak_gflops, result.bandwidth);
   EXPECT_NE(table.find("layer_norm"), std::string::npos) << table;
   const nlohmann::json trace = nlohmann::json::parse(chrome_trace(result.events));

@@ -9,6 +9,7 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/train/bench/benchmark.h"
+#include "vitrail/train/bench/generation.h"
 #include "vitrail/train/bench/profile_report.h"
 
 namespace vitrail::cli {
@@ -19,7 +20,9 @@ struct BenchFlags {
   ComputeFlags compute;
   std::string mode;
   models::MaeOptions mae;
-  std::int64_t batch_size = 16;
+  std::optional<std::int64_t> batch_size;
+  std::int64_t seq_len = 256;
+  train::GenerationBenchmarkOptions generation;
   std::int64_t steps = 10;
   std::int64_t warmup = 2;
   bool int8 = false;
@@ -29,6 +32,34 @@ struct BenchFlags {
   std::string output;
 };
 
+void bench_generation(const BenchFlags& flags) {
+  train::GenerationBenchmarkOptions options = flags.generation;
+  options.model = flags.model.name_or_folder();
+  options.create.model_kwargs = flags.model.options().model_kwargs;
+  options.batch_size = flags.batch_size.value_or(1);
+  options.dtype = flags.compute.apply();
+  options.steps = flags.steps;
+  options.warmup = flags.warmup;
+  const train::GenerationBenchmarkResult result = train::benchmark_generation(options);
+  if (!flags.output.empty()) {
+    io::write_atomically(flags.output, train::to_json(result) + "\n");
+  }
+  if (flags.json) {
+    fmt::print("{}\n", train::to_json(result));
+    return;
+  }
+  const std::string texts =
+      result.num_beams > 1 ? fmt::format("{} beams", result.num_beams) : io::counted(result.batch_size, "texts");
+  fmt::print("generate {}, {}, {}, {} of {}\n", result.model, texts, result.dtype,
+             io::counted(result.threads, "threads"), result.cpu);
+  fmt::print("  prompt      {:.1f} tokens/s, of {}\n", result.prompt_tokens_per_second, result.prompt_len);
+  fmt::print("  new tokens  {:.1f} tokens/s, {} of a text\n", result.tokens_per_second, result.new_tokens);
+  fmt::print("  bandwidth   {:.0f} % of the {:.1f} GB/s of this machine; {:.1f} MB a token\n",
+             100 * result.bandwidth_share, result.bandwidth_bytes_per_second / 1e9, result.bytes_per_token / 1e6);
+  fmt::print("  memory      {:.0f} MB at the peak, {:.1f} MB of it the cache\n",
+             static_cast<double>(result.peak_memory_bytes) / 1e6, static_cast<double>(result.cache_bytes) / 1e6);
+}
+
 void bench(const BenchFlags& flags) {
   train::BenchmarkOptions options;
   options.model = flags.model.name_or_folder();
@@ -37,7 +68,8 @@ void bench(const BenchFlags& flags) {
   if (flags.mode == "pretrain") {
     options.pretraining = flags.mae;
   }
-  options.batch_size = flags.batch_size;
+  options.batch_size = flags.batch_size.value_or(16);
+  options.seq_len = flags.seq_len;
   options.dtype = flags.compute.apply();
   options.int8 = flags.int8;
   options.steps = flags.steps;
@@ -58,9 +90,10 @@ void bench(const BenchFlags& flags) {
              io::counted(result.threads, "threads"), result.cpu);
   fmt::print("  step        {:.1f} ms fastest, {:.1f} ms median of {}\n", result.step_ms_min, result.step_ms_median,
              result.steps);
-  fmt::print("  images/s    {:.1f}\n", result.images_per_second);
-  fmt::print("  MFU         {:.1f} % of the {:.0f} GF/s of oneDNN's packed GEMM; {:.2f} GFLOP an image\n",
-             100 * result.mfu, result.peak_gflops, result.flops_per_image / 1e9);
+  fmt::print("  {:<11} {:.1f}\n", result.unit + "s/s", result.units_per_second);
+  fmt::print("  MFU         {:.1f} % of the {:.0f} GF/s of oneDNN's packed GEMM; {:.2f} GFLOP {} {}\n",
+             100 * result.mfu, result.peak_gflops, result.flops_per_unit / 1e9, result.unit == "image" ? "an" : "a",
+             result.unit);
   fmt::print("  memory      {:.0f} MB at the peak\n", static_cast<double>(result.peak_memory_bytes) / 1e6);
   if (flags.profile) {
     fmt::print(
@@ -75,17 +108,20 @@ void bench(const BenchFlags& flags) {
 }  // namespace
 
 void add_bench(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("bench", "Time a training step or a forward pass against the machine's peak");
+  CLI::App& command = *app.add_subcommand("bench", "Time training, inference or generation against the machine's peak");
   const auto flags = std::make_shared<BenchFlags>();
-  command.add_option("MODE", flags->mode, "What is timed: train, infer, or pretrain (of a masked autoencoder)")
+  command
+      .add_option("MODE", flags->mode,
+                  "What is timed: train, infer, pretrain (of a masked autoencoder) or generate (texts)")
       ->required()
       ->type_name("")
-      ->check(CLI::IsMember({"train", "infer", "pretrain"}));
+      ->check(CLI::IsMember({"train", "infer", "pretrain", "generate"}));
   command.add_option("--model", flags->model.model, "Name (see: vitrail models) or model folder")
       ->required()
       ->type_name("MODEL");
   add_model_changes(command, flags->model);
-  command.add_option("-b,--batch-size", flags->batch_size, "Images a step")->capture_default_str()->check(at_least(1));
+  command.add_option("-b,--batch-size", flags->batch_size, "Images or texts a step (default: 16, and 1 to generate)")
+      ->check(at_least(1));
   command.add_option("--steps", flags->steps, "Steps that are timed")->capture_default_str()->check(at_least(1));
   command.add_option("--warmup", flags->warmup, "Steps before those that are timed")
       ->capture_default_str()
@@ -100,6 +136,14 @@ void add_bench(CLI::App& app) {
           ->check(at_least(1)),
       command.add_option("--decoder-heads", flags->mae.decoder_heads, "Heads of the decoder (pretrain)")
           ->check(at_least(1))};
+  const auto tokens = [&](const char* name, std::int64_t& field, std::int64_t least, const char* help) {
+    return command.add_option(name, field, help)->capture_default_str()->check(at_least(least))->type_name("N");
+  };
+  CLI::Option* const of_texts = tokens("--seq-len", flags->seq_len, 1, "Tokens of a text (train and infer)");
+  const std::vector<CLI::Option*> of_generation = {
+      tokens("--prompt-len", flags->generation.prompt_len, 1, "Tokens that are given (generate)"),
+      tokens("--new-tokens", flags->generation.new_tokens, 2, "Tokens that are added (generate)"),
+      tokens("--num-beams", flags->generation.num_beams, 1, "Beams of a beam search (generate)")};
   command.add_flag("--json", flags->json, "Print one JSON object");
   command.add_option("--output", flags->output, "Write the JSON object to a file")->type_name("FILE.json");
   command.add_flag("--profile", flags->profile, "Print what each op takes: calls, time, GF/s and GB/s");
@@ -110,13 +154,27 @@ void add_bench(CLI::App& app) {
                          "vitrail bench infer --model vit_base_patch16_224 --batch-size 1 --steps 20 --json",
                          "vitrail bench train --model vit_tiny_patch16_224 --profile --trace step.json",
                          "vitrail bench pretrain --model vit_small_patch16_224 --mask-ratio 0.75 --decoder-dim 192 "
-                         "--decoder-depth 4 --decoder-heads 3"});
-  command.callback([flags, of_pretraining] {
+                         "--decoder-depth 4 --decoder-heads 3",
+                         "vitrail bench train --model gpt2 --batch-size 4 --seq-len 256 --amp",
+                         "vitrail bench generate --model gpt2 --prompt-len 32 --new-tokens 64"});
+  command.callback([flags, of_pretraining, of_generation, of_texts] {
+    const auto check_unused = [&](const CLI::Option* option, bool used, const char* why) {
+      check_usage(used || option->count() == 0, "{} has no effect on {}: {}", option->get_name(), flags->mode, why);
+    };
     for (const CLI::Option* option : of_pretraining) {
-      check_usage(flags->mode == "pretrain" || option->count() == 0,
-                  "{} has no effect on {}: only pretrain has a decoder", option->get_name(), flags->mode);
+      check_unused(option, flags->mode == "pretrain", "only pretrain has a decoder");
     }
-    bench(*flags);
+    for (const CLI::Option* option : of_generation) {
+      check_unused(option, flags->mode == "generate", "only generate continues texts");
+    }
+    check_unused(of_texts, flags->mode == "train" || flags->mode == "infer", "only train and infer read whole texts");
+    if (flags->mode == "generate") {
+      check_usage(!flags->int8 && !flags->profile && flags->trace.empty(),
+                  "generate takes neither --int8 nor --profile nor --trace");
+      bench_generation(*flags);
+    } else {
+      bench(*flags);
+    }
   });
 }
 

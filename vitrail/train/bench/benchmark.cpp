@@ -3,17 +3,22 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/resource.h>
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/kernels/peak.h"
 #include "vitrail/models/quantize.h"
+#include "vitrail/models/text/text_model.h"
+#include "vitrail/ops/math/softmax.h"
+#include "vitrail/ops/shape/shape.h"
 #include "vitrail/tensor/allocator.h"
+#include "vitrail/train/bench/memory.h"
 #include "vitrail/train/bench/profile_report.h"
 #include "vitrail/train/run/learner.h"
 #include "vitrail/train/tasks/loss.h"
@@ -21,6 +26,18 @@
 
 namespace vitrail::train {
 namespace {
+
+// What is timed, and how much work a step of it is.
+struct Subject {
+  std::string model;
+  const nn::Network* net = nullptr;
+  std::string unit;
+  double units = 0;       // of a step
+  double flops = 0;       // of a forward pass of a step: 2 · multiply-accumulates of its products
+  std::int64_t rows = 0;  // of its linear maps
+  std::function<void(std::int64_t)> step;
+  std::shared_ptr<void> owner = nullptr;  // of what the step uses
+};
 
 // A batch with normally distributed pixels, and labels that go through the classes in turn.
 data::Batch random_batch(const models::Model& model, std::int64_t batch_size) {
@@ -36,6 +53,18 @@ data::Batch random_batch(const models::Model& model, std::int64_t batch_size) {
     batch.labels.data<std::int64_t>()[i] = i % std::max<std::int64_t>(model.net->num_classes(), 1);
   }
   return batch;
+}
+
+// A text of random tokens for each sample, and the tokens that follow them.
+std::pair<Tensor, Tensor> random_texts(std::int64_t batch_size, std::int64_t length, std::int64_t vocabulary) {
+  const Philox draws(0, hash("benchmark"));
+  const Tensor ids = Tensor::empty({batch_size, length}, DType::i64);
+  const Tensor next = Tensor::empty({batch_size, length}, DType::i64);
+  for (std::int64_t i = 0; i < ids.numel(); ++i) {
+    ids.data<std::int64_t>()[i] = draws.word(static_cast<std::uint64_t>(i)) % vocabulary;
+    next.data<std::int64_t>()[i] = draws.word(static_cast<std::uint64_t>(i) + 1) % vocabulary;
+  }
+  return {ids, next};
 }
 
 // The durations of the timed steps in milliseconds, sorted; steps that warm up come before. The events of the timed
@@ -62,59 +91,109 @@ std::vector<double> times(const BenchmarkOptions& options, const std::function<v
   return result;
 }
 
-std::vector<double> time_training(const BenchmarkOptions& options, models::Model& model, DType dtype,
-                                  const data::Batch& batch, std::vector<Profile::Event>& events) {
-  check(options.pretraining || model.net->num_classes() > 0,
-        "the model '{}' has no classifier to train (num_classes is 0)", model.architecture);
-  RunOptions training;  // AdamW with its defaults; the learning rate is small, so that random labels do no harm
+// A step of training by AdamW with its defaults; the learning rate is small, so that random labels do no harm.
+std::function<void(std::int64_t)> training_step(nn::Network& net, const BenchmarkOptions& options, DType dtype,
+                                                const Loss& loss) {
+  RunOptions training;
   training.lr = 1e-5;
   training.epochs = 1;
   training.schedule.sched = "none";
-  Learner learner(training, *model.net, options.warmup + options.steps, dtype);
-  const Loss loss = [&](nn::Pass& pass) {
-    return options.pretraining ? masked_autoencoding_loss(*models::masked_autoencoder(model), batch.x, pass)
-                               : batch_loss(*model.net, batch, pass, {});
-  };
-  const auto step = [&](std::int64_t number) { learner.step(loss, static_cast<std::uint64_t>(number), number); };
-  return times(options, step, events);
+  const auto learner = std::make_shared<Learner>(training, net, options.warmup + options.steps, dtype);
+  return [learner, loss](std::int64_t number) { learner->step(loss, static_cast<std::uint64_t>(number), number); };
 }
 
-std::vector<double> time_inference(const BenchmarkOptions& options, const models::Model& model, DType dtype,
-                                   const data::Batch& batch, std::vector<Profile::Event>& events) {
-  const autograd::NoGrad no_grad;
-  const auto step = [&](std::int64_t) {
-    nn::Pass pass;
-    pass.dtype = dtype;
-    model.net->forward(batch.x, pass);
-  };
-  return times(options, step, events);
+Subject image_subject(const BenchmarkOptions& options, DType dtype) {
+  const auto model = std::make_shared<models::Model>(
+      options.pretraining ? models::open_masked_autoencoder(options.model, options.create, *options.pretraining)
+                          : models::open_model(options.model, options.create));
+  if (options.int8) {
+    check(!options.training, "int8 is for inference: a model is trained in f32 or bf16");
+    *model = models::quantize(*model);
+  }
+  const std::int64_t height = model->pretrained.height, width = model->pretrained.width;
+  const std::int64_t forward =
+      options.pretraining ? models::masked_autoencoder(*model)->pretraining_flops() : model->net->flops(height, width);
+  const models::TokenLayout layout = model->net->token_layout(height, width);
+  const auto count = static_cast<double>(options.batch_size);
+  Subject subject{.model = model->architecture,
+                  .net = model->net.get(),
+                  .unit = "image",
+                  .units = count,
+                  .flops = 2.0 * static_cast<double>(forward) * count,
+                  .rows = options.batch_size * (layout.prefix + layout.rows * layout.columns),
+                  .step = {},
+                  .owner = model};
+  const data::Batch batch = random_batch(*model, options.batch_size);
+  if (!options.training) {
+    subject.step = [model, batch, dtype](std::int64_t) {
+      const autograd::NoGrad no_grad;
+      nn::Pass pass{.dtype = dtype};
+      model->net->forward(batch.x, pass);
+    };
+    return subject;
+  }
+  check(options.pretraining || model->net->num_classes() > 0,
+        "the model '{}' has no classifier to train (num_classes is 0)", model->architecture);
+  const bool pretrains = options.pretraining.has_value();
+  subject.step = training_step(*model->net, options, dtype, [model, batch, pretrains](nn::Pass& pass) {
+    return pretrains ? masked_autoencoding_loss(*models::masked_autoencoder(*model), batch.x, pass)
+                     : batch_loss(*model->net, batch, pass, {});
+  });
+  return subject;
 }
 
-// The matrix peak in GF/s: of a product of a fixed size, or of the model's largest linear map with the tokens of a
-// batch if that is faster. Maps of the head, which see one row an image, do not count.
-double measure_peak(const models::Model& model, DType dtype, std::int64_t batch_size) {
+Subject text_subject(const BenchmarkOptions& options, DType dtype) {
+  check(!options.pretraining, "'{}' is a language model: it is no masked autoencoder's encoder", options.model);
+  check(!options.int8, "'{}' is a language model, which has no int8 maps yet", options.model);
+  const auto model = std::make_shared<models::TextModel>(
+      models::open_text_model(options.model, {.model_kwargs = options.create.model_kwargs, .seed = 0}));
+  const models::LanguageBody& body = models::language_of(*model);
+  check(options.seq_len <= body.max_positions(), "texts of {} tokens are longer than the {} positions of '{}'",
+        options.seq_len, body.max_positions(), model->name);
+  const std::int64_t tokens = options.batch_size * options.seq_len;
+  Subject subject{
+      .model = model->name,
+      .net = model->net.get(),
+      .unit = "token",
+      .units = static_cast<double>(tokens),
+      .flops = 2.0 * static_cast<double>(model->net->flops(options.seq_len)) * static_cast<double>(options.batch_size),
+      .rows = tokens,
+      .step = {},
+      .owner = model};
+  const auto [ids, next] = random_texts(options.batch_size, options.seq_len, body.vocab_size());
+  if (!options.training) {
+    subject.step = [&body, ids = ids, dtype](std::int64_t) {
+      const autograd::NoGrad no_grad;
+      nn::Pass pass{.dtype = dtype};
+      body.forward(ids, pass);
+    };
+    return subject;
+  }
+  subject.step = training_step(*model->net, options, dtype, [&body, ids = ids, next = next](nn::Pass& pass) {
+    const Tensor logits = body.forward(ids, pass);
+    return ops::cross_entropy(ops::reshape(logits, {-1, logits.size(2)}), next.reshape({-1}));
+  });
+  return subject;
+}
+
+// The matrix peak in GF/s: of a product of a fixed size, or of the largest linear map of the subject with the rows of a
+// step if that is faster. Maps of the head of images, which see one row an image, do not count.
+double measure_peak(const Subject& subject, DType dtype) {
   Shape largest;
-  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+  for (const nn::Parameter& parameter : subject.net->parameters.all()) {
     const Shape& shape = parameter.value.shape();
     const bool linear = shape.rank() == 2 || (shape.rank() == 4 && shape[2] * shape[3] == 1);
-    if (linear && parameter.name.ends_with("weight") && !model.net->is_head(parameter.name) &&
+    if (linear && parameter.name.ends_with("weight") && !subject.net->is_head(parameter.name) &&
         (largest.rank() == 0 || shape.numel() > largest.numel())) {
       largest = shape;
     }
   }
   double peak = kernels::measure_peak_gflops(dtype);
   if (largest.rank() > 0) {
-    const models::TokenLayout layout = model.net->token_layout(model.pretrained.height, model.pretrained.width);
-    const std::int64_t rows = batch_size * (layout.prefix + layout.rows * layout.columns);
-    peak = std::max(peak, kernels::measure_peak_gflops(dtype, std::max<std::int64_t>(rows, 1), largest[1], largest[0]));
+    const std::int64_t rows = std::max<std::int64_t>(subject.rows, 1);
+    peak = std::max(peak, kernels::measure_peak_gflops(dtype, rows, largest[1], largest[0]));
   }
   return peak;
-}
-
-std::int64_t resident_peak() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return std::int64_t{usage.ru_maxrss} * 1024;
 }
 
 }  // namespace
@@ -125,34 +204,28 @@ BenchmarkResult benchmark(const BenchmarkOptions& options) {
         options.batch_size, options.steps, options.warmup);
   BenchmarkResult result;
   const DType dtype = usable_dtype(options.dtype, &result.note);
-  models::Model model = options.pretraining
-                            ? models::open_masked_autoencoder(options.model, options.create, *options.pretraining)
-                            : models::open_model(options.model, options.create);
-  if (options.int8) {
-    check(!options.training, "int8 is for inference: a model is trained in f32 or bf16");
-    model = models::quantize(model);
-  }
-  const bool int8 = models::is_quantized(*model.net);
+  const bool text = models::names_text_model(options.model);
+  const Subject subject = text ? text_subject(options, dtype) : image_subject(options, dtype);
+  const bool int8 = std::ranges::any_of(subject.net->parameters.all(), [](const nn::Parameter& parameter) {
+    return parameter.value.dtype() == DType::i8;
+  });
   if (int8 && !kernels::has_int8()) {
     result.note = "this CPU has no int8 instructions: the products run in float32";
   }
   const DType product = int8 ? DType::i8 : dtype;
-  const data::Batch batch = random_batch(model, options.batch_size);
   // The peak of the machine is measured before and after, as other programs slow it down, and nothing makes it faster.
-  result.peak_gflops = measure_peak(model, product, options.batch_size);
+  result.peak_gflops = measure_peak(subject, product);
   Allocator::instance().trim();  // frees the memory of that measurement
   Allocator::instance().reset_peak();
-  const std::vector<double> milliseconds = options.training
-                                               ? time_training(options, model, dtype, batch, result.events)
-                                               : time_inference(options, model, dtype, batch, result.events);
+  const std::vector<double> milliseconds = times(options, subject.step, result.events);
   result.peak_tensor_bytes = static_cast<std::int64_t>(Allocator::instance().statistics().peak);
   result.peak_memory_bytes = resident_peak();
-  result.peak_gflops = std::max(result.peak_gflops, measure_peak(model, product, options.batch_size));
+  result.peak_gflops = std::max(result.peak_gflops, measure_peak(subject, product));
   if (options.profile) {
     result.bandwidth = kernels::measure_bandwidth();
   }
 
-  result.model = model.architecture;
+  result.model = subject.model;
   result.mode = options.pretraining ? "pretrain" : options.training ? "train" : "infer";
   result.dtype = int8 ? "int8" : std::string(name_of(dtype));
   result.batch_size = options.batch_size;
@@ -161,14 +234,12 @@ BenchmarkResult benchmark(const BenchmarkOptions& options) {
   const std::size_t half = milliseconds.size() / 2;
   result.step_ms_median =
       milliseconds.size() % 2 == 1 ? milliseconds[half] : (milliseconds[half - 1] + milliseconds[half]) / 2;
-  result.images_per_second = 1e3 * static_cast<double>(options.batch_size) / result.step_ms_median;
-  const std::int64_t forward_flops = options.pretraining
-                                         ? models::masked_autoencoder(model)->pretraining_flops()
-                                         : model.net->flops(model.pretrained.height, model.pretrained.width);
-  result.flops_per_image = 2.0 * static_cast<double>(forward_flops) * (options.training ? 3 : 1);
-  result.mfu = result.flops_per_image * static_cast<double>(options.batch_size) / (result.step_ms_min * 1e-3) /
-               (result.peak_gflops * 1e9);
-  result.parameters = model.net->parameters.count();
+  result.unit = subject.unit;
+  result.units_per_second = 1e3 * subject.units / result.step_ms_median;
+  const double flops = subject.flops * (options.training ? 3 : 1);
+  result.flops_per_unit = flops / subject.units;
+  result.mfu = flops / (result.step_ms_min * 1e-3) / (result.peak_gflops * 1e9);
+  result.parameters = subject.net->parameters.count();
   result.threads = kernels::threads();
   result.cpu = kernels::cpu_name();
   return result;
@@ -178,8 +249,17 @@ double fastest_forward_ms(const models::Model& model, std::int64_t batch_size, D
   BenchmarkOptions options;
   options.warmup = 3;
   options.steps = 10;
+  const data::Batch batch = random_batch(model, batch_size);
+  const autograd::NoGrad no_grad;
   std::vector<Profile::Event> none;
-  return time_inference(options, model, dtype, random_batch(model, batch_size), none).front();
+  return times(
+             options,
+             [&](std::int64_t) {
+               nn::Pass pass{.dtype = dtype};
+               model.net->forward(batch.x, pass);
+             },
+             none)
+      .front();
 }
 
 std::string to_json(const BenchmarkResult& result) {
@@ -190,8 +270,8 @@ std::string to_json(const BenchmarkResult& result) {
   json["batch_size"] = result.batch_size;
   json["steps"] = result.steps;
   json["step_ms"] = {{"min", result.step_ms_min}, {"median", result.step_ms_median}};
-  json["images_per_second"] = result.images_per_second;
-  json["flops_per_image"] = result.flops_per_image;
+  json[result.unit + "s_per_second"] = result.units_per_second;
+  json["flops_per_" + result.unit] = result.flops_per_unit;
   json["peak_gflops"] = result.peak_gflops;
   json["mfu"] = result.mfu;
   json["peak_memory_bytes"] = result.peak_memory_bytes;

@@ -15,13 +15,14 @@ namespace vitrail::train {
 
 /// Options of benchmark().
 struct BenchmarkOptions {
-  std::string model = "vit_tiny_patch16_224";
-  models::CreateOptions create;  ///< model_kwargs, num_classes …
+  std::string model = "vit_tiny_patch16_224";  ///< of images, or a language model
+  models::CreateOptions create;                ///< model_kwargs, num_classes …
 
   /// If set, a step of a masked autoencoder around `model` is timed; needs `training`.
   std::optional<models::MaeOptions> pretraining = std::nullopt;
   bool training = true;  ///< time a whole step: forward, loss, backward, AdamW; else a forward pass
   std::int64_t batch_size = 16;
+  std::int64_t seq_len = 256;  ///< tokens of each text of a batch, for a language model
   DType dtype = DType::f32;
   std::int64_t steps = 10;  ///< steps that are timed
   std::int64_t warmup = 2;  ///< steps before these
@@ -38,10 +39,11 @@ struct BenchmarkResult {
   std::int64_t steps = 0;
   double step_ms_min = 0;
   double step_ms_median = 0;
-  double images_per_second = 0;  ///< at the median step
-  double flops_per_image = 0;    ///< 2 · multiply-accumulates of the products; in training, three times that
-  double peak_gflops = 0;        ///< of packed GEMM in this dtype, measured in this run: of a fixed size or the model's
-  double mfu = 0;                ///< model FLOPs utilisation: FLOP/s of the fastest step / peak
+  std::string unit = "image";   ///< what the next two count: "image" or "token"
+  double units_per_second = 0;  ///< at the median step
+  double flops_per_unit = 0;    ///< 2 · multiply-accumulates of the products; in training, three times that
+  double peak_gflops = 0;       ///< of packed GEMM in this dtype, measured in this run: of a fixed size or the model's
+  double mfu = 0;               ///< model FLOPs utilisation: FLOP/s of the fastest step / peak
   std::int64_t peak_memory_bytes = 0;  ///< peak resident memory of the process so far
   std::int64_t peak_tensor_bytes = 0;  ///< peak memory of tensors while the steps ran
   std::int64_t parameters = 0;
@@ -52,13 +54,14 @@ struct BenchmarkResult {
   std::string note;                    ///< a sentence if it did not run as asked (no bf16 on this CPU)
 };
 
-/// Times a model on random images and labels.
+/// Times a model on random images and labels, or a language model on random tokens.
 BenchmarkResult benchmark(const BenchmarkOptions& options);
 /// The duration in milliseconds of the fastest of several forward passes of a model over `batch_size` random images.
 double fastest_forward_ms(const models::Model& model, std::int64_t batch_size, DType dtype);
-/// The result as a JSON object: {"model", …, "step_ms": {"min", "median"}, "images_per_second", "flops_per_image",
-/// "peak_gflops", "mfu", "peak_memory_bytes", "peak_tensor_bytes", "parameters", "threads", "cpu"}. With a profile it
-/// also has "bandwidth_gbs" and "profile", a list of {"op", "phase", "calls", "ms", "share", "gflops", "gbs"}.
+/// The result as a JSON object: {"model", …, "step_ms": {"min", "median"}, "images_per_second", "flops_per_image" (or
+/// "tokens_per_second", "flops_per_token"), "peak_gflops", "mfu", "peak_memory_bytes", "peak_tensor_bytes",
+/// "parameters", "threads", "cpu"}. With a profile it also has "bandwidth_gbs" and "profile", a list of {"op", "phase",
+/// "calls", "ms", "share", "gflops", "gbs"}.
 std::string to_json(const BenchmarkResult& result);
 
 }  // namespace vitrail::train

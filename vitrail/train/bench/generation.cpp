@@ -1,0 +1,106 @@
+#include "vitrail/train/bench/generation.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "vitrail/generate/generate.h"
+#include "vitrail/kernels/cpu.h"
+#include "vitrail/kernels/peak.h"
+#include "vitrail/tensor/random.h"
+#include "vitrail/train/bench/memory.h"
+#include "vitrail/train/run/learner.h"
+
+namespace vitrail::train {
+namespace {
+
+// The bytes of the weights that one token needs: each is multiplied once, so there are as many as products.
+double weight_bytes(const models::TextModel& model, DType dtype) {
+  return static_cast<double>(model.net->flops(1)) * static_cast<double>(size_of(dtype));
+}
+
+}  // namespace
+
+GenerationBenchmarkResult benchmark_generation(const GenerationBenchmarkOptions& options) {
+  check(options.batch_size > 0 && options.steps > 0 && options.warmup >= 0 && options.prompt_len > 0,
+        "a benchmark takes at least one text, one token of a prompt and one run");
+  check(options.new_tokens > 1, "the pace is that of the tokens behind the first: 'new_tokens' must be at least 2");
+  check(options.batch_size == 1 || options.num_beams == 1, "a benchmark takes several texts or several beams");
+  GenerationBenchmarkResult result;
+  const DType dtype = usable_dtype(options.dtype, &result.note);
+  const models::TextModel model = models::open_text_model(options.model, options.create);
+  const models::LanguageBody& body = models::language_of(model);
+  std::vector<std::int64_t> prompt;
+  const Philox draws(0, hash("benchmark"));
+  for (std::int64_t i = 0; i < options.prompt_len; ++i) {
+    prompt.push_back(draws.word(static_cast<std::uint64_t>(i)) % body.vocab_size());
+  }
+  generate::GenerationConfig config;
+  config.max_new_tokens = options.new_tokens;
+  config.num_beams = options.num_beams;
+  config.num_return_sequences = options.batch_size;
+  config.do_sample = options.batch_size > 1;  // greedy search has one continuation alone
+  config.top_k = 0;
+  result.bandwidth_bytes_per_second = kernels::measure_bandwidth() * 1e9;
+  double new_seconds = 0;
+  double prompt_seconds = 0;
+  generate::Statistics statistics;
+  for (std::int64_t run = 0; run < options.warmup + options.steps; ++run) {
+    generate::generate(body, prompt, config, {.dtype = dtype}, &statistics);
+    if (run >= options.warmup) {
+      const bool first = run == options.warmup;
+      new_seconds = first ? statistics.new_seconds : std::min(new_seconds, statistics.new_seconds);
+      prompt_seconds = first ? statistics.prompt_seconds : std::min(prompt_seconds, statistics.prompt_seconds);
+    }
+  }
+  result.bandwidth_bytes_per_second = std::max(result.bandwidth_bytes_per_second, kernels::measure_bandwidth() * 1e9);
+
+  const double steps_per_second = static_cast<double>(options.new_tokens - 1) / new_seconds;
+  result.model = model.name;
+  result.dtype = name_of(dtype);
+  result.batch_size = options.batch_size;
+  result.num_beams = options.num_beams;
+  result.prompt_len = options.prompt_len;
+  result.new_tokens = options.new_tokens;
+  result.prompt_tokens_per_second = static_cast<double>(options.prompt_len) / prompt_seconds;
+  result.tokens_per_second = steps_per_second * static_cast<double>(options.batch_size);
+  // The cache grows from the prompt's length to that of the whole text.
+  const double full = static_cast<double>(statistics.cache_bytes);
+  const double begin =
+      static_cast<double>(options.prompt_len) / static_cast<double>(options.prompt_len + options.new_tokens - 1);
+  result.bytes_per_token = weight_bytes(model, dtype) + full * (1 + begin) / 2;
+  result.bandwidth_share = result.bytes_per_token * steps_per_second / result.bandwidth_bytes_per_second;
+  result.cache_bytes = static_cast<std::int64_t>(statistics.cache_bytes);
+  result.peak_memory_bytes = resident_peak();
+  result.parameters = model.net->parameters.count();
+  result.threads = kernels::threads();
+  result.cpu = kernels::cpu_name();
+  return result;
+}
+
+std::string to_json(const GenerationBenchmarkResult& result) {
+  nlohmann::ordered_json json;
+  json["model"] = result.model;
+  json["mode"] = "generate";
+  json["dtype"] = result.dtype;
+  json["batch_size"] = result.batch_size;
+  json["num_beams"] = result.num_beams;
+  json["prompt_len"] = result.prompt_len;
+  json["new_tokens"] = result.new_tokens;
+  json["prompt_tokens_per_second"] = result.prompt_tokens_per_second;
+  json["tokens_per_second"] = result.tokens_per_second;
+  json["bytes_per_token"] = result.bytes_per_token;
+  json["bandwidth_bytes_per_second"] = result.bandwidth_bytes_per_second;
+  json["bandwidth_share"] = result.bandwidth_share;
+  json["cache_bytes"] = result.cache_bytes;
+  json["peak_memory_bytes"] = result.peak_memory_bytes;
+  json["parameters"] = result.parameters;
+  json["threads"] = result.threads;
+  json["cpu"] = result.cpu;
+  if (!result.note.empty()) {
+    json["note"] = result.note;
+  }
+  return json.dump();
+}
+
+}  // namespace vitrail::train
