@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "vitrail/models/text/token_ids.h"
 #include "vitrail/nn/checkpoint.h"
 #include "vitrail/nn/positions/rotary.h"
 #include "vitrail/ops/math/arithmetic.h"
@@ -64,18 +65,6 @@ Tensor window_mask(std::int64_t queries, std::int64_t keys, std::int64_t window)
   return mask;
 }
 
-void check_ids(const Tensor& ids, std::int64_t vocab_size) {
-  check(ids.rank() == 2 && ids.dtype() == DType::i64, "the model takes token ids [B, N] i64, not {} {}", ids.shape(),
-        name_of(ids.dtype()));
-  const Tensor dense = ids.contiguous();
-  const std::span<const std::int64_t> values = dense.span<std::int64_t>();
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto length = static_cast<std::size_t>(ids.size(1));
-    check(values[i] >= 0 && values[i] < vocab_size, "token {} of text {} is {}, but the vocabulary has the ids 0 … {}",
-          i % length, i / length, values[i], vocab_size - 1);
-  }
-}
-
 }  // namespace
 
 void DecoderState::select(const std::vector<std::int64_t>& indices) {
@@ -120,7 +109,7 @@ Tensor Decoder::embed(const Tensor& ids, std::int64_t begin, nn::Pass& pass) con
 }
 
 Tensor Decoder::forward_features(const Tensor& ids, nn::Pass& pass, TextState* state) const {
-  check_ids(ids, config_.vocab_size);
+  check_token_ids(ids, config_.vocab_size);
   auto* const own_state = dynamic_cast<DecoderState*>(state);
   check(own_state != nullptr || state == nullptr, "a decoder goes on from its own state alone");
   const std::int64_t begin = state != nullptr ? state->length() : 0;
