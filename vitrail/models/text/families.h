@@ -49,5 +49,7 @@ extern const TextFamily gpt2_family;
 extern const TextFamily llama_family;
 extern const TextFamily mistral_family;
 extern const TextFamily qwen2_family;
+extern const TextFamily marian_family;
+extern const TextFamily torch_transformer_family;
 
 }  // namespace vitrail::models

@@ -11,6 +11,7 @@
 #include "vitrail/io/suggest.h"
 #include "vitrail/models/formats/huggingface.h"
 #include "vitrail/models/formats/weights.h"
+#include "vitrail/models/text/encoder_decoder.h"
 #include "vitrail/models/text/families.h"
 
 namespace vitrail::models {
@@ -19,8 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr std::array<const TextFamily*, 4> text_families = {&gpt2_family, &llama_family, &mistral_family,
-                                                            &qwen2_family};
+constexpr std::array<const TextFamily*, 6> text_families = {&gpt2_family,  &llama_family,  &mistral_family,
+                                                            &qwen2_family, &marian_family, &torch_transformer_family};
 
 const TextFamily& text_family(const std::string& model_type, const std::string& source) {
   std::vector<std::string> known;
@@ -159,6 +160,12 @@ void write_text_model(const TextModel& model, const fs::path& folder) {
   config["dtype"] = "float32";
   io::write_atomically(folder / config_file, config.dump(2) + "\n");
   io::save_safetensors(folder / weights_file, named_tensors(model.net->parameters));
+}
+
+const EncoderDecoder& translator_of(const TextModel& model) {
+  const auto* const network = dynamic_cast<const EncoderDecoderNetwork*>(model.net.get());
+  check(network != nullptr, "{} ({}) does not translate: it is no encoder–decoder", model.name, model.architecture);
+  return network->body;
 }
 
 const LanguageBody& language_of(const TextModel& model) {

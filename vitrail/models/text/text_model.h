@@ -13,6 +13,7 @@
 
 namespace vitrail::models {
 
+class EncoderDecoder;
 struct TextFamily;
 
 /// A model of text with all that its folder says about it.
@@ -53,5 +54,7 @@ void write_text_model(const TextModel& model, const std::filesystem::path& folde
 
 /// The model as one that continues texts. Throws Error, naming its architecture, if it is none.
 const LanguageBody& language_of(const TextModel& model);
+/// The model as one that translates. Throws Error, naming its architecture, if it is none.
+const EncoderDecoder& translator_of(const TextModel& model);
 
 }  // namespace vitrail::models

@@ -155,21 +155,21 @@ CrossAttention::CrossAttention(const Scope& scope, const AttentionConfig& given)
       norm(norm_if(config.scale_norm, scope / "norm", config.num_heads * config.value_dim)),
       proj(output_projection(scope, config)) {}
 
-Tensor CrossAttention::operator()(const Tensor& x, const Tensor& context, Pass& pass,
-                                  const AttentionExtras& extras) const {
-  check(extras.cache == nullptr, "{}: cross-attention has no cache", heads.name);
-  const std::int64_t rows = config.num_heads * config.key_dim;
+Memory CrossAttention::remember(const Tensor& context) const {
+  if (!config.fused) {
+    return {(*k)(context), (*v)(context)};
+  }
   const std::int64_t keys = config.num_kv_heads * config.key_dim;
   const std::int64_t values = config.num_kv_heads * config.value_dim;
-  const Tensor queries = in_proj ? rows_of_map(*in_proj, 0, rows)(x) : (*q)(x);
-  std::vector<Tensor> parts;
-  if (config.fused) {
-    const Linear both = in_proj ? rows_of_map(*in_proj, rows, keys + values) : *kv;
-    parts = ops::split(both(context), {keys, values}, -1);
-  } else {
-    parts = {(*k)(context), (*v)(context)};
-  }
-  return project(*this, heads(queries, parts[0], parts[1], pass, extras), pass, extras.residual);
+  const Linear both = in_proj ? rows_of_map(*in_proj, config.num_heads * config.key_dim, keys + values) : *kv;
+  const std::vector<Tensor> parts = ops::split(both(context), {keys, values}, -1);
+  return {parts[0], parts[1]};
+}
+
+Tensor CrossAttention::attend(const Tensor& x, const Memory& memory, Pass& pass, const AttentionExtras& extras) const {
+  check(extras.cache == nullptr, "{}: cross-attention has no cache", heads.name);
+  const Tensor queries = in_proj ? rows_of_map(*in_proj, 0, config.num_heads * config.key_dim)(x) : (*q)(x);
+  return project(*this, heads(queries, memory.keys, memory.values, pass, extras), pass, extras.residual);
 }
 
 std::int64_t CrossAttention::flops(std::int64_t queries, std::int64_t keys) const {

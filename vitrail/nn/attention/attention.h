@@ -49,12 +49,23 @@ struct Attention {
   Tensor project_qkv(const Tensor& x) const;
 };
 
+/// What CrossAttention keeps of a context: keys [B, M, H key_dim] and values [B, M, H value_dim].
+struct Memory {
+  Tensor keys;
+  Tensor values;
+};
+
 /// Cross-attention by the equation of Attention: queries come from x [B, N, dim], keys and values from context [B, M,
 /// context_dim] → [B, N, out_dim]. Parameters, unless the config has other names: `q` [H key_dim, dim]; if fused, `kv`
 /// [H (key_dim + value_dim), context_dim], otherwise `k` and `v`; `q_norm`, `k_norm`, `norm`, `proj`.
 struct CrossAttention {
   CrossAttention(const Scope& scope, const AttentionConfig& config);
-  Tensor operator()(const Tensor& x, const Tensor& context, Pass& pass, const AttentionExtras& extras = {}) const;
+  Tensor operator()(const Tensor& x, const Tensor& context, Pass& pass, const AttentionExtras& extras = {}) const {
+    return attend(x, remember(context), pass, extras);
+  }
+  /// The keys and values of a context, for attend(): a decoder asks the same ones at each step.
+  Memory remember(const Tensor& context) const;
+  Tensor attend(const Tensor& x, const Memory& memory, Pass& pass, const AttentionExtras& extras = {}) const;
   std::int64_t flops(std::int64_t queries, std::int64_t keys) const;
 
   AttentionConfig config;         ///< with defaults in place of zeros

@@ -26,8 +26,10 @@ Tensor checked(const char* op, const Tensor& indices, std::int64_t size) {
   return dense.detach();
 }
 
-// The slices of x along `dim` at `indices`, one after another, as a tensor of `shape`; recorded as `op`.
-Tensor select_slices(const char* op, const Tensor& x, int dim, const Tensor& indices, const Shape& shape) {
+// The slices of x along `dim` at `indices`, one after another, as a tensor of `shape`; recorded as `op`. The slice at
+// `unlearned`, unless it is -1, gets no gradient.
+Tensor select_slices(const char* op, const Tensor& x, int dim, const Tensor& indices, const Shape& shape,
+                     std::int64_t unlearned = -1) {
   const Tensor picked = checked(op, indices, x.size(dim));
   const Tensor dense = x.contiguous();
   const Blocks blocks(x, dim);
@@ -35,19 +37,24 @@ Tensor select_slices(const char* op, const Tensor& x, int dim, const Tensor& ind
   kernels::gather_slices(dense.raw(), blocks.outer, blocks.size,
                          static_cast<std::size_t>(blocks.inner) * size_of(x.dtype()), picked.span<std::int64_t>(),
                          result.raw());
-  return record(op, std::move(result), {&x}, [dx = Gradient(x), picked, blocks](const Tensor& dy) {
+  return record(op, std::move(result), {&x}, [dx = Gradient(x), picked, blocks, dim, unlearned](const Tensor& dy) {
     Tensor sums = Tensor::zeros(dx.shape());
     kernels::scatter_add_slices(dy.raw(), dy.dtype(), blocks.outer, blocks.size, blocks.inner,
                                 picked.span<std::int64_t>(), sums.data<float>());
+    if (unlearned >= 0) {
+      sums.narrow(dim, unlearned, 1).fill(0);
+    }
     dx.add(dy.dtype() == DType::f32 ? std::move(sums) : cast(sums, dy.dtype()));
   });
 }
 
 }  // namespace
 
-Tensor embedding(const Tensor& table, const Tensor& indices) {
+Tensor embedding(const Tensor& table, const Tensor& indices, std::int64_t padding) {
   check(table.rank() == 2, "embedding() needs a table [V, D], not {}", table.shape());
-  return select_slices("embedding", table, 0, indices, indices.shape().inserted(-1, table.size(1)));
+  check(padding >= -1 && padding < table.size(0), "embedding() of {} has no row {} for padding", table.shape(),
+        padding);
+  return select_slices("embedding", table, 0, indices, indices.shape().inserted(-1, table.size(1)), padding);
 }
 
 Tensor index_select(const Tensor& x, int dim, const Tensor& indices) {

@@ -1,0 +1,225 @@
+#include "vitrail/models/text/encoder_decoder.h"
+
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "vitrail/models/base/adapt.h"
+#include "vitrail/models/text/token_ids.h"
+#include "vitrail/nn/drop.h"
+#include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/products/linear.h"
+#include "vitrail/ops/shape/embedding.h"
+
+namespace vitrail::models {
+namespace {
+
+nn::InitRule paper_init(const EncoderDecoderConfig& config) {
+  const float std = 1 / std::sqrt(static_cast<float>(config.encoder.dim));
+  const std::string source = config.names.source_embedding + ".weight";
+  const std::string target = config.names.target_embedding + ".weight";
+  return [=](std::string_view name, const Shape& shape, const nn::Init& own) {
+    if (shape.rank() < 2) {
+      return name.ends_with("bias") ? nn::Init::zeros() : own;
+    }
+    return name == source || name == target ? nn::Init::normal(std) : nn::Init::xavier_uniform(shape);
+  };
+}
+
+Tensor rows_at(const Tensor& x, const std::vector<std::int64_t>& indices) {
+  return x.defined() ? ops::index_select(x, 0, Tensor::from(indices, {std::ssize(indices)})) : x;
+}
+
+}  // namespace
+
+void EncoderDecoderState::select(const std::vector<std::int64_t>& indices) {
+  std::vector<std::int64_t> left;  // sources
+  for (const std::int64_t index : indices) {
+    const std::int64_t source = index / translations;
+    if (left.empty() || left.back() != source) {
+      left.push_back(source);
+    }
+  }
+  const std::int64_t each = left.empty() ? 0 : std::ssize(indices) / std::ssize(left);
+  for (std::int64_t i = 0; i < std::ssize(indices); ++i) {
+    const std::int64_t source = indices[static_cast<std::size_t>(i)] / translations;
+    check(i / each < std::ssize(left) && source == left[static_cast<std::size_t>(i / each)],
+          "translation {} is one of source {}: all sources must have equally many translations, side by side", i,
+          source);
+  }
+  for (nn::KeyValueCache& cache : blocks) {
+    cache.select(indices);
+  }
+  translations = each;
+  std::vector<std::int64_t> all(static_cast<std::size_t>(sources.empty() ? 0 : sources[0].memory.keys.size(0)));
+  std::iota(all.begin(), all.end(), 0);
+  if (left == all) {
+    return;  // the same sources
+  }
+  const Tensor lengths = sources.empty() ? Tensor() : rows_at(sources[0].lengths, left);
+  for (nn::DecoderBlock::Source& source : sources) {
+    source = {{rows_at(source.memory.keys, left), rows_at(source.memory.values, left)}, lengths};
+  }
+}
+
+std::size_t EncoderDecoderState::bytes() const {
+  std::size_t total = 0;
+  for (const nn::KeyValueCache& cache : blocks) {
+    total += cache.bytes();
+  }
+  for (const nn::DecoderBlock::Source& source : sources) {
+    total += source.memory.keys.bytes() + source.memory.values.bytes();
+  }
+  return total;
+}
+
+EncoderDecoder::EncoderDecoder(const nn::Scope& scope, const EncoderDecoderConfig& config) : config_(config) {
+  const nn::Scope root = scope.with_init(paper_init(config_));
+  const std::int64_t dim = config_.encoder.dim;
+  const EncoderDecoderNames& names = config_.names;
+  check(!config_.shared_embedding || config_.source_vocab_size == config_.target_vocab_size,
+        "{}: an embedding cannot be shared by vocabularies of {} and {} tokens", root.path(), config_.source_vocab_size,
+        config_.target_vocab_size);
+  source_embedding_.emplace(root / names.source_embedding, config_.source_vocab_size, dim);
+  if (!config_.shared_embedding) {
+    target_embedding_.emplace(root / names.target_embedding, config_.target_vocab_size, dim);
+  }
+  encoder_.emplace(root, config_.encoder);
+  positions_.emplace(root, nn::TokenPositionsConfig{
+                               .kind = config_.encoder.positions, .count = config_.encoder.max_positions, .dim = dim});
+  for (std::int64_t i = 0; i < config_.depth; ++i) {
+    blocks_.emplace_back(root / names.blocks / i, config_.block);
+  }
+  if (config_.norm) {
+    norm_.emplace(root / names.norm, dim, *config_.norm);
+  }
+  const std::int64_t vocab = config_.target_vocab_size;
+  if (config_.tied_head) {
+    head_weight_ = target_embedding().weight;
+  } else {
+    head_weight_ = (root / names.head).parameter("weight", {vocab, dim}, nn::Init::xavier_uniform({vocab, dim}));
+  }
+  if (config_.head_bias) {
+    head_bias_ = (root / names.head).parameter("bias", {vocab}, nn::Init::zeros());
+  } else if (config_.logits_bias) {
+    head_bias_ = root.buffer("final_logits_bias", {1, vocab}, nn::Init::zeros()).reshape({vocab});
+  }
+}
+
+Tensor EncoderDecoder::encode(const Tensor& sources, const Tensor& lengths, nn::Pass& pass) const {
+  check_token_ids(sources, config_.source_vocab_size);
+  const Tensor embedded = ops::embedding(source_embedding_->weight, sources, config_.padding);
+  return (*encoder_)({.lengths = lengths, .embedded = embedded}, pass);
+}
+
+std::vector<nn::DecoderBlock::Source> EncoderDecoder::remember(const Tensor& memory, const Tensor& lengths) const {
+  std::vector<nn::DecoderBlock::Source> result;
+  for (const nn::DecoderBlock& block : blocks_) {
+    result.push_back({block.cross.remember(memory), lengths});
+  }
+  return result;
+}
+
+Tensor EncoderDecoder::run_decoder(const Tensor& targets, const std::vector<nn::DecoderBlock::Source>& sources,
+                                   std::vector<nn::KeyValueCache>* caches, nn::Pass& pass) const {
+  check_token_ids(targets, config_.target_vocab_size);
+  const std::int64_t begin = caches != nullptr ? caches->front().length() : 0;
+  const std::int64_t most = config_.encoder.max_positions;
+  check(begin + targets.size(1) <= most, "the translation has {} tokens, but the model is made for at most {}",
+        begin + targets.size(1), most);
+  Tensor x = ops::embedding(target_embedding().weight, targets, config_.padding);
+  if (config_.encoder.embedding_scale != 1) {
+    x = x * config_.encoder.embedding_scale;
+  }
+  const Tensor places = (*positions_)(begin, targets.size(1));
+  x = places.defined() ? x + places : x;
+  x = nn::Dropout{config_.encoder.embd_drop}(ops::cast(x, pass.dtype), pass);
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    nn::AttentionExtras own;
+    own.causal = true;
+    own.cache = caches != nullptr ? &(*caches)[i] : nullptr;
+    x = blocks_[i](x, sources[i], pass, own);
+    if (pass.wants_features()) {
+      pass.recorder->feature(fmt::format("{}.{}", config_.names.blocks, i), x);
+    }
+  }
+  return norm_ ? (*norm_)(x) : x;
+}
+
+Tensor EncoderDecoder::decode(const Tensor& targets, const Tensor& memory, const Tensor& lengths,
+                              nn::Pass& pass) const {
+  return run_decoder(targets, remember(memory, lengths), nullptr, pass);
+}
+
+Tensor EncoderDecoder::head(const Tensor& states) const { return ops::linear(states, head_weight_, head_bias_); }
+
+Tensor EncoderDecoder::forward(const Tensor& sources, const Tensor& lengths, const Tensor& targets,
+                               nn::Pass& pass) const {
+  const Tensor memory = encode(sources, lengths, pass);
+  return ops::cast(head(decode(targets, memory, lengths, pass)), DType::f32);
+}
+
+std::unique_ptr<TextState> EncoderDecoder::begin(const Tensor& sources, const Tensor& lengths, nn::Pass& pass) const {
+  auto state = std::make_unique<EncoderDecoderState>();
+  state->blocks.resize(blocks_.size());
+  state->sources = remember(encode(sources, lengths, pass), lengths);
+  return state;
+}
+
+Tensor EncoderDecoder::forward_last(const Tensor& targets, nn::Pass& pass, TextState& state) const {
+  auto* const own = dynamic_cast<EncoderDecoderState*>(&state);
+  check(own != nullptr, "an encoder–decoder goes on from its own state alone");
+  const Tensor states = run_decoder(targets, own->sources, &own->blocks, pass);
+  const Tensor logits = head(states.narrow(1, states.size(1) - 1, 1));
+  return ops::cast(logits, DType::f32).reshape({targets.size(0), config_.target_vocab_size});
+}
+
+std::int64_t EncoderDecoder::flops(std::int64_t source, std::int64_t target) const {
+  std::int64_t total = encoder_->flops(source) + target * config_.encoder.dim * config_.target_vocab_size;
+  for (const nn::DecoderBlock& block : blocks_) {
+    total += block.flops(target, source);
+  }
+  return total + (norm_ ? norm_->flops(target) : 0);
+}
+
+std::int64_t EncoderDecoder::layer_of(const std::string& parameter) const {
+  const std::int64_t encoders = config_.encoder.depth;
+  for (const std::string* name : {&config_.names.source_embedding, &config_.names.target_embedding}) {
+    if (parameter.starts_with(*name + ".")) {
+      return 0;
+    }
+  }
+  if (const auto block = index_after(parameter, config_.encoder.names.blocks + ".")) {
+    return *block + 1;
+  }
+  if (const auto block = index_after(parameter, config_.names.blocks + ".")) {
+    return encoders + *block + 1;
+  }
+  const bool of_encoder = config_.encoder.norm && parameter.starts_with(config_.encoder.names.norm + ".");
+  return of_encoder ? encoders : encoders + config_.depth + 1;
+}
+
+std::unique_ptr<TextState> Translation::begin() const {
+  nn::Pass pass{.dtype = dtype_};
+  return model_.begin(sources_, lengths_, pass);
+}
+
+Tensor Translation::forward(const Tensor& ids, nn::Pass& pass, TextState* state) const {
+  check(state == nullptr, "a translation goes on by forward_last()");
+  return model_.forward(sources_, lengths_, ids, pass);
+}
+
+TextShape EncoderDecoderNetwork::shape() const {
+  const EncoderDecoderConfig& c = body.config();
+  const nn::AttentionConfig& attention = c.block.attention;
+  return {.vocab_size = c.target_vocab_size,
+          .max_positions = c.encoder.max_positions,
+          .depth = c.encoder.depth + c.depth,
+          .dim = c.encoder.dim,
+          .num_heads = attention.num_heads,
+          .num_kv_heads = attention.num_kv_heads > 0 ? attention.num_kv_heads : attention.num_heads};
+}
+
+}  // namespace vitrail::models

@@ -1,0 +1,150 @@
+/// \file
+/// The encoder–decoder transformer (Vaswani et al. 2017), which turns a text into another one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vitrail/models/text/encoder.h"
+#include "vitrail/models/text/language_body.h"
+#include "vitrail/models/text/text_network.h"
+#include "vitrail/nn/attention/decoder_block.h"
+#include "vitrail/nn/embedding.h"
+#include "vitrail/nn/linear.h"
+#include "vitrail/nn/positions/token_positions.h"
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::models {
+
+/// The names of the parts of an EncoderDecoder, as in the reference implementation; those of its encoder are in its
+/// config.
+struct EncoderDecoderNames {
+  std::string source_embedding;  ///< of both texts, if they share it
+  std::string target_embedding;
+  std::string blocks;  ///< of the decoder, in front of their numbers
+  std::string norm;    ///< behind the decoder's last block
+  std::string head = "lm_head";
+};
+
+/// The sizes and parts of an EncoderDecoder.
+struct EncoderDecoderConfig {
+  EncoderConfig encoder;  ///< without an embedding: it is given embedded tokens
+  std::int64_t source_vocab_size = 0;
+  std::int64_t target_vocab_size = 0;
+  bool shared_embedding = true;  ///< both texts have one embedding; the vocabularies are then of one size
+  bool tied_head = true;         ///< the head's weight is that of the target's embedding
+  bool head_bias = false;        ///< the head has a bias
+  bool logits_bias = false;      ///< or there is a buffer `final_logits_bias` [1, V], which is added to the logits
+  std::int64_t padding = -1;     ///< an id whose embedding gets no gradient where it is looked up; -1: none
+
+  std::int64_t depth = 0;              ///< of the decoder
+  nn::DecoderBlockConfig block;        ///< of all its blocks
+  std::optional<nn::NormConfig> norm;  ///< behind its last block
+  EncoderDecoderNames names;
+};
+
+/// What an EncoderDecoder keeps of translations: of each decoder's block the keys and values of the tokens so far, and
+/// those of the sources. A source may have several translations, all equally many, which follow each other.
+struct EncoderDecoderState final : TextState {
+  std::int64_t length() const override { return blocks.empty() ? 0 : blocks.front().length(); }
+  /// Throws Error unless the sources that are left have equally many translations side by side.
+  void select(const std::vector<std::int64_t>& indices) override;
+  std::size_t bytes() const override;
+
+  std::vector<nn::KeyValueCache> blocks;
+  std::vector<nn::DecoderBlock::Source> sources;  ///< for each block
+  std::int64_t translations = 1;                  ///< of each source
+};
+
+/// The encoder–decoder transformer: the encoder reads a source, and the decoder predicts the next token of its
+/// translation from the tokens so far and from all that the encoder has made of the source (memory).
+///
+/// Scale and positions of embedded tokens, dropout of these and the longest text are the encoder's, for both texts.
+/// Weights start as those of the paper's implementation (tensor2tensor): matrices from Glorot's uniform distribution,
+/// embeddings as N(0, 1 / dim), biases as zeros.
+class EncoderDecoder {
+ public:
+  EncoderDecoder(const nn::Scope& scope, const EncoderDecoderConfig& config);
+
+  /// What the encoder makes of sources [S, M] i64, of which the first `lengths` [S] i64 tokens are real (undefined:
+  /// all): the memory [S, M, dim].
+  Tensor encode(const Tensor& sources, const Tensor& lengths, nn::Pass& pass) const;
+  /// The last states [S, N, dim] of a decoder that reads targets [S, N] i64 beside such a memory. A token sees no later
+  /// one, so that padding behind a target changes nothing.
+  Tensor decode(const Tensor& targets, const Tensor& memory, const Tensor& lengths, nn::Pass& pass) const;
+  /// The logits [..., V] of states [..., dim], in their dtype.
+  Tensor head(const Tensor& states) const;
+  /// The logits [S, N, V] f32 of the token that follows each of `targets`.
+  Tensor forward(const Tensor& sources, const Tensor& lengths, const Tensor& targets, nn::Pass& pass) const;
+
+  /// The state of translations of which nothing has been written.
+  std::unique_ptr<TextState> begin(const Tensor& sources, const Tensor& lengths, nn::Pass& pass) const;
+  /// The logits [B, V] f32 of the token after the last of targets [B, N], which continue those that the state has seen.
+  Tensor forward_last(const Tensor& targets, nn::Pass& pass, TextState& state) const;
+
+  const EncoderDecoderConfig& config() const { return config_; }
+  std::int64_t max_positions() const { return config_.encoder.max_positions; }
+  /// Multiply-accumulates of the products, for a source and a target of these many tokens.
+  std::int64_t flops(std::int64_t source, std::int64_t target) const;
+  /// 0 for embeddings, then the encoder's blocks, then the decoder's, then the head (nn::Network::layer_of()).
+  std::int64_t layer_of(const std::string& parameter) const;
+  bool is_head(const std::string& parameter) const { return parameter.starts_with(config_.names.head + "."); }
+
+ private:
+  const nn::Embedding& target_embedding() const { return target_embedding_ ? *target_embedding_ : *source_embedding_; }
+  std::vector<nn::DecoderBlock::Source> remember(const Tensor& memory, const Tensor& lengths) const;
+  Tensor run_decoder(const Tensor& targets, const std::vector<nn::DecoderBlock::Source>& sources,
+                     std::vector<nn::KeyValueCache>* caches, nn::Pass& pass) const;
+
+  EncoderDecoderConfig config_;
+  std::optional<nn::Embedding> source_embedding_;
+  std::optional<nn::Embedding> target_embedding_;  // unless it is the source's
+  std::optional<Encoder> encoder_;
+  std::optional<nn::TokenPositions> positions_;
+  std::vector<nn::DecoderBlock> blocks_;
+  std::optional<nn::Norm> norm_;
+  Tensor head_weight_;
+  Tensor head_bias_;  // [V], or undefined
+};
+
+/// Sources with the model that translates them, as one that continues the translations: begin() reads the sources, of
+/// which the state has one text each.
+class Translation final : public LanguageBody {
+ public:
+  /// The model must outlive this object.
+  Translation(const EncoderDecoder& model, Tensor sources, Tensor lengths, DType dtype)
+      : model_(model), sources_(std::move(sources)), lengths_(std::move(lengths)), dtype_(dtype) {}
+
+  std::unique_ptr<TextState> begin() const override;
+  Tensor forward(const Tensor& ids, nn::Pass& pass, TextState* state) const override;
+  Tensor forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const override {
+    return model_.forward_last(ids, pass, state);
+  }
+  std::int64_t vocab_size() const override { return model_.config().target_vocab_size; }
+  std::int64_t max_positions() const override { return model_.max_positions(); }
+
+ private:
+  const EncoderDecoder& model_;
+  Tensor sources_;
+  Tensor lengths_;
+  DType dtype_;
+};
+
+/// An EncoderDecoder as a network of its own.
+struct EncoderDecoderNetwork final : TextNetwork {
+  explicit EncoderDecoderNetwork(const EncoderDecoderConfig& config, const nn::StoreOptions& store = {})
+      : TextNetwork(store), body(nn::Scope(parameters), config) {}
+
+  TextShape shape() const override;
+  /// For a source and a target of this many tokens each.
+  std::int64_t flops(std::int64_t tokens) const override { return body.flops(tokens, tokens); }
+  std::int64_t layer_of(const std::string& parameter) const override { return body.layer_of(parameter); }
+  bool is_head(const std::string& parameter) const override { return body.is_head(parameter); }
+
+  const EncoderDecoder body;
+};
+
+}  // namespace vitrail::models
