@@ -8,6 +8,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "vitrail/generate/processors.h"
+#include "vitrail/models/text/encoder_decoder.h"
 #include "vitrail/models/text/text_model.h"
 
 namespace vitrail::generate {
@@ -152,6 +153,150 @@ TEST_P(Sampling, SaysWhatCannotBe) {
 
 INSTANTIATE_TEST_SUITE_P(All, Sampling, testing::Values("gpt2"),
                          [](const testing::TestParamInfo<const char*>& info) { return std::string(info.param); });
+
+// What transformers' generate() made of two sources at once (tools/golden/translation.py).
+class Translating : public testing::TestWithParam<const char*> {
+ protected:
+  Translating()
+      : folder_(test::golden_path("models/text") / GetParam()),
+        expected_(io::Safetensors::open(folder_ / "expected.safetensors")),
+        model_(models::load_text_model(folder_)),
+        config_(read_generation_config(folder_)) {
+    config_.bad_words_ids = {{start}};
+    config_.max_length = 14;
+  }
+
+  // The translations of both sources, or of one of them.
+  std::vector<std::vector<Sequence>> translated(std::optional<std::int64_t> source = std::nullopt,
+                                                const GenerateOptions& options = {}) const {
+    Tensor sources = expected_.get("input_ids");
+    Tensor lengths = expected_.get("lengths");
+    if (source) {
+      const std::int64_t length = lengths.span<std::int64_t>()[static_cast<std::size_t>(*source)];
+      sources = sources.narrow(0, *source, 1).narrow(1, 0, length).contiguous();
+      lengths = {};
+    }
+    const models::Translation translation(models::translator_of(model_), sources, lengths, options.dtype);
+    const std::vector<Ids> prompts(static_cast<std::size_t>(sources.size(0)), Ids{*config_.decoder_start_token_id});
+    return generate_batch(translation, prompts, config_, options);
+  }
+  void expect(const std::string& name) const {
+    const Tensor all = expected_.get(name);
+    const std::vector<std::vector<Sequence>> both = translated();
+    const std::int64_t each = all.size(0) / 2;
+    for (std::int64_t i = 0; i < all.size(0); ++i) {
+      const Ids whole = ids_of(all.select(0, i).contiguous());
+      const auto source = static_cast<std::size_t>(i / each);
+      const Sequence& sequence = both[source].at(static_cast<std::size_t>(i % each));
+      EXPECT_EQ(sequence.ids, without_filler({whole.begin() + 1, whole.end()}, end)) << name << ", sequence " << i;
+      if (config_.num_beams > 1) {
+        EXPECT_NEAR(sequence.score, expected_.get(name + ".scores").values()[static_cast<std::size_t>(i)], 1e-4);
+      }
+      const Sequence alone = translated(i / each).front().at(static_cast<std::size_t>(i % each));
+      EXPECT_EQ(sequence.ids, alone.ids) << name << ", sequence " << i;
+    }
+  }
+
+  static constexpr std::int64_t start = 49;
+  static constexpr std::int64_t end = 0;
+  fs::path folder_;
+  io::Safetensors expected_;
+  models::TextModel model_;
+  GenerationConfig config_;
+};
+
+TEST_P(Translating, IsTransformersGreedySearch) {
+  EXPECT_EQ(config_.forced_eos_token_id, Ids{end});
+  expect("greedy");
+  config_.max_new_tokens = 4;
+  expect("greedy.short");
+}
+
+TEST_P(Translating, IsTransformersGreedySearchWithPenaltiesAndForcedTokens) {
+  config_.forced_bos_token_id = 11;
+  expect("greedy.forced");
+  config_.forced_bos_token_id.reset();
+  config_.repetition_penalty = 1.3;
+  config_.no_repeat_ngram_size = 2;
+  config_.min_new_tokens = 4;
+  config_.bad_words_ids = {{start}, {7}, {4, 9}};
+  expect("greedy.penalized");
+}
+
+TEST_P(Translating, IsTransformersBeamSearch) {
+  config_.num_beams = 4;
+  config_.num_return_sequences = 3;
+  config_.length_penalty = 1.4;
+  expect("beams.heuristic");
+  config_.early_stopping = EarlyStopping::at_once;
+  expect("beams.true");
+  config_.early_stopping = EarlyStopping::never;
+  expect("beams.never");
+}
+
+TEST_P(Translating, IsTransformersBeamSearchWithPenaltiesAndForcedTokens) {
+  config_.num_beams = 5;
+  config_.length_penalty = 0.6;
+  config_.max_length = 8;
+  expect("beams.short");
+  config_.max_length = 14;
+  config_.num_beams = 3;
+  config_.length_penalty = 0;
+  config_.repetition_penalty = 1.3;
+  config_.no_repeat_ngram_size = 2;
+  config_.min_new_tokens = 4;
+  config_.forced_bos_token_id = 11;
+  expect("beams.penalized");
+}
+
+// Wu et al. 2016, eq. 14: the score of a sequence is its log-probability over ((5 + n) / 6)^α.
+TEST_P(Translating, DividesByTheLengthAsItIsTold) {
+  config_.num_beams = 4;
+  config_.num_return_sequences = 4;
+  config_.early_stopping = EarlyStopping::never;
+  config_.length_penalty = 0;
+  const std::vector<Sequence> plain = translated(0).front();
+  config_.length_penalty = 0.8;
+  const std::vector<Sequence> divided = translated(0, {.penalty = LengthPenalty::wu}).front();
+  int compared = 0;
+  for (const Sequence& one : divided) {
+    for (const Sequence& other : plain) {
+      if (one.ids == other.ids) {
+        EXPECT_NEAR(one.score, other.score / std::pow((5.0 + static_cast<double>(one.ids.size())) / 6, 0.8), 1e-5);
+        ++compared;
+      }
+    }
+  }
+  EXPECT_GT(compared, 0);
+}
+
+TEST_P(Translating, DrawsForEachSourceByItself) {
+  config_.do_sample = true;
+  config_.temperature = 3;
+  config_.num_return_sequences = 2;
+  config_.forced_eos_token_id = {};
+  const auto both = translated({}, {.seed = 3});
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both[0][0].ids, translated(0, {.seed = 3})[0][0].ids);
+  EXPECT_NE(both[0][0].ids, both[0][1].ids);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Translating, testing::Values("marian", "marian_separate", "marian_free_head"),
+                         [](const testing::TestParamInfo<const char*>& info) { return std::string(info.param); });
+
+TEST(GenerateBatch, SaysWhatCannotBeContinuedTogether) {
+  const models::TextModel model = models::load_text_model(test::golden_path("models/text/gpt2"));
+  const models::LanguageBody& body = models::language_of(model);
+  GenerationConfig config;
+  config.max_new_tokens = 2;
+  EXPECT_EQ(error_of([&] {
+              generate_batch(body, {{1, 2}, {3}}, config);
+            }),
+            "prompts of 2 and 1 tokens cannot be continued together");
+  EXPECT_TRUE(generate_batch(body, {}, config).empty());
+  const auto both = generate_batch(body, {{1, 2}, {3, 4}}, config);
+  EXPECT_EQ(both[1][0].ids, generate(body, {3, 4}, config)[0].ids);
+}
 
 TEST(GenerationConfig, RefusesWhatCannotBe) {
   const auto error = [](auto&& change) {

@@ -16,7 +16,7 @@ namespace vitrail::generate {
 /// A continuation of a prompt.
 struct Sequence {
   std::vector<std::int64_t> ids;  ///< the new tokens, with the one that ended it, if one did
-  /// Of a beam search, the sum of the tokens' log-probabilities over its length to the power of length_penalty.
+  /// Of a beam search, the sum of the tokens' log-probabilities over the LengthPenalty.
   double score = 0;
 };
 
@@ -28,6 +28,10 @@ struct Statistics {
   std::size_t cache_bytes = 0;  ///< what the model keeps of the texts at the end
 };
 
+/// By what the sum of log-probabilities of a sequence of n new tokens is divided, with α = length_penalty: n^α as in
+/// transformers, or ((5 + n) / 6)^α (Wu et al. 2016, eq. 14).
+enum class LengthPenalty { hf, wu };
+
 /// Options of generate() besides the config.
 struct GenerateOptions {
   DType dtype = DType::f32;  ///< of products and of the cache
@@ -35,6 +39,7 @@ struct GenerateOptions {
   /// Lets a text become longer than the model's positions, outside of a beam search: when they are full, the model
   /// reads the second half of them anew, as a text of its own, and goes on from there.
   bool slides = false;
+  LengthPenalty penalty = LengthPenalty::hf;  ///< of a beam search
   /// Called with all new tokens of a sequence after each one (not in a beam search, whose sequences are known at its
   /// end); true ends the sequence.
   std::function<bool(std::int64_t sequence, std::span<const std::int64_t> ids)> stop = {};
@@ -48,5 +53,12 @@ struct GenerateOptions {
 std::vector<Sequence> generate(const models::LanguageBody& model, const std::vector<std::int64_t>& prompt,
                                const GenerationConfig& config, const GenerateOptions& options = {},
                                Statistics* statistics = nullptr);
+/// The continuations of each of several prompts of one length, which are read together. Those of one prompt are what
+/// generate() gives for it alone, except for the draws: sequence i of prompt p draws from (seed, p n + i), where n is
+/// num_return_sequences. The model may be a Translation, whose sources the prompts belong to; it cannot slide.
+std::vector<std::vector<Sequence>> generate_batch(const models::LanguageBody& model,
+                                                  const std::vector<std::vector<std::int64_t>>& prompts,
+                                                  const GenerationConfig& config, const GenerateOptions& options = {},
+                                                  Statistics* statistics = nullptr);
 
 }  // namespace vitrail::generate

@@ -75,6 +75,7 @@ void check_left_out(io::Fields& f) {
 void read_tokens(io::Fields& f, GenerationConfig& c) {
   c.bos_token_id = f.optional<std::int64_t>("bos_token_id", ids_range);
   c.eos_token_id = read_ids(f, "eos_token_id");
+  c.decoder_start_token_id = f.optional<std::int64_t>("decoder_start_token_id", ids_range);
   // Some configs have -1 for none.
   c.pad_token_id = f.optional<std::int64_t>("pad_token_id", {-1, 1 << 28});
   if (c.pad_token_id == -1) {
@@ -111,14 +112,9 @@ std::vector<std::string> differences(io::Fields& f) {
 }  // namespace
 
 GenerationConfig read_generation_config(const fs::path& folder, std::vector<std::string>* said) {
-  const fs::path path = folder / "generation_config.json";
+  const fs::path own = folder / "generation_config.json";
+  const fs::path path = fs::exists(own) ? own : folder / "config.json";
   GenerationConfig c;
-  if (!fs::exists(path)) {
-    const Json config = io::read_json(folder / "config.json");
-    io::Fields f(config, (folder / "config.json").string());
-    read_tokens(f, c);
-    return c;
-  }
   const Json json = io::read_json(path);
   io::Fields f(json, path.string());
   // null is transformers' way to leave a field at its default.

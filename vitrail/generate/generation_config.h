@@ -45,7 +45,9 @@ struct GenerationConfig {
   std::vector<std::int64_t> forced_eos_token_id = {};
   std::optional<std::int64_t> bos_token_id;
   std::vector<std::int64_t> eos_token_id = {};  ///< each of them ends a sequence
-  std::optional<std::int64_t> pad_token_id;     ///< fills sequences that have ended; unset: the first eos_token_id
+  /// With which the translations of an encoder–decoder begin; unset: bos_token_id.
+  std::optional<std::int64_t> decoder_start_token_id;
+  std::optional<std::int64_t> pad_token_id;  ///< fills sequences that have ended; unset: the first eos_token_id
 
   /// The most tokens that are added to a prompt of this many.
   std::int64_t most_new_tokens(std::int64_t prompt) const {
@@ -57,9 +59,9 @@ struct GenerationConfig {
 /// a top_p of 0, fewer beams than returned sequences …
 void validate(const GenerationConfig& config);
 
-/// Reads generation_config.json of a model's folder, or, if there is none, the tokens that config.json names. `said`
-/// gets the fields that differ from the defaults and so change what is generated, as "temperature 0.6". Throws Error
-/// for values that are none, and for fields that ask for what generate() does not do.
+/// Reads generation_config.json of a model's folder, or, if there is none, config.json, which has such fields in older
+/// folders. `said` gets the fields that differ from the defaults and so change what is generated, as "temperature 0.6".
+/// Throws Error for values that are none, and for fields that ask for what generate() does not do.
 GenerationConfig read_generation_config(const std::filesystem::path& folder, std::vector<std::string>* said = nullptr);
 
 }  // namespace vitrail::generate

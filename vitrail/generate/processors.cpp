@@ -223,18 +223,6 @@ void process_scores(const GenerationConfig& config, History ids, std::int64_t pr
   }
 }
 
-void log_softmax(Scores scores) {
-  const double most = *std::ranges::max_element(scores);
-  double sum = 0;
-  for (const float score : scores) {
-    sum += std::exp(static_cast<double>(score) - most);
-  }
-  const auto shift = static_cast<float>(most + std::log(sum));
-  for (float& score : scores) {
-    score -= shift;
-  }
-}
-
 std::int64_t draw(std::span<const float> scores, double uniform) {
   const std::vector<double> p = probabilities(scores);
   double sum = 0;
@@ -252,16 +240,18 @@ std::int64_t draw(std::span<const float> scores, double uniform) {
 }
 
 std::vector<std::int64_t> largest(std::span<const float> scores, std::int64_t count) {
-  std::vector<std::int64_t> order(scores.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto end = order.begin() + std::min(count, std::ssize(order));
-  std::partial_sort(order.begin(), end, order.end(), [&](std::int64_t a, std::int64_t b) {
-    const float x = scores[static_cast<std::size_t>(a)];
-    const float y = scores[static_cast<std::size_t>(b)];
-    return x > y || (x == y && a < b);
-  });
-  order.erase(end, order.end());
-  return order;
+  const auto most = static_cast<std::size_t>(std::min(count, std::ssize(scores)));
+  std::vector<std::int64_t> best;  // by descending score
+  best.reserve(most + 1);
+  const auto score_of = [&](std::int64_t i) { return scores[static_cast<std::size_t>(i)]; };
+  for (std::int64_t i = 0; i < std::ssize(scores); ++i) {
+    if (best.size() == most && !(score_of(i) > score_of(best.back()))) {
+      continue;
+    }
+    best.insert(std::ranges::upper_bound(best, score_of(i), std::greater<>(), score_of), i);
+    best.resize(std::min(best.size(), most));
+  }
+  return best;
 }
 
 }  // namespace vitrail::generate

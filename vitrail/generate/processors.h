@@ -17,9 +17,6 @@ namespace vitrail::generate {
 void process_scores(const GenerationConfig& config, std::span<const std::int64_t> ids, std::int64_t prompt,
                     std::int64_t least, std::span<float> scores);
 
-/// log-softmax in place.
-void log_softmax(std::span<float> scores);
-
 /// The index of the first element whose cumulative share of e^score exceeds `uniform`, from [0, 1): a draw from the
 /// distribution softmax(scores).
 std::int64_t draw(std::span<const float> scores, double uniform);
