@@ -1,4 +1,5 @@
 #include "vitrail/io/chart.h"
+#include "vitrail/io/svg.h"
 
 #include <cmath>
 #include <limits>

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
+#include <numeric>
 #include <system_error>
 
 #include <CLI/CLI.hpp>
@@ -83,6 +84,15 @@ CLI::Validator share() {
 
 std::int64_t from_end(std::int64_t index, std::int64_t count) {
   return index < 0 && index >= -count ? index + count : index;
+}
+
+std::vector<std::int64_t> chosen(const std::optional<std::int64_t>& one, std::int64_t count) {
+  if (one.has_value()) {
+    return {from_end(*one, count)};
+  }
+  std::vector<std::int64_t> all(static_cast<std::size_t>(count));
+  std::iota(all.begin(), all.end(), std::int64_t{0});
+  return all;
 }
 
 models::CreateOptions ModelFlags::options() const {

@@ -45,6 +45,8 @@ CLI::Validator share();
 
 /// The index that a flag means which counts from the end if it is negative; one beyond either end stays as it is.
 std::int64_t from_end(std::int64_t index, std::int64_t count);
+/// The indices that were asked for: one, see from_end(), or all of `count`.
+std::vector<std::int64_t> chosen(const std::optional<std::int64_t>& one, std::int64_t count);
 
 /// The flags that choose a model and change its options and its preparation of images.
 struct ModelFlags {

@@ -188,18 +188,26 @@ bool can_roll_out(const Attention& attention) {
   });
 }
 
-Tensor rollout(const Attention& attention, const Query& query) {
-  check(can_roll_out(attention),
-        "attention rollout is for models in which all tokens see all others in every layer, which is not so here");
+Tensor rolled_out(const std::vector<Tensor>& layers) {
   Tensor product;
-  for (const Tensor& heads : attention.layers) {
-    Tensor mixed = ops::multiply(ops::mean(heads.select(0, 0), {0}), 0.5F);
+  for (const Tensor& heads : layers) {
+    Tensor mixed = ops::multiply(ops::mean(heads, {0}), 0.5F);
     for (std::int64_t i = 0; i < mixed.size(0); ++i) {
       mixed.data<float>()[i * mixed.size(1) + i] += 0.5F;
     }
     product = product.defined() ? ops::matmul(mixed, product) : mixed;
   }
-  return map_of(attention, 0, product.unsqueeze(0), query);
+  return product;
+}
+
+Tensor rollout(const Attention& attention, const Query& query) {
+  check(can_roll_out(attention),
+        "attention rollout is for models in which all tokens see all others in every layer, which is not so here");
+  std::vector<Tensor> layers;
+  for (const Tensor& windows : attention.layers) {
+    layers.push_back(windows.select(0, 0));
+  }
+  return map_of(attention, 0, rolled_out(layers).unsqueeze(0), query);
 }
 
 }  // namespace vitrail::explain

@@ -54,11 +54,13 @@ Tensor attention_map(const Attention& attention, std::int64_t layer, std::int64_
 /// [rows, columns]. Throws Error if the model pools in another way, or has no such head.
 Tensor pooling_map(const Attention& attention, std::int64_t head = all_heads);
 
+/// The product over layers [H, N, N] of (A + I) / 2, where A is the mean over heads: attention rollout (Abnar & Zuidema
+/// 2020, section 3), [N, N].
+Tensor rolled_out(const std::vector<Tensor>& layers);
 /// Whether rollout() is possible: only for models in which all tokens stay and attend to all others in every layer.
 bool can_roll_out(const Attention& attention);
-/// Attention rollout (Abnar & Zuidema 2020, section 3): the product over layers of (A + I) / 2, where A is the mean
-/// over heads, so that rows sum to 1. Returns the query's row of it over the patches: [rows, columns]. Attention
-/// pooling is not part of it. Throws Error unless can_roll_out().
+/// Attention rollout, see rolled_out(): rows sum to 1. Returns the query's row of it over the patches: [rows, columns].
+/// Attention pooling is not part of it. Throws Error unless can_roll_out().
 Tensor rollout(const Attention& attention, const Query& query = {});
 
 }  // namespace vitrail::explain

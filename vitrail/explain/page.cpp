@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "vitrail/io/chart.h"
+#include "vitrail/io/svg.h"
 
 namespace vitrail::explain {
 namespace {

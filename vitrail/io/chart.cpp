@@ -10,37 +10,16 @@
 
 #include <fmt/format.h>
 
+#include "vitrail/io/svg.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::io {
 namespace {
 
-// Colours that stay distinct for people with any common colour vision, and in print.
-constexpr std::array<const char*, 10> palette = {"#2463c5", "#e4572e", "#1f9d61", "#8a4fc7", "#d28f06",
-                                                 "#0d98ac", "#c2337f", "#7a5c3e", "#66758a", "#8fa01a"};
-constexpr const char* ink = "#1f2733";
-constexpr const char* muted = "#667085";
+constexpr const auto& palette = svg_palette;
+constexpr const char* ink = svg_ink;
+constexpr const char* muted = svg_muted;
 constexpr const char* grid = "#e6e9ef";
-
-std::string svg_open(double width, double height) {
-  return fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
-      "font-family=\"system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', 'DejaVu Sans', sans-serif\" "
-      "font-size=\"14\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-      width, height);
-}
-
-std::string text(double x, double y, std::string_view anchor, std::string_view fill, std::string_view words,
-                 std::string_view more = "") {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" fill=\"{}\"{}>{}</text>\n", x, y, anchor, fill,
-                     more, escape_xml(words));
-}
-
-// Approximate width in pixels of a text at 14 px. Only the layout of legends and margins depends on it.
-double text_width(std::string_view words) {
-  const auto letters = std::ranges::count_if(words, [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; });
-  return 7.7 * static_cast<double>(letters);
-}
 
 // An axis over [low, high] with ticks at 1, 2 or 5 times a power of ten.
 struct Axis {
@@ -135,7 +114,7 @@ class Panel {
   void place_legend() {
     double x = x0();
     for (const Series& series : chart_.series) {
-      const double width = 24 + text_width(series.name);
+      const double width = 24 + svg_text_width(series.name);
       if (!series.name.empty() && x > x0() && x + width > x1()) {
         x = x0();
         legend_height_ += legend_row;
@@ -155,20 +134,20 @@ class Panel {
   std::string frame() const {
     std::string out;
     auto to = std::back_inserter(out);
-    out += text(x0(), 26, "start", ink, chart_.title, " font-size=\"17\" font-weight=\"600\"");
+    out += svg_text(x0(), 26, "start", ink, chart_.title, " font-size=\"17\" font-weight=\"600\"");
     for (const double tick : y_.ticks()) {
       fmt::format_to(to, "<path d=\"M{:.1f} {:.1f}H{:.1f}\" stroke=\"{}\" fill=\"none\"/>\n", x0(), y_at(tick), x1(),
                      grid);
-      out += text(x0() - 8, y_at(tick) + 4, "end", muted, y_.label(tick));
+      out += svg_text(x0() - 8, y_at(tick) + 4, "end", muted, y_.label(tick));
     }
     for (const double tick : x_.ticks()) {
       fmt::format_to(to, "<path d=\"M{0:.1f} {1:.1f}v5\" stroke=\"{2}\" fill=\"none\"/>\n", x_at(tick), y1(), muted);
-      out += text(x_at(tick), y1() + 21, "middle", muted, x_.label(tick));
+      out += svg_text(x_at(tick), y1() + 21, "middle", muted, x_.label(tick));
     }
     fmt::format_to(to, "<path d=\"M{:.1f} {:.1f}H{:.1f}\" stroke=\"{}\" fill=\"none\"/>\n", x0(), y1(), x1(), muted);
-    out += text((x0() + x1()) / 2, height_ - 12, "middle", muted, chart_.x_label);
-    out += text(left_ + 16, (y0() + y1()) / 2, "middle", muted, chart_.y_label,
-                fmt::format(" transform=\"rotate(-90 {:.1f} {:.1f})\"", left_ + 16, (y0() + y1()) / 2));
+    out += svg_text((x0() + x1()) / 2, height_ - 12, "middle", muted, chart_.x_label);
+    out += svg_text(left_ + 16, (y0() + y1()) / 2, "middle", muted, chart_.y_label,
+                    fmt::format(" transform=\"rotate(-90 {:.1f} {:.1f})\"", left_ + 16, (y0() + y1()) / 2));
     return out;
   }
 
@@ -183,7 +162,7 @@ class Panel {
       fmt::format_to(std::back_inserter(out),
                      "<path d=\"M{:.1f} {:.1f}h18\" stroke=\"{}\" stroke-width=\"{}\" stroke-opacity=\"{}\"/>\n", x,
                      44 + down, colors_[i], series.faint ? 2 : 3, series.faint ? 0.35 : 1);
-      out += text(x + 24, 48 + down, "start", ink, series.name);
+      out += svg_text(x + 24, 48 + down, "start", ink, series.name);
     }
     return out;
   }
@@ -258,9 +237,10 @@ class HeatMapDrawing {
     cell_ = std::clamp(640 / most, 1.0, 46.0);
     double longest_row = 0;
     double longest_column = 0;
-    std::ranges::for_each(map.rows, [&](const auto& name) { longest_row = std::max(longest_row, text_width(name)); });
+    std::ranges::for_each(map.rows,
+                          [&](const auto& name) { longest_row = std::max(longest_row, svg_text_width(name)); });
     std::ranges::for_each(map.columns,
-                          [&](const auto& name) { longest_column = std::max(longest_column, text_width(name)); });
+                          [&](const auto& name) { longest_column = std::max(longest_column, svg_text_width(name)); });
     left_ = 40 + std::min(longest_row, 240.0) + 10;
     top_ = 52;
     bottom_ = 14 + 0.75 * std::min(longest_column, 240.0) + 34;
@@ -270,8 +250,9 @@ class HeatMapDrawing {
   std::string svg() const {
     const double width = left_ + grid_width() + 92;
     const double height = top_ + grid_height() + bottom_;
-    return svg_open(width, height) + text(20, 28, "start", ink, map_.title, " font-size=\"17\" font-weight=\"600\"") +
-           cells() + labels(height) + color_bar() + "</svg>\n";
+    return svg_open(width, height) +
+           svg_text(20, 28, "start", ink, map_.title, " font-size=\"17\" font-weight=\"600\"") + cells() +
+           labels(height) + color_bar() + "</svg>\n";
   }
 
  private:
@@ -318,9 +299,9 @@ class HeatMapDrawing {
       }
       out += '\n';
       const std::string value = fmt::format("{:.3g}", map_.values[i]);
-      if (text_width(value) + 4 <= cell_) {
-        out += text(x + (cell_ - gap) / 2, y + cell_ / 2 + 4, "middle", shares_[i] > 0.4 ? "#ffffff" : ink,
-                    map_.values[i] == std::round(map_.values[i]) ? fmt::format("{:.0f}", map_.values[i]) : value);
+      if (svg_text_width(value) + 4 <= cell_) {
+        out += svg_text(x + (cell_ - gap) / 2, y + cell_ / 2 + 4, "middle", shares_[i] > 0.4 ? "#ffffff" : ink,
+                        map_.values[i] == std::round(map_.values[i]) ? fmt::format("{:.0f}", map_.values[i]) : value);
       }
     }
     return out;
@@ -331,17 +312,18 @@ class HeatMapDrawing {
     const auto every = static_cast<std::size_t>(std::ceil(14 / cell_));
     const auto shortened = [](const std::string& name) { return name.size() > 32 ? name.substr(0, 30) + "…" : name; };
     for (std::size_t r = 0; r < rows_; r += every) {
-      out += text(left_ - 8, top_ + cell_ * (static_cast<double>(r) + 0.5) + 4, "end", ink, shortened(map_.rows[r]));
+      out +=
+          svg_text(left_ - 8, top_ + cell_ * (static_cast<double>(r) + 0.5) + 4, "end", ink, shortened(map_.rows[r]));
     }
     for (std::size_t c = 0; c < columns_; c += every) {
       const double x = left_ + cell_ * (static_cast<double>(c) + 0.5) + 4;
       const double y = top_ + grid_height() + 14;
-      out += text(x, y, "end", ink, shortened(map_.columns[c]),
-                  fmt::format(" transform=\"rotate(-45 {:.1f} {:.1f})\"", x, y));
+      out += svg_text(x, y, "end", ink, shortened(map_.columns[c]),
+                      fmt::format(" transform=\"rotate(-45 {:.1f} {:.1f})\"", x, y));
     }
-    out += text(left_ + grid_width() / 2, height - 10, "middle", muted, map_.column_label);
-    out += text(18, top_ + grid_height() / 2, "middle", muted, map_.row_label,
-                fmt::format(" transform=\"rotate(-90 18 {:.1f})\"", top_ + grid_height() / 2));
+    out += svg_text(left_ + grid_width() / 2, height - 10, "middle", muted, map_.column_label);
+    out += svg_text(18, top_ + grid_height() / 2, "middle", muted, map_.row_label,
+                    fmt::format(" transform=\"rotate(-90 18 {:.1f})\"", top_ + grid_height() / 2));
     return out;
   }
 
@@ -358,13 +340,14 @@ class HeatMapDrawing {
     }
     const double largest = map_.values.empty() ? 0 : *std::ranges::max_element(map_.values);
     for (const double share : {0.0, 0.5, 1.0}) {
-      out += text(x + 18,
-                  top_ + bar_height * (1 - share) +
-                      (share == 1   ? 10
-                       : share == 0 ? 0
-                                    : 4),
-                  "start", muted,
-                  map_.shade_by_row ? fmt::format("{:.0f} %", 100 * share) : fmt::format("{:.3g}", share * largest));
+      out +=
+          svg_text(x + 18,
+                   top_ + bar_height * (1 - share) +
+                       (share == 1   ? 10
+                        : share == 0 ? 0
+                                     : 4),
+                   "start", muted,
+                   map_.shade_by_row ? fmt::format("{:.0f} %", 100 * share) : fmt::format("{:.3g}", share * largest));
     }
     return out;
   }
@@ -379,29 +362,6 @@ class HeatMapDrawing {
   double bottom_ = 0;
 };
 
-// Length in bytes of the sequence at `text[i]` if it is valid UTF-8 that XML 1.0 allows, otherwise 0.
-std::size_t valid_sequence(std::string_view text, std::size_t i) {
-  const auto byte = [&](std::size_t k) { return static_cast<unsigned char>(text[k]); };
-  const unsigned char lead = byte(i);
-  if (lead < 0x80) {
-    return lead >= 0x20 || lead == '\t' || lead == '\n' || lead == '\r' ? 1 : 0;
-  }
-  const std::size_t length = lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
-  if (lead < 0xc2 || length == 0 || i + length > text.size()) {
-    return 0;
-  }
-  std::uint32_t code = lead & (0x7fU >> length);
-  for (std::size_t k = 1; k < length; ++k) {
-    if ((byte(i + k) >> 6) != 2) {
-      return 0;
-    }
-    code = code << 6 | (byte(i + k) & 0x3fU);
-  }
-  constexpr std::array<std::uint32_t, 5> smallest = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = code >= 0xd800 && code < 0xe000;
-  return code < smallest.at(length) || surrogate || code == 0xfffe || code == 0xffff || code > 0x10ffff ? 0 : length;
-}
-
 }  // namespace
 
 std::string line_charts_svg(const std::vector<LineChart>& charts, int width, int height) {
@@ -414,34 +374,5 @@ std::string line_charts_svg(const std::vector<LineChart>& charts, int width, int
 }
 
 std::string heat_map_svg(const HeatMap& map) { return HeatMapDrawing(map).svg(); }
-
-std::string escape_xml(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = valid_sequence(text, i);
-    switch (text[i]) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += length > 0 ? text.substr(i, length) : "?";
-    }
-    i += std::max<std::size_t>(length, 1);
-  }
-  return out;
-}
 
 }  // namespace vitrail::io

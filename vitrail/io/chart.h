@@ -48,8 +48,4 @@ struct HeatMap {
 /// number of values is not rows · columns.
 std::string heat_map_svg(const HeatMap& map);
 
-/// Escapes text for use between XML tags and inside attributes: `&`, `<`, `>` and quotes become entities; bytes that
-/// are not valid UTF-8 or that XML does not allow become "?".
-std::string escape_xml(std::string_view text);
-
 }  // namespace vitrail::io

@@ -14,6 +14,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/see/text_attention.h"
 #include "vitrail/explain/overlay.h"
 #include "vitrail/explain/page.h"
 #include "vitrail/io/file.h"
@@ -30,22 +31,13 @@ struct AttentionFlags {
   ModelFlags model;
   ComputeFlags compute;
   std::string image;
+  std::string text;
   std::string output = "attention";
   std::string raw;
   std::optional<std::string> query;
   std::optional<std::int64_t> layer;
   std::optional<std::int64_t> head;
 };
-
-// The layers (or heads) that were asked for: one, which counts from the end if it is negative, or all of them.
-std::vector<std::int64_t> chosen(const std::optional<std::int64_t>& one, std::int64_t count) {
-  if (one.has_value()) {
-    return {from_end(*one, count)};
-  }
-  std::vector<std::int64_t> all(static_cast<std::size_t>(count));
-  std::ranges::generate(all, [i = std::int64_t{0}]() mutable { return i++; });
-  return all;
-}
 
 void write_raw(const std::string& path, const explain::Attention& attention) {
   io::NamedTensors tensors = {{"logits", attention.logits}};
@@ -182,10 +174,12 @@ class Report {
 }  // namespace
 
 void add_attention(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("attention", "Draw what a model attends to in an image");
+  CLI::App& command = *app.add_subcommand("attention", "Draw what a model attends to in an image, or in a text");
   const auto flags = std::make_shared<AttentionFlags>();
   add_model_argument(command, flags->model);
-  command.add_option("IMAGE", flags->image, "Image file: JPEG, PNG or WebP")->required()->type_name("");
+  command.add_option("IMAGE", flags->image, "Image file: JPEG, PNG or WebP")->type_name("");
+  command.add_option("--text", flags->text, "A text, for a model of texts: which word looks at which")
+      ->type_name("TEXT");
   command.add_option("--output", flags->output, "Folder for the images")->capture_default_str()->type_name("DIR");
   command
       .add_option("--query", flags->query, "Show where this patch looks, counted from 0, instead of the class token")
@@ -193,17 +187,35 @@ void add_attention(CLI::App& app) {
   command.add_option("--layer", flags->layer, "One layer only, from 0; -1 is the last")->check(whole_number());
   command.add_option("--head", flags->head, "One head only, from 0")->check(whole_number());
   command
-      .add_option("--raw", flags->raw,
-                  "Write the logits [1, num_classes] and the probabilities: attention.{i} [1, H, N, M] f32, with "
-                  "windows [W, H, N, N]; of attention "
-                  "pooling, attention.pool [1, H, 1, N]")
+      .add_option(
+          "--raw", flags->raw,
+          "Write the logits [1, num_classes] of an image and the probabilities: attention.{i} [1, H, N, M] f32, with "
+          "windows [W, H, N, N]; of attention pooling, attention.pool [1, H, 1, N]; of a translator also "
+          "decoder_attention.{i} and cross_attention.{i}")
       ->type_name("FILE.safetensors");
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
   add_examples(command, {"vitrail attention demo/run/best cat.jpg",
                          "vitrail attention demo/run/best cat.jpg --query 3,4 --layer -1 --output maps",
-                         "vitrail attention vit_tiny_patch16_224 cat.jpg --raw maps.safetensors"});
+                         "vitrail attention vit_tiny_patch16_224 cat.jpg --raw maps.safetensors",
+                         "vitrail attention my_bert --text \"The animal didn't cross the street because it was too "
+                         "tired.\""});
   command.callback([flags] {
+    check_usage(flags->image.empty() != flags->text.empty(), "attention takes either IMAGE or --text TEXT");
+    if (!flags->text.empty()) {
+      const ModelFlags& model = flags->model;
+      check_usage(model.kwargs.empty() && !model.num_classes && !model.img_size,
+                  "--model-kwargs, --num-classes and --img-size have no effect on --text");
+      check_usage(!flags->query, "--query names a patch of an image: it has no effect on --text");
+      draw_text_attention({.model = flags->model.name_or_folder(),
+                           .text = flags->text,
+                           .output = flags->output,
+                           .raw = flags->raw,
+                           .layer = flags->layer,
+                           .head = flags->head,
+                           .dtype = flags->compute.apply()});
+      return;
+    }
     const explain::Query query = query_of(flags->query);
     check_not_input(flags->raw, flags->image);
     const models::Model model = flags->model.open_for_images();

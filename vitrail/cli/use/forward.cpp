@@ -1,5 +1,7 @@
 // `vitrail forward` runs a model on tensors from a file, for comparison with other programs.
+#include <array>
 #include <memory>
+#include <string>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -8,6 +10,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/io/safetensors.h"
 #include "vitrail/models/recurrent/recurrent.h"
+#include "vitrail/models/text/text_model.h"
 
 namespace vitrail::cli {
 namespace {
@@ -50,8 +53,49 @@ void forward_recurrent(const ForwardFlags& flags) {
   print_tensors(output);
 }
 
+void add_records(io::NamedTensors& output, const std::string& name, const nn::Records& records) {
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    output.emplace_back(fmt::format("{}.{}", name, i), records[i].value);
+  }
+}
+
+void forward_text(const ForwardFlags& flags) {
+  check(!flags.model.num_classes && !flags.model.img_size,
+        "'{}' is a model of texts: it takes no --num-classes or --img-size", flags.model.model);
+  const models::TextModel model = models::open_text_model(
+      flags.model.name_or_folder(), {.model_kwargs = flags.model.options().model_kwargs, .seed = 0});
+  const io::Safetensors input = io::Safetensors::open(flags.input);
+  const auto get = [&](const char* name) { return input.contains(name) ? input.get(name) : Tensor(); };
+  nn::Recorder recorder(flags.features, flags.attention);
+  nn::Pass pass;
+  pass.dtype = flags.compute.apply();
+  pass.recorder = flags.features || flags.attention ? &recorder : nullptr;
+  const models::TextInputs inputs{.input_ids = get("input_ids"),
+                                  .attention_mask = get("attention_mask"),
+                                  .token_type_ids = get("token_type_ids"),
+                                  .decoder_input_ids = get("decoder_input_ids")};
+  io::NamedTensors output;
+  try {
+    output = model.net->run(inputs, pass);
+  } catch (const Error& error) {
+    fail("{}: {}", flags.input, error.what());
+  }
+  add_records(output, "features", recorder.features());
+  std::array<std::int64_t, 3> counts = {};
+  for (const nn::Recorded& record : recorder.attention()) {
+    const models::TextAttentionKind kind = model.net->attention_kind(record.name);
+    output.emplace_back(fmt::format("{}.{}", models::name_of(kind), counts.at(static_cast<std::size_t>(kind))++),
+                        record.value);
+  }
+  io::save_safetensors(flags.output, output);
+  print_tensors(output);
+}
+
 void forward(const ForwardFlags& flags) {
   check_not_input(flags.output, flags.input);
+  if (models::names_text_model(flags.model.name_or_folder())) {
+    return forward_text(flags);
+  }
   if (models::is_recurrent_folder(flags.model.name_or_folder())) {
     return forward_recurrent(flags);
   }
@@ -68,14 +112,9 @@ void forward(const ForwardFlags& flags) {
   pass.dtype = flags.compute.apply();
   pass.recorder = flags.features || flags.attention ? &recorder : nullptr;
   io::NamedTensors output = {{"logits", model.net->forward(x, pass)}};
-  const auto add = [&output](const char* name, const nn::Records& records) {
-    for (std::size_t i = 0; i < records.size(); ++i) {
-      output.emplace_back(fmt::format("{}.{}", name, i), records[i].value);
-    }
-  };
-  add("features.stem", recorder.stem_features());
-  add("features", recorder.features());
-  add("attention", recorder.attention());
+  add_records(output, "features.stem", recorder.stem_features());
+  add_records(output, "features", recorder.features());
+  add_records(output, "attention", recorder.attention());
   if (!recorder.pool_attention().empty()) {
     output.emplace_back("attention.pool", recorder.pool_attention()[0].value);
   }
@@ -93,12 +132,16 @@ void add_forward(CLI::App& app) {
       .add_option(
           "--input", flags->input,
           "Safetensors file with x [B, C, H, W] f32, normalized; for models of videos [B, C, T, H, W]; for recurrent "
-          "networks x [B, T, I] and, if given, h_0, c_0 and lengths [B] i64")
+          "networks x [B, T, I] and, if given, h_0, c_0 and lengths [B] i64; for models of texts input_ids [B, N] i64 "
+          "and, "
+          "as the model takes them, attention_mask, token_type_ids and decoder_input_ids")
       ->required()
       ->type_name("FILE");
   command
-      .add_option("--output", flags->output,
-                  "Safetensors file to write: logits [B, num_classes]; of recurrent networks output, h_n and c_n")
+      .add_option(
+          "--output", flags->output,
+          "Safetensors file to write: logits [B, num_classes], or of tokens [B, N, vocab_size]; of recurrent networks "
+          "output, h_n and c_n; of models without a head last_hidden_state")
       ->required()
       ->type_name("FILE");
   command.add_flag(
@@ -108,7 +151,8 @@ void add_forward(CLI::App& app) {
   command.add_flag(
       "--attention", flags->attention,
       "Write attention.{i} [B, H, N, M], the probabilities of N queries and M keys in attention i, with windows "
-      "[B W, H, N, N]; of attention pooling, attention.pool [B, H, 1, N]");
+      "[B W, H, N, N]; of attention pooling, attention.pool [B, H, 1, N]; of an encoder–decoder also "
+      "decoder_attention.{i} and cross_attention.{i}");
   add_compute_flags(command, flags->compute);
   add_examples(command,
                {"vitrail forward my_model --input x.safetensors --output y.safetensors",

@@ -112,6 +112,8 @@ struct DecoderNetwork final : TextNetwork {
 
   TextShape shape() const override;
   std::int64_t flops(std::int64_t tokens) const override { return body.flops(tokens); }
+  /// Gives logits [B, N, V]. Padding behind a text changes nothing, as no token sees a later one.
+  TextOutputs run(const TextInputs& inputs, nn::Pass& pass) const override;
   const LanguageBody* language() const override { return &body; }
   std::int64_t layer_of(const std::string& parameter) const override { return body.layer_of(parameter); }
   bool is_head(const std::string& parameter) const override { return body.is_head(parameter); }

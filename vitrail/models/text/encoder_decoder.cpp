@@ -211,6 +211,21 @@ Tensor Translation::forward(const Tensor& ids, nn::Pass& pass, TextState* state)
   return model_.forward(sources_, lengths_, ids, pass);
 }
 
+TextOutputs EncoderDecoderNetwork::run(const TextInputs& inputs, nn::Pass& pass) const {
+  check(inputs.input_ids.defined() && inputs.decoder_input_ids.defined(),
+        "an encoder–decoder reads 'input_ids' and 'decoder_input_ids' [B, N] i64, of which one is missing");
+  check(!inputs.token_type_ids.defined(), "an encoder–decoder has no token types");
+  return {
+      {"logits", body.forward(inputs.input_ids, lengths_of(inputs.attention_mask), inputs.decoder_input_ids, pass)}};
+}
+
+TextAttentionKind EncoderDecoderNetwork::attention_kind(const std::string& name) const {
+  if (name.starts_with(body.config().encoder.names.blocks + ".")) {
+    return TextAttentionKind::self;
+  }
+  return name.ends_with("." + body.config().block.names.cross) ? TextAttentionKind::cross : TextAttentionKind::decoder;
+}
+
 TextShape EncoderDecoderNetwork::shape() const {
   const EncoderDecoderConfig& c = body.config();
   const nn::AttentionConfig& attention = c.block.attention;

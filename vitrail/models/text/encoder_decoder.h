@@ -141,6 +141,9 @@ struct EncoderDecoderNetwork final : TextNetwork {
   TextShape shape() const override;
   /// For a source and a target of this many tokens each.
   std::int64_t flops(std::int64_t tokens) const override { return body.flops(tokens, tokens); }
+  /// Gives logits [B, M, V] of decoder_input_ids [B, M] beside input_ids [B, N].
+  TextOutputs run(const TextInputs& inputs, nn::Pass& pass) const override;
+  TextAttentionKind attention_kind(const std::string& name) const override;
   std::int64_t layer_of(const std::string& parameter) const override { return body.layer_of(parameter); }
   bool is_head(const std::string& parameter) const override { return body.is_head(parameter); }
 

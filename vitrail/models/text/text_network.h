@@ -3,9 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "vitrail/models/text/language_body.h"
 #include "vitrail/nn/network.h"
+#include "vitrail/nn/pass.h"
+#include "vitrail/tensor/tensor.h"
 
 namespace vitrail::models {
 
@@ -19,6 +24,27 @@ struct TextShape {
   std::int64_t num_kv_heads = 0;  ///< heads of keys and values
 };
 
+/// The inputs of a forward pass of B texts, by transformers' names. What a network has no use for may be undefined.
+struct TextInputs {
+  Tensor input_ids = {};          ///< [B, N] i64
+  Tensor attention_mask = {};     ///< [B, N] i64: 1 for real tokens, which come first, 0 for padding; undefined: all 1
+  Tensor token_type_ids = {};     ///< [B, N] i64
+  Tensor decoder_input_ids = {};  ///< [B, M] i64
+};
+
+/// Tensors that run() gives, by transformers' names.
+using TextOutputs = std::vector<std::pair<std::string, Tensor>>;
+
+/// Whose tokens look at whose in an attention: those of a text at each other, those of an encoder–decoder's target at
+/// each other, or the target's at the source's.
+enum class TextAttentionKind { self, decoder, cross };
+/// "attention", "decoder_attention" or "cross_attention".
+const char* name_of(TextAttentionKind kind);
+
+/// The number of real tokens of each text, [B] i64, of an attention_mask; undefined if that is. Throws Error if padding
+/// stands before a token, or a text has none.
+Tensor lengths_of(const Tensor& attention_mask);
+
 /// A network that reads texts.
 struct TextNetwork : nn::Network {
   explicit TextNetwork(const nn::StoreOptions& store) : nn::Network(store) {}
@@ -26,6 +52,11 @@ struct TextNetwork : nn::Network {
   virtual TextShape shape() const = 0;
   /// Multiply-accumulates of the products, for one text of this many tokens.
   virtual std::int64_t flops(std::int64_t tokens) const = 0;
+  /// Runs the network on texts and gives all that its heads say: "logits", and of models without a head
+  /// "last_hidden_state". What stands at padding is of no use. Throws Error if an input is missing or does not fit.
+  virtual TextOutputs run(const TextInputs& inputs, nn::Pass& pass) const = 0;
+  /// The kind of the attention that a recorder got under this name.
+  virtual TextAttentionKind attention_kind(const std::string& /*name*/) const { return TextAttentionKind::self; }
   /// The network as one that continues texts; null if it does not.
   virtual const LanguageBody* language() const { return nullptr; }
 

@@ -1,0 +1,209 @@
+#include "vitrail/cli/see/text_attention.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "vitrail/cli/flags.h"
+#include "vitrail/explain/attention.h"
+#include "vitrail/explain/overlay.h"
+#include "vitrail/explain/page.h"
+#include "vitrail/explain/text_attention.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/safetensors.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/models/text/text_model.h"
+#include "vitrail/text/tokenizer.h"
+#include "vitrail/train/run/run_folder.h"
+
+namespace vitrail::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using explain::TextAttention;
+using models::TextAttentionKind;
+using Ids = std::vector<std::int64_t>;
+
+constexpr std::int64_t most_tokens = 256;  // of a text whose words can still be told apart in a drawing
+
+// The part of a UTF-8 text from code point `begin` to `end`.
+std::string code_points(const std::string& text, std::int64_t begin, std::int64_t end) {
+  std::string part;
+  std::int64_t at = -1;
+  for (const char c : text) {
+    at += (static_cast<unsigned char>(c) >> 6) != 2 ? 1 : 0;
+    if (at >= begin && at < end) {
+      part += c;
+    }
+  }
+  return part;
+}
+
+// Blanks as signs that can be seen, where there is nothing else.
+std::string visible(const std::string& word) {
+  const std::size_t first = word.find_first_not_of(" \n\t");
+  if (first != std::string::npos) {
+    return word.substr(first);
+  }
+  std::string signs;
+  for (const char c : word) {
+    signs += c == '\n' ? "⏎" : c == '\t' ? "⇥" : "␣";
+  }
+  return signs;
+}
+
+// A token as it is written: the part of the text that it stands for, or its name in the vocabulary.
+std::vector<std::string> words_of(const text::Encoding& encoding, const std::string& text) {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < encoding.size(); ++i) {
+    const auto [begin, end] = encoding.offsets[i];
+    words.push_back(begin == end ? encoding.tokens[i] : visible(code_points(text, begin, end)));
+  }
+  return words;
+}
+
+Tensor row_of_ids(const Ids& ids) { return Tensor::from(ids, {1, std::ssize(ids)}); }
+
+// The text, and what the model writes while it reads it.
+struct Reading {
+  models::TextInputs inputs;
+  explain::TextWords words;
+  std::string translation;
+};
+
+Reading read_text(const TextAttentionFlags& flags, const fs::path& folder, const models::TextModel& model,
+                  const text::Tokenizer& tokenizer) {
+  const text::Encoding encoding = tokenizer.encode(flags.text);
+  check(encoding.size() > 0, "--text is empty: there is nothing to look at");
+  check(std::ssize(encoding.ids) <= most_tokens, "--text has {} tokens, of which at most {} can be drawn",
+        encoding.size(), most_tokens);
+  const std::int64_t held = model.net->shape().vocab_size;
+  check(tokenizer.vocab_size() <= held, "'{}': the tokenizer has {} tokens, but the model knows {}", folder.string(),
+        tokenizer.vocab_size(), held);
+  Reading reading;
+  reading.inputs.input_ids = row_of_ids(encoding.ids);
+  reading.words.input = words_of(encoding, flags.text);
+  return reading;
+}
+
+// Writes the drawings of one text.
+class TextReport {
+ public:
+  TextReport(const TextAttentionFlags& flags, Reading reading, std::vector<TextAttention> attentions)
+      : flags_(flags), folder_(flags.output), reading_(std::move(reading)), attentions_(std::move(attentions)) {}
+
+  void write() {
+    std::vector<explain::Section> sections;
+    for (const TextAttentionKind kind :
+         {TextAttentionKind::cross, TextAttentionKind::self, TextAttentionKind::decoder}) {
+      std::vector<const TextAttention*> layers;
+      for (const TextAttention& one : attentions_) {
+        if (one.kind == kind) {
+          layers.push_back(&one);
+        }
+      }
+      if (!layers.empty()) {
+        draw(kind, layers, sections);
+      }
+    }
+    std::string lead = fmt::format("“{}”, read by {}.", flags_.text, flags_.model);
+    if (!reading_.translation.empty()) {
+      lead += fmt::format(" Its translation: “{}”.", reading_.translation);
+    }
+    lead += " A line is as thick as the attention that the word on its left pays to the one on its right.";
+    io::write_atomically(folder_ / "index.html", explain::html_page("Attention", lead, sections));
+    if (!flags_.raw.empty()) {
+      io::NamedTensors tensors;
+      for (const TextAttention& one : attentions_) {
+        tensors.emplace_back(fmt::format("{}.{}", models::name_of(one.kind), one.layer),
+                             one.probabilities.unsqueeze(0));
+      }
+      io::save_safetensors(flags_.raw, tensors);
+    }
+    fmt::print("{} drawings in {}: index.html\n", count_, folder_.string());
+  }
+
+ private:
+  explain::Figure save(const std::string& name, const std::string& caption, const std::string& svg) {
+    io::write_atomically(folder_ / (name + ".svg"), svg);
+    ++count_;
+    return {name + ".svg", caption};
+  }
+  // Lines and a heat map of one map.
+  void both(explain::Section& section, const std::string& name, const std::string& title, const TextAttention& one,
+            const Tensor& map) {
+    section.figures.push_back(save(name, title, explain::attention_lines_svg(title, one.queries, one.keys, map)));
+    section.figures.push_back(save(name + "-map", title + ", as a map",
+                                   io::heat_map_svg(explain::attention_heat_map(title, one.queries, one.keys, map))));
+  }
+  void draw(TextAttentionKind kind, const std::vector<const TextAttention*>& layers,
+            std::vector<explain::Section>& sections) {
+    const std::string prefix = kind == TextAttentionKind::self      ? ""
+                               : kind == TextAttentionKind::decoder ? "decoder-"
+                                                                    : "cross-";
+    const std::string what =
+        kind == TextAttentionKind::self      ? (reading_.translation.empty() ? "Words" : "The source's words")
+        : kind == TextAttentionKind::decoder ? "The translation's words among themselves"
+                                             : "The translation's words and the source's: alignment";
+    explain::Section section{.title = what, .text = {}, .table = {}, .figures = {}, .figure_width = 460};
+    const auto depth = std::ssize(layers);
+    std::vector<std::vector<io::Image>> tiles;
+    explain::SheetLabels labels;
+    const std::int64_t cell =
+        std::max<std::int64_t>(1, 120 / std::max(std::ssize(layers[0]->queries), std::ssize(layers[0]->keys)));
+    if (kind != TextAttentionKind::cross && !flags_.layer) {
+      const Tensor whole = explain::rollout(attentions_, kind);
+      both(section, prefix + "rollout", "attention rollout over all layers", *layers[0], whole);
+    }
+    for (const std::int64_t layer : chosen(flags_.layer, depth)) {
+      check(layer >= 0 && layer < depth, "there is no layer {}, only 0 … {}", layer, depth - 1);
+      const TextAttention& one = *layers[static_cast<std::size_t>(layer)];
+      tiles.emplace_back();
+      labels.rows.push_back(fmt::format("layer {}", layer));
+      const std::string name = fmt::format("{}layer{:02}", prefix, layer);
+      both(section, name, one.title() + ", the mean of its heads", one, one.map(explain::all_heads));
+      for (const std::int64_t head : chosen(flags_.head, one.probabilities.size(0))) {
+        const Tensor map = one.map(head);
+        tiles.back().push_back(explain::attention_tile(map, cell));
+        if (tiles.back().size() > labels.columns.size()) {
+          labels.columns.push_back(fmt::format("head {}", head));
+        }
+        both(section, fmt::format("{}-head{:02}", name, head), fmt::format("{}, head {}", one.title(), head), one, map);
+      }
+    }
+    io::write_png(folder_ / (prefix + "sheet.png"), explain::sheet(tiles, labels));
+    section.figures.insert(section.figures.begin(),
+                           {prefix + "sheet.png", "a row a layer, a column a head; in each, a row a word that looks"});
+    ++count_;
+    sections.push_back(std::move(section));
+  }
+
+  const TextAttentionFlags& flags_;
+  fs::path folder_;
+  Reading reading_;
+  std::vector<TextAttention> attentions_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace
+
+void draw_text_attention(const TextAttentionFlags& flags) {
+  const fs::path folder = train::model_of(flags.model);
+  check(fs::is_directory(folder), "'{}' is no folder: attention of a text needs trained weights and their tokenizer",
+        flags.model);
+  const models::TextModel model = models::load_text_model(folder);
+  const text::Tokenizer tokenizer = text::load_tokenizer(folder);
+  Reading reading = read_text(flags, folder, model, tokenizer);
+  std::vector<TextAttention> attentions =
+      explain::record_text_attention(*model.net, reading.inputs, reading.words, flags.dtype);
+  check(!attentions.empty(), "{} has no attention to show", model.name);
+  io::make_folder(flags.output);
+  TextReport(flags, std::move(reading), std::move(attentions)).write();
+}
+
+}  // namespace vitrail::cli
