@@ -194,9 +194,9 @@ TEST(TextModel, SaysWhatIsWrongWithAConfig) {
     const std::size_t at = error.find("config.json");
     return at == std::string::npos ? error : error.substr(at);
   };
-  EXPECT_EQ(
-      reading(R"({"model_type": "gpt3"})"),
-      "config.json: 'model_type' is 'gpt3', expected 'gpt2', 'llama', 'mistral' or 'qwen2' (did you mean 'gpt2'?)");
+  EXPECT_EQ(reading(R"({"model_type": "gpt3"})"),
+            "config.json: 'model_type' is 'gpt3', expected 'gpt2', 'llama', 'mistral', 'qwen2' or 'recurrent' (did you "
+            "mean 'gpt2'?)");
   EXPECT_EQ(reading(R"({"model_type": "llama", "rope_scaling": {"type": "yarn", "factor": 2}})"),
             "config.json, 'rope_scaling': 'type' must be 'default', 'linear' or 'llama3', but is 'yarn'");
   EXPECT_EQ(

@@ -9,14 +9,13 @@
 #include "vitrail/io/json.h"
 #include "vitrail/io/safetensors.h"
 #include "vitrail/models/base/arguments.h"
+#include "vitrail/models/formats/huggingface.h"
 #include "vitrail/models/formats/weights.h"
 
 namespace vitrail::models {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr double most_layers = 1000;
 
 // Throws Error unless the file has the tensors of a model of this config: its sizes are not trusted to be allocated
 // before that is known.
@@ -37,7 +36,7 @@ void check_fits(const nn::RecurrentConfig& config, const io::StoredTensors& file
 RecurrentModel::RecurrentModel(const nn::RecurrentConfig& config, const nn::StoreOptions& store)
     : nn::Network(store), network(nn::Scope(parameters), config) {}
 
-std::int64_t RecurrentModel::layer_of(const std::string& parameter) const {
+std::int64_t layer_of_recurrent(const std::string& parameter) {
   std::int64_t layer = 0;
   const std::size_t at = parameter.find("_l");
   if (at != std::string::npos) {
@@ -46,17 +45,12 @@ std::int64_t RecurrentModel::layer_of(const std::string& parameter) const {
   return layer + 1;
 }
 
-nn::RecurrentConfig read_recurrent_config(const nlohmann::json& json, const std::string& source) {
-  io::Fields f(json, source);
-  nn::RecurrentConfig config;
+void read_cells(io::Fields& f, nn::RecurrentConfig& config) {
   config.kind = nn::recurrent_kind_named(f.get<std::string>("architecture"));
-  config.input_size = f.get<std::int64_t>("input_size", {1, largest_size});
   config.hidden_size = f.get<std::int64_t>("hidden_size", {1, largest_size});
-  config.num_layers = f.get<std::int64_t>("num_layers", 1, {1, most_layers});
+  config.num_layers = f.get<std::int64_t>("num_layers", 1, most_layers);
   config.bias = f.get<bool>("bias", true);
-  config.batch_first = f.get<bool>("batch_first", false);
   config.dropout = static_cast<float>(f.get<double>("dropout", 0.0, {0, 1}));
-  config.bidirectional = f.get<bool>("bidirectional", false);
   config.proj_size = f.get<std::int64_t>("proj_size", 0, {0, largest_size});
   switch (config.kind) {
     case nn::RecurrentKind::rnn:
@@ -76,6 +70,15 @@ nn::RecurrentConfig read_recurrent_config(const nlohmann::json& json, const std:
     case nn::RecurrentKind::nas:
       break;
   }
+}
+
+nn::RecurrentConfig read_recurrent_config(const nlohmann::json& json, const std::string& source) {
+  io::Fields f(json, source);
+  nn::RecurrentConfig config;
+  config.input_size = f.get<std::int64_t>("input_size", {1, largest_size});
+  config.batch_first = f.get<bool>("batch_first", false);
+  config.bidirectional = f.get<bool>("bidirectional", false);
+  read_cells(f, config);
   f.finish();
   return config;
 }
@@ -86,7 +89,7 @@ bool is_recurrent_folder(const fs::path& folder) {
   }
   const nlohmann::json config = io::read_json(folder / config_file);
   const auto name = config.is_object() ? config.find("architecture") : config.end();
-  if (name == config.end() || !name->is_string()) {
+  if (name == config.end() || !name->is_string() || is_hub_config(config)) {
     return false;
   }
   try {

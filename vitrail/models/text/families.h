@@ -27,6 +27,8 @@ struct TextFamily {
   /// The models that are known by name, as a JSON object: the fields of config.json in which each differs from the
   /// defaults of transformers' class.
   std::string_view models;
+  /// The fields of config.json that are rates of dropout, which `vitrail train --drop` sets.
+  std::span<const std::string_view> drop_rates = {};
 };
 
 /// TextFamily::create of decoders, whose config.json `read` reads.
@@ -51,5 +53,6 @@ extern const TextFamily mistral_family;
 extern const TextFamily qwen2_family;
 extern const TextFamily marian_family;
 extern const TextFamily torch_transformer_family;
+extern const TextFamily recurrent_family;  // models/recurrent
 
 }  // namespace vitrail::models

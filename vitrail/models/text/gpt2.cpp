@@ -56,6 +56,8 @@ DecoderConfig read_gpt2(io::Fields& f) {
 
 constexpr std::array<std::string_view, 1> gpt2_architectures = {"GPT2LMHeadModel"};
 
+constexpr std::array<std::string_view, 3> gpt2_drop_rates = {"resid_pdrop", "embd_pdrop", "attn_pdrop"};
+
 // The masks of older versions are no parameters.
 constexpr std::array<NameRule, 3> gpt2_names = {
     {{"", "~h.#.attn.bias"}, {"", "~h.#.attn.masked_bias"}, {"transformer.@", "~@"}}};
@@ -72,6 +74,7 @@ const TextFamily gpt2_family = {.model_type = "gpt2",
   "gpt2-medium": {"n_embd": 1024, "n_layer": 24, "n_head": 16},
   "gpt2-large": {"n_embd": 1280, "n_layer": 36, "n_head": 20},
   "gpt2-xl": {"n_embd": 1600, "n_layer": 48, "n_head": 25}
-})"};
+})",
+                                .drop_rates = gpt2_drop_rates};
 
 }  // namespace vitrail::models

@@ -161,6 +161,8 @@ constexpr std::array<std::string_view, 1> llama_architectures = {"LlamaForCausal
 constexpr std::array<std::string_view, 1> mistral_architectures = {"MistralForCausalLM"};
 constexpr std::array<std::string_view, 1> qwen2_architectures = {"Qwen2ForCausalLM"};
 
+constexpr std::array<std::string_view, 1> llama_drop_rates = {"attention_dropout"};
+
 // Older versions wrote the frequencies, which are no parameters.
 constexpr std::array<NameRule, 2> llama_names = {{{"", "~layers.#.self_attn.rotary_emb.inv_freq"}, {"model.@", "~@"}}};
 
@@ -189,14 +191,16 @@ const TextFamily llama_family = {.model_type = "llama",
     "hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 22, "num_attention_heads": 32,
     "num_key_value_heads": 4, "rms_norm_eps": 1e-05
   }
-})"};
+})",
+                                 .drop_rates = llama_drop_rates};
 
 const TextFamily mistral_family = {.model_type = "mistral",
                                    .architectures = mistral_architectures,
                                    .prefix = "model.",
                                    .create = create_decoder<read_mistral>,
                                    .names = decoder_names<llama_names>,
-                                   .models = "{}"};
+                                   .models = "{}",
+                                   .drop_rates = llama_drop_rates};
 
 const TextFamily qwen2_family = {.model_type = "qwen2",
                                  .architectures = qwen2_architectures,
@@ -209,6 +213,7 @@ const TextFamily qwen2_family = {.model_type = "qwen2",
     "num_key_value_heads": 2, "max_position_embeddings": 131072, "tie_word_embeddings": true,
     "rope_parameters": {"rope_type": "default", "rope_theta": 1000000.0}
   }
-})"};
+})",
+                                 .drop_rates = llama_drop_rates};
 
 }  // namespace vitrail::models

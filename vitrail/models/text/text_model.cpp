@@ -20,8 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr std::array<const TextFamily*, 6> text_families = {&gpt2_family,  &llama_family,  &mistral_family,
-                                                            &qwen2_family, &marian_family, &torch_transformer_family};
+constexpr std::array text_families = {
+    &gpt2_family,   &llama_family,             &mistral_family,  &qwen2_family,
+    &marian_family, &torch_transformer_family, &recurrent_family};
 
 const TextFamily& text_family(const std::string& model_type, const std::string& source) {
   std::vector<std::string> known;
@@ -62,6 +63,9 @@ TextModel make(std::string name, const TextFamily& family, Json config, const st
   const Json changes = io::parse_json(options.model_kwargs, "--model-kwargs");
   check(changes.is_object(), "--model-kwargs must be key=value pairs, not {}", options.model_kwargs);
   config.update(changes);
+  for (const std::string_view field : options.drop ? family.drop_rates : std::span<const std::string_view>()) {
+    config[std::string(field)] = *options.drop;
+  }
   io::Fields fields(config, changes.empty() ? source : source + " with --model-kwargs");
   TextModel model;
   model.name = std::move(name);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct TextModelOptions {
   /// One of the family's architectures, with the parameters of its head made anew where the folder has another one.
   /// Empty: the folder's, or the family's first.
   std::string architecture = {};
+  std::optional<double> drop = std::nullopt;  ///< rate of dropout wherever the model has it; unset: the model's own
   std::uint64_t seed = 0;
   nn::Fill fill = nn::Fill::initialize;  ///< meta: a model to ask about, not to run
 };

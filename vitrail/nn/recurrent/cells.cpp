@@ -193,6 +193,35 @@ ops::Recurrence NasCell::operator()(const CellInput& in) const {
                          in.reverse);
 }
 
+std::int64_t multiplications(const CellConfig& config) {
+  std::int64_t of_input = 1;  // matrices of H rows that the input has, and the state
+  std::int64_t of_state = 1;
+  std::int64_t input = config.input_size;
+  std::int64_t first = 0;  // the elements of the map in front of them
+  switch (config.kind) {
+    case RecurrentKind::rnn:
+      break;
+    case RecurrentKind::lstm:
+      of_input = of_state = 4;
+      break;
+    case RecurrentKind::gru:
+    case RecurrentKind::mut3:
+      of_input = of_state = 3;
+      break;
+    case RecurrentKind::mut1:
+    case RecurrentKind::mut2:
+      of_input = 2;
+      of_state = config.kind == RecurrentKind::mut1 ? 2 : 3;
+      first = input == config.hidden_size ? 0 : input * config.hidden_size;
+      input = config.hidden_size;
+      break;
+    case RecurrentKind::nas:
+      of_input = of_state = 8;
+      break;
+  }
+  return first + config.hidden_size * (of_input * input + of_state * config.output_size() + config.proj_size);
+}
+
 AnyCell make_cell(const Scope& scope, const CellConfig& config, const std::string& suffix) {
   check_config(config, scope.path().empty() ? "a recurrent network" : scope.path());
   switch (config.kind) {

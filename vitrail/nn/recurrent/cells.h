@@ -117,6 +117,9 @@ struct NasCell {
   Tensor weight_ih, weight_hh, bias_hh, weight_hr;
 };
 
+/// The elements of the weights by which a step multiplies, of a cell as `config` says.
+std::int64_t multiplications(const CellConfig& config);
+
 using AnyCell = std::variant<ElmanCell, LstmCell, GruCell, MutCell, NasCell>;
 /// The cell that `config` names, whose parameters have `suffix` behind their names: "_l0", "_l1_reverse", or nothing.
 /// Error if the sizes do not fit each other.

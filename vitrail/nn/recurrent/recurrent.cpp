@@ -91,6 +91,16 @@ RecurrentOutput Recurrent::operator()(const Tensor& x, const RecurrentState& ini
            config.has_memory() ? sorted(ops::stack(last_c, 0), *steps, true) : Tensor()}};
 }
 
+std::int64_t Recurrent::flops(std::int64_t steps) const {
+  CellConfig cell = config;
+  std::int64_t elements = 0;
+  for (std::int64_t layer = 0; layer < config.num_layers; ++layer) {
+    elements += config.directions() * multiplications(cell);
+    cell.input_size = config.directions() * config.output_size();
+  }
+  return steps * elements;
+}
+
 ops::CellState RecurrentCell::operator()(const Tensor& x, const ops::CellState& state, Pass& pass) const {
   check(x.rank() == 2 && x.size(1) == config.input_size && is_floating(x.dtype()),
         "the input of a recurrent cell must be [batch, {}] f32 or bf16, not {} {}", config.input_size, x.shape(),

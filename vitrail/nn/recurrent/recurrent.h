@@ -46,6 +46,9 @@ struct Recurrent {
   /// From a state of zeros, all sequences equally long.
   RecurrentOutput operator()(const Tensor& x, Pass& pass) const { return (*this)(x, {}, {}, pass); }
 
+  /// Multiply-accumulates of the products for this many steps of all sequences together.
+  std::int64_t flops(std::int64_t steps) const;
+
   RecurrentConfig config;
   std::vector<AnyCell> cells;  ///< [layers · D]
 };
