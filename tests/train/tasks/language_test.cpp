@@ -1,5 +1,6 @@
 #include "vitrail/train/tasks/language.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 
@@ -7,8 +8,11 @@
 
 #include "tests/support/errors.h"
 #include "tests/train/tiny.h"
+#include "vitrail/autograd/tape.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/safetensors.h"
 #include "vitrail/models/text/text_model.h"
+#include "vitrail/tensor/allocator.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/run/records.h"
 #include "vitrail/train/tasks/registry.h"
@@ -107,6 +111,183 @@ TEST(LanguageModelling, TakesBlocksInOrderIfAsked) {
   EXPECT_EQ(task->loss(pass).item(), first);
 }
 
+LanguageOptions tiny_recurrent(const fs::path& folder, const std::string& model) {
+  LanguageOptions options = tiny_language(folder);
+  options.model = model;
+  options.model_kwargs = R"({"hidden_size": 16, "num_layers": 1})";
+  options.block_size.reset();
+  options.bptt = 9;
+  options.drop = 0;
+  return options;
+}
+
+TEST(TruncatedBptt, LearnsATextAndWritesIt) {
+  for (const char* model : {"lstm", "gru", "mut1"}) {
+    const test::TemporaryFolder folder;
+    LanguageOptions options = tiny_recurrent(folder.path(), model);
+    options.epochs = 20;
+    const FitResult result = fit(options);
+    EXPECT_LT(result.figure("loss"), 0.45) << model;  // the first characters of each stream follow from nothing
+    EXPECT_NEAR(result.figure("bits_per_character"), result.figure("loss") / std::log(2), 1e-9);
+    EXPECT_THAT(io::read_text(result.folder / "samples.txt"), HasSubstr("abacadabraabacadabra"));
+    EXPECT_EQ(models::load_text_model(result.folder / "best").architecture, "RecurrentForCausalLM");
+  }
+}
+
+TEST(TruncatedBptt, ResumesWithTheStateToTheSameBits) {
+  for (const char* model : {"rnn", "lstm"}) {
+    const test::TemporaryFolder folder;
+    LanguageOptions options = tiny_recurrent(folder.path(), model);
+    options.drop = 0.1;
+    options.epochs = 3;
+    options.experiment = "whole";
+    fit(options);
+    options.experiment = "stopped";
+    FitHooks hooks;
+    std::int64_t seen = 0;
+    hooks.on_step = [&](std::int64_t step, double) { seen = step; };
+    hooks.should_stop = [&] { return seen >= 20; };  // an epoch has 14 chunks
+    EXPECT_TRUE(fit(options, hooks).stopped);
+    fit(test::resumed<LanguageOptions>(fs::path(options.output) / "stopped"));
+    const auto file = [&](const char* run) {
+      return io::Safetensors::open(fs::path(options.output) / run / "last/train-state.safetensors");
+    };
+    EXPECT_EQ(weights_checksum(*models::load_text_model(fs::path(options.output) / "whole/last").net),
+              weights_checksum(*models::load_text_model(fs::path(options.output) / "stopped/last").net));
+    EXPECT_EQ(file("whole").get("task.h").values(), file("stopped").get("task.h").values());
+    EXPECT_EQ(file("whole").contains("task.c"), std::string(model) == "lstm");
+    // Without the state that was carried, the rest of the run is another one.
+    LanguageOptions other = test::resumed<LanguageOptions>(fs::path(options.output) / "stopped");
+    other.batch_size = 2;
+    other.epochs = 4;
+    EXPECT_THAT(error_of([&] { fit(other); }), HasSubstr("'h' is [1, 4, 16], but --batch-size 2 asks for [1, 2, 16]"));
+  }
+}
+
+// The gradient of the loss of all parts of the stream, read one after the other with the state of the one before.
+std::vector<std::vector<float>> gradients_of(const LanguageOptions& options) {
+  const std::unique_ptr<Task> task = options.make("");
+  task->batches().start_epoch(0);
+  nn::Pass pass;
+  std::int64_t units = 0;
+  while (task->next()) {
+    autograd::Tape tape;
+    const Tensor loss = task->loss(pass);
+    tape.backward(loss);
+    ++units;
+  }
+  std::vector<std::vector<float>> result;
+  for (const nn::Parameter& parameter : task->network().parameters.all()) {
+    result.push_back(autograd::grad(parameter.value).values());
+    for (float& value : result.back()) {
+      value /= static_cast<float>(units);
+    }
+  }
+  return result;
+}
+
+double difference(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
+  double most = 0;
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    for (std::size_t j = 0; j < a[i].size(); ++j) {
+      most = std::max(most, std::abs(static_cast<double>(a[i][j]) - b[i][j]));
+      largest = std::max(largest, std::abs(static_cast<double>(b[i][j])));
+    }
+  }
+  return most / largest;
+}
+
+TEST(TruncatedBptt, GivesTheFullGradientIfNothingIsCutOff) {
+  const test::TemporaryFolder folder;
+  LanguageOptions options = tiny_recurrent(folder.path(), "gru");
+  options.val_share = 0;
+  options.batch_size = 1;
+  std::ofstream(options.data) << "abacadabraabacadabraabacadabraabacadabraa";  // 41 characters: 40 and their next ones
+  // The whole text as one block, from a state of zeros: backpropagation through all of its time.
+  LanguageOptions whole = options;
+  whole.bptt.reset();
+  whole.block_size = 40;
+  const auto full = gradients_of(whole);
+  for (const std::int64_t steps : {40, 41, 1000000}) {
+    options.bptt = steps;
+    EXPECT_LT(difference(gradients_of(options), full), 1e-6) << steps;
+  }
+  options.bptt = 20;  // the state is carried, but the gradient ends in the middle of the text
+  EXPECT_GT(difference(gradients_of(options), full), 1e-3);
+  options.bptt = 1;
+  EXPECT_GT(difference(gradients_of(options), full), 1e-2);
+}
+
+// The losses of all chunks, without learning, are those of the whole text: the state is carried over epochs as well.
+TEST(TruncatedBptt, CarriesTheStateForEver) {
+  const test::TemporaryFolder folder;
+  LanguageOptions options = tiny_recurrent(folder.path(), "nas");
+  options.val_share = 0;
+  options.batch_size = 2;
+  options.bptt = 5;
+  std::ofstream(options.data) << "abacadabraabacadabraabacadabraabacadabraa";
+  const std::unique_ptr<Task> task = options.make("");
+  nn::Pass pass;
+  std::vector<double> losses;
+  for (const std::int64_t epoch : {0, 1}) {
+    task->batches().start_epoch(epoch);
+    while (task->next()) {
+      losses.push_back(task->loss(pass).item());
+    }
+  }
+  ASSERT_EQ(losses.size(), 8U);
+  // Row 0 reads the text from its beginning to its end, row 1 its second half and then, with that state, its first.
+  LanguageOptions one = options;
+  one.batch_size = 1;
+  const std::unique_ptr<Task> reader = one.make("");
+  std::vector<double> first;
+  reader->batches().start_epoch(0);
+  while (reader->next()) {
+    first.push_back(reader->loss(pass).item());
+  }
+  ASSERT_EQ(first.size(), 8U);
+  const std::unique_ptr<Task> second = one.make("");
+  second->batches().start_epoch(0, 4);
+  std::vector<double> other;
+  while (second->next()) {
+    other.push_back(second->loss(pass).item());
+  }
+  second->batches().start_epoch(1);
+  while (second->next() && other.size() < 8) {
+    other.push_back(second->loss(pass).item());
+  }
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_NEAR(losses[i], (first[i] + other[i]) / 2, 1e-6) << i;
+  }
+}
+
+// Memory for backward is that of the steps behind the last cut.
+TEST(TruncatedBptt, TakesMemoryForItsStepsAlone) {
+  const test::TemporaryFolder folder;
+  LanguageOptions options = tiny_recurrent(folder.path(), "lstm");
+  options.val_share = 0;
+  options.batch_size = 1;
+  options.model_kwargs = R"({"hidden_size": 64, "num_layers": 1})";
+  const auto peak = [&](std::int64_t length, std::int64_t steps) {
+    std::ofstream(options.data) << "ab" << std::string(static_cast<std::size_t>(length) - 1, 'a');
+    options.bptt = steps;
+    const std::unique_ptr<Task> task = options.make("");
+    task->batches().start_epoch(0);
+    Allocator& allocator = Allocator::instance();
+    allocator.reset_peak();
+    const std::size_t before = allocator.statistics().in_use;
+    nn::Pass pass;
+    while (task->next()) {
+      autograd::Tape tape;
+      tape.backward(task->loss(pass));
+    }
+    return allocator.statistics().peak - before;
+  };
+  EXPECT_GT(peak(4000, 4000), 3 * peak(1000, 1000));
+  EXPECT_LT(peak(4000, 50), 1.2 * peak(1000, 50));
+}
+
 TEST(LanguageModelling, GoesOnWithAFolder) {
   const test::TemporaryFolder folder;
   LanguageOptions options = tiny_language(folder.path());
@@ -137,6 +318,16 @@ TEST(LanguageModelling, SaysWhatCannotBe) {
                 std::ofstream(o.data) << "un\ncaf\xe9";
               }),
               HasSubstr("latin.txt: line 2 is not UTF-8: byte 4 of it is 0xe9"));
+  EXPECT_THAT(error([](LanguageOptions& o) {
+                o.block_size.reset();
+                o.bptt = 5;
+              }),
+              HasSubstr("--bptt is for recurrent networks, whose state is carried on, and not for gpt2"));
+  LanguageOptions streams = tiny_recurrent(folder.path(), "rnn");
+  streams.batch_size = 600;
+  EXPECT_THAT(error_of([&] { streams.make(""); }), HasSubstr("540 tokens are too few for 600 streams of the text"));
+  streams.block_size = 5;
+  EXPECT_THAT(error_of([&] { validate(streams); }), HasSubstr("it goes with neither --block-size nor --epoch-steps"));
   EXPECT_THAT(error([](LanguageOptions& o) { o.block_size = 700; }),
               HasSubstr("540 tokens for training are too few for a block of 700 and one more"));
   EXPECT_THAT(error([](LanguageOptions& o) { o.val_share = 0.01; }),

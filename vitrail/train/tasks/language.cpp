@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <numbers>
 #include <utility>
 #include <vector>
 
@@ -14,6 +14,7 @@
 #include "vitrail/generate/generate.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/models/recurrent/recurrent_language.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/shape/shape.h"
@@ -21,6 +22,7 @@
 #include "vitrail/text/strings/unicode.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/tasks/text_blocks.h"
 
 namespace vitrail::train {
 namespace {
@@ -30,52 +32,6 @@ using Ids = std::vector<std::int64_t>;
 
 constexpr std::int64_t sample_tokens = 500;  // of each text in samples.txt
 constexpr std::int64_t samples = 3;
-
-// Blocks of a text, and for each token the one that follows it.
-struct TextBatch {
-  std::int64_t number = 0;
-  Tensor ids;      // [B, N] i64
-  Tensor targets;  // [B, N] i64
-};
-
-// The blocks of `size` tokens of a text: one after the other, or, if `drawn`, from places that follow from (seed,
-// epoch, block).
-class TextBlocks final : public data::Samples<TextBatch> {
- public:
-  TextBlocks(std::shared_ptr<const Ids> text, std::int64_t size, bool drawn, std::uint64_t seed)
-      : text_(std::move(text)), size_(size), drawn_(drawn), seed_(seed) {}
-
-  // How many blocks the text has, each followed by one more token.
-  std::int64_t count() const { return (std::ssize(*text_) - 1) / size_; }
-
-  std::string name(std::int64_t index) const override { return fmt::format("block {}", index); }
-  TextBatch begin(const data::BatchPlan& plan) const override {
-    const Shape shape{std::ssize(plan.picks), size_};
-    return {plan.number, Tensor::empty(shape, DType::i64), Tensor::empty(shape, DType::i64)};
-  }
-  void fill(TextBatch& batch, const data::BatchPlan& plan, std::int64_t i) const override {
-    const std::int64_t begin = place(plan.picks[static_cast<std::size_t>(i)].index, plan.epoch);
-    const auto bytes = static_cast<std::size_t>(size_) * sizeof(std::int64_t);
-    std::memcpy(batch.ids.data<std::int64_t>() + i * size_, text_->data() + begin, bytes);
-    std::memcpy(batch.targets.data<std::int64_t>() + i * size_, text_->data() + begin + 1, bytes);
-  }
-  void finish(TextBatch&, const data::BatchPlan&, std::span<const std::int64_t>) const override {}
-
- private:
-  std::int64_t place(std::int64_t index, std::int64_t epoch) const {
-    if (!drawn_) {
-      return index * size_;
-    }
-    const Philox draws(mix(seed_, static_cast<std::uint64_t>(epoch)), static_cast<std::uint64_t>(index));
-    const auto places = static_cast<double>(std::ssize(*text_) - size_);
-    return static_cast<std::int64_t>(static_cast<double>(draws.uniform(0)) * places);
-  }
-
-  std::shared_ptr<const Ids> text_;
-  std::int64_t size_;
-  bool drawn_;
-  std::uint64_t seed_;
-};
 
 // The text of a file. Throws Error, naming line and column, if it is empty or not UTF-8.
 std::string read_corpus(const std::string& file) {
@@ -108,14 +64,8 @@ text::Tokenizer open_tokenizer(const LanguageOptions& options, const fs::path& c
 
 models::TextModel make_language_model(const LanguageOptions& options, const fs::path& checkpoint,
                                       const text::Tokenizer& tokenizer) {
-  nlohmann::json kwargs = nlohmann::json::parse(options.model_kwargs);
-  if (options.drop) {
-    for (const char* key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"}) {
-      kwargs[key] = *options.drop;
-    }
-  }
-  const models::TextModelOptions create{.model_kwargs = kwargs.dump(),
-                                        .seed = static_cast<std::uint64_t>(options.seed)};
+  models::TextModelOptions create{
+      .model_kwargs = options.model_kwargs, .drop = options.drop, .seed = static_cast<std::uint64_t>(options.seed)};
   if (!checkpoint.empty()) {
     return models::load_text_model(checkpoint, create);
   }
@@ -124,6 +74,7 @@ models::TextModel make_language_model(const LanguageOptions& options, const fs::
     return models::load_text_model(name, create);
   }
   // A new model has the tokenizer's vocabulary, and positions for a block.
+  nlohmann::json kwargs = nlohmann::json::parse(options.model_kwargs);
   kwargs.emplace("vocab_size", tokenizer.vocab_size());
   if (options.block_size && name.starts_with("gpt2")) {
     kwargs.emplace("n_positions", *options.block_size);
@@ -132,12 +83,34 @@ models::TextModel make_language_model(const LanguageOptions& options, const fs::
     const std::optional<std::int64_t> id = tokenizer.id_of("<|endoftext|>");
     kwargs.emplace(key, id ? nlohmann::json(*id) : nlohmann::json());
   }
-  return models::create_text_model(name, {.model_kwargs = kwargs.dump(), .seed = create.seed});
+  create.model_kwargs = kwargs.dump();
+  return models::create_text_model(name, create);
 }
 
 FigureKind perplexity_figure() {
   return {.name = "perplexity", .label = "perplexity", .decimals = 3, .chart = "Perplexity", .axis = "perplexity"};
 }
+
+FigureKind bits_figure() {
+  return {.name = "bits_per_character",
+          .label = "bits per character",
+          .decimals = 4,
+          .chart = "Bits per character",
+          .axis = "bits"};
+}
+
+// The state of a network that has read nothing of `batch` texts, as numbers.
+nn::RecurrentState zero_state(const nn::RecurrentConfig& network, std::int64_t batch) {
+  return {Tensor::zeros({network.num_layers, batch, network.output_size()}),
+          network.has_memory() ? Tensor::zeros({network.num_layers, batch, network.hidden_size}) : Tensor()};
+}
+
+// How a text is read.
+struct Reading {
+  std::shared_ptr<const data::Samples<TextBatch>> parts;
+  data::EpochPlan plan;
+  std::int64_t tokens = 0;  // of an epoch
+};
 
 class Language final : public Task {
  public:
@@ -146,15 +119,17 @@ class Language final : public Task {
   nn::Network& network() override { return *model_.net; }
   data::Batches& batches() override { return *batches_; }
   std::optional<Drawn> next() override;
-  Tensor loss(nn::Pass& pass) override { return loss_of(batch_, pass); }
+  Tensor loss(nn::Pass& pass) override { return loss_of(batch_, pass, state_.get()); }
   std::string units() const override { return "tokens"; }
   std::string batch_items() const override { return "blocks"; }
   std::vector<FigureKind> figures() const override {
     return validation_ == nullptr ? std::vector<FigureKind>()
-                                  : std::vector{loss_figure(loss_axis()), perplexity_figure()};
+                                  : std::vector{loss_figure(loss_axis()), perplexity_figure(), bits_figure()};
   }
   Figures evaluate(const Work& work) override;
   std::string loss_axis() const override { return "cross-entropy of the next token"; }
+  io::NamedTensors state() const override;
+  void load_state(const io::NamedTensors& state) override;
   void save(const fs::path& folder) const override;
   std::vector<std::string> draw(const fs::path& run) const override;
   std::string name() const override { return model_.name; }
@@ -162,7 +137,9 @@ class Language final : public Task {
   std::vector<std::pair<std::string, std::string>> facts() const override;
 
  private:
-  Tensor loss_of(const TextBatch& batch, nn::Pass& pass) const;
+  Tensor loss_of(const TextBatch& batch, nn::Pass& pass, models::TextState* state) const;
+  void read_streams(std::int64_t steps);
+  void read_blocks();
   const models::LanguageBody& body() const { return models::language_of(model_); }
 
   const LanguageOptions options_;
@@ -170,9 +147,12 @@ class Language final : public Task {
   std::shared_ptr<const Ids> validation_;  // null: none
   std::optional<text::Tokenizer> tokenizer_;
   models::TextModel model_;
-  std::int64_t block_ = 0;
+  std::int64_t block_ = 0;  // tokens of a batch's rows
+  Reading evaluation_;
+  double characters_ = 0;  // of a token to evaluate on
   std::unique_ptr<data::Prefetch<TextBatch>> batches_;
   TextBatch batch_;
+  std::unique_ptr<models::RecurrentTextState> state_;  // with --bptt: of the streams, behind the last batch
 };
 
 Language::Language(const LanguageOptions& options, const fs::path& checkpoint) : options_(options) {
@@ -198,6 +178,36 @@ Language::Language(const LanguageOptions& options, const fs::path& checkpoint) :
     all.resize(static_cast<std::size_t>(first));
   }
   training_ = std::make_shared<Ids>(std::move(all));
+  if (validation_ != nullptr) {
+    const std::string words = tokenizer_->decode(*validation_);
+    characters_ = static_cast<double>(text::count_code_points(words)) / static_cast<double>(validation_->size());
+  }
+  if (options_.bptt) {
+    read_streams(*options_.bptt);
+  } else {
+    read_blocks();
+  }
+}
+
+// The text is read from its beginning to its end, by a network that keeps its state.
+void Language::read_streams(std::int64_t steps) {
+  const models::RecurrentLanguage* recurrent = models::as_recurrent(body());
+  check(recurrent != nullptr, "--bptt is for recurrent networks, whose state is carried on, and not for {}",
+        model_.name);
+  const auto streams = std::make_shared<TextStreams>(training_, options_.batch_size, steps);
+  block_ = streams->chunk();
+  batches_ = std::make_unique<data::Prefetch<TextBatch>>(streams, streams->plan(),
+                                                         data::PrefetchOptions{.workers = 0, .items = "chunks"});
+  state_ = std::make_unique<models::RecurrentTextState>();
+  state_->state = zero_state(recurrent->config().network, options_.batch_size);
+  if (validation_ != nullptr) {
+    const std::int64_t rows = options_.validation_batch_size.value_or(options_.batch_size);
+    const auto read = std::make_shared<TextStreams>(validation_, rows, steps);
+    evaluation_ = {read, read->plan(), read->chunks() * read->chunk() * rows};
+  }
+}
+
+void Language::read_blocks() {
   const std::int64_t positions = body().max_positions();
   block_ = options_.block_size.value_or(std::min<std::int64_t>(positions, 1024));
   check(block_ <= positions, "--block-size {} is more than the {} positions of the model", block_, positions);
@@ -216,6 +226,11 @@ Language::Language(const LanguageOptions& options, const fs::path& checkpoint) :
                                .seed = seed};
   batches_ = std::make_unique<data::Prefetch<TextBatch>>(blocks, data::plan_batches(plan),
                                                          data::PrefetchOptions{.workers = 0, .items = "blocks"});
+  if (validation_ != nullptr) {
+    const auto read = std::make_shared<TextBlocks>(validation_, block_, false, 0);
+    const std::int64_t rows = options_.validation_batch_size.value_or(options_.batch_size);
+    evaluation_ = {read, data::plan_batches({.size = read->count(), .batch_size = rows}), read->count() * block_};
+  }
 }
 
 std::optional<Drawn> Language::next() {
@@ -225,29 +240,55 @@ std::optional<Drawn> Language::next() {
   return Drawn{batch_.number, batch_.ids.numel()};
 }
 
-Tensor Language::loss_of(const TextBatch& batch, nn::Pass& pass) const {
-  const Tensor logits = body().forward(batch.ids, pass);
+Tensor Language::loss_of(const TextBatch& batch, nn::Pass& pass, models::TextState* state) const {
+  const Tensor logits = body().forward(batch.ids, pass, state);
   return ops::cross_entropy(ops::reshape(logits, {-1, logits.size(2)}), batch.targets.reshape({-1}));
 }
 
-// The mean loss of all tokens of the text but the first, each seen with what its block has before it.
+// The mean loss of all tokens of the text but the first, each seen with what its block, or its stream, has before it.
 Figures Language::evaluate(const Work& work) {
-  const auto blocks = std::make_shared<TextBlocks>(validation_, block_, false, 0);
-  const std::int64_t batch_size = options_.validation_batch_size.value_or(options_.batch_size);
-  work.begin("evaluating", blocks->count() * block_);
-  data::Prefetch<TextBatch> batches(blocks, data::plan_batches({.size = blocks->count(), .batch_size = batch_size}),
-                                    {.workers = 0});
+  work.begin("evaluating", evaluation_.tokens);
+  data::Prefetch<TextBatch> batches(evaluation_.parts, evaluation_.plan, {.workers = 0});
   const autograd::NoGrad no_grad;
+  const std::unique_ptr<models::TextState> state = state_ != nullptr ? body().begin() : nullptr;
   double sum = 0;
   std::int64_t count = 0;
   for (TextBatch batch; batches.next(batch);) {
     nn::Pass pass{.dtype = work.dtype};
-    sum += static_cast<double>(loss_of(batch, pass).item()) * static_cast<double>(batch.ids.numel());
+    sum += static_cast<double>(loss_of(batch, pass, state.get()).item()) * static_cast<double>(batch.ids.numel());
     count += batch.ids.numel();
     work.advance(count);
   }
   const double loss = sum / static_cast<double>(count);
-  return {{"loss", loss}, {"perplexity", std::exp(loss)}};
+  return {
+      {"loss", loss}, {"perplexity", std::exp(loss)}, {"bits_per_character", loss / std::numbers::ln2 / characters_}};
+}
+
+io::NamedTensors Language::state() const {
+  io::NamedTensors result;
+  if (state_ != nullptr) {
+    result.emplace_back("h", state_->state.h);
+    if (state_->state.c.defined()) {
+      result.emplace_back("c", state_->state.c);
+    }
+  }
+  return result;
+}
+
+void Language::load_state(const io::NamedTensors& state) {
+  if (state_ == nullptr) {
+    return;
+  }
+  for (const auto& [name, own] : {std::pair{"h", &state_->state.h}, std::pair{"c", &state_->state.c}}) {
+    if (!own->defined()) {
+      continue;
+    }
+    const auto found = std::ranges::find(state, name, &io::NamedTensors::value_type::first);
+    check(found != state.end(), "the checkpoint has no state '{}' of a network that --bptt carries on", name);
+    check(found->second.shape() == own->shape(), "the checkpoint's state '{}' is {}, but --batch-size {} asks for {}",
+          name, found->second.shape(), options_.batch_size, own->shape());
+    *own = found->second.clone();
+  }
 }
 
 void Language::save(const fs::path& folder) const {
@@ -336,21 +377,31 @@ void LanguageOptions::describe(OptionList& list) {
       .at_least(1)
       .settled();
   list.add("no_shuffle", no_shuffle, "", "Take the blocks of the text in order");
+  list.add("bptt", bptt, "K",
+           "For recurrent networks, truncated backpropagation through time: instead of blocks, --batch-size streams of "
+           "the text are read in order, K tokens at a time, and the state is carried on")
+      .at_least(1)
+      .settled();
   list.group("model");
-  list.add("model", model, "MODEL", "Name of a language model (gpt2, smollm2-135m …), or a model folder")
+  list.add("model", model, "MODEL", "Name of a language model (gpt2, smollm2-135m, lstm, gru …), or a model folder")
       .path()
       .settled();
   list.add_arguments("model_kwargs", model_kwargs, "KEY=VALUE",
-                     "Fields of the model's config.json: n_layer=4 n_head=4 n_embd=128 …")
+                     "Fields of the model's config.json: n_layer=4 n_head=4 n_embd=128 …; hidden_size=512 num_layers=2")
       .settled();
-  list.add("drop", drop, "RATE", "Dropout of GPT-2's embedded tokens, attention and branches (default: the model's)")
-      .below_one();
+  list.add("drop", drop, "RATE", "Dropout, wherever the model has it (default: the model's)").below_one();
   add_parameter_options(list, *this);
   add_batch_options(list, *this, "blocks");
   add_optimizer_options(list, *this);
   add_schedule_options(list, *this, "blocks");
   add_average_options(list, *this);
-  add_run_options(list, *this, {"loss", "perplexity"});
+  add_run_options(list, *this, {"loss", "perplexity", "bits_per_character"});
+}
+
+void LanguageOptions::validate() const {
+  TaskOptions::validate();
+  check(!bptt || (!block_size && !epoch_steps),
+        "--bptt reads the whole text in order: it goes with neither --block-size nor --epoch-steps");
 }
 
 std::unique_ptr<Task> LanguageOptions::make(const fs::path& checkpoint) const {

@@ -23,6 +23,7 @@ struct LanguageOptions : TaskOptions {
   std::optional<std::int64_t> block_size;
   std::optional<std::int64_t> epoch_steps;
   bool no_shuffle = false;
+  std::optional<std::int64_t> bptt;  ///< steps of truncated backpropagation through time; unset: blocks
 
   // Model
   std::string model = "gpt2";
@@ -32,6 +33,7 @@ struct LanguageOptions : TaskOptions {
   std::string kind() const override { return "lm"; }
   std::unique_ptr<TaskOptions> clone() const override { return std::make_unique<LanguageOptions>(*this); }
   void describe(OptionList& list) override;
+  void validate() const override;
   std::unique_ptr<Task> make(const std::filesystem::path& checkpoint) const override;
 };
 

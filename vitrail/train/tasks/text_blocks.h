@@ -1,0 +1,70 @@
+/// \file
+/// The batches of language modelling: parts of a text, and for each token the one that follows it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vitrail/data/prefetch.h"
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::train {
+
+/// Parts of a text, and for each token the one that follows it.
+struct TextBatch {
+  std::int64_t number = 0;  ///< in the epoch
+  Tensor ids;               ///< [B, N] i64
+  Tensor targets;           ///< [B, N] i64
+};
+
+/// The blocks of `size` tokens of a text: one after the other, or, if `drawn`, from places that follow from (seed,
+/// epoch, block).
+class TextBlocks final : public data::Samples<TextBatch> {
+ public:
+  TextBlocks(std::shared_ptr<const std::vector<std::int64_t>> text, std::int64_t size, bool drawn, std::uint64_t seed)
+      : text_(std::move(text)), size_(size), drawn_(drawn), seed_(seed) {}
+
+  /// How many blocks the text has, each followed by one more token.
+  std::int64_t count() const { return (std::ssize(*text_) - 1) / size_; }
+
+  std::string name(std::int64_t index) const override;
+  TextBatch begin(const data::BatchPlan& plan) const override;
+  void fill(TextBatch& batch, const data::BatchPlan& plan, std::int64_t i) const override;
+  void finish(TextBatch&, const data::BatchPlan&, std::span<const std::int64_t>) const override {}
+
+ private:
+  std::shared_ptr<const std::vector<std::int64_t>> text_;
+  std::int64_t size_;
+  bool drawn_;
+  std::uint64_t seed_;
+};
+
+/// A text cut into `streams` equal parts, which the rows of the batches read side by side, `chunk` tokens at a time (if
+/// the parts are shorter, as many as they have). Row b reads part b + e, cyclically, in epoch e: it goes on where it
+/// has come to, so that a state that is carried from batch to batch always belongs to the text before, but where the
+/// text begins again. What is left at the end of the text, less than a chunk for each row, is not read.
+class TextStreams final : public data::Samples<TextBatch> {
+ public:
+  /// Throws Error if there are not two tokens for each stream.
+  TextStreams(std::shared_ptr<const std::vector<std::int64_t>> text, std::int64_t streams, std::int64_t chunk);
+
+  std::int64_t streams() const { return streams_; }
+  std::int64_t chunk() const { return chunk_; }
+  std::int64_t chunks() const { return chunks_; }  ///< batches of an epoch
+  data::EpochPlan plan() const;
+
+  std::string name(std::int64_t index) const override;
+  TextBatch begin(const data::BatchPlan& plan) const override;
+  void fill(TextBatch& batch, const data::BatchPlan& plan, std::int64_t i) const override;
+  void finish(TextBatch&, const data::BatchPlan&, std::span<const std::int64_t>) const override {}
+
+ private:
+  std::shared_ptr<const std::vector<std::int64_t>> text_;
+  std::int64_t streams_;
+  std::int64_t chunk_;
+  std::int64_t chunks_;
+};
+
+}  // namespace vitrail::train
