@@ -8,6 +8,7 @@
 #include "vitrail/data/prefetch.h"
 #include "vitrail/data/transforms.h"
 #include "vitrail/explain/attention.h"
+#include "vitrail/explain/gradients.h"
 #include "vitrail/explain/overlay.h"
 #include "vitrail/generate/generate.h"
 #include "vitrail/io/image.h"

@@ -1,4 +1,7 @@
-// vitrail forward, on a folder with torch's weights.
+// Recurrent networks on the command line: vitrail forward on a folder with torch's weights; a language model that is
+// trained, described, continues texts and shows how far back it learns.
+#include <fstream>
+
 #include <gmock/gmock.h>
 
 #include "tests/support/program.h"
@@ -44,6 +47,46 @@ TEST(RecurrentForward, GivesTorchsNumbers) {
   io::save_safetensors(folder / "x.safetensors", {{"x", random_tensor({1, 2, 5})}});
   EXPECT_THAT(vitrail(command).err,
               HasSubstr("the input of a recurrent network must be [batch, time, 4] f32 or bf16, not [1, 2, 5] f32"));
+}
+
+TEST(RecurrentLanguageModel, IsTrainedDescribedAndContinuesTexts) {
+  const TemporaryFolder folder;
+  const auto path = [&](const char* name) { return (folder / name).string(); };
+  std::ofstream text(folder / "text.txt");
+  for (int i = 0; i < 60; ++i) {
+    text << "der Bär ist da. ";
+  }
+  text.close();
+  const auto train = [&](const std::string& model) {
+    return vitrail("train " + path("text.txt") + " --task lm --model " + model +
+                   " --model-kwargs hidden_size=24 num_layers=1 --bptt 16 --epochs 40 --lr 1e-2 -b 4 --threads 1 "
+                   "--output " +
+                   path("runs") + " --experiment " + model);
+  };
+  const Outcome trained = train("gru");
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  EXPECT_THAT(trained.out, HasSubstr("bits per character"));
+  EXPECT_EQ(vitrail("generate " + path("runs/gru") + " 'der B' --max-new-tokens 11").out, "der Bär ist da. \n");
+  EXPECT_EQ(vitrail("generate " + path("runs/gru") + " 'der B' --num-beams 3 --max-new-tokens 11").out,
+            "der Bär ist da. \n");
+  const Outcome info = vitrail("info " + path("runs/gru"));
+  EXPECT_THAT(info.out, HasSubstr("which predicts the next token of a text"));
+  EXPECT_THAT(info.out, HasSubstr("1 of width 24"));
+  EXPECT_THAT(info.out, ::testing::Not(HasSubstr("positions")));
+
+  ASSERT_EQ(train("lstm").status, 0);
+  const Outcome drawn = vitrail("gradients " + path("runs/gru") + " " + path("runs/lstm/") + " --text " +
+                                path("text.txt") + " --steps 30 --output " + path("gradients.svg"));
+  ASSERT_EQ(drawn.status, 0) << drawn.err;
+  EXPECT_THAT(drawn.out, ::testing::ContainsRegex("k +0 +1 +2 +5 +10 +20\ngru +[0-9].*\nlstm +[0-9].*\nlstm c +[0-9]"));
+  EXPECT_THAT(io::read_text(folder / "gradients.svg"), HasSubstr("steps back in time"));
+  const Outcome compared = vitrail("compare " + path("runs/gru") + " " + path("runs/lstm"));
+  EXPECT_THAT(compared.out, HasSubstr("RecurrentForCausalLM"));
+  const std::string gradients = "gradients " + path("runs/gru") + " --output " + path("x.svg") + " --text ";
+  EXPECT_THAT(vitrail(gradients + path("text.txt") + " --steps 5000").err,
+              HasSubstr("960 tokens are too few for 5000 steps and one more"));
+  EXPECT_THAT(vitrail("gradients " + golden_path("models/text/gpt2").string() + " --text " + path("text.txt")).err,
+              HasSubstr("is no recurrent network"));
 }
 
 }  // namespace

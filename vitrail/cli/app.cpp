@@ -137,6 +137,7 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   add_attention(app);
   add_reconstruct(app);
   add_positions(app);
+  add_gradients(app);
   add_report(app);
   add_compare(app);
   add_augment(app);

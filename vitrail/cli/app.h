@@ -28,6 +28,7 @@ void add_knn(CLI::App& app);
 void add_bleu(CLI::App& app);
 void add_attention(CLI::App& app);
 void add_positions(CLI::App& app);
+void add_gradients(CLI::App& app);
 void add_forward(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_info(CLI::App& app);

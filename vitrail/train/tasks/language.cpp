@@ -335,6 +335,8 @@ std::vector<std::string> Language::summary() const {
 
 std::vector<std::pair<std::string, std::string>> Language::facts() const {
   return {{"model", model_.name},
+          {"architecture", model_.architecture},
+          {"flops", std::to_string(model_.net->flops(block_))},
           {"vocabulary", std::to_string(tokenizer_->vocab_size())},
           {"training_tokens", std::to_string(training_->size())},
           {"validation_tokens", std::to_string(validation_ != nullptr ? validation_->size() : 0)},
