@@ -54,9 +54,14 @@ class Arguments {
   nlohmann::json own_;
 };
 
+/// The names of a classifier's classes by "id2label": {"0": "cat", …}. Without it, there are "num_labels" classes,
+/// which transformers names LABEL_0 …; if the config says nothing at all, it assumes two.
+std::vector<std::string> read_class_names(io::Fields& f);
+/// Whether the names say more than their numbers.
+bool are_named(const std::vector<std::string>& classes);
+
 /// Returns whether the checkpoint is that of a classifier, and if so reads its classes; a bare model has none. Throws
-/// Error if `architectures` names a class of neither list. The names of the classes come from "id2label": {"0": "cat",
-/// …}; transformers assumes two classes if the config says nothing, and names them LABEL_0 … if it knows no names.
+/// Error if `architectures` names a class of neither list.
 bool read_classes(io::Fields& f, FolderConfig& folder, const std::vector<std::string>& classifiers,
                   const std::vector<std::string>& bare);
 /// Takes the image preparation of the default tag of the folder's architecture; the labels of the folder stay.

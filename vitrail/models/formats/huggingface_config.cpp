@@ -40,29 +40,6 @@ bool is_classifier(io::Fields& f, const std::vector<std::string>& classifiers, c
   return among(classifiers);
 }
 
-void read_labels(io::Fields& f, FolderConfig& folder) {
-  if (f.kind("id2label") == io::Kind::absent || f.kind("id2label") == io::Kind::null) {
-    folder.num_classes = f.get<std::int64_t>("num_labels", 2, {0, largest_size});
-    return;
-  }
-  const io::Fields checked = f.object("id2label");
-  const Json& labels = f.raw("id2label");
-  const std::size_t count = labels.size();
-  std::vector<std::string> names(count);
-  bool any_name = false;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::string key = std::to_string(i);
-    check(labels.contains(key) && labels[key].is_string(),
-          "{}: 'id2label' has {} entries, but none that names class {}", f.source(), count, i);
-    names[i] = labels[key].get<std::string>();
-    any_name = any_name || names[i] != "LABEL_" + key;
-  }
-  folder.num_classes = static_cast<std::int64_t>(count);
-  if (any_name) {
-    folder.pretrained.label_names = names;
-  }
-}
-
 const ArchitectureEntry& architecture_of(io::Fields& f, const std::string& nearest) {
   const ArchitectureEntry& found = find_architecture(nearest);
   if (f.kind(own_object) == io::Kind::absent) {
@@ -116,12 +93,47 @@ void Arguments::set(const std::string& key, const Json& value, const Json& defau
   }
 }
 
+std::vector<std::string> read_class_names(io::Fields& f) {
+  f.ignore("label2id");
+  if (f.kind("id2label") == io::Kind::absent || f.kind("id2label") == io::Kind::null) {
+    const auto count = f.get<std::int64_t>("num_labels", 2, {0, largest_size});
+    std::vector<std::string> names;
+    for (std::int64_t i = 0; i < count; ++i) {
+      names.push_back(fmt::format("LABEL_{}", i));
+    }
+    return names;
+  }
+  const io::Fields checked = f.object("id2label");
+  const Json& labels = f.raw("id2label");
+  std::vector<std::string> names(labels.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string key = std::to_string(i);
+    check(labels.contains(key) && labels[key].is_string(),
+          "{}: 'id2label' has {} entries, but none that names class {}", f.source(), names.size(), i);
+    names[i] = labels[key].get<std::string>();
+  }
+  return names;
+}
+
+bool are_named(const std::vector<std::string>& classes) {
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    if (classes[i] != fmt::format("LABEL_{}", i)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool read_classes(io::Fields& f, FolderConfig& folder, const std::vector<std::string>& classifiers,
                   const std::vector<std::string>& bare) {
   folder.num_classes = 0;
   const bool classifies = is_classifier(f, classifiers, bare);
   if (classifies) {
-    read_labels(f, folder);
+    const std::vector<std::string> names = read_class_names(f);
+    folder.num_classes = std::ssize(names);
+    if (are_named(names)) {
+      folder.pretrained.label_names = names;
+    }
   }
   return classifies;
 }

@@ -174,16 +174,8 @@ std::int64_t Decoder::layer_of(const std::string& parameter) const {
   return embeds ? 0 : config_.depth + 1;
 }
 
-TextOutputs DecoderNetwork::run(const TextInputs& inputs, nn::Pass& pass) const {
-  check(inputs.input_ids.defined(), "a language model reads 'input_ids' [B, N] i64, which are missing");
-  check(!inputs.token_type_ids.defined() && !inputs.decoder_input_ids.defined(),
-        "a language model reads 'input_ids' and 'attention_mask' alone");
-  lengths_of(inputs.attention_mask);
-  return {{"logits", body.forward(inputs.input_ids, pass)}};
-}
-
-TextShape DecoderNetwork::shape() const {
-  const DecoderConfig& c = body.config();
+TextShape shape_of(const Decoder& decoder) {
+  const DecoderConfig& c = decoder.config();
   const nn::AttentionConfig& attention = c.block.attention;
   return {.vocab_size = c.vocab_size,
           .max_positions = c.max_positions,

@@ -105,15 +105,15 @@ class Decoder final : public LanguageBody {
   std::optional<nn::Linear> lm_head_;
 };
 
+TextShape shape_of(const Decoder& decoder);  ///< its sizes
+
 /// A Decoder as a network of its own.
 struct DecoderNetwork final : TextNetwork {
   explicit DecoderNetwork(const DecoderConfig& config, const nn::StoreOptions& store = {})
       : TextNetwork(store), body(nn::Scope(parameters), config) {}
 
-  TextShape shape() const override;
+  TextShape shape() const override { return shape_of(body); }
   std::int64_t flops(std::int64_t tokens) const override { return body.flops(tokens); }
-  /// Gives logits [B, N, V]. Padding behind a text changes nothing, as no token sees a later one.
-  TextOutputs run(const TextInputs& inputs, nn::Pass& pass) const override;
   const LanguageBody* language() const override { return &body; }
   std::int64_t layer_of(const std::string& parameter) const override { return body.layer_of(parameter); }
   bool is_head(const std::string& parameter) const override { return body.is_head(parameter); }

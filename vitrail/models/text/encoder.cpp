@@ -28,6 +28,12 @@ void check_types(const Tensor& types, const Shape& shape, std::int64_t count) {
 
 }  // namespace
 
+EncoderInput encoder_input(const TextInputs& inputs) {
+  check(inputs.input_ids.defined(), "an encoder reads 'input_ids' [B, N] i64, which are missing");
+  check(!inputs.decoder_input_ids.defined(), "an encoder has no decoder for 'decoder_input_ids'");
+  return {.ids = inputs.input_ids, .types = inputs.token_type_ids, .lengths = lengths_of(inputs.attention_mask)};
+}
+
 Encoder::Encoder(const nn::Scope& scope, const EncoderConfig& config) : config_(config) {
   const EncoderNames& names = config_.names;
   if (config_.vocab_size > 0) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "vitrail/models/text/text_network.h"
 #include "vitrail/nn/attention/block.h"
 #include "vitrail/nn/drop.h"
 #include "vitrail/nn/embedding.h"
@@ -54,6 +55,9 @@ struct EncoderInput {
   Tensor lengths = {};   ///< [B] i64: how many tokens of each text are real, 1 … N. They come first; undefined: all
   Tensor embedded = {};  ///< [B, N, dim] in place of ids: embedded tokens, not yet scaled
 };
+
+/// The inputs of a forward pass as an encoder's. Throws Error if input_ids are missing, or decoder_input_ids are there.
+EncoderInput encoder_input(const TextInputs& inputs);
 
 /// The encoder of the transformer, by the names of its config:
 ///

@@ -47,6 +47,12 @@ std::vector<NameRule> decoder_names(const TextNetwork& network) {
   return result;
 }
 
+/// The names of an encoder with the heads of its family: those that the network lacks are passed over. The rest is
+/// named by `body`, {"bert.@", "~@"}; a bare model has no "bert." itself.
+std::vector<NameRule> encoder_names(const TextNetwork& network, std::span<const NameRule> heads, const NameRule& body);
+
+extern const TextFamily bert_family;
+extern const TextFamily distilbert_family;
 extern const TextFamily gpt2_family;
 extern const TextFamily llama_family;
 extern const TextFamily mistral_family;
@@ -54,5 +60,6 @@ extern const TextFamily qwen2_family;
 extern const TextFamily marian_family;
 extern const TextFamily torch_transformer_family;
 extern const TextFamily recurrent_family;  // models/recurrent
+extern const TextFamily roberta_family;
 
 }  // namespace vitrail::models

@@ -1,8 +1,9 @@
-// GPT-2 (Radford et al. 2019), as transformers' GPT2LMHeadModel.
+// GPT-2 (Radford et al. 2019), as transformers' GPT2LMHeadModel and GPT2ForSequenceClassification.
 #include <array>
 
 #include "vitrail/models/base/arguments.h"
 #include "vitrail/models/formats/huggingface.h"
+#include "vitrail/models/text/decoder_classifier.h"
 #include "vitrail/models/text/families.h"
 #include "vitrail/nn/attention/block_names.h"
 
@@ -54,7 +55,7 @@ DecoderConfig read_gpt2(io::Fields& f) {
   return c;
 }
 
-constexpr std::array<std::string_view, 1> gpt2_architectures = {"GPT2LMHeadModel"};
+constexpr std::array<std::string_view, 2> gpt2_architectures = {"GPT2LMHeadModel", "GPT2ForSequenceClassification"};
 
 constexpr std::array<std::string_view, 3> gpt2_drop_rates = {"resid_pdrop", "embd_pdrop", "attn_pdrop"};
 
@@ -62,13 +63,33 @@ constexpr std::array<std::string_view, 3> gpt2_drop_rates = {"resid_pdrop", "emb
 constexpr std::array<NameRule, 3> gpt2_names = {
     {{"", "~h.#.attn.bias"}, {"", "~h.#.attn.masked_bias"}, {"transformer.@", "~@"}}};
 
+std::unique_ptr<TextNetwork> create_gpt2(io::Fields& f, std::string_view architecture, const nn::StoreOptions& store) {
+  DecoderConfig config = read_gpt2(f);
+  if (architecture != "GPT2ForSequenceClassification") {
+    return std::make_unique<DecoderNetwork>(config, store);
+  }
+  config.tied_head = true;
+  return std::make_unique<DecoderClassifier>(config, std::ssize(read_class_names(f)), store);
+}
+
+std::vector<NameRule> gpt2_names_of(const TextNetwork& network) {
+  if (network.classifier() == nullptr) {
+    std::vector<NameRule> rules = decoder_names<gpt2_names>(network);
+    rules.insert(rules.begin(), {"", "score.weight"});
+    return rules;
+  }
+  std::vector<NameRule> rules = {{"", "lm_head.weight"}, {"score.@", "score.@"}};
+  rules.insert(rules.end(), gpt2_names.begin(), gpt2_names.end());
+  return rules;
+}
+
 }  // namespace
 
 const TextFamily gpt2_family = {.model_type = "gpt2",
                                 .architectures = gpt2_architectures,
                                 .prefix = "transformer.",
-                                .create = create_decoder<read_gpt2>,
-                                .names = decoder_names<gpt2_names>,
+                                .create = create_gpt2,
+                                .names = gpt2_names_of,
                                 .models = R"({
   "gpt2": {},
   "gpt2-medium": {"n_embd": 1024, "n_layer": 24, "n_head": 16},

@@ -20,9 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr std::array text_families = {
-    &gpt2_family,   &llama_family,             &mistral_family,  &qwen2_family,
-    &marian_family, &torch_transformer_family, &recurrent_family};
+constexpr std::array text_families = {&bert_family,    &distilbert_family,       &gpt2_family,  &llama_family,
+                                      &marian_family,  &mistral_family,          &qwen2_family, &recurrent_family,
+                                      &roberta_family, &torch_transformer_family};
 
 const TextFamily& text_family(const std::string& model_type, const std::string& source) {
   std::vector<std::string> known;
@@ -57,6 +57,31 @@ std::string architecture_of(const TextFamily& family, const Json& config, const 
   return name;
 }
 
+void set_labels(Json& config, const std::vector<std::string>& labels) {
+  config.erase("num_labels");
+  config["id2label"] = Json::object();
+  config["label2id"] = Json::object();
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    config["id2label"][std::to_string(i)] = labels[i];
+    config["label2id"][labels[i]] = i;
+  }
+}
+
+// Tensors by the names that transformers has today for those of old files.
+io::StoredTensors with_present_names(const io::StoredTensors& file) {
+  io::StoredTensors result(file.source());
+  for (std::string name : file.names()) {
+    const io::StoredTensor& tensor = file.find(name);
+    for (const auto& [old, present] : {std::pair("LayerNorm.gamma", "weight"), {"LayerNorm.beta", "bias"}}) {
+      if (name.ends_with(old)) {
+        name = name.substr(0, name.rfind('.') + 1) + present;
+      }
+    }
+    result.add(std::move(name), tensor);
+  }
+  return result;
+}
+
 // Makes a model by `config`, with the fields that the options change. Throws Error if these are none of the family's.
 TextModel make(std::string name, const TextFamily& family, Json config, const std::string& source,
                const TextModelOptions& options, nn::Fill fill) {
@@ -65,6 +90,9 @@ TextModel make(std::string name, const TextFamily& family, Json config, const st
   config.update(changes);
   for (const std::string_view field : options.drop ? family.drop_rates : std::span<const std::string_view>()) {
     config[std::string(field)] = *options.drop;
+  }
+  if (!options.labels.empty()) {
+    set_labels(config, options.labels);
   }
   io::Fields fields(config, changes.empty() ? source : source + " with --model-kwargs");
   TextModel model;
@@ -118,18 +146,26 @@ TextModel load_text_model(const fs::path& folder, const TextModelOptions& option
   const TextFamily& family = text_family(type, source);
   const bool meta = options.fill == nn::Fill::meta;
   const bool other_head =
-      !options.architecture.empty() && options.architecture != architecture_of(family, config, source, {});
+      !options.labels.empty() ||
+      (!options.architecture.empty() && options.architecture != architecture_of(family, config, source, {}));
   const nn::Fill fill = meta || other_head ? options.fill : nn::Fill::leave;
   TextModel model = make(type, family, config, source, options, fill);
   if (!meta) {
-    const io::StoredTensors file = open_weights(folder);
+    const io::StoredTensors file = with_present_names(open_weights(folder));
     const std::vector<NameRule> rules = family.names(*model.net);
+    const NameMap names = names_in(file, rules, std::string(family.prefix));
+    // What the file has of another head is taken, as by transformers: all of it that has the same name and shape.
+    const auto holds = [&](const std::string& name) {
+      const std::vector<std::string> theirs = names.theirs_of(name);
+      return theirs.size() == 1 && file.contains(theirs[0]) &&
+             file.shape(theirs[0]) == model.net->parameters.at(name).value.shape();
+    };
     const WeightsTarget target{
         .parameters = model.net->parameters,
         .prefix = "",
-        .is_head = [&](const std::string& name) { return other_head && model.net->is_head(name); },
+        .is_head = [&](const std::string& name) { return other_head && model.net->is_head(name) && !holds(name); },
         .adapt = [](const std::string&, const Tensor& value, const Shape&, const nn::Size2&) { return value; }};
-    load_weights(target, file, names_in(file, rules, std::string(family.prefix)), {}, {.classifier = other_head});
+    load_weights(target, file, names, {}, {.classifier = other_head});
   }
   return model;
 }
@@ -170,6 +206,18 @@ const EncoderDecoder& translator_of(const TextModel& model) {
   const auto* const network = dynamic_cast<const EncoderDecoderNetwork*>(model.net.get());
   check(network != nullptr, "{} ({}) does not translate: it is no encoder–decoder", model.name, model.architecture);
   return network->body;
+}
+
+std::vector<std::string> labels_of(const TextModel& model) {
+  const Json config = Json::parse(model.config);
+  io::Fields fields(config, model.name);
+  return read_class_names(fields);
+}
+
+const TextClassifier& classifier_of(const TextModel& model) {
+  const TextClassifier* classifier = model.net->classifier();
+  check(classifier != nullptr, "{} ({}) has no classes", model.name, model.architecture);
+  return *classifier;
 }
 
 const LanguageBody& language_of(const TextModel& model) {

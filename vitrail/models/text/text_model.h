@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "vitrail/models/text/language_body.h"
+#include "vitrail/models/text/text_classifier.h"
 #include "vitrail/models/text/text_network.h"
 
 namespace vitrail::models {
@@ -30,10 +31,12 @@ struct TextModel {
 /// What a caller may ask of a model of text that is created or loaded.
 struct TextModelOptions {
   std::string model_kwargs = "{}";  ///< fields of config.json that differ from the model's own, as a JSON object
-  /// One of the family's architectures, with the parameters of its head made anew where the folder has another one.
-  /// Empty: the folder's, or the family's first.
+  /// One of the family's architectures. Where the folder has another one, what its file does not have of the head, or
+  /// has in another shape, is made anew, as by transformers. Empty: the folder's, or the family's first.
   std::string architecture = {};
   std::optional<double> drop = std::nullopt;  ///< rate of dropout wherever the model has it; unset: the model's own
+  /// The names of the classes, with a classifier made anew if their number is another. Empty: the folder's.
+  std::vector<std::string> labels = {};
   std::uint64_t seed = 0;
   nn::Fill fill = nn::Fill::initialize;  ///< meta: a model to ask about, not to run
 };
@@ -54,6 +57,10 @@ bool names_text_model(const std::string& name_or_folder);
 /// Writes the config.json and model.safetensors that transformers' from_pretrained() reads into `folder`, which exists.
 void write_text_model(const TextModel& model, const std::filesystem::path& folder);
 
+/// The names of the classes of a classifier.
+std::vector<std::string> labels_of(const TextModel& model);
+/// The model as one that tells classes apart. Throws Error, naming its architecture, if it is none.
+const TextClassifier& classifier_of(const TextModel& model);
 /// The model as one that continues texts. Throws Error, naming its architecture, if it is none.
 const LanguageBody& language_of(const TextModel& model);
 /// The model as one that translates. Throws Error, naming its architecture, if it is none.

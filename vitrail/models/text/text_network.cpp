@@ -10,6 +10,14 @@ const char* name_of(TextAttentionKind kind) {
                                               : "cross_attention";
 }
 
+TextOutputs TextNetwork::run(const TextInputs& inputs, nn::Pass& pass) const {
+  check(inputs.input_ids.defined(), "a language model reads 'input_ids' [B, N] i64, which are missing");
+  check(!inputs.token_type_ids.defined() && !inputs.decoder_input_ids.defined(),
+        "a language model reads 'input_ids' and 'attention_mask' alone");
+  lengths_of(inputs.attention_mask);
+  return {{"logits", language()->forward(inputs.input_ids, pass)}};
+}
+
 Tensor lengths_of(const Tensor& attention_mask) {
   if (!attention_mask.defined()) {
     return {};

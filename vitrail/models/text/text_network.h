@@ -24,6 +24,8 @@ struct TextShape {
   std::int64_t num_kv_heads = 0;  ///< heads of keys and values
 };
 
+class TextClassifier;  // text_classifier.h
+
 /// The inputs of a forward pass of B texts, by transformers' names. What a network has no use for may be undefined.
 struct TextInputs {
   Tensor input_ids = {};          ///< [B, N] i64
@@ -54,11 +56,15 @@ struct TextNetwork : nn::Network {
   virtual std::int64_t flops(std::int64_t tokens) const = 0;
   /// Runs the network on texts and gives all that its heads say: "logits", and of models without a head
   /// "last_hidden_state". What stands at padding is of no use. Throws Error if an input is missing or does not fit.
-  virtual TextOutputs run(const TextInputs& inputs, nn::Pass& pass) const = 0;
+  /// That of a language model is here: it gives logits [B, N, V] of input_ids alone, as no token sees padding behind
+  /// it.
+  virtual TextOutputs run(const TextInputs& inputs, nn::Pass& pass) const;
   /// The kind of the attention that a recorder got under this name.
   virtual TextAttentionKind attention_kind(const std::string& /*name*/) const { return TextAttentionKind::self; }
   /// The network as one that continues texts; null if it does not.
   virtual const LanguageBody* language() const { return nullptr; }
+  /// The network as one that tells classes apart; null if it does not.
+  virtual const TextClassifier* classifier() const { return nullptr; }
 
   std::int64_t depth() const override { return shape().depth; }
   bool no_weight_decay(const std::string&) const override { return false; }

@@ -16,6 +16,14 @@ BlockConfig named_as_bert(BlockConfig config) {
   return config;
 }
 
+BlockConfig named_as_distilbert(BlockConfig config) {
+  config.names = {.norm1 = "sa_layer_norm", .attn = "attention", .norm2 = "output_layer_norm", .mlp = "ffn"};
+  config.attention.fused = false;
+  config.attention.names = AttentionNames{.q = "q_lin", .k = "k_lin", .v = "v_lin", .proj = "out_lin"};
+  config.mlp.names = {.fc1 = "lin1", .fc2 = "lin2"};
+  return config;
+}
+
 BlockConfig named_as_torch(BlockConfig config) {
   config.names = {.attn = "self_attn", .mlp = ""};
   config.attention.fused = true;

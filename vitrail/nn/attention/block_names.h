@@ -17,6 +17,10 @@ BlockConfig named_as_beit(BlockConfig config);
 /// `intermediate.dense`, `output.{dense,LayerNorm}`.
 BlockConfig named_as_bert(BlockConfig config);
 
+/// The names of transformers' DistilBERT: `attention.{q,k,v,out}_lin`, `sa_layer_norm`, `ffn.{lin1,lin2}`,
+/// `output_layer_norm`.
+BlockConfig named_as_distilbert(BlockConfig config);
+
 /// The names of torch.nn.TransformerEncoderLayer, which DETR has too:
 /// `self_attn.{in_proj_weight,in_proj_bias,out_proj}`, `linear1`, `linear2`, `norm1`, `norm2`.
 BlockConfig named_as_torch(BlockConfig config);

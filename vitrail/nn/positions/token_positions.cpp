@@ -16,13 +16,11 @@ Tensor sines_first(const Tensor& sines) {
 }  // namespace
 
 TokenPositions::TokenPositions(const Scope& scope, const TokenPositionsConfig& config) : config_(config) {
-  if (config_.kind == TokenPositionKind::learned) {
-    learned_.emplace(scope, config_.count, config_.dim);
-  } else if (config_.kind == TokenPositionKind::stored_sines) {
-    stored_ = scope.buffer("weight", {config_.count, config_.dim}, Init::zeros());
-    if (scope.options().fill == Fill::initialize) {
-      stored_.copy_from(sine_positions(config_.count, config_.dim));
-    }
+  if (config_.kind == TokenPositionKind::learned || config_.kind == TokenPositionKind::learned_sines) {
+    table_.emplace(scope, config_.count, config_.dim);
+  }
+  if (config_.kind == TokenPositionKind::learned_sines && scope.options().fill == Fill::initialize) {
+    table_->weight.copy_from(sine_positions(config_.count, config_.dim));
   }
 }
 
@@ -32,9 +30,8 @@ Tensor TokenPositions::operator()(std::int64_t begin, std::int64_t length) const
     case TokenPositionKind::none:
       return {};
     case TokenPositionKind::learned:
-      return ops::narrow(learned_->weight, 0, first, length);
-    case TokenPositionKind::stored_sines:
-      return stored_.narrow(0, first, length);
+    case TokenPositionKind::learned_sines:
+      return ops::narrow(table_->weight, 0, first, length);
     case TokenPositionKind::sines:
       return sine_positions(first + length, config_.dim).narrow(0, first, length);
     case TokenPositionKind::sine_halves:

@@ -16,8 +16,8 @@ namespace vitrail::nn {
 /// - learned: a parameter for each place (GPT, BERT)
 /// - sines: sine_positions(), sines and cosines in turn (Vaswani et al. 2017, section 3.5)
 /// - sine_halves: the same, all sines before all cosines (Marian)
-/// - stored_sines: sines as a buffer that is part of the checkpoint (DistilBERT's option)
-enum class TokenPositionKind { none, learned, sines, sine_halves, stored_sines };
+/// - learned_sines: a parameter that starts as sines (DistilBERT's option)
+enum class TokenPositionKind { none, learned, sines, sine_halves, learned_sines };
 
 /// Which vectors a model has for the places of its tokens.
 struct TokenPositionsConfig {
@@ -28,7 +28,7 @@ struct TokenPositionsConfig {
 };
 
 /// Vectors for the places of tokens in a text, which are added to those of the tokens. If there is a table, it is the
-/// parameter (or buffer) `weight` [count, D], which starts as N(0, 1) if it is learned.
+/// parameter `weight` [count, D], which starts as N(0, 1) unless as sines.
 class TokenPositions {
  public:
   TokenPositions(const Scope& scope, const TokenPositionsConfig& config);
@@ -37,8 +37,7 @@ class TokenPositions {
 
  private:
   TokenPositionsConfig config_;
-  std::optional<Embedding> learned_;
-  Tensor stored_;
+  std::optional<Embedding> table_;
 };
 
 }  // namespace vitrail::nn

@@ -1,0 +1,42 @@
+#include "vitrail/models/text/decoder_classifier.h"
+
+#include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/shape/embedding.h"
+#include "vitrail/ops/shape/shape.h"
+
+namespace vitrail::models {
+
+DecoderClassifier::DecoderClassifier(const DecoderConfig& config, std::int64_t num_labels,
+                                     const nn::StoreOptions& store)
+    : TextNetwork(store),
+      body(nn::Scope(parameters), config),
+      score(nn::Scope(parameters).with_init([std = config.init_std](std::string_view, const Shape&, const nn::Init&) {
+        return nn::Init::normal(std);
+      }) / "score",
+            config.dim, num_labels, false) {
+  check(config.tied_head, "a classifier has no head that predicts tokens: the decoder's must be tied");
+}
+
+Tensor DecoderClassifier::classify(const EncoderInput& input, nn::Pass& pass) const {
+  check(!input.types.defined() && input.ids.defined(), "a decoder takes token ids without types");
+  const Tensor states = body.forward_features(input.ids, pass);
+  const std::int64_t length = states.size(1);
+  const Tensor last = Tensor::empty({states.size(0)}, DType::i64);
+  for (std::int64_t b = 0; b < states.size(0); ++b) {
+    const std::int64_t real = input.lengths.defined() ? input.lengths.data<std::int64_t>()[b] : length;
+    check(real >= 1 && real <= length, "text {} has {} of {} tokens", b, real, length);
+    last.data<std::int64_t>()[b] = b * length + real - 1;
+  }
+  const Tensor rows = ops::reshape(states, {-1, states.size(2)});
+  return ops::cast(score(ops::index_select(rows, 0, last)), DType::f32);
+}
+
+TextOutputs DecoderClassifier::run(const TextInputs& inputs, nn::Pass& pass) const {
+  return {{"logits", classify(encoder_input(inputs), pass)}};
+}
+
+std::int64_t DecoderClassifier::flops(std::int64_t tokens) const {
+  return body.flops(tokens) - tokens * body.config().dim * body.config().vocab_size + score.flops(1);
+}
+
+}  // namespace vitrail::models
