@@ -24,7 +24,7 @@ class Generate : public testing::Test {
     }
     text.close();
     trained_ = vitrail("train " + path("text.txt") +
-                       " --task lm --model-kwargs n_layer=2 n_head=2 n_embd=16 --block-size 40 "
+                       " --task lm --model-kwargs n_layer=2 n_head=2 n_embd=24 --block-size 40 "
                        "--epochs 30 --lr 1e-2 -b 4 --drop 0 --threads 1 --output " +
                        path("runs") + " --experiment one");
   }
@@ -37,6 +37,13 @@ class Generate : public testing::Test {
   static inline test::TemporaryFolder* folder_ = nullptr;
   static inline Outcome trained_;
 };
+
+TEST_F(Generate, HoldsWeightsInInt8) {
+  const Outcome f32 = generate("'der B' --max-new-tokens 20"), int8 = generate("'der B' --max-new-tokens 20 --int8");
+  EXPECT_EQ(int8.status, 0) << int8.err;
+  EXPECT_EQ(int8.out, f32.out) << "what was learnt by heart is not forgotten";
+  EXPECT_EQ(generate("'der B' --max-new-tokens 20 --dtype int8").out, int8.out);
+}
 
 TEST_F(Generate, ContinuesWhatWasLearned) {
   ASSERT_EQ(trained_.status, 0) << trained_.err;

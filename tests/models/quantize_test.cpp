@@ -1,9 +1,12 @@
 #include "vitrail/models/quantize.h"
 
+#include <tuple>
+
 #include <gtest/gtest.h>
 
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
+#include "vitrail/autograd/tape.h"
 #include "vitrail/io/safetensors.h"
 
 namespace vitrail::models {
@@ -42,6 +45,42 @@ TEST(Quantize, HoldsTheBlocksInInt8AndAnswersAlike) {
   const double error = test::relative_error(logits(small, x), wanted);
   EXPECT_LT(error, 0.05);
   EXPECT_GT(error, 1e-5);
+}
+
+TEST(Quantize, HoldsLanguageModelsInInt8) {
+  for (const auto& [name, kwargs, weight] :
+       {std::tuple{"gpt2", R"({"n_embd": 64, "n_layer": 2, "n_head": 2, "vocab_size": 50, "n_positions": 40})",
+                   "transformer.h.1.attn.c_proj.weight"},
+        std::tuple{"llama-3.2-1b",
+                   R"({"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+                       "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 50})",
+                   "model.layers.1.mlp.down_proj.weight"}}) {
+    const TextModel model = create_text_model(name, {.model_kwargs = kwargs});
+    for (const nn::Parameter& parameter : model.net->parameters.all()) {
+      parameter.value.copy_from(test::random_tensor(parameter.value.shape(), hash(parameter.name), 0.15F));
+      parameter.value.touch();
+    }
+    const TextModel small = quantize(model);
+    EXPECT_TRUE(is_quantized(*small.net));
+    EXPECT_EQ(small.net->parameters.at(weight).value.dtype(), DType::i8);
+    EXPECT_EQ(small.net->parameters.at("lm_head.weight").value.dtype(), DType::i8)
+        << "the head is tied, and has its own";
+    const auto logits = [](const TextModel& of, std::int64_t tokens) {
+      nn::Pass pass;
+      Tensor ids = Tensor::empty({1, tokens}, DType::i64);
+      for (std::int64_t i = 0; i < tokens; ++i) {
+        ids.data<std::int64_t>()[i] = i * 7 % 50;
+      }
+      const autograd::NoGrad no_grad;
+      return language_of(of).forward(ids, pass);
+    };
+    for (const std::int64_t tokens : {5, 30}) {  // in few rows the inputs are not rounded
+      const double error = test::relative_error(logits(small, tokens), logits(model, tokens));
+      EXPECT_LT(error, 0.05) << name << " " << tokens;
+      EXPECT_GT(error, 1e-5) << name << " " << tokens;
+    }
+    EXPECT_EQ(test::error_of([&] { quantize(small); }), std::string("the model '") + name + "' is quantized already");
+  }
 }
 
 TEST(Quantize, TakesFixedScalesFromImages) {

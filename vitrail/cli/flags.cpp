@@ -210,11 +210,20 @@ void add_compute_flags(CLI::App& command, ComputeFlags& flags) {
   add_dtype_flag(command, flags.dtype);
 }
 
-void add_dtype_flag(CLI::App& command, std::string& dtype) {
-  command.add_option("--dtype", dtype)
+CLI::Option* add_dtype_flag(CLI::App& command, std::string& dtype) {
+  return command.add_option("--dtype", dtype)
       ->group("")
-      ->check(CLI::IsMember({"f32", "bf16", "float32", "bfloat16"}))
-      ->excludes("--amp", "--amp-dtype");
+      ->excludes("--amp", "--amp-dtype")
+      ->check(CLI::IsMember({"f32", "bf16", "float32", "bfloat16"}));
+}
+
+void add_compute_flags_with_int8(CLI::App& command, ComputeFlags& flags) {
+  add_compute_flags(command, flags);
+  command.add_flag("--int8", flags.int8, "Quantize the model's linear maps first; the rest runs as --amp says");
+  command.get_option("--dtype")->transform([&flags](const std::string& word) {
+    flags.int8 = flags.int8 || word == "int8";
+    return word == "int8" ? std::string("f32") : word;
+  });
 }
 
 CLI::Option* expect_ending(CLI::Option* option, const std::string& ending) {

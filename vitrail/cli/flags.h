@@ -77,6 +77,7 @@ struct ComputeFlags {
   bool amp = false;
   std::string amp_dtype = "bfloat16";
   std::string dtype;  ///< of --dtype; empty: --amp and --amp-dtype say it
+  bool int8 = false;  ///< of --int8 or --dtype int8: the linear maps are to be quantized
 
   /// Sets the number of threads, and returns the dtype to compute in: on a CPU without bf16 instructions, f32 replaces
   /// bf16, and a line on stderr says so.
@@ -84,7 +85,9 @@ struct ComputeFlags {
 };
 void add_compute_flags(CLI::App& command, ComputeFlags& flags);  ///< adds --threads --amp --amp-dtype
 /// Adds --dtype, which stands for --amp and --amp-dtype and which the help does not show, to a command that has them.
-void add_dtype_flag(CLI::App& command, std::string& dtype);
+CLI::Option* add_dtype_flag(CLI::App& command, std::string& dtype);
+/// The same as add_compute_flags(), and --int8, for which --dtype int8 stands too.
+void add_compute_flags_with_int8(CLI::App& command, ComputeFlags& flags);
 
 /// Has a flag that names an image to write refuse names that do not end in `ending`, ".png" or ".svg".
 CLI::Option* expect_ending(CLI::Option* option, const std::string& ending);

@@ -8,6 +8,7 @@
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/generate/search.h"
+#include "vitrail/kernels/gemm.h"
 #include "vitrail/kernels/parallel.h"
 #include "vitrail/ops/math/softmax.h"
 
@@ -29,6 +30,8 @@ class Reader {
   // Forgets what it has read, and reads these texts of one length. Returns the logits [count, V] of the tokens after
   // them.
   Tensor anew(const std::vector<Ids>& texts) {
+    // Weights that are packed for many tokens serve no step of one token: they are not kept.
+    const kernels::TransientPacking transient;
     state_ = model_.begin();
     Ids all;
     for (const Ids& text : texts) {

@@ -24,13 +24,14 @@ InputObserver::~InputObserver() { observer = nullptr; }
 Linear::Linear(const Scope& scope, std::int64_t in, std::int64_t out, bool with_bias, Along dimension,
                WeightLayout weight_layout)
     : along(dimension), layout(weight_layout) {
-  if (layout == WeightLayout::in_out) {
+  const std::optional<bool> quantized = scope.quantized();
+  if (layout == WeightLayout::in_out && !quantized) {
     check(along == Along::features, "{}: a map of tokens has its weight as [out, in]", scope.path());
     weight = scope.parameter("weight", {in, out}, Init::normal(0.02F));
     bias = with_bias ? scope.parameter("bias", {out}, Init::zeros()) : Tensor();
     return;
   }
-  const std::optional<bool> quantized = scope.quantized();
+  layout = WeightLayout::out_in;
   weight = quantized ? scope.buffer("weight", {out, in}, Init::zeros(), DType::i8)
                      : scope.parameter("weight", {out, in}, Init::kaiming_uniform({out, in}));
   if (with_bias) {

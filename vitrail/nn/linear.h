@@ -22,7 +22,8 @@ enum class WeightLayout { out_in, in_out };
 /// from uniform(±1/√in).
 ///
 /// If the scope says that the weight is quantized, `weight` is a buffer of i8, with the buffers `weight_scale` [out]
-/// and, if the scale of the inputs is fixed, `input_scale` [1], and the product runs in int8 (ops::QuantizedWeight).
+/// and, if the scale of the inputs is fixed, `input_scale` [1], and the product runs in int8 (ops::QuantizedWeight). It
+/// then lies as [out, in] in any case.
 struct Linear {
   Linear(const Scope& scope, std::int64_t in, std::int64_t out, bool bias = true, Along along = Along::features,
          WeightLayout layout = WeightLayout::out_in);

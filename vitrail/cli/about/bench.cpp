@@ -25,7 +25,6 @@ struct BenchFlags {
   train::GenerationBenchmarkOptions generation;
   std::int64_t steps = 10;
   std::int64_t warmup = 2;
-  bool int8 = false;
   bool json = false;
   bool profile = false;
   std::string trace;
@@ -38,6 +37,7 @@ void bench_generation(const BenchFlags& flags) {
   options.create.model_kwargs = flags.model.options().model_kwargs;
   options.batch_size = flags.batch_size.value_or(1);
   options.dtype = flags.compute.apply();
+  options.int8 = flags.compute.int8;
   options.steps = flags.steps;
   options.warmup = flags.warmup;
   const train::GenerationBenchmarkResult result = train::benchmark_generation(options);
@@ -71,7 +71,7 @@ void bench(const BenchFlags& flags) {
   options.batch_size = flags.batch_size.value_or(16);
   options.seq_len = flags.seq_len;
   options.dtype = flags.compute.apply();
-  options.int8 = flags.int8;
+  options.int8 = flags.compute.int8;
   options.steps = flags.steps;
   options.warmup = flags.warmup;
   options.profile = flags.profile || !flags.trace.empty();
@@ -126,7 +126,6 @@ void add_bench(CLI::App& app) {
   command.add_option("--warmup", flags->warmup, "Steps before those that are timed")
       ->capture_default_str()
       ->check(at_least(0));
-  command.add_flag("--int8", flags->int8, "Quantize the model's linear maps first; the rest runs as --amp says");
   const std::vector<CLI::Option*> of_pretraining = {
       command.add_option("--mask-ratio", flags->mae.mask_ratio, "Share of the patches that are hidden (pretrain)")
           ->check(share()),
@@ -149,7 +148,7 @@ void add_bench(CLI::App& app) {
   command.add_flag("--profile", flags->profile, "Print what each op takes: calls, time, GF/s and GB/s");
   command.add_option("--trace", flags->trace, "Write the ops as a timeline in Chrome's trace format")
       ->type_name("FILE.json");
-  add_compute_flags(command, flags->compute);
+  add_compute_flags_with_int8(command, flags->compute);
   add_examples(command, {"vitrail bench train --model vit_tiny_patch16_224 --batch-size 16 --amp",
                          "vitrail bench infer --model vit_base_patch16_224 --batch-size 1 --steps 20 --json",
                          "vitrail bench train --model vit_tiny_patch16_224 --profile --trace step.json",
@@ -169,8 +168,7 @@ void add_bench(CLI::App& app) {
     }
     check_unused(of_texts, flags->mode == "train" || flags->mode == "infer", "only train and infer read whole texts");
     if (flags->mode == "generate") {
-      check_usage(!flags->int8 && !flags->profile && flags->trace.empty(),
-                  "generate takes neither --int8 nor --profile nor --trace");
+      check_usage(!flags->profile && flags->trace.empty(), "generate takes neither --profile nor --trace");
       bench_generation(*flags);
     } else {
       bench(*flags);

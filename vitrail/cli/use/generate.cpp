@@ -17,6 +17,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/io/file.h"
+#include "vitrail/models/quantize.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/run/interrupt.h"
@@ -55,14 +56,19 @@ void take(const std::optional<T>& flag, Field& field) {
   }
 }
 
-// The model's own config, with what the flags change.
-GenerationConfig config_of(const GenerateFlags& flags, const fs::path& folder, std::int64_t prompt,
-                           std::int64_t positions) {
+// The config of the model's folder; what it says besides the defaults goes to stderr.
+GenerationConfig own_config(const fs::path& folder) {
   std::vector<std::string> said;
-  GenerationConfig c = generate::read_generation_config(folder, &said);
+  GenerationConfig config = generate::read_generation_config(folder, &said);
   if (!said.empty()) {
     fmt::print(stderr, "{}: {}\n", (folder / "generation_config.json").string(), fmt::join(said, ", "));
   }
+  return config;
+}
+
+// The model's own config, with what the flags change.
+GenerationConfig config_of(const GenerateFlags& flags, GenerationConfig c, std::int64_t prompt,
+                           std::int64_t positions) {
   take(flags.max_new_tokens, c.max_new_tokens);
   take(flags.min_new_tokens, c.min_new_tokens);
   take(flags.top_k, c.top_k);
@@ -102,9 +108,10 @@ class Generator {
       : flags_(flags),
         folder_(train::model_of(flags.model)),
         dtype_(flags.compute.apply()),
-        model_(load(flags.model, folder_)),
+        model_(load(flags, folder_)),
         body_(models::language_of(model_)),
-        tokenizer_(text::load_tokenizer(folder_)) {
+        tokenizer_(text::load_tokenizer(folder_)),
+        config_(own_config(folder_)) {
     const std::int64_t held = body_.vocab_size();
     check(tokenizer_.vocab_size() <= held, "'{}': the tokenizer has {} tokens, but the model knows {}",
           folder_.string(), tokenizer_.vocab_size(), held);
@@ -112,7 +119,7 @@ class Generator {
 
   void run(const std::string& prompt) {
     Ids ids = tokenizer_.encode(prompt).ids;
-    const GenerationConfig config = config_of(flags_, folder_, std::ssize(ids), body_.max_positions());
+    const GenerationConfig config = config_of(flags_, config_, std::ssize(ids), body_.max_positions());
     if (ids.empty() && config.bos_token_id) {
       ids.push_back(*config.bos_token_id);
     }
@@ -149,10 +156,11 @@ class Generator {
   }
 
  private:
-  static models::TextModel load(const std::string& name, const fs::path& folder) {
-    check(fs::is_directory(folder) || !models::names_text_model(name),
-          "'{}' is the name of a model, whose weights are random: name a folder with trained ones", name);
-    return models::load_text_model(folder);
+  static models::TextModel load(const GenerateFlags& flags, const fs::path& folder) {
+    check(fs::is_directory(folder) || !models::names_text_model(flags.model),
+          "'{}' is the name of a model, whose weights are random: name a folder with trained ones", flags.model);
+    models::TextModel model = models::load_text_model(folder);
+    return flags.compute.int8 ? models::quantize(model) : std::move(model);
   }
 
   std::string text_of(Ids ids, std::span<const std::int64_t> added) const {
@@ -189,6 +197,7 @@ class Generator {
   models::TextModel model_;
   const models::LanguageBody& body_;
   text::Tokenizer tokenizer_;
+  GenerationConfig config_;
 };
 
 void generate_texts(const GenerateFlags& flags) {
@@ -282,7 +291,7 @@ void add_generate(CLI::App& app) {
   add_sampling_flags(command, *flags);
   command.add_flag("--stream", flags->stream, "Print the text as it comes");
   command.add_flag("--json", flags->json, "Print an object for each prompt: texts, token ids and pace");
-  add_compute_flags(command, flags->compute);
+  add_compute_flags_with_int8(command, flags->compute);
   add_examples(command,
                {"vitrail generate runs/shakespeare \"To be, or\" --stream",
                 "vitrail generate my_gpt2 \"Once upon a time\" --do-sample --temperature 0.8 --top-k 40 --seed 1",

@@ -91,7 +91,7 @@ Decoder::Decoder(const nn::Scope& scope, const DecoderConfig& config) : config_(
     blocks_.emplace_back(root / config_.names.blocks / i, block_config(config_, i));
   }
   norm_.emplace(root / config_.names.norm, config_.dim, config_.norm);
-  if (!config_.tied_head) {
+  if (!config_.tied_head || (root / "lm_head").quantized()) {
     lm_head_.emplace(root / "lm_head", config_.dim, config_.vocab_size, false);
   }
 }

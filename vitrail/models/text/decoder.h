@@ -88,6 +88,7 @@ class Decoder final : public LanguageBody {
   std::int64_t max_positions() const override { return config_.max_positions; }
 
   const DecoderConfig& config() const { return config_; }
+  const Tensor& embedding() const { return embedding_->weight; }  ///< of tokens, [V, D]
   /// Multiply-accumulates of the products, for one sequence of this many tokens.
   std::int64_t flops(std::int64_t tokens) const;
 

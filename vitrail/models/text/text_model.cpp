@@ -136,6 +136,16 @@ TextModel create_text_model(const std::string& name, const TextModelOptions& opt
   fail("there is no text model '{}'{}", name, io::did_you_mean(name, text_models()));
 }
 
+TextModel remake_text_model(const TextModel& model, const nn::StoreOptions& store) {
+  const Json config = io::parse_json(model.config, model.name);
+  io::Fields fields(config, model.name);
+  return {.name = model.name,
+          .family = model.family,
+          .architecture = model.architecture,
+          .net = model.family->create(fields, model.architecture, store),
+          .config = model.config};
+}
+
 TextModel load_text_model(const fs::path& folder, const TextModelOptions& options) {
   const fs::path path = folder / config_file;
   check(fs::exists(path), "'{}' is not a model folder: it has no {}", folder.string(), config_file);

@@ -46,6 +46,8 @@ std::vector<std::string> text_models();
 /// Creates a model by name with weights as training begins with. Throws Error, with similar names, if there is no such
 /// model or architecture, or if a field is unknown.
 TextModel create_text_model(const std::string& name, const TextModelOptions& options = {});
+/// Makes a model of the same config with the parameters that `store` says, whose values are left to the caller.
+TextModel remake_text_model(const TextModel& model, const nn::StoreOptions& store);
 /// Loads a folder in transformers' layout: `config.json`, whose "model_type" is that of a family and whose
 /// "architectures" names one of its classes, and `model.safetensors`. Throws Error if the folder cannot be read or does
 /// not fit.

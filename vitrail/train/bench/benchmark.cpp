@@ -144,9 +144,12 @@ Subject image_subject(const BenchmarkOptions& options, DType dtype) {
 
 Subject text_subject(const BenchmarkOptions& options, DType dtype) {
   check(!options.pretraining, "'{}' is a language model: it is no masked autoencoder's encoder", options.model);
-  check(!options.int8, "'{}' is a language model, which has no int8 maps yet", options.model);
+  check(!options.int8 || !options.training, "int8 is for inference: a model is trained in f32 or bf16");
   const auto model = std::make_shared<models::TextModel>(
       models::open_text_model(options.model, {.model_kwargs = options.create.model_kwargs, .seed = 0}));
+  if (options.int8) {
+    *model = models::quantize(*model);
+  }
   const models::LanguageBody& body = models::language_of(*model);
   check(options.seq_len <= body.max_positions(), "texts of {} tokens are longer than the {} positions of '{}'",
         options.seq_len, body.max_positions(), model->name);

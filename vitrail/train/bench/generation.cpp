@@ -7,6 +7,7 @@
 #include "vitrail/generate/generate.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/kernels/peak.h"
+#include "vitrail/models/quantize.h"
 #include "vitrail/tensor/random.h"
 #include "vitrail/train/bench/memory.h"
 #include "vitrail/train/run/learner.h"
@@ -28,7 +29,11 @@ GenerationBenchmarkResult benchmark_generation(const GenerationBenchmarkOptions&
   check(options.batch_size == 1 || options.num_beams == 1, "a benchmark takes several texts or several beams");
   GenerationBenchmarkResult result;
   const DType dtype = usable_dtype(options.dtype, &result.note);
-  const models::TextModel model = models::open_text_model(options.model, options.create);
+  models::TextModel model = models::open_text_model(options.model, options.create);
+  const std::int64_t parameters = model.net->parameters.count();
+  if (options.int8) {
+    model = models::quantize(model);
+  }
   const models::LanguageBody& body = models::language_of(model);
   std::vector<std::int64_t> prompt;
   const Philox draws(0, hash("benchmark"));
@@ -57,7 +62,7 @@ GenerationBenchmarkResult benchmark_generation(const GenerationBenchmarkOptions&
 
   const double steps_per_second = static_cast<double>(options.new_tokens - 1) / new_seconds;
   result.model = model.name;
-  result.dtype = name_of(dtype);
+  result.dtype = options.int8 ? "int8" : std::string(name_of(dtype));
   result.batch_size = options.batch_size;
   result.num_beams = options.num_beams;
   result.prompt_len = options.prompt_len;
@@ -68,11 +73,11 @@ GenerationBenchmarkResult benchmark_generation(const GenerationBenchmarkOptions&
   const double full = static_cast<double>(statistics.cache_bytes);
   const double begin =
       static_cast<double>(options.prompt_len) / static_cast<double>(options.prompt_len + options.new_tokens - 1);
-  result.bytes_per_token = weight_bytes(model, dtype) + full * (1 + begin) / 2;
+  result.bytes_per_token = weight_bytes(model, options.int8 ? DType::i8 : dtype) + full * (1 + begin) / 2;
   result.bandwidth_share = result.bytes_per_token * steps_per_second / result.bandwidth_bytes_per_second;
   result.cache_bytes = static_cast<std::int64_t>(statistics.cache_bytes);
   result.peak_memory_bytes = resident_peak();
-  result.parameters = model.net->parameters.count();
+  result.parameters = parameters;
   result.threads = kernels::threads();
   result.cpu = kernels::cpu_name();
   return result;

@@ -19,6 +19,7 @@ struct GenerationBenchmarkOptions {
   std::int64_t new_tokens = 64;
   std::int64_t num_beams = 1;
   DType dtype = DType::f32;
+  bool int8 = false;        ///< quantize the linear maps first
   std::int64_t steps = 5;   ///< runs that are timed
   std::int64_t warmup = 1;  ///< runs before these
 };
