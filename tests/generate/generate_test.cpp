@@ -176,7 +176,7 @@ class Translating : public testing::TestWithParam<const char*> {
       sources = sources.narrow(0, *source, 1).narrow(1, 0, length).contiguous();
       lengths = {};
     }
-    const models::Translation translation(models::translator_of(model_), sources, lengths, options.dtype);
+    const models::Translation translation(models::translator_of(model_), {sources, lengths}, options.dtype);
     const std::vector<Ids> prompts(static_cast<std::size_t>(sources.size(0)), Ids{*config_.decoder_start_token_id});
     return generate_batch(translation, prompts, config_, options);
   }

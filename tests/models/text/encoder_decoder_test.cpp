@@ -21,9 +21,10 @@ using test::error_of;
 using test::expect_close;
 using test::golden_path;
 
+Texts sources_of(const io::Safetensors& golden) { return {golden.get("input_ids"), golden.get("lengths")}; }
+
 Tensor loss_of(const EncoderDecoder& model, const io::Safetensors& golden, nn::Pass& pass) {
-  const Tensor logits =
-      model.forward(golden.get("input_ids"), golden.get("lengths"), golden.get("decoder_input_ids"), pass);
+  const Tensor logits = model.forward(sources_of(golden), {golden.get("decoder_input_ids")}, pass);
   return ops::cross_entropy(ops::reshape(logits, {-1, logits.size(2)}), golden.get("labels").reshape({-1}));
 }
 
@@ -39,17 +40,15 @@ TEST_P(Translator, GivesTheReferencesLogits) {
   const EncoderDecoder& body = translator_of(model);
   const io::Safetensors golden = expected();
   nn::Pass pass;
-  const Tensor memory = body.encode(golden.get("input_ids"), golden.get("lengths"), pass);
+  const Tensor memory = body.encode(sources_of(golden), pass);
   const auto first = [](const Tensor& x) { return x.narrow(0, 0, 1).contiguous(); };
   const auto second = [](const Tensor& x, std::int64_t n) { return x.narrow(0, 1, 1).narrow(1, 0, n).contiguous(); };
   expect_close(first(memory), first(golden.get("memory")), 1e-5);
   expect_close(second(memory, 4), second(golden.get("memory"), 4), 1e-5);
-  const Tensor logits =
-      body.forward(golden.get("input_ids"), golden.get("lengths"), golden.get("decoder_input_ids"), pass);
+  const Tensor logits = body.forward(sources_of(golden), {golden.get("decoder_input_ids")}, pass);
   expect_close(logits, golden.get("logits"), 1e-5);
   nn::Pass half{.dtype = DType::bf16};
-  expect_close(body.forward(golden.get("input_ids"), golden.get("lengths"), golden.get("decoder_input_ids"), half),
-               golden.get("logits"), 4e-2);
+  expect_close(body.forward(sources_of(golden), {golden.get("decoder_input_ids")}, half), golden.get("logits"), 4e-2);
 }
 
 TEST_P(Translator, HasTheReferencesLossAndGradients) {
@@ -68,17 +67,48 @@ TEST_P(Translator, HasTheReferencesLossAndGradients) {
   }
 }
 
+// The texts of a batch one after the other, without what pads them.
+Texts in_a_row(const Tensor& ids, const std::vector<std::int64_t>& lengths) {
+  std::vector<std::int64_t> row;
+  std::vector<std::int64_t> offsets = {0};
+  for (std::size_t s = 0; s < lengths.size(); ++s) {
+    const auto text = ids.span<std::int64_t>().subspan(s * static_cast<std::size_t>(ids.size(1)));
+    row.insert(row.end(), text.begin(), text.begin() + lengths[s]);
+    offsets.push_back(std::ssize(row));
+  }
+  return {Tensor::from(row, {1, std::ssize(row)}), {}, Tensor::from(offsets, {std::ssize(offsets)})};
+}
+
+TEST_P(Translator, HasTheSameLossAndGradientsOfTextsInARow) {
+  const TextModel model = load_text_model(folder());
+  const io::Safetensors golden = expected();
+  nn::Pass pass;
+  autograd::Tape tape;
+  const Tensor logits = translator_of(model).forward(in_a_row(golden.get("input_ids"), {7, 4}),
+                                                     in_a_row(golden.get("decoder_input_ids"), {4, 6}), pass);
+  const Tensor labels = in_a_row(golden.get("labels"), {4, 6}).ids.reshape({-1});
+  const Tensor loss = ops::cross_entropy(ops::reshape(logits, {-1, logits.size(2)}), labels);
+  EXPECT_NEAR(loss.item(), golden.get("loss").item(), 1e-5);
+  tape.backward(loss);
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    if (!parameter.buffer) {
+      test::expect_gradient(autograd::grad(parameter.value), golden.get("grad." + parameter.name), 1e-4,
+                            parameter.name);
+    }
+  }
+}
+
 TEST_P(Translator, IsIndifferentToWhatPadsASource) {
   const TextModel model = load_text_model(folder());
   const EncoderDecoder& body = translator_of(model);
   const io::Safetensors golden = expected();
   nn::Pass pass;
   const Tensor sources = golden.get("input_ids").clone();
-  const Tensor before = body.forward(sources, golden.get("lengths"), golden.get("decoder_input_ids"), pass);
+  const Tensor before = body.forward({sources, golden.get("lengths")}, {golden.get("decoder_input_ids")}, pass);
   for (std::int64_t n = 4; n < sources.size(1); ++n) {
     sources.data<std::int64_t>()[sources.size(1) + n] = n;
   }
-  expect_close(body.forward(sources, golden.get("lengths"), golden.get("decoder_input_ids"), pass), before, 0);
+  expect_close(body.forward({sources, golden.get("lengths")}, {golden.get("decoder_input_ids")}, pass), before, 0);
 }
 
 TEST_P(Translator, GoesOnFromItsStateAsFromTheWholeTarget) {
@@ -87,7 +117,7 @@ TEST_P(Translator, GoesOnFromItsStateAsFromTheWholeTarget) {
   const io::Safetensors golden = expected();
   const Tensor targets = golden.get("decoder_input_ids");
   nn::Pass pass;
-  const Translation translation(body, golden.get("input_ids"), golden.get("lengths"), DType::f32);
+  const Translation translation(body, sources_of(golden), DType::f32);
   const std::unique_ptr<TextState> state = translation.begin();
   for (std::int64_t n = 0; n < targets.size(1); ++n) {
     expect_close(translation.forward_last(targets.narrow(1, n, 1), pass, *state),
@@ -108,12 +138,12 @@ TEST_P(Translator, KeepsSeveralTranslationsOfASource) {
       all.insert(all.end(), target.begin(), target.end());
     }
     const std::int64_t count = std::ssize(targets);
-    const Tensor logits = body.forward(sources, lengths, Tensor::from(all, {count, std::ssize(all) / count}), pass);
+    const Tensor logits = body.forward({sources, lengths}, {Tensor::from(all, {count, std::ssize(all) / count})}, pass);
     return logits.select(1, logits.size(1) - 1).contiguous();
   };
   const Tensor sources = golden.get("input_ids");
   const Tensor lengths = golden.get("lengths");
-  const std::unique_ptr<TextState> state = body.begin(sources, lengths, pass);
+  const std::unique_ptr<TextState> state = body.begin({sources, lengths}, pass);
   body.forward_last(Tensor::from<std::int64_t>({5, 6}, {2, 1}), pass, *state);
   state->select({0, 0, 0, 1, 1, 1});
   const Tensor second = body.forward_last(Tensor::from<std::int64_t>({7, 8, 9, 10, 11, 12}, {6, 1}), pass, *state);
@@ -197,7 +227,7 @@ TEST(EncoderDecoder, SaysWhatIsWrongWithWhatItIsGiven) {
   nn::Pass pass;
   const Tensor two = Tensor::from<std::int64_t>({1, 2}, {1, 2});
   const auto forward = [&](const Tensor& source, const Tensor& target) {
-    return error_of([&] { body.forward(source, {}, target, pass); });
+    return error_of([&] { body.forward({source}, {target}, pass); });
   };
   EXPECT_EQ(forward(Tensor::from<std::int64_t>({1, 9}, {1, 2}), two),
             "token 1 of text 0 is 9, but the vocabulary has the ids 0 … 8");
@@ -207,7 +237,7 @@ TEST(EncoderDecoder, SaysWhatIsWrongWithWhatItIsGiven) {
             "the text has 5 tokens, but the model is made for at most 4");
   EXPECT_EQ(forward(two, Tensor::zeros({1, 5}, DType::i64)),
             "the translation has 5 tokens, but the model is made for at most 4");
-  const std::unique_ptr<TextState> state = body.begin(Tensor::zeros({2, 2}, DType::i64), {}, pass);
+  const std::unique_ptr<TextState> state = body.begin({Tensor::zeros({2, 2}, DType::i64)}, pass);
   state->select({0, 0, 1, 1});
   EXPECT_EQ(error_of([&] {
               state->select({0, 1, 1, 2});

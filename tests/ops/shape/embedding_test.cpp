@@ -36,6 +36,18 @@ TEST(Embedding, HasTheGradientsOfFiniteDifferences) {
                   {random_tensor({3, 5})});
 }
 
+TEST(Embedding, GivesTheRowOfPaddingNoGradient) {
+  Tensor table = random_tensor({4, 3});
+  autograd::require_grad(table);
+  autograd::Tape tape;
+  const Tensor rows = ops::embedding(table, Tensor::from<std::int64_t>({1, 3, 1, 0}, {4}), 1);
+  EXPECT_EQ(rows.narrow(0, 0, 1).values(), table.narrow(0, 1, 1).values());
+  tape.backward(rows, Tensor::from<float>(std::vector<float>(12, 1.0F), {4, 3}));
+  EXPECT_EQ(autograd::grad(table).values(), (std::vector<float>{1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(error_of([&] { ops::embedding(table, Tensor::from<std::int64_t>({1}, {1}), 4); }),
+            "embedding() of [4, 3] has no row 4 for padding");
+}
+
 TEST(Embedding, AddsRepeatedRowsInOneOrderForAnyNumberOfThreads) {
   Tensor table = random_tensor({10, 65});
   std::vector<std::int64_t> numbers;

@@ -66,7 +66,7 @@ Tensor Encoder::embed(const EncoderInput& input, nn::Pass& pass) const {
     x = x * config_.embedding_scale;
   }
   if (positions_) {
-    x = x + (*positions_)(0, x.size(1));
+    x = x + vectors_of_places(*positions_, 0, x.size(1), input.offsets);
   }
   if (types_) {
     x = x + (input.types.defined() ? (*types_)(input.types) : ops::narrow(types_->weight, 0, 0, 1));
@@ -86,14 +86,16 @@ Tensor Encoder::operator()(const EncoderInput& input, nn::Pass& pass) const {
     check_token_ids(input.ids, config_.vocab_size);
   }
   const Tensor& texts = input.embedded.defined() ? input.embedded : input.ids;
-  check(config_.max_positions == 0 || texts.size(1) <= config_.max_positions,
-        "the text has {} tokens, but the model is made for at most {}", texts.size(1), config_.max_positions);
+  const std::int64_t longest = longest_text({.ids = texts, .offsets = input.offsets});
+  check(config_.max_positions == 0 || longest <= config_.max_positions,
+        "the text has {} tokens, but the model is made for at most {}", longest, config_.max_positions);
   if (input.types.defined()) {
     check(types_.has_value(), "the model's tokens have no types");
     check_types(input.types, {texts.size(0), texts.size(1)}, config_.type_vocab_size);
   }
   nn::AttentionExtras extras;
   extras.lengths = input.lengths;
+  extras.query_offsets = input.offsets;
   Tensor x = embed(input, pass);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     x = nn::run_block([&block = blocks_[i], extras](Tensor in, nn::Pass& p) { return block(std::move(in), p, extras); },

@@ -54,6 +54,7 @@ struct EncoderInput {
   Tensor types = {};     ///< [B, N] i64; undefined: all tokens have the type 0
   Tensor lengths = {};   ///< [B] i64: how many tokens of each text are real, 1 … N. They come first; undefined: all
   Tensor embedded = {};  ///< [B, N, dim] in place of ids: embedded tokens, not yet scaled
+  Tensor offsets = {};   ///< [S + 1] i64 of S texts in one row, without padding (Texts::offsets)
 };
 
 /// The inputs of a forward pass as an encoder's. Throws Error if input_ids are missing, or decoder_input_ids are there.

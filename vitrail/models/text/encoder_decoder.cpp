@@ -60,7 +60,7 @@ void EncoderDecoderState::select(const std::vector<std::int64_t>& indices) {
   }
   const Tensor lengths = sources.empty() ? Tensor() : rows_at(sources[0].lengths, left);
   for (nn::DecoderBlock::Source& source : sources) {
-    source = {{rows_at(source.memory.keys, left), rows_at(source.memory.values, left)}, lengths};
+    source = {{rows_at(source.memory.keys, left), rows_at(source.memory.values, left)}, lengths, {}};
   }
 }
 
@@ -108,37 +108,38 @@ EncoderDecoder::EncoderDecoder(const nn::Scope& scope, const EncoderDecoderConfi
   }
 }
 
-Tensor EncoderDecoder::encode(const Tensor& sources, const Tensor& lengths, nn::Pass& pass) const {
-  check_token_ids(sources, config_.source_vocab_size);
-  const Tensor embedded = ops::embedding(source_embedding_->weight, sources, config_.padding);
-  return (*encoder_)({.lengths = lengths, .embedded = embedded}, pass);
+Tensor EncoderDecoder::encode(const Texts& sources, nn::Pass& pass) const {
+  check_token_ids(sources.ids, config_.source_vocab_size);
+  const Tensor embedded = ops::embedding(source_embedding_->weight, sources.ids, config_.padding);
+  return (*encoder_)({.lengths = sources.lengths, .embedded = embedded, .offsets = sources.offsets}, pass);
 }
 
-std::vector<nn::DecoderBlock::Source> EncoderDecoder::remember(const Tensor& memory, const Tensor& lengths) const {
+std::vector<nn::DecoderBlock::Source> EncoderDecoder::remember(const Tensor& memory, const Texts& sources) const {
   std::vector<nn::DecoderBlock::Source> result;
   for (const nn::DecoderBlock& block : blocks_) {
-    result.push_back({block.cross.remember(memory), lengths});
+    result.push_back({block.cross.remember(memory), sources.lengths, sources.offsets});
   }
   return result;
 }
 
-Tensor EncoderDecoder::run_decoder(const Tensor& targets, const std::vector<nn::DecoderBlock::Source>& sources,
+Tensor EncoderDecoder::run_decoder(const Texts& targets, const std::vector<nn::DecoderBlock::Source>& sources,
                                    std::vector<nn::KeyValueCache>* caches, nn::Pass& pass) const {
-  check_token_ids(targets, config_.target_vocab_size);
+  check_token_ids(targets.ids, config_.target_vocab_size);
   const std::int64_t begin = caches != nullptr ? caches->front().length() : 0;
   const std::int64_t most = config_.encoder.max_positions;
-  check(begin + targets.size(1) <= most, "the translation has {} tokens, but the model is made for at most {}",
-        begin + targets.size(1), most);
-  Tensor x = ops::embedding(target_embedding().weight, targets, config_.padding);
+  const std::int64_t longest = begin + longest_text(targets);
+  check(longest <= most, "the translation has {} tokens, but the model is made for at most {}", longest, most);
+  Tensor x = ops::embedding(target_embedding().weight, targets.ids, config_.padding);
   if (config_.encoder.embedding_scale != 1) {
     x = x * config_.encoder.embedding_scale;
   }
-  const Tensor places = (*positions_)(begin, targets.size(1));
+  const Tensor places = vectors_of_places(*positions_, begin, targets.ids.size(1), targets.offsets);
   x = places.defined() ? x + places : x;
   x = nn::Dropout{config_.encoder.embd_drop}(ops::cast(x, pass.dtype), pass);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     nn::AttentionExtras own;
     own.causal = true;
+    own.query_offsets = targets.offsets;
     own.cache = caches != nullptr ? &(*caches)[i] : nullptr;
     x = blocks_[i](x, sources[i], pass, own);
     if (pass.wants_features()) {
@@ -148,30 +149,28 @@ Tensor EncoderDecoder::run_decoder(const Tensor& targets, const std::vector<nn::
   return norm_ ? (*norm_)(x) : x;
 }
 
-Tensor EncoderDecoder::decode(const Tensor& targets, const Tensor& memory, const Tensor& lengths,
-                              nn::Pass& pass) const {
-  return run_decoder(targets, remember(memory, lengths), nullptr, pass);
+Tensor EncoderDecoder::decode(const Texts& targets, const Tensor& memory, const Texts& sources, nn::Pass& pass) const {
+  return run_decoder(targets, remember(memory, sources), nullptr, pass);
 }
 
 Tensor EncoderDecoder::head(const Tensor& states) const { return ops::linear(states, head_weight_, head_bias_); }
 
-Tensor EncoderDecoder::forward(const Tensor& sources, const Tensor& lengths, const Tensor& targets,
-                               nn::Pass& pass) const {
-  const Tensor memory = encode(sources, lengths, pass);
-  return ops::cast(head(decode(targets, memory, lengths, pass)), DType::f32);
+Tensor EncoderDecoder::forward(const Texts& sources, const Texts& targets, nn::Pass& pass) const {
+  const Tensor memory = encode(sources, pass);
+  return ops::cast(head(decode(targets, memory, sources, pass)), DType::f32);
 }
 
-std::unique_ptr<TextState> EncoderDecoder::begin(const Tensor& sources, const Tensor& lengths, nn::Pass& pass) const {
+std::unique_ptr<TextState> EncoderDecoder::begin(const Texts& sources, nn::Pass& pass) const {
   auto state = std::make_unique<EncoderDecoderState>();
   state->blocks.resize(blocks_.size());
-  state->sources = remember(encode(sources, lengths, pass), lengths);
+  state->sources = remember(encode(sources, pass), sources);
   return state;
 }
 
 Tensor EncoderDecoder::forward_last(const Tensor& targets, nn::Pass& pass, TextState& state) const {
   auto* const own = dynamic_cast<EncoderDecoderState*>(&state);
   check(own != nullptr, "an encoder–decoder goes on from its own state alone");
-  const Tensor states = run_decoder(targets, own->sources, &own->blocks, pass);
+  const Tensor states = run_decoder({targets}, own->sources, &own->blocks, pass);
   const Tensor logits = head(states.narrow(1, states.size(1) - 1, 1));
   return ops::cast(logits, DType::f32).reshape({targets.size(0), config_.target_vocab_size});
 }
@@ -203,12 +202,12 @@ std::int64_t EncoderDecoder::layer_of(const std::string& parameter) const {
 
 std::unique_ptr<TextState> Translation::begin() const {
   nn::Pass pass{.dtype = dtype_};
-  return model_.begin(sources_, lengths_, pass);
+  return model_.begin(sources_, pass);
 }
 
 Tensor Translation::forward(const Tensor& ids, nn::Pass& pass, TextState* state) const {
   check(state == nullptr, "a translation goes on by forward_last()");
-  return model_.forward(sources_, lengths_, ids, pass);
+  return model_.forward(sources_, {ids}, pass);
 }
 
 TextOutputs EncoderDecoderNetwork::run(const TextInputs& inputs, nn::Pass& pass) const {
@@ -216,7 +215,7 @@ TextOutputs EncoderDecoderNetwork::run(const TextInputs& inputs, nn::Pass& pass)
         "an encoder–decoder reads 'input_ids' and 'decoder_input_ids' [B, N] i64, of which one is missing");
   check(!inputs.token_type_ids.defined(), "an encoder–decoder has no token types");
   return {
-      {"logits", body.forward(inputs.input_ids, lengths_of(inputs.attention_mask), inputs.decoder_input_ids, pass)}};
+      {"logits", body.forward({inputs.input_ids, lengths_of(inputs.attention_mask)}, {inputs.decoder_input_ids}, pass)}};
 }
 
 TextAttentionKind EncoderDecoderNetwork::attention_kind(const std::string& name) const {

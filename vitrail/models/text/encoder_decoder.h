@@ -6,11 +6,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "vitrail/models/text/encoder.h"
 #include "vitrail/models/text/language_body.h"
 #include "vitrail/models/text/text_network.h"
+#include "vitrail/models/text/token_ids.h"
 #include "vitrail/nn/attention/decoder_block.h"
 #include "vitrail/nn/embedding.h"
 #include "vitrail/nn/linear.h"
@@ -69,19 +71,19 @@ class EncoderDecoder {
  public:
   EncoderDecoder(const nn::Scope& scope, const EncoderDecoderConfig& config);
 
-  /// What the encoder makes of sources [S, M] i64, of which the first `lengths` [S] i64 tokens are real (undefined:
-  /// all): the memory [S, M, dim].
-  Tensor encode(const Tensor& sources, const Tensor& lengths, nn::Pass& pass) const;
-  /// The last states [S, N, dim] of a decoder that reads targets [S, N] i64 beside such a memory. A token sees no later
-  /// one, so that padding behind a target changes nothing.
-  Tensor decode(const Tensor& targets, const Tensor& memory, const Tensor& lengths, nn::Pass& pass) const;
+  /// What the encoder makes of sources [B, M]: the memory [B, M, dim].
+  Tensor encode(const Texts& sources, nn::Pass& pass) const;
+  /// The last states [B, N, dim] of a decoder that reads targets [B, N] beside such a memory. A token sees no later
+  /// one, so that padding behind a target changes nothing, and targets need no lengths. Of sources in one row, the
+  /// targets lie in one row too.
+  Tensor decode(const Texts& targets, const Tensor& memory, const Texts& sources, nn::Pass& pass) const;
   /// The logits [..., V] of states [..., dim], in their dtype.
   Tensor head(const Tensor& states) const;
-  /// The logits [S, N, V] f32 of the token that follows each of `targets`.
-  Tensor forward(const Tensor& sources, const Tensor& lengths, const Tensor& targets, nn::Pass& pass) const;
+  /// The logits [B, N, V] f32 of the token that follows each of `targets`.
+  Tensor forward(const Texts& sources, const Texts& targets, nn::Pass& pass) const;
 
   /// The state of translations of which nothing has been written.
-  std::unique_ptr<TextState> begin(const Tensor& sources, const Tensor& lengths, nn::Pass& pass) const;
+  std::unique_ptr<TextState> begin(const Texts& sources, nn::Pass& pass) const;
   /// The logits [B, V] f32 of the token after the last of targets [B, N], which continue those that the state has seen.
   Tensor forward_last(const Tensor& targets, nn::Pass& pass, TextState& state) const;
 
@@ -95,8 +97,8 @@ class EncoderDecoder {
 
  private:
   const nn::Embedding& target_embedding() const { return target_embedding_ ? *target_embedding_ : *source_embedding_; }
-  std::vector<nn::DecoderBlock::Source> remember(const Tensor& memory, const Tensor& lengths) const;
-  Tensor run_decoder(const Tensor& targets, const std::vector<nn::DecoderBlock::Source>& sources,
+  std::vector<nn::DecoderBlock::Source> remember(const Tensor& memory, const Texts& sources) const;
+  Tensor run_decoder(const Texts& targets, const std::vector<nn::DecoderBlock::Source>& sources,
                      std::vector<nn::KeyValueCache>* caches, nn::Pass& pass) const;
 
   EncoderDecoderConfig config_;
@@ -115,8 +117,8 @@ class EncoderDecoder {
 class Translation final : public LanguageBody {
  public:
   /// The model must outlive this object.
-  Translation(const EncoderDecoder& model, Tensor sources, Tensor lengths, DType dtype)
-      : model_(model), sources_(std::move(sources)), lengths_(std::move(lengths)), dtype_(dtype) {}
+  Translation(const EncoderDecoder& model, Texts sources, DType dtype)
+      : model_(model), sources_(std::move(sources)), dtype_(dtype) {}
 
   std::unique_ptr<TextState> begin() const override;
   Tensor forward(const Tensor& ids, nn::Pass& pass, TextState* state) const override;
@@ -128,8 +130,7 @@ class Translation final : public LanguageBody {
 
  private:
   const EncoderDecoder& model_;
-  Tensor sources_;
-  Tensor lengths_;
+  Texts sources_;
   DType dtype_;
 };
 

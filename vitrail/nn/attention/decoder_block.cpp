@@ -77,6 +77,8 @@ Tensor DecoderBlock::operator()(const Tensor& x, const Source& source, Pass& pas
   const Tensor seen = normed_branch(norm_place, norm2, read, [&](const Tensor& input, const Tensor& residual) {
     AttentionExtras extras;
     extras.lengths = source.lengths;
+    extras.query_offsets = own.query_offsets;
+    extras.key_offsets = source.offsets;
     extras.residual = ops::reshape(residual, together);
     return ops::reshape(cross.attend(ops::reshape(input, together), source.memory, pass, extras), x.shape());
   });
