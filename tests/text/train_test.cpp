@@ -92,6 +92,39 @@ TEST(TrainTokenizer, LetsSentencepieceLearn) {
               StartsWith("sentencepiece cannot learn 100000 tokens: "));
 }
 
+TEST(TrainTokenizer, MakesATranslatorsOfOneFileOfSentencepiece) {
+  auto lines = golden_json("training")["lines"].get<std::vector<std::string>>();
+  for (std::string& line : lines) {
+    line.pop_back();
+  }
+  TokenizerTraining training;
+  training.vocab_size = 300;
+  const Tokenizer tokenizer = train_marian(lines, "bpe", training);
+  EXPECT_EQ(tokenizer.vocab_size(), 300);
+  EXPECT_EQ(tokenizer.id_of("</s>"), 0);
+  EXPECT_EQ(tokenizer.id_of("<unk>"), 1);
+  EXPECT_EQ(tokenizer.id_of("<pad>"), 299);
+  EXPECT_EQ(tokenizer.id_of("<s>"), std::nullopt);
+  const Encoding encoding = tokenizer.encode("First Citizen: speak.");
+  EXPECT_EQ(encoding.ids.back(), 0);
+  EXPECT_EQ(tokenizer.decode(encoding.ids), "First Citizen: speak.");
+  const test::TemporaryFolder folder;
+  tokenizer.save(folder.path());
+  EXPECT_EQ(load_tokenizer(folder.path()).encode("First Citizen: speak.").ids, encoding.ids);
+  EXPECT_EQ(load_target_tokenizer(folder.path()).encode("First Citizen: speak.").ids, encoding.ids);
+  EXPECT_EQ(marian_tokenizer(folder / "source.spm").encode("First Citizen: speak.").ids, encoding.ids);
+  // The language that is translated to may have pieces of its own.
+  const test::TemporaryFolder other;
+  training.vocab_size = 200;
+  train_marian(lines, "bpe", training).save(other.path());
+  std::filesystem::copy_file(other / "target.spm", folder / "target.spm",
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_EQ(load_tokenizer(folder.path()).encode("First Citizen: speak.").ids, encoding.ids);
+  const Encoding target = load_target_tokenizer(folder.path()).encode("First Citizen: speak.");
+  EXPECT_GT(target.ids.size(), encoding.ids.size());
+  EXPECT_EQ(load_tokenizer(folder.path()).decode(target.ids), "First Citizen: speak.");
+}
+
 TEST(TrainTokenizer, SaysWhatIsWrong) {
   TokenizerTraining training;
   const std::vector<std::string> none = {"", ""};

@@ -163,6 +163,11 @@ Tokenizer load_tokenizer(const fs::path& path) {
       path.string());
 }
 
+Tokenizer load_target_tokenizer(const fs::path& path) {
+  const bool is_marian = fs::exists(path / "target.spm") && !fs::exists(path / "tokenizer.json");
+  return is_marian ? Tokenizer(read_marian_target(path)) : load_tokenizer(path);
+}
+
 Tokenizer char_tokenizer(std::string_view corpus) {
   check_utf8(corpus, "the corpus");
   std::set<char32_t> characters;
@@ -179,6 +184,10 @@ Tokenizer char_tokenizer(std::string_view corpus) {
       {"type", "Split"}, {"pattern", {{"Regex", "(?m:.)"}}}, {"behavior", "Isolated"}, {"invert", false}};
   document["decoder"] = {{"type", "Fuse"}};
   return from_document(document, "the tokenizer of characters");
+}
+
+Tokenizer marian_tokenizer(const fs::path& sentencepiece_file) {
+  return Tokenizer(make_marian(io::read_text(sentencepiece_file), sentencepiece_file.string()));
 }
 
 Tokenizer byte_tokenizer() {

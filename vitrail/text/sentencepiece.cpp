@@ -108,11 +108,10 @@ class SentencePiece : public Engine {
 
 class Marian : public Engine {
  public:
-  explicit Marian(const std::filesystem::path& folder)
-      : source_(open_spm(folder / "source.spm")),
-        target_(open_spm(folder / "target.spm")),
-        vocab_text_(io::read_text(folder / "vocab.json")) {
-    const std::string place = (folder / "vocab.json").string();
+  // `place` names the vocabulary in messages.
+  Marian(std::unique_ptr<const SpmFile> source, std::unique_ptr<const SpmFile> target, std::string vocab,
+         const std::string& place)
+      : source_(std::move(source)), target_(std::move(target)), vocab_text_(std::move(vocab)) {
     const nlohmann::json json = io::parse_json(vocab_text_, place);
     check(json.is_object(), "{}: it must be an object of tokens and ids", place);
     vocab_ = Vocabulary(json.size());
@@ -225,7 +224,28 @@ std::shared_ptr<const Engine> make_sentencepiece(std::string bytes, const std::s
 }
 
 std::shared_ptr<const Engine> read_marian(const std::filesystem::path& folder) {
-  return std::make_shared<Marian>(folder);
+  const std::filesystem::path vocab = folder / "vocab.json";
+  return std::make_shared<Marian>(open_spm(folder / "source.spm"), open_spm(folder / "target.spm"),
+                                  io::read_text(vocab), vocab.string());
+}
+
+std::shared_ptr<const Engine> read_marian_target(const std::filesystem::path& folder) {
+  const std::filesystem::path vocab = folder / "vocab.json";
+  return std::make_shared<Marian>(open_spm(folder / "target.spm"), open_spm(folder / "target.spm"),
+                                  io::read_text(vocab), vocab.string());
+}
+
+std::shared_ptr<const Engine> make_marian(const std::string& bytes, const std::string& name) {
+  std::unique_ptr<const SpmFile> source = open_spm(bytes, name);
+  const Processor& pieces = source->processor;
+  nlohmann::ordered_json vocab = {{"</s>", 0}, {"<unk>", 1}};
+  for (int i = 0; i < pieces.GetPieceSize(); ++i) {
+    if (!pieces.IsControl(i) && !pieces.IsUnknown(i)) {
+      vocab.emplace(pieces.IdToPiece(i), vocab.size());
+    }
+  }
+  vocab.emplace("<pad>", vocab.size());
+  return std::make_shared<Marian>(std::move(source), open_spm(bytes, name), vocab.dump(2) + "\n", name);
 }
 
 }  // namespace vitrail::text

@@ -19,5 +19,10 @@ std::shared_ptr<const Engine> make_sentencepiece(std::string bytes, const std::s
 /// A folder of Marian's: `source.spm` cuts texts into pieces whose ids are in `vocab.json`, `</s>` ends them, and
 /// `target.spm` joins the pieces of a translation, as MarianTokenizer of Hugging Face's transformers.
 std::shared_ptr<const Engine> read_marian(const std::filesystem::path& folder);
+/// The same for texts of the language that is translated to: `target.spm` cuts them too.
+std::shared_ptr<const Engine> read_marian_target(const std::filesystem::path& folder);
+/// Such a tokenizer of one file of sentencepiece for both languages, which `name` names in messages: `</s>` has the id
+/// 0, `<unk>` 1, then come its pieces in order, and last `<pad>`.
+std::shared_ptr<const Engine> make_marian(const std::string& bytes, const std::string& name);
 
 }  // namespace vitrail::text

@@ -73,8 +73,17 @@ class Tokenizer {
 /// file, and the part of it that is not known or does not fit.
 Tokenizer load_tokenizer(const std::filesystem::path& folder_or_file);
 
+/// The tokenizer of the translations that a translator's folder makes: in Marian's folders `target.spm` cuts them, in
+/// all others it is load_tokenizer().
+Tokenizer load_target_tokenizer(const std::filesystem::path& folder_or_file);
+
 /// A token for each character that `corpus` has, in the order of their code points, from id 0, and `[UNK]` after them.
 Tokenizer char_tokenizer(std::string_view corpus);
+
+/// A translator's tokenizer of Marian's kind, of one sentencepiece `.model` or `.spm` file for both languages: `</s>`
+/// has the id 0 and ends a text, `<unk>` is 1, the file's pieces follow in order, and `<pad>` is the last. It is saved
+/// as `source.spm`, `target.spm` and `vocab.json`. Throws Error if the file cannot be read.
+Tokenizer marian_tokenizer(const std::filesystem::path& sentencepiece_file);
 
 /// A token for each byte; its id is the byte.
 Tokenizer byte_tokenizer();

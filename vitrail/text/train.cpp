@@ -100,8 +100,11 @@ Tokenizer train_wordpiece(std::span<const std::string> texts, const TokenizerTra
   return finished(document);
 }
 
-Tokenizer train_sentencepiece(std::span<const std::string> texts, const std::string& kind,
-                              const TokenizerTraining& training) {
+namespace {
+
+// The file that the sentencepiece library learns.
+std::string learn_sentencepiece(std::span<const std::string> texts, const std::string& kind,
+                                const TokenizerTraining& training) {
   check_texts(texts);
   check(kind == "unigram" || kind == "bpe", "sentencepiece is to learn 'unigram' or 'bpe', not '{}'", kind);
   Sentences sentences(texts);
@@ -114,7 +117,18 @@ Tokenizer train_sentencepiece(std::span<const std::string> texts, const std::str
        {"minloglevel", "2"}},
       &sentences, &bytes);
   check(status.ok(), "sentencepiece cannot learn {} tokens: {}", training.vocab_size, status.ToString());
-  return Tokenizer(make_sentencepiece(std::move(bytes), "tokenizer.model"));
+  return bytes;
+}
+
+}  // namespace
+
+Tokenizer train_sentencepiece(std::span<const std::string> texts, const std::string& kind,
+                              const TokenizerTraining& training) {
+  return Tokenizer(make_sentencepiece(learn_sentencepiece(texts, kind, training), "tokenizer.model"));
+}
+
+Tokenizer train_marian(std::span<const std::string> texts, const std::string& kind, const TokenizerTraining& training) {
+  return Tokenizer(make_marian(learn_sentencepiece(texts, kind, training), "the new tokenizer"));
 }
 
 }  // namespace vitrail::text

@@ -33,4 +33,8 @@ Tokenizer train_wordpiece(std::span<const std::string> texts, const TokenizerTra
 Tokenizer train_sentencepiece(std::span<const std::string> texts, const std::string& kind,
                               const TokenizerTraining& training);
 
+/// The same for the texts of two languages together, as marian_tokenizer() makes it of the file, with `vocab_size` ids
+/// in all.
+Tokenizer train_marian(std::span<const std::string> texts, const std::string& kind, const TokenizerTraining& training);
+
 }  // namespace vitrail::text
