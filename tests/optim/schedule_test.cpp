@@ -1,5 +1,7 @@
 #include "vitrail/optim/schedule.h"
 
+#include <cmath>
+
 #include "tests/support/golden.h"
 
 namespace vitrail::test {
@@ -119,6 +121,24 @@ TEST(Schedule, NoneIsTheRateFromTheFirstUpdate) {
   const Schedule schedule(options);
   EXPECT_EQ(schedule.lr(0, 0), 0.5);
   EXPECT_EQ(schedule.lr(100, 1000), 0.5);
+  EXPECT_EQ(schedule.epochs(), 12);
+}
+
+// Vaswani et al. 2017, eq. 3: dim^-0.5 · min(step^-0.5, step · warmup^-1.5), with steps from 1.
+TEST(Schedule, NoamIsThePapersRate) {
+  constexpr double dim = 512;
+  constexpr double warmup = 40;
+  ScheduleOptions options = of("noam");
+  options.lr = std::pow(dim * warmup, -0.5);
+  options.on_updates = true;
+  options.updates_per_epoch = 20;
+  options.warmup_epochs = 2;
+  const Schedule schedule(options);
+  for (const std::int64_t step : {1, 7, 39, 40, 41, 100, 4000}) {
+    const auto s = static_cast<double>(step);
+    const double expected = std::pow(dim, -0.5) * std::min(std::pow(s, -0.5), s * std::pow(warmup, -1.5));
+    EXPECT_NEAR(schedule.lr(0, step - 1), expected, 1e-12) << step;
+  }
   EXPECT_EQ(schedule.epochs(), 12);
 }
 

@@ -21,10 +21,10 @@ double cycles_length(double mul, double cycles) { return mul == 1 ? cycles : (st
 
 Schedule::Schedule(ScheduleOptions options) : options_(std::move(options)) {
   ScheduleOptions& o = options_;
-  static constexpr std::array<std::string_view, 7> names = {"cosine",    "tanh",     "poly", "step",
-                                                            "multistep", "constant", "none"};
+  static constexpr std::array<std::string_view, 8> names = {"cosine",    "tanh",     "poly", "step",
+                                                            "multistep", "constant", "none", "noam"};
   check(std::ranges::find(names, o.sched) != names.end(),
-        "unknown schedule '{}': expected cosine, tanh, poly, step, multistep, constant or none", o.sched);
+        "unknown schedule '{}': expected cosine, tanh, poly, step, multistep, constant, none or noam", o.sched);
   check(o.epochs > 0, "a schedule needs at least one epoch, not {}", o.epochs);
   check(o.warmup_epochs >= 0 && o.cooldown_epochs >= 0, "warm-up and cool-down cannot last {} and {} epochs",
         o.warmup_epochs, o.cooldown_epochs);
@@ -49,6 +49,10 @@ double Schedule::at(double t) const {
   const ScheduleOptions& o = options_;
   if (o.sched == "none") {
     return o.lr;
+  }
+  if (o.sched == "noam") {
+    const double warmup = std::max(o.warmup_epochs, 1.0);
+    return o.lr * std::min((t + 1) / warmup, std::sqrt(warmup / (t + 1)));
   }
   if (t < o.warmup_epochs) {
     // timm's tanh schedule warms up to the value that it has at that time, the others warm up to the full rate.

@@ -11,8 +11,9 @@ namespace vitrail::optim {
 /// The arguments of timm's create_scheduler_v2 (flags `--sched`, `--epochs`, `--warmup-epochs` …). Lengths are in
 /// epochs.
 struct ScheduleOptions {
-  /// cosine (Loshchilov & Hutter 2017), tanh, poly, step, multistep, constant (after the warm-up) or none (constant,
-  /// without warm-up).
+  /// cosine (Loshchilov & Hutter 2017), tanh, poly, step, multistep, constant (after the warm-up), none (constant,
+  /// without warm-up), or noam (Vaswani et al. 2017, section 5.3): with s - 1 updates or epochs done and a warm-up of
+  /// w, lr · min(s / w, √(w / s)). That is the paper's rate for lr = (dim · w)^-0.5.
   std::string sched = "cosine";
   double lr = 0;
   std::int64_t epochs = 300;

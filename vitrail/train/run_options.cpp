@@ -112,8 +112,9 @@ void add_schedule_options(OptionList& list, RunOptions& o, const std::string& un
   };
   list.group("learning rate");
   list.add("sched", o.schedule.sched, "SCHEDULER",
-           "Schedule: cosine, tanh, poly, step, multistep, constant (after the warm-up) or none")
-      .one_of({"cosine", "tanh", "poly", "step", "multistep", "constant", "none"});
+           "Schedule: cosine, tanh, poly, step, multistep, constant (after the warm-up), none, or noam (warm-up, then "
+           "the inverse square root of the updates)")
+      .one_of({"cosine", "tanh", "poly", "step", "multistep", "constant", "none", "noam"});
   list.add("sched_on_updates", o.schedule.on_updates, "", "Follow the schedule at each update, not only each epoch");
   list.add("lr", o.lr, "LR", "Learning rate; overrides --lr-base").at_least(0);
   list.add("lr_base", o.lr_base, "LR",
@@ -146,6 +147,7 @@ void add_schedule_options(OptionList& list, RunOptions& o, const std::string& un
   list.add("epochs", o.epochs, "N", "Passes over the data").at_least(1).at_most(1e6);
   list.add("warmup_epochs", o.warmup_epochs, "N", "Epochs of linear warm-up (default: a tenth of all, at most 5)")
       .at_least(0);
+  list.add("warmup_steps", o.warmup_steps, "N", "Updates of linear warm-up, in place of --warmup-epochs").at_least(0);
   list.add("warmup_prefix", o.schedule.warmup_prefix, "", "Warm up before the schedule begins, not within it");
   list.add("cooldown_epochs", o.schedule.cooldown_epochs, "N", "Epochs at --min-lr after all others").at_least(0);
   list.add("decay_epochs", o.schedule.decay_epochs, "N", "Epochs between decays (step)")
@@ -215,6 +217,7 @@ void validate_run(const RunOptions& o) {
   check(o.schedule.sched == "none" || o.schedule.warmup_prefix ||
             o.warmup_epochs.value_or(0) < static_cast<double>(o.epochs),
         "--warmup-epochs {} leaves nothing of the {} --epochs", o.warmup_epochs.value_or(0), o.epochs);
+  check(!o.warmup_steps || !o.warmup_epochs, "--warmup-steps and --warmup-epochs exclude each other");
 }
 
 double learning_rate(const RunOptions& options) {
@@ -235,6 +238,9 @@ optim::ScheduleOptions schedule_of(const RunOptions& options, std::int64_t updat
   result.lr = learning_rate(options);
   result.epochs = options.epochs;
   result.warmup_epochs = options.warmup_epochs.value_or(std::min(5.0, static_cast<double>(options.epochs) / 10));
+  if (options.warmup_steps) {
+    result.warmup_epochs = static_cast<double>(*options.warmup_steps) / static_cast<double>(updates_per_epoch);
+  }
   result.updates_per_epoch = updates_per_epoch;
   return result;
 }

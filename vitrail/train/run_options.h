@@ -46,6 +46,7 @@ struct RunOptions {
   std::string lr_base_scale;
   std::int64_t epochs = 100;
   std::optional<double> warmup_epochs;
+  std::optional<std::int64_t> warmup_steps;
 
   // Moving average
   bool model_ema = false;
