@@ -130,6 +130,7 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   add_knn(app);
   add_forward(app);
   add_generate(app);
+  add_translate(app);
   add_convert(app);
   add_tokenizer(app);
   add_bleu(app);

@@ -31,6 +31,7 @@ void add_positions(CLI::App& app);
 void add_gradients(CLI::App& app);
 void add_forward(CLI::App& app);
 void add_generate(CLI::App& app);
+void add_translate(CLI::App& app);
 void add_info(CLI::App& app);
 void add_models(CLI::App& app);
 void add_bench(CLI::App& app);

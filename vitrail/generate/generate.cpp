@@ -177,7 +177,9 @@ std::vector<std::vector<Sequence>> generate_batch(const models::LanguageBody& mo
   std::vector<std::unique_ptr<Search>> searches;
   std::vector<Search*> running;
   for (const Ids& prompt : prompts) {
-    searches.push_back(begin_search({prompt, config, options, std::ssize(searches), most_new}));
+    const std::int64_t most =
+        options.limits.empty() ? most_new : std::min(most_new, options.limits.at(searches.size()));
+    searches.push_back(begin_search({prompt, config, options, std::ssize(searches), most}));
     running.push_back(searches.back().get());
   }
   const autograd::NoGrad no_grad;

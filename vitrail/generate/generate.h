@@ -40,6 +40,8 @@ struct GenerateOptions {
   /// reads the second half of them anew, as a text of its own, and goes on from there.
   bool slides = false;
   LengthPenalty penalty = LengthPenalty::hf;  ///< of a beam search
+  /// The most new tokens for each prompt, where that is less than the config's; empty: none is limited further.
+  std::vector<std::int64_t> limits = {};
   /// Called with all new tokens of a sequence after each one (not in a beam search, whose sequences are known at its
   /// end); true ends the sequence.
   std::function<bool(std::int64_t sequence, std::span<const std::int64_t> ids)> stop = {};

@@ -111,6 +111,11 @@ std::vector<std::string> differences(io::Fields& f) {
 
 }  // namespace
 
+EarlyStopping early_stopping_named(std::string_view name) {
+  check(name == "false" || name == "true" || name == "never", "early_stopping is true, false or never, not '{}'", name);
+  return name == "true" ? EarlyStopping::at_once : name == "never" ? EarlyStopping::never : EarlyStopping::heuristic;
+}
+
 GenerationConfig read_generation_config(const fs::path& folder, std::vector<std::string>* said) {
   const fs::path own = folder / "generation_config.json";
   const fs::path path = fs::exists(own) ? own : folder / "config.json";

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace vitrail::generate {
@@ -16,6 +17,9 @@ enum class EarlyStopping {
   at_once,    ///< true
   never       ///< "never": once no running beam can become better, whatever its length
 };
+
+/// By "false", "true" or "never"; throws Error for others.
+EarlyStopping early_stopping_named(std::string_view name);
 
 /// The fields of transformers' GenerationConfig by their names, with its defaults and meanings; an unset field changes
 /// nothing.

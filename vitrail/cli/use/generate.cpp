@@ -83,9 +83,7 @@ GenerationConfig config_of(const GenerateFlags& flags, GenerationConfig c, std::
   take(flags.length_penalty, c.length_penalty);
   c.do_sample = c.do_sample || flags.do_sample;
   if (!flags.early_stopping.empty()) {
-    c.early_stopping = flags.early_stopping == "true"    ? generate::EarlyStopping::at_once
-                       : flags.early_stopping == "never" ? generate::EarlyStopping::never
-                                                         : generate::EarlyStopping::heuristic;
+    c.early_stopping = generate::early_stopping_named(flags.early_stopping);
   }
   const bool as_transformers = c.max_length != GenerationConfig().max_length;  // the model's folder says how long
   as_usage([&] { generate::validate(c); });

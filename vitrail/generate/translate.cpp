@@ -1,0 +1,152 @@
+#include "vitrail/generate/translate.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/ops/math/reduce.h"
+
+namespace vitrail::generate {
+namespace {
+
+using Ids = std::vector<std::int64_t>;
+
+// Texts of unequal length as a batch, padded at their ends.
+models::Texts padded(const std::vector<const Ids*>& texts, std::int64_t padding) {
+  std::size_t longest = 0;
+  for (const Ids* text : texts) {
+    longest = std::max(longest, text->size());
+  }
+  Ids all;
+  Ids lengths;
+  for (const Ids* text : texts) {
+    all.insert(all.end(), text->begin(), text->end());
+    all.resize(all.size() + longest - text->size(), padding);
+    lengths.push_back(std::ssize(*text));
+  }
+  const std::int64_t count = std::ssize(texts);
+  return {Tensor::from(all, {count, static_cast<std::int64_t>(longest)}), Tensor::from(lengths, {count}), {}};
+}
+
+// The tokens of lines as the model reads them, and what it is to be told of them.
+struct Sources {
+  std::vector<Ids> ids;
+  std::vector<std::vector<std::string>> tokens;
+  std::vector<std::size_t> order;  // of the lines that are not empty: by descending length
+};
+
+Sources encode_lines(const models::EncoderDecoder& model, const text::Tokenizer& tokenizer,
+                     std::span<const std::string> lines, std::int64_t first_line) {
+  Sources sources;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::int64_t number = first_line + static_cast<std::int64_t>(i);
+    text::Encoding encoding;
+    if (lines[i].find_first_not_of(" \t\r\n") != std::string::npos) {
+      try {
+        encoding = tokenizer.encode(lines[i]);
+      } catch (const Error& error) {
+        fail("line {}: {}", number, error.what());
+      }
+      sources.order.push_back(i);
+    }
+    check(std::ssize(encoding.ids) <= model.max_positions(),
+          "line {} has {} tokens, but the model is made for at most {}", number, encoding.ids.size(),
+          model.max_positions());
+    sources.ids.push_back(std::move(encoding.ids));
+    sources.tokens.push_back(std::move(encoding.tokens));
+  }
+  std::ranges::stable_sort(sources.order,
+                           [&](std::size_t a, std::size_t b) { return sources.ids[a].size() > sources.ids[b].size(); });
+  return sources;
+}
+
+// The source token that each token of a translation looks at most.
+std::vector<std::pair<std::int64_t, std::int64_t>> align(const models::EncoderDecoder& model, const Ids& source,
+                                                         std::int64_t start, const Ids& translation, DType dtype) {
+  Ids read = {start};
+  read.insert(read.end(), translation.begin(), translation.end() - 1);
+  nn::Recorder recorder(false, true);
+  nn::Pass pass{.dtype = dtype, .recorder = &recorder};
+  model.forward({Tensor::from(source, {1, std::ssize(source)})}, {Tensor::from(read, {1, std::ssize(read)})}, pass);
+  // The last map is that of the last block's attention to the source: [1, H, N, M].
+  const Tensor map = ops::mean(recorder.attention()[recorder.attention().size() - 1].value, {0, 1}).contiguous();
+  std::vector<std::pair<std::int64_t, std::int64_t>> result;
+  for (std::int64_t n = 0; n < map.size(0); ++n) {
+    const std::span<const float> row =
+        map.span<float>().subspan(static_cast<std::size_t>(n * map.size(1)), static_cast<std::size_t>(map.size(1)));
+    result.emplace_back(std::ranges::max_element(row) - row.begin(), n);
+  }
+  return result;
+}
+
+std::string text_of(const text::Tokenizer& tokenizer, const Ids& ids) {
+  Ids known;  // what stands for no token of the tokenizer is no text, as in transformers
+  std::ranges::copy_if(ids, std::back_inserter(known), [&](std::int64_t id) { return tokenizer.has(id); });
+  return tokenizer.decode(known);
+}
+
+}  // namespace
+
+std::int64_t start_token(const GenerationConfig& config) {
+  const std::optional<std::int64_t> start =
+      config.decoder_start_token_id ? config.decoder_start_token_id : config.bos_token_id;
+  check(start.has_value(), "neither decoder_start_token_id nor bos_token_id says with which token translations begin");
+  return *start;
+}
+
+std::vector<LineTranslations> translate(const models::EncoderDecoder& model, const text::Tokenizer& tokenizer,
+                                        const GenerationConfig& config, std::span<const std::string> lines,
+                                        const TranslateOptions& options, std::int64_t first_line) {
+  const autograd::NoGrad no_grad;
+  const std::int64_t start = start_token(config);
+  Sources sources = encode_lines(model, tokenizer, lines, first_line);
+  std::vector<LineTranslations> result(lines.size());
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    result[i].tokens = std::move(sources.tokens[i]);
+    if (sources.ids[i].empty()) {
+      result[i].best.resize(1);
+    }
+  }
+  std::int64_t done = std::ssize(lines) - std::ssize(sources.order);
+  for (std::size_t begin = 0; begin < sources.order.size();) {
+    const std::size_t longest = sources.ids[sources.order[begin]].size();
+    const std::size_t left = sources.order.size() - begin;
+    const std::size_t most = options.batch_lines > 0 ? static_cast<std::size_t>(options.batch_lines) : left;
+    const std::size_t count =
+        std::clamp<std::size_t>(static_cast<std::size_t>(options.batch_tokens) / longest, 1, std::min(most, left));
+    std::vector<const Ids*> texts;
+    for (std::size_t i = begin; i < begin + count; ++i) {
+      texts.push_back(&sources.ids[sources.order[i]]);
+    }
+    const models::Translation batch(model, padded(texts, config.pad_token_id.value_or(0)), options.generate.dtype);
+    const std::vector<Ids> prompts(count, Ids{start});
+    GenerateOptions own = options.generate;
+    for (const Ids* text : texts) {
+      if (options.most_growth > 0) {
+        own.limits.push_back(static_cast<std::int64_t>(options.most_growth * static_cast<double>(text->size())) + 10);
+      }
+    }
+    const auto sequences = generate_batch(batch, prompts, config, own);
+    if (options.generate.interrupted && options.generate.interrupted()) {
+      return result;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t line = sources.order[begin + i];
+      for (const Sequence& sequence : sequences[i]) {
+        TranslatedLine one{text_of(tokenizer, sequence.ids), sequence.ids, sequence.score, {}};
+        if (options.alignment && !sequence.ids.empty()) {
+          one.alignment = align(model, sources.ids[line], start, sequence.ids, options.generate.dtype);
+        }
+        result[line].best.push_back(std::move(one));
+      }
+    }
+    begin += count;
+    done += static_cast<std::int64_t>(count);
+    if (options.advance) {
+      options.advance(done);
+    }
+  }
+  return result;
+}
+
+}  // namespace vitrail::generate
