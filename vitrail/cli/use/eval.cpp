@@ -13,6 +13,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/use/eval_translation.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
@@ -29,6 +30,7 @@ struct EvalFlags {
   DataFlags data;
   std::string output;
   std::int64_t tta = 0;
+  TranslationFlags translation;
   bool json = false;
 };
 
@@ -225,6 +227,8 @@ void add_eval(CLI::App& app) {
   const auto flags = std::make_shared<EvalFlags>();
   add_model_argument(command, flags->model);
   add_data_argument(command, flags->data);
+  CLI::Option* const images = command.get_option("DATA")->required(false);
+  add_translation_flags(command, flags->translation);
   command.add_option("--output", flags->output, "Folder for confusion.svg and eval.json")->type_name("DIR");
   add_loading_flags(command, flags->data);
   command.add_option("--tta", flags->tta, "Average each image and its mirror image (2), or take the image alone (0)")
@@ -235,8 +239,17 @@ void add_eval(CLI::App& app) {
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
   add_examples(command, {"vitrail eval demo/run/best data/cifar10/test.tar",
-                         "vitrail eval demo/run/best photos --split validation --output report --json"});
-  command.callback([flags] { evaluate(*flags); });
+                         "vitrail eval demo/run/best photos --split validation --output report --json",
+                         "vitrail eval runs/de-en --src test.de --tgt test.en"});
+  command.callback([flags, images] {
+    if (flags->translation.given()) {
+      check_usage(images->count() == 0, "DATA are images: a translator is evaluated with --src and --tgt alone");
+      evaluate_translator(flags->model.model, flags->translation, flags->compute, flags->json);
+      return;
+    }
+    check_usage(images->count() > 0, "DATA is required: images; or --src and --tgt for a translator");
+    evaluate(*flags);
+  });
 }
 
 void add_predict(CLI::App& app) {

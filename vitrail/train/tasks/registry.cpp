@@ -11,6 +11,7 @@
 #include "vitrail/train/tasks/classify.h"
 #include "vitrail/train/tasks/language.h"
 #include "vitrail/train/tasks/pretrain_mae.h"
+#include "vitrail/train/tasks/translate.h"
 
 namespace vitrail::train {
 namespace {
@@ -28,6 +29,7 @@ const std::vector<TaskKind>& task_kinds() {
   static const std::vector<TaskKind> all = {
       {"classify", "train", "tell images of classes apart", defaults<ClassifyOptions>},
       {"lm", "train", "predict the next token of a text", defaults<LanguageOptions>},
+      {"translate", "train", "translate texts", defaults<TranslationOptions>},
       {"mae", "pretrain", "masked autoencoder (He et al. 2022)", defaults<PretrainMaeOptions>},
   };
   return all;

@@ -1,0 +1,89 @@
+// `vitrail train --task translate` and `vitrail translate`, as a person types them.
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/program.h"
+
+namespace vitrail {
+namespace {
+
+using test::Outcome;
+using test::vitrail;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class Translating : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new test::TemporaryFolder;
+    std::ofstream german(path("train.de"));
+    std::ofstream english(path("train.en"));
+    for (int i = 0; i < 40; ++i) {
+      german << "der Hund\ndie Katze\nder Hund und die Katze\ndie Katze und der Hund\n";
+      english << "the dog\nthe cat\nthe dog and the cat\nthe cat and the dog\n";
+    }
+    german.close();
+    english.close();
+    trained_ = vitrail("train --task translate --src " + path("train.de") + " --tgt " + path("train.en") +
+                       " --val-src " + path("train.de") + " --val-tgt " + path("train.en") +
+                       " --vocab-size 30 --model-kwargs d_model=32 encoder_layers=1 decoder_layers=1 "
+                       "encoder_ffn_dim=64 decoder_ffn_dim=64 --batch-tokens 200 --epochs 12 --val-interval 12 --lr "
+                       "5e-3 --warmup-steps 20 --model-ema-decay 0.9 --drop 0 --threads 1 --output " +
+                       path("runs") + " --experiment one");
+  }
+  static void TearDownTestSuite() { delete folder_; }
+  static std::string path(const std::string& name) { return (*folder_ / name).string(); }
+  static Outcome translate(const std::string& arguments, const std::string& input = "") {
+    return vitrail("translate " + path("runs/one") + " " + arguments + " --threads 1", input);
+  }
+
+  static inline test::TemporaryFolder* folder_ = nullptr;
+  static inline Outcome trained_;
+};
+
+TEST_F(Translating, TranslatesLinesInTheirOrder) {
+  ASSERT_EQ(trained_.status, 0) << trained_.err;
+  EXPECT_THAT(trained_.out, HasSubstr("by 5 beams, BLEU "));
+  const std::string text = "der Hund\n\ndie Katze und der Hund\r\ndie Katze";
+  const Outcome outcome = translate("", text);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "the dog\n\nthe cat and the dog\nthe cat\n");
+  EXPECT_THAT(outcome.err, HasSubstr("num_beams 5"));
+  std::ofstream(path("text.de")) << text;
+  EXPECT_EQ(translate(path("text.de") + " --num-beams 1 -b 1").out, outcome.out);
+  EXPECT_EQ(translate(path("text.de") + " --penalty wu --length-penalty 0.6").out, outcome.out);
+}
+
+TEST_F(Translating, GivesSeveralTranslationsAndAlignments) {
+  const Outcome best = translate("--n-best 2 --alignment", "\ndie Katze\n");
+  ASSERT_EQ(best.status, 0) << best.err;
+  EXPECT_THAT(best.out, StartsWith("0 |||  ||| 0.0000 ||| \n1 ||| the cat ||| -"));
+  const Outcome outcome = translate("--json --alignment", "die Katze");
+  const nlohmann::json json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["source"], "die Katze");
+  EXPECT_EQ(json["tokens"].back(), "</s>");
+  const nlohmann::json& translation = json["translations"][0];
+  EXPECT_EQ(translation["text"], "the cat");
+  EXPECT_EQ(translation["ids"].size(), translation["alignment"].size());
+  EXPECT_EQ(translation["tokens"].back(), "</s>");
+  EXPECT_LT(translation["score"].get<double>(), 0);
+}
+
+TEST_F(Translating, SaysWhatIsWrong) {
+  const auto fails = [](const Outcome& outcome, int status, const std::string& words) {
+    EXPECT_EQ(outcome.status, status);
+    EXPECT_THAT(outcome.err, HasSubstr(words));
+    EXPECT_EQ(outcome.out, "");
+  };
+  fails(translate("--num-beams 2 --n-best 3", "x"), 2, "num_return_sequences 3 must not be more than num_beams 2");
+  fails(translate("", "ja\nsch\xf6n"), 1, "standard input: line 2: ");
+  fails(translate("nowhere.de"), 1, "nowhere.de");
+  fails(vitrail("translate gpt2"), 1, "is the name of a model, whose weights are random");
+  fails(vitrail("translate " + path("nowhere")), 1, "nowhere");
+  fails(vitrail("train --task translate"), 2, "translate wants --src and --tgt");
+}
+
+}  // namespace
+}  // namespace vitrail

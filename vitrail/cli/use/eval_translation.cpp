@@ -1,0 +1,97 @@
+#include "vitrail/cli/use/eval_translation.h"
+
+#include <chrono>
+#include <filesystem>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/generate/generation_config.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/kernels/cpu.h"
+#include "vitrail/models/text/text_model.h"
+#include "vitrail/text/parallel_text.h"
+#include "vitrail/text/tokenizer.h"
+#include "vitrail/train/run/interrupt.h"
+#include "vitrail/train/run/progress.h"
+#include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/study/evaluate_translation.h"
+
+namespace vitrail::cli {
+
+void add_translation_flags(CLI::App& command, TranslationFlags& flags) {
+  const char* group = "Translators";
+  command.add_option("--src", flags.src, "Texts to translate, a sentence a line")->type_name("FILE")->group(group);
+  command.add_option("--tgt", flags.tgt, "Their translations, line by line")->type_name("FILE")->group(group);
+  command.add_option("--num-beams", flags.num_beams, "Beams of the search (default: the model's)")
+      ->check(at_least(1))
+      ->type_name("N")
+      ->group(group);
+  command.add_option("--batch-tokens", flags.batch_tokens, "Most tokens of a batch")
+      ->check(at_least(1))
+      ->capture_default_str()
+      ->type_name("N")
+      ->group(group);
+}
+
+void evaluate_translator(const std::string& model_name, const TranslationFlags& flags, const ComputeFlags& compute,
+                         bool json) {
+  check_usage(!flags.src.empty() && !flags.tgt.empty(),
+              "a translator is evaluated on --src and --tgt: a text and its translation, line by line");
+  const train::Interrupt interrupt;
+  const std::filesystem::path folder = train::model_of(model_name);
+  const DType dtype = compute.apply();
+  const text::ParallelText text = text::read_parallel_text(flags.src, flags.tgt);
+  const models::TextModel model = models::load_text_model(folder);
+  const models::EncoderDecoder& body = models::translator_of(model);
+  const text::Tokenizer tokenizer = text::load_tokenizer(folder);
+  generate::GenerationConfig config = generate::read_generation_config(folder);
+  config.num_beams = flags.num_beams.value_or(config.num_beams);
+  if (!config.max_new_tokens && config.max_length == generate::GenerationConfig().max_length) {
+    config.max_length = body.max_positions();  // the model does not say how long
+  }
+  const train::SentencePairs pairs(text, tokenizer, text::load_target_tokenizer(folder), train::special_tokens(config),
+                                   body.max_positions(), kernels::threads());
+  train::Progress progress(stderr);
+  progress.begin("evaluating", pairs.count() + std::ssize(text.source));
+  const auto advance = [&](std::int64_t done) {
+    if (progress.terminal()) {
+      progress.update(done, "");
+    }
+    if (train::Interrupt::requested()) {
+      progress.end();
+      throw CLI::RuntimeError(128 + train::Interrupt::signal());
+    }
+  };
+  const double loss = train::mean_translation_loss(body, pairs, flags.batch_tokens, dtype, advance);
+  generate::TranslateOptions options;
+  options.batch_tokens = flags.batch_tokens;
+  options.generate.dtype = dtype;
+  options.advance = [&](std::int64_t lines) { advance(pairs.count() + lines); };
+  const auto begin = std::chrono::steady_clock::now();
+  const auto translations = generate::translate(body, tokenizer, config, text.source, options);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  progress.end();
+  const text::BleuScore score = train::translation_bleu(translations, text);
+  const std::string signature = text::bleu_signature({}, 1);
+  const double pace = static_cast<double>(text.source.size()) / seconds;
+  if (json) {
+    const nlohmann::ordered_json result = {{"model", model_name},
+                                           {"src", flags.src},
+                                           {"tgt", flags.tgt},
+                                           {"pairs", text.source.size()},
+                                           {"loss", loss},
+                                           {"bleu", score.score},
+                                           {"signature", signature},
+                                           {"num_beams", config.num_beams},
+                                           {"lines_per_second", pace}};
+    fmt::print("{}\n", result.dump(2));
+    return;
+  }
+  fmt::print("BLEU {:.2f} {}   loss {:.4f} a token   {}, {:.0f} a second with {}\n{}\n", score.score,
+             text::bleu_details(score), loss, io::counted(std::ssize(text.source), "pairs"), pace,
+             io::counted(config.num_beams, "beams"), signature);
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,64 @@
+/// \file
+/// Batches of sentences and their translations, without padding.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "vitrail/data/prefetch.h"
+#include "vitrail/models/text/token_ids.h"
+#include "vitrail/text/parallel_text.h"
+#include "vitrail/text/tokenizer.h"
+
+namespace vitrail::train {
+
+/// The tokens that a translator is told of.
+struct SpecialTokens {
+  std::int64_t start = 0;  ///< the first that its decoder reads
+  std::int64_t end = 0;
+  std::int64_t padding = 0;
+};
+
+/// Pairs in one row each: what the encoder and the decoder read, and what the decoder is to predict. Behind them is a
+/// pair of padding, by which the rows have few different lengths.
+struct PairBatch {
+  std::int64_t number = 0;
+  std::int64_t tokens = 0;  ///< labels that count
+  models::Texts sources;
+  models::Texts targets;
+  Tensor labels;  ///< [N] i64; -100: does not count
+};
+
+/// Sentences and their translations as tokens.
+class SentencePairs final : public data::Samples<PairBatch> {
+ public:
+  /// Pairs of which one has more than `longest` tokens, with its end, are left out. Throws Error, naming the line, for
+  /// a text that the tokenizer cannot encode.
+  SentencePairs(const text::ParallelText& text, const text::Tokenizer& source, const text::Tokenizer& target,
+                const SpecialTokens& special, std::int64_t longest, int threads);
+
+  std::int64_t count() const { return std::ssize(pairs_); }
+  std::int64_t source_tokens() const;
+  std::int64_t target_tokens() const;
+
+  /// Batches of about equally many target tokens, at most `batch_tokens` of them on average: all pairs in order, or
+  /// shuffled by (seed, epoch).
+  data::EpochPlan plan(std::int64_t batch_tokens, bool shuffle, std::uint64_t seed) const;
+
+  std::string name(std::int64_t index) const override;
+  PairBatch begin(const data::BatchPlan& plan) const override;
+  void fill(PairBatch&, const data::BatchPlan&, std::int64_t) const override {}
+  void finish(PairBatch&, const data::BatchPlan&, std::span<const std::int64_t>) const override {}
+
+ private:
+  struct Pair {
+    std::vector<std::int64_t> source;  // with its end
+    std::vector<std::int64_t> target;  // with its end
+  };
+  std::vector<Pair> pairs_;
+  SpecialTokens special_;
+  std::int64_t row_unit_;
+};
+
+}  // namespace vitrail::train

@@ -1,0 +1,339 @@
+#include "vitrail/train/tasks/translate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/data/prefetch.h"
+#include "vitrail/generate/translate.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/kernels/cpu.h"
+#include "vitrail/models/text/text_model.h"
+#include "vitrail/text/parallel_text.h"
+#include "vitrail/text/tokenizer.h"
+#include "vitrail/text/train.h"
+#include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/study/evaluate_translation.h"
+#include "vitrail/train/study/sentence_pairs.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t usual_beams = 5;  // of a model that is saved
+
+// The tokenizers of both languages.
+struct Pieces {
+  text::Tokenizer source;
+  text::Tokenizer target;
+};
+
+Pieces open_pieces(const TranslationOptions& options, const fs::path& checkpoint, const text::ParallelText& training) {
+  const auto of_folder = [](const fs::path& folder) {
+    return Pieces{text::load_tokenizer(folder), text::load_target_tokenizer(folder)};
+  };
+  const auto of_both = [](const text::Tokenizer& both) { return Pieces{both, both}; };
+  if (!checkpoint.empty()) {
+    return of_folder(checkpoint);
+  }
+  const fs::path model = model_of(options.model);
+  if (!options.tokenizer.empty() || fs::is_directory(model)) {
+    const fs::path given = options.tokenizer.empty() ? model : fs::path(options.tokenizer);
+    const bool of_sentencepiece = given.extension() == ".model" || given.extension() == ".spm";
+    return of_sentencepiece ? of_both(text::marian_tokenizer(given)) : of_folder(given);
+  }
+  std::vector<std::string> texts = training.source;
+  texts.insert(texts.end(), training.target.begin(), training.target.end());
+  text::TokenizerTraining learning;
+  learning.vocab_size = options.vocab_size;
+  return of_both(text::train_marian(texts, options.pieces, learning));
+}
+
+// How a model that is saved generates, in transformers' words.
+nlohmann::ordered_json to_json(const generate::GenerationConfig& config) {
+  nlohmann::ordered_json json = {{"decoder_start_token_id", *config.decoder_start_token_id},
+                                 {"eos_token_id", config.eos_token_id.front()},
+                                 {"forced_eos_token_id", config.forced_eos_token_id.front()},
+                                 {"max_length", config.max_length},
+                                 {"num_beams", usual_beams}};
+  if (config.pad_token_id) {
+    json["pad_token_id"] = *config.pad_token_id;
+    json["bad_words_ids"] = config.bad_words_ids;
+  }
+  return json;
+}
+
+models::TextModel make_translator(const TranslationOptions& options, const fs::path& checkpoint,
+                                  const text::Tokenizer& tokenizer) {
+  nlohmann::json kwargs = nlohmann::json::parse(options.model_kwargs);
+  if (options.drop) {
+    kwargs["dropout"] = *options.drop;
+  }
+  const auto seed = static_cast<std::uint64_t>(options.seed);
+  const fs::path folder = checkpoint.empty() ? model_of(options.model) : checkpoint;
+  if (fs::is_directory(folder)) {
+    return models::load_text_model(folder, {.model_kwargs = kwargs.dump(), .seed = seed});
+  }
+  // A new model has the tokenizer's vocabulary and special tokens.
+  const std::optional<std::int64_t> end = tokenizer.id_of("</s>");
+  const std::optional<std::int64_t> padding = tokenizer.id_of("<pad>");
+  check(end && padding,
+        "a translator's tokenizer needs the tokens </s> and <pad>: give a folder of Marian's, or a file of "
+        "sentencepiece");
+  const std::vector<std::pair<const char*, std::int64_t>> fields = {{"vocab_size", tokenizer.vocab_size()},
+                                                                    {"decoder_vocab_size", tokenizer.vocab_size()},
+                                                                    {"eos_token_id", *end},
+                                                                    {"forced_eos_token_id", *end},
+                                                                    {"pad_token_id", *padding},
+                                                                    {"decoder_start_token_id", *padding}};
+  for (const auto& [key, value] : fields) {
+    kwargs.emplace(key, value);
+  }
+  return models::create_text_model(options.model, {.model_kwargs = kwargs.dump(), .seed = seed});
+}
+
+// How a model translates, by the fields of its config.
+generate::GenerationConfig generation_of(const models::TextModel& model, std::int64_t max_length) {
+  const nlohmann::json json = nlohmann::json::parse(model.config);
+  io::Fields f(json, model.name);
+  const auto id = [&](const char* key) { return f.optional<std::int64_t>(key, {0, 1 << 28}); };
+  generate::GenerationConfig config;
+  config.eos_token_id = {id("eos_token_id").value_or(0)};
+  config.forced_eos_token_id = config.eos_token_id;
+  config.pad_token_id = id("pad_token_id");
+  config.bos_token_id = id("bos_token_id");
+  const std::optional<std::int64_t> start = id("decoder_start_token_id");
+  config.decoder_start_token_id = start ? start : config.pad_token_id;
+  if (config.pad_token_id) {
+    config.bad_words_ids = {{*config.pad_token_id}};
+  }
+  config.max_length = max_length;
+  return config;
+}
+
+class TranslationTask final : public Task {
+ public:
+  TranslationTask(const TranslationOptions& options, const fs::path& checkpoint);
+
+  nn::Network& network() override { return *model_.net; }
+  data::Batches& batches() override { return *batches_; }
+  std::optional<Drawn> next() override;
+  Tensor loss(nn::Pass& pass) override;
+  std::string units() const override { return "tokens"; }
+  std::vector<FigureKind> figures() const override;
+  Figures evaluate(const Work& work) override;
+  std::string loss_axis() const override { return "cross-entropy of the next token"; }
+  void save(const fs::path& folder) const override;
+  std::vector<std::string> draw(const fs::path& run) const override;
+  std::string name() const override { return model_.name; }
+  std::vector<std::string> summary() const override;
+  std::vector<std::pair<std::string, std::string>> facts() const override;
+
+ private:
+  const TranslationOptions options_;
+  text::ParallelText validation_;  // empty: none
+  std::int64_t training_lines_ = 0;
+  std::int64_t left_out_ = 0;
+  std::optional<Pieces> pieces_;
+  models::TextModel model_;
+  generate::GenerationConfig generation_;  // greedy
+  std::shared_ptr<const SentencePairs> training_;
+  std::shared_ptr<const SentencePairs> evaluated_;  // null: none
+  std::unique_ptr<data::Prefetch<PairBatch>> batches_;
+  PairBatch batch_;
+};
+
+TranslationTask::TranslationTask(const TranslationOptions& options, const fs::path& checkpoint) : options_(options) {
+  const text::ParallelText training = text::read_parallel_text(options_.src, options_.tgt);
+  if (!options_.val_src.empty()) {
+    validation_ = text::read_parallel_text(options_.val_src, options_.val_tgt);
+  }
+  pieces_ = open_pieces(options_, checkpoint, training);
+  const text::Tokenizer& tokenizer = pieces_->source;
+  model_ = make_translator(options_, checkpoint, tokenizer);
+  const models::EncoderDecoder& body = models::translator_of(model_);
+  const std::int64_t held = std::min(body.config().source_vocab_size, body.config().target_vocab_size);
+  check(tokenizer.vocab_size() <= held, "the tokenizer has {} tokens, but the model knows {}", tokenizer.vocab_size(),
+        held);
+  const std::int64_t longest = std::min(options_.max_length, body.max_positions());
+  generation_ = generation_of(model_, longest);
+  const SpecialTokens special = special_tokens(generation_);
+  const auto threads = kernels::threads();
+  training_ = std::make_shared<SentencePairs>(training, tokenizer, pieces_->target, special, longest, threads);
+  check(training_->count() > 0, "'{}' and '{}' have no pair of lines with at most {} tokens: see --max-length",
+        options_.src, options_.tgt, longest);
+  training_lines_ = std::ssize(training.source);
+  left_out_ = training.left_out + training_lines_ - training_->count();
+  if (!validation_.source.empty()) {
+    evaluated_ = std::make_shared<SentencePairs>(validation_, tokenizer, pieces_->target, special, longest, threads);
+  }
+  const auto seed = mix(static_cast<std::uint64_t>(options_.seed), hash("pairs"));
+  batches_ = std::make_unique<data::Prefetch<PairBatch>>(
+      training_, training_->plan(options_.batch_size, !options_.no_shuffle, seed),
+      data::PrefetchOptions{.workers = static_cast<int>(std::min<std::int64_t>(options_.workers, 1)),
+                            .items = "pairs"});
+}
+
+std::optional<Drawn> TranslationTask::next() {
+  if (!batches_->next(batch_)) {
+    return std::nullopt;
+  }
+  return Drawn{batch_.number, batch_.tokens};
+}
+
+Tensor TranslationTask::loss(nn::Pass& pass) {
+  return translation_loss(models::translator_of(model_), batch_, pass, static_cast<float>(options_.smoothing));
+}
+
+std::vector<FigureKind> TranslationTask::figures() const {
+  if (evaluated_ == nullptr) {
+    return {};
+  }
+  return {{.name = "bleu", .label = "BLEU", .decimals = 2, .higher_is_better = true, .chart = "BLEU", .axis = "BLEU"},
+          loss_figure(loss_axis())};
+}
+
+// BLEU of greedy translations, and the loss a token without smoothing.
+Figures TranslationTask::evaluate(const Work& work) {
+  const std::int64_t batch_tokens = options_.validation_batch_size.value_or(options_.batch_size);
+  work.begin("evaluating", evaluated_->count() + std::ssize(validation_.source));
+  const models::EncoderDecoder& body = models::translator_of(model_);
+  const double loss = mean_translation_loss(body, *evaluated_, batch_tokens, work.dtype, work.advance);
+  generate::TranslateOptions how;
+  how.most_growth = 2;  // a model that has learned little does not know where to end
+  how.batch_tokens = batch_tokens;
+  how.generate.dtype = work.dtype;
+  how.advance = [&](std::int64_t lines) { work.advance(evaluated_->count() + lines); };
+  const auto translations = generate::translate(body, pieces_->source, generation_, validation_.source, how);
+  return {{"bleu", translation_bleu(translations, validation_).score}, {"loss", loss}};
+}
+
+void TranslationTask::save(const fs::path& folder) const {
+  io::replace_folder(folder, [&](const fs::path& temporary) {
+    models::write_text_model(model_, temporary);
+    pieces_->source.save(temporary);
+    io::write_atomically(temporary / "generation_config.json", to_json(generation_).dump(2) + "\n");
+  });
+}
+
+// Writes what the best network makes of the text to evaluate on, by a beam search.
+std::vector<std::string> TranslationTask::draw(const fs::path& run) const {
+  if (evaluated_ == nullptr) {
+    return {};
+  }
+  generate::GenerationConfig config = generation_;
+  config.num_beams = usual_beams;
+  generate::TranslateOptions how;
+  how.generate.dtype = compute_dtype(options_);
+  const models::TextModel best = models::load_text_model(run / "best");
+  const auto translations =
+      generate::translate(models::translator_of(best), pieces_->source, config, validation_.source, how);
+  std::string lines;
+  for (const generate::LineTranslations& line : translations) {
+    lines += line.best.front().text + "\n";
+  }
+  const fs::path file = run / "translations.txt";
+  io::write_atomically(file, lines);
+  return {fmt::format("translations of '{}' by {} beams, BLEU {:.2f}: {}", options_.val_src, usual_beams,
+                      translation_bleu(translations, validation_).score, file.string())};
+}
+
+std::vector<std::string> TranslationTask::summary() const {
+  const auto count = static_cast<double>(model_.net->parameters.count());
+  std::vector<std::string> lines = {
+      fmt::format("{}, {:.2f} M parameters, {} tokens of {}", model_.name, count / 1e6, pieces_->source.vocab_size(),
+                  pieces_->source.kind()),
+      fmt::format("{} of lines with {} source and {} target tokens{}",
+                  io::counted(training_->count(), "training pairs"), training_->source_tokens(),
+                  training_->target_tokens(),
+                  evaluated_ != nullptr ? fmt::format(", {} to evaluate on", validation_.source.size()) : "")};
+  if (left_out_ > 0) {
+    lines.push_back(fmt::format("{} with an empty line or more than {} tokens are left out",
+                                io::counted(left_out_, "pairs"), options_.max_length));
+  }
+  return lines;
+}
+
+std::vector<std::pair<std::string, std::string>> TranslationTask::facts() const {
+  return {{"model", model_.name},
+          {"vocabulary", std::to_string(pieces_->source.vocab_size())},
+          {"training_pairs", std::to_string(training_->count())},
+          {"source_tokens", std::to_string(training_->source_tokens())},
+          {"target_tokens", std::to_string(training_->target_tokens())},
+          {"validation_pairs", std::to_string(validation_.source.size())}};
+}
+
+}  // namespace
+
+TranslationOptions::TranslationOptions() {
+  eval_metric = "bleu";
+  batch_size = 4096;
+  epochs = 30;
+  optimizer.opt = "adam";
+  optimizer.betas = std::array{0.9, 0.98};
+  optimizer.eps = 1e-9;
+  weight_decay = 0;
+  lr = 2e-3;
+  schedule.sched = "noam";
+  schedule.warmup_lr = 0;
+  warmup_steps = 800;
+  model_ema = true;
+  ema.decay = 0.999;
+  ema.warmup = true;
+}
+
+void TranslationOptions::describe(OptionList& list) {
+  list.group("data");
+  list.add("src", src, "FILE", "Texts to translate: a UTF-8 file, a sentence a line").path();
+  list.add("tgt", tgt, "FILE", "Their translations, line by line").path();
+  list.add("val_src", val_src, "FILE", "Texts to evaluate on").path();
+  list.add("val_tgt", val_tgt, "FILE", "Their translations").path();
+  list.add("tokenizer", tokenizer, "PATH",
+           "A sentencepiece .model or .spm file, or a folder of Marian's (default: that of the model's folder, or a "
+           "new one)")
+      .path()
+      .settled();
+  list.add("vocab_size", vocab_size, "N", "Tokens of a new tokenizer, which both languages share")
+      .at_least(8)
+      .settled();
+  list.add("pieces", pieces, "KIND", "How sentencepiece makes a new tokenizer: unigram or bpe")
+      .one_of({"unigram", "bpe"})
+      .settled();
+  list.add("max_length", max_length, "N", "Longer texts are left out; the longest translation").at_least(2).settled();
+  list.add("no_shuffle", no_shuffle, "", "Take the pairs in order");
+  list.group("model");
+  list.add("model", model, "MODEL", "transformer-small, transformer-base, transformer-big, or a model folder")
+      .path()
+      .settled();
+  list.add_arguments("model_kwargs", model_kwargs, "KEY=VALUE",
+                     "Fields of the model's config.json: encoder_layers=4 d_model=384 …")
+      .settled();
+  list.add("drop", drop, "RATE", "Dropout of embedded tokens and branches (default: the model's)").below_one();
+  list.add("smoothing", smoothing, "S", "Label smoothing").below_one();
+  add_parameter_options(list, *this);
+  add_batch_options(list, *this, "target tokens");
+  list.find("batch_size")->also("--batch-tokens");
+  add_optimizer_options(list, *this);
+  add_schedule_options(list, *this, "target tokens");
+  add_average_options(list, *this);
+  add_run_options(list, *this, {"bleu", "loss"});
+}
+
+void TranslationOptions::validate() const {
+  TaskOptions::validate();
+  check(!src.empty() && !tgt.empty(), "translate wants --src and --tgt: a text and its translation, line by line");
+  check(val_src.empty() == val_tgt.empty(), "--val-src and --val-tgt belong together");
+}
+
+std::unique_ptr<Task> TranslationOptions::make(const fs::path& checkpoint) const {
+  return std::make_unique<TranslationTask>(*this, checkpoint);
+}
+
+}  // namespace vitrail::train
