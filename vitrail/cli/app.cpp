@@ -126,6 +126,7 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   name_group(app, "Make a model");
   add_eval(app);
   add_predict(app);
+  add_fill_mask(app);
   add_embed(app);
   add_knn(app);
   add_forward(app);

@@ -1,4 +1,4 @@
-// `vitrail embed` computes features of images.
+// `vitrail embed` computes features of images; embed_texts.cpp has what it does with texts.
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -7,6 +7,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/texts.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/features.h"
@@ -22,9 +23,20 @@ struct EmbedFlags {
   std::string output;
   std::string pool;
   bool unlabeled = false;
+  EmbedTextsFlags texts;
 };
 
 void embed(const EmbedFlags& flags) {
+  if (is_text_model(flags.model)) {
+    check_usage(!flags.unlabeled && flags.pool.empty(),
+                "'{}' is a model of texts: it takes neither --unlabeled nor --pool", flags.model.model);
+    embed_texts(flags.model, flags.compute, flags.data, flags.texts, flags.output);
+    return;
+  }
+  check_usage(!flags.data.data.empty(), "DATA is required");
+  check_usage(!flags.output.empty(), "--output is required");
+  check_usage(flags.texts.similarity.empty() && flags.texts.search.empty() && !flags.texts.json,
+              "--similarity, --search and --json are for models of texts");
   check_usage(!flags.unlabeled || flags.data.split.empty(),
               "--unlabeled takes all of DATA, and --split a part with labels");
   check_not_input(flags.output, flags.data.data);
@@ -45,15 +57,33 @@ void embed(const EmbedFlags& flags) {
 }  // namespace
 
 void add_embed(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("embed", "Write features of images: what a model sees before its classifier");
+  CLI::App& command = *app.add_subcommand(
+      "embed", "Write features of images, what a model sees before its classifier, or vectors of texts");
   const auto flags = std::make_shared<EmbedFlags>();
   add_model_argument(command, flags->model);
-  add_data_argument(command, flags->data, "", "train, validation, test …");
+  add_data_argument(command, flags->data,
+                    "Images: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv; for a model of texts a "
+                    "file of lines, - for the standard input, or a text",
+                    "train, validation, test …");
+  command.get_option("DATA")->required(false);
   command
       .add_option("--output", flags->output,
                   "Safetensors file to write: features [N, D] f32, labels [N] i64; names and classes in its metadata")
-      ->required()
       ->type_name("FILE");
+  command.add_option("--similarity", flags->texts.similarity, "Print the cosine of two texts")
+      ->expected(2)
+      ->allow_extra_args(false)  // a text in brackets is no list
+      ->type_name("A B")
+      ->group("Texts");
+  command.add_option("--search", flags->texts.search, "Print the nearest lines of a file for each text")
+      ->type_name("CORPUS")
+      ->group("Texts");
+  command.add_option("--topk", flags->texts.topk, "Number of lines that --search names")
+      ->capture_default_str()
+      ->check(at_least(1))
+      ->type_name("N")
+      ->group("Texts");
+  command.add_flag("--json", flags->texts.json, "Print JSON")->group("Texts");
   command
       .add_option("--pool", flags->pool,
                   "Pooling: token, the class token; avg, the mean of the patches; max … (default: the classifier's)")
@@ -63,7 +93,10 @@ void add_embed(CLI::App& app) {
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
   add_examples(command, {"vitrail embed runs/photos/best photos --split train --output train.safetensors",
-                         "vitrail embed my_dinov2 albums --unlabeled --pool avg --output albums.safetensors"});
+                         "vitrail embed my_dinov2 albums --unlabeled --pool avg --output albums.safetensors",
+                         "vitrail embed my_minilm sentences.txt --output vectors.safetensors",
+                         "vitrail embed my_minilm --similarity \"A man rides.\" \"Someone is on a horse.\"",
+                         "vitrail embed my_minilm \"two dogs\" --search sentences.txt --topk 3"});
   command.callback([flags] { embed(*flags); });
 }
 

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
-#include <numeric>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -13,6 +12,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/texts.h"
 #include "vitrail/cli/use/eval_translation.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
@@ -119,15 +119,9 @@ struct PredictFlags {
   std::int64_t batch_size = 64;
   std::int64_t tta = 0;
   bool skip_broken = false;
+  bool truncate = false;
   std::string format = "text";
 };
-
-// The value as a field of a CSV file (RFC 4180): in quotes if it needs them.
-std::string csv_field(const std::string& value) {
-  return value.find_first_of(",\"\r\n") == std::string::npos
-             ? value
-             : "\"" + CLI::detail::find_and_replace(value, "\"", "\"\"") + "\"";
-}
 
 class Predictor {
  public:
@@ -186,12 +180,7 @@ class Predictor {
   }
 
   void report(const std::string& file, const std::vector<float>& probabilities) {
-    std::vector<std::size_t> order(probabilities.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    const auto shown = std::min<std::ptrdiff_t>(std::max<std::int64_t>(flags_.topk, 1), std::ssize(order));
-    std::ranges::partial_sort(order, order.begin() + shown,
-                              [&](std::size_t a, std::size_t b) { return probabilities[a] > probabilities[b]; });
-    order.resize(static_cast<std::size_t>(shown));
+    const std::vector<std::size_t> order = largest(probabilities, flags_.topk);
     if (flags_.format == "json") {
       Json top = Json::array();
       for (const std::size_t c : order) {
@@ -218,6 +207,22 @@ class Predictor {
   std::vector<std::string> names_;
   Json results_ = Json::array();
 };
+
+void predict(const PredictFlags& flags) {
+  if (!is_text_model(flags.model)) {
+    check_usage(!flags.truncate, "--truncate is for texts");
+    Predictor(flags).run();
+    return;
+  }
+  check_usage(flags.tta == 0 && !flags.skip_broken,
+              "'{}' is a model of texts: it takes neither --tta nor --skip-broken", flags.model.model);
+  predict_texts(flags.model, flags.compute,
+                {.texts = flags.images,
+                 .topk = flags.topk,
+                 .batch_size = flags.batch_size,
+                 .truncate = flags.truncate,
+                 .format = flags.format});
+}
 
 }  // namespace
 
@@ -253,7 +258,8 @@ void add_eval(CLI::App& app) {
 }
 
 void add_predict(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("predict", "Print what a model sees in images: names and probabilities");
+  CLI::App& command =
+      *app.add_subcommand("predict", "Print what a model sees in images or texts: names and probabilities");
   const auto flags = std::make_shared<PredictFlags>();
   add_model_argument(command, flags->model);
   add_images_argument(command, flags->images);
@@ -262,6 +268,7 @@ void add_predict(CLI::App& app) {
       ->check(at_least(1));
   command.add_option("-b,--batch-size", flags->batch_size, "Images a batch")->capture_default_str()->check(at_least(1));
   command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out and name them");
+  command.add_flag("--truncate", flags->truncate, "Cut texts that are longer than the model's positions");
   command.add_option("--tta", flags->tta, "Average each image and its mirror image (2), or take the image alone (0)")
       ->capture_default_str()
       ->type_name("N")
@@ -280,8 +287,9 @@ void add_predict(CLI::App& app) {
   add_image_flags(command, flags->model);
   add_examples(command,
                {"vitrail predict demo/run/best cat.jpg", "vitrail predict demo/run/best photos/ --topk 1 --format csv",
-                "find . -name '*.png' | vitrail predict demo/run/best -"});
-  command.callback([flags] { Predictor(*flags).run(); });
+                "find . -name '*.png' | vitrail predict demo/run/best -",
+                "vitrail predict my_bert_of_moods \"What a day!\" reviews.txt"});
+  command.callback([flags] { predict(*flags); });
 }
 
 }  // namespace vitrail::cli

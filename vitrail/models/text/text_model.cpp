@@ -100,7 +100,7 @@ TextModel make(std::string name, const TextFamily& family, Json config, const st
   model.family = &family;
   model.architecture = architecture_of(family, config, source, options);
   model.net = family.create(fields, model.architecture, nn::StoreOptions{options.seed, fill});
-  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
+  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id", "problem_type"}) {
     fields.ignore(key);
   }
   const std::vector<std::string> known(fields.known().begin(), fields.known().end());
@@ -186,6 +186,18 @@ TextModel open_text_model(const std::string& name_or_folder, const TextModelOpti
   }
   check(name_or_folder.find('/') == std::string::npos, "there is no model folder '{}'", name_or_folder);
   return create_text_model(name_or_folder, options);
+}
+
+std::string architecture_for(const std::string& name_or_folder, std::string_view ending) {
+  const TextModel model = open_text_model(name_or_folder, {.fill = nn::Fill::meta});
+  for (const std::string_view name : model.family->architectures) {
+    if (name.ends_with(ending)) {
+      return std::string(name);
+    }
+  }
+  const std::vector<std::string> known(model.family->architectures.begin(), model.family->architectures.end());
+  fail("'{}': of {} there is no {}, only {}", name_or_folder, model.family->model_type, ending,
+       io::quoted_list(known, "and"));
 }
 
 bool names_text_model(const std::string& name_or_folder) {

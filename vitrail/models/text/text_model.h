@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "vitrail/models/text/language_body.h"
@@ -54,6 +55,9 @@ TextModel remake_text_model(const TextModel& model, const nn::StoreOptions& stor
 TextModel load_text_model(const std::filesystem::path& folder, const TextModelOptions& options = {});
 /// Loads the folder `name_or_folder` if it is one, otherwise creates a model of this name.
 TextModel open_text_model(const std::string& name_or_folder, const TextModelOptions& options = {});
+/// The class of the family of `name_or_folder` whose name ends with `ending` ("ForSequenceClassification"), or for an
+/// encoder the bare one if `ending` is "Model". Throws Error if there is no such model or class.
+std::string architecture_for(const std::string& name_or_folder, std::string_view ending);
 /// Whether open_text_model() knows the name, or the folder's config.json is that of a model of text.
 bool names_text_model(const std::string& name_or_folder);
 /// Writes the config.json and model.safetensors that transformers' from_pretrained() reads into `folder`, which exists.

@@ -19,7 +19,7 @@
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/shape/shape.h"
 #include "vitrail/tensor/random.h"
-#include "vitrail/text/strings/unicode.h"
+#include "vitrail/text/corpus.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/tasks/text_blocks.h"
@@ -32,21 +32,6 @@ using Ids = std::vector<std::int64_t>;
 
 constexpr std::int64_t sample_tokens = 500;  // of each text in samples.txt
 constexpr std::int64_t samples = 3;
-
-// The text of a file. Throws Error, naming line and column, if it is empty or not UTF-8.
-std::string read_corpus(const std::string& file) {
-  std::string text = io::read_text(file);
-  check(!text.empty(), "{}: the text is empty", file);
-  const std::size_t at = text::find_invalid_utf8(text);
-  if (at != std::string::npos) {
-    const std::size_t line =
-        static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n')) + 1;
-    const std::size_t begin = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;  // npos + 1 is 0
-    fail("{}: line {} is not UTF-8: byte {} of it is {:#04x}", file, line, at - begin + 1,
-         static_cast<unsigned char>(text[at]));
-  }
-  return text;
-}
 
 text::Tokenizer open_tokenizer(const LanguageOptions& options, const fs::path& checkpoint, const std::string& corpus) {
   if (!checkpoint.empty()) {
@@ -156,7 +141,7 @@ class Language final : public Task {
 };
 
 Language::Language(const LanguageOptions& options, const fs::path& checkpoint) : options_(options) {
-  const std::string corpus = read_corpus(options_.data);
+  const std::string corpus = text::read_corpus(options_.data);
   tokenizer_ = open_tokenizer(options_, checkpoint, corpus);
   model_ = make_language_model(options_, checkpoint, *tokenizer_);
   const std::int64_t held = body().vocab_size();
@@ -171,7 +156,7 @@ Language::Language(const LanguageOptions& options, const fs::path& checkpoint) :
   };
   Ids all = encoded(options_.data, corpus);
   if (!options_.val_data.empty()) {
-    validation_ = std::make_shared<Ids>(encoded(options_.val_data, read_corpus(options_.val_data)));
+    validation_ = std::make_shared<Ids>(encoded(options_.val_data, text::read_corpus(options_.val_data)));
   } else if (options_.val_share > 0) {
     const auto first = static_cast<std::ptrdiff_t>(static_cast<double>(all.size()) * (1 - options_.val_share));
     validation_ = std::make_shared<Ids>(all.begin() + first, all.end());

@@ -1,0 +1,48 @@
+/// \file
+/// Texts named on the command line, and what commands that take images do with models of texts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "vitrail/cli/flags.h"
+
+namespace vitrail::cli {
+
+/// Whether the model that flags choose is one of texts: a name, or a folder of transformers or sentence-transformers.
+bool is_text_model(const ModelFlags& flags);
+/// The folder of a model of texts. Throws Error if flags name a model whose weights are random, or change what models
+/// of images have.
+std::string text_model_folder(const ModelFlags& flags);
+
+/// The texts that `arguments` name: the lines of a file, those of the standard input for "-", or else the argument
+/// itself. Lines without letters are none. Throws Error if there are no texts, or if one is not UTF-8.
+std::vector<std::string> list_texts(const std::vector<std::string>& arguments);
+
+/// What `vitrail embed` is asked for about texts.
+struct EmbedTextsFlags {
+  std::vector<std::string> similarity;
+  std::string search;
+  std::int64_t topk = 5;
+  bool json = false;
+};
+void embed_texts(const ModelFlags& model, const ComputeFlags& compute, const DataFlags& data,
+                 const EmbedTextsFlags& flags, const std::string& output);
+
+/// What `vitrail predict` is asked for about texts.
+struct PredictTextsFlags {
+  std::vector<std::string> texts;
+  std::int64_t topk = 5;
+  std::int64_t batch_size = 64;
+  bool truncate = false;
+  std::string format = "text";
+};
+void predict_texts(const ModelFlags& model, const ComputeFlags& compute, const PredictTextsFlags& flags);
+
+/// A value as a field of a CSV file (RFC 4180): in quotes if it needs them.
+std::string csv_field(const std::string& value);
+/// The indices of the `most` largest values, the largest first.
+std::vector<std::size_t> largest(const std::vector<float>& values, std::int64_t most);
+
+}  // namespace vitrail::cli

@@ -1,0 +1,156 @@
+// `vitrail predict` with a model of texts, and `vitrail fill-mask`.
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/texts.h"
+#include "vitrail/models/text/text_model.h"
+#include "vitrail/text/tokenizer.h"
+#include "vitrail/train/study/text_predictions.h"
+
+namespace vitrail::cli {
+namespace {
+
+using LabelJson = nlohmann::ordered_json;
+
+void print_classes(const models::TextModel& model, const text::Tokenizer& tokenizer,
+                   const std::vector<std::string>& texts, const PredictTextsFlags& flags, DType dtype) {
+  const std::vector<std::string> labels = models::labels_of(model);
+  const Tensor all =
+      train::classify_texts(model, tokenizer, texts, flags.truncate, {.dtype = dtype, .batch_size = flags.batch_size});
+  LabelJson json = LabelJson::array();
+  if (flags.format == "csv") {
+    fmt::print("text,rank,label,index,probability\n");
+  }
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const std::vector<float> p = all.select(0, static_cast<std::int64_t>(i)).values();
+    LabelJson top = LabelJson::array();
+    std::string line = texts[i] + ":";
+    for (const std::size_t c : largest(p, flags.topk)) {
+      top.push_back({{"label", labels[c]}, {"index", c}, {"probability", p[c]}});
+      line += fmt::format("  {} {:.1f} %", labels[c], 100 * p[c]);
+      if (flags.format == "csv") {
+        fmt::print("{},{},{},{},{}\n", csv_field(texts[i]), top.size(), csv_field(labels[c]), c, p[c]);
+      }
+    }
+    json.push_back({{"text", texts[i]}, {"top", std::move(top)}});
+    if (flags.format == "text") {
+      fmt::print("{}\n", line);
+    }
+  }
+  if (flags.format == "json") {
+    fmt::print("{}\n", json.dump(2));
+  }
+}
+
+// A label for each token: a line for each as in a file of CoNLL, or objects as those of transformers' pipeline.
+void print_tags(const models::TextModel& model, const text::Tokenizer& tokenizer, const std::vector<std::string>& texts,
+                const PredictTextsFlags& flags, DType dtype) {
+  LabelJson json = LabelJson::array();
+  if (flags.format == "csv") {
+    fmt::print("text,index,word,entity,score,start,end\n");
+  }
+  for (const std::string& text : texts) {
+    LabelJson tokens = LabelJson::array();
+    for (const train::TokenLabel& t : train::label_tokens(model, tokenizer, text, flags.truncate, dtype)) {
+      tokens.push_back({{"entity", t.entity},
+                        {"score", t.score},
+                        {"index", t.index},
+                        {"word", t.word},
+                        {"start", t.start},
+                        {"end", t.end}});
+      if (flags.format == "csv") {
+        fmt::print("{},{},{},{},{},{},{}\n", csv_field(text), t.index, csv_field(t.word), csv_field(t.entity), t.score,
+                   t.start, t.end);
+      } else if (flags.format == "text") {
+        fmt::print("{}\t{}\t{:.1f} %\n", t.word, t.entity, 100 * t.score);
+      }
+    }
+    if (flags.format == "text") {
+      fmt::print("\n");
+    }
+    json.push_back({{"text", text}, {"tokens", std::move(tokens)}});
+  }
+  if (flags.format == "json") {
+    fmt::print("{}\n", json.dump(2));
+  }
+}
+
+struct FillMaskFlags {
+  ModelFlags model;
+  ComputeFlags compute;
+  std::vector<std::string> texts;
+  std::vector<std::string> targets;
+  std::int64_t top_k = 5;
+  bool json = false;
+};
+
+void fill_mask(const FillMaskFlags& flags) {
+  const DType dtype = flags.compute.apply();
+  const std::string folder = text_model_folder(flags.model);
+  const models::TextModel model = models::load_text_model(folder);
+  const text::Tokenizer tokenizer = text::load_tokenizer(folder);
+  for (const std::string& text : list_texts(flags.texts)) {
+    const auto masks = train::fill_masks(model, tokenizer, text, flags.top_k, flags.targets, dtype);
+    LabelJson json = LabelJson::array();
+    for (const std::vector<train::FilledMask>& mask : masks) {
+      LabelJson list = LabelJson::array();
+      for (const train::FilledMask& f : mask) {
+        list.push_back({{"score", f.score}, {"token", f.token}, {"token_str", f.token_str}, {"sequence", f.sequence}});
+        if (!flags.json) {
+          fmt::print("{:5.1f} %  {:<16} {}\n", 100 * f.score, f.token_str, f.sequence);
+        }
+      }
+      if (!flags.json && &mask != &masks.back()) {
+        fmt::print("\n");
+      }
+      json.push_back(std::move(list));
+    }
+    if (flags.json) {  // a single mask has no list around its list, as in transformers
+      fmt::print("{}\n", (masks.size() == 1 ? json[0] : json).dump());
+    }
+  }
+}
+
+}  // namespace
+
+void predict_texts(const ModelFlags& flags, const ComputeFlags& compute, const PredictTextsFlags& options) {
+  const DType dtype = compute.apply();
+  const std::string folder = text_model_folder(flags);
+  const models::TextModel model = models::load_text_model(folder);
+  const bool each_token = models::classifier_of(model).each_token();
+  const text::Tokenizer tokenizer = text::load_tokenizer(folder);
+  (each_token ? print_tags : print_classes)(model, tokenizer, list_texts(options.texts), options, dtype);
+}
+
+void add_fill_mask(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("fill-mask", "Print what may stand for [MASK] in a text");
+  const auto flags = std::make_shared<FillMaskFlags>();
+  command.add_option("MODEL", flags->model.model, "Folder of a model such as BERT with its tokenizer, or a run folder")
+      ->required()
+      ->type_name("");
+  command
+      .add_option("TEXT", flags->texts, "Texts with [MASK] or <mask>, files of such lines, or - for the standard input")
+      ->required()
+      ->expected(1, -1)
+      ->allow_extra_args(false)  // a text in brackets is no list
+      ->type_name("");
+  command.add_option("--top-k,--topk", flags->top_k, "Number of tokens to name, the likeliest first")
+      ->capture_default_str()
+      ->check(at_least(1))
+      ->type_name("K");
+  command.add_option("--targets", flags->targets, "Compare these words alone")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false)
+      ->type_name("WORD");
+  command.add_flag("--json", flags->json, "Print the list that transformers' fill-mask pipeline gives");
+  add_compute_flags(command, flags->compute);
+  add_examples(command, {"vitrail fill-mask my_bert \"A man is [MASK] a horse.\"",
+                         "vitrail fill-mask my_roberta \"A man is <mask> a horse.\" --top-k 3 --json"});
+  command.callback([flags] { fill_mask(*flags); });
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,18 @@
+/// \file
+/// Texts from files.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace vitrail::text {
+
+/// Throws Error, naming `source`, line and byte, unless the text is UTF-8.
+void check_corpus(std::string_view text, std::string_view source);
+/// The text of a file. Throws Error, naming line and byte, if it is empty or not UTF-8.
+std::string read_corpus(const std::string& file);
+/// The lines of a text without their ends, "\n" or "\r\n". What follows the last end is a line unless it is empty.
+std::vector<std::string> lines_of(std::string_view text);
+
+}  // namespace vitrail::text

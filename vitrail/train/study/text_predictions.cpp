@@ -1,0 +1,156 @@
+#include "vitrail/train/study/text_predictions.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/models/text/encoder_network.h"
+#include "vitrail/ops/math/activation.h"
+#include "vitrail/ops/math/softmax.h"
+#include "vitrail/ops/shape/embedding.h"
+#include "vitrail/ops/shape/shape.h"
+
+namespace vitrail::train {
+namespace {
+
+std::int64_t positions_of(const models::TextModel& model) { return model.net->shape().max_positions; }
+
+// The tokens of a target: itself if it is one, otherwise the first that it is made of.
+std::int64_t target_token(const text::Tokenizer& tokenizer, const std::string& target) {
+  if (const auto id = tokenizer.id_of(target)) {
+    return *id;
+  }
+  const text::Encoding pieces = cutting_tokenizer(tokenizer, 0).encode(target, false);
+  check(pieces.size() > 0, "the target '{}' has no tokens", target);
+  return pieces.ids.front();
+}
+
+}  // namespace
+
+std::vector<TextIds> encode_for(const models::TextModel& model, const text::Tokenizer& tokenizer,
+                                std::span<const std::string> texts, bool truncate) {
+  const std::int64_t most = positions_of(model);
+  const bool bounded = most < models::unbounded_positions;
+  std::vector<TextIds> result = encode_texts(cutting_tokenizer(tokenizer, truncate && bounded ? most : 0), texts);
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    check(result[i].size() <= most, "text {} has {} tokens, but the model is made for at most {}: --truncate cuts it",
+          i + 1, result[i].size(), most);
+  }
+  return result;
+}
+
+Tensor class_probabilities(const models::TextModel& model, const Tensor& logits) {
+  const nlohmann::json config = nlohmann::json::parse(model.config);
+  const auto type = config.find("problem_type");
+  const bool alone = type != config.end() && *type == "multi_label_classification";
+  return alone || logits.size(-1) == 1 ? ops::sigmoid(logits) : ops::softmax(logits, -1);
+}
+
+Tensor classify_texts(const models::TextModel& model, const text::Tokenizer& tokenizer,
+                      std::span<const std::string> texts, bool truncate, const TextRunOptions& options) {
+  const models::TextClassifier& classifier = models::classifier_of(model);
+  check(!classifier.each_token(), "{} labels tokens, not texts", model.architecture);
+  const std::vector<TextIds> ids = encode_for(model, tokenizer, texts, truncate);
+  const Tensor result = Tensor::empty({std::ssize(ids), classifier.num_labels()});
+  run_in_batches(ids, takes_types(model), options,
+                 [&](const models::EncoderInput& batch, std::span<const std::size_t> indices) {
+                   nn::Pass pass{.dtype = options.dtype};
+                   const Tensor probabilities = class_probabilities(model, classifier.classify(batch, pass));
+                   for (std::size_t b = 0; b < indices.size(); ++b) {
+                     result.select(0, static_cast<std::int64_t>(indices[b]))
+                         .copy_from(probabilities.select(0, static_cast<std::int64_t>(b)));
+                   }
+                 });
+  return result;
+}
+
+std::vector<TokenLabel> label_tokens(const models::TextModel& model, const text::Tokenizer& tokenizer,
+                                     const std::string& text, bool truncate, DType dtype) {
+  const models::TextClassifier& classifier = models::classifier_of(model);
+  check(classifier.each_token(), "{} labels texts, not tokens", model.architecture);
+  const TextIds ids = encode_for(model, tokenizer, std::span(&text, 1), truncate)[0];
+  const text::Encoding encoding = cutting_tokenizer(tokenizer, ids.size()).encode(text);
+  const std::vector<std::string> labels = models::labels_of(model);
+  const TextIds* const only = &ids;
+  const autograd::NoGrad no_grad;
+  nn::Pass pass{.dtype = dtype};
+  const Tensor logits = classifier.classify(padded_batch(std::span(&only, 1), takes_types(model)), pass);
+  const std::vector<float> p = class_probabilities(model, logits).values();
+  std::vector<TokenLabel> result;
+  for (std::size_t i = 0; i < encoding.size(); ++i) {
+    if (encoding.special[i]) {
+      continue;
+    }
+    const auto begin = p.begin() + static_cast<std::ptrdiff_t>(i * labels.size());
+    const auto best = std::max_element(begin, begin + std::ssize(labels));
+    result.push_back({labels[static_cast<std::size_t>(best - begin)], *best, static_cast<std::int64_t>(i),
+                      encoding.tokens[i], encoding.offsets[i].first, encoding.offsets[i].second});
+  }
+  return result;
+}
+
+std::int64_t mask_token(const text::Tokenizer& tokenizer) {
+  for (const char* name : {"[MASK]", "<mask>"}) {
+    if (const auto id = tokenizer.id_of(name)) {
+      return *id;
+    }
+  }
+  fail("the tokenizer has no token for what is masked: neither [MASK] nor <mask>");
+}
+
+std::vector<std::vector<FilledMask>> fill_masks(const models::TextModel& model, const text::Tokenizer& tokenizer,
+                                                const std::string& text, std::int64_t top_k,
+                                                std::span<const std::string> targets, DType dtype) {
+  const models::EncoderNetwork& net = models::encoder_of(model);
+  const std::int64_t mask = mask_token(tokenizer);
+  const TextIds ids = encode_for(model, tokenizer, std::span(&text, 1), false)[0];
+  std::vector<std::int64_t> places;
+  for (std::int64_t i = 0; i < ids.size(); ++i) {
+    if (ids.ids[static_cast<std::size_t>(i)] == mask) {
+      places.push_back(i);
+    }
+  }
+  check(!places.empty(), "there is no {} in '{}'", tokenizer.token_of(mask), text);
+  std::set<std::int64_t> wanted;
+  for (const std::string& target : targets) {
+    wanted.insert(target_token(tokenizer, target));
+  }
+  const TextIds* const only = &ids;
+  const autograd::NoGrad no_grad;
+  nn::Pass pass{.dtype = dtype};
+  const Tensor states = net.body(padded_batch(std::span(&only, 1), takes_types(model)), pass);
+  const std::int64_t count = std::ssize(places);
+  const Tensor masked = ops::index_select(ops::select(states, 0, 0), 0, Tensor::from(places, {count}));
+  const std::vector<float> p = ops::softmax(net.masked_logits(masked), -1).values();
+  const std::int64_t vocab = net.shape().vocab_size;
+  std::vector<std::vector<FilledMask>> result;
+  for (std::int64_t m = 0; m < count; ++m) {
+    const float* const row = p.data() + m * vocab;
+    std::vector<std::int64_t> order(wanted.begin(), wanted.end());
+    if (order.empty()) {
+      order.resize(static_cast<std::size_t>(vocab));
+      std::iota(order.begin(), order.end(), 0);
+    }
+    const auto shown = std::min<std::ptrdiff_t>(top_k, std::ssize(order));
+    std::ranges::partial_sort(order, order.begin() + shown, [&](std::int64_t a, std::int64_t b) {
+      return row[a] != row[b] ? row[a] > row[b] : a < b;
+    });
+    std::vector<FilledMask>& filled = result.emplace_back();
+    for (std::ptrdiff_t i = 0; i < shown; ++i) {
+      const std::int64_t token = order[static_cast<std::size_t>(i)];
+      std::vector<std::int64_t> whole = ids.ids;
+      whole[static_cast<std::size_t>(places[static_cast<std::size_t>(m)])] = token;
+      const bool known = tokenizer.has(token);
+      filled.push_back({.score = row[token],
+                        .token = token,
+                        .token_str = known ? tokenizer.decode(std::span(&token, 1)) : "",
+                        .sequence = known ? tokenizer.decode(whole, count == 1) : ""});
+    }
+  }
+  return result;
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,56 @@
+/// \file
+/// Texts in batches, as models of text take them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "vitrail/models/text/encoder.h"
+#include "vitrail/models/text/sentence_model.h"
+#include "vitrail/tensor/dtype.h"
+#include "vitrail/tensor/tensor.h"
+#include "vitrail/text/tokenizer.h"
+
+namespace vitrail::train {
+
+/// The ids of a text, and the types of its tokens.
+struct TextIds {
+  std::vector<std::int64_t> ids;
+  std::vector<std::int64_t> types;
+
+  std::int64_t size() const { return std::ssize(ids); }
+};
+
+/// A tokenizer that cuts texts to `max_length` tokens, special ones included (0: not at all), and never pads, whatever
+/// its file says.
+text::Tokenizer cutting_tokenizer(const text::Tokenizer& tokenizer, std::int64_t max_length);
+
+/// The ids of texts as cutting_tokenizer() gives them. Throws Error, counting texts from 1, if one has no tokens.
+std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<const std::string> texts);
+
+/// The texts as one batch, padded to the longest with zeros; `with_types`: for a model whose tokens have types.
+models::EncoderInput padded_batch(std::span<const TextIds* const> texts, bool with_types);
+
+/// Whether the model's tokens have types.
+bool takes_types(const models::TextModel& model);
+
+/// How texts are gone through.
+struct TextRunOptions {
+  DType dtype = DType::f32;
+  std::int64_t batch_size = 64;
+  std::function<void(std::int64_t done, std::int64_t total)> progress = {};
+};
+
+/// Calls work(batch, indices) for batches of texts of similar lengths, until all have had their turn. Nothing is
+/// recorded for gradients.
+void run_in_batches(std::span<const TextIds> texts, bool with_types, const TextRunOptions& options,
+                    const std::function<void(const models::EncoderInput&, std::span<const std::size_t>)>& work);
+
+/// The vectors [N, D] f32 of texts, cut to the model's length and with its prompt in front.
+Tensor embed_texts(const models::SentenceModel& model, const text::Tokenizer& tokenizer,
+                   std::span<const std::string> texts, const TextRunOptions& options = {});
+
+}  // namespace vitrail::train
