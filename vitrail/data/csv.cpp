@@ -1,4 +1,6 @@
 // Tables of images and labels.
+#include "vitrail/io/csv.h"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -16,55 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Row {
-  std::size_t line = 0;
-  std::vector<std::string> fields;
-};
-
-// Parses RFC 4180: fields between commas, in double quotes if they contain commas, line breaks or (doubled) quotes.
-std::vector<Row> parse_csv(std::string_view text, const std::string& source) {
-  if (text.starts_with("\xef\xbb\xbf")) {
-    text.remove_prefix(3);  // a byte order mark
-  }
-  std::vector<Row> rows;
-  Row row{1, {}};
-  std::string field;
-  std::size_t line = 1;
-  bool quoted = false;
-  const auto end_row = [&] {
-    row.fields.push_back(std::move(field));
-    field.clear();
-    if (row.fields.size() > 1 || !row.fields[0].empty()) {  // not a blank line
-      rows.push_back(std::move(row));
-    }
-    row = {line, {}};
-  };
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    line += c == '\n' ? 1 : 0;
-    if (quoted) {
-      if (c == '"' && i + 1 < text.size() && text[i + 1] == '"') {
-        field += text[++i];
-      } else if (c == '"') {
-        quoted = false;
-      } else {
-        field += c;
-      }
-    } else if (c == '"' && field.empty()) {
-      quoted = true;
-    } else if (c == ',') {
-      row.fields.push_back(std::move(field));
-      field.clear();
-    } else if (c == '\n') {
-      end_row();
-    } else if (c != '\r') {
-      field += c;
-    }
-  }
-  check(!quoted, "{}: the quote opened in line {} is never closed", source, row.line);
-  end_row();
-  return rows;
-}
+using io::CsvRow;
 
 struct Columns {
   bool header = false;
@@ -74,7 +28,7 @@ struct Columns {
 };
 
 // Finds the columns by the first line, which is a header if no field of it is the name of an image.
-Columns find_columns(const Row& first, const std::string& source) {
+Columns find_columns(const CsvRow& first, const std::string& source) {
   Columns columns;
   columns.header = std::none_of(first.fields.begin(), first.fields.end(),
                                 [](const std::string& field) { return io::is_image_name(field); });
@@ -108,7 +62,7 @@ Columns find_columns(const Row& first, const std::string& source) {
 
 Listing list_csv(const fs::path& path, const std::vector<std::string>& asked, bool labeled) {
   const std::string source = path.string();
-  const std::vector<Row> rows = parse_csv(io::read_text(path), source);
+  const std::vector<CsvRow> rows = io::parse_csv(io::read_text(path), source);
   check(!rows.empty(), "{}: the file is empty; lines of path,label were expected", source);
   const Columns columns = find_columns(rows[0], source);
   check(!columns.header || rows.size() > 1, "{}: there are no lines below the header", source);

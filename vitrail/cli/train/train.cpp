@@ -11,6 +11,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/option_flags.h"
+#include "vitrail/models/text/text_model.h"
 #include "vitrail/train/run/interrupt.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/run/trainer.h"
@@ -32,6 +33,19 @@ std::string value_of(const std::vector<std::string>& arguments, const std::strin
   return "";
 }
 
+// Whether a command line is about texts: its model is one of texts, or a file is a list of them.
+bool about_texts(const std::vector<std::string>& arguments) {
+  const std::string model = value_of(arguments, "--model");
+  if (!model.empty() && models::names_text_model(train::model_of(model).string())) {
+    return true;
+  }
+  return std::ranges::any_of(arguments, [](const std::string& argument) {
+    std::error_code none;
+    return (argument.ends_with(".tsv") || argument.ends_with(".jsonl")) &&
+           std::filesystem::is_regular_file(argument, none);
+  });
+}
+
 // The kind of task of a command line, which decides what flags there are: the one named by --task, or as the method of
 // `vitrail pretrain`; else that of the run which is resumed or whose options are taken; else the default of the
 // command.
@@ -43,7 +57,12 @@ const train::TaskKind& task_of(std::string_view command, const std::vector<std::
   if (arguments.empty() || arguments.front() != command) {
     return *kinds.front();
   }
-  if (const auto kind = named(value_of(arguments, "--task")); kind != kinds.end()) {
+  const std::string task = value_of(arguments, "--task");
+  const bool resumes = !value_of(arguments, "--resume").empty() || !value_of(arguments, "--config").empty();
+  if (command == "train" && (task == "classify" || (task.empty() && !resumes)) && about_texts(arguments)) {
+    return train::task_kind("classify-text");
+  }
+  if (const auto kind = named(task); kind != kinds.end()) {
     return **kind;
   }
   if (const auto kind = named(arguments.size() > 1 ? arguments[1] : ""); command == "pretrain" && kind != kinds.end()) {
@@ -156,7 +175,7 @@ void run_training(const train::TaskOptions& options) {
 }  // namespace
 
 void add_train(CLI::App& app, const std::vector<std::string>& arguments) {
-  CLI::App& command = *app.add_subcommand("train", "Train or fine-tune a model on images");
+  CLI::App& command = *app.add_subcommand("train", "Train or fine-tune a model on images or texts");
   const auto task = std::make_shared<std::string>(train::task_kinds_of("train").front()->name);
   command.add_option("--task", *task, fmt::format("What is learned: {}", fmt::join(names_of("train"), ", ")))
       ->type_name("NAME")
@@ -171,12 +190,15 @@ void add_train(CLI::App& app, const std::vector<std::string>& arguments) {
        "vitrail train data/cifar10 --val-split test --amp --model-kwargs img_size=32 patch_size=4 --train-crop-mode "
        "pad",
        "# fine-tune a folder saved by timm", "vitrail train photos --model my_model --layer-decay 0.75 --lr 5e-4",
+       "# classes of texts (label<TAB>text a line), labels of words, vectors of sentences",
+       "vitrail train reviews.tsv --model my_bert", "vitrail train names.conll --task tag --model my_bert",
+       "vitrail train --task embed --src a.txt --tgt b.txt --model my_minilm",
        "# go on with a run that was stopped by Ctrl-C or a power cut", "vitrail train --resume output/train/NAME"});
   command.callback([flags, task] { run_training(*flags->options()); });
 }
 
 void add_pretrain(CLI::App& app, const std::vector<std::string>& arguments) {
-  CLI::App& command = *app.add_subcommand("pretrain", "Train a model on images without labels");
+  CLI::App& command = *app.add_subcommand("pretrain", "Train a model on images or texts without labels");
   const std::vector<std::string> methods = names_of("pretrain");
   const auto method = std::make_shared<std::string>(methods.front());
   const train::TaskKind& kind = task_of("pretrain", arguments);
@@ -190,6 +212,8 @@ void add_pretrain(CLI::App& app, const std::vector<std::string>& arguments) {
                 "vitrail train labelled --model output/train/NAME/best --layer-decay 0.75",
                 "vitrail train labelled --model output/train/NAME/best --linear-probe", "# what it makes of images",
                 "vitrail reconstruct output/train/NAME/best photos --output sheet.png",
+                "# sentences, one a line, with blank lines between documents",
+                "vitrail pretrain bert book.txt --model bert-mini --tokenizer my_wordpieces",
                 "# go on with a run that was stopped", "vitrail pretrain --resume output/train/NAME"});
   command.callback([flags, method] { run_training(*flags->options()); });
 }

@@ -9,8 +9,12 @@
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/tasks/classify.h"
+#include "vitrail/train/tasks/classify_text.h"
+#include "vitrail/train/tasks/embed_sentences.h"
 #include "vitrail/train/tasks/language.h"
+#include "vitrail/train/tasks/pretrain_bert.h"
 #include "vitrail/train/tasks/pretrain_mae.h"
+#include "vitrail/train/tasks/tag.h"
 #include "vitrail/train/tasks/translate.h"
 
 namespace vitrail::train {
@@ -28,9 +32,13 @@ std::unique_ptr<TaskOptions> defaults() {
 const std::vector<TaskKind>& task_kinds() {
   static const std::vector<TaskKind> all = {
       {"classify", "train", "tell images of classes apart", defaults<ClassifyOptions>},
+      {"classify-text", "train", "tell texts of classes apart", defaults<ClassifyTextOptions>},
+      {"embed", "train", "give sentences vectors, near for pairs", defaults<EmbedSentencesOptions>},
       {"lm", "train", "predict the next token of a text", defaults<LanguageOptions>},
+      {"tag", "train", "give each word of a sentence a label", defaults<TagOptions>},
       {"translate", "train", "translate texts", defaults<TranslationOptions>},
       {"mae", "pretrain", "masked autoencoder (He et al. 2022)", defaults<PretrainMaeOptions>},
+      {"bert", "pretrain", "masked words and the next sentence (Devlin et al. 2019)", defaults<PretrainBertOptions>},
   };
   return all;
 }

@@ -1,0 +1,103 @@
+// Commands on models of texts, as a person types them.
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/golden.h"
+#include "tests/support/program.h"
+#include "vitrail/io/safetensors.h"
+
+namespace vitrail {
+namespace {
+
+using nlohmann::json;
+using test::Outcome;
+using test::vitrail;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string model(const std::string& name) { return test::golden_path("models/" + name).string(); }
+
+TEST(FillMask, NamesTokens) {
+  const std::string folder = model("predictions/fill_mask");
+  const Outcome text = vitrail("fill-mask " + folder + " 'A man is [MASK] a horse.' --top-k 2 --threads 1");
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_THAT(text.out, StartsWith("  6.6 %  .                a man is. a horse.\n"));
+  const Outcome one = vitrail("fill-mask " + folder + " - --json --top-k 3 --threads 1", "two [MASK]\n[MASK] [MASK]\n");
+  ASSERT_EQ(one.status, 0) << one.err;
+  const std::size_t end = one.out.find('\n');
+  EXPECT_EQ(json::parse(one.out.substr(0, end)).size(), 3U);
+  EXPECT_TRUE(json::parse(one.out.substr(0, end))[0].contains("token_str"));
+  EXPECT_EQ(json::parse(one.out.substr(end)).size(), 2U);  // a list for each mask
+  // A text in brackets is no list.
+  EXPECT_EQ(vitrail("fill-mask " + folder + " '[MASK] [MASK]' 'a [MASK]' --threads 1").status, 0);
+  EXPECT_THAT(vitrail("fill-mask " + folder + " hello").err, HasSubstr("there is no [MASK] in 'hello'"));
+  EXPECT_THAT(vitrail("fill-mask bert-tiny '[MASK]'").err,
+              HasSubstr("'bert-tiny' is the name of a model, whose weights are random"));
+  EXPECT_THAT(vitrail("fill-mask " + model("predictions/classes") + " '[MASK]'").err,
+              HasSubstr("the model does not predict masked tokens"));
+}
+
+TEST(PredictTexts, NamesClassesAndLabels) {
+  const std::string classes = "predict " + model("predictions/classes") + " --threads 1 ";
+  EXPECT_THAT(vitrail(classes + "'two dogs' --topk 1").out, StartsWith("two dogs:  O 43.4 %\n"));
+  EXPECT_THAT(vitrail(classes + "'a, b' --format csv").out, HasSubstr("\"a, b\",1,"));
+  const json list = json::parse(vitrail(classes + "- --format json", "snow\n\ntwo dogs\n").out);
+  ASSERT_EQ(list.size(), 2U);
+  EXPECT_EQ(list[1]["text"], "two dogs");
+  EXPECT_EQ(list[1]["top"].size(), 3U);
+  const std::string tokens = "predict " + model("predictions/tokens") + " --threads 1 ";
+  EXPECT_THAT(vitrail(tokens + "'two dogs'").out, StartsWith("two\tB-person\t48.4 %\ndogs\tB-animal\t75.6 %\n"));
+  EXPECT_EQ(json::parse(vitrail(tokens + "'two dogs' --format json").out)[0]["tokens"][1]["start"], 4);
+  EXPECT_THAT(vitrail(tokens + "'two dogs' --format csv").out, HasSubstr("two dogs,2,dogs,B-animal,"));
+  EXPECT_THAT(vitrail(classes + "x --tta 2").err, HasSubstr("it takes neither --tta nor --skip-broken"));
+  EXPECT_THAT(vitrail("predict " + model("text/bert_bare") + " x").err, HasSubstr("(BertModel) has no classes"));
+}
+
+TEST(EmbedTexts, GivesVectorsSimilaritiesAndNeighbours) {
+  const std::string folder = model("sentences/mean");
+  const std::string embed = "embed " + folder + " --threads 1 ";
+  const test::TemporaryFolder temporary;
+  const std::string file = (temporary / "x.safetensors").string();
+  const Outcome written = vitrail(embed + folder + "/texts.txt --output " + file);
+  EXPECT_EQ(written.status, 0) << written.err;
+  EXPECT_THAT(written.out, HasSubstr("features [8, 8] f32, with 8 texts"));
+  const Tensor expected = io::Safetensors::open(folder + "/expected.safetensors").get("embeddings");
+  test::expect_close(io::Safetensors::open(file).get("features"), expected, 1e-5);
+  EXPECT_EQ(vitrail(embed + "--similarity 'two dogs' 'two dogs'").out, "1.0000\n");
+  EXPECT_NEAR(json::parse(vitrail(embed + "--similarity 'two dogs' 'dogs run' --json").out)["similarity"], 0.9854,
+              1e-3);
+  EXPECT_THAT(vitrail(embed + "'two dogs' --topk 1 --search " + folder + "/texts.txt").out,
+              StartsWith("1.0000  two dogs\n"));
+  const json hits =
+      json::parse(vitrail(embed + "- --json --topk 2 --search " + folder + "/texts.txt", "snow\nthe man\n").out);
+  EXPECT_EQ(hits[1]["hits"][0]["index"], 5);
+  EXPECT_EQ(json::parse(vitrail(embed + "snow --json").out)[0]["embedding"].size(), 8U);
+  EXPECT_THAT(vitrail(embed + "snow").err, HasSubstr("name what to do with the vectors"));
+  EXPECT_THAT(vitrail(embed).err, HasSubstr("name texts to embed, or two by --similarity"));
+  EXPECT_THAT(vitrail("embed vit_tiny_patch16_224 --output y").err, HasSubstr("DATA is required"));
+}
+
+// `--task classify`, which is the default, is about texts where the data or the model are.
+TEST(TrainTexts, LearnsFromAFileOfTexts) {
+  const test::TemporaryFolder temporary;
+  const auto path = [&](const std::string& name) { return (temporary / name).string(); };
+  std::ofstream texts(path("moods.tsv"));
+  for (int i = 0; i < 8; ++i) {
+    texts << "good\tthe man is riding a horse\nbad\ttwo dogs run on the snow\n";
+  }
+  texts.close();
+  const Outcome trained =
+      vitrail("train " + path("moods.tsv") + " --model " + model("predictions/classes") +
+              " --epochs 2 --batch-size 4 --threads 1 --output " + path("runs") + " --experiment moods");
+  EXPECT_EQ(trained.status, 0) << trained.err;
+  EXPECT_THAT(trained.out, HasSubstr("BertForSequenceClassification"));
+  EXPECT_THAT(vitrail("predict " + path("runs/moods") + " 'two dogs' --threads 1").out, HasSubstr("bad"));
+  EXPECT_EQ(vitrail("train --resume " + path("runs/moods") + " --epochs 3 --threads 1").status, 0);
+  EXPECT_THAT(vitrail("train --task embed --src a").err, HasSubstr("--tgt is missing"));
+  EXPECT_THAT(vitrail("pretrain bert").err, HasSubstr("--data is missing: a text file, or --examples"));
+}
+
+}  // namespace
+}  // namespace vitrail

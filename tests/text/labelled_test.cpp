@@ -1,0 +1,90 @@
+#include "vitrail/text/labelled.h"
+
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/errors.h"
+#include "tests/support/golden.h"
+
+namespace vitrail::text {
+namespace {
+
+using test::error_of;
+
+// What is read of a file of this name and content, or what is wrong with it, from the file's name on.
+template <class Read>
+std::string reading(const std::string& name, const std::string& content, Read&& read) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder / name) << content;
+  std::string result;
+  const std::string error = error_of([&] { result = read(folder / name); });
+  return error == "no error" ? result : error.substr(error.find(name));
+}
+
+std::string texts(const std::string& name, const std::string& content) {
+  return reading(name, content, [](const std::filesystem::path& path) {
+    std::string all;
+    for (const LabelledText& text : read_labelled_texts(path)) {
+      all += "[" + text.label + "|" + text.text + (text.second.empty() ? "" : "|" + text.second) + "]";
+    }
+    return all;
+  });
+}
+
+std::string sentences(const std::string& content) {
+  return reading("tags.txt", content, [](const std::filesystem::path& path) {
+    std::string all;
+    for (const TaggedSentence& sentence : read_tagged_sentences(path)) {
+      all += "[";
+      for (std::size_t i = 0; i < sentence.words.size(); ++i) {
+        all += sentence.words[i] + "/" + sentence.labels[i] + " ";
+      }
+      all.back() = ']';
+    }
+    return all;
+  });
+}
+
+TEST(LabelledTexts, AreReadFromTables) {
+  EXPECT_EQ(texts("a.txt", "joy\tWhat a day!\n\nanger\tNo, \"no\"!\r\n"), "[joy|What a day!][anger|No, \"no\"!]");
+  EXPECT_EQ(texts("a.tsv", "id\tsentence\tlabel\n1\tGood.\t1\n2\tBad.\t0\n"), "[1|Good.][0|Bad.]");
+  EXPECT_EQ(texts("a.csv", "label,text\njoy,\"one, two\"\n"), "[joy|one, two]");
+  EXPECT_EQ(texts("a.csv", "sentence1,sentence2,label\na,b,yes\n"), "[yes|a|b]");
+  EXPECT_EQ(
+      texts("a.jsonl", "{\"text\": \"a\", \"label\": 3}\n\n{\"label\": \"x\", \"text\": \"b\", \"text_pair\": \"c\"}"),
+      "[3|a][x|b|c]");
+}
+
+TEST(LabelledTexts, SayWhatIsWrongWithAFile) {
+  EXPECT_EQ(texts("a.txt", "joy\n"), "a.txt: line 1 has 1 fields, expected 2: a label, a tab, a text");
+  EXPECT_EQ(texts("a.txt", "joy\ta\n\tb\n"), "a.txt: line 2 has no label");
+  EXPECT_EQ(texts("a.txt", "joy\t\n"), "a.txt: line 1 has no text");
+  EXPECT_EQ(texts("a.txt", "\n"), "a.txt: there are no texts");
+  EXPECT_EQ(texts("a.csv", "joy,what\n"),
+            "a.csv: the first line must name the columns 'text' and 'label', but has "
+            "'joy', 'what'");
+  EXPECT_EQ(texts("a.csv", "text,label\na\n"), "a.csv: line 2 has 1 fields, expected 2");
+  EXPECT_EQ(texts("a.jsonl", "{\"text\": \"a\"}\n"), "a.jsonl: line 1 has no 'label'");
+  EXPECT_EQ(texts("a.jsonl", "{\"text\": 1.5, \"label\": 1}\n"),
+            "a.jsonl: line 1: 'text' must be a string, but is 1.5");
+  EXPECT_EQ(texts("a.txt", "joy\tcaf\xe9\n"), "a.txt: line 1 is not UTF-8: byte 8 of it is 0xe9");
+}
+
+TEST(TaggedSentences, AreReadFromTables) {
+  EXPECT_EQ(sentences("-DOCSTART- -X- O\n\nEU NNP B-ORG\nrejects VBZ O\n\n\nall\tO\r\n"),
+            "[EU/B-ORG rejects/O][all/O]");
+  EXPECT_EQ(sentences("EU\n"), "tags.txt: line 1 has a word, but no label");
+  EXPECT_EQ(sentences("\n\n"), "tags.txt: there are no sentences");
+}
+
+TEST(Labels, AreSortedAndFound) {
+  EXPECT_EQ(sorted_labels({"10", "9", "b", "a", "9"}), (std::vector<std::string>{"9", "10", "a", "b"}));
+  const std::vector<std::string> labels = {"anger", "joy"};
+  EXPECT_EQ(index_of_label(labels, "joy", "x"), 1);
+  EXPECT_EQ(error_of([&] { index_of_label(labels, "angr", "x.tsv"); }),
+            "x.tsv: the label 'angr' is none of the 2 that are known (did you mean 'anger'?)");
+}
+
+}  // namespace
+}  // namespace vitrail::text

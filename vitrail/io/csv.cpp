@@ -1,0 +1,53 @@
+#include "vitrail/io/csv.h"
+
+#include <utility>
+
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::io {
+
+std::vector<CsvRow> parse_csv(std::string_view text, const std::string& source) {
+  if (text.starts_with("\xef\xbb\xbf")) {
+    text.remove_prefix(3);  // a byte order mark
+  }
+  std::vector<CsvRow> rows;
+  CsvRow row{1, {}};
+  std::string field;
+  std::size_t line = 1;
+  bool quoted = false;
+  const auto end_row = [&] {
+    row.fields.push_back(std::move(field));
+    field.clear();
+    if (row.fields.size() > 1 || !row.fields[0].empty()) {  // not a blank line
+      rows.push_back(std::move(row));
+    }
+    row = {line, {}};
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    line += c == '\n' ? 1 : 0;
+    if (quoted) {
+      if (c == '"' && i + 1 < text.size() && text[i + 1] == '"') {
+        field += text[++i];
+      } else if (c == '"') {
+        quoted = false;
+      } else {
+        field += c;
+      }
+    } else if (c == '"' && field.empty()) {
+      quoted = true;
+    } else if (c == ',') {
+      row.fields.push_back(std::move(field));
+      field.clear();
+    } else if (c == '\n') {
+      end_row();
+    } else if (c != '\r') {
+      field += c;
+    }
+  }
+  check(!quoted, "{}: the quote opened in line {} is never closed", source, row.line);
+  end_row();
+  return rows;
+}
+
+}  // namespace vitrail::io

@@ -1,0 +1,22 @@
+/// \file
+/// Tables of text, RFC 4180.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace vitrail::io {
+
+/// A row of a table, and the line on which it begins (from 1).
+struct CsvRow {
+  std::size_t line = 0;
+  std::vector<std::string> fields;
+};
+
+/// Parses fields between commas, in double quotes if they contain commas, line breaks or (doubled) quotes. Blank lines
+/// are passed over. Throws Error, naming `source` and the line, if a quote is never closed.
+std::vector<CsvRow> parse_csv(std::string_view text, const std::string& source);
+
+}  // namespace vitrail::io

@@ -1,0 +1,181 @@
+#include "vitrail/text/labelled.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/io/csv.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
+#include "vitrail/io/suggest.h"
+#include "vitrail/tensor/error.h"
+#include "vitrail/text/corpus.h"
+
+namespace vitrail::text {
+namespace {
+
+// The names that a column may have.
+constexpr std::array<std::string_view, 3> text_columns = {"text", "sentence", "sentence1"};
+constexpr std::array<std::string_view, 2> second_columns = {"text_pair", "sentence2"};
+constexpr std::array<std::string_view, 1> label_columns = {"label"};
+
+std::vector<std::string> split_at_tabs(const std::string& line) {
+  std::vector<std::string> fields;
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = line.find('\t', begin);
+    fields.push_back(line.substr(begin, end - begin));
+    if (end == std::string::npos) {
+      return fields;
+    }
+    begin = end + 1;
+  }
+}
+
+std::vector<io::CsvRow> split_lines(std::string_view corpus) {
+  std::vector<io::CsvRow> rows;
+  std::size_t number = 0;
+  for (const std::string& line : lines_of(corpus)) {
+    ++number;
+    if (!line.empty()) {
+      rows.push_back({number, split_at_tabs(line)});
+    }
+  }
+  return rows;
+}
+
+std::optional<std::size_t> column(const io::CsvRow& header, std::span<const std::string_view> names) {
+  for (const std::string_view name : names) {
+    const auto found = std::ranges::find(header.fields, name);
+    if (found != header.fields.end()) {
+      return static_cast<std::size_t>(found - header.fields.begin());
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<LabelledText> read_table(const std::vector<io::CsvRow>& rows, bool must_be_named,
+                                     const std::string& source) {
+  std::vector<LabelledText> result;
+  const auto text = rows.empty() ? std::nullopt : column(rows[0], text_columns);
+  const auto label = rows.empty() ? std::nullopt : column(rows[0], label_columns);
+  const bool named = text && label;
+  check(named || !must_be_named, "{}: the first line must name the columns 'text' and 'label', but has '{}'", source,
+        rows.empty() ? "" : fmt::format("{}", fmt::join(rows[0].fields, "', '")));
+  const auto second = named ? column(rows[0], second_columns) : std::nullopt;
+  for (std::size_t i = named ? 1 : 0; i < rows.size(); ++i) {
+    const io::CsvRow& row = rows[i];
+    const std::size_t count = named ? rows[0].fields.size() : 2;
+    check(row.fields.size() == count, "{}: line {} has {} fields, expected {}", source, row.line, row.fields.size(),
+          named ? std::to_string(count) : "2: a label, a tab, a text");
+    result.push_back({row.fields[text.value_or(1)], second ? row.fields[*second] : "", row.fields[label.value_or(0)]});
+    check(!result.back().text.empty() && !result.back().label.empty(), "{}: line {} has no {}", source, row.line,
+          result.back().text.empty() ? "text" : "label");
+  }
+  return result;
+}
+
+std::vector<LabelledText> read_objects(std::string_view corpus, const std::string& source) {
+  std::vector<LabelledText> result;
+  std::size_t number = 0;
+  for (const std::string& line : lines_of(corpus)) {
+    const std::string place = fmt::format("{}: line {}", source, ++number);
+    if (line.empty()) {
+      continue;
+    }
+    const nlohmann::json object = io::parse_json(line, place);
+    io::Fields f(object, place);
+    const auto first_of = [&](std::span<const std::string_view> names) -> std::optional<std::string> {
+      for (const std::string_view name : names) {
+        if (f.kind(name) != io::Kind::absent) {
+          return f.kind(name) == io::Kind::integer ? std::to_string(f.get<std::int64_t>(name))
+                                                   : f.get<std::string>(name);
+        }
+      }
+      return std::nullopt;
+    };
+    const auto text = first_of(text_columns);
+    const auto label = first_of(label_columns);
+    check(text && !text->empty() && label && !label->empty(), "{} has no '{}'", place,
+          text && !text->empty() ? "label" : "text");
+    result.push_back({*text, first_of(second_columns).value_or(""), *label});
+  }
+  return result;
+}
+
+std::optional<std::int64_t> whole(const std::string& word) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  return error == std::errc() && end == word.data() + word.size() ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<LabelledText> read_labelled_texts(const std::filesystem::path& path) {
+  return parse_labelled_texts(io::read_text(path), path.extension().string(), path.string());
+}
+
+std::vector<LabelledText> parse_labelled_texts(std::string_view content, std::string_view ending,
+                                               const std::string& source) {
+  check_corpus(content, source);
+  std::vector<LabelledText> texts = ending == ".csv" ? read_table(io::parse_csv(content, source), true, source)
+                                    : ending == ".jsonl" || ending == ".json"
+                                        ? read_objects(content, source)
+                                        : read_table(split_lines(content), false, source);
+  check(!texts.empty(), "{}: there are no texts", source);
+  return texts;
+}
+
+std::vector<TaggedSentence> read_tagged_sentences(const std::filesystem::path& path) {
+  return parse_tagged_sentences(io::read_text(path), path.string());
+}
+
+std::vector<TaggedSentence> parse_tagged_sentences(std::string_view content, const std::string& source) {
+  check_corpus(content, source);
+  std::vector<TaggedSentence> sentences;
+  bool open = false;
+  std::size_t number = 0;
+  for (const std::string& line : lines_of(content)) {
+    ++number;
+    const std::size_t begin = line.find_first_not_of(" \t");
+    if (begin == std::string::npos || line.starts_with("-DOCSTART-")) {
+      open = false;
+      continue;
+    }
+    const std::size_t end = line.find_last_not_of(" \t") + 1;
+    const std::size_t word_end = std::min(line.find_first_of(" \t", begin), end);
+    check(word_end < end, "{}: line {} has a word, but no label", source, number);
+    const std::size_t label_begin = line.find_last_of(" \t", end - 1) + 1;
+    if (!open) {
+      sentences.emplace_back();
+      open = true;
+    }
+    sentences.back().words.push_back(line.substr(begin, word_end - begin));
+    sentences.back().labels.push_back(line.substr(label_begin, end - label_begin));
+  }
+  check(!sentences.empty(), "{}: there are no sentences", source);
+  return sentences;
+}
+
+std::vector<std::string> sorted_labels(std::vector<std::string> labels) {
+  std::ranges::sort(labels, [](const std::string& a, const std::string& b) {
+    const auto x = whole(a);
+    const auto y = whole(b);
+    return x && y ? *x < *y : x.has_value() != y.has_value() ? x.has_value() : a < b;
+  });
+  const auto rest = std::ranges::unique(labels);
+  labels.erase(rest.begin(), rest.end());
+  return labels;
+}
+
+std::int64_t index_of_label(std::span<const std::string> labels, const std::string& label, std::string_view source) {
+  const auto found = std::ranges::find(labels, label);
+  check(found != labels.end(), "{}: the label '{}' is none of the {} that are known{}", source, label, labels.size(),
+        io::did_you_mean(label, {labels.begin(), labels.end()}));
+  return found - labels.begin();
+}
+
+}  // namespace vitrail::text

@@ -1,0 +1,51 @@
+/// \file
+/// Texts with labels, and sentences whose words have labels, from files.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace vitrail::text {
+
+/// A text, or two that belong together, and its class.
+struct LabelledText {
+  std::string text;
+  std::string second;  ///< empty: there is none
+  std::string label;
+};
+
+/// Reads texts with labels by the file's name:
+/// - `.csv` and `.tsv` whose first line names columns: `text` (or `sentence`, `sentence1`), `label`, and perhaps
+///   `text_pair` (or `sentence2`)
+/// - `.jsonl` or `.json`: a line, an object with these fields
+/// - any other table: `label<TAB>text` a line
+///
+/// Throws Error, naming file and line, if one has no text or no label, is not UTF-8, or if there are none.
+std::vector<LabelledText> read_labelled_texts(const std::filesystem::path& path);
+/// The texts of a file's content, given the ending of its name. Errors name `source`.
+std::vector<LabelledText> parse_labelled_texts(std::string_view content, std::string_view ending,
+                                               const std::string& source);
+
+/// A sentence whose words have labels.
+struct TaggedSentence {
+  std::vector<std::string> words;
+  std::vector<std::string> labels;
+};
+
+/// Reads sentences of a table as those of CoNLL: a word a line, first its letters and last its label, between spaces or
+/// tabs; blank lines part sentences, and lines that begin with -DOCSTART- are passed over. Throws Error, naming file
+/// and line, if one has no label, is not UTF-8, or if there are none.
+std::vector<TaggedSentence> read_tagged_sentences(const std::filesystem::path& path);
+/// The sentences of a file's content. Errors name `source`.
+std::vector<TaggedSentence> parse_tagged_sentences(std::string_view content, const std::string& source);
+
+/// The labels without repetition, sorted: numbers as such, anything else by its bytes.
+std::vector<std::string> sorted_labels(std::vector<std::string> labels);
+
+/// The place of `label` among `labels`. Throws Error, naming `source`, if it is none of them.
+std::int64_t index_of_label(std::span<const std::string> labels, const std::string& label, std::string_view source);
+
+}  // namespace vitrail::text

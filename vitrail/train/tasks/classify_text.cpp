@@ -1,0 +1,204 @@
+#include "vitrail/train/tasks/classify_text.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/ops/math/reduce.h"
+#include "vitrail/ops/math/softmax.h"
+#include "vitrail/text/labelled.h"
+#include "vitrail/train/study/texts.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Texts as the model takes them, with the numbers of their classes.
+struct ClassTexts {
+  std::vector<TextIds> texts;
+  std::vector<std::int64_t> classes;
+
+  std::vector<std::int64_t> lengths() const {
+    std::vector<std::int64_t> result;
+    std::ranges::transform(texts, std::back_inserter(result), &TextIds::size);
+    return result;
+  }
+};
+
+std::vector<std::string> labels_in(const std::vector<text::LabelledText>& texts) {
+  std::vector<std::string> labels;
+  std::ranges::transform(texts, std::back_inserter(labels), &text::LabelledText::label);
+  return text::sorted_labels(std::move(labels));
+}
+
+class ClassifyText final : public Task {
+ public:
+  ClassifyText(const ClassifyTextOptions& options, const fs::path& checkpoint);
+
+  nn::Network& network() override { return *model_.net; }
+  data::Batches& batches() override { return *batches_; }
+  std::optional<Drawn> next() override;
+  Tensor loss(nn::Pass& pass) override;
+  std::string units() const override { return "texts"; }
+  std::vector<FigureKind> figures() const override;
+  Figures evaluate(const Work& work) override;
+  std::string loss_axis() const override { return "cross-entropy"; }
+  void save(const fs::path& folder) const override { save_text_model(model_, *tokenizer_, folder); }
+  std::string name() const override { return model_.name; }
+  std::vector<std::string> summary() const override;
+  std::vector<std::pair<std::string, std::string>> facts() const override;
+
+ private:
+  void add(ClassTexts& part, const text::LabelledText& text, const std::string& source);
+  Tensor logits_of(const ClassTexts& part, std::span<const std::int64_t> indices, nn::Pass& pass) const;
+
+  const ClassifyTextOptions options_;
+  std::optional<text::Tokenizer> tokenizer_;
+  models::TextModel model_;
+  std::vector<std::string> labels_;
+  std::optional<text::Tokenizer> cutting_;
+  ClassTexts training_;
+  ClassTexts validation_;
+  std::unique_ptr<data::Prefetch<IndexBatch>> batches_;
+  IndexBatch batch_;
+};
+
+ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& checkpoint)
+    : options_(options), tokenizer_(open_task_tokenizer(options_, checkpoint)) {
+  const std::vector<text::LabelledText> texts = text::read_labelled_texts(options_.data);
+  labels_ = labels_in(texts);
+  check(labels_.size() >= 2, "{}: all texts have the label '{}': there is nothing to tell apart", options_.data,
+        labels_[0]);
+  model_ = open_task_model(options_, checkpoint, *tokenizer_, {"ForSequenceClassification"}, labels_);
+  cutting_ = cutting_tokenizer(*tokenizer_, task_length(options_, model_));
+  const std::vector<bool> evaluated = validation_share(options_, std::ssize(texts));
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    add(evaluated[i] ? validation_ : training_, texts[i], options_.data);
+  }
+  if (!options_.val_data.empty()) {
+    for (const text::LabelledText& text : text::read_labelled_texts(options_.val_data)) {
+      add(validation_, text, options_.val_data);
+    }
+  }
+  check(!training_.texts.empty(), "{}: no text is left to learn", options_.data);
+  batches_ = index_batches(options_, training_.lengths(), "texts", !options_.no_shuffle);
+}
+
+void ClassifyText::add(ClassTexts& part, const text::LabelledText& text, const std::string& source) {
+  part.classes.push_back(text::index_of_label(labels_, text.label, source));
+  text::Encoding encoding =
+      text.second.empty() ? cutting_->encode(text.text) : cutting_->encode_pair(text.text, text.second);
+  check(encoding.size() > 0, "{}: the text '{}' has no tokens", source, io::shown(text.text));
+  part.texts.push_back({std::move(encoding.ids), std::move(encoding.type_ids)});
+}
+
+std::optional<Drawn> ClassifyText::next() {
+  if (!batches_->next(batch_)) {
+    return std::nullopt;
+  }
+  return Drawn{batch_.number, std::ssize(batch_.indices)};
+}
+
+Tensor ClassifyText::logits_of(const ClassTexts& part, std::span<const std::int64_t> indices, nn::Pass& pass) const {
+  std::vector<const TextIds*> texts;
+  for (const std::int64_t index : indices) {
+    texts.push_back(&part.texts[static_cast<std::size_t>(index)]);
+  }
+  return models::classifier_of(model_).classify(padded_batch(texts, takes_types(model_)), pass);
+}
+
+Tensor ClassifyText::loss(nn::Pass& pass) {
+  std::vector<std::int64_t> classes;
+  for (const std::int64_t index : batch_.indices) {
+    classes.push_back(training_.classes[static_cast<std::size_t>(index)]);
+  }
+  return ops::cross_entropy(logits_of(training_, batch_.indices, pass), Tensor::from(classes, {std::ssize(classes)}),
+                            static_cast<float>(options_.smoothing));
+}
+
+std::vector<FigureKind> ClassifyText::figures() const {
+  if (validation_.texts.empty()) {
+    return {};
+  }
+  return {FigureKind{.name = "accuracy",
+                     .label = "accuracy",
+                     .unit = "%",
+                     .decimals = 2,
+                     .higher_is_better = true,
+                     .chart = "Accuracy",
+                     .axis = "% of the texts",
+                     .axis_max = 100},
+          loss_figure(loss_axis())};
+}
+
+Figures ClassifyText::evaluate(const Work& work) {
+  work.begin("evaluating", std::ssize(validation_.texts));
+  double loss = 0;
+  std::int64_t right = 0;
+  TextRunOptions run{.dtype = work.dtype, .batch_size = options_.validation_batch_size.value_or(options_.batch_size)};
+  run.progress = [&](std::int64_t done, std::int64_t) { work.advance(done); };
+  run_in_batches(validation_.texts, takes_types(model_), run,
+                 [&](const models::EncoderInput& batch, std::span<const std::size_t> indices) {
+                   nn::Pass pass{.dtype = work.dtype};
+                   const Tensor logits = models::classifier_of(model_).classify(batch, pass);
+                   const Tensor found = ops::argmax(logits, 1);
+                   std::vector<std::int64_t> classes;
+                   for (std::size_t b = 0; b < indices.size(); ++b) {
+                     classes.push_back(validation_.classes[indices[b]]);
+                     right += found.data<std::int64_t>()[b] == classes.back() ? 1 : 0;
+                   }
+                   const auto count = std::ssize(classes);
+                   loss += static_cast<double>(count) *
+                           static_cast<double>(ops::cross_entropy(logits, Tensor::from(classes, {count})).item());
+                 });
+  const auto count = static_cast<double>(validation_.texts.size());
+  return {{"accuracy", 100 * static_cast<double>(right) / count}, {"loss", loss / count}};
+}
+
+std::vector<std::string> ClassifyText::summary() const {
+  return {text_model_summary(model_, *tokenizer_),
+          fmt::format("{} training and {} validation texts of {}", training_.texts.size(), validation_.texts.size(),
+                      io::counted(std::ssize(labels_), "classes"))};
+}
+
+std::vector<std::pair<std::string, std::string>> ClassifyText::facts() const {
+  return {{"model", model_.name},
+          {"classes", std::to_string(labels_.size())},
+          {"training_texts", std::to_string(training_.texts.size())},
+          {"validation_texts", std::to_string(validation_.texts.size())}};
+}
+
+}  // namespace
+
+ClassifyTextOptions::ClassifyTextOptions() { eval_metric = "accuracy"; }
+
+void ClassifyTextOptions::describe(OptionList& list) {
+  list.group("data");
+  list.add("data", data, "FILE",
+           "Texts with labels: label<TAB>text a line; a .csv or .tsv with columns text and label; a .jsonl with these "
+           "fields")
+      .argument("DATA")
+      .path()
+      .check_that(
+          [this](const Option& self) { check(!data.empty(), "{} is missing: texts with labels", self.flag()); });
+  add_text_data_options(list, *this, "texts");
+  add_text_model_options(list, *this);
+  list.add("smoothing", smoothing, "SHARE", "Label smoothing").below_one();
+  add_parameter_options(list, *this);
+  add_batch_options(list, *this, "texts");
+  add_optimizer_options(list, *this);
+  add_schedule_options(list, *this, "texts");
+  add_average_options(list, *this);
+  add_run_options(list, *this, {"accuracy", "loss"});
+}
+
+std::unique_ptr<Task> ClassifyTextOptions::make(const fs::path& checkpoint) const {
+  return std::make_unique<ClassifyText>(*this, checkpoint);
+}
+
+}  // namespace vitrail::train

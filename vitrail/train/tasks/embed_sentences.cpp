@@ -1,0 +1,261 @@
+#include "vitrail/train/tasks/embed_sentences.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/io/file.h"
+#include "vitrail/models/text/sentence_model.h"
+#include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/math/reduce.h"
+#include "vitrail/ops/math/softmax.h"
+#include "vitrail/ops/products/matmul.h"
+#include "vitrail/ops/shape/shape.h"
+#include "vitrail/text/corpus.h"
+#include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/study/texts.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Sentences that belong together by their places.
+struct Pairs {
+  std::vector<std::string> src;
+  std::vector<std::string> tgt;
+};
+
+Pairs read_pairs(const std::string& src, const std::string& tgt) {
+  Pairs pairs{text::lines_of(text::read_corpus(src)), text::lines_of(text::read_corpus(tgt))};
+  check(pairs.src.size() == pairs.tgt.size(), "{} has {} lines, but {} has {}: they belong together line by line", src,
+        pairs.src.size(), tgt, pairs.tgt.size());
+  for (std::size_t i = 0; i < pairs.src.size(); ++i) {
+    check(pairs.src[i].empty() == pairs.tgt[i].empty(), "line {} of {} is empty, but not that of {}", i + 1,
+          pairs.src[i].empty() ? src : tgt, pairs.src[i].empty() ? tgt : src);
+  }
+  std::erase(pairs.src, "");
+  std::erase(pairs.tgt, "");
+  return pairs;
+}
+
+models::SentenceModel open_sentences(const EmbedSentencesOptions& options, const fs::path& checkpoint,
+                                     const text::Tokenizer& tokenizer) {
+  const std::string source = checkpoint.empty() ? model_of(options.model).string() : checkpoint.string();
+  models::SentenceModel model = models::open_sentence_model(source, text_model_options(options, checkpoint, tokenizer));
+  check_vocabulary(model.model, tokenizer);
+  if (!options.pool.empty()) {
+    model.pooling = models::sentence_pooling_named(options.pool);
+  }
+  if (!models::is_sentence_folder(source)) {
+    model.normalized = options.normalize;
+  }
+  if (options.max_length) {
+    model.max_seq_length = task_length(options, model.model);
+  }
+  return model;
+}
+
+// cos(a_i, b_j) of the rows of both.
+Tensor cosines(const Tensor& a, const Tensor& b) {
+  return ops::matmul(models::unit_rows(a), ops::transpose(models::unit_rows(b), 0, 1));
+}
+
+class EmbedSentences final : public Task {
+ public:
+  EmbedSentences(const EmbedSentencesOptions& options, const fs::path& checkpoint);
+
+  nn::Network& network() override { return *model_.model.net; }
+  data::Batches& batches() override { return *batches_; }
+  std::optional<Drawn> next() override;
+  Tensor loss(nn::Pass& pass) override;
+  std::string units() const override { return "pairs"; }
+  std::vector<FigureKind> figures() const override;
+  Figures evaluate(const Work& work) override;
+  std::string loss_axis() const override { return "cross-entropy of the right pair in a batch"; }
+  void save(const fs::path& folder) const override;
+  std::string name() const override { return model_.model.name; }
+  std::vector<std::string> summary() const override;
+  std::vector<std::pair<std::string, std::string>> facts() const override;
+
+ private:
+  Tensor embedded(const std::vector<TextIds>& texts, nn::Pass& pass) const;
+
+  const EmbedSentencesOptions options_;
+  std::optional<text::Tokenizer> tokenizer_;
+  models::SentenceModel model_;
+  std::vector<TextIds> src_;
+  std::vector<TextIds> tgt_;
+  Pairs validation_;
+  std::unique_ptr<data::Prefetch<IndexBatch>> batches_;
+  IndexBatch batch_;
+};
+
+EmbedSentences::EmbedSentences(const EmbedSentencesOptions& options, const fs::path& checkpoint)
+    : options_(options),
+      tokenizer_(open_task_tokenizer(options_, checkpoint)),
+      model_(open_sentences(options_, checkpoint, *tokenizer_)) {
+  const Pairs all = read_pairs(options_.src, options_.tgt);
+  Pairs training;
+  const bool split = options_.val_src.empty();
+  const std::vector<bool> evaluated = validation_share(options_, std::ssize(all.src));
+  for (std::size_t i = 0; i < all.src.size(); ++i) {
+    Pairs& part = split && evaluated[i] ? validation_ : training;
+    // What is evaluated on gets the prompt when it is embedded.
+    const std::string prompt = &part == &training ? model_.prompt : "";
+    part.src.push_back(prompt + all.src[i]);
+    part.tgt.push_back(prompt + all.tgt[i]);
+  }
+  if (!split) {
+    validation_ = read_pairs(options_.val_src, options_.val_tgt);
+  }
+  check(training.src.size() >= 2, "{}: in-batch negatives need at least two pairs, not {}", options_.src,
+        training.src.size());
+  check(options_.batch_size >= 2, "--batch-size {}: in-batch negatives need at least two pairs", options_.batch_size);
+  const text::Tokenizer cutting = cutting_tokenizer(*tokenizer_, model_.max_seq_length);
+  src_ = encode_texts(cutting, training.src);
+  tgt_ = encode_texts(cutting, training.tgt);
+  // Batches are not sorted by length: that would make the negatives easy to tell from the right ones, or hard.
+  std::vector<std::int64_t> lengths(src_.size());
+  batches_ = index_batches(options_, lengths, "pairs", !options_.no_shuffle);
+}
+
+std::optional<Drawn> EmbedSentences::next() {
+  if (!batches_->next(batch_)) {
+    return std::nullopt;
+  }
+  return Drawn{batch_.number, std::ssize(batch_.indices)};
+}
+
+Tensor EmbedSentences::embedded(const std::vector<TextIds>& texts, nn::Pass& pass) const {
+  std::vector<const TextIds*> chosen;
+  for (const std::int64_t index : batch_.indices) {
+    chosen.push_back(&texts[static_cast<std::size_t>(index)]);
+  }
+  return model_.embed(padded_batch(chosen, takes_types(model_.model)), pass);
+}
+
+Tensor EmbedSentences::loss(nn::Pass& pass) {
+  const Tensor a = embedded(src_, pass);
+  return ranking_loss(a, embedded(tgt_, pass), static_cast<float>(options_.scale));
+}
+
+std::vector<FigureKind> EmbedSentences::figures() const {
+  if (validation_.src.empty()) {
+    return {};
+  }
+  return {FigureKind{.name = "recall_at_1",
+                     .label = "recall@1",
+                     .unit = "%",
+                     .decimals = 2,
+                     .higher_is_better = true,
+                     .chart = "Recall@1",
+                     .axis = "% of the sentences",
+                     .axis_max = 100}};
+}
+
+Figures EmbedSentences::evaluate(const Work& work) {
+  const auto count = std::ssize(validation_.src);
+  work.begin("evaluating", 2 * count);
+  TextRunOptions run{.dtype = work.dtype, .batch_size = options_.validation_batch_size.value_or(options_.batch_size)};
+  std::int64_t before = 0;
+  run.progress = [&](std::int64_t done, std::int64_t) { work.advance(before + done); };
+  const Tensor a = embed_texts(model_, *tokenizer_, validation_.src, run);
+  before = count;
+  return {{"recall_at_1", 100 * recall_at_1(a, embed_texts(model_, *tokenizer_, validation_.tgt, run))}};
+}
+
+void EmbedSentences::save(const fs::path& folder) const {
+  io::replace_folder(folder, [&](const fs::path& temporary) {
+    models::write_sentence_model(model_, temporary);
+    tokenizer_->save(temporary);
+  });
+}
+
+std::vector<std::string> EmbedSentences::summary() const {
+  return {text_model_summary(model_.model, *tokenizer_),
+          fmt::format("{} training and {} validation pairs", src_.size(), validation_.src.size())};
+}
+
+std::vector<std::pair<std::string, std::string>> EmbedSentences::facts() const {
+  return {{"model", model_.model.name},
+          {"training_pairs", std::to_string(src_.size())},
+          {"validation_pairs", std::to_string(validation_.src.size())}};
+}
+
+}  // namespace
+
+Tensor ranking_loss(const Tensor& a, const Tensor& b, float scale) {
+  const std::int64_t count = a.size(0);
+  Tensor right = Tensor::empty({count}, DType::i64);
+  for (std::int64_t i = 0; i < count; ++i) {
+    right.data<std::int64_t>()[i] = i;
+  }
+  return ops::cross_entropy(cosines(a, b) * scale, right);
+}
+
+double recall_at_1(const Tensor& a, const Tensor& b) {
+  const autograd::NoGrad no_grad;
+  const Tensor nearest = ops::argmax(cosines(a, b), 1);
+  std::int64_t right = 0;
+  for (std::int64_t i = 0; i < nearest.numel(); ++i) {
+    right += nearest.data<std::int64_t>()[i] == i ? 1 : 0;
+  }
+  return static_cast<double>(right) / static_cast<double>(nearest.numel());
+}
+
+EmbedSentencesOptions::EmbedSentencesOptions() {
+  eval_metric = "recall_at_1";
+  model = "all-MiniLM-L6-v2";
+  batch_size = 64;
+  epochs = 10;
+}
+
+void EmbedSentencesOptions::describe(OptionList& list) {
+  const auto needed = [](const std::string& value, const char* what) {
+    return [&value, what](const Option& self) { check(!value.empty(), "{} is missing: {}", self.flag(), what); };
+  };
+  list.group("data");
+  list.add("src", src, "FILE", "Sentences, one a line")
+      .path()
+      .check_that(needed(src, "sentences that belong to those of --tgt, line by line"));
+  list.add("tgt", tgt, "FILE", "The sentences that belong to them, line by line: of another language, answers …")
+      .path()
+      .check_that(needed(tgt, "sentences that belong to those of --src, line by line"));
+  list.add("val_src", val_src, "FILE", "Sentences to evaluate on").path().check_that([this](const Option&) {
+    check(val_src.empty() == val_tgt.empty(), "--val-src and --val-tgt belong together");
+  });
+  list.add("val_tgt", val_tgt, "FILE", "The sentences that belong to them").path();
+  list.add("val_share", val_share, "SHARE", "Without --val-src, share of the pairs to evaluate on; 0: none")
+      .below_one()
+      .settled();
+  list.add("tokenizer", tokenizer, "NAME",
+           "A tokenizer.json or a folder with one (default: that of the model's folder)")
+      .path()
+      .settled();
+  list.add("max_length", max_length, "N", "Cut sentences to N tokens (default: the model's max_seq_length)")
+      .at_least(4)
+      .settled();
+  list.add("no_shuffle", no_shuffle, "", "Take the pairs in order");
+  add_text_model_options(list, *this);
+  list.add("pool", pool, "POOL", "mean, cls or max (default: the folder's, or mean)")
+      .one_of({"mean", "cls", "max", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"}, true)
+      .settled();
+  list.add("normalize", normalize, "", "Vectors of length 1, unless the folder says").settled();
+  list.add("scale", scale, "X", "Factor of cosines before their softmax").positive();
+  add_parameter_options(list, *this);
+  add_batch_options(list, *this, "pairs");
+  add_optimizer_options(list, *this);
+  add_schedule_options(list, *this, "pairs");
+  add_average_options(list, *this);
+  add_run_options(list, *this, {"recall_at_1"});
+}
+
+std::unique_ptr<Task> EmbedSentencesOptions::make(const fs::path& checkpoint) const {
+  return std::make_unique<EmbedSentences>(*this, checkpoint);
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,289 @@
+#include "vitrail/train/tasks/pretrain_bert.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/models/text/encoder_network.h"
+#include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/math/reduce.h"
+#include "vitrail/ops/math/softmax.h"
+#include "vitrail/ops/shape/embedding.h"
+#include "vitrail/ops/shape/shape.h"
+#include "vitrail/train/tasks/bert_examples.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What a batch of examples costs, and what the network had right.
+struct BertLosses {
+  Tensor masked = {};  // the mean of the masked tokens
+  Tensor next = {};    // the mean of the texts; undefined if it is not predicted
+  std::int64_t masked_tokens = 0;
+  std::int64_t right_tokens = 0;
+  std::int64_t right_next = 0;
+};
+
+std::int64_t equal_elements(const Tensor& a, const std::vector<std::int64_t>& b) {
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    count += a.data<std::int64_t>()[i] == b[i] ? 1 : 0;
+  }
+  return count;
+}
+
+std::int64_t token_named(const text::Tokenizer& tokenizer, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (const auto id = tokenizer.id_of(name)) {
+      return *id;
+    }
+  }
+  fail("the tokenizer has no token {}, which examples of BERT have", *names.begin());
+}
+
+class PretrainBert final : public Task {
+ public:
+  PretrainBert(const PretrainBertOptions& options, const fs::path& checkpoint);
+
+  nn::Network& network() override { return *model_.net; }
+  data::Batches& batches() override { return *batches_; }
+  std::optional<Drawn> next() override;
+  Tensor loss(nn::Pass& pass) override;
+  std::string units() const override { return "texts"; }
+  std::vector<FigureKind> figures() const override;
+  Figures evaluate(const Work& work) override;
+  std::string loss_axis() const override { return "cross-entropy of masked tokens and the next sentence"; }
+  void save(const fs::path& folder) const override { save_text_model(model_, *tokenizer_, folder); }
+  std::string name() const override { return model_.name; }
+  std::vector<std::string> summary() const override;
+  std::vector<std::pair<std::string, std::string>> facts() const override;
+
+ private:
+  void read_documents();
+  BertLosses losses_of(const std::vector<BertExample>& examples, nn::Pass& pass) const;
+  // The random numbers of an example, which follow from (seed, epoch, index).
+  Draws draws_of(std::int64_t epoch, std::int64_t index) const;
+  const models::EncoderNetwork& net() const { return models::encoder_of(model_); }
+  bool predicts_next() const { return !net().heads.next_sentence.empty(); }
+
+  const PretrainBertOptions options_;
+  std::optional<text::Tokenizer> tokenizer_;
+  models::TextModel model_;
+  std::optional<BertExamples> training_;
+  std::optional<BertExamples> validation_;
+  std::vector<BertExample> stored_;  // of --examples, in place of training_
+  std::unique_ptr<data::Prefetch<IndexBatch>> batches_;
+  IndexBatch batch_;
+};
+
+PretrainBert::PretrainBert(const PretrainBertOptions& options, const fs::path& checkpoint)
+    : options_(options), tokenizer_(open_task_tokenizer(options_, checkpoint)) {
+  const std::vector<std::string> endings = options_.no_next_sentence
+                                               ? std::vector<std::string>{"ForMaskedLM"}
+                                               : std::vector<std::string>{"ForPreTraining", "ForMaskedLM"};
+  model_ = open_task_model(options_, checkpoint, *tokenizer_, endings);
+  const bool given = !options_.examples.empty();
+  if (given) {
+    stored_ = stored_bert_examples(options_.examples, predicts_next());
+  } else {
+    read_documents();
+  }
+  const std::int64_t count = given ? std::ssize(stored_) : training_->count();
+  batches_ = index_batches(options_, std::vector<std::int64_t>(static_cast<std::size_t>(count)), "texts",
+                           !given && !options_.no_shuffle);
+}
+
+void PretrainBert::read_documents() {
+  const BertExampleOptions how{.max_length = task_length(options_, model_),
+                               .next_sentence = predicts_next(),
+                               .cls = token_named(*tokenizer_, {"[CLS]", "<s>"}),
+                               .sep = token_named(*tokenizer_, {"[SEP]", "</s>"}),
+                               .masking = masking_of(*tokenizer_, options_.mask_prob, options_.whole_words)};
+  TokenDocuments all = read_token_documents(options_.data, *tokenizer_);
+  const std::vector<bool> evaluated = validation_share(options_, std::ssize(all));
+  TokenDocuments training;
+  TokenDocuments validation;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    (evaluated[i] ? validation : training).push_back(std::move(all[i]));
+  }
+  if (!options_.val_data.empty()) {
+    validation = read_token_documents(options_.val_data, *tokenizer_);
+  }
+  training_.emplace(std::move(training), how);
+  if (!validation.empty()) {
+    validation_.emplace(std::move(validation), how);
+  }
+}
+
+Draws PretrainBert::draws_of(std::int64_t epoch, std::int64_t index) const {
+  const auto seed = mix(static_cast<std::uint64_t>(options_.seed), hash("masks"));
+  return Draws(Philox(mix(seed, static_cast<std::uint64_t>(epoch)), static_cast<std::uint64_t>(index)));
+}
+
+std::optional<Drawn> PretrainBert::next() {
+  if (!batches_->next(batch_)) {
+    return std::nullopt;
+  }
+  return Drawn{batch_.number, std::ssize(batch_.indices)};
+}
+
+BertLosses PretrainBert::losses_of(const std::vector<BertExample>& examples, nn::Pass& pass) const {
+  std::vector<const TextIds*> texts;
+  std::int64_t longest = 0;
+  for (const BertExample& example : examples) {
+    texts.push_back(&example.text);
+    longest = std::max(longest, example.text.size());
+  }
+  std::vector<std::int64_t> places;  // of masked tokens, in the rows of all states
+  std::vector<std::int64_t> tokens;  // what stood there
+  std::vector<std::int64_t> not_next;
+  for (std::size_t b = 0; b < examples.size(); ++b) {
+    not_next.push_back(examples[b].not_next);
+    for (std::size_t i = 0; i < examples[b].labels.size(); ++i) {
+      if (examples[b].labels[i] >= 0) {
+        places.push_back(static_cast<std::int64_t>(b) * longest + static_cast<std::int64_t>(i));
+        tokens.push_back(examples[b].labels[i]);
+      }
+    }
+  }
+  check(!places.empty(), "no token of a batch is masked: all its labels are -100");
+  const Tensor states = net().body(padded_batch(texts, takes_types(model_)), pass);
+  const std::int64_t count = std::ssize(places);
+  const Tensor rows = ops::index_select(ops::reshape(states, {-1, states.size(2)}), 0, Tensor::from(places, {count}));
+  const Tensor logits = net().masked_logits(rows);
+  BertLosses losses{.masked = ops::cross_entropy(logits, Tensor::from(tokens, {count})), .masked_tokens = count};
+  const bool counts = !pass.training;
+  losses.right_tokens = counts ? equal_elements(ops::argmax(logits, 1), tokens) : 0;
+  if (predicts_next()) {
+    const Tensor next = net().next_sentence_logits(states, pass);
+    losses.next = ops::cross_entropy(next, Tensor::from(not_next, {std::ssize(not_next)}));
+    losses.right_next = counts ? equal_elements(ops::argmax(next, 1), not_next) : 0;
+  }
+  return losses;
+}
+
+Tensor PretrainBert::loss(nn::Pass& pass) {
+  std::vector<BertExample> examples;
+  for (const std::int64_t index : batch_.indices) {
+    examples.push_back(training_ ? training_->draw(index, draws_of(batch_.epoch, index))
+                                 : stored_[static_cast<std::size_t>(index)]);
+  }
+  const BertLosses losses = losses_of(examples, pass);
+  return losses.next.defined() ? losses.masked + losses.next : losses.masked;
+}
+
+std::vector<FigureKind> PretrainBert::figures() const {
+  if (!validation_) {
+    return {};
+  }
+  const auto accuracy = [](const char* name, const char* label) {
+    return FigureKind{.name = name,
+                      .label = label,
+                      .unit = "%",
+                      .decimals = 2,
+                      .higher_is_better = true,
+                      .chart = "Accuracy",
+                      .axis = "% of what is predicted",
+                      .axis_max = 100};
+  };
+  std::vector<FigureKind> kinds = {loss_figure(loss_axis()), accuracy("masked_accuracy", "masked tokens")};
+  if (predicts_next()) {
+    kinds.push_back(accuracy("next_sentence_accuracy", "next sentence"));
+  }
+  return kinds;
+}
+
+// The examples to evaluate on are drawn the same way each time.
+Figures PretrainBert::evaluate(const Work& work) {
+  const std::int64_t count = validation_->count();
+  const std::int64_t batch_size = options_.validation_batch_size.value_or(options_.batch_size);
+  work.begin("evaluating", count);
+  const autograd::NoGrad no_grad;
+  BertLosses total;
+  double masked = 0;
+  double next = 0;
+  for (std::int64_t begin = 0; begin < count; begin += batch_size) {
+    const std::int64_t end = std::min(begin + batch_size, count);
+    std::vector<BertExample> examples;
+    for (std::int64_t i = begin; i < end; ++i) {
+      examples.push_back(validation_->draw(i, draws_of(-1, i)));
+    }
+    nn::Pass pass{.dtype = work.dtype};
+    const BertLosses losses = losses_of(examples, pass);
+    masked += static_cast<double>(losses.masked.item()) * static_cast<double>(losses.masked_tokens);
+    next += losses.next.defined() ? static_cast<double>(losses.next.item()) * static_cast<double>(end - begin) : 0;
+    total.masked_tokens += losses.masked_tokens;
+    total.right_tokens += losses.right_tokens;
+    total.right_next += losses.right_next;
+    work.advance(end);
+  }
+  const auto tokens = static_cast<double>(total.masked_tokens);
+  const auto texts = static_cast<double>(count);
+  Figures figures = {{"loss", masked / tokens + next / texts},
+                     {"masked_accuracy", 100 * static_cast<double>(total.right_tokens) / tokens}};
+  if (predicts_next()) {
+    figures.push_back({"next_sentence_accuracy", 100 * static_cast<double>(total.right_next) / texts});
+  }
+  return figures;
+}
+
+std::vector<std::string> PretrainBert::summary() const {
+  if (!training_) {
+    return {text_model_summary(model_, *tokenizer_), fmt::format("{} examples, masked already", stored_.size())};
+  }
+  return {text_model_summary(model_, *tokenizer_),
+          fmt::format("{} training texts of {} documents, and {} validation texts", training_->count(),
+                      training_->documents(), validation_ ? validation_->count() : 0)};
+}
+
+std::vector<std::pair<std::string, std::string>> PretrainBert::facts() const {
+  return {{"model", model_.name},
+          {"vocabulary", std::to_string(tokenizer_->vocab_size())},
+          {"training_texts", std::to_string(training_ ? training_->count() : std::ssize(stored_))},
+          {"validation_texts", std::to_string(validation_ ? validation_->count() : 0)}};
+}
+
+}  // namespace
+
+PretrainBertOptions::PretrainBertOptions() {
+  eval_metric = "loss";
+  epochs = 40;
+  lr = 1e-4;
+}
+
+void PretrainBertOptions::describe(OptionList& list) {
+  list.group("data");
+  list.add("data", data, "FILE", "Texts: a sentence a line, blank lines between documents")
+      .argument("DATA")
+      .path()
+      .check_that([this](const Option& self) {
+        check(data.empty() != examples.empty(), "{} is missing: a text file, or --examples in its place", self.flag());
+      });
+  list.add("examples", examples, "FILE",
+           "In place of DATA, examples that are masked already, in order: a safetensors file with input_ids, labels, "
+           "token_type_ids [K, N], lengths, next_sentence_label [K], i64")
+      .path();
+  add_text_data_options(list, *this, "documents");
+  list.group("masking");
+  list.add("mask_prob", mask_prob, "SHARE", "Share of tokens that are predicted").share().positive().settled();
+  list.add("whole_words", whole_words, "", "Mask all tokens of a word").settled();
+  list.add("no_next_sentence", no_next_sentence, "", "Do not predict whether a text follows another").settled();
+  add_text_model_options(list, *this);
+  add_parameter_options(list, *this);
+  add_batch_options(list, *this, "texts");
+  add_optimizer_options(list, *this);
+  add_schedule_options(list, *this, "texts");
+  add_average_options(list, *this);
+  add_run_options(list, *this, {"loss", "masked_accuracy", "next_sentence_accuracy"});
+}
+
+std::unique_ptr<Task> PretrainBertOptions::make(const fs::path& checkpoint) const {
+  return std::make_unique<PretrainBert>(*this, checkpoint);
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,259 @@
+#include "vitrail/train/tasks/tag.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/ops/math/reduce.h"
+#include "vitrail/ops/math/softmax.h"
+#include "vitrail/ops/shape/shape.h"
+#include "vitrail/text/labelled.h"
+#include "vitrail/text/strings/unicode.h"
+#include "vitrail/train/study/texts.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t no_label = -100;  // of cross_entropy: it does not count
+
+// A sentence as the model takes it, with the class of each token, or no_label.
+struct TaggedIds {
+  TextIds text;
+  std::vector<std::int64_t> classes;
+  std::int64_t words = 0;  // that have a token, and so a class
+
+  std::int64_t size() const { return text.size(); }
+};
+
+class Tag final : public Task {
+ public:
+  Tag(const TagOptions& options, const fs::path& checkpoint);
+
+  nn::Network& network() override { return *model_.net; }
+  data::Batches& batches() override { return *batches_; }
+  std::optional<Drawn> next() override;
+  Tensor loss(nn::Pass& pass) override;
+  std::string units() const override { return "words"; }
+  std::string batch_items() const override { return "sentences"; }
+  std::vector<FigureKind> figures() const override;
+  Figures evaluate(const Work& work) override;
+  std::string loss_axis() const override { return "cross-entropy of a word's label"; }
+  void save(const fs::path& folder) const override { save_text_model(model_, *tokenizer_, folder); }
+  std::string name() const override { return model_.name; }
+  std::vector<std::string> summary() const override;
+  std::vector<std::pair<std::string, std::string>> facts() const override;
+
+ private:
+  TaggedIds encoded(const text::TaggedSentence& sentence, const std::string& source);
+
+  const TagOptions options_;
+  std::optional<text::Tokenizer> tokenizer_;
+  models::TextModel model_;
+  std::vector<std::string> labels_;
+  std::optional<text::Tokenizer> cutting_;
+  std::int64_t cut_words_ = 0;  // for which the positions did not suffice
+  std::vector<TaggedIds> training_;
+  std::vector<TaggedIds> validation_;
+  std::unique_ptr<data::Prefetch<IndexBatch>> batches_;
+  IndexBatch batch_;
+};
+
+std::vector<std::string> labels_of_words(const std::vector<text::TaggedSentence>& sentences) {
+  std::vector<std::string> all;
+  for (const text::TaggedSentence& sentence : sentences) {
+    all.insert(all.end(), sentence.labels.begin(), sentence.labels.end());
+  }
+  return text::sorted_labels(std::move(all));
+}
+
+// The classes [B · N] of a batch, with no_label for padding.
+Tensor padded_classes(const std::vector<TaggedIds>& sentences, std::span<const std::size_t> indices,
+                      std::int64_t length) {
+  const Tensor classes = Tensor::empty({std::ssize(indices) * length}, DType::i64);
+  classes.fill(static_cast<double>(no_label));
+  std::int64_t* out = classes.data<std::int64_t>();
+  for (const std::size_t index : indices) {
+    std::ranges::copy(sentences[index].classes, out);
+    out += length;
+  }
+  return classes;
+}
+
+Tag::Tag(const TagOptions& options, const fs::path& checkpoint)
+    : options_(options), tokenizer_(open_task_tokenizer(options_, checkpoint)) {
+  const std::vector<text::TaggedSentence> sentences = text::read_tagged_sentences(options_.data);
+  labels_ = labels_of_words(sentences);
+  check(labels_.size() >= 2, "{}: all words have the label '{}': there is nothing to tell apart", options_.data,
+        labels_[0]);
+  model_ = open_task_model(options_, checkpoint, *tokenizer_, {"ForTokenClassification"}, labels_);
+  cutting_ = cutting_tokenizer(*tokenizer_, task_length(options_, model_));
+  const std::vector<bool> evaluated = validation_share(options_, std::ssize(sentences));
+  for (std::size_t i = 0; i < sentences.size(); ++i) {
+    (evaluated[i] ? validation_ : training_).push_back(encoded(sentences[i], options_.data));
+  }
+  if (!options_.val_data.empty()) {
+    for (const text::TaggedSentence& sentence : text::read_tagged_sentences(options_.val_data)) {
+      validation_.push_back(encoded(sentence, options_.val_data));
+    }
+  }
+  std::erase_if(training_, [](const TaggedIds& sentence) { return sentence.words == 0; });
+  std::erase_if(validation_, [](const TaggedIds& sentence) { return sentence.words == 0; });
+  check(!training_.empty(), "{}: no sentence is left to learn", options_.data);
+  std::vector<std::int64_t> lengths;
+  std::ranges::transform(training_, std::back_inserter(lengths), &TaggedIds::size);
+  batches_ = index_batches(options_, lengths, "sentences", !options_.no_shuffle);
+}
+
+// The words are joined by spaces, and tokens found again by where they begin.
+TaggedIds Tag::encoded(const text::TaggedSentence& sentence, const std::string& source) {
+  std::string joined;
+  std::vector<std::int64_t> word_at;  // of each code point; -1: a space
+  for (std::size_t w = 0; w < sentence.words.size(); ++w) {
+    if (w > 0) {
+      joined += ' ';
+      word_at.push_back(-1);
+    }
+    joined += sentence.words[w];
+    text::for_each_code_point(sentence.words[w],
+                              [&](char32_t, std::size_t) { word_at.push_back(static_cast<std::int64_t>(w)); });
+  }
+  text::Encoding encoding = cutting_->encode(joined);
+  TaggedIds result{{std::move(encoding.ids), std::move(encoding.type_ids)}, {}, 0};
+  result.classes.assign(result.text.ids.size(), no_label);
+  std::int64_t last = -1;
+  for (std::size_t i = 0; i < result.classes.size(); ++i) {
+    auto at = static_cast<std::size_t>(encoding.offsets[i].first);
+    const auto end = static_cast<std::size_t>(encoding.offsets[i].second);
+    while (at < end && word_at[at] < 0) {  // the token has the space before its word
+      ++at;
+    }
+    if (encoding.special[i] || at >= end || word_at[at] <= last) {
+      continue;
+    }
+    last = word_at[at];
+    result.classes[i] = text::index_of_label(labels_, sentence.labels[static_cast<std::size_t>(last)], source);
+    ++result.words;
+  }
+  cut_words_ += std::ssize(sentence.words) - result.words;
+  return result;
+}
+
+std::optional<Drawn> Tag::next() {
+  if (!batches_->next(batch_)) {
+    return std::nullopt;
+  }
+  std::int64_t words = 0;
+  for (const std::int64_t index : batch_.indices) {
+    words += training_[static_cast<std::size_t>(index)].words;
+  }
+  return Drawn{batch_.number, words};
+}
+
+Tensor Tag::loss(nn::Pass& pass) {
+  std::vector<const TextIds*> texts;
+  std::vector<std::size_t> indices;
+  for (const std::int64_t index : batch_.indices) {
+    indices.push_back(static_cast<std::size_t>(index));
+    texts.push_back(&training_[indices.back()].text);
+  }
+  const models::EncoderInput batch = padded_batch(texts, takes_types(model_));
+  const Tensor logits = models::classifier_of(model_).classify(batch, pass);
+  return ops::cross_entropy(ops::reshape(logits, {-1, logits.size(2)}),
+                            padded_classes(training_, indices, logits.size(1)), 0, no_label);
+}
+
+std::vector<FigureKind> Tag::figures() const {
+  if (validation_.empty()) {
+    return {};
+  }
+  return {FigureKind{.name = "accuracy",
+                     .label = "accuracy",
+                     .unit = "%",
+                     .decimals = 2,
+                     .higher_is_better = true,
+                     .chart = "Accuracy",
+                     .axis = "% of the words",
+                     .axis_max = 100},
+          loss_figure(loss_axis())};
+}
+
+Figures Tag::evaluate(const Work& work) {
+  std::vector<TextIds> texts;
+  std::ranges::transform(validation_, std::back_inserter(texts), &TaggedIds::text);
+  work.begin("evaluating", std::ssize(texts));
+  double loss = 0;
+  std::int64_t right = 0;
+  std::int64_t words = 0;
+  TextRunOptions run{.dtype = work.dtype, .batch_size = options_.validation_batch_size.value_or(options_.batch_size)};
+  run.progress = [&](std::int64_t done, std::int64_t) { work.advance(done); };
+  run_in_batches(
+      texts, takes_types(model_), run, [&](const models::EncoderInput& batch, std::span<const std::size_t> indices) {
+        nn::Pass pass{.dtype = work.dtype};
+        const Tensor logits = models::classifier_of(model_).classify(batch, pass);
+        const Tensor rows = ops::reshape(logits, {-1, logits.size(2)});
+        const Tensor classes = padded_classes(validation_, indices, logits.size(1));
+        const Tensor found = ops::argmax(rows, 1);
+        std::int64_t counted = 0;
+        for (std::int64_t i = 0; i < classes.numel(); ++i) {
+          const std::int64_t label = classes.data<std::int64_t>()[i];
+          counted += label == no_label ? 0 : 1;
+          right += label == found.data<std::int64_t>()[i] ? 1 : 0;
+        }
+        words += counted;
+        loss +=
+            static_cast<double>(counted) * static_cast<double>(ops::cross_entropy(rows, classes, 0, no_label).item());
+      });
+  const auto count = static_cast<double>(words);
+  return {{"accuracy", 100 * static_cast<double>(right) / count}, {"loss", loss / count}};
+}
+
+std::vector<std::string> Tag::summary() const {
+  std::vector<std::string> lines = {text_model_summary(model_, *tokenizer_),
+                                    fmt::format("{} training and {} validation sentences, {}", training_.size(),
+                                                validation_.size(), io::counted(std::ssize(labels_), "labels"))};
+  if (cut_words_ > 0) {
+    lines.push_back(fmt::format("{} lie behind the longest text that the model takes, or have no token",
+                                io::counted(cut_words_, "words")));
+  }
+  return lines;
+}
+
+std::vector<std::pair<std::string, std::string>> Tag::facts() const {
+  return {{"model", model_.name},
+          {"classes", std::to_string(labels_.size())},
+          {"training_sentences", std::to_string(training_.size())},
+          {"validation_sentences", std::to_string(validation_.size())}};
+}
+
+}  // namespace
+
+TagOptions::TagOptions() { eval_metric = "accuracy"; }
+
+void TagOptions::describe(OptionList& list) {
+  list.group("data");
+  list.add("data", data, "FILE", "Sentences whose words have labels: a word and its label a line, blank lines between")
+      .argument("DATA")
+      .path()
+      .check_that(
+          [this](const Option& self) { check(!data.empty(), "{} is missing: words with labels", self.flag()); });
+  add_text_data_options(list, *this, "sentences");
+  add_text_model_options(list, *this);
+  add_parameter_options(list, *this);
+  add_batch_options(list, *this, "sentences");
+  add_optimizer_options(list, *this);
+  add_schedule_options(list, *this, "sentences");
+  add_average_options(list, *this);
+  add_run_options(list, *this, {"accuracy", "loss"});
+}
+
+std::unique_ptr<Task> TagOptions::make(const fs::path& checkpoint) const {
+  return std::make_unique<Tag>(*this, checkpoint);
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,223 @@
+#include "vitrail/train/tasks/text_options.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/models/text/families.h"
+#include "vitrail/tensor/random.h"
+#include "vitrail/train/run/run_folder.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t pool_batches = 50;  // among which texts are sorted by length
+
+// The numbers 0 … count - 1 in an order that follows from the seed.
+std::vector<data::Pick> permutation(std::int64_t count, std::uint64_t seed) {
+  return data::plan_batches({.size = count, .batch_size = count, .shuffle = true, .seed = seed})(0).front();
+}
+
+// The batches of an epoch: the shuffled items are cut into pools, and each pool, sorted by length, into batches, which
+// come in a random order.
+std::vector<std::vector<data::Pick>> batches_of_epoch(const std::vector<std::int64_t>& lengths, std::int64_t batch_size,
+                                                      std::uint64_t seed) {
+  const auto count = std::ssize(lengths);
+  std::vector<data::Pick> order = permutation(count, seed);
+  const std::int64_t pool = pool_batches * batch_size;
+  for (std::int64_t begin = 0; begin < count; begin += pool) {
+    const auto end = std::min<std::int64_t>(begin + pool, count);
+    std::stable_sort(order.begin() + begin, order.begin() + end, [&](const data::Pick& a, const data::Pick& b) {
+      return lengths[static_cast<std::size_t>(a.index)] < lengths[static_cast<std::size_t>(b.index)];
+    });
+  }
+  std::vector<std::vector<data::Pick>> batches;
+  for (const data::Pick& number : permutation((count + batch_size - 1) / batch_size, mix(seed, 1))) {
+    const std::int64_t begin = number.index * batch_size;
+    batches.emplace_back(order.begin() + begin, order.begin() + std::min(begin + batch_size, count));
+  }
+  return batches;
+}
+
+class IndexSamples final : public data::Samples<IndexBatch> {
+ public:
+  explicit IndexSamples(std::string items) : items_(std::move(items)) {}
+  std::string name(std::int64_t index) const override { return fmt::format("{} {}", items_, index); }
+  IndexBatch begin(const data::BatchPlan& plan) const override {
+    IndexBatch batch{plan.epoch, plan.number, {}};
+    for (const data::Pick& pick : plan.picks) {
+      batch.indices.push_back(pick.index);
+    }
+    return batch;
+  }
+  void fill(IndexBatch&, const data::BatchPlan&, std::int64_t) const override {}
+  void finish(IndexBatch&, const data::BatchPlan&, std::span<const std::int64_t>) const override {}
+
+ private:
+  std::string items_;
+};
+
+// The fields of dropout that the families' configs have.
+std::vector<const char*> dropout_fields(const std::string& model_type) {
+  if (model_type == "distilbert") {
+    return {"dropout", "attention_dropout", "seq_classif_dropout"};
+  }
+  if (model_type == "gpt2") {
+    return {"resid_pdrop", "embd_pdrop", "attn_pdrop"};
+  }
+  return {"hidden_dropout_prob", "attention_probs_dropout_prob"};
+}
+
+}  // namespace
+
+TextTaskOptions::TextTaskOptions() {
+  batch_size = 32;
+  epochs = 3;
+  lr = 5e-5;
+  weight_decay = 0.01;
+  clip_grad = 1;
+  schedule.warmup_lr = 0;
+}
+
+void add_text_data_options(OptionList& list, TextTaskOptions& options, const std::string& items) {
+  list.add("val_data", options.val_data, "FILE", fmt::format("{} to evaluate on", io::capitalized(items))).path();
+  list.add("val_share", options.val_share, "SHARE",
+           fmt::format("Without --val-data, share of the {} to evaluate on, which are drawn; 0: none", items))
+      .below_one()
+      .settled();
+  list.add("tokenizer", options.tokenizer, "NAME",
+           "A tokenizer.json or a folder with one (default: that of the model's folder)")
+      .path()
+      .settled();
+  list.add("max_length", options.max_length, "N", "Cut texts to N tokens (default: the model's positions)")
+      .at_least(4)
+      .settled();
+  list.add("no_shuffle", options.no_shuffle, "", fmt::format("Take the {} in order", items));
+}
+
+void add_text_model_options(OptionList& list, TextTaskOptions& options) {
+  list.group("model");
+  list.add("model", options.model, "MODEL",
+           "Name of a model of text (bert-mini, distilbert-base-uncased …), or a model folder")
+      .path()
+      .settled();
+  list.add_arguments("model_kwargs", options.model_kwargs, "KEY=VALUE",
+                     "Fields of the model's config.json: hidden_size=256 num_hidden_layers=4 …")
+      .settled();
+  list.add("drop", options.drop, "RATE", "Dropout, also of attention (default: the model's)").below_one();
+}
+
+text::Tokenizer open_task_tokenizer(const TextTaskOptions& options, const fs::path& checkpoint) {
+  const bool folder = fs::is_directory(options.model);
+  const fs::path source = !checkpoint.empty()          ? checkpoint
+                          : !options.tokenizer.empty() ? fs::path(options.tokenizer)
+                          : folder                     ? model_of(options.model)
+                                                       : fs::path();
+  check(!source.empty(),
+        "--tokenizer is missing: a new model has none (`vitrail tokenizer train FILE --model wordpiece --output DIR` "
+        "makes one)");
+  return text::load_tokenizer(source);
+}
+
+models::TextModelOptions text_model_options(const TextTaskOptions& options, const fs::path& checkpoint,
+                                            const text::Tokenizer& tokenizer) {
+  nlohmann::json kwargs = nlohmann::json::parse(options.model_kwargs);
+  const std::string source = checkpoint.empty() ? model_of(options.model).string() : checkpoint.string();
+  const models::TextModel meta = models::open_text_model(source, {.fill = nn::Fill::meta});
+  if (options.drop) {
+    for (const char* key : dropout_fields(std::string(meta.family->model_type))) {
+      kwargs[key] = *options.drop;
+    }
+  }
+  if (!fs::is_directory(source)) {  // a new model has the tokenizer's vocabulary
+    kwargs.emplace("vocab_size", tokenizer.vocab_size());
+    for (const char* name : {"[PAD]", "<pad>"}) {
+      if (const auto id = tokenizer.id_of(name)) {
+        kwargs.emplace("pad_token_id", *id);
+      }
+    }
+  }
+  return {.model_kwargs = kwargs.dump(), .seed = static_cast<std::uint64_t>(options.seed)};
+}
+
+models::TextModel open_task_model(const TextTaskOptions& options, const fs::path& checkpoint,
+                                  const text::Tokenizer& tokenizer, const std::vector<std::string>& endings,
+                                  const std::vector<std::string>& labels) {
+  models::TextModelOptions own = text_model_options(options, checkpoint, tokenizer);
+  if (!checkpoint.empty()) {
+    return models::load_text_model(checkpoint, own);
+  }
+  const std::string source = model_of(options.model).string();
+  for (const std::string& ending : endings) {
+    try {
+      own.architecture = models::architecture_for(source, ending);
+      break;
+    } catch (const Error&) {
+      if (ending == endings.back()) {
+        throw;
+      }
+    }
+  }
+  own.labels = labels;
+  models::TextModel model = models::open_text_model(source, own);
+  check_vocabulary(model, tokenizer);
+  return model;
+}
+
+void check_vocabulary(const models::TextModel& model, const text::Tokenizer& tokenizer) {
+  const std::int64_t held = model.net->shape().vocab_size;
+  check(tokenizer.vocab_size() <= held, "the tokenizer has {} tokens, but the model knows {}", tokenizer.vocab_size(),
+        held);
+}
+
+std::int64_t task_length(const TextTaskOptions& options, const models::TextModel& model) {
+  const std::int64_t positions = model.net->shape().max_positions;
+  const std::int64_t length = options.max_length.value_or(std::min<std::int64_t>(positions, 512));
+  check(length <= positions, "--max-length {} is more than the {} positions of the model", length, positions);
+  return length;
+}
+
+std::vector<bool> validation_share(const TextTaskOptions& options, std::int64_t count) {
+  const Philox draws(mix(static_cast<std::uint64_t>(options.seed), hash("validation")), 0);
+  std::vector<bool> chosen(static_cast<std::size_t>(count));
+  if (options.val_data.empty()) {
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+      chosen[i] = static_cast<double>(draws.uniform(i)) < options.val_share;
+    }
+  }
+  return chosen;
+}
+
+std::unique_ptr<data::Prefetch<IndexBatch>> index_batches(const TextTaskOptions& options,
+                                                          const std::vector<std::int64_t>& lengths,
+                                                          const std::string& items, bool shuffle) {
+  const auto seed = mix(static_cast<std::uint64_t>(options.seed), hash("texts"));
+  const data::EpochPlan shuffled = [lengths, size = options.batch_size, seed](std::int64_t epoch) {
+    return batches_of_epoch(lengths, size, mix(seed, static_cast<std::uint64_t>(epoch)));
+  };
+  const data::EpochPlan in_order = data::plan_batches({.size = std::ssize(lengths), .batch_size = options.batch_size});
+  return std::make_unique<data::Prefetch<IndexBatch>>(std::make_shared<IndexSamples>(items),
+                                                      shuffle ? shuffled : in_order,
+                                                      data::PrefetchOptions{.workers = 0, .items = items});
+}
+
+void save_text_model(const models::TextModel& model, const text::Tokenizer& tokenizer, const fs::path& folder) {
+  io::replace_folder(folder, [&](const fs::path& temporary) {
+    models::write_text_model(model, temporary);
+    tokenizer.save(temporary);
+  });
+}
+
+std::string text_model_summary(const models::TextModel& model, const text::Tokenizer& tokenizer) {
+  return fmt::format("{} ({}), {:.2f} M parameters, {} tokens of {}", model.name, model.architecture,
+                     static_cast<double>(model.net->parameters.count()) / 1e6, tokenizer.vocab_size(),
+                     tokenizer.kind());
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,82 @@
+/// \file
+/// What the tasks on texts have in common: options, tokenizer, model, and batches of texts of similar lengths.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vitrail/data/prefetch.h"
+#include "vitrail/models/text/text_model.h"
+#include "vitrail/text/tokenizer.h"
+#include "vitrail/train/task.h"
+
+namespace vitrail::train {
+
+/// The options of tasks that make an encoder of texts learn.
+struct TextTaskOptions : TaskOptions {
+  TextTaskOptions();
+
+  // Data
+  std::string data;
+  std::string val_data;
+  double val_share = 0.1;
+  std::string tokenizer;
+  std::optional<std::int64_t> max_length;
+  bool no_shuffle = false;
+
+  // Model
+  std::string model = "bert-mini";
+  std::string model_kwargs = "{}";  ///< fields of config.json as a JSON object
+  std::optional<double> drop;
+};
+
+/// Add the options of data (but for DATA itself, which each task describes) and of the model to a list.
+void add_text_data_options(OptionList& list, TextTaskOptions& options, const std::string& items);
+void add_text_model_options(OptionList& list, TextTaskOptions& options);
+
+/// The tokenizer of the checkpoint, of --tokenizer, or of the model's folder. Throws Error if there is none.
+text::Tokenizer open_task_tokenizer(const TextTaskOptions& options, const std::filesystem::path& checkpoint);
+
+/// What open_text_model() is asked for: the model's fields, dropout, and for a new one the tokenizer's vocabulary.
+models::TextModelOptions text_model_options(const TextTaskOptions& options, const std::filesystem::path& checkpoint,
+                                            const text::Tokenizer& tokenizer);
+
+/// The model of the checkpoint, or --model as the class of its family that ends with one of `endings`, the first that
+/// there is. Throws Error if it has fewer tokens than the tokenizer.
+models::TextModel open_task_model(const TextTaskOptions& options, const std::filesystem::path& checkpoint,
+                                  const text::Tokenizer& tokenizer, const std::vector<std::string>& endings,
+                                  const std::vector<std::string>& labels = {});
+/// Throws Error if the model has fewer tokens than the tokenizer.
+void check_vocabulary(const models::TextModel& model, const text::Tokenizer& tokenizer);
+
+/// The tokens of a text that the model takes at most: --max-length, or its positions (512 if it has no limit).
+std::int64_t task_length(const TextTaskOptions& options, const models::TextModel& model);
+
+/// Which of `count` items are to evaluate on, by --val-share: each by itself, as (seed, its number) says.
+std::vector<bool> validation_share(const TextTaskOptions& options, std::int64_t count);
+
+/// A batch as the indices of its items.
+struct IndexBatch {
+  std::int64_t epoch = 0;
+  std::int64_t number = 0;
+  std::vector<std::int64_t> indices;
+};
+
+/// Batches of items of these lengths. With `shuffle`, a batch has items of similar lengths, and the order depends on
+/// (seed, epoch); otherwise they come in order.
+std::unique_ptr<data::Prefetch<IndexBatch>> index_batches(const TextTaskOptions& options,
+                                                          const std::vector<std::int64_t>& lengths,
+                                                          const std::string& items, bool shuffle);
+
+/// Writes model and tokenizer into a folder, which replaces another.
+void save_text_model(const models::TextModel& model, const text::Tokenizer& tokenizer,
+                     const std::filesystem::path& folder);
+/// "bert-mini (BertForMaskedLM), 11.17 M parameters, 8000 tokens of WordPiece".
+std::string text_model_summary(const models::TextModel& model, const text::Tokenizer& tokenizer);
+
+}  // namespace vitrail::train
