@@ -74,6 +74,8 @@ Json short_clip(const Json&) { return {{"img_size", 64}, {"temporal_size", 4}}; 
 
 Json another_clip(const Json&) { return {{"img_size", 96}, {"temporal_size", 6}}; }
 
+Json short_rows(const Json&) { return {{"hidden_size", 8}, {"num_layers", 2}}; }
+
 Json as_it_is(const Json&) { return Json::object(); }
 
 Json small_images(const Json&) { return {{"img_size", 96}}; }
@@ -95,6 +97,7 @@ const std::map<std::string, Trial, std::less<>>& trials() {
       {"swin_v2_cr", {short_pyramid, small_images}},
       {"s2_mlp", {.smaller = short_shifter, .elsewhere = small_images, .attends = false}},
       {"cycle_mlp", {.smaller = short_cycle, .elsewhere = small_images, .attends = false}},
+      {"row_network", {.smaller = short_rows, .elsewhere = small_images, .moves = false, .attends = false}},
       {"vit_hybrid", {short_hybrid, small_images}},
       {"sagan_resnet", {short_resnet, small_images}},
       {"botnet", {.smaller = as_it_is, .elsewhere = half_images, .moves = false}},

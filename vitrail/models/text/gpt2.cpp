@@ -12,7 +12,7 @@ namespace {
 
 constexpr io::Range share{0, 1};  // of elements that are dropped
 
-float as_float(io::Fields& f, std::string_view key, double fallback, io::Range range) {
+float read_float(io::Fields& f, std::string_view key, double fallback, io::Range range) {
   return static_cast<float>(f.get<double>(key, fallback, range));
 }
 
@@ -24,9 +24,9 @@ DecoderConfig read_gpt2(io::Fields& f) {
   c.depth = f.get<std::int64_t>("n_layer", 12, most_layers);
   c.learned_positions = true;
   c.tied_head = f.get<bool>("tie_word_embeddings", true);
-  c.embd_drop = as_float(f, "embd_pdrop", 0.1, share);
-  c.init_std = as_float(f, "initializer_range", 0.02, {0, 10});
-  c.norm = {.kind = nn::NormKind::layer, .eps = as_float(f, "layer_norm_epsilon", 1e-5, {0, 1})};
+  c.embd_drop = read_float(f, "embd_pdrop", 0.1, share);
+  c.init_std = read_float(f, "initializer_range", 0.02, {0, 10});
+  c.norm = {.kind = nn::NormKind::layer, .eps = read_float(f, "layer_norm_epsilon", 1e-5, {0, 1})};
   c.scale_by_inverse_layer = f.get<bool>("scale_attn_by_inverse_layer_idx", false);
   // In f32 it changes the order of the same products alone: scores are in f32 here in any case.
   f.get<bool>("reorder_and_upcast_attn", false);
@@ -34,13 +34,13 @@ DecoderConfig read_gpt2(io::Fields& f) {
         "{}: 'add_cross_attention': GPT-2 as a decoder of another model's "
         "states is not supported",
         f.source());
-  const auto resid_drop = as_float(f, "resid_pdrop", 0.1, share);
+  const auto resid_drop = read_float(f, "resid_pdrop", 0.1, share);
   nn::BlockConfig block;
   block.attention.dim = c.dim;
   block.attention.num_heads = f.get<std::int64_t>("n_head", 12, positive);
   block.attention.qkv_bias = true;
   block.attention.scale = f.get<bool>("scale_attn_weights", true) ? 0.0F : 1.0F;
-  block.attention.attn_drop = as_float(f, "attn_pdrop", 0.1, share);
+  block.attention.attn_drop = read_float(f, "attn_pdrop", 0.1, share);
   block.attention.proj_drop = resid_drop;
   block.mlp.dim = c.dim;
   block.mlp.hidden = f.optional<std::int64_t>("n_inner", positive).value_or(4 * c.dim);
