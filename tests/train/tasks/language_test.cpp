@@ -260,6 +260,17 @@ TEST(TruncatedBptt, CarriesTheStateForEver) {
   for (std::size_t i = 0; i < 8; ++i) {
     EXPECT_NEAR(losses[i], (first[i] + other[i]) / 2, 1e-6) << i;
   }
+  // Epochs of another length end elsewhere, and go on there.
+  options.epoch_steps = 3;
+  const std::unique_ptr<Task> short_epochs = options.make("");
+  std::size_t read = 0;
+  for (const std::int64_t epoch : {0, 1}) {
+    EXPECT_EQ(short_epochs->batches().batches_per_epoch(), 3);
+    short_epochs->batches().start_epoch(epoch);
+    while (short_epochs->next()) {
+      EXPECT_EQ(short_epochs->loss(pass).item(), losses.at(read++));
+    }
+  }
 }
 
 // Memory for backward is that of the steps behind the last cut.
@@ -327,7 +338,7 @@ TEST(LanguageModelling, SaysWhatCannotBe) {
   streams.batch_size = 600;
   EXPECT_THAT(error_of([&] { streams.make(""); }), HasSubstr("540 tokens are too few for 600 streams of the text"));
   streams.block_size = 5;
-  EXPECT_THAT(error_of([&] { validate(streams); }), HasSubstr("it goes with neither --block-size nor --epoch-steps"));
+  EXPECT_THAT(error_of([&] { validate(streams); }), HasSubstr("it takes no --block-size"));
   EXPECT_THAT(error([](LanguageOptions& o) { o.block_size = 700; }),
               HasSubstr("540 tokens for training are too few for a block of 700 and one more"));
   EXPECT_THAT(error([](LanguageOptions& o) { o.val_share = 0.01; }),

@@ -179,7 +179,8 @@ void Language::read_streams(std::int64_t steps) {
   const models::RecurrentLanguage* recurrent = models::as_recurrent(body());
   check(recurrent != nullptr, "--bptt is for recurrent networks, whose state is carried on, and not for {}",
         model_.name);
-  const auto streams = std::make_shared<TextStreams>(training_, options_.batch_size, steps);
+  const auto streams =
+      std::make_shared<TextStreams>(training_, options_.batch_size, steps, options_.epoch_steps.value_or(0));
   block_ = streams->chunk();
   batches_ = std::make_unique<data::Prefetch<TextBatch>>(streams, streams->plan(),
                                                          data::PrefetchOptions{.workers = 0, .items = "chunks"});
@@ -188,7 +189,7 @@ void Language::read_streams(std::int64_t steps) {
   if (validation_ != nullptr) {
     const std::int64_t rows = options_.validation_batch_size.value_or(options_.batch_size);
     const auto read = std::make_shared<TextStreams>(validation_, rows, steps);
-    evaluation_ = {read, read->plan(), read->chunks() * read->chunk() * rows};
+    evaluation_ = {read, read->plan(), read->tokens()};
   }
 }
 
@@ -360,7 +361,8 @@ void LanguageOptions::describe(OptionList& list) {
       .at_least(1)
       .settled();
   list.add("epoch_steps", epoch_steps, "N",
-           "Batches of an epoch, whose blocks begin at random places (default: each block of the text once, shuffled)")
+           "Batches of an epoch, whose blocks begin at random places (default: each block of the text once, shuffled); "
+           "with --bptt they go on where those of the epoch before ended")
       .at_least(1)
       .settled();
   list.add("no_shuffle", no_shuffle, "", "Take the blocks of the text in order");
@@ -387,8 +389,7 @@ void LanguageOptions::describe(OptionList& list) {
 
 void LanguageOptions::validate() const {
   TaskOptions::validate();
-  check(!bptt || (!block_size && !epoch_steps),
-        "--bptt reads the whole text in order: it goes with neither --block-size nor --epoch-steps");
+  check(!bptt || !block_size, "--bptt says how many tokens of the text are read at a time: it takes no --block-size");
 }
 
 std::unique_ptr<Task> LanguageOptions::make(const fs::path& checkpoint) const {

@@ -42,16 +42,17 @@ void TextBlocks::fill(TextBatch& batch, const data::BatchPlan& plan, std::int64_
 }
 
 TextStreams::TextStreams(std::shared_ptr<const std::vector<std::int64_t>> text, std::int64_t streams,
-                         std::int64_t chunk)
-    : text_(std::move(text)), streams_(streams), chunk_(0), chunks_(0) {
+                         std::int64_t chunk, std::int64_t batches)
+    : text_(std::move(text)), streams_(streams) {
   const std::int64_t longest = (std::ssize(*text_) - 1) / streams_;
   check(longest >= 1, "{} tokens are too few for {} streams of the text", text_->size(), streams_);
   chunk_ = std::min(chunk, longest);
   chunks_ = longest / chunk_;
+  batches_ = batches > 0 ? batches : chunks_;
 }
 
 data::EpochPlan TextStreams::plan() const {
-  return data::plan_batches({.size = chunks_ * streams_, .batch_size = streams_});
+  return data::plan_batches({.size = batches_ * streams_, .batch_size = streams_});
 }
 
 std::string TextStreams::name(std::int64_t index) const { return fmt::format("chunk {}", index); }
@@ -59,8 +60,9 @@ std::string TextStreams::name(std::int64_t index) const { return fmt::format("ch
 TextBatch TextStreams::begin(const data::BatchPlan& plan) const { return empty_batch(plan, chunk_); }
 
 void TextStreams::fill(TextBatch& batch, const data::BatchPlan& plan, std::int64_t i) const {
-  const std::int64_t part = (i + plan.epoch) % streams_;
-  take(batch, i, *text_, (part * chunks_ + plan.number) * chunk_);
+  const std::int64_t read = plan.epoch * batches_ + plan.number;  // chunks of each row so far
+  const std::int64_t part = (i + read / chunks_) % streams_;
+  take(batch, i, *text_, (part * chunks_ + read % chunks_) * chunk_);
 }
 
 }  // namespace vitrail::train

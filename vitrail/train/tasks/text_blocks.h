@@ -42,17 +42,18 @@ class TextBlocks final : public data::Samples<TextBatch> {
 };
 
 /// A text cut into `streams` equal parts, which the rows of the batches read side by side, `chunk` tokens at a time (if
-/// the parts are shorter, as many as they have). Row b reads part b + e, cyclically, in epoch e: it goes on where it
-/// has come to, so that a state that is carried from batch to batch always belongs to the text before, but where the
-/// text begins again. What is left at the end of the text, less than a chunk for each row, is not read.
+/// the parts are shorter, as many as they have). At the end of its part a row goes on with the next one, cyclically, so
+/// that a state that is carried from batch to batch always belongs to the text before, but where the text begins again.
+/// What is left at the end of the text, less than a chunk for each row, is not read.
 class TextStreams final : public data::Samples<TextBatch> {
  public:
-  /// Throws Error if there are not two tokens for each stream.
-  TextStreams(std::shared_ptr<const std::vector<std::int64_t>> text, std::int64_t streams, std::int64_t chunk);
+  /// An epoch has `batches` batches; 0: as many as read the text once. Throws Error if there are not two tokens for
+  /// each stream.
+  TextStreams(std::shared_ptr<const std::vector<std::int64_t>> text, std::int64_t streams, std::int64_t chunk,
+              std::int64_t batches = 0);
 
-  std::int64_t streams() const { return streams_; }
   std::int64_t chunk() const { return chunk_; }
-  std::int64_t chunks() const { return chunks_; }  ///< batches of an epoch
+  std::int64_t tokens() const { return batches_ * streams_ * chunk_; }  ///< of an epoch
   data::EpochPlan plan() const;
 
   std::string name(std::int64_t index) const override;
@@ -63,8 +64,9 @@ class TextStreams final : public data::Samples<TextBatch> {
  private:
   std::shared_ptr<const std::vector<std::int64_t>> text_;
   std::int64_t streams_;
-  std::int64_t chunk_;
-  std::int64_t chunks_;
+  std::int64_t chunk_ = 0;
+  std::int64_t chunks_ = 0;   // of a part
+  std::int64_t batches_ = 0;  // of an epoch
 };
 
 }  // namespace vitrail::train
