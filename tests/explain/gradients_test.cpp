@@ -73,7 +73,7 @@ TEST(GradientReach, OfOneUnitIsAProduct) {
   const GradientReach reach = gradient_reach(body, ids);
   const double weight = model.net->parameters.at("rnn.weight_hh_l0").value.item();
   nn::Pass pass;
-  const std::vector<float> h = body.network()(body.embed(ids.narrow(1, 0, tokens - 1), pass), pass).output.values();
+  const std::vector<float> h = body.network()(body.vectors()(ids.narrow(1, 0, tokens - 1), pass), pass).output.values();
   for (std::size_t k = 1; k < reach.h.size(); ++k) {
     const double state = h[h.size() - k];
     EXPECT_NEAR(reach.h[k], reach.h[k - 1] * std::abs(weight * (1 - state * state)), 1e-5 * reach.h[k - 1]) << k;

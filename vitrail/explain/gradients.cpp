@@ -47,7 +47,7 @@ GradientReach gradient_reach(const models::RecurrentLanguage& model, const Tenso
   std::vector<Tensor> c;
   nn::Pass pass;
   autograd::Tape tape;
-  const Tensor x = model.embed(ids.narrow(1, 0, steps), pass);
+  const Tensor x = model.vectors()(ids.narrow(1, 0, steps), pass);
   nn::RecurrentState state;
   for (std::int64_t t = 0; t < steps; ++t) {
     state = network(ops::narrow(x, 1, t, 1), state, {}, pass).state;

@@ -140,9 +140,9 @@ TEST(RecurrentLanguage, DropsWhatItReadsAndGivesInTrainingAlone) {
     const std::vector<float> values = x.values();
     return std::count(values.begin(), values.end(), 0.0F);
   };
-  EXPECT_GT(zeros(body.embed(ids, pass)), 60);
+  EXPECT_GT(zeros(body.vectors()(ids, pass)), 60);
   nn::Pass still;
-  EXPECT_EQ(zeros(body.embed(ids, still)), 0);
+  EXPECT_EQ(zeros(body.vectors()(ids, still)), 0);
   expect_close(body.forward(ids, still), body.forward(ids, still), 0);
   EXPECT_GT(test::relative_error(body.forward(ids, pass), body.forward(ids, still)), 0.01);
 }

@@ -10,7 +10,6 @@
 
 #include "vitrail/models/text/text_network.h"
 #include "vitrail/nn/drop.h"
-#include "vitrail/nn/embedding.h"
 #include "vitrail/nn/recurrent/recurrent.h"
 
 namespace vitrail::models {
@@ -21,6 +20,23 @@ struct RecurrentLanguageConfig {
   std::int64_t vocab_size = 0;
   std::int64_t embedding_size = 0;  ///< 0: tokens are read as one-hot vectors
   bool tied_head = false;           ///< the head's weight is that of the embedding (Press & Wolf 2017)
+};
+
+/// The config with the input_size that follows from the rest.
+RecurrentLanguageConfig with_input(RecurrentLanguageConfig config);
+/// What it says of the sizes.
+TextShape shape_of(const RecurrentLanguageConfig& config);
+
+/// What a recurrent network reads of tokens: a vector that is looked up in the parameter `weight`, or a one-hot vector;
+/// in training, with dropout.
+struct TokenVectors {
+  TokenVectors(const nn::Scope& scope, const RecurrentLanguageConfig& config);
+  /// ids [B, N] i64 → [B, N, I] in the pass's dtype. Throws Error, naming the place, for an id out of range.
+  Tensor operator()(const Tensor& ids, nn::Pass& pass) const;
+
+  std::int64_t vocab_size;
+  Tensor table;  ///< the parameter, or the identity [V, V]
+  nn::Dropout drop;
 };
 
 /// What a recurrent network keeps of texts: the states of its layers, without their history. Training that goes on from
@@ -52,8 +68,7 @@ class RecurrentLanguage final : public LanguageBody {
   std::int64_t vocab_size() const override { return config_.vocab_size; }
   std::int64_t max_positions() const override { return unbounded_positions; }
 
-  /// What the network reads for ids [B, N] i64: [B, N, I] in the pass's dtype.
-  Tensor embed(const Tensor& ids, nn::Pass& pass) const;
+  const TokenVectors& vectors() const { return *vectors_; }
   /// The logits [..., V] f32 of outputs [..., P] of the last layer.
   Tensor head(const Tensor& output) const;
   const nn::Recurrent& network() const { return *network_; }
@@ -66,8 +81,7 @@ class RecurrentLanguage final : public LanguageBody {
 
   RecurrentLanguageConfig config_;
   nn::Dropout drop_;
-  std::optional<nn::Embedding> encoder_;
-  Tensor one_hot_;  // the identity [V, V] that takes the place of an embedding
+  std::optional<TokenVectors> vectors_;
   std::optional<nn::Recurrent> network_;
   Tensor head_weight_;
   Tensor head_bias_;
@@ -78,7 +92,7 @@ struct RecurrentLanguageNetwork final : TextNetwork {
   explicit RecurrentLanguageNetwork(const RecurrentLanguageConfig& config, const nn::StoreOptions& store = {})
       : TextNetwork(store), body(nn::Scope(parameters), config) {}
 
-  TextShape shape() const override;
+  TextShape shape() const override { return shape_of(body.config()); }
   std::int64_t flops(std::int64_t tokens) const override { return body.flops(tokens); }
   const LanguageBody* language() const override { return &body; }
   std::int64_t layer_of(const std::string& parameter) const override;

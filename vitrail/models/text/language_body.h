@@ -52,7 +52,4 @@ class LanguageBody {
 /// max_positions() of a model without a limit.
 constexpr std::int64_t unbounded_positions = std::int64_t{1} << 40;
 
-/// Throws Error, naming the place, unless `ids` are [B, N] i64 in 0 … vocab_size - 1.
-void check_ids(const Tensor& ids, std::int64_t vocab_size);
-
 }  // namespace vitrail::models

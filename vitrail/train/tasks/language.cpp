@@ -312,8 +312,8 @@ std::vector<std::string> Language::draw(const fs::path& run) const {
 std::vector<std::string> Language::summary() const {
   const auto count = static_cast<double>(model_.net->parameters.count());
   std::vector<std::string> lines = {
-      fmt::format("{}, {:.2f} M parameters, {} tokens of {}, blocks of {}", model_.name, count / 1e6,
-                  tokenizer_->vocab_size(), tokenizer_->kind(), block_),
+      fmt::format("{}, {:.2f} M parameters, {} tokens of {}, {} {}", model_.name, count / 1e6, tokenizer_->vocab_size(),
+                  tokenizer_->kind(), state_ != nullptr ? "in streams with chunks of" : "blocks of", block_),
       fmt::format("{} training{}", io::counted(std::ssize(*training_), "tokens"),
                   validation_ != nullptr ? fmt::format(" and {} validation tokens", validation_->size()) : "")};
   return lines;
