@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "vitrail/io/chart.h"
+#include "vitrail/io/charts/chart.h"
 #include "vitrail/io/file.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/train/bench/benchmark.h"

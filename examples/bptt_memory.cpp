@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <iostream>
 
-#include <vitrail/io/chart.h>
+#include <vitrail/io/charts/chart.h>
 #include <vitrail/io/file.h>
 #include <vitrail/models/text/text_model.h>
 #include <vitrail/ops/math/softmax.h>

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "vitrail/io/svg.h"
+#include "vitrail/io/charts/svg.h"
 
 namespace vitrail::explain {
 namespace {

@@ -10,7 +10,7 @@
 #include "vitrail/explain/attention.h"
 #include "vitrail/explain/colormap.h"
 #include "vitrail/explain/drawing.h"
-#include "vitrail/io/svg.h"
+#include "vitrail/io/charts/svg.h"
 #include "vitrail/nn/recorder.h"
 #include "vitrail/ops/math/reduce.h"
 

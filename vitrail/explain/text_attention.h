@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "vitrail/io/chart.h"
+#include "vitrail/io/charts/chart.h"
 #include "vitrail/io/image.h"
 #include "vitrail/models/text/text_network.h"
 #include "vitrail/tensor/tensor.h"

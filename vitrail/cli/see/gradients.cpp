@@ -12,7 +12,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
-#include "vitrail/io/chart.h"
+#include "vitrail/io/charts/chart.h"
 #include "vitrail/io/file.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/text/tokenizer.h"

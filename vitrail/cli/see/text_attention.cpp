@@ -14,9 +14,11 @@
 #include "vitrail/explain/overlay.h"
 #include "vitrail/explain/page.h"
 #include "vitrail/explain/text_attention.h"
+#include "vitrail/generate/translate.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/safetensors.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/models/text/encoder_decoder.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/run/run_folder.h"
@@ -88,6 +90,25 @@ Reading read_text(const TextAttentionFlags& flags, const fs::path& folder, const
   Reading reading;
   reading.inputs.input_ids = row_of_ids(encoding.ids);
   reading.words.input = words_of(encoding, flags.text);
+  if (const auto* translator = dynamic_cast<const models::EncoderDecoderNetwork*>(model.net.get())) {
+    const generate::GenerationConfig config = generate::read_generation_config(folder);
+    const std::vector<std::string> lines = {flags.text};
+    const auto translated = generate::translate(translator->body, tokenizer, config, lines);
+    const generate::TranslatedLine& best = translated.front().best.front();
+    Ids in = {generate::start_token(config)};
+    in.insert(in.end(), best.ids.begin(), best.ids.end() - 1);
+    const auto name = [&](const Ids& ids) {
+      std::vector<std::string> names;
+      for (const std::int64_t id : ids) {
+        names.push_back(tokenizer.has(id) ? tokenizer.token_of(id) : fmt::format("<{}>", id));
+      }
+      return names;
+    };
+    reading.inputs.decoder_input_ids = row_of_ids(in);
+    reading.words.decoder_input = name(in);
+    reading.words.predicted = name(best.ids);
+    reading.translation = best.text;
+  }
   return reading;
 }
 

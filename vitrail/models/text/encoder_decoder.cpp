@@ -214,8 +214,8 @@ TextOutputs EncoderDecoderNetwork::run(const TextInputs& inputs, nn::Pass& pass)
   check(inputs.input_ids.defined() && inputs.decoder_input_ids.defined(),
         "an encoder–decoder reads 'input_ids' and 'decoder_input_ids' [B, N] i64, of which one is missing");
   check(!inputs.token_type_ids.defined(), "an encoder–decoder has no token types");
-  return {
-      {"logits", body.forward({inputs.input_ids, lengths_of(inputs.attention_mask)}, {inputs.decoder_input_ids}, pass)}};
+  return {{"logits",
+           body.forward({inputs.input_ids, lengths_of(inputs.attention_mask)}, {inputs.decoder_input_ids}, pass)}};
 }
 
 TextAttentionKind EncoderDecoderNetwork::attention_kind(const std::string& name) const {

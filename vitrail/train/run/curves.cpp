@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "vitrail/io/chart.h"
+#include "vitrail/io/charts/chart.h"
 
 namespace vitrail::train {
 namespace {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "vitrail/io/chart.h"
+#include "vitrail/io/charts/chart.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/toml.h"
 #include "vitrail/models/model.h"

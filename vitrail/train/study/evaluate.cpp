@@ -9,7 +9,7 @@
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/data/loader.h"
-#include "vitrail/io/chart.h"
+#include "vitrail/io/charts/chart.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/softmax.h"

@@ -20,6 +20,7 @@
 #include "vitrail/ops/shape/shape.h"
 #include "vitrail/tensor/random.h"
 #include "vitrail/text/corpus.h"
+#include "vitrail/text/strings/unicode.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/tasks/text_blocks.h"

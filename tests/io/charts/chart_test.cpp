@@ -1,5 +1,4 @@
-#include "vitrail/io/chart.h"
-#include "vitrail/io/svg.h"
+#include "vitrail/io/charts/chart.h"
 
 #include <cmath>
 #include <limits>
@@ -8,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/xml.h"
+#include "vitrail/io/charts/svg.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::io {

@@ -1,4 +1,4 @@
-#include "vitrail/io/chart.h"
+#include "vitrail/io/charts/chart.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "vitrail/io/svg.h"
+#include "vitrail/io/charts/svg.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::io {

@@ -1,4 +1,4 @@
-#include "vitrail/io/svg.h"
+#include "vitrail/io/charts/svg.h"
 
 #include <algorithm>
 #include <array>
