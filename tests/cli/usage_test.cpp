@@ -162,7 +162,7 @@ bool is_installed(const std::string& shell) {
 
 TEST(Completion, IsAScriptThatBashAccepts) {
   EXPECT_EQ(run_in("bash", "-u", "",
-                   "COMP_WORDS=(vitrail tr); COMP_CWORD=1; _vitrail; echo ${COMPREPLY[@]}\n"
+                   "COMP_WORDS=(vitrail trai); COMP_CWORD=1; _vitrail; echo ${COMPREPLY[@]}\n"
                    "COMP_WORDS=(vitrail train --batch); COMP_CWORD=2; _vitrail; echo ${COMPREPLY[@]}\n"),
             "train\n--batch-size\n");
 }

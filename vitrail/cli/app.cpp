@@ -53,6 +53,30 @@ std::vector<std::string> prepared(const std::vector<std::string>& arguments) {
   return result;
 }
 
+// The parser takes a word in brackets for a list. A text or the name of a file in brackets is none, and this sign in
+// front of it says so, until the word is taken.
+constexpr char no_list = '\x01';
+
+std::vector<std::string> with_brackets_marked(std::vector<std::string> arguments) {
+  for (std::string& word : arguments) {
+    if (word.starts_with('[') && word.ends_with(']')) {
+      word.insert(word.begin(), no_list);
+    }
+  }
+  return arguments;
+}
+
+void take_marks_off(CLI::App& command) {
+  for (CLI::Option* option : command.get_options()) {
+    if (option->get_type_size_max() > 0) {  // it takes words, unlike a flag
+      option->transform([](const std::string& word) { return word.starts_with(no_list) ? word.substr(1) : word; });
+    }
+  }
+  for (CLI::App* inner : command.get_subcommands([](CLI::App*) { return true; })) {
+    take_marks_off(*inner);
+  }
+}
+
 // The commands and flags that may have been meant by a word that the parser does not know.
 std::vector<std::string> known_words(const CLI::App& app) {
   std::vector<std::string> words;
@@ -182,8 +206,9 @@ int run_command(std::vector<std::string> arguments) {
     }
   });
   try {
-    arguments = prepared(arguments);
+    arguments = with_brackets_marked(prepared(arguments));
     add_commands(app, arguments);
+    take_marks_off(app);
     if (arguments.empty()) {
       fmt::print("{}", app.help());
       return 0;

@@ -62,8 +62,6 @@ train::Features embed_under_bar(std::string_view title, const models::Model& mod
 void add_images_argument(CLI::App& command, std::vector<std::string>& images) {
   command.add_option("IMAGES", images, "Image files, folders, .tar files, or - for a list of paths on standard input")
       ->required()
-      ->expected(1, -1)
-      ->allow_extra_args(false)  // a name in brackets is no list
       ->type_name("");
 }
 

@@ -135,8 +135,6 @@ void add_fill_mask(CLI::App& app) {
   command
       .add_option("TEXT", flags->texts, "Texts with [MASK] or <mask>, files of such lines, or - for the standard input")
       ->required()
-      ->expected(1, -1)
-      ->allow_extra_args(false)  // a text in brackets is no list
       ->type_name("");
   command.add_option("--top-k,--topk", flags->top_k, "Number of tokens to name, the likeliest first")
       ->capture_default_str()

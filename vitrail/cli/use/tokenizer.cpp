@@ -268,9 +268,7 @@ void add_tokenizer(CLI::App& app) {
   const auto flags = std::make_shared<TokenizerFlags>();
 
   CLI::App& encoding = add_action(command, "encode", "The ids of texts", *flags);
-  encoding.add_option("TEXT", flags->words, "Texts")
-      ->expected(0, -1)
-      ->allow_extra_args(false);  // one in brackets is no list
+  encoding.add_option("TEXT", flags->words, "Texts");
   add_input(encoding, *flags, "texts");
   encoding.add_flag("--json-lines", flags->lines_are_json, "The lines of --input are JSON strings");
   encoding.add_flag("--show", flags->show, "The pieces in alternating colours, with their ids");

@@ -253,7 +253,9 @@ void add_translate(CLI::App& app) {
       ->group("Search");
   command
       .add_option("--penalty", flags->penalty,
-                  "hf: length to the power of ALPHA; wu: (5 + length) / 6 to this power (Wu et al. 2016)")
+                  "By what log-probabilities are divided: hf, length to the power of ALPHA; wu, (5 + length) / 6 to "
+                  "this power (Wu "
+                  "et al. 2016)")
       ->check(CLI::IsMember({"hf", "wu"}))
       ->capture_default_str()
       ->type_name("KIND")

@@ -132,6 +132,8 @@ constexpr std::array<std::string_view, 5> bert_architectures = {"BertModel", "Be
 constexpr std::array<std::string_view, 4> roberta_architectures = {
     "RobertaModel", "RobertaForMaskedLM", "RobertaForSequenceClassification", "RobertaForTokenClassification"};
 
+constexpr std::array<std::string_view, 2> bert_drop_rates = {"hidden_dropout_prob", "attention_probs_dropout_prob"};
+
 // Files may have second copies of what is tied, and heads that a network lacks.
 constexpr std::array<NameRule, 6> bert_heads = {{{"", "cls.predictions.decoder.weight"},
                                                  {"", "cls.predictions.decoder.bias"},
@@ -166,7 +168,8 @@ const TextFamily bert_family = {.model_type = "bert",
   "bert-small": {"hidden_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8, "intermediate_size": 2048},
   "bert-medium": {"hidden_size": 512, "num_hidden_layers": 8, "num_attention_heads": 8, "intermediate_size": 2048},
   "all-MiniLM-L6-v2": {"hidden_size": 384, "num_hidden_layers": 6, "intermediate_size": 1536}
-})"};
+})",
+                                .drop_rates = bert_drop_rates};
 
 const TextFamily roberta_family = {.model_type = "roberta",
                                    .architectures = roberta_architectures,
@@ -182,6 +185,7 @@ const TextFamily roberta_family = {.model_type = "roberta",
     "max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-05, "hidden_size": 1024,
     "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096
   }
-})"};
+})",
+                                   .drop_rates = bert_drop_rates};
 
 }  // namespace vitrail::models

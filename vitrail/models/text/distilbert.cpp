@@ -90,6 +90,9 @@ constexpr std::array<NameRule, 7> distilbert_heads = {{{"", "vocab_projector.wei
                                                        {"classifier.@", "classifier.@"},
                                                        {"", "qa_outputs.@"}}};
 
+constexpr std::array<std::string_view, 3> distilbert_drop_rates = {"dropout", "attention_dropout",
+                                                                   "seq_classif_dropout"};
+
 }  // namespace
 
 const TextFamily distilbert_family = {.model_type = "distilbert",
@@ -100,6 +103,7 @@ const TextFamily distilbert_family = {.model_type = "distilbert",
                                           [](const TextNetwork& network) {
                                             return encoder_names(network, distilbert_heads, {"distilbert.@", "~@"});
                                           },
-                                      .models = R"({"distilbert-base-uncased": {}})"};
+                                      .models = R"({"distilbert-base-uncased": {}})",
+                                      .drop_rates = distilbert_drop_rates};
 
 }  // namespace vitrail::models

@@ -8,7 +8,6 @@
 
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
-#include "vitrail/models/text/families.h"
 #include "vitrail/tensor/random.h"
 #include "vitrail/train/run/run_folder.h"
 
@@ -62,17 +61,6 @@ class IndexSamples final : public data::Samples<IndexBatch> {
  private:
   std::string items_;
 };
-
-// The fields of dropout that the families' configs have.
-std::vector<const char*> dropout_fields(const std::string& model_type) {
-  if (model_type == "distilbert") {
-    return {"dropout", "attention_dropout", "seq_classif_dropout"};
-  }
-  if (model_type == "gpt2") {
-    return {"resid_pdrop", "embd_pdrop", "attn_pdrop"};
-  }
-  return {"hidden_dropout_prob", "attention_probs_dropout_prob"};
-}
 
 }  // namespace
 
@@ -129,12 +117,6 @@ models::TextModelOptions text_model_options(const TextTaskOptions& options, cons
                                             const text::Tokenizer& tokenizer) {
   nlohmann::json kwargs = nlohmann::json::parse(options.model_kwargs);
   const std::string source = checkpoint.empty() ? model_of(options.model).string() : checkpoint.string();
-  const models::TextModel meta = models::open_text_model(source, {.fill = nn::Fill::meta});
-  if (options.drop) {
-    for (const char* key : dropout_fields(std::string(meta.family->model_type))) {
-      kwargs[key] = *options.drop;
-    }
-  }
   if (!fs::is_directory(source)) {  // a new model has the tokenizer's vocabulary
     kwargs.emplace("vocab_size", tokenizer.vocab_size());
     for (const char* name : {"[PAD]", "<pad>"}) {
@@ -143,7 +125,7 @@ models::TextModelOptions text_model_options(const TextTaskOptions& options, cons
       }
     }
   }
-  return {.model_kwargs = kwargs.dump(), .seed = static_cast<std::uint64_t>(options.seed)};
+  return {.model_kwargs = kwargs.dump(), .drop = options.drop, .seed = static_cast<std::uint64_t>(options.seed)};
 }
 
 models::TextModel open_task_model(const TextTaskOptions& options, const fs::path& checkpoint,
