@@ -11,6 +11,7 @@
 #include "vitrail/explain/gradients.h"
 #include "vitrail/explain/overlay.h"
 #include "vitrail/generate/generate.h"
+#include "vitrail/generate/translate.h"
 #include "vitrail/io/image.h"
 #include "vitrail/io/safetensors.h"
 #include "vitrail/io/tensor_files.h"

@@ -71,6 +71,20 @@ TEST_F(Translating, GivesSeveralTranslationsAndAlignments) {
   EXPECT_LT(translation["score"].get<double>(), 0);
 }
 
+TEST_F(Translating, IsEvaluated) {
+  const std::string data = " --src " + path("train.de") + " --tgt " + path("train.en") + " --threads 1";
+  const Outcome outcome = vitrail("eval " + path("runs/one") + data);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, StartsWith("BLEU 100.00 "));
+  EXPECT_THAT(outcome.out, HasSubstr("160 pairs"));
+  EXPECT_THAT(outcome.out, HasSubstr("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:"));
+  const nlohmann::json json =
+      nlohmann::json::parse(vitrail("eval " + path("runs/one") + data + " --num-beams 1 --json").out);
+  EXPECT_NEAR(json["bleu"].get<double>(), 100, 1e-9);
+  EXPECT_EQ(json["num_beams"], 1);
+  EXPECT_GT(json["loss"].get<double>(), 0);
+}
+
 TEST_F(Translating, SaysWhatIsWrong) {
   const auto fails = [](const Outcome& outcome, int status, const std::string& words) {
     EXPECT_EQ(outcome.status, status);
@@ -82,6 +96,9 @@ TEST_F(Translating, SaysWhatIsWrong) {
   fails(translate("nowhere.de"), 1, "nowhere.de");
   fails(vitrail("translate gpt2"), 1, "is the name of a model, whose weights are random");
   fails(vitrail("translate " + path("nowhere")), 1, "nowhere");
+  fails(vitrail("eval " + path("runs/one") + " --src " + path("train.de")), 2, "is evaluated on --src and --tgt");
+  fails(vitrail("eval " + path("runs/one")), 2, "DATA is required");
+  fails(vitrail("eval " + path("runs/one") + " x --src a --tgt b"), 2, "DATA are images");
   fails(vitrail("train --task translate"), 2, "translate wants --src and --tgt");
 }
 

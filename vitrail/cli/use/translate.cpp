@@ -253,9 +253,7 @@ void add_translate(CLI::App& app) {
       ->group("Search");
   command
       .add_option("--penalty", flags->penalty,
-                  "By what log-probabilities are divided: hf, length to the power of ALPHA; wu, (5 + length) / 6 to "
-                  "this power (Wu "
-                  "et al. 2016)")
+                  "Divide by the length to the power of ALPHA (hf), or by (5 + length) / 6 to it (wu: Wu et al. 2016)")
       ->check(CLI::IsMember({"hf", "wu"}))
       ->capture_default_str()
       ->type_name("KIND")

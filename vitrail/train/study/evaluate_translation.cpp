@@ -46,6 +46,7 @@ double mean_translation_loss(const models::EncoderDecoder& model, const Sentence
 text::BleuScore translation_bleu(const std::vector<generate::LineTranslations>& translations,
                                  const text::ParallelText& text) {
   std::vector<std::string> lines;
+  lines.reserve(translations.size());
   for (const generate::LineTranslations& line : translations) {
     lines.push_back(line.best.front().text);
   }
