@@ -138,6 +138,14 @@ TEST(Options, AreCheckedByTheNamesOfTheFlags) {
   EXPECT_THAT(error_with([](auto& o) { o.eval_metric = "f1"; }), HasSubstr("--eval-metric"));
 }
 
+TEST(LearningRate, WarmsUpForUpdatesUnlessItIsToldEpochs) {
+  ClassifyOptions options;
+  options.warmup_steps = 30;
+  EXPECT_DOUBLE_EQ(schedule_of(options, 20).warmup_epochs, 1.5);
+  options.warmup_epochs = 3;
+  EXPECT_DOUBLE_EQ(schedule_of(options, 20).warmup_epochs, 3);
+}
+
 TEST(LearningRate, GrowsWithTheBatchAsTimmHasIt) {
   ClassifyOptions options;
   options.batch_size = 64;

@@ -147,7 +147,10 @@ void add_schedule_options(OptionList& list, RunOptions& o, const std::string& un
   list.add("epochs", o.epochs, "N", "Passes over the data").at_least(1).at_most(1e6);
   list.add("warmup_epochs", o.warmup_epochs, "N", "Epochs of linear warm-up (default: a tenth of all, at most 5)")
       .at_least(0);
-  list.add("warmup_steps", o.warmup_steps, "N", "Updates of linear warm-up, in place of --warmup-epochs").at_least(0);
+  list.add("warmup_steps", o.warmup_steps, "N",
+           "Updates of linear warm-up, unless --warmup-epochs says how many epochs")
+      .at_least(0)
+      .idle_if([&o]() -> std::string { return o.warmup_epochs ? "with --warmup-epochs" : ""; });
   list.add("warmup_prefix", o.schedule.warmup_prefix, "", "Warm up before the schedule begins, not within it");
   list.add("cooldown_epochs", o.schedule.cooldown_epochs, "N", "Epochs at --min-lr after all others").at_least(0);
   list.add("decay_epochs", o.schedule.decay_epochs, "N", "Epochs between decays (step)")
@@ -217,7 +220,6 @@ void validate_run(const RunOptions& o) {
   check(o.schedule.sched == "none" || o.schedule.warmup_prefix ||
             o.warmup_epochs.value_or(0) < static_cast<double>(o.epochs),
         "--warmup-epochs {} leaves nothing of the {} --epochs", o.warmup_epochs.value_or(0), o.epochs);
-  check(!o.warmup_steps || !o.warmup_epochs, "--warmup-steps and --warmup-epochs exclude each other");
 }
 
 double learning_rate(const RunOptions& options) {
@@ -238,7 +240,7 @@ optim::ScheduleOptions schedule_of(const RunOptions& options, std::int64_t updat
   result.lr = learning_rate(options);
   result.epochs = options.epochs;
   result.warmup_epochs = options.warmup_epochs.value_or(std::min(5.0, static_cast<double>(options.epochs) / 10));
-  if (options.warmup_steps) {
+  if (options.warmup_steps && !options.warmup_epochs) {
     result.warmup_epochs = static_cast<double>(*options.warmup_steps) / static_cast<double>(updates_per_epoch);
   }
   result.updates_per_epoch = updates_per_epoch;

@@ -174,8 +174,6 @@ TEST(LearningToTranslate, SaysWhatCannotBe) {
   EXPECT_THAT(error([](TranslationOptions& o) { o.model = "gpt2"; }), HasSubstr("gpt2"));
   EXPECT_THAT(error([](TranslationOptions& o) { o.max_length = 2; }), HasSubstr("see --max-length"));
   EXPECT_THAT(error([](TranslationOptions& o) { o.tokenizer = "nowhere.spm"; }), HasSubstr("nowhere.spm"));
-  EXPECT_THAT(error([](TranslationOptions& o) { o.warmup_epochs = 1; }),
-              HasSubstr("--warmup-steps and --warmup-epochs exclude each other"));
 }
 
 SentencePairs number_pairs(const fs::path& folder) {
