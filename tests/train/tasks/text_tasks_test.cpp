@@ -165,6 +165,23 @@ TEST_F(TextTasks, LearnLabelsOfWords) {
             (std::vector<std::string>{"OTHER", "VERB"}));
 }
 
+// Recurrent networks are classes of a family too, whose config has a rate of dropout of its own.
+TEST_F(TextTasks, LearnByRecurrentNetworks) {
+  ClassifyTextOptions texts = tiny<ClassifyTextOptions>("recurrent-classes");
+  TagOptions words = tiny<TagOptions>("recurrent-tags");
+  for (TextTaskOptions* options : {static_cast<TextTaskOptions*>(&texts), static_cast<TextTaskOptions*>(&words)}) {
+    options->model = "gru";
+    options->model_kwargs = R"({"hidden_size": 16, "num_layers": 1, "bidirectional": true})";
+    options->epochs = 25;
+    options->lr = 1e-2;
+    options->val_share = 0.25;
+    EXPECT_EQ(fit(*options).figure("accuracy"), 100) << options->experiment;
+  }
+  const models::TextModel model = models::load_text_model(path("runs/recurrent-tags/best"));
+  EXPECT_EQ(model.architecture, "RecurrentForTokenClassification");
+  EXPECT_THAT(model.config, HasSubstr(R"("dropout":0.1)"));
+}
+
 // The first token of a word has its label; words that the length cuts off have none.
 TEST_F(TextTasks, AlignWordsAndTokens) {
   TagOptions options = tiny<TagOptions>("aligned");

@@ -53,13 +53,13 @@ constinit const TextFamily recurrent_family = {.model_type = "recurrent",
                                                .create = create_recurrent,
                                                .names = recurrent_names,
                                                .models = R"({
-  "rnn": {"architecture": "rnn", "hidden_size": 256, "num_layers": 2},
-  "lstm": {"architecture": "lstm", "hidden_size": 256, "num_layers": 2},
-  "gru": {"architecture": "gru", "hidden_size": 256, "num_layers": 2},
-  "mut1": {"architecture": "mut1", "hidden_size": 256, "num_layers": 2},
-  "mut2": {"architecture": "mut2", "hidden_size": 256, "num_layers": 2},
-  "mut3": {"architecture": "mut3", "hidden_size": 256, "num_layers": 2},
-  "nas": {"architecture": "nas", "hidden_size": 256, "num_layers": 2}
+  "rnn": {"architecture": "rnn", "vocab_size": 256, "hidden_size": 256, "num_layers": 2},
+  "lstm": {"architecture": "lstm", "vocab_size": 256, "hidden_size": 256, "num_layers": 2},
+  "gru": {"architecture": "gru", "vocab_size": 256, "hidden_size": 256, "num_layers": 2},
+  "mut1": {"architecture": "mut1", "vocab_size": 256, "hidden_size": 256, "num_layers": 2},
+  "mut2": {"architecture": "mut2", "vocab_size": 256, "hidden_size": 256, "num_layers": 2},
+  "mut3": {"architecture": "mut3", "vocab_size": 256, "hidden_size": 256, "num_layers": 2},
+  "nas": {"architecture": "nas", "vocab_size": 256, "hidden_size": 256, "num_layers": 2}
 })",
                                                .drop_rates = recurrent_drop_rates};
 

@@ -82,6 +82,9 @@ constexpr std::array<std::string_view, 4> distilbert_architectures = {"DistilBer
                                                                       "DistilBertForSequenceClassification",
                                                                       "DistilBertForTokenClassification"};
 
+constexpr std::array<std::string_view, 3> distilbert_drop_rates = {"dropout", "attention_dropout",
+                                                                   "seq_classif_dropout"};
+
 constexpr std::array<NameRule, 7> distilbert_heads = {{{"", "vocab_projector.weight"},
                                                        {"vocab_transform.@", "vocab_transform.@"},
                                                        {"vocab_layer_norm.@", "vocab_layer_norm.@"},
