@@ -60,7 +60,8 @@ def close(ours, theirs, what):
 
 def check(work, family):
     prefix, name, sizes = FAMILIES[family]
-    common = ["--model", name, "--model-kwargs", *sizes, "--tokenizer", work / "tokenizer", *RUN, "--output", work / "runs"]
+    common = ["--model", name, "--model-kwargs", *sizes, "--tokenizer", work / "tokenizer", *RUN,
+              "--output", work / "runs"]
 
     def trained(task, *data):
         folder = work / "runs" / f"{family}-{task}"
@@ -97,7 +98,8 @@ def check(work, family):
     close([one["score"] for one in ours], [one["score"] for one in theirs], family)
     folder = trained("embed", "--src", work / "lines.txt", "--tgt", work / "others.txt")
     loaded(f"{prefix}Model", folder)
-    sentences = SentenceTransformer(str(folder), device="cpu", processor_kwargs={"tokenizer_file": str(folder / "tokenizer.json")})
+    tokenizer_of(folder).save_pretrained(folder)  # with a tokenizer_config.json, which says what the special tokens are
+    sentences = SentenceTransformer(str(folder), device="cpu")
     ours = [one["embedding"] for one in json.loads(vitrail("embed", folder, work / "lines.txt", "--json"))]
     close(ours, sentences.encode(texts), family)
     return ["classify-text", "tag", "bert", "embed"]
