@@ -93,9 +93,6 @@ constexpr std::array<NameRule, 7> distilbert_heads = {{{"", "vocab_projector.wei
                                                        {"classifier.@", "classifier.@"},
                                                        {"", "qa_outputs.@"}}};
 
-constexpr std::array<std::string_view, 3> distilbert_drop_rates = {"dropout", "attention_dropout",
-                                                                   "seq_classif_dropout"};
-
 }  // namespace
 
 const TextFamily distilbert_family = {.model_type = "distilbert",
