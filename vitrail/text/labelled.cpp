@@ -166,8 +166,7 @@ std::vector<std::string> sorted_labels(std::vector<std::string> labels) {
     const auto y = whole(b);
     return x && y ? *x < *y : x.has_value() != y.has_value() ? x.has_value() : a < b;
   });
-  const auto rest = std::ranges::unique(labels);
-  labels.erase(rest.begin(), rest.end());
+  labels.erase(std::unique(labels.begin(), labels.end()), labels.end());
   return labels;
 }
 
