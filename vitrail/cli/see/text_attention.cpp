@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,12 @@ std::string visible(const std::string& word) {
   return signs;
 }
 
+// A piece without the sign that a word begins with it.
+std::string without_mark(const std::string& piece) {
+  constexpr std::string_view mark = "\xE2\x96\x81";  // sentencepiece's ▁
+  return piece.starts_with(mark) && piece.size() > mark.size() ? piece.substr(mark.size()) : piece;
+}
+
 // A token as it is written: the part of the text that it stands for, or its name in the vocabulary.
 std::vector<std::string> words_of(const text::Encoding& encoding, const std::string& text) {
   std::vector<std::string> words;
@@ -100,7 +107,7 @@ Reading read_text(const TextAttentionFlags& flags, const fs::path& folder, const
     const auto name = [&](const Ids& ids) {
       std::vector<std::string> names;
       for (const std::int64_t id : ids) {
-        names.push_back(tokenizer.has(id) ? tokenizer.token_of(id) : fmt::format("<{}>", id));
+        names.push_back(tokenizer.has(id) ? without_mark(tokenizer.token_of(id)) : fmt::format("<{}>", id));
       }
       return names;
     };

@@ -44,7 +44,7 @@ struct TokenLabel {
 std::vector<TokenLabel> label_tokens(const models::TextModel& model, const text::Tokenizer& tokenizer,
                                      const std::string& text, bool truncate, DType dtype = DType::f32);
 
-/// The id of the token that stands for a word that is masked: [MASK] or <mask>. Throws Error if there is none.
+/// The id of the token that stands for a word that is masked: `[MASK]` or `<mask>`. Throws Error if there is none.
 std::int64_t mask_token(const text::Tokenizer& tokenizer);
 
 /// A token in the place of a mask, by the names of transformers' fill-mask pipeline.
