@@ -22,14 +22,4 @@ void int8_sums(const Tensor& a, const Tensor& weight, const Tensor& sums);
 void matmul_int8(const Tensor& a, const Tensor& a_scales, const Tensor& weight, const Tensor& weight_scales,
                  const Epilogue& epilogue, const Tensor& c);
 
-/// The largest M of matmul_int8_weights().
-constexpr std::int64_t few_rows = 8;
-
-/// c = last(activation(x · weightᵀ weight_scales + bias) + residual) for few rows, x [M, K] f32 or bf16, contiguous,
-/// with M ≤ few_rows: the sums run in f32, x is not rounded, and the weight [N, K] i8, contiguous, is read as it lies,
-/// once. This is for texts that grow token by token, where nothing counts but the reading of weights. c [M, N] has x's
-/// dtype.
-void matmul_int8_weights(const Tensor& x, const Tensor& weight, const Tensor& weight_scales, const Epilogue& epilogue,
-                         const Tensor& c);
-
 }  // namespace vitrail::kernels

@@ -44,17 +44,14 @@ TEST(QuantizedLinear, PassesNanOn) {
   const QuantizedWeight weight = quantize(random_tensor({32, 64}, 2));
   for (const float odd : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     for (const std::int64_t place : {0, 20, 63}) {
-      for (const std::int64_t rows : {3, 9}) {  // few rows are not rounded
-        const Tensor x = random_tensor({rows, 64}, 1);
-        x.data<float>()[64 + place] = odd;
-        const std::vector<float> y = linear(x, weight).values();
-        EXPECT_TRUE(std::isfinite(y[0]) && std::isfinite(y[95]));
-        EXPECT_FALSE(std::isfinite(y[32]) || std::isfinite(y[63])) << place;
-        EXPECT_TRUE(rows == 3 || std::isnan(y[32])) << place;
-      }
+      const Tensor x = random_tensor({3, 64}, 1);
+      x.data<float>()[64 + place] = odd;
+      const std::vector<float> y = linear(x, weight).values();
+      EXPECT_TRUE(std::isfinite(y[0]) && std::isfinite(y[95]));
+      EXPECT_TRUE(std::isnan(y[32]) && std::isnan(y[63])) << place;
     }
   }
-  EXPECT_EQ(linear(Tensor::full({9, 64}, 1e-41), weight).values()[0], 0) << "as small as a row of zeros";
+  EXPECT_EQ(linear(Tensor::full({1, 64}, 1e-41), weight).values()[0], 0) << "as small as a row of zeros";
 }
 
 TEST(QuantizedLinear, HasNoGradient) {

@@ -29,14 +29,6 @@ Tensor linear(const Tensor& x, const QuantizedWeight& weight, const Tensor& bias
   check(!autograd::recording({&x, &bias, &residual}),
         "a linear map in int8 has no gradient: train the model that it was quantized from");
   const Tensor rows = rows_of(x);
-  if (rows.size(0) <= kernels::few_rows && !fixed.defined()) {
-    Tensor y = Tensor::empty(x.shape().with(-1, w.size(0)), x.dtype());
-    kernels::matmul_int8_weights(
-        rows, w.contiguous(), weight.scale.contiguous(),
-        {bias.defined() ? bias.contiguous() : Tensor(), activation, residual.defined() ? rows_of(residual) : Tensor()},
-        rows_of(y));
-    return autograd::record("linear (int8)", y, {}, [](const Tensor&) {});
-  }
   const Tensor q = Tensor::empty(rows.shape(), DType::i8);
   const Tensor scales = Tensor::empty({rows.size(0)});
   kernels::quantize_rows(rows, fixed, q, scales);

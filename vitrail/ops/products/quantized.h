@@ -22,9 +22,8 @@ struct QuantizedWeight {
 QuantizedWeight quantize(const Tensor& weight);
 
 /// y = act(x̂ Ŵᵀ + b) + residual, where x̂ and Ŵ are x and the weight rounded to int8: the product runs in int8 with
-/// exact sums, and what follows in f32, rounded to x's dtype after each step. Few rows (at most 8) without a fixed
-/// scale are not rounded: their product runs in f32, and reads the weight as it lies. Shapes and dtypes are those of
-/// linear() with an f32 weight. For inference: Error if a gradient is wanted.
+/// exact sums, and what follows in f32, rounded to x's dtype after each step. Shapes and dtypes are those of linear()
+/// with an f32 weight. For inference: Error if a gradient is wanted.
 Tensor linear(const Tensor& x, const QuantizedWeight& weight, const Tensor& bias = {},
               Activation activation = Activation::identity, const Tensor& residual = {});
 

@@ -57,39 +57,6 @@ TEST(QuantizeRows, RoundsByAScaleForEachRowOrAFixedOne) {
   });
 }
 
-TEST(MatmulInt8Weights, IsTheProductWithTheScaledWeight) {
-  test::for_each_target([](const std::string& target) {
-    for (std::int64_t rows = 1; rows <= few_rows; ++rows) {
-      for (const auto& [depth, outputs] : {std::pair{1, 3}, {16, 4}, {37, 9}, {200, 65}}) {
-        for (const DType dtype : {DType::f32, DType::bf16}) {
-          const Tensor x = test::as(random_tensor({rows, depth}, 1), dtype), w = random_tensor({outputs, depth}, 2);
-          const Tensor weight = Tensor::empty(w.shape(), DType::i8), scales = Tensor::empty({outputs});
-          quantize_rows(w, {}, weight, scales);
-          const Tensor bias = random_tensor({outputs}, 3),
-                       residual = test::as(random_tensor({rows, outputs}, 4), dtype);
-          const Tensor c = Tensor::empty({rows, outputs}, dtype);
-          matmul_int8_weights(x, weight, scales, {bias, Activation::relu, residual}, c);
-          const std::vector<float> xs = x.values(), ws = weight.values(), rs = residual.values();
-          std::vector<float> wanted;
-          for (std::int64_t m = 0; m < rows; ++m) {
-            for (std::int64_t n = 0; n < outputs; ++n) {
-              double sum = 0;
-              for (std::int64_t k = 0; k < depth; ++k) {
-                sum += static_cast<double>(xs[static_cast<std::size_t>(m * depth + k)]) *
-                       ws[static_cast<std::size_t>(n * depth + k)];
-              }
-              const auto at = static_cast<std::size_t>(n);
-              const double y = sum * scales.values()[at] + bias.values()[at];
-              wanted.push_back(static_cast<float>(std::max(y, 0.0) + rs[static_cast<std::size_t>(m * outputs + n)]));
-            }
-          }
-          expect_close(c, Tensor::from(wanted, c.shape()), dtype == DType::f32 ? 1e-6 : 1e-2, target);
-        }
-      }
-    }
-  });
-}
-
 TEST(MatmulInt8, IsTheScaledProductOfWholeNumbers) {
   for (const auto& [m, k, n] : {std::array<std::int64_t, 3>{1, 1, 1}, {3, 33, 17}, {65, 192, 576}, {197, 64, 100}}) {
     const Tensor x = random_tensor({m, k}, 1);

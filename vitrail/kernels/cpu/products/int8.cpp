@@ -11,22 +11,6 @@
 #include "vitrail/kernels/parallel.h"
 #include "vitrail/tensor/profile.h"
 
-#ifndef VITRAIL_KERNELS_INT8_ONCE
-#define VITRAIL_KERNELS_INT8_ONCE
-namespace vitrail::kernels {
-
-// The product of matmul_int8_weights(), without its epilogue: y [rows, outputs].
-struct WeightsInt8 {
-  const float* x;
-  const std::int8_t* weight;
-  const float* scales;
-  float* y;
-  std::int64_t rows, depth, outputs;
-};
-
-}  // namespace vitrail::kernels
-#endif
-
 HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels::HWY_NAMESPACE {
 namespace {
@@ -113,78 +97,6 @@ void finish_row(const std::int32_t* sums, float scale, const float* scales, cons
   });
 }
 
-HWY_INLINE V<F32> load_int8(F32 d, const std::int8_t* p, Whole = {}) {
-  const hn::Rebind<std::int8_t, F32> d8;
-  return hn::ConvertTo(d, hn::PromoteTo(I32(), hn::LoadU(d8, p)));
-}
-
-HWY_INLINE V<F32> load_int8(F32 d, const std::int8_t* p, std::int64_t count) {
-  HWY_ALIGN std::int8_t lanes[hn::MaxLanes(d)] = {};
-  std::copy_n(p, count, lanes);
-  return load_int8(d, lanes);
-}
-
-// Outputs n … n + kOutputs - 1 of kRows rows of x: y[m][n] = scales[n] Σ_k x[m][k] w[n][k].
-template <int kRows, int kOutputs>
-HWY_INLINE void few_outputs(const WeightsInt8& m, std::int64_t row, std::int64_t n) {
-  const F32 d;
-  V<F32> sums[kRows][kOutputs];
-  for (auto& of_row : sums) {
-    for (auto& sum : of_row) {
-      sum = hn::Zero(d);
-    }
-  }
-  const float* const x = m.x + row * m.depth;
-  const std::int8_t* const w = m.weight + n * m.depth;
-  for_lanes(d, m.depth, [&](std::int64_t k, auto part) HWY_ATTR {
-    V<F32> weights[kOutputs];
-    for (int o = 0; o < kOutputs; ++o) {
-      weights[o] = load_int8(d, w + o * m.depth + k, part);
-    }
-    for (int r = 0; r < kRows; ++r) {
-      const auto own = load(d, x + r * m.depth + k, part);
-      for (int o = 0; o < kOutputs; ++o) {
-        sums[r][o] = hn::MulAdd(own, weights[o], sums[r][o]);
-      }
-    }
-  });
-  for (int r = 0; r < kRows; ++r) {
-    for (int o = 0; o < kOutputs; ++o) {
-      m.y[(row + r) * m.outputs + n + o] = sum_of(d, sums[r][o]) * m.scales[n + o];
-    }
-  }
-}
-
-template <int kRows>
-HWY_INLINE void few_rows_of(const WeightsInt8& m, std::int64_t row, std::int64_t begin, std::int64_t end) {
-  constexpr int at_once = 4;  // rows of the weight, each of which is a stream from memory
-  std::int64_t n = begin;
-  for (; n + at_once <= end; n += at_once) {
-    few_outputs<kRows, at_once>(m, row, n);
-  }
-  for (; n < end; ++n) {
-    few_outputs<kRows, 1>(m, row, n);
-  }
-}
-
-// The outputs from `begin` to `end` of all rows: four rows at a time, so that the weight is read once for them.
-void int8_outputs(const WeightsInt8& m, std::int64_t begin, std::int64_t end) {
-  std::int64_t row = 0;
-  for (; row + 4 <= m.rows; row += 4) {
-    few_rows_of<4>(m, row, begin, end);
-  }
-  switch (m.rows - row) {
-    case 1:
-      return few_rows_of<1>(m, row, begin, end);
-    case 2:
-      return few_rows_of<2>(m, row, begin, end);
-    case 3:
-      return few_rows_of<3>(m, row, begin, end);
-    default:
-      return;
-  }
-}
-
 }  // namespace
 }  // namespace vitrail::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -198,7 +110,6 @@ namespace vitrail::kernels {
 namespace {
 HWY_EXPORT(quantize_row);
 HWY_EXPORT(finish_row);
-HWY_EXPORT(int8_outputs);
 
 enum Kind : std::int64_t { int8_product = 40 };
 
@@ -224,21 +135,6 @@ void float_sums(const Tensor& a, const Tensor& weight, const Tensor& sums) {
     for (std::int64_t i = 0; i < sums.numel(); ++i) {
       sums.data<std::int32_t>()[i] += static_cast<std::int32_t>(part.data<float>()[i]);
     }
-  }
-}
-
-// What is done to a row behind the bias. Without a residual, it has been added, or there is none.
-void finish_epilogue(const Epilogue& epilogue, std::byte* y, const std::byte* residual, std::int64_t width,
-                     DType dtype) {
-  if (epilogue.activation != Activation::identity) {
-    activation_forward(epilogue.activation, y, y, width, dtype);
-  }
-  if (residual != nullptr) {
-    const std::array operands = {Operand{y, {1}}, Operand{residual, {1}}};
-    elementwise(Elementwise::add, operands, y, {width}, dtype);
-  }
-  if (epilogue.last != Activation::identity) {
-    activation_forward(epilogue.last, y, y, width, dtype);
   }
 }
 
@@ -294,47 +190,18 @@ void matmul_int8(const Tensor& a, const Tensor& a_scales, const Tensor& weight, 
       HWY_DYNAMIC_DISPATCH(finish_row)
       (sums.data<std::int32_t>() + row * width, a_scales.data<float>()[row], weight_scales.data<float>(), bias,
        plain ? residual : nullptr, y, width, c.dtype());
-      finish_epilogue(epilogue, y, plain ? nullptr : residual, width, c.dtype());
+      if (!plain) {
+        activation_forward(epilogue.activation, y, y, width, c.dtype());
+        if (adds) {
+          const std::array operands = {Operand{y, {1}}, Operand{residual, {1}}};
+          elementwise(Elementwise::add, operands, y, {width}, c.dtype());
+        }
+      }
+      if (epilogue.last != Activation::identity) {
+        activation_forward(epilogue.last, y, y, width, c.dtype());
+      }
     }
   });
-}
-
-void matmul_int8_weights(const Tensor& x, const Tensor& weight, const Tensor& weight_scales, const Epilogue& epilogue,
-                         const Tensor& c) {
-  if (c.numel() == 0) {
-    return;
-  }
-  check(x.size(0) <= few_rows, "matmul_int8_weights: {} rows are more than {}", x.size(0), few_rows);
-  const std::int64_t width = c.size(1);
-  const Tensor wide = x.dtype() == DType::f32 ? x : as_floats(x);
-  const bool direct = c.dtype() == DType::f32;
-  const Tensor sums = direct ? c : Tensor::empty(c.shape());
-  const WeightsInt8 product{.x = wide.data<float>(),
-                            .weight = weight.data<std::int8_t>(),
-                            .scales = weight_scales.data<float>(),
-                            .y = sums.data<float>(),
-                            .rows = x.size(0),
-                            .depth = x.size(1),
-                            .outputs = width};
-  Profile::flops(2.0 * static_cast<double>(c.numel()) * static_cast<double>(x.size(1)));
-  Profile::traffic(weight.numel(), DType::i8, 1);
-  constexpr std::int64_t worth_a_thread = 1 << 16;  // multiplications
-  const std::int64_t least = std::max<std::int64_t>(1, worth_a_thread / std::max<std::int64_t>(1, x.numel()));
-  parallel_for(width, least, [&](std::int64_t begin, std::int64_t end, int) {
-    HWY_DYNAMIC_DISPATCH(int8_outputs)(product, begin, end);
-  });
-  const Profile::Pause pause;  // what follows is small
-  for (std::int64_t row = 0; row < c.size(0); ++row) {
-    if (epilogue.bias.defined()) {
-      const std::array operands = {Operand{row_of(sums, row), {1}}, Operand{epilogue.bias.raw(), {1}}};
-      elementwise(Elementwise::add, operands, row_of(sums, row), {width}, DType::f32);
-    }
-    if (!direct) {
-      cast(row_of(sums, row), DType::f32, row_of(c, row), c.dtype(), width);
-    }
-    finish_epilogue(epilogue, row_of(c, row), epilogue.residual.defined() ? row_of(epilogue.residual, row) : nullptr,
-                    width, c.dtype());
-  }
 }
 
 }  // namespace vitrail::kernels
