@@ -210,11 +210,11 @@ void add_compute_flags(CLI::App& command, ComputeFlags& flags) {
   add_dtype_flag(command, flags.dtype);
 }
 
-CLI::Option* add_dtype_flag(CLI::App& command, std::string& dtype) {
-  return command.add_option("--dtype", dtype)
+void add_dtype_flag(CLI::App& command, std::string& dtype) {
+  command.add_option("--dtype", dtype)
       ->group("")
-      ->excludes("--amp", "--amp-dtype")
-      ->check(CLI::IsMember({"f32", "bf16", "float32", "bfloat16"}));
+      ->check(CLI::IsMember({"f32", "bf16", "float32", "bfloat16"}))
+      ->excludes("--amp", "--amp-dtype");
 }
 
 void add_compute_flags_with_int8(CLI::App& command, ComputeFlags& flags) {

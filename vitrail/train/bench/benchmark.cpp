@@ -209,9 +209,7 @@ BenchmarkResult benchmark(const BenchmarkOptions& options) {
   const DType dtype = usable_dtype(options.dtype, &result.note);
   const bool text = models::names_text_model(options.model);
   const Subject subject = text ? text_subject(options, dtype) : image_subject(options, dtype);
-  const bool int8 = std::ranges::any_of(subject.net->parameters.all(), [](const nn::Parameter& parameter) {
-    return parameter.value.dtype() == DType::i8;
-  });
+  const bool int8 = models::is_quantized(*subject.net);
   if (int8 && !kernels::has_int8()) {
     result.note = "this CPU has no int8 instructions: the products run in float32";
   }

@@ -57,10 +57,14 @@ double scores_in(const AttentionProblem& problem) {
   return static_cast<double>(problem.heads * keys) * static_cast<double>(problem.queries);
 }
 
-// The number of shares of the tasks that are worth a thread each.
-int shares_for(const AttentionProblem& problem, std::int64_t tasks) {
-  const double tile_work = scores_in(problem) * static_cast<double>(problem.dim + problem.value_dim);
-  const auto useful = static_cast<std::int64_t>(std::min(tile_work / thread_work, 1e6));
+// The number of multiplications of the tiles, in forward.
+double tile_work(const AttentionProblem& problem) {
+  return scores_in(problem) * static_cast<double>(problem.dim + problem.value_dim);
+}
+
+// The number of shares of the tasks that are worth a thread each, of this much work in all.
+int shares_for(double work, std::int64_t tasks) {
+  const auto useful = static_cast<std::int64_t>(std::min(work / thread_work, 1e6));
   return threads_for(std::min(tasks, useful), 1);
 }
 
@@ -94,7 +98,7 @@ void poison([[maybe_unused]] const Storage& scratch) {
 void run_forward(const AttentionProblem& problem) {
   const std::int64_t blocks = problem.query_blocks();
   const std::int64_t tasks = problem.batch * problem.heads * blocks;
-  const int parts = shares_for(problem, tasks);
+  const int parts = shares_for(tile_work(problem), tasks);
   const std::vector<std::int64_t> begins = shares(tasks, parts, [&](std::int64_t task) {
     const std::int64_t last = std::min(problem.queries, (task % blocks + 1) * problem.query_block) - 1;
     return static_cast<double>(problem.visible(task / blocks / problem.heads, last)) + 1;
@@ -188,7 +192,7 @@ void count_work(const AttentionProblem& problem, double keys, double values) {
 void run_backward(const AttentionProblem& problem, const Tensor& dbias) {
   const std::int64_t blocks = problem.key_blocks();
   const std::int64_t tasks = problem.batch * problem.heads * blocks;
-  const int count = shares_for(problem, tasks);
+  const int count = shares_for(tile_work(problem), tasks);
   const std::vector<std::int64_t> begins = shares(tasks, count, [&](std::int64_t task) {
     const std::int64_t first = problem.first_query(task / blocks / problem.heads, task % blocks * problem.key_block);
     return static_cast<double>(problem.queries - first) + 1;
@@ -277,10 +281,9 @@ void for_heads(const std::vector<AttentionProblem>& sequences, std::size_t bytes
   };
   double total = 0;
   for (const AttentionProblem& one : sequences) {
-    total += scores_in(one) * static_cast<double>(one.dim + one.value_dim);
+    total += tile_work(one);
   }
-  const auto useful = static_cast<std::int64_t>(std::min(total / thread_work, 1e6));
-  const int parts = threads_for(std::min(tasks, useful), 1);
+  const int parts = shares_for(total, tasks);
   const std::vector<std::int64_t> begins =
       shares(tasks, parts, [&](std::int64_t task) { return scores_in(of(task)) + 1; });
   const Storage scratch(bytes * static_cast<std::size_t>(parts));
