@@ -91,9 +91,7 @@ Reading read_text(const TextAttentionFlags& flags, const fs::path& folder, const
   check(encoding.size() > 0, "--text is empty: there is nothing to look at");
   check(std::ssize(encoding.ids) <= most_tokens, "--text has {} tokens, of which at most {} can be drawn",
         encoding.size(), most_tokens);
-  const std::int64_t held = model.net->shape().vocab_size;
-  check(tokenizer.vocab_size() <= held, "'{}': the tokenizer has {} tokens, but the model knows {}", folder.string(),
-        tokenizer.vocab_size(), held);
+  models::check_vocabulary(tokenizer.vocab_size(), model.net->shape().vocab_size, folder.string());
   Reading reading;
   reading.inputs.input_ids = row_of_ids(encoding.ids);
   reading.words.input = words_of(encoding, flags.text);

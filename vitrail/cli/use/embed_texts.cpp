@@ -25,9 +25,7 @@ class Embedder {
       : model_(models::open_sentence_model(folder)),
         tokenizer_(text::load_tokenizer(folder)),
         options_{.dtype = dtype, .batch_size = batch_size} {
-    const std::int64_t held = model_.model.net->shape().vocab_size;
-    check(tokenizer_.vocab_size() <= held, "'{}': the tokenizer has {} tokens, but the model knows {}", folder,
-          tokenizer_.vocab_size(), held);
+    models::check_vocabulary(tokenizer_.vocab_size(), model_.model.net->shape().vocab_size, folder);
   }
 
   Tensor operator()(const std::vector<std::string>& texts) const {

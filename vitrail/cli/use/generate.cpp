@@ -110,9 +110,7 @@ class Generator {
         body_(models::language_of(model_)),
         tokenizer_(text::load_tokenizer(folder_)),
         config_(own_config(folder_)) {
-    const std::int64_t held = body_.vocab_size();
-    check(tokenizer_.vocab_size() <= held, "'{}': the tokenizer has {} tokens, but the model knows {}",
-          folder_.string(), tokenizer_.vocab_size(), held);
+    models::check_vocabulary(tokenizer_.vocab_size(), body_.vocab_size(), folder_.string());
   }
 
   void run(const std::string& prompt) {

@@ -79,9 +79,7 @@ class LineTranslator {
         body_(models::translator_of(model_)),
         tokenizer_(text::load_tokenizer(folder_)),
         config_(translation_config(flags, folder_, body_.max_positions())) {
-    const std::int64_t held = body_.config().source_vocab_size;
-    check(tokenizer_.vocab_size() <= held, "'{}': the tokenizer has {} tokens, but the model knows {}",
-          folder_.string(), tokenizer_.vocab_size(), held);
+    models::check_vocabulary(tokenizer_.vocab_size(), body_.config().source_vocab_size, folder_.string());
   }
 
   // Translates lines, which come after `first` others, and prints what comes of them.

@@ -230,6 +230,11 @@ const EncoderDecoder& translator_of(const TextModel& model) {
   return network->body;
 }
 
+void check_vocabulary(std::int64_t tokens, std::int64_t vocab_size, std::string_view source) {
+  check(tokens <= vocab_size, "{}the tokenizer has {} tokens, but the model knows {}",
+        source.empty() ? "" : fmt::format("'{}': ", source), tokens, vocab_size);
+}
+
 std::vector<std::string> labels_of(const TextModel& model) {
   const Json config = Json::parse(model.config);
   io::Fields fields(config, model.name);

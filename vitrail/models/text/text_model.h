@@ -63,6 +63,8 @@ bool names_text_model(const std::string& name_or_folder);
 /// Writes the config.json and model.safetensors that transformers' from_pretrained() reads into `folder`, which exists.
 void write_text_model(const TextModel& model, const std::filesystem::path& folder);
 
+/// Throws Error, naming `source` if it is given, if a tokenizer has more tokens than the model's `vocab_size`.
+void check_vocabulary(std::int64_t tokens, std::int64_t vocab_size, std::string_view source = {});
 /// The names of the classes of a classifier.
 std::vector<std::string> labels_of(const TextModel& model);
 /// The model as one that tells classes apart. Throws Error, naming its architecture, if it is none.

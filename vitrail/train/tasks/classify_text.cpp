@@ -36,46 +36,38 @@ std::vector<std::string> labels_in(const std::vector<text::LabelledText>& texts)
   return text::sorted_labels(std::move(labels));
 }
 
-class ClassifyText final : public Task {
+class ClassifyText final : public TextTask {
  public:
   ClassifyText(const ClassifyTextOptions& options, const fs::path& checkpoint);
 
-  nn::Network& network() override { return *model_.net; }
-  data::Batches& batches() override { return *batches_; }
-  std::optional<Drawn> next() override;
   Tensor loss(nn::Pass& pass) override;
-  std::string units() const override { return "texts"; }
   std::vector<FigureKind> figures() const override;
   Figures evaluate(const Work& work) override;
   std::string loss_axis() const override { return "cross-entropy"; }
-  void save(const fs::path& folder) const override { save_text_model(model_, *tokenizer_, folder); }
-  std::string name() const override { return model_.name; }
   std::vector<std::string> summary() const override;
   std::vector<std::pair<std::string, std::string>> facts() const override;
 
  private:
+  const models::TextModel& model() const override { return model_; }
   void add(ClassTexts& part, const text::LabelledText& text, const std::string& source);
   Tensor logits_of(const ClassTexts& part, std::span<const std::int64_t> indices, nn::Pass& pass) const;
 
   const ClassifyTextOptions options_;
-  std::optional<text::Tokenizer> tokenizer_;
   models::TextModel model_;
   std::vector<std::string> labels_;
   std::optional<text::Tokenizer> cutting_;
   ClassTexts training_;
   ClassTexts validation_;
-  std::unique_ptr<data::Prefetch<IndexBatch>> batches_;
-  IndexBatch batch_;
 };
 
 ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& checkpoint)
-    : options_(options), tokenizer_(open_task_tokenizer(options_, checkpoint)) {
+    : TextTask(options, checkpoint), options_(options) {
   const std::vector<text::LabelledText> texts = text::read_labelled_texts(options_.data);
   labels_ = labels_in(texts);
   check(labels_.size() >= 2, "{}: all texts have the label '{}': there is nothing to tell apart", options_.data,
         labels_[0]);
-  model_ = open_task_model(options_, checkpoint, *tokenizer_, {"ForSequenceClassification"}, labels_);
-  cutting_ = cutting_tokenizer(*tokenizer_, task_length(options_, model_));
+  model_ = open_task_model(options_, checkpoint, tokenizer_, {"ForSequenceClassification"}, labels_);
+  cutting_ = cutting_tokenizer(tokenizer_, task_length(options_, model_));
   const std::vector<bool> evaluated = validation_share(options_, std::ssize(texts));
   for (std::size_t i = 0; i < texts.size(); ++i) {
     add(evaluated[i] ? validation_ : training_, texts[i], options_.data);
@@ -95,13 +87,6 @@ void ClassifyText::add(ClassTexts& part, const text::LabelledText& text, const s
       text.second.empty() ? cutting_->encode(text.text) : cutting_->encode_pair(text.text, text.second);
   check(encoding.size() > 0, "{}: the text '{}' has no tokens", source, io::shown(text.text));
   part.texts.push_back({std::move(encoding.ids), std::move(encoding.type_ids)});
-}
-
-std::optional<Drawn> ClassifyText::next() {
-  if (!batches_->next(batch_)) {
-    return std::nullopt;
-  }
-  return Drawn{batch_.number, std::ssize(batch_.indices)};
 }
 
 Tensor ClassifyText::logits_of(const ClassTexts& part, std::span<const std::int64_t> indices, nn::Pass& pass) const {
@@ -161,9 +146,8 @@ Figures ClassifyText::evaluate(const Work& work) {
 }
 
 std::vector<std::string> ClassifyText::summary() const {
-  return {text_model_summary(model_, *tokenizer_),
-          fmt::format("{} training and {} validation texts of {}", training_.texts.size(), validation_.texts.size(),
-                      io::counted(std::ssize(labels_), "classes"))};
+  return {model_summary(), fmt::format("{} training and {} validation texts of {}", training_.texts.size(),
+                                       validation_.texts.size(), io::counted(std::ssize(labels_), "classes"))};
 }
 
 std::vector<std::pair<std::string, std::string>> ClassifyText::facts() const {

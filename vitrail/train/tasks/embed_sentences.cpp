@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "vitrail/autograd/tape.h"
-#include "vitrail/io/file.h"
 #include "vitrail/models/text/sentence_model.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/reduce.h"
@@ -46,7 +45,7 @@ models::SentenceModel open_sentences(const EmbedSentencesOptions& options, const
                                      const text::Tokenizer& tokenizer) {
   const std::string source = checkpoint.empty() ? model_of(options.model).string() : checkpoint.string();
   models::SentenceModel model = models::open_sentence_model(source, text_model_options(options, checkpoint, tokenizer));
-  check_vocabulary(model.model, tokenizer);
+  models::check_vocabulary(tokenizer.vocab_size(), model.model.net->shape().vocab_size);
   if (!options.pool.empty()) {
     model.pooling = models::sentence_pooling_named(options.pool);
   }
@@ -64,40 +63,32 @@ Tensor cosines(const Tensor& a, const Tensor& b) {
   return ops::matmul(models::unit_rows(a), ops::transpose(models::unit_rows(b), 0, 1));
 }
 
-class EmbedSentences final : public Task {
+class EmbedSentences final : public TextTask {
  public:
   EmbedSentences(const EmbedSentencesOptions& options, const fs::path& checkpoint);
 
-  nn::Network& network() override { return *model_.model.net; }
-  data::Batches& batches() override { return *batches_; }
-  std::optional<Drawn> next() override;
   Tensor loss(nn::Pass& pass) override;
   std::string units() const override { return "pairs"; }
   std::vector<FigureKind> figures() const override;
   Figures evaluate(const Work& work) override;
   std::string loss_axis() const override { return "cross-entropy of the right pair in a batch"; }
-  void save(const fs::path& folder) const override;
-  std::string name() const override { return model_.model.name; }
   std::vector<std::string> summary() const override;
   std::vector<std::pair<std::string, std::string>> facts() const override;
 
  private:
+  const models::TextModel& model() const override { return model_.model; }
+  void write_model(const fs::path& folder) const override { models::write_sentence_model(model_, folder); }
   Tensor embedded(const std::vector<TextIds>& texts, nn::Pass& pass) const;
 
   const EmbedSentencesOptions options_;
-  std::optional<text::Tokenizer> tokenizer_;
   models::SentenceModel model_;
   std::vector<TextIds> src_;
   std::vector<TextIds> tgt_;
   Pairs validation_;
-  std::unique_ptr<data::Prefetch<IndexBatch>> batches_;
-  IndexBatch batch_;
 };
 
 EmbedSentences::EmbedSentences(const EmbedSentencesOptions& options, const fs::path& checkpoint)
-    : options_(options),
-      tokenizer_(open_task_tokenizer(options_, checkpoint)),
-      model_(open_sentences(options_, checkpoint, *tokenizer_)) {
+    : TextTask(options, checkpoint), options_(options), model_(open_sentences(options_, checkpoint, tokenizer_)) {
   const Pairs all = read_pairs(options_.src, options_.tgt);
   Pairs training;
   const bool split = options_.val_src.empty();
@@ -115,19 +106,12 @@ EmbedSentences::EmbedSentences(const EmbedSentencesOptions& options, const fs::p
   check(training.src.size() >= 2, "{}: in-batch negatives need at least two pairs, not {}", options_.src,
         training.src.size());
   check(options_.batch_size >= 2, "--batch-size {}: in-batch negatives need at least two pairs", options_.batch_size);
-  const text::Tokenizer cutting = cutting_tokenizer(*tokenizer_, model_.max_seq_length);
+  const text::Tokenizer cutting = cutting_tokenizer(tokenizer_, model_.max_seq_length);
   src_ = encode_texts(cutting, training.src);
   tgt_ = encode_texts(cutting, training.tgt);
   // Batches are not sorted by length: that would make the negatives easy to tell from the right ones, or hard.
   std::vector<std::int64_t> lengths(src_.size());
   batches_ = index_batches(options_, lengths, "pairs", !options_.no_shuffle);
-}
-
-std::optional<Drawn> EmbedSentences::next() {
-  if (!batches_->next(batch_)) {
-    return std::nullopt;
-  }
-  return Drawn{batch_.number, std::ssize(batch_.indices)};
 }
 
 Tensor EmbedSentences::embedded(const std::vector<TextIds>& texts, nn::Pass& pass) const {
@@ -163,21 +147,13 @@ Figures EmbedSentences::evaluate(const Work& work) {
   TextRunOptions run{.dtype = work.dtype, .batch_size = options_.validation_batch_size.value_or(options_.batch_size)};
   std::int64_t before = 0;
   run.progress = [&](std::int64_t done, std::int64_t) { work.advance(before + done); };
-  const Tensor a = embed_texts(model_, *tokenizer_, validation_.src, run);
+  const Tensor a = embed_texts(model_, tokenizer_, validation_.src, run);
   before = count;
-  return {{"recall_at_1", 100 * recall_at_1(a, embed_texts(model_, *tokenizer_, validation_.tgt, run))}};
-}
-
-void EmbedSentences::save(const fs::path& folder) const {
-  io::replace_folder(folder, [&](const fs::path& temporary) {
-    models::write_sentence_model(model_, temporary);
-    tokenizer_->save(temporary);
-  });
+  return {{"recall_at_1", 100 * recall_at_1(a, embed_texts(model_, tokenizer_, validation_.tgt, run))}};
 }
 
 std::vector<std::string> EmbedSentences::summary() const {
-  return {text_model_summary(model_.model, *tokenizer_),
-          fmt::format("{} training and {} validation pairs", src_.size(), validation_.src.size())};
+  return {model_summary(), fmt::format("{} training and {} validation pairs", src_.size(), validation_.src.size())};
 }
 
 std::vector<std::pair<std::string, std::string>> EmbedSentences::facts() const {

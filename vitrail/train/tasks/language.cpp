@@ -145,9 +145,7 @@ Language::Language(const LanguageOptions& options, const fs::path& checkpoint) :
   const std::string corpus = text::read_corpus(options_.data);
   tokenizer_ = open_tokenizer(options_, checkpoint, corpus);
   model_ = make_language_model(options_, checkpoint, *tokenizer_);
-  const std::int64_t held = body().vocab_size();
-  check(tokenizer_->vocab_size() <= held, "the tokenizer has {} tokens, but the model knows {}",
-        tokenizer_->vocab_size(), held);
+  models::check_vocabulary(tokenizer_->vocab_size(), body().vocab_size());
   const auto encoded = [&](const std::string& file, const std::string& words) {
     try {
       return tokenizer_->encode(words, false).ids;

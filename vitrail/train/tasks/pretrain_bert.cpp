@@ -46,24 +46,19 @@ std::int64_t token_named(const text::Tokenizer& tokenizer, std::initializer_list
   fail("the tokenizer has no token {}, which examples of BERT have", *names.begin());
 }
 
-class PretrainBert final : public Task {
+class PretrainBert final : public TextTask {
  public:
   PretrainBert(const PretrainBertOptions& options, const fs::path& checkpoint);
 
-  nn::Network& network() override { return *model_.net; }
-  data::Batches& batches() override { return *batches_; }
-  std::optional<Drawn> next() override;
   Tensor loss(nn::Pass& pass) override;
-  std::string units() const override { return "texts"; }
   std::vector<FigureKind> figures() const override;
   Figures evaluate(const Work& work) override;
   std::string loss_axis() const override { return "cross-entropy of masked tokens and the next sentence"; }
-  void save(const fs::path& folder) const override { save_text_model(model_, *tokenizer_, folder); }
-  std::string name() const override { return model_.name; }
   std::vector<std::string> summary() const override;
   std::vector<std::pair<std::string, std::string>> facts() const override;
 
  private:
+  const models::TextModel& model() const override { return model_; }
   void read_documents();
   BertLosses losses_of(const std::vector<BertExample>& examples, nn::Pass& pass) const;
   // The random numbers of an example, which follow from (seed, epoch, index).
@@ -72,21 +67,18 @@ class PretrainBert final : public Task {
   bool predicts_next() const { return !net().heads.next_sentence.empty(); }
 
   const PretrainBertOptions options_;
-  std::optional<text::Tokenizer> tokenizer_;
   models::TextModel model_;
   std::optional<BertExamples> training_;
   std::optional<BertExamples> validation_;
   std::vector<BertExample> stored_;  // of --examples, in place of training_
-  std::unique_ptr<data::Prefetch<IndexBatch>> batches_;
-  IndexBatch batch_;
 };
 
 PretrainBert::PretrainBert(const PretrainBertOptions& options, const fs::path& checkpoint)
-    : options_(options), tokenizer_(open_task_tokenizer(options_, checkpoint)) {
+    : TextTask(options, checkpoint), options_(options) {
   const std::vector<std::string> endings = options_.no_next_sentence
                                                ? std::vector<std::string>{"ForMaskedLM"}
                                                : std::vector<std::string>{"ForPreTraining", "ForMaskedLM"};
-  model_ = open_task_model(options_, checkpoint, *tokenizer_, endings);
+  model_ = open_task_model(options_, checkpoint, tokenizer_, endings);
   const bool given = !options_.examples.empty();
   if (given) {
     stored_ = stored_bert_examples(options_.examples, predicts_next());
@@ -101,10 +93,10 @@ PretrainBert::PretrainBert(const PretrainBertOptions& options, const fs::path& c
 void PretrainBert::read_documents() {
   const BertExampleOptions how{.max_length = task_length(options_, model_),
                                .next_sentence = predicts_next(),
-                               .cls = token_named(*tokenizer_, {"[CLS]", "<s>"}),
-                               .sep = token_named(*tokenizer_, {"[SEP]", "</s>"}),
-                               .masking = masking_of(*tokenizer_, options_.mask_prob, options_.whole_words)};
-  TokenDocuments all = read_token_documents(options_.data, *tokenizer_);
+                               .cls = token_named(tokenizer_, {"[CLS]", "<s>"}),
+                               .sep = token_named(tokenizer_, {"[SEP]", "</s>"}),
+                               .masking = masking_of(tokenizer_, options_.mask_prob, options_.whole_words)};
+  TokenDocuments all = read_token_documents(options_.data, tokenizer_);
   const std::vector<bool> evaluated = validation_share(options_, std::ssize(all));
   TokenDocuments training;
   TokenDocuments validation;
@@ -112,7 +104,7 @@ void PretrainBert::read_documents() {
     (evaluated[i] ? validation : training).push_back(std::move(all[i]));
   }
   if (!options_.val_data.empty()) {
-    validation = read_token_documents(options_.val_data, *tokenizer_);
+    validation = read_token_documents(options_.val_data, tokenizer_);
   }
   training_.emplace(std::move(training), how);
   if (!validation.empty()) {
@@ -123,13 +115,6 @@ void PretrainBert::read_documents() {
 Draws PretrainBert::draws_of(std::int64_t epoch, std::int64_t index) const {
   const auto seed = mix(static_cast<std::uint64_t>(options_.seed), hash("masks"));
   return Draws(Philox(mix(seed, static_cast<std::uint64_t>(epoch)), static_cast<std::uint64_t>(index)));
-}
-
-std::optional<Drawn> PretrainBert::next() {
-  if (!batches_->next(batch_)) {
-    return std::nullopt;
-  }
-  return Drawn{batch_.number, std::ssize(batch_.indices)};
 }
 
 BertLosses PretrainBert::losses_of(const std::vector<BertExample>& examples, nn::Pass& pass) const {
@@ -234,16 +219,15 @@ Figures PretrainBert::evaluate(const Work& work) {
 
 std::vector<std::string> PretrainBert::summary() const {
   if (!training_) {
-    return {text_model_summary(model_, *tokenizer_), fmt::format("{} examples, masked already", stored_.size())};
+    return {model_summary(), fmt::format("{} examples, masked already", stored_.size())};
   }
-  return {text_model_summary(model_, *tokenizer_),
-          fmt::format("{} training texts of {} documents, and {} validation texts", training_->count(),
-                      training_->documents(), validation_ ? validation_->count() : 0)};
+  return {model_summary(), fmt::format("{} training texts of {} documents, and {} validation texts", training_->count(),
+                                       training_->documents(), validation_ ? validation_->count() : 0)};
 }
 
 std::vector<std::pair<std::string, std::string>> PretrainBert::facts() const {
   return {{"model", model_.name},
-          {"vocabulary", std::to_string(tokenizer_->vocab_size())},
+          {"vocabulary", std::to_string(tokenizer_.vocab_size())},
           {"training_texts", std::to_string(training_ ? training_->count() : std::ssize(stored_))},
           {"validation_texts", std::to_string(validation_ ? validation_->count() : 0)}};
 }

@@ -31,12 +31,10 @@ struct TaggedIds {
   std::int64_t size() const { return text.size(); }
 };
 
-class Tag final : public Task {
+class Tag final : public TextTask {
  public:
   Tag(const TagOptions& options, const fs::path& checkpoint);
 
-  nn::Network& network() override { return *model_.net; }
-  data::Batches& batches() override { return *batches_; }
   std::optional<Drawn> next() override;
   Tensor loss(nn::Pass& pass) override;
   std::string units() const override { return "words"; }
@@ -44,24 +42,20 @@ class Tag final : public Task {
   std::vector<FigureKind> figures() const override;
   Figures evaluate(const Work& work) override;
   std::string loss_axis() const override { return "cross-entropy of a word's label"; }
-  void save(const fs::path& folder) const override { save_text_model(model_, *tokenizer_, folder); }
-  std::string name() const override { return model_.name; }
   std::vector<std::string> summary() const override;
   std::vector<std::pair<std::string, std::string>> facts() const override;
 
  private:
+  const models::TextModel& model() const override { return model_; }
   TaggedIds encoded(const text::TaggedSentence& sentence, const std::string& source);
 
   const TagOptions options_;
-  std::optional<text::Tokenizer> tokenizer_;
   models::TextModel model_;
   std::vector<std::string> labels_;
   std::optional<text::Tokenizer> cutting_;
   std::int64_t cut_words_ = 0;  // for which the positions did not suffice
   std::vector<TaggedIds> training_;
   std::vector<TaggedIds> validation_;
-  std::unique_ptr<data::Prefetch<IndexBatch>> batches_;
-  IndexBatch batch_;
 };
 
 std::vector<std::string> labels_of_words(const std::vector<text::TaggedSentence>& sentences) {
@@ -85,14 +79,13 @@ Tensor padded_classes(const std::vector<TaggedIds>& sentences, std::span<const s
   return classes;
 }
 
-Tag::Tag(const TagOptions& options, const fs::path& checkpoint)
-    : options_(options), tokenizer_(open_task_tokenizer(options_, checkpoint)) {
+Tag::Tag(const TagOptions& options, const fs::path& checkpoint) : TextTask(options, checkpoint), options_(options) {
   const std::vector<text::TaggedSentence> sentences = text::read_tagged_sentences(options_.data);
   labels_ = labels_of_words(sentences);
   check(labels_.size() >= 2, "{}: all words have the label '{}': there is nothing to tell apart", options_.data,
         labels_[0]);
-  model_ = open_task_model(options_, checkpoint, *tokenizer_, {"ForTokenClassification"}, labels_);
-  cutting_ = cutting_tokenizer(*tokenizer_, task_length(options_, model_));
+  model_ = open_task_model(options_, checkpoint, tokenizer_, {"ForTokenClassification"}, labels_);
+  cutting_ = cutting_tokenizer(tokenizer_, task_length(options_, model_));
   const std::vector<bool> evaluated = validation_share(options_, std::ssize(sentences));
   for (std::size_t i = 0; i < sentences.size(); ++i) {
     (evaluated[i] ? validation_ : training_).push_back(encoded(sentences[i], options_.data));
@@ -145,14 +138,14 @@ TaggedIds Tag::encoded(const text::TaggedSentence& sentence, const std::string& 
 }
 
 std::optional<Drawn> Tag::next() {
-  if (!batches_->next(batch_)) {
-    return std::nullopt;
+  std::optional<Drawn> drawn = TextTask::next();
+  if (drawn) {
+    drawn->units = 0;
+    for (const std::int64_t index : batch_.indices) {
+      drawn->units += training_[static_cast<std::size_t>(index)].words;
+    }
   }
-  std::int64_t words = 0;
-  for (const std::int64_t index : batch_.indices) {
-    words += training_[static_cast<std::size_t>(index)].words;
-  }
-  return Drawn{batch_.number, words};
+  return drawn;
 }
 
 Tensor Tag::loss(nn::Pass& pass) {
@@ -214,9 +207,9 @@ Figures Tag::evaluate(const Work& work) {
 }
 
 std::vector<std::string> Tag::summary() const {
-  std::vector<std::string> lines = {text_model_summary(model_, *tokenizer_),
-                                    fmt::format("{} training and {} validation sentences, {}", training_.size(),
-                                                validation_.size(), io::counted(std::ssize(labels_), "labels"))};
+  std::vector<std::string> lines = {
+      model_summary(), fmt::format("{} training and {} validation sentences, {}", training_.size(), validation_.size(),
+                                   io::counted(std::ssize(labels_), "labels"))};
   if (cut_words_ > 0) {
     lines.push_back(fmt::format("{} lie behind the longest text that the model takes, or have no token",
                                 io::counted(cut_words_, "words")));

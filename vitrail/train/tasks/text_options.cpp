@@ -148,14 +148,8 @@ models::TextModel open_task_model(const TextTaskOptions& options, const fs::path
   }
   own.labels = labels;
   models::TextModel model = models::open_text_model(source, own);
-  check_vocabulary(model, tokenizer);
+  models::check_vocabulary(tokenizer.vocab_size(), model.net->shape().vocab_size);
   return model;
-}
-
-void check_vocabulary(const models::TextModel& model, const text::Tokenizer& tokenizer) {
-  const std::int64_t held = model.net->shape().vocab_size;
-  check(tokenizer.vocab_size() <= held, "the tokenizer has {} tokens, but the model knows {}", tokenizer.vocab_size(),
-        held);
 }
 
 std::int64_t task_length(const TextTaskOptions& options, const models::TextModel& model) {
@@ -189,17 +183,24 @@ std::unique_ptr<data::Prefetch<IndexBatch>> index_batches(const TextTaskOptions&
                                                       data::PrefetchOptions{.workers = 0, .items = items});
 }
 
-void save_text_model(const models::TextModel& model, const text::Tokenizer& tokenizer, const fs::path& folder) {
+std::optional<Drawn> TextTask::next() {
+  if (!batches_->next(batch_)) {
+    return std::nullopt;
+  }
+  return Drawn{batch_.number, std::ssize(batch_.indices)};
+}
+
+void TextTask::save(const fs::path& folder) const {
   io::replace_folder(folder, [&](const fs::path& temporary) {
-    models::write_text_model(model, temporary);
-    tokenizer.save(temporary);
+    write_model(temporary);
+    tokenizer_.save(temporary);
   });
 }
 
-std::string text_model_summary(const models::TextModel& model, const text::Tokenizer& tokenizer) {
-  return fmt::format("{} ({}), {:.2f} M parameters, {} tokens of {}", model.name, model.architecture,
-                     static_cast<double>(model.net->parameters.count()) / 1e6, tokenizer.vocab_size(),
-                     tokenizer.kind());
+std::string TextTask::model_summary() const {
+  return fmt::format("{} ({}), {:.2f} M parameters, {} tokens of {}", model().name, model().architecture,
+                     static_cast<double>(model().net->parameters.count()) / 1e6, tokenizer_.vocab_size(),
+                     tokenizer_.kind());
 }
 
 }  // namespace vitrail::train

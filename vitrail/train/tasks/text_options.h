@@ -51,8 +51,6 @@ models::TextModelOptions text_model_options(const TextTaskOptions& options, cons
 models::TextModel open_task_model(const TextTaskOptions& options, const std::filesystem::path& checkpoint,
                                   const text::Tokenizer& tokenizer, const std::vector<std::string>& endings,
                                   const std::vector<std::string>& labels = {});
-/// Throws Error if the model has fewer tokens than the tokenizer.
-void check_vocabulary(const models::TextModel& model, const text::Tokenizer& tokenizer);
 
 /// The tokens of a text that the model takes at most: --max-length, or its positions (512 if it has no limit).
 std::int64_t task_length(const TextTaskOptions& options, const models::TextModel& model);
@@ -73,10 +71,33 @@ std::unique_ptr<data::Prefetch<IndexBatch>> index_batches(const TextTaskOptions&
                                                           const std::vector<std::int64_t>& lengths,
                                                           const std::string& items, bool shuffle);
 
-/// Writes model and tokenizer into a folder, which replaces another.
-void save_text_model(const models::TextModel& model, const text::Tokenizer& tokenizer,
-                     const std::filesystem::path& folder);
-/// "bert-mini (BertForMaskedLM), 11.17 M parameters, 8000 tokens of WordPiece".
-std::string text_model_summary(const models::TextModel& model, const text::Tokenizer& tokenizer);
+/// A task whose model takes a batch of texts, which its batches name by index.
+class TextTask : public Task {
+ public:
+  nn::Network& network() override { return *model().net; }
+  data::Batches& batches() override { return *batches_; }
+  /// Takes the next batch, whose units are its items.
+  std::optional<Drawn> next() override;
+  std::string units() const override { return "texts"; }
+  std::string name() const override { return model().name; }
+  /// Writes model and tokenizer into a folder, which replaces another.
+  void save(const std::filesystem::path& folder) const override;
+
+ protected:
+  /// Opens the tokenizer.
+  TextTask(const TextTaskOptions& options, const std::filesystem::path& checkpoint)
+      : tokenizer_(open_task_tokenizer(options, checkpoint)) {}
+
+  /// The model that learns.
+  virtual const models::TextModel& model() const = 0;
+  /// Writes the model into a folder that exists.
+  virtual void write_model(const std::filesystem::path& folder) const { models::write_text_model(model(), folder); }
+  /// "bert-mini (BertForMaskedLM), 11.17 M parameters, 8000 tokens of WordPiece".
+  std::string model_summary() const;
+
+  text::Tokenizer tokenizer_;
+  std::unique_ptr<data::Prefetch<IndexBatch>> batches_;
+  IndexBatch batch_;
+};
 
 }  // namespace vitrail::train

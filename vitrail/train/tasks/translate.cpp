@@ -159,9 +159,8 @@ TranslationTask::TranslationTask(const TranslationOptions& options, const fs::pa
   const text::Tokenizer& tokenizer = pieces_->source;
   model_ = make_translator(options_, checkpoint, tokenizer);
   const models::EncoderDecoder& body = models::translator_of(model_);
-  const std::int64_t held = std::min(body.config().source_vocab_size, body.config().target_vocab_size);
-  check(tokenizer.vocab_size() <= held, "the tokenizer has {} tokens, but the model knows {}", tokenizer.vocab_size(),
-        held);
+  models::check_vocabulary(tokenizer.vocab_size(),
+                           std::min(body.config().source_vocab_size, body.config().target_vocab_size));
   const std::int64_t longest = std::min(options_.max_length, body.max_positions());
   generation_ = generation_of(model_, longest);
   const SpecialTokens special = special_tokens(generation_);
