@@ -1,5 +1,7 @@
 #include "vitrail/train/study/compare.h"
 
+#include <cmath>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -24,9 +26,11 @@ EvaluationRecord evaluation(std::int64_t step, double top1, double top5, double 
 
 // A run of ten steps of 20 images, each of a fifth of a second but for one, and two evaluations, on request
 // also of the average.
-void write_run(const fs::path& folder, double first_top1, bool average = false) {
+void write_run(const fs::path& folder, double first_top1, bool average = false, std::int64_t seed = 42) {
   fs::create_directories(folder);
   ClassifyOptions options;
+  options.seed = seed;
+  options.experiment = folder.filename();
   options.batch_size = 10;
   options.grad_accum_steps = 2;
   write_config(folder, options, {}, {"images", accuracy_figures(), "loss"});
@@ -98,6 +102,33 @@ TEST(Compare, TakesAnyFigureByName) {
   EXPECT_NE(comparison_svg({run}).find("Loss over time"), std::string::npos);
   EXPECT_NE(error_of([&] { read_run(temporary / "run", "bleu"); }).find("has no figure 'bleu', only top1, top5, loss"),
             std::string::npos);
+}
+
+TEST(Compare, PutsRunsTogetherThatDifferInTheirSeedAlone) {
+  const test::TemporaryFolder temporary;
+  write_run(temporary / "a-0", 60, false, 0);
+  write_run(temporary / "b-0", 60, false, 0);
+  write_run(temporary / "a-1", 70, false, 1);
+  const std::string config = io::read_text(temporary / "b-0/config.toml");
+  const auto at = config.find("\nepochs = ");
+  ASSERT_NE(at, std::string::npos);
+  io::write_atomically(temporary / "b-0/config.toml",
+                       config.substr(0, at) + "\nepochs = 7" + config.substr(config.find('\n', at + 1)));
+  const auto rows =
+      grouped_by_settings({read_run(temporary / "a-0"), read_run(temporary / "b-0"), read_run(temporary / "a-1")});
+  ASSERT_EQ(rows.size(), 2U);
+  ASSERT_EQ(rows[0].size(), 2U);
+  EXPECT_EQ(rows[0][1].name, "a-1");
+  ASSERT_EQ(rows[1].size(), 1U);
+  EXPECT_EQ(rows[1][0].name, "b-0");
+}
+
+TEST(Compare, KnowsTheMeanAndHowFarRunsLieApart) {
+  const Spread spread = spread_of({1, 2, 6});
+  EXPECT_DOUBLE_EQ(spread.mean, 3);
+  EXPECT_DOUBLE_EQ(spread.deviation, std::sqrt((4.0 + 1.0 + 9.0) / 2));
+  EXPECT_EQ(spread_of({5}).deviation, 0);
+  EXPECT_NE(error_of([] { spread_of({}); }), "no error");
 }
 
 TEST(Compare, DrawsEveryRun) {

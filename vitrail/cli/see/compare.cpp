@@ -1,6 +1,8 @@
 // The command `vitrail compare`, which compares runs.
 #include "vitrail/train/study/compare.h"
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -18,30 +20,87 @@ struct CompareFlags {
   std::vector<std::string> runs;
   std::string metric;
   std::string output;
+  bool by_seed = false;
   bool json = false;
 };
 
-nlohmann::ordered_json to_json(const train::RunSummary& run) {
+// Runs that stand in one row.
+using Row = std::vector<train::RunSummary>;
+
+// Mean and deviation of what `of` says of each run.
+template <class Of>
+train::Spread over(const Row& row, Of of) {
+  std::vector<double> values;
+  std::ranges::transform(row, std::back_inserter(values), of);
+  return train::spread_of(values);
+}
+
+train::Spread last_of(const Row& row, const std::string& name) {
+  return over(row, [&](const train::RunSummary& run) { return train::figure(run.last.figures, name); });
+}
+
+train::Spread best_of(const Row& row) {
+  return over(row, [](const train::RunSummary& run) { return train::figure(run.best.figures, run.metric.name); });
+}
+
+std::vector<std::string> names_of(const Row& row) {
+  std::vector<std::string> names;
+  std::ranges::transform(row, std::back_inserter(names), &train::RunSummary::name);
+  return names;
+}
+
+nlohmann::ordered_json to_json(const Row& row) {
+  const train::RunSummary& run = row.front();
+  const double rate = over(row, &train::RunSummary::rate).mean;
   nlohmann::ordered_json json = {{"run", run.name},
                                  {"architecture", run.architecture},
                                  {"parameters", run.parameters},
                                  {"flops", run.flops},
                                  {"epochs", run.last.epoch},
-                                 {"seconds", run.seconds},
-                                 {run.records.units + std::string(train::rate_ending), run.rate}};
+                                 {"seconds", over(row, &train::RunSummary::seconds).mean},
+                                 {run.records.units + std::string(train::rate_ending), rate}};
+  const auto add = [&](const std::string& name, const train::Spread& spread) {
+    json[name] = spread.mean;
+    if (row.size() > 1) {
+      json[name + "_deviation"] = spread.deviation;
+    }
+  };
   for (const train::Figure& figure : run.last.figures) {
-    json[figure.name] = figure.value;
+    add(figure.name, last_of(row, figure.name));
   }
-  json["best_" + run.metric.name] = train::figure(run.best.figures, run.metric.name);
-  json["best_epoch"] = run.best.epoch;
+  add("best_" + run.metric.name, best_of(row));
+  if (row.size() > 1) {
+    json["runs"] = names_of(row);
+  } else {
+    json["best_epoch"] = run.best.epoch;
+  }
   return json;
 }
 
-// A figure of the last evaluation as text; "-" if the run has no such figure.
-std::string last_text(const train::RunSummary& run, const train::FigureKind& kind) {
-  return train::find_figure(run.records.figures, kind.name) == nullptr
+std::string spread_text(const train::FigureKind& kind, const train::Spread& spread, std::size_t count) {
+  return count == 1
+             ? train::figure_text(kind, spread.mean)
+             : fmt::format("{:.{}f} ± {}", spread.mean, kind.decimals, train::figure_text(kind, spread.deviation));
+}
+
+// A figure of the last evaluation as text; "-" if the runs have no such figure.
+std::string last_text(const Row& row, const train::FigureKind& kind) {
+  return train::find_figure(row.front().records.figures, kind.name) == nullptr
              ? "-"
-             : train::figure_text(kind, train::figure(run.last.figures, kind.name));
+             : spread_text(kind, last_of(row, kind.name), row.size());
+}
+
+// "vit", or of runs that repeat each other what their names begin with: "vit (3 runs)".
+std::string row_name(const Row& row) {
+  std::string name = row.front().name;
+  if (row.size() == 1) {
+    return name;
+  }
+  for (const train::RunSummary& run : row) {
+    name.resize(static_cast<std::size_t>(std::ranges::mismatch(name, run.name).in1 - name.begin()));
+  }
+  name.resize(name.find_last_not_of("-_.") + 1);
+  return fmt::format("{} ({} runs)", name.empty() ? row.front().name : name, row.size());
 }
 
 // A Markdown table, whose columns are as wide as their widest cell.
@@ -87,43 +146,55 @@ std::vector<train::RunSummary> read_runs(const CompareFlags& flags) {
   return runs;
 }
 
+std::vector<Row> rows_of(const std::vector<train::RunSummary>& runs, bool by_seed) {
+  if (by_seed) {
+    return train::grouped_by_settings(runs);
+  }
+  std::vector<Row> rows;
+  std::ranges::transform(runs, std::back_inserter(rows), [](const train::RunSummary& run) { return Row{run}; });
+  return rows;
+}
+
+std::vector<std::string> cells_of(const Row& row, const std::vector<train::FigureKind>& kinds) {
+  const train::RunSummary& run = row.front();
+  std::vector<std::string> cells = {row_name(row),
+                                    run.architecture,
+                                    fmt::format("{:.2f} M", static_cast<double>(run.parameters) / 1e6),
+                                    run.flops == 0 ? "-" : fmt::format("{:.0f}", static_cast<double>(run.flops) / 1e6),
+                                    fmt::format("{:.0f}", over(row, &train::RunSummary::rate).mean),
+                                    std::to_string(run.last.epoch),
+                                    fmt::format("{:.1f}", over(row, &train::RunSummary::seconds).mean / 60)};
+  for (const train::FigureKind& kind : kinds) {
+    cells.push_back(last_text(row, kind));
+  }
+  const std::string best = spread_text(run.metric, best_of(row), row.size());
+  cells.push_back(row.size() == 1 ? fmt::format("{} (epoch {})", best, run.best.epoch) : best);
+  return cells;
+}
+
 void compare(const CompareFlags& flags) {
   const std::vector<train::RunSummary> runs = read_runs(flags);
+  const std::vector<Row> rows = rows_of(runs, flags.by_seed);
   if (!flags.output.empty()) {
     io::write_atomically(flags.output, train::comparison_svg(runs));
   }
   if (flags.json) {
     nlohmann::ordered_json json = nlohmann::ordered_json::array();
-    for (const train::RunSummary& run : runs) {
-      json.push_back(to_json(run));
-    }
+    std::ranges::transform(rows, std::back_inserter(json), to_json);
     fmt::print("{}\n", json.dump(2));
     return;
   }
   const train::RunSummary& first = runs.front();
-  std::vector<std::vector<std::string>> rows = {
+  std::vector<std::vector<std::string>> cells = {
       {"run", "model", "parameters", "MFLOPs", first.records.units + "/s", "epochs", "minutes"}};
   for (const train::FigureKind& kind : first.records.figures) {
-    rows.front().push_back(kind.label);
+    cells.front().push_back(kind.label);
   }
-  rows.front().push_back("best " + first.metric.label);
-  for (const train::RunSummary& run : runs) {
-    std::vector<std::string>& row = rows.emplace_back();
-    row = {run.name,
-           run.architecture,
-           fmt::format("{:.2f} M", static_cast<double>(run.parameters) / 1e6),
-           run.flops == 0 ? "-" : fmt::format("{:.0f}", static_cast<double>(run.flops) / 1e6),
-           fmt::format("{:.0f}", run.rate),
-           std::to_string(run.last.epoch),
-           fmt::format("{:.1f}", run.seconds / 60)};
-    for (const train::FigureKind& kind : first.records.figures) {
-      row.push_back(last_text(run, kind));
-    }
-    row.push_back(fmt::format("{} (epoch {})",
-                              train::figure_text(run.metric, train::figure(run.best.figures, run.metric.name)),
-                              run.best.epoch));
+  cells.front().push_back("best " + first.metric.label);
+  for (const Row& row : rows) {
+    cells.push_back(cells_of(row, first.records.figures));
   }
-  fmt::print("{}", table(rows));
+  fmt::print("{}", table(cells));
 }
 
 }  // namespace
@@ -140,8 +211,10 @@ void add_compare(CLI::App& app) {
                   "Figure to compare (default: the one by which the first run chose its best model)")
       ->type_name("NAME");
   expect_ending(command.add_option("--output", flags->output, "Chart of the figure over time and over epochs"), ".svg");
+  command.add_flag("--seeds", flags->by_seed,
+                   "One row for runs that differ in their --seed alone: means, and their standard deviations");
   command.add_flag("--json", flags->json, "Print a JSON array");
-  add_examples(command, {"vitrail compare runs/vit runs/swin --output compare.svg"});
+  add_examples(command, {"vitrail compare runs/vit runs/swin --output compare.svg", "vitrail compare --seeds runs/*"});
   command.callback([flags] { compare(*flags); });
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -79,6 +81,19 @@ void describe_network(RunSummary& run, const fs::path& folder) {
   run.flops = model.net->flops(model.pretrained.height, model.pretrained.width);
 }
 
+// The options of a config.toml but those in which runs that repeat each other differ.
+std::string settings_in(nlohmann::json config) {
+  config.erase("facts");
+  for (nlohmann::json& table : config) {
+    for (const char* key : {"seed", "experiment", "output", "resume"}) {
+      if (table.is_object()) {
+        table.erase(key);
+      }
+    }
+  }
+  return config.dump();
+}
+
 FigureKind metric_named(const RunSummary& run, const std::string& name) {
   const FigureKind* kind = find_figure(run.records.figures, name);
   if (kind == nullptr) {
@@ -129,7 +144,28 @@ RunSummary read_run(const fs::path& folder, const std::string& metric) {
                whole_number_or(config_value(config, "batch_size"), 64) *
                    whole_number_or(config_value(config, "grad_accum_steps"), 1));
   describe_network(run, folder);
+  run.settings = settings_in(config);
   return run;
+}
+
+std::vector<std::vector<RunSummary>> grouped_by_settings(const std::vector<RunSummary>& runs) {
+  std::vector<std::vector<RunSummary>> groups;
+  for (const RunSummary& run : runs) {
+    const auto same = std::ranges::find(groups, run.settings, [](const auto& group) { return group.front().settings; });
+    (same != groups.end() ? *same : groups.emplace_back()).push_back(run);
+  }
+  return groups;
+}
+
+Spread spread_of(const std::vector<double>& values) {
+  check(!values.empty(), "the mean of no values");
+  const auto count = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+  double squares = 0;
+  for (const double value : values) {
+    squares += (value - mean) * (value - mean);
+  }
+  return {mean, values.size() == 1 ? 0 : std::sqrt(squares / (count - 1))};
 }
 
 std::string comparison_svg(const std::vector<RunSummary>& runs) {

@@ -28,11 +28,26 @@ struct RunSummary {
   EvaluationRecord last;
   /// Those that `best` was chosen from: of the moving average of the weights if the run has one, else of the weights.
   std::vector<EvaluationRecord> evaluations;
+  /// The options in config.toml as JSON, but for its seed and what names it: where they are equal, runs repeat each
+  /// other.
+  std::string settings;
 };
 
 /// Reads a run folder (trainer.h). `metric` is the name of one of its figures; empty for the one by which its best
 /// network was chosen. Throws Error if it is not a run folder, has no evaluation yet, or has no such figure.
 RunSummary read_run(const std::filesystem::path& folder, const std::string& metric = "");
+
+/// Runs that differ in their seed alone side by side, in the order of the first of each.
+std::vector<std::vector<RunSummary>> grouped_by_settings(const std::vector<RunSummary>& runs);
+
+/// The mean of some values, and the standard deviation of those that they are drawn from (n - 1 in its denominator; 0
+/// for one value).
+struct Spread {
+  double mean = 0;
+  double deviation = 0;
+};
+/// Throws Error if there is no value.
+Spread spread_of(const std::vector<double>& values);
 
 /// The metric of the first run over time and over epochs, as SVG, with a curve for each run. Throws Error if another
 /// run has no such figure.
