@@ -18,7 +18,7 @@ function(vitrail_module name)
   target_link_libraries(vitrail_${name} PUBLIC vitrail_flags ${arg_DEPENDS} ${arg_LINKS})
   target_include_directories(vitrail_${name} PUBLIC ${PROJECT_SOURCE_DIR})
   if(VITRAIL_UNITY_BUILD AND NOT arg_ONE_BY_ONE)
-    set_target_properties(vitrail_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
+    set_target_properties(vitrail_${name} PROPERTIES UNITY_BUILD ON)
     # GCC takes what comes through an #include for a header, in which this warning is right.
     target_compile_options(vitrail_${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
