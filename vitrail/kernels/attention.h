@@ -23,6 +23,9 @@ struct AttentionScores {
   Tensor key_offsets = {};
   Tensor mask = {};  ///< boolean (true: may attend) or f32, added to the scaled scores; or undefined
   Tensor bias = {};  ///< f32, added to the scaled scores; or undefined
+  /// f32 [H, 2 C + 1] contiguous, or undefined: element C + j - i - (M - N) of row h is added to the scaled score of
+  /// query i and key j, for sequences by the sizes of each. C is at least the largest distance. Not with a bias.
+  Tensor distance_bias = {};
 
   /// Further columns of q, [B, H, N, r], or undefined: q kᵀ + q_extra k_extraᵀ is scaled.
   Tensor q_extra = {};
@@ -42,7 +45,8 @@ void attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const 
 
 /// Where attention_backward() writes its gradients. dq, dk, dv and dq_extra have the shapes of q, k, v and q_extra, but
 /// dk and dv have all H heads, and any strides with a dense last dimension. dbias, to which is added, is f32,
-/// contiguous, of a shape that broadcasts to the bias. dq_extra and dbias may be undefined.
+/// contiguous, of a shape that broadcasts to the bias, or that of the distance_bias. dq_extra and dbias may be
+/// undefined.
 struct AttentionGradients {
   Tensor dq, dk, dv;
   Tensor dq_extra = {};

@@ -119,6 +119,35 @@ void set_offsets(const AttentionOptions& options, const Shape& shape, kernels::A
         scores.key_offsets.numel() - 1);
 }
 
+// The bias by distances for scores [B, H, N, M], checked and dense.
+Tensor checked_distances(const AttentionOptions& options, const Shape& shape) {
+  const Tensor& bias = options.distance_bias;
+  if (!bias.defined()) {
+    return bias;
+  }
+  check(bias.rank() == 2 && bias.size(0) == shape[1] && bias.size(1) % 2 == 1 && bias.dtype() == DType::f32,
+        "attention: the distance_bias must be [{}, 2 C + 1] f32, not {} {}", shape[1], bias.shape(),
+        name_of(bias.dtype()));
+  const std::int64_t farthest = std::max(shape[2], shape[3]) - 1;
+  // Of sequences in a row, only the longest counts.
+  check(options.query_offsets.defined() || bias.size(1) / 2 >= farthest,
+        "attention: the distance_bias {} has no distance of {}", bias.shape(), farthest);
+  check(!options.bias.defined(), "attention: there is a bias beside the distance_bias: add them");
+  return bias.detach().contiguous();
+}
+
+// Throws Error unless the distances between queries and keys of all sequences lie in the bias.
+void check_distances_of_sequences(const kernels::AttentionScores& scores) {
+  const std::span<const std::int64_t> queries = scores.query_offsets.span<std::int64_t>();
+  const std::span<const std::int64_t> keys = scores.key_offsets.span<std::int64_t>();
+  for (std::size_t s = 0; s + 1 < queries.size(); ++s) {
+    const std::int64_t farthest = std::max(queries[s + 1] - queries[s], keys[s + 1] - keys[s]) - 1;
+    check(scores.distance_bias.size(1) / 2 >= farthest,
+          "attention: the distance_bias {} has no distance of {}, which sequence {} has", scores.distance_bias.shape(),
+          farthest, s);
+  }
+}
+
 kernels::AttentionScores scores_of(const AttentionOptions& options, const Tensor& q, const Tensor& k) {
   check(options.dropout >= 0 && options.dropout < 1, "attention: dropout must lie in [0, 1), but is {}",
         options.dropout);
@@ -136,6 +165,10 @@ kernels::AttentionScores scores_of(const AttentionOptions& options, const Tensor
         "attention: a batch of {} does not consist of images of {} windows each", shape[0], options.windows);
   scores.mask = broadcast_scores(options.mask, shape, options.windows, "mask");
   scores.bias = broadcast_scores(options.bias, shape, options.windows, "bias");
+  scores.distance_bias = checked_distances(options, shape);
+  if (scores.distance_bias.defined() && scores.query_offsets.defined()) {
+    check_distances_of_sequences(scores);
+  }
   scores.q_extra = further_columns("q_extra", options.q_extra, q, false);
   check(!options.k_extra.defined() || q.size(1) == k.size(1),
         "attention: with k_extra, k {} must have as many heads as q {}", k.shape(), q.shape());
@@ -163,6 +196,11 @@ Tensor sum_groups(const Tensor& gradient, std::int64_t groups) {
   return sum_to(gradient.reshape(apart), apart.with(2, 1)).squeeze(2);
 }
 
+// The bias of either kind; undefined if there is none.
+const Tensor& bias_of(const AttentionOptions& options) {
+  return options.distance_bias.defined() ? options.distance_bias : options.bias;
+}
+
 // Memory for the gradient of the bias to accumulate in; undefined if it is not wanted.
 Tensor zeros_for(const Gradient& bias) { return bias.wanted() ? Tensor::zeros(bias.shape()) : Tensor(); }
 
@@ -173,13 +211,13 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   check_values(k, v);
   const kernels::AttentionScores scores = scores_of(options, q, k);
   const Tensor qd = dense_last(q.detach()), kd = dense_last(k.detach()), vd = dense_last(v.detach());
-  const bool recording = autograd::recording({&q, &k, &v, &options.bias, &options.q_extra});
+  const bool recording = autograd::recording({&q, &k, &v, &bias_of(options), &options.q_extra});
   const Tensor out = swap_heads(Tensor::empty({q.size(0), q.size(2), q.size(1), v.size(3)}, q.dtype()));
   const Tensor log_sum = recording ? Tensor::empty({q.size(0), q.size(1), q.size(2)}) : Tensor();
   kernels::attention_forward(qd, kd, vd, scores, out, log_sum);
-  return autograd::record("attention", out, {&q, &k, &v, &options.bias, &options.q_extra},
+  return autograd::record("attention", out, {&q, &k, &v, &bias_of(options), &options.q_extra},
                           [qd, kd, vd, scores, out, log_sum, gq = Gradient(q), gk = Gradient(k), gv = Gradient(v),
-                           gmore = Gradient(options.q_extra), gbias = Gradient(options.bias)](const Tensor& dout) {
+                           gmore = Gradient(options.q_extra), gbias = Gradient(bias_of(options))](const Tensor& dout) {
                             const kernels::AttentionGradients to{
                                 .dq = room_for(gq, qd),
                                 .dk = room_for_heads(gk, kd, qd.size(1)),
@@ -205,13 +243,14 @@ Tensor attention_packed(const Tensor& qkv, const AttentionOptions& options) {
   check(!options.q_extra.defined() && !options.k_extra.defined(),
         "attention: the packed form takes no q_extra and k_extra");
   const kernels::AttentionScores scores = scores_of(options, q, k);
-  const bool recording = autograd::recording({&qkv, &options.bias});
+  const bool recording = autograd::recording({&qkv, &bias_of(options)});
   const Tensor out = Tensor::empty({qkv.size(0), qkv.size(1), qkv.size(3), qkv.size(4)}, qkv.dtype());
   const Tensor log_sum = recording ? Tensor::empty({q.size(0), q.size(1), q.size(2)}) : Tensor();
   kernels::attention_forward(q, k, v, scores, swap_heads(out), log_sum);
   return autograd::record(
-      "attention", out, {&qkv, &options.bias},
-      [part, q, k, v, scores, out, log_sum, gqkv = Gradient(qkv), gbias = Gradient(options.bias)](const Tensor& dout) {
+      "attention", out, {&qkv, &bias_of(options)},
+      [part, q, k, v, scores, out, log_sum, gqkv = Gradient(qkv),
+       gbias = Gradient(bias_of(options))](const Tensor& dout) {
         const Tensor dqkv = Tensor::empty({q.size(0), q.size(2), 3, q.size(1), q.size(3)}, q.dtype());
         const Tensor dbias = zeros_for(gbias);
         kernels::attention_backward(q, k, v, scores, swap_heads(out), log_sum, swap_heads(dense_last(dout)),

@@ -24,6 +24,11 @@ struct AttentionOptions {
   Tensor key_offsets = {};
   Tensor mask = {};  ///< boolean (true: may attend; a row without any gives zeros) or f32, added to the scores
   Tensor bias = {};  ///< f32, added to the scores; differentiable, unlike a mask
+  /// f32 [H, 2 C + 1], added to the scores by the distance alone, as linear biases (Press et al. 2022) or T5's (Raffel
+  /// et al. 2020): element C + j - p of row h for key j and query i, whose place among the keys is p = i + (M - N). For
+  /// sequences with offsets, places are counted in each sequence. C is at least the largest distance, N - 1 or M - 1.
+  /// Differentiable; not together with a bias. Nothing of the size [N, M] is made of it.
+  Tensor distance_bias = {};
 
   /// W, if the batch consists of images that are cut into W windows each (Swin: Liu et al. 2021; W divides B). The
   /// first dimension of mask and bias may then also be W: sample b uses those of window b mod W. 0: there are no

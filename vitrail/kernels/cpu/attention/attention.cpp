@@ -36,7 +36,8 @@ AttentionProblem problem_of(const Tensor& q, const Tensor& k, const AttentionSco
   problem.q_extra = HeadsView(scores.q_extra);
   problem.k_extra = HeadsView(scores.k_extra);
   problem.mask = HeadsView(scores.mask);
-  problem.bias = HeadsView(scores.bias);
+  problem.bias = scores.bias.defined() ? HeadsView(scores.bias)
+                                       : HeadsView::of_distances(scores.distance_bias, problem.queries, problem.keys);
   problem.mask_is_added = scores.mask.defined() && scores.mask.dtype() == DType::f32;
   problem.scale = scores.scale;
   problem.causal = scores.causal;
@@ -145,17 +146,13 @@ void sum_queries(const AttentionProblem& problem, const std::vector<BackwardPart
 // The gradient of the bias. If several shares may add to the same element, each of them adds to a copy of its own.
 class BiasGradient {
  public:
-  // `bias` is the shape of the bias as it is broadcast, `samples` the number of samples in the batch.
-  BiasGradient(const Tensor& dbias, const Shape& bias, std::int64_t samples, int parts) : sum_(dbias), bias_(bias) {
-    const bool repeated = bias[0] != samples;
-    if (dbias.defined() && (dbias.numel() != bias.numel() || repeated) && parts > 1) {
+  // With `common`, several scores have the same element.
+  BiasGradient(const Tensor& dbias, bool common, int parts) : sum_(dbias) {
+    if (dbias.defined() && common && parts > 1) {
       parts_ = Tensor::zeros(dbias.shape().inserted(0, parts));
     }
   }
-  HeadsView of(int part) const {
-    const Tensor own = parts_.defined() ? parts_.select(0, part) : sum_;
-    return own.defined() ? HeadsView(own.expand(bias_)) : HeadsView();
-  }
+  Tensor of(int part) const { return parts_.defined() ? parts_.select(0, part) : sum_; }
   void finish() const {
     if (!parts_.defined()) {
       return;
@@ -175,7 +172,6 @@ class BiasGradient {
  private:
   Tensor sum_;
   Tensor parts_;
-  Shape bias_;
 };
 
 // Counts the work for a profile. For each score there are `keys` products over the width of a key, and `values` over
@@ -189,7 +185,7 @@ void count_work(const AttentionProblem& problem, double keys, double values) {
                  (keys * static_cast<double>(problem.dim) + values * static_cast<double>(problem.value_dim)));
 }
 
-void run_backward(const AttentionProblem& problem, const Tensor& dbias) {
+void run_backward(const AttentionProblem& problem, const AttentionScores& kinds, const Tensor& dbias) {
   const std::int64_t blocks = problem.key_blocks();
   const std::int64_t tasks = problem.batch * problem.heads * blocks;
   const int count = shares_for(tile_work(problem), tasks);
@@ -198,7 +194,13 @@ void run_backward(const AttentionProblem& problem, const Tensor& dbias) {
     return static_cast<double>(problem.queries - first) + 1;
   });
   const Shape scores{problem.bias ? problem.bias.samples : problem.batch, problem.heads, problem.queries, problem.keys};
-  const BiasGradient bias(dbias, scores, problem.batch, count);
+  const bool distances = kinds.distance_bias.defined();
+  const bool repeated = scores[0] != problem.batch || (dbias.defined() && dbias.numel() != scores.numel());
+  const BiasGradient bias(dbias, distances || repeated, count);
+  const auto view = [&](const Tensor& own) {
+    return distances || !own.defined() ? HeadsView::of_distances(own, problem.queries, problem.keys)
+                                       : HeadsView(own.expand(scores));
+  };
   const std::size_t bytes = attention_backward_part(problem, {}, nullptr);
   const std::int64_t dq_size = problem.queries * problem.dq_row();
   const std::size_t dq_bytes = static_cast<std::size_t>(dq_size) * sizeof(float);
@@ -211,7 +213,7 @@ void run_backward(const AttentionProblem& problem, const Tensor& dbias) {
     parts[p].end = begins[p + 1];
     parts[p].dq[0] = reinterpret_cast<float*>(memory);
     parts[p].dq[1] = reinterpret_cast<float*>(memory + dq_bytes);
-    parts[p].dbias = bias.of(static_cast<int>(p));
+    parts[p].dbias = view(bias.of(static_cast<int>(p)));
   }
   parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t part = begin; part < end; ++part) {
@@ -263,6 +265,7 @@ std::vector<AttentionProblem> sequences_of(const AttentionProblem& row, const At
     for (HeadsView* view : {&one.k, &one.v, &one.dk, &one.dv}) {
       view->skip(keys[s], row.element_size());
     }
+    one.bias = HeadsView::of_distances(scores.distance_bias, one.queries, one.keys);
     one.log_sum = row.log_sum != nullptr ? row.log_sum + row.heads * queries[s] : nullptr;
     one.draws = Philox(mix(row.draws.seed(), static_cast<std::uint64_t>(s)), row.draws.stream());
     result.push_back(one);
@@ -270,8 +273,8 @@ std::vector<AttentionProblem> sequences_of(const AttentionProblem& row, const At
   return result;
 }
 
-// Runs `work(problem, head, share)` for all heads of all sequences, in shares of about equal cost with `bytes` of
-// memory each.
+// Runs `work(problem, head, memory, share)` for all heads of all sequences, in shares of about equal cost with `bytes`
+// of memory each. There are at most threads() of them.
 template <class Work>
 void for_heads(const std::vector<AttentionProblem>& sequences, std::size_t bytes, Work&& work) {
   const std::int64_t heads = sequences.front().heads;
@@ -292,7 +295,7 @@ void for_heads(const std::vector<AttentionProblem>& sequences, std::size_t bytes
     for (std::int64_t part = begin; part < end; ++part) {
       const auto p = static_cast<std::size_t>(part);
       for (std::int64_t task = begins[p]; task < begins[p + 1]; ++task) {
-        work(of(task), task % heads, scratch.data() + bytes * p);
+        work(of(task), task % heads, scratch.data() + bytes * p, static_cast<int>(part));
       }
     }
   });
@@ -304,13 +307,13 @@ void run_forward_of_sequences(std::vector<AttentionProblem> sequences) {
     choose_forward_blocks(one);
     bytes = std::max(bytes, attention_forward_part(one, 0, 0, nullptr));
   }
-  for_heads(sequences, bytes, [](const AttentionProblem& one, std::int64_t head, std::byte* memory) {
+  for_heads(sequences, bytes, [](const AttentionProblem& one, std::int64_t head, std::byte* memory, int) {
     const std::int64_t blocks = one.query_blocks();
     attention_forward_part(one, head * blocks, (head + 1) * blocks, memory);
   });
 }
 
-void run_backward_of_sequences(std::vector<AttentionProblem> sequences) {
+void run_backward_of_sequences(std::vector<AttentionProblem> sequences, const Tensor& dbias) {
   std::size_t bytes = 0;
   std::size_t dq_bytes = 0;
   for (AttentionProblem& one : sequences) {
@@ -318,14 +321,17 @@ void run_backward_of_sequences(std::vector<AttentionProblem> sequences) {
     bytes = std::max(bytes, attention_backward_part(one, {}, nullptr));
     dq_bytes = std::max(dq_bytes, static_cast<std::size_t>(one.queries * one.dq_row()) * sizeof(float));
   }
-  for_heads(sequences, bytes + dq_bytes, [=](const AttentionProblem& one, std::int64_t head, std::byte* memory) {
+  const BiasGradient bias(dbias, true, threads());
+  for_heads(sequences, bytes + dq_bytes, [&](const AttentionProblem& one, std::int64_t head, std::byte* memory, int p) {
     const std::int64_t blocks = one.key_blocks();
     BackwardPart part;
     part.begin = head * blocks;
     part.end = (head + 1) * blocks;
     part.dq[0] = reinterpret_cast<float*>(memory + bytes);
+    part.dbias = HeadsView::of_distances(bias.of(p), one.queries, one.keys);
     attention_backward_part(one, part, memory);
   });
+  bias.finish();
 }
 
 }  // namespace
@@ -380,12 +386,12 @@ void attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const
     for (const AttentionProblem& one : sequences) {
       count_work(one, 3, 2);
     }
-    run_backward_of_sequences(sequences);
+    run_backward_of_sequences(sequences, dbias);
     return;
   }
   choose_backward_blocks(problem);
   count_work(problem, 3, 2);  // of keys: the scores again, dq, dk; of values: dv, d(probabilities)
-  run_backward(problem, dbias);
+  run_backward(problem, scores, dbias);
 }
 
 void attention_probabilities(const Tensor& q, const Tensor& k, const AttentionScores& scores,

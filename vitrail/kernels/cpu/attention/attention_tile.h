@@ -35,6 +35,18 @@ struct HeadsView {
       column = x.stride(3);
     }
   }
+  /// The scores [H, queries, keys] by their distances, which are the elements of the rows of x [H, 2 C + 1]: query i is
+  /// as far on as key i + keys - queries.
+  static HeadsView of_distances(const Tensor& x, std::int64_t queries, std::int64_t keys) {
+    HeadsView view;
+    if (x.defined()) {
+      view.data = x.raw() + (x.size(1) / 2 - (keys - queries)) * static_cast<std::int64_t>(sizeof(float));
+      view.head = x.stride(0);
+      view.row = -1;
+      view.column = 1;
+    }
+    return view;
+  }
   explicit operator bool() const { return data != nullptr; }
   /// Leaves out the first `rows` rows, of elements of this many bytes.
   void skip(std::int64_t rows, std::int64_t element_size) {
