@@ -95,8 +95,65 @@ TEST_P(Continuation, IsTransformersBeamSearchWithPenalties) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Continuation,
-                         testing::Values("gpt2", "gpt2_unusual", "llama", "llama3", "mistral", "qwen2"),
+                         testing::Values("bloom", "bloom_unusual", "gpt2", "gpt2_unusual", "llama", "llama3", "mistral",
+                                         "qwen2"),
                          [](const testing::TestParamInfo<const char*>& info) { return std::string(info.param); });
+
+// Models with positions by name (tools/golden/text_positions.py): keys that are kept have the places that they had.
+TEST(ContinuationWithPositions, IsTransformersSearch) {
+  for (const char* name : {"none", "learn", "sincos", "rope", "alibi", "alibi_learn", "rel_bucket", "rel_bias"}) {
+    const fs::path folder = test::golden_path("models/text_positions") / (std::string("gpt2_") + name);
+    const io::Safetensors golden = io::Safetensors::open(folder / "expected.safetensors");
+    const models::TextModel model = models::load_text_model(folder);
+    const Ids first = ids_of(golden.get("input_ids").select(0, 0).contiguous());
+    GenerationConfig config;
+    config.max_new_tokens = 14;
+    config.eos_token_id = {3};
+    config.pad_token_id = 0;
+    for (const char* search : {"greedy", "beams"}) {
+      const Tensor all = golden.get(search);
+      const std::vector<Sequence> sequences =
+          generate(models::language_of(model), Ids(first.begin(), first.begin() + 5), config);
+      ASSERT_EQ(std::ssize(sequences), all.size(0));
+      for (std::int64_t i = 0; i < all.size(0); ++i) {
+        const Ids whole = ids_of(all.select(0, i).contiguous());
+        EXPECT_EQ(sequences[static_cast<std::size_t>(i)].ids, without_filler({whole.begin() + 5, whole.end()}, 3))
+            << name << ", " << search << " " << i;
+      }
+      config.num_beams = 4;
+      config.num_return_sequences = 3;
+      config.length_penalty = 1.4;
+    }
+  }
+}
+
+TEST(TranslatingWithPositions, IsTransformersSearch) {
+  for (const char* name : {"none", "learn", "sincos", "rope", "alibi_learn", "rel_bucket", "rel_bias"}) {
+    const fs::path folder = test::golden_path("models/text_positions") / (std::string("marian_") + name);
+    const io::Safetensors golden = io::Safetensors::open(folder / "expected.safetensors");
+    const models::TextModel model = models::load_text_model(folder);
+    GenerationConfig config;
+    config.max_new_tokens = 14;
+    config.decoder_start_token_id = 29;
+    config.eos_token_id = {0};
+    config.forced_eos_token_id = {0};
+    config.pad_token_id = 29;
+    const models::Translation translation(models::translator_of(model),
+                                          {golden.get("input_ids"), models::lengths_of(golden.get("attention_mask"))},
+                                          DType::f32);
+    for (const char* search : {"greedy", "beams"}) {
+      const Tensor all = golden.get(search);
+      const auto sequences = generate_batch(translation, {{29}, {29}}, config);
+      for (std::int64_t i = 0; i < 2; ++i) {
+        const Ids whole = ids_of(all.select(0, i).contiguous());
+        EXPECT_EQ(sequences[static_cast<std::size_t>(i)].front().ids,
+                  without_filler({whole.begin() + 1, whole.end()}, 0))
+            << name << ", " << search << " " << i;
+      }
+      config.num_beams = 4;
+    }
+  }
+}
 
 class Sampling : public Continuation {};
 

@@ -5,7 +5,8 @@
 
 A fixture is a folder as save_pretrained() writes it, with every parameter perturbed, and beside it expected.safetensors,
 computed in float64: input_ids [B, N], logits, loss (of the next tokens), `grad.NAME` of the loss by the names in the
-folder's file, and what generate() continues the first five tokens with: greedy.* and beams.*, filled up with zeros.
+folder's file, and what generate() continues the first five tokens with: greedy.* and beams.*, filled up with zeros. Of
+Bloom, attention_mask with padding behind a text, and masked.logits.
 
 Needs transformers 5.23, torch 2.13.0 and safetensors.
 """
@@ -27,7 +28,13 @@ LLAMA = dict(vocab_size=50, hidden_size=24, intermediate_size=40, num_hidden_lay
 LLAMA3 = {"rope_type": "llama3", "rope_theta": 100.0, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 16}
 
+BLOOM = dict(vocab_size=50, n_layer=2, bos_token_id=0, eos_token_id=0)
+
 VARIANTS = {
+    "bloom": (hf.BloomForCausalLM, hf.BloomConfig(**BLOOM, hidden_size=16, n_head=4)),
+    "bloom_unusual": (hf.BloomForCausalLM, hf.BloomConfig(
+        **BLOOM, hidden_size=24, n_head=6, layer_norm_epsilon=1e-3, apply_residual_connection_post_layernorm=True,
+        tie_word_embeddings=False)),
     "gpt2": (hf.GPT2LMHeadModel, hf.GPT2Config(**GPT2)),
     "gpt2_unusual": (hf.GPT2LMHeadModel, hf.GPT2Config(
         **GPT2, n_inner=20, activation_function="relu", layer_norm_epsilon=1e-3, tie_word_embeddings=False,
@@ -77,6 +84,10 @@ def write(name):
     own = dict(model.named_parameters())
     for label in stored:
         tensors[f"grad.{label}"] = own[label].grad
+    if kind is hf.BloomForCausalLM:  # padding behind shorter texts
+        mask = torch.ones_like(ids)
+        mask[1, 7:] = 0
+        tensors |= {"attention_mask": mask, "masked.logits": model(input_ids=ids, attention_mask=mask).logits}
     prompt = ids[:1, :5]
     # Without a mask, generate() takes tokens of the prompt that are equal to the padding for padding.
     flags = dict(max_new_tokens=12, pad_token_id=0, eos_token_id=3, attention_mask=torch.ones_like(prompt))

@@ -19,7 +19,7 @@ EncoderConfig small_encoder() {
   c.block.attention = {.dim = 16, .num_heads = 2, .qkv_bias = true};
   c.block.mlp = {.dim = 16, .hidden = 20};
   c.block.norm_place = nn::NormPlace::post;
-  c.positions = nn::TokenPositionKind::learned;
+  c.positions.added = nn::TokenPositionKind::learned;
   c.type_vocab_size = 2;
   c.embedding_norm = nn::NormConfig{};
   c.names = {.embedding = "tokens",
@@ -63,7 +63,7 @@ TEST(Encoder, TakesTypeZeroWhereThereAreNone) {
 // Every token sees the others, so that without positions their order says nothing.
 TEST(Encoder, KnowsNoOrderWithoutPositions) {
   EncoderConfig config = small_encoder();
-  config.positions = nn::TokenPositionKind::none;
+  config.positions.added = nn::TokenPositionKind::none;
   nn::ParameterStore store;
   const Encoder encoder(nn::Scope(store), config);
   nn::Pass pass;
@@ -74,7 +74,8 @@ TEST(Encoder, KnowsNoOrderWithoutPositions) {
 }
 
 TEST(Encoder, ScalesEmbeddedTokensAndAddsPositions) {
-  EncoderConfig config{.dim = 6, .depth = 0, .embedding_scale = 2, .positions = nn::TokenPositionKind::sines};
+  EncoderConfig config{
+      .dim = 6, .depth = 0, .embedding_scale = 2, .positions = {.added = nn::TokenPositionKind::sines}};
   const Tensor x = test::random_tensor({2, 3, 6});
   nn::Pass pass;
   const auto run = [&](const EncoderConfig& with) {
@@ -82,7 +83,7 @@ TEST(Encoder, ScalesEmbeddedTokensAndAddsPositions) {
     return Encoder(nn::Scope(store), with)({.embedded = x}, pass);
   };
   expect_close(run(config), x * 2.0F + nn::sine_positions(3, 6), 1e-6);
-  config.positions = nn::TokenPositionKind::sine_halves;
+  config.positions.added = nn::TokenPositionKind::sine_halves;
   const std::vector<float> sines = nn::sine_positions(3, 6).values();
   std::vector<float> halves;
   for (std::size_t row = 0; row < 18; row += 6) {
@@ -97,7 +98,7 @@ TEST(Encoder, CountsPositionsFromItsOffset) {
   EncoderConfig config = small_encoder();
   config.depth = 0;
   config.embedding_norm.reset();
-  config.position_offset = 2;
+  config.positions.offset = 2;
   nn::ParameterStore store;
   const Encoder encoder(nn::Scope(store), config);
   EXPECT_EQ(store.at("places.weight").value.size(0), 10);

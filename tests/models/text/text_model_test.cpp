@@ -108,8 +108,36 @@ TEST_P(LanguageVariant, IsSavedToTheSameBitsAndFields) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LanguageVariant,
-                         testing::Values("gpt2", "gpt2_unusual", "llama", "llama3", "llama_linear", "mistral", "qwen2"),
+                         testing::Values("bloom", "bloom_unusual", "gpt2", "gpt2_unusual", "llama", "llama3",
+                                         "llama_linear", "mistral", "qwen2"),
                          [](const testing::TestParamInfo<const char*>& info) { return std::string(info.param); });
+
+// Bloom's biases do not depend on padding behind a text.
+TEST(Bloom, GivesTransformersLogitsOfTextsWithPadding) {
+  for (const char* name : {"bloom", "bloom_unusual"}) {
+    const fs::path folder = golden_path("models/text") / name;
+    const io::Safetensors golden = io::Safetensors::open(folder / "expected.safetensors");
+    const TextModel model = load_text_model(folder);
+    const TextInputs inputs{.input_ids = golden.get("input_ids"), .attention_mask = golden.get("attention_mask")};
+    nn::Pass pass;
+    const Tensor logits = model.net->run(inputs, pass).front().second;
+    const Tensor lengths = lengths_of(inputs.attention_mask);
+    EXPECT_EQ(lengths.span<std::int64_t>()[1], 7);
+    for (std::int64_t b = 0; b < 2; ++b) {
+      const std::int64_t length = lengths.span<std::int64_t>()[static_cast<std::size_t>(b)];
+      const auto real = [&](const Tensor& x) { return x.narrow(0, b, 1).narrow(1, 0, length); };
+      expect_close(real(logits), real(golden.get("masked.logits")), 1e-5, name);
+    }
+  }
+}
+
+TEST(Bloom, ReadsTheFieldsOfOlderFolders) {
+  const auto parameters = [](const std::string& kwargs) {
+    return create_text_model("bloom-560m", {.model_kwargs = kwargs, .fill = nn::Fill::meta}).net->parameters.count();
+  };
+  EXPECT_EQ(parameters("{}"), 559'214'592);
+  EXPECT_EQ(parameters(R"({"n_embed": 1024, "num_attention_heads": 16, "num_hidden_layers": 24})"), 559'214'592);
+}
 
 TEST(TextModel, HasThePublishedSizes) {
   const auto parameters = [](const std::string& name) {
@@ -199,7 +227,7 @@ TEST(TextModel, SaysWhatIsWrongWithAConfig) {
     return at == std::string::npos ? error : error.substr(at);
   };
   EXPECT_THAT(reading(R"({"model_type": "gpt3"})"),
-              AllOf(StartsWith("config.json: 'model_type' is 'gpt3', expected 'bert', 'distilbert', 'gpt2', "),
+              AllOf(StartsWith("config.json: 'model_type' is 'gpt3', expected 'bert', 'bloom', 'distilbert', 'gpt2', "),
                     EndsWith(" (did you mean 'gpt2'?)")));
   EXPECT_EQ(reading(R"({"model_type": "llama", "rope_scaling": {"type": "yarn", "factor": 2}})"),
             "config.json, 'rope_scaling': 'type' must be 'default', 'linear' or 'llama3', but is 'yarn'");

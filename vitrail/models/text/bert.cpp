@@ -21,7 +21,8 @@ struct BertFields {
   float classifier_drop = 0;
 };
 
-BertFields read_bert_fields(io::Fields& f, std::int64_t vocab_size, const std::string& root) {
+// With `behind_padding`, the first token has the position behind that of padding.
+BertFields read_bert_fields(io::Fields& f, std::int64_t vocab_size, const std::string& root, bool behind_padding) {
   BertFields fields;
   EncoderConfig& c = fields.encoder;
   check(!f.get<bool>("is_decoder", false) && !f.get<bool>("add_cross_attention", false),
@@ -32,9 +33,15 @@ BertFields read_bert_fields(io::Fields& f, std::int64_t vocab_size, const std::s
         f.source());
   c.vocab_size = f.get<std::int64_t>("vocab_size", vocab_size, positive);
   c.max_positions = f.get<std::int64_t>("max_position_embeddings", 512, positive);
+  std::int64_t offset = 0;
+  if (behind_padding) {
+    offset = f.get<std::int64_t>("pad_token_id", 1, {0, largest_size}) + 1;
+    check(c.max_positions > offset, "{}: 'max_position_embeddings' {} leaves no position behind 'pad_token_id' {}",
+          f.source(), c.max_positions, offset - 1);
+    c.max_positions -= offset;
+  }
   c.dim = f.get<std::int64_t>("hidden_size", 768, positive);
   c.depth = f.get<std::int64_t>("num_hidden_layers", 12, most_layers);
-  c.positions = nn::TokenPositionKind::learned;
   c.type_vocab_size = f.get<std::int64_t>("type_vocab_size", 2, positive);
   fields.eps = static_cast<float>(f.get<double>("layer_norm_eps", 1e-12, {0, 1}));
   fields.init_std = static_cast<float>(f.get<double>("initializer_range", 0.02, {0, 10}));
@@ -58,6 +65,8 @@ BertFields read_bert_fields(io::Fields& f, std::int64_t vocab_size, const std::s
   block.mlp.hidden = f.get<std::int64_t>("intermediate_size", 3072, positive);
   block.mlp.activation = fields.activation;
   block.mlp.drop2 = drop;
+  c.positions = read_text_positions(f, {.added = nn::TokenPositionKind::learned, .offset = offset}, block.attention,
+                                    c.max_positions, true);
   c.block = nn::named_as_bert(std::move(block));
   c.names = {.embedding = root + "embeddings.word_embeddings",
              .positions = root + "embeddings.position_embeddings",
@@ -70,7 +79,7 @@ BertFields read_bert_fields(io::Fields& f, std::int64_t vocab_size, const std::s
 
 std::unique_ptr<TextNetwork> create_bert(io::Fields& f, std::string_view architecture, const nn::StoreOptions& store) {
   const bool bare = architecture == "BertModel";
-  const BertFields fields = read_bert_fields(f, 30522, bare ? "" : "bert.");
+  const BertFields fields = read_bert_fields(f, 30522, bare ? "" : "bert.", false);
   EncoderHeads heads;
   if (bare || architecture == "BertForPreTraining" || architecture == "BertForSequenceClassification") {
     heads.pooler = PoolerConfig{.dense = bare ? "pooler.dense" : "bert.pooler.dense"};
@@ -97,14 +106,7 @@ std::unique_ptr<TextNetwork> create_bert(io::Fields& f, std::string_view archite
 std::unique_ptr<TextNetwork> create_roberta(io::Fields& f, std::string_view architecture,
                                             const nn::StoreOptions& store) {
   const bool bare = architecture == "RobertaModel";
-  BertFields fields = read_bert_fields(f, 50265, bare ? "" : "roberta.");
-  // The first token has the position behind that of padding.
-  EncoderConfig& encoder = fields.encoder;
-  encoder.position_offset = f.get<std::int64_t>("pad_token_id", 1, {0, largest_size}) + 1;
-  check(encoder.max_positions > encoder.position_offset,
-        "{}: 'max_position_embeddings' {} leaves no position behind 'pad_token_id' {}", f.source(),
-        encoder.max_positions, encoder.position_offset - 1);
-  encoder.max_positions -= encoder.position_offset;
+  const BertFields fields = read_bert_fields(f, 50265, bare ? "" : "roberta.", true);
   EncoderHeads heads;
   if (bare) {
     heads.pooler = PoolerConfig{.dense = "pooler.dense"};
@@ -123,7 +125,7 @@ std::unique_ptr<TextNetwork> create_roberta(io::Fields& f, std::string_view arch
                                         .each_token = each_token,
                                         .drop = fields.classifier_drop};
   }
-  return std::make_unique<EncoderNetwork>(encoder, heads, fields.init_std, store);
+  return std::make_unique<EncoderNetwork>(fields.encoder, heads, fields.init_std, store);
 }
 
 constexpr std::array<std::string_view, 5> bert_architectures = {"BertModel", "BertForPreTraining", "BertForMaskedLM",

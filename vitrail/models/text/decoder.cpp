@@ -8,7 +8,6 @@
 
 #include "vitrail/models/text/token_ids.h"
 #include "vitrail/nn/checkpoint.h"
-#include "vitrail/nn/positions/rotary.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/products/linear.h"
 
@@ -39,18 +38,6 @@ nn::BlockConfig block_config(const DecoderConfig& config, std::int64_t index) {
     block.attention.scale = scale / static_cast<float>(index + 1);
   }
   return block;
-}
-
-// The angles of the positions begin … begin + count - 1.
-Tensor angles_at(const std::vector<float>& frequencies, std::int64_t begin, std::int64_t count) {
-  Tensor angles = Tensor::empty({count, std::ssize(frequencies)});
-  float* out = angles.data<float>();
-  for (std::int64_t n = begin; n < begin + count; ++n) {
-    for (const float frequency : frequencies) {
-      *out++ = static_cast<float>(n) * frequency;
-    }
-  }
-  return angles;
 }
 
 // The mask [N, M] of the last N of M tokens, of which each sees the last `window`.
@@ -84,8 +71,9 @@ std::size_t DecoderState::bytes() const {
 Decoder::Decoder(const nn::Scope& scope, const DecoderConfig& config) : config_(config) {
   const nn::Scope root = scope.with_init(normal_init(config_));
   embedding_.emplace(root / config_.names.embedding, config_.vocab_size, config_.dim);
-  if (config_.learned_positions) {
-    positions_.emplace(root / config_.names.positions, config_.max_positions, config_.dim);
+  positions_.emplace(root / config_.names.positions, config_.positions, config_.max_positions, config_.dim);
+  if (config_.embedding_norm) {
+    embedding_norm_.emplace(root / config_.names.embedding_norm, config_.dim, *config_.embedding_norm);
   }
   for (std::int64_t i = 0; i < config_.depth; ++i) {
     blocks_.emplace_back(root / config_.names.blocks / i, block_config(config_, i));
@@ -97,13 +85,9 @@ Decoder::Decoder(const nn::Scope& scope, const DecoderConfig& config) : config_(
 }
 
 Tensor Decoder::embed(const Tensor& ids, std::int64_t begin, nn::Pass& pass) const {
-  Tensor x = (*embedding_)(ids);
-  if (positions_) {
-    Tensor at = Tensor::empty({ids.size(1)}, DType::i64);
-    for (std::int64_t n = 0; n < ids.size(1); ++n) {
-      at.data<std::int64_t>()[n] = begin + n;
-    }
-    x = x + (*positions_)(at);
+  Tensor x = positions_->add_to((*embedding_)(ids), begin);
+  if (embedding_norm_) {
+    x = (*embedding_norm_)(x);
   }
   return nn::Dropout{config_.embd_drop}(ops::cast(x, pass.dtype), pass);
 }
@@ -121,9 +105,8 @@ Tensor Decoder::forward_features(const Tensor& ids, nn::Pass& pass, TextState* s
   }
   nn::AttentionExtras extras;
   extras.causal = true;
-  if (!config_.rotary.empty()) {
-    extras.rotation = ops::rotation(angles_at(config_.rotary, begin, ids.size(1)), ops::RotaryPairs::halves);
-  }
+  extras.distance_bias = pass.checkpoint ? Tensor() : positions_->distance_bias(end);
+  extras.rotation = positions_->rotation(begin, ids.size(1));
   const bool windows = config_.sliding_window > 0 && end > config_.sliding_window;
   const Tensor mask = windows ? window_mask(ids.size(1), end, config_.sliding_window) : Tensor();
   Tensor x = embed(ids, begin, pass);
@@ -131,8 +114,7 @@ Tensor Decoder::forward_features(const Tensor& ids, nn::Pass& pass, TextState* s
     nn::AttentionExtras own = extras;
     own.mask = static_cast<std::int64_t>(i) >= config_.first_window_layer ? mask : Tensor();
     own.cache = own_state != nullptr ? &own_state->blocks[i] : nullptr;
-    x = nn::run_block([&block = blocks_[i], own](Tensor in, nn::Pass& p) { return block(std::move(in), p, own); },
-                      std::move(x), pass);
+    x = nn::run_block(in_block(blocks_[i], *positions_, own, end), std::move(x), pass);
     if (pass.wants_features()) {
       pass.recorder->feature(fmt::format("{}.{}", config_.names.blocks, i), x);
     }
@@ -169,9 +151,12 @@ std::int64_t Decoder::layer_of(const std::string& parameter) const {
     std::from_chars(parameter.data() + blocks.size(), parameter.data() + parameter.size(), index);
     return index + 1;
   }
-  const bool embeds = parameter.starts_with(config_.names.embedding + ".") ||
-                      (!config_.names.positions.empty() && parameter.starts_with(config_.names.positions + "."));
-  return embeds ? 0 : config_.depth + 1;
+  for (const std::string* name : {&config_.names.embedding, &config_.names.positions, &config_.names.embedding_norm}) {
+    if (!name->empty() && parameter.starts_with(*name + ".")) {
+      return 0;
+    }
+  }
+  return config_.depth + 1;
 }
 
 TextShape shape_of(const Decoder& decoder) {

@@ -10,6 +10,7 @@
 
 #include "vitrail/models/text/language_body.h"
 #include "vitrail/models/text/text_network.h"
+#include "vitrail/models/text/text_positions.h"
 #include "vitrail/nn/attention/block.h"
 #include "vitrail/nn/drop.h"
 #include "vitrail/nn/embedding.h"
@@ -23,10 +24,11 @@ namespace vitrail::models {
 
 /// The names of the parts of a Decoder, as in the reference implementation.
 struct DecoderNames {
-  std::string embedding;  ///< of tokens
-  std::string positions;  ///< of learned positions
-  std::string blocks;     ///< in front of their numbers
-  std::string norm;       ///< behind the last block
+  std::string embedding;            ///< of tokens
+  std::string positions;            ///< of what is learned of positions
+  std::string blocks;               ///< in front of their numbers
+  std::string norm;                 ///< behind the last block
+  std::string embedding_norm = {};  ///< of embedded tokens
 };
 
 /// The sizes and parts of a Decoder.
@@ -39,10 +41,8 @@ struct DecoderConfig {
   nn::NormConfig norm;                  ///< behind the last block
   bool scale_by_inverse_layer = false;  ///< block i divides its scores by i + 1 as well (GPT-2's option)
 
-  bool learned_positions = false;
-  /// The frequencies of rotary positions, of which a head's width has half as many: radians for each position. Empty:
-  /// no rotary positions.
-  std::vector<float> rotary = {};
+  TextPositionsConfig positions = {};
+  std::optional<nn::NormConfig> embedding_norm = std::nullopt;  ///< of embedded tokens (Bloom)
 
   /// Blocks from `first_window_layer` on see only the last `sliding_window` tokens, themselves included; 0: all.
   std::int64_t sliding_window = 0;
@@ -70,8 +70,8 @@ struct DecoderState final : TextState {
 /// x₀ = E[ids] + P[positions],   x_l = block_l(x_{l-1}),   logits = norm(x_L) Wᵀ,
 /// ```
 ///
-/// where P is there only for learned positions and W is E if the head is tied. GPT-2 and Llama differ in the parts of
-/// their blocks (DecoderConfig), and in the names of their parameters.
+/// where P is there only for positions that are added, and W is E if the head is tied. GPT-2, Llama and Bloom differ in
+/// their positions and the parts of their blocks (DecoderConfig), and in the names of their parameters.
 class Decoder final : public LanguageBody {
  public:
   Decoder(const nn::Scope& scope, const DecoderConfig& config);
@@ -100,7 +100,8 @@ class Decoder final : public LanguageBody {
 
   DecoderConfig config_;
   std::optional<nn::Embedding> embedding_;
-  std::optional<nn::Embedding> positions_;
+  std::optional<TextPositions> positions_;
+  std::optional<nn::Norm> embedding_norm_;
   std::vector<nn::Block> blocks_;
   std::optional<nn::Norm> norm_;
   std::optional<nn::Linear> lm_head_;

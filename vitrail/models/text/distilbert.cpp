@@ -25,7 +25,6 @@ EncoderConfig read_distilbert(io::Fields& f, const std::string& root) {
   c.dim = f.get<std::int64_t>("dim", 768, positive);
   c.depth = f.get<std::int64_t>("n_layers", 6, most_layers);
   const bool sines = f.get<bool>("sinusoidal_pos_embds", false);
-  c.positions = sines ? nn::TokenPositionKind::learned_sines : nn::TokenPositionKind::learned;
   c.embd_drop = read_drop(f, "dropout", 0.1);
   const nn::NormConfig norm{.kind = nn::NormKind::layer, .eps = distilbert_eps};
   c.embedding_norm = norm;
@@ -42,6 +41,8 @@ EncoderConfig read_distilbert(io::Fields& f, const std::string& root) {
   block.mlp.hidden = f.get<std::int64_t>("hidden_dim", 4 * 768, positive);
   block.mlp.activation = ops::activation_named(timm_activation(f, "activation", "gelu"));
   block.mlp.drop2 = c.embd_drop;
+  const auto learned = sines ? nn::TokenPositionKind::learned_sines : nn::TokenPositionKind::learned;
+  c.positions = read_text_positions(f, {.added = learned}, block.attention, c.max_positions, true);
   c.block = nn::named_as_distilbert(std::move(block));
   c.names = {.embedding = root + "embeddings.word_embeddings",
              .positions = root + "embeddings.position_embeddings",

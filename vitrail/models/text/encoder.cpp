@@ -39,13 +39,7 @@ Encoder::Encoder(const nn::Scope& scope, const EncoderConfig& config) : config_(
   if (config_.vocab_size > 0) {
     embedding_.emplace(scope / names.embedding, config_.vocab_size, config_.dim);
   }
-  if (config_.positions != nn::TokenPositionKind::none) {
-    const nn::TokenPositionsConfig places{.kind = config_.positions,
-                                          .count = config_.max_positions + config_.position_offset,
-                                          .dim = config_.dim,
-                                          .offset = config_.position_offset};
-    positions_.emplace(scope / names.positions, places);
-  }
+  positions_.emplace(scope / names.positions, config_.positions, config_.max_positions, config_.dim);
   if (config_.type_vocab_size > 0) {
     types_.emplace(scope / names.types, config_.type_vocab_size, config_.dim);
   }
@@ -65,9 +59,7 @@ Tensor Encoder::embed(const EncoderInput& input, nn::Pass& pass) const {
   if (config_.embedding_scale != 1) {
     x = x * config_.embedding_scale;
   }
-  if (positions_) {
-    x = x + vectors_of_places(*positions_, 0, x.size(1), input.offsets);
-  }
+  x = positions_->add_to(x, 0, input.offsets);
   if (types_) {
     x = x + (input.types.defined() ? (*types_)(input.types) : ops::narrow(types_->weight, 0, 0, 1));
   }
@@ -96,10 +88,11 @@ Tensor Encoder::operator()(const EncoderInput& input, nn::Pass& pass) const {
   nn::AttentionExtras extras;
   extras.lengths = input.lengths;
   extras.query_offsets = input.offsets;
+  extras.rotation = positions_->rotation(0, texts.size(1), input.offsets);
+  extras.distance_bias = pass.checkpoint ? Tensor() : positions_->distance_bias(longest);
   Tensor x = embed(input, pass);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    x = nn::run_block([&block = blocks_[i], extras](Tensor in, nn::Pass& p) { return block(std::move(in), p, extras); },
-                      std::move(x), pass);
+    x = nn::run_block(in_block(blocks_[i], *positions_, extras, longest), std::move(x), pass);
     if (pass.wants_features()) {
       pass.recorder->feature(fmt::format("{}.{}", config_.names.blocks, i), x);
     }

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "vitrail/models/text/text_network.h"
+#include "vitrail/models/text/text_positions.h"
 #include "vitrail/nn/attention/block.h"
 #include "vitrail/nn/drop.h"
 #include "vitrail/nn/embedding.h"
 #include "vitrail/nn/norm.h"
 #include "vitrail/nn/parameters.h"
 #include "vitrail/nn/pass.h"
-#include "vitrail/nn/positions/token_positions.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::models {
@@ -23,7 +23,7 @@ namespace vitrail::models {
 /// The names of the parts of an Encoder, as in the reference implementation.
 struct EncoderNames {
   std::string embedding;       ///< of tokens
-  std::string positions;       ///< of a table of positions
+  std::string positions;       ///< of what is learned of positions
   std::string types;           ///< of token types
   std::string embedding_norm;  ///< of embedded tokens
   std::string blocks;          ///< in front of their numbers
@@ -39,8 +39,7 @@ struct EncoderConfig {
   nn::BlockConfig block = {};  ///< of all blocks
 
   float embedding_scale = 1;  ///< factor of embedded tokens (Vaswani et al. 2017, section 3.4: √dim)
-  nn::TokenPositionKind positions = nn::TokenPositionKind::none;
-  std::int64_t position_offset = 0;  ///< rows of the table of positions before the first token's
+  TextPositionsConfig positions = {};
   std::int64_t type_vocab_size = 0;  ///< how many types tokens may have (BERT's two sentences); 0: none
   std::optional<nn::NormConfig> embedding_norm = std::nullopt;
   float embd_drop = 0;                                ///< dropout of embedded tokens
@@ -91,7 +90,7 @@ class Encoder {
 
   EncoderConfig config_;
   std::optional<nn::Embedding> embedding_;
-  std::optional<nn::TokenPositions> positions_;
+  std::optional<TextPositions> positions_;
   std::optional<nn::Embedding> types_;
   std::optional<nn::Norm> embedding_norm_;
   std::vector<nn::Block> blocks_;

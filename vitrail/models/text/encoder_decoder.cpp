@@ -87,8 +87,12 @@ EncoderDecoder::EncoderDecoder(const nn::Scope& scope, const EncoderDecoderConfi
     target_embedding_.emplace(root / names.target_embedding, config_.target_vocab_size, dim);
   }
   encoder_.emplace(root, config_.encoder);
-  positions_.emplace(root, nn::TokenPositionsConfig{
-                               .kind = config_.encoder.positions, .count = config_.encoder.max_positions, .dim = dim});
+  TextPositionsConfig places = config_.encoder.positions;
+  if (places.bias) {
+    places.bias->bidirectional = false;
+    places.bias->num_heads = config_.block.attention.num_heads;
+  }
+  positions_.emplace(root / names.positions, places, config_.encoder.max_positions, dim);
   for (std::int64_t i = 0; i < config_.depth; ++i) {
     blocks_.emplace_back(root / names.blocks / i, config_.block);
   }
@@ -133,13 +137,14 @@ Tensor EncoderDecoder::run_decoder(const Texts& targets, const std::vector<nn::D
   if (config_.encoder.embedding_scale != 1) {
     x = x * config_.encoder.embedding_scale;
   }
-  const Tensor places = vectors_of_places(*positions_, begin, targets.ids.size(1), targets.offsets);
-  x = places.defined() ? x + places : x;
+  x = positions_->add_to(x, begin, targets.offsets);
   x = nn::Dropout{config_.encoder.embd_drop}(ops::cast(x, pass.dtype), pass);
+  nn::AttentionExtras own;
+  own.causal = true;
+  own.query_offsets = targets.offsets;
+  own.rotation = positions_->rotation(begin, targets.ids.size(1), targets.offsets);
+  own.distance_bias = positions_->distance_bias(longest);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    nn::AttentionExtras own;
-    own.causal = true;
-    own.query_offsets = targets.offsets;
     own.cache = caches != nullptr ? &(*caches)[i] : nullptr;
     x = blocks_[i](x, sources[i], pass, own);
     if (pass.wants_features()) {
@@ -185,8 +190,9 @@ std::int64_t EncoderDecoder::flops(std::int64_t source, std::int64_t target) con
 
 std::int64_t EncoderDecoder::layer_of(const std::string& parameter) const {
   const std::int64_t encoders = config_.encoder.depth;
-  for (const std::string* name : {&config_.names.source_embedding, &config_.names.target_embedding}) {
-    if (parameter.starts_with(*name + ".")) {
+  for (const std::string* name : {&config_.names.source_embedding, &config_.names.target_embedding,
+                                  &config_.encoder.names.positions, &config_.names.positions}) {
+    if (!name->empty() && parameter.starts_with(*name + ".")) {
       return 0;
     }
   }

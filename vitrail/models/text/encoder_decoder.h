@@ -16,7 +16,6 @@
 #include "vitrail/nn/attention/decoder_block.h"
 #include "vitrail/nn/embedding.h"
 #include "vitrail/nn/linear.h"
-#include "vitrail/nn/positions/token_positions.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::models {
@@ -26,8 +25,9 @@ namespace vitrail::models {
 struct EncoderDecoderNames {
   std::string source_embedding;  ///< of both texts, if they share it
   std::string target_embedding;
-  std::string blocks;  ///< of the decoder, in front of their numbers
-  std::string norm;    ///< behind the decoder's last block
+  std::string positions;  ///< of what is learned of the decoder's positions
+  std::string blocks;     ///< of the decoder, in front of their numbers
+  std::string norm;       ///< behind the decoder's last block
   std::string head = "lm_head";
 };
 
@@ -64,7 +64,8 @@ struct EncoderDecoderState final : TextState {
 /// The encoder–decoder transformer: the encoder reads a source, and the decoder predicts the next token of its
 /// translation from the tokens so far and from all that the encoder has made of the source (memory).
 ///
-/// Scale and positions of embedded tokens, dropout of these and the longest text are the encoder's, for both texts.
+/// Scale of embedded tokens, kind of positions, dropout and the longest text are the encoder's, for both texts; what is
+/// learned of positions, each of the two has by itself. The decoder sees the source without positions between the two.
 /// Weights start as those of the paper's implementation (tensor2tensor): matrices from Glorot's uniform distribution,
 /// embeddings as N(0, 1 / dim), biases as zeros.
 class EncoderDecoder {
@@ -105,7 +106,7 @@ class EncoderDecoder {
   std::optional<nn::Embedding> source_embedding_;
   std::optional<nn::Embedding> target_embedding_;  // unless it is the source's
   std::optional<Encoder> encoder_;
-  std::optional<nn::TokenPositions> positions_;
+  std::optional<TextPositions> positions_;  // of the decoder
   std::vector<nn::DecoderBlock> blocks_;
   std::optional<nn::Norm> norm_;
   Tensor head_weight_;

@@ -52,6 +52,7 @@ std::vector<NameRule> decoder_names(const TextNetwork& network) {
 std::vector<NameRule> encoder_names(const TextNetwork& network, std::span<const NameRule> heads, const NameRule& body);
 
 extern const TextFamily bert_family;
+extern const TextFamily bloom_family;
 extern const TextFamily distilbert_family;
 extern const TextFamily gpt2_family;
 extern const TextFamily llama_family;

@@ -22,7 +22,6 @@ DecoderConfig read_gpt2(io::Fields& f) {
   c.max_positions = f.get<std::int64_t>("n_positions", 1024, positive);
   c.dim = f.get<std::int64_t>("n_embd", 768, positive);
   c.depth = f.get<std::int64_t>("n_layer", 12, most_layers);
-  c.learned_positions = true;
   c.tied_head = f.get<bool>("tie_word_embeddings", true);
   c.embd_drop = read_float(f, "embd_pdrop", 0.1, share);
   c.init_std = read_float(f, "initializer_range", 0.02, {0, 10});
@@ -47,6 +46,8 @@ DecoderConfig read_gpt2(io::Fields& f) {
   block.mlp.activation = ops::activation_named(timm_activation(f, "activation_function", "gelu_new"));
   block.mlp.drop2 = resid_drop;
   block.norm = c.norm;
+  c.positions =
+      read_text_positions(f, {.added = nn::TokenPositionKind::learned}, block.attention, c.max_positions, false);
   c.block = nn::named_as_gpt2(std::move(block));
   c.names = {.embedding = "transformer.wte",
              .positions = "transformer.wpe",

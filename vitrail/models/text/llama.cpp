@@ -114,9 +114,13 @@ DecoderConfig read_decoder(io::Fields& f, const Defaults& defaults) {
   block.mlp.fc1_bias = false;
   block.mlp.fc2_bias = false;
   block.norm = c.norm;
-  c.rotary = frequencies(read_rotary(f), attention.key_dim);
+  c.positions = read_text_positions(f, {.rotary = frequencies(read_rotary(f), attention.key_dim)}, attention,
+                                    c.max_positions, false);
   c.block = nn::named_as_llama(std::move(block));
-  c.names = {.embedding = "model.embed_tokens", .positions = "", .blocks = "model.layers", .norm = "model.norm"};
+  c.names = {.embedding = "model.embed_tokens",
+             .positions = "model.embed_positions",
+             .blocks = "model.layers",
+             .norm = "model.norm"};
   return c;
 }
 

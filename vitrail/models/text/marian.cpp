@@ -60,13 +60,15 @@ std::unique_ptr<TextNetwork> create_marian(io::Fields& f, std::string_view, cons
   encoder.depth = f.get<std::int64_t>("encoder_layers", 12, most_layers);
   encoder.embedding_scale =
       f.get<bool>("scale_embedding", false) ? static_cast<float>(std::sqrt(static_cast<double>(dim))) : 1;
-  encoder.positions = nn::TokenPositionKind::sine_halves;
   encoder.embd_drop = rate_of(f, "dropout", 0.1);
   encoder.block.attention = marian_attention(f, dim, "encoder_attention_heads");
+  encoder.positions = read_text_positions(f, {.added = nn::TokenPositionKind::sine_halves}, encoder.block.attention,
+                                          encoder.max_positions, true);
   encoder.block.mlp = marian_mlp(f, dim, "encoder_ffn_dim");
   encoder.block.norm = {.kind = nn::NormKind::layer, .eps = 1e-5F};
   encoder.block.norm_place = nn::NormPlace::post;
   encoder.block = nn::named_as_marian(encoder.block);
+  encoder.names.positions = "model.encoder.embed_positions";
   encoder.names.blocks = "model.encoder.layers";
 
   c.depth = f.get<std::int64_t>("decoder_layers", 12, most_layers);
@@ -77,6 +79,7 @@ std::unique_ptr<TextNetwork> create_marian(io::Fields& f, std::string_view, cons
   c.block = nn::named_as_marian(c.block);
   c.names.source_embedding = c.shared_embedding ? "model.shared" : "model.encoder.embed_tokens";
   c.names.target_embedding = c.shared_embedding ? "model.shared" : "model.decoder.embed_tokens";
+  c.names.positions = "model.decoder.embed_positions";
   c.names.blocks = "model.decoder.layers";
 
   for (const char* key : {"encoder_layerdrop", "decoder_layerdrop"}) {
@@ -92,7 +95,10 @@ std::unique_ptr<TextNetwork> create_marian(io::Fields& f, std::string_view, cons
 // Files have further copies of shared embeddings, and tables of positions that follow from their sizes.
 std::vector<NameRule> marian_names(const TextNetwork& network) {
   const EncoderDecoderConfig& c = dynamic_cast<const EncoderDecoderNetwork&>(network).body.config();
-  std::vector<NameRule> rules = {{"", "~encoder.embed_positions.weight"}, {"", "~decoder.embed_positions.weight"}};
+  std::vector<NameRule> rules;
+  if (c.encoder.positions.added != nn::TokenPositionKind::learned) {
+    rules = {{"", "~encoder.embed_positions.weight"}, {"", "~decoder.embed_positions.weight"}};
+  }
   if (c.tied_head) {
     rules.push_back({"", "lm_head.weight"});
   }

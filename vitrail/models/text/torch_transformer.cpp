@@ -47,11 +47,13 @@ std::unique_ptr<TextNetwork> create_torch(io::Fields& f, std::string_view, const
   encoder.max_positions = f.get<std::int64_t>("max_position_embeddings", 5000, positive);
   encoder.depth = f.get<std::int64_t>("num_encoder_layers", 6, most_layers);
   encoder.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(dim)));
-  encoder.positions = nn::TokenPositionKind::sines;
+  encoder.positions =
+      read_text_positions(f, {.added = nn::TokenPositionKind::sines}, attention, encoder.max_positions, true);
   encoder.embd_drop = drop;
   encoder.block = nn::named_as_torch(nn::BlockConfig{.attention = attention, .mlp = mlp, .norm = norm});
   encoder.block.norm_place = place;
   encoder.norm = norm;  // which nn.Transformer has behind blocks of either kind
+  encoder.names.positions = "transformer.encoder.embed_positions";
   encoder.names.blocks = "transformer.encoder.layers";
   encoder.names.norm = "transformer.encoder.norm";
 
@@ -61,6 +63,7 @@ std::unique_ptr<TextNetwork> create_torch(io::Fields& f, std::string_view, const
   c.norm = norm;
   c.names = {.source_embedding = "src_tok_emb.embedding",
              .target_embedding = "tgt_tok_emb.embedding",
+             .positions = "transformer.decoder.embed_positions",
              .blocks = "transformer.decoder.layers",
              .norm = "transformer.decoder.norm",
              .head = "generator"};

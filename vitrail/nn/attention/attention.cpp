@@ -17,6 +17,10 @@ AttentionConfig filled(const Scope& scope, AttentionConfig config, const Attenti
         "{}: in_proj_weight makes queries, keys and values at once, from inputs of one width, with biases for all or "
         "none",
         scope.path());
+  check(!config.by_head || (config.fused && config.k_bias && config.value_dim == config.key_dim &&
+                            config.num_kv_heads == config.num_heads),
+        "{}: a product that makes queries, keys and values head by head makes them of one width and number",
+        scope.path());
   return config;
 }
 
@@ -80,6 +84,20 @@ Tensor project(const Layer& layer, Tensor joined, Pass& pass, const Tensor& resi
   return layer.proj(joined, ops::Activation::identity, residual);
 }
 
+// Queries, keys and values [B, N, H d] of one product.
+std::vector<Tensor> parts_of(const Tensor& qkv, const AttentionConfig& config) {
+  const std::int64_t keys = config.num_kv_heads * config.key_dim;
+  if (!config.by_head) {
+    return ops::split(qkv, {config.num_heads * config.key_dim, keys, config.num_kv_heads * config.value_dim}, -1);
+  }
+  const Tensor apart = ops::reshape(qkv, {qkv.size(0), qkv.size(1), config.num_heads, 3, config.key_dim});
+  std::vector<Tensor> result;
+  for (std::int64_t part = 0; part < 3; ++part) {
+    result.push_back(ops::reshape(ops::select(apart, 3, part), {qkv.size(0), qkv.size(1), keys}));
+  }
+  return result;
+}
+
 // The multiply-accumulates that self- and cross-attention have in common: the heads, their norm, and proj.
 template <class Layer>
 std::int64_t common_flops(const Layer& layer, std::int64_t queries, std::int64_t keys) {
@@ -122,11 +140,7 @@ Tensor Attention::operator()(const Tensor& x, Pass& pass, const AttentionExtras&
   } else if (heads.takes_packed(extras)) {
     y = heads.packed(project_qkv(x), pass, extras);
   } else {
-    const std::vector<Tensor> parts =
-        ops::split(project_qkv(x),
-                   {config.num_heads * config.key_dim, config.num_kv_heads * config.key_dim,
-                    config.num_kv_heads * config.value_dim},
-                   -1);
+    const std::vector<Tensor> parts = parts_of(project_qkv(x), config);
     y = heads(parts[0], parts[1], parts[2], pass, extras);
   }
   return project(*this, y, pass, extras.residual);

@@ -25,10 +25,9 @@ namespace vitrail::nn {
 /// is timm's DiffAttention, whose heads AttentionHeads describes.
 ///
 /// Parameters, unless the config has other names: if fused, `qkv` [H (2 key_dim + value_dim), dim] in the order q, k,
-/// v; otherwise `q_proj`, `k_proj` [H key_dim, dim] and `v_proj` [H value_dim, dim]. With num_kv_heads, keys and values
-/// have G in place of H heads. If fused and without k_bias, the
-/// biases are `q_bias` [H key_dim] and `v_bias` [H value_dim]. Further `q_norm`, `k_norm`, `norm` and `proj` [out_dim,
-/// H value_dim].
+/// v, or by head; otherwise `q_proj`, `k_proj` [H key_dim, dim] and `v_proj` [H value_dim, dim]. With num_kv_heads,
+/// keys and values have G in place of H heads. If fused and without k_bias, the biases are `q_bias` [H key_dim] and
+/// `v_bias` [H value_dim]. Further `q_norm`, `k_norm`, `norm` and `proj` [out_dim, H value_dim].
 struct Attention {
   Attention(const Scope& scope, const AttentionConfig& config);
   Tensor operator()(const Tensor& x, Pass& pass, const AttentionExtras& extras = {}) const;

@@ -41,6 +41,9 @@ struct AttentionConfig {
   std::int64_t out_dim = 0;    ///< width of the output; 0: dim
   float scale = 0;             ///< the factor of q kᵀ; 0: 1 / √key_dim
   bool fused = true;           ///< q, k and v (in cross-attention: k and v) from one product
+  /// The outputs of the fused product lie head by head, q, k and v of the first and so on (Bloom), instead of all
+  /// queries before all keys. Self-attention only, with q, k and v of one width and number.
+  bool by_head = false;
   bool qkv_bias = false;
   bool k_bias = true;  ///< false: if there is a qkv_bias, only queries and values have it (BEiT)
   bool proj_bias = true;
@@ -63,6 +66,8 @@ struct AttentionExtras {
   Tensor residual = {};  ///< [..., out_dim], added to the output
   Tensor bias = {};      ///< f32, broadcastable to [B, H, N, M], added to the scores
   Tensor mask = {};      ///< of the same shape: boolean (true: may attend) or f32, added to the scores
+  /// f32 [H, 2 C + 1], added to the scores by the distances of keys to queries, as in ops::AttentionOptions
+  Tensor distance_bias = {};
   bool causal = false;
   Tensor lengths = {};          ///< i64 [B]: how many keys of each sample are real; undefined: all
   Tensor query_offsets = {};    ///< of sequences in one row, as in ops::AttentionOptions

@@ -36,6 +36,11 @@ Tensor with_branch(const Block& block, const Tensor& x, const Norm& norm, const 
     case NormPlace::post:
       return norm(add_scaled_branch(x, scale, block.drop_path, pass,
                                     [&](const Tensor& residual) { return layer(x, residual); }));
+    case NormPlace::both: {
+      const Tensor normed = norm(x);
+      return add_scaled_branch(normed, scale, block.drop_path, pass,
+                               [&](const Tensor& residual) { return layer(normed, residual); });
+    }
     case NormPlace::res_post:
       return x + block.drop_path(norm(layer(x, Tensor())), pass);
   }

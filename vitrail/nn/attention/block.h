@@ -66,6 +66,7 @@ struct BlockNames {
 enum class NormPlace {
   pre,      ///< x + f(norm(x)): Dosovitskiy et al. 2021, eq. 2 and 3; timm's Block
   post,     ///< norm(x + f(x)): Vaswani et al. 2017, section 3.1; BERT
+  both,     ///< norm(x) + f(norm(x)): Bloom's apply_residual_connection_post_layernorm
   res_post  ///< x + norm(f(x)): Swin V2 (Liu et al. 2022, figure 1); timm's ResPostBlock
 };
 

@@ -40,6 +40,15 @@ BlockConfig named_as_llama(BlockConfig config) {
   return config;
 }
 
+BlockConfig named_as_bloom(BlockConfig config) {
+  config.names = {.norm1 = "input_layernorm", .attn = "self_attention", .norm2 = "post_attention_layernorm"};
+  config.attention.fused = true;
+  config.attention.by_head = true;
+  config.attention.names = AttentionNames{.qkv = "query_key_value", .proj = "dense"};
+  config.mlp.names = {.fc1 = "dense_h_to_4h", .fc2 = "dense_4h_to_h"};
+  return config;
+}
+
 BlockConfig named_as_gpt2(BlockConfig config) {
   config.names = {.norm1 = "ln_1", .norm2 = "ln_2"};
   config.attention.fused = true;

@@ -29,6 +29,10 @@ BlockConfig named_as_torch(BlockConfig config);
 /// `post_attention_layernorm`, `mlp.{gate,up,down}_proj` (MlpKind::swiglu).
 BlockConfig named_as_llama(BlockConfig config);
 
+/// The names of transformers' BloomBlock: `input_layernorm`, `self_attention.{query_key_value,dense}`,
+/// `post_attention_layernorm`, `mlp.{dense_h_to_4h,dense_4h_to_h}`, with queries, keys and values head by head.
+BlockConfig named_as_bloom(BlockConfig config);
+
 /// The names of transformers' GPT2Block: `ln_1`, `attn.{c_attn,c_proj}`, `ln_2`, `mlp.{c_fc,c_proj}`, with all weights
 /// laid out [in, out].
 BlockConfig named_as_gpt2(BlockConfig config);

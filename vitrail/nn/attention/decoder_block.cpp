@@ -8,8 +8,8 @@ namespace {
 Scope decoder_part(const Scope& scope, const std::string& name) { return name.empty() ? scope : scope / name; }
 
 NormPlace in_front_or_behind(const Scope& scope, NormPlace place) {
-  check(place != NormPlace::res_post, "{}: a decoder's block has its norms in front of its parts or behind them",
-        scope.path());
+  check(place == NormPlace::pre || place == NormPlace::post,
+        "{}: a decoder's block has its norms in front of its parts or behind them", scope.path());
   return place;
 }
 

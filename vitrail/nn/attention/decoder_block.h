@@ -48,7 +48,7 @@ BlockConfig named_as_marian(BlockConfig config);
 /// x = norm3(x + mlp(x))
 /// ```
 ///
-/// and with the norms in front x + attn(norm1(x)) and so on. There is no NormPlace::res_post.
+/// and with the norms in front x + attn(norm1(x)) and so on. There are no other places.
 struct DecoderBlock {
   DecoderBlock(const Scope& scope, const DecoderBlockConfig& config);
 

@@ -35,6 +35,7 @@ ops::AttentionOptions options(const AttentionConfig& config, Pass& pass, const A
   result.key_offsets = extras.key_offsets;
   result.mask = extras.mask;
   result.bias = extras.bias;
+  result.distance_bias = extras.distance_bias;
   result.windows = extras.windows;
   if (pass.training && config.attn_drop > 0) {
     result.dropout = config.attn_drop;
@@ -147,7 +148,10 @@ Tensor AttentionHeads::operator()(const Tensor& q, const Tensor& k, const Tensor
 }
 
 Tensor AttentionHeads::packed(const Tensor& qkv, Pass& pass, const AttentionExtras& extras) const {
-  Tensor parts = ops::reshape(qkv, {qkv.size(0), qkv.size(1), 3, config.num_heads, config.key_dim});
+  Tensor parts = config.by_head
+                     ? ops::permute(ops::reshape(qkv, {qkv.size(0), qkv.size(1), config.num_heads, 3, config.key_dim}),
+                                    {0, 1, 3, 2, 4})
+                     : ops::reshape(qkv, {qkv.size(0), qkv.size(1), 3, config.num_heads, config.key_dim});
   parts = extras.rotation.defined() ? ops::rotate_packed(parts, extras.rotation) : parts;
   const ops::AttentionOptions how = options(config, pass, extras);
   if (pass.wants_attention()) {

@@ -40,7 +40,8 @@ struct AttentionHeads {
     return !q_norm && !differential && extras.cache == nullptr && config.value_dim == config.key_dim &&
            config.num_kv_heads == config.num_heads;
   }
-  /// The same for one projection qkv [B, N, 3 H d], whose gradient is then written in one piece.
+  /// The same for one projection qkv [B, N, 3 H d] (or [B, N, H 3 d], by head), whose gradient is then written in one
+  /// piece.
   Tensor packed(const Tensor& qkv, Pass& pass, const AttentionExtras& extras = {}) const;
   /// fvcore's count for one sample: both matrix products and the norms.
   std::int64_t flops(std::int64_t queries, std::int64_t keys) const;
