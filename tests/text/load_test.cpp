@@ -6,6 +6,8 @@
 
 #include "tests/support/errors.h"
 #include "tests/text/golden_text.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
 #include "vitrail/text/parts/charsmap.h"
 #include "vitrail/text/tokenizer.h"
 
@@ -66,6 +68,9 @@ TEST_F(Files, OfGpt2) {
   EXPECT_EQ(tokenizer.vocab_size(), 601);
   const test::TemporaryFolder copy;
   tokenizer.save(copy.path());
+  EXPECT_EQ(io::read_json(copy / "tokenizer_config.json"), json({{"tokenizer_class", "PreTrainedTokenizerFast"},
+                                                                 {"bos_token", "<|endoftext|>"},
+                                                                 {"eos_token", "<|endoftext|>"}}));
   expect_golden(load_tokenizer(copy.path()), "gpt2");
 }
 
@@ -100,6 +105,9 @@ TEST_F(Files, OfBert) {
   const Encoding encoding = tokenizer.encode_pair("ab", "ab");
   EXPECT_EQ(encoding.tokens.front(), "[CLS]");
   EXPECT_EQ(encoding.type_ids.back(), 1);
+  const test::TemporaryFolder copy;
+  tokenizer.save(copy.path());
+  EXPECT_EQ(io::read_text(copy / "tokenizer_config.json"), R"({"do_lower_case": false})");
   EXPECT_EQ(tokenizer.encode("The café").ids,
             tokenizer_of(golden_json("bert_cased")["tokenizer"]).encode("The café").ids);
   EXPECT_EQ(load("vocab.txt").vocab_size(), tokenizer.vocab_size());

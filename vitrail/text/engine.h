@@ -31,7 +31,7 @@ class Engine {
   virtual const std::string* token(std::int64_t id) const = 0;
   virtual bool is_special(std::int64_t id) const = 0;
   virtual const std::string& kind() const = 0;
-  virtual void save(const std::filesystem::path& folder) const = 0;
+  virtual void save(const std::filesystem::path& folder, bool type_ids) const = 0;
   /// The cuts and pads that the tokenizer's file asks for.
   virtual std::optional<Truncation> truncation() const { return std::nullopt; }
   virtual std::optional<Padding> padding() const { return std::nullopt; }

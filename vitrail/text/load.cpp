@@ -3,6 +3,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -120,8 +121,16 @@ json read_wordpiece_lines(const fs::path& file) {
   return document;
 }
 
-Tokenizer from_document(const json& document, const std::string& source) {
-  return Tokenizer(make_engine(make_pipeline(document, source)));
+// The tokenizer_config.json beside a file; empty if there is none.
+std::string config_beside(const fs::path& file) {
+  const fs::path config = file.parent_path() / "tokenizer_config.json";
+  return fs::exists(config) ? io::read_text(config) : "";
+}
+
+Tokenizer from_document(const json& document, const std::string& source, std::string config = {}) {
+  Pipeline pipeline = make_pipeline(document, source);
+  pipeline.config = std::move(config);
+  return Tokenizer(make_engine(std::move(pipeline)));
 }
 
 Tokenizer load_file(const fs::path& file) {
@@ -130,9 +139,11 @@ Tokenizer load_file(const fs::path& file) {
     return Tokenizer(read_sentencepiece(file));
   }
   if (extension == ".txt") {
-    return from_document(read_wordpiece_lines(file), file.string());
+    return from_document(read_wordpiece_lines(file), file.string(), config_beside(file));
   }
-  return Tokenizer(make_engine(read_pipeline(io::read_text(file), file.string())));
+  Pipeline pipeline = read_pipeline(io::read_text(file), file.string());
+  pipeline.config = config_beside(file);
+  return Tokenizer(make_engine(std::move(pipeline)));
 }
 
 }  // namespace
@@ -149,7 +160,8 @@ Tokenizer load_tokenizer(const fs::path& path) {
     return Tokenizer(read_marian(path));
   }
   if (has("vocab.json") && has("merges.txt")) {
-    return from_document(read_byte_level_bpe(path), (path / "vocab.json").string());
+    const fs::path vocab = path / "vocab.json";
+    return from_document(read_byte_level_bpe(path), vocab.string(), config_beside(vocab));
   }
   for (const char* name : {"vocab.txt", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}) {
     if (has(name)) {

@@ -1,7 +1,10 @@
 #include "vitrail/text/pipeline.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <utility>
+
+#include <nlohmann/json.hpp>
 
 #include "vitrail/io/file.h"
 #include "vitrail/tensor/error.h"
@@ -116,8 +119,10 @@ class PipelineEngine : public Engine {
     return name != nullptr && added_.is_special(*name);
   }
   const std::string& kind() const override { return pipeline_.kind; }
-  void save(const std::filesystem::path& folder) const override {
+  void save(const std::filesystem::path& folder, bool type_ids) const override {
     io::write_atomically(folder / "tokenizer.json", pipeline_.document);
+    io::write_atomically(folder / "tokenizer_config.json",
+                         pipeline_.config.empty() ? own_config(type_ids) : pipeline_.config);
   }
   std::optional<Truncation> truncation() const override { return pipeline_.truncation; }
   std::optional<Padding> padding() const override { return pipeline_.padding; }
@@ -127,6 +132,31 @@ class PipelineEngine : public Engine {
     std::size_t begin;
     std::size_t end;
   };
+
+  // A tokenizer_config.json for transformers' AutoTokenizer, which without one guesses by the model, and makes of a
+  // BERT's tokenizer one that lower-cases.
+  std::string own_config(bool type_ids) const {
+    nlohmann::ordered_json config = {{"tokenizer_class", "PreTrainedTokenizerFast"}};
+    const auto name = [&](const char* role, std::initializer_list<std::string_view> tokens) {
+      for (const std::string_view token : tokens) {
+        if (!config.contains(role) && id_of(token)) {
+          config[role] = token;
+        }
+      }
+    };
+    name("unk_token", {"[UNK]", "<unk>"});
+    name("pad_token", {"[PAD]", "<pad>"});
+    name("mask_token", {"[MASK]", "<mask>"});
+    name("bos_token", {"<s>", "<|endoftext|>"});
+    name("eos_token", {"</s>", "<|endoftext|>"});
+    const bool as_roberta = id_of("<mask>").has_value();
+    name("cls_token", {"[CLS]", as_roberta ? "<s>" : "[CLS]"});
+    name("sep_token", {"[SEP]", as_roberta ? "</s>" : "[SEP]"});
+    if (type_ids) {
+      config["model_input_names"] = {"input_ids", "token_type_ids", "attention_mask"};
+    }
+    return config.dump(2) + "\n";
+  }
 
   Encoding encode_one(std::string_view text, std::int64_t type_id, const std::optional<Truncation>& limit) const {
     const std::vector<Piece> pieces =

@@ -30,6 +30,7 @@ struct Pipeline {
   std::optional<Truncation> truncation;
   std::optional<Padding> padding;
   std::string document;  ///< the tokenizer.json that says all this
+  std::string config;    ///< the tokenizer_config.json beside it, which transformers reads first; empty: there is none
 };
 
 std::shared_ptr<const Engine> make_engine(Pipeline pipeline);

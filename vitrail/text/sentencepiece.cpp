@@ -98,7 +98,9 @@ class SentencePiece : public Engine {
     return id >= 0 && id < vocab_size() && processor().IsControl(static_cast<int>(id));
   }
   const std::string& kind() const override { return sentencepiece_kind; }
-  void save(const std::filesystem::path& folder) const override { io::write_atomically(folder / name_, file_->bytes); }
+  void save(const std::filesystem::path& folder, bool /*type_ids*/) const override {
+    io::write_atomically(folder / name_, file_->bytes);
+  }
 
  private:
   const Processor& processor() const { return file_->processor; }
@@ -170,7 +172,7 @@ class Marian : public Engine {
   const std::string* token(std::int64_t id) const override { return vocab_.token(id); }
   bool is_special(std::int64_t id) const override { return std::ranges::find(special_, id) != special_.end(); }
   const std::string& kind() const override { return sentencepiece_kind; }
-  void save(const std::filesystem::path& folder) const override {
+  void save(const std::filesystem::path& folder, bool /*type_ids*/) const override {
     io::write_atomically(folder / "source.spm", source_->bytes);
     io::write_atomically(folder / "target.spm", target_->bytes);
     io::write_atomically(folder / "vocab.json", vocab_text_);

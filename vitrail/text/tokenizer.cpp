@@ -109,6 +109,6 @@ Tokenizer Tokenizer::with_padding(std::optional<Padding> padding) const {
 
 const std::string& Tokenizer::kind() const { return engine_->kind(); }
 
-void Tokenizer::save(const std::filesystem::path& folder) const { engine_->save(folder); }
+void Tokenizer::save(const std::filesystem::path& folder, bool type_ids) const { engine_->save(folder, type_ids); }
 
 }  // namespace vitrail::text

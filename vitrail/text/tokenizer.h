@@ -58,7 +58,9 @@ class Tokenizer {
 
   /// Writes the files from which load_tokenizer() makes the same tokenizer into the folder, which must exist:
   /// `tokenizer.json`, which Hugging Face's tokenizers read too, or the `.model` or `.spm` files of sentencepiece.
-  void save(const std::filesystem::path& folder) const;
+  /// Beside a `tokenizer.json` comes the `tokenizer_config.json` that it was loaded with; if it had none, one that says
+  /// what its special tokens are, and with `type_ids` that its model takes `token_type_ids`.
+  void save(const std::filesystem::path& folder, bool type_ids = false) const;
 
  private:
   std::shared_ptr<const Engine> engine_;

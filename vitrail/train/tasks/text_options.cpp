@@ -10,6 +10,7 @@
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/random.h"
 #include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/study/texts.h"
 
 namespace vitrail::train {
 namespace {
@@ -124,6 +125,12 @@ models::TextModelOptions text_model_options(const TextTaskOptions& options, cons
         kwargs.emplace("pad_token_id", *id);
       }
     }
+    if (source.starts_with("gpt2")) {  // its own belong to another vocabulary
+      const std::optional<std::int64_t> end = tokenizer.id_of("<|endoftext|>");
+      for (const char* key : {"bos_token_id", "eos_token_id"}) {
+        kwargs.emplace(key, end ? nlohmann::json(*end) : nlohmann::json());
+      }
+    }
   }
   return {.model_kwargs = kwargs.dump(), .drop = options.drop, .seed = static_cast<std::uint64_t>(options.seed)};
 }
@@ -193,7 +200,7 @@ std::optional<Drawn> TextTask::next() {
 void TextTask::save(const fs::path& folder) const {
   io::replace_folder(folder, [&](const fs::path& temporary) {
     write_model(temporary);
-    tokenizer_.save(temporary);
+    tokenizer_.save(temporary, takes_types(model()));
   });
 }
 
