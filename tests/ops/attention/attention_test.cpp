@@ -414,5 +414,31 @@ TEST(Attention, SaysWhatIsWrongWithItsInputs) {
               testing::HasSubstr("q_extra must be [1, 2, 3, r] f32, not [1, 1, 3, 6] f32"));
 }
 
+// A decoder may see j < i of the texts that it continues, or j ≤ i of texts that are shifted by one: with the queries
+// of the tokens before, the two are the same, and the first token sees nothing.
+TEST(Attention, IsInItsStrictFormTheShiftedOne) {
+  constexpr std::int64_t n = 40;
+  const Tensor q = random_tensor({2, 3, n, 16}, 1), k = random_tensor({2, 3, n, 16}, 2);
+  const Tensor v = random_tensor({2, 3, n, 16}, 3), dout = random_tensor({2, 3, n, 16}, 4);
+  const Tensor shifted = q.clone();  // its first query is of no use
+  shifted.narrow(2, 1, n - 1).copy_from(q.narrow(2, 0, n - 1));
+  const Tensor strict = Tensor::empty({n, n}, DType::boolean);
+  for (std::int64_t i = 0; i < n * n; ++i) {
+    strict.data<bool>()[i] = i % n < i / n;
+  }
+  const Tensor before = dout.clone();  // the gradients of the shifted outputs
+  before.narrow(2, 0, n - 1).copy_from(dout.narrow(2, 1, n - 1));
+  before.narrow(2, n - 1, 1).fill(0);
+  const Results a = run(shifted, k, v, dout, {.mask = strict});
+  const Results b = run(q, k, v, before, {.causal = true});
+  for (const float value : a.out.narrow(2, 0, 1).contiguous().values()) {
+    EXPECT_EQ(value, 0);
+  }
+  expect_close(a.out.narrow(2, 1, n - 1), b.out.narrow(2, 0, n - 1), 1e-6);
+  expect_close(a.dq.narrow(2, 1, n - 1), b.dq.narrow(2, 0, n - 1), 1e-5);
+  expect_close(a.dk, b.dk, 1e-5);
+  expect_close(a.dv, b.dv, 1e-5);
+}
+
 }  // namespace
 }  // namespace vitrail
