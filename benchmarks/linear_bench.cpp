@@ -1,5 +1,7 @@
 // The three products of a linear map at the sizes of vision transformers: arguments are M (batch · tokens), in, out and
 // whether it is bf16; and the same product in int8.
+#include <array>
+
 #include <benchmark/benchmark.h>
 
 #include "benchmarks/roofline.h"
@@ -130,6 +132,32 @@ BENCHMARK(linear_forward_gelu)->Apply(sizes);
 BENCHMARK(linear_input_gradient)->Apply(sizes);
 BENCHMARK(linear_weight_gradient)->Apply(sizes);
 BENCHMARK(linear_packing)->Apply(sizes);
+
+// What a step of generating does with GPT-2's head, in bytes of the weight: arguments are M, the dtype (0: f32, 1:
+// bf16, 2: int8), and whether the weight is packed for oneDNN.
+void few_rows(benchmark::State& state) {
+  constexpr std::int64_t in = 768, out = 50257;
+  constexpr std::array dtypes = {DType::f32, DType::bf16, DType::i8};
+  const DType dtype = dtypes.at(static_cast<std::size_t>(state.range(1)));
+  const bool packs = state.range(2) != 0;
+  const std::int64_t rows = state.range(0);
+  const Tensor x = Tensor::full({rows, in}, 1, dtype);
+  const Tensor y = Tensor::empty({rows, out}, dtype == DType::i8 ? DType::i32 : dtype);
+  const Tensor weight = Tensor::full({packs ? in : out, packs ? out : in}, 1, dtype);
+  for (auto _ : state) {
+    if (dtype == DType::i8) {
+      kernels::int8_sums(x, packs ? weight.transpose(0, 1) : weight, y);
+    } else {
+      kernels::matmul_packed(x, packs ? weight : weight.transpose(0, 1), {}, y);
+    }
+  }
+  report_bytes(state, static_cast<double>(weight.bytes()));
+}
+BENCHMARK(few_rows)
+    ->ArgNames({"M", "dtype", "packed"})
+    ->ArgsProduct({{1, 4, 8, 16}, {0, 1, 2}, {0, 1}})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
 
 void peak(benchmark::State& state) {
   const DType dtype = state.range(0) != 0 ? DType::bf16 : DType::f32;

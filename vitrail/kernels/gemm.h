@@ -28,8 +28,9 @@ struct Epilogue {
 /// and with at most a ReLU after it. (In bf16 oneDNN is slower in place than with separate memory.)
 bool adds_in_place(const Epilogue& epilogue, DType dtype);
 
-/// c = last(activation(a · weight + bias) + residual), where `weight` [K, N] f32 is a parameter or a transposed view of
-/// one: it is packed in a's dtype at the first use and after every Tensor::touch(). a [M, K] and c [M, N] f32 or bf16.
+/// c = last(activation(a · weight + bias) + residual), where `weight` [K, N] is a parameter or a transposed view of
+/// one, in f32, or in bf16 if a is: it is packed in a's dtype at the first use and after every Tensor::touch(), unless
+/// it fits_few_rows() as it lies. a [M, K] and c [M, N] f32 or bf16.
 void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilogue, const Tensor& c);
 
 /// The gradients of the parameters of a linear map y = x weightᵀ + bias: dweight = dyᵀ x and, if dbias is defined,

@@ -8,6 +8,7 @@
 #include "vitrail/kernels/cpu/onednn.h"
 #include "vitrail/kernels/cpu/products/tile_products.h"
 #include "vitrail/kernels/elementwise.h"
+#include "vitrail/kernels/few_rows.h"
 #include "vitrail/kernels/pair_weight_gradient.h"
 #include "vitrail/kernels/reduce.h"
 #include "vitrail/kernels/row_sum.h"
@@ -209,10 +210,14 @@ void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilog
     const Tensor none = Tensor::zeros({c.size(0), 1}, a.dtype());
     return matmul_packed(none, Tensor::zeros({1, c.size(1)}), epilogue, c);
   }
+  if (fits_few_rows(a, weight, epilogue, c)) {
+    return matmul_few_rows(a, weight, epilogue, c);
+  }
   if (!onednn::computes(a.dtype())) {
     const Tensor wide = Tensor::empty(c.shape());
     const Tensor residual = widened_if_defined(epilogue.residual);
-    matmul_packed(widened(a), weight, {epilogue.bias, epilogue.activation, residual, epilogue.last}, wide);
+    matmul_packed(widened(a), weight.dtype() == DType::f32 ? weight : widened(weight),
+                  {epilogue.bias, epilogue.activation, residual, epilogue.last}, wide);
     narrow_into(wide, c);
     return;
   }

@@ -105,6 +105,7 @@ HWY_AFTER_NAMESPACE();
 #include "vitrail/kernels/activation.h"
 #include "vitrail/kernels/cast.h"
 #include "vitrail/kernels/elementwise.h"
+#include "vitrail/kernels/few_rows.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -141,6 +142,9 @@ void float_sums(const Tensor& a, const Tensor& weight, const Tensor& sums) {
 }  // namespace
 
 void int8_sums(const Tensor& a, const Tensor& weight, const Tensor& sums) {
+  if (fits_int8_few_rows(a, weight)) {
+    return int8_few_rows(a, weight, sums);
+  }
   if (!onednn::computes(DType::i8)) {
     return float_sums(a, weight, sums);
   }
