@@ -6,6 +6,7 @@
 #include "benchmarks/op_bench.h"
 #include "benchmarks/roofline.h"
 #include "vitrail/kernels/attention.h"
+#include "vitrail/kernels/cached_attention.h"
 
 namespace vitrail {
 namespace {
@@ -80,6 +81,38 @@ void sizes(benchmark::internal::Benchmark* b) {
 }
 BENCHMARK(attention_forward)->Apply(sizes);
 BENCHMARK(attention_backward)->Apply(sizes);
+
+// One query for each head behind M tokens, as texts grow: arguments are B, H, the heads of keys and values, M, d, and
+// the dtype of the cache (0: f32, 1: bf16, 2: int8; 3: f32, packed as for many queries). The rate counts the bytes of
+// the cache.
+void attention_cached(benchmark::State& state) {
+  const std::int64_t batch = state.range(0), heads = state.range(1), groups = state.range(2), tokens = state.range(3),
+                     dim = state.range(4), kind = state.range(5);
+  const DType dtype = kind == 1 ? DType::bf16 : kind == 2 ? DType::i8 : DType::f32;
+  const Tensor q = normal({batch, heads, 1, dim}, DType::f32, 0);
+  const Tensor out = Tensor::empty(q.shape());
+  const kernels::CachedRows rows = {Tensor::full({batch, groups, tokens, dim}, 1, dtype),
+                                    dtype == DType::i8 ? Tensor::full({batch, groups, tokens}, 0.01) : Tensor()};
+  for ([[maybe_unused]] auto _ : state) {
+    if (kind == 3) {
+      kernels::attention_forward(q, rows.rows, rows.rows, {.scale = 0.125F, .causal = true}, out, {});
+    } else {
+      kernels::cached_attention(q, rows, rows, {.scale = 0.125F, .causal = true}, out);
+    }
+  }
+  report_bytes(state, 2.0 * static_cast<double>(rows.rows.bytes()));
+}
+
+void cached_sizes(benchmark::internal::Benchmark* b) {
+  for (const std::int64_t kind : {0, 1, 2, 3}) {
+    b->Args({1, 12, 12, 96, 64, kind});  // GPT-2
+    b->Args({1, 12, 12, 1024, 64, kind});
+    b->Args({8, 12, 12, 512, 64, kind});
+    b->Args({1, 32, 4, 2048, 64, kind});  // TinyLlama
+  }
+  b->UseRealTime()->Unit(benchmark::kMicrosecond);
+}
+BENCHMARK(attention_cached)->Apply(cached_sizes);
 
 }  // namespace
 }  // namespace vitrail

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "vitrail/ops/attention/attention.h"
+#include "vitrail/ops/attention/cached_attention.h"
 #include "vitrail/ops/attention/rotary.h"
 #include "vitrail/ops/images/conv.h"
 #include "vitrail/ops/images/conv3d.h"

@@ -8,6 +8,7 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/attention.h"
 #include "vitrail/kernels/cosine.h"
+#include "vitrail/ops/attention/cached_attention.h"
 #include "vitrail/ops/math/broadcast.h"
 #include "vitrail/ops/math/dense.h"
 
@@ -201,6 +202,15 @@ const Tensor& bias_of(const AttentionOptions& options) {
   return options.distance_bias.defined() ? options.distance_bias : options.bias;
 }
 
+// Whether there are so few queries for so many keys that packing the keys would take longer than reading them.
+bool reads_as_it_lies(const AttentionOptions& options, const Tensor& q, const Tensor& k) {
+  constexpr std::int64_t most_queries = 8;
+  constexpr std::int64_t least_keys_each = 4;
+  return q.size(2) <= most_queries && k.size(2) >= least_keys_each * q.size(2) && !options.query_offsets.defined() &&
+         !options.mask.defined() && !bias_of(options).defined() && !options.q_extra.defined() && options.dropout == 0 &&
+         (!options.causal || !options.lengths.defined());
+}
+
 // Memory for the gradient of the bias to accumulate in; undefined if it is not wanted.
 Tensor zeros_for(const Gradient& bias) { return bias.wanted() ? Tensor::zeros(bias.shape()) : Tensor(); }
 
@@ -212,6 +222,9 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   const kernels::AttentionScores scores = scores_of(options, q, k);
   const Tensor qd = dense_last(q.detach()), kd = dense_last(k.detach()), vd = dense_last(v.detach());
   const bool recording = autograd::recording({&q, &k, &v, &bias_of(options), &options.q_extra});
+  if (!recording && reads_as_it_lies(options, q, k)) {
+    return cached_attention(qd, {kd}, {vd}, {scores.scale, scores.lengths, {}, scores.causal});
+  }
   const Tensor out = swap_heads(Tensor::empty({q.size(0), q.size(2), q.size(1), v.size(3)}, q.dtype()));
   const Tensor log_sum = recording ? Tensor::empty({q.size(0), q.size(1), q.size(2)}) : Tensor();
   kernels::attention_forward(qd, kd, vd, scores, out, log_sum);
