@@ -81,6 +81,27 @@ TEST_F(Translate, AlignsEachTokenWithOneOfTheLine) {
   }
 }
 
+// Recurrent networks of Sutskever's kind and of Bahdanau's translate by the same search.
+TEST_F(Translate, TranslatesByRecurrentNetworks) {
+  const std::vector<std::string> lines = {"!!", "\"#!+&)%", "$", "&%!"};
+  TranslateOptions options;
+  for (const char* name : {"seq2seq_lstm", "seq2seq_gru_bahdanau"}) {
+    model_ = models::load_text_model(test::golden_path("models/text") / name);
+    const std::vector<LineTranslations> all = translated(lines, options);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      const TranslatedLine alone = translated({lines[i]}, options).front().best.front();
+      EXPECT_EQ(all[i].best.front().ids, alone.ids) << name << " " << i;
+      EXPECT_NEAR(all[i].best.front().score, alone.score, 1e-5);
+      EXPECT_EQ(alone.alignment.size(), options.alignment ? alone.ids.size() : 0);
+    }
+    if (name == std::string("seq2seq_lstm")) {
+      options.alignment = true;
+      EXPECT_EQ(error_of([&] { translated({"!"}, options); }),
+                "the model looks at no token of the source, so that there is no alignment");
+    }
+  }
+}
+
 TEST_F(Translate, SaysWhatCannotBe) {
   EXPECT_EQ(error_of([&] {
               translated({"!", std::string(33, '!')});

@@ -9,7 +9,8 @@ decoder_input_ids and labels [B, N] (-100: padding), logits, memory (the encoder
 loss by the names in the folder's file. Of Marian's models it has what generate() translates the sources to, filled up
 with zeros: greedy.*, beams.*, and their scores.
 
-`marian*` are transformers' MarianMTModel. `torch*` are the Seq2SeqTransformer of PyTorch's tutorial "Language Translation
+`marian*` are transformers' MarianMTModel. `seq2seq_*` are torch.nn.LSTM, GRU and RNN joined as by Sutskever et al. 2014,
+or with the BahdanauAttention of PyTorch's tutorial "Translation with a Sequence to Sequence Network and Attention". `torch*` are the Seq2SeqTransformer of PyTorch's tutorial "Language Translation
 with nn.Transformer", which has torch.nn.Transformer inside, with batches first.
 
 Needs transformers 5.23, torch 2.13.0 and safetensors.
@@ -44,6 +45,15 @@ MARIANS = {
 TORCHES = {
     "torch_post": dict(norm_first=False, activation="relu"),
     "torch_pre": dict(norm_first=True, activation="gelu"),
+}
+SEQ2SEQS = {
+    "seq2seq_lstm": dict(architecture="lstm", num_layers=2, reverse_source=True, tie_word_embeddings=True),
+    "seq2seq_rnn": dict(architecture="rnn", bidirectional=True, embedding_size=6, decoder_vocab_size=40,
+                        share_encoder_decoder_embeddings=False),
+    "seq2seq_gru_bahdanau": dict(architecture="gru", num_layers=2, bidirectional=True, attention="bahdanau",
+                                 embedding_size=6, attention_size=5, tie_word_embeddings=True),
+    "seq2seq_lstm_bahdanau": dict(architecture="lstm", bidirectional=True, attention="bahdanau", decoder_vocab_size=40,
+                                  share_encoder_decoder_embeddings=False),
 }
 
 
@@ -88,6 +98,77 @@ class Seq2SeqTransformer(nn.Module):
         out = self.transformer.decoder(self.positional_encoding(self.tgt_tok_emb(target)), memory, tgt_mask=causal,
                                        memory_key_padding_mask=padding)
         return self.generator(out), memory
+
+
+class BahdanauAttention(nn.Module):
+    """The tutorial's, with a mask for padding, and without the bias of Va, which softmax cancels."""
+
+    def __init__(self, query, state, size):
+        super().__init__()
+        self.Wa = nn.Linear(query, size)
+        self.Ua = nn.Linear(state, size)
+        self.Va = nn.Linear(size, 1, bias=False)
+
+    def forward(self, query, keys, padding):
+        scores = self.Va(torch.tanh(self.Wa(query)[:, None] + self.Ua(keys))).squeeze(2)
+        weights = torch.softmax(scores.masked_fill(padding, -math.inf), dim=-1)
+        return torch.bmm(weights[:, None], keys).squeeze(1)
+
+
+class Seq2Seq(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        hidden, layers, both = config["hidden_size"], config["num_layers"], config.get("bidirectional", False)
+        self.config, self.attends = config, "attention" in config
+        self.reverse, self.layers = config.get("reverse_source", False), layers
+        self.lstm = config["architecture"] == "lstm"
+        width = config.get("embedding_size", hidden)
+        read = 2 * hidden if both else hidden
+        kind = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}[config["architecture"]]
+        self.encoder, self.decoder = nn.Module(), nn.Module()
+        self.encoder.embedding = nn.Embedding(config["vocab_size"], width)
+        self.encoder.rnn = kind(width, hidden, layers, batch_first=True, bidirectional=both)
+        if both:
+            self.bridge = nn.Module()
+            self.bridge.h = nn.ModuleList(nn.Linear(read, hidden) for _ in range(layers))
+            self.bridge.c = nn.ModuleList(nn.Linear(read, hidden) for _ in range(layers if self.lstm else 0))
+        vocab = config.get("decoder_vocab_size", config["vocab_size"])
+        if not config.get("share_encoder_decoder_embeddings", True):
+            self.decoder.embedding = nn.Embedding(vocab, width)
+        if self.attends:
+            self.decoder.attention = BahdanauAttention(hidden, read, config.get("attention_size", hidden))
+            self.decoder.readout = nn.Linear(hidden + read + width, width)
+        self.decoder.rnn = kind(width + (read if self.attends else 0), hidden, layers, batch_first=True)
+        self.decoder.out = nn.Linear(width if self.attends else hidden, vocab)
+        if config.get("tie_word_embeddings"):
+            self.decoder.out.weight = self.embedding_of_targets().weight
+
+    def embedding_of_targets(self):
+        return getattr(self.decoder, "embedding", self.encoder.embedding)
+
+    def forward(self, source, lengths, target):
+        if self.reverse:
+            source = torch.stack([torch.cat([s[:n].flip(0), s[n:]]) for s, n in zip(source, lengths)])
+        packed = nn.utils.rnn.pack_padded_sequence(self.encoder.embedding(source), lengths, batch_first=True,
+                                                   enforce_sorted=False)
+        keys, state = self.encoder.rnn(packed)
+        keys = nn.utils.rnn.pad_packed_sequence(keys, batch_first=True, total_length=source.shape[1])[0]
+        if hasattr(self, "bridge"):
+            h, c = state if self.lstm else (state, None)
+            pairs = lambda x: [torch.cat([x[2 * i], x[2 * i + 1]], dim=1) for i in range(self.layers)]
+            h = torch.stack([torch.tanh(layer(x)) for layer, x in zip(self.bridge.h, pairs(h))])
+            state = (h, torch.stack([layer(x) for layer, x in zip(self.bridge.c, pairs(c))])) if self.lstm else h
+        embedded = self.embedding_of_targets()(target)
+        if not self.attends:
+            return self.decoder.out(self.decoder.rnn(embedded, state)[0])
+        padding = torch.arange(source.shape[1])[None] >= lengths[:, None]
+        logits = []
+        for e in embedded.unbind(1):
+            h = state[0] if self.lstm else state
+            context = self.decoder.attention(h[-1], keys, padding)
+            s, state = self.decoder.rnn(torch.cat([e, context], dim=1)[:, None], state)
+            logits.append(self.decoder.out(torch.tanh(self.decoder.readout(torch.cat([s[:, 0], context, e], dim=1)))))
+        return torch.stack(logits, dim=1)
 
 
 def perturbed(model, generator):
@@ -189,6 +270,30 @@ def write_torch(name):
     finish(folder, stored, dict(model.named_parameters()), tensors)
 
 
-for wanted in sys.argv[1:] or [*MARIANS, *TORCHES]:
-    write_marian(wanted) if wanted in MARIANS else write_torch(wanted)
+def write_seq2seq(name):
+    config = dict(architectures=["RecurrentForConditionalGeneration"], model_type="recurrent_seq2seq", vocab_size=50,
+                  hidden_size=8, num_layers=1, eos_token_id=END, pad_token_id=39, decoder_start_token_id=39,
+                  dtype="float32") | SEQ2SEQS[name]
+    generator = torch.Generator().manual_seed(sum(map(ord, name)))
+    model = Seq2Seq(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(0.4 * torch.randn(parameter.shape, generator=generator))
+    folder = ROOT / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    own = dict(model.named_parameters())  # a tied head is named once
+    stored = {label: t.detach().contiguous() for label, t in own.items()}
+    save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
+    model = model.double()
+    ids, lengths, targets, labels = batch(40, generator, 39, 39)
+    tensors = dict(input_ids=ids, lengths=lengths, decoder_input_ids=targets, labels=labels,
+                   logits=model(ids, lengths, targets))
+    finish(folder, stored, dict(model.named_parameters()), tensors)
+
+
+for wanted in sys.argv[1:] or [*MARIANS, *TORCHES, *SEQ2SEQS]:
+    {**dict.fromkeys(MARIANS, write_marian), **dict.fromkeys(TORCHES, write_torch),
+     **dict.fromkeys(SEQ2SEQS, write_seq2seq)}[wanted](wanted)
     print(wanted)

@@ -35,7 +35,7 @@ struct Sources {
   std::vector<std::size_t> order;  // of the lines that are not empty: by descending length
 };
 
-Sources encode_lines(const models::EncoderDecoder& model, const text::Tokenizer& tokenizer,
+Sources encode_lines(const models::Translator& model, const text::Tokenizer& tokenizer,
                      std::span<const std::string> lines, std::int64_t first_line) {
   Sources sources;
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -61,7 +61,7 @@ Sources encode_lines(const models::EncoderDecoder& model, const text::Tokenizer&
 }
 
 // The source token that each token of a translation looks at most.
-std::vector<std::pair<std::int64_t, std::int64_t>> align(const models::EncoderDecoder& model, const Ids& source,
+std::vector<std::pair<std::int64_t, std::int64_t>> align(const models::Translator& model, const Ids& source,
                                                          std::int64_t start, const Ids& translation, DType dtype) {
   Ids read = {start};
   read.insert(read.end(), translation.begin(), translation.end() - 1);
@@ -94,9 +94,11 @@ std::int64_t start_token(const GenerationConfig& config) {
   return *start;
 }
 
-std::vector<LineTranslations> translate(const models::EncoderDecoder& model, const text::Tokenizer& tokenizer,
+std::vector<LineTranslations> translate(const models::Translator& model, const text::Tokenizer& tokenizer,
                                         const GenerationConfig& config, std::span<const std::string> lines,
                                         const TranslateOptions& options, std::int64_t first_line) {
+  check(!options.alignment || model.has_attention(),
+        "the model looks at no token of the source, so that there is no alignment");
   const autograd::NoGrad no_grad;
   const std::int64_t start = start_token(config);
   Sources sources = encode_lines(model, tokenizer, lines, first_line);

@@ -11,7 +11,7 @@
 
 #include "vitrail/generate/generate.h"
 #include "vitrail/generate/generation_config.h"
-#include "vitrail/models/text/encoder_decoder.h"
+#include "vitrail/models/text/translator.h"
 #include "vitrail/text/tokenizer.h"
 
 namespace vitrail::generate {
@@ -52,7 +52,7 @@ std::int64_t start_token(const GenerationConfig& config);
 /// comes of a line does not depend on the others. If the run is interrupted, the result has no translations of the
 /// lines that were left. Throws Error, naming the line by its number from `first_line` on, if it is not UTF-8 or longer
 /// than the model's positions.
-std::vector<LineTranslations> translate(const models::EncoderDecoder& model, const text::Tokenizer& tokenizer,
+std::vector<LineTranslations> translate(const models::Translator& model, const text::Tokenizer& tokenizer,
                                         const GenerationConfig& config, std::span<const std::string> lines,
                                         const TranslateOptions& options = {}, std::int64_t first_line = 1);
 

@@ -98,6 +98,31 @@ TEST(LearningToTranslate, TranslatesAndIsSavedAsAMarianModel) {
   EXPECT_THAT(io::read_text(result.folder / "translations.txt"), HasSubstr("three"));
 }
 
+TEST(LearningToTranslate, TrainsRecurrentNetworks) {
+  const test::TemporaryFolder folder;
+  TranslationOptions options = tiny_translation(folder.path());
+  options.model = "lstm_bahdanau";
+  options.model_kwargs = R"({"hidden_size": 32})";
+  options.lr = 1e-2;
+  options.schedule.sched = "cosine";
+  options.epochs = 40;
+  options.val_interval = 40;
+  options.drop = 0;
+  options.ema.decay = 0.9;
+  const FitResult result = fit(options);
+  EXPECT_GT(result.figure("bleu"), 90);
+  const fs::path best = result.folder / "best";
+  const models::TextModel model = models::load_text_model(best);
+  EXPECT_EQ(model.architecture, "RecurrentForConditionalGeneration");
+  generate::TranslateOptions how;
+  how.alignment = true;
+  const std::vector<std::string> lines = {"drei eins acht"};
+  const auto translated = generate::translate(models::translator_of(model), text::load_tokenizer(best),
+                                              generate::read_generation_config(best), lines, how);
+  EXPECT_EQ(translated[0].best[0].text, "three one eight");
+  EXPECT_EQ(translated[0].best[0].alignment.size(), translated[0].best[0].ids.size());
+}
+
 TEST(LearningToTranslate, ResumesToTheSameBits) {
   const test::TemporaryFolder folder;
   TranslationOptions options = tiny_translation(folder.path());

@@ -19,7 +19,6 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/safetensors.h"
 #include "vitrail/io/wording.h"
-#include "vitrail/models/text/encoder_decoder.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/run/run_folder.h"
@@ -95,10 +94,10 @@ Reading read_text(const TextAttentionFlags& flags, const fs::path& folder, const
   Reading reading;
   reading.inputs.input_ids = row_of_ids(encoding.ids);
   reading.words.input = words_of(encoding, flags.text);
-  if (const auto* translator = dynamic_cast<const models::EncoderDecoderNetwork*>(model.net.get())) {
+  if (const models::Translator* translator = model.net->translator()) {
     const generate::GenerationConfig config = generate::read_generation_config(folder);
     const std::vector<std::string> lines = {flags.text};
-    const auto translated = generate::translate(translator->body, tokenizer, config, lines);
+    const auto translated = generate::translate(*translator, tokenizer, config, lines);
     const generate::TranslatedLine& best = translated.front().best.front();
     Ids in = {generate::start_token(config)};
     in.insert(in.end(), best.ids.begin(), best.ids.end() - 1);

@@ -44,7 +44,7 @@ void evaluate_translator(const std::string& model_name, const TranslationFlags& 
   const DType dtype = compute.apply();
   const text::ParallelText text = text::read_parallel_text(flags.src, flags.tgt);
   const models::TextModel model = models::load_text_model(folder);
-  const models::EncoderDecoder& body = models::translator_of(model);
+  const models::Translator& body = models::translator_of(model);
   const text::Tokenizer tokenizer = text::load_tokenizer(folder);
   generate::GenerationConfig config = generate::read_generation_config(folder);
   config.num_beams = flags.num_beams.value_or(config.num_beams);

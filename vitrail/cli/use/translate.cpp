@@ -79,7 +79,7 @@ class LineTranslator {
         body_(models::translator_of(model_)),
         tokenizer_(text::load_tokenizer(folder_)),
         config_(translation_config(flags, folder_, body_.max_positions())) {
-    models::check_vocabulary(tokenizer_.vocab_size(), body_.config().source_vocab_size, folder_.string());
+    models::check_vocabulary(tokenizer_.vocab_size(), body_.source_vocab_size(), folder_.string());
   }
 
   // Translates lines, which come after `first` others, and prints what comes of them.
@@ -160,7 +160,7 @@ class LineTranslator {
   fs::path folder_;
   DType dtype_;
   models::TextModel model_;
-  const models::EncoderDecoder& body_;
+  const models::Translator& body_;
   text::Tokenizer tokenizer_;
   generate::GenerationConfig config_;
 };

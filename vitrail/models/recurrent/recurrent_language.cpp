@@ -10,8 +10,6 @@
 namespace vitrail::models {
 namespace {
 
-constexpr float language_init = 0.1F;  // the bound of the embedding and the head in word_language_model
-
 Tensor identity(std::int64_t size) {
   Tensor result = Tensor::zeros({size, size});
   for (std::int64_t i = 0; i < size; ++i) {

@@ -14,6 +14,9 @@
 
 namespace vitrail::models {
 
+/// The bound of the embedding and the head as training begins, as in word_language_model.
+constexpr float language_init = 0.1F;
+
 /// The sizes and parts of a RecurrentLanguage.
 struct RecurrentLanguageConfig {
   nn::RecurrentConfig network;  ///< its input_size follows from the embedding; its dropout is that of the ends too

@@ -35,20 +35,7 @@ Tensor rows_at(const Tensor& x, const std::vector<std::int64_t>& indices) {
 }  // namespace
 
 void EncoderDecoderState::select(const std::vector<std::int64_t>& indices) {
-  std::vector<std::int64_t> left;  // sources
-  for (const std::int64_t index : indices) {
-    const std::int64_t source = index / translations;
-    if (left.empty() || left.back() != source) {
-      left.push_back(source);
-    }
-  }
-  const std::int64_t each = left.empty() ? 0 : std::ssize(indices) / std::ssize(left);
-  for (std::int64_t i = 0; i < std::ssize(indices); ++i) {
-    const std::int64_t source = indices[static_cast<std::size_t>(i)] / translations;
-    check(i / each < std::ssize(left) && source == left[static_cast<std::size_t>(i / each)],
-          "translation {} is one of source {}: all sources must have equally many translations, side by side", i,
-          source);
-  }
+  const auto [left, each] = sources_left(indices, translations);
   for (nn::KeyValueCache& cache : blocks) {
     cache.select(indices);
   }
@@ -160,9 +147,8 @@ Tensor EncoderDecoder::decode(const Texts& targets, const Tensor& memory, const 
 
 Tensor EncoderDecoder::head(const Tensor& states) const { return ops::linear(states, head_weight_, head_bias_); }
 
-Tensor EncoderDecoder::forward(const Texts& sources, const Texts& targets, nn::Pass& pass) const {
-  const Tensor memory = encode(sources, pass);
-  return ops::cast(head(decode(targets, memory, sources, pass)), DType::f32);
+Tensor EncoderDecoder::logits(const Texts& sources, const Texts& targets, nn::Pass& pass) const {
+  return head(decode(targets, encode(sources, pass), sources, pass));
 }
 
 std::unique_ptr<TextState> EncoderDecoder::begin(const Texts& sources, nn::Pass& pass) const {
@@ -204,24 +190,6 @@ std::int64_t EncoderDecoder::layer_of(const std::string& parameter) const {
   }
   const bool of_encoder = config_.encoder.norm && parameter.starts_with(config_.encoder.names.norm + ".");
   return of_encoder ? encoders : encoders + config_.depth + 1;
-}
-
-std::unique_ptr<TextState> Translation::begin() const {
-  nn::Pass pass{.dtype = dtype_};
-  return model_.begin(sources_, pass);
-}
-
-Tensor Translation::forward(const Tensor& ids, nn::Pass& pass, TextState* state) const {
-  check(state == nullptr, "a translation goes on by forward_last()");
-  return model_.forward(sources_, {ids}, pass);
-}
-
-TextOutputs EncoderDecoderNetwork::run(const TextInputs& inputs, nn::Pass& pass) const {
-  check(inputs.input_ids.defined() && inputs.decoder_input_ids.defined(),
-        "an encoder–decoder reads 'input_ids' and 'decoder_input_ids' [B, N] i64, of which one is missing");
-  check(!inputs.token_type_ids.defined(), "an encoder–decoder has no token types");
-  return {{"logits",
-           body.forward({inputs.input_ids, lengths_of(inputs.attention_mask)}, {inputs.decoder_input_ids}, pass)}};
 }
 
 TextAttentionKind EncoderDecoderNetwork::attention_kind(const std::string& name) const {

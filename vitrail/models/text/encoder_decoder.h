@@ -6,13 +6,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "vitrail/models/text/encoder.h"
-#include "vitrail/models/text/language_body.h"
 #include "vitrail/models/text/text_network.h"
 #include "vitrail/models/text/token_ids.h"
+#include "vitrail/models/text/translator.h"
 #include "vitrail/nn/attention/decoder_block.h"
 #include "vitrail/nn/embedding.h"
 #include "vitrail/nn/linear.h"
@@ -68,7 +67,7 @@ struct EncoderDecoderState final : TextState {
 /// learned of positions, each of the two has by itself. The decoder sees the source without positions between the two.
 /// Weights start as those of the paper's implementation (tensor2tensor): matrices from Glorot's uniform distribution,
 /// embeddings as N(0, 1 / dim), biases as zeros.
-class EncoderDecoder {
+class EncoderDecoder final : public Translator {
  public:
   EncoderDecoder(const nn::Scope& scope, const EncoderDecoderConfig& config);
 
@@ -80,16 +79,15 @@ class EncoderDecoder {
   Tensor decode(const Texts& targets, const Tensor& memory, const Texts& sources, nn::Pass& pass) const;
   /// The logits [..., V] of states [..., dim], in their dtype.
   Tensor head(const Tensor& states) const;
-  /// The logits [B, N, V] f32 of the token that follows each of `targets`.
-  Tensor forward(const Texts& sources, const Texts& targets, nn::Pass& pass) const;
-
-  /// The state of translations of which nothing has been written.
-  std::unique_ptr<TextState> begin(const Texts& sources, nn::Pass& pass) const;
-  /// The logits [B, V] f32 of the token after the last of targets [B, N], which continue those that the state has seen.
-  Tensor forward_last(const Tensor& targets, nn::Pass& pass, TextState& state) const;
+  Tensor logits(const Texts& sources, const Texts& targets, nn::Pass& pass) const override;
+  std::unique_ptr<TextState> begin(const Texts& sources, nn::Pass& pass) const override;
+  Tensor forward_last(const Tensor& targets, nn::Pass& pass, TextState& state) const override;
 
   const EncoderDecoderConfig& config() const { return config_; }
-  std::int64_t max_positions() const { return config_.encoder.max_positions; }
+  std::int64_t source_vocab_size() const override { return config_.source_vocab_size; }
+  std::int64_t target_vocab_size() const override { return config_.target_vocab_size; }
+  std::int64_t max_positions() const override { return config_.encoder.max_positions; }
+  bool has_attention() const override { return true; }
   /// Multiply-accumulates of the products, for a source and a target of these many tokens.
   std::int64_t flops(std::int64_t source, std::int64_t target) const;
   /// 0 for embeddings, then the encoder's blocks, then the decoder's, then the head (nn::Network::layer_of()).
@@ -113,28 +111,6 @@ class EncoderDecoder {
   Tensor head_bias_;  // [V], or undefined
 };
 
-/// Sources with the model that translates them, as one that continues the translations: begin() reads the sources, of
-/// which the state has one text each.
-class Translation final : public LanguageBody {
- public:
-  /// The model must outlive this object.
-  Translation(const EncoderDecoder& model, Texts sources, DType dtype)
-      : model_(model), sources_(std::move(sources)), dtype_(dtype) {}
-
-  std::unique_ptr<TextState> begin() const override;
-  Tensor forward(const Tensor& ids, nn::Pass& pass, TextState* state) const override;
-  Tensor forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const override {
-    return model_.forward_last(ids, pass, state);
-  }
-  std::int64_t vocab_size() const override { return model_.config().target_vocab_size; }
-  std::int64_t max_positions() const override { return model_.max_positions(); }
-
- private:
-  const EncoderDecoder& model_;
-  Texts sources_;
-  DType dtype_;
-};
-
 /// An EncoderDecoder as a network of its own.
 struct EncoderDecoderNetwork final : TextNetwork {
   explicit EncoderDecoderNetwork(const EncoderDecoderConfig& config, const nn::StoreOptions& store = {})
@@ -143,8 +119,10 @@ struct EncoderDecoderNetwork final : TextNetwork {
   TextShape shape() const override;
   /// For a source and a target of this many tokens each.
   std::int64_t flops(std::int64_t tokens) const override { return body.flops(tokens, tokens); }
-  /// Gives logits [B, M, V] of decoder_input_ids [B, M] beside input_ids [B, N].
-  TextOutputs run(const TextInputs& inputs, nn::Pass& pass) const override;
+  TextOutputs run(const TextInputs& inputs, nn::Pass& pass) const override {
+    return run_translator(body, inputs, pass);
+  }
+  const Translator* translator() const override { return &body; }
   TextAttentionKind attention_kind(const std::string& name) const override;
   std::int64_t layer_of(const std::string& parameter) const override { return body.layer_of(parameter); }
   bool is_head(const std::string& parameter) const override { return body.is_head(parameter); }

@@ -60,7 +60,8 @@ extern const TextFamily mistral_family;
 extern const TextFamily qwen2_family;
 extern const TextFamily marian_family;
 extern const TextFamily torch_transformer_family;
-extern const TextFamily recurrent_family;  // models/recurrent
+extern const TextFamily recurrent_family;          // models/recurrent
+extern const TextFamily recurrent_seq2seq_family;  // models/recurrent
 extern const TextFamily roberta_family;
 
 }  // namespace vitrail::models

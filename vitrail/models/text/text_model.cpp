@@ -11,7 +11,6 @@
 #include "vitrail/io/suggest.h"
 #include "vitrail/models/formats/huggingface.h"
 #include "vitrail/models/formats/weights.h"
-#include "vitrail/models/text/encoder_decoder.h"
 #include "vitrail/models/text/families.h"
 
 namespace vitrail::models {
@@ -20,9 +19,12 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr std::array text_families = {&bert_family,      &bloom_family,   &distilbert_family,       &gpt2_family,
-                                      &llama_family,     &marian_family,  &mistral_family,          &qwen2_family,
-                                      &recurrent_family, &roberta_family, &torch_transformer_family};
+constexpr std::array text_families = {&bert_family,       &bloom_family,
+                                      &distilbert_family, &gpt2_family,
+                                      &llama_family,      &marian_family,
+                                      &mistral_family,    &qwen2_family,
+                                      &recurrent_family,  &recurrent_seq2seq_family,
+                                      &roberta_family,    &torch_transformer_family};
 
 const TextFamily& text_family(const std::string& model_type, const std::string& source) {
   std::vector<std::string> known;
@@ -224,10 +226,10 @@ void write_text_model(const TextModel& model, const fs::path& folder) {
   io::save_safetensors(folder / weights_file, named_tensors(model.net->parameters));
 }
 
-const EncoderDecoder& translator_of(const TextModel& model) {
-  const auto* const network = dynamic_cast<const EncoderDecoderNetwork*>(model.net.get());
-  check(network != nullptr, "{} ({}) does not translate: it is no encoder–decoder", model.name, model.architecture);
-  return network->body;
+const Translator& translator_of(const TextModel& model) {
+  const Translator* translator = model.net->translator();
+  check(translator != nullptr, "{} ({}) does not translate: it is no encoder–decoder", model.name, model.architecture);
+  return *translator;
 }
 
 void check_vocabulary(std::int64_t tokens, std::int64_t vocab_size, std::string_view source) {

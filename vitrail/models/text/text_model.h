@@ -13,10 +13,10 @@
 #include "vitrail/models/text/language_body.h"
 #include "vitrail/models/text/text_classifier.h"
 #include "vitrail/models/text/text_network.h"
+#include "vitrail/models/text/translator.h"
 
 namespace vitrail::models {
 
-class EncoderDecoder;
 struct TextFamily;
 
 /// A model of text with all that its folder says about it.
@@ -72,6 +72,6 @@ const TextClassifier& classifier_of(const TextModel& model);
 /// The model as one that continues texts. Throws Error, naming its architecture, if it is none.
 const LanguageBody& language_of(const TextModel& model);
 /// The model as one that translates. Throws Error, naming its architecture, if it is none.
-const EncoderDecoder& translator_of(const TextModel& model);
+const Translator& translator_of(const TextModel& model);
 
 }  // namespace vitrail::models

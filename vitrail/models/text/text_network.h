@@ -25,6 +25,7 @@ struct TextShape {
 };
 
 class TextClassifier;  // text_classifier.h
+class Translator;      // translator.h
 
 /// The inputs of a forward pass of B texts, by transformers' names. What a network has no use for may be undefined.
 struct TextInputs {
@@ -65,6 +66,8 @@ struct TextNetwork : nn::Network {
   virtual const LanguageBody* language() const { return nullptr; }
   /// The network as one that tells classes apart; null if it does not.
   virtual const TextClassifier* classifier() const { return nullptr; }
+  /// The network as one that translates; null if it does not.
+  virtual const Translator* translator() const { return nullptr; }
 
   std::int64_t depth() const override { return shape().depth; }
   bool no_weight_decay(const std::string&) const override { return false; }

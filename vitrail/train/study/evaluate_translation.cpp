@@ -18,13 +18,12 @@ text::Segments segments_of(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-Tensor translation_loss(const models::EncoderDecoder& model, const PairBatch& batch, nn::Pass& pass, float smoothing) {
-  const Tensor memory = model.encode(batch.sources, pass);
-  const Tensor logits = model.head(model.decode(batch.targets, memory, batch.sources, pass));
+Tensor translation_loss(const models::Translator& model, const PairBatch& batch, nn::Pass& pass, float smoothing) {
+  const Tensor logits = model.logits(batch.sources, batch.targets, pass);
   return ops::cross_entropy(ops::reshape(logits, {-1, logits.size(2)}), batch.labels, smoothing);
 }
 
-double mean_translation_loss(const models::EncoderDecoder& model, const SentencePairs& pairs, std::int64_t batch_tokens,
+double mean_translation_loss(const models::Translator& model, const SentencePairs& pairs, std::int64_t batch_tokens,
                              DType dtype, const std::function<void(std::int64_t)>& advance) {
   const autograd::NoGrad no_grad;
   double sum = 0;

@@ -1,5 +1,5 @@
 /// \file
-/// How well an encoder–decoder translates.
+/// How well a network translates.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "vitrail/generate/translate.h"
-#include "vitrail/models/text/encoder_decoder.h"
+#include "vitrail/models/text/translator.h"
 #include "vitrail/text/parallel_text.h"
 #include "vitrail/text/score/bleu.h"
 #include "vitrail/train/study/sentence_pairs.h"
@@ -16,12 +16,11 @@
 namespace vitrail::train {
 
 /// The mean cross-entropy of the labels of a batch that counts, a scalar f32.
-Tensor translation_loss(const models::EncoderDecoder& model, const PairBatch& batch, nn::Pass& pass,
-                        float smoothing = 0);
+Tensor translation_loss(const models::Translator& model, const PairBatch& batch, nn::Pass& pass, float smoothing = 0);
 
 /// The mean cross-entropy of a token of the targets, in nats, without smoothing, in batches of `batch_tokens`.
 /// `advance` is called with the number of pairs that are done.
-double mean_translation_loss(const models::EncoderDecoder& model, const SentencePairs& pairs, std::int64_t batch_tokens,
+double mean_translation_loss(const models::Translator& model, const SentencePairs& pairs, std::int64_t batch_tokens,
                              DType dtype, const std::function<void(std::int64_t pairs)>& advance = {});
 
 /// sacrebleu's score of translations of the sources by the targets; each line's best one counts.

@@ -158,9 +158,8 @@ TranslationTask::TranslationTask(const TranslationOptions& options, const fs::pa
   pieces_ = open_pieces(options_, checkpoint, training);
   const text::Tokenizer& tokenizer = pieces_->source;
   model_ = make_translator(options_, checkpoint, tokenizer);
-  const models::EncoderDecoder& body = models::translator_of(model_);
-  models::check_vocabulary(tokenizer.vocab_size(),
-                           std::min(body.config().source_vocab_size, body.config().target_vocab_size));
+  const models::Translator& body = models::translator_of(model_);
+  models::check_vocabulary(tokenizer.vocab_size(), std::min(body.source_vocab_size(), body.target_vocab_size()));
   const std::int64_t longest = std::min(options_.max_length, body.max_positions());
   generation_ = generation_of(model_, longest);
   const SpecialTokens special = special_tokens(generation_);
@@ -203,7 +202,7 @@ std::vector<FigureKind> TranslationTask::figures() const {
 Figures TranslationTask::evaluate(const Work& work) {
   const std::int64_t batch_tokens = options_.validation_batch_size.value_or(options_.batch_size);
   work.begin("evaluating", evaluated_->count() + std::ssize(validation_.source));
-  const models::EncoderDecoder& body = models::translator_of(model_);
+  const models::Translator& body = models::translator_of(model_);
   const double loss = mean_translation_loss(body, *evaluated_, batch_tokens, work.dtype, work.advance);
   generate::TranslateOptions how;
   how.most_growth = 2;  // a model that has learned little does not know where to end
@@ -308,7 +307,9 @@ void TranslationOptions::describe(OptionList& list) {
   list.add("max_length", max_length, "N", "Longer texts are left out; the longest translation").at_least(2).settled();
   list.add("no_shuffle", no_shuffle, "", "Take the pairs in order");
   list.group("model");
-  list.add("model", model, "MODEL", "transformer-small, transformer-base, transformer-big, or a model folder")
+  list.add("model", model, "MODEL",
+           "transformer-small, transformer-base, transformer-big, lstm_bahdanau, lstm_seq2seq (or gru_…), or a model "
+           "folder")
       .path()
       .settled();
   list.add_arguments("model_kwargs", model_kwargs, "KEY=VALUE",
