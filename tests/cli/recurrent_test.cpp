@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/support/program.h"
+#include "tests/train/tiny.h"
 #include "vitrail/io/file.h"
 
 namespace vitrail::test {
@@ -87,6 +88,32 @@ TEST(RecurrentLanguageModel, IsTrainedDescribedAndContinuesTexts) {
               HasSubstr("960 tokens are too few for 5000 steps and one more"));
   EXPECT_THAT(vitrail("gradients " + golden_path("models/text/gpt2").string() + " --text " + path("text.txt")).err,
               HasSubstr("is no recurrent network"));
+}
+
+TEST(Captions, AreLearnedWrittenAndEvaluated) {
+  const TemporaryFolder folder;
+  const auto path = [&](const char* name) { return (folder / name).string(); };
+  write_images(folder / "data" / "train", 8, 2);
+  write_images(folder / "data" / "validation", 4, 2, 1);
+  for (const char* part : {"data/train", "data/validation"}) {
+    std::filesystem::rename(folder / part / "class0", folder / part / "red");
+    std::filesystem::rename(folder / part / "class1", folder / part / "green");
+  }
+  const Outcome trained = vitrail(
+      "train " + path("data") +
+      " --task caption --model gru_rows --img-size 8 --model-kwargs hidden_size=24 --decoder gru --decoder-kwargs "
+      "hidden_size=24 --crop-pct 1 --no-aug -b 4 --lr 1e-2 --epochs 30 --val-interval 30 --threads 1 --output " +
+      path("runs") + " --experiment letters");
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const Outcome said = vitrail("predict " + path("runs/letters") + " " + path("data/validation"));
+  EXPECT_THAT(said.out, HasSubstr("red/0.png: red\n"));
+  EXPECT_THAT(said.out, HasSubstr("green/3.png: green\n"));
+  EXPECT_THAT(
+      vitrail("predict " + path("runs/letters") + " " + path("data/validation/green/2.png") + " --format csv").out,
+      HasSubstr("file,caption\n"));
+  const Outcome evaluated = vitrail("eval " + path("runs/letters") + " " + path("data") + " --split validation --json");
+  EXPECT_THAT(evaluated.out, HasSubstr("\"exact\": 100"));
+  EXPECT_THAT(vitrail("predict " + path("runs/letters") + " x.png --tta 2").err, HasSubstr("takes neither --tta"));
 }
 
 }  // namespace

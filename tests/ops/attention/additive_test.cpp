@@ -10,7 +10,7 @@
 #include "vitrail/ops/products/matmul.h"
 #include "vitrail/ops/shape/shape.h"
 
-namespace vitrail {
+namespace vitrail::additive_attention_test {
 namespace {
 
 using ops::additive_attention;
@@ -119,4 +119,4 @@ TEST(AdditiveAttention, SaysWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace vitrail
+}  // namespace vitrail::additive_attention_test

@@ -13,6 +13,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
 #include "vitrail/cli/texts.h"
+#include "vitrail/cli/use/captions.h"
 #include "vitrail/cli/use/eval_translation.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
@@ -209,6 +210,16 @@ class Predictor {
 };
 
 void predict(const PredictFlags& flags) {
+  if (is_captioner(flags.model)) {
+    check_usage(flags.tta == 0 && !flags.truncate, "'{}' captions images: it takes neither --tta nor --truncate",
+                flags.model.model);
+    predict_captions(flags.model, flags.compute,
+                     {.images = flags.images,
+                      .batch_size = flags.batch_size,
+                      .skip_broken = flags.skip_broken,
+                      .format = flags.format});
+    return;
+  }
   if (!is_text_model(flags.model)) {
     check_usage(!flags.truncate, "--truncate is for texts");
     Predictor(flags).run();
@@ -253,13 +264,19 @@ void add_eval(CLI::App& app) {
       return;
     }
     check_usage(images->count() > 0, "DATA is required: images; or --src and --tgt for a translator");
+    if (is_captioner(flags->model)) {
+      check_usage(flags->tta == 0 && flags->output.empty(), "'{}' captions images: it takes neither --tta nor --output",
+                  flags->model.model);
+      evaluate_captioner(flags->model, flags->compute, flags->data, flags->json);
+      return;
+    }
     evaluate(*flags);
   });
 }
 
 void add_predict(CLI::App& app) {
-  CLI::App& command =
-      *app.add_subcommand("predict", "Print what a model sees in images or texts: names and probabilities");
+  CLI::App& command = *app.add_subcommand(
+      "predict", "Print what a model sees in images or texts: names and probabilities, or captions");
   const auto flags = std::make_shared<PredictFlags>();
   add_model_argument(command, flags->model);
   add_images_argument(command, flags->images);

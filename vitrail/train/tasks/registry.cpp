@@ -8,6 +8,7 @@
 #include "vitrail/io/toml.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/tasks/caption.h"
 #include "vitrail/train/tasks/classify.h"
 #include "vitrail/train/tasks/classify_text.h"
 #include "vitrail/train/tasks/embed_sentences.h"
@@ -32,6 +33,7 @@ std::unique_ptr<TaskOptions> defaults() {
 const std::vector<TaskKind>& task_kinds() {
   static const std::vector<TaskKind> all = {
       {"classify", "train", "tell images of classes apart", defaults<ClassifyOptions>},
+      {"caption", "train", "say what is in images", defaults<CaptionTaskOptions>},
       {"classify-text", "train", "tell texts of classes apart", defaults<ClassifyTextOptions>},
       {"embed", "train", "give sentences vectors, near for pairs", defaults<EmbedSentencesOptions>},
       {"lm", "train", "predict the next token of a text", defaults<LanguageOptions>},

@@ -1,0 +1,138 @@
+#include "vitrail/train/tasks/caption.h"
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+
+#include "tests/support/errors.h"
+#include "tests/train/tiny.h"
+#include "vitrail/models/recurrent/captioner.h"
+#include "vitrail/text/tokenizer.h"
+#include "vitrail/train/run/records.h"
+#include "vitrail/train/study/captions.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+using test::error_of;
+using ::testing::HasSubstr;
+
+// Images of tiny_options(), by tables that say what is in them.
+CaptionTaskOptions tiny_captions(const fs::path& folder) {
+  const ClassifyOptions images = test::tiny_options(folder);
+  for (const auto& [part, count] : {std::pair("train", 8), {"validation", 4}}) {
+    std::ofstream table(folder / (std::string(part) + ".csv"));
+    for (int i = 0; i < count; ++i) {
+      int number = 0;
+      for (const char* name : {"red", "green", "blue"}) {
+        table << "data/" << part << "/class" << number++ << "/" << i << ".png," << name << "\n";
+      }
+    }
+  }
+  CaptionTaskOptions options;
+  options.data_dir = (folder / "train.csv").string();
+  options.val_dir = (folder / "validation.csv").string();
+  options.output = images.output;
+  options.experiment = "tiny";
+  options.model = images.model;
+  options.model_kwargs = images.model_kwargs;
+  options.decoder_kwargs = R"({"hidden_size": 24})";
+  options.batch_size = 4;
+  options.epochs = 3;
+  options.lr = 5e-3;
+  options.images.crop_pct = 1;
+  options.augment.no_aug = true;
+  options.threads = 1;
+  return options;
+}
+
+TEST(LearningToCaption, WritesTheLettersOfTheClass) {
+  const test::TemporaryFolder folder;
+  CaptionTaskOptions options = tiny_captions(folder.path());
+  options.epochs = 40;
+  options.val_interval = 40;
+  const FitResult result = fit(options);
+  EXPECT_GT(result.figure("exact"), 90);
+  EXPECT_LT(result.figure("loss"), 0.1);
+  const fs::path best = result.folder / "best";
+  EXPECT_TRUE(models::is_captioner_folder(best));
+  const std::unique_ptr<models::Captioner> model = models::load_captioner(best);
+  const text::Tokenizer tokenizer = text::load_tokenizer(best);
+  const auto validation = data::open_dataset(options.val_dir);
+  EvaluateOptions small;
+  small.batch_size = 5;
+  const CaptionEvaluation again = evaluate_captions(*model, tokenizer, *validation, small, 64);
+  EXPECT_NEAR(again.exact, result.figure("exact"), 1e-9);
+  EXPECT_NEAR(again.loss, result.figure("loss"), 1e-4);
+  EXPECT_EQ(again.count, 12);
+  std::vector<io::Image> images;
+  for (const std::int64_t i : {0, 1, 2}) {
+    images.push_back(validation->image(i));
+  }
+  EXPECT_EQ(caption(*model, tokenizer, images, {.num_beams = 3}), (std::vector<std::string>{"red", "green", "blue"}));
+  EXPECT_LT(model->layer_of("blocks.0.attn.qkv.weight"), model->layer_of("decoder.start.h.0.weight"));
+  EXPECT_EQ(model->layer_of("decoder.out.bias"), model->depth() + 1);
+}
+
+TEST(LearningToCaption, TakesSentencesOfATable) {
+  const test::TemporaryFolder folder;
+  CaptionTaskOptions options = tiny_captions(folder.path());
+  std::ofstream table(folder / "captions.csv");
+  table << "path,label\n";
+  for (int i = 0; i < 8; ++i) {
+    table << "data/train/class0/" << i << ".png,\"Red, and number " << i << "\"\n";
+    table << "data/train/class1/" << i << ".png,Green\n";
+  }
+  table.close();
+  options.data_dir = (folder / "captions.csv").string();
+  options.val_dir = "";
+  options.val_split = "";
+  options.decoder = "gru";
+  options.epochs = 1;
+  const FitResult result = fit(options);
+  const fs::path last = result.folder / "last";
+  EXPECT_EQ(text::load_tokenizer(last).decode(text::load_tokenizer(last).encode("Red, 7").ids), "Red, 7");
+}
+
+TEST(LearningToCaption, ResumesToTheSameBits) {
+  const test::TemporaryFolder folder;
+  CaptionTaskOptions options = tiny_captions(folder.path());
+  options.drop = 0.2;
+  options.decoder_kwargs = R"({"hidden_size": 16, "num_layers": 2})";
+  options.experiment = "whole";
+  fit(options);
+  options.experiment = "stopped";
+  FitHooks hooks;
+  std::int64_t seen = 0;
+  hooks.on_step = [&](std::int64_t step, double) { seen = step; };
+  hooks.should_stop = [&] { return seen >= 8; };
+  EXPECT_TRUE(fit(options, hooks).stopped);
+  fit(test::resumed<CaptionTaskOptions>(fs::path(options.output) / "stopped"));
+  const auto checksum = [&](const char* run) {
+    return weights_checksum(*models::load_captioner(fs::path(options.output) / run / "last"));
+  };
+  EXPECT_EQ(checksum("whole"), checksum("stopped"));
+}
+
+TEST(LearningToCaption, SaysWhatCannotBe) {
+  const test::TemporaryFolder folder;
+  const CaptionTaskOptions good = tiny_captions(folder.path());
+  const auto error = [&](auto&& change) {
+    CaptionTaskOptions options = good;
+    change(options);
+    return error_of([&] {
+      validate(options);
+      options.make("");
+    });
+  };
+  EXPECT_THAT(error([](CaptionTaskOptions& o) { o.decoder = "lsmt"; }), HasSubstr("lsmt"));
+  EXPECT_THAT(error([](CaptionTaskOptions& o) { o.decoder_kwargs = R"({"hiden_size": 3})"; }),
+              HasSubstr("did you mean 'hidden_size'"));
+  EXPECT_THAT(error([](CaptionTaskOptions& o) { o.tokenizer = "nowhere.json"; }), HasSubstr("nowhere.json"));
+  EXPECT_THAT(error([](CaptionTaskOptions& o) { o.model = "gpt2"; }), HasSubstr("gpt2"));
+  EXPECT_THAT(error_of([&] { models::load_captioner(folder.path()); }), HasSubstr("config.json"));
+}
+
+}  // namespace
+}  // namespace vitrail::train

@@ -1,0 +1,102 @@
+#include "vitrail/cli/use/captions.h"
+
+#include <memory>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/cli/images.h"
+#include "vitrail/cli/texts.h"
+#include "vitrail/io/json.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/models/recurrent/captioner.h"
+#include "vitrail/text/tokenizer.h"
+#include "vitrail/train/study/captions.h"
+
+namespace vitrail::cli {
+namespace {
+
+struct OpenCaptioner {
+  explicit OpenCaptioner(const ModelFlags& flags)
+      : model(models::load_captioner(flags.name_or_folder())), tokenizer(text::load_tokenizer(flags.name_or_folder())) {
+    check_usage(flags.kwargs.empty() && !flags.num_classes && !flags.img_size,
+                "'{}' captions images: it takes no --model-kwargs, --num-classes or --img-size", flags.model);
+    as_usage([&] { data::apply(flags.images, model->image_model.pretrained); });
+  }
+  std::unique_ptr<models::Captioner> model;
+  text::Tokenizer tokenizer;
+};
+
+}  // namespace
+
+bool is_captioner(const ModelFlags& flags) { return models::is_captioner_folder(flags.name_or_folder()); }
+
+void predict_captions(const ModelFlags& model, const ComputeFlags& compute, const PredictCaptionsFlags& flags) {
+  const DType dtype = compute.apply();
+  const OpenCaptioner opened(model);
+  std::vector<std::string> names;
+  std::vector<io::Image> images;
+  nlohmann::ordered_json results = nlohmann::ordered_json::array();
+  if (flags.format == "csv") {
+    fmt::print("file,caption\n");
+  }
+  const auto flush = [&] {
+    const std::vector<std::string> said =
+        images.empty() ? std::vector<std::string>()
+                       : train::caption(*opened.model, opened.tokenizer, images, {.num_beams = 3, .dtype = dtype});
+    for (std::size_t i = 0; i < said.size(); ++i) {
+      if (flags.format == "json") {
+        results.push_back({{"file", io::as_utf8(names[i])}, {"caption", said[i]}});
+      } else if (flags.format == "csv") {
+        fmt::print("{},{}\n", csv_field(names[i]), csv_field(said[i]));
+      } else {
+        fmt::print("{}: {}\n", names[i], said[i]);
+      }
+    }
+    names.clear();
+    images.clear();
+  };
+  const std::vector<NamedImage> listed = list_images(flags.images);
+  std::size_t broken = 0;
+  for (const NamedImage& image : listed) {
+    try {
+      images.push_back(image.read());
+      names.push_back(image.name);
+    } catch (const Error& error) {
+      if (!flags.skip_broken) {
+        throw;
+      }
+      fmt::print(stderr, "left out: {}\n", error.what());
+      ++broken;
+    }
+    if (std::ssize(images) == flags.batch_size) {
+      flush();
+    }
+  }
+  flush();
+  check(broken < listed.size(), "none of the {} images could be read", listed.size());
+  if (flags.format == "json") {
+    fmt::print("{}\n", results.dump(2));
+  }
+}
+
+void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, const DataFlags& data, bool json) {
+  const train::EvaluateOptions options = data.options(compute.apply());
+  const OpenCaptioner opened(model);
+  data::DatasetOptions part;
+  part.split = data.split;
+  const auto dataset = data::open_dataset(data.data, part);
+  const train::CaptionEvaluation result = train::evaluate_captions(*opened.model, opened.tokenizer, *dataset, options);
+  if (json) {
+    const nlohmann::ordered_json all = {{"model", model.model},  {"data", data.data},   {"count", result.count},
+                                        {"exact", result.exact}, {"loss", result.loss}, {"broken", result.broken}};
+    fmt::print("{}\n", all.dump(2));
+    return;
+  }
+  fmt::print("exact {:.2f} %   loss {:.4f}   {}\n", result.exact, result.loss, io::counted(result.count, "images"));
+  for (const std::string& broken : result.broken) {
+    fmt::print("left out: {}\n", broken);
+  }
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,154 @@
+#include "vitrail/models/recurrent/captioner.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
+#include "vitrail/io/safetensors.h"
+#include "vitrail/models/base/arguments.h"
+#include "vitrail/models/base/registry.h"
+#include "vitrail/models/formats/weights.h"
+#include "vitrail/models/recurrent/recurrent.h"
+#include "vitrail/ops/math/activation.h"
+#include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/shape/shape.h"
+
+namespace vitrail::models {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* captioner_type = "recurrent_captioner";
+
+nlohmann::ordered_json preparation_json(const PretrainedConfig& p) {
+  check(!p.processor, "images that are prepared by an image processor of transformers cannot be captioned yet");
+  return {{"interpolation", p.interpolation},
+          {"crop_pct", p.crop_pct},
+          {"crop_mode", p.crop_mode},
+          {"mean", p.mean},
+          {"std", p.std}};
+}
+
+void read_preparation(io::Fields& f, PretrainedConfig& p) {
+  p.interpolation = f.get<std::string>("interpolation", p.interpolation);
+  p.crop_pct = f.get<double>("crop_pct", p.crop_pct, {1e-3, 10});
+  p.crop_mode = f.get<std::string>("crop_mode", p.crop_mode);
+  p.mean = f.get<std::vector<double>>("mean", p.mean);
+  p.std = f.get<std::vector<double>>("std", p.std);
+  check(p.mean.size() == p.std.size() && std::ssize(p.mean) == p.channels,
+        "{}: 'mean' and 'std' have {} and {} numbers, but images have {} channels", f.source(), p.mean.size(),
+        p.std.size(), p.channels);
+}
+
+}  // namespace
+
+Captioner::Captioner(Model pictures, const std::string& decoder, const std::string& source)
+    : image_model(std::move(pictures)), decoder_config_(decoder) {
+  check(image_model.net->num_classes() == 0, "{}: the image model of a captioner has no classifier", source);
+  parameters = std::move(image_model.net->parameters);  // one store for both
+
+  const nlohmann::json json = io::parse_json(decoder, source);
+  io::Fields f(json, source);
+  RecurrentDecoderConfig c;
+  c.vocab_size = f.get<std::int64_t>("vocab_size", {1, largest_size});
+  end_ = f.get<std::int64_t>("eos_token_id", {0, static_cast<double>(c.vocab_size - 1)});
+  read_cells(f, c.network);
+  c.embedding_size = f.get<std::int64_t>("embedding_size", c.network.hidden_size, {1, largest_size});
+  c.tied_head = f.get<bool>("tie_word_embeddings", false);
+  f.finish();
+
+  const nn::Scope scope = nn::Scope(parameters) / "decoder";
+  const std::int64_t features = image_model.net->num_features();
+  for (std::int64_t layer = 0; layer < c.network.num_layers; ++layer) {
+    start_h_.emplace_back(scope / "start" / "h" / layer, features, c.network.output_size());
+    if (c.network.has_memory()) {
+      start_c_.emplace_back(scope / "start" / "c" / layer, features, c.network.hidden_size);
+    }
+  }
+  decoder_ = std::make_unique<const RecurrentDecoder>(scope, c);
+  for (const nn::Parameter& parameter : parameters.all()) {
+    if (of_decoder(parameter.name) && parameters.options().fill == nn::Fill::leave) {
+      parameters.initialize(parameter.name);  // an image model that was loaded leaves its store so
+    }
+  }
+}
+
+RecurrentDecoder::Start Captioner::look(const Tensor& x, nn::Pass& pass) const {
+  const Tensor features = ops::cast(image_model.net->forward(x, pass), pass.dtype);
+  std::vector<Tensor> h;
+  std::vector<Tensor> c;
+  for (const nn::Linear& layer : start_h_) {
+    h.push_back(ops::cast(layer(features, ops::Activation::tanh), DType::f32));
+  }
+  for (const nn::Linear& layer : start_c_) {
+    c.push_back(ops::cast(layer(features), DType::f32));
+  }
+  return {{ops::stack(h, 0), c.empty() ? Tensor() : ops::stack(c, 0)}};
+}
+
+std::int64_t Captioner::layer_of(const std::string& parameter) const {
+  const std::int64_t below = image_model.net->depth();
+  if (!of_decoder(parameter)) {
+    return std::min(image_model.net->layer_of(parameter), below);
+  }
+  return parameter.starts_with("decoder.rnn.") ? below + layer_of_recurrent(parameter)
+         : is_head(parameter)                  ? depth() + 1
+                                               : below + 1;
+}
+
+std::unique_ptr<TextState> Captioning::begin() const {
+  nn::Pass pass{.dtype = dtype_};
+  return model_.decoder().begin(model_.look(x_, pass));
+}
+
+Tensor Captioning::forward(const Tensor& ids, nn::Pass& pass, TextState* state) const {
+  check(state == nullptr, "a caption goes on by forward_last()");
+  return ops::cast(model_.logits(x_, {ids}, pass), DType::f32);
+}
+
+bool is_captioner_folder(const fs::path& folder) {
+  if (!fs::exists(folder / config_file)) {
+    return false;
+  }
+  const nlohmann::json config = io::read_json(folder / config_file);
+  return config.is_object() && config.contains("model_type") && config["model_type"] == captioner_type;
+}
+
+std::unique_ptr<Captioner> load_captioner(const fs::path& folder) {
+  const std::string source = (folder / config_file).string();
+  const nlohmann::json config = io::read_json(source);
+  io::Fields f(config, source);
+  const auto type = f.get<std::string>("model_type");
+  check(type == captioner_type, "{}: 'model_type' is '{}', expected '{}'", source, type, captioner_type);
+  io::Fields encoder = f.object("encoder");
+  f.object("decoder");  // the network reads it
+  f.finish();
+  encoder.object("arguments");  // the family reads them
+  Model image_model = build_model(encoder.get<std::string>("architecture"), f.raw("encoder")["arguments"],
+                                  source + ": 'encoder'", {.fill = nn::Fill::leave});
+  read_preparation(encoder, image_model.pretrained);
+  encoder.finish();
+  auto model = std::make_unique<Captioner>(std::move(image_model), f.raw("decoder").dump(), source + ": 'decoder'");
+  const WeightsTarget target{
+      .parameters = model->parameters,
+      .prefix = "",
+      .is_head = [](const std::string&) { return false; },
+      .adapt = [](const std::string&, const Tensor& value, const Shape&, const nn::Size2&) { return value; }};
+  load_weights(target, open_weights(folder), {}, {});
+  return model;
+}
+
+void write_captioner(const Captioner& model, const fs::path& folder) {
+  nlohmann::ordered_json encoder = {{"architecture", model.image_model.architecture},
+                                    {"arguments", nlohmann::ordered_json::parse(model.image_model.arguments)}};
+  encoder.update(preparation_json(model.image_model.pretrained));
+  const nlohmann::ordered_json config = {{"model_type", captioner_type},
+                                         {"encoder", encoder},
+                                         {"decoder", nlohmann::ordered_json::parse(model.decoder_config())}};
+  io::write_atomically(folder / config_file, config.dump(2) + "\n");
+  io::save_safetensors(folder / weights_file, named_tensors(model.parameters));
+}
+
+}  // namespace vitrail::models

@@ -1,0 +1,35 @@
+/// \file
+/// Captions: the task of `vitrail train --task caption`, which learns to say what is in a picture.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "vitrail/train/tasks/image_options.h"
+
+namespace vitrail::train {
+
+/// The options of captions. The caption of an image is what its class is called: a folder's name, or what a .csv of
+/// path,label says of it, which may be a sentence.
+struct CaptionTaskOptions : ImageTaskOptions {
+  CaptionTaskOptions();
+
+  // Data
+  std::string tokenizer;
+  std::int64_t max_length = 64;
+
+  // Model
+  std::string decoder = "lstm";
+  std::string decoder_kwargs = "{}";  ///< fields of the decoder as a JSON object
+  double drop = 0;
+  double smoothing = 0;
+
+  std::string kind() const override { return "caption"; }
+  std::unique_ptr<TaskOptions> clone() const override { return std::make_unique<CaptionTaskOptions>(*this); }
+  void describe(OptionList& list) override;
+  std::unique_ptr<Task> make(const std::filesystem::path& checkpoint) const override;
+};
+
+}  // namespace vitrail::train
