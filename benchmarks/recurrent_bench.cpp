@@ -1,10 +1,12 @@
 // Training steps (forward and backward) of recurrent networks: two layers of 512 units, 64 sequences of 128 steps, as
-// of a character language model; and sequences of unequal length beside equal ones.
+// of a character language model; sequences of unequal length beside equal ones; and the attention of a translator's
+// step.
 #include <benchmark/benchmark.h>
 
 #include "benchmarks/op_bench.h"
 #include "benchmarks/roofline.h"
 #include "vitrail/nn/recurrent/recurrent.h"
+#include "vitrail/ops/attention/additive.h"
 
 namespace vitrail {
 namespace {
@@ -87,6 +89,15 @@ BENCHMARK(recurrent_lengths)
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond)
     ->ArgsProduct({{128, 512}, {0, 1}});
+
+// 128 words of as many translations look at sources of 32 words, with 256 units in each direction.
+void additive_attention(benchmark::State& state) {
+  const std::vector<Tensor> inputs = {normal({128, 256}, DType::f32, 1), normal({128, 32, 256}, DType::f32, 2),
+                                      normal({128, 32, 512}, DType::f32, 3), normal({256}, DType::f32, 4)};
+  run_op(state, state.range(0) != 0, inputs,
+         [](const std::vector<Tensor>& in) { return ops::additive_attention(in[0], in[1], in[2], in[3]).context; });
+}
+BENCHMARK(additive_attention)->ArgName("backward")->UseRealTime()->Unit(benchmark::kMicrosecond)->Arg(0)->Arg(1);
 
 }  // namespace
 }  // namespace vitrail
