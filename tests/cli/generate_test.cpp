@@ -1,5 +1,7 @@
 // `vitrail train --task lm` and `vitrail generate`, as a person types them.
+#include <cmath>
 #include <fstream>
+#include <iterator>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -72,6 +74,43 @@ TEST_F(Generate, TellsOfItsPaceAsJson) {
   EXPECT_EQ(json["sequences"][0]["text"], "der Bär ist");
   EXPECT_GT(json["sequences"][0]["score"], json["sequences"][1]["score"]);
   EXPECT_GT(json["tokens_per_second"], 0);
+}
+
+TEST_F(Generate, IsEvaluatedOnAText) {
+  const std::string eval = "eval " + path("runs/one") + " " + path("text.txt") + " --threads 1 ";
+  const Outcome plain = vitrail(eval);
+  ASSERT_EQ(plain.status, 0) << plain.err;
+  EXPECT_THAT(plain.out, StartsWith("loss "));
+  EXPECT_THAT(plain.out, HasSubstr("959 tokens in blocks of 40"));
+  const nlohmann::json json =
+      nlohmann::json::parse(vitrail(eval + "--by-position --json --output " + path("report")).out);
+  EXPECT_EQ(json["tokens"], 959);
+  EXPECT_EQ(json["block_size"], 40);
+  EXPECT_DOUBLE_EQ(json["perplexity"], std::exp(json["loss"].get<double>()));
+  EXPECT_LT(json["loss"], 0.3) << "it has learned the text";
+  EXPECT_NEAR(json["bits_per_byte"].get<double>() / json["bits_per_character"].get<double>(), 16.0 / 17, 1e-6);
+  ASSERT_EQ(json["loss_by_position"].size(), 40U);
+  EXPECT_GT(json["loss_by_position"][0], json["loss_by_position"][20]) << "more in view says more";
+  const nlohmann::json strides = nlohmann::json::parse(vitrail(eval + "--stride 10 --json").out);
+  EXPECT_EQ(strides["tokens"], 959);
+  EXPECT_EQ(strides["stride"], 10);
+  const Outcome both =
+      vitrail(eval + "--block-size 20 --by-position --output " + path("both") + " --beside " + path("report"));
+  EXPECT_EQ(both.status, 0) << both.err;
+  EXPECT_THAT(both.out, HasSubstr("tokens in view"));
+  std::ifstream chart(path("both/by_position.svg"));
+  const std::string svg(std::istreambuf_iterator<char>(chart), {});
+  EXPECT_THAT(svg, HasSubstr("Loss by position"));
+
+  const auto fails = [](const Outcome& outcome, int status, const std::string& words) {
+    EXPECT_EQ(outcome.status, status) << words;
+    EXPECT_THAT(outcome.err, HasSubstr(words));
+  };
+  fails(vitrail(eval + "--beside x"), 2, "it needs --by-position and --output");
+  fails(vitrail(eval + "--tta 2"), 2, "is a model of texts: it takes neither --tta nor --split nor --skip-broken");
+  fails(vitrail(eval + "--block-size 41"), 1, "a block of 41 tokens is more than the 40 positions of the model");
+  fails(vitrail("eval vit_tiny_patch16_224 x --stride 3"), 2, "it takes no flags of language models");
+  fails(vitrail("eval gpt2 " + path("text.txt")), 1, "whose weights are random");
 }
 
 TEST_F(Generate, ObeysTheModelsOwnConfigAndSaysSo) {

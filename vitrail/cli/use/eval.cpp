@@ -14,6 +14,7 @@
 #include "vitrail/cli/images.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/cli/use/captions.h"
+#include "vitrail/cli/use/eval_language.h"
 #include "vitrail/cli/use/eval_translation.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
@@ -31,6 +32,7 @@ struct EvalFlags {
   DataFlags data;
   std::string output;
   std::int64_t tta = 0;
+  LanguageFlags language;
   TranslationFlags translation;
   bool json = false;
 };
@@ -239,13 +241,22 @@ void predict(const PredictFlags& flags) {
 
 void add_eval(CLI::App& app) {
   CLI::App& command =
-      *app.add_subcommand("eval", "Measure the accuracy of a model: top-1, top-5, loss, per class, confusion matrix");
+      *app.add_subcommand("eval",
+                          "Measure a model: top-1, top-5, loss, per class, confusion matrix of images; perplexity of a "
+                          "text; BLEU of translations");
   const auto flags = std::make_shared<EvalFlags>();
   add_model_argument(command, flags->model);
-  add_data_argument(command, flags->data);
+  add_data_argument(
+      command, flags->data,
+      "Images: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv; or for a language model a "
+      "text file");
   CLI::Option* const images = command.get_option("DATA")->required(false);
+  add_language_flags(command, flags->language);
   add_translation_flags(command, flags->translation);
-  command.add_option("--output", flags->output, "Folder for confusion.svg and eval.json")->type_name("DIR");
+  command
+      .add_option("--output", flags->output,
+                  "Folder for eval.json and confusion.svg, or of a text by_position.svg with --by-position")
+      ->type_name("DIR");
   add_loading_flags(command, flags->data);
   command.add_option("--tta", flags->tta, "Average each image and its mirror image (2), or take the image alone (0)")
       ->capture_default_str()
@@ -256,20 +267,33 @@ void add_eval(CLI::App& app) {
   add_image_flags(command, flags->model);
   add_examples(command, {"vitrail eval demo/run/best data/cifar10/test.tar",
                          "vitrail eval demo/run/best photos --split validation --output report --json",
+                         "vitrail eval runs/shakespeare test.txt --by-position --output report",
                          "vitrail eval runs/de-en --src test.de --tgt test.en"});
-  command.callback([flags, images] {
+  CLI::Option* const batch = command.get_option("--batch-size");
+  command.callback([flags, images, batch] {
     if (flags->translation.given()) {
       check_usage(images->count() == 0, "DATA are images: a translator is evaluated with --src and --tgt alone");
       evaluate_translator(flags->model.model, flags->translation, flags->compute, flags->json);
       return;
     }
-    check_usage(images->count() > 0, "DATA is required: images; or --src and --tgt for a translator");
+    check_usage(images->count() > 0,
+                "DATA is required: images, or a text for a language model; or --src and --tgt for a translator");
     if (is_captioner(flags->model)) {
       check_usage(flags->tta == 0 && flags->output.empty(), "'{}' captions images: it takes neither --tta nor --output",
                   flags->model.model);
       evaluate_captioner(flags->model, flags->compute, flags->data, flags->json);
       return;
     }
+    if (is_text_model(flags->model)) {
+      check_usage(flags->tta == 0 && flags->data.split.empty() && !flags->data.skip_broken,
+                  "'{}' is a model of texts: it takes neither --tta nor --split nor --skip-broken", flags->model.model);
+      evaluate_language_model(flags->model, flags->data.data,
+                              batch->count() > 0 ? std::optional(flags->data.batch_size) : std::nullopt,
+                              flags->language, flags->compute, flags->output, flags->json);
+      return;
+    }
+    check_usage(!flags->language.given(), "'{}' is a model of images: it takes no flags of language models",
+                flags->model.model);
     evaluate(*flags);
   });
 }
