@@ -95,8 +95,8 @@ TEST_P(Continuation, IsTransformersBeamSearchWithPenalties) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Continuation,
-                         testing::Values("bloom", "bloom_unusual", "gpt2", "gpt2_unusual", "llama", "llama3", "mistral",
-                                         "qwen2"),
+                         testing::Values("bloom", "bloom_unusual", "gpt2", "gpt2_unusual", "imagegpt",
+                                         "imagegpt_unusual", "llama", "llama3", "mistral", "qwen2"),
                          [](const testing::TestParamInfo<const char*>& info) { return std::string(info.param); });
 
 // Models with positions by name (tools/golden/text_positions.py): keys that are kept have the places that they had.
@@ -186,8 +186,8 @@ TEST_P(Sampling, GoesOnBeyondThePositionsIfTold) {
   config_.max_new_tokens = 30;
   const Ids all = continued({.slides = true})[0].ids;
   ASSERT_EQ(std::ssize(all), 30);
-  config_.max_new_tokens = 19;  // up to the 24 positions
-  EXPECT_EQ(continued()[0].ids, Ids(all.begin(), all.begin() + 19));
+  config_.max_new_tokens = 20;  // the last behind the 24 positions
+  EXPECT_EQ(continued()[0].ids, Ids(all.begin(), all.begin() + 20));
   // The token after the first that has no place any more: 12 tokens are in view, of which it is the last.
   prompt_ = Ids(all.begin() + 8, all.begin() + 20);
   config_.max_new_tokens = 10;
@@ -196,8 +196,11 @@ TEST_P(Sampling, GoesOnBeyondThePositionsIfTold) {
 
 TEST_P(Sampling, SaysWhatCannotBe) {
   const auto error = [&] { return error_of([&] { continued(); }); };
-  config_.max_new_tokens = 20;
-  EXPECT_EQ(error(), "a prompt of 5 tokens and 20 new ones are 25 in all, but the model is made for at most 24");
+  config_.max_new_tokens = 21;
+  EXPECT_EQ(
+      error(),
+      "a prompt of 5 tokens and 21 new ones are 26 in all, but the model is made for at most 24 and the one behind "
+      "them");
   config_.max_new_tokens.reset();
   config_.max_length = 5;
   EXPECT_EQ(error(), "the prompt has 5 tokens, and max_length 5 leaves no room for new ones");

@@ -30,6 +30,8 @@ LLAMA3 = {"rope_type": "llama3", "rope_theta": 100.0, "factor": 4.0, "low_freq_f
 
 BLOOM = dict(vocab_size=50, n_layer=2, bos_token_id=0, eos_token_id=0)
 
+IMAGEGPT = dict(vocab_size=51, n_positions=24, n_embd=16, n_layer=2, n_head=2)
+
 VARIANTS = {
     "bloom": (hf.BloomForCausalLM, hf.BloomConfig(**BLOOM, hidden_size=16, n_head=4)),
     "bloom_unusual": (hf.BloomForCausalLM, hf.BloomConfig(
@@ -39,6 +41,9 @@ VARIANTS = {
     "gpt2_unusual": (hf.GPT2LMHeadModel, hf.GPT2Config(
         **GPT2, n_inner=20, activation_function="relu", layer_norm_epsilon=1e-3, tie_word_embeddings=False,
         scale_attn_by_inverse_layer_idx=True)),
+    "imagegpt": (hf.ImageGPTForCausalImageModeling, hf.ImageGPTConfig(**IMAGEGPT)),
+    "imagegpt_unusual": (hf.ImageGPTForCausalImageModeling, hf.ImageGPTConfig(
+        **IMAGEGPT, n_inner=20, layer_norm_epsilon=1e-3, scale_attn_weights=False, scale_attn_by_inverse_layer_idx=True)),
     "llama": (hf.LlamaForCausalLM, hf.LlamaConfig(**LLAMA)),
     "llama3": (hf.LlamaForCausalLM, hf.LlamaConfig(
         **LLAMA | dict(num_key_value_heads=6), head_dim=8, rope_parameters=LLAMA3, tie_word_embeddings=True,
@@ -78,6 +83,9 @@ def write(name):
     stored = load_file(folder / "model.safetensors")
     model = model.double()
     ids = torch.randint(0, config.vocab_size, (2, 11), generator=generator)
+    if kind is hf.ImageGPTForCausalImageModeling:  # a token that begins pictures, and is never predicted
+        ids = ids.clamp(max=config.vocab_size - 2)
+        ids[:, 0] = config.vocab_size - 1
     out = model(input_ids=ids, labels=ids)
     out.loss.backward()
     tensors = {"input_ids": ids, "logits": out.logits, "loss": out.loss}

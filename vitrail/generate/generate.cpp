@@ -92,9 +92,11 @@ std::int64_t check_prompts(const models::LanguageBody& model, const std::vector<
         config.max_length);
   const std::int64_t positions = model.max_positions();
   const bool slides = options.slides && config.num_beams == 1 && length <= positions;
-  check(slides || length + most_new <= positions,
-        "a prompt of {} tokens and {} new ones are {} in all, but the model is made for at most {}", length, most_new,
-        length + most_new, positions);
+  // The last of them is never read.
+  check(slides || length + most_new - 1 <= positions,
+        "a prompt of {} tokens and {} new ones are {} in all, but the model is made for at most {} and the one behind "
+        "them",
+        length, most_new, length + most_new, positions);
   check_tokens(config, model.vocab_size());
   return most_new;
 }

@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "vitrail/tensor/error.h"
+
 namespace vitrail::generate {
 namespace {
 
@@ -15,9 +17,18 @@ using Scores = std::span<float>;
 
 float& at(Scores scores, std::int64_t id) { return scores[static_cast<std::size_t>(id)]; }
 
+// A token that begins texts and is never predicted (Image GPT's) has none.
+bool has_score(Scores scores, std::int64_t id) { return id < std::ssize(scores); }
+
+void forbid(Scores scores, std::int64_t id) {
+  if (has_score(scores, id)) {
+    at(scores, id) = minus_infinity;
+  }
+}
+
 void forbid(Scores scores, const std::vector<std::int64_t>& ids) {
   for (const std::int64_t id : ids) {
-    at(scores, id) = minus_infinity;
+    forbid(scores, id);
   }
 }
 
@@ -28,8 +39,10 @@ void penalize_repetition(Scores scores, History ids, double penalty) {
   unique.erase(std::unique(unique.begin(), unique.end()), unique.end());
   const auto factor = static_cast<float>(penalty);
   for (const std::int64_t id : unique) {
-    float& score = at(scores, id);
-    score = score < 0 ? score * factor : score / factor;
+    if (has_score(scores, id)) {
+      float& score = at(scores, id);
+      score = score < 0 ? score * factor : score / factor;
+    }
   }
 }
 
@@ -42,7 +55,7 @@ void forbid_repeated_ngrams(Scores scores, History ids, std::int64_t size) {
   const History end = ids.last(n - 1);
   for (std::size_t i = 0; i + n <= ids.size(); ++i) {
     if (std::ranges::equal(ids.subspan(i, n - 1), end)) {
-      at(scores, ids[i + n - 1]) = minus_infinity;
+      forbid(scores, ids[i + n - 1]);
     }
   }
 }
@@ -52,7 +65,7 @@ void forbid_words(Scores scores, History ids, const GenerationConfig& config) {
     const bool ends = word.size() == 1 && std::ranges::find(config.eos_token_id, word[0]) != config.eos_token_id.end();
     const std::size_t before = word.size() - 1;
     if (!ends && before <= ids.size() && std::ranges::equal(ids.last(before), History(word).first(before))) {
-      at(scores, word.back()) = minus_infinity;
+      forbid(scores, word.back());
     }
   }
 }
@@ -61,6 +74,7 @@ void forbid_words(Scores scores, History ids, const GenerationConfig& config) {
 void force(Scores scores, const std::vector<std::int64_t>& ids) {
   std::ranges::fill(scores, minus_infinity);
   for (const std::int64_t id : ids) {
+    check(has_score(scores, id), "the token {} that is forced is one that the model never predicts", id);
     at(scores, id) = 0;
   }
 }

@@ -108,8 +108,8 @@ TEST_P(LanguageVariant, IsSavedToTheSameBitsAndFields) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LanguageVariant,
-                         testing::Values("bloom", "bloom_unusual", "gpt2", "gpt2_unusual", "llama", "llama3",
-                                         "llama_linear", "mistral", "qwen2"),
+                         testing::Values("bloom", "bloom_unusual", "gpt2", "gpt2_unusual", "imagegpt",
+                                         "imagegpt_unusual", "llama", "llama3", "llama_linear", "mistral", "qwen2"),
                          [](const testing::TestParamInfo<const char*>& info) { return std::string(info.param); });
 
 // Bloom's biases do not depend on padding behind a text.
@@ -147,6 +147,7 @@ TEST(TextModel, HasThePublishedSizes) {
   EXPECT_EQ(parameters("gpt2-medium"), 354'823'168);
   EXPECT_EQ(parameters("gpt2-large"), 774'030'080);
   EXPECT_EQ(parameters("gpt2-xl"), 1'557'611'200);
+  EXPECT_EQ(parameters("imagegpt-small"), 76'682'240);
   EXPECT_EQ(parameters("smollm2-135m"), 134'515'008);
   EXPECT_EQ(parameters("tinyllama-1.1b"), 1'100'048'384);
   EXPECT_EQ(parameters("llama-3.2-1b"), 1'235'814'400);

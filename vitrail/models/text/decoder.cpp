@@ -80,7 +80,7 @@ Decoder::Decoder(const nn::Scope& scope, const DecoderConfig& config) : config_(
   }
   norm_.emplace(root / config_.names.norm, config_.dim, config_.norm);
   if (!config_.tied_head || (root / "lm_head").quantized()) {
-    lm_head_.emplace(root / "lm_head", config_.dim, config_.vocab_size, false);
+    lm_head_.emplace(root / "lm_head", config_.dim, predicted(), false);
   }
 }
 
@@ -133,11 +133,11 @@ Tensor Decoder::forward(const Tensor& ids, nn::Pass& pass, TextState* state) con
 
 Tensor Decoder::forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const {
   const Tensor features = forward_features(ids, pass, &state);
-  return forward_head(features.narrow(1, features.size(1) - 1, 1)).reshape({ids.size(0), config_.vocab_size});
+  return forward_head(features.narrow(1, features.size(1) - 1, 1)).reshape({ids.size(0), predicted()});
 }
 
 std::int64_t Decoder::flops(std::int64_t tokens) const {
-  std::int64_t total = tokens * config_.dim * config_.vocab_size;
+  std::int64_t total = tokens * config_.dim * predicted();
   for (const nn::Block& block : blocks_) {
     total += block.flops(tokens);
   }

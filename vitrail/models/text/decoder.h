@@ -48,8 +48,9 @@ struct DecoderConfig {
   std::int64_t sliding_window = 0;
   std::int64_t first_window_layer = 0;
 
-  bool tied_head = true;    ///< the head's weight is that of the token embedding
-  float embd_drop = 0;      ///< dropout of embedded tokens
+  bool tied_head = true;       ///< the head's weight is that of the token embedding
+  std::int64_t predicted = 0;  ///< tokens that a free head predicts, the first of the vocabulary; 0: all
+  float embd_drop = 0;         ///< dropout of embedded tokens
   float init_std = 0.02F;   ///< of weights; the projections back into the residual stream start smaller by √(2 depth)
   bool scaled_init = true;  ///< whether they do
   DecoderNames names;
@@ -78,7 +79,7 @@ class Decoder final : public LanguageBody {
 
   /// The hidden states behind the final norm, [B, N, D] in the pass's dtype, of ids as those of forward().
   Tensor forward_features(const Tensor& ids, nn::Pass& pass, TextState* state = nullptr) const;
-  /// The logits [..., V] f32 of hidden states [..., D].
+  /// The logits [..., V] f32 of hidden states [..., D]; V is the number of tokens that are predicted.
   Tensor forward_head(const Tensor& features) const;
 
   std::unique_ptr<TextState> begin() const override { return std::make_unique<DecoderState>(); }
@@ -97,6 +98,9 @@ class Decoder final : public LanguageBody {
 
  private:
   Tensor embed(const Tensor& ids, std::int64_t begin, nn::Pass& pass) const;
+  std::int64_t predicted() const {
+    return config_.predicted > 0 && !config_.tied_head ? config_.predicted : config_.vocab_size;
+  }
 
   DecoderConfig config_;
   std::optional<nn::Embedding> embedding_;

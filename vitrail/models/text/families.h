@@ -55,6 +55,7 @@ extern const TextFamily bert_family;
 extern const TextFamily bloom_family;
 extern const TextFamily distilbert_family;
 extern const TextFamily gpt2_family;
+extern const TextFamily imagegpt_family;
 extern const TextFamily llama_family;
 extern const TextFamily mistral_family;
 extern const TextFamily qwen2_family;

@@ -1,4 +1,5 @@
-// GPT-2 (Radford et al. 2019), as transformers' GPT2LMHeadModel and GPT2ForSequenceClassification.
+// GPT-2 (Radford et al. 2019), as transformers' GPT2LMHeadModel and GPT2ForSequenceClassification, and Image GPT (Chen
+// et al. 2020), whose words are colours, as its ImageGPTForCausalImageModeling.
 #include <array>
 
 #include "vitrail/models/base/arguments.h"
@@ -16,16 +17,27 @@ float read_float(io::Fields& f, std::string_view key, double fallback, io::Range
   return static_cast<float>(f.get<double>(key, fallback, range));
 }
 
-DecoderConfig read_gpt2(io::Fields& f) {
+// What the two differ in.
+struct Gpt2Defaults {
+  std::int64_t vocab_size = 50257;
+  std::int64_t n_embd = 768;
+  std::int64_t n_layer = 12;
+  std::int64_t n_head = 12;
+  const char* activation = "gelu_new";
+  bool tied = true;
+  nn::NormKind norm = nn::NormKind::layer;
+};
+
+DecoderConfig read_gpt2(io::Fields& f, const Gpt2Defaults& defaults) {
   DecoderConfig c;
-  c.vocab_size = f.get<std::int64_t>("vocab_size", 50257, positive);
+  c.vocab_size = f.get<std::int64_t>("vocab_size", defaults.vocab_size, positive);
   c.max_positions = f.get<std::int64_t>("n_positions", 1024, positive);
-  c.dim = f.get<std::int64_t>("n_embd", 768, positive);
-  c.depth = f.get<std::int64_t>("n_layer", 12, most_layers);
-  c.tied_head = f.get<bool>("tie_word_embeddings", true);
+  c.dim = f.get<std::int64_t>("n_embd", defaults.n_embd, positive);
+  c.depth = f.get<std::int64_t>("n_layer", defaults.n_layer, most_layers);
+  c.tied_head = f.get<bool>("tie_word_embeddings", defaults.tied);
   c.embd_drop = read_float(f, "embd_pdrop", 0.1, share);
   c.init_std = read_float(f, "initializer_range", 0.02, {0, 10});
-  c.norm = {.kind = nn::NormKind::layer, .eps = read_float(f, "layer_norm_epsilon", 1e-5, {0, 1})};
+  c.norm = {.kind = defaults.norm, .eps = read_float(f, "layer_norm_epsilon", 1e-5, {0, 1})};
   c.scale_by_inverse_layer = f.get<bool>("scale_attn_by_inverse_layer_idx", false);
   // In f32 it changes the order of the same products alone: scores are in f32 here in any case.
   f.get<bool>("reorder_and_upcast_attn", false);
@@ -36,14 +48,14 @@ DecoderConfig read_gpt2(io::Fields& f) {
   const auto resid_drop = read_float(f, "resid_pdrop", 0.1, share);
   nn::BlockConfig block;
   block.attention.dim = c.dim;
-  block.attention.num_heads = f.get<std::int64_t>("n_head", 12, positive);
+  block.attention.num_heads = f.get<std::int64_t>("n_head", defaults.n_head, positive);
   block.attention.qkv_bias = true;
   block.attention.scale = f.get<bool>("scale_attn_weights", true) ? 0.0F : 1.0F;
   block.attention.attn_drop = read_float(f, "attn_pdrop", 0.1, share);
   block.attention.proj_drop = resid_drop;
   block.mlp.dim = c.dim;
   block.mlp.hidden = f.optional<std::int64_t>("n_inner", positive).value_or(4 * c.dim);
-  block.mlp.activation = ops::activation_named(timm_activation(f, "activation_function", "gelu_new"));
+  block.mlp.activation = ops::activation_named(timm_activation(f, "activation_function", defaults.activation));
   block.mlp.drop2 = resid_drop;
   block.norm = c.norm;
   c.positions =
@@ -65,13 +77,30 @@ constexpr std::array<NameRule, 3> gpt2_names = {
     {{"", "~h.#.attn.bias"}, {"", "~h.#.attn.masked_bias"}, {"transformer.@", "~@"}}};
 
 std::unique_ptr<TextNetwork> create_gpt2(io::Fields& f, std::string_view architecture, const nn::StoreOptions& store) {
-  DecoderConfig config = read_gpt2(f);
+  DecoderConfig config = read_gpt2(f, {});
   if (architecture != "GPT2ForSequenceClassification") {
     return std::make_unique<DecoderNetwork>(config, store);
   }
   config.tied_head = true;
   return std::make_unique<DecoderClassifier>(config, std::ssize(read_class_names(f)), store);
 }
+
+// Its norms take no mean away, and the last token, which begins a picture, is never predicted.
+DecoderConfig read_imagegpt(io::Fields& f) {
+  DecoderConfig c = read_gpt2(f, {.vocab_size = 512 + 1,
+                                  .n_embd = 512,
+                                  .n_layer = 24,
+                                  .n_head = 8,
+                                  .activation = "quick_gelu",
+                                  .tied = false,
+                                  .norm = nn::NormKind::rms});
+  check(c.vocab_size > 1, "{}: 'vocab_size' {} has no colour beside the token that begins a picture", f.source(),
+        c.vocab_size);
+  c.predicted = c.vocab_size - 1;
+  return c;
+}
+
+constexpr std::array<std::string_view, 1> imagegpt_architectures = {"ImageGPTForCausalImageModeling"};
 
 std::vector<NameRule> gpt2_names_of(const TextNetwork& network) {
   if (network.classifier() == nullptr) {
@@ -98,5 +127,17 @@ const TextFamily gpt2_family = {.model_type = "gpt2",
   "gpt2-xl": {"n_embd": 1600, "n_layer": 48, "n_head": 25}
 })",
                                 .drop_rates = gpt2_drop_rates};
+
+const TextFamily imagegpt_family = {.model_type = "imagegpt",
+                                    .architectures = imagegpt_architectures,
+                                    .prefix = "transformer.",
+                                    .create = create_decoder<read_imagegpt>,
+                                    .names = decoder_names<gpt2_names>,
+                                    .models = R"({
+  "imagegpt-small": {},
+  "imagegpt-medium": {"n_embd": 1024, "n_layer": 36},
+  "imagegpt-large": {"n_embd": 1536, "n_layer": 48, "n_head": 16}
+})",
+                                    .drop_rates = gpt2_drop_rates};
 
 }  // namespace vitrail::models

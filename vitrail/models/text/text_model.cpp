@@ -19,12 +19,19 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr std::array text_families = {&bert_family,       &bloom_family,
-                                      &distilbert_family, &gpt2_family,
-                                      &llama_family,      &marian_family,
-                                      &mistral_family,    &qwen2_family,
-                                      &recurrent_family,  &recurrent_seq2seq_family,
-                                      &roberta_family,    &torch_transformer_family};
+constexpr std::array text_families = {&bert_family,
+                                      &bloom_family,
+                                      &distilbert_family,
+                                      &gpt2_family,
+                                      &imagegpt_family,
+                                      &llama_family,
+                                      &marian_family,
+                                      &mistral_family,
+                                      &qwen2_family,
+                                      &recurrent_family,
+                                      &recurrent_seq2seq_family,
+                                      &roberta_family,
+                                      &torch_transformer_family};
 
 const TextFamily& text_family(const std::string& model_type, const std::string& source) {
   std::vector<std::string> known;
