@@ -1,4 +1,4 @@
-// `vitrail generate` continues a text.
+// `vitrail generate` continues a text, or completes pictures.
 #include "vitrail/generate/generate.h"
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/use/complete_pictures.h"
 #include "vitrail/io/file.h"
 #include "vitrail/models/quantize.h"
 #include "vitrail/models/text/text_model.h"
@@ -44,6 +45,7 @@ struct GenerateFlags {
   std::string early_stopping;
   std::vector<std::string> stop;
   std::uint64_t seed = 0;
+  PictureFlags pictures;
   bool slide = false;
   bool stream = false;
   bool json = false;
@@ -100,6 +102,13 @@ std::size_t settled_end(const std::string& text) {
   return text.ends_with(replacement) ? text.size() - replacement.size() : text.size();
 }
 
+models::TextModel load(const GenerateFlags& flags, const fs::path& folder) {
+  check(fs::is_directory(folder) || !models::names_text_model(flags.model),
+        "'{}' is the name of a model, whose weights are random: name a folder with trained ones", flags.model);
+  models::TextModel model = models::load_text_model(folder);
+  return flags.compute.int8 ? models::quantize(model) : std::move(model);
+}
+
 class Generator {
  public:
   explicit Generator(const GenerateFlags& flags)
@@ -152,13 +161,6 @@ class Generator {
   }
 
  private:
-  static models::TextModel load(const GenerateFlags& flags, const fs::path& folder) {
-    check(fs::is_directory(folder) || !models::names_text_model(flags.model),
-          "'{}' is the name of a model, whose weights are random: name a folder with trained ones", flags.model);
-    models::TextModel model = models::load_text_model(folder);
-    return flags.compute.int8 ? models::quantize(model) : std::move(model);
-  }
-
   std::string text_of(Ids ids, std::span<const std::int64_t> added) const {
     // What stands for no token of the tokenizer is no text, as in transformers.
     std::ranges::copy_if(added, std::back_inserter(ids), [&](std::int64_t id) { return tokenizer_.has(id); });
@@ -201,6 +203,20 @@ void generate_texts(const GenerateFlags& flags) {
   check_usage(!flags.stream || (!flags.json && flags.num_beams.value_or(1) == 1),
               "--stream prints one text as it comes: it goes with neither --json nor beams");
   const train::Interrupt interrupt;
+  const fs::path folder = train::model_of(flags.model);
+  if (fs::exists(folder / "preprocessor_config.json")) {
+    check_usage(flags.prompts.empty() && !flags.stream && !flags.json && flags.stop.empty(),
+                "'{}': the model's words are colours: it takes none of --prompts, --stream, --json and --stop",
+                flags.model);
+    const DType dtype = flags.compute.apply();
+    const models::TextModel model = load(flags, folder);
+    const models::LanguageBody& body = models::language_of(model);
+    complete_pictures(body, folder, flags.prompt, flags.pictures,
+                      config_of(flags, own_config(folder), 1, body.max_positions()), flags.seed, dtype);
+    return;
+  }
+  check_usage(!flags.pictures.given(), "'{}': the model's words are no colours: it takes neither --rows nor --output",
+              flags.model);
   Generator generator(flags);
   std::vector<std::string> prompts = {flags.prompt.value_or("")};
   if (!flags.prompts.empty()) {
@@ -276,22 +292,34 @@ void add_search_flags(CLI::App& command, GenerateFlags& flags) {
 }  // namespace
 
 void add_generate(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("generate", "Continue a text with a language model");
+  CLI::App& command = *app.add_subcommand("generate", "Continue a text with a language model, or complete pictures");
   const auto flags = std::make_shared<GenerateFlags>();
   command.add_option("MODEL", flags->model, "Folder of a language model and its tokenizer, or a run folder")
       ->required()
       ->type_name("");
-  command.add_option("PROMPT", flags->prompt, "What is continued; -: from stdin")->type_name("");
+  command
+      .add_option("PROMPT", flags->prompt,
+                  "What is continued; -: from stdin; for a model of pixels an image or a folder of them")
+      ->type_name("");
   command.add_option("--prompts", flags->prompts, "Continue each line of a file")->type_name("FILE");
   add_search_flags(command, *flags);
   add_sampling_flags(command, *flags);
+  command.add_option("--rows", flags->pictures.rows, "Rows of a picture that are given (default: half of them)")
+      ->check(whole_number())
+      ->type_name("N")
+      ->group("Pictures");
+  expect_ending(command.add_option("--output", flags->pictures.output, "Image of the completed pictures")
+                    ->type_name("FILE.png")
+                    ->group("Pictures"),
+                ".png");
   command.add_flag("--stream", flags->stream, "Print the text as it comes");
   command.add_flag("--json", flags->json, "Print an object for each prompt: texts, token ids and pace");
   add_compute_flags_with_int8(command, flags->compute);
   add_examples(command,
                {"vitrail generate runs/shakespeare \"To be, or\" --stream",
                 "vitrail generate my_gpt2 \"Once upon a time\" --do-sample --temperature 0.8 --top-k 40 --seed 1",
-                "vitrail generate my_llama --prompts questions.txt --num-beams 4 --json"});
+                "vitrail generate my_llama --prompts questions.txt --num-beams 4 --json",
+                "vitrail generate runs/pixels cat.png --do-sample --num-return-sequences 4 --output cats.png"});
   command.callback([flags] { generate_texts(*flags); });
 }
 

@@ -13,6 +13,7 @@
 #include "vitrail/train/tasks/classify_text.h"
 #include "vitrail/train/tasks/embed_sentences.h"
 #include "vitrail/train/tasks/language.h"
+#include "vitrail/train/tasks/pixels.h"
 #include "vitrail/train/tasks/pretrain_bert.h"
 #include "vitrail/train/tasks/pretrain_mae.h"
 #include "vitrail/train/tasks/tag.h"
@@ -37,6 +38,7 @@ const std::vector<TaskKind>& task_kinds() {
       {"classify-text", "train", "tell texts of classes apart", defaults<ClassifyTextOptions>},
       {"embed", "train", "give sentences vectors, near for pairs", defaults<EmbedSentencesOptions>},
       {"lm", "train", "predict the next token of a text", defaults<LanguageOptions>},
+      {"pixels", "train", "predict the next pixel of an image", defaults<PixelOptions>},
       {"tag", "train", "give each word of a sentence a label", defaults<TagOptions>},
       {"translate", "train", "translate texts", defaults<TranslationOptions>},
       {"mae", "pretrain", "masked autoencoder (He et al. 2022)", defaults<PretrainMaeOptions>},
