@@ -63,8 +63,10 @@ TEST(Quantize, HoldsLanguageModelsInInt8) {
     const TextModel small = quantize(model);
     EXPECT_TRUE(is_quantized(*small.net));
     EXPECT_EQ(small.net->parameters.at(weight).value.dtype(), DType::i8);
-    EXPECT_EQ(small.net->parameters.at("lm_head.weight").value.dtype(), DType::i8)
-        << "the head is tied, and has its own";
+    const std::string embedding = name == std::string("gpt2") ? "transformer.wte" : "model.embed_tokens";
+    EXPECT_EQ(small.net->parameters.at(embedding + ".weight").value.dtype(), DType::i8);
+    EXPECT_EQ(small.net->parameters.at(embedding + ".weight_scale").value.shape(), Shape{50});
+    EXPECT_EQ(small.net->parameters.find("lm_head.weight"), nullptr) << "the head is the embedding";
     const auto logits = [](const TextModel& of, std::int64_t tokens) {
       nn::Pass pass;
       Tensor ids = Tensor::empty({1, tokens}, DType::i64);
@@ -80,6 +82,77 @@ TEST(Quantize, HoldsLanguageModelsInInt8) {
       EXPECT_GT(error, 1e-5) << name << " " << tokens;
     }
     EXPECT_EQ(test::error_of([&] { quantize(small); }), std::string("the model '") + name + "' is quantized already");
+  }
+}
+
+// A folder that is loaded into int8 has the values of one that is quantized after it has been loaded, and what is
+// written of either loads as it is.
+TEST(Quantize, LoadsLanguageModelsIntoTheFormTheyAreHeldIn) {
+  for (const auto& [name, kwargs, head] :
+       {std::tuple{"gpt2", R"({"n_embd": 32, "n_layer": 2, "n_head": 2, "vocab_size": 50, "n_positions": 40})",
+                   "transformer.wte.weight"},
+        std::tuple{"tinyllama-1.1b",
+                   R"({"hidden_size": 32, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+                       "num_key_value_heads": 2, "vocab_size": 50})",
+                   "lm_head.weight"},
+        std::tuple{"bert-tiny", R"({"vocab_size": 50})", ""}}) {
+    const TextModel model = create_text_model(name, {.model_kwargs = kwargs});
+    for (const nn::Parameter& parameter : model.net->parameters.all()) {
+      parameter.value.copy_from(test::random_tensor(parameter.value.shape(), hash(parameter.name), 0.15F));
+    }
+    const test::TemporaryFolder folder;
+    write_text_model(model, folder.path());
+    const TextModel held = load_text_model(folder.path(), {.weights = DType::i8});
+    const TextModel small = quantize(model);
+    const test::TemporaryFolder written;
+    write_text_model(small, written.path());
+    const TextModel again = load_text_model(written.path());
+    EXPECT_EQ(held.net->parameters.count(), model.net->parameters.count()) << name;
+    for (const nn::Parameter& parameter : small.net->parameters.all()) {
+      for (const TextModel* other : {&held, &again}) {
+        const Tensor& value = other->net->parameters.at(parameter.name).value;
+        EXPECT_EQ(value.dtype(), parameter.value.dtype()) << name << " " << parameter.name;
+        EXPECT_EQ(value.values(), parameter.value.values()) << name << " " << parameter.name;
+      }
+    }
+    std::size_t bytes = 0, wide = 0;
+    const TextModel half = load_text_model(folder.path(), {.weights = DType::bf16});
+    for (const nn::Parameter& parameter : half.net->parameters.all()) {
+      EXPECT_EQ(parameter.value.dtype() == DType::bf16, parameter.held.has_value()) << name << " " << parameter.name;
+      const Tensor& value = model.net->parameters.at(parameter.name).value;
+      test::expect_close(parameter.value, value, 4e-3, parameter.name);
+      bytes += parameter.value.bytes();
+      wide += value.bytes();
+    }
+    EXPECT_LT(bytes, wide * 2 / 3) << name;
+    if (*head == '\0') {
+      continue;
+    }
+    EXPECT_TRUE(held.net->parameters.at(head).held) << name;
+    const Tensor ids = Tensor::from(std::vector<std::int64_t>{7, 3, 49, 0}, {1, 4});
+    const auto logits = [&](const TextModel& of, DType dtype) {
+      nn::Pass pass{.dtype = dtype};
+      const autograd::NoGrad no_grad;
+      return language_of(of).forward(ids, pass);
+    };
+    const TextModel same = load_text_model(folder.path(), {.weights = DType::f32});
+    test::expect_close(logits(same, DType::f32), logits(model, DType::f32), 1e-6, name);
+    test::expect_close(logits(half, DType::bf16), logits(model, DType::bf16), 3e-2, name);
+    EXPECT_NE(test::error_of([&] { logits(half, DType::f32); }).find("the weight must be f32, or bf16 as x"),
+              std::string::npos);
+  }
+}
+
+// Weights that are made at random are those that a model for training begins with.
+TEST(Quantize, CreatesModelsInTheFormTheyAreHeldIn) {
+  const TextModelOptions options = {
+      .model_kwargs = R"({"n_embd": 32, "n_layer": 1, "n_head": 2, "vocab_size": 50, "n_positions": 40})"};
+  TextModelOptions held = options;
+  held.weights = DType::i8;
+  const TextModel small = create_text_model("gpt2", held);
+  const TextModel wanted = quantize(create_text_model("gpt2", options));
+  for (const nn::Parameter& parameter : wanted.net->parameters.all()) {
+    EXPECT_EQ(small.net->parameters.at(parameter.name).value.values(), parameter.value.values()) << parameter.name;
   }
 }
 

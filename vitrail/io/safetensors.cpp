@@ -199,7 +199,9 @@ void check_tiling(const std::vector<HeaderEntry>& entries, std::size_t data_size
 
 Safetensors Safetensors::open(const std::filesystem::path& path) {
   std::shared_ptr<const MappedFile> file = MappedFile::open(path);
-  return parse(file->bytes(), file, path.string());
+  Safetensors result = parse(file->bytes(), file, path.string());
+  result.owned_by_file(file);
+  return result;
 }
 
 Safetensors Safetensors::parse(std::span<const std::uint8_t> bytes, std::shared_ptr<const void> owner,

@@ -7,6 +7,8 @@
 #include <limits>
 
 #include <fmt/ranges.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
@@ -132,6 +134,28 @@ const StoredTensor& StoredTensors::find(std::string_view name) const {
   const auto found = entries_.find(name);
   check(found != entries_.end(), "{}: there is no tensor '{}'", source_, name);
   return found->second;
+}
+
+void StoredTensors::owned_by_file(const std::shared_ptr<const void>& file) {
+  for (auto& [name, tensor] : entries_) {
+    tensor.in_file = tensor.in_file || tensor.owner == file;
+  }
+}
+
+void StoredTensors::forget(std::string_view name) const {
+  const StoredTensor& stored = find(name);
+  if (!stored.in_file || !is_dense(stored)) {
+    return;
+  }
+  // Whole pages alone: those at the ends may hold another tensor too.
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<std::uintptr_t>(stored.data);
+  const std::uintptr_t begin = (address + page - 1) / page * page;
+  const std::uintptr_t bytes = static_cast<std::uintptr_t>(stored.shape.numel()) * *stored_bits(stored.dtype) / 8;
+  const std::uintptr_t end = (address + bytes) / page * page;
+  if (begin < end) {
+    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  }
 }
 
 Tensor StoredTensors::get(std::string_view name) const {

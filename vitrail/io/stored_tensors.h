@@ -27,6 +27,7 @@ struct StoredTensor {
   Shape strides;                       ///< in elements, none negative
   const std::uint8_t* data = nullptr;  ///< the first element, perhaps unaligned
   std::shared_ptr<const void> owner;   ///< keeps the memory; without one, tensors are copies
+  bool in_file = false;                ///< whether that is a MappedFile
 };
 
 /// Tensors by name that have not been read yet. A cheap value: copies share the memory of the files.
@@ -45,6 +46,11 @@ class StoredTensors {
   Shape shape(std::string_view name) const { return find(name).shape; }
   const StoredTensor& find(std::string_view name) const;  ///< Error for an unknown name
   const std::string& source() const { return source_; }   ///< the file's name, for errors
+
+  /// Says that the memory of `file` is that of a MappedFile: what is owned by it is in_file from here on.
+  void owned_by_file(const std::shared_ptr<const void>& file);
+  /// Gives the memory back that a tensor in a mapped file takes by having been read. It can be read again.
+  void forget(std::string_view name) const;
 
  private:
   std::string source_;

@@ -19,8 +19,11 @@ StoredTensors open_tensors(const std::filesystem::path& path) {
   const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
   // Behind the length of its header, a safetensors file has a brace, a ZIP archive 0, and a file of torch.save 'F'.
   const bool has_header = file->bytes().size() > 8 && file->bytes()[8] == '{';
-  return has_header || !is_torch_file(file->bytes()) ? Safetensors::parse(file->bytes(), file, path.string())
-                                                     : parse_torch_file(file->bytes(), file, path.string());
+  StoredTensors result = has_header || !is_torch_file(file->bytes())
+                             ? Safetensors::parse(file->bytes(), file, path.string())
+                             : parse_torch_file(file->bytes(), file, path.string());
+  result.owned_by_file(file);
+  return result;
 }
 
 StoredTensors open_shards(const std::filesystem::path& index) {

@@ -327,7 +327,7 @@ Model load_model(const fs::path& folder, const CreateOptions& options) {
   }
   nn::StoreOptions store = {options.seed, meta ? nn::Fill::meta : nn::Fill::leave};
   if (file && config.names.empty()) {
-    store.quantized = quantized_weights(*file);
+    store.held = quantized_weights(*file);
   }
   const std::string source = (folder / config_file).string() + ": model_args";
   Model model =

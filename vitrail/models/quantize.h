@@ -33,8 +33,8 @@ class InputRanges : public nn::InputObserver {
 /// Throws Error if the model is quantized already, or if no layer of it is large enough.
 Model quantize(const Model& model, const InputRanges* ranges = nullptr);
 
-/// The same for a model of texts, whose inputs are rounded by token. A decoder's head is in int8 too; its embedding of
-/// tokens stays in f32.
+/// The same for a model of texts, whose inputs are rounded by token. A decoder's embedding of tokens and its head are
+/// in int8 too.
 TextModel quantize(const TextModel& model);
 
 /// Whether a model has int8 weights.

@@ -5,19 +5,21 @@
 #include <cstdint>
 
 #include "vitrail/nn/parameters.h"
-#include "vitrail/ops/shape/embedding.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::nn {
 
-/// torch.nn.Embedding: the rows of `weight` [count, dim] f32 at indices [...] i64 → [..., dim]. The weight starts as
-/// N(0, 1), unless `init` says otherwise.
+/// torch.nn.Embedding: the rows of `weight` [count, dim] at indices [...] i64 → [..., dim] f32. The weight starts as
+/// N(0, 1), unless `init` says otherwise. If the scope says that it is held for inference (Held), it is a buffer; of
+/// i8, there is the buffer `weight_scale` [count] too.
 struct Embedding {
-  Embedding(const Scope& scope, std::int64_t count, std::int64_t dim, const Init& init = Init::normal(1))
-      : weight(scope.parameter("weight", {count, dim}, init)) {}
-  Tensor operator()(const Tensor& indices) const { return ops::embedding(weight, indices); }
+  Embedding(const Scope& scope, std::int64_t count, std::int64_t dim, const Init& init = Init::normal(1));
+  Tensor operator()(const Tensor& indices) const;
+  /// x Wᵀ, the scores [..., count] of x [..., dim], in x's dtype: a head that is tied to the embedding.
+  Tensor scores(const Tensor& x) const;
 
   Tensor weight;
+  Tensor weight_scale;  ///< undefined unless the weight is i8
 };
 
 }  // namespace vitrail::nn

@@ -24,22 +24,16 @@ InputObserver::~InputObserver() { observer = nullptr; }
 Linear::Linear(const Scope& scope, std::int64_t in, std::int64_t out, bool with_bias, Along dimension,
                WeightLayout weight_layout)
     : along(dimension), layout(weight_layout) {
-  const std::optional<bool> quantized = scope.quantized();
-  if (layout == WeightLayout::in_out && !quantized) {
-    check(along == Along::features, "{}: a map of tokens has its weight as [out, in]", scope.path());
-    weight = scope.parameter("weight", {in, out}, Init::normal(0.02F));
-    bias = with_bias ? scope.parameter("bias", {out}, Init::zeros()) : Tensor();
-    return;
-  }
-  layout = WeightLayout::out_in;
-  weight = quantized ? scope.buffer("weight", {out, in}, Init::zeros(), DType::i8)
-                     : scope.parameter("weight", {out, in}, Init::kaiming_uniform({out, in}));
+  const bool turned = layout == WeightLayout::in_out;
+  check(!turned || along == Along::features, "{}: a map of tokens has its weight as [out, in]", scope.path());
+  weight = turned ? scope.parameter("weight", {in, out}, Init::normal(0.02F), true)
+                  : scope.parameter("weight", {out, in}, Init::kaiming_uniform({out, in}));
   if (with_bias) {
-    bias = scope.parameter("bias", {out}, Init::kaiming_uniform({out, in}));
+    bias = scope.parameter("bias", {out}, turned ? Init::zeros() : Init::kaiming_uniform({out, in}));
   }
-  if (quantized) {
+  if (weight.dtype() == DType::i8) {
     weight_scale = scope.buffer("weight_scale", {out}, Init::ones());
-    input_scale = *quantized ? scope.buffer("input_scale", {1}, Init::ones()) : Tensor();
+    input_scale = scope.held()->fixed_scale ? scope.buffer("input_scale", {1}, Init::ones()) : Tensor();
   }
 }
 
@@ -50,8 +44,9 @@ Tensor Linear::operator()(const Tensor& x, ops::Activation activation, const Ten
     observer->input(weight, x);
   }
   const bool tokens = along == Along::tokens;
+  const Tensor by_output = layout == WeightLayout::in_out ? ops::transpose(weight, 0, 1) : weight;
   if (weight_scale.defined()) {
-    const ops::QuantizedWeight quantized{weight, weight_scale, input_scale};
+    const ops::QuantizedWeight quantized{by_output, weight_scale, input_scale};
     if (tokens) {
       const Tensor y = ops::transpose(ops::linear(ops::transpose(x, -1, -2), quantized, bias, activation), -1, -2);
       return residual.defined() ? y + residual : ops::contiguous(y);
@@ -61,8 +56,7 @@ Tensor Linear::operator()(const Tensor& x, ops::Activation activation, const Ten
   if (tokens) {
     return ops::mix_tokens(x, weight, bias, activation, residual);
   }
-  const bool transposed = layout == WeightLayout::in_out;
-  return ops::linear(x, transposed ? ops::transpose(weight, 0, 1) : weight, bias, activation, residual);
+  return ops::linear(x, by_output, bias, activation, residual);
 }
 
 }  // namespace vitrail::nn

@@ -21,9 +21,9 @@ enum class WeightLayout { out_in, in_out };
 /// instead, x [..., in, D] → [..., out, D]. Parameters `weight` [out, in] and, with `bias`, `bias` [out], both drawn
 /// from uniform(±1/√in).
 ///
-/// If the scope says that the weight is quantized, `weight` is a buffer of i8, with the buffers `weight_scale` [out]
-/// and, if the scale of the inputs is fixed, `input_scale` [1], and the product runs in int8 (ops::QuantizedWeight). It
-/// then lies as [out, in] in any case.
+/// If the scope says that the weight is held for inference (Held), it is a buffer. Of i8, there are the buffers
+/// `weight_scale` [out] and, if the scale of the inputs is fixed, `input_scale` [1] too, and the product runs in int8
+/// (ops::QuantizedWeight).
 struct Linear {
   Linear(const Scope& scope, std::int64_t in, std::int64_t out, bool bias = true, Along along = Along::features,
          WeightLayout layout = WeightLayout::out_in);
@@ -47,8 +47,8 @@ struct Linear {
   WeightLayout layout;
   Tensor weight;
   Tensor bias;          ///< undefined without bias
-  Tensor weight_scale;  ///< undefined unless quantized
-  Tensor input_scale;   ///< undefined unless quantized with a fixed scale
+  Tensor weight_scale;  ///< undefined unless the weight is i8
+  Tensor input_scale;   ///< undefined unless it is i8 and the inputs have a fixed scale
 };
 
 /// An observer of linear maps: while it lives, it sees the inputs of all those that are applied on its thread. The

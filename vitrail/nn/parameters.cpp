@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/products/quantized.h"
 
 namespace vitrail::nn {
 namespace {
@@ -74,6 +76,9 @@ void fill_from_uniform(std::span<float> out, const Philox& philox, Map map) {
   }
 }
 
+// A held weight as [out, in].
+Tensor by_output(const Tensor& like, const Tensor& x) { return like.is_contiguous() ? x : x.transpose(0, 1); }
+
 }  // namespace
 
 Init Init::xavier_uniform(const Shape& shape) {
@@ -137,29 +142,70 @@ void fill(const Tensor& tensor, const Init& init, const Philox& philox) {
   tensor.touch();
 }
 
-Tensor ParameterStore::add(std::string name, const Shape& shape, const Init& init, bool buffer, DType dtype) {
+Tensor ParameterStore::add(std::string name, const Shape& shape, const Init& init, bool buffer, DType dtype,
+                           bool by_columns) {
   check(!index_.contains(name), "the model has two parameters of the name '{}'", name);
+  std::optional<Held> held;
+  if (const auto it = options_.held.find(name); it != options_.held.end()) {
+    held = it->second;
+    dtype = held->dtype;
+    buffer = true;
+  }
+  const bool turned = held && by_columns;
+  const Shape lying = turned ? Shape{shape[1], shape[0]} : shape;
   Tensor value;
   if (options_.fill == Fill::meta) {
     static const auto nobody = std::make_shared<const int>(0);
-    value = Tensor::borrow(nullptr, shape, dtype, nobody);
+    value = Tensor::borrow(nullptr, lying, dtype, nobody);
   } else {
-    value = Tensor::empty(shape, dtype);
+    value = Tensor::empty(lying, dtype);
   }
+  value = turned ? value.transpose(0, 1) : value;
   if (!buffer) {
     autograd::require_grad(value);
   }
   index_.emplace(name, parameters_.size());
-  parameters_.push_back({name, value, !buffer, buffer, init});
-  if (options_.fill == Fill::initialize) {
+  parameters_.push_back({name, value, !buffer, buffer, init, held});
+  if (options_.fill == Fill::initialize && !held) {
     initialize(name);
   }
   return value;
 }
 
+void ParameterStore::set(const Parameter& parameter, const Tensor& value) const {
+  const Tensor& to = parameter.value;
+  if (!parameter.held || value.dtype() == to.dtype()) {
+    to.copy_from(ops::cast(value.detach(), to.dtype()));
+    to.touch();
+    return;
+  }
+  // A few rows at a time, so that the whole is never there in another form.
+  constexpr std::int64_t at_once = 1 << 20;
+  const Tensor rows = by_output(to, to);
+  const Tensor from = by_output(to, value.detach());
+  const Tensor scales = to.dtype() == DType::i8 ? at(parameter.name + "_scale").value : Tensor();
+  const std::int64_t step = std::max<std::int64_t>(1, at_once / std::max<std::int64_t>(1, rows.size(1)));
+  for (std::int64_t begin = 0; begin < rows.size(0); begin += step) {
+    const std::int64_t count = std::min(step, rows.size(0) - begin);
+    const Tensor part = from.narrow(0, begin, count).contiguous();
+    if (scales.defined()) {
+      const ops::QuantizedWeight rounded = ops::quantize(ops::cast(part, DType::f32));
+      rows.narrow(0, begin, count).copy_from(rounded.values);
+      scales.narrow(0, begin, count).copy_from(rounded.scale);
+    } else {
+      rows.narrow(0, begin, count).copy_from(ops::cast(part, to.dtype()));
+    }
+  }
+  to.touch();
+}
+
 void ParameterStore::initialize(std::string_view name) const {
   const Parameter& parameter = at(name);
-  if (parameter.value.dtype() == DType::f32) {
+  if (parameter.held) {
+    const Tensor value = Tensor::empty(parameter.value.shape());
+    fill(value, parameter.init, {options_.seed, hash(name)});
+    set(parameter, value);
+  } else if (parameter.value.dtype() == DType::f32) {
     fill(parameter.value, parameter.init, {options_.seed, hash(name)});
   } else {
     parameter.value.fill(parameter.init.kind == Init::Kind::ones ? 1 : parameter.init.a);
@@ -180,7 +226,7 @@ const Parameter& ParameterStore::at(std::string_view name) const {
 std::int64_t ParameterStore::count() const {
   std::int64_t total = 0;
   for (const Parameter& parameter : parameters_) {
-    const bool counts = !parameter.buffer || parameter.value.dtype() == DType::i8;
+    const bool counts = !parameter.buffer || parameter.held;
     total += counts ? parameter.value.numel() : 0;
   }
   return total;
@@ -215,24 +261,24 @@ Scope Scope::operator/(std::string_view child) const {
   return result;
 }
 
-Tensor Scope::parameter(std::string_view name, const Shape& shape, const Init& init) const {
+Tensor Scope::parameter(std::string_view name, const Shape& shape, const Init& init, bool by_columns) const {
   std::string full_name = full(name);
   if (rule_ == nullptr) {
-    return store_->add(std::move(full_name), shape, init);
+    return store_->add(std::move(full_name), shape, init, false, DType::f32, by_columns);
   }
   const std::string_view within = std::string_view(full_name).substr(rule_path_.empty() ? 0 : rule_path_.size() + 1);
   const Init own = (*rule_)(within, shape, init);
-  return store_->add(std::move(full_name), shape, own);
+  return store_->add(std::move(full_name), shape, own, false, DType::f32, by_columns);
 }
 
 Tensor Scope::buffer(std::string_view name, const Shape& shape, const Init& init, DType dtype) const {
   return store_->add(full(name), shape, init, true, dtype);
 }
 
-std::optional<bool> Scope::quantized() const {
-  const auto& quantized = store_->options().quantized;
-  const auto it = quantized.find(full("weight"));
-  return it == quantized.end() ? std::nullopt : std::optional(it->second);
+std::optional<Held> Scope::held() const {
+  const auto& held = store_->options().held;
+  const auto it = held.find(full("weight"));
+  return it == held.end() ? std::nullopt : std::optional(it->second);
 }
 
 std::string Scope::full(std::string_view name) const {

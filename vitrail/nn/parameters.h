@@ -55,13 +55,21 @@ using InitRule = std::function<Init(std::string_view name, const Shape& shape, c
 /// Initializes the f32 `tensor` by `init`: element i from number i of the stream, on all threads.
 void fill(const Tensor& tensor, const Init& init, const Philox& philox);
 
+/// How the weight of a linear map, or a table of embeddings, is held for inference alone: [out, in], row by row in
+/// memory, in this dtype and in no other form.
+struct Held {
+  DType dtype = DType::i8;  ///< f32, bf16, or i8: whole numbers with a scale for each row, in a buffer `…_scale` [out]
+  bool fixed_scale = false;  ///< of i8: whether the scale of the inputs is fixed too (see Linear)
+};
+
 /// A parameter or a buffer of a model.
 struct Parameter {
   std::string name;       ///< the full name, as in the checkpoint: "blocks.0.attn.qkv.weight"
-  Tensor value;           ///< f32 (buffers may be i64 or i8); if trainable, a leaf whose gradient is wanted
+  Tensor value;           ///< f32 (buffers may be i64, held weights bf16 or i8); if trainable, a leaf with a gradient
   bool trainable = true;  ///< false for buffers (running statistics) and frozen parameters
   bool buffer = false;    ///< part of the checkpoint, but never trained nor decayed
   Init init;              ///< how the value is initialized
+  std::optional<Held> held = std::nullopt;  ///< of a weight that is held for inference, and so is a buffer
 };
 
 /// What a ParameterStore does with the elements of a new parameter.
@@ -75,9 +83,8 @@ enum class Fill {
 struct StoreOptions {
   std::uint64_t seed = 0;
   Fill fill = Fill::initialize;
-  /// The names of weights of linear maps that are held in int8, and whether the scale of their inputs is fixed (see
-  /// Linear).
-  std::map<std::string, bool, std::less<>> quantized = {};
+  /// The names of the weights that are held for inference alone, and how.
+  std::map<std::string, Held, std::less<>> held = {};
 };
 
 /// All parameters and buffers of a model, in the order in which its constructor made them.
@@ -88,15 +95,22 @@ class ParameterStore {
 
   /// Adds a parameter (or a buffer) and initializes it by `init` from the Philox stream of its name, so that its values
   /// do not depend on the order. Throws Error if the name exists.
-  Tensor add(std::string name, const Shape& shape, const Init& init, bool buffer = false, DType dtype = DType::f32);
+  /// A parameter that is to be held takes the dtype that is said there, and becomes a buffer; `by_columns` says that
+  /// its shape is [in, out], so that its columns lie one after the other. It is left uninitialized: its scales are not
+  /// there yet.
+  Tensor add(std::string name, const Shape& shape, const Init& init, bool buffer = false, DType dtype = DType::f32,
+             bool by_columns = false);
   /// Initializes a parameter again by its Init. Throws Error if there is none of that name.
   void initialize(std::string_view name) const;
+  /// Copies a value of this shape to a parameter, converted to the parameter's dtype. One that is held in i8 gets the
+  /// value rounded, and its scales with it, unless the value is i8 itself.
+  void set(const Parameter& parameter, const Tensor& value) const;
 
   const std::vector<Parameter>& all() const { return parameters_; }
   std::vector<Parameter>& all() { return parameters_; }
   const Parameter* find(std::string_view name) const;  ///< null if there is none
   const Parameter& at(std::string_view name) const;    ///< Error if there is none
-  std::int64_t count() const;  ///< number of elements of all parameters that are not buffers, and of int8 weights
+  std::int64_t count() const;  ///< number of elements of all parameters that are not buffers, and of held weights
 
   /// Switches the gradient of a parameter on or off, also in the layer that holds it. Throws Error if there is none of
   /// that name, or if a buffer is to be trained.
@@ -133,13 +147,12 @@ class Scope {
   Scope operator/(std::int64_t index) const { return *this / std::to_string(index); }
   // Both add `name` in this place to the store; see ParameterStore::add().
 
-  Tensor parameter(std::string_view name, const Shape& shape, const Init& init) const;
+  Tensor parameter(std::string_view name, const Shape& shape, const Init& init, bool by_columns = false) const;
   Tensor buffer(std::string_view name, const Shape& shape, const Init& init, DType dtype = DType::f32) const;
   const std::string& path() const { return path_; }
   const StoreOptions& options() const { return store_->options(); }
-  /// Whether the weight of the linear map in this place is held in int8: nothing if not, otherwise whether the scale of
-  /// its inputs is fixed.
-  std::optional<bool> quantized() const;
+  /// How the parameter `weight` in this place is held for inference; nothing if it is not.
+  std::optional<Held> held() const;
 
  private:
   std::string full(std::string_view name) const;

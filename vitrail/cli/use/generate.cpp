@@ -18,7 +18,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/use/complete_pictures.h"
 #include "vitrail/io/file.h"
-#include "vitrail/models/quantize.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/run/interrupt.h"
@@ -102,11 +102,10 @@ std::size_t settled_end(const std::string& text) {
   return text.ends_with(replacement) ? text.size() - replacement.size() : text.size();
 }
 
-models::TextModel load(const GenerateFlags& flags, const fs::path& folder) {
+models::TextModel load(const GenerateFlags& flags, const fs::path& folder, DType dtype) {
   check(fs::is_directory(folder) || !models::names_text_model(flags.model),
         "'{}' is the name of a model, whose weights are random: name a folder with trained ones", flags.model);
-  models::TextModel model = models::load_text_model(folder);
-  return flags.compute.int8 ? models::quantize(model) : std::move(model);
+  return models::load_text_model(folder, {.weights = flags.compute.int8 ? DType::i8 : dtype});
 }
 
 class Generator {
@@ -115,7 +114,7 @@ class Generator {
       : flags_(flags),
         folder_(train::model_of(flags.model)),
         dtype_(flags.compute.apply()),
-        model_(load(flags, folder_)),
+        model_(load(flags, folder_, dtype_)),
         body_(models::language_of(model_)),
         tokenizer_(text::load_tokenizer(folder_)),
         config_(own_config(folder_)) {
@@ -129,6 +128,7 @@ class Generator {
       ids.push_back(*config.bos_token_id);
     }
     check(!ids.empty(), "there is nothing to continue: name a prompt");
+    say_memory(std::ssize(ids), config);
     const bool streams = flags_.stream && config.num_beams == 1 && config.num_return_sequences == 1;
     std::size_t printed = 0;
     generate::GenerateOptions options{.dtype = dtype_, .seed = flags_.seed, .slides = flags_.slide};
@@ -161,6 +161,20 @@ class Generator {
   }
 
  private:
+  // Says on stderr what the model and the longest texts that may come of a prompt take.
+  void say_memory(std::int64_t prompt, const GenerationConfig& config) const {
+    std::size_t weights = 0;
+    for (const nn::Parameter& parameter : model_.net->parameters.all()) {
+      weights += parameter.value.bytes();
+    }
+    const std::int64_t tokens = std::min(prompt + config.most_new_tokens(prompt), body_.max_positions());
+    const std::int64_t texts = std::max(config.num_beams, config.num_return_sequences);
+    const std::size_t cache = body_.state_bytes(tokens, dtype_) * static_cast<std::size_t>(texts);
+    const auto megabytes = [](std::size_t bytes) { return static_cast<double>(bytes) / 1e6; };
+    fmt::print(stderr, "memory: {:.1f} MB of weights, {:.1f} MB for {} of {} tokens\n", megabytes(weights),
+               megabytes(cache), io::counted(texts, "texts"), tokens);
+  }
+
   std::string text_of(Ids ids, std::span<const std::int64_t> added) const {
     // What stands for no token of the tokenizer is no text, as in transformers.
     std::ranges::copy_if(added, std::back_inserter(ids), [&](std::int64_t id) { return tokenizer_.has(id); });
@@ -209,7 +223,7 @@ void generate_texts(const GenerateFlags& flags) {
                 "'{}': the model's words are colours: it takes none of --prompts, --stream, --json and --stop",
                 flags.model);
     const DType dtype = flags.compute.apply();
-    const models::TextModel model = load(flags, folder);
+    const models::TextModel model = load(flags, folder, dtype);
     const models::LanguageBody& body = models::language_of(model);
     complete_pictures(body, folder, flags.prompt, flags.pictures,
                       config_of(flags, own_config(folder), 1, body.max_positions()), flags.seed, dtype);

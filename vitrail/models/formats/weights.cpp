@@ -58,7 +58,7 @@ std::string source_of(const std::string& name, const WeightsTarget& target, cons
              : name;
 }
 
-// One tensor of the file, cast to the dtype of `parameter`. If it cannot be cast, notes the problem and returns none.
+// One tensor of the file. If it cannot be converted to what `parameter` is, notes the problem and returns none.
 std::optional<Tensor> find_part(const std::string& name, const nn::Parameter& parameter, const io::StoredTensors& file,
                                 Problems& problems) {
   const DType wanted = parameter.value.dtype();
@@ -69,15 +69,16 @@ std::optional<Tensor> find_part(const std::string& name, const nn::Parameter& pa
     problems.add(error.what());
     return std::nullopt;
   }
-  if (part.dtype() != wanted && (!is_floating(part.dtype()) || !is_floating(wanted))) {
+  const bool converts = is_floating(part.dtype()) && (is_floating(wanted) || parameter.held);
+  if (part.dtype() != wanted && !converts) {
     problems.add(fmt::format("'{}' holds {}, but the model's is {}", name, name_of(part.dtype()), name_of(wanted)));
     return std::nullopt;
   }
-  return part.dtype() == wanted ? part : ops::cast(part, wanted);
+  return part;
 }
 
-// Makes the model's tensor `own` from tensors of the file. If one is missing or does not fit `parameter`, notes the
-// problems and returns none.
+// Makes the model's tensor `own` from tensors of the file, in their dtype. If one is missing or does not fit
+// `parameter`, notes the problems and returns none.
 std::optional<Tensor> find_value(const std::string& own, const nn::Parameter& parameter, const io::StoredTensors& file,
                                  const NameMap& names, Problems& problems) {
   std::vector<Tensor> parts;
@@ -103,13 +104,30 @@ std::optional<Tensor> find_value(const std::string& own, const nn::Parameter& pa
   }
 }
 
+// A value that has been found for a parameter.
+struct FoundValue {
+  const nn::Parameter* parameter;
+  std::string source;  // the checkpoint's name
+  Tensor value;        // undefined if it is to be made again, because it is a copy of what the file has
+};
+
+// Whether the parameter is made of scales of a weight that is held in int8, which are chosen with the weight.
+bool comes_with_weight(const nn::Parameter& parameter, const nn::ParameterStore& parameters) {
+  constexpr std::string_view ending = "_scale";
+  if (!parameter.buffer || !parameter.name.ends_with(ending)) {
+    return false;
+  }
+  const nn::Parameter* weight = parameters.find(parameter.name.substr(0, parameter.name.size() - ending.size()));
+  return weight != nullptr && weight->held;
+}
+
 }  // namespace
 
-std::map<std::string, bool, std::less<>> quantized_weights(const io::StoredTensors& file) {
-  std::map<std::string, bool, std::less<>> result;
+HeldWeights quantized_weights(const io::StoredTensors& file) {
+  HeldWeights result;
   for (const std::string& name : file.names()) {
     if (name.ends_with(".weight") && file.contains(name + "_scale")) {
-      result[name] = file.contains(name.substr(0, name.rfind('.')) + ".input_scale");
+      result[name] = {DType::i8, file.contains(name.substr(0, name.rfind('.')) + ".input_scale")};
     }
   }
   return result;
@@ -150,7 +168,7 @@ void load_weights(const WeightsTarget& target, const io::StoredTensors& file, co
                   const nn::Size2& source_size, const Changes& changes) {
   const std::string& path = file.source();
   Problems problems;
-  std::vector<std::pair<const nn::Parameter*, Tensor>> values;
+  std::vector<FoundValue> values;
   std::vector<const nn::Parameter*> afresh;
   std::set<std::string, std::less<>> used;
   for (const nn::Parameter& parameter : target.parameters.all()) {
@@ -164,6 +182,10 @@ void load_weights(const WeightsTarget& target, const io::StoredTensors& file, co
       continue;
     }
     const std::string source = changes.pooling ? source_of(name, target, file, names) : name;
+    if (comes_with_weight(parameter, target.parameters) &&
+        (!names.knows(source) || !file.contains(names.theirs_of(source).front()))) {
+      continue;
+    }
     const std::vector<std::string> theirs = names.theirs_of(source);
     used.insert(theirs.begin(), theirs.end());
     const std::optional<Tensor> value = find_value(source, parameter, file, names, problems);
@@ -171,7 +193,9 @@ void load_weights(const WeightsTarget& target, const io::StoredTensors& file, co
       continue;
     }
     try {
-      const Tensor adapted = target.adapt(name, *value, parameter.value.shape(), source_size);
+      const Tensor adapted = target.adapt ? target.adapt(name, ops::cast(*value, parameter.value.dtype()),
+                                                         parameter.value.shape(), source_size)
+                                          : *value;
       if (adapted.shape() != parameter.value.shape()) {
         problems.add(fmt::format("'{}' has the shape {}, but the model's is {}", fmt::join(theirs, "' + '"),
                                  value->shape(), parameter.value.shape()));
@@ -180,7 +204,8 @@ void load_weights(const WeightsTarget& target, const io::StoredTensors& file, co
       if (name.ends_with("_scale") && parameter.buffer) {
         check_scales(adapted);
       }
-      values.emplace_back(&parameter, adapted);
+      const bool keeps = target.adapt || adapted.storage().is_borrowed();
+      values.push_back({&parameter, source, keeps ? adapted : Tensor()});
     } catch (const Error& error) {
       problems.add(fmt::format("'{}' cannot be taken: {}", fmt::join(theirs, "' + '"), error.what()));
     }
@@ -196,9 +221,14 @@ void load_weights(const WeightsTarget& target, const io::StoredTensors& file, co
     }
   }
   problems.raise(path);
-  for (const auto& [parameter, value] : values) {
-    parameter->value.copy_from(value);
-    parameter->value.touch();
+  for (FoundValue& found : values) {
+    const Tensor value = found.value.defined()
+                             ? std::exchange(found.value, {})
+                             : find_value(found.source, *found.parameter, file, names, problems).value();
+    target.parameters.set(*found.parameter, value);
+    for (const std::string& theirs : names.theirs_of(found.source)) {
+      file.forget(theirs);
+    }
   }
   for (const nn::Parameter* parameter : afresh) {
     target.parameters.initialize(parameter->name);

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/io/stored_tensors.h"
+#include "vitrail/models/base/held.h"
 #include "vitrail/models/base/owner.h"
 #include "vitrail/models/formats/name_map.h"
 
@@ -60,6 +60,7 @@ struct WeightsTarget {
   const nn::ParameterStore& parameters;
   std::string prefix;
   std::function<bool(const std::string& name)> is_head;
+  /// Makes a value fit that was made for images of another size; empty: none is changed.
   std::function<Tensor(const std::string& name, const Tensor& value, const Shape& wanted, const nn::Size2& source)>
       adapt;
 };
@@ -76,7 +77,8 @@ WeightsTarget weights_of(const Body& model, const nn::ParameterStore& parameters
 
 /// Copies the file's tensors into the parameters of `target`. If a tensor is missing, unknown or of another shape, no
 /// parameter changes, and an Error lists the problems. `names` maps the names to those in the file; `source_size` is
-/// the image size that the tensors were made for.
+/// the image size that the tensors were made for. Tensors are read and converted one after the other, so that the model
+/// is never there twice.
 void load_weights(const WeightsTarget& target, const io::StoredTensors& file, const NameMap& names,
                   const nn::Size2& source_size, const Changes& changes = {});
 
@@ -84,7 +86,7 @@ void load_weights(const WeightsTarget& target, const io::StoredTensors& file, co
 /// them, and load_weights() reads them.
 io::NamedTensors named_tensors(const nn::ParameterStore& parameters, const std::string& prefix = "");
 
-/// The names of the linear weights that a file holds in int8, and whether their inputs have a fixed scale.
-std::map<std::string, bool, std::less<>> quantized_weights(const io::StoredTensors& file);
+/// The weights that a file holds in int8, by its own names.
+HeldWeights quantized_weights(const io::StoredTensors& file);
 
 }  // namespace vitrail::models

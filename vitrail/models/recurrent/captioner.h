@@ -76,6 +76,9 @@ class Captioning final : public LanguageBody {
   }
   std::int64_t vocab_size() const override { return model_.decoder().config().vocab_size; }
   std::int64_t max_positions() const override { return unbounded_positions; }
+  std::size_t state_bytes(std::int64_t /*tokens*/, DType dtype) const override {
+    return model_.decoder().state_bytes(0, dtype);
+  }
 
  private:
   const Captioner& model_;

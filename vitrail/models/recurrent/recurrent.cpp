@@ -108,10 +108,7 @@ std::unique_ptr<RecurrentModel> load_recurrent(const fs::path& folder) {
   check_fits(config, file, path.string());
   auto model = std::make_unique<RecurrentModel>(config, nn::StoreOptions{.fill = nn::Fill::leave});
   const WeightsTarget target{
-      .parameters = model->parameters,
-      .prefix = "",
-      .is_head = [](const std::string&) { return false; },
-      .adapt = [](const std::string&, const Tensor& value, const Shape&, const nn::Size2&) { return value; }};
+      .parameters = model->parameters, .prefix = "", .is_head = [](const std::string&) { return false; }, .adapt = {}};
   load_weights(target, file, names_in(file, {}, ""), {});
   return model;
 }

@@ -217,6 +217,13 @@ Tensor RecurrentDecoder::forward_last(const Tensor& texts, nn::Pass& pass, TextS
   return ops::cast(head(last, pass), DType::f32);
 }
 
+std::size_t RecurrentDecoder::state_bytes(std::int64_t memory, DType dtype) const {
+  const nn::RecurrentConfig& c = config_.network;
+  const std::int64_t looked_at = has_attention() ? memory * (config_.memory_size + config_.attention_size) : 0;
+  return static_cast<std::size_t>(c.num_layers * (c.output_size() + c.hidden_size)) * sizeof(float) +
+         static_cast<std::size_t>(looked_at) * size_of(dtype);
+}
+
 std::int64_t RecurrentDecoder::flops(std::int64_t text, std::int64_t memory) const {
   const std::int64_t attended = attention_ ? attention_->flops(memory, text) + readout_->flops(text) : 0;
   return network_->flops(text) + text * head_weight_.numel() + attended;

@@ -69,6 +69,8 @@ class RecurrentDecoder {
   /// The logits [B, V] f32 of the token after the last of texts [B, N], which continue those that the state has seen.
   Tensor forward_last(const Tensor& texts, nn::Pass& pass, TextState& state) const;
 
+  /// The memory that the state of a text holds, which looks at so many states in this dtype.
+  std::size_t state_bytes(std::int64_t memory, DType dtype) const;
   bool has_attention() const { return attention_.has_value(); }
   const RecurrentDecoderConfig& config() const { return config_; }
   /// Multiply-accumulates of the products, for a text and a memory of these lengths.

@@ -100,6 +100,11 @@ Tensor RecurrentLanguage::forward_last(const Tensor& ids, nn::Pass& pass, TextSt
   return head(ops::select(outputs(ids, pass, &state), 1, ids.size(1) - 1));
 }
 
+std::size_t RecurrentLanguage::state_bytes(std::int64_t, DType) const {
+  const nn::RecurrentConfig& c = config_.network;
+  return static_cast<std::size_t>(c.num_layers * (c.output_size() + c.hidden_size)) * sizeof(float);
+}
+
 std::int64_t RecurrentLanguage::flops(std::int64_t tokens) const {
   return network_->flops(tokens) + tokens * head_weight_.numel();
 }

@@ -70,6 +70,7 @@ class RecurrentLanguage final : public LanguageBody {
   Tensor forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const override;
   std::int64_t vocab_size() const override { return config_.vocab_size; }
   std::int64_t max_positions() const override { return unbounded_positions; }
+  std::size_t state_bytes(std::int64_t tokens, DType dtype) const override;
 
   const TokenVectors& vectors() const { return *vectors_; }
   /// The logits [..., V] f32 of outputs [..., P] of the last layer.

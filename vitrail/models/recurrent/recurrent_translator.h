@@ -56,6 +56,9 @@ class RecurrentTranslator final : public Translator {
   std::int64_t source_vocab_size() const override { return config_.source_vocab_size; }
   std::int64_t target_vocab_size() const override { return config_.target_vocab_size; }
   std::int64_t max_positions() const override { return unbounded_positions; }
+  std::size_t state_bytes(std::int64_t source, std::int64_t /*tokens*/, DType dtype) const override {
+    return decoder_->state_bytes(source, dtype);
+  }
   bool has_attention() const override { return decoder_->has_attention(); }
 
   const RecurrentTranslatorConfig& config() const { return config_; }

@@ -9,7 +9,6 @@
 #include "vitrail/models/text/token_ids.h"
 #include "vitrail/nn/checkpoint.h"
 #include "vitrail/ops/math/arithmetic.h"
-#include "vitrail/ops/products/linear.h"
 
 namespace vitrail::models {
 namespace {
@@ -79,7 +78,7 @@ Decoder::Decoder(const nn::Scope& scope, const DecoderConfig& config) : config_(
     blocks_.emplace_back(root / config_.names.blocks / i, block_config(config_, i));
   }
   norm_.emplace(root / config_.names.norm, config_.dim, config_.norm);
-  if (!config_.tied_head || (root / "lm_head").quantized()) {
+  if (!config_.tied_head) {
     lm_head_.emplace(root / "lm_head", config_.dim, predicted(), false);
   }
 }
@@ -123,8 +122,7 @@ Tensor Decoder::forward_features(const Tensor& ids, nn::Pass& pass, TextState* s
 }
 
 Tensor Decoder::forward_head(const Tensor& features) const {
-  const Tensor logits = lm_head_ ? (*lm_head_)(features) : ops::linear(features, embedding_->weight);
-  return ops::cast(logits, DType::f32);
+  return ops::cast(lm_head_ ? (*lm_head_)(features) : embedding_->scores(features), DType::f32);
 }
 
 Tensor Decoder::forward(const Tensor& ids, nn::Pass& pass, TextState* state) const {
@@ -134,6 +132,12 @@ Tensor Decoder::forward(const Tensor& ids, nn::Pass& pass, TextState* state) con
 Tensor Decoder::forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const {
   const Tensor features = forward_features(ids, pass, &state);
   return forward_head(features.narrow(1, features.size(1) - 1, 1)).reshape({ids.size(0), predicted()});
+}
+
+std::size_t Decoder::state_bytes(std::int64_t tokens, DType dtype) const {
+  const nn::AttentionConfig& one = blocks_.front().attn.config;
+  const std::int64_t numbers = config_.depth * one.num_kv_heads * (one.key_dim + one.value_dim) * tokens;
+  return static_cast<std::size_t>(numbers) * size_of(dtype);
 }
 
 std::int64_t Decoder::flops(std::int64_t tokens) const {

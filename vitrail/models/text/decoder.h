@@ -87,9 +87,9 @@ class Decoder final : public LanguageBody {
   Tensor forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const override;
   std::int64_t vocab_size() const override { return config_.vocab_size; }
   std::int64_t max_positions() const override { return config_.max_positions; }
+  std::size_t state_bytes(std::int64_t tokens, DType dtype) const override;
 
   const DecoderConfig& config() const { return config_; }
-  const Tensor& embedding() const { return embedding_->weight; }  ///< of tokens, [V, D]
   /// Multiply-accumulates of the products, for one sequence of this many tokens.
   std::int64_t flops(std::int64_t tokens) const;
 

@@ -192,6 +192,10 @@ std::int64_t EncoderDecoder::layer_of(const std::string& parameter) const {
   return of_encoder ? encoders : encoders + config_.depth + 1;
 }
 
+std::size_t EncoderDecoder::state_bytes(std::int64_t source, std::int64_t tokens, DType dtype) const {
+  return static_cast<std::size_t>(2 * config_.depth * config_.encoder.dim * (source + tokens)) * size_of(dtype);
+}
+
 TextAttentionKind EncoderDecoderNetwork::attention_kind(const std::string& name) const {
   if (name.starts_with(body.config().encoder.names.blocks + ".")) {
     return TextAttentionKind::self;

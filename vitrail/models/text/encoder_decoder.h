@@ -86,6 +86,7 @@ class EncoderDecoder final : public Translator {
   const EncoderDecoderConfig& config() const { return config_; }
   std::int64_t source_vocab_size() const override { return config_.source_vocab_size; }
   std::int64_t target_vocab_size() const override { return config_.target_vocab_size; }
+  std::size_t state_bytes(std::int64_t source, std::int64_t tokens, DType dtype) const override;
   std::int64_t max_positions() const override { return config_.encoder.max_positions; }
   bool has_attention() const override { return true; }
   /// Multiply-accumulates of the products, for a source and a target of these many tokens.

@@ -43,7 +43,7 @@ template <const auto& rules>
 std::vector<NameRule> decoder_names(const TextNetwork& network) {
   std::vector<NameRule> result(rules.begin(), rules.end());
   const bool tied = dynamic_cast<const DecoderNetwork&>(network).body.config().tied_head;
-  result.insert(result.begin(), {tied ? "" : "lm_head.weight", "lm_head.weight"});
+  result.insert(result.begin(), {tied ? "" : "lm_head.@", "lm_head.@"});
   return result;
 }
 

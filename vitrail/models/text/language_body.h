@@ -45,6 +45,8 @@ class LanguageBody {
   virtual Tensor forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const = 0;
 
   virtual std::int64_t vocab_size() const = 0;
+  /// About how much memory a state holds of a text of so many tokens that is read in this dtype.
+  virtual std::size_t state_bytes(std::int64_t tokens, DType dtype) const = 0;
   /// The longest text that the model is made for; unbounded_positions if it has no limit.
   virtual std::int64_t max_positions() const = 0;
 };

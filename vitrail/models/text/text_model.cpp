@@ -93,7 +93,7 @@ io::StoredTensors with_present_names(const io::StoredTensors& file) {
 
 // Makes a model by `config`, with the fields that the options change. Throws Error if these are none of the family's.
 TextModel make(std::string name, const TextFamily& family, Json config, const std::string& source,
-               const TextModelOptions& options, nn::Fill fill) {
+               const TextModelOptions& options, const nn::StoreOptions& store) {
   const Json changes = io::parse_json(options.model_kwargs, "--model-kwargs");
   check(changes.is_object(), "--model-kwargs must be key=value pairs, not {}", options.model_kwargs);
   config.update(changes);
@@ -108,7 +108,7 @@ TextModel make(std::string name, const TextFamily& family, Json config, const st
   model.name = std::move(name);
   model.family = &family;
   model.architecture = architecture_of(family, config, source, options);
-  model.net = family.create(fields, model.architecture, nn::StoreOptions{options.seed, fill});
+  model.net = family.create(fields, model.architecture, store);
   for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id", "problem_type"}) {
     fields.ignore(key);
   }
@@ -139,10 +139,32 @@ TextModel create_text_model(const std::string& name, const TextModelOptions& opt
   for (const TextFamily* family : text_families) {
     const Json models = models_of(*family);
     if (models.contains(name)) {
-      return make(name, *family, models[name], name, options, options.fill);
+      nn::StoreOptions store{.seed = options.seed, .fill = options.fill};
+      if (options.weights) {
+        const TextModel described = make(name, *family, models[name], name, options, {.fill = nn::Fill::meta});
+        store.held = held_text_weights(*described.net, {*options.weights});
+      }
+      TextModel model = make(name, *family, models[name], name, options, store);
+      for (const auto& [weight, how] : store.fill == nn::Fill::initialize ? store.held : HeldWeights()) {
+        model.net->parameters.initialize(weight);
+      }
+      return model;
     }
   }
   fail("there is no text model '{}'{}", name, io::did_you_mean(name, text_models()));
+}
+
+HeldWeights held_text_weights(const TextNetwork& net, const nn::Held& how) {
+  HeldWeights result = held_weights(net, how);
+  if (const auto* const decoder = dynamic_cast<const DecoderNetwork*>(&net)) {
+    for (const std::string& name :
+         {decoder->body.config().names.embedding + ".weight", std::string("lm_head.weight")}) {
+      if (net.parameters.find(name) != nullptr) {
+        result[name] = how;
+      }
+    }
+  }
+  return result;
 }
 
 TextModel remake_text_model(const TextModel& model, const nn::StoreOptions& store) {
@@ -167,12 +189,21 @@ TextModel load_text_model(const fs::path& folder, const TextModelOptions& option
   const bool other_head =
       !options.labels.empty() ||
       (!options.architecture.empty() && options.architecture != architecture_of(family, config, source, {}));
-  const nn::Fill fill = meta || other_head ? options.fill : nn::Fill::leave;
-  TextModel model = make(type, family, config, source, options, fill);
+  TextModel model = make(type, family, config, source, options, {.fill = nn::Fill::meta});
   if (!meta) {
     const io::StoredTensors file = with_present_names(open_weights(folder));
     const std::vector<NameRule> rules = family.names(*model.net);
     const NameMap names = names_in(file, rules, std::string(family.prefix));
+    nn::StoreOptions store{.seed = options.seed, .fill = other_head ? options.fill : nn::Fill::leave};
+    for (const auto& [theirs, how] : quantized_weights(file)) {
+      store.held[names.own_of(theirs).value_or(theirs)] = how;
+    }
+    if (store.held.empty() && options.weights) {
+      store.held = held_text_weights(*model.net, {*options.weights});
+      check(!store.held.empty() || *options.weights != DType::i8, "the model '{}' has no linear map that int8 pays for",
+            folder.string());
+    }
+    model = make(type, family, config, source, options, store);
     // What the file has of another head is taken, as by transformers: all of it that has the same name and shape.
     const auto holds = [&](const std::string& name) {
       const std::vector<std::string> theirs = names.theirs_of(name);
@@ -183,7 +214,7 @@ TextModel load_text_model(const fs::path& folder, const TextModelOptions& option
         .parameters = model.net->parameters,
         .prefix = "",
         .is_head = [&](const std::string& name) { return other_head && model.net->is_head(name) && !holds(name); },
-        .adapt = [](const std::string&, const Tensor& value, const Shape&, const nn::Size2&) { return value; }};
+        .adapt = {}};
     load_weights(target, file, names, {}, {.classifier = other_head});
   }
   return model;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "vitrail/models/base/held.h"
 #include "vitrail/models/text/language_body.h"
 #include "vitrail/models/text/text_classifier.h"
 #include "vitrail/models/text/text_network.h"
@@ -40,6 +41,9 @@ struct TextModelOptions {
   std::vector<std::string> labels = {};
   std::uint64_t seed = 0;
   nn::Fill fill = nn::Fill::initialize;  ///< meta: a model to ask about, not to run
+  /// For inference alone: held_text_weights() are held in this dtype (f32, bf16 or i8) and no other form. Tensors of a
+  /// folder are converted one after the other. A folder in int8 stays so. Unset: weights can be trained.
+  std::optional<DType> weights = std::nullopt;
 };
 
 /// The names that create_text_model() knows, sorted: "gpt2", "smollm2-135m" …
@@ -47,6 +51,9 @@ std::vector<std::string> text_models();
 /// Creates a model by name with weights as training begins with. Throws Error, with similar names, if there is no such
 /// model or architecture, or if a field is unknown.
 TextModel create_text_model(const std::string& name, const TextModelOptions& options = {});
+/// The weights of a network that TextModelOptions::weights is about: those of the linear maps of the blocks, and of a
+/// decoder the embedding of tokens and the head.
+HeldWeights held_text_weights(const TextNetwork& net, const nn::Held& how);
 /// Makes a model of the same config with the parameters that `store` says, whose values are left to the caller.
 TextModel remake_text_model(const TextModel& model, const nn::StoreOptions& store);
 /// Loads a folder in transformers' layout: `config.json`, whose "model_type" is that of a family and whose

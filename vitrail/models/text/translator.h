@@ -36,6 +36,9 @@ class Translator {
   /// The logits [B, V] f32 of the token after the last of targets [B, N], which continue those that the state has seen.
   virtual Tensor forward_last(const Tensor& targets, nn::Pass& pass, TextState& state) const = 0;
 
+  /// About how much memory a state holds of a translation of so many tokens and of its source.
+  virtual std::size_t state_bytes(std::int64_t source, std::int64_t tokens, DType dtype) const = 0;
+
   virtual std::int64_t source_vocab_size() const = 0;
   virtual std::int64_t target_vocab_size() const = 0;
   /// The longest source or translation that it is made for; unbounded_positions if it has no limit.
@@ -59,6 +62,9 @@ class Translation final : public LanguageBody {
   }
   std::int64_t vocab_size() const override { return model_.target_vocab_size(); }
   std::int64_t max_positions() const override { return model_.max_positions(); }
+  std::size_t state_bytes(std::int64_t tokens, DType dtype) const override {
+    return model_.state_bytes(longest_text(sources_), tokens, dtype);
+  }
 
  private:
   const Translator& model_;

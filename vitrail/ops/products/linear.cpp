@@ -44,7 +44,9 @@ Tensor affine(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation,
               const Tensor& residual) {
   check_linear_operands(x, weight.shape(), bias, residual);
-  check(weight.dtype() == DType::f32, "linear: the weight must be f32, not {}", name_of(weight.dtype()));
+  check(weight.dtype() == DType::f32 || (weight.dtype() == DType::bf16 && x.dtype() == DType::bf16),
+        "linear: the weight must be f32, or bf16 as x, but it is {} and x is {}", name_of(weight.dtype()),
+        name_of(x.dtype()));
   // The derivative of the activation needs its input, so the activation is an op of its own if a gradient is wanted.
   if (activation != Activation::identity && autograd::recording({&x, &weight, &bias, &residual})) {
     const Tensor y = activate(affine(x, weight, bias, Activation::identity, {}), activation);

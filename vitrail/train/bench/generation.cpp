@@ -7,7 +7,6 @@
 #include "vitrail/generate/generate.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/kernels/peak.h"
-#include "vitrail/models/quantize.h"
 #include "vitrail/tensor/random.h"
 #include "vitrail/train/bench/memory.h"
 #include "vitrail/train/run/learner.h"
@@ -29,11 +28,10 @@ GenerationBenchmarkResult benchmark_generation(const GenerationBenchmarkOptions&
   check(options.batch_size == 1 || options.num_beams == 1, "a benchmark takes several texts or several beams");
   GenerationBenchmarkResult result;
   const DType dtype = usable_dtype(options.dtype, &result.note);
-  models::TextModel model = models::open_text_model(options.model, options.create);
+  models::TextModelOptions create = options.create;
+  create.weights = options.int8 ? DType::i8 : dtype;
+  const models::TextModel model = models::open_text_model(options.model, create);
   const std::int64_t parameters = model.net->parameters.count();
-  if (options.int8) {
-    model = models::quantize(model);
-  }
   const models::LanguageBody& body = models::language_of(model);
   std::vector<std::int64_t> prompt;
   const Philox draws(0, hash("benchmark"));
