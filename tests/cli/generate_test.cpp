@@ -1,4 +1,5 @@
 // `vitrail train --task lm` and `vitrail generate`, as a person types them.
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <iterator>
@@ -45,6 +46,45 @@ TEST_F(Generate, HoldsWeightsInInt8) {
   EXPECT_EQ(int8.status, 0) << int8.err;
   EXPECT_EQ(int8.out, f32.out) << "what was learnt by heart is not forgotten";
   EXPECT_EQ(generate("'der B' --max-new-tokens 20 --dtype int8").out, int8.out);
+}
+
+TEST_F(Generate, SaysHowMuchMemoryItTakes) {
+  const auto said = [](const std::string& flags) { return generate("'der B' --max-new-tokens 10 " + flags).err; };
+  // 2 blocks · (keys and values) · 24 numbers · 15 tokens.
+  EXPECT_THAT(said("--num-beams 2"), HasSubstr("MB of weights, 0.0 MB for 2 texts of 15 tokens"));
+  EXPECT_EQ(generate("'der B' --max-new-tokens 9 --cache-dtype int8").out, generate("'der B' --max-new-tokens 9").out);
+  const auto bytes = [](const std::string& flags) {
+    return nlohmann::json::parse(generate("'der B' --max-new-tokens 9 --json " + flags).out)["cache_bytes"].get<int>();
+  };
+  EXPECT_EQ(bytes(""), 2 * 2 * 24 * 64 * 4);
+  EXPECT_EQ(bytes("--cache-dtype bf16"), 2 * 2 * 24 * 64 * 2);
+  EXPECT_EQ(bytes("--cache-dtype int8"), 2 * 2 * 24 * 64 + 2 * 2 * 2 * 64 * 4);
+}
+
+TEST_F(Generate, ContinuesLinesSideBySide) {
+  std::ofstream(path("lines.txt")) << "der \nist da. der B\ner\nB\n";
+  const std::string flags = "--prompts " + path("lines.txt") + " --max-new-tokens 12 ";
+  const std::string alone = generate(flags + "--batch-size 1").out;
+  EXPECT_EQ(std::count(alone.begin(), alone.end(), '\n'), 4);
+  EXPECT_EQ(generate(flags + "--batch-size 2").out, alone);
+  EXPECT_EQ(generate(flags).out, alone);
+  EXPECT_EQ(generate(flags + "--stop da").out, generate(flags + "--stop da --batch-size 1").out);
+  const std::string looked_up = " --prompt-lookup-num-tokens 5 --max-matching-ngram-size 3";
+  EXPECT_EQ(generate(flags + "--batch-size 1" + looked_up).out, alone);
+  EXPECT_EQ(generate("'der B' --num-beams 2" + looked_up).status, 1);
+}
+
+TEST_F(Generate, RunsFromAFolderInInt8) {
+  const Outcome made = vitrail("quantize " + path("runs/one") + " --output " + path("small"));
+  ASSERT_EQ(made.status, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("weights by output in int8"));
+  const Outcome small = vitrail("generate " + path("small") + " 'der B' --max-new-tokens 20");
+  EXPECT_EQ(small.out, generate("'der B' --max-new-tokens 20 --int8").out) << small.err;
+  EXPECT_THAT(vitrail("quantize " + path("small") + " --output " + path("again")).err, HasSubstr("quantized already"));
+  EXPECT_THAT(vitrail("quantize gpt2 --output " + path("again")).err, HasSubstr("whose weights are random"));
+  EXPECT_THAT(
+      vitrail("train " + path("text.txt") + " --task lm --model " + path("small") + " --output " + path("x")).err,
+      HasSubstr("held for inference and cannot be trained"));
 }
 
 TEST_F(Generate, ContinuesWhatWasLearned) {

@@ -7,9 +7,11 @@
 
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
+#include "vitrail/autograd/tape.h"
 #include "vitrail/generate/processors.h"
 #include "vitrail/models/text/encoder_decoder.h"
 #include "vitrail/models/text/text_model.h"
+#include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::generate {
 namespace {
@@ -152,6 +154,82 @@ TEST(TranslatingWithPositions, IsTransformersSearch) {
       }
       config.num_beams = 4;
     }
+  }
+}
+
+// Weights that are held for inference alone, and a cache in f32, change nothing.
+TEST_P(Continuation, IsTheSameWithWeightsHeldForInference) {
+  const std::vector<Sequence> wanted = continued();
+  model_ = models::load_text_model(folder_, {.weights = DType::f32});
+  EXPECT_EQ(continued({.cache_dtype = DType::f32})[0].ids, wanted[0].ids);
+  expect("greedy");
+  config_.num_beams = 4;
+  config_.num_return_sequences = 3;
+  config_.length_penalty = 1.4;
+  expect("beams.heuristic");
+}
+
+TEST_P(Continuation, IsTheSameWithPromptLookup) {
+  config_.eos_token_id = {};
+  config_.max_new_tokens = 19;
+  prompt_ = {7, 8, 9, 7, 8};
+  for (const std::int64_t ngram : {1, 2, 3}) {
+    EXPECT_EQ(continued({.prompt_lookup_num_tokens = 4, .max_matching_ngram_size = ngram})[0].ids, continued()[0].ids);
+  }
+  config_.do_sample = true;
+  config_.temperature = 0.3;
+  EXPECT_EQ(continued({.seed = 3, .prompt_lookup_num_tokens = 2})[0].ids, continued({.seed = 3})[0].ids);
+  EXPECT_EQ(continued({.prompt_lookup_num_tokens = 2,
+                       .stop = [](std::int64_t, std::span<const std::int64_t> ids) { return ids.size() == 4; }})[0]
+                .ids.size(),
+            4U);
+}
+
+TEST_P(Continuation, IsTheSameInContinuousBatches) {
+  const std::vector<Ids> prompts = {{5, 6, 7, 8, 9}, {4}, {11, 12, 13}, {40, 41, 42, 43, 44, 45, 46}, {20, 21}};
+  for (const std::int64_t beams : {1, 3}) {
+    config_.num_beams = beams;
+    for (const bool samples : {false, true}) {
+      config_.do_sample = samples;
+      config_.num_return_sequences = samples ? beams : 1;
+      for (const std::int64_t batch : {1, 2, 8}) {
+        Statistics statistics;
+        const auto all = generate_all(models::language_of(model_), prompts, config_, batch, {.seed = 2}, &statistics);
+        ASSERT_EQ(all.size(), prompts.size());
+        std::int64_t tokens = 0;
+        for (std::size_t i = 0; i < prompts.size(); ++i) {
+          const auto alone = generate(models::language_of(model_), prompts[i], config_, {.seed = 2});
+          ASSERT_EQ(all[i].size(), alone.size());
+          for (std::size_t j = 0; j < alone.size(); ++j) {
+            EXPECT_EQ(all[i][j].ids, alone[j].ids) << "prompt " << i << ", batch " << batch << ", beams " << beams;
+            tokens += std::ssize(alone[j].ids);
+          }
+        }
+        EXPECT_EQ(statistics.all_new_tokens, tokens);
+      }
+    }
+  }
+}
+
+// Keys and values in int8 and bf16 are close to those in f32: so are the logits behind a text that was read in pieces.
+TEST_P(Continuation, KeepsItsCacheInFewerBits) {
+  const models::LanguageBody& body = models::language_of(model_);
+  const Tensor ids = Tensor::from(Ids{5, 6, 7, 8, 9, 10, 11, 12}, {2, 4});
+  nn::Pass pass;
+  const autograd::NoGrad no_grad;
+  Tensor wanted;
+  std::size_t bytes = 0;
+  for (const auto& [dtype, tolerance] : {std::pair{DType::f32, 1e-5}, {DType::bf16, 2e-2}, {DType::i8, 3e-2}}) {
+    const auto state = body.begin(dtype);
+    body.forward_last(ids, pass, *state);
+    body.forward_last(ids.narrow(1, 0, 1), pass, *state);
+    const Tensor logits = body.forward_last(ids.narrow(1, 1, 2), pass, *state);
+    if (!wanted.defined()) {
+      wanted = body.forward(ops::concat({ids, ids.narrow(1, 0, 3)}, 1), pass).select(1, 6);
+    }
+    test::expect_close(logits, wanted, tolerance, std::string(name_of(dtype)));
+    EXPECT_TRUE(bytes == 0 || state->bytes() <= bytes) << name_of(dtype);  // heads are so narrow that scales count
+    bytes = state->bytes();
   }
 }
 

@@ -226,6 +226,17 @@ void add_compute_flags_with_int8(CLI::App& command, ComputeFlags& flags) {
   });
 }
 
+CLI::Option* add_cache_flag(CLI::App& command, std::optional<DType>& dtype) {
+  const auto take = [&dtype](const std::string& word) {
+    dtype = word == "int8" ? DType::i8 : word == "bf16" ? DType::bf16 : DType::f32;
+  };
+  return command
+      .add_option_function<std::string>("--cache-dtype", take,
+                                        "Of the keys and values that are kept (default: that of the products)")
+      ->check(CLI::IsMember({"f32", "bf16", "int8"}))
+      ->type_name("DTYPE");
+}
+
 CLI::Option* expect_ending(CLI::Option* option, const std::string& ending) {
   return option->type_name("FILE" + ending)->check([ending](const std::string& name) {
     return CLI::detail::to_lower(name).ends_with(ending)

@@ -88,6 +88,8 @@ void add_compute_flags(CLI::App& command, ComputeFlags& flags);  ///< adds --thr
 void add_dtype_flag(CLI::App& command, std::string& dtype);
 /// The same as add_compute_flags(), and --int8, for which --dtype int8 stands too.
 void add_compute_flags_with_int8(CLI::App& command, ComputeFlags& flags);
+/// Adds --cache-dtype: of the keys and values that are kept of texts; unset: that of the products.
+CLI::Option* add_cache_flag(CLI::App& command, std::optional<DType>& dtype);
 
 /// Has a flag that names an image to write refuse names that do not end in `ending`, ".png" or ".svg".
 CLI::Option* expect_ending(CLI::Option* option, const std::string& ending);

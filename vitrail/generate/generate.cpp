@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "vitrail/autograd/tape.h"
@@ -19,43 +21,6 @@ using Ids = std::vector<std::int64_t>;
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
-// A model that reads tokens of several texts of one length, and gives the scores of those that could follow.
-class Reader {
- public:
-  Reader(const models::LanguageBody& model, DType dtype) : model_(model) { pass_.dtype = dtype; }
-
-  // Reads one more token of each text. Returns the logits [count, V] of the tokens after them.
-  Tensor next(const Ids& ids) { return model_.forward_last(Tensor::from(ids, {std::ssize(ids), 1}), pass_, *state_); }
-  // Forgets what it has read, and reads these texts of one length. Returns the logits [count, V] of the tokens after
-  // them.
-  Tensor anew(const std::vector<Ids>& texts) {
-    // Weights that are packed for many tokens serve no step of one token: they are not kept.
-    const kernels::TransientPacking transient;
-    state_ = model_.begin();
-    Ids all;
-    for (const Ids& text : texts) {
-      all.insert(all.end(), text.begin(), text.end());
-    }
-    const auto count = static_cast<std::int64_t>(texts.size());
-    return model_.forward_last(Tensor::from(all, {count, std::ssize(all) / count}), pass_, *state_);
-  }
-  bool is_full() const { return state_->length() == model_.max_positions(); }
-  // Goes on with these of `count` texts, in this order.
-  void select(const std::vector<std::int64_t>& texts, std::int64_t count) {
-    std::vector<std::int64_t> all(static_cast<std::size_t>(count));
-    std::iota(all.begin(), all.end(), 0);
-    if (texts != all) {
-      state_->select(texts);
-    }
-  }
-  std::size_t cache_bytes() const { return state_->bytes(); }
-
- private:
-  const models::LanguageBody& model_;
-  std::unique_ptr<models::TextState> state_;
-  nn::Pass pass_;
-};
 
 // Throws Error if the config names a token that the model does not know.
 void check_tokens(const GenerationConfig& config, std::int64_t vocabulary) {
@@ -79,7 +44,8 @@ void check_tokens(const GenerationConfig& config, std::int64_t vocabulary) {
 
 // Checks prompts of one length, and returns the most tokens to be added.
 std::int64_t check_prompts(const models::LanguageBody& model, const std::vector<Ids>& prompts,
-                           const GenerationConfig& config, const GenerateOptions& options) {
+                           const GenerationConfig& config, const GenerateOptions& options,
+                           std::int64_t limit = std::numeric_limits<std::int64_t>::max()) {
   validate(config);
   const std::int64_t length = std::ssize(prompts.front());
   check(length > 0, "there is nothing to continue: the prompt has no token");
@@ -87,7 +53,7 @@ std::int64_t check_prompts(const models::LanguageBody& model, const std::vector<
     check(std::ssize(prompt) == length, "prompts of {} and {} tokens cannot be continued together", length,
           prompt.size());
   }
-  const std::int64_t most_new = config.most_new_tokens(length);
+  const std::int64_t most_new = std::min(config.most_new_tokens(length), limit);
   check(most_new > 0, "the prompt has {} tokens, and max_length {} leaves no room for new ones", length,
         config.max_length);
   const std::int64_t positions = model.max_positions();
@@ -98,22 +64,19 @@ std::int64_t check_prompts(const models::LanguageBody& model, const std::vector<
         "them",
         length, most_new, length + most_new, positions);
   check_tokens(config, model.vocab_size());
+  check(options.prompt_lookup_num_tokens == 0 ||
+            (prompts.size() == 1 && config.num_beams == 1 && config.num_return_sequences == 1),
+        "prompt lookup is for one text at a time: without beams and further sequences");
+  check(options.prompt_lookup_num_tokens == 0 || !options.slides, "with prompt lookup a text cannot slide");
   return most_new;
 }
 
-// Takes a step of each search, whose texts have adjacent rows of `logits`.
-void advance_all(const std::vector<Search*>& searches, const GenerationConfig& config, bool side_by_side,
-                 const Tensor& logits) {
-  const Tensor scores = (config.num_beams > 1 ? ops::log_softmax(logits, -1) : logits).contiguous();
-  const std::int64_t vocabulary = scores.size(1);
-  const auto each = static_cast<std::size_t>(scores.numel()) / searches.size();
-  const auto count = std::ssize(searches);
-  kernels::parallel_for(count, side_by_side ? 1 : count, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
-    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-      searches[i]->advance(scores.span<float>().subspan(i * each, each), vocabulary);
-    }
-  });
-}
+// A search whose texts are being continued.
+struct Running {
+  Search* search;
+  const Ids* prompt;
+  std::int64_t rows;  // its texts
+};
 
 // What is to be read next: the texts that it continues, and their tokens.
 struct Step {
@@ -121,23 +84,61 @@ struct Step {
   Ids tokens;
 };
 
-// The next step of the searches that go on, of which those that are done are taken out. Each has had `rows` texts.
-Step next_step(std::vector<Search*>& searches, std::int64_t rows) {
+// Takes a step of each search, whose texts have adjacent rows of `logits`, and takes out those that are done then.
+Step advance_all(std::vector<Running>& running, const GenerationConfig& config, bool side_by_side,
+                 const Tensor& logits) {
+  const Tensor scores = (config.num_beams > 1 ? ops::log_softmax(logits, -1) : logits).contiguous();
+  const std::int64_t vocabulary = scores.size(1);
+  const auto count = std::ssize(running);
+  std::vector<std::int64_t> first = {0};  // the row of each search
+  for (const Running& one : running) {
+    first.push_back(first.back() + one.rows);
+  }
+  kernels::parallel_for(count, side_by_side ? 1 : count, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      running[i].search->advance(scores.span<float>().subspan(static_cast<std::size_t>(first[i] * vocabulary),
+                                                              static_cast<std::size_t>(running[i].rows * vocabulary)),
+                                 vocabulary);
+    }
+  });
   Step step;
-  std::vector<Search*> left;
-  for (std::int64_t i = 0; i < std::ssize(searches); ++i) {
-    Search* const search = searches[static_cast<std::size_t>(i)];
-    if (search->done()) {
+  std::vector<Running> left;
+  for (std::size_t i = 0; i < running.size(); ++i) {
+    const Search& search = *running[i].search;
+    if (search.done()) {
       continue;
     }
-    left.push_back(search);
-    for (const Search::Next& next : search->next()) {
-      step.origins.push_back(i * rows + next.origin);
+    left.push_back({running[i].search, running[i].prompt, std::ssize(search.next())});
+    for (const Search::Next& next : search.next()) {
+      step.origins.push_back(first[i] + next.origin);
       step.tokens.push_back(next.token);
     }
   }
-  searches = std::move(left);
+  running = std::move(left);
   return step;
+}
+
+// Goes on with these of the `count` texts of a state, in this order.
+void keep(models::TextState& state, const std::vector<std::int64_t>& texts, std::int64_t count) {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(count));
+  std::iota(all.begin(), all.end(), 0);
+  if (texts != all) {
+    state.select(texts);
+  }
+}
+
+// At most `most` tokens that follow the earliest place of the longest of the text's last n-grams that has come before:
+// transformers' PromptLookupCandidateGenerator.
+Ids looked_up(const Ids& text, std::int64_t most, std::int64_t longest_ngram) {
+  const auto length = std::ssize(text);
+  for (std::int64_t n = std::min(longest_ngram, length - 1); n > 0; --n) {
+    const auto found = std::search(text.begin(), text.end() - 1, text.end() - n, text.end());
+    if (found != text.end() - 1) {
+      const auto begin = found + n;
+      return {begin, begin + std::min<std::int64_t>(most, text.end() - begin)};
+    }
+  }
+  return {};
 }
 
 // The texts that the reader has read, for a model whose positions are full: the second half of them.
@@ -167,6 +168,147 @@ class Window {
   std::int64_t kept_;
 };
 
+// The texts of one or more prompts, which are continued together.
+class Batch {
+ public:
+  Batch(const models::LanguageBody& model, const GenerationConfig& config, const GenerateOptions& options)
+      : model_(model), config_(config), options_(options) {
+    pass_.dtype = options.dtype;
+  }
+
+  bool empty() const { return running_.empty(); }
+  std::int64_t size() const { return std::ssize(running_); }  // prompts
+  std::size_t cache_bytes() const { return cache_bytes_; }    // the most that were held
+  double prompt_seconds() const { return prompt_seconds_; }
+
+  // Reads these prompts of one length beside the texts that are there, and takes the first step of their searches.
+  void begin(std::vector<Running> prompts) {
+    std::vector<Ids> texts;
+    for (const Running& one : prompts) {
+      texts.push_back(*one.prompt);
+    }
+    if (options_.slides) {
+      window_.emplace(texts, model_.max_positions());
+    }
+    const Clock::time_point start = Clock::now();
+    std::unique_ptr<models::TextState> state;
+    const Tensor logits = read(texts, state);
+    prompt_seconds_ += seconds_since(start);
+    const Step step = advance(prompts, logits);
+    if (prompts.empty()) {
+      return;
+    }
+    keep(*state, step.origins, logits.size(0));
+    if (running_.empty()) {
+      state_ = std::move(state);
+    } else {
+      state_->join(*state);
+    }
+    running_.insert(running_.end(), prompts.begin(), prompts.end());
+    tokens_.insert(tokens_.end(), step.tokens.begin(), step.tokens.end());
+  }
+
+  // Reads the next token of each text, and takes a step of each search.
+  void step() {
+    if (options_.prompt_lookup_num_tokens > 0 && size() == 1 && look_up()) {
+      return;
+    }
+    const bool full = state_->length() == model_.max_positions();
+    const Tensor logits = full ? read(window_->ends(), state_)
+                               : model_.forward_last(Tensor::from(tokens_, {std::ssize(tokens_), 1}), pass_, *state_);
+    cache_bytes_ = std::max(cache_bytes_, state_->bytes());
+    Step step = advance(running_, logits);
+    keep(*state_, step.origins, logits.size(0));
+    tokens_ = std::move(step.tokens);
+  }
+
+ private:
+  // Reads texts of one length into a new state. Returns the logits [count, V] of the tokens after them.
+  Tensor read(const std::vector<Ids>& texts, std::unique_ptr<models::TextState>& state) {
+    // Weights that are packed for many tokens serve no step of one token: they are not kept.
+    const kernels::TransientPacking transient;
+    state = model_.begin(options_.cache_dtype);
+    Ids all;
+    for (const Ids& text : texts) {
+      all.insert(all.end(), text.begin(), text.end());
+    }
+    const auto count = static_cast<std::int64_t>(texts.size());
+    const Tensor logits = model_.forward_last(Tensor::from(all, {count, std::ssize(all) / count}), pass_, *state);
+    cache_bytes_ = std::max(cache_bytes_, state->bytes());
+    return logits;
+  }
+
+  Step advance(std::vector<Running>& running, const Tensor& logits) {
+    Step step = advance_all(running, config_, !options_.stop, logits);
+    if (window_) {
+      window_->add(step);
+    }
+    return step;
+  }
+
+  // A step of prompt lookup, if something is found: the tokens that may follow are read at once with the last one, and
+  // forgotten from the first on that the search would not have chosen.
+  bool look_up() {
+    const Running& one = running_.front();
+    Ids text = *one.prompt;
+    const Ids added = one.search->sequences().front().ids;
+    text.insert(text.end(), added.begin(), added.end());
+    const std::int64_t room = model_.max_positions() - std::ssize(text);
+    const Ids guess =
+        looked_up(text, std::min(options_.prompt_lookup_num_tokens, room), options_.max_matching_ngram_size);
+    if (guess.empty()) {
+      return false;
+    }
+    Ids ids = tokens_;
+    ids.insert(ids.end(), guess.begin(), guess.end());
+    const auto count = std::ssize(ids);
+    const Tensor logits = model_.forward(Tensor::from(ids, {1, count}), pass_, state_.get()).select(0, 0);
+    cache_bytes_ = std::max(cache_bytes_, state_->bytes());
+    for (std::int64_t i = 0; i < count; ++i) {
+      tokens_ = advance(running_, logits.narrow(0, i, 1)).tokens;
+      if (running_.empty() || i + 1 == count || tokens_.front() != ids[static_cast<std::size_t>(i + 1)]) {
+        state_->drop_last(count - 1 - i);
+        break;
+      }
+    }
+    return true;
+  }
+
+  const models::LanguageBody& model_;
+  const GenerationConfig& config_;
+  const GenerateOptions& options_;
+  nn::Pass pass_;
+  std::unique_ptr<models::TextState> state_;
+  std::vector<Running> running_;
+  Ids tokens_;  // to be read next, one of each text
+  std::optional<Window> window_;
+  std::size_t cache_bytes_ = 0;
+  double prompt_seconds_ = 0;
+};
+
+bool is_interrupted(const GenerateOptions& options) { return options.interrupted && options.interrupted(); }
+
+// What has come of the searches of a batch that began at `begin`.
+std::vector<std::vector<Sequence>> results_of(const std::vector<std::unique_ptr<Search>>& searches, const Batch& batch,
+                                              Clock::time_point begin, Statistics* statistics) {
+  Statistics counted{.prompt_seconds = batch.prompt_seconds(),
+                     .new_seconds = seconds_since(begin) - batch.prompt_seconds(),
+                     .cache_bytes = batch.cache_bytes()};
+  std::vector<std::vector<Sequence>> result;
+  for (const std::unique_ptr<Search>& search : searches) {
+    result.push_back(search->sequences());
+    for (const Sequence& sequence : result.back()) {
+      counted.new_tokens = std::max(counted.new_tokens, std::ssize(sequence.ids));
+      counted.all_new_tokens += std::ssize(sequence.ids);
+      ++counted.texts;
+    }
+  }
+  if (statistics != nullptr) {
+    *statistics = counted;
+  }
+  return result;
+}
+
 }  // namespace
 
 std::vector<std::vector<Sequence>> generate_batch(const models::LanguageBody& model, const std::vector<Ids>& prompts,
@@ -177,49 +319,51 @@ std::vector<std::vector<Sequence>> generate_batch(const models::LanguageBody& mo
   }
   const std::int64_t most_new = check_prompts(model, prompts, config, options);
   std::vector<std::unique_ptr<Search>> searches;
-  std::vector<Search*> running;
+  std::vector<Running> all;
   for (const Ids& prompt : prompts) {
     const std::int64_t most =
         options.limits.empty() ? most_new : std::min(most_new, options.limits.at(searches.size()));
     searches.push_back(begin_search({prompt, config, options, std::ssize(searches), most}));
-    running.push_back(searches.back().get());
+    all.push_back({searches.back().get(), &prompt, 1});
   }
   const autograd::NoGrad no_grad;
-  Reader reader(model, options.dtype);
-  Window window(prompts, model.max_positions());
   const Clock::time_point begin = Clock::now();
-  Tensor logits = reader.anew(prompts);
-  const double prompt_seconds = seconds_since(begin);
-  const Clock::time_point after = Clock::now();
-  for (std::int64_t rows = 1;; rows = logits.size(0) / std::ssize(running)) {
-    advance_all(running, config, !options.stop, logits);
-    const Step step = next_step(running, rows);
-    if (running.empty() || (options.interrupted && options.interrupted())) {
+  Batch batch(model, config, options);
+  batch.begin(all);
+  while (!batch.empty() && !is_interrupted(options)) {
+    batch.step();
+  }
+  return results_of(searches, batch, begin, statistics);
+}
+
+std::vector<std::vector<Sequence>> generate_all(const models::LanguageBody& model, const std::vector<Ids>& prompts,
+                                                const GenerationConfig& config, std::int64_t batch_size,
+                                                const GenerateOptions& options, Statistics* statistics) {
+  check(batch_size > 0, "a batch has at least one prompt, not {}", batch_size);
+  const std::int64_t together = model.takes_unequal_texts() ? batch_size : 1;
+  check(!options.slides, "texts that are continued side by side cannot slide beyond the positions");
+  std::vector<std::unique_ptr<Search>> searches;
+  for (const Ids& prompt : prompts) {
+    const std::int64_t limit =
+        options.limits.empty() ? std::numeric_limits<std::int64_t>::max() : options.limits.at(searches.size());
+    const std::int64_t most = check_prompts(model, {prompt}, config, options, limit);
+    searches.push_back(begin_search({prompt, config, options, 0, most}));
+  }
+  const autograd::NoGrad no_grad;
+  const Clock::time_point begin = Clock::now();
+  Batch batch(model, config, options);
+  for (std::size_t next = 0; next < prompts.size() || !batch.empty();) {
+    for (; next < prompts.size() && batch.size() < together; ++next) {
+      batch.begin({{searches[next].get(), &prompts[next], 1}});
+    }
+    if (is_interrupted(options)) {
       break;
     }
-    if (options.slides) {
-      window.add(step);
-    }
-    if (reader.is_full()) {
-      logits = reader.anew(window.ends());
-    } else {
-      reader.select(step.origins, logits.size(0));
-      logits = reader.next(step.tokens);
+    if (!batch.empty()) {
+      batch.step();
     }
   }
-  std::vector<std::vector<Sequence>> result;
-  Statistics counted{.prompt_seconds = prompt_seconds, .new_seconds = seconds_since(after)};
-  counted.cache_bytes = reader.cache_bytes();
-  for (const std::unique_ptr<Search>& search : searches) {
-    result.push_back(search->sequences());
-    for (const Sequence& sequence : result.back()) {
-      counted.new_tokens = std::max(counted.new_tokens, std::ssize(sequence.ids));
-    }
-  }
-  if (statistics != nullptr) {
-    *statistics = counted;
-  }
-  return result;
+  return results_of(searches, batch, begin, statistics);
 }
 
 std::vector<Sequence> generate(const models::LanguageBody& model, const Ids& prompt, const GenerationConfig& config,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,10 +23,17 @@ struct Sequence {
 
 /// What is told of a run besides the sequences.
 struct Statistics {
-  double prompt_seconds = 0;    ///< for the prompt
-  double new_seconds = 0;       ///< for all tokens after the first
-  std::int64_t new_tokens = 0;  ///< of one sequence, the longest
-  std::size_t cache_bytes = 0;  ///< what the model keeps of the texts at the end
+  double prompt_seconds = 0;        ///< for the prompt
+  double new_seconds = 0;           ///< for all tokens after the first of each prompt
+  std::int64_t new_tokens = 0;      ///< of one sequence, the longest
+  std::int64_t all_new_tokens = 0;  ///< of all sequences together
+  std::size_t cache_bytes = 0;      ///< the most that the model has kept of the texts
+  std::int64_t texts = 0;           ///< sequences
+
+  /// Of all sequences together, without the first token of each, which comes of the prompt; 0 if there are no others.
+  double tokens_per_second() const {
+    return all_new_tokens > texts ? static_cast<double>(all_new_tokens - texts) / new_seconds : 0;
+  }
 };
 
 /// By what the sum of log-probabilities of a sequence of n new tokens is divided, with α = length_penalty: n^α as in
@@ -34,14 +42,20 @@ enum class LengthPenalty { hf, wu };
 
 /// Options of generate() besides the config.
 struct GenerateOptions {
-  DType dtype = DType::f32;  ///< of products and of the cache
-  std::uint64_t seed = 0;    ///< of sampling: sequence i draws from (seed, i) alone
+  DType dtype = DType::f32;                         ///< of products
+  std::optional<DType> cache_dtype = std::nullopt;  ///< of kept keys and values: f32, bf16 or i8; unset: dtype
+  std::uint64_t seed = 0;                           ///< of sampling: sequence i draws from (seed, i) alone
   /// Lets a text become longer than the model's positions, outside of a beam search: when they are full, the model
   /// reads the second half of them anew, as a text of its own, and goes on from there.
   bool slides = false;
   LengthPenalty penalty = LengthPenalty::hf;  ///< of a beam search
   /// The most new tokens for each prompt, where that is less than the config's; empty: none is limited further.
   std::vector<std::int64_t> limits = {};
+  /// transformers' prompt lookup (Saxena 2023): what follows an earlier place of the text's last tokens, up to so many
+  /// tokens, is read at once with the last token, and kept as far as it is what would have been generated. It changes
+  /// the pace alone. For one text at a time, without beams; 0: none.
+  std::int64_t prompt_lookup_num_tokens = 0;
+  std::int64_t max_matching_ngram_size = 2;  ///< the most last tokens that are looked for
   /// Called with all new tokens of a sequence after each one (not in a beam search, whose sequences are known at its
   /// end); true ends the sequence.
   std::function<bool(std::int64_t sequence, std::span<const std::int64_t> ids)> stop = {};
@@ -62,5 +76,13 @@ std::vector<std::vector<Sequence>> generate_batch(const models::LanguageBody& mo
                                                   const std::vector<std::vector<std::int64_t>>& prompts,
                                                   const GenerationConfig& config, const GenerateOptions& options = {},
                                                   Statistics* statistics = nullptr);
+
+/// The continuations of several prompts of any lengths, each of which is what generate() gives for it alone: the texts
+/// of `batch_size` prompts are continued together, and where one is finished, the next prompt takes its place
+/// (continuous batching: Yu et al. 2022). The model must be able to join texts (TextState::join()); it cannot slide.
+std::vector<std::vector<Sequence>> generate_all(const models::LanguageBody& model,
+                                                const std::vector<std::vector<std::int64_t>>& prompts,
+                                                const GenerationConfig& config, std::int64_t batch_size,
+                                                const GenerateOptions& options = {}, Statistics* statistics = nullptr);
 
 }  // namespace vitrail::generate

@@ -13,6 +13,7 @@
 #include "vitrail/models/recurrent/recurrent.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/ops/math/softmax.h"
+#include "vitrail/ops/shape/embedding.h"
 #include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::models {

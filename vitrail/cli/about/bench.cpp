@@ -56,8 +56,9 @@ void bench_generation(const BenchFlags& flags) {
   fmt::print("  new tokens  {:.1f} tokens/s, {} of a text\n", result.tokens_per_second, result.new_tokens);
   fmt::print("  bandwidth   {:.0f} % of the {:.1f} GB/s of this machine; {:.1f} MB a token\n",
              100 * result.bandwidth_share, result.bandwidth_bytes_per_second / 1e9, result.bytes_per_token / 1e6);
-  fmt::print("  memory      {:.0f} MB at the peak, {:.1f} MB of it the cache\n",
-             static_cast<double>(result.peak_memory_bytes) / 1e6, static_cast<double>(result.cache_bytes) / 1e6);
+  fmt::print("  memory      {:.0f} MB at the peak, {:.1f} MB of it the cache in {}\n",
+             static_cast<double>(result.peak_memory_bytes) / 1e6, static_cast<double>(result.cache_bytes) / 1e6,
+             result.cache_dtype);
 }
 
 void bench(const BenchFlags& flags) {
@@ -140,9 +141,11 @@ void add_bench(CLI::App& app) {
   };
   CLI::Option* const of_texts = tokens("--seq-len", flags->seq_len, 1, "Tokens of a text (train and infer)");
   const std::vector<CLI::Option*> of_generation = {
-      tokens("--prompt-len", flags->generation.prompt_len, 1, "Tokens that are given (generate)"),
+      tokens("--prompt-len", flags->generation.prompt_len, 1,
+             "Tokens that are given, or that are translated (generate)"),
       tokens("--new-tokens", flags->generation.new_tokens, 2, "Tokens that are added (generate)"),
-      tokens("--num-beams", flags->generation.num_beams, 1, "Beams of a beam search (generate)")};
+      tokens("--num-beams", flags->generation.num_beams, 1, "Beams of a beam search (generate)"),
+      add_cache_flag(command, flags->generation.cache_dtype)};
   command.add_flag("--json", flags->json, "Print one JSON object");
   command.add_option("--output", flags->output, "Write the JSON object to a file")->type_name("FILE.json");
   command.add_flag("--profile", flags->profile, "Print what each op takes: calls, time, GF/s and GB/s");

@@ -13,6 +13,8 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/io/file.h"
+#include "vitrail/models/formats/weights.h"
 #include "vitrail/train/bench/benchmark.h"
 #include "vitrail/train/study/evaluate.h"
 
@@ -66,7 +68,7 @@ models::Model quantized(const models::Model& model, const QuantizeFlags& flags) 
 }
 
 // The size in bytes of a checkpoint of these parameters, without its header.
-std::int64_t parameter_bytes(const models::ImageModel& net) {
+std::int64_t parameter_bytes(const nn::Network& net) {
   std::int64_t sum = 0;
   for (const nn::Parameter& parameter : net.parameters.all()) {
     sum += static_cast<std::int64_t>(parameter.value.bytes());
@@ -74,9 +76,48 @@ std::int64_t parameter_bytes(const models::ImageModel& net) {
   return sum;
 }
 
+std::string size_line(const nlohmann::ordered_json& bytes) {
+  return fmt::format("  size            {:.1f} MB, was {:.1f} MB", bytes["int8"].get<double>() / 1e6,
+                     bytes["float"].get<double>() / 1e6);
+}
+
+// Writes a model of texts in int8, with all else that its folder has: the tokenizer, how texts are generated …
+void quantize_texts(const QuantizeFlags& flags, const fs::path& folder) {
+  check_usage(flags.calibrate.empty() && flags.eval.data.empty(),
+              "--calibrate and --eval take images, but '{}' is a model of texts", flags.model.model);
+  const models::TextModel model = models::load_text_model(folder);
+  const models::TextModel small = models::quantize(model);
+  io::replace_folder(flags.output, [&](const fs::path& output) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+      const std::string name = entry.path().filename().string();
+      const bool weights = name.ends_with(".safetensors") || name.ends_with(".bin") || name.ends_with(".index.json");
+      if (!weights && name != models::config_file) {
+        fs::copy(entry.path(), output / name, fs::copy_options::recursive);
+      }
+    }
+    models::write_text_model(small, output);
+  });
+  nlohmann::ordered_json json;
+  json["model"] = flags.model.model;
+  json["output"] = flags.output;
+  json["activations"] = "token";
+  json["bytes"] = {{"float", parameter_bytes(*model.net)}, {"int8", parameter_bytes(*small.net)}};
+  if (flags.json) {
+    fmt::print("{}\n", json.dump(2));
+    return;
+  }
+  fmt::print("{}: weights by output in int8, activations by token\n{}\n", flags.output, size_line(json["bytes"]));
+}
+
 void quantize(const QuantizeFlags& flags) {
   check(!fs::exists(flags.output) || (fs::is_directory(flags.output) && fs::is_empty(flags.output)),
         "'{}' exists: choose another --output", flags.output);
+  if (models::names_text_model(flags.model.name_or_folder())) {
+    const fs::path folder = flags.model.name_or_folder();
+    check(fs::is_directory(folder), "'{}' is the name of a model, whose weights are random: name a folder",
+          flags.model.model);
+    return quantize_texts(flags, folder);
+  }
   const DType dtype = flags.compute.apply();
   const models::Model model = flags.model.open_for_images();
   const auto images = flags.eval.data.empty() ? nullptr : open_images(flags.eval, model);
@@ -108,11 +149,9 @@ void quantize(const QuantizeFlags& flags) {
     fmt::print("{}\n", json.dump(2));
     return;
   }
-  const auto megabytes = [](const nlohmann::ordered_json& bytes) { return bytes.get<double>() / 1e6; };
   fmt::print("{}: weights by output in int8, activations by {}\n", flags.output,
              json["activations"].get<std::string>());
-  fmt::print("  size            {:.1f} MB, was {:.1f} MB\n", megabytes(json["bytes"]["int8"]),
-             megabytes(json["bytes"]["float"]));
+  fmt::print("{}\n", size_line(json["bytes"]));
   for (const auto& row : json["forward_ms"]) {
     const auto was = row["float"].get<double>();
     const auto is = row["int8"].get<double>();
@@ -154,7 +193,7 @@ void add_quantize(CLI::App& app) {
   add_image_flags(command, flags->model);
   add_examples(command, {"vitrail quantize runs/photos/best --output small --eval photos --split validation",
                          "vitrail quantize runs/photos/best --output small --calibrate photos/train --amp",
-                         "vitrail predict small cat.jpg"});
+                         "vitrail predict small cat.jpg", "vitrail quantize my_llama --output my_llama_int8"});
   command.callback([flags] { quantize(*flags); });
 }
 

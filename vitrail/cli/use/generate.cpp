@@ -46,6 +46,10 @@ struct GenerateFlags {
   std::vector<std::string> stop;
   std::uint64_t seed = 0;
   PictureFlags pictures;
+  std::optional<DType> cache_dtype;
+  std::int64_t prompt_lookup_num_tokens = 0;
+  std::int64_t max_matching_ngram_size = 2;
+  std::int64_t batch_size = 8;
   bool slide = false;
   bool stream = false;
   bool json = false;
@@ -121,55 +125,70 @@ class Generator {
     models::check_vocabulary(tokenizer_.vocab_size(), body_.vocab_size(), folder_.string());
   }
 
+  // Continues one prompt.
   void run(const std::string& prompt) {
-    Ids ids = tokenizer_.encode(prompt).ids;
+    const Ids ids = encoded(prompt);
     const GenerationConfig config = config_of(flags_, config_, std::ssize(ids), body_.max_positions());
-    if (ids.empty() && config.bos_token_id) {
-      ids.push_back(*config.bos_token_id);
-    }
-    check(!ids.empty(), "there is nothing to continue: name a prompt");
-    say_memory(std::ssize(ids), config);
+    say_memory(std::ssize(ids), 1, config);
     const bool streams = flags_.stream && config.num_beams == 1 && config.num_return_sequences == 1;
     std::size_t printed = 0;
-    generate::GenerateOptions options{.dtype = dtype_, .seed = flags_.seed, .slides = flags_.slide};
-    if (streams || !flags_.stop.empty()) {  // else no token needs to be decoded before the end
+    generate::GenerateOptions options = options_of();
+    if (streams) {
       options.stop = [&](std::int64_t, std::span<const std::int64_t> added) {
-        if (streams) {
-          const std::string all = text_of(ids, added);
-          const std::size_t end = std::max(settled_end(all), printed);
-          fmt::print("{}", all.substr(printed, end - printed));
-          std::fflush(stdout);
-          printed = end;
-        }
-        return !flags_.stop.empty() && stops(text_of({}, added));
+        const std::string all = text_of(ids, added);
+        const std::size_t end = std::max(settled_end(all), printed);
+        fmt::print("{}", all.substr(printed, end - printed));
+        std::fflush(stdout);
+        printed = end;
+        return stops(text_of({}, added));
       };
     }
-    options.interrupted = train::Interrupt::requested;
     generate::Statistics statistics;
     const auto sequences = generate::generate(body_, ids, config, options, &statistics);
-    if (flags_.json) {
-      print_json(prompt, ids, sequences, statistics);
-      return;
-    }
     if (streams) {
       fmt::print("{}\n", text_of(ids, sequences.front().ids).substr(printed));
-      return;
+    } else {
+      print(prompt, ids, sequences, statistics, std::ssize(ids));
     }
-    for (const generate::Sequence& sequence : sequences) {
-      fmt::print("{}\n", text_of(ids, sequence.ids));
+  }
+
+  // Continues several prompts side by side, and prints what comes of them in their order.
+  void run(const std::vector<std::string>& prompts) {
+    std::vector<Ids> ids;
+    std::int64_t longest = 0, all = 0;
+    for (const std::string& prompt : prompts) {
+      ids.push_back(encoded(prompt));
+      longest = std::max(longest, std::ssize(ids.back()));
+      all += std::ssize(ids.back());
+    }
+    const GenerationConfig config = config_of(flags_, config_, 0, body_.max_positions());
+    generate::GenerateOptions options = options_of();
+    if (!flags_.max_new_tokens && !config_.max_new_tokens) {
+      for (const Ids& one : ids) {  // as many as there are places
+        options.limits.push_back(std::max<std::int64_t>(1, body_.max_positions() - std::ssize(one)));
+      }
+    }
+    say_memory(longest, std::min<std::int64_t>(flags_.batch_size, std::ssize(ids)), config);
+    generate::Statistics statistics;
+    const auto sequences = generate::generate_all(body_, ids, config, flags_.batch_size, options, &statistics);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (!sequences[i].empty() && !sequences[i].front().ids.empty()) {  // else it was interrupted before
+        print(prompts[i], ids[i], sequences[i], statistics, all);
+      }
     }
   }
 
  private:
-  // Says on stderr what the model and the longest texts that may come of a prompt take.
-  void say_memory(std::int64_t prompt, const GenerationConfig& config) const {
+  // Says on stderr what the model takes, and the texts that may come of so many prompts, the longest of which is given.
+  void say_memory(std::int64_t prompt, std::int64_t prompts, const GenerationConfig& config) const {
     std::size_t weights = 0;
     for (const nn::Parameter& parameter : model_.net->parameters.all()) {
       weights += parameter.value.bytes();
     }
     const std::int64_t tokens = std::min(prompt + config.most_new_tokens(prompt), body_.max_positions());
-    const std::int64_t texts = std::max(config.num_beams, config.num_return_sequences);
-    const std::size_t cache = body_.state_bytes(tokens, dtype_) * static_cast<std::size_t>(texts);
+    const std::int64_t texts = std::max(config.num_beams, config.num_return_sequences) * prompts;
+    const std::size_t cache =
+        body_.state_bytes(tokens, flags_.cache_dtype.value_or(dtype_)) * static_cast<std::size_t>(texts);
     const auto megabytes = [](std::size_t bytes) { return static_cast<double>(bytes) / 1e6; };
     fmt::print(stderr, "memory: {:.1f} MB of weights, {:.1f} MB for {} of {} tokens\n", megabytes(weights),
                megabytes(cache), io::counted(texts, "texts"), tokens);
@@ -184,21 +203,53 @@ class Generator {
     return std::ranges::any_of(flags_.stop,
                                [&](const std::string& word) { return text.find(word) != std::string::npos; });
   }
-  void print_json(const std::string& prompt, const Ids& ids, const std::vector<generate::Sequence>& sequences,
-                  const generate::Statistics& s) const {
+  // What is continued when this prompt is.
+  Ids encoded(const std::string& prompt) const {
+    Ids ids = tokenizer_.encode(prompt).ids;
+    const std::optional<std::int64_t>& begin = config_.bos_token_id;
+    if (ids.empty() && begin) {
+      ids.push_back(*begin);
+    }
+    check(!ids.empty(), "there is nothing to continue: name a prompt");
+    return ids;
+  }
+
+  generate::GenerateOptions options_of() const {
+    generate::GenerateOptions options{.dtype = dtype_, .seed = flags_.seed, .slides = flags_.slide};
+    options.cache_dtype = flags_.cache_dtype;
+    options.prompt_lookup_num_tokens = flags_.prompt_lookup_num_tokens;
+    options.max_matching_ngram_size = flags_.max_matching_ngram_size;
+    if (!flags_.stop.empty()) {  // else no token needs to be decoded before the end
+      options.stop = [this](std::int64_t, std::span<const std::int64_t> added) { return stops(text_of({}, added)); };
+    }
+    options.interrupted = train::Interrupt::requested;
+    return options;
+  }
+
+  // Prints what has come of a prompt; `prompt_tokens` are those of the whole run, which the statistics are about.
+  void print(const std::string& prompt, const Ids& ids, const std::vector<generate::Sequence>& sequences,
+             const generate::Statistics& s, std::int64_t prompt_tokens) const {
+    if (!flags_.json) {
+      for (const generate::Sequence& sequence : sequences) {
+        fmt::print("{}\n", text_of(ids, sequence.ids));
+      }
+      return;
+    }
     nlohmann::ordered_json json;
     json["prompt"] = prompt;
+    std::size_t longest = 0;
     for (const generate::Sequence& sequence : sequences) {
       nlohmann::ordered_json one = {{"text", text_of(ids, sequence.ids)}, {"ids", sequence.ids}};
       if (sequence.score != 0) {
         one["score"] = sequence.score;
       }
+      longest = std::max(longest, sequence.ids.size());
       json["sequences"].push_back(std::move(one));
     }
     json["prompt_tokens"] = ids.size();
-    json["new_tokens"] = s.new_tokens;
-    json["prompt_tokens_per_second"] = static_cast<double>(ids.size()) / s.prompt_seconds;
-    json["tokens_per_second"] = s.new_tokens > 1 ? static_cast<double>(s.new_tokens - 1) / s.new_seconds : 0;
+    json["new_tokens"] = longest;
+    json["prompt_tokens_per_second"] = static_cast<double>(prompt_tokens) / s.prompt_seconds;
+    json["tokens_per_second"] = s.tokens_per_second();
     json["cache_bytes"] = s.cache_bytes;
     fmt::print("{}\n", json.dump());
   }
@@ -244,11 +295,19 @@ void generate_texts(const GenerateFlags& flags) {
   } else if (flags.prompt == "-") {
     prompts = {std::string(std::istreambuf_iterator<char>(std::cin), {})};
   }
-  for (const std::string& prompt : prompts) {
-    generator.run(prompt);
+  const auto end_if_interrupted = [] {
     if (train::Interrupt::requested()) {
       throw CLI::RuntimeError(128 + train::Interrupt::signal());
     }
+  };
+  if (prompts.size() > 1 && flags.batch_size > 1 && !flags.stream && !flags.slide) {
+    generator.run(prompts);
+    end_if_interrupted();
+    return;
+  }
+  for (const std::string& prompt : prompts) {
+    generator.run(prompt);
+    end_if_interrupted();
   }
 }
 
@@ -294,6 +353,19 @@ void add_search_flags(CLI::App& command, GenerateFlags& flags) {
       ->check(CLI::IsMember({"true", "false", "never"}))
       ->type_name("WHEN")
       ->group("Search");
+  command
+      .add_option(
+          "--prompt-lookup-num-tokens", flags.prompt_lookup_num_tokens,
+          "Read up to N tokens at once that followed the same words before: the same text, often sooner; 0: not")
+      ->check(whole_number())
+      ->type_name("N")
+      ->group("Search");
+  command
+      .add_option("--max-matching-ngram-size", flags.max_matching_ngram_size, "Most words that prompt lookup compares")
+      ->capture_default_str()
+      ->check(at_least(1))
+      ->type_name("N")
+      ->group("Search");
   command.add_flag("--slide", flags.slide, "Go on beyond the model's positions, with the last half of them in view")
       ->group("Search");
   command.add_option("--stop", flags.stop, "End a text behind this word; may be given several times")
@@ -316,6 +388,13 @@ void add_generate(CLI::App& app) {
                   "What is continued; -: from stdin; for a model of pixels an image or a folder of them")
       ->type_name("");
   command.add_option("--prompts", flags->prompts, "Continue each line of a file")->type_name("FILE");
+  command
+      .add_option("-b,--batch-size", flags->batch_size,
+                  "Lines of --prompts that are continued together; where one ends, the next begins")
+      ->capture_default_str()
+      ->check(at_least(1))
+      ->type_name("N");
+  add_cache_flag(command, flags->cache_dtype);
   add_search_flags(command, *flags);
   add_sampling_flags(command, *flags);
   command.add_option("--rows", flags->pictures.rows, "Rows of a picture that are given (default: half of them)")

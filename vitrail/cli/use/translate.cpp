@@ -36,6 +36,7 @@ struct TranslateFlags {
   std::string model;
   std::string input = "-";
   ComputeFlags compute;
+  std::optional<DType> cache_dtype;
   std::optional<std::int64_t> num_beams, n_best, max_length, no_repeat_ngram_size;
   std::optional<double> length_penalty;
   std::string penalty = "hf";
@@ -75,7 +76,7 @@ class LineTranslator {
       : flags_(flags),
         folder_(train::model_of(flags.model)),
         dtype_(flags.compute.apply()),
-        model_(load(flags.model, folder_)),
+        model_(load(flags, folder_, dtype_)),
         body_(models::translator_of(model_)),
         tokenizer_(text::load_tokenizer(folder_)),
         config_(translation_config(flags, folder_, body_.max_positions())) {
@@ -89,6 +90,7 @@ class LineTranslator {
     options.batch_tokens = flags_.batch_tokens;
     options.alignment = flags_.alignment;
     options.generate.dtype = dtype_;
+    options.generate.cache_dtype = flags_.cache_dtype;
     options.generate.penalty = flags_.penalty == "wu" ? generate::LengthPenalty::wu : generate::LengthPenalty::hf;
     options.generate.interrupted = train::Interrupt::requested;
     options.advance = [&](std::int64_t done) {
@@ -114,10 +116,10 @@ class LineTranslator {
   }
 
  private:
-  static models::TextModel load(const std::string& name, const fs::path& folder) {
-    check(fs::is_directory(folder) || !models::names_text_model(name),
-          "'{}' is the name of a model, whose weights are random: name a folder with trained ones", name);
-    return models::load_text_model(folder);
+  static models::TextModel load(const TranslateFlags& flags, const fs::path& folder, DType dtype) {
+    check(fs::is_directory(folder) || !models::names_text_model(flags.model),
+          "'{}' is the name of a model, whose weights are random: name a folder with trained ones", flags.model);
+    return models::load_text_model(folder, {.weights = flags.compute.int8 ? DType::i8 : dtype});
   }
 
   // A line, or of several translations a line each in Moses' form: "0 ||| text ||| score".
@@ -272,7 +274,8 @@ void add_translate(CLI::App& app) {
   command.add_flag("--alignment", flags->alignment,
                    "Print which token of the line each token of the translation looks at most: '0-0 1-2 …'");
   command.add_flag("--json", flags->json, "Print an object for each line: tokens, translations, scores, alignments");
-  add_compute_flags(command, flags->compute);
+  add_compute_flags_with_int8(command, flags->compute);
+  add_cache_flag(command, flags->cache_dtype);
   add_examples(command, {"vitrail translate runs/de-en test.de > test.out",
                          "echo 'Ein Hund läuft.' | vitrail translate runs/de-en --num-beams 8 --n-best 3",
                          "vitrail translate opus-mt-de-en news.de --penalty wu --length-penalty 0.6 --json"});

@@ -98,7 +98,7 @@ std::int64_t Captioner::layer_of(const std::string& parameter) const {
                                                : below + 1;
 }
 
-std::unique_ptr<TextState> Captioning::begin() const {
+std::unique_ptr<TextState> Captioning::begin(std::optional<DType> /*cache*/) const {
   nn::Pass pass{.dtype = dtype_};
   return model_.decoder().begin(model_.look(x_, pass));
 }

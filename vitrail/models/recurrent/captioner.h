@@ -69,7 +69,7 @@ class Captioning final : public LanguageBody {
   /// x [B, C, H, W]. The model must outlive this object.
   Captioning(const Captioner& model, Tensor x, DType dtype) : model_(model), x_(std::move(x)), dtype_(dtype) {}
 
-  std::unique_ptr<TextState> begin() const override;
+  std::unique_ptr<TextState> begin(std::optional<DType> cache = std::nullopt) const override;
   Tensor forward(const Tensor& ids, nn::Pass& pass, TextState* state) const override;
   Tensor forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const override {
     return model_.decoder().forward_last(ids, pass, state);

@@ -1,5 +1,7 @@
 #include "vitrail/models/recurrent/recurrent_language.h"
 
+#include <algorithm>
+
 #include "vitrail/models/recurrent/recurrent.h"
 #include "vitrail/models/text/token_ids.h"
 #include "vitrail/ops/math/arithmetic.h"
@@ -52,6 +54,19 @@ void RecurrentTextState::select(const std::vector<std::int64_t>& indices) {
     return states.defined() ? ops::index_select(states, 1, chosen) : Tensor();
   };
   state = {select(state.h), select(state.c)};
+}
+
+void RecurrentTextState::join(const TextState& other) {
+  const auto& from = dynamic_cast<const RecurrentTextState&>(other);
+  const auto joined = [](const Tensor& own, const Tensor& added) {
+    return own.defined() && added.defined() ? ops::concat({own, added}, 1) : added.defined() ? added : own;
+  };
+  state = {joined(state.h, from.state.h), joined(state.c, from.state.c)};
+  tokens = std::max(tokens, from.tokens);
+}
+
+void RecurrentTextState::drop_last(std::int64_t count) {
+  check(count == 0, "a recurrent network cannot forget the last {} tokens that it has read", count);
 }
 
 std::size_t RecurrentTextState::bytes() const {

@@ -47,6 +47,8 @@ struct TokenVectors {
 struct RecurrentTextState final : TextState {
   std::int64_t length() const override { return tokens; }
   void select(const std::vector<std::int64_t>& indices) override;
+  void join(const TextState& other) override;
+  void drop_last(std::int64_t tokens) override;
   std::size_t bytes() const override;
 
   nn::RecurrentState state;
@@ -65,7 +67,9 @@ class RecurrentLanguage final : public LanguageBody {
  public:
   RecurrentLanguage(const nn::Scope& scope, const RecurrentLanguageConfig& config);
 
-  std::unique_ptr<TextState> begin() const override { return std::make_unique<RecurrentTextState>(); }
+  std::unique_ptr<TextState> begin(std::optional<DType> /*cache*/ = std::nullopt) const override {
+    return std::make_unique<RecurrentTextState>();
+  }
   Tensor forward(const Tensor& ids, nn::Pass& pass, TextState* state = nullptr) const override;
   Tensor forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const override;
   std::int64_t vocab_size() const override { return config_.vocab_size; }

@@ -47,7 +47,8 @@ class RecurrentTranslator final : public Translator {
   Tensor logits(const Texts& sources, const Texts& targets, nn::Pass& pass) const override {
     return decoder_->logits(targets, read(sources, pass), pass);
   }
-  std::unique_ptr<TextState> begin(const Texts& sources, nn::Pass& pass) const override {
+  std::unique_ptr<TextState> begin(const Texts& sources, nn::Pass& pass,
+                                   std::optional<DType> /*cache*/ = std::nullopt) const override {
     return decoder_->begin(read(sources, pass));
   }
   Tensor forward_last(const Tensor& targets, nn::Pass& pass, TextState& state) const override {

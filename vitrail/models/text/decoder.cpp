@@ -1,5 +1,6 @@
 #include "vitrail/models/text/decoder.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <utility>
@@ -39,6 +40,28 @@ nn::BlockConfig block_config(const DecoderConfig& config, std::int64_t index) {
   return block;
 }
 
+// The places of the last `count` tokens of texts, which have been added to them: [N] i64 if all are equally long,
+// otherwise those of each text, [B, N].
+Tensor places_of(const nn::TextSlots* texts, std::int64_t count) {
+  std::vector<std::int64_t> begins = {0};
+  if (texts != nullptr) {
+    begins.clear();
+    for (std::int64_t b = 0; b < texts->texts(); ++b) {
+      begins.push_back(texts->length(b) - count);
+    }
+  }
+  const bool alike = std::ranges::all_of(begins, [&](std::int64_t begin) { return begin == begins.front(); });
+  begins.resize(alike ? 1 : begins.size());
+  Tensor places = Tensor::empty({std::ssize(begins), count}, DType::i64);
+  std::int64_t* out = places.data<std::int64_t>();
+  for (const std::int64_t begin : begins) {
+    for (std::int64_t n = begin; n < begin + count; ++n) {
+      *out++ = n;
+    }
+  }
+  return alike ? places.reshape({count}) : places;
+}
+
 // The mask [N, M] of the last N of M tokens, of which each sees the last `window`.
 Tensor window_mask(std::int64_t queries, std::int64_t keys, std::int64_t window) {
   Tensor mask = Tensor::empty({queries, keys}, DType::boolean);
@@ -53,9 +76,11 @@ Tensor window_mask(std::int64_t queries, std::int64_t keys, std::int64_t window)
 
 }  // namespace
 
-void DecoderState::select(const std::vector<std::int64_t>& indices) {
-  for (nn::KeyValueCache& cache : blocks) {
-    cache.select(indices);
+void DecoderState::join(const TextState& other) {
+  const auto& from = dynamic_cast<const DecoderState&>(other);
+  const std::vector<std::int32_t> slots = texts.join(from.texts);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    blocks[i].join(from.blocks.at(i), slots);
   }
 }
 
@@ -83,8 +108,8 @@ Decoder::Decoder(const nn::Scope& scope, const DecoderConfig& config) : config_(
   }
 }
 
-Tensor Decoder::embed(const Tensor& ids, std::int64_t begin, nn::Pass& pass) const {
-  Tensor x = positions_->add_to((*embedding_)(ids), begin);
+Tensor Decoder::embed(const Tensor& ids, const Tensor& places, nn::Pass& pass) const {
+  Tensor x = positions_->add_at((*embedding_)(ids), places);
   if (embedding_norm_) {
     x = (*embedding_norm_)(x);
   }
@@ -95,23 +120,28 @@ Tensor Decoder::forward_features(const Tensor& ids, nn::Pass& pass, TextState* s
   check_token_ids(ids, config_.vocab_size);
   auto* const own_state = dynamic_cast<DecoderState*>(state);
   check(own_state != nullptr || state == nullptr, "a decoder goes on from its own state alone");
-  const std::int64_t begin = state != nullptr ? state->length() : 0;
-  const std::int64_t end = begin + ids.size(1);
+  const std::int64_t end = (state != nullptr ? state->length() : 0) + ids.size(1);
   check(end <= config_.max_positions, "the text has {} tokens, but the model is made for at most {}", end,
         config_.max_positions);
-  if (state != nullptr) {
-    own_state->blocks.resize(blocks_.size());
+  const nn::TextSlots* texts = nullptr;
+  if (own_state != nullptr) {
+    own_state->texts.extend(ids.size(0), ids.size(1));
+    texts = &own_state->texts;
   }
+  const Tensor places = places_of(texts, ids.size(1));
   nn::AttentionExtras extras;
   extras.causal = true;
   extras.distance_bias = pass.checkpoint ? Tensor() : positions_->distance_bias(end);
-  extras.rotation = positions_->rotation(begin, ids.size(1));
+  extras.rotation = positions_->rotation_at(places);
   const bool windows = config_.sliding_window > 0 && end > config_.sliding_window;
   const Tensor mask = windows ? window_mask(ids.size(1), end, config_.sliding_window) : Tensor();
-  Tensor x = embed(ids, begin, pass);
+  Tensor x = embed(ids, places, pass);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     nn::AttentionExtras own = extras;
-    own.mask = static_cast<std::int64_t>(i) >= config_.first_window_layer ? mask : Tensor();
+    if (windows && static_cast<std::int64_t>(i) >= config_.first_window_layer) {
+      own.mask = mask;
+      own.window = config_.sliding_window;
+    }
     own.cache = own_state != nullptr ? &own_state->blocks[i] : nullptr;
     x = nn::run_block(in_block(blocks_[i], *positions_, own, end), std::move(x), pass);
     if (pass.wants_features()) {

@@ -12,6 +12,7 @@
 #include "vitrail/models/text/text_network.h"
 #include "vitrail/models/text/text_positions.h"
 #include "vitrail/nn/attention/block.h"
+#include "vitrail/nn/attention/key_value_cache.h"
 #include "vitrail/nn/drop.h"
 #include "vitrail/nn/embedding.h"
 #include "vitrail/nn/linear.h"
@@ -58,10 +59,15 @@ struct DecoderConfig {
 
 /// What a decoder keeps of texts: the keys and values of each block.
 struct DecoderState final : TextState {
-  std::int64_t length() const override { return blocks.empty() ? 0 : blocks.front().length(); }
-  void select(const std::vector<std::int64_t>& indices) override;
+  DecoderState(std::size_t depth, std::optional<DType> cache) : blocks(depth, nn::KeyValueCache(texts, cache)) {}
+
+  std::int64_t length() const override { return texts.length(); }
+  void select(const std::vector<std::int64_t>& indices) override { texts.select(indices); }
+  void join(const TextState& other) override;
+  void drop_last(std::int64_t tokens) override { texts.drop_last(tokens); }
   std::size_t bytes() const override;
 
+  nn::TextSlots texts;
   std::vector<nn::KeyValueCache> blocks;
 };
 
@@ -82,9 +88,13 @@ class Decoder final : public LanguageBody {
   /// The logits [..., V] f32 of hidden states [..., D]; V is the number of tokens that are predicted.
   Tensor forward_head(const Tensor& features) const;
 
-  std::unique_ptr<TextState> begin() const override { return std::make_unique<DecoderState>(); }
+  std::unique_ptr<TextState> begin(std::optional<DType> cache = std::nullopt) const override {
+    return std::make_unique<DecoderState>(blocks_.size(), cache);
+  }
   Tensor forward(const Tensor& ids, nn::Pass& pass, TextState* state = nullptr) const override;
   Tensor forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const override;
+  /// Not where attention adds biases by distance, which are those of one length.
+  bool takes_unequal_texts() const override { return !positions_->has_distance_bias(); }
   std::int64_t vocab_size() const override { return config_.vocab_size; }
   std::int64_t max_positions() const override { return config_.max_positions; }
   std::size_t state_bytes(std::int64_t tokens, DType dtype) const override;
@@ -97,7 +107,7 @@ class Decoder final : public LanguageBody {
   bool is_head(const std::string& parameter) const { return parameter.starts_with("lm_head."); }
 
  private:
-  Tensor embed(const Tensor& ids, std::int64_t begin, nn::Pass& pass) const;
+  Tensor embed(const Tensor& ids, const Tensor& places, nn::Pass& pass) const;
   std::int64_t predicted() const {
     return config_.predicted > 0 && !config_.tied_head ? config_.predicted : config_.vocab_size;
   }

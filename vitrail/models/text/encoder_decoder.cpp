@@ -36,9 +36,7 @@ Tensor rows_at(const Tensor& x, const std::vector<std::int64_t>& indices) {
 
 void EncoderDecoderState::select(const std::vector<std::int64_t>& indices) {
   const auto [left, each] = sources_left(indices, translations);
-  for (nn::KeyValueCache& cache : blocks) {
-    cache.select(indices);
-  }
+  texts.select(indices);
   translations = each;
   std::vector<std::int64_t> all(static_cast<std::size_t>(sources.empty() ? 0 : sources[0].memory.keys.size(0)));
   std::iota(all.begin(), all.end(), 0);
@@ -114,12 +112,15 @@ std::vector<nn::DecoderBlock::Source> EncoderDecoder::remember(const Tensor& mem
 }
 
 Tensor EncoderDecoder::run_decoder(const Texts& targets, const std::vector<nn::DecoderBlock::Source>& sources,
-                                   std::vector<nn::KeyValueCache>* caches, nn::Pass& pass) const {
+                                   EncoderDecoderState* state, nn::Pass& pass) const {
   check_token_ids(targets.ids, config_.target_vocab_size);
-  const std::int64_t begin = caches != nullptr ? caches->front().length() : 0;
+  const std::int64_t begin = state != nullptr ? state->length() : 0;
   const std::int64_t most = config_.encoder.max_positions;
   const std::int64_t longest = begin + longest_text(targets);
   check(longest <= most, "the translation has {} tokens, but the model is made for at most {}", longest, most);
+  if (state != nullptr) {
+    state->texts.extend(targets.ids.size(0), targets.ids.size(1));
+  }
   Tensor x = ops::embedding(target_embedding().weight, targets.ids, config_.padding);
   if (config_.encoder.embedding_scale != 1) {
     x = x * config_.encoder.embedding_scale;
@@ -132,7 +133,7 @@ Tensor EncoderDecoder::run_decoder(const Texts& targets, const std::vector<nn::D
   own.rotation = positions_->rotation(begin, targets.ids.size(1), targets.offsets);
   own.distance_bias = positions_->distance_bias(longest);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    own.cache = caches != nullptr ? &(*caches)[i] : nullptr;
+    own.cache = state != nullptr ? &state->blocks[i] : nullptr;
     x = blocks_[i](x, sources[i], pass, own);
     if (pass.wants_features()) {
       pass.recorder->feature(fmt::format("{}.{}", config_.names.blocks, i), x);
@@ -151,9 +152,9 @@ Tensor EncoderDecoder::logits(const Texts& sources, const Texts& targets, nn::Pa
   return head(decode(targets, encode(sources, pass), sources, pass));
 }
 
-std::unique_ptr<TextState> EncoderDecoder::begin(const Texts& sources, nn::Pass& pass) const {
-  auto state = std::make_unique<EncoderDecoderState>();
-  state->blocks.resize(blocks_.size());
+std::unique_ptr<TextState> EncoderDecoder::begin(const Texts& sources, nn::Pass& pass,
+                                                 std::optional<DType> cache) const {
+  auto state = std::make_unique<EncoderDecoderState>(blocks_.size(), cache);
   state->sources = remember(encode(sources, pass), sources);
   return state;
 }
@@ -161,7 +162,7 @@ std::unique_ptr<TextState> EncoderDecoder::begin(const Texts& sources, nn::Pass&
 Tensor EncoderDecoder::forward_last(const Tensor& targets, nn::Pass& pass, TextState& state) const {
   auto* const own = dynamic_cast<EncoderDecoderState*>(&state);
   check(own != nullptr, "an encoder–decoder goes on from its own state alone");
-  const Tensor states = run_decoder({targets}, own->sources, &own->blocks, pass);
+  const Tensor states = run_decoder({targets}, own->sources, own, pass);
   const Tensor logits = head(states.narrow(1, states.size(1) - 1, 1));
   return ops::cast(logits, DType::f32).reshape({targets.size(0), config_.target_vocab_size});
 }

@@ -13,6 +13,7 @@
 #include "vitrail/models/text/token_ids.h"
 #include "vitrail/models/text/translator.h"
 #include "vitrail/nn/attention/decoder_block.h"
+#include "vitrail/nn/attention/key_value_cache.h"
 #include "vitrail/nn/embedding.h"
 #include "vitrail/nn/linear.h"
 #include "vitrail/tensor/tensor.h"
@@ -50,11 +51,15 @@ struct EncoderDecoderConfig {
 /// What an EncoderDecoder keeps of translations: of each decoder's block the keys and values of the tokens so far, and
 /// those of the sources. A source may have several translations, all equally many, which follow each other.
 struct EncoderDecoderState final : TextState {
-  std::int64_t length() const override { return blocks.empty() ? 0 : blocks.front().length(); }
+  EncoderDecoderState(std::size_t depth, std::optional<DType> cache) : blocks(depth, nn::KeyValueCache(texts, cache)) {}
+
+  std::int64_t length() const override { return texts.length(); }
   /// Throws Error unless the sources that are left have equally many translations side by side.
   void select(const std::vector<std::int64_t>& indices) override;
+  void drop_last(std::int64_t tokens) override { texts.drop_last(tokens); }
   std::size_t bytes() const override;
 
+  nn::TextSlots texts;  ///< the translations
   std::vector<nn::KeyValueCache> blocks;
   std::vector<nn::DecoderBlock::Source> sources;  ///< for each block
   std::int64_t translations = 1;                  ///< of each source
@@ -80,7 +85,8 @@ class EncoderDecoder final : public Translator {
   /// The logits [..., V] of states [..., dim], in their dtype.
   Tensor head(const Tensor& states) const;
   Tensor logits(const Texts& sources, const Texts& targets, nn::Pass& pass) const override;
-  std::unique_ptr<TextState> begin(const Texts& sources, nn::Pass& pass) const override;
+  std::unique_ptr<TextState> begin(const Texts& sources, nn::Pass& pass,
+                                   std::optional<DType> cache = std::nullopt) const override;
   Tensor forward_last(const Tensor& targets, nn::Pass& pass, TextState& state) const override;
 
   const EncoderDecoderConfig& config() const { return config_; }
@@ -99,7 +105,7 @@ class EncoderDecoder final : public Translator {
   const nn::Embedding& target_embedding() const { return target_embedding_ ? *target_embedding_ : *source_embedding_; }
   std::vector<nn::DecoderBlock::Source> remember(const Tensor& memory, const Texts& sources) const;
   Tensor run_decoder(const Texts& targets, const std::vector<nn::DecoderBlock::Source>& sources,
-                     std::vector<nn::KeyValueCache>* caches, nn::Pass& pass) const;
+                     EncoderDecoderState* state, nn::Pass& pass) const;
 
   EncoderDecoderConfig config_;
   std::optional<nn::Embedding> source_embedding_;

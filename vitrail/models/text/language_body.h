@@ -5,15 +5,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "vitrail/nn/pass.h"
+#include "vitrail/tensor/error.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::models {
 
-/// What a model keeps of several texts of one length in order to continue them: keys and values of its attention, or
-/// the state of a recurrent network.
+/// What a model keeps of several texts in order to continue them: keys and values of its attention, or the state of a
+/// recurrent network.
 class TextState {
  public:
   virtual ~TextState() = default;
@@ -21,9 +23,19 @@ class TextState {
   TextState(const TextState&) = delete;
   TextState& operator=(const TextState&) = delete;
 
-  virtual std::int64_t length() const = 0;  ///< tokens of a text so far
+  virtual std::int64_t length() const = 0;  ///< tokens of the longest text so far
   /// Keeps the texts at `indices`, in this order; a text may come several times (the beams of a search).
   virtual void select(const std::vector<std::int64_t>& indices) = 0;
+  /// Adds the texts of another state of the same model, of any lengths, behind these. Throws Error if the model cannot.
+  virtual void join(const TextState& other) {
+    (void)other;
+    fail("texts of other beginnings cannot join these");
+  }
+  /// Forgets the last `tokens` tokens of each text. Throws Error if the model cannot.
+  virtual void drop_last(std::int64_t tokens) {
+    (void)tokens;
+    fail("a text that was written about something else is not taken back");
+  }
   virtual std::size_t bytes() const = 0;  ///< memory that is held
 };
 
@@ -35,14 +47,18 @@ class LanguageBody {
   LanguageBody(const LanguageBody&) = delete;
   LanguageBody& operator=(const LanguageBody&) = delete;
 
-  /// The state of texts of which nothing has been read.
-  virtual std::unique_ptr<TextState> begin() const = 0;
+  /// The state of texts of which nothing has been read. Keys and values are kept in the dtype `cache`: f32, bf16 or i8;
+  /// unset: in that of the pass.
+  virtual std::unique_ptr<TextState> begin(std::optional<DType> cache = std::nullopt) const = 0;
   /// The logits [B, N, V] f32 of the token that follows each of ids [B, N] i64. With a state, made by begin(), the ids
   /// continue those that it has seen, and are added to it. Throws Error if an id lies outside of the vocabulary (naming
   /// its place), or if the text becomes longer than the positions.
   virtual Tensor forward(const Tensor& ids, nn::Pass& pass, TextState* state = nullptr) const = 0;
   /// The logits [B, V] f32 of the token that follows the last of ids [B, N] i64, which are added to the state.
   virtual Tensor forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const = 0;
+
+  /// Whether texts of different lengths can be continued together.
+  virtual bool takes_unequal_texts() const { return true; }
 
   virtual std::int64_t vocab_size() const = 0;
   /// About how much memory a state holds of a text of so many tokens that is read in this dtype.

@@ -1,10 +1,15 @@
 #include "vitrail/models/text/text_positions.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <span>
 #include <utility>
 
 #include "vitrail/models/text/token_ids.h"
 #include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/shape/embedding.h"
+#include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::models {
 namespace {
@@ -77,25 +82,41 @@ TextPositions::TextPositions(const nn::Scope& scope, const TextPositionsConfig& 
   }
 }
 
+Tensor TextPositions::add_at(const Tensor& x, const Tensor& places) const {
+  const std::span<const std::int64_t> all = places.span<std::int64_t>();
+  if (places.rank() == 1) {
+    return add_to(x, all.front());
+  }
+  const Tensor table = added_(0, std::ranges::max(all) + 1);
+  return table.defined() ? x + ops::reshape(ops::index_select(table, 0, places.reshape({-1})), x.shape()) : x;
+}
+
 Tensor TextPositions::add_to(const Tensor& x, std::int64_t begin, const Tensor& offsets) const {
   const Tensor places = vectors_of_places(added_, begin, x.size(1), offsets);
   return places.defined() ? x + places : x;
 }
 
-ops::Rotation TextPositions::rotation(std::int64_t begin, std::int64_t count, const Tensor& offsets) const {
+ops::Rotation TextPositions::rotation_at(const Tensor& places) const {
   if (config_.rotary.empty()) {
     return {};
   }
-  const Tensor places = offsets.defined() ? places_in_texts(offsets) : Tensor();
-  Tensor angles = Tensor::empty({count, std::ssize(config_.rotary)});
+  Tensor angles = Tensor::empty({places.numel(), std::ssize(config_.rotary)});
   float* out = angles.data<float>();
-  for (std::int64_t n = 0; n < count; ++n) {
-    const std::int64_t place = places.defined() ? places.data<std::int64_t>()[n] : begin + n;
+  for (const std::int64_t place : places.span<std::int64_t>()) {
     for (const float frequency : config_.rotary) {
       *out++ = static_cast<float>(place) * frequency;
     }
   }
   return ops::rotation(angles, ops::RotaryPairs::halves);
+}
+
+ops::Rotation TextPositions::rotation(std::int64_t begin, std::int64_t count, const Tensor& offsets) const {
+  if (offsets.defined()) {
+    return rotation_at(places_in_texts(offsets));
+  }
+  Tensor places = Tensor::empty({count}, DType::i64);
+  std::iota(places.data<std::int64_t>(), places.data<std::int64_t>() + count, begin);
+  return rotation_at(places);
 }
 
 }  // namespace vitrail::models

@@ -50,12 +50,17 @@ class TextPositions {
   /// [offset + count, dim], and the parameters of the bias (nn::DistanceBiasKind).
   TextPositions(const nn::Scope& scope, const TextPositionsConfig& config, std::int64_t count, std::int64_t dim);
 
+  /// x [B, N, dim] with the vectors of `places`: [N] one after the other, or [B, N].
+  Tensor add_at(const Tensor& x, const Tensor& places) const;
   /// x [B, N, dim] with the vectors of the places begin … begin + N - 1.
   Tensor add_to(const Tensor& x, std::int64_t begin, const Tensor& offsets = {}) const;
 
   /// The biases by distance of texts of up to `longest` tokens (nn::AttentionExtras::distance_bias); undefined if there
   /// are none.
   Tensor distance_bias(std::int64_t longest) const { return bias_ ? (*bias_)(longest) : Tensor(); }
+  bool has_distance_bias() const { return bias_.has_value(); }
+  /// The rotation to places [N] or [B, N], a row of angles for each; undefined if there is none.
+  ops::Rotation rotation_at(const Tensor& places) const;
   /// The rotation of `count` tokens from place `begin` on; undefined if there is none.
   ops::Rotation rotation(std::int64_t begin, std::int64_t count, const Tensor& offsets = {}) const;
 

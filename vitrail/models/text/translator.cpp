@@ -8,9 +8,9 @@ Tensor Translator::forward(const Texts& sources, const Texts& targets, nn::Pass&
   return ops::cast(logits(sources, targets, pass), DType::f32);
 }
 
-std::unique_ptr<TextState> Translation::begin() const {
+std::unique_ptr<TextState> Translation::begin(std::optional<DType> cache) const {
   nn::Pass pass{.dtype = dtype_};
-  return model_.begin(sources_, pass);
+  return model_.begin(sources_, pass, cache);
 }
 
 Tensor Translation::forward(const Tensor& ids, nn::Pass& pass, TextState* state) const {

@@ -32,7 +32,9 @@ class Translator {
 
   /// The state of translations of which nothing has been written. A source may get several by TextState::select(), all
   /// sources equally many, which follow each other.
-  virtual std::unique_ptr<TextState> begin(const Texts& sources, nn::Pass& pass) const = 0;
+  /// Keys and values are kept in the dtype `cache` (LanguageBody::begin()).
+  virtual std::unique_ptr<TextState> begin(const Texts& sources, nn::Pass& pass,
+                                           std::optional<DType> cache = std::nullopt) const = 0;
   /// The logits [B, V] f32 of the token after the last of targets [B, N], which continue those that the state has seen.
   virtual Tensor forward_last(const Tensor& targets, nn::Pass& pass, TextState& state) const = 0;
 
@@ -55,7 +57,7 @@ class Translation final : public LanguageBody {
   Translation(const Translator& model, Texts sources, DType dtype)
       : model_(model), sources_(std::move(sources)), dtype_(dtype) {}
 
-  std::unique_ptr<TextState> begin() const override;
+  std::unique_ptr<TextState> begin(std::optional<DType> cache = std::nullopt) const override;
   Tensor forward(const Tensor& ids, nn::Pass& pass, TextState* state) const override;
   Tensor forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const override {
     return model_.forward_last(ids, pass, state);

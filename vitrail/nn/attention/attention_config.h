@@ -74,9 +74,10 @@ struct AttentionExtras {
   Tensor key_offsets = {};      ///< of the sequences of the context; undefined: as query_offsets
   std::int64_t windows = 0;     ///< how many each image of the batch is cut into; 0: no windows
   ops::Rotation rotation = {};  ///< rotates queries and keys, after their norms (self-attention only)
-  /// Keys and values of the tokens before x, to which those of x are added (self-attention only). With `causal`, token
-  /// i of x attends to all of them and to those of x up to i.
+  /// Keys and values of the tokens before x, to which those of x are added (self-attention only), in slots that
+  /// TextSlots::extend() has given them. With `causal`, token i of x attends to all of them and to those of x up to i.
   KeyValueCache* cache = nullptr;
+  std::int64_t window = 0;  ///< where the cache is read as it lies, in place of a mask: tokens in view; 0: all
   std::shared_ptr<const TokenGrid> grid = {};  ///< positions of queries and keys, for the recorder
 };
 

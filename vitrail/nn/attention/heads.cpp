@@ -1,9 +1,12 @@
 #include "vitrail/nn/attention/heads.h"
 
+#include <cmath>
 #include <tuple>
 #include <vector>
 
+#include "vitrail/nn/attention/key_value_cache.h"
 #include "vitrail/ops/attention/attention.h"
+#include "vitrail/ops/attention/cached_attention.h"
 #include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::nn {
@@ -42,6 +45,26 @@ ops::AttentionOptions options(const AttentionConfig& config, Pass& pass, const A
     result.draws = pass.random.next();
   }
   return result;
+}
+
+// Attention of new tokens to all that the cache holds, which reads it as it lies.
+Tensor read_cache(const Tensor& queries, const AttentionConfig& config, const AttentionExtras& extras) {
+  const KeyValueCache& cache = *extras.cache;
+  const float scale = config.scale != 0 ? config.scale : 1 / std::sqrt(static_cast<float>(config.key_dim));
+  return ops::cached_attention(
+      queries, cache.keys(), cache.values(),
+      {scale, cache.texts().lengths(), cache.texts().table(), extras.causal, extras.causal ? extras.window : 0});
+}
+
+// Rotates x [B, H, N, d] by one row of angles for each token, or one for each token of each sample.
+Tensor rotated(const Tensor& x, const ops::Rotation& rotation) {
+  if (x.size(0) == 1 || rotation.angles.size(-2) + rotation.tables.prefix == x.size(2)) {
+    return ops::rotate(x, rotation);
+  }
+  // The samples one after the other, as one.
+  const Tensor rows = ops::reshape(token_rows(x), {1, x.size(0) * x.size(2), x.size(1), x.size(3)});
+  const Tensor turned = token_rows(ops::rotate(ops::permute(rows, {0, 2, 1, 3}), rotation));
+  return ops::permute(ops::reshape(turned, {x.size(0), x.size(2), x.size(1), x.size(3)}), {0, 2, 1, 3});
 }
 
 // The width of the queries and keys that attend: of a head, or of half of it.
@@ -97,8 +120,8 @@ void AttentionHeads::prepare(Tensor& q, Tensor& k, const AttentionExtras& extras
     k = (*k_norm)(k);
   }
   if (extras.rotation.defined()) {
-    q = ops::rotate(q, extras.rotation);
-    k = ops::rotate(k, extras.rotation);
+    q = rotated(q, extras.rotation);
+    k = rotated(k, extras.rotation);
   }
 }
 
@@ -119,7 +142,13 @@ Tensor AttentionHeads::operator()(const Tensor& q, const Tensor& k, const Tensor
     Tensor keys = to_heads(k, config.num_kv_heads);
     prepare(queries, keys, extras);
     if (extras.cache != nullptr) {
-      std::tie(keys, values) = extras.cache->append(keys, values);
+      extras.cache->append(keys, values);
+      if (extras.cache->texts().reads_back() && !pass.wants_attention() && !extras.distance_bias.defined()) {
+        return join_heads(token_rows(read_cache(queries, config, extras)));
+      }
+      if (extras.cache->texts().length() > keys.size(2)) {
+        std::tie(keys, values) = extras.cache->gathered(queries.dtype());
+      }
     }
     const ops::AttentionOptions how = options(config, pass, extras);
     if (pass.wants_attention()) {

@@ -14,6 +14,7 @@
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/kernels/peak.h"
 #include "vitrail/models/quantize.h"
+#include "vitrail/models/text/encoder_decoder.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/shape/shape.h"
@@ -145,33 +146,36 @@ Subject image_subject(const BenchmarkOptions& options, DType dtype) {
 Subject text_subject(const BenchmarkOptions& options, DType dtype) {
   check(!options.pretraining, "'{}' is a language model: it is no masked autoencoder's encoder", options.model);
   check(!options.int8 || !options.training, "int8 is for inference: a model is trained in f32 or bf16");
-  const auto model = std::make_shared<models::TextModel>(
-      models::open_text_model(options.model, {.model_kwargs = options.create.model_kwargs, .seed = 0}));
-  if (options.int8) {
-    *model = models::quantize(*model);
-  }
-  const models::LanguageBody& body = models::language_of(*model);
-  check(options.seq_len <= body.max_positions(), "texts of {} tokens are longer than the {} positions of '{}'",
-        options.seq_len, body.max_positions(), model->name);
+  models::TextModelOptions create{.model_kwargs = options.create.model_kwargs};
+  create.weights = options.int8 ? std::optional(DType::i8) : std::nullopt;
+  const auto model = std::make_shared<models::TextModel>(models::open_text_model(options.model, create));
+  const models::TextShape shape = model->net->shape();
+  check(options.seq_len <= shape.max_positions, "texts of {} tokens are longer than the {} positions of '{}'",
+        options.seq_len, shape.max_positions, model->name);
   const std::int64_t tokens = options.batch_size * options.seq_len;
+  const bool continues = model->net->language() != nullptr;
+  check(continues || !options.training, "'{}' does not continue texts: of its kind, inference is timed, not training",
+        model->name);
   Subject subject{
       .model = model->name,
       .net = model->net.get(),
-      .unit = "token",
-      .units = static_cast<double>(tokens),
+      .unit = continues ? "token" : "sentence",
+      .units = static_cast<double>(continues ? tokens : options.batch_size),
       .flops = 2.0 * static_cast<double>(model->net->flops(options.seq_len)) * static_cast<double>(options.batch_size),
       .rows = tokens,
       .step = {},
       .owner = model};
-  const auto [ids, next] = random_texts(options.batch_size, options.seq_len, body.vocab_size());
+  const auto [ids, next] = random_texts(options.batch_size, options.seq_len, shape.vocab_size);
   if (!options.training) {
-    subject.step = [&body, ids = ids, dtype](std::int64_t) {
+    const bool translates = dynamic_cast<const models::EncoderDecoderNetwork*>(model->net.get()) != nullptr;
+    subject.step = [model, translates, ids = ids, next = next, dtype](std::int64_t) {
       const autograd::NoGrad no_grad;
       nn::Pass pass{.dtype = dtype};
-      body.forward(ids, pass);
+      model->net->run({.input_ids = ids, .decoder_input_ids = translates ? next : Tensor()}, pass);
     };
     return subject;
   }
+  const models::LanguageBody& body = models::language_of(*model);
   subject.step = training_step(*model->net, options, dtype, [&body, ids = ids, next = next](nn::Pass& pass) {
     const Tensor logits = body.forward(ids, pass);
     return ops::cross_entropy(ops::reshape(logits, {-1, logits.size(2)}), next.reshape({-1}));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "vitrail/models/text/text_model.h"
@@ -12,22 +13,25 @@ namespace vitrail::train {
 
 /// Options of benchmark_generation().
 struct GenerationBenchmarkOptions {
-  std::string model = "gpt2";  ///< a language model's name, which then has random weights, or its folder
+  /// The name of a language model or a translator, which then has random weights, or its folder.
+  std::string model = "gpt2";
   models::TextModelOptions create;
   std::int64_t batch_size = 1;   ///< texts at once, of one prompt
-  std::int64_t prompt_len = 32;  ///< tokens
+  std::int64_t prompt_len = 32;  ///< tokens, of a translator those of the source
   std::int64_t new_tokens = 64;
   std::int64_t num_beams = 1;
   DType dtype = DType::f32;
-  bool int8 = false;        ///< quantize the linear maps first
-  std::int64_t steps = 5;   ///< runs that are timed
-  std::int64_t warmup = 1;  ///< runs before these
+  bool int8 = false;                                ///< linear maps in int8
+  std::optional<DType> cache_dtype = std::nullopt;  ///< of kept keys and values; unset: dtype
+  std::int64_t steps = 5;                           ///< runs that are timed
+  std::int64_t warmup = 1;                          ///< runs before these
 };
 
 /// The result of benchmark_generation().
 struct GenerationBenchmarkResult {
   std::string model;
   std::string dtype;
+  std::string cache_dtype;
   std::int64_t batch_size = 0;
   std::int64_t num_beams = 0;
   std::int64_t prompt_len = 0;
@@ -47,7 +51,8 @@ struct GenerationBenchmarkResult {
   std::string note;  ///< a sentence if it did not run as asked
 };
 
-/// Times greedy search, or a beam search, from a prompt of random tokens. No token ends a text.
+/// Times greedy search, or a beam search, from a prompt of random tokens, or of a translator from sources of random
+/// tokens. No token ends a text.
 GenerationBenchmarkResult benchmark_generation(const GenerationBenchmarkOptions& options);
 /// The result as a JSON object with the names of its fields.
 std::string to_json(const GenerationBenchmarkResult& result);

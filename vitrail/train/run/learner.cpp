@@ -54,6 +54,8 @@ Learner::Learner(const RunOptions& options, nn::Network& network, std::int64_t u
           options.grad_checkpointing, options.clip_grad, optim::clip_mode_named(options.clip_mode),
           optim::Schedule(schedule_of(options, updates_per_epoch)),
           optim::Optimizer(network.parameters, options.optimizer, parameter_groups(options, network)), std::nullopt}) {
+  check(std::ranges::none_of(network.parameters.all(), [](const nn::Parameter& one) { return one.held.has_value(); }),
+        "the weights are held for inference and cannot be trained: train the model that they were quantized from");
   if (options.model_ema) {
     parts_->average.emplace(network.parameters, options.ema);
   }

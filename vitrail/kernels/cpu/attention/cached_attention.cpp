@@ -106,24 +106,50 @@ void block_scores(const CachedBlock<T>& block, const float* q, std::int64_t dim,
   }
 }
 
+// Adds the values of the block, by their probabilities, to kVectors vectors of kRows rows of the output, from column c
+// on, of which `part` is Whole, or for one vector how many lanes are used.
+template <class T, int kRows, int kVectors, class Part>
+HWY_INLINE void add_columns(const CachedBlock<T>& block, const float* probabilities, std::int64_t width, float* out,
+                            std::int64_t c, Part part) {
+  const F32 d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  V<F32> sums[kRows][kVectors];
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kVectors; ++v) {
+      sums[r][v] = load(d, out + r * width + c + v * lanes, part);
+    }
+  }
+  for (std::int64_t j = 0; j < block.count; ++j) {
+    V<F32> values[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      values[v] = load_cached(d, block.values[j] + c + v * lanes, part);
+    }
+    for (int r = 0; r < kRows; ++r) {
+      const auto p = hn::Set(d, probabilities[r * keys_at_once + j]);
+      for (int v = 0; v < kVectors; ++v) {
+        sums[r][v] = hn::MulAdd(p, values[v], sums[r][v]);
+      }
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kVectors; ++v) {
+      store(sums[r][v], d, out + r * width + c + v * lanes, part);
+    }
+  }
+}
+
 // Adds the values of the block, by their probabilities, to kRows rows of the output.
 template <class T, int kRows>
 void add_values(const CachedBlock<T>& block, const float* probabilities, std::int64_t width, float* out) {
   const F32 d;
-  for_lanes(d, width, [&](std::int64_t c, auto part) HWY_ATTR {
-    V<F32> sums[kRows];
-    for (int r = 0; r < kRows; ++r) {
-      sums[r] = load(d, out + r * width + c, part);
-    }
-    for (std::int64_t j = 0; j < block.count; ++j) {
-      const auto v = load_cached(d, block.values[j] + c, part);
-      for (int r = 0; r < kRows; ++r) {
-        sums[r] = hn::MulAdd(hn::Set(d, probabilities[r * keys_at_once + j]), v, sums[r]);
-      }
-    }
-    for (int r = 0; r < kRows; ++r) {
-      store(sums[r], d, out + r * width + c, part);
-    }
+  constexpr int together = 4;  // sums that do not wait for each other
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t c = 0;
+  for (; c + together * lanes <= width; c += together * lanes) {
+    add_columns<T, kRows, together>(block, probabilities, width, out, c, Whole{});
+  }
+  for_lanes(d, width - c, [&](std::int64_t rest, auto part) HWY_ATTR {
+    add_columns<T, kRows, 1>(block, probabilities, width, out, c + rest, part);
   });
 }
 
@@ -189,12 +215,14 @@ void attend_group(const CachedProblem& p, std::int64_t b, std::int64_t g, float*
     end = std::max(end, p.end(b, r));
   }
   std::fill(out, out + rows * p.value_dim, 0.0F);
+  const T* const keys = p.keys.at<const T>(b, g, 0);
+  const T* const values = p.values.at<const T>(b, g, 0);
   for (block.begin = begin; block.begin < end; block.begin += keys_at_once) {
     block.count = std::min(keys_at_once, end - block.begin);
     for (std::int64_t j = 0; j < block.count; ++j) {
       const std::int64_t slot = p.slot(b, block.begin + j);
-      block.keys[j] = p.keys.at<const T>(b, g, slot);
-      block.values[j] = p.values.at<const T>(b, g, slot);
+      block.keys[j] = keys + slot * p.keys.row;
+      block.values[j] = values + slot * p.values.row;
       if constexpr (std::is_same_v<T, std::int8_t>) {
         block.key_scales[j] = *p.key_scales.at<const float>(b, g, slot);
         block.value_scales[j] = *p.value_scales.at<const float>(b, g, slot);
