@@ -240,10 +240,8 @@ void predict(const PredictFlags& flags) {
 }  // namespace
 
 void add_eval(CLI::App& app) {
-  CLI::App& command =
-      *app.add_subcommand("eval",
-                          "Measure a model: top-1, top-5, loss, per class, confusion matrix of images; perplexity of a "
-                          "text; BLEU of translations");
+  CLI::App& command = *app.add_subcommand(
+      "eval", "Measure a model: accuracy and confusion matrix of images, perplexity of texts, BLEU of translations");
   const auto flags = std::make_shared<EvalFlags>();
   add_model_argument(command, flags->model);
   add_data_argument(

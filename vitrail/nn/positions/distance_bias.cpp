@@ -20,6 +20,7 @@ Tensor slopes_of(const Scope& scope, const DistanceBiasConfig& config) {
     return Tensor::from(slopes, {config.num_heads});
   }
   std::vector<Init> inits;
+  inits.reserve(slopes.size());
   for (const float slope : slopes) {
     inits.push_back(Init::constant(slope));
   }
