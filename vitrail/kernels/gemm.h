@@ -52,7 +52,8 @@ void weight_gradient_left(const Tensor& x, const Tensor& dy, const Tensor& dweig
 /// instead of being cached. It is meant for a training step on one batch, which uses each packed form once and then
 /// changes the weights: only one of them then takes memory at a time. A form that is used again before the weight
 /// changes (in a recurrence, for several crops, because it is frozen) is cached from its second use on until the
-/// change, and after that from its first use on, for as long as each version is used more than once.
+/// change, and after that from its first use on, for as long as each version is used more than once. Weights that are
+/// held in bf16 or i8 are not packed at all then.
 class TransientPacking {
  public:
   /// With `on` false, packed weights are cached again, inside the lifetime of another TransientPacking.

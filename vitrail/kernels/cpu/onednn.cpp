@@ -309,8 +309,7 @@ Packed packed(const Tensor& weight, const Desc& layout) {
   }
   Forms& forms = *static_cast<Forms*>(storage.derived().get());
   Form& form = forms.find(weight, layout);
-  // Weights that are held in fewer bits are meant to be there once.
-  const bool keep = !for_one_use || (weight.dtype() == DType::f32 && form.is_used_again(storage.version()));
+  const bool keep = !for_one_use || form.is_used_again(storage.version());
   const bool kept = form.packed.elements.defined();
   if (kept && form.version == storage.version()) {
     check(!touched_check || form.content == 0 || form.content == content_of(weight),
@@ -335,6 +334,8 @@ Packed packed(const Tensor& weight, const Desc& layout) {
   }
   return result;
 }
+
+bool multiplies_as_it_lies(const Tensor& weight) { return for_one_use && weight.dtype() != DType::f32; }
 
 void unpack(const dnnl::memory& from, const Tensor& to) {
   dnnl::memory plain = view(to);

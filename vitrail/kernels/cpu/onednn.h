@@ -95,6 +95,9 @@ struct Packed {
 /// in effect on this thread and the weight is used once. Each view of a storage has packed weights of its own, one for
 /// each layout and dtype.
 Packed packed(const Tensor& weight, const Desc& layout);
+/// Whether a weight is multiplied as it lies: one of bf16 or i8, which is held so for inference, while a
+/// TransientPacking is in effect on this thread. oneDNN then packs a part of it at a time.
+bool multiplies_as_it_lies(const Tensor& weight);
 /// The inverse of packing: copies `from`, which a primitive has left in its own layout, to `to`.
 void unpack(const dnnl::memory& from, const Tensor& to);
 

@@ -6,6 +6,7 @@
 
 #include "tests/support/golden.h"
 #include "tests/support/targets.h"
+#include "vitrail/kernels/cpu.h"
 #include "vitrail/kernels/int8.h"
 
 namespace vitrail::kernels {
@@ -113,6 +114,33 @@ TEST(FewRows, InInt8AreExact) {
     const Tensor sums = Tensor::empty({rows, outputs}, DType::i32);
     int8_sums(a, weight, sums);
     EXPECT_EQ(sums.values(), product(a, weight).values()) << rows << " " << depth << " " << outputs;
+  }
+}
+
+// Nor is a weight that is held in fewer bits packed for many rows, where that would be for one use.
+TEST(ManyRows, OfHeldWeightsPackNothingForOneUse) {
+  constexpr std::int64_t rows = 40, depth = 130, outputs = 301;
+  const TransientPacking transient;
+  const std::uint64_t before = packings();
+  const Tensor a = as(random_tensor({rows, depth}, 1), DType::bf16);
+  const Tensor weight = as(random_tensor({outputs, depth}, 2), DType::bf16);
+  const Tensor bias = random_tensor({outputs}, 3);
+  const Tensor c = Tensor::empty({rows, outputs});
+  const Tensor without = Tensor::empty({rows, outputs});
+  matmul_packed(a, weight.transpose(0, 1), {}, without);
+  expect_close(without, product(a, weight), 1e-5);
+  matmul_packed(a, weight.transpose(0, 1), {.bias = bias}, c);
+  for (std::int64_t i = 0; i < c.numel(); ++i) {
+    without.data<float>()[i] += bias.data<float>()[i % outputs];
+  }
+  expect_close(c, without, 1e-5);
+  const Tensor q = random_int8({rows, depth}, 1);
+  const Tensor small = random_int8({outputs, depth}, 2);
+  const Tensor sums = Tensor::empty({rows, outputs}, DType::i32);
+  int8_sums(q, small, sums);
+  EXPECT_EQ(sums.values(), product(q, small).values());
+  if (has_int8() && has_bf16()) {
+    EXPECT_EQ(packings(), before);
   }
 }
 

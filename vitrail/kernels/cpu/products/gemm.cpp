@@ -230,8 +230,9 @@ void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilog
     return add_product_in_place(a, weight, bias, epilogue, c);
   }
   const Shape bias_shape{1, c.size(1)};
+  const bool lies = onednn::multiplies_as_it_lies(weight);
   const auto primitive = onednn::compiled(
-      onednn::Key{packed_product, bias.defined(), static_cast<std::int64_t>(epilogue.activation),
+      onednn::Key{packed_product, lies, bias.defined(), static_cast<std::int64_t>(epilogue.activation),
                   static_cast<std::int64_t>(epilogue.last)}
           .add(a)
           .add(c)
@@ -239,14 +240,15 @@ void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilog
       [&] {
         auto attributes = onednn::attributes();
         attributes.set_post_ops(post_ops(epilogue));
-        const Desc weights = onednn::any_layout(weight.shape(), a.dtype());
+        const Desc weights = lies ? description(weight) : onednn::any_layout(weight.shape(), a.dtype());
         if (bias.defined()) {
           const Desc row = onednn::describe(bias_shape, bias_shape.contiguous_strides(), DType::f32);
           return onednn::forward_desc<dnnl::matmul>(attributes, description(a), weights, row, description(c));
         }
         return onednn::forward_desc<dnnl::matmul>(attributes, description(a), weights, description(c));
       });
-  const onednn::Packed packed = onednn::packed(weight, primitive->weights);
+  const onednn::Packed packed = lies ? onednn::Packed{weight, onednn::view(weight, description(weight))}
+                                     : onednn::packed(weight, primitive->weights);
   onednn::Arguments arguments{{DNNL_ARG_SRC, onednn::view(a, description(a))},
                               {DNNL_ARG_WEIGHTS, packed.memory},
                               {DNNL_ARG_DST, onednn::view(c, description(c))}};

@@ -149,11 +149,14 @@ void int8_sums(const Tensor& a, const Tensor& weight, const Tensor& sums) {
     return float_sums(a, weight, sums);
   }
   const Tensor columns = weight.transpose(0, 1);
-  const auto primitive = onednn::compiled(onednn::Key{int8_product}.add(a).add(columns.shape()), [&] {
-    return onednn::forward_desc<dnnl::matmul>(onednn::attributes(), onednn::describe(a),
-                                              onednn::any_layout(columns.shape(), DType::i8), onednn::describe(sums));
+  const bool lies = onednn::multiplies_as_it_lies(columns);
+  const auto primitive = onednn::compiled(onednn::Key{int8_product, lies}.add(a).add(columns.shape()), [&] {
+    return onednn::forward_desc<dnnl::matmul>(
+        onednn::attributes(), onednn::describe(a),
+        lies ? onednn::describe(columns) : onednn::any_layout(columns.shape(), DType::i8), onednn::describe(sums));
   });
-  const onednn::Packed packed = onednn::packed(columns, primitive->weights);
+  const onednn::Packed packed =
+      lies ? onednn::Packed{columns, onednn::view(columns)} : onednn::packed(columns, primitive->weights);
   Profile::flops(2.0 * static_cast<double>(sums.numel()) * static_cast<double>(a.size(1)));
   primitive->run(
       {{DNNL_ARG_SRC, onednn::view(a)}, {DNNL_ARG_WEIGHTS, packed.memory}, {DNNL_ARG_DST, onednn::view(sums)}});
