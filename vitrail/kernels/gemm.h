@@ -16,11 +16,11 @@ void matmul(const Tensor& a, const Tensor& b, const Tensor& c);
 
 /// What is done to a product before it is stored. (A ReLU may turn NaN into 0 here: oneDNN's does.)
 struct Epilogue {
-  Tensor bias;  ///< [N] f32 or undefined: added to every row
+  Tensor bias = {};  ///< [N] f32 or undefined: added to every row
   Activation activation = Activation::identity;
   /// [M, N] of the product's dtype, added after the activation; or undefined. It may be the product's own memory if
   /// adds_in_place().
-  Tensor residual;
+  Tensor residual = {};
   Activation last = Activation::identity;  ///< after the residual; not for matmul_packed_left()
 };
 

@@ -36,8 +36,8 @@ void expect_masks(const std::vector<FilledMask>& masks, const json& expected) {
   for (std::size_t i = 0; i < masks.size(); ++i) {
     EXPECT_NEAR(masks[i].score, expected[i]["score"].get<double>(), 1e-6);
     EXPECT_EQ(masks[i].token, expected[i]["token"]);
-    EXPECT_EQ(masks[i].token_str, expected[i]["token_str"]);
-    EXPECT_EQ(masks[i].sequence, expected[i]["sequence"]);
+    EXPECT_EQ(masks[i].token_str, expected[i]["token_str"].get<std::string>());
+    EXPECT_EQ(masks[i].sequence, expected[i]["sequence"].get<std::string>());
   }
 }
 
