@@ -184,6 +184,7 @@ class Batch {
   // Reads these prompts of one length beside the texts that are there, and takes the first step of their searches.
   void begin(std::vector<Running> prompts) {
     std::vector<Ids> texts;
+    texts.reserve(prompts.size());
     for (const Running& one : prompts) {
       texts.push_back(*one.prompt);
     }

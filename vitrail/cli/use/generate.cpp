@@ -156,6 +156,7 @@ class Generator {
   void run(const std::vector<std::string>& prompts) {
     std::vector<Ids> ids;
     std::int64_t longest = 0, all = 0;
+    ids.reserve(prompts.size());
     for (const std::string& prompt : prompts) {
       ids.push_back(encoded(prompt));
       longest = std::max(longest, std::ssize(ids.back()));
@@ -164,6 +165,7 @@ class Generator {
     const GenerationConfig config = config_of(flags_, config_, 0, body_.max_positions());
     generate::GenerateOptions options = options_of();
     if (!flags_.max_new_tokens && !config_.max_new_tokens) {
+      options.limits.reserve(ids.size());
       for (const Ids& one : ids) {  // as many as there are places
         options.limits.push_back(std::max<std::int64_t>(1, body_.max_positions() - std::ssize(one)));
       }

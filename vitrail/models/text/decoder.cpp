@@ -46,6 +46,7 @@ Tensor places_of(const nn::TextSlots* texts, std::int64_t count) {
   std::vector<std::int64_t> begins = {0};
   if (texts != nullptr) {
     begins.clear();
+    begins.reserve(static_cast<std::size_t>(texts->texts()));
     for (std::int64_t b = 0; b < texts->texts(); ++b) {
       begins.push_back(texts->length(b) - count);
     }

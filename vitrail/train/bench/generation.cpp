@@ -63,6 +63,7 @@ GenerationBenchmarkResult benchmark_generation(const GenerationBenchmarkOptions&
   const std::int64_t given = translation ? 1 : options.prompt_len;
   const Tensor ids = random_ids(options.batch_size, given, body.vocab_size());
   std::vector<std::vector<std::int64_t>> prompts;
+  prompts.reserve(static_cast<std::size_t>(options.batch_size));
   for (std::int64_t i = 0; i < options.batch_size; ++i) {
     const auto row =
         ids.span<std::int64_t>().subspan(static_cast<std::size_t>(i * given), static_cast<std::size_t>(given));
