@@ -76,6 +76,9 @@ void TextSlots::extend(std::int64_t count, std::int64_t tokens) {
 }
 
 void TextSlots::select(const std::vector<std::int64_t>& indices) {
+  if (slots_.empty()) {  // texts of which nothing has been read: extend() says how many there are
+    return;
+  }
   std::vector<std::vector<std::int32_t>> chosen;
   chosen.reserve(indices.size());
   for (const std::int64_t index : indices) {

@@ -27,7 +27,8 @@ class TextSlots {
 
   /// Adds `tokens` tokens to each of the texts, of which there must be `texts`; if there are none, they begin.
   void extend(std::int64_t texts, std::int64_t tokens);
-  /// Keeps the texts at `indices`, in this order; a text may come several times.
+  /// Keeps the texts at `indices`, in this order; a text may come several times. Without a token there are none to
+  /// keep.
   void select(const std::vector<std::int64_t>& indices);
   /// Forgets the last `tokens` tokens of each text.
   void drop_last(std::int64_t tokens);
