@@ -61,7 +61,7 @@ struct Axis {
   }
 };
 
-struct Range {
+struct Extent {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();
   void take(double value) {
@@ -77,8 +77,8 @@ class Panel {
  public:
   Panel(const LineChart& chart, int index, double left, double width, double height)
       : chart_(chart), index_(index), left_(left), width_(width), height_(height) {
-    Range x;
-    Range y;
+    Extent x;
+    Extent y;
     for (const Series& series : chart.series) {
       check(series.x.size() == series.y.size(), "chart '{}': the series '{}' has {} x values and {} y values",
             chart.title, series.name, series.x.size(), series.y.size());
