@@ -182,8 +182,9 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
       "  vitrail predict runs/photos/best cat.jpg\n"
       "  vitrail attention runs/photos/best cat.jpg --output maps\n"
       "\n"
-      "Threads that wait fall asleep after 5,000 turns, for the sake of other programs; the environment variables\n"
-      "GOMP_SPINCOUNT and OMP_WAIT_POLICY say otherwise.\n"
+      "Threads that wait fall asleep after a while (5,000 turns, 1,000 on an AMD CPU), for the sake of other "
+      "programs;\n"
+      "the environment variables GOMP_SPINCOUNT and OMP_WAIT_POLICY say otherwise.\n"
       "\n"
       "vitrail COMMAND --help says more.");
 }

@@ -6,6 +6,18 @@
 
 namespace {
 
+// How often a thread looks for work before it falls asleep. A turn takes an Intel CPU several times as long as AMD's,
+// and waking a thread in a virtual machine on it longer still.
+const char* turns_awake() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_is("amd") != 0) {
+    return "1000";
+  }
+#endif
+  return "5000";
+}
+
 // OpenMP's threads stay awake while they wait for each other. Where another program has the core of one of them, the
 // others burn theirs until that thread is in turn again, so here they fall asleep after a while that waits inside a
 // step on a quiet machine hardly ever reach (docs/performance.md, benchmarks/busy_machine). What the user has set wins.
@@ -13,7 +25,7 @@ namespace {
 // itself once more.
 void choose_how_threads_wait(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") == nullptr && std::getenv("GOMP_SPINCOUNT") == nullptr) {
-    setenv("GOMP_SPINCOUNT", "5000", 0);
+    setenv("GOMP_SPINCOUNT", turns_awake(), 0);
     execv("/proc/self/exe", argv);  // returns only if that cannot be done; then threads wait as they would have
   }
 }
