@@ -37,7 +37,7 @@ std::string written(const std::string& word) {
   return word;
 }
 
-double widest(const std::vector<std::string>& words) {
+double widest_word(const std::vector<std::string>& words) {
   double width = 0;
   for (const std::string& word : words) {
     width = std::max(width, io::svg_text_width(written(word)));
@@ -101,9 +101,9 @@ std::string attention_lines_svg(const std::string& title, const std::vector<std:
   check(map.shape() == Shape({std::ssize(queries), std::ssize(keys)}), "a map {} does not join {} words with {}",
         map.shape(), queries.size(), keys.size());
   constexpr double top = 62;
-  const double left = 20 + std::max(widest(queries), io::svg_text_width("looks")) + 10;
+  const double left = 20 + std::max(widest_word(queries), io::svg_text_width("looks")) + 10;
   const double right = left + links_width;
-  const double width = right + 10 + std::max(widest(keys), io::svg_text_width("is looked at")) + 20;
+  const double width = right + 10 + std::max(widest_word(keys), io::svg_text_width("is looked at")) + 20;
   const auto y_of = [](std::size_t i) { return top + line_height * (static_cast<double>(i) + 0.5); };
   std::string out = io::svg_open(std::max(width, 40 + 1.3 * io::svg_text_width(title)),
                                  top + line_height * static_cast<double>(std::max(queries.size(), keys.size())) + 16);

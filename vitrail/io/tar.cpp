@@ -38,9 +38,9 @@ std::string text_of(Block bytes) { return {bytes.begin(), std::find(bytes.begin(
 std::string text_of(Block header, Field field) { return text_of(header.subspan(field.offset, field.length)); }
 
 // Reads an archive from its first block to its last.
-class Reader {
+class TarReader {
  public:
-  Reader(Block bytes, const std::string& source) : bytes_(bytes), source_(source) {}
+  TarReader(Block bytes, const std::string& source) : bytes_(bytes), source_(source) {}
 
   std::vector<TarEntry> read() {
     check_kind();
@@ -282,7 +282,7 @@ Tar Tar::open(const std::filesystem::path& path) {
 
 Tar Tar::parse(std::span<const std::uint8_t> bytes, std::shared_ptr<const void> owner, std::string source) {
   Tar tar;
-  tar.entries_ = Reader(bytes, source).read();
+  tar.entries_ = TarReader(bytes, source).read();
   tar.bytes_ = bytes;
   tar.owner_ = std::move(owner);
   tar.source_ = std::move(source);

@@ -20,7 +20,7 @@ namespace vitrail::models {
 
 using nn::Along;
 using nn::Size2;
-using Block = MlpMixerConfig::Block;
+using MixerKind = MlpMixerConfig::Block;
 using MlpLayer = MlpMixerConfig::Mlp;
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -33,7 +33,7 @@ void check_config(const MlpMixerConfig& c) {
   const auto& [height, width] = c.img_size;
   check(height >= c.patch_size[0] && width >= c.patch_size[1], "img_size {}x{} holds no patch of patch_size {}x{}",
         height, width, c.patch_size[0], c.patch_size[1]);
-  const bool gates = c.block_layer == Block::spatial_gating;
+  const bool gates = c.block_layer == MixerKind::spatial_gating;
   check(!gates || c.mlp_layer == MlpLayer::gated, "a 'spatialgatingblock' needs the mlp_layer 'gatedmlp'");
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   const auto hidden = [&](double ratio) { return static_cast<std::int64_t>(real(c.embed_dim) * ratio); };
@@ -73,8 +73,8 @@ std::array<double, 2> read_mlp_ratio(io::Fields& f, const std::array<double, 2>&
   return {ratios[0], ratios[1]};
 }
 
-Block block_named(const std::string& name) {
-  return name == "resblock" ? Block::res : (name == "mixerblock" ? Block::mixer : Block::spatial_gating);
+MixerKind block_named(const std::string& name) {
+  return name == "resblock" ? MixerKind::res : (name == "mixerblock" ? MixerKind::mixer : MixerKind::spatial_gating);
 }
 
 // Reads `block_layer`: a name, or a pair of "resblock" and its init_values.
@@ -87,7 +87,7 @@ void read_block_layer(io::Fields& f, MlpMixerConfig& c) {
   const nlohmann::json& pair = f.raw("block_layer");
   check(pair.size() == 2 && pair[0] == "resblock" && pair[1].is_number(),
         "{}: 'block_layer' is a name, or a pair of 'resblock' and the first value of its scales", f.source());
-  c.block_layer = Block::res;
+  c.block_layer = MixerKind::res;
   c.init_values = pair[1].get<double>();
 }
 
@@ -103,7 +103,7 @@ MlpMixerConfig read_mlp_mixer(const nlohmann::json& arguments, const std::string
   c.embed_dim = f.get<std::int64_t>("embed_dim", c.embed_dim, positive);
   c.mlp_ratio = read_mlp_ratio(f, c.mlp_ratio);
   read_block_layer(f, c);
-  const std::string mlp = read_choice(f, "mlp_layer", c.block_layer == Block::spatial_gating ? "gatedmlp" : "mlp",
+  const std::string mlp = read_choice(f, "mlp_layer", c.block_layer == MixerKind::spatial_gating ? "gatedmlp" : "mlp",
                                       {"mlp", "glumlp", "gatedmlp"});
   c.mlp_layer = mlp == "mlp" ? MlpLayer::mlp : (mlp == "glumlp" ? MlpLayer::glu : MlpLayer::gated);
   const bool affine = f.kind("norm_layer") == io::Kind::string && f.get<std::string>("norm_layer") == "affine";
@@ -260,13 +260,13 @@ MlpMixer::MlpMixer(const nn::Scope& scope, const MlpMixerConfig& config) : scope
   for (std::int64_t i = 0; i < config_.num_blocks; ++i) {
     const nn::Scope block_scope = root / "blocks" / i;
     switch (config_.block_layer) {
-      case Block::mixer:
+      case MixerKind::mixer:
         blocks_.emplace_back(std::in_place_type<MixerBlock>, block_scope, block);
         break;
-      case Block::res:
+      case MixerKind::res:
         blocks_.emplace_back(std::in_place_type<ResBlock>, block_scope, block);
         break;
-      case Block::spatial_gating:
+      case MixerKind::spatial_gating:
         blocks_.emplace_back(std::in_place_type<SpatialGatingBlock>, block_scope, block);
         break;
     }

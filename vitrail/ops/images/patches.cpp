@@ -9,7 +9,7 @@ namespace vitrail::ops {
 namespace {
 
 // How runs of p₁ pixels, the rows of patches, are laid out in images and in patches.
-struct Layout {
+struct PatchLayout {
   Shape image;  // [B, C, H, W]
   std::array<std::int64_t, 2> patch;
   std::int64_t rows;
@@ -21,7 +21,7 @@ struct Layout {
 // Calls copy(offset in the images, offset in the patches) for each run; a thread takes whole rows of an image's
 // patches.
 template <class Copy>
-void for_each_run(const Layout& l, Copy copy) {
+void for_each_run(const PatchLayout& l, Copy copy) {
   const std::int64_t channels = l.image[1];
   const std::int64_t height = l.image[2];
   const std::int64_t width = l.image[3];
@@ -47,7 +47,7 @@ void for_each_run(const Layout& l, Copy copy) {
 
 Tensor extract_patches(const Tensor& x, const std::array<std::int64_t, 2>& patch) {
   check(x.rank() == 4, "patches are cut from images [B, C, H, W], not from {}", x.shape());
-  const Layout layout{x.shape(), patch, x.size(2) / patch[0], x.size(3) / patch[1]};
+  const PatchLayout layout{x.shape(), patch, x.size(2) / patch[0], x.size(3) / patch[1]};
   check(layout.rows > 0 && layout.columns > 0, "an image of {}x{} holds no patch of {}x{}", x.size(2), x.size(3),
         patch[0], patch[1]);
   const Tensor images = x.contiguous();
