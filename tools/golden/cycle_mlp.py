@@ -1,5 +1,5 @@
-"""Writes tests/golden/models/cycle_mlp … and cycle_mlp_table.csv: what the authors' CycleMLP (github.com/ShoufaChen/CycleMLP)
-computes, for small models with every parameter perturbed.
+"""Writes tests/golden/models/cycle_mlp … and cycle_mlp_table.csv: what the authors' CycleMLP (github.com/ShoufaChen/CycleMLP
+at 4e062a0) computes, for small models with every parameter perturbed.
 
     python tools/golden/cycle_mlp.py path/to/CycleMLP/cycle_mlp.py
 

@@ -4,9 +4,9 @@
 
 FOLDER holds checkouts (or folders with these files) of
 
-    scale-mae/mae/util/pos_embed.py                github.com/bair-climate-initiative/scale-mae
-    CROMA/pretrain_croma.py                        github.com/antofuller/CROMA
-    alibi/fairseq/models/transformer.py            github.com/ofirpress/attention_with_linear_biases
+    scale-mae/mae/util/pos_embed.py                github.com/bair-climate-initiative/scale-mae at 89280d8
+    CROMA/pretrain_croma.py                        github.com/antofuller/CROMA at 59505a6
+    alibi/fairseq/models/transformer.py            github.com/ofirpress/attention_with_linear_biases at 4b92f28
 
 of which single functions are run. Needs timm 1.0.31, torch 2.13.0, numpy and safetensors.
 """
@@ -62,6 +62,7 @@ def main():
 
     axial("axial", temperature=100.0, grid_indexing="xy")
     axial("axial_stretched", grid_offset=1.0, ref_feat_shape=[8, 9], rotate_half=True)
+    torch.manual_seed(0)  # of the directions
     mixed = rotary.RotaryEmbeddingMixed(dim=32, depth=2, num_heads=2, feat_shape=[3, 4])
     tensors["mixed.freqs"] = mixed.freqs.detach()
     sines, cosines = mixed.get_embed().detach().chunk(2, -1)
