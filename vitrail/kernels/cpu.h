@@ -16,8 +16,8 @@ bool has_amx();
 
 /// The name of the CPU as the system gives it, for example "AMD EPYC 9354 32-Core Processor"; else "unknown CPU".
 std::string cpu_name();
-/// Whether products in int8 run on int8 instructions (VNNI or AMX) of this CPU; otherwise they are computed in f32,
-/// exactly but slowly.
+/// Whether products in int8 run on int8 instructions (VNNI or AMX) of this CPU; otherwise they are products of pairs of
+/// 16 bits.
 bool has_int8();
 
 /// The number of compute threads of this process (OpenMP): initially OMP_NUM_THREADS, or the number of cores that the

@@ -14,7 +14,7 @@ namespace vitrail::kernels {
 void quantize_rows(const Tensor& x, const Tensor& fixed, const Tensor& q, const Tensor& scales);
 
 /// sums = a · weightᵀ, exact: a [M, K] i8, weight [N, K] i8 (packed at the first use, unless it fits_int8_few_rows() as
-/// it lies), sums [M, N] i32.
+/// it lies, or the CPU lacks instructions for int8), sums [M, N] i32.
 void int8_sums(const Tensor& a, const Tensor& weight, const Tensor& sums);
 
 /// c = last(activation((a · weightᵀ) a_scales weight_scales + bias) + residual). a [M, K] i8 with a_scales [M] f32,

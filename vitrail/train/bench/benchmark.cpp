@@ -215,7 +215,7 @@ BenchmarkResult benchmark(const BenchmarkOptions& options) {
   const Subject subject = text ? text_subject(options, dtype) : image_subject(options, dtype);
   const bool int8 = models::is_quantized(*subject.net);
   if (int8 && !kernels::has_int8()) {
-    result.note = "this CPU has no int8 instructions: the products run in float32";
+    result.note = "this CPU has no instructions for int8: the products are of pairs of 16 bits";
   }
   const DType product = int8 ? DType::i8 : dtype;
   // The peak of the machine is measured before and after, as other programs slow it down, and nothing makes it faster.

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "vitrail/kernels/cpu/onednn.h"
+#include "vitrail/kernels/cpu/products/int8_pairs.h"
 #include "vitrail/kernels/cpu/simd/simd.h"
 #include "vitrail/kernels/parallel.h"
 #include "vitrail/tensor/profile.h"
@@ -103,7 +104,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "vitrail/kernels/activation.h"
-#include "vitrail/kernels/cast.h"
 #include "vitrail/kernels/elementwise.h"
 #include "vitrail/kernels/few_rows.h"
 
@@ -118,27 +118,6 @@ std::byte* row_of(const Tensor& x, std::int64_t row) {
   return static_cast<std::byte*>(x.raw()) + static_cast<std::size_t>(row * x.size(1)) * size_of(x.dtype());
 }
 
-Tensor as_floats(const Tensor& x) {
-  const Tensor result = Tensor::empty(x.shape());
-  cast(x.raw(), x.dtype(), result.raw(), DType::f32, x.numel());
-  return result;
-}
-
-// int8_sums() computed in f32, in blocks so short that the sums of integers are exact.
-void float_sums(const Tensor& a, const Tensor& weight, const Tensor& sums) {
-  constexpr std::int64_t block = 1024;  // 127² · 1024 < 2²⁴
-  const Tensor part = Tensor::empty(sums.shape());
-  sums.fill(0);
-  for (std::int64_t k = 0; k < a.size(1); k += block) {
-    const std::int64_t n = std::min(block, a.size(1) - k);
-    matmul(as_floats(a.narrow(1, k, n).contiguous()), as_floats(weight.narrow(1, k, n).contiguous()).transpose(0, 1),
-           part);
-    for (std::int64_t i = 0; i < sums.numel(); ++i) {
-      sums.data<std::int32_t>()[i] += static_cast<std::int32_t>(part.data<float>()[i]);
-    }
-  }
-}
-
 }  // namespace
 
 void int8_sums(const Tensor& a, const Tensor& weight, const Tensor& sums) {
@@ -146,7 +125,7 @@ void int8_sums(const Tensor& a, const Tensor& weight, const Tensor& sums) {
     return int8_few_rows(a, weight, sums);
   }
   if (!onednn::computes(DType::i8)) {
-    return float_sums(a, weight, sums);
+    return int8_sums_in_pairs(a, weight, sums);
   }
   const Tensor columns = weight.transpose(0, 1);
   const bool lies = onednn::multiplies_as_it_lies(columns);
