@@ -81,6 +81,12 @@ TEST_F(Generate, RunsFromAFolderInInt8) {
   const Outcome small = vitrail("generate " + path("small") + " 'der B' --max-new-tokens 20");
   EXPECT_EQ(small.out, generate("'der B' --max-new-tokens 20 --int8").out) << small.err;
   EXPECT_THAT(vitrail("quantize " + path("small") + " --output " + path("again")).err, HasSubstr("quantized already"));
+  const std::string compared = "quantize " + path("runs/one") + " --output " + path("compared") + " --threads 1 ";
+  EXPECT_EQ(vitrail(compared + "--src " + path("text.txt") + " --tgt " + path("text.txt")).status, 2);
+  const Outcome outcome = vitrail(compared + "--json --eval " + path("text.txt"));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const nlohmann::json perplexity = nlohmann::json::parse(outcome.out)["perplexity"];
+  EXPECT_NEAR(perplexity["int8"].get<double>() / perplexity["float"].get<double>(), 1, 0.01);
   EXPECT_THAT(vitrail("quantize gpt2 --output " + path("again")).err, HasSubstr("whose weights are random"));
   EXPECT_THAT(
       vitrail("train " + path("text.txt") + " --task lm --model " + path("small") + " --output " + path("x")).err,

@@ -56,6 +56,16 @@ TEST_F(Translating, TranslatesLinesInTheirOrder) {
   EXPECT_EQ(translate(path("text.de") + " --penalty wu --length-penalty 0.6").out, outcome.out);
 }
 
+TEST_F(Translating, LosesNothingInInt8) {
+  const std::string quantize = "quantize " + path("runs/one") + " --threads 1 --output ";
+  const std::string pairs = " --src " + path("train.de") + " --tgt " + path("train.en");
+  EXPECT_EQ(vitrail(quantize + path("none") + " --eval " + path("train.de")).status, 2);
+  const Outcome outcome = vitrail(quantize + path("small") + pairs);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("BLEU            100.00, was 100.00: +0.00"));
+  EXPECT_EQ(vitrail("translate " + path("small") + " --threads 1", "die Katze\n").out, "the cat\n");
+}
+
 TEST_F(Translating, GivesSeveralTranslationsAndAlignments) {
   const Outcome best = translate("--n-best 2 --alignment", "\ndie Katze\n");
   ASSERT_EQ(best.status, 0) << best.err;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -80,6 +81,26 @@ TEST(Benchmark, CountsTheTokensOfALanguageModel) {
   long_texts.seq_len = 1025;
   EXPECT_EQ(test::error_of([&] { benchmark(long_texts); }),
             "texts of 1025 tokens are longer than the 1024 positions of 'gpt2'");
+}
+
+TEST(Benchmark, TrainsATranslatorOnPairsOfGivenLengths) {
+  BenchmarkOptions options;
+  options.model = "transformer-small";
+  options.create.model_kwargs = R"({"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "vocab_size": 50,
+    "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "pad_token_id": 49, "decoder_start_token_id": 49})";
+  options.steps = 2;
+  options.warmup = 1;
+  options.batch_size = 40;
+  EXPECT_THAT(test::error_of([&] { benchmark(options); }), testing::HasSubstr("the lengths of some are to be given"));
+  options.pair_lengths = {{5, 7}, {9, 4}};
+  const BenchmarkResult result = benchmark(options);
+  EXPECT_EQ(result.unit, "token");
+  EXPECT_GT(result.mfu, 0);
+  // 7 + 4 + 7 + 4 + 7 + 4 + 7 tokens of translations: one more would be too many.
+  EXPECT_NEAR(result.units_per_second, 40 * 1e3 / result.step_ms_median, 1e-6);
+  options.pair_lengths = {{5, 1025}};
+  EXPECT_EQ(test::error_of([&] { benchmark(options); }),
+            "a text of 1025 tokens is longer than the 1024 positions of 'transformer-small'");
 }
 
 TEST(Benchmark, TimesGeneration) {

@@ -1,5 +1,6 @@
 // `vitrail bench` times training and inference of a model on this machine.
 #include <memory>
+#include <sstream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -22,6 +23,7 @@ struct BenchFlags {
   models::MaeOptions mae;
   std::optional<std::int64_t> batch_size;
   std::int64_t seq_len = 256;
+  std::string lengths;
   train::GenerationBenchmarkOptions generation;
   std::int64_t steps = 10;
   std::int64_t warmup = 2;
@@ -30,6 +32,20 @@ struct BenchFlags {
   std::string trace;
   std::string output;
 };
+
+// The lengths of pairs that a file has: two whole numbers a line.
+std::vector<std::pair<std::int64_t, std::int64_t>> read_lengths(const std::string& file) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> result;
+  std::istringstream lines(io::read_text(file));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream numbers(line);
+    auto& [source, target] = result.emplace_back();
+    check(numbers >> source >> target && (numbers >> std::ws).eof(),
+          "{}: line {} is not the lengths of a pair, two whole numbers: '{}'", file, result.size(), line);
+  }
+  check(!result.empty(), "{} is empty: it has no lengths of pairs", file);
+  return result;
+}
 
 void bench_generation(const BenchFlags& flags) {
   train::GenerationBenchmarkOptions options = flags.generation;
@@ -71,6 +87,9 @@ void bench(const BenchFlags& flags) {
   }
   options.batch_size = flags.batch_size.value_or(16);
   options.seq_len = flags.seq_len;
+  if (!flags.lengths.empty()) {
+    options.pair_lengths = read_lengths(flags.lengths);
+  }
   options.dtype = flags.compute.apply();
   options.int8 = flags.compute.int8;
   options.steps = flags.steps;
@@ -140,6 +159,12 @@ void add_bench(CLI::App& app) {
     return command.add_option(name, field, help)->capture_default_str()->check(at_least(least))->type_name("N");
   };
   CLI::Option* const of_texts = tokens("--seq-len", flags->seq_len, 1, "Tokens of a text (train and infer)");
+  CLI::Option* const of_pairs =
+      command
+          .add_option("--lengths", flags->lengths,
+                      "Tokens of a source and of its translation, a pair a line, to train a translator on; a batch has "
+                      "--batch-size tokens of translations")
+          ->type_name("FILE");
   const std::vector<CLI::Option*> of_generation = {
       tokens("--prompt-len", flags->generation.prompt_len, 1,
              "Tokens that are given, or that are translated (generate)"),
@@ -158,8 +183,9 @@ void add_bench(CLI::App& app) {
                          "vitrail bench pretrain --model vit_small_patch16_224 --mask-ratio 0.75 --decoder-dim 192 "
                          "--decoder-depth 4 --decoder-heads 3",
                          "vitrail bench train --model gpt2 --batch-size 4 --seq-len 256 --amp",
+                         "vitrail bench train --model transformer-small --lengths lengths.txt --batch-size 2600",
                          "vitrail bench generate --model gpt2 --prompt-len 32 --new-tokens 64"});
-  command.callback([flags, of_pretraining, of_generation, of_texts] {
+  command.callback([flags, of_pretraining, of_generation, of_texts, of_pairs] {
     const auto check_unused = [&](const CLI::Option* option, bool used, const char* why) {
       check_usage(used || option->count() == 0, "{} has no effect on {}: {}", option->get_name(), flags->mode, why);
     };
@@ -170,6 +196,7 @@ void add_bench(CLI::App& app) {
       check_unused(option, flags->mode == "generate", "only generate continues texts");
     }
     check_unused(of_texts, flags->mode == "train" || flags->mode == "infer", "only train and infer read whole texts");
+    check_unused(of_pairs, flags->mode == "train", "only train has pairs of sentences");
     if (flags->mode == "generate") {
       check_usage(!flags->profile && flags->trace.empty(), "generate takes neither --profile nor --trace");
       bench_generation(*flags);

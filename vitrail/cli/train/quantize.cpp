@@ -1,7 +1,6 @@
 // The command `vitrail quantize`, which converts the weights of a model to int8.
 #include "vitrail/models/quantize.h"
 
-#include <chrono>
 #include <filesystem>
 #include <memory>
 
@@ -13,8 +12,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
-#include "vitrail/io/file.h"
-#include "vitrail/models/formats/weights.h"
+#include "vitrail/cli/train/quantize_texts.h"
 #include "vitrail/train/bench/benchmark.h"
 #include "vitrail/train/study/evaluate.h"
 
@@ -30,6 +28,8 @@ struct QuantizeFlags {
   std::string calibrate;
   std::int64_t calibration_images = 512;
   DataFlags eval;
+  std::string src;
+  std::string tgt;
   bool json = false;
 };
 
@@ -81,34 +81,6 @@ std::string size_line(const nlohmann::ordered_json& bytes) {
                      bytes["float"].get<double>() / 1e6);
 }
 
-// Writes a model of texts in int8, with all else that its folder has: the tokenizer, how texts are generated …
-void quantize_texts(const QuantizeFlags& flags, const fs::path& folder) {
-  check_usage(flags.calibrate.empty() && flags.eval.data.empty(),
-              "--calibrate and --eval take images, but '{}' is a model of texts", flags.model.model);
-  const models::TextModel model = models::load_text_model(folder);
-  const models::TextModel small = models::quantize(model);
-  io::replace_folder(flags.output, [&](const fs::path& output) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-      const std::string name = entry.path().filename().string();
-      const bool weights = name.ends_with(".safetensors") || name.ends_with(".bin") || name.ends_with(".index.json");
-      if (!weights && name != models::config_file) {
-        fs::copy(entry.path(), output / name, fs::copy_options::recursive);
-      }
-    }
-    models::write_text_model(small, output);
-  });
-  nlohmann::ordered_json json;
-  json["model"] = flags.model.model;
-  json["output"] = flags.output;
-  json["activations"] = "token";
-  json["bytes"] = {{"float", parameter_bytes(*model.net)}, {"int8", parameter_bytes(*small.net)}};
-  if (flags.json) {
-    fmt::print("{}\n", json.dump(2));
-    return;
-  }
-  fmt::print("{}: weights by output in int8, activations by token\n{}\n", flags.output, size_line(json["bytes"]));
-}
-
 void quantize(const QuantizeFlags& flags) {
   check(!fs::exists(flags.output) || (fs::is_directory(flags.output) && fs::is_empty(flags.output)),
         "'{}' exists: choose another --output", flags.output);
@@ -116,8 +88,12 @@ void quantize(const QuantizeFlags& flags) {
     const fs::path folder = flags.model.name_or_folder();
     check(fs::is_directory(folder), "'{}' is the name of a model, whose weights are random: name a folder",
           flags.model.model);
-    return quantize_texts(flags, folder);
+    check_usage(flags.calibrate.empty() && flags.eval.split.empty(),
+                "--calibrate and --split are for images, but '{}' is a model of texts", flags.model.model);
+    return quantize_texts(folder, {flags.output, flags.eval.data, flags.src, flags.tgt, flags.json}, flags.compute);
   }
+  check_usage(flags.src.empty() && flags.tgt.empty(),
+              "--src and --tgt are for translators, but '{}' is a model of images", flags.model.model);
   const DType dtype = flags.compute.apply();
   const models::Model model = flags.model.open_for_images();
   const auto images = flags.eval.data.empty() ? nullptr : open_images(flags.eval, model);
@@ -186,14 +162,21 @@ void add_quantize(CLI::App& app) {
   command.add_option("--calibration-pictures", flags->calibration_images)
       ->group("")
       ->check(at_least(1));  // its name in earlier versions
-  add_data_flag(command, flags->eval, "--eval", "Images to compare the accuracy on, before and after");
+  add_data_flag(
+      command, flags->eval, "--eval",
+      "Images to compare the accuracy on, before and after; or a text, for perplexity or an encoder's vectors");
+  command.add_option("--src", flags->src, "Texts to compare a translator's BLEU on, before and after")
+      ->type_name("FILE");
+  command.add_option("--tgt", flags->tgt, "Their translations, line by line")->type_name("FILE");
   add_loading_flags(command, flags->eval);
   command.add_flag("--json", flags->json, "Print one JSON object");
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
-  add_examples(command, {"vitrail quantize runs/photos/best --output small --eval photos --split validation",
-                         "vitrail quantize runs/photos/best --output small --calibrate photos/train --amp",
-                         "vitrail predict small cat.jpg", "vitrail quantize my_llama --output my_llama_int8"});
+  add_examples(command,
+               {"vitrail quantize runs/photos/best --output small --eval photos --split validation",
+                "vitrail quantize runs/photos/best --output small --calibrate photos/train --amp",
+                "vitrail predict small cat.jpg", "vitrail quantize my_llama --output my_llama_int8 --eval book.txt",
+                "vitrail quantize runs/de-en --output de-en_int8 --src test.de --tgt test.en"});
   command.callback([flags] { quantize(*flags); });
 }
 

@@ -22,6 +22,7 @@
 #include "vitrail/train/bench/memory.h"
 #include "vitrail/train/bench/profile_report.h"
 #include "vitrail/train/run/learner.h"
+#include "vitrail/train/study/evaluate_translation.h"
 #include "vitrail/train/tasks/loss.h"
 #include "vitrail/train/tasks/pretrain_mae.h"
 
@@ -143,12 +144,69 @@ Subject image_subject(const BenchmarkOptions& options, DType dtype) {
   return subject;
 }
 
+// Pairs of random tokens with the lengths that the options name, in one batch.
+std::vector<TokenPair> random_pairs(const BenchmarkOptions& options, const models::Translator& body) {
+  check(!options.pair_lengths.empty(),
+        "a translator is trained on pairs of sentences: the lengths of some are to be given");
+  const Philox draws(0, hash("benchmark"));
+  std::uint64_t drawn = 0;
+  const auto text = [&](std::int64_t length, std::int64_t vocabulary) {
+    std::vector<std::int64_t> ids(static_cast<std::size_t>(length));
+    std::ranges::generate(ids, [&] { return draws.word(drawn++) % vocabulary; });
+    return ids;
+  };
+  std::vector<TokenPair> pairs;
+  std::int64_t tokens = 0;
+  for (std::size_t i = 0;; ++i) {
+    const auto [source, target] = options.pair_lengths[i % options.pair_lengths.size()];
+    check(source > 0 && target > 0, "a pair of {} and {} tokens cannot be learned from", source, target);
+    const std::int64_t longest = std::max(source, target);
+    check(longest <= body.max_positions(), "a text of {} tokens is longer than the {} positions of '{}'", longest,
+          body.max_positions(), options.model);
+    tokens += target;
+    if (tokens > options.batch_size && !pairs.empty()) {
+      return pairs;
+    }
+    pairs.push_back({text(source, body.source_vocab_size()), text(target, body.target_vocab_size())});
+  }
+}
+
+// A step of training a translator, as the task of translation takes it.
+Subject translator_subject(const BenchmarkOptions& options, const std::shared_ptr<models::TextModel>& model,
+                           DType dtype) {
+  const auto* const network = dynamic_cast<const models::EncoderDecoderNetwork*>(model->net.get());
+  check(network != nullptr, "'{}' is no transformer: of its kind, training is not timed", model->name);
+  const models::EncoderDecoder& body = network->body;
+  const std::vector<TokenPair> pairs = random_pairs(options, body);
+  std::vector<const TokenPair*> all;
+  double products = 0;
+  for (const TokenPair& pair : pairs) {
+    all.push_back(&pair);
+    products += static_cast<double>(body.flops(std::ssize(pair.source), std::ssize(pair.target)));
+  }
+  const PairBatch batch = batch_of(all, {}, usual_row_unit);
+  constexpr float smoothing = 0.1F;
+  return {
+      .model = model->name,
+      .net = model->net.get(),
+      .unit = "token",
+      .units = static_cast<double>(batch.tokens),
+      .flops = 2 * products,
+      .rows = batch.tokens,
+      .step = training_step(*model->net, options, dtype,
+                            [&body, batch](nn::Pass& pass) { return translation_loss(body, batch, pass, smoothing); }),
+      .owner = model};
+}
+
 Subject text_subject(const BenchmarkOptions& options, DType dtype) {
   check(!options.pretraining, "'{}' is a language model: it is no masked autoencoder's encoder", options.model);
   check(!options.int8 || !options.training, "int8 is for inference: a model is trained in f32 or bf16");
   models::TextModelOptions create{.model_kwargs = options.create.model_kwargs};
   create.weights = options.int8 ? std::optional(DType::i8) : std::nullopt;
   const auto model = std::make_shared<models::TextModel>(models::open_text_model(options.model, create));
+  if (options.training && model->net->translator() != nullptr) {
+    return translator_subject(options, model, dtype);
+  }
   const models::TextShape shape = model->net->shape();
   check(options.seq_len <= shape.max_positions, "texts of {} tokens are longer than the {} positions of '{}'",
         options.seq_len, shape.max_positions, model->name);

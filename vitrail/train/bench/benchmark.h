@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "vitrail/models/model.h"
@@ -23,6 +24,9 @@ struct BenchmarkOptions {
   bool training = true;  ///< time a whole step: forward, loss, backward, AdamW; else a forward pass
   std::int64_t batch_size = 16;
   std::int64_t seq_len = 256;  ///< tokens of each text of a batch, for a language model
+  /// For training a translator: the tokens of sources and their translations, with their ends. A batch has the first of
+  /// them, over again if need be, with `batch_size` tokens of translations or a few less.
+  std::vector<std::pair<std::int64_t, std::int64_t>> pair_lengths = {};
   DType dtype = DType::f32;
   std::int64_t steps = 10;  ///< steps that are timed
   std::int64_t warmup = 2;  ///< steps before these
@@ -54,7 +58,7 @@ struct BenchmarkResult {
   std::string note;                    ///< a sentence if it did not run as asked (no bf16 on this CPU)
 };
 
-/// Times a model on random images and labels, or a language model on random tokens.
+/// Times a model on random images and labels, or a model of texts on random tokens.
 BenchmarkResult benchmark(const BenchmarkOptions& options);
 /// The duration in milliseconds of the fastest of several forward passes of a model over `batch_size` random images.
 double fastest_forward_ms(const models::Model& model, std::int64_t batch_size, DType dtype);

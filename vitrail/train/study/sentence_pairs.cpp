@@ -16,10 +16,6 @@ namespace {
 
 using Ids = std::vector<std::int64_t>;
 
-// Rows are filled up to a multiple of this, or of the longest text, since for each number of rows the products are
-// compiled anew.
-constexpr std::int64_t largest_unit = 64;
-
 // Texts that follow each other in a row.
 struct Row {
   Ids ids;
@@ -38,14 +34,39 @@ struct Row {
 
 }  // namespace
 
+PairBatch batch_of(std::span<const TokenPair* const> pairs, const SpecialTokens& special, std::int64_t row_unit) {
+  PairBatch batch;
+  Row sources;
+  Row targets;
+  Ids labels;
+  for (const TokenPair* pair : pairs) {
+    sources.add(pair->source);
+    Ids read = {special.start};
+    read.insert(read.end(), pair->target.begin(), pair->target.end() - 1);
+    targets.add(read);
+    labels.insert(labels.end(), pair->target.begin(), pair->target.end());
+  }
+  batch.tokens = std::ssize(labels);
+  const auto filler = [&](const Row& row) {
+    return Ids(static_cast<std::size_t>(row.missing(row_unit)), special.padding);
+  };
+  sources.add(filler(sources));
+  targets.add(filler(targets));
+  labels.resize(targets.ids.size(), -100);
+  batch.sources = sources.texts();
+  batch.targets = targets.texts();
+  batch.labels = Tensor::from(labels, {std::ssize(labels)});
+  return batch;
+}
+
 SentencePairs::SentencePairs(const text::ParallelText& text, const text::Tokenizer& source,
                              const text::Tokenizer& target, const SpecialTokens& special, std::int64_t longest,
                              int threads)
-    : special_(special), row_unit_(std::min(longest, largest_unit)) {
+    : special_(special), row_unit_(std::min(longest, usual_row_unit)) {
   std::vector<text::Encoding> sources = source.encode_batch(text.source, true, threads);
   std::vector<text::Encoding> targets = target.encode_batch(text.target, true, threads);
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    Pair pair{std::move(sources[i].ids), std::move(targets[i].ids)};
+    TokenPair pair{std::move(sources[i].ids), std::move(targets[i].ids)};
     if (std::max(std::ssize(pair.source), std::ssize(pair.target)) <= longest) {
       pairs_.push_back(std::move(pair));
     }
@@ -54,12 +75,12 @@ SentencePairs::SentencePairs(const text::ParallelText& text, const text::Tokeniz
 
 std::int64_t SentencePairs::source_tokens() const {
   return std::accumulate(pairs_.begin(), pairs_.end(), std::int64_t{0},
-                         [](std::int64_t sum, const Pair& pair) { return sum + std::ssize(pair.source); });
+                         [](std::int64_t sum, const TokenPair& pair) { return sum + std::ssize(pair.source); });
 }
 
 std::int64_t SentencePairs::target_tokens() const {
   return std::accumulate(pairs_.begin(), pairs_.end(), std::int64_t{0},
-                         [](std::int64_t sum, const Pair& pair) { return sum + std::ssize(pair.target); });
+                         [](std::int64_t sum, const TokenPair& pair) { return sum + std::ssize(pair.target); });
 }
 
 data::EpochPlan SentencePairs::plan(std::int64_t batch_tokens, bool shuffle, std::uint64_t seed) const {
@@ -69,7 +90,7 @@ data::EpochPlan SentencePairs::plan(std::int64_t batch_tokens, bool shuffle, std
   const data::EpochPlan order =
       data::plan_batches({.size = count(), .batch_size = count(), .shuffle = shuffle, .seed = seed});
   Ids lengths;
-  for (const Pair& pair : pairs_) {
+  for (const TokenPair& pair : pairs_) {
     lengths.push_back(std::ssize(pair.target));
   }
   return [=, lengths = std::move(lengths)](std::int64_t epoch) {
@@ -92,29 +113,12 @@ data::EpochPlan SentencePairs::plan(std::int64_t batch_tokens, bool shuffle, std
 std::string SentencePairs::name(std::int64_t index) const { return fmt::format("pair {}", index + 1); }
 
 PairBatch SentencePairs::begin(const data::BatchPlan& plan) const {
-  PairBatch batch;
-  batch.number = plan.number;
-  Row sources;
-  Row targets;
-  Ids labels;
+  std::vector<const TokenPair*> picked;
   for (const data::Pick& pick : plan.picks) {
-    const Pair& pair = pairs_[static_cast<std::size_t>(pick.index)];
-    sources.add(pair.source);
-    Ids read = {special_.start};
-    read.insert(read.end(), pair.target.begin(), pair.target.end() - 1);
-    targets.add(read);
-    labels.insert(labels.end(), pair.target.begin(), pair.target.end());
+    picked.push_back(&pairs_[static_cast<std::size_t>(pick.index)]);
   }
-  batch.tokens = std::ssize(labels);
-  const auto filler = [&](const Row& row) {
-    return Ids(static_cast<std::size_t>(row.missing(row_unit_)), special_.padding);
-  };
-  sources.add(filler(sources));
-  targets.add(filler(targets));
-  labels.resize(targets.ids.size(), -100);
-  batch.sources = sources.texts();
-  batch.targets = targets.texts();
-  batch.labels = Tensor::from(labels, {std::ssize(labels)});
+  PairBatch batch = batch_of(picked, special_, row_unit_);
+  batch.number = plan.number;
   return batch;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,19 @@ struct PairBatch {
   Tensor labels;  ///< [N] i64; -100: does not count
 };
 
+/// A sentence and its translation as tokens, each with its end.
+struct TokenPair {
+  std::vector<std::int64_t> source;
+  std::vector<std::int64_t> target;
+};
+
+/// Rows are filled up to a multiple of this, or of the longest text, since for each number of rows the products are
+/// compiled anew.
+constexpr std::int64_t usual_row_unit = 64;
+
+/// The batch of these pairs, whose rows are filled up to a multiple of `row_unit`. Its number is 0.
+PairBatch batch_of(std::span<const TokenPair* const> pairs, const SpecialTokens& special, std::int64_t row_unit);
+
 /// Sentences and their translations as tokens.
 class SentencePairs final : public data::Samples<PairBatch> {
  public:
@@ -52,11 +66,7 @@ class SentencePairs final : public data::Samples<PairBatch> {
   void finish(PairBatch&, const data::BatchPlan&, std::span<const std::int64_t>) const override {}
 
  private:
-  struct Pair {
-    std::vector<std::int64_t> source;  // with its end
-    std::vector<std::int64_t> target;  // with its end
-  };
-  std::vector<Pair> pairs_;
+  std::vector<TokenPair> pairs_;
   SpecialTokens special_;
   std::int64_t row_unit_;
 };

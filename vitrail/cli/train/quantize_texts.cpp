@@ -1,0 +1,164 @@
+#include "vitrail/cli/train/quantize_texts.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/cli/texts.h"
+#include "vitrail/generate/generation_config.h"
+#include "vitrail/generate/translate.h"
+#include "vitrail/io/file.h"
+#include "vitrail/models/formats/weights.h"
+#include "vitrail/models/quantize.h"
+#include "vitrail/models/text/sentence_model.h"
+#include "vitrail/text/corpus.h"
+#include "vitrail/text/parallel_text.h"
+#include "vitrail/text/tokenizer.h"
+#include "vitrail/train/run/progress.h"
+#include "vitrail/train/study/evaluate_language.h"
+#include "vitrail/train/study/evaluate_translation.h"
+#include "vitrail/train/study/texts.h"
+
+namespace vitrail::cli {
+namespace {
+
+using QuantizedJson = nlohmann::ordered_json;
+
+constexpr std::int64_t longest_block = 1024;  // tokens that are in view, as of `vitrail eval`
+constexpr std::int64_t tokens_at_once = 8192;
+
+// The bytes of a checkpoint of these parameters, without its header.
+std::int64_t bytes_of(const nn::Network& net) {
+  std::int64_t sum = 0;
+  for (const nn::Parameter& parameter : net.parameters.all()) {
+    sum += static_cast<std::int64_t>(parameter.value.bytes());
+  }
+  return sum;
+}
+
+double perplexity_of(const std::filesystem::path& folder, const std::string& file, DType dtype) {
+  const models::TextModel model = models::load_text_model(folder);
+  const models::LanguageBody& body = models::language_of(model);
+  const text::Tokenizer tokenizer = text::load_tokenizer(folder);
+  models::check_vocabulary(tokenizer.vocab_size(), body.vocab_size(), folder.string());
+  const std::vector<std::int64_t> ids = tokenizer.encode(text::read_corpus(file), false).ids;
+  const std::int64_t block = std::min(body.max_positions(), longest_block);
+  const train::LanguageEvaluation result = train::evaluate_language(
+      body, ids,
+      {.block_size = block, .batch_size = std::max<std::int64_t>(1, tokens_at_once / block), .dtype = dtype});
+  return std::exp(result.loss);
+}
+
+double bleu_of(const std::filesystem::path& folder, const text::ParallelText& text, DType dtype) {
+  const models::TextModel model = models::load_text_model(folder);
+  const models::Translator& body = models::translator_of(model);
+  generate::GenerationConfig config = generate::read_generation_config(folder);
+  if (!config.max_new_tokens && config.max_length == generate::GenerationConfig().max_length) {
+    config.max_length = body.max_positions();  // the model does not say how long
+  }
+  generate::TranslateOptions options;
+  options.generate.dtype = dtype;
+  return train::translation_bleu(generate::translate(body, text::load_tokenizer(folder), config, text.source, options),
+                                 text)
+      .score;
+}
+
+// The vectors of texts, of length 1.
+Tensor vectors_of(const std::filesystem::path& folder, const std::vector<std::string>& texts, DType dtype) {
+  const models::SentenceModel model = models::open_sentence_model(folder.string());
+  return models::unit_rows(train::embed_texts(model, text::load_tokenizer(folder), texts, {.dtype = dtype}));
+}
+
+// The mean and the least cosine of the vectors of a text before and after.
+QuantizedJson cosines_of(const Tensor& before, const Tensor& after) {
+  double sum = 0;
+  double least = 1;
+  for (std::int64_t i = 0; i < before.size(0); ++i) {
+    double cosine = 0;
+    for (std::int64_t k = 0; k < before.size(1); ++k) {
+      const std::int64_t at = i * before.size(1) + k;
+      cosine += static_cast<double>(before.data<float>()[at]) * static_cast<double>(after.data<float>()[at]);
+    }
+    sum += cosine;
+    least = std::min(least, cosine);
+  }
+  return {{"mean", sum / static_cast<double>(before.size(0))}, {"least", least}};
+}
+
+void write_quantized(const std::filesystem::path& folder, const models::TextModel& small, const std::string& to) {
+  io::replace_folder(to, [&](const std::filesystem::path& output) {
+    for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(folder)) {
+      const std::string name = entry.path().filename().string();
+      const bool weights = name.ends_with(".safetensors") || name.ends_with(".bin") || name.ends_with(".index.json");
+      if (!weights && name != models::config_file) {
+        std::filesystem::copy(entry.path(), output / name, std::filesystem::copy_options::recursive);
+      }
+    }
+    models::write_text_model(small, output);
+  });
+}
+
+void print_comparison(const QuantizedJson& json) {
+  if (json.contains("perplexity")) {
+    const auto was = json["perplexity"]["float"].get<double>();
+    const auto is = json["perplexity"]["int8"].get<double>();
+    fmt::print("  perplexity      {:.3f}, was {:.3f}: {:+.2f} %\n", is, was, 100 * (is / was - 1));
+  }
+  if (json.contains("bleu")) {
+    const auto was = json["bleu"]["float"].get<double>();
+    const auto is = json["bleu"]["int8"].get<double>();
+    fmt::print("  BLEU            {:.2f}, was {:.2f}: {:+.2f}\n", is, was, is - was);
+  }
+  if (json.contains("cosine")) {
+    fmt::print("  vectors         cosine to those before {:.5f} in the mean, at least {:.5f}\n",
+               json["cosine"]["mean"].get<double>(), json["cosine"]["least"].get<double>());
+  }
+}
+
+}  // namespace
+
+void quantize_texts(const std::filesystem::path& folder, const QuantizeTextsFlags& flags, const ComputeFlags& compute) {
+  const models::TextModel model = models::load_text_model(folder);
+  const bool translates = model.net->translator() != nullptr;
+  const bool continues = model.net->language() != nullptr;
+  check_usage(flags.src.empty() == flags.tgt.empty(), "--src and --tgt go together: texts and their translations");
+  check_usage(flags.src.empty() || translates, "--src and --tgt are for translators: --eval takes a text");
+  check_usage(flags.eval.empty() || !translates, "a translator is compared on --src and --tgt, not on --eval");
+  const DType dtype = flags.compares() ? compute.apply() : DType::f32;
+  const text::ParallelText pairs =
+      flags.src.empty() ? text::ParallelText{} : text::read_parallel_text(flags.src, flags.tgt);
+  const std::vector<std::string> texts =
+      flags.eval.empty() || continues ? std::vector<std::string>() : list_texts({flags.eval});
+
+  QuantizedJson json = {{"model", folder.string()}, {"output", flags.output}, {"activations", "token"}};
+  Tensor vectors;
+  if (!flags.src.empty()) {
+    json["bleu"]["float"] = bleu_of(folder, pairs, dtype);
+  } else if (!flags.eval.empty() && continues) {
+    json["perplexity"]["float"] = perplexity_of(folder, flags.eval, dtype);
+  } else if (!flags.eval.empty()) {
+    vectors = vectors_of(folder, texts, dtype);
+  }
+  const models::TextModel small = models::quantize(model);
+  json["bytes"] = {{"float", bytes_of(*model.net)}, {"int8", bytes_of(*small.net)}};
+  write_quantized(folder, small, flags.output);
+  if (json.contains("bleu")) {
+    json["bleu"]["int8"] = bleu_of(flags.output, pairs, dtype);
+  } else if (json.contains("perplexity")) {
+    json["perplexity"]["int8"] = perplexity_of(flags.output, flags.eval, dtype);
+  } else if (vectors.defined()) {
+    json["cosine"] = cosines_of(vectors, vectors_of(flags.output, texts, dtype));
+  }
+  if (flags.json) {
+    fmt::print("{}\n", json.dump(2));
+    return;
+  }
+  fmt::print("{}: weights by output in int8, activations by token\n", flags.output);
+  fmt::print("  size            {:.1f} MB, was {:.1f} MB\n", json["bytes"]["int8"].get<double>() / 1e6,
+             json["bytes"]["float"].get<double>() / 1e6);
+  print_comparison(json);
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,27 @@
+/// \file
+/// What `vitrail quantize` does with a model of texts.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "vitrail/cli/flags.h"
+
+namespace vitrail::cli {
+
+/// What a model of texts is quantized to, and what it is compared on before and after.
+struct QuantizeTextsFlags {
+  std::string output;
+  std::string eval;  ///< a text: the perplexity of a language model, or how far an encoder's vectors turn
+  std::string src;   ///< texts to translate: BLEU of a translator
+  std::string tgt;
+  bool json = false;
+
+  bool compares() const { return !eval.empty() || !src.empty() || !tgt.empty(); }
+};
+
+/// Writes the model of texts in `folder` in int8, with all else that the folder has: the tokenizer, how texts are
+/// generated …
+void quantize_texts(const std::filesystem::path& folder, const QuantizeTextsFlags& flags, const ComputeFlags& compute);
+
+}  // namespace vitrail::cli
