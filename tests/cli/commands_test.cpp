@@ -332,6 +332,74 @@ TEST_F(Commands, EmbedAndKnnSayTheSameFromFilesAndImages) {
   EXPECT_THAT(without.err, HasSubstr("a --model is needed"));
 }
 
+TEST_F(Commands, ProjectLaysFeaturesOutOnAPage) {
+  const std::string data = path("data");
+  const std::string features = path("places.safetensors");
+  ASSERT_EQ(vitrail("embed " + best() + " " + data + " --split validation --output " + features).status, 0);
+  const std::string images = " --images " + data + " --split validation";
+  const Outcome tsne = vitrail("project " + features + images + " --output " + path("map") + " --perplexity 5");
+  ASSERT_EQ(tsne.status, 0) << tsne.err;
+  EXPECT_THAT(tsne.out, AllOf(HasSubstr("32 features of 24 numbers each"), HasSubstr("trustworthiness 0.9")));
+  EXPECT_EQ(io::read_image(path("map/thumbnails.png")).width, 6 * 48);
+  EXPECT_GT(io::read_image(path("map/map.png")).width, 1200);
+  EXPECT_THAT(io::read_text(path("map/index.html")), AllOf(HasSubstr("red/15.png"), HasSubstr("<canvas")));
+  const io::Safetensors places = io::Safetensors::open(path("map/map.safetensors"));
+  EXPECT_EQ(places.shape("features").str(), "[32, 2]");
+
+  const Outcome pca = vitrail("project " + features + " --method pca --json --output " + path("pca"));
+  ASSERT_EQ(pca.status, 0) << pca.err;
+  const auto facts = nlohmann::json::parse(pca.out);
+  EXPECT_GE(facts["explained_variance_ratio"][0].get<double>(), facts["explained_variance_ratio"][1].get<double>());
+  EXPECT_FALSE(std::filesystem::exists(path("pca/thumbnails.png")));
+  EXPECT_EQ(nlohmann::json::parse(
+                vitrail("project " + features + " --json --perplexity 3 --limit 12 --output " + path("some"))
+                    .out)["iterations"],
+            1000);
+
+  const Outcome few = vitrail("project " + features + " --perplexity 40 --output " + path("few"));
+  EXPECT_EQ(few.status, 1);
+  EXPECT_THAT(few.err, HasSubstr("below the number of points, 32, but is 40"));
+  EXPECT_EQ(vitrail("project " + features + " --method pca --perplexity 5 --output " + path("few")).status, 2);
+  std::filesystem::create_directory(path("reds"));
+  std::filesystem::copy(data + "/validation/red", path("reds/red"));
+  const Outcome others =
+      vitrail("project " + features + " --images " + path("reds") + " --perplexity 5 --output " + path("few"));
+  EXPECT_EQ(others.status, 1);
+  EXPECT_THAT(others.err, HasSubstr("of which there are features"));
+}
+
+TEST_F(Commands, AnIndexFollowsItsFolderAndIsSearched) {
+  const std::string photos = path("albums");
+  std::filesystem::copy(path("data/validation"), photos, std::filesystem::copy_options::recursive);
+  const std::string index = "index " + photos + " --output " + path("albums.index");
+  EXPECT_EQ(vitrail(index).status, 2) << "without a model";
+  const Outcome made = vitrail(index + " --model " + best());
+  ASSERT_EQ(made.status, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("32 images, 32 new, 0 gone or changed"));
+  EXPECT_THAT(vitrail(index).out, HasSubstr("32 images, 0 new, 0 gone or changed"));
+
+  const std::string query = photos + "/red/3.png";
+  const Outcome found = vitrail("search " + path("albums.index") + " " + query + " -k 3 --output " + path("found.png"));
+  ASSERT_EQ(found.status, 0) << found.err;
+  EXPECT_THAT(found.out, AllOf(HasSubstr("/red/3.png"), HasSubstr("1.00")));
+  EXPECT_GT(io::read_image(path("found.png")).width, 4 * 128);
+  const auto json = nlohmann::json::parse(vitrail("search " + path("albums.index") + " " + query + " -k 3 --json").out);
+  EXPECT_EQ(json[0]["found"].size(), 3U);
+
+  std::filesystem::remove(photos + "/red/3.png");
+  std::filesystem::copy(photos + "/red/4.png", photos + "/blue/copy.png");
+  EXPECT_THAT(vitrail(index).out, HasSubstr("32 images, 1 new, 1 gone or changed"));
+  const Outcome same = vitrail("duplicates " + path("albums.index") + " --threshold 0.9999");
+  EXPECT_THAT(same.out, AllOf(HasSubstr("/blue/copy.png"), HasSubstr("/red/4.png")));
+
+  const Outcome other = vitrail(index + " --model vit_tiny_patch16_224 --model-kwargs img_size=16 patch_size=4");
+  EXPECT_EQ(other.status, 1);
+  EXPECT_THAT(other.err, HasSubstr("with other weights than these"));
+  const Outcome elsewhere = vitrail("index " + path("data") + " --output " + path("albums.index"));
+  EXPECT_EQ(elsewhere.status, 1);
+  EXPECT_THAT(elsewhere.err, HasSubstr("is an index of"));
+}
+
 TEST_F(Commands, TrainDistilsAndEvalShowsBothHeads) {
   const std::string run = "train " + path("data") + " --output " + path("runs") +
                           " --model deit_tiny_distilled_patch16_224 --model-kwargs img_size=16 patch_size=4 "

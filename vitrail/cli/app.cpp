@@ -153,6 +153,9 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   add_fill_mask(app);
   add_embed(app);
   add_knn(app);
+  add_index(app);
+  add_search(app);
+  add_duplicates(app);
   add_forward(app);
   add_generate(app);
   add_translate(app);
@@ -164,6 +167,7 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   add_reconstruct(app);
   add_positions(app);
   add_gradients(app);
+  add_project(app);
   add_report(app);
   add_compare(app);
   add_augment(app);

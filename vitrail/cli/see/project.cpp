@@ -1,0 +1,224 @@
+// `vitrail project` lays features out in the plane, and makes a page of them.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/data/resize.h"
+#include "vitrail/explain/map_page.h"
+#include "vitrail/explain/projection.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/train/run/progress.h"
+#include "vitrail/train/study/features.h"
+
+namespace vitrail::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t thumbnail_side = 48;
+
+struct ProjectFlags {
+  std::string features;
+  std::string method = "tsne";
+  std::string output;
+  DataFlags images;
+  explain::TsneOptions tsne;
+  std::optional<std::int64_t> limit;
+  std::uint64_t seed = 0;
+  std::int64_t threads = 0;
+  bool json = false;
+  std::vector<const CLI::Option*> of_tsne;
+};
+
+// A part of the features, drawn by `seed`, in their order.
+train::Features some_of(const train::Features& features, std::int64_t count, std::uint64_t seed) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(features.x.size(0)));
+  for (std::int64_t i = 0; i < std::ssize(order); ++i) {
+    order[static_cast<std::size_t>(i)] = i;
+  }
+  Draws draws(Philox(seed, hash("features to project")));
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(draws.integer(i, std::ssize(order)))]);
+  }
+  order.resize(static_cast<std::size_t>(count));
+  std::ranges::sort(order);
+  train::Features part;
+  part.classes = features.classes;
+  part.x = Tensor::empty({count, features.x.size(1)});
+  part.labels = Tensor::empty({count}, DType::i64);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t from = order[static_cast<std::size_t>(i)];
+    part.x.select(0, i).copy_from(features.x.select(0, from));
+    part.labels.data<std::int64_t>()[i] = features.labels.data<std::int64_t>()[from];
+    if (!features.names.empty()) {
+      part.names.push_back(features.names[static_cast<std::size_t>(from)]);
+    }
+  }
+  return part;
+}
+
+// The middle of an image, as a small square.
+io::Image thumbnail(const io::Image& image) {
+  const std::int64_t side = std::min(image.width, image.height);
+  const data::Region middle{(image.width - side) / 2, (image.height - side) / 2, side, side};
+  return data::resize(image, middle, thumbnail_side, thumbnail_side, data::Interpolation::bicubic);
+}
+
+// The thumbnails of images that are found by their names in a data set.
+std::vector<io::Image> thumbnails(const std::vector<std::string>& names, const DataFlags& flags) {
+  data::DatasetOptions where;
+  where.split = flags.split;
+  where.labeled = false;
+  const auto dataset = data::open_dataset(flags.data, where);
+  std::map<std::string, std::int64_t> places;
+  for (std::int64_t i = 0; i < dataset->size(); ++i) {
+    places.emplace(dataset->name(i), i);
+  }
+  std::vector<io::Image> result;
+  for (const std::string& name : names) {
+    const auto place = places.find(name);
+    check(place != places.end(), "'{}' has no image '{}', of which there are features: were they made of other images?",
+          flags.data, name);
+    result.push_back(thumbnail(dataset->image(place->second)));
+  }
+  return result;
+}
+
+struct Projection {
+  Tensor coordinates;
+  std::string lead;
+  nlohmann::ordered_json facts;
+};
+
+Projection projected(const train::Features& features, const ProjectFlags& flags) {
+  Projection result;
+  const std::string what =
+      fmt::format("{} of {} numbers each", io::counted(features.x.size(0), "features"), features.x.size(1));
+  if (flags.method == "pca") {
+    const explain::Pca pca = explain::pca(features.x, 2);
+    result.coordinates = pca.coordinates;
+    const auto& share = pca.explained_variance_ratio;
+    result.lead =
+        fmt::format("{}, along their first two principal components, which have {:.1f} and {:.1f} % of the variance",
+                    what, 100 * share[0], 100 * share[1]);
+    result.facts["explained_variance_ratio"] = share;
+    return result;
+  }
+  train::Progress progress(stderr);
+  if (progress.terminal()) {
+    progress.begin("t-SNE", flags.tsne.iterations);
+  }
+  const explain::Tsne tsne = explain::tsne(features.x, flags.tsne, [&](std::int64_t done) {
+    if (progress.terminal()) {
+      progress.update(done, "");
+    }
+  });
+  progress.end();
+  result.coordinates = tsne.coordinates;
+  result.lead = fmt::format("{}, by t-SNE with a perplexity of {:g}: divergence {:.3f}", what, flags.tsne.perplexity,
+                            tsne.kl_divergence);
+  result.facts["kl_divergence"] = tsne.kl_divergence;
+  result.facts["iterations"] = tsne.iterations;
+  return result;
+}
+
+void project(const ProjectFlags& flags) {
+  for (const CLI::Option* option : flags.of_tsne) {
+    check_usage(flags.method == "tsne" || option->count() == 0, "{} belongs to --method tsne", option->get_name());
+  }
+  ComputeFlags compute;
+  compute.threads = flags.threads;
+  compute.apply();
+  train::Features features = train::load_features(flags.features);
+  if (flags.limit && *flags.limit < features.x.size(0)) {
+    features = some_of(features, *flags.limit, flags.seed);
+  }
+  check(flags.method == "pca" || features.x.size(0) <= explain::most_tsne_points,
+        "'{}' has {} features, and t-SNE, which compares each with all others, takes at most {}: --limit {} takes some "
+        "of them",
+        flags.features, features.x.size(0), explain::most_tsne_points, explain::most_tsne_points);
+  check(flags.images.data.empty() || !features.names.empty(), "'{}' does not say of which images the features are",
+        flags.features);
+  explain::MapPoints points;
+  if (!flags.images.data.empty()) {
+    points.thumbnails = thumbnails(features.names, flags.images);
+  }
+  Projection result = projected(features, flags);
+  points.coordinates = result.coordinates;
+  points.names = features.names;
+  const auto labels = features.labels.span<std::int64_t>();
+  points.labels.assign(labels.begin(), labels.end());
+  points.classes = features.classes;
+  const std::int64_t neighbors = std::min<std::int64_t>(5, (features.x.size(0) - 1) / 2);
+  if (neighbors >= 1 && features.x.size(0) <= explain::most_tsne_points) {
+    const double trust = explain::trustworthiness(features.x, result.coordinates, neighbors);
+    result.lead += fmt::format("; trustworthiness {:.3f}", trust);
+    result.facts["trustworthiness"] = trust;
+  }
+  const fs::path folder = flags.output;
+  io::make_folder(folder);
+  explain::write_map_page(folder, fs::path(flags.features).stem().string(), result.lead, points);
+  train::Features places = features;
+  places.x = result.coordinates;
+  train::save_features(folder / "map.safetensors", places, {{"format", "pt"}, {"method", flags.method}});
+  if (flags.json) {
+    fmt::print("{}\n", result.facts.dump(2));
+  } else {
+    fmt::print("{}\n{}/index.html, map.png, map.safetensors\n", result.lead, flags.output);
+  }
+}
+
+}  // namespace
+
+void add_project(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("project", "Lay features out in the plane: a page to move about in");
+  const auto flags = std::make_shared<ProjectFlags>();
+  command.add_option("FEATURES", flags->features, "Features from vitrail embed")->required()->type_name("");
+  command.add_option("--method", flags->method, "pca, the first two principal components; tsne, neighbours stay near")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"pca", "tsne"}))
+      ->type_name("NAME");
+  command.add_option("--output", flags->output, "Folder for index.html, map.png, map.safetensors")
+      ->required()
+      ->type_name("DIR");
+  add_data_flag(command, flags->images, "--images", "Images that the features are of, to show them at their places");
+  flags->of_tsne = {
+      command.add_option("--perplexity", flags->tsne.perplexity, "Number of neighbours that count, about")
+          ->capture_default_str()
+          ->check(positive())
+          ->type_name("N"),
+      command.add_option("--iterations", flags->tsne.iterations, "Steps of t-SNE, 250 of them with early exaggeration")
+          ->capture_default_str()
+          ->check(at_least(1))
+          ->type_name("N"),
+      command
+          .add_option("--learning-rate", flags->tsne.learning_rate, "Of t-SNE (default: features / 48, at least 50)")
+          ->check(positive())
+          ->type_name("X")};
+  command.add_option("--limit", flags->limit, "Take this many of the features, drawn by --seed")
+      ->check(at_least(3))
+      ->type_name("N");
+  command.add_option("--seed", flags->seed, "Seed of --limit")
+      ->capture_default_str()
+      ->check(whole_number())
+      ->type_name("N");
+  command.add_option("--threads", flags->threads, "Threads; 0: all cores")
+      ->capture_default_str()
+      ->check(whole_number())
+      ->type_name("N");
+  command.add_flag("--json", flags->json, "Print one JSON object");
+  add_examples(command, {"vitrail embed runs/photos/best photos --split validation --output features.safetensors",
+                         "vitrail project features.safetensors --images photos --split validation --output map",
+                         "vitrail project features.safetensors --method pca --output components"});
+  command.callback([flags] { project(*flags); });
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,280 @@
+// `vitrail index`, `search` and `duplicates`: features of whole folders of images, and what lies near in them.
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/cli/images.h"
+#include "vitrail/data/resize.h"
+#include "vitrail/explain/drawing.h"
+#include "vitrail/explain/overlay.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/models/features.h"
+#include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/train/run/progress.h"
+#include "vitrail/train/study/image_index.h"
+
+namespace vitrail::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t shown_side = 128;  // pixels of an image on a contact sheet
+
+struct IndexFlags {
+  ModelFlags model;
+  ComputeFlags compute;
+  DataFlags images;
+  std::string pool;
+  std::string output;
+};
+
+void make_index(const IndexFlags& flags) {
+  std::error_code none;
+  train::ImageIndex index;
+  const std::string source = fs::absolute(flags.images.data).lexically_normal().string();
+  if (fs::exists(flags.output, none)) {
+    index = train::load_index(flags.output);
+    check(index.source == source, "'{}' is an index of '{}', not of '{}'", flags.output, index.source, source);
+    check(flags.pool.empty() || flags.pool == index.pool, "'{}' was made with --pool '{}', not '{}'", flags.output,
+          index.pool, flags.pool);
+  } else {
+    check_usage(!flags.model.model.empty(), "a --model is needed to make a new index");
+    index.source = source;
+    index.pool = flags.pool;
+  }
+  ModelFlags chosen = flags.model;
+  if (chosen.model.empty()) {
+    chosen.model = index.model;
+  }
+  const models::Model trunk = models::without_head(chosen.open_for_images(), index.pool);
+  index.model = models::names_folder(chosen.name_or_folder()) ? fs::absolute(chosen.model).string() : chosen.model;
+  train::Progress progress(stderr);
+  train::EvaluateOptions options = flags.images.options(flags.compute.apply());
+  bool begun = false;
+  if (progress.terminal()) {
+    options.progress = [&](std::int64_t done, std::int64_t total) {
+      if (!begun) {
+        progress.begin("new images", total);
+        begun = true;
+      }
+      progress.update(done, "");
+    };
+  }
+  const train::IndexChanges changes = train::update_index(
+      index, trunk, options, [&](const train::ImageIndex& whole) { train::save_index(flags.output, whole); });
+  progress.end();
+  for (const std::string& broken : changes.broken) {
+    fmt::print("left out: {}\n", broken);
+  }
+  fmt::print("{}: {}, {} new, {} gone or changed\n", flags.output, io::counted(std::ssize(index.images), "images"),
+             changes.added, changes.removed);
+}
+
+// The images of an index as they lie in its source.
+class Source {
+ public:
+  explicit Source(const train::ImageIndex& index) : index_(index), images_(data::open_unlabeled(index.source)) {
+    for (std::int64_t i = 0; i < images_->size(); ++i) {
+      places_.emplace(images_->name(i), i);
+    }
+  }
+  io::Image image(std::int64_t number) const {
+    const std::string& name = index_.images[static_cast<std::size_t>(number)].name;
+    const auto place = places_.find(name);
+    check(place != places_.end(), "'{}' has no image '{}' any more: bring the index up to date", index_.source, name);
+    return images_->image(place->second);
+  }
+
+ private:
+  const train::ImageIndex& index_;
+  std::unique_ptr<data::Dataset> images_;
+  std::unordered_map<std::string, std::int64_t> places_;
+};
+
+// An image that fits into a square of the contact sheet, over a line of text.
+io::Image cell(const io::Image& image, const std::string& text) {
+  const double scale = static_cast<double>(shown_side) / static_cast<double>(std::max(image.width, image.height));
+  const auto width = std::max<std::int64_t>(1, static_cast<std::int64_t>(scale * static_cast<double>(image.width)));
+  const auto height = std::max<std::int64_t>(1, static_cast<std::int64_t>(scale * static_cast<double>(image.height)));
+  io::Image result = explain::white_image(shown_side, shown_side + explain::letter_height + 2);
+  explain::paste(result, data::resize(image, width, height, data::Interpolation::bicubic), (shown_side - width) / 2,
+                 (shown_side - height) / 2);
+  explain::draw_text(result, 0, shown_side + 2, text, 1);
+  return result;
+}
+
+struct SearchFlags {
+  std::string index;
+  std::vector<std::string> images;
+  std::int64_t count = 10;
+  std::string output;
+  bool json = false;
+  ComputeFlags compute;
+};
+
+std::string path_in(const train::ImageIndex& index, std::int64_t image) {
+  const std::string& name = index.images[static_cast<std::size_t>(image)].name;
+  std::error_code none;
+  return fs::is_directory(index.source, none) ? (fs::path(index.source) / name).string() : name;
+}
+
+void search_images(const SearchFlags& flags) {
+  const DType dtype = flags.compute.apply();
+  const train::ImageIndex index = train::load_index(flags.index);
+  ModelFlags chosen;
+  chosen.model = index.model;
+  const models::Model trunk = models::without_head(chosen.open_for_images(), index.pool);
+  check(train::hash_of_weights(trunk) == index.weights,
+        "'{}' was made by '{}' with other weights than it has now: delete the index to make it anew", flags.index,
+        index.model);
+  const std::vector<NamedImage> queries = list_images(flags.images, flags.output);
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  std::vector<std::vector<io::Image>> sheet;
+  std::optional<Source> source;
+  if (!flags.output.empty()) {
+    source.emplace(index);
+  }
+  for (const NamedImage& query : queries) {
+    const io::Image image = query.read();
+    nn::Pass pass;
+    pass.dtype = dtype;
+    const Tensor x = ops::cast(trunk.net->forward(model_input(trunk, image), pass), DType::f32).contiguous();
+    const std::vector<train::Hit> hits = train::search(index, x, flags.count)[0];
+    if (source) {
+      sheet.push_back({cell(image, "query")});
+      for (const train::Hit& hit : hits) {
+        sheet.back().push_back(cell(source->image(hit.image), fmt::format("{:.3f}", hit.cosine)));
+      }
+    }
+    nlohmann::ordered_json found = nlohmann::ordered_json::array();
+    for (const train::Hit& hit : hits) {
+      found.push_back({{"image", path_in(index, hit.image)}, {"cosine", hit.cosine}});
+    }
+    json.push_back({{"query", query.name}, {"found", found}});
+  }
+  if (source) {
+    io::write_png(flags.output, explain::sheet(sheet));
+  }
+  if (flags.json) {
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    return;
+  }
+  for (const auto& query : json) {
+    if (json.size() > 1) {
+      fmt::print("{}\n", query["query"].get<std::string>());
+    }
+    for (const auto& hit : query["found"]) {
+      fmt::print("{:.4f}  {}\n", hit["cosine"].get<double>(), hit["image"].get<std::string>());
+    }
+  }
+}
+
+struct DuplicateFlags {
+  std::string index;
+  double threshold = 0.95;
+  bool json = false;
+  std::int64_t threads = 0;
+};
+
+void find_duplicates(const DuplicateFlags& flags) {
+  ComputeFlags compute;
+  compute.threads = flags.threads;
+  compute.apply();
+  const train::ImageIndex index = train::load_index(flags.index);
+  train::Progress progress(stderr);
+  if (progress.terminal()) {
+    progress.begin("comparing", std::ssize(index.images));
+  }
+  const auto groups = train::duplicates(index, flags.threshold, [&](std::int64_t done) {
+    if (progress.terminal()) {
+      progress.update(done, "");
+    }
+  });
+  progress.end();
+  nlohmann::json json = nlohmann::json::array();
+  for (const std::vector<std::int64_t>& group : groups) {
+    nlohmann::json& names = json.emplace_back(nlohmann::json::array());
+    for (const std::int64_t image : group) {
+      names.push_back(path_in(index, image));
+    }
+  }
+  if (flags.json) {
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    return;
+  }
+  for (const nlohmann::json& group : json) {
+    for (const nlohmann::json& name : group) {
+      fmt::print("{}\n", name.get<std::string>());
+    }
+    fmt::print("\n");
+  }
+  fmt::print("{} of alike images among {}\n", io::counted(std::ssize(groups), "groups"), index.images.size());
+}
+
+}  // namespace
+
+void add_index(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("index", "Keep features of a folder of images, to search in");
+  const auto flags = std::make_shared<IndexFlags>();
+  command.add_option("IMAGES", flags->images.data, "Folder with images at any depth, or a .tar")
+      ->required()
+      ->type_name("");
+  command
+      .add_option("--model", flags->model.model,
+                  "Model to compute features by: a name or a folder (default: that of an index which is there)")
+      ->type_name("MODEL");
+  command.add_option("--output", flags->output, "Index to write; one that is there is brought up to date")
+      ->required()
+      ->type_name("FILE");
+  command.add_option("--pool", flags->pool, "Pooling, as in vitrail embed")->type_name("POOL");
+  add_loading_flags(command, flags->images);
+  add_compute_flags(command, flags->compute);
+  add_model_changes(command, flags->model);
+  add_image_flags(command, flags->model);
+  add_examples(command, {"vitrail index albums --model my_dinov2 --output albums.index",
+                         "vitrail search albums.index holiday.jpg -k 20 --output found.png"});
+  command.callback([flags] { make_index(*flags); });
+}
+
+void add_search(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("search", "Find the images of an index that are nearest to others");
+  const auto flags = std::make_shared<SearchFlags>();
+  command.add_option("INDEX", flags->index, "Index from vitrail index")->required()->type_name("");
+  add_images_argument(command, flags->images);
+  command.add_option("-k,--topk", flags->count, "Number of images to find")
+      ->capture_default_str()
+      ->check(at_least(1))
+      ->type_name("K");
+  expect_ending(command.add_option("--output", flags->output, "Contact sheet to write")->type_name("FILE"), ".png");
+  command.add_flag("--json", flags->json, "Print JSON");
+  add_compute_flags(command, flags->compute);
+  add_examples(command, {"vitrail search albums.index holiday.jpg -k 20 --output found.png"});
+  command.callback([flags] { search_images(*flags); });
+}
+
+void add_duplicates(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("duplicates", "Find images of an index that are alike");
+  const auto flags = std::make_shared<DuplicateFlags>();
+  command.add_option("INDEX", flags->index, "Index from vitrail index")->required()->type_name("");
+  command.add_option("--threshold", flags->threshold, "Cosine from which on images are alike")
+      ->capture_default_str()
+      ->check(share())
+      ->type_name("X");
+  command.add_flag("--json", flags->json, "Print JSON: a list of groups");
+  command.add_option("--threads", flags->threads, "Threads; 0: all cores")
+      ->capture_default_str()
+      ->check(whole_number())
+      ->type_name("N");
+  add_examples(command, {"vitrail duplicates albums.index --threshold 0.98"});
+  command.callback([flags] { find_duplicates(*flags); });
+}
+
+}  // namespace vitrail::cli

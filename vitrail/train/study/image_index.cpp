@@ -1,0 +1,327 @@
+#include "vitrail/train/study/image_index.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/io/json.h"
+#include "vitrail/io/safetensors.h"
+#include "vitrail/kernels/few_rows.h"
+#include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/products/matmul.h"
+#include "vitrail/tensor/error.h"
+#include "vitrail/tensor/random.h"
+#include "vitrail/train/study/features.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t images_between_saves = 20000;
+constexpr std::int64_t rows_at_once = 4096;  // of the index, in products that convert it
+
+// A part of a data set, by the numbers of its images.
+class Part final : public data::Dataset {
+ public:
+  Part(const data::Dataset& whole, std::vector<std::int64_t> images) : whole_(whole), images_(std::move(images)) {}
+  std::int64_t size() const override { return std::ssize(images_); }
+  io::Image image(std::int64_t index) const override { return whole_.image(at(index)); }
+  std::int64_t label(std::int64_t index) const override { return whole_.label(at(index)); }
+  std::string name(std::int64_t index) const override { return whole_.name(at(index)); }
+  const std::vector<std::string>& classes() const override { return whole_.classes(); }
+
+ private:
+  std::int64_t at(std::int64_t index) const { return images_[static_cast<std::size_t>(index)]; }
+  const data::Dataset& whole_;
+  std::vector<std::int64_t> images_;
+};
+
+// What is known of the file of an image; of an image in an archive, what is known of the archive.
+ImageIndex::Entry entry_of(const fs::path& source, const std::string& name) {
+  std::error_code error;
+  const fs::path inside = source / name;
+  const fs::path file = fs::is_regular_file(inside, error) ? inside : source;
+  ImageIndex::Entry entry{.name = io::as_utf8(name), .bytes = 0, .modified = 0};
+  if (const auto bytes = fs::file_size(file, error); !error) {
+    entry.bytes = static_cast<std::int64_t>(bytes);
+  }
+  if (const auto time = fs::last_write_time(file, error); !error) {
+    entry.modified = static_cast<std::int64_t>(time.time_since_epoch().count());
+  }
+  return entry;
+}
+
+// The rows of x [N, D] f32 with length 1, in bf16.
+Tensor unit_rows(const Tensor& x) {
+  Tensor unit = x.clone();
+  const std::int64_t width = x.size(1);
+  for (std::int64_t i = 0; i < x.size(0); ++i) {
+    float* row = unit.data<float>() + i * width;
+    const double square = std::inner_product(row, row + width, row, 0.0, std::plus<>(), [](float a, float b) {
+      return static_cast<double>(a) * static_cast<double>(b);
+    });
+    check(std::isfinite(square), "feature {} has a number that is not finite", i);
+    const auto scale = static_cast<float>(square > 0 ? 1 / std::sqrt(square) : 0);
+    std::transform(row, row + width, row, [scale](float value) { return scale * value; });
+  }
+  return unit;
+}
+
+// The rows `kept` of the old features, followed by the new ones.
+Tensor joined(const Tensor& old, const std::vector<std::int64_t>& kept, const Tensor& added) {
+  const std::int64_t count = std::ssize(kept);
+  const std::int64_t more = added.defined() ? added.size(0) : 0;
+  if (count + more == 0) {
+    return {};
+  }
+  const std::int64_t width = added.defined() ? added.size(1) : old.size(1);
+  Tensor result = Tensor::empty({count + more, width}, DType::bf16);
+  for (std::int64_t i = 0; i < count; ++i) {
+    result.select(0, i).copy_from(old.select(0, kept[static_cast<std::size_t>(i)]));
+  }
+  if (more > 0) {
+    result.narrow(0, count, more).copy_from(added);
+  }
+  return result;
+}
+
+// The cosines [Q, N] of queries of length 1 [Q, D] f32 with rows begin … end - 1 of the index.
+Tensor block_cosines(const Tensor& features, const Tensor& queries, std::int64_t begin, std::int64_t end) {
+  const Tensor rows = features.narrow(0, begin, end - begin);
+  return ops::matmul(queries, ops::cast(rows, DType::f32).transpose(0, 1)).contiguous();
+}
+
+// All cosines [Q, N]: of few queries at the pace at which memory gives the index.
+Tensor all_cosines(const Tensor& features, const Tensor& queries) {
+  Tensor result = Tensor::empty({queries.size(0), features.size(0)});
+  const Tensor narrow = ops::cast(queries, DType::bf16).contiguous();
+  const Tensor weight = features.transpose(0, 1);
+  if (kernels::fits_few_rows(narrow, weight, {}, result)) {
+    kernels::matmul_few_rows(narrow, weight, {}, result);
+    return result;
+  }
+  for (std::int64_t begin = 0; begin < features.size(0); begin += rows_at_once) {
+    const std::int64_t end = std::min(begin + rows_at_once, features.size(0));
+    result.narrow(1, begin, end - begin).copy_from(block_cosines(features, queries, begin, end));
+  }
+  return result;
+}
+
+// Sets that are joined by pairs (union-find).
+class Groups {
+ public:
+  explicit Groups(std::int64_t count) : parent_(static_cast<std::size_t>(count)) {
+    std::iota(parent_.begin(), parent_.end(), std::int64_t{0});
+  }
+  std::int64_t root(std::int64_t i) {
+    while (parent_[static_cast<std::size_t>(i)] != i) {
+      std::int64_t& up = parent_[static_cast<std::size_t>(i)];
+      up = parent_[static_cast<std::size_t>(up)];
+      i = up;
+    }
+    return i;
+  }
+  void join(std::int64_t a, std::int64_t b) {
+    const std::int64_t x = root(a);
+    const std::int64_t y = root(b);
+    parent_[static_cast<std::size_t>(std::max(x, y))] = std::min(x, y);
+  }
+
+ private:
+  std::vector<std::int64_t> parent_;
+};
+
+}  // namespace
+
+std::string hash_of_weights(const models::Model& model) {
+  std::uint64_t result = hash(model.architecture);
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    const Tensor value = parameter.value.contiguous();
+    const std::string_view bytes(reinterpret_cast<const char*>(value.raw()), value.bytes());
+    result = mix(mix(result, hash(parameter.name)), hash(bytes));
+  }
+  return fmt::format("{:016x}", result);
+}
+
+ImageIndex load_index(const fs::path& file) {
+  const io::Safetensors stored = io::Safetensors::open(file);
+  const auto& facts = stored.metadata();
+  const auto fact = [&](const std::string& name) {
+    const auto it = facts.find(name);
+    check(it != facts.end(), "{}: this is no index of images: a file made by vitrail index was expected",
+          stored.source());
+    return it->second;
+  };
+  ImageIndex index{.source = fact("source"),
+                   .model = fact("model"),
+                   .pool = fact("pool"),
+                   .weights = fact("weights"),
+                   .images = {},
+                   .features = {}};
+  const nlohmann::json images = io::parse_json(fact("images"), stored.source() + ": images");
+  try {
+    for (const nlohmann::json& image : images) {
+      index.images.push_back({image.at(0), image.at(1), image.at(2)});
+    }
+  } catch (const nlohmann::json::exception&) {
+    fail("{}: 'images' in the metadata is not a list of [name, bytes, time]", stored.source());
+  }
+  if (!index.images.empty()) {
+    index.features = stored.get("features");
+    const Tensor& x = index.features;
+    check(x.rank() == 2 && x.dtype() == DType::bf16 && x.size(0) == std::ssize(index.images) && x.size(1) > 0,
+          "{}: features are {} {}, expected bf16 [{}, D]", stored.source(), name_of(x.dtype()), x.shape(),
+          index.images.size());
+  }
+  return index;
+}
+
+void save_index(const fs::path& file, const ImageIndex& index) {
+  nlohmann::json images = nlohmann::json::array();
+  for (const ImageIndex::Entry& image : index.images) {
+    images.push_back({image.name, image.bytes, image.modified});
+  }
+  io::NamedTensors tensors;
+  if (index.features.defined()) {
+    tensors.emplace_back("features", index.features);
+  }
+  io::save_safetensors(file, tensors,
+                       {{"format", "pt"},
+                        {"source", index.source},
+                        {"model", index.model},
+                        {"pool", index.pool},
+                        {"weights", index.weights},
+                        {"images", images.dump()}});
+}
+
+IndexChanges update_index(ImageIndex& index, const models::Model& model, const EvaluateOptions& options,
+                          const std::function<void(const ImageIndex&)>& save) {
+  const std::string weights = hash_of_weights(model);
+  check(index.images.empty() || index.weights == weights,
+        "the index was made by '{}' with other weights than these: delete it to make it anew", index.model);
+  index.weights = weights;
+  const auto dataset = data::open_unlabeled(index.source);
+  std::map<std::string, std::int64_t, std::less<>> known;
+  for (std::int64_t i = 0; i < std::ssize(index.images); ++i) {
+    known.emplace(index.images[static_cast<std::size_t>(i)].name, i);
+  }
+  IndexChanges changes;
+  std::vector<ImageIndex::Entry> kept;
+  std::vector<std::int64_t> kept_rows;
+  std::vector<std::int64_t> missing;
+  for (std::int64_t i = 0; i < dataset->size(); ++i) {
+    const ImageIndex::Entry entry = entry_of(index.source, dataset->name(i));
+    const auto it = known.find(entry.name);
+    if (it != known.end() && index.images[static_cast<std::size_t>(it->second)] == entry) {
+      kept.push_back(entry);
+      kept_rows.push_back(it->second);
+    } else {
+      missing.push_back(i);
+    }
+  }
+  changes.removed = std::ssize(index.images) - std::ssize(kept);
+  if (changes.removed > 0) {
+    index.features = joined(index.features, kept_rows, {});
+    index.images = std::move(kept);
+  }
+  const auto total = std::ssize(missing);
+  for (std::int64_t begin = 0; begin < total; begin += images_between_saves) {
+    const std::int64_t end = std::min<std::int64_t>(begin + images_between_saves, total);
+    const Part part(*dataset, {missing.begin() + begin, missing.begin() + end});
+    EvaluateOptions these = options;
+    if (options.progress) {
+      these.progress = [&](std::int64_t done, std::int64_t) { options.progress(begin + done, total); };
+    }
+    const Features features = embed(model, part, these);
+    std::vector<std::int64_t> old(index.images.size());
+    std::iota(old.begin(), old.end(), std::int64_t{0});
+    index.features = joined(index.features, old, ops::cast(unit_rows(features.x), DType::bf16).contiguous());
+    for (const std::string& name : features.names) {
+      index.images.push_back(entry_of(index.source, name));
+    }
+    changes.added += features.x.size(0);
+    changes.broken.insert(changes.broken.end(), features.broken.begin(), features.broken.end());
+    save(index);
+  }
+  if (total == 0 && changes.removed > 0) {
+    save(index);
+  }
+  return changes;
+}
+
+std::vector<std::vector<Hit>> search(const ImageIndex& index, const Tensor& queries, std::int64_t count) {
+  check(index.features.defined(), "the index of '{}' has no images", index.source);
+  check(queries.rank() == 2 && queries.size(1) == index.features.size(1),
+        "a query {} does not fit the features of the index, which have {} numbers", queries.shape(),
+        index.features.size(1));
+  const autograd::NoGrad no_grad;
+  const Tensor found = all_cosines(index.features, unit_rows(queries));
+  const std::int64_t total = index.features.size(0);
+  std::vector<std::vector<Hit>> result;
+  std::vector<std::int64_t> order(static_cast<std::size_t>(total));
+  for (std::int64_t q = 0; q < queries.size(0); ++q) {
+    const float* row = found.data<float>() + q * total;
+    std::iota(order.begin(), order.end(), std::int64_t{0});
+    const std::int64_t most = std::min(count, total);
+    std::partial_sort(order.begin(), order.begin() + most, order.end(),
+                      [row](std::int64_t a, std::int64_t b) { return row[a] > row[b] || (row[a] == row[b] && a < b); });
+    std::vector<Hit>& hits = result.emplace_back();
+    for (std::int64_t i = 0; i < most; ++i) {
+      const std::int64_t image = order[static_cast<std::size_t>(i)];
+      hits.push_back({image, static_cast<double>(row[image])});
+    }
+  }
+  return result;
+}
+
+std::vector<std::vector<std::int64_t>> duplicates(const ImageIndex& index, double threshold,
+                                                  const std::function<void(std::int64_t done)>& advance) {
+  if (!index.features.defined()) {
+    return {};
+  }
+  const autograd::NoGrad no_grad;
+  const std::int64_t total = index.features.size(0);
+  constexpr std::int64_t block = 512;
+  Groups groups(total);
+  for (std::int64_t begin = 0; begin < total; begin += block) {
+    const std::int64_t end = std::min(begin + block, total);
+    const Tensor rows = ops::cast(index.features.narrow(0, begin, end - begin), DType::f32);
+    for (std::int64_t other = begin; other < total; other += rows_at_once) {
+      const std::int64_t last = std::min(other + rows_at_once, total);
+      const Tensor found = block_cosines(index.features, rows, other, last);
+      const float* value = found.data<float>();
+      for (std::int64_t i = begin; i < end; ++i) {
+        for (std::int64_t j = other; j < last; ++j, ++value) {
+          if (j > i && static_cast<double>(*value) >= threshold) {
+            groups.join(i, j);
+          }
+        }
+      }
+    }
+    if (advance) {
+      advance(end);
+    }
+  }
+  std::map<std::int64_t, std::vector<std::int64_t>> members;
+  for (std::int64_t i = 0; i < total; ++i) {
+    members[groups.root(i)].push_back(i);
+  }
+  std::vector<std::vector<std::int64_t>> result;
+  for (auto& [root, images] : members) {
+    if (images.size() > 1) {
+      result.push_back(std::move(images));
+    }
+  }
+  std::ranges::stable_sort(result, std::ranges::greater(), [](const auto& images) { return images.size(); });
+  return result;
+}
+
+}  // namespace vitrail::train

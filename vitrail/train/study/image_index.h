@@ -1,0 +1,73 @@
+/// \file
+/// Indices of images: features of whole folders, kept in a file, to search in.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "vitrail/models/model.h"
+#include "vitrail/tensor/tensor.h"
+#include "vitrail/train/study/evaluate.h"
+
+namespace vitrail::train {
+
+/// The features of the images of a source, each of which has length 1, so that products of two are their cosine.
+struct ImageIndex {
+  /// An image, and what tells whether its file has changed since.
+  struct Entry {
+    std::string name;           ///< inside the source
+    std::int64_t bytes = 0;     ///< of its file, or of the archive that it lies in
+    std::int64_t modified = 0;  ///< the time of the file's last change, in the file system's units
+    bool operator==(const Entry&) const = default;
+  };
+  std::string source;   ///< the folder or archive
+  std::string model;    ///< the model's name or folder
+  std::string pool;     ///< how its features are pooled; empty: as the model does
+  std::string weights;  ///< a hash of the model's weights
+  std::vector<Entry> images;
+  Tensor features;  ///< [N, D] bf16; undefined if there are no images
+};
+
+/// What update_index() has done.
+struct IndexChanges {
+  std::int64_t added = 0;           ///< new or changed images
+  std::int64_t removed = 0;         ///< images that are gone, or have changed
+  std::vector<std::string> broken;  ///< images left out, with the reasons
+};
+
+/// A hash of the names and values of all parameters of a model, as hexadecimal digits.
+std::string hash_of_weights(const models::Model& model);
+
+/// Reads an index, whose features stay in the mapped file. Throws Error if the file is none.
+ImageIndex load_index(const std::filesystem::path& file);
+
+/// Brings `index`, which may be new and empty but for its source and pool, up to date: images that have come or changed
+/// are looked at by `model`, which has no classifier (models::without_head), and those that are gone are left out.
+/// `save` is called with the whole index after every 20,000 new images, and at the end, if anything has changed. Throws
+/// Error if the index was made by a model with other weights.
+IndexChanges update_index(ImageIndex& index, const models::Model& model, const EvaluateOptions& options,
+                          const std::function<void(const ImageIndex&)>& save);
+
+/// Writes an index to a file, which is replaced as a whole.
+void save_index(const std::filesystem::path& file, const ImageIndex& index);
+
+/// An image that was found, and its cosine with the query.
+struct Hit {
+  std::int64_t image = 0;
+  double cosine = 0;
+};
+
+/// The `count` images that are nearest to each query [Q, D] f32, which need not have length 1: exact, the nearest
+/// first, of equal ones the earlier. Throws Error if a query has another width than the index or is not finite.
+std::vector<std::vector<Hit>> search(const ImageIndex& index, const Tensor& queries, std::int64_t count);
+
+/// Groups of images of which each has a cosine of at least `threshold` with another one of its group, the largest
+/// groups first. `advance` is called with the number of images that have been compared with all others.
+std::vector<std::vector<std::int64_t>> duplicates(const ImageIndex& index, double threshold,
+                                                  const std::function<void(std::int64_t done)>& advance = {});
+
+}  // namespace vitrail::train
