@@ -9,6 +9,7 @@
 
 #include "tests/support/golden.h"
 #include "tests/support/images.h"
+#include "vitrail/data/image_ops.h"
 
 namespace vitrail::data {
 namespace {
@@ -242,6 +243,33 @@ TEST(Transform, RefusesSettingsThatMakeNoSense) {
   broken_training([](AugmentOptions& o) { o.color_jitter = {0.1, 0.1}; });
   broken_training([](AugmentOptions& o) { o.remode = "black"; });
   broken_training([](AugmentOptions& o) { o.crop_padding = -1; });
+}
+
+TEST(TrainTransform, BlursAndThenSolarizesWithPillowsPixels) {
+  const io::Image image = test::noise_image(40, 40);
+  AugmentOptions options = quiet();
+  const io::Image plain = train_transform(small_config(), options).prepared(image);
+  options.blur_prob = 1;
+  options.blur_radius = {1.3, 1.3};
+  io::Image expected = plain;
+  gaussian_blur(expected, 1.3);
+  EXPECT_EQ(train_transform(small_config(), options).prepared(image).pixels, expected.pixels);
+  options.solarize_prob = 1;
+  options.solarize_threshold = 100;
+  solarize(expected, 100);
+  EXPECT_EQ(train_transform(small_config(), options).prepared(image).pixels, expected.pixels);
+  options.blur_prob = 0.3;
+  options.solarize_prob = 0;
+  int blurred = 0;
+  for (std::int64_t index = 0; index < 400; ++index) {
+    AugmentOptions sharp = options;
+    sharp.blur_prob = 0;
+    blurred += train_transform(small_config(), options).prepared(image, 0, 0, index).pixels !=
+                       train_transform(small_config(), sharp).prepared(image, 0, 0, index).pixels
+                   ? 1
+                   : 0;
+  }
+  EXPECT_NEAR(blurred, 120, 30);
 }
 
 }  // namespace

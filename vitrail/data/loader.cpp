@@ -1,54 +1,15 @@
 #include "vitrail/data/loader.h"
 
 #include <algorithm>
-#include <atomic>
+#include <memory>
 #include <utility>
 
+#include "vitrail/data/image_cache.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/tensor/random.h"
 
 namespace vitrail::data {
 namespace {
-
-// Decoded images that are kept for the next epoch. An image is kept if all images would fit if they were of its size,
-// so that either (nearly) all of a data set is kept or nothing of it.
-class ImageCache {
- public:
-  ImageCache(const Dataset& dataset, std::size_t memory)
-      : dataset_(dataset),
-        largest_(memory / static_cast<std::size_t>(std::max(dataset.size(), std::int64_t{1}))),
-        slots_(largest_ > 0 ? static_cast<std::size_t>(dataset.size()) : 0) {}
-  ~ImageCache() {
-    for (std::atomic<const io::Image*>& slot : slots_) {
-      delete slot.load();
-    }
-  }
-  ImageCache(const ImageCache&) = delete;
-  ImageCache& operator=(const ImageCache&) = delete;
-
-  // Calls use(image) with image `index`, decoded now or earlier.
-  template <class Use>
-  void with(std::int64_t index, Use use) {
-    std::atomic<const io::Image*>* slot = slots_.empty() ? nullptr : &slots_[static_cast<std::size_t>(index)];
-    if (const io::Image* kept = slot != nullptr ? slot->load(std::memory_order_acquire) : nullptr) {
-      return use(*kept);
-    }
-    io::Image image = dataset_.image(index);
-    use(std::as_const(image));
-    if (slot != nullptr && sizeof(io::Image) + image.pixels.size() <= largest_) {
-      auto kept = std::make_unique<const io::Image>(std::move(image));
-      const io::Image* empty = nullptr;
-      if (slot->compare_exchange_strong(empty, kept.get(), std::memory_order_release, std::memory_order_relaxed)) {
-        kept.release();
-      }
-    }
-  }
-
- private:
-  const Dataset& dataset_;
-  std::size_t largest_;
-  std::vector<std::atomic<const io::Image*>> slots_;
-};
 
 // The batches of plan_batches(), in each of which images without labels come after the others.
 EpochPlan labeled_first(const Dataset& dataset, const LoaderOptions& options) {
@@ -161,17 +122,6 @@ Loader::Fill from_images(const Dataset& dataset, const Transform& transform, con
   };
 }
 
-PrefetchOptions prefetch_options(const Shape& shape, const LoaderOptions& options) {
-  const auto batch_bytes = static_cast<std::int64_t>(sizeof(float)) * shape.numel() * options.batch_size;
-  // Batches farther ahead do not even out any more waiting; they only take memory.
-  const std::int64_t useful = options.workers <= 0 ? 1 : 2 * std::int64_t{options.workers} + 2;
-  const std::int64_t affordable = static_cast<std::int64_t>(options.memory) / std::max(batch_bytes, std::int64_t{1});
-  return {.workers = options.workers,
-          .most_ahead = std::clamp(affordable, std::int64_t{1}, useful),
-          .skip_broken = options.skip_broken,
-          .items = "images"};
-}
-
 // Throws Error if MixUp and CutMix are not possible with these samples.
 const LoaderOptions& checked(const LoaderOptions& options, const Shape& shape) {
   check(!options.mix.enabled() || options.num_classes > 0, "MixUp and CutMix need the number of classes");
@@ -181,11 +131,22 @@ const LoaderOptions& checked(const LoaderOptions& options, const Shape& shape) {
 
 }  // namespace
 
+PrefetchOptions prefetch_options(std::int64_t sample_floats, const LoaderOptions& options) {
+  const auto batch_bytes = static_cast<std::int64_t>(sizeof(float)) * sample_floats * options.batch_size;
+  // Batches farther ahead do not even out any more waiting; they only take memory.
+  const std::int64_t useful = options.workers <= 0 ? 1 : 2 * std::int64_t{options.workers} + 2;
+  const std::int64_t affordable = static_cast<std::int64_t>(options.memory) / std::max(batch_bytes, std::int64_t{1});
+  return {.workers = options.workers,
+          .most_ahead = std::clamp(affordable, std::int64_t{1}, useful),
+          .skip_broken = options.skip_broken,
+          .items = "images"};
+}
+
 Loader::Loader(const Dataset& dataset, const Transform& transform, const LoaderOptions& options)
     : Loader(dataset, transform.shape(), from_images(dataset, transform, options), options) {}
 
 Loader::Loader(const Dataset& dataset, const Shape& shape, Fill fill, const LoaderOptions& options)
     : Prefetch(std::make_shared<DenseSamples>(dataset, shape, std::move(fill), checked(options, shape)),
-               labeled_first(dataset, options), prefetch_options(shape, options)) {}
+               labeled_first(dataset, options), prefetch_options(shape.numel(), options)) {}
 
 }  // namespace vitrail::data

@@ -45,6 +45,9 @@ struct LoaderOptions {
   double label_smoothing = 0;    ///< of mixed targets, as in timm's Mixup
 };
 
+/// How far ahead batches are made of samples that take so many floats each.
+PrefetchOptions prefetch_options(std::int64_t sample_floats, const LoaderOptions& options);
+
 /// Makes batches of images in order. What happens to a sample depends on (seed, epoch, index) alone, whatever the
 /// number of workers. The data set must outlive the loader.
 class Loader : public Prefetch<Batch> {

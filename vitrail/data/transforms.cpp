@@ -10,6 +10,7 @@
 
 #include "vitrail/data/augment.h"
 #include "vitrail/data/auto_augment.h"
+#include "vitrail/data/image_ops.h"
 #include "vitrail/data/rounding.h"
 #include "vitrail/tensor/error.h"
 
@@ -179,6 +180,10 @@ struct Transform::Plan {
   ColorJitter jitter;
   double jitter_probability = 0;
   double grayscale_probability = 0;
+  double blur_probability = 0;
+  std::pair<double, double> blur_radius = {0, 0};
+  double solarize_probability = 0;
+  int solarize_threshold = 0;
   RandomErasing erasing;
   std::vector<std::array<float, 256>> normalized;  // [channels]: the normalized value of each 8-bit sample
 };
@@ -269,12 +274,21 @@ Transform::Plan::Plan(const ImageConfig& image, const AugmentOptions& options) :
   jitter = jitters ? jitter_of(options.color_jitter) : ColorJitter();
   jitter_probability = jitter.changes_anything() ? options.color_jitter_prob : 0;
   grayscale_probability = options.grayscale_prob;
+  blur_probability = options.blur_prob;
+  blur_radius = options.blur_radius;
+  check(blur_radius.first >= 0 && blur_radius.first <= blur_radius.second && blur_radius.second <= 1000,
+        "blur_radius must be two numbers of pixels in order, up to 1000, not {} {}", blur_radius.first,
+        blur_radius.second);
+  solarize_probability = options.solarize_prob;
+  solarize_threshold = options.solarize_threshold;
   erasing = {options.reprob, erase_mode(options.remode), options.recount};
   check(options.recount >= 1, "recount must be at least 1, not {}", options.recount);
   check_probability(hflip, "hflip");
   check_probability(vflip, "vflip");
   check_probability(options.color_jitter_prob, "color_jitter_prob");
   check_probability(grayscale_probability, "grayscale_prob");
+  check_probability(blur_probability, "blur_prob");
+  check_probability(solarize_probability, "solarize_prob");
   check_probability(erasing.probability, "reprob");
 }
 
@@ -414,7 +428,10 @@ View Transform::Plan::prepare(const io::Image& image, Scratch& scratch, Draws& d
   view.vflip = vflip > 0 && draws.uniform() < vflip;
   const bool jittered = jitter_probability > 0 && draws.uniform() < jitter_probability;
   const bool gray = grayscale_probability > 0 && draws.uniform() < grayscale_probability;
-  if (!policy && !jittered && !gray) {
+  const bool blurred = blur_probability > 0 && draws.uniform() < blur_probability;
+  const double radius = blurred ? draws.uniform(blur_radius.first, blur_radius.second) : 0;
+  const bool solarized = solarize_probability > 0 && draws.uniform() < solarize_probability;
+  if (!policy && !jittered && !gray && !blurred && !solarized) {
     return view;
   }
   // The rest changes a copy, which is cropped first: contrast depends on the mean of what is left.
@@ -427,6 +444,12 @@ View Transform::Plan::prepare(const io::Image& image, Scratch& scratch, Draws& d
   }
   if (gray) {
     to_grayscale(copy);
+  }
+  if (blurred) {
+    gaussian_blur(copy, radius);
+  }
+  if (solarized) {
+    solarize(copy, solarize_threshold);
   }
   scratch.resized = std::move(copy);
   View whole;

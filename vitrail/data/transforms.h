@@ -31,9 +31,13 @@ struct AugmentOptions {
   double hflip = 0.5;             ///< `--hflip`
   double vflip = 0;               ///< `--vflip`
   std::string aa;                 ///< `--aa`: policy of auto_augment.h; all but three-augment replace the colour jitter
-  std::vector<double> color_jitter = {0.4};    ///< `--color-jitter`: one for all but hue, or three, or four with hue
-  double color_jitter_prob = 1;                ///< `--color-jitter-prob`
-  double grayscale_prob = 0;                   ///< `--grayscale-prob`
+  std::vector<double> color_jitter = {0.4};  ///< `--color-jitter`: one for all but hue, or three, or four with hue
+  double color_jitter_prob = 1;              ///< `--color-jitter-prob`
+  double grayscale_prob = 0;                 ///< `--grayscale-prob`
+  double blur_prob = 0;                      ///< of Pillow's GaussianBlur, after the colours
+  std::pair<double, double> blur_radius = {0.1, 2};  ///< range of its radius in pixels
+  double solarize_prob = 0;  ///< of inverting the samples that are at least `solarize_threshold`
+  int solarize_threshold = 128;
   std::string train_interpolation = "random";  ///< `--train-interpolation`: random draws bilinear or bicubic
   double reprob = 0;                           ///< `--reprob`: probability of random erasing
   std::string remode = "pixel";                ///< `--remode`: const, rand, pixel
@@ -78,7 +82,8 @@ class Transform {
 /// Error naming a field that is out of range.
 Transform eval_transform(const ImageConfig& config);
 /// timm's transforms_imagenet_train: crop, flips, automatic augmentation or colour jitter, normalization, random
-/// erasing. Throws Error naming a field or an option that is out of range.
+/// erasing. Between grayscale and normalization an image may be blurred and then solarized, as the views of DINO are.
+/// Throws Error naming a field or an option that is out of range.
 Transform train_transform(const ImageConfig& config, const AugmentOptions& options);
 
 }  // namespace vitrail::data
