@@ -7,6 +7,7 @@
 #include "vitrail/data/loader.h"
 #include "vitrail/data/prefetch.h"
 #include "vitrail/data/transforms.h"
+#include "vitrail/data/views.h"
 #include "vitrail/explain/attention.h"
 #include "vitrail/explain/gradients.h"
 #include "vitrail/explain/overlay.h"

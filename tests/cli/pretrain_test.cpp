@@ -71,6 +71,33 @@ TEST_F(Pretrain, LearnsDrawsAndIsFineTuned) {
   EXPECT_THAT(more.out, HasSubstr("--epochs was 4 and is now 5"));
 }
 
+TEST_F(Pretrain, ADinoRunGivesAnEncoderThatIsFineTuned) {
+  const Outcome learned = vitrail("pretrain dino " + path("photos") + " --output " + path("runs") +
+                                  " --experiment dino --model vit_tiny_patch16_224 --model-kwargs img_size=16 "
+                                  "patch_size=4 embed_dim=24 depth=2 num_heads=3 --out_dim 32 --norm_last_layer false "
+                                  "--head-hidden-dim 16 --local_crops_number=2 --epochs 2 -b 8 --threads 1");
+  ASSERT_EQ(learned.status, 0) << learned.err;
+  EXPECT_THAT(learned.out, HasSubstr("2 views of 16x16 and 2 of 8x8 pixels of each image, 32 outputs"));
+  EXPECT_THAT(learned.out, HasSubstr("teacher entropy"));
+  EXPECT_THAT(learned.out, HasSubstr("effective rank"));
+  const Outcome taken = vitrail("encoder " + path("runs/dino") + " --output " + path("encoder"));
+  ASSERT_EQ(taken.status, 0) << taken.err;
+  EXPECT_THAT(taken.out, HasSubstr("the teacher's encoder, without DINO's head"));
+  EXPECT_THAT(taken.out, HasSubstr("24 numbers for an image of 16x16 pixels"));
+  EXPECT_EQ(io::read_json(path("encoder/config.json")).at("num_classes"), 0);
+  for (const std::string& start : {std::string("--model "), std::string("--model vit_tiny_patch16_224 --model-kwargs "
+                                                                        "img_size=16 patch_size=4 embed_dim=24 depth=2 "
+                                                                        "num_heads=3 --initial-checkpoint ")}) {
+    const Outcome tuned = vitrail("train " + path("photos") + " --val-split '' --output " + path("runs") +
+                                  " --epochs 1 -b 8 --threads 1 " + start + path("encoder"));
+    EXPECT_EQ(tuned.status, 0) << tuned.err;
+  }
+  const Outcome again = vitrail("encoder " + path("runs/dino") + " --output " + path("encoder"));
+  EXPECT_EQ(again.status, 1);
+  EXPECT_THAT(again.err, HasSubstr("choose another --output"));
+  EXPECT_THAT(vitrail("pretrain simclr " + path("photos") + " -b 1").err, HasSubstr("--batch-size 1 is too small"));
+}
+
 TEST_F(Pretrain, RefusesWhatIsAboutClasses) {
   const Outcome outcome = vitrail("pretrain mae " + path("photos") + " --mixup 0.8");
   EXPECT_EQ(outcome.status, 2);

@@ -83,5 +83,18 @@ TEST_F(Averages, GoOnFromTheirState) {
   EXPECT_THROW(other.load_state({{"weight", Tensor::zeros({3})}}), Error);
 }
 
+TEST(Follow, AveragesParametersButNotBuffers) {
+  nn::ParameterStore target;
+  nn::ParameterStore source;
+  const Tensor weight = target.add("weight", {2}, nn::Init::ones());
+  const Tensor mean = target.add("mean", {2}, nn::Init::ones(), true);
+  source.add("other", {3}, nn::Init::zeros());
+  source.add("weight", {2}, nn::Init::constant(3));
+  source.add("mean", {2}, nn::Init::constant(3), true);
+  optim::follow(target, source, 0.75);
+  EXPECT_FLOAT_EQ(weight.data<float>()[1], 1.5F);
+  EXPECT_EQ(mean.data<float>()[1], 1);
+}
+
 }  // namespace
 }  // namespace vitrail::test

@@ -357,5 +357,60 @@ TEST_F(Groups, LeaveOutWhatIsNotTrained) {
   }
 }
 
+TEST(ClippingByParameter, IsDinos) {
+  const io::Safetensors file = golden("self_supervised/losses.safetensors");
+  for (const double scale : {1.0, 0.5}) {
+    nn::ParameterStore store;
+    for (const char* name : {"weight", "bias"}) {
+      const Tensor gradient = file.get(std::string("clip.") + name);
+      const Tensor value = store.add(name, gradient.shape(), nn::Init::zeros());
+      Tensor scaled = gradient.clone();
+      for (float& g : scaled.span<float>()) {
+        g /= static_cast<float>(scale);
+      }
+      set_gradient(value, scaled);
+    }
+    const optim::Clipping clipping = optim::clip_gradients(store, 0.3, optim::clip_mode_named("parameter"), scale);
+    EXPECT_EQ(clipping.factor, scale);
+    for (const nn::Parameter& parameter : store.all()) {
+      Tensor clipped = autograd::grad(parameter.value).clone();
+      for (float& g : clipped.span<float>()) {
+        g *= static_cast<float>(scale);
+      }
+      expect_close(clipped, file.get("clip." + parameter.name + ".clipped"), 1e-5, parameter.name);
+    }
+  }
+}
+
+TEST(WeightDecay, CanFollowASchedule) {
+  nn::ParameterStore store;
+  const Tensor weight = store.add("weight", {2, 2}, nn::Init::ones());
+  const Tensor bias = store.add("bias", {2}, nn::Init::ones());
+  Optimizer optimizer(store, {.opt = "adamw"},
+                      optim::groups_by_weight_decay(store, 0.1, [](const std::string&) { return false; }));
+  optimizer.set_weight_decay(0.5);
+  set_gradient(weight, Tensor::zeros({2, 2}));
+  set_gradient(bias, Tensor::zeros({2}));
+  optimizer.step(0.1);
+  EXPECT_FLOAT_EQ(weight.data<float>()[0], 0.95F);
+  EXPECT_EQ(bias.data<float>()[0], 1) << "a group without decay stays so";
+  store.zero_grad();
+  set_gradient(bias, Tensor::zeros({2}));
+  optimizer.step(0.1);
+  EXPECT_FLOAT_EQ(weight.data<float>()[0], 0.95F) << "a parameter without gradient neither moves nor decays";
+}
+
+TEST(WeightDecay, CanBeOfAll) {
+  nn::ParameterStore store;
+  store.add("weight", {2, 2}, nn::Init::ones());
+  store.add("bias", {2}, nn::Init::ones());
+  store.add("frozen", {2}, nn::Init::ones());
+  store.set_trainable("frozen", false);
+  const std::vector<ParameterGroup> groups = optim::one_group(store, 0.1);
+  ASSERT_EQ(groups.size(), 1U);
+  EXPECT_THAT(groups[0].names, ::testing::ElementsAre("weight", "bias"));
+  EXPECT_EQ(groups[0].weight_decay, 0.1);
+}
+
 }  // namespace
 }  // namespace vitrail::test

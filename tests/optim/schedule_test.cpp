@@ -155,5 +155,28 @@ TEST(Schedule, RejectsWhatCannotBe) {
   EXPECT_THROW(Schedule{options}, Error);
 }
 
+TEST(Schedule, HalfCosinesAreMocosAndDinos) {
+  const io::Safetensors file = golden("self_supervised/losses.safetensors");
+  for (const auto& [sched, name] : {std::pair("warmup_cosine", "mocov3.lr"), {"dino", "cosine_scheduler"}}) {
+    ScheduleOptions options = of(sched);
+    options.warmup_epochs = 3;
+    options.warmup_lr = 0;
+    options.min_lr = sched == std::string("dino") ? 1e-3 : 0;
+    options.on_updates = true;
+    options.updates_per_epoch = 7;
+    const Schedule schedule(options);
+    EXPECT_EQ(schedule.epochs(), 12);
+    const std::vector<float> expected = file.get(name).values();
+    ASSERT_EQ(expected.size(), 84U);
+    for (std::size_t t = 0; t < expected.size(); ++t) {
+      EXPECT_NEAR(schedule.lr(-1, static_cast<std::int64_t>(t)), expected[t], 1e-6) << sched << " at " << t;
+    }
+  }
+  const std::vector<float> decay = file.get("cosine_scheduler.decay").values();
+  for (std::size_t t = 0; t < decay.size(); ++t) {
+    EXPECT_NEAR(optim::cosine_between(0.04, 0.4, static_cast<double>(t) / 84), decay[t], 1e-6);
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::test

@@ -26,6 +26,32 @@ namespace {
 
 constexpr std::size_t long_to_unpack = std::size_t{100} << 20;  // bytes of an archive of which a user is told
 
+// The names of long flags may have underscores in place of dashes, as argparse's often do, and a switch of the methods
+// of `pretrain` may be given as there: `--norm_last_layer false`.
+std::vector<std::string> with_dashes(std::vector<std::string> arguments) {
+  const bool pretrains = !arguments.empty() && arguments.front() == "pretrain";
+  std::vector<std::string> result;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    std::string& word = arguments[i];
+    if (word.starts_with("--")) {
+      std::replace(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(std::min(word.find('='), word.size())), '_',
+                   '-');
+    }
+    result.push_back(word);
+    const bool is_switch = word == "--norm-last-layer" || word == "--use-bn-in-head";
+    if (pretrains && is_switch && i + 1 < arguments.size()) {
+      const std::string& next = arguments[i + 1];
+      if (next == "true" || next == "True" || next == "1") {
+        ++i;
+      } else if (next == "false" || next == "False" || next == "0") {
+        result.back() += "=false";
+        ++i;
+      }
+    }
+  }
+  return result;
+}
+
 // Rewrites what the parser cannot take as it is typed. In `--model-kwargs a=1 b=2 photo.jpg` it would take the image
 // for an item of the list, so each key=value gets a flag of its own and the list ends where the items do. Short flags
 // of several letters are timm's and sacrebleu's.
@@ -160,6 +186,7 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   add_generate(app);
   add_translate(app);
   add_convert(app);
+  add_encoder(app);
   add_tokenizer(app);
   add_bleu(app);
   name_group(app, "Use a model");
@@ -211,7 +238,7 @@ int run_command(std::vector<std::string> arguments) {
     }
   });
   try {
-    arguments = with_brackets_marked(prepared(arguments));
+    arguments = with_brackets_marked(prepared(with_dashes(arguments)));
     add_commands(app, arguments);
     take_marks_off(app);
     if (arguments.empty()) {

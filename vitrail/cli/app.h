@@ -44,6 +44,7 @@ void add_augment(CLI::App& app);
 void add_soup(CLI::App& app);
 void add_quantize(CLI::App& app);
 void add_convert(CLI::App& app);
+void add_encoder(CLI::App& app);
 void add_tokenizer(CLI::App& app);
 void add_reconstruct(CLI::App& app);
 void add_report(CLI::App& app);

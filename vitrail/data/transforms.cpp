@@ -11,69 +11,18 @@
 #include "vitrail/data/augment.h"
 #include "vitrail/data/auto_augment.h"
 #include "vitrail/data/image_ops.h"
+#include "vitrail/data/image_window.h"
 #include "vitrail/data/rounding.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::data {
 namespace {
 
-// A window on an image, which may reach beyond it, and whether it is mirrored. It crops, pads and flips without
-// copying.
-struct View {
-  const io::Image* image = nullptr;
-  std::int64_t x = 0;
-  std::int64_t y = 0;
-  bool reflect = false;  // outside of the image, its mirror image instead of `fill`
-  Color fill = {0, 0, 0};
-  bool hflip = false;
-  bool vflip = false;
-};
-
 // Intermediate images that views point to.
 struct Scratch {
   io::Image gray;
   io::Image resized;
 };
-
-// The position that `i` has in a row of `size` pixels which is mirrored at both ends without repeating the end pixels.
-std::int64_t reflected(std::int64_t i, std::int64_t size) {
-  if (size == 1) {
-    return 0;
-  }
-  const std::int64_t period = 2 * (size - 1);
-  i = ((i % period) + period) % period;
-  return i < size ? i : period - i;
-}
-
-// Calls put(x, y, rgb) for each pixel of the view at width × height.
-template <class Put>
-void for_each_pixel(const View& view, std::int64_t width, std::int64_t height, Put put) {
-  const io::Image& image = *view.image;
-  const std::int64_t step = view.hflip ? -1 : 1;
-  for (std::int64_t y = 0; y < height; ++y) {
-    std::int64_t from_y = view.y + (view.vflip ? height - 1 - y : y);
-    std::int64_t from_x = view.x + (view.hflip ? width - 1 : 0);
-    if (view.reflect) {
-      from_y = reflected(from_y, image.height);
-      for (std::int64_t x = 0; x < width; ++x, from_x += step) {
-        put(x, y, image.at(reflected(from_x, image.width), from_y));
-      }
-      continue;
-    }
-    const bool row_inside = from_y >= 0 && from_y < image.height;
-    for (std::int64_t x = 0; x < width; ++x, from_x += step) {
-      put(x, y, row_inside && from_x >= 0 && from_x < image.width ? image.at(from_x, from_y) : view.fill.data());
-    }
-  }
-}
-
-io::Image copy_of(const View& view, std::int64_t width, std::int64_t height) {
-  io::Image result(width, height);
-  for_each_pixel(view, width, height, [&](std::int64_t x, std::int64_t y, const std::uint8_t* rgb) {
-    std::copy_n(rgb, 3, result.at(x, y));
-  });
-  return result;
-}
 
 // The size to which timm's ResizeKeepRatio resizes an image: `longest` 0 brings the side that is shorter, relative to
 // the target, to the target's length, 1 the longer one.
@@ -156,15 +105,15 @@ struct Transform::Plan {
   explicit Plan(const ImageConfig& image);
   Plan(const ImageConfig& image, const AugmentOptions& options);
 
-  View geometry(const io::Image& image, Scratch& scratch, Draws& draws) const;
-  View evaluation(const io::Image& image, Scratch& scratch) const;
-  View processed(const io::Image& image, Scratch& scratch) const;
-  View keep_ratio(const io::Image& image, Scratch& scratch, Draws& draws) const;
-  void resize_to(const io::Image& image, std::int64_t w, std::int64_t h, Interpolation filter, View& view,
+  ImageWindow geometry(const io::Image& image, Scratch& scratch, Draws& draws) const;
+  ImageWindow evaluation(const io::Image& image, Scratch& scratch) const;
+  ImageWindow processed(const io::Image& image, Scratch& scratch) const;
+  ImageWindow keep_ratio(const io::Image& image, Scratch& scratch, Draws& draws) const;
+  void resize_to(const io::Image& image, std::int64_t w, std::int64_t h, Interpolation filter, ImageWindow& view,
                  Scratch& scratch) const;
   Interpolation draw_filter(Draws& draws) const;
   // Does everything up to normalization. Returns a view of `image` or of `scratch`.
-  View prepare(const io::Image& image, Scratch& scratch, Draws& draws) const;
+  ImageWindow prepare(const io::Image& image, Scratch& scratch, Draws& draws) const;
 
   ImageConfig config;
   Crop crop = Crop::center;
@@ -303,7 +252,7 @@ Interpolation Transform::Plan::draw_filter(Draws& draws) const {
 // Points the view, whose x and y are set, at the image resized to w × h: at the image itself if it has that size, else
 // at as much of the resized image as the target shows (all of it where the target is larger).
 void Transform::Plan::resize_to(const io::Image& image, std::int64_t w, std::int64_t h, Interpolation filter,
-                                View& view, Scratch& scratch) const {
+                                ImageWindow& view, Scratch& scratch) const {
   view.image = &image;
   if (w != image.width || h != image.height) {
     Region window;
@@ -318,7 +267,7 @@ void Transform::Plan::resize_to(const io::Image& image, std::int64_t w, std::int
   }
 }
 
-View Transform::Plan::evaluation(const io::Image& image, Scratch& scratch) const {
+ImageWindow Transform::Plan::evaluation(const io::Image& image, Scratch& scratch) const {
   const auto scaled = [&](std::int64_t side) {
     return static_cast<std::int64_t>(std::floor(static_cast<double>(side) / config.crop_pct));
   };
@@ -329,7 +278,7 @@ View Transform::Plan::evaluation(const io::Image& image, Scratch& scratch) const
   } else if (crop != Crop::squash) {
     std::tie(w, h) = keep_ratio_size(image, w, h, crop == Crop::border ? 1.0 : 0.0, 1, 1);
   }
-  View view;
+  ImageWindow view;
   view.x = center_offset(w, config.width);
   view.y = center_offset(h, config.height);
   resize_to(image, w, h, interpolation, view, scratch);
@@ -339,9 +288,9 @@ View Transform::Plan::evaluation(const io::Image& image, Scratch& scratch) const
   return view;
 }
 
-View Transform::Plan::processed(const io::Image& image, Scratch& scratch) const {
+ImageWindow Transform::Plan::processed(const io::Image& image, Scratch& scratch) const {
   const auto [w, h] = config.processor->resized(image.width, image.height);
-  View view;
+  ImageWindow view;
   view.x = ImageProcessor::center_offset(w, config.width);
   view.y = ImageProcessor::center_offset(h, config.height);
   resize_to(image, w, h, interpolation, view, scratch);
@@ -349,7 +298,7 @@ View Transform::Plan::processed(const io::Image& image, Scratch& scratch) const 
 }
 
 // timm's ResizeKeepRatio with random scale and aspect ratio, then CenterCropOrPad or RandomCropOrPad.
-View Transform::Plan::keep_ratio(const io::Image& image, Scratch& scratch, Draws& draws) const {
+ImageWindow Transform::Plan::keep_ratio(const io::Image& image, Scratch& scratch, Draws& draws) const {
   double scale_x = 1;
   double scale_y = 1;
   if (draws.uniform() < 0.5) {
@@ -361,7 +310,7 @@ View Transform::Plan::keep_ratio(const io::Image& image, Scratch& scratch, Draws
     scale_x *= aspect;
   }
   const auto [w, h] = keep_ratio_size(image, config.width, config.height, 0.0, scale_x, scale_y);
-  View view;
+  ImageWindow view;
   view.reflect = true;
   if (crop == Crop::ratio_center) {
     view.x = center_offset(w, config.width);
@@ -378,8 +327,8 @@ View Transform::Plan::keep_ratio(const io::Image& image, Scratch& scratch, Draws
   return view;
 }
 
-View Transform::Plan::geometry(const io::Image& image, Scratch& scratch, Draws& draws) const {
-  View view;
+ImageWindow Transform::Plan::geometry(const io::Image& image, Scratch& scratch, Draws& draws) const {
+  ImageWindow view;
   switch (crop) {
     case Crop::center:
     case Crop::squash:
@@ -416,14 +365,14 @@ View Transform::Plan::geometry(const io::Image& image, Scratch& scratch, Draws& 
   fail("no such crop");
 }
 
-View Transform::Plan::prepare(const io::Image& image, Scratch& scratch, Draws& draws) const {
+ImageWindow Transform::Plan::prepare(const io::Image& image, Scratch& scratch, Draws& draws) const {
   const io::Image* source = &image;
   if (config.channels == 1) {
     scratch.gray = image;
     to_grayscale(scratch.gray);
     source = &scratch.gray;
   }
-  View view = geometry(*source, scratch, draws);
+  ImageWindow view = geometry(*source, scratch, draws);
   view.hflip = hflip > 0 && draws.uniform() < hflip;
   view.vflip = vflip > 0 && draws.uniform() < vflip;
   const bool jittered = jitter_probability > 0 && draws.uniform() < jitter_probability;
@@ -452,7 +401,7 @@ View Transform::Plan::prepare(const io::Image& image, Scratch& scratch, Draws& d
     solarize(copy, solarize_threshold);
   }
   scratch.resized = std::move(copy);
-  View whole;
+  ImageWindow whole;
   whole.image = &scratch.resized;
   return whole;
 }
@@ -478,7 +427,7 @@ void Transform::apply(const io::Image& image, std::uint64_t seed, std::int64_t e
   const std::int64_t plane = width * height;
   Draws draws = draws_of(seed, epoch, index);
   Scratch scratch;
-  const View view = plan_->prepare(image, scratch, draws);
+  const ImageWindow view = plan_->prepare(image, scratch, draws);
   const auto& tables = plan_->normalized;
   if (tables.size() == 3) {
     for_each_pixel(view, width, height, [&](std::int64_t x, std::int64_t y, const std::uint8_t* rgb) {
@@ -507,7 +456,7 @@ io::Image Transform::prepared(const io::Image& image, std::uint64_t seed, std::i
                               std::int64_t index) const {
   Draws draws = draws_of(seed, epoch, index);
   Scratch scratch;
-  const View view = plan_->prepare(image, scratch, draws);
+  const ImageWindow view = plan_->prepare(image, scratch, draws);
   return copy_of(view, plan_->config.width, plan_->config.height);
 }
 

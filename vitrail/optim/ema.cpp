@@ -64,6 +64,19 @@ void Ema::exchange(const nn::ParameterStore& store) {
   }
 }
 
+void follow(const nn::ParameterStore& target, const nn::ParameterStore& source, double momentum) {
+  for (const nn::Parameter& parameter : target.all()) {
+    if (!parameter.buffer) {
+      const Tensor& from = source.at(parameter.name).value;
+      check(from.shape() == parameter.value.shape(), "'{}' is {} in one network and {} in the other", parameter.name,
+            parameter.value.shape(), from.shape());
+      kernels::lerp(parameter.value.span<float>().data(), from.span<float>().data(), static_cast<float>(1 - momentum),
+                    from.numel());
+      parameter.value.touch();
+    }
+  }
+}
+
 void Ema::load_state(const io::NamedTensors& state) { copy_state("moving average", state, averages_); }
 
 }  // namespace vitrail::optim

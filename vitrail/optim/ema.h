@@ -44,4 +44,8 @@ class Ema {
   io::NamedTensors averages_;  ///< in the order of the store
 };
 
+/// target = momentum · target + (1 - momentum) · source for every parameter of the store `target`, but not for its
+/// buffers: the update of momentum encoders and teachers. Throws Error if `source` lacks one of them.
+void follow(const nn::ParameterStore& target, const nn::ParameterStore& source, double momentum);
+
 }  // namespace vitrail::optim

@@ -57,6 +57,16 @@ std::vector<ParameterGroup> groups_by_weight_decay(const nn::ParameterStore& sto
   return groups;
 }
 
+std::vector<ParameterGroup> one_group(const nn::ParameterStore& store, double weight_decay) {
+  ParameterGroup all{{}, weight_decay, 1};
+  for (const nn::Parameter& parameter : store.all()) {
+    if (trained(parameter)) {
+      all.names.push_back(parameter.name);
+    }
+  }
+  return {std::move(all)};
+}
+
 std::vector<ParameterGroup> groups_by_layer(const nn::ParameterStore& store, double weight_decay,
                                             const NamePredicate& no_weight_decay, const LayerDecay& decay) {
   std::map<std::pair<std::int64_t, bool>, std::size_t> places;  // (layer, decayed) → index of the group
@@ -107,6 +117,7 @@ Optimizer::Optimizer(nn::ParameterStore& store, const OptimizerOptions& options,
             name_of(parameter.value.dtype()));
       Entry entry{static_cast<std::size_t>(&parameter - store.all().data()),
                   group.weight_decay,
+                  group.weight_decay != 0,
                   group.lr_scale,
                   Tensor::zeros({}, DType::i64),
                   {}};
@@ -116,6 +127,12 @@ Optimizer::Optimizer(nn::ParameterStore& store, const OptimizerOptions& options,
       by_leaf_[parameter.value.slot().get()] = entries_.size();
       entries_.push_back(std::move(entry));
     }
+  }
+}
+
+void Optimizer::set_weight_decay(double weight_decay) {
+  for (Entry& entry : entries_) {
+    entry.weight_decay = entry.decays ? weight_decay : 0;
   }
 }
 
@@ -205,7 +222,10 @@ ClipMode clip_mode_named(std::string_view name) {
   if (name == "agc") {
     return ClipMode::agc;
   }
-  fail("unknown clip mode '{}': expected norm, value or agc", name);
+  if (name == "parameter") {
+    return ClipMode::parameter;
+  }
+  fail("unknown clip mode '{}': expected norm, value, agc or parameter", name);
 }
 
 double gradient_norm(const nn::ParameterStore& store) {
@@ -234,6 +254,12 @@ Clipping clip_gradients(const nn::ParameterStore& store, double limit, ClipMode 
     }
     if (mode == ClipMode::value) {
       kernels::clamp(gradient.span<float>().data(), static_cast<float>(limit / gradient_scale), gradient.numel());
+    } else if (mode == ClipMode::parameter) {
+      float* g = gradient.span<float>().data();
+      const double factor = limit / (gradient_scale * norm_of(g, gradient.numel()) + 1e-6);
+      if (factor < 1) {
+        kernels::scale(g, static_cast<float>(factor), gradient.numel());
+      }
     } else {
       clip_adaptively(parameter.value, gradient, limit, gradient_scale);
     }

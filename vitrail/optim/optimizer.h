@@ -34,6 +34,8 @@ using NamePredicate = std::function<bool(const std::string&)>;
 /// param_groups_weight_decay). Empty groups are left out.
 std::vector<ParameterGroup> groups_by_weight_decay(const nn::ParameterStore& store, double weight_decay,
                                                    const NamePredicate& no_weight_decay);
+/// Puts all trainable parameters into one group with this weight decay, as torch.optim.AdamW(model.parameters()) does.
+std::vector<ParameterGroup> one_group(const nn::ParameterStore& store, double weight_decay);
 
 /// Layer-wise learning rate decay, as in BEiT and timm's param_groups_layer_decay: the parameters of layer i =
 /// layer_of(name), 0 <= i < layers, have lr_scale = max(min_scale, rate^(layers - 1 - i)).
@@ -72,7 +74,11 @@ class Optimizer {
   /// not f32.
   Optimizer(nn::ParameterStore& store, const OptimizerOptions& options, const std::vector<ParameterGroup>& groups);
 
-  /// Updates every parameter that has a gradient with gradient_scale · gradient (the scale is 1 / k after k accumulated
+  /// Changes the weight decay of all groups that have one, for schedules of it.
+  void set_weight_decay(double weight_decay);
+
+  /// Updates every parameter that has a gradient, and leaves the others, their moments and their numbers of updates
+  /// alone, with gradient_scale · gradient (the scale is 1 / k after k accumulated
   /// batches, or Clipping::factor). The gradients stay as they are: ParameterStore::zero_grad() drops them.
   void step(double lr, double gradient_scale = 1);
   /// Whether the gradients of all parameters must be known before any of them can be updated, as LAMB clips them
@@ -93,6 +99,7 @@ class Optimizer {
   struct Entry {
     std::size_t index;  ///< in the store
     double weight_decay;
+    bool decays;
     double lr_scale;
     Tensor step;                  ///< [] i64: number of updates so far
     std::vector<Tensor> moments;  ///< {exp_avg, exp_avg_sq}, {exp_avg}, {momentum_buffer} or {}
@@ -106,11 +113,11 @@ class Optimizer {
   std::unordered_map<const autograd::Slot*, std::size_t> by_leaf_;  ///< indices into entries_
 };
 
-/// What timm's `--clip-grad` limits: the norm of all gradients together (norm), each element of a gradient (value), or
-/// the norm of each unit's gradient relative to that of its weights (agc, adaptive gradient clipping: Brock et al.
-/// 2021).
-enum class ClipMode { norm, value, agc };
-ClipMode clip_mode_named(std::string_view name);  ///< "norm", "value", "agc"; Error otherwise
+/// What timm's `--clip-grad` limits: the norm of all gradients together (norm), each element of a gradient (value), the
+/// norm of each unit's gradient relative to that of its weights (agc, adaptive gradient clipping: Brock et al. 2021);
+/// and DINO's, the norm of each parameter's gradient by itself (parameter).
+enum class ClipMode { norm, value, agc, parameter };
+ClipMode clip_mode_named(std::string_view name);  ///< "norm", "value", "agc", "parameter"; Error otherwise
 
 /// What clip_gradients() has done.
 struct Clipping {

@@ -88,10 +88,22 @@ void add_optimizer_options(OptionList& list, RunOptions& o) {
       });
   list.add("weight_decay", o.weight_decay, "W", "Decay of weights other than norms, biases and position tokens")
       .at_least(0);
+  list.add("weight_decay_end", o.weight_decay_end, "W",
+           "Weight decay in the end, half a cosine from --weight-decay (default: it stays)")
+      .at_least(0)
+      .check_that([&o](const Option& self) {
+        check(!o.weight_decay_end || o.weight_decay > 0, "{} needs a --weight-decay above 0 to begin with",
+              self.flag());
+      });
+  list.add("weight_decay_all", o.weight_decay_all, "", "Decay biases, norms, positions and tokens too")
+      .check_that([&o](const Option& self) {
+        check(!o.weight_decay_all || !o.layer_decay, "{} and --layer-decay exclude each other", self.flag());
+      });
   list.add("clip_grad", o.clip_grad, "NORM", "Clip gradients to this norm, value or share (see --clip-mode)")
       .positive();
-  list.add("clip_mode", o.clip_mode, "MODE", "What --clip-grad limits: norm, value or agc (adaptive)")
-      .one_of({"norm", "value", "agc"})
+  list.add("clip_mode", o.clip_mode, "MODE",
+           "What --clip-grad limits: norm, value, agc (adaptive) or parameter (the norm of each)")
+      .one_of({"norm", "value", "agc", "parameter"})
       .needs("--clip-grad", [&o] { return o.clip_grad.has_value(); });
   list.add("layer_decay", o.layer_decay, "RATE", "Learning rate is multiplied by this for each layer below the head")
       .check_that([&o](const Option& self) {
@@ -112,9 +124,9 @@ void add_schedule_options(OptionList& list, RunOptions& o, const std::string& un
   };
   list.group("learning rate");
   list.add("sched", o.schedule.sched, "SCHEDULER",
-           "Schedule: cosine, tanh, poly, step, multistep, constant (after the warm-up), none, or noam (warm-up, then "
-           "the inverse square root of the updates)")
-      .one_of({"cosine", "tanh", "poly", "step", "multistep", "constant", "none", "noam"});
+           "Schedule: cosine, tanh, poly, step, multistep, constant (after the warm-up), none, noam (warm-up, then "
+           "the inverse square root of the updates), warmup_cosine (MoCo v3's) or dino")
+      .one_of({"cosine", "tanh", "poly", "step", "multistep", "constant", "none", "noam", "warmup_cosine", "dino"});
   list.add("sched_on_updates", o.schedule.on_updates, "", "Follow the schedule at each update, not only each epoch");
   list.add("lr", o.lr, "LR", "Learning rate; overrides --lr-base").at_least(0);
   list.add("lr_base", o.lr_base, "LR",
@@ -139,7 +151,8 @@ void add_schedule_options(OptionList& list, RunOptions& o, const std::string& un
       .at_least(0)
       .check_that([&o](const Option& self) {
         const std::string& sched = o.schedule.sched;
-        const bool ends_there = sched == "cosine" || sched == "tanh" || sched == "poly";
+        const bool ends_there =
+            sched == "cosine" || sched == "tanh" || sched == "poly" || sched == "warmup_cosine" || sched == "dino";
         check(!ends_there || o.schedule.min_lr <= learning_rate(o),
               "{} {} is above the learning rate {}, from which the schedule falls", self.flag(), o.schedule.min_lr,
               learning_rate(o));

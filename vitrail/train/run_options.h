@@ -33,6 +33,8 @@ struct RunOptions {
   // Optimizer
   optim::OptimizerOptions optimizer;  ///< AdamW by default
   double weight_decay = 0.05;
+  std::optional<double> weight_decay_end;  ///< the decay follows half a cosine to this value
+  bool weight_decay_all = false;           ///< biases, norms, positions and tokens decay too
   std::optional<double> clip_grad;
   std::string clip_mode = "norm";
   std::optional<double> layer_decay;

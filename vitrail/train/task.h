@@ -70,6 +70,8 @@ class Task {
     (void)work;
     return {};
   }
+  /// Whether the latest network is the best one, whatever the figures say, as where no figure tells how good it is.
+  virtual bool keeps_latest() const { return false; }
   /// The label of the axis of the training loss in curves.svg.
   virtual std::string loss_axis() const { return "loss"; }
 

@@ -12,7 +12,7 @@
 #include "vitrail/data/transforms.h"
 #include "vitrail/explain/overlay.h"
 #include "vitrail/io/wording.h"
-#include "vitrail/train/tasks/image_options.h"
+#include "vitrail/train/image_options.h"
 
 namespace vitrail::cli {
 namespace {

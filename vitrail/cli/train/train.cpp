@@ -212,6 +212,10 @@ void add_pretrain(CLI::App& app, const std::vector<std::string>& arguments) {
                 "vitrail train labelled --model output/train/NAME/best --layer-decay 0.75",
                 "vitrail train labelled --model output/train/NAME/best --linear-probe", "# what it makes of images",
                 "vitrail reconstruct output/train/NAME/best photos --output sheet.png",
+                "# by comparing views of images, or by a teacher; then the encoder by itself",
+                "vitrail pretrain mocov3 photos --model vit_tiny_patch16_224 --epochs 100 --knn-data labelled",
+                "vitrail pretrain dino photos --model vit_tiny_patch16_224 --out-dim 4096 --epochs 100",
+                "vitrail encoder output/train/NAME --output encoder",
                 "# sentences, one a line, with blank lines between documents",
                 "vitrail pretrain bert book.txt --model bert-mini --tokenizer my_wordpieces",
                 "# go on with a run that was stopped", "vitrail pretrain --resume output/train/NAME"});

@@ -20,6 +20,9 @@ constexpr std::string_view average_prefix = "ema.";
 
 std::vector<optim::ParameterGroup> parameter_groups(const RunOptions& options, const nn::Network& net) {
   const auto no_decay = [&net](const std::string& name) { return net.no_weight_decay(name); };
+  if (options.weight_decay_all) {
+    return optim::one_group(net.parameters, options.weight_decay);
+  }
   if (!options.layer_decay) {
     return optim::groups_by_weight_decay(net.parameters, options.weight_decay, no_decay);
   }
@@ -44,16 +47,20 @@ struct Learner::Parts {
   optim::Schedule schedule;
   optim::Optimizer optimizer;
   std::optional<optim::Ema> average;
+  double weight_decay;
+  std::optional<double> weight_decay_end;
 
   double backward(const Loss& loss, std::uint64_t number, float share, const autograd::Tape::Complete& complete);
+  void schedule_decay(std::int64_t update);
 };
 
 Learner::Learner(const RunOptions& options, nn::Network& network, std::int64_t updates_per_epoch, DType dtype)
-    : parts_(new Parts{
-          network, dtype, mix(static_cast<std::uint64_t>(options.seed), hash("forward")), updates_per_epoch,
-          options.grad_checkpointing, options.clip_grad, optim::clip_mode_named(options.clip_mode),
-          optim::Schedule(schedule_of(options, updates_per_epoch)),
-          optim::Optimizer(network.parameters, options.optimizer, parameter_groups(options, network)), std::nullopt}) {
+    : parts_(new Parts{network, dtype, mix(static_cast<std::uint64_t>(options.seed), hash("forward")),
+                       updates_per_epoch, options.grad_checkpointing, options.clip_grad,
+                       optim::clip_mode_named(options.clip_mode),
+                       optim::Schedule(schedule_of(options, updates_per_epoch)),
+                       optim::Optimizer(network.parameters, options.optimizer, parameter_groups(options, network)),
+                       std::nullopt, options.weight_decay, options.weight_decay_end}) {
   check(std::ranges::none_of(network.parameters.all(), [](const nn::Parameter& one) { return one.held.has_value(); }),
         "the weights are held for inference and cannot be trained: train the model that they were quantized from");
   if (options.model_ema) {
@@ -89,6 +96,15 @@ double Learner::accumulate(const Loss& loss, std::uint64_t number, float share) 
   return parts_->backward(loss, number, share, {});
 }
 
+// Sets the weight decay of an update, if it follows a schedule.
+void Learner::Parts::schedule_decay(std::int64_t update) {
+  if (weight_decay_end) {
+    const auto updates = static_cast<double>(schedule.epochs() * updates_per_epoch);
+    optimizer.set_weight_decay(
+        optim::cosine_between(weight_decay, *weight_decay_end, std::min(static_cast<double>(update) / updates, 1.0)));
+  }
+}
+
 Learner::Step Learner::step(const Loss& loss, std::uint64_t number, std::int64_t update) {
   Step result;
   if (parts_->clip_limit || parts_->checkpointing || parts_->optimizer.needs_all_gradients()) {
@@ -96,6 +112,7 @@ Learner::Step Learner::step(const Loss& loss, std::uint64_t number, std::int64_t
   } else {
     const kernels::TransientPacking sparing;
     const double rate = lr(update);
+    parts_->schedule_decay(update);
     result.loss = parts_->backward(loss, number, 1, [&](autograd::Slot& leaf) {
       const Profile::Within within(Profile::Phase::update);
       parts_->optimizer.step_leaf(leaf, rate);
@@ -116,6 +133,7 @@ std::optional<double> Learner::update(std::int64_t update, double scale) {
     clipping = optim::clip_gradients(parameters, *parts_->clip_limit, parts_->clip_mode, scale);
     Profile::mark("clip gradients");
   }
+  parts_->schedule_decay(update);
   parts_->optimizer.step(lr(update), clipping.factor);
   parameters.zero_grad();
   Profile::mark("optimizer");

@@ -435,7 +435,7 @@ Figures Run::evaluate(bool average) {
 
 // Saves the network if it is better than the one that is there; a user may have deleted that.
 void Run::keep_if_best(const FigureKind& metric, double value, bool average) {
-  if (has_best() && !is_better(metric, value, counters_.best_metric)) {
+  if (has_best() && !task_->keeps_latest() && !is_better(metric, value, counters_.best_metric)) {
     return;
   }
   counters_.best_epoch = counters_.epoch + 1;

@@ -46,12 +46,15 @@ std::unique_ptr<data::Dataset> open_validation(const ClassifyOptions& options,
   }
 }
 
-// Loads --initial-checkpoint: every weight of the model, by name, from a model folder or a file of weights.
+// Loads --initial-checkpoint: every weight of the model, by name, from a model folder or a file of weights. Those of an
+// encoder leave the classifier new.
 void load_initial(const models::Model& model, const fs::path& path) {
   try {
     const io::StoredTensors file = fs::is_directory(path) ? models::open_weights(path) : io::open_tensors(path);
     models::load_weights(models::weights_of(*model.net, model.net->parameters), file, {},
-                         {model.pretrained.height, model.pretrained.width});
+                         {model.pretrained.height, model.pretrained.width},
+                         {.classifier = std::ranges::none_of(
+                              file.names(), [&](const std::string& name) { return model.net->is_head(name); })});
   } catch (const Error& error) {
     fail("--initial-checkpoint: {}", error.what());
   }

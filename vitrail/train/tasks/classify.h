@@ -8,7 +8,7 @@
 #include <string>
 
 #include "vitrail/data/mix.h"
-#include "vitrail/train/tasks/image_options.h"
+#include "vitrail/train/image_options.h"
 #include "vitrail/train/tasks/loss.h"
 
 namespace vitrail::train {

@@ -14,7 +14,8 @@ void add_classifier_options(OptionList& list, ClassifyOptions& o) {
            "Model folder to start from: a new head for other classes, positions resized for another image size")
       .path()
       .settled();
-  list.add("initial_checkpoint", o.initial_checkpoint, "PATH", "Model folder, or file of weights, that must all fit")
+  list.add("initial_checkpoint", o.initial_checkpoint, "PATH",
+           "Model folder, or file of weights, that must all fit; an encoder leaves the classifier new")
       .path()
       .settled();
   list.add("num_classes", o.num_classes, "N", "Number of classes (default: those of the data)").at_least(1).settled();

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "vitrail/train/tasks/image_options.h"
+#include "vitrail/train/image_options.h"
 
 namespace vitrail::train {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "vitrail/models/vit/mae.h"
-#include "vitrail/train/tasks/image_options.h"
+#include "vitrail/train/image_options.h"
 
 namespace vitrail::train {
 

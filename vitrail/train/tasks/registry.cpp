@@ -7,6 +7,9 @@
 
 #include "vitrail/io/toml.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/train/pretrain/dino.h"
+#include "vitrail/train/pretrain/mocov3.h"
+#include "vitrail/train/pretrain/simclr.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/tasks/caption.h"
 #include "vitrail/train/tasks/classify.h"
@@ -42,6 +45,10 @@ const std::vector<TaskKind>& task_kinds() {
       {"tag", "train", "give each word of a sentence a label", defaults<TagOptions>},
       {"translate", "train", "translate texts", defaults<TranslationOptions>},
       {"mae", "pretrain", "masked autoencoder (He et al. 2022)", defaults<PretrainMaeOptions>},
+      {"simclr", "pretrain", "contrastive learning (Chen et al. 2020)", defaults<PretrainSimclrOptions>},
+      {"mocov3", "pretrain", "contrastive learning with a momentum encoder (Chen et al. 2021)",
+       defaults<PretrainMocov3Options>},
+      {"dino", "pretrain", "self-distillation (Caron et al. 2021)", defaults<PretrainDinoOptions>},
       {"bert", "pretrain", "masked words and the next sentence (Devlin et al. 2019)", defaults<PretrainBertOptions>},
   };
   return all;

@@ -1,4 +1,4 @@
-#include "vitrail/train/tasks/image_options.h"
+#include "vitrail/train/image_options.h"
 
 #include <utility>
 

@@ -1,0 +1,81 @@
+// `vitrail encoder` takes the encoder out of a run.
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/models/features.h"
+#include "vitrail/models/model.h"
+#include "vitrail/models/vit/mae.h"
+#include "vitrail/tensor/error.h"
+#include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/tasks/registry.h"
+
+namespace vitrail::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Which of the networks of a run of this kind is its encoder.
+std::string encoder_of(const std::string& kind) {
+  if (kind == "dino") {
+    return "the teacher's encoder, without DINO's head";
+  }
+  if (kind == "mocov3") {
+    return "the base encoder (not the momentum encoder), without projector and predictor";
+  }
+  if (kind == "simclr") {
+    return "the encoder, without the projector";
+  }
+  return kind == "mae" ? "the encoder, without the decoder" : "the model, without its classifier";
+}
+
+void write_encoder(const std::string& run, const std::string& output) {
+  check(!fs::exists(output) || (fs::is_directory(output) && fs::is_empty(output)),
+        "'{}' exists: choose another --output", output);
+  const fs::path folder = train::model_of(run);
+  check(fs::is_directory(folder), "there is no run '{}'", run);
+  std::string kind;
+  std::error_code none;
+  if (fs::exists(folder.parent_path() / "config.toml", none)) {
+    kind = train::task_kind_of_run(folder.parent_path()).name;
+  }
+  const bool images =
+      kind.empty() || kind == "dino" || kind == "mocov3" || kind == "simclr" || kind == "mae" || kind == "classify";
+  check(images, "'{}' is a run of the task {}, which has no encoder of images by itself", run, kind);
+  models::CreateOptions create;
+  create.num_classes = 0;
+  const models::Model model = models::load_model(folder, create);
+  models::save_model(model, output);
+  fmt::print("{} of {}: {}, {:.2f} M parameters, {} numbers for an image of {}x{} pixels: {}\n", encoder_of(kind),
+             folder.string(), model.architecture, static_cast<double>(model.net->parameters.count()) * 1e-6,
+             model.net->num_features(), model.pretrained.width, model.pretrained.height, output);
+}
+
+struct EncoderFlags {
+  std::string run;
+  std::string output;
+};
+
+}  // namespace
+
+void add_encoder(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("encoder", "Take the encoder out of a run, as a model without classifier");
+  const auto flags = std::make_shared<EncoderFlags>();
+  command.add_option("RUN", flags->run, "Run folder, one of its checkpoints, or another model folder")
+      ->required()
+      ->type_name("");
+  command.add_option("--output", flags->output, "New model folder, in timm's layout with num_classes=0")
+      ->required()
+      ->type_name("DIR");
+  add_examples(command, {"vitrail encoder output/train/NAME --output encoder",
+                         "# a new head on it: all of it is trained, or the head alone",
+                         "vitrail train labelled --model encoder --layer-decay 0.75",
+                         "vitrail train labelled --model encoder --linear-probe"});
+  command.callback([flags] { write_encoder(flags->run, flags->output); });
+}
+
+}  // namespace vitrail::cli

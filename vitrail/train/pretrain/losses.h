@@ -1,0 +1,38 @@
+/// \file
+/// The losses of methods that learn from several views of each image.
+#pragma once
+
+#include <cstdint>
+
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::train {
+
+/// NT-Xent over the 2N projections of two views (SimCLR: Chen et al. 2020, equation 1; lightly's NTXentLoss), z0 and z1
+/// [N, D] f32 of any lengths:
+///
+/// ```text
+/// s_ij = cos(z_i, z_j) / temperature,   mean over i of -log( e^s_i,partner(i) / Σ_{j ≠ i} e^s_ij )
+/// ```
+///
+/// The pair (i, i) is masked out before the softmax, so that no gradient passes through it. Throws Error unless there
+/// are at least two images.
+Tensor nt_xent(const Tensor& z0, const Tensor& z1, float temperature);
+
+/// MoCo v3's contrastive loss (Chen et al. 2021, facebookresearch/moco-v3), q and k [N, D] f32 of any lengths: the
+/// cross-entropy of cos(q_i, k_j) / temperature with target j = i, times 2 · temperature. k gets no gradient. Throws
+/// Error unless there are at least two images.
+Tensor contrastive_loss(const Tensor& q, const Tensor& k, float temperature);
+
+/// DINO's targets (Caron et al. 2021): softmax((teacher - centre) / temperature), [N, K] f32. teacher [N, K], center
+/// [1, K].
+Tensor dino_targets(const Tensor& teacher, const Tensor& center, double temperature);
+/// DINO's loss: the mean, over all pairs of a global view i and another view v, of the cross-entropy between the
+/// teacher's targets for i and softmax(student / student_temperature) for v. A view is never compared with itself.
+/// student [views · B, K] f32, view by view with the global ones first; targets [globals · B, K], which get no
+/// gradient.
+Tensor dino_loss(const Tensor& student, const Tensor& targets, std::int64_t views, double student_temperature = 0.1);
+/// The centre after a batch: momentum · center + (1 - momentum) · the mean row of `teacher`.
+Tensor dino_center(const Tensor& center, const Tensor& teacher, double momentum = 0.9);
+
+}  // namespace vitrail::train

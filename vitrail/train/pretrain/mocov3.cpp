@@ -1,0 +1,205 @@
+#include "vitrail/train/pretrain/mocov3.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/models/vit/vit.h"
+#include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/optim/ema.h"
+#include "vitrail/optim/schedule.h"
+#include "vitrail/tensor/error.h"
+#include "vitrail/train/pretrain/losses.h"
+#include "vitrail/train/run/run_folder.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+const models::VisionTransformer* transformer_of(const models::Model& model) {
+  return models::body_of<models::VisionTransformer>(*model.net);
+}
+
+// A Vision Transformer that is made by its name starts as in MoCo v3's code; one of a folder goes on as it is.
+models::Model open_moco_encoder(const PretrainMocov3Options& options, const fs::path& checkpoint) {
+  const bool fresh = checkpoint.empty() && !models::names_folder(model_of(options.model).string());
+  PretrainMocov3Options asked = options;
+  if (fresh) {
+    models::CreateOptions look;
+    look.fill = nn::Fill::meta;
+    nlohmann::json arguments = nlohmann::json::parse(asked.model_kwargs);
+    if (transformer_of(models::open_model(options.model, look)) != nullptr && !arguments.contains("weight_init")) {
+      arguments["weight_init"] = "moco";
+      asked.model_kwargs = arguments.dump();
+    }
+  }
+  models::Model model = open_encoder(asked, checkpoint, options.drop_path);
+  if (fresh && transformer_of(model) != nullptr) {
+    initialize_as_mocov3(model, static_cast<std::uint64_t>(options.seed));
+  }
+  return model;
+}
+
+class PretrainMocov3 final : public ViewTask {
+ public:
+  PretrainMocov3(const PretrainMocov3Options& options, const fs::path& checkpoint);
+
+  nn::Network& network() override { return *network_; }
+  Tensor loss(nn::Pass& pass) override;
+  void updated(std::int64_t /*step*/) override { followed_ = false; }
+  io::NamedTensors state() const override { return momentum_state(*momentum_); }
+  std::string loss_axis() const override { return "contrastive loss"; }
+
+ protected:
+  const EncoderNetwork& trained() const override { return *network_; }
+
+ private:
+  float temperature() const {
+    return static_cast<float>(options_.moco_t.value_or(transformer_of(network_->encoder) != nullptr ? 0.2 : 1));
+  }
+
+  const PretrainMocov3Options options_;
+  std::unique_ptr<ProjectedEncoder> network_;   // with the predictor
+  std::unique_ptr<ProjectedEncoder> momentum_;  // without
+  bool followed_ = false;                       // whether the momentum encoder has been updated in this step
+};
+
+PretrainMocov3::PretrainMocov3(const PretrainMocov3Options& options, const fs::path& checkpoint)
+    : ViewTask(options), options_(options) {
+  models::Model encoder = open_moco_encoder(options_, checkpoint);
+  const bool tokens = transformer_of(encoder) != nullptr;
+  const nn::ProjectorConfig projector = {.hidden = options_.moco_mlp_dim,
+                                         .out = options_.moco_dim,
+                                         .layers = tokens ? 3 : 2,
+                                         .last_norm = nn::LastNorm::plain};
+  const nn::ProjectorConfig predictor = {.in = options_.moco_dim,
+                                         .hidden = options_.moco_mlp_dim,
+                                         .out = options_.moco_dim,
+                                         .layers = 2,
+                                         .last_norm = tokens ? nn::LastNorm::plain : nn::LastNorm::none};
+  network_ = std::make_unique<ProjectedEncoder>(std::move(encoder), projector, predictor);
+  momentum_ = std::make_unique<ProjectedEncoder>(open_encoder(options_, checkpoint, options_.drop_path), projector);
+  network_->decays_tokens = true;
+  if (tokens) {
+    for (const char* name : {"pos_embed", "patch_embed.proj.weight", "patch_embed.proj.bias"}) {
+      const nn::Parameter* parameter = network_->parameters.find(name);
+      if (parameter != nullptr && !parameter->buffer &&
+          (options_.stop_grad_conv1 || name == std::string("pos_embed"))) {
+        network_->parameters.set_trainable(name, false);
+      }
+    }
+  }
+  if (!checkpoint.empty()) {
+    load_trained(checkpoint);
+  }
+  copy_parameters(*network_, *momentum_);
+  ViewRecipe first = {.scale = {options_.crop_min, 1}, .blur_prob = 1, .interpolation = "bilinear"};
+  ViewRecipe second = first;
+  second.blur_prob = 0.1;
+  second.solarize_prob = 0.2;
+  const data::ImageConfig& images = network_->encoder.pretrained;
+  open_views({view_transform(images, first), view_transform(images, second)});
+}
+
+Tensor PretrainMocov3::loss(nn::Pass& pass) {
+  const auto [h0, h1] = encode_two(*network_, batch(), pass);
+  const auto predicted = [&](const Tensor& h) { return (*network_->predictor)(network_->head(h, pass), pass); };
+  const Tensor q0 = predicted(h0);
+  const Tensor q1 = predicted(h1);
+  Tensor k0;
+  Tensor k1;
+  {
+    const autograd::NoGrad no_grad;
+    if (!followed_) {  // before its own forward of this step
+      const double share = static_cast<double>(update()) / static_cast<double>(total_updates());
+      optim::follow(momentum_->parameters, network_->parameters,
+                    options_.moco_m_cos ? mocov3_momentum(options_.moco_m, share) : options_.moco_m);
+      followed_ = true;
+    }
+    const auto [m0, m1] = encode_two(*momentum_, batch(), pass);
+    k0 = momentum_->head(m0, pass);
+    k1 = momentum_->head(m1, pass);
+  }
+  return contrastive_loss(q0, k1, temperature()) + contrastive_loss(q1, k0, temperature());
+}
+
+}  // namespace
+
+PretrainMocov3Options::PretrainMocov3Options() {
+  model = "vit_small_patch16_224";
+  batch_size = 256;
+  lr_base = 1.5e-4;
+  weight_decay = 0.1;
+  weight_decay_all = true;
+}
+
+void PretrainMocov3Options::describe(OptionList& list) {
+  add_view_options(list, *this);
+  list.group("pretraining");
+  list.add("moco_dim", moco_dim, "N", "Width of what is compared").at_least(1).settled();
+  list.add("moco_mlp_dim", moco_mlp_dim, "N", "Width inside projector and predictor").at_least(1).settled();
+  list.add("moco_m", moco_m, "M", "Momentum of the momentum encoder").share();
+  list.add("moco_m_cos", moco_m_cos, "", "Let the momentum grow to 1 by half a cosine");
+  list.add("moco_t", moco_t, "T", "Temperature (default: 0.2 for a Vision Transformer, 1 for others)").positive();
+  list.add("stop_grad_conv1", stop_grad_conv1, "",
+           "Leave the patch embedding of a Vision Transformer as it is at first, for stability")
+      .settled();
+  list.add("crop_min", crop_min, "SHARE", "Least share of an image's area that a view shows").positive().share();
+  add_view_run_options(list, *this, {"deviation", "effective_rank"});
+}
+
+std::unique_ptr<Task> PretrainMocov3Options::make(const fs::path& checkpoint) const {
+  return std::make_unique<PretrainMocov3>(*this, checkpoint);
+}
+
+void initialize_as_mocov3(const models::Model& model, std::uint64_t seed) {
+  const models::VisionTransformer* vit = transformer_of(model);
+  check(vit != nullptr, "'{}' is no Vision Transformer", model.architecture);
+  const nn::ParameterStore& parameters = model.net->parameters;
+  const auto start = [&](const char* name, const nn::Init& init) {
+    if (const nn::Parameter* parameter = parameters.find(name)) {
+      nn::fill(parameter->value, init, {seed, hash(name)});
+    }
+  };
+  const nn::Size2 patch = vit->config().patch_size;
+  const double fans = static_cast<double>(3 * patch[0] * patch[1] + vit->config().embed_dim);
+  start("patch_embed.proj.weight", nn::Init::uniform(static_cast<float>(std::sqrt(6 / fans))));
+  start("patch_embed.proj.bias", nn::Init::zeros());
+  start("cls_token", nn::Init::normal(1e-6F));
+  const nn::Parameter* positions = parameters.find("pos_embed");
+  const auto [rows, columns] = [&] {
+    const models::TokenLayout layout = model.net->token_layout(model.pretrained.height, model.pretrained.width);
+    return std::pair(layout.rows, layout.columns);
+  }();
+  if (positions != nullptr && !positions->buffer && rows == columns &&
+      positions->value.shape() == Shape{1, 1 + rows * columns, vit->config().embed_dim}) {
+    positions->value.copy_from(mocov3_positions(rows, vit->config().embed_dim));
+    positions->value.touch();
+  }
+}
+
+Tensor mocov3_positions(std::int64_t side, std::int64_t dim) {
+  check(dim % 4 == 0, "positions of sines and cosines in two dimensions need a width divisible by 4, not {}", dim);
+  const std::int64_t quarter = dim / 4;
+  const Tensor table = Tensor::zeros({1, 1 + side * side, dim});
+  float* out = table.data<float>() + dim;  // behind the class token
+  for (std::int64_t n = 0; n < side * side; ++n, out += dim) {
+    for (std::int64_t i = 0; i < quarter; ++i) {
+      const double omega = std::pow(10000.0, -static_cast<double>(i) / static_cast<double>(quarter));
+      const double row = static_cast<double>(n / side) * omega;
+      const double column = static_cast<double>(n % side) * omega;
+      out[i] = static_cast<float>(std::sin(row));
+      out[quarter + i] = static_cast<float>(std::cos(row));
+      out[2 * quarter + i] = static_cast<float>(std::sin(column));
+      out[3 * quarter + i] = static_cast<float>(std::cos(column));
+    }
+  }
+  return table;
+}
+
+double mocov3_momentum(double start, double share) { return optim::cosine_between(start, 1, share); }
+
+}  // namespace vitrail::train
