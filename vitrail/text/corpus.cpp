@@ -14,15 +14,36 @@ void check_corpus(std::string_view text, std::string_view source) {
   if (at == std::string::npos) {
     return;
   }
-  const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1;
+  const auto lines = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
   const std::size_t begin = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;  // npos + 1 is 0
-  fail("{}: line {} is not UTF-8: byte {} of it is {:#04x}", source, line, at - begin + 1,
-       static_cast<unsigned char>(text[at]));
+  check_line(text.substr(begin), source, static_cast<std::size_t>(lines) + 1);
 }
 
-std::string read_corpus(const std::string& file) {
+std::string without_broken_lines(const std::string& text, std::int64_t& skipped) {
+  if (find_invalid_utf8(text) == std::string::npos) {
+    return text;
+  }
+  std::string kept;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    if (find_invalid_utf8(line) == std::string::npos) {
+      kept += line;
+    } else {
+      ++skipped;
+    }
+    begin = end;
+  }
+  return kept;
+}
+
+std::string read_corpus(const std::string& file, std::int64_t* skipped) {
   std::string text = io::read_text(file);
   check(!text.empty(), "{}: the text is empty", file);
+  if (skipped != nullptr) {
+    text = without_broken_lines(text, *skipped);
+    check(!text.empty(), "{}: none of its lines is UTF-8", file);
+  }
   check_corpus(text, file);
   return text;
 }

@@ -2,6 +2,7 @@
 /// Texts from files.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,8 +11,11 @@ namespace vitrail::text {
 
 /// Throws Error, naming `source`, line and byte, unless the text is UTF-8.
 void check_corpus(std::string_view text, std::string_view source);
-/// The text of a file. Throws Error, naming line and byte, if it is empty or not UTF-8.
-std::string read_corpus(const std::string& file);
+/// The text of a file. Throws Error, naming line and byte, if it is empty or not UTF-8. With `skipped`, lines that are
+/// not UTF-8 are left out and counted there instead.
+std::string read_corpus(const std::string& file, std::int64_t* skipped = nullptr);
+/// A text without its lines that are not UTF-8; `skipped` is increased by their number.
+std::string without_broken_lines(const std::string& text, std::int64_t& skipped);
 /// The lines of a text without their ends, "\n" or "\r\n". What follows the last end is a line unless it is empty.
 std::vector<std::string> lines_of(std::string_view text);
 

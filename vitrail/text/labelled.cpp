@@ -12,6 +12,7 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/suggest.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/text/corpus.h"
 
@@ -69,8 +70,8 @@ std::vector<LabelledText> read_table(const std::vector<io::CsvRow>& rows, bool m
   for (std::size_t i = named ? 1 : 0; i < rows.size(); ++i) {
     const io::CsvRow& row = rows[i];
     const std::size_t count = named ? rows[0].fields.size() : 2;
-    check(row.fields.size() == count, "{}: line {} has {} fields, expected {}", source, row.line, row.fields.size(),
-          named ? std::to_string(count) : "2: a label, a tab, a text");
+    check(row.fields.size() == count, "{}: line {} has {}, expected {}", source, row.line,
+          io::counted(std::ssize(row.fields), "fields"), named ? std::to_string(count) : "2: a label, a tab, a text");
     result.push_back({row.fields[text.value_or(1)], second ? row.fields[*second] : "", row.fields[label.value_or(0)]});
     check(!result.back().text.empty() && !result.back().label.empty(), "{}: line {} has no {}", source, row.line,
           result.back().text.empty() ? "text" : "label");
@@ -106,6 +107,20 @@ std::vector<LabelledText> read_objects(std::string_view corpus, const std::strin
   return result;
 }
 
+std::string text_in(const std::filesystem::path& path, std::int64_t* skipped) {
+  const std::string text = io::read_text(path);
+  return skipped == nullptr ? text : without_broken_lines(text, *skipped);
+}
+
+// The number of words between spaces and tabs.
+std::size_t columns_of(const std::string& line) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = line.find_first_not_of(" \t", at)) != std::string::npos; ++count) {
+    at = std::min(line.find_first_of(" \t", at), line.size());
+  }
+  return count;
+}
+
 std::optional<std::int64_t> whole(const std::string& word) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
@@ -114,8 +129,8 @@ std::optional<std::int64_t> whole(const std::string& word) {
 
 }  // namespace
 
-std::vector<LabelledText> read_labelled_texts(const std::filesystem::path& path) {
-  return parse_labelled_texts(io::read_text(path), path.extension().string(), path.string());
+std::vector<LabelledText> read_labelled_texts(const std::filesystem::path& path, std::int64_t* skipped) {
+  return parse_labelled_texts(text_in(path, skipped), path.extension().string(), path.string());
 }
 
 std::vector<LabelledText> parse_labelled_texts(std::string_view content, std::string_view ending,
@@ -129,8 +144,8 @@ std::vector<LabelledText> parse_labelled_texts(std::string_view content, std::st
   return texts;
 }
 
-std::vector<TaggedSentence> read_tagged_sentences(const std::filesystem::path& path) {
-  return parse_tagged_sentences(io::read_text(path), path.string());
+std::vector<TaggedSentence> read_tagged_sentences(const std::filesystem::path& path, std::int64_t* skipped) {
+  return parse_tagged_sentences(text_in(path, skipped), path.string());
 }
 
 std::vector<TaggedSentence> parse_tagged_sentences(std::string_view content, const std::string& source) {
@@ -138,6 +153,7 @@ std::vector<TaggedSentence> parse_tagged_sentences(std::string_view content, con
   std::vector<TaggedSentence> sentences;
   bool open = false;
   std::size_t number = 0;
+  std::size_t columns = 0;  // of the first line
   for (const std::string& line : lines_of(content)) {
     ++number;
     const std::size_t begin = line.find_first_not_of(" \t");
@@ -148,6 +164,10 @@ std::vector<TaggedSentence> parse_tagged_sentences(std::string_view content, con
     const std::size_t end = line.find_last_not_of(" \t") + 1;
     const std::size_t word_end = std::min(line.find_first_of(" \t", begin), end);
     check(word_end < end, "{}: line {} has a word, but no label", source, number);
+    const std::size_t own = columns_of(line);
+    columns = columns == 0 ? own : columns;
+    check(own == columns, "{}: line {} has {} columns, but those before have {}: a word and its label were expected",
+          source, number, own, columns);
     const std::size_t label_begin = line.find_last_of(" \t", end - 1) + 1;
     if (!open) {
       sentences.emplace_back();

@@ -2,6 +2,7 @@
 /// Texts with labels, and sentences whose words have labels, from files.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -24,7 +25,8 @@ struct LabelledText {
 /// - any other table: `label<TAB>text` a line
 ///
 /// Throws Error, naming file and line, if one has no text or no label, is not UTF-8, or if there are none.
-std::vector<LabelledText> read_labelled_texts(const std::filesystem::path& path);
+/// With `skipped`, lines that are not UTF-8 are left out and counted there instead.
+std::vector<LabelledText> read_labelled_texts(const std::filesystem::path& path, std::int64_t* skipped = nullptr);
 /// The texts of a file's content, given the ending of its name. Errors name `source`.
 std::vector<LabelledText> parse_labelled_texts(std::string_view content, std::string_view ending,
                                                const std::string& source);
@@ -37,8 +39,9 @@ struct TaggedSentence {
 
 /// Reads sentences of a table as those of CoNLL: a word a line, first its letters and last its label, between spaces or
 /// tabs; blank lines part sentences, and lines that begin with -DOCSTART- are passed over. Throws Error, naming file
-/// and line, if one has no label, is not UTF-8, or if there are none.
-std::vector<TaggedSentence> read_tagged_sentences(const std::filesystem::path& path);
+/// and line, if one has no label, has not as many columns as the first, is not UTF-8, or if there are none. With
+/// `skipped`, lines that are not UTF-8 are left out and counted there instead.
+std::vector<TaggedSentence> read_tagged_sentences(const std::filesystem::path& path, std::int64_t* skipped = nullptr);
 /// The sentences of a file's content. Errors name `source`.
 std::vector<TaggedSentence> parse_tagged_sentences(std::string_view content, const std::string& source);
 

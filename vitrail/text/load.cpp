@@ -49,7 +49,7 @@ class Switches {
   std::string source_;
 };
 
-std::vector<std::string> lines_of(const fs::path& file) {
+std::vector<std::string> lines_in(const fs::path& file) {
   std::istringstream text(io::read_text(file));
   std::vector<std::string> lines;
   for (std::string line; std::getline(text, line);) {
@@ -68,7 +68,7 @@ json read_byte_level_bpe(const fs::path& folder) {
   const json vocab = io::read_json(folder / "vocab.json");
   const Switches switches(folder);
   json document = empty_document({{"type", "BPE"}, {"vocab", vocab}, {"merges", json::array()}});
-  for (const std::string& line : lines_of(folder / "merges.txt")) {
+  for (const std::string& line : lines_in(folder / "merges.txt")) {
     if (!line.empty() && !line.starts_with("#version")) {
       document["model"]["merges"].push_back(line);
     }
@@ -103,7 +103,7 @@ json read_byte_level_bpe(const fs::path& folder) {
 json read_wordpiece_lines(const fs::path& file) {
   json vocab = json::object();
   std::int64_t id = 0;
-  for (const std::string& line : lines_of(file)) {
+  for (const std::string& line : lines_in(file)) {
     check(vocab.emplace(line, id++).second, "{}: line {}: the token '{}' is there twice", file.string(), id, line);
   }
   for (const char* token : {"[UNK]", "[CLS]", "[SEP]"}) {

@@ -102,6 +102,24 @@ Tokenizer train_wordpiece(std::span<const std::string> texts, const TokenizerTra
 
 namespace {
 
+// What the library says of a vocabulary that is too large or too small for the texts, without the place in its sources
+// and its advice on flags of its own.
+std::string plain_words(const std::string& status) {
+  const auto number_behind = [&](std::string_view words) {
+    const std::size_t at = status.find(words);
+    const std::size_t begin = at == std::string::npos ? status.size() : at + words.size();
+    return status.substr(begin, status.find_first_not_of("0123456789", begin) - begin);
+  };
+  if (const std::string most = number_behind("Please set it to a value <= "); !most.empty()) {
+    return fmt::format("the texts have enough for at most {}", most);
+  }
+  if (const std::string needed = number_behind(" vs ");
+      !needed.empty() && status.find("required_chars") != std::string::npos) {
+    return fmt::format("the characters of the texts and the special tokens need {}", needed);
+  }
+  return status;
+}
+
 // The file that the sentencepiece library learns.
 std::string learn_sentencepiece(std::span<const std::string> texts, const std::string& kind,
                                 const TokenizerTraining& training) {
@@ -116,7 +134,7 @@ std::string learn_sentencepiece(std::span<const std::string> texts, const std::s
        {"num_threads", "1"},  // the sums of several would depend on their order
        {"minloglevel", "2"}},
       &sentences, &bytes);
-  check(status.ok(), "sentencepiece cannot learn {} tokens: {}", training.vocab_size, status.ToString());
+  check(status.ok(), "sentencepiece cannot learn {} tokens: {}", training.vocab_size, plain_words(status.ToString()));
   return bytes;
 }
 

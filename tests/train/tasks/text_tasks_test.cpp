@@ -388,7 +388,8 @@ TEST_F(TextTasks, SayWhatCannotBe) {
                       o.tgt = path("short.txt");
                       std::ofstream(o.tgt) << "one\n";
                     }),
-              HasSubstr("a.txt has 36 lines, but " + path("short.txt") + " has 1: they belong together line by line"));
+              HasSubstr("a.txt' has 36 lines, but '" + path("short.txt") + "' has 1: line 2 of '" + path("a.txt") +
+                        "' has no"));
   EXPECT_THAT(error(tiny<PretrainBertOptions>("x"), [](auto& o) { o.tokenizer = path("labelled.tsv"); }),
               HasSubstr("labelled.tsv"));
 }

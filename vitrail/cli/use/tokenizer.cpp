@@ -2,7 +2,9 @@
 #include "vitrail/text/tokenizer.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -55,14 +57,16 @@ struct TokenizerTrainFlags {
 
 constexpr std::size_t lines_at_once = 1024;
 
+bool from_input(const std::string& path) { return path == "-"; }
+
 // Calls `use` with each line of a file, "-" being the standard input, and its number.
 void for_each_line(const std::string& path, const std::function<void(std::string, std::size_t)>& use) {
   std::ifstream file;
-  if (path != "-") {
+  if (!from_input(path)) {
     file.open(path);
-    check(file.is_open(), "cannot read {}", path);
+    check(file.is_open(), "cannot read '{}': {}", path, std::strerror(errno));
   }
-  std::istream& in = path == "-" ? std::cin : file;
+  std::istream& in = from_input(path) ? std::cin : file;
   std::size_t number = 0;
   for (std::string line; std::getline(in, line);) {
     use(std::move(line), ++number);
@@ -76,6 +80,14 @@ json as_json(const text::Encoding& encoding) {
           {"type_ids", encoding.type_ids},
           {"special_tokens_mask", encoding.special},
           {"attention_mask", encoding.attention_mask}};
+}
+
+// The file whose lines are taken: that of --input, or the standard input for a single "-"; empty: the words are taken.
+std::string source_of(const TokenizerFlags& flags, const std::string& what) {
+  check_usage(flags.words.empty() || flags.input.empty(), "give {} or --input, not both", what);
+  const std::string source = flags.words == std::vector<std::string>{"-"} ? "-" : flags.input;
+  check_usage(!source.empty() || !flags.words.empty(), "give {}, a file by --input, or - for the standard input", what);
+  return source;
 }
 
 // The pieces one after the other in two colours, each with its id.
@@ -111,27 +123,25 @@ void print_encodings(const TokenizerFlags& flags, const text::Tokenizer& tokeniz
 }
 
 void encode(const TokenizerFlags& flags) {
+  const std::string input = source_of(flags, "texts");
   const text::Tokenizer tokenizer = text::load_tokenizer(flags.tokenizer);
-  if (flags.input.empty()) {
-    check(!flags.words.empty(), "nothing to encode: give texts, or a file by --input");
+  if (input.empty()) {
     print_encodings(flags, tokenizer, flags.words);
     return;
   }
-  check(flags.words.empty(), "give texts or --input, not both");
   std::vector<std::string> lines;
   const auto flush = [&] {
     print_encodings(flags, tokenizer, lines);
     lines.clear();
   };
-  for_each_line(flags.input, [&](std::string line, std::size_t number) {
-    const std::string source = fmt::format("{}: line {}", flags.input, number);
+  for_each_line(input, [&](std::string line, std::size_t number) {
+    const std::string source = fmt::format("{}: line {}", input, number);
     if (flags.lines_are_json) {
       const json value = io::parse_json(line, source);
       check(value.is_string(), "{}: it must be a JSON string", source);
       line = value.get<std::string>();
     }
-    const std::size_t invalid = text::find_invalid_utf8(line);
-    check(invalid == std::string::npos, "{}, column {}: not UTF-8", source, invalid + 1);
+    text::check_line(line, from_input(input) ? "standard input" : input, number);
     lines.push_back(std::move(line));
     if (lines.size() == lines_at_once) {
       flush();
@@ -152,19 +162,18 @@ std::vector<std::int64_t> ids_of(const std::string& text, const std::string& sou
 }
 
 void decode(const TokenizerFlags& flags) {
+  const std::string input = source_of(flags, "ids");
   const text::Tokenizer tokenizer = text::load_tokenizer(flags.tokenizer);
   const auto print = [&](const std::vector<std::int64_t>& ids) {
     const std::string text = tokenizer.decode(ids, !flags.special_tokens);
     fmt::print("{}\n", flags.json ? json(text).dump() : text);
   };
-  if (flags.input.empty()) {
-    check(!flags.words.empty(), "nothing to decode: give ids, or a file by --input");
+  if (input.empty()) {
     print(ids_of(fmt::format("{}", fmt::join(flags.words, " ")), "the arguments"));
     return;
   }
-  check(flags.words.empty(), "give ids or --input, not both");
-  for_each_line(flags.input, [&](const std::string& line, std::size_t number) {
-    print(ids_of(line, fmt::format("{}: line {}", flags.input, number)));
+  for_each_line(input, [&](const std::string& line, std::size_t number) {
+    print(ids_of(line, fmt::format("{}: line {}", input, number)));
   });
 }
 
@@ -213,8 +222,7 @@ std::vector<std::string> read_lines(const std::vector<std::string>& files, bool 
     for (std::size_t begin = 0; begin < text.size(); ++number) {
       const std::size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
       std::string line = text.substr(begin, end - begin);
-      const std::size_t invalid = text::find_invalid_utf8(line);
-      check(invalid == std::string::npos, "{}: line {}, column {}: not UTF-8", file, number, invalid + 1);
+      text::check_line(line, file, number);
       if (!with_ends && line.ends_with('\n')) {
         line.pop_back();
       }
@@ -268,7 +276,7 @@ void add_tokenizer(CLI::App& app) {
   const auto flags = std::make_shared<TokenizerFlags>();
 
   CLI::App& encoding = add_action(command, "encode", "The ids of texts", *flags);
-  encoding.add_option("TEXT", flags->words, "Texts");
+  encoding.add_option("TEXT", flags->words, "Texts; - for the lines of the standard input");
   add_input(encoding, *flags, "texts");
   encoding.add_flag("--json-lines", flags->lines_are_json, "The lines of --input are JSON strings");
   encoding.add_flag("--show", flags->show, "The pieces in alternating colours, with their ids");
@@ -280,7 +288,7 @@ void add_tokenizer(CLI::App& app) {
   encoding.callback([flags] { encode(*flags); });
 
   CLI::App& decoding = add_action(command, "decode", "The texts of ids", *flags);
-  decoding.add_option("ID", flags->words, "Ids");
+  decoding.add_option("ID", flags->words, "Ids; - for the lines of the standard input");
   add_input(decoding, *flags, "ids");
   decoding.add_flag("--keep-special-tokens", flags->special_tokens, "Tokens such as [SEP] too");
   decoding.callback([flags] { decode(*flags); });

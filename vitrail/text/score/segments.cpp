@@ -28,7 +28,8 @@ Segments parse_segments(std::string_view text, const std::string& source) {
       const std::size_t begin = i;
       UChar32 c = 0;
       U8_NEXT(line.data(), i, line.size(), c);
-      check(c >= 0, "{}: line {} is not UTF-8: byte {}", source, segments.size(), begin + 1);
+      check(c >= 0, "{}: line {} is not UTF-8: byte {} of it is {:#04x}", source, segments.size(), begin + 1,
+            static_cast<unsigned char>(line[begin]));
       segment.push_back(static_cast<char32_t>(c));
     }
     while (!segment.empty() && is_white_space(segment.back())) {

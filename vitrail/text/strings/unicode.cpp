@@ -62,6 +62,14 @@ void check_utf8(std::string_view text, std::string_view what) {
         invalid < text.size() ? static_cast<unsigned char>(text[invalid]) : 0);
 }
 
+void check_line(std::string_view line, std::string_view source, std::size_t number) {
+  const std::size_t at = find_invalid_utf8(line);
+  if (at != std::string_view::npos) {
+    fail("{}: line {} is not UTF-8: byte {} of it is {:#04x}", source, number, at + 1,
+         static_cast<unsigned char>(line[at]));
+  }
+}
+
 std::string to_valid_utf8(std::string_view bytes) {
   std::string result;
   result.reserve(bytes.size());

@@ -14,6 +14,8 @@ std::size_t find_invalid_utf8(std::string_view text);
 
 /// Throws Error with the offset of the first invalid byte, unless `text` is UTF-8. `what` is what the text is.
 void check_utf8(std::string_view text, std::string_view what);
+/// Throws Error, naming `source`, the line's number and its byte, both from 1, unless the line is UTF-8.
+void check_line(std::string_view line, std::string_view source, std::size_t number);
 
 /// `bytes` with U+FFFD for each maximal part of a sequence that is not UTF-8, as Rust's `from_utf8_lossy`.
 std::string to_valid_utf8(std::string_view bytes);

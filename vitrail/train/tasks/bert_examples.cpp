@@ -110,10 +110,10 @@ MaskingOptions masking_of(const text::Tokenizer& tokenizer, double mask_prob, bo
   return options;
 }
 
-TokenDocuments read_token_documents(const std::string& path, const text::Tokenizer& tokenizer) {
+TokenDocuments read_token_documents(const std::string& path, const text::Tokenizer& tokenizer, std::int64_t* skipped) {
   TokenDocuments documents;
   bool open = false;
-  for (const std::string& line : text::lines_of(text::read_corpus(path))) {
+  for (const std::string& line : text::lines_of(text::read_corpus(path, skipped))) {
     if (line.find_first_not_of(" \t") == std::string::npos) {
       open = false;
       continue;

@@ -40,8 +40,10 @@ MaskingOptions masking_of(const text::Tokenizer& tokenizer, double mask_prob, bo
 /// Documents of sentences of tokens.
 using TokenDocuments = std::vector<std::vector<std::vector<std::int64_t>>>;
 
-/// The documents of a text, which blank lines part, with a sentence a line.
-TokenDocuments read_token_documents(const std::string& path, const text::Tokenizer& tokenizer);
+/// The documents of a text, which blank lines part, with a sentence a line. With `skipped`, lines that are not UTF-8
+/// are left out and counted there.
+TokenDocuments read_token_documents(const std::string& path, const text::Tokenizer& tokenizer,
+                                    std::int64_t* skipped = nullptr);
 
 /// How examples are made.
 struct BertExampleOptions {

@@ -62,18 +62,21 @@ class ClassifyText final : public TextTask {
 
 ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& checkpoint)
     : TextTask(options, checkpoint), options_(options) {
-  const std::vector<text::LabelledText> texts = text::read_labelled_texts(options_.data);
+  const std::vector<text::LabelledText> texts = text::read_labelled_texts(options_.data, skipped());
   labels_ = labels_in(texts);
-  check(labels_.size() >= 2, "{}: all texts have the label '{}': there is nothing to tell apart", options_.data,
-        labels_[0]);
+  check(labels_.size() >= 2 || !checkpoint.empty(), "{}: all texts have the label '{}': there is nothing to tell apart",
+        options_.data, labels_[0]);
   model_ = open_task_model(options_, checkpoint, tokenizer_, {"ForSequenceClassification"}, labels_);
+  if (!checkpoint.empty()) {
+    labels_ = models::labels_of(model_);  // of which data that it is evaluated on need not have all
+  }
   cutting_ = cutting_tokenizer(tokenizer_, task_length(options_, model_));
   const std::vector<bool> evaluated = validation_share(options_, std::ssize(texts));
   for (std::size_t i = 0; i < texts.size(); ++i) {
     add(evaluated[i] ? validation_ : training_, texts[i], options_.data);
   }
   if (!options_.val_data.empty()) {
-    for (const text::LabelledText& text : text::read_labelled_texts(options_.val_data)) {
+    for (const text::LabelledText& text : text::read_labelled_texts(options_.val_data, skipped())) {
       add(validation_, text, options_.val_data);
     }
   }

@@ -13,7 +13,7 @@
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/products/matmul.h"
 #include "vitrail/ops/shape/shape.h"
-#include "vitrail/text/corpus.h"
+#include "vitrail/text/parallel_text.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/study/texts.h"
 
@@ -26,19 +26,12 @@ namespace fs = std::filesystem;
 struct Pairs {
   std::vector<std::string> src;
   std::vector<std::string> tgt;
+  std::int64_t left_out = 0;  // of which one is empty
 };
 
-Pairs read_pairs(const std::string& src, const std::string& tgt) {
-  Pairs pairs{text::lines_of(text::read_corpus(src)), text::lines_of(text::read_corpus(tgt))};
-  check(pairs.src.size() == pairs.tgt.size(), "{} has {} lines, but {} has {}: they belong together line by line", src,
-        pairs.src.size(), tgt, pairs.tgt.size());
-  for (std::size_t i = 0; i < pairs.src.size(); ++i) {
-    check(pairs.src[i].empty() == pairs.tgt[i].empty(), "line {} of {} is empty, but not that of {}", i + 1,
-          pairs.src[i].empty() ? src : tgt, pairs.src[i].empty() ? tgt : src);
-  }
-  std::erase(pairs.src, "");
-  std::erase(pairs.tgt, "");
-  return pairs;
+Pairs read_pairs(const std::string& src, const std::string& tgt, std::int64_t* skipped) {
+  text::ParallelText text = text::read_parallel_text(src, tgt, skipped);
+  return {std::move(text.source), std::move(text.target), text.left_out};
 }
 
 models::SentenceModel open_sentences(const EmbedSentencesOptions& options, const fs::path& checkpoint,
@@ -85,11 +78,13 @@ class EmbedSentences final : public TextTask {
   std::vector<TextIds> src_;
   std::vector<TextIds> tgt_;
   Pairs validation_;
+  std::int64_t left_out_ = 0;
 };
 
 EmbedSentences::EmbedSentences(const EmbedSentencesOptions& options, const fs::path& checkpoint)
     : TextTask(options, checkpoint), options_(options), model_(open_sentences(options_, checkpoint, tokenizer_)) {
-  const Pairs all = read_pairs(options_.src, options_.tgt);
+  const Pairs all = read_pairs(options_.src, options_.tgt, skipped());
+  left_out_ = all.left_out;
   Pairs training;
   const bool split = options_.val_src.empty();
   const std::vector<bool> evaluated = validation_share(options_, std::ssize(all.src));
@@ -101,7 +96,7 @@ EmbedSentences::EmbedSentences(const EmbedSentencesOptions& options, const fs::p
     part.tgt.push_back(prompt + all.tgt[i]);
   }
   if (!split) {
-    validation_ = read_pairs(options_.val_src, options_.val_tgt);
+    validation_ = read_pairs(options_.val_src, options_.val_tgt, skipped());
   }
   check(training.src.size() >= 2, "{}: in-batch negatives need at least two pairs, not {}", options_.src,
         training.src.size());
@@ -153,7 +148,9 @@ Figures EmbedSentences::evaluate(const Work& work) {
 }
 
 std::vector<std::string> EmbedSentences::summary() const {
-  return {model_summary(), fmt::format("{} training and {} validation pairs", src_.size(), validation_.src.size())};
+  return {model_summary(),
+          fmt::format("{} training and {} validation pairs{}", src_.size(), validation_.src.size(),
+                      left_out_ > 0 ? fmt::format("; {} with an empty line left out", left_out_) : "")};
 }
 
 std::vector<std::pair<std::string, std::string>> EmbedSentences::facts() const {
@@ -216,6 +213,7 @@ void EmbedSentencesOptions::describe(OptionList& list) {
       .at_least(4)
       .settled();
   list.add("no_shuffle", no_shuffle, "", "Take the pairs in order");
+  add_skip_broken_option(list, skip_broken);
   add_text_model_options(list, *this);
   list.add("pool", pool, "POOL", "mean, cls or max (default: the folder's, or mean)")
       .one_of({"mean", "cls", "max", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"}, true)

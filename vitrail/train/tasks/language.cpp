@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numbers>
 #include <utility>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/tasks/text_blocks.h"
+#include "vitrail/train/tasks/text_options.h"
 
 namespace vitrail::train {
 namespace {
@@ -135,14 +137,16 @@ class Language final : public Task {
   models::TextModel model_;
   std::int64_t block_ = 0;  // tokens of a batch's rows
   Reading evaluation_;
-  double characters_ = 0;  // of a token to evaluate on
+  std::int64_t skipped_ = 0;  // lines that are not UTF-8
+  double characters_ = 0;     // of a token to evaluate on
   std::unique_ptr<data::Prefetch<TextBatch>> batches_;
   TextBatch batch_;
   std::unique_ptr<models::RecurrentTextState> state_;  // with --bptt: of the streams, behind the last batch
 };
 
 Language::Language(const LanguageOptions& options, const fs::path& checkpoint) : options_(options) {
-  const std::string corpus = text::read_corpus(options_.data);
+  std::int64_t* const skipped = options_.skip_broken ? &skipped_ : nullptr;
+  const std::string corpus = text::read_corpus(options_.data, skipped);
   tokenizer_ = open_tokenizer(options_, checkpoint, corpus);
   model_ = make_language_model(options_, checkpoint, *tokenizer_);
   models::check_vocabulary(tokenizer_->vocab_size(), body().vocab_size());
@@ -155,7 +159,7 @@ Language::Language(const LanguageOptions& options, const fs::path& checkpoint) :
   };
   Ids all = encoded(options_.data, corpus);
   if (!options_.val_data.empty()) {
-    validation_ = std::make_shared<Ids>(encoded(options_.val_data, text::read_corpus(options_.val_data)));
+    validation_ = std::make_shared<Ids>(encoded(options_.val_data, text::read_corpus(options_.val_data, skipped)));
   } else if (options_.val_share > 0) {
     const auto first = static_cast<std::ptrdiff_t>(static_cast<double>(all.size()) * (1 - options_.val_share));
     validation_ = std::make_shared<Ids>(all.begin() + first, all.end());
@@ -292,6 +296,9 @@ std::vector<std::string> Language::draw(const fs::path& run) const {
   config.do_sample = true;
   config.top_k = 0;
   config.max_new_tokens = sample_tokens;
+  if (const auto unknown = tokenizer_->id_of("[UNK]")) {
+    config.suppress_tokens = {*unknown};
+  }
   std::string all;
   for (std::int64_t i = 0; i < samples; ++i) {
     const auto begin = source.begin() + i * (std::ssize(source) - prompt) / samples;
@@ -299,7 +306,8 @@ std::vector<std::string> Language::draw(const fs::path& run) const {
     const generate::GenerateOptions how{.seed = mix(static_cast<std::uint64_t>(options_.seed), hash("samples")),
                                         .slides = true};
     const Ids added = generate::generate(models::language_of(best), ids, config, how).front().ids;
-    ids.insert(ids.end(), added.begin(), added.end());
+    // The model may know more tokens than the tokenizer: they stand for no text.
+    std::ranges::copy_if(added, std::back_inserter(ids), [&](std::int64_t id) { return tokenizer_->has(id); });
     all += fmt::format("--- sample {}, of which the first {} tokens are given\n{}\n", i + 1, prompt,
                        tokenizer_->decode(ids));
   }
@@ -315,6 +323,9 @@ std::vector<std::string> Language::summary() const {
                   tokenizer_->kind(), state_ != nullptr ? "in streams with chunks of" : "blocks of", block_),
       fmt::format("{} training{}", io::counted(std::ssize(*training_), "tokens"),
                   validation_ != nullptr ? fmt::format(" and {} validation tokens", validation_->size()) : "")};
+  if (skipped_ > 0) {
+    lines.push_back(skipped_summary(skipped_));
+  }
   return lines;
 }
 
@@ -365,6 +376,7 @@ void LanguageOptions::describe(OptionList& list) {
       .at_least(1)
       .settled();
   list.add("no_shuffle", no_shuffle, "", "Take the blocks of the text in order");
+  add_skip_broken_option(list, skip_broken);
   list.add("bptt", bptt, "K",
            "For recurrent networks, truncated backpropagation through time: instead of blocks, --batch-size streams of "
            "the text are read in order, K tokens at a time, and the state is carried on")

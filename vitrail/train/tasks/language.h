@@ -23,6 +23,7 @@ struct LanguageOptions : TaskOptions {
   std::optional<std::int64_t> block_size;
   std::optional<std::int64_t> epoch_steps;
   bool no_shuffle = false;
+  bool skip_broken = false;
   std::optional<std::int64_t> bptt;  ///< steps of truncated backpropagation through time; unset: blocks
 
   // Model

@@ -96,7 +96,7 @@ void PretrainBert::read_documents() {
                                .cls = token_named(tokenizer_, {"[CLS]", "<s>"}),
                                .sep = token_named(tokenizer_, {"[SEP]", "</s>"}),
                                .masking = masking_of(tokenizer_, options_.mask_prob, options_.whole_words)};
-  TokenDocuments all = read_token_documents(options_.data, tokenizer_);
+  TokenDocuments all = read_token_documents(options_.data, tokenizer_, skipped());
   const std::vector<bool> evaluated = validation_share(options_, std::ssize(all));
   TokenDocuments training;
   TokenDocuments validation;
@@ -104,7 +104,7 @@ void PretrainBert::read_documents() {
     (evaluated[i] ? validation : training).push_back(std::move(all[i]));
   }
   if (!options_.val_data.empty()) {
-    validation = read_token_documents(options_.val_data, tokenizer_);
+    validation = read_token_documents(options_.val_data, tokenizer_, skipped());
   }
   training_.emplace(std::move(training), how);
   if (!validation.empty()) {

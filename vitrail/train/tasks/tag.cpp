@@ -80,18 +80,21 @@ Tensor padded_classes(const std::vector<TaggedIds>& sentences, std::span<const s
 }
 
 Tag::Tag(const TagOptions& options, const fs::path& checkpoint) : TextTask(options, checkpoint), options_(options) {
-  const std::vector<text::TaggedSentence> sentences = text::read_tagged_sentences(options_.data);
+  const std::vector<text::TaggedSentence> sentences = text::read_tagged_sentences(options_.data, skipped());
   labels_ = labels_of_words(sentences);
-  check(labels_.size() >= 2, "{}: all words have the label '{}': there is nothing to tell apart", options_.data,
-        labels_[0]);
+  check(labels_.size() >= 2 || !checkpoint.empty(), "{}: all words have the label '{}': there is nothing to tell apart",
+        options_.data, labels_[0]);
   model_ = open_task_model(options_, checkpoint, tokenizer_, {"ForTokenClassification"}, labels_);
+  if (!checkpoint.empty()) {
+    labels_ = models::labels_of(model_);  // of which data that it is evaluated on need not have all
+  }
   cutting_ = cutting_tokenizer(tokenizer_, task_length(options_, model_));
   const std::vector<bool> evaluated = validation_share(options_, std::ssize(sentences));
   for (std::size_t i = 0; i < sentences.size(); ++i) {
     (evaluated[i] ? validation_ : training_).push_back(encoded(sentences[i], options_.data));
   }
   if (!options_.val_data.empty()) {
-    for (const text::TaggedSentence& sentence : text::read_tagged_sentences(options_.val_data)) {
+    for (const text::TaggedSentence& sentence : text::read_tagged_sentences(options_.val_data, skipped())) {
       validation_.push_back(encoded(sentence, options_.val_data));
     }
   }

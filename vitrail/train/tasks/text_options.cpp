@@ -88,6 +88,16 @@ void add_text_data_options(OptionList& list, TextTaskOptions& options, const std
       .at_least(4)
       .settled();
   list.add("no_shuffle", options.no_shuffle, "", fmt::format("Take the {} in order", items));
+  add_skip_broken_option(list, options.skip_broken);
+}
+
+void add_skip_broken_option(OptionList& list, bool& skip_broken) {
+  list.add("skip_broken", skip_broken, "", "Leave out lines that are not UTF-8, and count them").settled();
+}
+
+std::string skipped_summary(std::int64_t lines) {
+  return fmt::format("{} that {} not UTF-8 {} left out", io::counted(lines, "lines"), lines == 1 ? "is" : "are",
+                     lines == 1 ? "is" : "are");
 }
 
 void add_text_model_options(OptionList& list, TextTaskOptions& options) {
@@ -205,9 +215,9 @@ void TextTask::save(const fs::path& folder) const {
 }
 
 std::string TextTask::model_summary() const {
-  return fmt::format("{} ({}), {:.2f} M parameters, {} tokens of {}", model().name, model().architecture,
+  return fmt::format("{} ({}), {:.2f} M parameters, {} tokens of {}{}", model().name, model().architecture,
                      static_cast<double>(model().net->parameters.count()) / 1e6, tokenizer_.vocab_size(),
-                     tokenizer_.kind());
+                     tokenizer_.kind(), skipped_ > 0 ? "; " + skipped_summary(skipped_) : "");
 }
 
 }  // namespace vitrail::train

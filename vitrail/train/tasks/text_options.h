@@ -28,6 +28,7 @@ struct TextTaskOptions : TaskOptions {
   std::string tokenizer;
   std::optional<std::int64_t> max_length;
   bool no_shuffle = false;
+  bool skip_broken = false;
 
   // Model
   std::string model = "bert-mini";
@@ -38,6 +39,11 @@ struct TextTaskOptions : TaskOptions {
 /// Add the options of data (but for DATA itself, which each task describes) and of the model to a list.
 void add_text_data_options(OptionList& list, TextTaskOptions& options, const std::string& items);
 void add_text_model_options(OptionList& list, TextTaskOptions& options);
+
+/// Adds --skip-broken, of lines that are not UTF-8.
+void add_skip_broken_option(OptionList& list, bool& skip_broken);
+/// "2 lines that are not UTF-8 are left out".
+std::string skipped_summary(std::int64_t lines);
 
 /// The tokenizer of the checkpoint, of --tokenizer, or of the model's folder. Throws Error if there is none.
 text::Tokenizer open_task_tokenizer(const TextTaskOptions& options, const std::filesystem::path& checkpoint);
@@ -86,18 +92,25 @@ class TextTask : public Task {
  protected:
   /// Opens the tokenizer.
   TextTask(const TextTaskOptions& options, const std::filesystem::path& checkpoint)
-      : tokenizer_(open_task_tokenizer(options, checkpoint)) {}
+      : tokenizer_(open_task_tokenizer(options, checkpoint)), skips_(options.skip_broken) {}
+
+  /// Where a reader of texts counts the lines that it leaves out; null unless it is to leave any out.
+  std::int64_t* skipped() { return skips_ ? &skipped_ : nullptr; }
 
   /// The model that learns.
   virtual const models::TextModel& model() const = 0;
   /// Writes the model into a folder that exists.
   virtual void write_model(const std::filesystem::path& folder) const { models::write_text_model(model(), folder); }
-  /// "bert-mini (BertForMaskedLM), 11.17 M parameters, 8000 tokens of WordPiece".
+  /// "bert-mini (BertForMaskedLM), 11.17 M parameters, 8000 tokens of WordPiece", and how many lines were left out.
   std::string model_summary() const;
 
   text::Tokenizer tokenizer_;
   std::unique_ptr<data::Prefetch<IndexBatch>> batches_;
   IndexBatch batch_;
+
+ private:
+  bool skips_;
+  std::int64_t skipped_ = 0;
 };
 
 }  // namespace vitrail::train

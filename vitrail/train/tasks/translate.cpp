@@ -141,6 +141,7 @@ class TranslationTask final : public Task {
   text::ParallelText validation_;  // empty: none
   std::int64_t training_lines_ = 0;
   std::int64_t left_out_ = 0;
+  std::int64_t skipped_ = 0;  // pairs with a line that is not UTF-8
   std::optional<Pieces> pieces_;
   models::TextModel model_;
   generate::GenerationConfig generation_;  // greedy
@@ -151,9 +152,10 @@ class TranslationTask final : public Task {
 };
 
 TranslationTask::TranslationTask(const TranslationOptions& options, const fs::path& checkpoint) : options_(options) {
-  const text::ParallelText training = text::read_parallel_text(options_.src, options_.tgt);
+  std::int64_t* const skipped = options_.skip_broken ? &skipped_ : nullptr;
+  const text::ParallelText training = text::read_parallel_text(options_.src, options_.tgt, skipped);
   if (!options_.val_src.empty()) {
-    validation_ = text::read_parallel_text(options_.val_src, options_.val_tgt);
+    validation_ = text::read_parallel_text(options_.val_src, options_.val_tgt, skipped);
   }
   pieces_ = open_pieces(options_, checkpoint, training);
   const text::Tokenizer& tokenizer = pieces_->source;
@@ -256,6 +258,10 @@ std::vector<std::string> TranslationTask::summary() const {
     lines.push_back(fmt::format("{} with an empty line or more than {} tokens are left out",
                                 io::counted(left_out_, "pairs"), options_.max_length));
   }
+  if (skipped_ > 0) {
+    lines.push_back(fmt::format("{} with a line that is not UTF-8 {} left out", io::counted(skipped_, "pairs"),
+                                skipped_ == 1 ? "is" : "are"));
+  }
   return lines;
 }
 
@@ -306,6 +312,7 @@ void TranslationOptions::describe(OptionList& list) {
       .settled();
   list.add("max_length", max_length, "N", "Longer texts are left out; the longest translation").at_least(2).settled();
   list.add("no_shuffle", no_shuffle, "", "Take the pairs in order");
+  list.add("skip_broken", skip_broken, "", "Leave out pairs with a line that is not UTF-8, and count them").settled();
   list.group("model");
   list.add("model", model, "MODEL",
            "transformer-small, transformer-base, transformer-big, lstm_bahdanau, lstm_seq2seq (or gru_…), or a model "

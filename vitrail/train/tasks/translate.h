@@ -27,6 +27,7 @@ struct TranslationOptions : TaskOptions {
   std::string pieces = "unigram";
   std::int64_t max_length = 256;
   bool no_shuffle = false;
+  bool skip_broken = false;
 
   // Model
   std::string model = "transformer-small";
