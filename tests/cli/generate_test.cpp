@@ -153,7 +153,7 @@ TEST_F(Generate, IsEvaluatedOnAText) {
     EXPECT_THAT(outcome.err, HasSubstr(words));
   };
   fails(vitrail(eval + "--beside x"), 2, "it needs --by-position and --output");
-  fails(vitrail(eval + "--tta 2"), 2, "is a model of texts: it takes neither --tta nor --split nor --skip-broken");
+  fails(vitrail(eval + "--tta 2"), 2, "is a model of texts: it takes no --tta");
   fails(vitrail(eval + "--block-size 41"), 1, "a block of 41 tokens is more than the 40 positions of the model");
   fails(vitrail("eval vit_tiny_patch16_224 x --stride 3"), 2, "it takes no flags of language models");
   fails(vitrail("eval gpt2 " + path("text.txt")), 1, "whose weights are random");
@@ -177,13 +177,14 @@ TEST_F(Generate, SaysWhatIsWrong) {
     EXPECT_THAT(outcome.err, HasSubstr(words));
     EXPECT_EQ(outcome.out, "");
   };
-  fails(generate("x --do-sample --top-p 0"), 2, "top_p must be above 0 and at most 1, not 0");
+  fails(generate("x --do-sample --top-p 0"), 2, "--top-p must be above 0 and at most 1, not 0");
   fails(generate("x --num-beams 2 --num-return-sequences 3"), 2,
-        "num_return_sequences 3 must not be more than num_beams 2");
+        "--num-return-sequences 3 must not be more than --num-beams 2");
   fails(generate("x --prompts y"), 2, "PROMPT and --prompts exclude each other");
   fails(generate("x --stream --json"), 2, "--stream prints one text as it comes");
-  fails(generate(""), 1, "there is nothing to continue: name a prompt");
-  fails(generate("'der' --max-new-tokens 50"), 1, "but the model is made for at most 40");
+  fails(generate(""), 2, "name a PROMPT, - for the standard input, or --prompts FILE");
+  fails(generate("''"), 1, "the prompt is empty: there is nothing to continue");
+  fails(generate("'der' --max-new-tokens 50"), 1, "longer than the 40 that the model is made for: --slide");
   fails(vitrail("generate gpt2 x"), 1, "'gpt2' is the name of a model, whose weights are random");
   fails(vitrail("generate nowhere x"), 1, "nowhere");
 }

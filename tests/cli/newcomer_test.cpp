@@ -46,8 +46,9 @@ TEST_F(Newcomer, TrainsOnATableWithoutParts) {
 TEST_F(Newcomer, IsToldWhichTaskHasAFlag) {
   const Outcome outcome = vitrail("pretrain " + path("data") + " --teacher-model /nonexist --tta 2");
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("there is no flag '--teacher-model': only the task classify (vitrail train) has"));
-  EXPECT_THAT(vitrail("train " + path("data") + " --mask-ratio 0.5").err, HasSubstr("only the task mae"));
+  EXPECT_THAT(outcome.err,
+              HasSubstr("there is no flag '--teacher-model' here, but vitrail train --task classify has it"));
+  EXPECT_THAT(vitrail("train " + path("data") + " --mask-ratio 0.5").err, HasSubstr("vitrail pretrain mae has it"));
 }
 
 TEST_F(Newcomer, IsToldOfRandomWeights) {

@@ -101,14 +101,14 @@ TEST_F(Translating, SaysWhatIsWrong) {
     EXPECT_THAT(outcome.err, HasSubstr(words));
     EXPECT_EQ(outcome.out, "");
   };
-  fails(translate("--num-beams 2 --n-best 3", "x"), 2, "num_return_sequences 3 must not be more than num_beams 2");
-  fails(translate("", "ja\nsch\xf6n"), 1, "standard input: line 2: ");
+  fails(translate("--num-beams 2 --n-best 3", "x"), 2, "--n-best 3 must not be more than --num-beams 2");
+  fails(translate("", "ja\nsch\xf6n"), 1, "standard input: line 2 is not UTF-8: byte 4 of it is 0xf6");
   fails(translate("nowhere.de"), 1, "nowhere.de");
   fails(vitrail("translate gpt2"), 1, "is the name of a model, whose weights are random");
   fails(vitrail("translate " + path("nowhere")), 1, "nowhere");
   fails(vitrail("eval " + path("runs/one") + " --src " + path("train.de")), 2, "is evaluated on --src and --tgt");
-  fails(vitrail("eval " + path("runs/one")), 2, "DATA is required");
-  fails(vitrail("eval " + path("runs/one") + " x --src a --tgt b"), 2, "DATA are images");
+  fails(vitrail("eval " + path("runs/one")), 2, "a translator is evaluated on --src and --tgt");
+  fails(vitrail("eval " + path("runs/one") + " x --src a --tgt b"), 2, "give DATA, or --src and --tgt, not both");
   fails(vitrail("train --task translate"), 2, "translate wants --src and --tgt");
 }
 

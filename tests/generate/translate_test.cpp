@@ -106,7 +106,7 @@ TEST_F(Translate, SaysWhatCannotBe) {
   EXPECT_EQ(error_of([&] {
               translated({"!", std::string(33, '!')});
             }),
-            "line 2 has 33 tokens, but the model is made for at most 32");
+            "line 2 has 33 tokens, but the model is made for at most 32: `vitrail translate --truncate` cuts it");
   EXPECT_EQ(error_of([&] { translated({"!", "\xff"}); }).substr(0, 8), "line 2: ");
   config_.decoder_start_token_id.reset();
   EXPECT_EQ(error_of([&] { translated({"!"}); }),

@@ -117,7 +117,7 @@ std::vector<std::string> known_words(const CLI::App& app) {
   return words;
 }
 
-// Says which tasks have a flag that the command at hand does not have; "" if none has.
+// Says which tasks have a flag that the one at hand does not have, and how they are named; "" if none has.
 std::string tasks_with(const std::string& flag) {
   std::vector<std::string> names;
   for (const train::TaskKind& kind : train::task_kinds()) {
@@ -128,10 +128,11 @@ std::string tasks_with(const std::string& flag) {
       return option.flag() == flag || option.short_flag == flag || option.other_flag == flag;
     });
     if (has) {
-      names.push_back(fmt::format("{} (vitrail {})", kind.name, kind.command));
+      names.push_back(kind.command == "train" ? fmt::format("train --task {}", kind.name)
+                                              : fmt::format("{} {}", kind.command, kind.name));
     }
   }
-  return names.empty() ? "" : fmt::format(": only the task {} has it", fmt::join(names, ", "));
+  return names.empty() ? "" : fmt::format(" here, but vitrail {} has it", fmt::join(names, ", vitrail "));
 }
 
 int report_usage(const CLI::App& app, const CLI::ParseError& error) {
@@ -142,6 +143,7 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
     path += " " + command->get_name();
   }
   std::string message = error.what();
+  message = message.starts_with(": ") ? message.substr(2) : message;  // a flag that the help does not show
   if (const std::vector<std::string> rest = command->remaining(); !rest.empty()) {
     const auto unknown = std::ranges::find_if(rest, [](const std::string& word) { return word.starts_with("-"); });
     const std::string word = unknown == rest.end() ? rest.front() : *unknown;

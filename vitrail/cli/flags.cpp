@@ -15,6 +15,8 @@
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/models/base/kwargs.h"
+#include "vitrail/models/recurrent/captioner.h"
+#include "vitrail/models/text/text_model.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/run_options.h"
 
@@ -110,7 +112,10 @@ models::CreateOptions ModelFlags::options() const {
 std::string ModelFlags::name_or_folder() const { return train::model_of(model).string(); }
 
 models::Model ModelFlags::open() const {
-  models::Model result = models::open_model(name_or_folder(), options());
+  const std::string source = name_or_folder();
+  check(!models::names_text_model(source), "'{}' is a model of texts, but this takes models of images", model);
+  check(!models::is_captioner_folder(source), "'{}' captions images, but this takes models that classify them", model);
+  models::Model result = models::open_model(source, options());
   as_usage([&] { data::apply(images, result.pretrained); });
   return result;
 }
@@ -210,20 +215,36 @@ void add_compute_flags(CLI::App& command, ComputeFlags& flags) {
   add_dtype_flag(command, flags.dtype);
 }
 
+namespace {
+
+CLI::Option* add_dtype_of(CLI::App& command, std::string& dtype, const std::string& help) {
+  return command.add_option("--dtype", dtype, help)->type_name("DTYPE")->excludes("--amp", "--amp-dtype");
+}
+
+}  // namespace
+
 void add_dtype_flag(CLI::App& command, std::string& dtype) {
-  command.add_option("--dtype", dtype)
+  add_dtype_of(command, dtype, "")
       ->group("")
-      ->check(CLI::IsMember({"f32", "bf16", "float32", "bfloat16"}))
-      ->excludes("--amp", "--amp-dtype");
+      ->check(CLI::Validator(
+          [](const std::string& word) {  // the parser names no flag that the help does not show
+            const bool known = word == "f32" || word == "bf16" || word == "float32" || word == "bfloat16";
+            return known ? std::string() : fmt::format("--dtype: {} is neither f32 nor bf16", word);
+          },
+          ""));
 }
 
 void add_compute_flags_with_int8(CLI::App& command, ComputeFlags& flags) {
   add_compute_flags(command, flags);
-  command.add_flag("--int8", flags.int8, "Quantize the model's linear maps first; the rest runs as --amp says");
-  command.get_option("--dtype")->transform([&flags](const std::string& word) {
+  command.remove_option(command.get_option("--dtype"));
+  CLI::Option* const dtype =
+      add_dtype_of(command, flags.dtype, "Compute in f32, bf16 or int8: the same as --amp or --int8");
+  dtype->transform([&flags](const std::string& word) {  // before the check
     flags.int8 = flags.int8 || word == "int8";
     return word == "int8" ? std::string("f32") : word;
   });
+  dtype->check(CLI::IsMember({"f32", "bf16", "int8", "float32", "bfloat16"}).description(""));
+  command.add_flag("--int8", flags.int8, "Quantize the model's linear maps first; the rest runs as --amp says");
 }
 
 CLI::Option* add_cache_flag(CLI::App& command, std::optional<DType>& dtype) {

@@ -86,7 +86,7 @@ struct ComputeFlags {
 void add_compute_flags(CLI::App& command, ComputeFlags& flags);  ///< adds --threads --amp --amp-dtype
 /// Adds --dtype, which stands for --amp and --amp-dtype and which the help does not show, to a command that has them.
 void add_dtype_flag(CLI::App& command, std::string& dtype);
-/// The same as add_compute_flags(), and --int8, for which --dtype int8 stands too.
+/// The same as add_compute_flags(), and --int8, for which --dtype int8 stands too; here the help shows --dtype.
 void add_compute_flags_with_int8(CLI::App& command, ComputeFlags& flags);
 /// Adds --cache-dtype: of the keys and values that are kept of texts; unset: that of the products.
 CLI::Option* add_cache_flag(CLI::App& command, std::optional<DType>& dtype);

@@ -5,9 +5,14 @@
 #include <iostream>
 #include <iterator>
 #include <numeric>
+#include <optional>
+#include <sstream>
 
 #include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <fmt/ranges.h>
 
+#include "vitrail/io/wording.h"
 #include "vitrail/models/text/sentence_model.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/text/corpus.h"
@@ -30,6 +35,17 @@ std::string text_model_folder(const ModelFlags& flags) {
   return name;
 }
 
+namespace {
+
+// Whether a word was probably meant to name a file: it has no spaces, but folders or an ending.
+bool looks_like_file(const std::string& word) {
+  const std::size_t dot = word.rfind('.');
+  const bool has_ending = dot != std::string::npos && dot > 0 && dot + 1 < word.size() && word.size() - dot <= 6;
+  return word.find_first_of(" \t\n") == std::string::npos && (has_ending || word.find('/') != std::string::npos);
+}
+
+}  // namespace
+
 std::vector<std::string> list_texts(const std::vector<std::string>& arguments) {
   std::vector<std::string> texts;
   for (const std::string& argument : arguments) {
@@ -42,12 +58,54 @@ std::vector<std::string> list_texts(const std::vector<std::string>& arguments) {
       std::ranges::copy(text::lines_of(text::read_corpus(argument)), std::back_inserter(texts));
     } else {
       text::check_corpus(argument, "the command line");
+      if (looks_like_file(argument)) {
+        fmt::print(stderr, "note: there is no file '{}': it is taken as a text\n", argument);
+      }
       texts.push_back(argument);
     }
   }
   std::erase_if(texts, [](const std::string& line) { return line.find_first_not_of(" \t\r") == std::string::npos; });
   check(!texts.empty(), "there are no texts");
   return texts;
+}
+
+void as_generation_usage(const std::function<void()>& read, const std::map<std::string, std::string>& fields) {
+  try {
+    read();
+  } catch (const Error& error) {
+    std::string words;
+    std::istringstream message(error.what());
+    for (std::string word; message >> word;) {
+      const auto named = fields.find(word);
+      const bool is_field = word.find('_') != std::string::npos || word == "temperature";
+      words += (words.empty() ? "" : " ") + (named != fields.end() ? named->second
+                                             : is_field ? "--" + CLI::detail::find_and_replace(word, "_", "-")
+                                                        : word);
+    }
+    fail_usage(words);
+  }
+}
+
+void say_generation_config(const std::string& source, std::vector<std::string> said,
+                           const std::vector<std::pair<std::string, bool>>& replaced) {
+  std::erase_if(said, [&](const std::string& words) {
+    return std::ranges::any_of(replaced,
+                               [&](const auto& field) { return field.second && words.starts_with(field.first + " "); });
+  });
+  if (!said.empty()) {
+    fmt::print(stderr, "{}: {}\n", source, fmt::join(said, ", "));
+  }
+}
+
+void note_unknown(const text::Tokenizer& tokenizer, std::span<const std::int64_t> ids, const std::string& source) {
+  for (const char* name : {"[UNK]", "<unk>"}) {
+    const std::optional<std::int64_t> unknown = tokenizer.id_of(name);
+    const auto count = unknown ? std::ranges::count(ids, *unknown) : 0;
+    if (count > 0) {
+      fmt::print(stderr, "note: {}: {} of {} are {}: the tokenizer does not know what stands there\n", source, count,
+                 io::counted(std::ssize(ids), "tokens"), name);
+    }
+  }
 }
 
 std::string csv_field(const std::string& value) {

@@ -3,10 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "vitrail/cli/flags.h"
+#include "vitrail/text/tokenizer.h"
 
 namespace vitrail::cli {
 
@@ -39,6 +44,15 @@ struct PredictTextsFlags {
   std::string format = "text";
 };
 void predict_texts(const ModelFlags& model, const ComputeFlags& compute, const PredictTextsFlags& flags);
+
+/// Calls `read`, which checks a GenerationConfig: an Error that it throws is wrong usage, whose words name the flags
+/// and not the fields; `fields` are those whose flags have other names.
+void as_generation_usage(const std::function<void()>& read, const std::map<std::string, std::string>& fields = {});
+/// Says on stderr what the config of a folder changes ("num_beams 5"), but for the fields that flags have replaced.
+void say_generation_config(const std::string& source, std::vector<std::string> said,
+                           const std::vector<std::pair<std::string, bool>>& replaced);
+/// Says on stderr how many of these ids of a text stand for what the tokenizer has no token for, if any do.
+void note_unknown(const text::Tokenizer& tokenizer, std::span<const std::int64_t> ids, const std::string& source);
 
 /// A value as a field of a CSV file (RFC 4180): in quotes if it needs them.
 std::string csv_field(const std::string& value);

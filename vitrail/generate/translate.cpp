@@ -50,8 +50,8 @@ Sources encode_lines(const models::Translator& model, const text::Tokenizer& tok
       sources.order.push_back(i);
     }
     check(std::ssize(encoding.ids) <= model.max_positions(),
-          "line {} has {} tokens, but the model is made for at most {}", number, encoding.ids.size(),
-          model.max_positions());
+          "line {} has {} tokens, but the model is made for at most {}: `vitrail translate --truncate` cuts it", number,
+          encoding.ids.size(), model.max_positions());
     sources.ids.push_back(std::move(encoding.ids));
     sources.tokens.push_back(std::move(encoding.tokens));
   }

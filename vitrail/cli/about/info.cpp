@@ -1,4 +1,5 @@
 // `vitrail info` describes a model, `vitrail models` lists the models that can be made.
+#include <algorithm>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +10,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/models/formats/preprocessor.h"
 #include "vitrail/models/model.h"
+#include "vitrail/models/recurrent/captioner.h"
 #include "vitrail/models/text/text_model.h"
 
 namespace vitrail::cli {
@@ -115,7 +117,10 @@ void print_info(const models::TextModel& model) {
   const models::TextShape shape = model.net->shape();
   const std::int64_t flops = model.net->flops(1);
   const bool continues = model.net->language() != nullptr;
-  line("model", fmt::format("{}{}", model.name, continues ? ", which predicts the next token of a text" : ""));
+  line("model", fmt::format("{}{}", model.name,
+                            !continues                           ? ""
+                            : model.name.starts_with("imagegpt") ? ", which predicts the next pixel of a picture"
+                                                                 : ", which predicts the next token of a text"));
   line("class", model.architecture);
   line("parameters",
        fmt::format("{} ({})", model.net->parameters.count(), short_number(model.net->parameters.count())));
@@ -131,8 +136,12 @@ void print_info(const models::TextModel& model) {
 }
 
 void print_parameters(const nn::ParameterStore& parameters) {
+  std::size_t width = 0;
   for (const nn::Parameter& parameter : parameters.all()) {
-    fmt::print("{:<44} {:<22} {}\n", parameter.name, parameter.value.shape().str(), parameter.value.numel());
+    width = std::max(width, parameter.name.size());
+  }
+  for (const nn::Parameter& parameter : parameters.all()) {
+    fmt::print("{:<{}} {:<22} {}\n", parameter.name, width, parameter.value.shape().str(), parameter.value.numel());
   }
 }
 
@@ -177,6 +186,26 @@ void list_models(const std::string& pattern, bool names_only, bool as_json) {
                  short_number(model.net->parameters.count()), short_number(flops), size_text(model, 1));
     }
   }
+  for (const std::string& name : models::text_models()) {
+    if (!matches(name, wide)) {
+      continue;
+    }
+    any = true;
+    if (names_only) {
+      fmt::print("{}\n", name);
+      continue;
+    }
+    const models::TextModel model = models::create_text_model(name, {.fill = nn::Fill::meta});
+    if (as_json) {
+      list.push_back({{"name", name},
+                      {"architecture", model.architecture},
+                      {"parameters", model.net->parameters.count()},
+                      {"flops_per_token", model.net->flops(1)}});
+    } else {
+      fmt::print("{:<48} {:>9} parameters {:>10} FLOPs  a token\n", name, short_number(model.net->parameters.count()),
+                 short_number(model.net->flops(1)));
+    }
+  }
   check(any || names_only, "no model's name contains '{}'; vitrail models lists all", pattern);
   if (as_json) {
     fmt::print("{}\n", list.dump(2));
@@ -217,6 +246,10 @@ void add_info(CLI::App& app) {
       tell(models::open_text_model(name, {.model_kwargs = options.model_kwargs, .fill = options.fill}));
       return;
     }
+    check(!models::is_captioner_folder(name),
+          "'{}' captions images: its parts, an encoder of images and a decoder, are "
+          "described in its config.json",
+          flags->model.model);
     models::Model model = models::open_model(name, options);
     data::apply(flags->model.images, model.pretrained);
     tell(model);
@@ -224,8 +257,8 @@ void add_info(CLI::App& app) {
 }
 
 void add_models(CLI::App& app) {
-  CLI::App& command =
-      *app.add_subcommand("models", "List the models that exist, with parameters, FLOPs and image size");
+  CLI::App& command = *app.add_subcommand(
+      "models", "List the models that exist, of images and of texts, with parameters, FLOPs and image size");
   struct Flags {
     std::string pattern;
     bool names = false;
@@ -236,7 +269,8 @@ void add_models(CLI::App& app) {
       ->type_name("");
   command.add_flag("--names", flags->names, "Print names only");
   command.add_flag("--json", flags->json, "Print a JSON list");
-  add_examples(command, {"vitrail models", "vitrail models deit", "vitrail models 'vit_*_patch14_*dinov2' --json"});
+  add_examples(command, {"vitrail models", "vitrail models deit", "vitrail models 'bert*'",
+                         "vitrail models 'vit_*_patch14_*dinov2' --json"});
   command.callback([flags] { list_models(flags->pattern, flags->names, flags->json); });
 }
 

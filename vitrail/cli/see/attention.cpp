@@ -15,6 +15,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
 #include "vitrail/cli/see/text_attention.h"
+#include "vitrail/cli/texts.h"
 #include "vitrail/explain/overlay.h"
 #include "vitrail/explain/page.h"
 #include "vitrail/io/file.h"
@@ -216,6 +217,7 @@ void add_attention(CLI::App& app) {
                            .dtype = flags->compute.apply()});
       return;
     }
+    check_usage(!is_text_model(flags->model), "'{}' is a model of texts: name one by --text", flags->model.model);
     const explain::Query query = query_of(flags->query);
     check_not_input(flags->raw, flags->image);
     const models::Model model = flags->model.open_for_images();

@@ -32,8 +32,13 @@ void reconstruct(const ReconstructFlags& flags) {
   const models::Model model = models::open_masked_autoencoder(folder, {}, flags.mae);
   std::vector<NamedImage> images = list_images(flags.images, flags.output);
   const std::size_t all = images.size();
-  if (static_cast<std::int64_t>(all) > flags.most) {
-    images.resize(static_cast<std::size_t>(flags.most));
+  const auto most = static_cast<std::size_t>(flags.most);
+  if (all > most) {  // some from all of the list, which often has one class after the other
+    std::vector<NamedImage> some;
+    for (std::size_t i = 0; i < most; ++i) {
+      some.push_back(images[i * all / most]);
+    }
+    images = std::move(some);
   }
   std::vector<Tensor> inputs;
   inputs.reserve(images.size());

@@ -202,9 +202,14 @@ class TextReport {
       }
     }
     io::write_png(folder_ / (prefix + "sheet.png"), explain::sheet(tiles, labels));
-    section.figures.insert(section.figures.begin(),
-                           {prefix + "sheet.png", "a row a layer, a column a head; in each, a row a word that looks"});
     ++count_;
+    sections.push_back(
+        {.title = what,
+         .text = {},
+         .table = {},
+         .figures = {{prefix + "sheet.png", "a row a layer, a column a head; in each, a row a word that looks"}},
+         .figure_width = 460});
+    section.title = what + ", one by one";
     sections.push_back(std::move(section));
   }
 

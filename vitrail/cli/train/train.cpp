@@ -1,6 +1,7 @@
 // The commands `vitrail train` and `vitrail pretrain`, which fit a network to data, with labels and without.
 #include <algorithm>
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
 #include <string_view>
 
@@ -33,17 +34,34 @@ std::string value_of(const std::vector<std::string>& arguments, const std::strin
   return "";
 }
 
-// Whether a command line is about texts: its model is one of texts, or a file is a list of them.
-bool about_texts(const std::vector<std::string>& arguments) {
-  const std::string model = value_of(arguments, "--model");
-  if (!model.empty() && models::names_text_model(train::model_of(model).string())) {
-    return true;
-  }
-  return std::ranges::any_of(arguments, [](const std::string& argument) {
+// Whether one of the arguments is a file whose name ends so.
+bool names_file(const std::vector<std::string>& arguments, std::initializer_list<std::string_view> endings) {
+  return std::ranges::any_of(arguments, [&](const std::string& argument) {
     std::error_code none;
-    return (argument.ends_with(".tsv") || argument.ends_with(".jsonl")) &&
+    return std::ranges::any_of(endings, [&](std::string_view ending) { return argument.ends_with(ending); }) &&
            std::filesystem::is_regular_file(argument, none);
   });
+}
+
+// The task on texts that model and data leave no choice about; "" if they are about images, or leave one.
+std::string text_task(const std::vector<std::string>& arguments) {
+  const bool pairs = !value_of(arguments, "--src").empty() || !value_of(arguments, "--tgt").empty();
+  const bool labels = names_file(arguments, {".tsv", ".jsonl", ".csv"});
+  const std::string model = train::model_of(value_of(arguments, "--model")).string();
+  if (model.empty() || !models::names_text_model(model)) {
+    return names_file(arguments, {".tsv", ".jsonl"}) ? "classify-text" : "";
+  }
+  const models::TextModel opened = models::open_text_model(model, {.fill = nn::Fill::meta});
+  if (opened.net->translator() != nullptr) {
+    return "translate";
+  }
+  if (opened.name.starts_with("imagegpt")) {
+    return "pixels";
+  }
+  if (pairs) {
+    return "embed";
+  }
+  return opened.net->language() != nullptr && !labels ? "lm" : "classify-text";
 }
 
 // The kind of task of a command line, which decides what flags there are: the one named by --task, or as the method of
@@ -59,8 +77,11 @@ const train::TaskKind& task_of(std::string_view command, const std::vector<std::
   }
   const std::string task = value_of(arguments, "--task");
   const bool resumes = !value_of(arguments, "--resume").empty() || !value_of(arguments, "--config").empty();
-  if (command == "train" && (task == "classify" || (task.empty() && !resumes)) && about_texts(arguments)) {
-    return train::task_kind("classify-text");
+  if (command == "train" && (task == "classify" || (task.empty() && !resumes))) {
+    const std::string on_texts = text_task(arguments);
+    if (!on_texts.empty()) {
+      return train::task_kind(task.empty() ? on_texts : "classify-text");
+    }
   }
   if (const auto kind = named(task); kind != kinds.end()) {
     return **kind;
@@ -194,7 +215,14 @@ void add_train(CLI::App& app, const std::vector<std::string>& arguments) {
        "vitrail train reviews.tsv --model my_bert", "vitrail train names.conll --task tag --model my_bert",
        "vitrail train --task embed --src a.txt --tgt b.txt --model my_minilm",
        "# go on with a run that was stopped by Ctrl-C or a power cut", "vitrail train --resume output/train/NAME"});
-  command.callback([flags, task] { run_training(*flags->options()); });
+  const bool of_a_text = value_of(arguments, "--task").empty() && value_of(arguments, "--resume").empty() &&
+                         value_of(arguments, "--config").empty() && value_of(arguments, "-c").empty() &&
+                         value_of(arguments, "--model").empty() && names_file(arguments, {".txt"});
+  command.callback([flags, task, of_a_text] {
+    check_usage(!of_a_text, "of a text, say what is learned: --task lm, its next token, or one of {}",
+                fmt::join(names_of("train"), ", "));
+    run_training(*flags->options());
+  });
 }
 
 void add_pretrain(CLI::App& app, const std::vector<std::string>& arguments) {

@@ -196,6 +196,8 @@ void add_bleu(CLI::App& app) {
       ->check(CLI::IsMember({"bleu", "chrf"}))
       ->type_name("NAME");
   command.add_flag("--sentence-level", flags->sentence_level, "A score for each line (-sl)");
+  command.add_flag_callback(
+      "-q,--quiet", [] {}, "As in sacrebleu: no remarks, of which there are none");
   command.add_flag("-b,--score-only", flags->score_only, "Print the score alone");
   command.add_option("-w,--width", flags->width, "Digits behind the point")
       ->capture_default_str()

@@ -12,6 +12,7 @@
 #include "vitrail/data/resize.h"
 #include "vitrail/explain/drawing.h"
 #include "vitrail/generate/generate.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/tensor/random.h"
 #include "vitrail/train/run/interrupt.h"
 
@@ -22,6 +23,7 @@ using Ids = std::vector<std::int64_t>;
 
 constexpr std::int64_t drawn_side = 96;  // least pixels of a side in the strip
 constexpr std::int64_t gap = 4;
+constexpr std::int64_t most_height = 65500;  // which programs that show images take
 
 io::Image enlarged(const io::Image& image) {
   const std::int64_t times = std::max<std::int64_t>(1, drawn_side / image.width);
@@ -69,6 +71,10 @@ void complete_pictures(const models::LanguageBody& model, const std::filesystem:
   if (pictures) {
     named = list_images({*pictures});
   }
+  const std::int64_t height =
+      std::ssize(named) * (clusters.size * std::max<std::int64_t>(1, drawn_side / clusters.size) + gap) + gap;
+  check(height <= most_height, "{} make an image of {} pixels in height, but at most {} are drawn: name fewer",
+        io::counted(std::ssize(named), "pictures"), height, most_height);
   config.max_new_tokens = pixels - rows * clusters.size;
   config.eos_token_id = {};
   std::vector<std::vector<io::Image>> lines;

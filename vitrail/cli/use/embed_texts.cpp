@@ -1,4 +1,6 @@
 // `vitrail embed` with a model of texts: vectors of sentences, how near two are, and the nearest of many.
+#include <filesystem>
+
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
@@ -52,6 +54,8 @@ Tensor cosines_of_rows(const Tensor& a, const Tensor& b) {
 }
 
 void print_nearest(const Embedder& embedder, const std::vector<std::string>& queries, const EmbedTextsFlags& flags) {
+  check(flags.search == "-" || std::filesystem::is_regular_file(flags.search),
+        "--search looks for texts among the lines of a file, but there is no file '{}'", flags.search);
   const std::vector<std::string> corpus = list_texts({flags.search});
   const Tensor scores = cosines_of_rows(embedder(queries), embedder(corpus));
   SearchJson all = SearchJson::array();
@@ -88,6 +92,10 @@ void embed_texts(const ModelFlags& model, const ComputeFlags& compute, const Dat
                  const EmbedTextsFlags& flags, const std::string& output) {
   const bool compares = !flags.similarity.empty();
   check_usage(compares != !data.data.empty(), "name texts to embed, or two by --similarity");
+  check_usage(!compares || flags.similarity.size() == 2, "--similarity compares two texts, but {} given",
+              flags.similarity.size() == 1 ? "one is" : fmt::format("{} are", flags.similarity.size()));
+  check_usage(output.empty() || output.ends_with(".safetensors"),
+              "--output: '{}' does not end in .safetensors, the format in which vectors are written", output);
   check_usage(compares || !flags.search.empty() || flags.json || !output.empty(),
               "name what to do with the vectors: --output FILE, --json or --search CORPUS");
   check_usage(output.empty() || (!compares && flags.search.empty()),

@@ -15,6 +15,7 @@
 #include "vitrail/cli/texts.h"
 #include "vitrail/cli/use/captions.h"
 #include "vitrail/cli/use/eval_language.h"
+#include "vitrail/cli/use/eval_texts.h"
 #include "vitrail/cli/use/eval_translation.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
@@ -240,14 +241,15 @@ void predict(const PredictFlags& flags) {
 }  // namespace
 
 void add_eval(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand(
-      "eval", "Measure a model: accuracy and confusion matrix of images, perplexity of texts, BLEU of translations");
+  CLI::App& command = *app.add_subcommand("eval",
+                                          "Measure a model: accuracy and confusion matrix of images, perplexity or "
+                                          "accuracy of texts, BLEU of translations");
   const auto flags = std::make_shared<EvalFlags>();
   add_model_argument(command, flags->model);
   add_data_argument(
       command, flags->data,
-      "Images: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv; or for a language model a "
-      "text file");
+      "Images: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv; or what a model of texts is trained "
+      "on: a text, texts or words with labels");
   CLI::Option* const images = command.get_option("DATA")->required(false);
   add_language_flags(command, flags->language);
   add_translation_flags(command, flags->translation);
@@ -266,28 +268,30 @@ void add_eval(CLI::App& app) {
   add_examples(command, {"vitrail eval demo/run/best data/cifar10/test.tar",
                          "vitrail eval demo/run/best photos --split validation --output report --json",
                          "vitrail eval runs/shakespeare test.txt --by-position --output report",
-                         "vitrail eval runs/de-en --src test.de --tgt test.en"});
+                         "vitrail eval runs/moods test.tsv", "vitrail eval runs/de-en --src test.de --tgt test.en"});
   CLI::Option* const batch = command.get_option("--batch-size");
   command.callback([flags, images, batch] {
-    if (flags->translation.given()) {
-      check_usage(images->count() == 0, "DATA are images: a translator is evaluated with --src and --tgt alone");
-      evaluate_translator(flags->model.model, flags->translation, flags->compute, flags->json);
+    const TranslationFlags& pairs = flags->translation;
+    check_usage(!pairs.given() || images->count() == 0, "give DATA, or --src and --tgt, not both");
+    if (is_text_model(flags->model)) {
+      check_usage(flags->tta == 0, "'{}' is a model of texts: it takes no --tta", flags->model.model);
+      evaluate_text_model(flags->model, flags->compute,
+                          {.data = flags->data.data,
+                           .split = flags->data.split,
+                           .batch_size = batch->count() > 0 ? std::optional(flags->data.batch_size) : std::nullopt,
+                           .skip_broken = flags->data.skip_broken,
+                           .output = flags->output,
+                           .json = flags->json},
+                          flags->language, pairs);
       return;
     }
-    check_usage(images->count() > 0,
-                "DATA is required: images, or a text for a language model; or --src and --tgt for a translator");
+    check_usage(!pairs.given(), "'{}' is no model of texts: it is evaluated on DATA, not on --src and --tgt",
+                flags->model.model);
+    check_usage(images->count() > 0, "DATA is required: images");
     if (is_captioner(flags->model)) {
       check_usage(flags->tta == 0 && flags->output.empty(), "'{}' captions images: it takes neither --tta nor --output",
                   flags->model.model);
       evaluate_captioner(flags->model, flags->compute, flags->data, flags->json);
-      return;
-    }
-    if (is_text_model(flags->model)) {
-      check_usage(flags->tta == 0 && flags->data.split.empty() && !flags->data.skip_broken,
-                  "'{}' is a model of texts: it takes neither --tta nor --split nor --skip-broken", flags->model.model);
-      evaluate_language_model(flags->model, flags->data.data,
-                              batch->count() > 0 ? std::optional(flags->data.batch_size) : std::nullopt,
-                              flags->language, flags->compute, flags->output, flags->json);
       return;
     }
     check_usage(!flags->language.given(), "'{}' is a model of images: it takes no flags of language models",

@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/cli/texts.h"
 #include "vitrail/io/charts/chart.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
@@ -168,6 +169,7 @@ void evaluate_language_model(const ModelFlags& model_flags, const std::string& d
   const std::vector<std::int64_t> ids = tokenizer.encode(words, false).ids;
   check(tokenizer.vocab_size() <= body.vocab_size(), "'{}': the tokenizer has {} tokens, but the model knows {}",
         folder.string(), tokenizer.vocab_size(), body.vocab_size());
+  note_unknown(tokenizer, ids, data);
   std::vector<Curve> curves;
   for (const std::string& file : flags.beside) {
     curves.push_back(read_curve(file));

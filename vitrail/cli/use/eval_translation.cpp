@@ -22,8 +22,12 @@ namespace vitrail::cli {
 
 void add_translation_flags(CLI::App& command, TranslationFlags& flags) {
   const char* group = "Translators";
-  command.add_option("--src", flags.src, "Texts to translate, a sentence a line")->type_name("FILE")->group(group);
-  command.add_option("--tgt", flags.tgt, "Their translations, line by line")->type_name("FILE")->group(group);
+  command.add_option("--src", flags.src, "Texts to translate, or for vectors of sentences, a sentence a line")
+      ->type_name("FILE")
+      ->group(group);
+  command.add_option("--tgt", flags.tgt, "Their translations, or partners, line by line")
+      ->type_name("FILE")
+      ->group(group);
   command.add_option("--num-beams", flags.num_beams, "Beams of the search (default: the model's)")
       ->check(at_least(1))
       ->type_name("N")

@@ -8,6 +8,9 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -16,10 +19,12 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/texts.h"
 #include "vitrail/cli/use/complete_pictures.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/text/text_model.h"
+#include "vitrail/text/corpus.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/run/interrupt.h"
 #include "vitrail/train/run/run_folder.h"
@@ -44,7 +49,7 @@ struct GenerateFlags {
   bool do_sample = false;
   std::string early_stopping;
   std::vector<std::string> stop;
-  std::uint64_t seed = 0;
+  std::optional<std::uint64_t> seed;
   PictureFlags pictures;
   std::optional<DType> cache_dtype;
   std::int64_t prompt_lookup_num_tokens = 0;
@@ -62,14 +67,55 @@ void take(const std::optional<T>& flag, Field& field) {
   }
 }
 
-// The config of the model's folder; what it says besides the defaults goes to stderr.
-GenerationConfig own_config(const fs::path& folder) {
+// The config of the model's folder; what it says besides the defaults, and no flag replaces, goes to stderr.
+GenerationConfig own_config(const fs::path& folder, const GenerateFlags& flags) {
   std::vector<std::string> said;
   GenerationConfig config = generate::read_generation_config(folder, &said);
-  if (!said.empty()) {
-    fmt::print(stderr, "{}: {}\n", (folder / "generation_config.json").string(), fmt::join(said, ", "));
-  }
+  say_generation_config((folder / "generation_config.json").string(), std::move(said),
+                        {{"do_sample", flags.do_sample},
+                         {"num_beams", flags.num_beams.has_value()},
+                         {"num_return_sequences", flags.num_return_sequences.has_value()},
+                         {"early_stopping", !flags.early_stopping.empty()},
+                         {"length_penalty", flags.length_penalty.has_value()},
+                         {"temperature", flags.temperature.has_value()},
+                         {"top_k", flags.top_k.has_value()},
+                         {"top_p", flags.top_p.has_value()},
+                         {"min_p", flags.min_p.has_value()},
+                         {"typical_p", flags.typical_p.has_value()},
+                         {"repetition_penalty", flags.repetition_penalty.has_value()},
+                         {"no_repeat_ngram_size", flags.no_repeat_ngram_size.has_value()},
+                         {"max_new_tokens", flags.max_new_tokens.has_value()},
+                         {"max_length", flags.max_new_tokens.has_value()}});
   return config;
+}
+
+// Says on stderr which flags change nothing, as transformers does: those of sampling without it, and those of beams
+// without any.
+void note_idle(const GenerateFlags& flags, const GenerationConfig& config) {
+  const auto note = [](const std::vector<std::pair<const char*, bool>>& given, const char* why) {
+    std::vector<std::string> names;
+    for (const auto& [name, is_given] : given) {
+      if (is_given) {
+        names.emplace_back(name);
+      }
+    }
+    if (!names.empty()) {
+      fmt::print(stderr, "note: without {}, {} changes nothing\n", why, fmt::join(names, ", "));
+    }
+  };
+  if (!config.do_sample) {
+    note({{"--temperature", flags.temperature.has_value()},
+          {"--top-k", flags.top_k.has_value()},
+          {"--top-p", flags.top_p.has_value()},
+          {"--min-p", flags.min_p.has_value()},
+          {"--typical-p", flags.typical_p.has_value()},
+          {"--seed", flags.seed.has_value()}},
+         "--do-sample");
+  }
+  if (config.num_beams == 1) {
+    note({{"--length-penalty", flags.length_penalty.has_value()}, {"--early-stopping", !flags.early_stopping.empty()}},
+         "--num-beams");
+  }
 }
 
 // The model's own config, with what the flags change.
@@ -92,7 +138,7 @@ GenerationConfig config_of(const GenerateFlags& flags, GenerationConfig c, std::
     c.early_stopping = generate::early_stopping_named(flags.early_stopping);
   }
   const bool as_transformers = c.max_length != GenerationConfig().max_length;  // the model's folder says how long
-  as_usage([&] { generate::validate(c); });
+  as_generation_usage([&] { generate::validate(c); });
   if (!c.max_new_tokens && !as_transformers) {
     c.max_new_tokens =
         flags.slide ? usual_new_tokens : std::clamp<std::int64_t>(positions - prompt, 1, usual_new_tokens);
@@ -121,14 +167,16 @@ class Generator {
         model_(load(flags, folder_, dtype_)),
         body_(models::language_of(model_)),
         tokenizer_(text::load_tokenizer(folder_)),
-        config_(own_config(folder_)) {
+        config_(own_config(folder_, flags)) {
     models::check_vocabulary(tokenizer_.vocab_size(), body_.vocab_size(), folder_.string());
+    note_idle(flags_, config_of(flags_, config_, 0, body_.max_positions()));
   }
 
-  // Continues one prompt.
-  void run(const std::string& prompt) {
-    const Ids ids = encoded(prompt);
+  // Continues one prompt, which errors call `source`.
+  void run(const std::string& prompt, const std::string& source) {
+    const Ids ids = encoded(prompt, source);
     const GenerationConfig config = config_of(flags_, config_, std::ssize(ids), body_.max_positions());
+    check_room(std::ssize(ids), config.most_new_tokens(std::ssize(ids)), source);
     say_memory(std::ssize(ids), 1, config);
     const bool streams = flags_.stream && config.num_beams == 1 && config.num_return_sequences == 1;
     std::size_t printed = 0;
@@ -158,16 +206,18 @@ class Generator {
     std::int64_t longest = 0, all = 0;
     ids.reserve(prompts.size());
     for (const std::string& prompt : prompts) {
-      ids.push_back(encoded(prompt));
+      ids.push_back(encoded(prompt, line_of_prompts(ids.size())));
       longest = std::max(longest, std::ssize(ids.back()));
       all += std::ssize(ids.back());
     }
     const GenerationConfig config = config_of(flags_, config_, 0, body_.max_positions());
     generate::GenerateOptions options = options_of();
-    if (!flags_.max_new_tokens && !config_.max_new_tokens) {
-      options.limits.reserve(ids.size());
-      for (const Ids& one : ids) {  // as many as there are places
-        options.limits.push_back(std::max<std::int64_t>(1, body_.max_positions() - std::ssize(one)));
+    const bool as_many_as_fit = !flags_.max_new_tokens && !config_.max_new_tokens;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const std::int64_t length = std::ssize(ids[i]);
+      check_room(length, as_many_as_fit ? 1 : config.most_new_tokens(length), line_of_prompts(i));
+      if (as_many_as_fit) {
+        options.limits.push_back(std::max<std::int64_t>(1, body_.max_positions() - length));
       }
     }
     say_memory(longest, std::min<std::int64_t>(flags_.batch_size, std::ssize(ids)), config);
@@ -180,9 +230,30 @@ class Generator {
     }
   }
 
+  // Whether a text may begin with nothing but the model's own token.
+  bool begins() const { return config_.bos_token_id.has_value(); }
+  // What errors call the prompt of this index in --prompts.
+  std::string line_of_prompts(std::size_t index) const {
+    return fmt::format("{}: line {}", flags_.prompts == "-" ? "standard input" : flags_.prompts, index + 1);
+  }
+
  private:
-  // Says on stderr what the model takes, and the texts that may come of so many prompts, the longest of which is given.
-  void say_memory(std::int64_t prompt, std::int64_t prompts, const GenerationConfig& config) const {
+  // Throws Error if a prompt and what is to follow it are longer than what the model takes.
+  void check_room(std::int64_t prompt, std::int64_t most_new, const std::string& source) const {
+    const std::int64_t positions = body_.max_positions();
+    check(prompt <= positions, "{} has {} tokens, but the model is made for at most {}", source, prompt, positions);
+    check(flags_.slide || prompt + most_new - 1 <= positions,
+          "{} has {}, and with {} new ones it would be longer than the {} that the model is made for: --slide goes on "
+          "beyond them",
+          source, io::counted(prompt, "tokens"), most_new, positions);
+  }
+
+  // Says on stderr, once, what the model takes, and the texts that may come of so many prompts, the longest of which is
+  // given.
+  void say_memory(std::int64_t prompt, std::int64_t prompts, const GenerationConfig& config) {
+    if (std::exchange(said_memory_, true)) {
+      return;
+    }
     std::size_t weights = 0;
     for (const nn::Parameter& parameter : model_.net->parameters.all()) {
       weights += parameter.value.bytes();
@@ -206,18 +277,19 @@ class Generator {
                                [&](const std::string& word) { return text.find(word) != std::string::npos; });
   }
   // What is continued when this prompt is.
-  Ids encoded(const std::string& prompt) const {
+  Ids encoded(const std::string& prompt, const std::string& source) const {
     Ids ids = tokenizer_.encode(prompt).ids;
+    note_unknown(tokenizer_, ids, source);
     const std::optional<std::int64_t>& begin = config_.bos_token_id;
     if (ids.empty() && begin) {
       ids.push_back(*begin);
     }
-    check(!ids.empty(), "there is nothing to continue: name a prompt");
+    check(!ids.empty(), "{} is empty: there is nothing to continue", source);
     return ids;
   }
 
   generate::GenerateOptions options_of() const {
-    generate::GenerateOptions options{.dtype = dtype_, .seed = flags_.seed, .slides = flags_.slide};
+    generate::GenerateOptions options{.dtype = dtype_, .seed = flags_.seed.value_or(0), .slides = flags_.slide};
     options.cache_dtype = flags_.cache_dtype;
     options.prompt_lookup_num_tokens = flags_.prompt_lookup_num_tokens;
     options.max_matching_ngram_size = flags_.max_matching_ngram_size;
@@ -263,12 +335,16 @@ class Generator {
   const models::LanguageBody& body_;
   text::Tokenizer tokenizer_;
   GenerationConfig config_;
+  bool said_memory_ = false;
 };
 
 void generate_texts(const GenerateFlags& flags) {
   check_usage(!flags.prompt || flags.prompts.empty(), "PROMPT and --prompts exclude each other");
   check_usage(!flags.stream || (!flags.json && flags.num_beams.value_or(1) == 1),
               "--stream prints one text as it comes: it goes with neither --json nor beams");
+  check_usage(!flags.slide || (flags.num_beams.value_or(1) == 1 && flags.prompt_lookup_num_tokens == 0),
+              "--slide goes on with one text: it goes with neither beams nor prompt lookup");
+  check_usage(std::ranges::find(flags.stop, "") == flags.stop.end(), "--stop is empty: every text would end at once");
   const train::Interrupt interrupt;
   const fs::path folder = train::model_of(flags.model);
   if (fs::exists(folder / "preprocessor_config.json")) {
@@ -279,23 +355,23 @@ void generate_texts(const GenerateFlags& flags) {
     const models::TextModel model = load(flags, folder, dtype);
     const models::LanguageBody& body = models::language_of(model);
     complete_pictures(body, folder, flags.prompt, flags.pictures,
-                      config_of(flags, own_config(folder), 1, body.max_positions()), flags.seed, dtype);
+                      config_of(flags, own_config(folder, flags), 1, body.max_positions()), flags.seed.value_or(0),
+                      dtype);
     return;
   }
   check_usage(!flags.pictures.given(), "'{}': the model's words are no colours: it takes neither --rows nor --output",
               flags.model);
   Generator generator(flags);
+  check_usage(flags.prompt || !flags.prompts.empty() || generator.begins(),
+              "name a PROMPT, - for the standard input, or --prompts FILE");
   std::vector<std::string> prompts = {flags.prompt.value_or("")};
-  if (!flags.prompts.empty()) {
-    prompts.clear();
-    const std::string all = io::read_text(flags.prompts);
-    for (std::size_t begin = 0; begin < all.size();) {
-      const std::size_t end = std::min(all.find('\n', begin), all.size());
-      prompts.push_back(all.substr(begin, end - begin));
-      begin = end + 1;
-    }
-  } else if (flags.prompt == "-") {
-    prompts = {std::string(std::istreambuf_iterator<char>(std::cin), {})};
+  const bool from_input = flags.prompts == "-" || flags.prompt == "-";
+  if (from_input || !flags.prompts.empty()) {
+    const std::string all =
+        from_input ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : io::read_text(flags.prompts);
+    text::check_corpus(all, from_input ? "standard input" : flags.prompts);
+    prompts = flags.prompts.empty() ? std::vector{all} : text::lines_of(all);
+    check(!prompts.empty(), "'{}' has no prompts", flags.prompts);
   }
   const auto end_if_interrupted = [] {
     if (train::Interrupt::requested()) {
@@ -307,8 +383,10 @@ void generate_texts(const GenerateFlags& flags) {
     end_if_interrupted();
     return;
   }
-  for (const std::string& prompt : prompts) {
-    generator.run(prompt);
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    generator.run(prompts[i], !flags.prompts.empty() ? generator.line_of_prompts(i)
+                              : flags.prompt == "-"  ? "the prompt in the standard input"
+                                                     : "the prompt");
     end_if_interrupted();
   }
 }
@@ -330,18 +408,18 @@ void add_sampling_flags(CLI::App& command, GenerateFlags& flags) {
   number("--min-p", flags.min_p, "Draw from tokens at least this share as likely as the most likely one");
   number("--typical-p", flags.typical_p, "Draw from the tokens of typical information that reach this probability");
   number("--repetition-penalty", flags.repetition_penalty, "Make tokens that have occurred less likely; 1: not");
-  command.add_option("--seed", flags.seed, "Of the draws")->capture_default_str()->group("Sampling")->type_name("N");
+  command.add_option("--seed", flags.seed, "Of the draws (default: 0)")->group("Sampling")->type_name("N");
 }
 
 void add_search_flags(CLI::App& command, GenerateFlags& flags) {
-  const auto count = [&](const char* name, std::optional<std::int64_t>& field, const char* help) {
-    command.add_option(name, field, help)->check(at_least(1))->type_name("N")->group("Search");
+  const auto count = [&](const char* name, std::optional<std::int64_t>& field, const char* help, int least = 1) {
+    command.add_option(name, field, help)->check(at_least(least))->type_name("N")->group("Search");
   };
   count("--max-new-tokens", flags.max_new_tokens, "Most tokens to add (default: the model's, or 100)");
-  count("--min-new-tokens", flags.min_new_tokens, "Tokens to add before a text may end");
+  count("--min-new-tokens", flags.min_new_tokens, "Tokens to add before a text may end", 0);
   count("--num-beams", flags.num_beams, "Beams of a beam search; 1: none");
   count("--num-return-sequences", flags.num_return_sequences, "Texts for each prompt");
-  count("--no-repeat-ngram-size", flags.no_repeat_ngram_size, "No sequence of N tokens comes twice");
+  count("--no-repeat-ngram-size", flags.no_repeat_ngram_size, "No sequence of N tokens comes twice; 0: any may", 0);
   command
       .add_option("--length-penalty", flags.length_penalty,
                   "Beams are compared by log-probability / length to this power")
@@ -389,7 +467,8 @@ void add_generate(CLI::App& app) {
       .add_option("PROMPT", flags->prompt,
                   "What is continued; -: from stdin; for a model of pixels an image or a folder of them")
       ->type_name("");
-  command.add_option("--prompts", flags->prompts, "Continue each line of a file")->type_name("FILE");
+  command.add_option("--prompts", flags->prompts, "Continue each line of a file, - for the standard input")
+      ->type_name("FILE");
   command
       .add_option("-b,--batch-size", flags->batch_size,
                   "Lines of --prompts that are continued together; where one ends, the next begins")

@@ -18,8 +18,10 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/texts.h"
 #include "vitrail/io/file.h"
 #include "vitrail/models/text/text_model.h"
+#include "vitrail/text/strings/unicode.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/run/interrupt.h"
 #include "vitrail/train/run/progress.h"
@@ -44,6 +46,7 @@ struct TranslateFlags {
   std::int64_t batch_size = 0;
   std::int64_t batch_tokens = 4096;
   bool alignment = false;
+  bool truncate = false;
   bool json = false;
 };
 
@@ -52,9 +55,14 @@ generate::GenerationConfig translation_config(const TranslateFlags& flags, const
                                               std::int64_t positions) {
   std::vector<std::string> said;
   generate::GenerationConfig c = generate::read_generation_config(folder, &said);
-  if (!said.empty()) {
-    fmt::print(stderr, "{}: {}\n", folder.string(), fmt::join(said, ", "));
-  }
+  say_generation_config(folder.string(), std::move(said),
+                        {{"num_beams", flags.num_beams.has_value()},
+                         {"num_return_sequences", flags.n_best.has_value()},
+                         {"no_repeat_ngram_size", flags.no_repeat_ngram_size.has_value()},
+                         {"length_penalty", flags.length_penalty.has_value()},
+                         {"early_stopping", !flags.early_stopping.empty()},
+                         {"max_length", flags.max_length.has_value()},
+                         {"max_new_tokens", flags.max_length.has_value()}});
   c.num_beams = flags.num_beams.value_or(c.num_beams);
   c.num_return_sequences = flags.n_best.value_or(c.num_return_sequences);
   c.no_repeat_ngram_size = flags.no_repeat_ngram_size.value_or(c.no_repeat_ngram_size);
@@ -66,7 +74,7 @@ generate::GenerationConfig translation_config(const TranslateFlags& flags, const
   } else if (!c.max_new_tokens && c.max_length == generate::GenerationConfig().max_length) {
     c.max_length = positions;  // neither the model nor the user says how long
   }
-  as_usage([&] { generate::validate(c); });
+  as_generation_usage([&] { generate::validate(c); }, {{"num_return_sequences", "--n-best"}});
   return c;
 }
 
@@ -78,7 +86,7 @@ class LineTranslator {
         dtype_(flags.compute.apply()),
         model_(load(flags, folder_, dtype_)),
         body_(models::translator_of(model_)),
-        tokenizer_(text::load_tokenizer(folder_)),
+        tokenizer_(tokenizer_for(flags, folder_, body_)),
         config_(translation_config(flags, folder_, body_.max_positions())) {
     models::check_vocabulary(tokenizer_.vocab_size(), body_.source_vocab_size(), folder_.string());
   }
@@ -120,6 +128,12 @@ class LineTranslator {
     check(fs::is_directory(folder) || !models::names_text_model(flags.model),
           "'{}' is the name of a model, whose weights are random: name a folder with trained ones", flags.model);
     return models::load_text_model(folder, {.weights = flags.compute.int8 ? DType::i8 : dtype});
+  }
+
+  static text::Tokenizer tokenizer_for(const TranslateFlags& flags, const fs::path& folder,
+                                       const models::Translator& model) {
+    const text::Tokenizer whole = text::load_tokenizer(folder);
+    return flags.truncate ? whole.with_truncation(text::Truncation{.max_length = model.max_positions()}) : whole;
   }
 
   // A line, or of several translations a line each in Moses' form: "0 ||| text ||| score".
@@ -170,7 +184,7 @@ class LineTranslator {
 // The lines of a file, or of standard input, some at a time. A terminal's are taken one by one.
 class LineSource {
  public:
-  explicit LineSource(const std::string& name) : from_input_(name == "-") {
+  explicit LineSource(const std::string& name) : name_(name), from_input_(name == "-") {
     most_ = from_input_ && isatty(STDIN_FILENO) != 0 ? 1 : lines_together;
     if (!from_input_) {
       text_ = io::read_text(name);
@@ -182,6 +196,7 @@ class LineSource {
     std::vector<std::string> lines;
     for (std::string line; lines.size() < most_ && take(line);) {
       lines.push_back(line.ends_with('\r') ? line.substr(0, line.size() - 1) : line);
+      text::check_line(lines.back(), from_input_ ? "standard input" : name_, ++number_);
     }
     return lines;
   }
@@ -200,7 +215,9 @@ class LineSource {
     return true;
   }
 
+  std::string name_;
   bool from_input_;
+  std::size_t number_ = 0;  // of the last line
   std::size_t most_ = 0;
   std::string text_;
   std::size_t at_ = 0;
@@ -236,14 +253,14 @@ void add_translate(CLI::App& app) {
       ->required()
       ->type_name("");
   command.add_option("FILE", flags->input, "Texts, a sentence a line; -: from stdin")->type_name("");
-  const auto count = [&](const char* name, std::optional<std::int64_t>& field, const char* help) {
-    command.add_option(name, field, help)->check(at_least(1))->type_name("N")->group("Search");
+  const auto count = [&](const char* name, std::optional<std::int64_t>& field, const char* help, int least = 1) {
+    command.add_option(name, field, help)->check(at_least(least))->type_name("N")->group("Search");
   };
   count("--num-beams", flags->num_beams,
         "Beams of the search; 1: the most likely token each time (default: the model's)");
   count("--n-best", flags->n_best, "Translations for each line, as 'line ||| text ||| score'");
   count("--max-length", flags->max_length, "Most tokens of a translation (default: the model's)");
-  count("--no-repeat-ngram-size", flags->no_repeat_ngram_size, "No sequence of N tokens comes twice");
+  count("--no-repeat-ngram-size", flags->no_repeat_ngram_size, "No sequence of N tokens comes twice; 0: any may", 0);
   command
       .add_option("--length-penalty", flags->length_penalty,
                   "Translations are compared by log-probability over their --penalty with this exponent (default: the "
@@ -273,6 +290,7 @@ void add_translate(CLI::App& app) {
       ->type_name("N");
   command.add_flag("--alignment", flags->alignment,
                    "Print which token of the line each token of the translation looks at most: '0-0 1-2 …'");
+  command.add_flag("--truncate", flags->truncate, "Cut lines that are longer than the model's positions");
   command.add_flag("--json", flags->json, "Print an object for each line: tokens, translations, scores, alignments");
   add_compute_flags_with_int8(command, flags->compute);
   add_cache_flag(command, flags->cache_dtype);

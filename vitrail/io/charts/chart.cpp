@@ -248,7 +248,8 @@ class HeatMapDrawing {
   }
 
   std::string svg() const {
-    const double width = left_ + grid_width() + 92;
+    const double title_width = 40 + 1.3 * svg_text_width(map_.title);  // in bold letters of 17 pixels
+    const double width = std::max(left_ + grid_width() + 92, title_width);
     const double height = top_ + grid_height() + bottom_;
     return svg_open(width, height) +
            svg_text(20, 28, "start", ink, map_.title, " font-size=\"17\" font-weight=\"600\"") + cells() +

@@ -192,7 +192,7 @@ void Run::announce() const {
                   io::counted(options_.batch_size * options_.grad_accum_steps, task_->batch_items()),
                   options_.optimizer.opt, learning_rate(options_), name_of(dtype_),
                   io::counted(kernels::threads(), "threads"), folder_.string()));
-  if (counters_.step > 0) {
+  if (counters_.step > 0 && counters_.epoch < learner_->epochs()) {
     say(fmt::format("going on after step {}, in epoch {}", counters_.step, counters_.epoch + 1));
   }
 }

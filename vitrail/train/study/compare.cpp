@@ -13,6 +13,7 @@
 #include "vitrail/io/json.h"
 #include "vitrail/io/toml.h"
 #include "vitrail/models/model.h"
+#include "vitrail/models/recurrent/captioner.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/study/evaluate.h"
@@ -64,8 +65,8 @@ std::int64_t number_in(const std::map<std::string, std::string>& facts, const st
   return value;
 }
 
-// Sets architecture, parameters and multiply-accumulates. Earlier versions did not write all of them down, but had
-// networks for images only, so that the model can be loaded instead.
+// Sets architecture, parameters and multiply-accumulates, which not all tasks on texts write down. Earlier versions did
+// not either of images, whose model can be loaded instead.
 void describe_network(RunSummary& run, const fs::path& folder) {
   const auto facts = read_facts(folder / "config.toml");
   const auto architecture = facts.find("architecture");
@@ -73,6 +74,12 @@ void describe_network(RunSummary& run, const fs::path& folder) {
     run.architecture = architecture->second;
     run.parameters = number_in(facts, "parameters");
     run.flops = number_in(facts, "flops");
+    return;
+  }
+  const auto text_model = facts.find("model");
+  if (text_model != facts.end() || models::is_captioner_folder(folder / "last")) {
+    run.architecture = text_model != facts.end() ? text_model->second : architecture->second;
+    run.parameters = number_in(facts, "parameters");
     return;
   }
   const models::Model model = models::load_model(folder / "last");

@@ -1,0 +1,158 @@
+#include "vitrail/cli/use/eval_texts.h"
+
+#include <filesystem>
+#include <memory>
+#include <type_traits>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/cli/texts.h"
+#include "vitrail/io/file.h"
+#include "vitrail/models/text/encoder_network.h"
+#include "vitrail/models/text/sentence_model.h"
+#include "vitrail/models/text/text_model.h"
+#include "vitrail/train/run/interrupt.h"
+#include "vitrail/train/run/progress.h"
+#include "vitrail/train/tasks/classify_text.h"
+#include "vitrail/train/tasks/embed_sentences.h"
+#include "vitrail/train/tasks/pixels.h"
+#include "vitrail/train/tasks/pretrain_bert.h"
+#include "vitrail/train/tasks/tag.h"
+
+namespace vitrail::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The options of a task on texts whose data are all to evaluate on. A task learns from something, too: from the same.
+template <class Options>
+std::unique_ptr<train::TaskOptions> options_on(const TextEvalFlags& flags, const TranslationFlags& pairs) {
+  auto options = std::make_unique<Options>();
+  options->skip_broken = flags.skip_broken;
+  if constexpr (std::is_same_v<Options, train::PixelOptions>) {
+    options->data_dir = flags.data;
+    options->train_split = options->val_split = flags.split;
+    options->val_dir = flags.split.empty() ? flags.data : "";
+  } else if constexpr (std::is_same_v<Options, train::EmbedSentencesOptions>) {
+    options->src = options->val_src = pairs.src;
+    options->tgt = options->val_tgt = pairs.tgt;
+  } else {
+    options->data = options->val_data = flags.data;
+  }
+  return options;
+}
+
+std::unique_ptr<train::TaskOptions> task_options(const std::string& kind, const TextEvalFlags& flags,
+                                                 const TranslationFlags& pairs) {
+  if (kind == "classify-text") {
+    return options_on<train::ClassifyTextOptions>(flags, pairs);
+  }
+  if (kind == "tag") {
+    return options_on<train::TagOptions>(flags, pairs);
+  }
+  if (kind == "embed") {
+    return options_on<train::EmbedSentencesOptions>(flags, pairs);
+  }
+  return kind == "bert" ? options_on<train::PretrainBertOptions>(flags, pairs)
+                        : options_on<train::PixelOptions>(flags, pairs);
+}
+
+// The kind of task that judges a model of texts; "lm" and "translate" are evaluated in ways of their own.
+std::string evaluation_task_of(const ModelFlags& flags, bool of_pairs) {
+  const std::string folder = text_model_folder(flags);
+  if (models::is_sentence_folder(folder)) {
+    return "embed";
+  }
+  const models::TextModel model = models::load_text_model(folder, {.fill = nn::Fill::meta});
+  if (model.net->translator() != nullptr) {
+    return "translate";
+  }
+  if (model.net->language() != nullptr) {
+    return fs::exists(fs::path(folder) / "preprocessor_config.json") ? "pixels" : "lm";
+  }
+  if (model.net->classifier() != nullptr) {
+    return model.net->classifier()->each_token() ? "tag" : "classify-text";
+  }
+  return of_pairs || !models::encoder_of(model).heads.masked ? "embed" : "bert";
+}
+
+void evaluate_by_task(const std::string& kind, const ModelFlags& model, const ComputeFlags& compute,
+                      const TextEvalFlags& flags, const TranslationFlags& pairs) {
+  check_usage(kind != "embed" || (!pairs.src.empty() && !pairs.tgt.empty()),
+              "vectors of sentences are evaluated on --src and --tgt, pairs of sentences line by line");
+  check_usage(kind == "embed" || !flags.data.empty(), "DATA is required: {}",
+              kind == "pixels" ? "images"
+              : kind == "bert" ? "sentences, with blank lines between documents"
+              : kind == "tag"  ? "sentences, a word and its label a line"
+                               : "texts with their labels");
+  const train::Interrupt interrupt;
+  const std::unique_ptr<train::TaskOptions> options = task_options(kind, flags, pairs);
+  options->validation_batch_size = flags.batch_size;
+  train::Progress progress(stderr);
+  train::Work work;
+  work.dtype = compute.apply();
+  work.begin = [&](std::string_view title, std::int64_t total) { progress.begin(title, total); };
+  work.advance = [&](std::int64_t done) {
+    if (progress.terminal()) {
+      progress.update(done, "");
+    }
+    if (train::Interrupt::requested()) {
+      progress.end();
+      throw CLI::RuntimeError(128 + train::Interrupt::signal());
+    }
+  };
+  work.say = [&](const std::string& line) { progress.line(line); };
+  const std::unique_ptr<train::Task> task = options->make(model.name_or_folder());
+  const train::Figures figures = task->evaluate(work);
+  progress.end();
+  nlohmann::ordered_json json = {{"model", model.model}};
+  if (kind == "embed") {
+    json["src"] = pairs.src;
+    json["tgt"] = pairs.tgt;
+  } else {
+    json["data"] = flags.data;
+  }
+  std::string text;
+  for (const train::FigureKind& figure : task->figures()) {
+    const double value = train::figure(figures, figure.name);
+    json[figure.name] = value;
+    text += fmt::format("{}{} {}", text.empty() ? "" : "   ", figure.label, train::figure_text(figure, value));
+  }
+  if (!flags.output.empty()) {
+    io::make_folder(flags.output);
+    io::write_atomically(fs::path(flags.output) / "eval.json", json.dump(2) + "\n");
+  }
+  fmt::print("{}\n", flags.json ? json.dump(2) : text);
+  if (!flags.output.empty() && !flags.json) {
+    fmt::print("\n{}/eval.json\n", flags.output);
+  }
+}
+
+}  // namespace
+
+void evaluate_text_model(const ModelFlags& model, const ComputeFlags& compute, const TextEvalFlags& flags,
+                         const LanguageFlags& language, const TranslationFlags& pairs) {
+  const std::string& name = model.model;
+  const bool changed = !model.kwargs.empty();  // which only a language model may be
+  const std::string kind = changed ? "lm" : evaluation_task_of(model, pairs.given());
+  check_usage(kind == "lm" || !language.given(), "'{}' is no language model: it takes no flags of those", name);
+  check_usage(kind == "translate" || !pairs.num_beams, "'{}' does not translate: it takes no --num-beams", name);
+  check_usage(kind == "pixels" || flags.split.empty(), "'{}' is a model of texts: it takes no --split", name);
+  if (kind == "translate") {
+    check_usage(flags.data.empty() && !pairs.src.empty() && !pairs.tgt.empty(),
+                "a translator is evaluated on --src and --tgt: a text and its translation, line by line");
+    check_usage(flags.output.empty() && !flags.skip_broken,
+                "'{}' is a translator: it takes neither --output nor --skip-broken", name);
+    evaluate_translator(name, pairs, compute, flags.json);
+  } else if (kind == "lm") {
+    check_usage(!flags.data.empty(), "DATA is required: a text that '{}' is to predict", name);
+    check_usage(!flags.skip_broken, "'{}' is a language model: it takes no --skip-broken", name);
+    evaluate_language_model(model, flags.data, flags.batch_size, language, compute, flags.output, flags.json);
+  } else {
+    evaluate_by_task(kind, model, compute, flags, pairs);
+  }
+}
+
+}  // namespace vitrail::cli
