@@ -116,5 +116,38 @@ TEST(Captions, AreLearnedWrittenAndEvaluated) {
   EXPECT_THAT(vitrail("predict " + path("runs/letters") + " x.png --tta 2").err, HasSubstr("takes neither --tta"));
 }
 
+TEST(FrameNetwork, IsTrainedSaysAndIsEvaluated) {
+  const TemporaryFolder folder;
+  const auto path = [&](const char* name) { return (folder / name).string(); };
+  for (const char* color : {"red", "green"}) {
+    for (int object = 0; object < 3; ++object) {
+      const std::filesystem::path place = folder.path() / "data" / color / std::to_string(object);
+      std::filesystem::create_directories(place);
+      for (int t = 0; t < 4; ++t) {
+        io::Image image(8, 8);
+        image.pixels[static_cast<std::size_t>(3 * (t + object) + (*color == 'r' ? 0 : 1))] = 255;
+        io::write_png(place / ("view-" + std::to_string(t) + ".png"), image);
+      }
+      io::write_png(place / "masks.png", io::Image(8, 32));
+    }
+  }
+  const Outcome trained = vitrail("train " + path("data") +
+                                  " --task frames --frames 'view-*' --model linear --img-size 8 --cell gru "
+                                  "--cell-kwargs hidden_size=16 --no-aug -b 2 "
+                                  "--val-share 0.34 --lr 1e-2 --epochs 20 --val-interval 20 --threads 1 --output " +
+                                  path("runs") + " --experiment views");
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  EXPECT_THAT(vitrail("predict " + path("runs/views") + " " + path("data") + " --frames 'view-*' --topk 1").out,
+              HasSubstr("red/1:  red "));
+  EXPECT_THAT(
+      vitrail("predict " + path("runs/views") + " " + path("data/green/2") + " --frames 'view-*' --format csv").out,
+      HasSubstr("sequence,rank,label,index,probability\n"));
+  const Outcome evaluated =
+      vitrail("eval " + path("runs/views") + " " + path("data") + " --frames 'view-*' --output " + path("report"));
+  EXPECT_THAT(evaluated.out, HasSubstr("6 sequences"));
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "report" / "confusion.svg"));
+  EXPECT_THAT(vitrail("eval " + path("runs/views") + " " + path("data") + " --tta 2").err, HasSubstr("takes no --tta"));
+}
+
 }  // namespace
 }  // namespace vitrail::test

@@ -12,7 +12,9 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/models/formats/weights.h"
 #include "vitrail/models/text/sentence_model.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/text/corpus.h"
@@ -24,6 +26,19 @@ namespace fs = std::filesystem;
 bool is_text_model(const ModelFlags& flags) {
   const std::string name = flags.name_or_folder();
   return models::is_sentence_folder(name) || models::names_text_model(name);
+}
+
+void save_beside_files_of(const fs::path& source, const models::TextModel& model, const fs::path& output) {
+  io::replace_folder(output, [&](const fs::path& temporary) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(source)) {
+      const std::string name = entry.path().filename().string();
+      const bool weights = name.ends_with(".safetensors") || name.ends_with(".bin") || name.ends_with(".index.json");
+      if (!weights && name != models::config_file) {
+        fs::copy(entry.path(), temporary / name, fs::copy_options::recursive);
+      }
+    }
+    models::write_text_model(model, temporary);
+  });
 }
 
 std::string text_model_folder(const ModelFlags& flags) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <span>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "vitrail/cli/flags.h"
+#include "vitrail/models/text/text_model.h"
 #include "vitrail/text/tokenizer.h"
 
 namespace vitrail::cli {
@@ -20,6 +22,11 @@ bool is_text_model(const ModelFlags& flags);
 /// The folder of a model of texts. Throws Error if flags name a model whose weights are random, or change what models
 /// of images have.
 std::string text_model_folder(const ModelFlags& flags);
+
+/// Writes a model of texts as the folder `output`, with all else that the folder `source` has: the tokenizer, how texts
+/// are generated …
+void save_beside_files_of(const std::filesystem::path& source, const models::TextModel& model,
+                          const std::filesystem::path& output);
 
 /// The texts that `arguments` name: the lines of a file, those of the standard input for "-", or else the argument
 /// itself. Lines without letters are none. Throws Error if there are no texts, or if one is not UTF-8.

@@ -2,7 +2,6 @@
 #include "vitrail/io/csv.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <optional>
 #include <set>
@@ -35,30 +34,39 @@ Columns find_columns(const CsvRow& first, const std::string& source) {
   if (!columns.header) {
     return columns;
   }
-  const auto find = [&](std::initializer_list<std::string_view> names) -> std::optional<std::size_t> {
-    for (std::size_t i = 0; i < first.fields.size(); ++i) {
-      std::string name = first.fields[i];
-      std::transform(name.begin(), name.end(), name.begin(),
-                     [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-      if (std::find(names.begin(), names.end(), name) != names.end()) {
-        return i;
-      }
-    }
-    return std::nullopt;
-  };
-  const auto path = find({"path", "file", "filename", "file_name", "filepath", "image", "picture"});
-  const auto label = find({"label", "class", "class_name", "target", "category"});
+  const auto path = column_named(first, {"path", "file", "filename", "file_name", "filepath", "image", "picture"});
+  const auto label = column_named(first, {"label", "class", "class_name", "target", "category"});
   check(path.has_value() && label.has_value(),
         "{}: line 1 names neither an image nor the columns 'path' and 'label' (also understood: file, filename, image; "
         "class, target)",
         source);
   columns.path = *path;
   columns.label = *label;
-  columns.split = find({"split", "set", "subset"});
+  columns.split = column_named(first, {"split", "set", "subset"});
   return columns;
 }
 
 }  // namespace
+
+std::optional<std::size_t> column_named(const CsvRow& header, const std::vector<std::string_view>& names) {
+  for (std::size_t i = 0; i < header.fields.size(); ++i) {
+    std::string name = header.fields[i];
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (std::find(names.begin(), names.end(), name) != names.end()) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> chosen_part(const std::set<std::string>& parts, const std::vector<std::string>& splits,
+                                       const std::string& source) {
+  const auto wanted = std::ranges::find_if(splits, [&](const std::string& split) { return parts.contains(split); });
+  check(splits.empty() || wanted != splits.end(), "{}: there are no '{}' images, only parts called '{}'", source,
+        splits.empty() ? "" : splits[0], fmt::join(parts, "', '"));
+  return splits.empty() ? std::nullopt : std::optional(*wanted);
+}
 
 Listing list_csv(const fs::path& path, const std::vector<std::string>& asked, bool labeled) {
   const std::string source = path.string();
@@ -81,15 +89,13 @@ Listing list_csv(const fs::path& path, const std::vector<std::string>& asked, bo
   for (std::size_t i = first; i < rows.size() && columns.split.has_value(); ++i) {
     parts.insert(rows[i].fields[*columns.split]);
   }
-  const auto wanted = std::ranges::find_if(splits, [&](const std::string& split) { return parts.contains(split); });
-  check(splits.empty() || wanted != splits.end(), "{}: there are no '{}' images, only parts called '{}'", source,
-        splits.empty() ? "" : splits[0], fmt::join(parts, "', '"));
+  const std::optional<std::string> wanted = chosen_part(parts, splits, source);
   check(!labeled || !splits.empty() || parts.size() < 2, "{}: the table is split into parts ({}): choose one of them",
         source, fmt::join(parts, ", "));
   const fs::path folder = path.parent_path();
   for (std::size_t i = first; i < rows.size(); ++i) {
     const auto& [line, fields] = rows[i];
-    if (!splits.empty() && fields[*columns.split] != *wanted) {
+    if (wanted && fields[*columns.split] != *wanted) {
       continue;
     }
     check(!fields[columns.label].empty(), "{}: line {} has no label", source, line);

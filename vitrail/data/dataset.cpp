@@ -62,23 +62,6 @@ class JoinedDataset final : public Dataset {
   std::unique_ptr<Dataset> more_;
 };
 
-// The names under which people keep a part, the requested one first. Validation falls back to the test images.
-std::vector<std::string> names_of_split(const std::string& split) {
-  const std::vector<std::string> training = {"train", "training"};
-  const std::vector<std::string> validation = {"validation", "val", "valid", "eval", "evaluation"};
-  std::vector<std::string> names = {split};
-  for (const auto& group : {training, validation}) {
-    if (std::find(group.begin(), group.end(), split) != group.end()) {
-      std::copy_if(group.begin(), group.end(), std::back_inserter(names),
-                   [&](const std::string& name) { return name != split; });
-    }
-  }
-  if (std::find(validation.begin(), validation.end(), split) != validation.end()) {
-    names.emplace_back("test");
-  }
-  return names;
-}
-
 std::string extension_of(const fs::path& path) {
   std::string extension = path.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(),
@@ -211,8 +194,32 @@ Listing list_source(const fs::path& source, const std::string& split, bool label
   return list_folder(source, labeled);
 }
 
-// Renumbers the labels by the caller's classes. Classes that the source merely numbers, "0", "1", …, take names by
-// position.
+}  // namespace
+
+const std::vector<std::string>& known_splits() {
+  static const std::vector<std::string> names = {"train", "training", "validation", "val",
+                                                 "valid", "eval",     "evaluation", "test"};
+  return names;
+}
+
+bool is_training_split(const std::string& split) { return split == "train" || split == "training"; }
+
+std::vector<std::string> names_of_split(const std::string& split) {
+  const std::vector<std::string> training = {"train", "training"};
+  const std::vector<std::string> validation = {"validation", "val", "valid", "eval", "evaluation"};
+  std::vector<std::string> names = {split};
+  for (const auto& group : {training, validation}) {
+    if (std::find(group.begin(), group.end(), split) != group.end()) {
+      std::copy_if(group.begin(), group.end(), std::back_inserter(names),
+                   [&](const std::string& name) { return name != split; });
+    }
+  }
+  if (std::find(validation.begin(), validation.end(), split) != validation.end()) {
+    names.emplace_back("test");
+  }
+  return names;
+}
+
 void use_classes(Listing& listing, const std::vector<std::string>& classes, const std::string& source) {
   std::vector<std::int64_t> position(listing.classes.size(), -1);
   std::vector<bool> used(listing.classes.size(), false);
@@ -239,16 +246,6 @@ void use_classes(Listing& listing, const std::vector<std::string>& classes, cons
   }
   listing.classes = classes;
 }
-
-}  // namespace
-
-const std::vector<std::string>& known_splits() {
-  static const std::vector<std::string> names = {"train", "training", "validation", "val",
-                                                 "valid", "eval",     "evaluation", "test"};
-  return names;
-}
-
-bool is_training_split(const std::string& split) { return split == "train" || split == "training"; }
 
 std::unique_ptr<Dataset> open_dataset(const fs::path& source, const DatasetOptions& options) {
   Listing listing = list_source(source, options.split, options.labeled);

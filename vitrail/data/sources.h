@@ -6,11 +6,14 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "vitrail/data/dataset.h"
+#include "vitrail/io/csv.h"
 
 namespace vitrail::data {
 
@@ -36,9 +39,13 @@ void label_by_folder(Listing& listing, const std::string& source);
 /// The names that people give to the parts of a data set: "train", "validation", "test" and others.
 const std::vector<std::string>& known_splits();
 bool is_training_split(const std::string& split);
-
+/// The names under which people keep a part, the requested one first. Validation falls back to the test images.
+std::vector<std::string> names_of_split(const std::string& split);
 /// Fills `classes` and `labels` from the class name of each image.
 void label_by_name(Listing& listing, const std::vector<std::string>& class_of);
+/// Renumbers the labels by the caller's classes. Classes that the source merely numbers, "0", "1", …, take names by
+/// position. Throws Error, naming it, for a class that is not among them.
+void use_classes(Listing& listing, const std::vector<std::string>& classes, const std::string& source);
 
 // The functions below open `path` completely: a missing or malformed part throws Error naming it. Folders and archives
 // may be listed without labels; their images may then lie anywhere.
@@ -52,6 +59,12 @@ Listing list_tar(const std::filesystem::path& path, const std::vector<std::strin
 /// empty; then the column may have one value only, unless `labeled` is false. A CSV without that column serves as a
 /// whole for training.
 Listing list_csv(const std::filesystem::path& path, const std::vector<std::string>& splits, bool labeled = true);
+/// The column of a table that has one of these names, in lower case.
+std::optional<std::size_t> column_named(const io::CsvRow& header, const std::vector<std::string_view>& names);
+/// The part of a table that is asked for: the first of `splits` among `parts`, the values of its column "split";
+/// nothing if `splits` is empty. Throws Error, which names `source`, if there is none of them.
+std::optional<std::string> chosen_part(const std::set<std::string>& parts, const std::vector<std::string>& splits,
+                                       const std::string& source);
 /// Lists the images of CIFAR's binary files of one split, in order.
 Listing list_cifar(const std::vector<std::filesystem::path>& files);
 /// Lists the images of an MNIST-style idx file: `images` is the file `*-images-idx3-ubyte`, beside which its labels

@@ -116,7 +116,7 @@ TEST(Captioner, SaysWhatCannotBe) {
   CreateOptions options;
   options.num_classes = 3;
   EXPECT_EQ(error_of([&] { Captioner(create_model("gru_rows", options), "{}", "the decoder"); }),
-            "the decoder: the image model of a captioner has no classifier");
+            "the decoder: the image model of a recurrent network has no classifier");
 }
 
 }  // namespace

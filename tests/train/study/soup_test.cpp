@@ -53,6 +53,37 @@ TEST_F(Soup, IsTheMeanOfTheWeights) {
   }
 }
 
+TEST(TextSoup, IsTheMeanOfTheWeights) {
+  const test::TemporaryFolder folder;
+  const auto save = [&](const char* name, std::uint64_t seed, int width) {
+    const models::TextModel model = models::create_text_model(
+        "transformer-small",
+        {.model_kwargs = fmt::format(
+             R"({{"vocab_size": 12, "pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0, "d_model": {}, "encoder_layers": 1,
+                                          "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
+                                          "encoder_ffn_dim": 8, "decoder_ffn_dim": 8}})",
+             width),
+         .seed = seed});
+    fs::create_directories(folder / name);
+    models::write_text_model(model, folder / name);
+    return folder / name;
+  };
+  const std::vector<fs::path> folders = {save("a", 1, 8), save("b", 2, 8)};
+  const models::TextModel soup = uniform_text_soup(folders);
+  const models::TextModel first = models::load_text_model(folders[0]);
+  const models::TextModel second = models::load_text_model(folders[1]);
+  for (const nn::Parameter& parameter : soup.net->parameters.all()) {
+    const std::vector<float> a = first.net->parameters.at(parameter.name).value.values();
+    const std::vector<float> b = second.net->parameters.at(parameter.name).value.values();
+    std::vector<float> mean;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      mean.push_back((a[i] + b[i]) / 2);
+    }
+    test::expect_close(parameter.value, Tensor::from(mean, parameter.value.shape()), 1e-6, parameter.name);
+  }
+  EXPECT_THAT(error_of([&] { uniform_text_soup({folders[0], save("c", 1, 16)}); }), HasSubstr("config.json"));
+}
+
 // The accuracy of a soup is looked up by the first weight of its head, which tells who is in it.
 TEST_F(Soup, TakesGreedilyWhatDoesNotHarm) {
   const std::vector<fs::path> folders = {save("a", 1), save("b", 2), save("c", 3), save("d", 4)};

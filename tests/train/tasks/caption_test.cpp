@@ -55,6 +55,7 @@ TEST(LearningToCaption, WritesTheLettersOfTheClass) {
   const FitResult result = fit(options);
   EXPECT_GT(result.figure("exact"), 90);
   EXPECT_LT(result.figure("loss"), 0.1);
+  EXPECT_EQ(io::read_image(result.folder / "captions.png").width, 720);
   const fs::path best = result.folder / "best";
   EXPECT_TRUE(models::is_captioner_folder(best));
   const std::unique_ptr<models::Captioner> model = models::load_captioner(best);

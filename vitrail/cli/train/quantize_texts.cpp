@@ -9,8 +9,6 @@
 #include "vitrail/cli/texts.h"
 #include "vitrail/generate/generation_config.h"
 #include "vitrail/generate/translate.h"
-#include "vitrail/io/file.h"
-#include "vitrail/models/formats/weights.h"
 #include "vitrail/models/quantize.h"
 #include "vitrail/models/text/sentence_model.h"
 #include "vitrail/text/corpus.h"
@@ -87,19 +85,6 @@ QuantizedJson cosines_of(const Tensor& before, const Tensor& after) {
   return {{"mean", sum / static_cast<double>(before.size(0))}, {"least", least}};
 }
 
-void write_quantized(const std::filesystem::path& folder, const models::TextModel& small, const std::string& to) {
-  io::replace_folder(to, [&](const std::filesystem::path& output) {
-    for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(folder)) {
-      const std::string name = entry.path().filename().string();
-      const bool weights = name.ends_with(".safetensors") || name.ends_with(".bin") || name.ends_with(".index.json");
-      if (!weights && name != models::config_file) {
-        std::filesystem::copy(entry.path(), output / name, std::filesystem::copy_options::recursive);
-      }
-    }
-    models::write_text_model(small, output);
-  });
-}
-
 void print_comparison(const QuantizedJson& json) {
   if (json.contains("perplexity")) {
     const auto was = json["perplexity"]["float"].get<double>();
@@ -143,7 +128,7 @@ void quantize_texts(const std::filesystem::path& folder, const QuantizeTextsFlag
   }
   const models::TextModel small = models::quantize(model);
   json["bytes"] = {{"float", bytes_of(*model.net)}, {"int8", bytes_of(*small.net)}};
-  write_quantized(folder, small, flags.output);
+  save_beside_files_of(folder, small, flags.output);
   if (json.contains("bleu")) {
     json["bleu"]["int8"] = bleu_of(flags.output, pairs, dtype);
   } else if (json.contains("perplexity")) {

@@ -13,6 +13,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/texts.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/train/run/run_folder.h"
 
@@ -39,6 +40,18 @@ void soup(const SoupFlags& flags) {
         "'{}' exists: choose another --output", flags.output);
   std::vector<fs::path> folders;
   std::transform(flags.folders.begin(), flags.folders.end(), std::back_inserter(folders), train::model_of);
+  nlohmann::ordered_json json;
+  json["output"] = flags.output;
+  if (models::names_text_model(folders.front().string())) {
+    check_usage(!flags.greedy && flags.data.data.empty(),
+                "--greedy and --data take images, but '{}' is a model of texts", flags.folders.front());
+    save_beside_files_of(folders.front(), train::uniform_text_soup(folders), flags.output);
+    json["models"] = flags.folders;
+    fmt::print("{}\n", flags.json ? json.dump(2)
+                                  : fmt::format("{}: the average of {}", flags.output,
+                                                io::counted(std::ssize(folders), "models")));
+    return;
+  }
   train::EvaluateOptions options = flags.data.options(flags.compute.apply());
   options.tta = flags.tta;
   std::unique_ptr<data::Dataset> dataset;
@@ -49,8 +62,6 @@ void soup(const SoupFlags& flags) {
     return evaluate_under_bar("evaluating", model, *dataset, options);
   };
 
-  nlohmann::ordered_json json;
-  json["output"] = flags.output;
   if (!flags.greedy) {
     const models::Model model = train::uniform_soup(folders);
     models::save_model(model, flags.output);

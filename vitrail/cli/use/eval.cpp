@@ -17,6 +17,7 @@
 #include "vitrail/cli/use/eval_language.h"
 #include "vitrail/cli/use/eval_texts.h"
 #include "vitrail/cli/use/eval_translation.h"
+#include "vitrail/cli/use/frames.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
@@ -32,6 +33,7 @@ struct EvalFlags {
   ComputeFlags compute;
   DataFlags data;
   std::string output;
+  std::string frames;
   std::int64_t tta = 0;
   LanguageFlags language;
   TranslationFlags translation;
@@ -124,6 +126,7 @@ struct PredictFlags {
   std::int64_t tta = 0;
   bool skip_broken = false;
   bool truncate = false;
+  std::string frames;
   std::string format = "text";
 };
 
@@ -213,6 +216,20 @@ class Predictor {
 };
 
 void predict(const PredictFlags& flags) {
+  if (is_frame_network(flags.model)) {
+    check_usage(flags.tta == 0 && !flags.truncate, "'{}' reads sequences: it takes neither --tta nor --truncate",
+                flags.model.model);
+    predict_frames(flags.model, flags.compute,
+                   {.sources = flags.images,
+                    .frames = flags.frames,
+                    .topk = flags.topk,
+                    .batch_size = flags.batch_size,
+                    .skip_broken = flags.skip_broken,
+                    .format = flags.format});
+    return;
+  }
+  check_usage(flags.frames.empty(), "--frames is for models of sequences of images, but '{}' is none",
+              flags.model.model);
   if (is_captioner(flags.model)) {
     check_usage(flags.tta == 0 && !flags.truncate, "'{}' captions images: it takes neither --tta nor --truncate",
                 flags.model.model);
@@ -255,8 +272,9 @@ void add_eval(CLI::App& app) {
   add_translation_flags(command, flags->translation);
   command
       .add_option("--output", flags->output,
-                  "Folder for eval.json and confusion.svg, or of a text by_position.svg with --by-position")
+                  "Folder for eval.json and confusion.svg, angles.svg, or of a text by_position.svg with --by-position")
       ->type_name("DIR");
+  add_frames_flag(command, flags->frames);
   add_loading_flags(command, flags->data);
   command.add_option("--tta", flags->tta, "Average each image and its mirror image (2), or take the image alone (0)")
       ->capture_default_str()
@@ -274,7 +292,8 @@ void add_eval(CLI::App& app) {
     const TranslationFlags& pairs = flags->translation;
     check_usage(!pairs.given() || images->count() == 0, "give DATA, or --src and --tgt, not both");
     if (is_text_model(flags->model)) {
-      check_usage(flags->tta == 0, "'{}' is a model of texts: it takes no --tta", flags->model.model);
+      check_usage(flags->tta == 0 && flags->frames.empty(),
+                  "'{}' is a model of texts: it takes neither --tta nor --frames", flags->model.model);
       evaluate_text_model(flags->model, flags->compute,
                           {.data = flags->data.data,
                            .split = flags->data.split,
@@ -287,7 +306,14 @@ void add_eval(CLI::App& app) {
     }
     check_usage(!pairs.given(), "'{}' is no model of texts: it is evaluated on DATA, not on --src and --tgt",
                 flags->model.model);
-    check_usage(images->count() > 0, "DATA is required: images");
+    check_usage(images->count() > 0, "DATA is required: images, or sequences of them");
+    if (is_frame_network(flags->model)) {
+      check_usage(flags->tta == 0, "'{}' reads sequences: it takes no --tta", flags->model.model);
+      evaluate_frames(flags->model, flags->compute, flags->data, flags->frames, flags->output, flags->json);
+      return;
+    }
+    check_usage(flags->frames.empty(), "--frames is for models of sequences of images, but '{}' is none",
+                flags->model.model);
     if (is_captioner(flags->model)) {
       check_usage(flags->tta == 0 && flags->output.empty(), "'{}' captions images: it takes neither --tta nor --output",
                   flags->model.model);
@@ -311,6 +337,7 @@ void add_predict(CLI::App& app) {
       ->check(at_least(1));
   command.add_option("-b,--batch-size", flags->batch_size, "Images a batch")->capture_default_str()->check(at_least(1));
   command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out and name them");
+  add_frames_flag(command, flags->frames);
   command.add_flag("--truncate", flags->truncate, "Cut texts that are longer than the model's positions");
   command.add_option("--tta", flags->tta, "Average each image and its mirror image (2), or take the image alone (0)")
       ->capture_default_str()

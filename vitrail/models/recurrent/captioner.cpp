@@ -8,8 +8,8 @@
 #include "vitrail/io/json.h"
 #include "vitrail/io/safetensors.h"
 #include "vitrail/models/base/arguments.h"
-#include "vitrail/models/base/registry.h"
 #include "vitrail/models/formats/weights.h"
+#include "vitrail/models/recurrent/image_encoder.h"
 #include "vitrail/models/recurrent/recurrent.h"
 #include "vitrail/ops/math/activation.h"
 #include "vitrail/ops/math/arithmetic.h"
@@ -22,32 +22,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* captioner_type = "recurrent_captioner";
 
-nlohmann::ordered_json preparation_json(const PretrainedConfig& p) {
-  check(!p.processor, "images that are prepared by an image processor of transformers cannot be captioned yet");
-  return {{"interpolation", p.interpolation},
-          {"crop_pct", p.crop_pct},
-          {"crop_mode", p.crop_mode},
-          {"mean", p.mean},
-          {"std", p.std}};
-}
-
-void read_preparation(io::Fields& f, PretrainedConfig& p) {
-  p.interpolation = f.get<std::string>("interpolation", p.interpolation);
-  p.crop_pct = f.get<double>("crop_pct", p.crop_pct, {1e-3, 10});
-  p.crop_mode = f.get<std::string>("crop_mode", p.crop_mode);
-  p.mean = f.get<std::vector<double>>("mean", p.mean);
-  p.std = f.get<std::vector<double>>("std", p.std);
-  check(p.mean.size() == p.std.size() && std::ssize(p.mean) == p.channels,
-        "{}: 'mean' and 'std' have {} and {} numbers, but images have {} channels", f.source(), p.mean.size(),
-        p.std.size(), p.channels);
-}
-
 }  // namespace
 
 Captioner::Captioner(Model pictures, const std::string& decoder, const std::string& source)
     : image_model(std::move(pictures)), decoder_config_(decoder) {
-  check(image_model.net->num_classes() == 0, "{}: the image model of a captioner has no classifier", source);
-  parameters = std::move(image_model.net->parameters);  // one store for both
+  adopt_encoder(image_model, parameters, source);
 
   const nlohmann::json json = io::parse_json(decoder, source);
   io::Fields f(json, source);
@@ -68,11 +47,7 @@ Captioner::Captioner(Model pictures, const std::string& decoder, const std::stri
     }
   }
   decoder_ = std::make_unique<const RecurrentDecoder>(scope, c);
-  for (const nn::Parameter& parameter : parameters.all()) {
-    if (of_decoder(parameter.name) && parameters.options().fill == nn::Fill::leave) {
-      parameters.initialize(parameter.name);  // an image model that was loaded leaves its store so
-    }
-  }
+  initialize_own(parameters, of_decoder);
 }
 
 RecurrentDecoder::Start Captioner::look(const Tensor& x, nn::Pass& pass) const {
@@ -122,14 +97,9 @@ std::unique_ptr<Captioner> load_captioner(const fs::path& folder) {
   io::Fields f(config, source);
   const auto type = f.get<std::string>("model_type");
   check(type == captioner_type, "{}: 'model_type' is '{}', expected '{}'", source, type, captioner_type);
-  io::Fields encoder = f.object("encoder");
   f.object("decoder");  // the network reads it
+  Model image_model = read_encoder(f);
   f.finish();
-  encoder.object("arguments");  // the family reads them
-  Model image_model = build_model(encoder.get<std::string>("architecture"), f.raw("encoder")["arguments"],
-                                  source + ": 'encoder'", {.fill = nn::Fill::leave});
-  read_preparation(encoder, image_model.pretrained);
-  encoder.finish();
   auto model = std::make_unique<Captioner>(std::move(image_model), f.raw("decoder").dump(), source + ": 'decoder'");
   const WeightsTarget target{
       .parameters = model->parameters,
@@ -141,11 +111,8 @@ std::unique_ptr<Captioner> load_captioner(const fs::path& folder) {
 }
 
 void write_captioner(const Captioner& model, const fs::path& folder) {
-  nlohmann::ordered_json encoder = {{"architecture", model.image_model.architecture},
-                                    {"arguments", nlohmann::ordered_json::parse(model.image_model.arguments)}};
-  encoder.update(preparation_json(model.image_model.pretrained));
   const nlohmann::ordered_json config = {{"model_type", captioner_type},
-                                         {"encoder", encoder},
+                                         {"encoder", encoder_json(model.image_model)},
                                          {"decoder", nlohmann::ordered_json::parse(model.decoder_config())}};
   io::write_atomically(folder / config_file, config.dump(2) + "\n");
   io::save_safetensors(folder / weights_file, named_tensors(model.parameters));

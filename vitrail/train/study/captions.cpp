@@ -1,9 +1,12 @@
 #include "vitrail/train/study/captions.h"
 
 #include <algorithm>
+#include <array>
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/data/loader.h"
+#include "vitrail/data/resize.h"
+#include "vitrail/explain/drawing.h"
 #include "vitrail/generate/generate.h"
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/shape/shape.h"
@@ -120,6 +123,40 @@ CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::
   result.exact = 100 * static_cast<double>(right) / static_cast<double>(result.count);
   result.broken = loader.broken();
   return result;
+}
+
+io::Image caption_sheet(const models::Captioner& model, const text::Tokenizer& tokenizer, const data::Dataset& dataset,
+                        std::int64_t most, DType dtype) {
+  constexpr std::int64_t side = 128;  // of an image
+  constexpr std::int64_t cell = side + 16;
+  constexpr std::int64_t columns = 5;
+  constexpr std::int64_t bar = 6;  // below an image, in the colour of right or wrong
+  const std::int64_t count = std::min(most, dataset.size());
+  std::vector<io::Image> images;
+  std::vector<std::string> names;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t index = i * dataset.size() / count;
+    images.push_back(dataset.image(index));
+    const std::int64_t label = dataset.label(index);
+    names.push_back(label == data::unlabeled ? "" : dataset.classes()[static_cast<std::size_t>(label)]);
+  }
+  const std::vector<std::string> said = caption(model, tokenizer, images, {.num_beams = 3, .dtype = dtype});
+  const std::int64_t height = cell + bar + 2 * explain::letter_height;
+  io::Image sheet = explain::white_image(columns * cell, (count + columns - 1) / columns * height);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const std::int64_t left = i % columns * cell + 8;
+    const std::int64_t top = i / columns * height + 8;
+    explain::paste(sheet, data::resize(images[at], side, side, data::Interpolation::nearest), left, top);
+    const std::array<std::uint8_t, 3> color =
+        said[at] == names[at] ? std::array<std::uint8_t, 3>{31, 157, 97} : std::array<std::uint8_t, 3>{228, 87, 46};
+    for (std::int64_t k = 0; k < bar * side; ++k) {
+      std::ranges::copy(color, sheet.at(left + k % side, top + side + k / side));
+    }
+    const std::int64_t scale = explain::text_width(said[at], 2) <= cell ? 2 : 1;
+    explain::draw_text(sheet, left, top + side + bar + 3, said[at], scale);
+  }
+  return sheet;
 }
 
 }  // namespace vitrail::train

@@ -53,4 +53,9 @@ CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::
                                     const data::Dataset& dataset, const EvaluateOptions& options,
                                     std::int64_t longest = 64);
 
+/// A sheet of at most `most` images of the data set, evenly spread over it, with what the model says under each: green
+/// where it is the name of the image's class, else red.
+io::Image caption_sheet(const models::Captioner& model, const text::Tokenizer& tokenizer, const data::Dataset& dataset,
+                        std::int64_t most = 20, DType dtype = DType::f32);
+
 }  // namespace vitrail::train

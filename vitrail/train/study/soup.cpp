@@ -18,14 +18,16 @@ models::Model load_ingredient(const fs::path& folder) {
   return model;
 }
 
-void check_alike(const models::Model& soup, const fs::path& first, const models::Model& model, const fs::path& folder) {
-  check(model.architecture == soup.architecture,
-        "'{}' is a {}, but '{}' is a {}: only models of one kind can be averaged", folder.string(), model.architecture,
-        first.string(), soup.architecture);
-  check(model.pretrained.label_names == soup.pretrained.label_names,
-        "'{}' and '{}' are for different classes and cannot be averaged", folder.string(), first.string());
-  const auto& ours = soup.net->parameters.all();
-  const auto& theirs = model.net->parameters.all();
+models::TextModel load_text_ingredient(const fs::path& folder) {
+  models::TextModel model = models::load_text_model(folder);
+  check(std::ranges::none_of(model.net->parameters.all(), [](const nn::Parameter& p) { return p.held.has_value(); }),
+        "the weights of '{}' are in int8 and cannot be averaged", folder.string());
+  return model;
+}
+
+void check_alike(const nn::Network& soup, const fs::path& first, const nn::Network& model, const fs::path& folder) {
+  const auto& ours = soup.parameters.all();
+  const auto& theirs = model.parameters.all();
   const auto [a, b] = std::ranges::mismatch(ours, theirs, [](const nn::Parameter& x, const nn::Parameter& y) {
     return x.name == y.name && x.value.shape() == y.value.shape() && x.value.dtype() == y.value.dtype();
   });
@@ -33,10 +35,19 @@ void check_alike(const models::Model& soup, const fs::path& first, const models:
         first.string(), a != ours.end() ? a->name : b->name);
 }
 
+void check_alike(const models::Model& soup, const fs::path& first, const models::Model& model, const fs::path& folder) {
+  check(model.architecture == soup.architecture,
+        "'{}' is a {}, but '{}' is a {}: only models of one kind can be averaged", folder.string(), model.architecture,
+        first.string(), soup.architecture);
+  check(model.pretrained.label_names == soup.pretrained.label_names,
+        "'{}' and '{}' are for different classes and cannot be averaged", folder.string(), first.string());
+  check_alike(*soup.net, first, *model.net, folder);
+}
+
 // Computes soup = soup + share (model - soup) in place.
-void stir_in(const models::Model& soup, const models::Model& model, double share) {
-  const auto& ours = soup.net->parameters.all();
-  const auto& theirs = model.net->parameters.all();
+void stir_in(const nn::Network& soup, const nn::Network& model, double share) {
+  const auto& ours = soup.parameters.all();
+  const auto& theirs = model.parameters.all();
   for (std::size_t i = 0; i < ours.size(); ++i) {
     if (ours[i].value.dtype() == DType::f32) {
       kernels::lerp(ours[i].value.data<float>(), theirs[i].value.data<float>(), static_cast<float>(share),
@@ -70,7 +81,21 @@ models::Model uniform_soup(const std::vector<fs::path>& folders) {
   for (std::size_t i = 1; i < folders.size(); ++i) {
     const models::Model model = load_ingredient(folders[i]);
     check_alike(soup, folders.front(), model, folders[i]);
-    stir_in(soup, model, 1.0 / static_cast<double>(i + 1));
+    stir_in(*soup.net, *model.net, 1.0 / static_cast<double>(i + 1));
+  }
+  return soup;
+}
+
+models::TextModel uniform_text_soup(const std::vector<fs::path>& folders) {
+  check(!folders.empty(), "a soup needs at least one model");
+  models::TextModel soup = load_text_ingredient(folders.front());
+  for (std::size_t i = 1; i < folders.size(); ++i) {
+    const models::TextModel model = load_text_ingredient(folders[i]);
+    check(model.config == soup.config,
+          "the config.json of '{}' and '{}' differ: only models of one kind can be averaged", folders[i].string(),
+          folders.front().string());
+    check_alike(*soup.net, folders.front(), *model.net, folders[i]);
+    stir_in(*soup.net, *model.net, 1.0 / static_cast<double>(i + 1));
   }
   return soup;
 }
@@ -97,7 +122,7 @@ GreedySoup greedy_soup(const std::vector<fs::path>& folders, const Evaluate& eva
       continue;
     }
     const io::NamedTensors before = copy_of_weights(result.model);
-    stir_in(result.model, load_ingredient(next.folder), 1.0 / (used + 1));
+    stir_in(*result.model.net, *load_ingredient(next.folder).net, 1.0 / (used + 1));
     next.with_top1 = evaluate(result.model).top1;
     next.used = next.with_top1 >= result.top1;
     if (next.used) {

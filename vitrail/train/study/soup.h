@@ -9,6 +9,7 @@
 
 #include "vitrail/data/dataset.h"
 #include "vitrail/models/model.h"
+#include "vitrail/models/text/text_model.h"
 #include "vitrail/train/study/evaluate.h"
 
 namespace vitrail::train {
@@ -17,6 +18,9 @@ namespace vitrail::train {
 /// of the first model. Throws Error if there is no model, if one is in int8, or if architectures, names, shapes or
 /// classes differ.
 models::Model uniform_soup(const std::vector<std::filesystem::path>& folders);
+/// The same of models of texts: the checkpoints of a translator, for instance, whose average Vaswani et al. 2017
+/// translate with. Throws Error if their config.json differ, too.
+models::TextModel uniform_text_soup(const std::vector<std::filesystem::path>& folders);
 
 /// The result of greedy_soup().
 struct GreedySoup {

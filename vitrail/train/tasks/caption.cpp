@@ -79,6 +79,7 @@ class CaptionTask final : public Task {
   Figures evaluate(const Work& work) override;
   std::string loss_axis() const override { return "cross-entropy of the next token"; }
   void save(const fs::path& folder) const override;
+  std::vector<std::string> draw(const fs::path& run) const override;
   std::string name() const override { return fmt::format("{}-{}", model_->image_model.architecture, options_.decoder); }
   std::vector<std::string> summary() const override;
   std::vector<std::pair<std::string, std::string>> facts() const override;
@@ -148,6 +149,17 @@ void CaptionTask::save(const fs::path& folder) const {
     models::write_captioner(*model_, temporary);
     tokenizer_->save(temporary);
   });
+}
+
+std::vector<std::string> CaptionTask::draw(const fs::path& run) const {
+  const fs::path best = run / "best";
+  if (validation_ == nullptr || !fs::exists(best)) {
+    return {};
+  }
+  const std::unique_ptr<models::Captioner> model = models::load_captioner(best);
+  data::apply(options_.images, model->image_model.pretrained);
+  io::write_png(run / "captions.png", caption_sheet(*model, *tokenizer_, *validation_));
+  return {fmt::format("what it says of images to evaluate on: {}", (run / "captions.png").string())};
 }
 
 std::vector<std::string> CaptionTask::summary() const {

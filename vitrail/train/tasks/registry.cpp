@@ -15,6 +15,7 @@
 #include "vitrail/train/tasks/classify.h"
 #include "vitrail/train/tasks/classify_text.h"
 #include "vitrail/train/tasks/embed_sentences.h"
+#include "vitrail/train/tasks/frames.h"
 #include "vitrail/train/tasks/language.h"
 #include "vitrail/train/tasks/pixels.h"
 #include "vitrail/train/tasks/pretrain_bert.h"
@@ -40,6 +41,7 @@ const std::vector<TaskKind>& task_kinds() {
       {"caption", "train", "say what is in images", defaults<CaptionTaskOptions>},
       {"classify-text", "train", "tell texts of classes apart", defaults<ClassifyTextOptions>},
       {"embed", "train", "give sentences vectors, near for pairs", defaults<EmbedSentencesOptions>},
+      {"frames", "train", "read sequences of images", defaults<FrameTaskOptions>},
       {"lm", "train", "predict the next token of a text", defaults<LanguageOptions>},
       {"pixels", "train", "predict the next pixel of an image", defaults<PixelOptions>},
       {"tag", "train", "give each word of a sentence a label", defaults<TagOptions>},

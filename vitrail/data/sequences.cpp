@@ -1,0 +1,206 @@
+#include "vitrail/data/sequences.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <fnmatch.h>
+
+#include "vitrail/data/sources.h"
+#include "vitrail/io/csv.h"
+#include "vitrail/io/file.h"
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Labels = SequenceOptions::Labels;
+
+// The frames of a table.
+class TableImages final : public Dataset {
+ public:
+  TableImages(fs::path folder, std::vector<std::string> names) : folder_(std::move(folder)), names_(std::move(names)) {}
+  std::int64_t size() const override { return std::ssize(names_); }
+  io::Image image(std::int64_t index) const override { return io::read_image(folder_ / name(index)); }
+  std::int64_t label(std::int64_t /*index*/) const override { return unlabeled; }
+  std::string name(std::int64_t index) const override { return names_[static_cast<std::size_t>(index)]; }
+  const std::vector<std::string>& classes() const override { return classes_; }
+
+ private:
+  fs::path folder_;
+  std::vector<std::string> names_;
+  std::vector<std::string> classes_;  // none
+};
+
+// What a source tells, with the names of classes in place of their numbers: an empty name is none.
+struct Told {
+  Sequences found;
+  std::vector<std::string> sequence_class;
+  std::vector<std::string> frame_class;
+};
+
+// Adds frame number `frame` to the sequence of this name.
+void add_frame(Sequences& found, std::map<std::string, std::size_t>& numbers, const std::string& name,
+               std::int64_t frame) {
+  const auto [at, fresh] = numbers.emplace(name, found.sequences.size());
+  if (fresh) {
+    found.sequences.push_back({name, unlabeled, {}});
+  }
+  found.sequences[at->second].frames.push_back(frame);
+}
+
+Told sequences_of_folders(const fs::path& source, const SequenceOptions& options) {
+  DatasetOptions all;
+  all.split = options.split;
+  all.labeled = false;
+  Told told;
+  told.found.images = open_dataset(source, all);
+  std::map<std::string, std::size_t> numbers;
+  for (std::int64_t i = 0; i < told.found.images->size(); ++i) {
+    const fs::path path = told.found.images->name(i);
+    if (options.frames.empty() || fnmatch(options.frames.c_str(), path.filename().c_str(), 0) == 0) {
+      add_frame(told.found, numbers, path.parent_path().string(), i);
+    }
+  }
+  check(!told.found.sequences.empty(), "{}: no image has a name that matches '{}'", source.string(), options.frames);
+  for (Sequence& sequence : told.found.sequences) {
+    told.sequence_class.push_back(fs::path(sequence.name).parent_path().filename().string());
+    if (sequence.name.empty()) {
+      sequence.name = source.string();
+    }
+  }
+  return told;
+}
+
+double angle_in(const std::string& field, const std::string& source, std::size_t line) {
+  double angle = 0;
+  const auto [end, status] = std::from_chars(field.data(), field.data() + field.size(), angle);
+  check(status == std::errc() && end == field.data() + field.size() && std::isfinite(angle),
+        "{}: line {} has the angle '{}', which is not a number of degrees", source, line, field);
+  return angle;
+}
+
+struct FrameColumns {
+  std::size_t path = 0;
+  std::size_t sequence = 0;
+  std::optional<std::size_t> label, angle, split;
+
+  FrameColumns(const io::CsvRow& header, const std::string& source) {
+    const auto paths = column_named(header, {"path", "file", "filename", "file_name", "filepath", "image", "frame"});
+    const auto sequences = column_named(header, {"sequence", "clip", "video"});
+    check(paths && sequences,
+          "{}: line {} must name the columns: 'path' of a frame, 'sequence', and perhaps 'label', 'angle' and 'split'",
+          source, header.line);
+    path = *paths;
+    sequence = *sequences;
+    label = column_named(header, {"label", "class", "class_name", "target", "category"});
+    angle = column_named(header, {"angle", "degrees"});
+    split = column_named(header, {"split", "set", "subset"});
+  }
+};
+
+Told sequences_of_table(const fs::path& path, const SequenceOptions& options) {
+  const std::string source = path.string();
+  const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(path), source);
+  check(rows.size() > 1, "{}: a header with the columns 'path' and 'sequence' and a line for each frame were expected",
+        source);
+  const FrameColumns columns(rows[0], source);
+  const std::size_t needed = rows[0].fields.size();
+  std::set<std::string> parts;
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    check(rows[i].fields.size() >= needed, "{}: line {} has {} of the {} columns", source, rows[i].line,
+          rows[i].fields.size(), needed);
+    if (columns.split) {
+      parts.insert(rows[i].fields[*columns.split]);
+    }
+  }
+  check(options.split.empty() || columns.split || is_training_split(options.split),
+        "{}: there are no '{}' images: no column 'split' says which they are", source, options.split);
+  const std::vector<std::string> wanted =
+      options.split.empty() || !columns.split ? std::vector<std::string>() : names_of_split(options.split);
+  const std::optional<std::string> part = chosen_part(parts, wanted, source);
+  Told told;
+  std::vector<std::string> names;
+  std::map<std::string, std::size_t> numbers;
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    const auto& [line, fields] = rows[i];
+    if (part && fields[*columns.split] != *part) {
+      continue;
+    }
+    const fs::path image = path.parent_path() / fields[columns.path];
+    std::error_code error;  // a name may be too long for the system
+    check(fs::exists(image, error), "{}: line {} names the image {}, which does not exist", source, line,
+          image.string());
+    const bool fresh = !numbers.contains(fields[columns.sequence]);
+    add_frame(told.found, numbers, fields[columns.sequence], std::ssize(names));
+    names.push_back(fields[columns.path]);
+    if (columns.angle) {
+      told.found.angles.push_back(angle_in(fields[*columns.angle], source, line));
+    }
+    const std::string label = columns.label ? fields[*columns.label] : "";
+    told.frame_class.push_back(label);
+    if (fresh) {
+      told.sequence_class.push_back(label);
+    }
+    const std::string& before = told.sequence_class[numbers.at(fields[columns.sequence])];
+    check(options.labels != Labels::sequences || before == label,
+          "{}: line {} gives the sequence '{}' the class '{}', but an earlier line the class '{}'", source, line,
+          fields[columns.sequence], label, before);
+  }
+  told.found.images = std::make_shared<TableImages>(path.parent_path(), std::move(names));
+  return told;
+}
+
+// The numbers of the classes of these names.
+std::vector<std::int64_t> numbered(Sequences& found, const std::vector<std::string>& names,
+                                   const SequenceOptions& options, const std::string& source) {
+  Listing listing;
+  label_by_name(listing, names);
+  if (!options.classes.empty()) {
+    use_classes(listing, options.classes, source);
+  }
+  found.classes = std::move(listing.classes);
+  return std::move(listing.labels);
+}
+
+}  // namespace
+
+Sequences open_sequences(const fs::path& source, const SequenceOptions& options) {
+  std::string extension = source.extension().string();
+  std::ranges::transform(extension, extension.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::error_code error;
+  const bool table = extension == ".csv" && !fs::is_directory(source, error);
+  check(!table || fs::exists(source, error), "{}: no such file or folder", source.string());
+  check(!table || options.frames.empty(), "{}: a table names the frames, so that there is no pattern for their names",
+        source.string());
+  Told told = table ? sequences_of_table(source, options) : sequences_of_folders(source, options);
+  Sequences& found = told.found;
+  check(!found.sequences.empty(), "{}: there are no sequences of images", source.string());
+
+  const auto without = std::ranges::find(told.sequence_class, std::string());
+  const bool all = without == told.sequence_class.end();
+  if (options.labels == Labels::frames) {
+    check(!told.frame_class.empty() && std::ranges::find(told.frame_class, "") == told.frame_class.end(),
+          "{}: labels of frames are read from the column 'label' of a .csv, in which every frame must have one",
+          source.string());
+    found.frame_labels = numbered(found, told.frame_class, options, source.string());
+  } else if (options.labels == Labels::sequences || (options.labels == Labels::if_any && all)) {
+    check(all, "{}: the sequence '{}' has no class: {}", source.string(),
+          all ? "" : found.sequences[static_cast<std::size_t>(without - told.sequence_class.begin())].name,
+          table ? "a column 'label' says it" : "its folder lies outside of any class folder");
+    const std::vector<std::int64_t> labels = numbered(found, told.sequence_class, options, source.string());
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      found.sequences[i].label = labels[i];
+    }
+  }
+  return std::move(told.found);
+}
+
+}  // namespace vitrail::data

@@ -1,0 +1,286 @@
+#include "vitrail/train/tasks/frames.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/data/sequence_loader.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/models/quantize.h"
+#include "vitrail/models/recurrent/frame_network.h"
+#include "vitrail/tensor/random.h"
+#include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/study/frames.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+data::Sequences open_frames(const FrameTaskOptions& options, const std::string& source, const std::string& split,
+                            const models::FrameTarget& target) {
+  data::SequenceOptions wanted = sequence_options(target, target.classes);
+  wanted.split = split;
+  wanted.frames = options.frames;
+  return data::open_sequences(source, wanted);
+}
+
+// The network of a checkpoint, or a new one on the image model that --model names.
+std::unique_ptr<models::FrameNetwork> make_frame_network(const FrameTaskOptions& options, const fs::path& checkpoint,
+                                                         models::FrameTarget target) {
+  if (!checkpoint.empty()) {
+    return models::load_frame_network(checkpoint);
+  }
+  models::CreateOptions create = create_options(options);
+  create.num_classes = 0;
+  models::Model encoder = models::open_model(model_of(options.model).string(), create);
+  models::check_takes_images(encoder);
+  check(!models::is_quantized(*encoder.net), "the weights of '{}' are in int8 and cannot be trained", options.model);
+  nlohmann::json fields = nlohmann::json::parse(options.cell_kwargs);
+  fields["architecture"] = options.cell;
+  fields.emplace("hidden_size", 128);
+  fields.emplace("dropout", options.drop);
+  return std::make_unique<models::FrameNetwork>(std::move(encoder), fields.dump(), std::move(target), "--cell-kwargs");
+}
+
+class FrameTask final : public Task {
+ public:
+  FrameTask(const FrameTaskOptions& options, const fs::path& checkpoint);
+
+  nn::Network& network() override { return *model_; }
+  data::Batches& batches() override { return *loader_; }
+  std::optional<Drawn> next() override;
+  Tensor loss(nn::Pass& pass) override {
+    return frame_loss(model_->outputs(batch_.x, batch_.lengths, pass), batch_, training_, model_->target,
+                      static_cast<float>(options_.smoothing));
+  }
+  std::string units() const override { return model_->target.each_frame() ? "frames" : "sequences"; }
+  std::string batch_items() const override { return "sequences"; }
+  std::vector<FigureKind> figures() const override {
+    return evaluated_.empty() ? std::vector<FigureKind>() : frame_figures(model_->target);
+  }
+  Figures evaluate(const Work& work) override;
+  std::string loss_axis() const override { return frame_figures(model_->target).back().axis; }
+  void save(const fs::path& folder) const override { models::save_frame_network(*model_, folder); }
+  std::vector<std::string> draw(const fs::path& run) const override;
+  std::string name() const override { return fmt::format("{}-{}", model_->encoder.architecture, options_.cell); }
+  std::vector<std::string> summary() const override;
+  std::vector<std::pair<std::string, std::string>> facts() const override;
+
+ private:
+  void open_data(const models::FrameTarget& target);
+  void hold_out();
+  const data::Sequences& validation() const { return separate_ ? *separate_ : training_; }
+  FrameRunOptions run_options(DType dtype) const;
+
+  const FrameTaskOptions options_;
+  data::Sequences training_;
+  std::optional<data::Sequences> separate_;  // to evaluate on; none: a share of the others
+  std::vector<std::int64_t> learned_;        // numbers of sequences
+  std::vector<std::int64_t> evaluated_;      // likewise, of validation()
+  std::unique_ptr<models::FrameNetwork> model_;
+  std::unique_ptr<data::SequenceLoader> loader_;
+  data::SequenceBatch batch_;
+};
+
+FrameTask::FrameTask(const FrameTaskOptions& options, const fs::path& checkpoint) : options_(options) {
+  models::FrameTarget target;
+  target.kind = models::target_named(options_.target, "--target");
+  target.bins = options_.angle_bins;
+  target.circular = options_.circular;
+  training_ = open_frames(options_, options_.data_dir, options_.train_split, target);
+  target.classes = training_.classes;
+  check(target.kind == models::FrameTarget::Kind::angle || target.classes.size() >= 2,
+        "{}: all {} have the label '{}': there is nothing to tell apart", options_.data_dir,
+        target.each_frame() ? "frames" : "sequences", target.classes.empty() ? "" : target.classes[0]);
+  open_data(target);
+  model_ = make_frame_network(options_, checkpoint, std::move(target));
+  data::apply(options_.images, model_->encoder.pretrained);
+  data::SequenceLoaderOptions loading;
+  loading.batch_size = options_.batch_size;
+  loading.shuffle = !options_.no_shuffle;
+  loading.drop_last = true;
+  loading.max_frames = options_.max_frames;
+  loading.circular = options_.circular;
+  loading.seed = static_cast<std::uint64_t>(options_.seed);
+  loading.workers = static_cast<int>(options_.workers);
+  loading.skip_broken = options_.skip_broken;
+  loader_ = std::make_unique<data::SequenceLoader>(
+      training_, learned_, data::train_transform(model_->encoder.pretrained, options_.augment), loading);
+}
+
+// Decides which sequences are learned, and which are to evaluate on.
+void FrameTask::open_data(const models::FrameTarget& target) {
+  if (!options_.val_dir.empty()) {
+    separate_ = open_frames(options_, options_.val_dir, "", target);
+  } else if (!options_.val_split.empty()) {
+    separate_ = open_frames(options_, options_.data_dir, options_.val_split, target);
+  }
+  if (separate_) {
+    learned_.resize(training_.sequences.size());
+    std::iota(learned_.begin(), learned_.end(), 0);
+    evaluated_.resize(separate_->sequences.size());
+    std::iota(evaluated_.begin(), evaluated_.end(), 0);
+  } else {
+    hold_out();
+  }
+}
+
+// Draws --val-share of the sequences of each class.
+void FrameTask::hold_out() {
+  std::map<std::int64_t, std::vector<std::int64_t>> by_class;
+  for (std::int64_t i = 0; i < std::ssize(training_.sequences); ++i) {
+    by_class[training_.sequences[static_cast<std::size_t>(i)].label].push_back(i);
+  }
+  for (const auto& [label, numbers] : by_class) {
+    const auto count = std::ssize(numbers);
+    const auto held = static_cast<std::int64_t>(std::llround(options_.val_share * static_cast<double>(count)));
+    const std::uint64_t seed = mix(static_cast<std::uint64_t>(options_.seed), hash("held out"));
+    const auto order = data::plan_batches({.size = count,
+                                           .batch_size = count,
+                                           .shuffle = true,
+                                           .seed = mix(seed, static_cast<std::uint64_t>(label + 1))})(0);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t number = numbers[static_cast<std::size_t>(order.front()[static_cast<std::size_t>(i)].index)];
+      (i < held ? evaluated_ : learned_).push_back(number);
+    }
+  }
+  std::ranges::sort(evaluated_);
+  std::ranges::sort(learned_);
+  check(!learned_.empty(), "{}: with --val-share {} no sequence is left to learn", options_.data_dir,
+        options_.val_share);
+}
+
+std::optional<Drawn> FrameTask::next() {
+  if (!loader_->next(batch_)) {
+    return std::nullopt;
+  }
+  return Drawn{batch_.number, model_->target.each_frame() ? batch_.x.size(0) : batch_.lengths.size(0)};
+}
+
+FrameRunOptions FrameTask::run_options(DType dtype) const {
+  FrameRunOptions options;
+  options.batch_size = options_.validation_batch_size.value_or(options_.batch_size);
+  options.dtype = dtype;
+  options.workers = static_cast<int>(options_.workers);
+  options.skip_broken = options_.skip_broken;
+  options.turned = options_.circular;
+  return options;
+}
+
+Figures FrameTask::evaluate(const Work& work) {
+  work.begin("evaluating", std::ssize(evaluated_));
+  FrameRunOptions options = run_options(work.dtype);
+  options.progress = work.advance;
+  return run_frames(*model_, validation(), evaluated_, options).figures;
+}
+
+std::vector<std::string> FrameTask::draw(const fs::path& run) const {
+  const fs::path best = run / "best";
+  if (evaluated_.empty() || !fs::exists(best)) {
+    return {};
+  }
+  const std::unique_ptr<models::FrameNetwork> model = models::load_frame_network(best);
+  data::apply(options_.images, model->encoder.pretrained);
+  const FrameEvaluation result = run_frames(*model, validation(), evaluated_, run_options(compute_dtype(options_)));
+  const std::string file = model->target.kind == models::FrameTarget::Kind::angle ? "angles.svg" : "confusion.svg";
+  io::write_atomically(run / file, frames_svg(result, validation(), model->target));
+  return {fmt::format("what the best network says of the sequences to evaluate on: {}", (run / file).string())};
+}
+
+std::vector<std::string> FrameTask::summary() const {
+  const models::PretrainedConfig& images = model_->encoder.pretrained;
+  std::int64_t frames = 0;
+  for (const data::Sequence& sequence : training_.sequences) {
+    frames += std::ssize(sequence.frames);
+  }
+  return {
+      fmt::format("{} and {}, {:.2f} M parameters, {}x{} pixels", model_->encoder.architecture, options_.cell,
+                  static_cast<double>(model_->parameters.count()) * 1e-6, images.width, images.height),
+      fmt::format(
+          "{} training and {}, of {}", learned_.size(), io::counted(std::ssize(evaluated_), "validation sequences"),
+          model_->target.classes.empty() ? "no classes" : io::counted(std::ssize(model_->target.classes), "classes"))};
+}
+
+std::vector<std::pair<std::string, std::string>> FrameTask::facts() const {
+  return {{"architecture", model_->encoder.architecture},
+          {"network", model_->network_config()},
+          {"training_sequences", std::to_string(learned_.size())},
+          {"validation_sequences", std::to_string(evaluated_.size())},
+          {"classes", std::to_string(model_->target.classes.size())}};
+}
+
+}  // namespace
+
+FrameTaskOptions::FrameTaskOptions() {
+  batch_size = 16;
+  val_split.clear();
+  augment.hflip = 0;  // what moves to the right, and turns, would not any more
+}
+
+void FrameTaskOptions::describe(OptionList& list) {
+  add_data_options(list, *this);
+  list.find("data_dir")->help =
+      "Sequences: class/sequence/frame.jpg in a folder or a .tar, or a .csv of path,sequence,…";
+  list.add(
+          "val_share", val_share, "SHARE",
+          "Without --val-split and --val-dir, share of the sequences of each class to evaluate on, drawn once; 0: none")
+      .below_one()
+      .settled();
+  list.add("frames", frames, "PATTERN",
+           "Take frames with file names like this alone: '090-*.jpg' (default: all images)")
+      .settled();
+  list.add("max_frames", max_frames, "N", "Train on N frames in a row of longer sequences, from any place; 0: on all")
+      .at_least(0);
+  list.add("circular", circular, "", "Sequences are circles, as on a turntable: each begins at any of its frames")
+      .settled();
+  list.group("model");
+  list.add("model", model, "MODEL", "Image model that sees each frame: a name (see: vitrail models), or a model folder")
+      .path()
+      .settled();
+  add_model_options(list, *this);
+  list.add("target", target, "WHAT",
+           "What is learned: sequence, a class of each sequence; frames, a class of each frame; angle, that of each "
+           "frame")
+      .one_of({"sequence", "frames", "angle"})
+      .settled();
+  list.add("angle_bins", angle_bins, "K", "Angles are one of K classes; 0: their cosine and sine are learned")
+      .at_least(0)
+      .settled()
+      .idle_if([this]() -> std::string { return target == "angle" ? "" : "without --target angle"; });
+  list.add("cell", cell, "CELL", "Recurrent network over the frames: rnn, lstm, gru, mut3 or nas …").settled();
+  list.add_arguments("cell_kwargs", cell_kwargs, "KEY=VALUE",
+                     "Its fields: hidden_size=128 num_layers=1 bidirectional=True …")
+      .settled();
+  list.add("drop", drop, "P", "Dropout of the recurrent network").below_one().settled();
+  list.add("smoothing", smoothing, "S", "Label smoothing of classes").below_one();
+  add_parameter_options(list, *this);
+  add_preparation_options(list, images);
+  add_batch_options(list, *this, "sequences");
+  add_optimizer_options(list, *this);
+  add_schedule_options(list, *this, "sequences");
+  add_augment_options(list, augment);
+  add_average_options(list, *this);
+  add_run_options(list, *this, {"accuracy", "error", "loss"});
+}
+
+void FrameTaskOptions::validate() const {
+  ImageTaskOptions::validate();
+  check(angle_bins != 1, "--angle-bins must be 0, or at least 2 classes");
+  check(target != "angle" || augment.no_aug || (augment.hflip == 0 && augment.vflip == 0),
+        "a mirrored image shows another angle: --target angle wants --hflip 0 and --vflip 0");
+}
+
+std::unique_ptr<Task> FrameTaskOptions::make(const fs::path& checkpoint) const {
+  return std::make_unique<FrameTask>(*this, checkpoint);
+}
+
+}  // namespace vitrail::train

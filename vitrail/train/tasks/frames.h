@@ -1,0 +1,39 @@
+/// \file
+/// Sequences of images: the task of `vitrail train --task frames`.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "vitrail/train/tasks/image_options.h"
+
+namespace vitrail::train {
+
+/// The options of sequences of images, of which a class, a class of each frame or the angle of each frame is learned.
+struct FrameTaskOptions : ImageTaskOptions {
+  FrameTaskOptions();
+
+  // Data
+  std::string frames;
+  double val_share = 0.2;
+  std::int64_t max_frames = 0;
+  bool circular = false;
+
+  // Model
+  std::string target = "sequence";
+  std::int64_t angle_bins = 0;
+  std::string cell = "lstm";
+  std::string cell_kwargs = "{}";  ///< fields of the recurrent network as a JSON object
+  double drop = 0;
+  double smoothing = 0;
+
+  std::string kind() const override { return "frames"; }
+  std::unique_ptr<TaskOptions> clone() const override { return std::make_unique<FrameTaskOptions>(*this); }
+  void describe(OptionList& list) override;
+  void validate() const override;
+  std::unique_ptr<Task> make(const std::filesystem::path& checkpoint) const override;
+};
+
+}  // namespace vitrail::train
