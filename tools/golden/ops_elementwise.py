@@ -183,8 +183,13 @@ def interpolations():
     save("interpolate")
 
 
-arithmetic()
-reductions()
-shapes()
-embeddings()
-interpolations()
+def main():
+    arithmetic()
+    reductions()
+    shapes()
+    embeddings()
+    interpolations()
+
+
+if __name__ == "__main__":
+    main()

@@ -6,6 +6,7 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/elementwise.h"
 #include "vitrail/ops/math/broadcast.h"
+#include "vitrail/ops/math/integers.h"
 
 namespace vitrail::ops {
 namespace {
@@ -20,13 +21,26 @@ void check_operands(const char* op, const Tensor& a, const Tensor& b) {
         name_of(b.dtype()));
 }
 
+bool are_integers(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && (a.dtype() == DType::i32 || a.dtype() == DType::i64);
+}
+
+Tensor divided(const char* op, IntegerFunction function, const Tensor& a, const Tensor& b) {
+  check(are_integers(a, b), "{}() needs two operands of i32 or two of i64, not {} and {}: cast one of them", op,
+        name_of(a.dtype()), name_of(b.dtype()));
+  return of_integers(function, a, b);
+}
+
 // `tensor`, detached, if a backward function will read it; else undefined.
 Tensor kept_if(bool wanted, const Tensor& tensor) { return wanted ? tensor.detach() : Tensor(); }
 
 // The maximum or minimum of two tensors; the gradient goes to the operand that is larger or smaller.
 Tensor extreme(const char* op, Elementwise function, const Tensor& a, const Tensor& b) {
-  check_operands(op, a, b);
   const bool larger = function == Elementwise::maximum;
+  if (are_integers(a, b)) {
+    return of_integers(larger ? IntegerFunction::maximum : IntegerFunction::minimum, a, b);
+  }
+  check_operands(op, a, b);
   return record(op, apply(function, {a, b}), {&a, &b},
                 [larger, a = a.detach(), b = b.detach(), da = Gradient(a), db = Gradient(b)](const Tensor& dy) {
                   for (const auto& [gradient, own, other] : {std::tie(da, a, b), std::tie(db, b, a)}) {
@@ -60,6 +74,9 @@ Tensor of_result(const char* op, Elementwise function, Elementwise backward, con
 }  // namespace
 
 Tensor add(const Tensor& a, const Tensor& b) {
+  if (are_integers(a, b)) {
+    return of_integers(IntegerFunction::add, a, b);
+  }
   check_operands("add", a, b);
   return record("add", apply(Elementwise::add, {a, b}), {&a, &b},
                 [da = Gradient(a), db = Gradient(b)](const Tensor& dy) {
@@ -72,6 +89,9 @@ Tensor add(const Tensor& a, const Tensor& b) {
 }
 
 Tensor subtract(const Tensor& a, const Tensor& b) {
+  if (are_integers(a, b)) {
+    return of_integers(IntegerFunction::subtract, a, b);
+  }
   check_operands("subtract", a, b);
   return record("subtract", apply(Elementwise::subtract, {a, b}), {&a, &b},
                 [da = Gradient(a), db = Gradient(b)](const Tensor& dy) {
@@ -86,6 +106,9 @@ Tensor subtract(const Tensor& a, const Tensor& b) {
 }
 
 Tensor multiply(const Tensor& a, const Tensor& b) {
+  if (are_integers(a, b)) {
+    return of_integers(IntegerFunction::multiply, a, b);
+  }
   check_operands("multiply", a, b);
   const Gradient da(a);
   const Gradient db(b);
@@ -114,6 +137,11 @@ Tensor divide(const Tensor& a, const Tensor& b) {
                   }
                 });
 }
+
+Tensor floor_divide(const Tensor& a, const Tensor& b) {
+  return divided("floor_divide", IntegerFunction::floor_divide, a, b);
+}
+Tensor remainder(const Tensor& a, const Tensor& b) { return divided("remainder", IntegerFunction::remainder, a, b); }
 
 Tensor maximum(const Tensor& a, const Tensor& b) { return extreme("maximum", Elementwise::maximum, a, b); }
 Tensor minimum(const Tensor& a, const Tensor& b) { return extreme("minimum", Elementwise::minimum, a, b); }

@@ -6,15 +6,19 @@
 
 namespace vitrail::ops {
 
-// The operands of these functions must have the same dtype (f32 or bf16; cast() one of them if not) and shapes that
-// broadcast; the result is contiguous. The gradient of a broadcast operand is summed over the dimensions in which it
-// was repeated.
+// The operands of these functions must have the same dtype (cast() one of them if not) and shapes that broadcast; the
+// result is contiguous. Of f32 and bf16 the gradient of a broadcast operand is summed over the dimensions in which it
+// was repeated. Functions of two tensors but divide() also take integers, i32 or i64, which wrap around.
 
 Tensor add(const Tensor& a, const Tensor& b);       ///< a + b
 Tensor subtract(const Tensor& a, const Tensor& b);  ///< a - b
 Tensor multiply(const Tensor& a, const Tensor& b);  ///< a · b, element by element
 Tensor divide(const Tensor& a, const Tensor& b);    ///< a / b
-Tensor maximum(const Tensor& a, const Tensor& b);   ///< the gradient is halved between equal elements, as in PyTorch
+/// ⌊a / b⌋ of integers, as torch.floor_divide. Throws Error for a division by zero.
+Tensor floor_divide(const Tensor& a, const Tensor& b);
+/// a - b ⌊a / b⌋ of integers, which has the sign of b, as torch.remainder. Throws Error for a division by zero.
+Tensor remainder(const Tensor& a, const Tensor& b);
+Tensor maximum(const Tensor& a, const Tensor& b);  ///< the gradient is halved between equal elements, as in PyTorch
 Tensor minimum(const Tensor& a, const Tensor& b);
 
 Tensor add(const Tensor& a, float b);
