@@ -1,10 +1,15 @@
 #include "vitrail/models/text/encoder_decoder.h"
 
+#include <fstream>
+
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/errors.h"
 #include "tests/support/layers.h"
+#include "vitrail/io/json.h"
 #include "vitrail/models/text/text_model.h"
+#include "vitrail/ops/math/arithmetic.h"
 
 namespace vitrail::models {
 namespace {
@@ -43,6 +48,36 @@ TEST(EncoderDecoder, ReadsOlderFiles) {
   io::save_safetensors(temporary / "model.safetensors", tensors);
   const TextModel model = load_text_model(temporary.path());
   expect_close(model.net->parameters.at("model.shared.weight").value, file.get("model.shared.weight"), 0);
+}
+
+// Files of transformers 3 have no final_logits_bias, which is then 0; the config has fields that are no more.
+TEST(EncoderDecoder, ReadsFilesWithoutBiasOfLogits) {
+  const fs::path golden = golden_path("models/text/marian");
+  const test::TemporaryFolder temporary;
+  nlohmann::json config = io::read_json(golden / "config.json");
+  config.update(nlohmann::json::parse(R"({"_num_labels": 3, "add_bias_logits": false, "add_final_layer_norm": false,
+      "classif_dropout": 0.0, "normalize_before": false, "normalize_embedding": false, "num_beams": 6,
+      "max_length": 512, "num_hidden_layers": 6, "static_position_embeddings": true, "bad_words_ids": [[49]]})"));
+  for (const char* newer : {"share_encoder_decoder_embeddings", "decoder_vocab_size", "tie_word_embeddings"}) {
+    config.erase(newer);
+  }
+  std::ofstream(temporary / "config.json") << config;
+  const io::Safetensors file = io::Safetensors::open(golden / "model.safetensors");
+  io::NamedTensors tensors;
+  for (const std::string& name : file.names()) {
+    if (name != "final_logits_bias") {
+      tensors.emplace_back(name, file.get(name));
+    }
+  }
+  io::save_safetensors(temporary / "model.safetensors", tensors);
+  const TextModel model = load_text_model(temporary.path());
+  const Tensor bias = model.net->parameters.at("final_logits_bias").value;
+  EXPECT_EQ(bias.values(), std::vector<float>(50, 0.0F));
+  const io::Safetensors expected = io::Safetensors::open(golden / "expected.safetensors");
+  nn::Pass pass;
+  expect_close(translator_of(model).forward({expected.get("input_ids"), expected.get("lengths")},
+                                            {expected.get("decoder_input_ids")}, pass),
+               expected.get("logits") - file.get("final_logits_bias"), 1e-5);
 }
 
 TEST(EncoderDecoder, NumbersItsLayers) {

@@ -34,6 +34,7 @@ struct NameRule {
   std::string_view own;
   std::string_view theirs;
   Joining joining = Joining::rows;
+  bool optional = false;  ///< a buffer that older files lack: it then stays as it starts
 };
 
 /// The translation between the names of the tensors of a model (own) and of another implementation (theirs).
@@ -45,6 +46,11 @@ class NameMap {
   NameMap(std::span<const NameRule> rules, std::string prefix, std::string stack = "")
       : rules_(rules), prefix_(std::move(prefix)), stack_(std::move(stack)) {}
 
+  /// Whether files may lack the model's tensor `own`.
+  bool optional(std::string_view own) const {
+    const NameRule* const rule = find(own);
+    return rule != nullptr && rule->optional;
+  }
   /// Whether theirs_of(own) has an answer.
   bool knows(std::string_view own) const { return rules_.empty() || find(own) != nullptr; }
   /// The names of their tensors that the model's tensor `own` is made of, in order. Throws Error if no line of the

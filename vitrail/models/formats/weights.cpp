@@ -188,6 +188,10 @@ void load_weights(const WeightsTarget& target, const io::StoredTensors& file, co
     }
     const std::vector<std::string> theirs = names.theirs_of(source);
     used.insert(theirs.begin(), theirs.end());
+    if (names.optional(source) && !file.contains(theirs.front())) {
+      afresh.push_back(&parameter);
+      continue;
+    }
     const std::optional<Tensor> value = find_value(source, parameter, file, names, problems);
     if (!value) {
       continue;

@@ -110,7 +110,8 @@ std::vector<NameRule> marian_names(const TextNetwork& network) {
   }
   rules.push_back({"model.@", "~@"});
   rules.push_back({"lm_head.weight", "lm_head.weight"});
-  rules.push_back({"final_logits_bias", "final_logits_bias"});
+  // Files of transformers 3 have none, which transformers reads as zeros.
+  rules.push_back({.own = "final_logits_bias", .theirs = "final_logits_bias", .optional = true});
   return rules;
 }
 
