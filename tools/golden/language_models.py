@@ -5,8 +5,8 @@
 
 A fixture is a folder as save_pretrained() writes it, with every parameter perturbed, and beside it expected.safetensors,
 computed in float64: input_ids [B, N], logits, loss (of the next tokens), `grad.NAME` of the loss by the names in the
-folder's file, and what generate() continues the first five tokens with: greedy.* and beams.*, filled up with zeros. Of
-Bloom, attention_mask with padding behind a text, and masked.logits.
+folder's file, what generate() continues the first five tokens with: greedy.* and beams.*, filled up with zeros, and
+attention_mask with padding behind a text, and masked.logits.
 
 Needs transformers 5.23, torch 2.13.0 and safetensors.
 """
@@ -92,10 +92,9 @@ def write(name):
     own = dict(model.named_parameters())
     for label in stored:
         tensors[f"grad.{label}"] = own[label].grad
-    if kind is hf.BloomForCausalLM:  # padding behind shorter texts
-        mask = torch.ones_like(ids)
-        mask[1, 7:] = 0
-        tensors |= {"attention_mask": mask, "masked.logits": model(input_ids=ids, attention_mask=mask).logits}
+    mask = torch.ones_like(ids)
+    mask[1, 7:] = 0
+    tensors |= {"attention_mask": mask, "masked.logits": model(input_ids=ids, attention_mask=mask).logits}
     prompt = ids[:1, :5]
     # Without a mask, generate() takes tokens of the prompt that are equal to the padding for padding.
     flags = dict(max_new_tokens=12, pad_token_id=0, eos_token_id=3, attention_mask=torch.ones_like(prompt))

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <iostream>
 #include <iterator>
-#include <numeric>
 #include <optional>
 #include <sstream>
 
@@ -123,20 +122,18 @@ void note_unknown(const text::Tokenizer& tokenizer, std::span<const std::int64_t
   }
 }
 
+CLI::Option* add_batch_tokens_flag(CLI::App& command, std::optional<std::int64_t>& batch_tokens) {
+  return command
+      .add_option("--batch-tokens", batch_tokens,
+                  "In place of --batch-size, tokens a batch of texts, which is not padded")
+      ->check(at_least(1))
+      ->type_name("N");
+}
+
 std::string csv_field(const std::string& value) {
   return value.find_first_of(",\"\r\n") == std::string::npos
              ? value
              : "\"" + CLI::detail::find_and_replace(value, "\"", "\"\"") + "\"";
-}
-
-std::vector<std::size_t> largest(const std::vector<float>& values, std::int64_t most) {
-  std::vector<std::size_t> order(values.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto shown = std::min<std::ptrdiff_t>(std::max<std::int64_t>(most, 1), std::ssize(order));
-  std::ranges::partial_sort(order, order.begin() + shown,
-                            [&](std::size_t a, std::size_t b) { return values[a] > values[b]; });
-  order.resize(static_cast<std::size_t>(shown));
-  return order;
 }
 
 }  // namespace vitrail::cli

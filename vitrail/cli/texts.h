@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -32,11 +33,15 @@ void save_beside_files_of(const std::filesystem::path& source, const models::Tex
 /// itself. Lines without letters are none. Throws Error if there are no texts, or if one is not UTF-8.
 std::vector<std::string> list_texts(const std::vector<std::string>& arguments);
 
+/// Adds --batch-tokens.
+CLI::Option* add_batch_tokens_flag(CLI::App& command, std::optional<std::int64_t>& batch_tokens);
+
 /// What `vitrail embed` is asked for about texts.
 struct EmbedTextsFlags {
   std::vector<std::string> similarity;
   std::string search;
   std::int64_t topk = 5;
+  std::optional<std::int64_t> batch_tokens;
   bool json = false;
 };
 void embed_texts(const ModelFlags& model, const ComputeFlags& compute, const DataFlags& data,
@@ -47,6 +52,7 @@ struct PredictTextsFlags {
   std::vector<std::string> texts;
   std::int64_t topk = 5;
   std::int64_t batch_size = 64;
+  std::optional<std::int64_t> batch_tokens;
   bool truncate = false;
   std::string format = "text";
 };
@@ -63,7 +69,5 @@ void note_unknown(const text::Tokenizer& tokenizer, std::span<const std::int64_t
 
 /// A value as a field of a CSV file (RFC 4180): in quotes if it needs them.
 std::string csv_field(const std::string& value);
-/// The indices of the `most` largest values, the largest first.
-std::vector<std::size_t> largest(const std::vector<float>& values, std::int64_t most);
 
 }  // namespace vitrail::cli

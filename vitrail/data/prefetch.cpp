@@ -75,6 +75,31 @@ EpochPlan plan_batches(const PlanOptions& options) {
   };
 }
 
+EpochPlan plan_by_units(std::vector<std::int64_t> units, std::int64_t most, bool shuffle, std::uint64_t seed) {
+  const auto count = std::ssize(units);
+  const std::int64_t total = std::accumulate(units.begin(), units.end(), std::int64_t{0});
+  check(most > 0, "a batch has at least one unit, not {}", most);
+  check(count > 0 && total > 0, "there is nothing to make batches of");
+  const std::int64_t batches = std::clamp<std::int64_t>((total + most - 1) / most, 1, count);
+  // All items in one "batch", of which the real ones are cut.
+  const EpochPlan order = plan_batches({.size = count, .batch_size = count, .shuffle = shuffle, .seed = seed});
+  return [=, units = std::move(units)](std::int64_t epoch) {
+    std::vector<std::vector<Pick>> result(static_cast<std::size_t>(batches));
+    const std::vector<Pick> all = order(epoch).front();
+    std::int64_t done = 0;
+    std::int64_t last = -1;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      // The batch by the units before it, but such that no batch is without an item.
+      const auto left = static_cast<std::int64_t>(all.size() - i);
+      const std::int64_t batch = std::clamp(done * batches / total, batches - left, last + 1);
+      last = batch;
+      result[static_cast<std::size_t>(batch)].push_back(all[i]);
+      done += units[static_cast<std::size_t>(all[i].index)];
+    }
+    return result;
+  };
+}
+
 // The queue of batches. Workers take a few samples of a batch at a time, and the one that finishes the last sample
 // finishes the batch.
 struct Batches::State {

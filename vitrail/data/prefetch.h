@@ -47,6 +47,10 @@ struct PlanOptions {
 /// and `repeats` is 0 or from 1 to 1e6.
 EpochPlan plan_batches(const PlanOptions& options);
 
+/// A plan with all items in order, or shuffled by a permutation that depends on (seed, epoch) alone, in batches of
+/// about equally many units, of which item i has units[i]: at most `most` of them on average, but at least one item.
+EpochPlan plan_by_units(std::vector<std::int64_t> units, std::int64_t most, bool shuffle, std::uint64_t seed);
+
 /// How batches of one kind are filled. The functions are called from several threads at once; those of one batch in the
 /// order begin(), fill() of every sample, finish(). Their results must depend on their arguments alone.
 template <class Batch>

@@ -70,14 +70,13 @@ std::vector<TextAttention> record_text_attention(const models::TextNetwork& net,
   pass.recorder = &recorder;
   net.run(inputs, pass);
   std::vector<TextAttention> result;
-  std::array<std::int64_t, 3> counts = {};
-  for (const nn::Recorded& record : recorder.attention()) {
+  for (const models::TextAttentionMap& record : net.attention_maps(recorder)) {
     TextAttention one;
-    one.kind = net.attention_kind(record.name);
-    one.layer = counts.at(static_cast<std::size_t>(one.kind))++;
+    one.kind = record.kind;
+    one.layer = record.layer;
     one.queries = one.kind == TextAttentionKind::self ? words.input : words.predicted;
     one.keys = one.kind == TextAttentionKind::decoder ? words.decoder_input : words.input;
-    one.probabilities = record.value.select(0, 0).contiguous();
+    one.probabilities = record.map.select(0, 0).contiguous();
     check(one.probabilities.size(1) == std::ssize(one.queries) && one.probabilities.size(2) == std::ssize(one.keys),
           "the map of '{}' is {}, but there are {} and {} tokens", record.name, one.probabilities.shape(),
           one.queries.size(), one.keys.size());

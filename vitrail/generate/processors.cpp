@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
+#include "vitrail/kernels/choice.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::generate {
@@ -113,11 +113,9 @@ void keep_top_k(Scores scores, std::int64_t k) {
   if (k >= std::ssize(scores)) {
     return;
   }
-  std::vector<float> sorted(scores.begin(), scores.end());
-  const auto kth = sorted.begin() + (k - 1);
-  std::ranges::nth_element(sorted, kth, std::greater<>());
+  const float kth = at(scores, kernels::largest(scores, k).back());
   for (float& score : scores) {
-    score = score < *kth ? minus_infinity : score;
+    score = score < kth ? minus_infinity : score;
   }
 }
 
@@ -139,7 +137,7 @@ template <class Removes>
 void remove(Scores scores, std::int64_t least, Removes&& removes) {
   const std::vector<double> p = probabilities(scores);
   std::vector<bool> keeps(scores.size(), false);
-  for (const std::int64_t i : largest(scores, least)) {
+  for (const std::int64_t i : kernels::largest(scores, least)) {
     keeps[static_cast<std::size_t>(i)] = true;
   }
   for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -238,34 +236,10 @@ void process_scores(const GenerationConfig& config, History ids, std::int64_t pr
 }
 
 std::int64_t draw(std::span<const float> scores, double uniform) {
-  const std::vector<double> p = probabilities(scores);
-  double sum = 0;
-  std::size_t last = 0;  // the last one that can be drawn, should rounding leave a rest
-  for (std::size_t i = 0; i < p.size(); ++i) {
-    if (p[i] > 0) {
-      sum += p[i];
-      last = i;
-      if (sum > uniform) {
-        break;
-      }
-    }
-  }
-  return static_cast<std::int64_t>(last);
-}
-
-std::vector<std::int64_t> largest(std::span<const float> scores, std::int64_t count) {
-  const auto most = static_cast<std::size_t>(std::min(count, std::ssize(scores)));
-  std::vector<std::int64_t> best;  // by descending score
-  best.reserve(most + 1);
-  const auto score_of = [&](std::int64_t i) { return scores[static_cast<std::size_t>(i)]; };
-  for (std::int64_t i = 0; i < std::ssize(scores); ++i) {
-    if (best.size() == most && !(score_of(i) > score_of(best.back()))) {
-      continue;
-    }
-    best.insert(std::ranges::upper_bound(best, score_of(i), std::greater<>(), score_of), i);
-    best.resize(std::min(best.size(), most));
-  }
-  return best;
+  const float most = *std::ranges::max_element(scores);
+  std::vector<float> weights(scores.size());
+  std::ranges::transform(scores, weights.begin(), [most](float score) { return std::exp(score - most); });
+  return kernels::draw(weights, uniform);
 }
 
 }  // namespace vitrail::generate

@@ -21,7 +21,4 @@ void process_scores(const GenerationConfig& config, std::span<const std::int64_t
 /// distribution softmax(scores).
 std::int64_t draw(std::span<const float> scores, double uniform);
 
-/// The indices of the `count` largest scores, largest first, of equal ones that with the lower index first.
-std::vector<std::int64_t> largest(std::span<const float> scores, std::int64_t count);
-
 }  // namespace vitrail::generate

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "vitrail/generate/processors.h"
+#include "vitrail/kernels/choice.h"
 #include "vitrail/tensor/random.h"
 
 namespace vitrail::generate {
@@ -49,7 +50,8 @@ class EachSearch final : public Search {
       std::vector<float> own(row.begin(), row.end());
       process_scores(config, with_prompt(task_, added), std::ssize(task_.prompt), 1, own);
       const Philox draws(task_.options.seed, static_cast<std::uint64_t>(task_.number * count + i));
-      const std::int64_t token = config.do_sample ? draw(own, draws.uniform(added.size())) : largest(own, 1).front();
+      const std::int64_t token =
+          config.do_sample ? draw(own, draws.uniform(added.size())) : kernels::largest(own, 1).front();
       next_[at].token = token;
       added.push_back(token);
       ended_[at] = ends(config, token) || std::ssize(added) == task_.most_new ||
@@ -144,7 +146,7 @@ class BeamSearch final : public Search {
       }
     }
     std::vector<Beam> result;
-    for (const std::int64_t index : task_.config.do_sample ? drawn(scores) : largest(scores, kept_)) {
+    for (const std::int64_t index : task_.config.do_sample ? drawn(scores) : kernels::largest(scores, kept_)) {
       Beam beam = running_[static_cast<std::size_t>(index / vocabulary)];
       beam.origin = index / vocabulary;
       beam.ids.push_back(index % vocabulary);
@@ -163,7 +165,7 @@ class BeamSearch final : public Search {
       const double uniform = (draws.uniform(i) + 0x1p-25) / (1 + 0x1p-24);  // neither 0 nor 1
       scores[i] -= static_cast<float>(std::log(-std::log(uniform)));
     }
-    return largest(scores, kept_);
+    return kernels::largest(scores, kept_);
   }
 
   // Of those among the first beams_ that end here and the ones that have ended before, keeps the best.

@@ -1,7 +1,6 @@
 #include "vitrail/generate/translate.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/ops/math/reduce.h"
@@ -10,23 +9,6 @@ namespace vitrail::generate {
 namespace {
 
 using Ids = std::vector<std::int64_t>;
-
-// Texts of unequal length as a batch, padded at their ends.
-models::Texts padded(const std::vector<const Ids*>& texts, std::int64_t padding) {
-  std::size_t longest = 0;
-  for (const Ids* text : texts) {
-    longest = std::max(longest, text->size());
-  }
-  Ids all;
-  Ids lengths;
-  for (const Ids* text : texts) {
-    all.insert(all.end(), text->begin(), text->end());
-    all.resize(all.size() + longest - text->size(), padding);
-    lengths.push_back(std::ssize(*text));
-  }
-  const std::int64_t count = std::ssize(texts);
-  return {Tensor::from(all, {count, static_cast<std::int64_t>(longest)}), Tensor::from(lengths, {count}), {}};
-}
 
 // The tokens of lines as the model reads them, and what it is to be told of them.
 struct Sources {
@@ -69,12 +51,11 @@ std::vector<std::pair<std::int64_t, std::int64_t>> align(const models::Translato
   nn::Pass pass{.dtype = dtype, .recorder = &recorder};
   model.forward({Tensor::from(source, {1, std::ssize(source)})}, {Tensor::from(read, {1, std::ssize(read)})}, pass);
   // The last map is that of the last block's attention to the source: [1, H, N, M].
-  const Tensor map = ops::mean(recorder.attention()[recorder.attention().size() - 1].value, {0, 1}).contiguous();
+  const Tensor map = ops::mean(recorder.attention()[recorder.attention().size() - 1].value, {0, 1});
+  const Tensor most = ops::argmax(map, 1);
   std::vector<std::pair<std::int64_t, std::int64_t>> result;
-  for (std::int64_t n = 0; n < map.size(0); ++n) {
-    const std::span<const float> row =
-        map.span<float>().subspan(static_cast<std::size_t>(n * map.size(1)), static_cast<std::size_t>(map.size(1)));
-    result.emplace_back(std::ranges::max_element(row) - row.begin(), n);
+  for (std::int64_t n = 0; n < most.numel(); ++n) {
+    result.emplace_back(most.data<std::int64_t>()[n], n);
   }
   return result;
 }
@@ -117,10 +98,12 @@ std::vector<LineTranslations> translate(const models::Translator& model, const t
     const std::size_t count =
         std::clamp<std::size_t>(static_cast<std::size_t>(options.batch_tokens) / longest, 1, std::min(most, left));
     std::vector<const Ids*> texts;
+    models::TextRow row;
     for (std::size_t i = begin; i < begin + count; ++i) {
       texts.push_back(&sources.ids[sources.order[i]]);
+      row.add(*texts.back());
     }
-    const models::Translation batch(model, padded(texts, config.pad_token_id.value_or(0)), options.generate.dtype);
+    const models::Translation batch(model, row.texts(), options.generate.dtype);
     const std::vector<Ids> prompts(count, Ids{start});
     GenerateOptions own = options.generate;
     for (const Ids* text : texts) {

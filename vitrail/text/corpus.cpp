@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "vitrail/io/file.h"
 #include "vitrail/tensor/error.h"
@@ -60,6 +61,22 @@ std::vector<std::string> lines_of(std::string_view text) {
     lines.emplace_back(line);
   }
   return lines;
+}
+
+std::vector<std::vector<std::string>> documents_of(std::string_view text) {
+  std::vector<std::vector<std::string>> documents;
+  bool open = false;
+  for (std::string& line : lines_of(text)) {
+    const bool blank = line.find_first_not_of(" \t") == std::string::npos;
+    if (!blank && !open) {
+      documents.emplace_back();
+    }
+    open = !blank;
+    if (open) {
+      documents.back().push_back(std::move(line));
+    }
+  }
+  return documents;
 }
 
 }  // namespace vitrail::text

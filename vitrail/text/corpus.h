@@ -18,5 +18,7 @@ std::string read_corpus(const std::string& file, std::int64_t* skipped = nullptr
 std::string without_broken_lines(const std::string& text, std::int64_t& skipped);
 /// The lines of a text without their ends, "\n" or "\r\n". What follows the last end is a line unless it is empty.
 std::vector<std::string> lines_of(std::string_view text);
+/// The lines of each document of a text, which blank lines part.
+std::vector<std::vector<std::string>> documents_of(std::string_view text);
 
 }  // namespace vitrail::text

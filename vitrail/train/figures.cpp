@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -32,6 +33,17 @@ std::string figure_text(const FigureKind& kind, double value) {
 
 bool is_better(const FigureKind& kind, double a, double b) {
   return !std::isnan(a) && (std::isnan(b) || (kind.higher_is_better ? a > b : a < b));
+}
+
+FigureKind accuracy_figure(std::string name, std::string label, std::string axis) {
+  return {.name = std::move(name),
+          .label = std::move(label),
+          .unit = "%",
+          .decimals = 2,
+          .higher_is_better = true,
+          .chart = "Accuracy",
+          .axis = std::move(axis),
+          .axis_max = 100};
 }
 
 FigureKind loss_figure(std::string axis) {

@@ -39,6 +39,8 @@ std::string figure_text(const FigureKind& kind, double value);
 /// Whether the value `a` of a figure is better than `b`. NaN is worse than anything.
 bool is_better(const FigureKind& kind, double a, double b);
 
+/// The kind of a share of what is right, in per cent; the axis says of what: "% of the words".
+FigureKind accuracy_figure(std::string name, std::string label, std::string axis);
 /// The kind of the loss that training minimizes. Curves show the loss of evaluations beside that of training.
 FigureKind loss_figure(std::string axis = "loss");
 

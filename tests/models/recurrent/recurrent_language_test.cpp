@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/models/text/golden_folder.h"
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "tests/support/layers.h"
@@ -26,11 +27,7 @@ using test::golden_path;
 using ::testing::HasSubstr;
 
 // A folder with the weights of torch's modules, and what they compute (tools/golden/recurrent_language.py).
-class RecurrentLanguageVariant : public testing::TestWithParam<const char*> {
- protected:
-  fs::path folder() const { return golden_path("models/text") / GetParam(); }
-  io::Safetensors expected() const { return io::Safetensors::open(folder() / "expected.safetensors"); }
-};
+class RecurrentLanguageVariant : public test::GoldenFolder {};
 
 TEST_P(RecurrentLanguageVariant, GivesTorchsLogitsAndState) {
   const TextModel model = load_text_model(folder());
@@ -51,20 +48,7 @@ TEST_P(RecurrentLanguageVariant, GivesTorchsLogitsAndState) {
 }
 
 TEST_P(RecurrentLanguageVariant, HasTorchsLossAndGradients) {
-  const TextModel model = load_text_model(folder());
-  const io::Safetensors golden = expected();
-  const Tensor ids = golden.get("input_ids");
-  const std::int64_t length = ids.size(1) - 1;
-  nn::Pass pass;
-  autograd::Tape tape;
-  const Tensor logits = ops::narrow(language_of(model).forward(ids, pass), 1, 0, length);
-  const Tensor loss = ops::cross_entropy(ops::reshape(logits, {-1, logits.size(2)}),
-                                         ids.narrow(1, 1, length).contiguous().reshape({-1}));
-  EXPECT_NEAR(loss.item(), golden.get("loss").item(), 1e-5);
-  tape.backward(loss);
-  for (const nn::Parameter& parameter : model.net->parameters.all()) {
-    test::expect_gradient(autograd::grad(parameter.value), golden.get("grad." + parameter.name), 1e-4, parameter.name);
-  }
+  test::expect_golden_loss(load_text_model(folder()), expected());
 }
 
 TEST_P(RecurrentLanguageVariant, GoesOnFromItsStateAsFromTheWholeText) {
@@ -83,18 +67,10 @@ TEST_P(RecurrentLanguageVariant, GoesOnFromItsStateAsFromTheWholeText) {
 }
 
 TEST_P(RecurrentLanguageVariant, IsSavedToTheSameBitsAndFields) {
-  const test::TemporaryFolder temporary;
-  write_text_model(load_text_model(folder()), temporary.path());
-  const io::Safetensors before = io::Safetensors::open(folder() / "model.safetensors");
-  const io::Safetensors after = io::Safetensors::open(temporary / "model.safetensors");
-  ASSERT_EQ(std::set<std::string>(after.names().begin(), after.names().end()),
-            std::set<std::string>(before.names().begin(), before.names().end()));
-  for (const std::string& name : before.names()) {
-    expect_close(after.get(name), before.get(name), 0, name);
-  }
-  EXPECT_EQ(io::read_json(temporary / "config.json"), io::read_json(folder() / "config.json"));
-  EXPECT_TRUE(names_text_model(temporary.path().string()));
-  EXPECT_FALSE(is_recurrent_folder(temporary.path()));
+  test::expect_saved_alike(folder(), [](const fs::path& written) {
+    EXPECT_TRUE(names_text_model(written.string()));
+    EXPECT_FALSE(is_recurrent_folder(written));
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RecurrentLanguageVariant,

@@ -42,19 +42,20 @@ std::map<std::string, Tensor> outputs_of(const TextModel& model, const EncoderIn
   }
   const EncoderNetwork& net = encoder_of(model);
   const Tensor states = net.body(input, pass);
+  const Texts texts = input.texts();
   if (net.heads.classifier) {
-    return {{"logits", net.class_logits(states, pass)}};
+    return {{"logits", net.class_logits(states, texts, pass)}};
   }
   if (!net.heads.next_sentence.empty()) {
     return {{"prediction_logits", net.masked_logits(states)},
-            {"seq_relationship_logits", net.next_sentence_logits(states, pass)}};
+            {"seq_relationship_logits", net.next_sentence_logits(states, texts, pass)}};
   }
   if (net.heads.masked) {
     return {{"logits", net.masked_logits(states)}};
   }
   std::map<std::string, Tensor> outputs = {{"last_hidden_state", states}};
   if (net.heads.pooler) {
-    outputs["pooler_output"] = net.pooled(states, pass);
+    outputs["pooler_output"] = net.pooled(states, texts, pass);
   }
   return outputs;
 }
@@ -266,11 +267,11 @@ TEST(EncoderNetwork, SaysWhatIsWrong) {
   nn::Pass pass;
   const Tensor states = Tensor::zeros({1, 2, 8});
   const EncoderNetwork& net = encoder_of(bare);
-  EXPECT_EQ(error_of([&] { net.pooled(states, pass); }), "the model has no pooler");
+  EXPECT_EQ(error_of([&] { net.pooled(states, {}, pass); }), "the model has no pooler");
   EXPECT_EQ(error_of([&] { net.masked_logits(states); }), "the model does not predict masked tokens");
-  EXPECT_EQ(error_of([&] { net.next_sentence_logits(states, pass); }),
+  EXPECT_EQ(error_of([&] { net.next_sentence_logits(states, {}, pass); }),
             "the model does not predict whether a text follows another");
-  EXPECT_EQ(error_of([&] { net.class_logits(states, pass); }), "the model has no classes");
+  EXPECT_EQ(error_of([&] { net.class_logits(states, {}, pass); }), "the model has no classes");
   EXPECT_EQ(error_of([&] { classifier_of(bare); }), "distilbert (DistilBertModel) has no classes");
   EXPECT_EQ(error_of([] { encoder_of(load_text_model(encoder_folder("gpt2"))); }),
             "gpt2 (GPT2LMHeadModel) is no encoder such as BERT");

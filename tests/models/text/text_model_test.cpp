@@ -1,12 +1,15 @@
 #include "vitrail/models/text/text_model.h"
 
+#include <array>
 #include <cmath>
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/models/text/golden_folder.h"
 #include "tests/support/errors.h"
 #include "tests/support/layers.h"
 #include "vitrail/autograd/tape.h"
@@ -27,11 +30,7 @@ using ::testing::EndsWith;
 using ::testing::StartsWith;
 
 // A folder that transformers wrote, and what it computes with it (tools/golden/language_models.py).
-class LanguageVariant : public testing::TestWithParam<const char*> {
- protected:
-  fs::path folder() const { return golden_path("models/text") / GetParam(); }
-  io::Safetensors expected() const { return io::Safetensors::open(folder() / "expected.safetensors"); }
-};
+class LanguageVariant : public test::GoldenFolder {};
 
 TEST_P(LanguageVariant, GivesTransformersLogits) {
   const TextModel model = load_text_model(folder());
@@ -42,20 +41,7 @@ TEST_P(LanguageVariant, GivesTransformersLogits) {
 }
 
 TEST_P(LanguageVariant, HasTransformersLossAndGradients) {
-  const TextModel model = load_text_model(folder());
-  const io::Safetensors golden = expected();
-  const Tensor ids = golden.get("input_ids");
-  const std::int64_t length = ids.size(1) - 1;
-  nn::Pass pass;
-  autograd::Tape tape;
-  const Tensor logits = ops::narrow(language_of(model).forward(ids, pass), 1, 0, length);
-  const Tensor loss = ops::cross_entropy(ops::reshape(logits, {-1, logits.size(2)}),
-                                         ids.narrow(1, 1, length).contiguous().reshape({-1}));
-  EXPECT_NEAR(loss.item(), golden.get("loss").item(), 1e-5);
-  tape.backward(loss);
-  for (const nn::Parameter& parameter : model.net->parameters.all()) {
-    test::expect_gradient(autograd::grad(parameter.value), golden.get("grad." + parameter.name), 1e-4, parameter.name);
-  }
+  test::expect_golden_loss(load_text_model(folder()), expected());
 }
 
 TEST_P(LanguageVariant, GoesOnFromItsStateAsFromTheWholeText) {
@@ -92,18 +78,33 @@ TEST_P(LanguageVariant, DependsOnNoLaterToken) {
   EXPECT_GT(test::relative_error(after, before), 0.01);
 }
 
-TEST_P(LanguageVariant, IsSavedToTheSameBitsAndFields) {
-  const test::TemporaryFolder temporary;
-  write_text_model(load_text_model(folder()), temporary.path());
-  const io::Safetensors before = io::Safetensors::open(folder() / "model.safetensors");
-  const io::Safetensors after = io::Safetensors::open(temporary / "model.safetensors");
-  ASSERT_EQ(std::set<std::string>(after.names().begin(), after.names().end()),
-            std::set<std::string>(before.names().begin(), before.names().end()));
-  for (const std::string& name : before.names()) {
-    expect_close(after.get(name), before.get(name), 0, name);
+// What a text gets, Bloom's biases too, does not depend on padding behind it, nor on texts beside it in a row.
+TEST_P(LanguageVariant, GivesTransformersLogitsOfTextsWithPadding) {
+  const io::Safetensors golden = expected();
+  const TextModel model = load_text_model(folder());
+  const TextInputs inputs{.input_ids = golden.get("input_ids"), .attention_mask = golden.get("attention_mask")};
+  nn::Pass pass;
+  const Tensor logits = model.net->run(inputs, pass).front().second;
+  const Tensor lengths = lengths_of(inputs.attention_mask);
+  EXPECT_EQ(lengths.span<std::int64_t>()[1], 7);
+  TextRow row;
+  for (std::int64_t b = 0; b < 2; ++b) {
+    row.add(inputs.input_ids.select(0, b).contiguous().span<std::int64_t>().first(
+        static_cast<std::size_t>(lengths.span<std::int64_t>()[static_cast<std::size_t>(b)])));
   }
-  EXPECT_EQ(io::read_json(temporary / "config.json"), io::read_json(folder() / "config.json"));
-  EXPECT_TRUE(names_text_model(temporary.path().string()));
+  const Tensor packed = language_of(model).forward_texts(row.texts(), pass);
+  std::int64_t begin = 0;
+  for (std::int64_t b = 0; b < 2; ++b) {
+    const std::int64_t length = lengths.span<std::int64_t>()[static_cast<std::size_t>(b)];
+    const auto real = [&](const Tensor& x) { return x.narrow(0, b, 1).narrow(1, 0, length); };
+    expect_close(real(logits), real(golden.get("masked.logits")), 1e-5);
+    expect_close(packed.narrow(1, begin, length), real(golden.get("masked.logits")), 1e-5);
+    begin += length;
+  }
+}
+
+TEST_P(LanguageVariant, IsSavedToTheSameBitsAndFields) {
+  test::expect_saved_alike(folder(), [](const fs::path& written) { EXPECT_TRUE(names_text_model(written.string())); });
   EXPECT_FALSE(names_text_model(golden_path("models/hf_vit").string()));
 }
 
@@ -111,25 +112,6 @@ INSTANTIATE_TEST_SUITE_P(All, LanguageVariant,
                          testing::Values("bloom", "bloom_unusual", "gpt2", "gpt2_unusual", "imagegpt",
                                          "imagegpt_unusual", "llama", "llama3", "llama_linear", "mistral", "qwen2"),
                          [](const testing::TestParamInfo<const char*>& info) { return std::string(info.param); });
-
-// Bloom's biases do not depend on padding behind a text.
-TEST(Bloom, GivesTransformersLogitsOfTextsWithPadding) {
-  for (const char* name : {"bloom", "bloom_unusual"}) {
-    const fs::path folder = golden_path("models/text") / name;
-    const io::Safetensors golden = io::Safetensors::open(folder / "expected.safetensors");
-    const TextModel model = load_text_model(folder);
-    const TextInputs inputs{.input_ids = golden.get("input_ids"), .attention_mask = golden.get("attention_mask")};
-    nn::Pass pass;
-    const Tensor logits = model.net->run(inputs, pass).front().second;
-    const Tensor lengths = lengths_of(inputs.attention_mask);
-    EXPECT_EQ(lengths.span<std::int64_t>()[1], 7);
-    for (std::int64_t b = 0; b < 2; ++b) {
-      const std::int64_t length = lengths.span<std::int64_t>()[static_cast<std::size_t>(b)];
-      const auto real = [&](const Tensor& x) { return x.narrow(0, b, 1).narrow(1, 0, length); };
-      expect_close(real(logits), real(golden.get("masked.logits")), 1e-5, name);
-    }
-  }
-}
 
 TEST(Bloom, ReadsTheFieldsOfOlderFolders) {
   const auto parameters = [](const std::string& kwargs) {
@@ -195,6 +177,53 @@ TEST(TextModel, ReadsBareFilesAndOldOnes) {
   bare.emplace_back("h.0.attn.bias", Tensor::zeros({1, 1, 24, 24}));
   bare.emplace_back("lm_head.weight", file.get("transformer.wte.weight"));  // the second copy of a tied head
   io::save_safetensors(temporary / "model.safetensors", bare);
+  const io::Safetensors expected = io::Safetensors::open(golden / "expected.safetensors");
+  nn::Pass pass;
+  expect_close(language_of(load_text_model(temporary.path())).forward(expected.get("input_ids"), pass),
+               expected.get("logits"), 1e-5);
+}
+
+// Transformers before version 5 wrote "rope_theta" and "rope_scaling", whose kind was the "type" before 4.45.
+TEST(TextModel, ReadsOlderRotaryPositions) {
+  for (const char* name : {"llama", "llama_linear", "llama3"}) {
+    const fs::path golden = golden_path("models/text") / name;
+    nlohmann::json config = io::read_json(golden / "config.json");
+    nlohmann::json rope = config.at("rope_parameters");
+    config.erase("rope_parameters");
+    config["rope_theta"] = rope.at("rope_theta");
+    rope.erase("rope_theta");
+    const bool plain = rope.at("rope_type") == "default";
+    config["rope_scaling"] = plain ? nlohmann::json() : rope;
+    if (rope.at("rope_type") == "linear") {
+      config["rope_scaling"]["type"] = "linear";
+      config["rope_scaling"].erase("rope_type");
+    }
+    const test::TemporaryFolder temporary;
+    std::ofstream(temporary / "config.json") << config;
+    fs::copy(golden / "model.safetensors", temporary / "model.safetensors");
+    const io::Safetensors expected = io::Safetensors::open(golden / "expected.safetensors");
+    nn::Pass pass;
+    expect_close(language_of(load_text_model(temporary.path())).forward(expected.get("input_ids"), pass),
+                 expected.get("logits"), 1e-5, name);
+  }
+}
+
+TEST(TextModel, ReadsShards) {
+  const fs::path golden = golden_path("models/text/llama");
+  const io::Safetensors file = io::Safetensors::open(golden / "model.safetensors");
+  const test::TemporaryFolder temporary;
+  fs::copy(golden / "config.json", temporary / "config.json");
+  std::array<io::NamedTensors, 2> shards;
+  nlohmann::json index = {{"metadata", {{"total_size", 1}}}};
+  for (const std::string& name : file.names()) {
+    const std::size_t shard = name.find("layers.1.") == std::string::npos ? 0 : 1;
+    shards[shard].emplace_back(name, file.get(name));
+    index["weight_map"][name] = fmt::format("model-0000{}-of-00002.safetensors", shard + 1);
+  }
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    io::save_safetensors(temporary / fmt::format("model-0000{}-of-00002.safetensors", i + 1), shards[i]);
+  }
+  std::ofstream(temporary / "model.safetensors.index.json") << index;
   const io::Safetensors expected = io::Safetensors::open(golden / "expected.safetensors");
   nn::Pass pass;
   expect_close(language_of(load_text_model(temporary.path())).forward(expected.get("input_ids"), pass),

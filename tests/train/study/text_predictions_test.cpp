@@ -84,8 +84,9 @@ TEST(TextPredictions, ClassifyAsTransformers) {
 
 TEST(TextPredictions, LabelTokensAsTransformers) {
   const Predicting p("tokens");
+  const auto all = label_tokens(p.model, p.tokenizer, p.texts, false, {.batch_size = 2});
   for (std::size_t i = 0; i < p.texts.size(); ++i) {
-    const std::vector<TokenLabel> found = label_tokens(p.model, p.tokenizer, p.texts[i], false);
+    const std::vector<TokenLabel>& found = all[i];
     const json expected = p.expected["results"][i];
     ASSERT_EQ(found.size(), expected.size());
     for (std::size_t t = 0; t < found.size(); ++t) {
@@ -108,7 +109,7 @@ TEST(TextPredictions, SayWhatIsTooLongOrOfAnotherKind) {
   EXPECT_EQ(classify_texts(classes.model, classes.tokenizer, longer, true).shape(), (Shape{2, 3}));
   EXPECT_EQ(error_of([&] { classify_texts(tokens.model, tokens.tokenizer, longer, true); }),
             "BertForTokenClassification labels tokens, not texts");
-  EXPECT_EQ(error_of([&] { label_tokens(classes.model, classes.tokenizer, "a", true); }),
+  EXPECT_EQ(error_of([&] { label_tokens(classes.model, classes.tokenizer, longer, true); }),
             "BertForSequenceClassification labels texts, not tokens");
 }
 

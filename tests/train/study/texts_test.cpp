@@ -1,6 +1,7 @@
 #include "vitrail/train/study/texts.h"
 
 #include <fstream>
+#include <numeric>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -107,18 +108,45 @@ TEST(SentenceModel, SaysWhatIsWrongWithAFolder) {
   EXPECT_EQ(error_of([] { models::open_sentence_model("gpt2"); }), "gpt2 (GPT2LMHeadModel) is no encoder such as BERT");
 }
 
-TEST(Texts, ArePaddedAndCut) {
+TEST(Texts, ArePackedAndCut) {
   const std::vector<TextIds> texts = {{{3, 4, 5}, {0, 1, 1}}, {{6}, {0}}};
   const std::vector<const TextIds*> both = {&texts[1], &texts[0]};
-  const models::EncoderInput batch = padded_batch(both, true);
-  EXPECT_EQ(batch.ids.values(), (std::vector<float>{6, 0, 0, 3, 4, 5}));
-  EXPECT_EQ(batch.types.values(), (std::vector<float>{0, 0, 0, 0, 1, 1}));
-  EXPECT_EQ(batch.lengths.values(), (std::vector<float>{1, 3}));
-  EXPECT_FALSE(padded_batch(both, false).types.defined());
+  const models::EncoderInput batch = packed_batch(both, true);
+  EXPECT_EQ(batch.ids.shape(), (Shape{1, 4}));
+  EXPECT_EQ(batch.ids.values(), (std::vector<float>{6, 3, 4, 5}));
+  EXPECT_EQ(batch.types.values(), (std::vector<float>{0, 0, 1, 1}));
+  EXPECT_EQ(batch.offsets.values(), (std::vector<float>{0, 1, 4}));
+  EXPECT_FALSE(batch.lengths.defined());
+  EXPECT_FALSE(packed_batch(both, false).types.defined());
   const std::vector<std::string> empty = {"a", ""};
   EXPECT_EQ(error_of([&] { encode_texts(text::byte_tokenizer(), empty); }), "text 2 has no tokens");
   const std::vector<std::string> long_one = {"abcdef"};
   EXPECT_EQ(encode_texts(cutting_tokenizer(text::byte_tokenizer(), 4), long_one)[0].size(), 4);
+}
+
+TEST(Texts, GoInBatchesOfSentencesOrTokens) {
+  std::vector<TextIds> texts;
+  for (const std::size_t length : {3, 4, 1, 9, 2, 2}) {
+    texts.push_back({std::vector<std::int64_t>(length, 7), {}});
+  }
+  const auto batches = [&](const TextRunOptions& options) {
+    std::vector<std::int64_t> counts;
+    run_in_batches(texts, false, options,
+                   [&](const models::EncoderInput& batch, std::int64_t first, std::int64_t count) {
+                     EXPECT_EQ(batch.offsets.size(0), count + 1);
+                     EXPECT_EQ(first, std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
+                     counts.push_back(count);
+                   });
+    return counts;
+  };
+  EXPECT_EQ(batches({.batch_size = 4}), (std::vector<std::int64_t>{4, 2}));
+  EXPECT_EQ(batches({.batch_tokens = 8}), (std::vector<std::int64_t>{3, 1, 2}));
+}
+
+TEST(Texts, HaveDocumentsBetweenBlankLines) {
+  using Documents = std::vector<std::vector<std::string>>;
+  EXPECT_EQ(text::documents_of("a\nb\n\n \t\n\nc\n"), (Documents{{"a", "b"}, {"c"}}));
+  EXPECT_TRUE(text::documents_of("\n\n").empty());
 }
 
 TEST(Texts, HaveLines) {

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/support/errors.h"
+#include "tests/train/tasks/own_losses.h"
 #include "tests/train/tiny.h"
 #include "vitrail/autograd/tape.h"
 #include "vitrail/io/file.h"
@@ -14,6 +15,7 @@
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/tensor/allocator.h"
 #include "vitrail/text/tokenizer.h"
+#include "vitrail/text/train.h"
 #include "vitrail/train/run/records.h"
 #include "vitrail/train/tasks/registry.h"
 
@@ -66,13 +68,77 @@ TEST(LanguageModelling, LearnsATextAndWritesIt) {
   EXPECT_EQ(tokenizer.decode(tokenizer.encode("cadab").ids), "cadab");
 }
 
+// Documents of unequal lengths, of which some are longer than a block.
+LanguageOptions tiny_documents(const fs::path& folder) {
+  LanguageOptions options = tiny_language(folder);
+  std::ofstream text(folder / "text.txt");
+  for (const int length : {9, 3, 30, 12, 5, 1, 7, 20, 4, 11, 6, 8}) {
+    text << std::string("abacadabraabacadabraabacadabra").substr(0, static_cast<std::size_t>(length)) << "\n\n";
+  }
+  text.close();
+  options.documents = true;
+  return options;
+}
+
+TEST(LanguageModelling, ReadsEachDocumentByItself) {
+  const test::TemporaryFolder folder;
+  LanguageOptions options = tiny_documents(folder.path());
+  options.drop = 0;
+  options.no_shuffle = true;
+  options.val_share = 0;
+  for (const char* model : {"gpt2", "smollm2-135m", "gru"}) {
+    options.model = model;
+    options.model_kwargs = std::string(model) == "gru" ? R"({"hidden_size": 8, "num_layers": 2})"
+                           : std::string(model) == "gpt2"
+                               ? R"({"n_layer": 2, "n_head": 2, "n_embd": 16})"
+                               : R"({"num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 2,
+                                     "num_key_value_heads": 1, "intermediate_size": 24})";
+    options.batch_tokens = 1;  // a document, or a part of one
+    const std::unique_ptr<Task> alone = options.make("");
+    EXPECT_EQ(alone->batches().batches_per_epoch(), 16);  // three are longer than a block, one longer than two
+    options.batch_tokens = 40;
+    const std::unique_ptr<Task> together = options.make("");
+    EXPECT_EQ(together->batch_items(), "tokens");
+    test::expect_sums(*together, *alone);
+  }
+}
+
+// The end of a text is a token where the tokenizer has one: then it stands before and behind each document.
+TEST(LanguageModelling, PutsTheEndOfTextAroundDocuments) {
+  const test::TemporaryFolder folder;
+  LanguageOptions options = tiny_documents(folder.path());
+  text::TokenizerTraining training;
+  training.vocab_size = 264;
+  training.special_tokens = {"<|endoftext|>"};
+  const std::vector<std::string> texts = {"abacadabra"};
+  fs::create_directories(folder / "tokenizer");
+  text::train_byte_level_bpe(texts, training).save(folder / "tokenizer");
+  options.tokenizer = (folder / "tokenizer").string();
+  options.val_share = 0.3;
+  options.batch_size = 2;
+  options.epochs = 2;
+  const FitResult result = fit(options);
+  const models::TextModel model = models::load_text_model(result.folder / "best");
+  EXPECT_THAT(model.config, HasSubstr(R"("eos_token_id":0)"));
+  EXPECT_GT(result.figure("bits_per_character"), 0);
+  options.epoch_steps = 3;
+  EXPECT_EQ(error_of([&] { validate(options); }),
+            "--documents reads each document by itself: it goes with neither --bptt nor --epoch-steps");
+  options.documents = false;
+  options.batch_tokens = 10;
+  EXPECT_EQ(error_of([&] { validate(options); }),
+            "--batch-tokens goes with --documents: blocks have --block-size tokens each");
+}
+
 TEST(LanguageModelling, ResumesToTheSameBits) {
-  for (const bool drawn : {false, true}) {
+  for (const std::string parts : {"blocks", "drawn blocks", "documents"}) {
     const test::TemporaryFolder folder;
-    LanguageOptions options = tiny_language(folder.path());
+    LanguageOptions options = parts == "documents" ? tiny_documents(folder.path()) : tiny_language(folder.path());
     options.epochs = 3;
-    if (drawn) {
+    if (parts == "drawn blocks") {
       options.epoch_steps = 7;
+    } else if (parts == "documents") {
+      options.batch_tokens = 20;
     }
     options.experiment = "whole";
     fit(options);

@@ -5,6 +5,7 @@
 
 #include "tests/support/errors.h"
 #include "tests/support/layers.h"
+#include "tests/train/tasks/own_losses.h"
 #include "tests/train/tiny.h"
 #include "vitrail/models/text/sentence_model.h"
 #include "vitrail/text/corpus.h"
@@ -104,8 +105,9 @@ class TextTasks : public testing::Test {
 
   // Trains a run whole, and another one in two parts: both end with the same bits.
   template <class Options>
-  static void expect_resumes(const std::string& name) {
+  static void expect_resumes(const std::string& name, std::optional<std::int64_t> batch_tokens = std::nullopt) {
     Options options = tiny<Options>(name + "-whole");
+    options.batch_tokens = batch_tokens;
     fit(options);
     options.experiment = name + "-stopped";
     FitHooks hooks;
@@ -129,6 +131,46 @@ TEST_F(TextTasks, ResumeToTheSameBits) {
   expect_resumes<TagOptions>("tag");
   expect_resumes<EmbedSentencesOptions>("embed");
   expect_resumes<PretrainBertOptions>("bert");
+  expect_resumes<ClassifyTextOptions>("tokens", 30);
+}
+
+// Batches of texts, or of tokens, have the mean of the texts' own losses, and multiply no padding.
+TEST_F(TextTasks, HaveTheMeanOfTheTextsOwnLosses) {
+  const auto expect_own_losses = [](auto options) {
+    options.drop = 0;
+    options.no_shuffle = true;
+    options.val_share = 0;
+    options.batch_size = 1;
+    const std::unique_ptr<Task> alone = options.make("");
+    options.batch_size = 7;
+    const std::unique_ptr<Task> seven = options.make("");
+    test::expect_sums(*seven, *alone);
+    alone->batches().start_epoch(0);
+    options.batch_tokens = 40;
+    const std::unique_ptr<Task> tokens = options.make("");
+    EXPECT_EQ(tokens->batch_items(), "tokens");
+    test::expect_sums(*tokens, *alone);
+  };
+  expect_own_losses(tiny<ClassifyTextOptions>("own-classes"));
+  expect_own_losses(tiny<TagOptions>("own-tags"));
+  ClassifyTextOptions recurrent = tiny<ClassifyTextOptions>("own-recurrent");
+  recurrent.model = "gru";
+  recurrent.model_kwargs = R"({"hidden_size": 16, "num_layers": 2, "bidirectional": true})";
+  expect_own_losses(recurrent);
+}
+
+// With --batch-tokens a run is resumed to the same bits too, and masked tokens and pairs are learned alike.
+TEST_F(TextTasks, CountBatchesInTokens) {
+  PretrainBertOptions masked = tiny<PretrainBertOptions>("tokens-bert");
+  masked.batch_tokens = 60;
+  masked.validation_batch_size = 4;
+  const std::int64_t batches = masked.make("")->batches().batches_per_epoch();
+  masked.batch_tokens = 120;
+  EXPECT_NEAR(static_cast<double>(masked.make("")->batches().batches_per_epoch()), static_cast<double>(batches) / 2, 1);
+  EXPECT_LT(fit(masked).figure("loss"), 10);
+  EmbedSentencesOptions pairs = tiny<EmbedSentencesOptions>("tokens-pairs");
+  pairs.batch_tokens = 80;
+  EXPECT_GT(fit(pairs).figure("recall_at_1"), 0);
 }
 
 TEST_F(TextTasks, LearnClassesOfTexts) {
@@ -157,7 +199,7 @@ TEST_F(TextTasks, LearnClassesOfTexts) {
 
 TEST_F(TextTasks, LearnLabelsOfWords) {
   TagOptions options = tiny<TagOptions>("tags");
-  options.epochs = 20;
+  options.epochs = 30;
   options.val_share = 0.25;
   const FitResult result = fit(options);
   EXPECT_EQ(result.figure("accuracy"), 100);

@@ -35,8 +35,9 @@ void embed(const EmbedFlags& flags) {
   }
   check_usage(!flags.data.data.empty(), "DATA is required");
   check_usage(!flags.output.empty(), "--output is required");
-  check_usage(flags.texts.similarity.empty() && flags.texts.search.empty() && !flags.texts.json,
-              "--similarity, --search and --json are for models of texts");
+  check_usage(
+      flags.texts.similarity.empty() && flags.texts.search.empty() && !flags.texts.json && !flags.texts.batch_tokens,
+      "--similarity, --search, --batch-tokens and --json are for models of texts");
   check_usage(!flags.unlabeled || flags.data.split.empty(),
               "--unlabeled takes all of DATA, and --split a part with labels");
   check_not_input(flags.output, flags.data.data);
@@ -83,6 +84,7 @@ void add_embed(CLI::App& app) {
       ->check(at_least(1))
       ->type_name("N")
       ->group("Texts");
+  add_batch_tokens_flag(command, flags->texts.batch_tokens)->group("Texts");
   command.add_flag("--json", flags->texts.json, "Print JSON")->group("Texts");
   command
       .add_option("--pool", flags->pool,

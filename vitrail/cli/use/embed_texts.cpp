@@ -1,4 +1,5 @@
 // `vitrail embed` with a model of texts: vectors of sentences, how near two are, and the nearest of many.
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/core.h>
@@ -8,6 +9,7 @@
 #include "vitrail/data/dataset.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/text/sentence_model.h"
+#include "vitrail/ops/math/order.h"
 #include "vitrail/ops/products/matmul.h"
 #include "vitrail/ops/shape/shape.h"
 #include "vitrail/text/tokenizer.h"
@@ -23,10 +25,8 @@ using SearchJson = nlohmann::ordered_json;
 // The vectors of texts under a progress bar.
 class Embedder {
  public:
-  Embedder(const std::string& folder, DType dtype, std::int64_t batch_size)
-      : model_(models::open_sentence_model(folder)),
-        tokenizer_(text::load_tokenizer(folder)),
-        options_{.dtype = dtype, .batch_size = batch_size} {
+  Embedder(const std::string& folder, const train::TextRunOptions& options)
+      : model_(models::open_sentence_model(folder)), tokenizer_(text::load_tokenizer(folder)), options_(options) {
     models::check_vocabulary(tokenizer_.vocab_size(), model_.model.net->shape().vocab_size, folder);
   }
 
@@ -57,18 +57,21 @@ void print_nearest(const Embedder& embedder, const std::vector<std::string>& que
   check(flags.search == "-" || std::filesystem::is_regular_file(flags.search),
         "--search looks for texts among the lines of a file, but there is no file '{}'", flags.search);
   const std::vector<std::string> corpus = list_texts({flags.search});
-  const Tensor scores = cosines_of_rows(embedder(queries), embedder(corpus));
+  const auto most = std::min<std::int64_t>(flags.topk, std::ssize(corpus));
+  const ops::Ordered best = ops::topk(cosines_of_rows(embedder(queries), embedder(corpus)), most);
   SearchJson all = SearchJson::array();
   for (std::size_t q = 0; q < queries.size(); ++q) {
-    const std::vector<float> row = scores.select(0, static_cast<std::int64_t>(q)).values();
+    const std::int64_t row = static_cast<std::int64_t>(q) * most;
     SearchJson hits = SearchJson::array();
     if (!flags.json && queries.size() > 1) {
       fmt::print("{}{}\n", q == 0 ? "" : "\n", queries[q]);
     }
-    for (const std::size_t i : largest(row, flags.topk)) {
-      hits.push_back({{"score", row[i]}, {"index", i}, {"text", corpus[i]}});
+    for (std::int64_t k = row; k < row + most; ++k) {
+      const auto i = static_cast<std::size_t>(best.indices.data<std::int64_t>()[k]);
+      const float score = best.values.data<float>()[k];
+      hits.push_back({{"score", score}, {"index", i}, {"text", corpus[i]}});
       if (!flags.json) {
-        fmt::print("{:.4f}  {}\n", row[i], corpus[i]);
+        fmt::print("{:.4f}  {}\n", score, corpus[i]);
       }
     }
     all.push_back({{"query", queries[q]}, {"hits", std::move(hits)}});
@@ -102,7 +105,8 @@ void embed_texts(const ModelFlags& model, const ComputeFlags& compute, const Dat
               "--output writes the vectors of texts: it goes with neither --similarity nor --search");
   check_usage(data.split.empty(), "--split takes a part of images");
   const DType dtype = compute.apply();
-  const Embedder embedder(text_model_folder(model), dtype, data.batch_size);
+  const Embedder embedder(text_model_folder(model),
+                          {.dtype = dtype, .batch_size = data.batch_size, .batch_tokens = flags.batch_tokens});
   if (compares) {
     const Tensor vectors = embedder(flags.similarity);
     const float cosine = cosines_of_rows(vectors.narrow(0, 0, 1), vectors.narrow(0, 1, 1)).item();

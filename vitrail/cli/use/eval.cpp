@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -21,6 +22,7 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/kernels/choice.h"
 #include "vitrail/train/study/evaluate.h"
 
 namespace vitrail::cli {
@@ -123,6 +125,7 @@ struct PredictFlags {
   std::vector<std::string> images;
   std::int64_t topk = 5;
   std::int64_t batch_size = 64;
+  std::optional<std::int64_t> batch_tokens;
   std::int64_t tta = 0;
   bool skip_broken = false;
   bool truncate = false;
@@ -187,7 +190,8 @@ class Predictor {
   }
 
   void report(const std::string& file, const std::vector<float>& probabilities) {
-    const std::vector<std::size_t> order = largest(probabilities, flags_.topk);
+    const std::vector<std::int64_t> best = kernels::largest(probabilities, flags_.topk);
+    const std::vector<std::size_t> order(best.begin(), best.end());
     if (flags_.format == "json") {
       Json top = Json::array();
       for (const std::size_t c : order) {
@@ -241,7 +245,7 @@ void predict(const PredictFlags& flags) {
     return;
   }
   if (!is_text_model(flags.model)) {
-    check_usage(!flags.truncate, "--truncate is for texts");
+    check_usage(!flags.truncate && !flags.batch_tokens, "--truncate and --batch-tokens are for texts");
     Predictor(flags).run();
     return;
   }
@@ -251,6 +255,7 @@ void predict(const PredictFlags& flags) {
                 {.texts = flags.images,
                  .topk = flags.topk,
                  .batch_size = flags.batch_size,
+                 .batch_tokens = flags.batch_tokens,
                  .truncate = flags.truncate,
                  .format = flags.format});
 }
@@ -335,9 +340,12 @@ void add_predict(CLI::App& app) {
   command.add_option("--topk", flags->topk, "Number of classes to name, the likeliest first")
       ->capture_default_str()
       ->check(at_least(1));
-  command.add_option("-b,--batch-size", flags->batch_size, "Images a batch")->capture_default_str()->check(at_least(1));
+  command.add_option("-b,--batch-size", flags->batch_size, "Images or texts a batch")
+      ->capture_default_str()
+      ->check(at_least(1));
   command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out and name them");
   add_frames_flag(command, flags->frames);
+  add_batch_tokens_flag(command, flags->batch_tokens);
   command.add_flag("--truncate", flags->truncate, "Cut texts that are longer than the model's positions");
   command.add_option("--tta", flags->tta, "Average each image and its mirror image (2), or take the image alone (0)")
       ->capture_default_str()

@@ -167,8 +167,7 @@ void evaluate_language_model(const ModelFlags& model_flags, const std::string& d
   const text::Tokenizer tokenizer = text::load_tokenizer(folder);
   const std::string words = text::read_corpus(data);
   const std::vector<std::int64_t> ids = tokenizer.encode(words, false).ids;
-  check(tokenizer.vocab_size() <= body.vocab_size(), "'{}': the tokenizer has {} tokens, but the model knows {}",
-        folder.string(), tokenizer.vocab_size(), body.vocab_size());
+  models::check_vocabulary(tokenizer.vocab_size(), body.vocab_size(), folder.string());
   note_unknown(tokenizer, ids, data);
   std::vector<Curve> curves;
   for (const std::string& file : flags.beside) {

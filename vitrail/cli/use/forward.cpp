@@ -1,5 +1,4 @@
 // `vitrail forward` runs a model on tensors from a file, for comparison with other programs.
-#include <array>
 #include <memory>
 #include <string>
 
@@ -81,11 +80,8 @@ void forward_text(const ForwardFlags& flags) {
     fail("{}: {}", flags.input, error.what());
   }
   add_records(output, "features", recorder.features());
-  std::array<std::int64_t, 3> counts = {};
-  for (const nn::Recorded& record : recorder.attention()) {
-    const models::TextAttentionKind kind = model.net->attention_kind(record.name);
-    output.emplace_back(fmt::format("{}.{}", models::name_of(kind), counts.at(static_cast<std::size_t>(kind))++),
-                        record.value);
+  for (const models::TextAttentionMap& map : model.net->attention_maps(recorder)) {
+    output.emplace_back(fmt::format("{}.{}", models::name_of(map.kind), map.layer), map.map);
   }
   io::save_safetensors(flags.output, output);
   print_tensors(output);

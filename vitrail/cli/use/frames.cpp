@@ -12,6 +12,7 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/kernels/choice.h"
 #include "vitrail/models/recurrent/frame_network.h"
 #include "vitrail/train/study/frames.h"
 
@@ -89,7 +90,8 @@ class FramePrinter {
     FrameJson top = FrameJson::array();
     std::string text = name + ":";
     std::string csv;
-    for (const std::size_t c : largest(p, flags_.topk)) {
+    for (const std::int64_t best : kernels::largest(p, flags_.topk)) {
+      const auto c = static_cast<std::size_t>(best);
       top.push_back({{"label", target_.classes[c]}, {"index", c}, {"probability", p[c]}});
       text += fmt::format("  {} {:.1f} %", target_.classes[c], 100 * p[c]);
       csv += fmt::format("{}{},{},{},{},{}", csv.empty() ? "" : "\n", place, top.size(), csv_field(target_.classes[c]),

@@ -7,6 +7,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/texts.h"
+#include "vitrail/kernels/choice.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/study/text_predictions.h"
@@ -16,11 +17,14 @@ namespace {
 
 using LabelJson = nlohmann::ordered_json;
 
+train::TextRunOptions run_of(const PredictTextsFlags& flags, DType dtype) {
+  return {.dtype = dtype, .batch_size = flags.batch_size, .batch_tokens = flags.batch_tokens};
+}
+
 void print_classes(const models::TextModel& model, const text::Tokenizer& tokenizer,
                    const std::vector<std::string>& texts, const PredictTextsFlags& flags, DType dtype) {
   const std::vector<std::string> labels = models::labels_of(model);
-  const Tensor all =
-      train::classify_texts(model, tokenizer, texts, flags.truncate, {.dtype = dtype, .batch_size = flags.batch_size});
+  const Tensor all = train::classify_texts(model, tokenizer, texts, flags.truncate, run_of(flags, dtype));
   LabelJson json = LabelJson::array();
   if (flags.format == "csv") {
     fmt::print("text,rank,label,index,probability\n");
@@ -29,7 +33,8 @@ void print_classes(const models::TextModel& model, const text::Tokenizer& tokeni
     const std::vector<float> p = all.select(0, static_cast<std::int64_t>(i)).values();
     LabelJson top = LabelJson::array();
     std::string line = texts[i] + ":";
-    for (const std::size_t c : largest(p, flags.topk)) {
+    for (const std::int64_t best : kernels::largest(p, flags.topk)) {
+      const auto c = static_cast<std::size_t>(best);
       top.push_back({{"label", labels[c]}, {"index", c}, {"probability", p[c]}});
       line += fmt::format("  {} {:.1f} %", labels[c], 100 * p[c]);
       if (flags.format == "csv") {
@@ -53,9 +58,11 @@ void print_tags(const models::TextModel& model, const text::Tokenizer& tokenizer
   if (flags.format == "csv") {
     fmt::print("text,index,word,entity,score,start,end\n");
   }
-  for (const std::string& text : texts) {
+  const auto all = train::label_tokens(model, tokenizer, texts, flags.truncate, run_of(flags, dtype));
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const std::string& text = texts[i];
     LabelJson tokens = LabelJson::array();
-    for (const train::TokenLabel& t : train::label_tokens(model, tokenizer, text, flags.truncate, dtype)) {
+    for (const train::TokenLabel& t : all[i]) {
       tokens.push_back({{"entity", t.entity},
                         {"score", t.score},
                         {"index", t.index},

@@ -8,7 +8,7 @@ namespace vitrail::models {
 namespace {
 
 // The states of the last layer behind the text's end: [B, D · P].
-Tensor last_states(const Tensor& h, const nn::RecurrentConfig& network) {
+Tensor end_states(const Tensor& h, const nn::RecurrentConfig& network) {
   const std::int64_t first = (network.num_layers - 1) * network.directions();
   return network.bidirectional ? ops::concat({ops::select(h, 0, first), ops::select(h, 0, first + 1)}, 1)
                                : ops::select(h, 0, first);
@@ -28,8 +28,11 @@ RecurrentClassifier::RecurrentClassifier(const RecurrentLanguageConfig& made_by,
 
 Tensor RecurrentClassifier::classify(const EncoderInput& input, nn::Pass& pass) const {
   check(!input.types.defined() && input.ids.defined(), "a recurrent network takes token ids without types");
-  const nn::RecurrentOutput result = network(vectors(input.ids, pass), {}, input.lengths, pass);
-  const Tensor states = of_tokens ? result.output : ops::cast(last_states(result.state.h, network.config), pass.dtype);
+  const Texts texts = input.texts();
+  const nn::RecurrentOutput result =
+      network(vectors(ids_side_by_side(texts), pass), {}, lengths_side_by_side(texts), pass);
+  const Tensor states =
+      of_tokens ? in_own_form(result.output, texts) : ops::cast(end_states(result.state.h, network.config), pass.dtype);
   return ops::cast(head(nn::Dropout{network.config.dropout}(states, pass)), DType::f32);
 }
 

@@ -42,19 +42,6 @@ nn::RecurrentState first_of(const nn::RecurrentState& state, std::int64_t count)
   return {first(state.h), first(state.c)};
 }
 
-// Where the tokens of texts in a row are, if these lie side by side: [N] in [S · longest].
-Tensor places_side_by_side(const Texts& texts) {
-  const Tensor places = places_in_texts(texts.offsets);
-  const Tensor offsets = texts.offsets.contiguous();
-  const std::int64_t longest = longest_text(texts);
-  for (std::int64_t s = 0; s + 1 < offsets.size(0); ++s) {
-    for (std::int64_t i = offsets.data<std::int64_t>()[s]; i < offsets.data<std::int64_t>()[s + 1]; ++i) {
-      places.data<std::int64_t>()[i] += s * longest;
-    }
-  }
-  return places;
-}
-
 void RecurrentWritingState::select(const std::vector<std::int64_t>& indices) {
   const SourcesLeft left = sources_left(indices, translations);
   now.state = selected(now.state, indices_of(indices));
@@ -76,32 +63,6 @@ std::size_t RecurrentWritingState::bytes() const {
 }
 
 }  // namespace
-
-Tensor lengths_side_by_side(const Texts& texts) {
-  if (!texts.offsets.defined()) {
-    return texts.lengths;
-  }
-  const std::int64_t count = texts.offsets.size(0) - 1;
-  const Tensor offsets = texts.offsets.contiguous();
-  const Tensor lengths = Tensor::empty({count}, DType::i64);
-  for (std::int64_t s = 0; s < count; ++s) {
-    lengths.data<std::int64_t>()[s] = offsets.data<std::int64_t>()[s + 1] - offsets.data<std::int64_t>()[s];
-  }
-  return lengths;
-}
-
-Tensor ids_side_by_side(const Texts& texts) {
-  if (!texts.offsets.defined()) {
-    return texts.ids;
-  }
-  const Tensor places = places_side_by_side(texts);
-  const Tensor row = texts.ids.contiguous();
-  const Tensor result = Tensor::zeros({texts.offsets.size(0) - 1, longest_text(texts)}, DType::i64);
-  for (std::int64_t i = 0; i < places.size(0); ++i) {
-    result.data<std::int64_t>()[places.data<std::int64_t>()[i]] = row.data<std::int64_t>()[i];
-  }
-  return result;
-}
 
 RecurrentDecoder::RecurrentDecoder(const nn::Scope& scope, const RecurrentDecoderConfig& config,
                                    const std::optional<TokenVectors>& shared)

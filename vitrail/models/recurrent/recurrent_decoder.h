@@ -95,9 +95,4 @@ class RecurrentDecoder {
   Tensor head_bias_;
 };
 
-/// The ids [S, longest] of texts in either form, padded with zeros.
-Tensor ids_side_by_side(const Texts& texts);
-/// The lengths [S] of texts in either form; undefined if none has padding.
-Tensor lengths_side_by_side(const Texts& texts);
-
 }  // namespace vitrail::models

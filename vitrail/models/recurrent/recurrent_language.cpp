@@ -111,6 +111,12 @@ Tensor RecurrentLanguage::forward(const Tensor& ids, nn::Pass& pass, TextState* 
   return head(outputs(ids, pass, state));
 }
 
+Tensor RecurrentLanguage::forward_texts(const Texts& texts, nn::Pass& pass) const {
+  const Tensor x = (*vectors_)(ids_side_by_side(texts), pass);
+  const Tensor output = (*network_)(x, {}, lengths_side_by_side(texts), pass).output;
+  return head(drop_(in_own_form(output, texts), pass));
+}
+
 Tensor RecurrentLanguage::forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const {
   return head(ops::select(outputs(ids, pass, &state), 1, ids.size(1) - 1));
 }

@@ -109,34 +109,43 @@ Decoder::Decoder(const nn::Scope& scope, const DecoderConfig& config) : config_(
   }
 }
 
-Tensor Decoder::embed(const Tensor& ids, const Tensor& places, nn::Pass& pass) const {
-  Tensor x = positions_->add_at((*embedding_)(ids), places);
+Tensor Decoder::embed(const Texts& texts, const Tensor& places, nn::Pass& pass) const {
+  const Tensor tokens = (*embedding_)(texts.ids);
+  Tensor x =
+      texts.offsets.defined() ? positions_->add_to(tokens, 0, texts.offsets) : positions_->add_at(tokens, places);
   if (embedding_norm_) {
     x = (*embedding_norm_)(x);
   }
   return nn::Dropout{config_.embd_drop}(ops::cast(x, pass.dtype), pass);
 }
 
-Tensor Decoder::forward_features(const Tensor& ids, nn::Pass& pass, TextState* state) const {
+Tensor Decoder::forward_features(const Texts& texts, nn::Pass& pass, TextState* state) const {
+  const Tensor& ids = texts.ids;
   check_token_ids(ids, config_.vocab_size);
   auto* const own_state = dynamic_cast<DecoderState*>(state);
   check(own_state != nullptr || state == nullptr, "a decoder goes on from its own state alone");
-  const std::int64_t end = (state != nullptr ? state->length() : 0) + ids.size(1);
+  const bool in_a_row = texts.offsets.defined();
+  check(!in_a_row || state == nullptr, "texts in a row continue no others");
+  const std::int64_t end = (state != nullptr ? state->length() : 0) + longest_text(texts);
   check(end <= config_.max_positions, "the text has {} tokens, but the model is made for at most {}", end,
         config_.max_positions);
-  const nn::TextSlots* texts = nullptr;
+  const bool windows = config_.sliding_window > 0 && end > config_.sliding_window;
+  if (windows && in_a_row) {  // their mask is one of a single length
+    return in_own_form(forward_features({ids_side_by_side(texts)}, pass), texts);
+  }
+  const nn::TextSlots* slots = nullptr;
   if (own_state != nullptr) {
     own_state->texts.extend(ids.size(0), ids.size(1));
-    texts = &own_state->texts;
+    slots = &own_state->texts;
   }
-  const Tensor places = places_of(texts, ids.size(1));
+  const Tensor places = in_a_row ? places_in_texts(texts.offsets) : places_of(slots, ids.size(1));
   nn::AttentionExtras extras;
   extras.causal = true;
+  extras.query_offsets = texts.offsets;
   extras.distance_bias = pass.checkpoint ? Tensor() : positions_->distance_bias(end);
   extras.rotation = positions_->rotation_at(places);
-  const bool windows = config_.sliding_window > 0 && end > config_.sliding_window;
   const Tensor mask = windows ? window_mask(ids.size(1), end, config_.sliding_window) : Tensor();
-  Tensor x = embed(ids, places, pass);
+  Tensor x = embed(texts, places, pass);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     nn::AttentionExtras own = extras;
     if (windows && static_cast<std::int64_t>(i) >= config_.first_window_layer) {
@@ -157,11 +166,15 @@ Tensor Decoder::forward_head(const Tensor& features) const {
 }
 
 Tensor Decoder::forward(const Tensor& ids, nn::Pass& pass, TextState* state) const {
-  return forward_head(forward_features(ids, pass, state));
+  return forward_head(forward_features({ids}, pass, state));
+}
+
+Tensor Decoder::forward_texts(const Texts& texts, nn::Pass& pass) const {
+  return forward_head(forward_features(texts, pass));
 }
 
 Tensor Decoder::forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const {
-  const Tensor features = forward_features(ids, pass, &state);
+  const Tensor features = forward_features({ids}, pass, &state);
   return forward_head(features.narrow(1, features.size(1) - 1, 1)).reshape({ids.size(0), predicted()});
 }
 

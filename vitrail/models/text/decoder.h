@@ -83,8 +83,9 @@ class Decoder final : public LanguageBody {
  public:
   Decoder(const nn::Scope& scope, const DecoderConfig& config);
 
-  /// The hidden states behind the final norm, [B, N, D] in the pass's dtype, of ids as those of forward().
-  Tensor forward_features(const Tensor& ids, nn::Pass& pass, TextState* state = nullptr) const;
+  /// The hidden states behind the final norm, [B, N, D] in the pass's dtype, of texts as those of forward_texts(), or
+  /// of ids that continue the texts of a state.
+  Tensor forward_features(const Texts& texts, nn::Pass& pass, TextState* state = nullptr) const;
   /// The logits [..., V] f32 of hidden states [..., D]; V is the number of tokens that are predicted.
   Tensor forward_head(const Tensor& features) const;
 
@@ -92,6 +93,7 @@ class Decoder final : public LanguageBody {
     return std::make_unique<DecoderState>(blocks_.size(), cache);
   }
   Tensor forward(const Tensor& ids, nn::Pass& pass, TextState* state = nullptr) const override;
+  Tensor forward_texts(const Texts& texts, nn::Pass& pass) const override;
   Tensor forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const override;
   /// Not where attention adds biases by distance, which are those of one length.
   bool takes_unequal_texts() const override { return !positions_->has_distance_bias(); }
@@ -107,7 +109,7 @@ class Decoder final : public LanguageBody {
   bool is_head(const std::string& parameter) const { return parameter.starts_with("lm_head."); }
 
  private:
-  Tensor embed(const Tensor& ids, const Tensor& places, nn::Pass& pass) const;
+  Tensor embed(const Texts& texts, const Tensor& places, nn::Pass& pass) const;
   std::int64_t predicted() const {
     return config_.predicted > 0 && !config_.tied_head ? config_.predicted : config_.vocab_size;
   }

@@ -1,8 +1,6 @@
 #include "vitrail/models/text/decoder_classifier.h"
 
 #include "vitrail/ops/math/arithmetic.h"
-#include "vitrail/ops/shape/embedding.h"
-#include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::models {
 
@@ -19,16 +17,8 @@ DecoderClassifier::DecoderClassifier(const DecoderConfig& config, std::int64_t n
 
 Tensor DecoderClassifier::classify(const EncoderInput& input, nn::Pass& pass) const {
   check(!input.types.defined() && input.ids.defined(), "a decoder takes token ids without types");
-  const Tensor states = body.forward_features(input.ids, pass);
-  const std::int64_t length = states.size(1);
-  const Tensor last = Tensor::empty({states.size(0)}, DType::i64);
-  for (std::int64_t b = 0; b < states.size(0); ++b) {
-    const std::int64_t real = input.lengths.defined() ? input.lengths.data<std::int64_t>()[b] : length;
-    check(real >= 1 && real <= length, "text {} has {} of {} tokens", b, real, length);
-    last.data<std::int64_t>()[b] = b * length + real - 1;
-  }
-  const Tensor rows = ops::reshape(states, {-1, states.size(2)});
-  return ops::cast(score(ops::index_select(rows, 0, last)), DType::f32);
+  const Tensor states = body.forward_features(input.texts(), pass);
+  return ops::cast(score(last_states(states, input.texts())), DType::f32);
 }
 
 TextOutputs DecoderClassifier::run(const TextInputs& inputs, nn::Pass& pass) const {

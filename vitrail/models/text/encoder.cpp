@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "vitrail/models/base/adapt.h"
-#include "vitrail/models/text/token_ids.h"
 #include "vitrail/nn/checkpoint.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/shape/shape.h"

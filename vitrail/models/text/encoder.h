@@ -10,6 +10,7 @@
 
 #include "vitrail/models/text/text_network.h"
 #include "vitrail/models/text/text_positions.h"
+#include "vitrail/models/text/token_ids.h"
 #include "vitrail/nn/attention/block.h"
 #include "vitrail/nn/drop.h"
 #include "vitrail/nn/embedding.h"
@@ -54,6 +55,8 @@ struct EncoderInput {
   Tensor lengths = {};   ///< [B] i64: how many tokens of each text are real, 1 … N. They come first; undefined: all
   Tensor embedded = {};  ///< [B, N, dim] in place of ids: embedded tokens, not yet scaled
   Tensor offsets = {};   ///< [S + 1] i64 of S texts in one row, without padding (Texts::offsets)
+
+  Texts texts() const { return {ids, lengths, offsets}; }
 };
 
 /// The inputs of a forward pass as an encoder's. Throws Error if input_ids are missing, or decoder_input_ids are there.

@@ -156,6 +156,13 @@ std::unique_ptr<TextState> EncoderDecoder::begin(const Texts& sources, nn::Pass&
                                                  std::optional<DType> cache) const {
   auto state = std::make_unique<EncoderDecoderState>(blocks_.size(), cache);
   state->sources = remember(encode(sources, pass), sources);
+  if (sources.offsets.defined()) {  // the translations of a batch do not end together
+    const Tensor lengths = lengths_side_by_side(sources);
+    for (nn::DecoderBlock::Source& source : state->sources) {
+      source = {{states_side_by_side(source.memory.keys, sources), states_side_by_side(source.memory.values, sources)},
+                lengths};
+    }
+  }
   return state;
 }
 

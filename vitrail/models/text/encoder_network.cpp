@@ -43,9 +43,9 @@ EncoderNetwork::EncoderNetwork(const EncoderConfig& config, const EncoderHeads& 
   }
 }
 
-Tensor EncoderNetwork::pooled(const Tensor& states, nn::Pass& pass) const {
+Tensor EncoderNetwork::pooled(const Tensor& states, const Texts& texts, nn::Pass& pass) const {
   check(pooler_.has_value(), "the model has no pooler");
-  const Tensor first = ops::select(states, 1, 0);
+  const Tensor first = first_states(states, texts);
   return (*pooler_)(nn::Dropout{heads.pooler->drop}(first, pass), heads.pooler->activation);
 }
 
@@ -55,32 +55,34 @@ Tensor EncoderNetwork::masked_logits(const Tensor& states) const {
   return ops::cast(ops::linear(x, body.embedding(), masked_bias_), DType::f32);
 }
 
-Tensor EncoderNetwork::next_sentence_logits(const Tensor& states, nn::Pass& pass) const {
+Tensor EncoderNetwork::next_sentence_logits(const Tensor& states, const Texts& texts, nn::Pass& pass) const {
   check(next_sentence_.has_value(), "the model does not predict whether a text follows another");
-  return ops::cast((*next_sentence_)(pooled(states, pass)), DType::f32);
+  return ops::cast((*next_sentence_)(pooled(states, texts, pass)), DType::f32);
 }
 
-Tensor EncoderNetwork::class_logits(const Tensor& states, nn::Pass& pass) const {
+Tensor EncoderNetwork::class_logits(const Tensor& states, const Texts& texts, nn::Pass& pass) const {
   check(classifier_.has_value(), "the model has no classes");
-  const Tensor x = heads.classifier->each_token ? states : pooled(states, pass);
+  const Tensor x = heads.classifier->each_token ? states : pooled(states, texts, pass);
   return ops::cast((*classifier_)(nn::Dropout{heads.classifier->drop}(x, pass)), DType::f32);
 }
 
 TextOutputs EncoderNetwork::run(const TextInputs& inputs, nn::Pass& pass) const {
-  const Tensor states = body(encoder_input(inputs), pass);
+  const EncoderInput input = encoder_input(inputs);
+  const Tensor states = body(input, pass);
+  const Texts texts = input.texts();
   if (heads.classifier) {
-    return {{"logits", class_logits(states, pass)}};
+    return {{"logits", class_logits(states, texts, pass)}};
   }
   if (heads.masked && !heads.next_sentence.empty()) {
     return {{"prediction_logits", masked_logits(states)},
-            {"seq_relationship_logits", next_sentence_logits(states, pass)}};
+            {"seq_relationship_logits", next_sentence_logits(states, texts, pass)}};
   }
   if (heads.masked) {
     return {{"logits", masked_logits(states)}};
   }
   TextOutputs result = {{"last_hidden_state", states}};
   if (heads.pooler) {
-    result.emplace_back("pooler_output", pooled(states, pass));
+    result.emplace_back("pooler_output", pooled(states, texts, pass));
   }
   return result;
 }

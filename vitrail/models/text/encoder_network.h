@@ -54,18 +54,20 @@ struct EncoderNetwork final : TextNetwork, TextClassifier {
   EncoderNetwork(const EncoderConfig& config, const EncoderHeads& heads, float init_std,
                  const nn::StoreOptions& store = {});
 
-  // What follows takes the states y [B, N, dim] that `body` gives. Each throws Error if the network has no such head.
+  // What follows takes the states y [B, N, dim] that `body` gives of S texts (B of them, or those of a row). Each
+  // throws Error if the network has no such head.
 
-  Tensor pooled(const Tensor& states, nn::Pass& pass) const;  ///< the pooler's output [B, dim]
+  /// The pooler's output [S, dim].
+  Tensor pooled(const Tensor& states, const Texts& texts, nn::Pass& pass) const;
   /// The logits [..., vocab_size] f32 of the tokens that stand where the states [..., dim] are.
   Tensor masked_logits(const Tensor& states) const;
-  /// The logits [B, 2] f32 that the second text follows the first (0), or does not (1).
-  Tensor next_sentence_logits(const Tensor& states, nn::Pass& pass) const;
-  /// The logits [B, C] or [B, N, C] f32 of classes.
-  Tensor class_logits(const Tensor& states, nn::Pass& pass) const;
+  /// The logits [S, 2] f32 that the second text follows the first (0), or does not (1).
+  Tensor next_sentence_logits(const Tensor& states, const Texts& texts, nn::Pass& pass) const;
+  /// The logits [S, C] or [B, N, C] f32 of classes.
+  Tensor class_logits(const Tensor& states, const Texts& texts, nn::Pass& pass) const;
 
   Tensor classify(const EncoderInput& input, nn::Pass& pass) const override {
-    return class_logits(body(input, pass), pass);
+    return class_logits(body(input, pass), input.texts(), pass);
   }
   std::int64_t num_labels() const override { return heads.classifier->num_labels; }
   bool each_token() const override { return heads.classifier->each_token; }

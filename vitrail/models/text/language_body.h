@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "vitrail/models/text/token_ids.h"
 #include "vitrail/nn/pass.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/tensor/tensor.h"
@@ -54,6 +55,12 @@ class LanguageBody {
   /// continue those that it has seen, and are added to it. Throws Error if an id lies outside of the vocabulary (naming
   /// its place), or if the text becomes longer than the positions.
   virtual Tensor forward(const Tensor& ids, nn::Pass& pass, TextState* state = nullptr) const = 0;
+  /// The logits [B, N, V] f32 of the token that follows each of texts in either form, none of which sees another.
+  virtual Tensor forward_texts(const Texts& texts, nn::Pass& pass) const {
+    (void)texts;
+    (void)pass;
+    fail("a text that is written about something else is not read with others in a row");
+  }
   /// The logits [B, V] f32 of the token that follows the last of ids [B, N] i64, which are added to the state.
   virtual Tensor forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const = 0;
 

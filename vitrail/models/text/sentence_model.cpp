@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -15,7 +16,8 @@
 #include "vitrail/models/formats/huggingface.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/reduce.h"
-#include "vitrail/ops/products/matmul.h"
+#include "vitrail/ops/math/segments.h"
+#include "vitrail/ops/shape/embedding.h"
 #include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::models {
@@ -37,24 +39,32 @@ constexpr std::array<PoolingName, 6> pooling_names = {
      {"weightedmean", "pooling_mode_weightedmean_tokens", SentencePooling::weightedmean},
      {"lasttoken", "pooling_mode_lasttoken", SentencePooling::lasttoken}}};
 
-// The weight of token i of a sentence of `length` tokens; every pooling but max is a weighted sum.
-float token_weight(SentencePooling pooling, std::int64_t i, std::int64_t length) {
-  const auto n = static_cast<float>(length);
-  switch (pooling) {
-    case SentencePooling::cls:
-      return i == 0 ? 1.0F : 0.0F;
-    case SentencePooling::lasttoken:
-      return i == length - 1 ? 1.0F : 0.0F;
-    case SentencePooling::mean:
-      return 1 / n;
-    case SentencePooling::mean_sqrt_len_tokens:
-      return 1 / std::sqrt(n);
-    case SentencePooling::weightedmean:
-      return static_cast<float>(i + 1) * 2 / (n * (n + 1));
-    case SentencePooling::max:
-      break;
+// The vectors [S, 1] of a number that follows from the length of each text.
+template <class Function>
+Tensor by_length(const Tensor& offsets, const Function& number) {
+  const std::span<const std::int64_t> at = offsets.span<std::int64_t>();
+  Tensor result = Tensor::empty({std::ssize(at) - 1, 1});
+  for (std::size_t s = 0; s + 1 < at.size(); ++s) {
+    result.data<float>()[s] = number(static_cast<float>(at[s + 1] - at[s]));
   }
-  return 0;
+  return result;
+}
+
+// Texts side by side as a row: their states without those of padding, and their offsets.
+std::pair<Tensor, Tensor> in_a_row(const Tensor& states, const Texts& texts) {
+  if (texts.offsets.defined()) {
+    return {ops::reshape(states, {-1, states.size(2)}), texts.offsets.contiguous()};
+  }
+  const std::int64_t width = states.size(1);
+  TextRow row;  // the places of real tokens
+  std::vector<std::int64_t> places;
+  for (std::int64_t b = 0; b < states.size(0); ++b) {
+    places.resize(static_cast<std::size_t>(texts.lengths.defined() ? texts.lengths.data<std::int64_t>()[b] : width));
+    std::iota(places.begin(), places.end(), b * width);
+    row.add(places);
+  }
+  const Texts real = row.texts();
+  return {ops::index_select(ops::reshape(states, {-1, states.size(2)}), 0, real.ids.select(0, 0)), real.offsets};
 }
 
 SentencePooling read_pooling(const std::filesystem::path& path) {
@@ -160,20 +170,27 @@ SentencePooling sentence_pooling_named(std::string_view name) {
   fail("there is no pooling '{}', only {}", name, io::quoted_list(known, "and"));
 }
 
-Tensor pool_tokens(const Tensor& states, const Tensor& lengths, SentencePooling pooling) {
-  const std::int64_t batch = states.size(0);
-  const std::int64_t tokens = states.size(1);
-  const bool largest = pooling == SentencePooling::max;
-  const Tensor weights = Tensor::empty(largest ? Shape{batch, tokens, 1} : Shape{batch, 1, tokens});
-  for (std::int64_t b = 0; b < batch; ++b) {
-    const std::int64_t length = lengths.defined() ? lengths.data<std::int64_t>()[b] : tokens;
-    for (std::int64_t i = 0; i < tokens; ++i) {
-      const float beyond = largest ? -std::numeric_limits<float>::max() : 0.0F;
-      weights.data<float>()[b * tokens + i] = i >= length ? beyond : largest ? 0 : token_weight(pooling, i, length);
-    }
+Tensor pool_tokens(const Tensor& states, const Texts& texts, SentencePooling pooling) {
+  using ops::SegmentReduction;
+  if (pooling == SentencePooling::cls || pooling == SentencePooling::lasttoken) {
+    const bool first = pooling == SentencePooling::cls;
+    return ops::cast(first ? first_states(states, texts) : last_states(states, texts), DType::f32);
   }
-  const Tensor x = ops::cast(states, DType::f32);
-  return largest ? ops::amax(x + weights, {1}) : ops::squeeze(ops::matmul(weights, x), 1);
+  const auto [rows, offsets] = in_a_row(ops::cast(states, DType::f32), texts);
+  switch (pooling) {
+    case SentencePooling::max:
+      return ops::segment_reduce(rows, SegmentReduction::max, offsets);
+    case SentencePooling::mean_sqrt_len_tokens:
+      return ops::segment_reduce(rows, SegmentReduction::sum, offsets) *
+             by_length(offsets, [](float n) { return 1 / std::sqrt(n); });
+    case SentencePooling::weightedmean: {
+      const Tensor weights = ops::cast(places_in_texts(offsets), DType::f32) + 1.0F;
+      return ops::segment_reduce(rows * ops::unsqueeze(weights, 1), SegmentReduction::sum, offsets) *
+             by_length(offsets, [](float n) { return 2 / (n * (n + 1)); });
+    }
+    default:
+      return ops::segment_reduce(rows, SegmentReduction::mean, offsets);
+  }
 }
 
 Tensor unit_rows(const Tensor& x) {
@@ -182,7 +199,7 @@ Tensor unit_rows(const Tensor& x) {
 }
 
 Tensor SentenceModel::embed(const EncoderInput& input, nn::Pass& pass) const {
-  const Tensor vectors = pool_tokens(encoder_of(model).body(input, pass), input.lengths, pooling);
+  const Tensor vectors = pool_tokens(encoder_of(model).body(input, pass), input.texts(), pooling);
   return normalized ? unit_rows(vectors) : vectors;
 }
 

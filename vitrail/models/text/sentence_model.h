@@ -21,8 +21,8 @@ enum class SentencePooling { cls, max, mean, mean_sqrt_len_tokens, weightedmean,
 /// The kind of this name. Throws Error if there is none.
 SentencePooling sentence_pooling_named(std::string_view name);
 
-/// The pooled states [B, D] f32 of states [B, N, D], of which the first lengths[b] are real (all, if undefined).
-Tensor pool_tokens(const Tensor& states, const Tensor& lengths, SentencePooling pooling);
+/// The pooled states [S, D] f32 of the states [B, N, D] of texts in either form.
+Tensor pool_tokens(const Tensor& states, const Texts& texts, SentencePooling pooling);
 
 /// The rows [B, D] f32 divided by their lengths: x / max(|x|, 1e-12), as torch.nn.functional.normalize.
 Tensor unit_rows(const Tensor& x);
@@ -35,7 +35,7 @@ struct SentenceModel {
   std::int64_t max_seq_length = 0;  ///< to which texts are cut, special tokens included
   std::string prompt = "";          ///< put in front of each text
 
-  /// The vectors [B, D] f32 of sentences.
+  /// The vectors [S, D] f32 of sentences.
   Tensor embed(const EncoderInput& input, nn::Pass& pass) const;
 };
 

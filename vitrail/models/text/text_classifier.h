@@ -18,7 +18,7 @@ class TextClassifier {
   TextClassifier(const TextClassifier&) = delete;
   TextClassifier& operator=(const TextClassifier&) = delete;
 
-  /// The logits f32 of texts: [B, C], or [B, N, C] of a classifier of tokens, where those of padding are of no use.
+  /// The logits f32 of S texts: [S, C], or of a classifier of tokens [B, N, C], where those of padding are of no use.
   virtual Tensor classify(const EncoderInput& input, nn::Pass& pass) const = 0;
   virtual std::int64_t num_labels() const = 0;  ///< C
   virtual bool each_token() const = 0;          ///< whether it is a classifier of tokens

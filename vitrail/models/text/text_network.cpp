@@ -1,5 +1,7 @@
 #include "vitrail/models/text/text_network.h"
 
+#include <array>
+
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::models {
@@ -16,6 +18,16 @@ TextOutputs TextNetwork::run(const TextInputs& inputs, nn::Pass& pass) const {
         "a language model reads 'input_ids' and 'attention_mask' alone");
   lengths_of(inputs.attention_mask);
   return {{"logits", language()->forward(inputs.input_ids, pass)}};
+}
+
+std::vector<TextAttentionMap> TextNetwork::attention_maps(const nn::Recorder& recorder) const {
+  std::vector<TextAttentionMap> result;
+  std::array<std::int64_t, 3> counts = {};  // of each kind
+  for (const nn::Recorded& record : recorder.attention()) {
+    const TextAttentionKind kind = attention_kind(record.name);
+    result.push_back({kind, counts.at(static_cast<std::size_t>(kind))++, record.value, record.name});
+  }
+  return result;
 }
 
 Tensor lengths_of(const Tensor& attention_mask) {

@@ -10,6 +10,7 @@
 #include "vitrail/models/text/language_body.h"
 #include "vitrail/nn/network.h"
 #include "vitrail/nn/pass.h"
+#include "vitrail/nn/recorder.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::models {
@@ -44,6 +45,14 @@ enum class TextAttentionKind { self, decoder, cross };
 /// "attention", "decoder_attention" or "cross_attention".
 const char* name_of(TextAttentionKind kind);
 
+/// A map that a recorder got of an attention, and which it is of those of its kind, from 0.
+struct TextAttentionMap {
+  TextAttentionKind kind;
+  std::int64_t layer;
+  Tensor map;  ///< [B, H, N, M]
+  std::string name;
+};
+
 /// The number of real tokens of each text, [B] i64, of an attention_mask; undefined if that is. Throws Error if padding
 /// stands before a token, or a text has none.
 Tensor lengths_of(const Tensor& attention_mask);
@@ -60,6 +69,8 @@ struct TextNetwork : nn::Network {
   /// That of a language model is here: it gives logits [B, N, V] of input_ids alone, as no token sees padding behind
   /// it.
   virtual TextOutputs run(const TextInputs& inputs, nn::Pass& pass) const;
+  /// The maps of a recorder in order.
+  std::vector<TextAttentionMap> attention_maps(const nn::Recorder& recorder) const;
   /// The kind of the attention that a recorder got under this name.
   virtual TextAttentionKind attention_kind(const std::string& /*name*/) const { return TextAttentionKind::self; }
   /// The network as one that continues texts; null if it does not.

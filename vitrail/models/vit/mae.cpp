@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -15,6 +14,7 @@
 #include "vitrail/ops/images/patches.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/norm.h"
+#include "vitrail/ops/math/order.h"
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/shape/embedding.h"
 #include "vitrail/ops/shape/shape.h"
@@ -140,14 +140,10 @@ Masking MaskedAutoencoder::masking(const Tensor& noise) const {
   result.kept = Tensor::empty({result.batch, k}, DType::i64);
   result.hidden = Tensor::empty({result.batch, n - k}, DType::i64);
   result.restore = Tensor::empty({result.batch, n}, DType::i64);
-  const Tensor dense = noise.contiguous();
-  std::vector<std::int64_t> order(static_cast<std::size_t>(n));
+  const Tensor order = ops::sort(noise).indices;
   for (std::int64_t b = 0; b < result.batch; ++b) {
-    std::iota(order.begin(), order.end(), std::int64_t{0});
-    const float* values = dense.data<float>() + b * n;
-    std::ranges::stable_sort(order, [values](std::int64_t i, std::int64_t j) { return values[i] < values[j]; });
     for (std::int64_t i = 0; i < n; ++i) {
-      const std::int64_t patch = order[static_cast<std::size_t>(i)];
+      const std::int64_t patch = order.data<std::int64_t>()[b * n + i];
       std::int64_t* place = i < k ? result.kept.data<std::int64_t>() + b * k + i
                                   : result.hidden.data<std::int64_t>() + b * (n - k) + i - k;
       *place = b * n + patch;

@@ -187,11 +187,11 @@ void Run::announce() const {
     say(line);
   }
   const bool even = counters_.batches_per_epoch % options_.grad_accum_steps == 0;
+  const std::int64_t items = task_->items_of_batch(options_.batch_size) * options_.grad_accum_steps;
   say(fmt::format("{} of {}{} an epoch, {}, learning rate {:.4g}, {}, {}: {}",
                   io::counted(updates_per_epoch_, "updates"), even ? "" : "up to ",
-                  io::counted(options_.batch_size * options_.grad_accum_steps, task_->batch_items()),
-                  options_.optimizer.opt, learning_rate(options_), name_of(dtype_),
-                  io::counted(kernels::threads(), "threads"), folder_.string()));
+                  io::counted(items, task_->batch_items()), options_.optimizer.opt, learning_rate(options_),
+                  name_of(dtype_), io::counted(kernels::threads(), "threads"), folder_.string()));
   if (counters_.step > 0 && counters_.epoch < learner_->epochs()) {
     say(fmt::format("going on after step {}, in epoch {}", counters_.step, counters_.epoch + 1));
   }

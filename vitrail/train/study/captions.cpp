@@ -40,20 +40,17 @@ Captions::Captions(const std::vector<std::string>& classes, const text::Tokenize
 
 Tensor caption_loss(const models::Captioner& model, const Tensor& x, const Tensor& labels, const Captions& captions,
                     nn::Pass& pass, float smoothing) {
-  TokenIds read;
+  models::TextRow read;
   TokenIds next;
-  TokenIds offsets = {0};
   for (const std::int64_t label : labels.span<std::int64_t>()) {
     const TokenIds& ids = captions.ids[static_cast<std::size_t>(label)];
-    read.push_back(model.end());
-    read.insert(read.end(), ids.begin(), ids.end());
+    TokenIds text = {model.end()};
+    text.insert(text.end(), ids.begin(), ids.end());
+    read.add(text);
     next.insert(next.end(), ids.begin(), ids.end());
     next.push_back(model.end());
-    offsets.push_back(std::ssize(read));
   }
-  const models::Texts texts{
-      Tensor::from(read, {1, std::ssize(read)}), {}, Tensor::from(offsets, {std::ssize(offsets)})};
-  const Tensor logits = model.logits(x, texts, pass);
+  const Tensor logits = model.logits(x, read.texts(), pass);
   return ops::cross_entropy(ops::reshape(logits, {-1, logits.size(2)}), Tensor::from(next, {std::ssize(next)}),
                             smoothing);
 }

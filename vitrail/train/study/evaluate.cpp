@@ -99,14 +99,7 @@ std::vector<Tensor> augmented_forward(const Forward& forward, const Tensor& x, D
 
 std::vector<FigureKind> accuracy_figures() {
   const auto accuracy = [](const char* name, const char* label) {
-    return FigureKind{.name = name,
-                      .label = label,
-                      .unit = "%",
-                      .decimals = 2,
-                      .higher_is_better = true,
-                      .chart = "Accuracy",
-                      .axis = "% of the images",
-                      .axis_max = 100};
+    return accuracy_figure(name, label, "% of the images");
   };
   return {accuracy("top1", "top-1"), accuracy("top5", "top-5"), loss_figure("cross-entropy")};
 }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/ops/math/order.h"
 #include "vitrail/ops/products/matmul.h"
 
 namespace vitrail::train {
@@ -97,24 +97,20 @@ std::vector<KnnResult> knn(const Features& training, const Features& test, const
   for (std::size_t i = 0; i < results.size(); ++i) {
     results[i].k = options.k[i];
   }
-  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
   const std::int64_t chunk = std::max<std::int64_t>(1, similarities_at_once / count);
   for (std::int64_t begin = 0; begin < tests; begin += chunk) {
     const std::int64_t size = std::min(chunk, tests - begin);
-    const Tensor similarities = ops::matmul(queries.narrow(0, begin, size), bank).contiguous();
+    const ops::Ordered nearest = ops::topk(ops::matmul(queries.narrow(0, begin, size), bank), most);
     for (std::int64_t i = 0; i < size; ++i) {
-      const float* s = similarities.data<float>() + i * count;
-      std::iota(order.begin(), order.end(), std::int64_t{0});
-      std::partial_sort(order.begin(), order.begin() + most, order.end(),
-                        [s](std::int64_t a, std::int64_t b) { return s[a] > s[b] || (s[a] == s[b] && a < b); });
+      const float* const similarities = nearest.values.data<float>() + i * most;
+      const std::int64_t* const neighbours = nearest.indices.data<std::int64_t>() + i * most;
       const std::int64_t label = labels.data<std::int64_t>()[begin + i];
       for (KnnResult& result : results) {
         Votes votes{std::vector<double>(classes), std::vector<double>(classes)};
         for (std::int64_t n = 0; n < result.k; ++n) {
-          const std::int64_t neighbour = order[static_cast<std::size_t>(n)];
-          const auto c = static_cast<std::size_t>(bank_labels.data<std::int64_t>()[neighbour]);
+          const auto c = static_cast<std::size_t>(bank_labels.data<std::int64_t>()[neighbours[n]]);
           // Similarities count relative to the nearest neighbour's, which keeps the exponentials from overflowing.
-          votes.weighted[c] += std::exp(static_cast<double>(s[neighbour] - s[order[0]]) / options.temperature);
+          votes.weighted[c] += std::exp(static_cast<double>(similarities[n] - similarities[0]) / options.temperature);
           ++votes.counted[c];
         }
         const std::int64_t rank = rank_of(label, votes.weighted);

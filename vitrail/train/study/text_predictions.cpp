@@ -1,14 +1,15 @@
 #include "vitrail/train/study/text_predictions.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/kernels/choice.h"
 #include "vitrail/models/text/encoder_network.h"
 #include "vitrail/ops/math/activation.h"
+#include "vitrail/ops/math/order.h"
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/shape/embedding.h"
 #include "vitrail/ops/shape/shape.h"
@@ -55,40 +56,39 @@ Tensor classify_texts(const models::TextModel& model, const text::Tokenizer& tok
   check(!classifier.each_token(), "{} labels tokens, not texts", model.architecture);
   const std::vector<TextIds> ids = encode_for(model, tokenizer, texts, truncate);
   const Tensor result = Tensor::empty({std::ssize(ids), classifier.num_labels()});
-  run_in_batches(ids, takes_types(model), options,
-                 [&](const models::EncoderInput& batch, std::span<const std::size_t> indices) {
-                   nn::Pass pass{.dtype = options.dtype};
-                   const Tensor probabilities = class_probabilities(model, classifier.classify(batch, pass));
-                   for (std::size_t b = 0; b < indices.size(); ++b) {
-                     result.select(0, static_cast<std::int64_t>(indices[b]))
-                         .copy_from(probabilities.select(0, static_cast<std::int64_t>(b)));
-                   }
-                 });
+  run_in_batches(
+      ids, takes_types(model), options, [&](const models::EncoderInput& batch, std::int64_t first, std::int64_t count) {
+        nn::Pass pass{.dtype = options.dtype};
+        result.narrow(0, first, count).copy_from(class_probabilities(model, classifier.classify(batch, pass)));
+      });
   return result;
 }
 
-std::vector<TokenLabel> label_tokens(const models::TextModel& model, const text::Tokenizer& tokenizer,
-                                     const std::string& text, bool truncate, DType dtype) {
+std::vector<std::vector<TokenLabel>> label_tokens(const models::TextModel& model, const text::Tokenizer& tokenizer,
+                                                  std::span<const std::string> texts, bool truncate,
+                                                  const TextRunOptions& options) {
   const models::TextClassifier& classifier = models::classifier_of(model);
   check(classifier.each_token(), "{} labels texts, not tokens", model.architecture);
-  const TextIds ids = encode_for(model, tokenizer, std::span(&text, 1), truncate)[0];
-  const text::Encoding encoding = cutting_tokenizer(tokenizer, ids.size()).encode(text);
+  const std::vector<TextIds> ids = encode_for(model, tokenizer, texts, truncate);
   const std::vector<std::string> labels = models::labels_of(model);
-  const TextIds* const only = &ids;
-  const autograd::NoGrad no_grad;
-  nn::Pass pass{.dtype = dtype};
-  const Tensor logits = classifier.classify(padded_batch(std::span(&only, 1), takes_types(model)), pass);
-  const std::vector<float> p = class_probabilities(model, logits).values();
-  std::vector<TokenLabel> result;
-  for (std::size_t i = 0; i < encoding.size(); ++i) {
-    if (encoding.special[i]) {
-      continue;
-    }
-    const auto begin = p.begin() + static_cast<std::ptrdiff_t>(i * labels.size());
-    const auto best = std::max_element(begin, begin + std::ssize(labels));
-    result.push_back({labels[static_cast<std::size_t>(best - begin)], *best, static_cast<std::int64_t>(i),
-                      encoding.tokens[i], encoding.offsets[i].first, encoding.offsets[i].second});
-  }
+  std::vector<std::vector<TokenLabel>> result;
+  run_in_batches(
+      ids, takes_types(model), options, [&](const models::EncoderInput& batch, std::int64_t first, std::int64_t count) {
+        nn::Pass pass{.dtype = options.dtype};
+        const ops::Ordered best = ops::topk(class_probabilities(model, classifier.classify(batch, pass)), 1);
+        const float* score = best.values.data<float>();
+        const std::int64_t* label = best.indices.data<std::int64_t>();
+        for (auto t = static_cast<std::size_t>(first); t < static_cast<std::size_t>(first + count); ++t) {
+          const text::Encoding encoding = cutting_tokenizer(tokenizer, ids[t].size()).encode(texts[t]);
+          std::vector<TokenLabel>& found = result.emplace_back();
+          for (std::size_t i = 0; i < encoding.size(); ++i, ++score, ++label) {
+            if (!encoding.special[i]) {
+              found.push_back({labels[static_cast<std::size_t>(*label)], *score, static_cast<std::int64_t>(i),
+                               encoding.tokens[i], encoding.offsets[i].first, encoding.offsets[i].second});
+            }
+          }
+        }
+      });
   return result;
 }
 
@@ -114,37 +114,34 @@ std::vector<std::vector<FilledMask>> fill_masks(const models::TextModel& model, 
     }
   }
   check(!places.empty(), "there is no {} in '{}'", tokenizer.token_of(mask), text);
-  std::set<std::int64_t> wanted;
+  std::set<std::int64_t> compared;
   for (const std::string& target : targets) {
-    wanted.insert(target_token(tokenizer, target));
+    compared.insert(target_token(tokenizer, target));
   }
+  const std::vector<std::int64_t> wanted(compared.begin(), compared.end());  // empty: all tokens
   const TextIds* const only = &ids;
   const autograd::NoGrad no_grad;
   nn::Pass pass{.dtype = dtype};
-  const Tensor states = net.body(padded_batch(std::span(&only, 1), takes_types(model)), pass);
+  const Tensor states = net.body(packed_batch(std::span(&only, 1), takes_types(model)), pass);
   const std::int64_t count = std::ssize(places);
   const Tensor masked = ops::index_select(ops::select(states, 0, 0), 0, Tensor::from(places, {count}));
   const std::vector<float> p = ops::softmax(net.masked_logits(masked), -1).values();
   const std::int64_t vocab = net.shape().vocab_size;
   std::vector<std::vector<FilledMask>> result;
   for (std::int64_t m = 0; m < count; ++m) {
-    const float* const row = p.data() + m * vocab;
-    std::vector<std::int64_t> order(wanted.begin(), wanted.end());
-    if (order.empty()) {
-      order.resize(static_cast<std::size_t>(vocab));
-      std::iota(order.begin(), order.end(), 0);
+    const std::span<const float> row =
+        std::span(p).subspan(static_cast<std::size_t>(m * vocab), static_cast<std::size_t>(vocab));
+    std::vector<float> scores(wanted.empty() ? row.begin() : row.end(), row.end());
+    for (const std::int64_t token : wanted) {
+      scores.push_back(row[static_cast<std::size_t>(token)]);
     }
-    const auto shown = std::min<std::ptrdiff_t>(top_k, std::ssize(order));
-    std::ranges::partial_sort(order, order.begin() + shown, [&](std::int64_t a, std::int64_t b) {
-      return row[a] != row[b] ? row[a] > row[b] : a < b;
-    });
     std::vector<FilledMask>& filled = result.emplace_back();
-    for (std::ptrdiff_t i = 0; i < shown; ++i) {
-      const std::int64_t token = order[static_cast<std::size_t>(i)];
+    for (const std::int64_t i : kernels::largest(scores, top_k)) {
+      const std::int64_t token = wanted.empty() ? i : wanted[static_cast<std::size_t>(i)];
       std::vector<std::int64_t> whole = ids.ids;
       whole[static_cast<std::size_t>(places[static_cast<std::size_t>(m)])] = token;
       const bool known = tokenizer.has(token);
-      filled.push_back({.score = row[token],
+      filled.push_back({.score = scores[static_cast<std::size_t>(i)],
                         .token = token,
                         .token_str = known ? tokenizer.decode(std::span(&token, 1)) : "",
                         .sequence = known ? tokenizer.decode(whole, count == 1) : ""});

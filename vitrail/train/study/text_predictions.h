@@ -39,10 +39,11 @@ struct TokenLabel {
   std::int64_t end = 0;
 };
 
-/// The labels of the tokens of a text, without special ones. Throws Error unless the model tells classes of tokens
+/// The labels of the tokens of each text, without special ones. Throws Error unless the model tells classes of tokens
 /// apart.
-std::vector<TokenLabel> label_tokens(const models::TextModel& model, const text::Tokenizer& tokenizer,
-                                     const std::string& text, bool truncate, DType dtype = DType::f32);
+std::vector<std::vector<TokenLabel>> label_tokens(const models::TextModel& model, const text::Tokenizer& tokenizer,
+                                                  std::span<const std::string> texts, bool truncate,
+                                                  const TextRunOptions& options = {});
 
 /// The id of the token that stands for a word that is masked: `[MASK]` or `<mask>`. Throws Error if there is none.
 std::int64_t mask_token(const text::Tokenizer& tokenizer);

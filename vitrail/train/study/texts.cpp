@@ -1,6 +1,6 @@
 #include "vitrail/train/study/texts.h"
 
-#include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "vitrail/autograd/tape.h"
@@ -24,24 +24,17 @@ std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<co
   return result;
 }
 
-models::EncoderInput padded_batch(std::span<const TextIds* const> texts, bool with_types) {
-  std::int64_t longest = 0;
+models::EncoderInput packed_batch(std::span<const TextIds* const> texts, bool with_types) {
+  models::TextRow ids;
+  models::TextRow types;
   for (const TextIds* text : texts) {
-    longest = std::max(longest, text->size());
-  }
-  const std::int64_t count = std::ssize(texts);
-  models::EncoderInput batch{.ids = Tensor::zeros({count, longest}, DType::i64),
-                             .types = with_types ? Tensor::zeros({count, longest}, DType::i64) : Tensor(),
-                             .lengths = Tensor::empty({count}, DType::i64)};
-  for (std::int64_t b = 0; b < count; ++b) {
-    const TextIds& text = *texts[static_cast<std::size_t>(b)];
-    batch.lengths.data<std::int64_t>()[b] = text.size();
-    std::ranges::copy(text.ids, batch.ids.data<std::int64_t>() + b * longest);
+    ids.add(text->ids);
     if (with_types) {
-      std::ranges::copy(text.types, batch.types.data<std::int64_t>() + b * longest);
+      types.add(text->types);
     }
   }
-  return batch;
+  const models::Texts row = ids.texts();
+  return {.ids = row.ids, .types = with_types ? types.texts().ids : Tensor(), .offsets = row.offsets};
 }
 
 bool takes_types(const models::TextModel& model) {
@@ -49,24 +42,34 @@ bool takes_types(const models::TextModel& model) {
   return encoder != nullptr && encoder->body.config().type_vocab_size > 0;
 }
 
-void run_in_batches(std::span<const TextIds> texts, bool with_types, const TextRunOptions& options,
-                    const std::function<void(const models::EncoderInput&, std::span<const std::size_t>)>& work) {
-  std::vector<std::size_t> order(texts.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return texts[a].size() > texts[b].size(); });
+void run_in_batches(
+    std::span<const TextIds> texts, bool with_types, const TextRunOptions& options,
+    const std::function<void(const models::EncoderInput&, std::int64_t first, std::int64_t count)>& work) {
   const autograd::NoGrad no_grad;
-  const auto most = static_cast<std::size_t>(options.batch_size);
-  for (std::size_t begin = 0; begin < order.size(); begin += most) {
-    const std::span<const std::size_t> indices = std::span(order).subspan(begin, std::min(most, order.size() - begin));
-    std::vector<const TextIds*> batch;
-    for (const std::size_t index : indices) {
-      batch.push_back(&texts[index]);
-    }
-    work(padded_batch(batch, with_types), indices);
-    if (options.progress) {
-      options.progress(static_cast<std::int64_t>(begin + indices.size()), std::ssize(texts));
+  std::vector<const TextIds*> batch;
+  std::int64_t tokens = 0;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    batch.push_back(&texts[i]);
+    tokens += texts[i].size();
+    const bool last = i + 1 == texts.size();
+    const bool full = options.batch_tokens ? last || tokens + texts[i + 1].size() > *options.batch_tokens
+                                           : std::ssize(batch) == options.batch_size;
+    if (last || full) {
+      const auto count = std::ssize(batch);
+      const auto done = static_cast<std::int64_t>(i + 1);
+      work(packed_batch(batch, with_types), done - count, count);
+      batch.clear();
+      tokens = 0;
+      if (options.progress) {
+        options.progress(done, std::ssize(texts));
+      }
     }
   }
+}
+
+std::int64_t count_right(const Tensor& predicted, std::span<const std::int64_t> truth) {
+  const std::span<const std::int64_t> ids = predicted.span<std::int64_t>();
+  return std::inner_product(ids.begin(), ids.end(), truth.begin(), std::int64_t{0}, std::plus<>(), std::equal_to<>());
 }
 
 Tensor embed_texts(const models::SentenceModel& model, const text::Tokenizer& tokenizer,
@@ -78,13 +81,9 @@ Tensor embed_texts(const models::SentenceModel& model, const text::Tokenizer& to
   const std::vector<TextIds> ids = encode_texts(cutting_tokenizer(tokenizer, model.max_seq_length), prompted);
   const Tensor result = Tensor::empty({std::ssize(ids), models::encoder_of(model.model).body.config().dim});
   run_in_batches(ids, takes_types(model.model), options,
-                 [&](const models::EncoderInput& batch, std::span<const std::size_t> indices) {
+                 [&](const models::EncoderInput& batch, std::int64_t first, std::int64_t count) {
                    nn::Pass pass{.dtype = options.dtype};
-                   const Tensor vectors = model.embed(batch, pass);
-                   for (std::size_t b = 0; b < indices.size(); ++b) {
-                     result.select(0, static_cast<std::int64_t>(indices[b]))
-                         .copy_from(vectors.select(0, static_cast<std::int64_t>(b)));
-                   }
+                   result.narrow(0, first, count).copy_from(model.embed(batch, pass));
                  });
   return result;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,8 +32,8 @@ text::Tokenizer cutting_tokenizer(const text::Tokenizer& tokenizer, std::int64_t
 /// The ids of texts as cutting_tokenizer() gives them. Throws Error, counting texts from 1, if one has no tokens.
 std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<const std::string> texts);
 
-/// The texts as one batch, padded to the longest with zeros; `with_types`: for a model whose tokens have types.
-models::EncoderInput padded_batch(std::span<const TextIds* const> texts, bool with_types);
+/// The texts in one row, without padding; `with_types`: for a model whose tokens have types.
+models::EncoderInput packed_batch(std::span<const TextIds* const> texts, bool with_types);
 
 /// Whether the model's tokens have types.
 bool takes_types(const models::TextModel& model);
@@ -41,13 +42,19 @@ bool takes_types(const models::TextModel& model);
 struct TextRunOptions {
   DType dtype = DType::f32;
   std::int64_t batch_size = 64;
+  /// In place of batch_size: the tokens of a batch, at most so many but for a single longer text.
+  std::optional<std::int64_t> batch_tokens = std::nullopt;
   std::function<void(std::int64_t done, std::int64_t total)> progress = {};
 };
 
-/// Calls work(batch, indices) for batches of texts of similar lengths, until all have had their turn. Nothing is
-/// recorded for gradients.
-void run_in_batches(std::span<const TextIds> texts, bool with_types, const TextRunOptions& options,
-                    const std::function<void(const models::EncoderInput&, std::span<const std::size_t>)>& work);
+/// Calls work(batch, first, count) for batches of the texts first … first + count - 1, until all have had their turn.
+/// Nothing is recorded for gradients.
+void run_in_batches(
+    std::span<const TextIds> texts, bool with_types, const TextRunOptions& options,
+    const std::function<void(const models::EncoderInput&, std::int64_t first, std::int64_t count)>& work);
+
+/// How many of the predicted ids [N] i64 are right.
+std::int64_t count_right(const Tensor& predicted, std::span<const std::int64_t> truth);
 
 /// The vectors [N, D] f32 of texts, cut to the model's length and with its prompt in front.
 Tensor embed_texts(const models::SentenceModel& model, const text::Tokenizer& tokenizer,

@@ -112,21 +112,17 @@ MaskingOptions masking_of(const text::Tokenizer& tokenizer, double mask_prob, bo
 
 TokenDocuments read_token_documents(const std::string& path, const text::Tokenizer& tokenizer, std::int64_t* skipped) {
   TokenDocuments documents;
-  bool open = false;
-  for (const std::string& line : text::lines_of(text::read_corpus(path, skipped))) {
-    if (line.find_first_not_of(" \t") == std::string::npos) {
-      open = false;
-      continue;
+  for (const std::vector<std::string>& lines : text::documents_of(text::read_corpus(path, skipped))) {
+    std::vector<std::vector<std::int64_t>> sentences;
+    for (const std::string& line : lines) {
+      text::Encoding encoding = tokenizer.encode(line, false);
+      if (encoding.size() > 0) {
+        sentences.push_back(std::move(encoding.ids));
+      }
     }
-    text::Encoding encoding = tokenizer.encode(line, false);
-    if (encoding.size() == 0) {
-      continue;
+    if (!sentences.empty()) {
+      documents.push_back(std::move(sentences));
     }
-    if (!open) {
-      documents.emplace_back();
-      open = true;
-    }
-    documents.back().push_back(std::move(encoding.ids));
   }
   check(!documents.empty(), "{}: there are no tokens", path);
   return documents;
@@ -138,19 +134,26 @@ BertExamples::BertExamples(TokenDocuments documents, BertExampleOptions options)
   check(!options_.next_sentence || documents_.size() >= 2,
         "there is one document alone, so that no other text can be drawn: blank lines part documents, and "
         "--no-next-sentence does without");
-  const std::int64_t room = options_.max_length - (options_.next_sentence ? 3 : 2);
   for (std::size_t d = 0; d < documents_.size(); ++d) {
     std::int64_t tokens = 0;
     std::size_t first = 0;
     for (std::size_t s = 0; s < documents_[d].size(); ++s) {
       tokens += std::ssize(documents_[d][s]);
-      if (tokens >= room || s + 1 == documents_[d].size()) {
-        pieces_.push_back({d, first, s + 1});
+      if (tokens >= room() || s + 1 == documents_[d].size()) {
+        pieces_.push_back({d, first, s + 1, tokens});
         first = s + 1;
         tokens = 0;
       }
     }
   }
+}
+
+std::vector<std::int64_t> BertExamples::lengths() const {
+  std::vector<std::int64_t> result;
+  for (const Piece& piece : pieces_) {
+    result.push_back(std::min(piece.tokens, room()) + options_.max_length - room());
+  }
+  return result;
 }
 
 // Sentences in a row of another document, from a random one on, until they have `length` tokens.
@@ -180,16 +183,15 @@ BertExample BertExamples::draw(std::int64_t index, Draws draws) const {
   const std::size_t cut = !options_.next_sentence ? piece.last
                           : count >= 2            ? piece.first + static_cast<std::size_t>(draws.integer(1, count))
                                                   : piece.last;
-  const std::int64_t room = options_.max_length - (options_.next_sentence ? 3 : 2);
   BertExample example;
   std::vector<std::int64_t> a = joined(piece.first, cut);
   std::vector<std::int64_t> b;
   if (options_.next_sentence) {
     example.not_next = count < 2 || draws.uniform() < 0.5 ? 1 : 0;
-    b = example.not_next == 1 ? random_text(piece.document, room - std::ssize(a), draws) : joined(cut, piece.last);
+    b = example.not_next == 1 ? random_text(piece.document, room() - std::ssize(a), draws) : joined(cut, piece.last);
     b = b.empty() ? random_text(piece.document, 1, draws) : b;
   }
-  cut_pair(a, b, room, draws);
+  cut_pair(a, b, room(), draws);
   std::vector<std::int64_t>& ids = example.text.ids;
   ids.push_back(options_.cls);
   ids.insert(ids.end(), a.begin(), a.end());

@@ -63,6 +63,8 @@ class BertExamples {
   BertExamples(TokenDocuments documents, BertExampleOptions options);
 
   std::int64_t count() const { return std::ssize(pieces_); }
+  /// How many tokens each example has, but for the random texts of some.
+  std::vector<std::int64_t> lengths() const;
   /// Example `index`, whose cuts and masks are drawn.
   BertExample draw(std::int64_t index, Draws draws) const;
   std::int64_t documents() const { return std::ssize(documents_); }
@@ -70,7 +72,10 @@ class BertExamples {
  private:
   struct Piece {
     std::size_t document, first, last;  // sentences [first, last)
+    std::int64_t tokens;
   };
+  // The tokens of an example that are not special.
+  std::int64_t room() const { return options_.max_length - (options_.next_sentence ? 3 : 2); }
   std::vector<std::int64_t> random_text(std::size_t other_than, std::int64_t length, Draws& draws) const;
 
   TokenDocuments documents_;

@@ -11,7 +11,6 @@
 #include "vitrail/ops/math/reduce.h"
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/text/labelled.h"
-#include "vitrail/train/study/texts.h"
 
 namespace vitrail::train {
 namespace {
@@ -97,7 +96,7 @@ Tensor ClassifyText::logits_of(const ClassTexts& part, std::span<const std::int6
   for (const std::int64_t index : indices) {
     texts.push_back(&part.texts[static_cast<std::size_t>(index)]);
   }
-  return models::classifier_of(model_).classify(padded_batch(texts, takes_types(model_)), pass);
+  return models::classifier_of(model_).classify(packed_batch(texts, takes_types(model_)), pass);
 }
 
 Tensor ClassifyText::loss(nn::Pass& pass) {
@@ -113,34 +112,21 @@ std::vector<FigureKind> ClassifyText::figures() const {
   if (validation_.texts.empty()) {
     return {};
   }
-  return {FigureKind{.name = "accuracy",
-                     .label = "accuracy",
-                     .unit = "%",
-                     .decimals = 2,
-                     .higher_is_better = true,
-                     .chart = "Accuracy",
-                     .axis = "% of the texts",
-                     .axis_max = 100},
-          loss_figure(loss_axis())};
+  return {accuracy_figure("accuracy", "accuracy", "% of the texts"), loss_figure(loss_axis())};
 }
 
 Figures ClassifyText::evaluate(const Work& work) {
   work.begin("evaluating", std::ssize(validation_.texts));
   double loss = 0;
   std::int64_t right = 0;
-  TextRunOptions run{.dtype = work.dtype, .batch_size = options_.validation_batch_size.value_or(options_.batch_size)};
-  run.progress = [&](std::int64_t done, std::int64_t) { work.advance(done); };
-  run_in_batches(validation_.texts, takes_types(model_), run,
-                 [&](const models::EncoderInput& batch, std::span<const std::size_t> indices) {
+  run_in_batches(validation_.texts, takes_types(model_), evaluation_run(options_, work),
+                 [&](const models::EncoderInput& batch, std::int64_t first, std::int64_t count) {
                    nn::Pass pass{.dtype = work.dtype};
                    const Tensor logits = models::classifier_of(model_).classify(batch, pass);
                    const Tensor found = ops::argmax(logits, 1);
-                   std::vector<std::int64_t> classes;
-                   for (std::size_t b = 0; b < indices.size(); ++b) {
-                     classes.push_back(validation_.classes[indices[b]]);
-                     right += found.data<std::int64_t>()[b] == classes.back() ? 1 : 0;
-                   }
-                   const auto count = std::ssize(classes);
+                   const auto begin = validation_.classes.begin() + first;
+                   const std::vector<std::int64_t> classes(begin, begin + count);
+                   right += count_right(found, classes);
                    loss += static_cast<double>(count) *
                            static_cast<double>(ops::cross_entropy(logits, Tensor::from(classes, {count})).item());
                  });
@@ -177,7 +163,7 @@ void ClassifyTextOptions::describe(OptionList& list) {
   add_text_model_options(list, *this);
   list.add("smoothing", smoothing, "SHARE", "Label smoothing").below_one();
   add_parameter_options(list, *this);
-  add_batch_options(list, *this, "texts");
+  add_text_batch_options(list, *this, "texts");
   add_optimizer_options(list, *this);
   add_schedule_options(list, *this, "texts");
   add_average_options(list, *this);

@@ -1,6 +1,7 @@
 #include "vitrail/train/tasks/embed_sentences.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -15,7 +16,6 @@
 #include "vitrail/ops/shape/shape.h"
 #include "vitrail/text/parallel_text.h"
 #include "vitrail/train/run/run_folder.h"
-#include "vitrail/train/study/texts.h"
 
 namespace vitrail::train {
 namespace {
@@ -104,8 +104,9 @@ EmbedSentences::EmbedSentences(const EmbedSentencesOptions& options, const fs::p
   const text::Tokenizer cutting = cutting_tokenizer(tokenizer_, model_.max_seq_length);
   src_ = encode_texts(cutting, training.src);
   tgt_ = encode_texts(cutting, training.tgt);
-  // Batches are not sorted by length: that would make the negatives easy to tell from the right ones, or hard.
-  std::vector<std::int64_t> lengths(src_.size());
+  std::vector<std::int64_t> lengths;
+  std::ranges::transform(src_, tgt_, std::back_inserter(lengths),
+                         [](const TextIds& a, const TextIds& b) { return a.size() + b.size(); });
   batches_ = index_batches(options_, lengths, "pairs", !options_.no_shuffle);
 }
 
@@ -114,7 +115,7 @@ Tensor EmbedSentences::embedded(const std::vector<TextIds>& texts, nn::Pass& pas
   for (const std::int64_t index : batch_.indices) {
     chosen.push_back(&texts[static_cast<std::size_t>(index)]);
   }
-  return model_.embed(padded_batch(chosen, takes_types(model_.model)), pass);
+  return model_.embed(packed_batch(chosen, takes_types(model_.model)), pass);
 }
 
 Tensor EmbedSentences::loss(nn::Pass& pass) {
@@ -139,7 +140,7 @@ std::vector<FigureKind> EmbedSentences::figures() const {
 Figures EmbedSentences::evaluate(const Work& work) {
   const auto count = std::ssize(validation_.src);
   work.begin("evaluating", 2 * count);
-  TextRunOptions run{.dtype = work.dtype, .batch_size = options_.validation_batch_size.value_or(options_.batch_size)};
+  TextRunOptions run = evaluation_run(options_, work);
   std::int64_t before = 0;
   run.progress = [&](std::int64_t done, std::int64_t) { work.advance(before + done); };
   const Tensor a = embed_texts(model_, tokenizer_, validation_.src, run);
@@ -163,21 +164,16 @@ std::vector<std::pair<std::string, std::string>> EmbedSentences::facts() const {
 
 Tensor ranking_loss(const Tensor& a, const Tensor& b, float scale) {
   const std::int64_t count = a.size(0);
-  Tensor right = Tensor::empty({count}, DType::i64);
-  for (std::int64_t i = 0; i < count; ++i) {
-    right.data<std::int64_t>()[i] = i;
-  }
+  const Tensor right = Tensor::empty({count}, DType::i64);
+  std::iota(right.data<std::int64_t>(), right.data<std::int64_t>() + count, 0);
   return ops::cross_entropy(cosines(a, b) * scale, right);
 }
 
 double recall_at_1(const Tensor& a, const Tensor& b) {
   const autograd::NoGrad no_grad;
-  const Tensor nearest = ops::argmax(cosines(a, b), 1);
-  std::int64_t right = 0;
-  for (std::int64_t i = 0; i < nearest.numel(); ++i) {
-    right += nearest.data<std::int64_t>()[i] == i ? 1 : 0;
-  }
-  return static_cast<double>(right) / static_cast<double>(nearest.numel());
+  std::vector<std::int64_t> own(static_cast<std::size_t>(a.size(0)));
+  std::iota(own.begin(), own.end(), 0);
+  return static_cast<double>(count_right(ops::argmax(cosines(a, b), 1), own)) / static_cast<double>(own.size());
 }
 
 EmbedSentencesOptions::EmbedSentencesOptions() {
@@ -221,7 +217,7 @@ void EmbedSentencesOptions::describe(OptionList& list) {
   list.add("normalize", normalize, "", "Vectors of length 1, unless the folder says").settled();
   list.add("scale", scale, "X", "Factor of cosines before their softmax").positive();
   add_parameter_options(list, *this);
-  add_batch_options(list, *this, "pairs");
+  add_text_batch_options(list, *this, "pairs");
   add_optimizer_options(list, *this);
   add_schedule_options(list, *this, "pairs");
   add_average_options(list, *this);

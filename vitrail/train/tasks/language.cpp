@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "vitrail/autograd/tape.h"
@@ -15,6 +15,7 @@
 #include "vitrail/generate/generate.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/kernels/cpu.h"
 #include "vitrail/models/recurrent/recurrent_language.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/ops/math/softmax.h"
@@ -93,6 +94,38 @@ nn::RecurrentState zero_state(const nn::RecurrentConfig& network, std::int64_t b
           network.has_memory() ? Tensor::zeros({network.num_layers, batch, network.hidden_size}) : Tensor()};
 }
 
+// The documents of a text as tokens, each with the model's token for the end before and behind it or, where there is
+// none, with the blank line that ends it.
+std::vector<Ids> encode_documents(const text::Tokenizer& tokenizer, const models::TextModel& model,
+                                  const std::string& corpus) {
+  const nlohmann::json config = nlohmann::json::parse(model.config);
+  nlohmann::json end = config.value("eos_token_id", nlohmann::json());
+  end = end.is_array() && !end.empty() ? nlohmann::json(end.front()) : end;
+  const bool ends = end.is_number_integer();
+  std::vector<std::string> texts;
+  for (const std::vector<std::string>& lines : text::documents_of(corpus)) {
+    texts.push_back(fmt::format("{}{}", fmt::join(lines, "\n"), ends ? "" : "\n\n"));
+  }
+  std::vector<Ids> documents;
+  for (text::Encoding& encoding : tokenizer.encode_batch(texts, false, kernels::threads())) {
+    Ids& ids = documents.emplace_back(std::move(encoding.ids));
+    if (ends) {
+      ids.insert(ids.begin(), end.get<std::int64_t>());
+      ids.push_back(ids.front());
+    }
+  }
+  return documents;
+}
+
+// One document behind the other.
+Ids joined(const std::vector<Ids>& documents) {
+  Ids all;
+  for (const Ids& ids : documents) {
+    all.insert(all.end(), ids.begin(), ids.end());
+  }
+  return all;
+}
+
 // How a text is read.
 struct Reading {
   std::shared_ptr<const data::Samples<TextBatch>> parts;
@@ -109,7 +142,10 @@ class Language final : public Task {
   std::optional<Drawn> next() override;
   Tensor loss(nn::Pass& pass) override { return loss_of(batch_, pass, state_.get()); }
   std::string units() const override { return "tokens"; }
-  std::string batch_items() const override { return "blocks"; }
+  std::string batch_items() const override { return options_.documents ? "tokens" : "blocks"; }
+  std::int64_t items_of_batch(std::int64_t batch_size) const override {
+    return options_.documents ? options_.batch_tokens.value_or(batch_size * block_) : batch_size;
+  }
   std::vector<FigureKind> figures() const override {
     return validation_ == nullptr ? std::vector<FigureKind>()
                                   : std::vector{loss_figure(loss_axis()), perplexity_figure(), bits_figure()};
@@ -126,8 +162,13 @@ class Language final : public Task {
 
  private:
   Tensor loss_of(const TextBatch& batch, nn::Pass& pass, models::TextState* state) const;
+  // Tokens of the longest part that is read at once.
+  std::int64_t block_size() const;
+  // Of the text to evaluate on, in which so many tokens are predicted.
+  double characters_of_token(std::int64_t tokens) const;
   void read_streams(std::int64_t steps);
   void read_blocks();
+  void read_documents(std::vector<Ids> training, std::vector<Ids> validation);
   const models::LanguageBody& body() const { return models::language_of(model_); }
 
   const LanguageOptions options_;
@@ -157,6 +198,19 @@ Language::Language(const LanguageOptions& options, const fs::path& checkpoint) :
       fail("{}: {}", file, error.what());
     }
   };
+  if (options_.documents) {
+    std::vector<Ids> all = encode_documents(*tokenizer_, model_, corpus);
+    std::vector<Ids> evaluated;
+    if (!options_.val_data.empty()) {
+      evaluated = encode_documents(*tokenizer_, model_, text::read_corpus(options_.val_data, skipped));
+    } else {
+      const auto first = static_cast<std::ptrdiff_t>(static_cast<double>(all.size()) * (1 - options_.val_share));
+      evaluated.assign(all.begin() + first, all.end());
+      all.resize(static_cast<std::size_t>(first));
+    }
+    read_documents(std::move(all), std::move(evaluated));
+    return;
+  }
   Ids all = encoded(options_.data, corpus);
   if (!options_.val_data.empty()) {
     validation_ = std::make_shared<Ids>(encoded(options_.val_data, text::read_corpus(options_.val_data, skipped)));
@@ -167,8 +221,7 @@ Language::Language(const LanguageOptions& options, const fs::path& checkpoint) :
   }
   training_ = std::make_shared<Ids>(std::move(all));
   if (validation_ != nullptr) {
-    const std::string words = tokenizer_->decode(*validation_);
-    characters_ = static_cast<double>(text::count_code_points(words)) / static_cast<double>(validation_->size());
+    characters_ = characters_of_token(std::ssize(*validation_));
   }
   if (options_.bptt) {
     read_streams(*options_.bptt);
@@ -196,10 +249,41 @@ void Language::read_streams(std::int64_t steps) {
   }
 }
 
-void Language::read_blocks() {
+double Language::characters_of_token(std::int64_t tokens) const {
+  return static_cast<double>(text::count_code_points(tokenizer_->decode(*validation_))) / static_cast<double>(tokens);
+}
+
+std::int64_t Language::block_size() const {
   const std::int64_t positions = body().max_positions();
-  block_ = options_.block_size.value_or(std::min<std::int64_t>(positions, 1024));
-  check(block_ <= positions, "--block-size {} is more than the {} positions of the model", block_, positions);
+  const std::int64_t block = options_.block_size.value_or(std::min<std::int64_t>(positions, 1024));
+  check(block <= positions, "--block-size {} is more than the {} positions of the model", block, positions);
+  return block;
+}
+
+// Documents are read each by itself, and packed.
+void Language::read_documents(std::vector<Ids> training, std::vector<Ids> validation) {
+  block_ = block_size();
+  training_ = std::make_shared<Ids>(joined(training));
+  const auto seed = mix(static_cast<std::uint64_t>(options_.seed), hash("documents"));
+  const std::int64_t tokens = options_.batch_tokens.value_or(options_.batch_size * block_);
+  const auto parts = std::make_shared<TextDocuments>(std::move(training), block_);
+  check(parts->count() > 0, "{}: no document is left to learn", options_.data);
+  batches_ = std::make_unique<data::Prefetch<TextBatch>>(parts, parts->plan(tokens, !options_.no_shuffle, seed),
+                                                         data::PrefetchOptions{.workers = 0, .items = "documents"});
+  if (validation.empty()) {
+    return;
+  }
+  validation_ = std::make_shared<Ids>(joined(validation));
+  const auto read = std::make_shared<TextDocuments>(std::move(validation), block_);
+  check(read->count() > 0, "the documents to evaluate on have nothing to predict");
+  const std::int64_t rows = options_.validation_batch_size.value_or(options_.batch_size);
+  const std::int64_t most = options_.validation_batch_size ? rows * block_ : tokens;
+  evaluation_ = {read, read->plan(most, false, 0), read->tokens()};
+  characters_ = characters_of_token(read->tokens());
+}
+
+void Language::read_blocks() {
+  block_ = block_size();
   check(std::ssize(*training_) > block_, "{}: {} tokens for training are too few for a block of {} and one more",
         options_.data, training_->size(), block_);
   check(validation_ == nullptr || std::ssize(*validation_) > block_,
@@ -230,7 +314,8 @@ std::optional<Drawn> Language::next() {
 }
 
 Tensor Language::loss_of(const TextBatch& batch, nn::Pass& pass, models::TextState* state) const {
-  const Tensor logits = body().forward(batch.ids, pass, state);
+  const Tensor logits = batch.offsets.defined() ? body().forward_texts({batch.ids, {}, batch.offsets}, pass)
+                                                : body().forward(batch.ids, pass, state);
   return ops::cross_entropy(ops::reshape(logits, {-1, logits.size(2)}), batch.targets.reshape({-1}));
 }
 
@@ -320,7 +405,11 @@ std::vector<std::string> Language::summary() const {
   const auto count = static_cast<double>(model_.net->parameters.count());
   std::vector<std::string> lines = {
       fmt::format("{}, {:.2f} M parameters, {} tokens of {}, {} {}", model_.name, count / 1e6, tokenizer_->vocab_size(),
-                  tokenizer_->kind(), state_ != nullptr ? "in streams with chunks of" : "blocks of", block_),
+                  tokenizer_->kind(),
+                  state_ != nullptr    ? "in streams with chunks of"
+                  : options_.documents ? "documents of at most"
+                                       : "blocks of",
+                  block_),
       fmt::format("{} training{}", io::counted(std::ssize(*training_), "tokens"),
                   validation_ != nullptr ? fmt::format(" and {} validation tokens", validation_->size()) : "")};
   if (skipped_ > 0) {
@@ -340,68 +429,6 @@ std::vector<std::pair<std::string, std::string>> Language::facts() const {
 }
 
 }  // namespace
-
-LanguageOptions::LanguageOptions() {
-  eval_metric = "loss";
-  batch_size = 12;
-  epochs = 10;
-  lr = 1e-3;
-  weight_decay = 0.1;
-  clip_grad = 1;
-  optimizer.betas = std::array{0.9, 0.99};
-  schedule.warmup_lr = 0;
-}
-
-void LanguageOptions::describe(OptionList& list) {
-  list.group("data");
-  list.add("data", data, "FILE", "Text to learn: a UTF-8 file")
-      .argument("DATA")
-      .path()
-      .check_that([this](const Option& self) { check(!data.empty(), "{} is missing: a text file", self.flag()); });
-  list.add("val_data", val_data, "FILE", "Text to evaluate on").path();
-  list.add("val_share", val_share, "SHARE", "Without --val-data, share of the text at its end to evaluate on; 0: none")
-      .below_one()
-      .settled();
-  list.add("tokenizer", tokenizer, "NAME",
-           "char (a token a character of the text), byte, or a tokenizer.json or a folder with one (default: that of "
-           "the model's folder, or char)")
-      .path()
-      .settled();
-  list.add("block_size", block_size, "N", "Tokens of a block (default: the model's positions, at most 1024)")
-      .at_least(1)
-      .settled();
-  list.add("epoch_steps", epoch_steps, "N",
-           "Batches of an epoch, whose blocks begin at random places (default: each block of the text once, shuffled); "
-           "with --bptt they go on where those of the epoch before ended")
-      .at_least(1)
-      .settled();
-  list.add("no_shuffle", no_shuffle, "", "Take the blocks of the text in order");
-  add_skip_broken_option(list, skip_broken);
-  list.add("bptt", bptt, "K",
-           "For recurrent networks, truncated backpropagation through time: instead of blocks, --batch-size streams of "
-           "the text are read in order, K tokens at a time, and the state is carried on")
-      .at_least(1)
-      .settled();
-  list.group("model");
-  list.add("model", model, "MODEL", "Name of a language model (gpt2, smollm2-135m, lstm, gru …), or a model folder")
-      .path()
-      .settled();
-  list.add_arguments("model_kwargs", model_kwargs, "KEY=VALUE",
-                     "Fields of the model's config.json: n_layer=4 n_head=4 n_embd=128 …; hidden_size=512 num_layers=2")
-      .settled();
-  list.add("drop", drop, "RATE", "Dropout, wherever the model has it (default: the model's)").below_one();
-  add_parameter_options(list, *this);
-  add_batch_options(list, *this, "blocks");
-  add_optimizer_options(list, *this);
-  add_schedule_options(list, *this, "blocks");
-  add_average_options(list, *this);
-  add_run_options(list, *this, {"loss", "perplexity", "bits_per_character"});
-}
-
-void LanguageOptions::validate() const {
-  TaskOptions::validate();
-  check(!bptt || !block_size, "--bptt says how many tokens of the text are read at a time: it takes no --block-size");
-}
 
 std::unique_ptr<Task> LanguageOptions::make(const fs::path& checkpoint) const {
   return std::make_unique<Language>(*this, checkpoint);

@@ -24,6 +24,8 @@ struct LanguageOptions : TaskOptions {
   std::optional<std::int64_t> epoch_steps;
   bool no_shuffle = false;
   bool skip_broken = false;
+  bool documents = false;  ///< whether blank lines part documents, none of which sees another
+  std::optional<std::int64_t> batch_tokens;
   std::optional<std::int64_t> bptt;  ///< steps of truncated backpropagation through time; unset: blocks
 
   // Model

@@ -29,14 +29,6 @@ struct BertLosses {
   std::int64_t right_next = 0;
 };
 
-std::int64_t equal_elements(const Tensor& a, const std::vector<std::int64_t>& b) {
-  std::int64_t count = 0;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    count += a.data<std::int64_t>()[i] == b[i] ? 1 : 0;
-  }
-  return count;
-}
-
 std::int64_t token_named(const text::Tokenizer& tokenizer, std::initializer_list<const char*> names) {
   for (const char* name : names) {
     if (const auto id = tokenizer.id_of(name)) {
@@ -85,9 +77,10 @@ PretrainBert::PretrainBert(const PretrainBertOptions& options, const fs::path& c
   } else {
     read_documents();
   }
-  const std::int64_t count = given ? std::ssize(stored_) : training_->count();
-  batches_ = index_batches(options_, std::vector<std::int64_t>(static_cast<std::size_t>(count)), "texts",
-                           !given && !options_.no_shuffle);
+  std::vector<std::int64_t> lengths = given ? std::vector<std::int64_t>() : training_->lengths();
+  std::ranges::transform(stored_, std::back_inserter(lengths),
+                         [](const BertExample& example) { return example.text.size(); });
+  batches_ = index_batches(options_, lengths, "texts", !given && !options_.no_shuffle);
 }
 
 void PretrainBert::read_documents() {
@@ -119,35 +112,34 @@ Draws PretrainBert::draws_of(std::int64_t epoch, std::int64_t index) const {
 
 BertLosses PretrainBert::losses_of(const std::vector<BertExample>& examples, nn::Pass& pass) const {
   std::vector<const TextIds*> texts;
-  std::int64_t longest = 0;
-  for (const BertExample& example : examples) {
-    texts.push_back(&example.text);
-    longest = std::max(longest, example.text.size());
-  }
-  std::vector<std::int64_t> places;  // of masked tokens, in the rows of all states
+  std::vector<std::int64_t> places;  // of masked tokens, in the row of all
   std::vector<std::int64_t> tokens;  // what stood there
   std::vector<std::int64_t> not_next;
-  for (std::size_t b = 0; b < examples.size(); ++b) {
-    not_next.push_back(examples[b].not_next);
-    for (std::size_t i = 0; i < examples[b].labels.size(); ++i) {
-      if (examples[b].labels[i] >= 0) {
-        places.push_back(static_cast<std::int64_t>(b) * longest + static_cast<std::int64_t>(i));
-        tokens.push_back(examples[b].labels[i]);
+  std::int64_t begin = 0;
+  for (const BertExample& example : examples) {
+    texts.push_back(&example.text);
+    not_next.push_back(example.not_next);
+    for (std::size_t i = 0; i < example.labels.size(); ++i) {
+      if (example.labels[i] >= 0) {
+        places.push_back(begin + static_cast<std::int64_t>(i));
+        tokens.push_back(example.labels[i]);
       }
     }
+    begin += example.text.size();
   }
   check(!places.empty(), "no token of a batch is masked: all its labels are -100");
-  const Tensor states = net().body(padded_batch(texts, takes_types(model_)), pass);
+  const models::EncoderInput batch = packed_batch(texts, takes_types(model_));
+  const Tensor states = net().body(batch, pass);
   const std::int64_t count = std::ssize(places);
-  const Tensor rows = ops::index_select(ops::reshape(states, {-1, states.size(2)}), 0, Tensor::from(places, {count}));
+  const Tensor rows = ops::index_select(ops::select(states, 0, 0), 0, Tensor::from(places, {count}));
   const Tensor logits = net().masked_logits(rows);
   BertLosses losses{.masked = ops::cross_entropy(logits, Tensor::from(tokens, {count})), .masked_tokens = count};
   const bool counts = !pass.training;
-  losses.right_tokens = counts ? equal_elements(ops::argmax(logits, 1), tokens) : 0;
+  losses.right_tokens = counts ? count_right(ops::argmax(logits, 1), tokens) : 0;
   if (predicts_next()) {
-    const Tensor next = net().next_sentence_logits(states, pass);
+    const Tensor next = net().next_sentence_logits(states, batch.texts(), pass);
     losses.next = ops::cross_entropy(next, Tensor::from(not_next, {std::ssize(not_next)}));
-    losses.right_next = counts ? equal_elements(ops::argmax(next, 1), not_next) : 0;
+    losses.right_next = counts ? count_right(ops::argmax(next, 1), not_next) : 0;
   }
   return losses;
 }
@@ -167,14 +159,7 @@ std::vector<FigureKind> PretrainBert::figures() const {
     return {};
   }
   const auto accuracy = [](const char* name, const char* label) {
-    return FigureKind{.name = name,
-                      .label = label,
-                      .unit = "%",
-                      .decimals = 2,
-                      .higher_is_better = true,
-                      .chart = "Accuracy",
-                      .axis = "% of what is predicted",
-                      .axis_max = 100};
+    return accuracy_figure(name, label, "% of what is predicted");
   };
   std::vector<FigureKind> kinds = {loss_figure(loss_axis()), accuracy("masked_accuracy", "masked tokens")};
   if (predicts_next()) {
@@ -186,26 +171,31 @@ std::vector<FigureKind> PretrainBert::figures() const {
 // The examples to evaluate on are drawn the same way each time.
 Figures PretrainBert::evaluate(const Work& work) {
   const std::int64_t count = validation_->count();
-  const std::int64_t batch_size = options_.validation_batch_size.value_or(options_.batch_size);
   work.begin("evaluating", count);
   const autograd::NoGrad no_grad;
   BertLosses total;
   double masked = 0;
   double next = 0;
-  for (std::int64_t begin = 0; begin < count; begin += batch_size) {
-    const std::int64_t end = std::min(begin + batch_size, count);
-    std::vector<BertExample> examples;
-    for (std::int64_t i = begin; i < end; ++i) {
-      examples.push_back(validation_->draw(i, draws_of(-1, i)));
+  const TextRunOptions run = evaluation_run(options_, work);
+  std::vector<BertExample> examples;
+  std::int64_t batch_tokens = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    examples.push_back(validation_->draw(i, draws_of(-1, i)));
+    batch_tokens += examples.back().text.size();
+    const auto texts = std::ssize(examples);
+    if (i + 1 < count && (run.batch_tokens ? batch_tokens < *run.batch_tokens : texts < run.batch_size)) {
+      continue;
     }
     nn::Pass pass{.dtype = work.dtype};
     const BertLosses losses = losses_of(examples, pass);
     masked += static_cast<double>(losses.masked.item()) * static_cast<double>(losses.masked_tokens);
-    next += losses.next.defined() ? static_cast<double>(losses.next.item()) * static_cast<double>(end - begin) : 0;
+    next += losses.next.defined() ? static_cast<double>(losses.next.item()) * static_cast<double>(texts) : 0;
     total.masked_tokens += losses.masked_tokens;
     total.right_tokens += losses.right_tokens;
     total.right_next += losses.right_next;
-    work.advance(end);
+    examples.clear();
+    batch_tokens = 0;
+    work.advance(i + 1);
   }
   const auto tokens = static_cast<double>(total.masked_tokens);
   const auto texts = static_cast<double>(count);
@@ -259,7 +249,7 @@ void PretrainBertOptions::describe(OptionList& list) {
   list.add("no_next_sentence", no_next_sentence, "", "Do not predict whether a text follows another").settled();
   add_text_model_options(list, *this);
   add_parameter_options(list, *this);
-  add_batch_options(list, *this, "texts");
+  add_text_batch_options(list, *this, "texts");
   add_optimizer_options(list, *this);
   add_schedule_options(list, *this, "texts");
   add_average_options(list, *this);

@@ -13,7 +13,6 @@
 #include "vitrail/ops/shape/shape.h"
 #include "vitrail/text/labelled.h"
 #include "vitrail/text/strings/unicode.h"
-#include "vitrail/train/study/texts.h"
 
 namespace vitrail::train {
 namespace {
@@ -38,7 +37,7 @@ class Tag final : public TextTask {
   std::optional<Drawn> next() override;
   Tensor loss(nn::Pass& pass) override;
   std::string units() const override { return "words"; }
-  std::string batch_items() const override { return "sentences"; }
+  std::string batch_items() const override { return options_.batch_tokens ? "tokens" : "sentences"; }
   std::vector<FigureKind> figures() const override;
   Figures evaluate(const Work& work) override;
   std::string loss_axis() const override { return "cross-entropy of a word's label"; }
@@ -64,19 +63,6 @@ std::vector<std::string> labels_of_words(const std::vector<text::TaggedSentence>
     all.insert(all.end(), sentence.labels.begin(), sentence.labels.end());
   }
   return text::sorted_labels(std::move(all));
-}
-
-// The classes [B · N] of a batch, with no_label for padding.
-Tensor padded_classes(const std::vector<TaggedIds>& sentences, std::span<const std::size_t> indices,
-                      std::int64_t length) {
-  const Tensor classes = Tensor::empty({std::ssize(indices) * length}, DType::i64);
-  classes.fill(static_cast<double>(no_label));
-  std::int64_t* out = classes.data<std::int64_t>();
-  for (const std::size_t index : indices) {
-    std::ranges::copy(sentences[index].classes, out);
-    out += length;
-  }
-  return classes;
 }
 
 Tag::Tag(const TagOptions& options, const fs::path& checkpoint) : TextTask(options, checkpoint), options_(options) {
@@ -153,30 +139,21 @@ std::optional<Drawn> Tag::next() {
 
 Tensor Tag::loss(nn::Pass& pass) {
   std::vector<const TextIds*> texts;
-  std::vector<std::size_t> indices;
+  std::vector<std::int64_t> classes;
   for (const std::int64_t index : batch_.indices) {
-    indices.push_back(static_cast<std::size_t>(index));
-    texts.push_back(&training_[indices.back()].text);
+    const TaggedIds& sentence = training_[static_cast<std::size_t>(index)];
+    texts.push_back(&sentence.text);
+    classes.insert(classes.end(), sentence.classes.begin(), sentence.classes.end());
   }
-  const models::EncoderInput batch = padded_batch(texts, takes_types(model_));
-  const Tensor logits = models::classifier_of(model_).classify(batch, pass);
-  return ops::cross_entropy(ops::reshape(logits, {-1, logits.size(2)}),
-                            padded_classes(training_, indices, logits.size(1)), 0, no_label);
+  const Tensor logits = models::classifier_of(model_).classify(packed_batch(texts, takes_types(model_)), pass);
+  return ops::cross_entropy(ops::select(logits, 0, 0), Tensor::from(classes, {std::ssize(classes)}), 0, no_label);
 }
 
 std::vector<FigureKind> Tag::figures() const {
   if (validation_.empty()) {
     return {};
   }
-  return {FigureKind{.name = "accuracy",
-                     .label = "accuracy",
-                     .unit = "%",
-                     .decimals = 2,
-                     .higher_is_better = true,
-                     .chart = "Accuracy",
-                     .axis = "% of the words",
-                     .axis_max = 100},
-          loss_figure(loss_axis())};
+  return {accuracy_figure("accuracy", "accuracy", "% of the words"), loss_figure(loss_axis())};
 }
 
 Figures Tag::evaluate(const Work& work) {
@@ -186,25 +163,23 @@ Figures Tag::evaluate(const Work& work) {
   double loss = 0;
   std::int64_t right = 0;
   std::int64_t words = 0;
-  TextRunOptions run{.dtype = work.dtype, .batch_size = options_.validation_batch_size.value_or(options_.batch_size)};
-  run.progress = [&](std::int64_t done, std::int64_t) { work.advance(done); };
-  run_in_batches(
-      texts, takes_types(model_), run, [&](const models::EncoderInput& batch, std::span<const std::size_t> indices) {
-        nn::Pass pass{.dtype = work.dtype};
-        const Tensor logits = models::classifier_of(model_).classify(batch, pass);
-        const Tensor rows = ops::reshape(logits, {-1, logits.size(2)});
-        const Tensor classes = padded_classes(validation_, indices, logits.size(1));
-        const Tensor found = ops::argmax(rows, 1);
-        std::int64_t counted = 0;
-        for (std::int64_t i = 0; i < classes.numel(); ++i) {
-          const std::int64_t label = classes.data<std::int64_t>()[i];
-          counted += label == no_label ? 0 : 1;
-          right += label == found.data<std::int64_t>()[i] ? 1 : 0;
-        }
-        words += counted;
-        loss +=
-            static_cast<double>(counted) * static_cast<double>(ops::cross_entropy(rows, classes, 0, no_label).item());
-      });
+  run_in_batches(texts, takes_types(model_), evaluation_run(options_, work),
+                 [&](const models::EncoderInput& batch, std::int64_t first, std::int64_t sentences) {
+                   nn::Pass pass{.dtype = work.dtype};
+                   const Tensor logits = ops::select(models::classifier_of(model_).classify(batch, pass), 0, 0);
+                   std::vector<std::int64_t> classes;
+                   std::int64_t counted = 0;
+                   for (std::int64_t i = first; i < first + sentences; ++i) {
+                     const TaggedIds& sentence = validation_[static_cast<std::size_t>(i)];
+                     classes.insert(classes.end(), sentence.classes.begin(), sentence.classes.end());
+                     counted += sentence.words;
+                   }
+                   words += counted;
+                   right += count_right(ops::argmax(logits, 1), classes);
+                   const Tensor targets = Tensor::from(classes, {std::ssize(classes)});
+                   loss += static_cast<double>(counted) *
+                           static_cast<double>(ops::cross_entropy(logits, targets, 0, no_label).item());
+                 });
   const auto count = static_cast<double>(words);
   return {{"accuracy", 100 * static_cast<double>(right) / count}, {"loss", loss / count}};
 }
@@ -241,7 +216,7 @@ void TagOptions::describe(OptionList& list) {
   add_text_data_options(list, *this, "sentences");
   add_text_model_options(list, *this);
   add_parameter_options(list, *this);
-  add_batch_options(list, *this, "sentences");
+  add_text_batch_options(list, *this, "sentences");
   add_optimizer_options(list, *this);
   add_schedule_options(list, *this, "sentences");
   add_average_options(list, *this);

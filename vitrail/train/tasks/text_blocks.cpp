@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <numeric>
 
 #include <fmt/format.h>
 
+#include "vitrail/models/text/token_ids.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/tensor/random.h"
 
@@ -39,6 +42,45 @@ void TextBlocks::fill(TextBatch& batch, const data::BatchPlan& plan, std::int64_
     begin = static_cast<std::int64_t>(static_cast<double>(draws.uniform(0)) * places);
   }
   take(batch, i, *text_, begin);
+}
+
+TextDocuments::TextDocuments(std::vector<std::vector<std::int64_t>> documents, std::int64_t size)
+    : documents_(std::move(documents)) {
+  for (std::size_t d = 0; d < documents_.size(); ++d) {
+    const std::int64_t read = std::ssize(documents_[d]) - 1;
+    for (std::int64_t begin = 0; begin < read; begin += size) {
+      parts_.push_back({d, begin, std::min(size, read - begin)});
+    }
+  }
+}
+
+std::int64_t TextDocuments::tokens() const {
+  return std::accumulate(parts_.begin(), parts_.end(), std::int64_t{0},
+                         [](std::int64_t sum, const Part& part) { return sum + part.length; });
+}
+
+data::EpochPlan TextDocuments::plan(std::int64_t batch_tokens, bool shuffle, std::uint64_t seed) const {
+  std::vector<std::int64_t> lengths;
+  std::ranges::transform(parts_, std::back_inserter(lengths), &Part::length);
+  return data::plan_by_units(std::move(lengths), batch_tokens, shuffle, seed);
+}
+
+std::string TextDocuments::name(std::int64_t index) const { return fmt::format("part {} of the documents", index); }
+
+TextBatch TextDocuments::begin(const data::BatchPlan& plan) const {
+  models::TextRow read;
+  std::vector<std::int64_t> next;
+  for (const data::Pick& pick : plan.picks) {
+    const Part& part = parts_[static_cast<std::size_t>(pick.index)];
+    const std::span<const std::int64_t> all = documents_[part.document];
+    const auto begin = static_cast<std::size_t>(part.begin);
+    const auto length = static_cast<std::size_t>(part.length);
+    read.add(all.subspan(begin, length));
+    const auto predicted = all.subspan(begin + 1, length);
+    next.insert(next.end(), predicted.begin(), predicted.end());
+  }
+  const models::Texts row = read.texts();
+  return {plan.number, row.ids, Tensor::from(next, row.ids.shape()), row.offsets};
 }
 
 TextStreams::TextStreams(std::shared_ptr<const std::vector<std::int64_t>> text, std::int64_t streams,

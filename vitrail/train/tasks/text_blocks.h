@@ -17,6 +17,7 @@ struct TextBatch {
   std::int64_t number = 0;  ///< in the epoch
   Tensor ids;               ///< [B, N] i64
   Tensor targets;           ///< [B, N] i64
+  Tensor offsets = {};      ///< [S + 1] i64 of S texts in one row, none of which sees another (models::Texts)
 };
 
 /// The blocks of `size` tokens of a text: one after the other, or, if `drawn`, from places that follow from (seed,
@@ -39,6 +40,32 @@ class TextBlocks final : public data::Samples<TextBatch> {
   std::int64_t size_;
   bool drawn_;
   std::uint64_t seed_;
+};
+
+/// Documents, none of which sees another: a batch is a row of whole ones, and of parts of those with more than `size`
+/// tokens to predict.
+class TextDocuments final : public data::Samples<TextBatch> {
+ public:
+  /// Documents with a token or none, which have nothing to predict, are left out.
+  TextDocuments(std::vector<std::vector<std::int64_t>> documents, std::int64_t size);
+
+  std::int64_t count() const { return std::ssize(parts_); }
+  std::int64_t tokens() const;  ///< of an epoch
+  /// Batches of about `batch_tokens` tokens, in order or shuffled by (seed, epoch).
+  data::EpochPlan plan(std::int64_t batch_tokens, bool shuffle, std::uint64_t seed) const;
+
+  std::string name(std::int64_t index) const override;
+  TextBatch begin(const data::BatchPlan& plan) const override;
+  void fill(TextBatch&, const data::BatchPlan&, std::int64_t) const override {}
+  void finish(TextBatch&, const data::BatchPlan&, std::span<const std::int64_t>) const override {}
+
+ private:
+  struct Part {
+    std::size_t document;
+    std::int64_t begin, length;  // of what is read
+  };
+  std::vector<std::vector<std::int64_t>> documents_;
+  std::vector<Part> parts_;
 };
 
 /// A text cut into `streams` equal parts, which the rows of the batches read side by side, `chunk` tokens at a time (if

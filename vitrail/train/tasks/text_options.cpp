@@ -17,34 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t pool_batches = 50;  // among which texts are sorted by length
-
-// The numbers 0 … count - 1 in an order that follows from the seed.
-std::vector<data::Pick> permutation(std::int64_t count, std::uint64_t seed) {
-  return data::plan_batches({.size = count, .batch_size = count, .shuffle = true, .seed = seed})(0).front();
-}
-
-// The batches of an epoch: the shuffled items are cut into pools, and each pool, sorted by length, into batches, which
-// come in a random order.
-std::vector<std::vector<data::Pick>> batches_of_epoch(const std::vector<std::int64_t>& lengths, std::int64_t batch_size,
-                                                      std::uint64_t seed) {
-  const auto count = std::ssize(lengths);
-  std::vector<data::Pick> order = permutation(count, seed);
-  const std::int64_t pool = pool_batches * batch_size;
-  for (std::int64_t begin = 0; begin < count; begin += pool) {
-    const auto end = std::min<std::int64_t>(begin + pool, count);
-    std::stable_sort(order.begin() + begin, order.begin() + end, [&](const data::Pick& a, const data::Pick& b) {
-      return lengths[static_cast<std::size_t>(a.index)] < lengths[static_cast<std::size_t>(b.index)];
-    });
-  }
-  std::vector<std::vector<data::Pick>> batches;
-  for (const data::Pick& number : permutation((count + batch_size - 1) / batch_size, mix(seed, 1))) {
-    const std::int64_t begin = number.index * batch_size;
-    batches.emplace_back(order.begin() + begin, order.begin() + std::min(begin + batch_size, count));
-  }
-  return batches;
-}
-
 class IndexSamples final : public data::Samples<IndexBatch> {
  public:
   explicit IndexSamples(std::string items) : items_(std::move(items)) {}
@@ -110,6 +82,14 @@ void add_text_model_options(OptionList& list, TextTaskOptions& options) {
                      "Fields of the model's config.json: hidden_size=256 num_hidden_layers=4 …")
       .settled();
   list.add("drop", options.drop, "RATE", "Dropout, also of attention (default: the model's)").below_one();
+}
+
+void add_text_batch_options(OptionList& list, TextTaskOptions& options, const std::string& items) {
+  add_batch_options(list, options, items);
+  list.add("batch_tokens", options.batch_tokens, "N",
+           fmt::format("In place of --batch-size, about N tokens a batch, of as many {} as have them", items))
+      .at_least(1)
+      .at_most(1e6);
 }
 
 text::Tokenizer open_task_tokenizer(const TextTaskOptions& options, const fs::path& checkpoint) {
@@ -187,16 +167,23 @@ std::vector<bool> validation_share(const TextTaskOptions& options, std::int64_t 
   return chosen;
 }
 
+TextRunOptions evaluation_run(const TextTaskOptions& options, const Work& work) {
+  return {.dtype = work.dtype,
+          .batch_size = options.validation_batch_size.value_or(options.batch_size),
+          .batch_tokens = options.validation_batch_size ? std::nullopt : options.batch_tokens,
+          .progress = [&work](std::int64_t done, std::int64_t) { work.advance(done); }};
+}
+
 std::unique_ptr<data::Prefetch<IndexBatch>> index_batches(const TextTaskOptions& options,
                                                           const std::vector<std::int64_t>& lengths,
                                                           const std::string& items, bool shuffle) {
   const auto seed = mix(static_cast<std::uint64_t>(options.seed), hash("texts"));
-  const data::EpochPlan shuffled = [lengths, size = options.batch_size, seed](std::int64_t epoch) {
-    return batches_of_epoch(lengths, size, mix(seed, static_cast<std::uint64_t>(epoch)));
-  };
-  const data::EpochPlan in_order = data::plan_batches({.size = std::ssize(lengths), .batch_size = options.batch_size});
-  return std::make_unique<data::Prefetch<IndexBatch>>(std::make_shared<IndexSamples>(items),
-                                                      shuffle ? shuffled : in_order,
+  data::EpochPlan plan =
+      options.batch_tokens
+          ? data::plan_by_units(lengths, *options.batch_tokens, shuffle, seed)
+          : data::plan_batches(
+                {.size = std::ssize(lengths), .batch_size = options.batch_size, .shuffle = shuffle, .seed = seed});
+  return std::make_unique<data::Prefetch<IndexBatch>>(std::make_shared<IndexSamples>(items), std::move(plan),
                                                       data::PrefetchOptions{.workers = 0, .items = items});
 }
 

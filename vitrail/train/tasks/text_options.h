@@ -13,6 +13,7 @@
 #include "vitrail/data/prefetch.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/text/tokenizer.h"
+#include "vitrail/train/study/texts.h"
 #include "vitrail/train/task.h"
 
 namespace vitrail::train {
@@ -29,6 +30,7 @@ struct TextTaskOptions : TaskOptions {
   std::optional<std::int64_t> max_length;
   bool no_shuffle = false;
   bool skip_broken = false;
+  std::optional<std::int64_t> batch_tokens;
 
   // Model
   std::string model = "bert-mini";
@@ -39,6 +41,8 @@ struct TextTaskOptions : TaskOptions {
 /// Add the options of data (but for DATA itself, which each task describes) and of the model to a list.
 void add_text_data_options(OptionList& list, TextTaskOptions& options, const std::string& items);
 void add_text_model_options(OptionList& list, TextTaskOptions& options);
+/// Adds those of batches of `items`, which are packed: texts follow each other without padding.
+void add_text_batch_options(OptionList& list, TextTaskOptions& options, const std::string& items);
 
 /// Adds --skip-broken, of lines that are not UTF-8.
 void add_skip_broken_option(OptionList& list, bool& skip_broken);
@@ -64,6 +68,9 @@ std::int64_t task_length(const TextTaskOptions& options, const models::TextModel
 /// Which of `count` items are to evaluate on, by --val-share: each by itself, as (seed, its number) says.
 std::vector<bool> validation_share(const TextTaskOptions& options, std::int64_t count);
 
+/// How texts to evaluate on are gone through: in batches as those of training, unless --validation-batch-size says.
+TextRunOptions evaluation_run(const TextTaskOptions& options, const Work& work);
+
 /// A batch as the indices of its items.
 struct IndexBatch {
   std::int64_t epoch = 0;
@@ -71,8 +78,8 @@ struct IndexBatch {
   std::vector<std::int64_t> indices;
 };
 
-/// Batches of items of these lengths. With `shuffle`, a batch has items of similar lengths, and the order depends on
-/// (seed, epoch); otherwise they come in order.
+/// Batches of --batch-size items, or of --batch-tokens tokens, of items of these lengths: in order or, with `shuffle`,
+/// in one that depends on (seed, epoch).
 std::unique_ptr<data::Prefetch<IndexBatch>> index_batches(const TextTaskOptions& options,
                                                           const std::vector<std::int64_t>& lengths,
                                                           const std::string& items, bool shuffle);
@@ -85,6 +92,8 @@ class TextTask : public Task {
   /// Takes the next batch, whose units are its items.
   std::optional<Drawn> next() override;
   std::string units() const override { return "texts"; }
+  std::string batch_items() const override { return batch_tokens_ ? "tokens" : units(); }
+  std::int64_t items_of_batch(std::int64_t batch_size) const override { return batch_tokens_.value_or(batch_size); }
   std::string name() const override { return model().name; }
   /// Writes model and tokenizer into a folder, which replaces another.
   void save(const std::filesystem::path& folder) const override;
@@ -92,7 +101,9 @@ class TextTask : public Task {
  protected:
   /// Opens the tokenizer.
   TextTask(const TextTaskOptions& options, const std::filesystem::path& checkpoint)
-      : tokenizer_(open_task_tokenizer(options, checkpoint)), skips_(options.skip_broken) {}
+      : tokenizer_(open_task_tokenizer(options, checkpoint)),
+        batch_tokens_(options.batch_tokens),
+        skips_(options.skip_broken) {}
 
   /// Where a reader of texts counts the lines that it leaves out; null unless it is to leave any out.
   std::int64_t* skipped() { return skips_ ? &skipped_ : nullptr; }
@@ -109,6 +120,7 @@ class TextTask : public Task {
   IndexBatch batch_;
 
  private:
+  std::optional<std::int64_t> batch_tokens_;
   bool skips_;
   std::int64_t skipped_ = 0;
 };
