@@ -6,7 +6,7 @@
 #include "vitrail/data/dataset.h"
 #include "vitrail/data/loader.h"
 #include "vitrail/data/prefetch.h"
-#include "vitrail/data/sequence_loader.h"
+#include "vitrail/data/sequences/sequence_loader.h"
 #include "vitrail/data/transforms.h"
 #include "vitrail/data/views.h"
 #include "vitrail/explain/attention.h"

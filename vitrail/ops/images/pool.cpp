@@ -4,7 +4,7 @@
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/layout.h"
-#include "vitrail/kernels/widen.h"
+#include "vitrail/kernels/cast.h"
 #include "vitrail/ops/images/conv.h"
 
 namespace vitrail::ops {

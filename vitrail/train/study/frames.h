@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "vitrail/data/sequence_loader.h"
+#include "vitrail/data/sequences/sequence_loader.h"
 #include "vitrail/models/recurrent/frame_network.h"
 #include "vitrail/nn/pass.h"
 #include "vitrail/tensor/tensor.h"

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "vitrail/data/sequence_loader.h"
+#include "vitrail/data/sequences/sequence_loader.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/quantize.h"

@@ -1,4 +1,3 @@
-#include "vitrail/kernels/widen.h"
 
 #include "vitrail/kernels/cast.h"
 

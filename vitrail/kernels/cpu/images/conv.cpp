@@ -6,7 +6,7 @@
 #include "vitrail/kernels/cpu/onednn.h"
 #include "vitrail/kernels/layout.h"
 #include "vitrail/kernels/reduce.h"
-#include "vitrail/kernels/widen.h"
+#include "vitrail/kernels/cast.h"
 #include "vitrail/tensor/profile.h"
 
 namespace vitrail::kernels {

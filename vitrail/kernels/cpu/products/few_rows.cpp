@@ -153,7 +153,7 @@ HWY_AFTER_NAMESPACE();
 #endif
 
 #include "vitrail/kernels/cpu/onednn.h"
-#include "vitrail/kernels/widen.h"
+#include "vitrail/kernels/cast.h"
 
 namespace vitrail::kernels {
 namespace {

@@ -12,7 +12,7 @@
 #include "vitrail/kernels/pair_weight_gradient.h"
 #include "vitrail/kernels/reduce.h"
 #include "vitrail/kernels/row_sum.h"
-#include "vitrail/kernels/widen.h"
+#include "vitrail/kernels/cast.h"
 #include "vitrail/tensor/profile.h"
 
 namespace vitrail::kernels {

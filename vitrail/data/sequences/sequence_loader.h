@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "vitrail/data/prefetch.h"
-#include "vitrail/data/sequences.h"
+#include "vitrail/data/sequences/sequences.h"
 #include "vitrail/data/transforms.h"
 #include "vitrail/tensor/tensor.h"
 

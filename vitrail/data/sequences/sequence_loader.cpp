@@ -1,4 +1,4 @@
-#include "vitrail/data/sequence_loader.h"
+#include "vitrail/data/sequences/sequence_loader.h"
 
 #include <algorithm>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "vitrail/data/sequences.h"
+#include "vitrail/data/sequences/sequences.h"
 
 #include <algorithm>
 #include <charconv>

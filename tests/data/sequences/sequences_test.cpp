@@ -1,4 +1,4 @@
-#include "vitrail/data/sequences.h"
+#include "vitrail/data/sequences/sequences.h"
 
 #include <cmath>
 #include <filesystem>
@@ -10,7 +10,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "tests/support/images.h"
-#include "vitrail/data/sequence_loader.h"
+#include "vitrail/data/sequences/sequence_loader.h"
 
 namespace vitrail::data {
 namespace {
