@@ -32,12 +32,13 @@ class EachSearch final : public Search {
         ended_(sequences_.size(), false),
         next_(sequences_.size()) {}
 
-  void advance(std::span<const float> scores, std::int64_t vocabulary) override {
+  void advance(std::span<float> scores, std::int64_t vocabulary) override {
     const GenerationConfig& config = task_.config;
     const std::int64_t filler =
         config.pad_token_id.value_or(config.eos_token_id.empty() ? 0 : config.eos_token_id.front());
     const auto count = std::ssize(sequences_);
     const bool first = std::ssize(scores) == vocabulary;
+    std::vector<float> copy;  // of a row that several sequences begin with
     for (std::int64_t i = 0; i < count; ++i) {
       const auto at = static_cast<std::size_t>(i);
       next_[at] = {first ? 0 : i, filler};
@@ -45,9 +46,12 @@ class EachSearch final : public Search {
         continue;
       }
       Ids& added = sequences_[at].ids;
-      const auto row =
+      std::span<float> own =
           scores.subspan(static_cast<std::size_t>(next_[at].origin * vocabulary), static_cast<std::size_t>(vocabulary));
-      std::vector<float> own(row.begin(), row.end());
+      if (first && count > 1) {
+        copy.assign(own.begin(), own.end());
+        own = copy;
+      }
       process_scores(config, with_prompt(task_, added), std::ssize(task_.prompt), 1, own);
       const Philox draws(task_.options.seed, static_cast<std::uint64_t>(task_.number * count + i));
       const std::int64_t token =
@@ -96,7 +100,7 @@ class BeamSearch final : public Search {
     }
   }
 
-  void advance(std::span<const float> scores, std::int64_t vocabulary) override {
+  void advance(std::span<float> scores, std::int64_t vocabulary) override {
     ++length_;
     const std::vector<Beam> best = continuations(scores, vocabulary);
     keep_finished(best);
@@ -133,13 +137,18 @@ class BeamSearch final : public Search {
   }
 
   // The best continuations of all running beams by one token, or, with do_sample, draws without replacement.
-  std::vector<Beam> continuations(std::span<const float> given, std::int64_t vocabulary) const {
+  std::vector<Beam> continuations(std::span<float> scores, std::int64_t vocabulary) const {
     const std::int64_t least = std::max<std::int64_t>(1, std::ssize(task_.config.eos_token_id)) + 1;
     const auto width = static_cast<std::size_t>(vocabulary);
-    std::vector<float> scores(width * running_.size());
+    std::vector<float> copies;  // of the prompt's row, with which all beams begin
+    if (length_ == 1) {
+      for (std::size_t i = 0; i < running_.size(); ++i) {
+        copies.insert(copies.end(), scores.begin(), scores.begin() + vocabulary);
+      }
+      scores = copies;
+    }
     for (std::size_t i = 0; i < running_.size(); ++i) {
-      const std::span<float> own = std::span(scores).subspan(i * width, width);
-      std::ranges::copy(given.subspan(length_ == 1 ? 0 : i * width, width), own.begin());
+      const std::span<float> own = scores.subspan(i * width, width);
       process_scores(task_.config, with_prompt(task_, running_[i].ids), std::ssize(task_.prompt), least, own);
       for (float& score : own) {
         score += running_[i].score;
@@ -159,7 +168,8 @@ class BeamSearch final : public Search {
 
   // Draws without replacement, in proportion to e^score: the largest of the scores with Gumbel noise (Kool et al.
   // 2019).
-  std::vector<std::int64_t> drawn(std::vector<float> scores) const {
+  std::vector<std::int64_t> drawn(std::span<const float> given) const {
+    std::vector<float> scores(given.begin(), given.end());
     const Philox draws(task_.options.seed, static_cast<std::uint64_t>(task_.number * (task_.most_new + 1) + length_));
     for (std::size_t i = 0; i < scores.size(); ++i) {
       const double uniform = (draws.uniform(i) + 0x1p-25) / (1 + 0x1p-24);  // neither 0 nor 1

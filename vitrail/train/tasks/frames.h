@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "vitrail/train/tasks/image_options.h"
+#include "vitrail/train/image_options.h"
 
 namespace vitrail::train {
 
