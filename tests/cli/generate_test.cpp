@@ -153,7 +153,7 @@ TEST_F(Generate, IsEvaluatedOnAText) {
     EXPECT_THAT(outcome.err, HasSubstr(words));
   };
   fails(vitrail(eval + "--beside x"), 2, "it needs --by-position and --output");
-  fails(vitrail(eval + "--tta 2"), 2, "is a model of texts: it takes no --tta");
+  fails(vitrail(eval + "--tta 2"), 2, "is a model of texts: it takes neither --tta nor --frames");
   fails(vitrail(eval + "--block-size 41"), 1, "a block of 41 tokens is more than the 40 positions of the model");
   fails(vitrail("eval vit_tiny_patch16_224 x --stride 3"), 2, "it takes no flags of language models");
   fails(vitrail("eval gpt2 " + path("text.txt")), 1, "whose weights are random");

@@ -182,7 +182,9 @@ void add_project(CLI::App& app) {
   CLI::App& command = *app.add_subcommand("project", "Lay features out in the plane: a page to move about in");
   const auto flags = std::make_shared<ProjectFlags>();
   command.add_option("FEATURES", flags->features, "Features from vitrail embed")->required()->type_name("");
-  command.add_option("--method", flags->method, "pca, the first two principal components; tsne, neighbours stay near")
+  command
+      .add_option("--method", flags->method,
+                  "The first two principal components (pca), or neighbours that stay near (tsne)")
       ->capture_default_str()
       ->check(CLI::IsMember({"pca", "tsne"}))
       ->type_name("NAME");
