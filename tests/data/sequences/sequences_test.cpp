@@ -132,7 +132,7 @@ std::vector<int> values_of(const SequenceBatch& batch) {
   return values;
 }
 
-ImageConfig small_config() {
+ImageConfig config_of_frames() {
   ImageConfig config;
   config.height = config.width = 4;
   config.crop_pct = 1;
@@ -145,7 +145,7 @@ TEST(SequenceLoader, GivesFramesOneAfterTheOther) {
   const Sequences data = open_sequences(folder.path());
   SequenceLoaderOptions options;
   options.batch_size = 2;
-  SequenceLoader loader(data, {0, 2}, eval_transform(small_config()), options);
+  SequenceLoader loader(data, {0, 2}, eval_transform(config_of_frames()), options);
   SequenceBatch batch;
   ASSERT_TRUE(loader.next(batch));
   EXPECT_THAT(batch.sequences, ElementsAre(0, 2));
@@ -164,7 +164,7 @@ TEST(SequenceLoader, TakesPartsOfLongSequencesAndTurnsCircles) {
     options.max_frames = 5;
     options.circular = circular;
     options.workers = 2;
-    SequenceLoader loader(data, {1}, eval_transform(small_config()), options);
+    SequenceLoader loader(data, {1}, eval_transform(config_of_frames()), options);
     std::set<std::int64_t> starts;
     bool turned = false;
     for (std::int64_t epoch = 0; epoch < 200; ++epoch) {
@@ -193,7 +193,7 @@ TEST(SequenceLoader, LeavesOutSequencesWithABrokenFrame) {
   SequenceLoaderOptions options;
   options.batch_size = 3;
   options.skip_broken = true;
-  SequenceLoader loader(data, {0, 1, 2}, eval_transform(small_config()), options);
+  SequenceLoader loader(data, {0, 1, 2}, eval_transform(config_of_frames()), options);
   SequenceBatch batch;
   ASSERT_TRUE(loader.next(batch));
   EXPECT_THAT(batch.sequences, ElementsAre(0, 2));
@@ -201,7 +201,7 @@ TEST(SequenceLoader, LeavesOutSequencesWithABrokenFrame) {
   EXPECT_EQ(batch.frames.size(), 5);
   EXPECT_EQ(loader.broken().size(), 1);
   options.skip_broken = false;
-  SequenceLoader strict(data, {0, 1, 2}, eval_transform(small_config()), options);
+  SequenceLoader strict(data, {0, 1, 2}, eval_transform(config_of_frames()), options);
   EXPECT_THAT(error_of([&] { strict.next(batch); }), HasSubstr("3.png"));
 }
 

@@ -21,7 +21,7 @@ using test::expect_close;
 using test::random_tensor;
 using ::testing::HasSubstr;
 
-Tensor loss_of(const Tensor& outputs, const Tensor& targets, const FrameTarget& target) {
+Tensor loss_with(const Tensor& outputs, const Tensor& targets, const FrameTarget& target) {
   if (target.kind != FrameTarget::Kind::angle) {
     return ops::cross_entropy(outputs, targets);
   }
@@ -45,7 +45,7 @@ TEST(FrameNetwork, AgreesWithTorch) {
     nn::Pass pass;
     const Tensor outputs = model->outputs(expected.get("x"), expected.get("lengths"), pass);
     expect_close(outputs, expected.get("outputs"), 1e-5, name);
-    const Tensor loss = loss_of(outputs, expected.get("targets"), model->target);
+    const Tensor loss = loss_with(outputs, expected.get("targets"), model->target);
     expect_close(loss, expected.get("loss"), 1e-5, name);
     tape.backward(loss);
     for (const nn::Parameter& parameter : model->parameters.all()) {
