@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "vitrail/autograd/tape.h"
-#include "vitrail/kernels/layout.h"
 #include "vitrail/kernels/cast.h"
+#include "vitrail/kernels/layout.h"
 #include "vitrail/ops/images/conv.h"
 
 namespace vitrail::ops {

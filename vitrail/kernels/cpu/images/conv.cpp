@@ -2,11 +2,11 @@
 
 #include <array>
 
+#include "vitrail/kernels/cast.h"
 #include "vitrail/kernels/conv_weight_gradient.h"
 #include "vitrail/kernels/cpu/onednn.h"
 #include "vitrail/kernels/layout.h"
 #include "vitrail/kernels/reduce.h"
-#include "vitrail/kernels/cast.h"
 #include "vitrail/tensor/profile.h"
 
 namespace vitrail::kernels {

@@ -152,8 +152,8 @@ HWY_AFTER_NAMESPACE();
 #include <immintrin.h>
 #endif
 
-#include "vitrail/kernels/cpu/onednn.h"
 #include "vitrail/kernels/cast.h"
+#include "vitrail/kernels/cpu/onednn.h"
 
 namespace vitrail::kernels {
 namespace {

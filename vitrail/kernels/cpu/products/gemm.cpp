@@ -4,6 +4,7 @@
 #include <array>
 
 #include "vitrail/kernels/added_product.h"
+#include "vitrail/kernels/cast.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/kernels/cpu/onednn.h"
 #include "vitrail/kernels/cpu/products/tile_products.h"
@@ -12,7 +13,6 @@
 #include "vitrail/kernels/pair_weight_gradient.h"
 #include "vitrail/kernels/reduce.h"
 #include "vitrail/kernels/row_sum.h"
-#include "vitrail/kernels/cast.h"
 #include "vitrail/tensor/profile.h"
 
 namespace vitrail::kernels {

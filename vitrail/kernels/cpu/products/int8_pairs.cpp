@@ -178,7 +178,7 @@ HWY_INLINE std::int64_t pack_panel(const Int8Pairs& p, std::int64_t output, std:
 // Adds the products of kRows rows of `a` with a packed panel to the sums, or sets them if they are the first.
 template <int kRows>
 HWY_NOINLINE void panel_tile(std::int64_t pairs, const std::int16_t* a, std::int64_t a_row, const std::int16_t* panel,
-                           std::int32_t* sums, std::int64_t sums_row, bool first) {
+                             std::int32_t* sums, std::int64_t sums_row, bool first) {
   const I32Sum d;
   V<I32Sum> tile[kRows][panel_vectors];
   HWY_UNROLL(8)
