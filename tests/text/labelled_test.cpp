@@ -57,14 +57,14 @@ TEST(LabelledTexts, AreReadFromTables) {
 }
 
 TEST(LabelledTexts, SayWhatIsWrongWithAFile) {
-  EXPECT_EQ(texts("a.txt", "joy\n"), "a.txt: line 1 has 1 fields, expected 2: a label, a tab, a text");
+  EXPECT_EQ(texts("a.txt", "joy\n"), "a.txt: line 1 has 1 field, expected 2: a label, a tab, a text");
   EXPECT_EQ(texts("a.txt", "joy\ta\n\tb\n"), "a.txt: line 2 has no label");
   EXPECT_EQ(texts("a.txt", "joy\t\n"), "a.txt: line 1 has no text");
   EXPECT_EQ(texts("a.txt", "\n"), "a.txt: there are no texts");
   EXPECT_EQ(texts("a.csv", "joy,what\n"),
             "a.csv: the first line must name the columns 'text' and 'label', but has "
             "'joy', 'what'");
-  EXPECT_EQ(texts("a.csv", "text,label\na\n"), "a.csv: line 2 has 1 fields, expected 2");
+  EXPECT_EQ(texts("a.csv", "text,label\na\n"), "a.csv: line 2 has 1 field, expected 2");
   EXPECT_EQ(texts("a.jsonl", "{\"text\": \"a\"}\n"), "a.jsonl: line 1 has no 'label'");
   EXPECT_EQ(texts("a.jsonl", "{\"text\": 1.5, \"label\": 1}\n"),
             "a.jsonl: line 1: 'text' must be a string, but is 1.5");
@@ -72,8 +72,10 @@ TEST(LabelledTexts, SayWhatIsWrongWithAFile) {
 }
 
 TEST(TaggedSentences, AreReadFromTables) {
-  EXPECT_EQ(sentences("-DOCSTART- -X- O\n\nEU NNP B-ORG\nrejects VBZ O\n\n\nall\tO\r\n"),
+  EXPECT_EQ(sentences("-DOCSTART- -X- O\n\nEU NNP B-ORG\nrejects VBZ O\n\n\nall\tDT\tO\r\n"),
             "[EU/B-ORG rejects/O][all/O]");
+  EXPECT_EQ(sentences("EU NNP B-ORG\nall O\n"),
+            "tags.txt: line 2 has 2 columns, but those before have 3: a word and its label were expected");
   EXPECT_EQ(sentences("EU\n"), "tags.txt: line 1 has a word, but no label");
   EXPECT_EQ(sentences("\n\n"), "tags.txt: there are no sentences");
 }

@@ -163,6 +163,7 @@ Tensor ViewBatch::all_views(std::size_t size) const {
 std::unique_ptr<ViewLoader> view_loader(const Dataset& dataset, std::vector<Transform> transforms,
                                         const LoaderOptions& options) {
   std::vector<Shape> shapes;
+  shapes.reserve(transforms.size());
   for (const Transform& transform : transforms) {
     shapes.push_back(transform.shape());
   }
