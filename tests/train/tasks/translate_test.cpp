@@ -186,7 +186,10 @@ TEST(LearningToTranslate, SaysWhatCannotBe) {
               }),
               HasSubstr("long.de' has 3 lines, but '" + (folder / "short.en").string() + "' has 2: line 3 of '" +
                         (folder / "long.de").string() + "' has no counterpart"));
-  EXPECT_THAT(error([&](TranslationOptions& o) { o.src = file("latin.de", "ja\nsch\xf6n\n"); }),
+  EXPECT_THAT(error([&](TranslationOptions& o) {
+                o.src = file("latin.de", "ja\nsch\xf6n\n");
+                o.tgt = file("latin.en", "yes\nnice\n");
+              }),
               HasSubstr("latin.de: line 2 is not UTF-8: byte 4 of it is 0xf6"));
   EXPECT_THAT(error([&](TranslationOptions& o) { o.src = file("empty.de", ""); }),
               HasSubstr("empty.de: the text is empty"));

@@ -187,9 +187,10 @@ Tensor mocov3_positions(std::int64_t side, std::int64_t dim) {
   const Tensor table = Tensor::zeros({1, 1 + side * side, dim});
   float* out = table.data<float>() + dim;  // behind the class token
   for (std::int64_t n = 0; n < side * side; ++n, out += dim) {
+    const std::int64_t line = n / side;
     for (std::int64_t i = 0; i < quarter; ++i) {
       const double omega = std::pow(10000.0, -static_cast<double>(i) / static_cast<double>(quarter));
-      const double row = static_cast<double>(n / side) * omega;
+      const double row = static_cast<double>(line) * omega;
       const double column = static_cast<double>(n % side) * omega;
       out[i] = static_cast<float>(std::sin(row));
       out[quarter + i] = static_cast<float>(std::cos(row));

@@ -238,6 +238,7 @@ void ViewTask::open_views(std::vector<data::Transform> transforms) {
   looking.workers = 0;
   if (training_ == nullptr) {
     std::vector<Shape> shapes;
+    shapes.reserve(transforms.size());
     for (const data::Transform& transform : transforms) {
       shapes.push_back(transform.shape());
     }
