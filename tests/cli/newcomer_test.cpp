@@ -56,7 +56,7 @@ TEST_F(Newcomer, IsToldOfRandomWeights) {
   const std::string bare = " vit_tiny_patch16_224 ";
   const std::string tiny = " --img-size 16 --model-kwargs patch_size=4 depth=1 --num-classes 2";
   for (const std::string& command :
-       {"predict" + bare + image, "attention" + bare + image + " --output " + path("maps"),
+       {"predict" + bare + image, "attention" + bare + image + " --output " + path("own_maps"),
         "eval" + bare + path("data/validation"), "embed" + bare + path("data/validation") + " --output " + path("x.st"),
         "report" + bare + path("data/validation") + " --images 1 --output " + path("page"),
         "convert" + bare + " --output " + path("converted")}) {
@@ -242,11 +242,11 @@ TEST_F(Newcomer, KeepsWhatACommandReads) {
   const std::string before = io::read_text(image);
   const std::string features = path("features.st");
   ASSERT_EQ(vitrail("embed " + best() + " " + path("data/train") + " --output " + features).status, 0);
-  fs::create_directory(path("maps"));
-  fs::copy_file(image, path("maps/image.png"));
+  fs::create_directory(path("own_maps"));
+  fs::copy_file(image, path("own_maps/image.png"));
   for (const std::string& command :
        {"augment " + image + " --output " + image,
-        "attention " + best() + " " + path("maps/image.png") + " --output " + path("maps"),
+        "attention " + best() + " " + path("own_maps/image.png") + " --output " + path("own_maps"),
         "augment " + path("data/validation/red") + " " + image + " --output " + path("data/../picture.png"),
         "forward " + best() + " --input " + features + " --output " + features,
         "embed " + best() + " " + image + " --output " + image}) {
@@ -255,7 +255,7 @@ TEST_F(Newcomer, KeepsWhatACommandReads) {
     EXPECT_THAT(outcome.err, HasSubstr("' is the input: choose another --output")) << command;
   }
   EXPECT_EQ(io::read_text(image), before);
-  EXPECT_EQ(io::read_text(path("maps/image.png")), before);
+  EXPECT_EQ(io::read_text(path("own_maps/image.png")), before);
   // Features are known by what is in the file.
   const Outcome knn = vitrail("knn " + features + " " + features + " -k 1");
   EXPECT_EQ(knn.status, 0) << knn.err;
