@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <span>
 #include <string_view>
 #include <system_error>
 
@@ -13,6 +14,7 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/safetensors.h"
+#include "vitrail/kernels/choice.h"
 #include "vitrail/kernels/few_rows.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/products/matmul.h"
@@ -59,7 +61,7 @@ ImageIndex::Entry entry_of(const fs::path& source, const std::string& name) {
   return entry;
 }
 
-// The rows of x [N, D] f32 with length 1, in bf16.
+// The rows of x [N, D] f32 with length 1.
 Tensor unit_rows(const Tensor& x) {
   Tensor unit = x.clone();
   const std::int64_t width = x.size(1);
@@ -266,17 +268,12 @@ std::vector<std::vector<Hit>> search(const ImageIndex& index, const Tensor& quer
   const Tensor found = all_cosines(index.features, unit_rows(queries));
   const std::int64_t total = index.features.size(0);
   std::vector<std::vector<Hit>> result;
-  std::vector<std::int64_t> order(static_cast<std::size_t>(total));
   for (std::int64_t q = 0; q < queries.size(0); ++q) {
-    const float* row = found.data<float>() + q * total;
-    std::iota(order.begin(), order.end(), std::int64_t{0});
-    const std::int64_t most = std::min(count, total);
-    std::partial_sort(order.begin(), order.begin() + most, order.end(),
-                      [row](std::int64_t a, std::int64_t b) { return row[a] > row[b] || (row[a] == row[b] && a < b); });
+    const std::span<const float> row =
+        found.span<float>().subspan(static_cast<std::size_t>(q * total), static_cast<std::size_t>(total));
     std::vector<Hit>& hits = result.emplace_back();
-    for (std::int64_t i = 0; i < most; ++i) {
-      const std::int64_t image = order[static_cast<std::size_t>(i)];
-      hits.push_back({image, static_cast<double>(row[image])});
+    for (const std::int64_t image : kernels::largest(row, count)) {
+      hits.push_back({image, static_cast<double>(row[static_cast<std::size_t>(image)])});
     }
   }
   return result;
