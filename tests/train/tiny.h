@@ -66,6 +66,17 @@ Options resumed(const std::filesystem::path& folder) {
   return options;
 }
 
+// Trains until `steps` steps are done, as a run that is stopped, and then goes on with it to its end.
+template <class Options>
+void fit_in_two_parts(const Options& options, std::int64_t steps) {
+  train::FitHooks hooks;
+  std::int64_t seen = 0;
+  hooks.on_step = [&](std::int64_t step, double) { seen = step; };
+  hooks.should_stop = [&] { return seen >= steps; };
+  EXPECT_TRUE(train::fit(options, hooks).stopped);
+  train::fit(resumed<Options>(std::filesystem::path(options.output) / options.experiment));
+}
+
 // What a config.toml says, over the defaults or `options`.
 template <class Options>
 Options options_in(const std::filesystem::path& file, Options options = {}) {

@@ -140,12 +140,7 @@ TEST(LearningFromFrames, ResumesToTheSameBits) {
   options.experiment = "whole";
   fit(options);
   options.experiment = "stopped";
-  FitHooks hooks;
-  std::int64_t seen = 0;
-  hooks.on_step = [&](std::int64_t step, double) { seen = step; };
-  hooks.should_stop = [&] { return seen >= 3; };
-  EXPECT_TRUE(fit(options, hooks).stopped);
-  fit(test::resumed<FrameTaskOptions>(fs::path(options.output) / "stopped"));
+  test::fit_in_two_parts(options, 3);
   const auto checksum = [&](const char* run) {
     return weights_checksum(*models::load_frame_network(fs::path(options.output) / run / "last"));
   };

@@ -143,12 +143,7 @@ TEST(LanguageModelling, ResumesToTheSameBits) {
     options.experiment = "whole";
     fit(options);
     options.experiment = "stopped";
-    FitHooks hooks;
-    std::int64_t seen = 0;
-    hooks.on_step = [&](std::int64_t step, double) { seen = step; };
-    hooks.should_stop = [&] { return seen >= 10; };
-    EXPECT_TRUE(fit(options, hooks).stopped);
-    fit(test::resumed<LanguageOptions>(fs::path(options.output) / "stopped"));
+    test::fit_in_two_parts(options, 10);
     const auto checksum = [&](const char* run) {
       return weights_checksum(*models::load_text_model(fs::path(options.output) / run / "last").net);
     };

@@ -74,12 +74,7 @@ TEST(Pretraining, ResumesToTheSameBits) {
   options.experiment = "whole";
   fit(options);
   options.experiment = "stopped";
-  FitHooks hooks;
-  std::int64_t seen = 0;
-  hooks.on_step = [&](std::int64_t step, double) { seen = step; };
-  hooks.should_stop = [&] { return seen >= 8; };
-  EXPECT_TRUE(fit(options, hooks).stopped);
-  fit(test::resumed<PretrainMaeOptions>(fs::path(options.output) / "stopped"));
+  test::fit_in_two_parts(options, 8);
   const auto checksum = [&](const char* run) {
     return weights_checksum(*models::open_masked_autoencoder((fs::path(options.output) / run / "last").string()).net);
   };

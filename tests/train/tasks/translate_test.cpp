@@ -130,12 +130,7 @@ TEST(LearningToTranslate, ResumesToTheSameBits) {
   options.experiment = "whole";
   fit(options);
   options.experiment = "stopped";
-  FitHooks hooks;
-  std::int64_t seen = 0;
-  hooks.on_step = [&](std::int64_t step, double) { seen = step; };
-  hooks.should_stop = [&] { return seen >= 13; };
-  EXPECT_TRUE(fit(options, hooks).stopped);
-  fit(test::resumed<TranslationOptions>(fs::path(options.output) / "stopped"));
+  test::fit_in_two_parts(options, 13);
   const auto checksum = [&](const char* run) {
     return weights_checksum(*models::load_text_model(fs::path(options.output) / run / "last").net);
   };
