@@ -20,7 +20,7 @@ TEST(Usage, HelpNamesEveryCommandAndShowsExamples) {
   for (const char* command :
        {"train",    "eval",    "predict",    "embed",       "knn",      "attention", "positions", "report", "forward",
         "quantize", "convert", "pretrain",   "reconstruct", "compare",  "info",      "bleu",      "models", "augment",
-        "soup",     "bench",   "completion", "tokenizer",   "generate", "gradients", "encoder"}) {
+        "soup",     "bench",   "completion", "tokenizer",   "generate", "gradients", "encoder",   "scenes"}) {
     EXPECT_THAT(help.out, HasSubstr(command));
     const Outcome own = vitrail(std::string(command) + " --help");
     EXPECT_EQ(own.status, 0) << command;

@@ -201,6 +201,8 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   add_compare(app);
   add_augment(app);
   name_group(app, "Look at models, runs and images");
+  add_scenes(app);
+  name_group(app, "Make data");
   add_info(app);
   add_models(app);
   add_bench(app);

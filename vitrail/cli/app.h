@@ -49,6 +49,7 @@ void add_tokenizer(CLI::App& app);
 void add_reconstruct(CLI::App& app);
 void add_report(CLI::App& app);
 void add_compare(CLI::App& app);
+void add_scenes(CLI::App& app);
 void add_completion(CLI::App& app);
 
 }  // namespace vitrail::cli

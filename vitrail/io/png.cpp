@@ -8,6 +8,7 @@
 
 #include "vitrail/io/codecs.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/gray_png.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::io {
@@ -258,22 +259,40 @@ Decoded decode_png(std::span<const std::uint8_t> bytes, const std::string& name)
   return result;
 }
 
-std::vector<std::uint8_t> encode_png(const Image& image) {
-  check(image.width > 0 && image.height > 0, "an image of {} x {} pixels cannot be written", image.width, image.height);
+namespace {
+
+// Rows of 8-bit samples: three a pixel, or one if the type is gray.
+std::vector<std::uint8_t> encode_rows(const std::uint8_t* samples, std::int64_t width, std::int64_t height,
+                                      int color_type) {
+  check(width > 0 && height > 0, "an image of {} x {} pixels cannot be written", width, height);
+  const std::int64_t row = width * (color_type == PNG_COLOR_TYPE_RGB ? 3 : 1);
   PngState state;
   PngWriter writer(state);
   check(writer.info != nullptr, "no memory for a PNG encoder");
   const bool ok = state.guarded([&] {
-    png_set_IHDR(writer.png, writer.info, static_cast<png_uint_32>(image.width), static_cast<png_uint_32>(image.height),
-                 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_IHDR(writer.png, writer.info, static_cast<png_uint_32>(width), static_cast<png_uint_32>(height), 8,
+                 color_type, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(writer.png, writer.info);
-    for (std::int64_t y = 0; y < image.height; ++y) {
-      png_write_row(writer.png, image.at(0, y));
+    for (std::int64_t y = 0; y < height; ++y) {
+      png_write_row(writer.png, samples + y * row);
     }
     png_write_end(writer.png, writer.info);
   });
   check(ok, "the image cannot be written as PNG: {}", state.message);
   return std::move(state.output);
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> encode_png(const Image& image) {
+  return encode_rows(image.pixels.data(), image.width, image.height, PNG_COLOR_TYPE_RGB);
+}
+
+std::vector<std::uint8_t> encode_gray_png(std::span<const std::uint8_t> samples, std::int64_t width,
+                                          std::int64_t height) {
+  check(std::ssize(samples) == width * height, "{} samples are not an image of {} x {} pixels", samples.size(), width,
+        height);
+  return encode_rows(samples.data(), width, height, PNG_COLOR_TYPE_GRAY);
 }
 
 void write_png(const std::filesystem::path& path, const Image& image) { write_atomically(path, encode_png(image)); }

@@ -1,0 +1,105 @@
+// A data set of rendered scenes as a person makes it.
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/program.h"
+#include "vitrail/data/dataset.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/image.h"
+#include "vitrail/io/json.h"
+
+namespace vitrail::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+TEST(ScenesCommand, WritesImagesWithAllThatIsKnownOfThem) {
+  const TemporaryFolder folder;
+  const std::string out = (folder / "scenes").string();
+  const Outcome made = vitrail("scenes " + out + " --count 6 --seed 1 --start 10 --preview 5");
+  ASSERT_EQ(made.status, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("6 scenes of 64 x 64 pixels, 10 … 15 of seed 1"));
+  const io::Image image = io::read_image(fs::path(out) / "images/000010.png");
+  EXPECT_EQ(image.width, 64);
+  const io::Image mask = io::read_image(fs::path(out) / "masks/000010.png");
+  EXPECT_GT(io::read_image(fs::path(out) / "preview.png").width, 1000);
+
+  const json captions = io::read_json(fs::path(out) / "captions.json");
+  EXPECT_EQ(captions["images"].size(), 6U);
+  EXPECT_EQ(captions["images"][0], json::parse(R"({"id": 10, "file_name": "000010.png", "width": 64, "height": 64})"));
+  EXPECT_EQ(captions["annotations"].size(), 30U);
+  EXPECT_EQ(captions["annotations"][0]["id"], 1);
+  EXPECT_EQ(captions["annotations"][0]["image_id"], 10);
+  EXPECT_TRUE(captions["annotations"][0]["caption"].is_string());
+
+  const json scene = io::read_json(fs::path(out) / "scene.json")["scenes"][0];
+  const json instances = io::read_json(fs::path(out) / "instances.json");
+  EXPECT_EQ(instances["categories"][3], json::parse(R"({"id": 4, "name": "bird", "supercategory": "object"})"));
+  const std::size_t count = scene["objects"].size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const json& instance = instances["annotations"][i];
+    const json& object = scene["objects"][i];
+    EXPECT_EQ(instance["id"], i + 1);
+    EXPECT_EQ(instance["image_id"], 10);
+    EXPECT_EQ(instance["bbox"], object["bbox"]);
+    EXPECT_EQ(instance["attributes"]["color"], object["color"]);
+    EXPECT_GE(instance["segmentation"][0].size(), 8U);
+    std::int64_t area = 0;
+    for (std::size_t p = 0; p < mask.pixels.size(); p += 3) {
+      area += mask.pixels[p] == i + 1 ? 1 : 0;
+    }
+    EXPECT_EQ(instance["area"], area);
+  }
+  EXPECT_EQ(instances["annotations"][count]["image_id"], 11);
+
+  const auto counted = data::open_dataset(fs::path(out) / "count.csv");
+  EXPECT_EQ(counted->size(), 6);
+  EXPECT_EQ(counted->classes()[static_cast<std::size_t>(counted->label(0))], std::to_string(count));
+}
+
+TEST(ScenesCommand, MakesPartsOfOneDataSetByRanges) {
+  const TemporaryFolder folder;
+  const std::string flags = " --objects 1 --holdout \"red triangle, blue bird\"";
+  ASSERT_EQ(vitrail("scenes " + (folder / "all").string() + " --count 6" + flags).status, 0);
+  ASSERT_EQ(vitrail("scenes " + (folder / "part").string() + " --start 4 --count 2" + flags).status, 0);
+  for (const char* file : {"images/000004.png", "masks/000005.png"}) {
+    EXPECT_EQ(io::read_bytes(folder / "part" / file), io::read_bytes(folder / "all" / file)) << file;
+  }
+  const auto kinds = [&](const char* part) { return data::open_dataset(folder / part / "kind.csv")->classes(); };
+  ASSERT_EQ(vitrail("scenes " + (folder / "unseen").string() + " --count 12 --held-out" + flags).status, 0);
+  EXPECT_EQ(kinds("unseen"), (std::vector<std::string>{"blue bird", "red triangle"}));
+  // A folder of scenes is replaced.
+  EXPECT_EQ(vitrail("scenes " + (folder / "unseen").string() + " --count 3 --size 32").status, 0);
+  EXPECT_FALSE(fs::exists(folder / "unseen/kind.csv"));
+}
+
+TEST(ScenesCommand, SaysWhatIsWrongAndWritesNothing) {
+  const TemporaryFolder folder;
+  const std::string out = (folder / "scenes").string();
+  const auto error = [&](const std::string& flags) {
+    const Outcome outcome = vitrail("scenes " + out + " " + flags);
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_FALSE(fs::exists(out));
+    return outcome.err;
+  };
+  EXPECT_THAT(error("--count 0"), HasSubstr("--count"));
+  EXPECT_THAT(error("--count 1 --size 16"), HasSubstr("--size"));
+  EXPECT_THAT(error("--count 1 --objects 2-"), HasSubstr("--objects takes a number or a range of numbers, as in 2-6"));
+  EXPECT_THAT(error("--count 1 --objects 4-99"), HasSubstr("a scene has 1 to 12 objects, not 4 to 99"));
+  EXPECT_THAT(error("--count 1 --held-out"), HasSubstr("nothing is held out"));
+  EXPECT_THAT(error("--count 1 --holdout \"red bird,pink bird\""), HasSubstr("scenes have no 'pink bird'"));
+  fs::create_directories(out);
+  std::ofstream(out + "/mine.txt") << "mine";
+  const Outcome other = vitrail("scenes " + out + " --count 1");
+  EXPECT_EQ(other.status, 1);
+  EXPECT_THAT(other.err, HasSubstr("exists and is no folder of scenes: name a new one"));
+  EXPECT_TRUE(fs::exists(out + "/mine.txt"));
+}
+
+}  // namespace
+}  // namespace vitrail::test

@@ -1,0 +1,119 @@
+#include "vitrail/data/scenes/sample.h"
+
+#include <algorithm>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/errors.h"
+
+namespace vitrail::data {
+namespace {
+
+using test::error_of;
+
+constexpr std::int64_t many = 400;
+
+bool is_behind(const SceneBackground& background, SceneColor color) {
+  return background.sky == color || background.ground == color;
+}
+
+TEST(Scenes, DependOnSeedAndIndexAlone) {
+  const SceneOptions options{.seed = 3};
+  const Scene scene = sample_scene(options, 17);
+  sample_scene(options, 18);
+  EXPECT_EQ(sample_scene(options, 17), scene);
+  EXPECT_NE(sample_scene(options, 18).objects, scene.objects);
+  EXPECT_NE(sample_scene({.seed = 4}, 17).objects, scene.objects);
+}
+
+TEST(Scenes, AreOfObjectsApartInOtherColoursThanTheBackground) {
+  std::map<std::size_t, int> counts;
+  std::map<SceneKind, int> kinds;
+  for (std::int64_t index = 0; index < many; ++index) {
+    const Scene scene = sample_scene({}, index);
+    ++counts[scene.objects.size()];
+    for (std::size_t i = 0; i < scene.objects.size(); ++i) {
+      const SceneObject& object = scene.objects[i];
+      ++kinds[object.kind];
+      EXPECT_FALSE(is_behind(scene.background, object.kind.color));
+      EXPECT_TRUE(object.box.left >= 4 && object.box.top >= 4 && object.box.right <= 252 && object.box.bottom <= 252);
+      const bool small = object.size == SceneSize::small;
+      if (object.kind.shape == SceneShape::bird) {
+        EXPECT_FALSE(is_behind(scene.background, object.head) || is_behind(scene.background, object.beak));
+        EXPECT_TRUE(object.head != object.kind.color && object.beak != object.kind.color && object.head != object.beak);
+        EXPECT_GE(object.box.width(), 56);
+      } else {
+        EXPECT_TRUE(small ? object.box.width() >= 36 && object.box.width() <= 44
+                          : object.box.width() >= 64 && object.box.width() <= 72);
+      }
+      for (std::size_t other = 0; other < i; ++other) {
+        const SceneBox& a = object.box;
+        const SceneBox& b = scene.objects[other].box;
+        EXPECT_TRUE(a.right + 8 <= b.left || b.right + 8 <= a.left || a.bottom + 8 <= b.top || b.bottom + 8 <= a.top);
+      }
+    }
+  }
+  EXPECT_EQ(counts.size(), 5U);
+  EXPECT_EQ(counts.begin()->first, 2U);
+  EXPECT_EQ(kinds.size(), 32U);
+  for (const auto& [kind, count] : kinds) {
+    EXPECT_GT(count, 20) << name_of(kind);
+  }
+}
+
+TEST(Scenes, HoldKindsOut) {
+  SceneOptions options{.fewest_objects = 1, .most_objects = 3};
+  options.holdout = {scene_kind("red triangle"), scene_kind("blue bird")};
+  const auto is_held_out = [&](const SceneObject& object) { return options.holdout.contains(object.kind); };
+  for (std::int64_t index = 0; index < many; ++index) {
+    EXPECT_TRUE(std::ranges::none_of(sample_scene(options, index).objects, is_held_out));
+  }
+  options.held_out = true;
+  for (std::int64_t index = 0; index < many; ++index) {
+    const Scene scene = sample_scene(options, index);
+    EXPECT_TRUE(std::ranges::any_of(scene.objects, is_held_out));
+    for (const SceneObject& object : scene.objects) {
+      EXPECT_FALSE(is_behind(scene.background, object.kind.color));
+    }
+  }
+}
+
+TEST(Scenes, FindRoomForManyObjects) {
+  for (std::int64_t index = 0; index < 30; ++index) {
+    EXPECT_EQ(sample_scene({.fewest_objects = 8, .most_objects = 8}, index).objects.size(), 8U);
+  }
+}
+
+TEST(Scenes, HaveRelationsByTheirMiddles) {
+  const auto at = [](std::int64_t x, std::int64_t y) {
+    SceneObject object;
+    object.box = {x - 10, y - 10, x + 10, y + 10};
+    return object;
+  };
+  EXPECT_EQ(relation_of(at(50, 100), at(120, 60)), SceneRelation::left_of);
+  EXPECT_EQ(relation_of(at(120, 60), at(50, 100)), SceneRelation::right_of);
+  EXPECT_EQ(relation_of(at(120, 60), at(110, 100)), SceneRelation::above);
+  EXPECT_EQ(relation_of(at(110, 100), at(120, 60)), SceneRelation::below);
+  EXPECT_EQ(relation_of(at(110, 100), at(130, 90)), std::nullopt);
+}
+
+TEST(Scenes, SayWhatTheyCannotBe) {
+  EXPECT_EQ(error_of([] { scene_kind("red triangel"); }),
+            "scenes have no 'red triangel' (did you mean 'red triangle' or 'green triangle'?): an object is called by "
+            "a colour ('red', "
+            "'green', 'blue', 'yellow', 'purple', 'orange', 'white' or 'black') and a shape ('circle', 'square', "
+            "'triangle' or 'bird')");
+  EXPECT_EQ(error_of([] { sample_scene({.fewest_objects = 3, .most_objects = 2}, 0); }),
+            "a scene has 1 to 12 objects, not 3 to 2");
+  EXPECT_EQ(error_of([] { sample_scene({.held_out = true}, 0); }), "nothing is held out that a scene could be made of");
+  EXPECT_EQ(error_of([] { sample_scene({}, -1); }), "scenes are counted from 0, not -1");
+  const std::vector<SceneKind> all = all_scene_kinds();
+  EXPECT_EQ(error_of([&] {
+              sample_scene({.holdout = {all.begin(), all.end() - 5}}, 0);
+            }),
+            "27 of the 32 kinds of objects are held out: those left need three colours at least");
+}
+
+}  // namespace
+}  // namespace vitrail::data

@@ -1,0 +1,191 @@
+#include "vitrail/data/scenes/describe.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "vitrail/tensor/error.h"
+#include "vitrail/tensor/random.h"
+
+namespace vitrail::data {
+namespace {
+
+constexpr std::array<std::string_view, 13> numbers = {"no",    "one",   "two",  "three", "four",   "five",  "six",
+                                                      "seven", "eight", "nine", "ten",   "eleven", "twelve"};
+constexpr std::int64_t tries_a_caption = 8;
+
+// What is said of some objects: what they have in common, of which only the shape is always named.
+struct Mention {
+  std::optional<SceneSize> size;
+  std::optional<SceneColor> color;
+  SceneShape shape = SceneShape::circle;
+
+  bool fits(const SceneObject& object) const {
+    return object.kind.shape == shape && (!size || object.size == *size) && (!color || object.kind.color == *color);
+  }
+  std::string words() const {
+    std::string text;
+    if (size) {
+      text += fmt::format("{} ", name_of(*size));
+    }
+    if (color) {
+      text += fmt::format("{} ", name_of(*color));
+    }
+    return text + std::string(name_of(shape));
+  }
+};
+
+std::string with_article(const std::string& words) {
+  return (std::string_view("aeiou").find(words[0]) == std::string_view::npos ? "a " : "an ") + words;
+}
+
+// A phrase, and the objects that it is about.
+struct Phrase {
+  std::string words;
+  std::vector<const SceneObject*> objects;
+};
+
+class Captioner {
+ public:
+  explicit Captioner(const Scene& scene)
+      : scene_(scene),
+        draws_(Philox(mix(scene.seed, hash("captions of a scene")), static_cast<std::uint64_t>(scene.index))) {}
+
+  std::string caption() {
+    const auto count = std::ssize(scene_.objects);
+    const std::vector<const SceneObject*> order = shuffled();
+    switch (draws_.integer(0, 5)) {
+      case 0:
+        return placed(one(*order[0]));
+      case 1:
+        return placed(group(*order[0]));
+      case 2:
+        if (count >= 2) {
+          return listed(order, std::min<std::int64_t>(count, draws_.integer(2, 4)));
+        }
+        return placed(one(*order[0]));
+      default:
+        return related(order);
+    }
+  }
+
+ private:
+  bool chance(std::int64_t of, std::int64_t in) { return draws_.integer(0, in) < of; }
+
+  std::vector<const SceneObject*> shuffled() {
+    std::vector<const SceneObject*> order;
+    for (const SceneObject& object : scene_.objects) {
+      order.push_back(&object);
+    }
+    for (std::int64_t i = std::ssize(order) - 1; i > 0; --i) {
+      std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(draws_.integer(0, i + 1))]);
+    }
+    return order;
+  }
+
+  Phrase one(const SceneObject& object) {
+    Mention mention{.size = {}, .color = object.kind.color, .shape = object.kind.shape};
+    if (chance(2, 3)) {
+      mention.size = object.size;
+    }
+    return {with_article(mention.words()), {&object}};
+  }
+
+  // All objects that are like this one in its shape, and maybe in its colour and its size.
+  Phrase group(const SceneObject& object) {
+    Mention mention{.size = {}, .color = {}, .shape = object.kind.shape};
+    if (chance(1, 2)) {
+      mention.color = object.kind.color;
+    }
+    if (chance(1, 2)) {
+      mention.size = object.size;
+    }
+    Phrase phrase;
+    for (const SceneObject& other : scene_.objects) {
+      if (mention.fits(other)) {
+        phrase.objects.push_back(&other);
+      }
+    }
+    if (phrase.objects.size() == 1) {
+      return one(object);
+    }
+    phrase.words = fmt::format("{} {}s", numbers.at(phrase.objects.size()), mention.words());
+    return phrase;
+  }
+
+  // The phrase with the side of the scene that its objects are on, if they are on one.
+  std::string placed(const Phrase& phrase) {
+    const auto all = [&](auto&& holds) {
+      return std::ranges::all_of(phrase.objects, [&](const SceneObject* object) { return holds(object->box); });
+    };
+    constexpr std::int64_t nearer = scene_side * 7 / 8;  // twice the distance of a middle from the side that it is on
+    constexpr std::int64_t farther = 2 * scene_side - nearer;
+    std::vector<std::string_view> sides;
+    if (all([](const SceneBox& box) { return box.left + box.right < nearer; })) {
+      sides.emplace_back("on the left");
+    }
+    if (all([](const SceneBox& box) { return box.left + box.right > farther; })) {
+      sides.emplace_back("on the right");
+    }
+    if (all([](const SceneBox& box) { return box.top + box.bottom < nearer; })) {
+      sides.emplace_back("at the top");
+    }
+    if (all([](const SceneBox& box) { return box.top + box.bottom > farther; })) {
+      sides.emplace_back("at the bottom");
+    }
+    if (sides.empty()) {
+      return phrase.words;
+    }
+    return fmt::format("{} {}", phrase.words, sides[static_cast<std::size_t>(draws_.integer(0, std::ssize(sides)))]);
+  }
+
+  std::string listed(const std::vector<const SceneObject*>& order, std::int64_t count) {
+    std::string text;
+    for (std::int64_t i = 0; i < count; ++i) {
+      text += i == 0 ? "" : (i == count - 1 ? " and " : ", ");
+      text += one(*order[static_cast<std::size_t>(i)]).words;
+    }
+    return text;
+  }
+
+  // Two phrases and how the objects of the first lie to all those of the second; a list if no relation holds.
+  std::string related(const std::vector<const SceneObject*>& order) {
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      const Phrase first = one(*order[0]);
+      const Phrase second = chance(1, 2) ? group(*order[i]) : one(*order[i]);
+      const auto relation = relation_of(*order[0], *second.objects[0]);
+      if (relation && std::ranges::all_of(second.objects, [&](const SceneObject* other) {
+            return other != order[0] && relation_of(*order[0], *other) == relation;
+          })) {
+        return fmt::format("{} {} {}", first.words, name_of(*relation), second.words);
+      }
+    }
+    return order.size() < 2 ? placed(one(*order[0])) : listed(order, 2);
+  }
+
+  const Scene& scene_;
+  Draws draws_;
+};
+
+}  // namespace
+
+std::vector<std::string> scene_captions(const Scene& scene, std::int64_t count) {
+  check(!scene.objects.empty() && scene.objects.size() < numbers.size(), "a scene of {} objects has no captions",
+        scene.objects.size());
+  Captioner captioner(scene);
+  std::vector<std::string> captions;
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::string caption = captioner.caption();
+    for (std::int64_t again = 1; again < tries_a_caption && std::ranges::count(captions, caption) > 0; ++again) {
+      caption = captioner.caption();
+    }
+    captions.push_back(std::move(caption));
+  }
+  return captions;
+}
+
+}  // namespace vitrail::data

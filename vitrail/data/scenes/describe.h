@@ -1,0 +1,19 @@
+/// \file
+/// Sentences about scenes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "vitrail/data/scenes/scene.h"
+
+namespace vitrail::data {
+
+/// Captions of a scene, which follow from it alone: "a small blue bird left of a large red circle". Each names one to
+/// three objects, in an order drawn by lot, or a group ("two small birds": there are no others), with colours, shapes
+/// and mostly sizes, and a side or a relation (relation_of()). All are true. They differ from each other unless the
+/// scene has not that much to say.
+std::vector<std::string> scene_captions(const Scene& scene, std::int64_t count = 5);
+
+}  // namespace vitrail::data

@@ -1,0 +1,179 @@
+#include "vitrail/data/scenes/sample.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "vitrail/tensor/error.h"
+#include "vitrail/tensor/random.h"
+
+namespace vitrail::data {
+namespace {
+
+constexpr std::int64_t margin = 4;  // units between an object and the border of the scene
+constexpr std::int64_t gap = 8;     // units between two objects
+constexpr std::int64_t steepest = 24;
+constexpr std::int64_t tries_an_object = 60;
+constexpr std::int64_t layouts_of_sizes = 20;
+constexpr std::int64_t sizes_tried = 40;
+
+bool one_in(Draws& draws, std::int64_t count) { return draws.integer(0, count) == 0; }
+
+template <class T>
+const T& one_of(Draws& draws, const std::vector<T>& items) {
+  return items[static_cast<std::size_t>(draws.integer(0, std::ssize(items)))];
+}
+
+// The colours without some of them.
+std::vector<SceneColor> colors_but(const std::vector<SceneColor>& without) {
+  std::vector<SceneColor> colors;
+  for (std::size_t i = 0; i < scene_colors.size(); ++i) {
+    const auto color = static_cast<SceneColor>(i);
+    if (std::ranges::find(without, color) == without.end()) {
+      colors.push_back(color);
+    }
+  }
+  return colors;
+}
+
+std::vector<SceneColor> colors_of(const SceneBackground& background) {
+  std::vector<SceneColor> colors = {background.sky};
+  if (background.ground) {
+    colors.push_back(*background.ground);
+  }
+  return colors;
+}
+
+// A background in none of the colours `without`.
+SceneBackground sample_background(Draws& draws, std::vector<SceneColor> without) {
+  SceneBackground background;
+  background.sky = one_of(draws, colors_but(without));
+  if (one_in(draws, 2)) {
+    without.push_back(background.sky);
+    background.ground = one_of(draws, colors_but(without));
+    background.horizon = draws.integer(scene_side * 5 / 16, scene_side * 11 / 16);
+  }
+  background.slope_x = draws.integer(-steepest, steepest + 1);
+  background.slope_y = draws.integer(-steepest, steepest + 1);
+  return background;
+}
+
+// The width and the height of an object. A bird is wider, so that its head covers a patch of 4 pixels of 64.
+std::pair<std::int64_t, std::int64_t> sample_extent(Draws& draws, SceneShape shape, SceneSize size) {
+  const bool small = size == SceneSize::small;
+  if (shape == SceneShape::bird) {
+    const std::int64_t width = small ? draws.integer(56, 61) : draws.integer(76, 85);
+    return {width, width * 3 / 4};
+  }
+  const std::int64_t width = small ? draws.integer(36, 45) : draws.integer(64, 73);
+  return {width, shape == SceneShape::triangle ? width * 7 / 8 : width};
+}
+
+bool apart(const SceneBox& a, const SceneBox& b) {
+  return a.right + gap <= b.left || b.right + gap <= a.left || a.bottom + gap <= b.top || b.bottom + gap <= a.top;
+}
+
+// Gives each object a place of its own, the large ones first. Returns whether it has found them.
+bool place_objects(Draws& draws, std::vector<SceneObject>& objects) {
+  std::vector<SceneObject*> order;
+  for (SceneObject& object : objects) {
+    order.push_back(&object);
+  }
+  std::ranges::stable_sort(order, [](const SceneObject* a, const SceneObject* b) { return a->size > b->size; });
+  std::vector<SceneBox> taken;
+  for (SceneObject* object : order) {
+    const std::int64_t width = object->box.width();
+    const std::int64_t height = object->box.height();
+    bool found = false;
+    for (std::int64_t i = 0; i < tries_an_object && !found; ++i) {
+      const std::int64_t left = draws.integer(margin, scene_side - margin - width + 1);
+      const std::int64_t top = draws.integer(margin, scene_side - margin - height + 1);
+      object->box = {left, top, left + width, top + height};
+      found = std::ranges::all_of(taken, [&](const SceneBox& box) { return apart(box, object->box); });
+    }
+    if (!found) {
+      return false;
+    }
+    taken.push_back(object->box);
+  }
+  return true;
+}
+
+void sample_sizes(Draws& draws, std::vector<SceneObject>& objects) {
+  for (SceneObject& object : objects) {
+    object.size = one_in(draws, 2) ? SceneSize::large : SceneSize::small;
+    const auto [width, height] = sample_extent(draws, object.kind.shape, object.size);
+    object.box = {0, 0, width, height};
+  }
+}
+
+// The kinds that are not held out, in colours other than those of the background.
+std::vector<SceneKind> allowed_kinds(const SceneOptions& options, const SceneBackground& background) {
+  const std::vector<SceneColor> behind = colors_of(background);
+  std::vector<SceneKind> kinds = all_scene_kinds();
+  std::erase_if(kinds, [&](const SceneKind& kind) {
+    return options.holdout.contains(kind) || std::ranges::find(behind, kind.color) != behind.end();
+  });
+  return kinds;
+}
+
+}  // namespace
+
+void check_scene_options(const SceneOptions& options) {
+  check(options.fewest_objects >= 1 && options.fewest_objects <= options.most_objects &&
+            options.most_objects <= most_scene_objects,
+        "a scene has 1 to {} objects, not {} to {}", most_scene_objects, options.fewest_objects, options.most_objects);
+  check(!options.held_out || !options.holdout.empty(), "nothing is held out that a scene could be made of");
+  // A background takes away two of the colours.
+  std::set<SceneColor> left;
+  for (const SceneKind& kind : all_scene_kinds()) {
+    if (!options.holdout.contains(kind)) {
+      left.insert(kind.color);
+    }
+  }
+  check(left.size() > 2, "{} of the {} kinds of objects are held out: those left need three colours at least",
+        options.holdout.size(), all_scene_kinds().size());
+}
+
+Scene sample_scene(const SceneOptions& options, std::int64_t index) {
+  check_scene_options(options);
+  check(index >= 0, "scenes are counted from 0, not {}", index);
+  Draws draws(Philox(mix(options.seed, hash("scene")), static_cast<std::uint64_t>(index)));
+  Scene scene{.seed = options.seed, .index = index, .background = {}, .objects = {}};
+  const std::int64_t count = draws.integer(options.fewest_objects, options.most_objects + 1);
+  std::vector<SceneKind> kinds;
+  std::vector<SceneColor> fixed;
+  if (options.held_out) {
+    kinds.push_back(one_of(draws, std::vector(options.holdout.begin(), options.holdout.end())));
+    fixed.push_back(kinds[0].color);
+  }
+  scene.background = sample_background(draws, fixed);
+  const std::vector<SceneKind> allowed = allowed_kinds(options, scene.background);
+  while (std::ssize(kinds) < count) {
+    kinds.push_back(one_of(draws, allowed));
+  }
+  for (const SceneKind& kind : kinds) {
+    SceneObject& object = scene.objects.emplace_back();
+    object.kind = kind;
+    if (kind.shape == SceneShape::bird) {
+      std::vector<SceneColor> used = colors_of(scene.background);
+      used.push_back(kind.color);
+      object.head = one_of(draws, colors_but(used));
+      used.push_back(object.head);
+      object.beak = one_of(draws, colors_but(used));
+      object.faces_left = one_in(draws, 2);
+    }
+  }
+  for (std::int64_t i = 0; i < sizes_tried; ++i) {
+    sample_sizes(draws, scene.objects);
+    for (std::int64_t layout = 0; layout < layouts_of_sizes; ++layout) {
+      if (place_objects(draws, scene.objects)) {
+        return scene;
+      }
+    }
+  }
+  fail("{} objects find no room in scene {} of seed {}: ask for fewer", count, index, options.seed);
+}
+
+}  // namespace vitrail::data

@@ -1,0 +1,240 @@
+#include "vitrail/data/scenes/write.h"
+
+#include <cerrno>
+#include <fstream>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/data/scenes/describe.h"
+#include "vitrail/data/scenes/draw.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/gray_png.h"
+
+namespace vitrail::data {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+// A file in a folder that is not in use yet: nothing need be synced or renamed.
+class PlainFile {
+ public:
+  explicit PlainFile(fs::path path) : path_(std::move(path)), stream_(path_, std::ios::binary) { check_stream(); }
+  void write(std::string_view text) { stream_.write(text.data(), std::ssize(text)); }
+  void finish() {
+    stream_.close();
+    check_stream();
+  }
+
+ private:
+  void check_stream() const {
+    if (!stream_) {
+      io::fail_writing(path_, errno);
+    }
+  }
+  fs::path path_;
+  std::ofstream stream_;
+};
+
+void write_bytes(const fs::path& path, std::span<const std::uint8_t> bytes) {
+  PlainFile file(path);
+  file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  file.finish();
+}
+
+// A JSON file of an object whose last member is a list, a line a record: `head` is the object without that member.
+class RecordFile {
+ public:
+  RecordFile(const fs::path& path, const Json& head, std::string_view list) : file_(path) {
+    const std::string text = head.dump();
+    file_.write(fmt::format("{}{}\n\"{}\": [", text.substr(0, text.size() - 1), head.empty() ? "" : ",", list));
+  }
+  void add(const Json& record) {
+    file_.write(first_ ? "\n" : ",\n");
+    file_.write(record.dump());
+    first_ = false;
+  }
+  void finish() {
+    file_.write("\n]}\n");
+    file_.finish();
+  }
+
+ private:
+  PlainFile file_;
+  bool first_ = true;
+};
+
+std::string scene_file(std::int64_t index) { return fmt::format("{:06}.png", index); }
+
+Json info_of(const SceneFolder& what) {
+  Json holdout = Json::array();
+  for (const SceneKind& kind : what.scenes.holdout) {
+    holdout.push_back(name_of(kind));
+  }
+  return {{"description", "rendered scenes"},
+          {"seed", what.scenes.seed},
+          {"first", what.first},
+          {"count", what.count},
+          {"size", what.side},
+          {"objects", {what.scenes.fewest_objects, what.scenes.most_objects}},
+          {"holdout", holdout},
+          {"held_out", what.scenes.held_out}};
+}
+
+Json images_of(const SceneFolder& what) {
+  Json images = Json::array();
+  for (std::int64_t i = what.first; i < what.first + what.count; ++i) {
+    images.push_back({{"id", i}, {"file_name", scene_file(i)}, {"width", what.side}, {"height", what.side}});
+  }
+  return images;
+}
+
+Json categories_of_shapes() {
+  Json categories = Json::array();
+  for (std::size_t i = 0; i < scene_shapes.size(); ++i) {
+    categories.push_back({{"id", i + 1}, {"name", scene_shapes[i]}, {"supercategory", "object"}});
+  }
+  return categories;
+}
+
+Json coco_box(const SceneBox& box) { return {box.left, box.top, box.width(), box.height()}; }
+
+Json attributes_of(const SceneObject& object) {
+  Json json = {
+      {"shape", name_of(object.kind.shape)}, {"color", name_of(object.kind.color)}, {"size", name_of(object.size)}};
+  if (object.kind.shape == SceneShape::bird) {
+    json["head"] = name_of(object.head);
+    json["beak"] = name_of(object.beak);
+    json["faces"] = object.faces_left ? "left" : "right";
+  }
+  return json;
+}
+
+// What scene.json says of a scene. Of each pair of relations, such as "left of" and "right of", the first is listed.
+Json json_of(const Scene& scene, const DrawnScene& drawn) {
+  Json json = {{"index", scene.index}, {"file_name", scene_file(scene.index)}};
+  json["background"] = {{"sky", name_of(scene.background.sky)}};
+  if (scene.background.ground) {
+    json["background"]["ground"] = name_of(*scene.background.ground);
+    json["background"]["horizon"] = scene.background.horizon * drawn.image.height / scene_side;
+  }
+  json["objects"] = Json::array();
+  json["relations"] = Json::array();
+  for (std::size_t i = 0; i < scene.objects.size(); ++i) {
+    const auto number = static_cast<std::int64_t>(i + 1);
+    Json object = {{"number", number}};
+    object.update(attributes_of(scene.objects[i]));
+    object["bbox"] = coco_box(box_of_object(drawn.objects, drawn.image.width, number));
+    object["area"] = area_of_object(drawn.objects, number);
+    json["objects"].push_back(std::move(object));
+    for (std::size_t other = 0; other < scene.objects.size(); ++other) {
+      const auto relation = relation_of(scene.objects[i], scene.objects[other]);
+      if (relation == SceneRelation::left_of || relation == SceneRelation::above) {
+        json["relations"].push_back({number, name_of(*relation), other + 1});
+      }
+    }
+  }
+  return json;
+}
+
+// The files of a scene folder, which grow scene by scene.
+class SceneFiles {
+ public:
+  SceneFiles(const fs::path& folder, const SceneFolder& what)
+      : folder_(folder),
+        what_(what),
+        captions_(folder / "captions.json", {{"info", info_of(what)}, {"images", images_of(what)}}, "annotations"),
+        instances_(folder / "instances.json",
+                   {{"info", info_of(what)}, {"images", images_of(what)}, {"categories", categories_of_shapes()}},
+                   "annotations"),
+        scenes_(folder / "scene.json", {{"info", info_of(what)}}, "scenes"),
+        count_(folder / "count.csv") {
+    count_.write("path,label\n");
+    if (what.scenes.most_objects == 1) {
+      kind_.emplace(folder / "kind.csv");
+      kind_->write("path,label\n");
+    }
+    io::make_folder(folder / "images");
+    io::make_folder(folder / "masks");
+  }
+
+  void add(const Scene& scene) {
+    const DrawnScene drawn = draw_scene(scene, what_.side);
+    const std::string name = scene_file(scene.index);
+    write_bytes(folder_ / "images" / name, io::encode_png(drawn.image));
+    write_bytes(folder_ / "masks" / name, io::encode_gray_png(drawn.objects, what_.side, what_.side));
+    for (const std::string& caption : scene_captions(scene, what_.captions)) {
+      captions_.add({{"id", ++last_caption_}, {"image_id", scene.index}, {"caption", caption}});
+    }
+    for (std::size_t i = 0; i < scene.objects.size(); ++i) {
+      add_instance(scene, i, drawn);
+    }
+    scenes_.add(json_of(scene, drawn));
+    count_.write(fmt::format("images/{},{}\n", name, scene.objects.size()));
+    if (kind_) {
+      kind_->write(fmt::format("images/{},{}\n", name, name_of(scene.objects[0].kind)));
+    }
+  }
+
+  void finish() {
+    captions_.finish();
+    instances_.finish();
+    scenes_.finish();
+    count_.finish();
+    if (kind_) {
+      kind_->finish();
+    }
+  }
+
+ private:
+  void add_instance(const Scene& scene, std::size_t i, const DrawnScene& drawn) {
+    const auto number = static_cast<std::int64_t>(i + 1);
+    instances_.add({{"id", ++last_instance_},
+                    {"image_id", scene.index},
+                    {"category_id", static_cast<std::int64_t>(scene.objects[i].kind.shape) + 1},
+                    {"bbox", coco_box(box_of_object(drawn.objects, what_.side, number))},
+                    {"area", area_of_object(drawn.objects, number)},
+                    {"iscrowd", 0},
+                    {"segmentation", outlines_of_object(drawn.objects, what_.side, number)},
+                    {"attributes", attributes_of(scene.objects[i])}});
+  }
+
+  fs::path folder_;
+  const SceneFolder& what_;
+  RecordFile captions_;
+  RecordFile instances_;
+  RecordFile scenes_;
+  PlainFile count_;
+  std::optional<PlainFile> kind_;
+  std::int64_t last_caption_ = 0;
+  std::int64_t last_instance_ = 0;
+};
+
+}  // namespace
+
+void write_scenes(const fs::path& folder, const SceneFolder& what,
+                  const std::function<void(std::int64_t done)>& advance) {
+  SceneFiles files(folder, what);
+  for (std::int64_t i = 0; i < what.count; ++i) {
+    files.add(sample_scene(what.scenes, what.first + i));
+    if (advance) {
+      advance(i + 1);
+    }
+  }
+  files.finish();
+}
+
+bool is_scene_folder(const fs::path& folder) {
+  std::error_code error;
+  return fs::is_regular_file(folder / "scene.json", error) && fs::is_directory(folder / "images", error) &&
+         fs::is_directory(folder / "masks", error);
+}
+
+}  // namespace vitrail::data

@@ -1,0 +1,37 @@
+/// \file
+/// Scenes as a data set on disk.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+
+#include "vitrail/data/scenes/sample.h"
+
+namespace vitrail::data {
+
+/// Which scenes write_scenes() writes, and how.
+struct SceneFolder {
+  SceneOptions scenes = {};
+  std::int64_t first = 0;  ///< index of the first scene
+  std::int64_t count = 1;
+  std::int64_t side = 64;  ///< pixels
+  std::int64_t captions = 5;
+};
+
+/// Fills `folder`, which exists, with the scenes `first` … `first + count - 1`:
+/// - `images/000000.png`, by the indices of the scenes,
+/// - `masks/000000.png`: the number of the object at each pixel, from 1; 0 is the background,
+/// - `captions.json` and `instances.json` (COCO; categories are shapes; a record also names colour and size),
+/// - `scene.json`: background, objects and relations of each scene,
+/// - `count.csv`: how many objects each image has, and, if each has one, `kind.csv`: which (as path,label).
+///
+/// `advance` is called with the number of scenes done, and may throw to end the work. Nothing is synced: AtomicFolder
+/// does. Throws Error if a file cannot be written, and as sample_scene() and draw_scene() do.
+void write_scenes(const std::filesystem::path& folder, const SceneFolder& what,
+                  const std::function<void(std::int64_t done)>& advance = {});
+
+/// Whether a folder has been written by write_scenes().
+bool is_scene_folder(const std::filesystem::path& folder);
+
+}  // namespace vitrail::data

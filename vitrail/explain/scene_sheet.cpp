@@ -1,0 +1,92 @@
+#include "vitrail/explain/scene_sheet.h"
+
+#include <algorithm>
+#include <string>
+
+#include "vitrail/data/scenes/describe.h"
+#include "vitrail/data/scenes/draw.h"
+#include "vitrail/explain/drawing.h"
+#include "vitrail/explain/overlay.h"
+
+namespace vitrail::explain {
+namespace {
+
+constexpr std::size_t scenes_a_row = 4;
+constexpr std::int64_t captions_shown = 3;
+
+// The image with each pixel as a square.
+io::Image magnified(const io::Image& image, std::int64_t zoom) {
+  io::Image large(image.width * zoom, image.height * zoom);
+  for (std::int64_t y = 0; y < large.height; ++y) {
+    for (std::int64_t x = 0; x < large.width; ++x) {
+      std::copy_n(image.at(x / zoom, y / zoom), 3, large.at(x, y));
+    }
+  }
+  return large;
+}
+
+// A frame just outside of a box, white with black around it, and a number in its corner.
+void draw_box(io::Image& image, const data::SceneBox& box, std::int64_t number) {
+  const auto frame = [&](std::int64_t out, std::uint8_t value) {
+    for (std::int64_t y = box.top - out; y < box.bottom + out; ++y) {
+      for (std::int64_t x = box.left - out; x < box.right + out; ++x) {
+        const bool edge =
+            x == box.left - out || x == box.right + out - 1 || y == box.top - out || y == box.bottom + out - 1;
+        if (edge && x >= 0 && y >= 0 && x < image.width && y < image.height) {
+          std::fill_n(image.at(x, y), 3, value);
+        }
+      }
+    }
+  };
+  frame(2, 0);
+  frame(1, 255);
+  const std::string text = std::to_string(number);
+  const io::Image tag = [&] {
+    io::Image label = white_image(text_width(text, 1) + 2, letter_height + 1);
+    draw_text(label, 1, 1, text, 1);
+    return label;
+  }();
+  paste(image, tag, std::clamp<std::int64_t>(box.left - 2, 0, image.width - tag.width),
+        std::clamp<std::int64_t>(box.top - 2, 0, image.height - tag.height));
+}
+
+io::Image shown_scene(const data::Scene& scene, std::int64_t side) {
+  const data::DrawnScene drawn = data::draw_scene(scene, side);
+  const std::int64_t zoom = std::max<std::int64_t>(1, 256 / side);
+  io::Image image = magnified(drawn.image, zoom);
+  for (std::int64_t number = 1; number <= std::ssize(scene.objects); ++number) {
+    const data::SceneBox box = data::box_of_object(drawn.objects, side, number);
+    draw_box(image, {box.left * zoom, box.top * zoom, box.right * zoom, box.bottom * zoom}, number);
+  }
+  const std::vector<std::string> captions = data::scene_captions(scene, captions_shown);
+  for (auto caption = captions.rbegin(); caption != captions.rend(); ++caption) {
+    image = captioned(image, *caption, 1);
+  }
+  return captioned(image, "scene " + std::to_string(scene.index), 1);
+}
+
+}  // namespace
+
+io::Image scene_sheet(const std::vector<data::Scene>& scenes, std::int64_t side) {
+  std::vector<std::vector<io::Image>> rows;
+  std::int64_t width = 0;
+  std::int64_t height = 0;
+  for (std::size_t i = 0; i < scenes.size(); ++i) {
+    if (i % scenes_a_row == 0) {
+      rows.emplace_back();
+    }
+    rows.back().push_back(shown_scene(scenes[i], side));
+    width = std::max(width, rows.back().back().width);
+    height = std::max(height, rows.back().back().height);
+  }
+  for (std::vector<io::Image>& row : rows) {
+    for (io::Image& image : row) {
+      io::Image even = white_image(width, height);
+      paste(even, image, 0, height - image.height);
+      image = std::move(even);
+    }
+  }
+  return sheet(rows, 12);
+}
+
+}  // namespace vitrail::explain

@@ -1,0 +1,17 @@
+/// \file
+/// Contact sheets of rendered scenes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "vitrail/data/scenes/scene.h"
+#include "vitrail/io/image.h"
+
+namespace vitrail::explain {
+
+/// Scenes drawn with `side` pixels and enlarged, the boxes of their objects with their numbers, and captions above, in
+/// rows of four. Throws Error if there are none.
+io::Image scene_sheet(const std::vector<data::Scene>& scenes, std::int64_t side);
+
+}  // namespace vitrail::explain
