@@ -12,7 +12,7 @@ set(rooms
     nn nn/positions nn/attention nn/images nn/recurrent
     optim data data/sequences data/scenes text/score text/strings text/parts text
     models/base models/formats models/convnet models/vit models/swin models/mvit models/mlp models/text
-    models/recurrent models
+    models/recurrent models/joint models
     generate explain
     train train/run train/study train/pretrain train/tasks train/bench
     cli cli/train cli/use cli/see cli/about)

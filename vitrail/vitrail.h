@@ -18,6 +18,7 @@
 #include "vitrail/io/safetensors.h"
 #include "vitrail/io/tensor_files.h"
 #include "vitrail/models/features.h"
+#include "vitrail/models/joint/clip_folder.h"
 #include "vitrail/models/model.h"
 #include "vitrail/models/recurrent/frame_network.h"
 #include "vitrail/models/recurrent/recurrent.h"

@@ -140,6 +140,13 @@ Tensor NameMap::join(std::string_view own, const std::vector<Tensor>& parts) con
       return ops::cast(parts[0], DType::f32) + ops::cast(ops::narrow(parts[1], 1, 0, 1), DType::f32);
     case Joining::without_position:
       return ops::narrow(parts[0], 1, 1, parts[0].size(1) - 1);
+    case Joining::squeezed: {
+      Tensor whole = parts[0];
+      while (whole.rank() < 3) {
+        whole = whole.unsqueeze(0);
+      }
+      return whole;
+    }
     case Joining::rows:
       break;
   }
@@ -149,6 +156,13 @@ Tensor NameMap::join(std::string_view own, const std::vector<Tensor>& parts) con
 std::vector<std::pair<std::string, Tensor>> NameMap::split(std::string_view own, const Tensor& value) const {
   const std::vector<std::string> names = theirs_of(own);
   const Joining joining = rules_.empty() ? Joining::rows : rule_of(own).joining;
+  if (joining == Joining::squeezed) {
+    Tensor part = value;
+    while (part.rank() > 1 && part.size(0) == 1) {
+      part = part.squeeze(0);
+    }
+    return {{names[0], part}};
+  }
   if (joining == Joining::plus_position || names.size() == 1) {
     return {{names[0], joining == Joining::without_position ? ops::pad(value, 1, 1, 0) : value}};
   }

@@ -18,7 +18,8 @@ namespace vitrail::models {
 enum class Joining {
   rows,             ///< concatenated along the first dimension: a single tensor, or query, key and value
   plus_position,    ///< the sum of the class token [1, 1, D] and the first of the positions [1, 1 + N, D]
-  without_position  ///< the positions [1, 1 + N, D] without the first one
+  without_position,  ///< the positions [1, 1 + N, D] without the first one
+  squeezed           ///< a tensor of at most three dimensions, [1, 1, D] of [D] or [1, N, D] of [N, D]
 };
 
 /// One line of a table. In both names '#' stands for a number, which is the same on both sides ("#+1" is the next

@@ -85,6 +85,7 @@ Tensor Encoder::operator()(const EncoderInput& input, nn::Pass& pass) const {
     check_types(input.types, {texts.size(0), texts.size(1)}, config_.type_vocab_size);
   }
   nn::AttentionExtras extras;
+  extras.causal = config_.causal;
   extras.lengths = input.lengths;
   extras.query_offsets = input.offsets;
   extras.rotation = positions_->rotation(0, texts.size(1), input.offsets);

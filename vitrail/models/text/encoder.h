@@ -1,6 +1,6 @@
 /// \file
 /// The encoder of the transformer (Vaswani et al. 2017; BERT: Devlin et al. 2019), each of whose tokens sees all
-/// others.
+/// others, or (CLIP: Radford et al. 2021) those before it.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +38,7 @@ struct EncoderConfig {
   std::int64_t dim = 0;
   std::int64_t depth = 0;
   nn::BlockConfig block = {};  ///< of all blocks
+  bool causal = false;         ///< a token sees itself and those before it
 
   float embedding_scale = 1;  ///< factor of embedded tokens (Vaswani et al. 2017, section 3.4: √dim)
   TextPositionsConfig positions = {};
