@@ -9,6 +9,7 @@
 
 #include "tests/support/golden.h"
 #include "tests/support/program.h"
+#include "vitrail/io/file.h"
 
 namespace vitrail {
 namespace {
@@ -103,6 +104,11 @@ TEST_F(TextNewcomer, EvaluatesEachKindOfModelOfTexts) {
   ASSERT_EQ(tokens.status, 0) << tokens.err;
   EXPECT_THAT(tokens.out, StartsWith("accuracy 50.00 %   loss ")) << "two dogs are a person and an animal";
   EXPECT_TRUE(std::filesystem::exists(path("report/eval.json")));
+  EXPECT_THAT(io::read_text(path("report/confusion.svg")), HasSubstr("Confusion matrix: 50.0 % of 2 words right"));
+  const std::string drawn = " 'two dogs' --threads 1 --output " + path("words.svg");
+  EXPECT_EQ(vitrail("predict " + model("predictions/tokens") + drawn).status, 0);
+  EXPECT_THAT(io::read_text(path("words.svg")), HasSubstr("<title>B-person: "));
+  fails(vitrail("predict " + model("predictions/classes") + drawn), 2, "labels no words: it takes no --output");
 
   const std::string sentences = write("sentences.txt", "two dogs\nsnow falls\na man rides\n");
   EXPECT_THAT(vitrail("eval " + model("sentences/mean") + " --src " + sentences + " --tgt " + sentences).out,

@@ -345,6 +345,14 @@ TEST_F(OpenDataset, KnowsImagesThatHaveNoLabels) {
   tar.add("test/a/1.png", png);
   tar.write(folder / "some.tar");
   EXPECT_EQ(open_unlabeled(folder / "some.tar")->size(), 3);
+  for (const char* part : {"parts/train.tar", "parts/test.tar", "parts/other.tar"}) {
+    fs::create_directories(folder / "parts");
+    fs::copy_file(folder / "some.tar", folder / part);
+  }
+  const auto parts = open_unlabeled(folder / "parts");
+  ASSERT_EQ(parts->size(), 6) << "a folder without loose images is its parts";
+  EXPECT_EQ(parts->name(0), "train.tar/2.png");
+  EXPECT_EQ(parts->image(5).width, 2);
   write("list.csv", "path,label\nb.png,x\n");
   EXPECT_EQ(open_unlabeled(folder / "list.csv")->label(0), unlabeled);
 

@@ -86,6 +86,7 @@ def bleu_result(options, hypotheses, references):
         "sys_len": score.sys_len,
         "ref_len": score.ref_len,
         "signature": str(metric.get_signature()),
+        "short_signature": metric.get_signature().format(short=True),
         "verbose": score._verbose,
     }
 
@@ -99,6 +100,7 @@ def chrf_result(options, hypotheses, references):
         "score": score.score,
         "name": score.name,
         "signature": str(metric.get_signature()),
+        "short_signature": metric.get_signature().format(short=True),
     }
 
 
@@ -134,6 +136,8 @@ def main():
         "ref0.txt -i hyp.txt -w 0",
         "ref0.txt ref1.txt -i hyp.txt -sl -w 5",
         "ref0.txt -i hyp.txt -sl -m chrf -b",
+        "ref0.txt ref1.txt -i hyp.txt -sh -m bleu chrf",
+        "ref0.txt -i hyp.txt --short -f text -s floor",
     ):
         run = subprocess.run([sys.executable, "-m", "sacrebleu", *arguments.split()], cwd=OUT, capture_output=True, text=True)
         assert run.returncode == 0, run.stderr

@@ -61,9 +61,13 @@ std::vector<std::string> prepared(const std::vector<std::string>& arguments) {
   };
   const std::map<std::string, std::string> short_flags =
       !arguments.empty() && arguments[0] == "bleu"
-          ? std::map<std::string, std::string>{{"-tok", "--tokenize"},       {"-lc", "--lowercase"},
-                                               {"-sv", "--smooth-value"},    {"-sl", "--sentence-level"},
-                                               {"-cc", "--chrf-char-order"}, {"-cw", "--chrf-word-order"}}
+          ? std::map<std::string, std::string>{{"-tok", "--tokenize"},
+                                               {"-lc", "--lowercase"},
+                                               {"-sv", "--smooth-value"},
+                                               {"-sl", "--sentence-level"},
+                                               {"-cc", "--chrf-char-order"},
+                                               {"-cw", "--chrf-word-order"},
+                                               {"-sh", "--short"}}
           : std::map<std::string, std::string>{{"-vb", "--validation-batch-size"}};
   std::vector<std::string> result;
   for (std::size_t i = 0; i < arguments.size(); ++i) {

@@ -55,6 +55,7 @@ struct PredictTextsFlags {
   std::optional<std::int64_t> batch_tokens;
   bool truncate = false;
   std::string format = "text";
+  std::string output;  // an SVG of labels of words; "" for none
 };
 void predict_texts(const ModelFlags& model, const ComputeFlags& compute, const PredictTextsFlags& flags);
 

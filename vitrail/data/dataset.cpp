@@ -152,6 +152,36 @@ std::optional<Listing> find_split(const fs::path& folder, const std::vector<std:
   return std::nullopt;
 }
 
+// All images of a folder without labels: of its binary files, or those that lie in it, or, if there are none, those of
+// the files that are its parts. The images of an archive are then named by it too.
+std::vector<Listing> list_unlabeled(const fs::path& folder) {
+  std::vector<Listing> parts;
+  for (const bool training : {true, false}) {
+    if (const std::vector<fs::path> binary = binary_files(folder, training); !binary.empty()) {
+      parts.push_back(list_binary(binary));
+    }
+  }
+  if (parts.empty()) {
+    parts.push_back(list_folder(folder, false));
+  }
+  if (!parts[0].names.empty()) {
+    return parts;
+  }
+  std::vector<Listing> files;
+  for (const std::string& split : known_splits()) {
+    for (const char* extension : part_extensions) {
+      const fs::path file = folder / (split + extension);
+      if (fs::exists(file)) {
+        Listing& part = files.emplace_back(list_file(file, {}, false));
+        for (std::string& name : part.names) {
+          name = io::is_tar_name(file) ? (file.filename() / name).string() : name;
+        }
+      }
+    }
+  }
+  return files.empty() ? parts : files;
+}
+
 // The names of the parts that a folder has.
 std::vector<std::string> splits_in(const fs::path& folder) {
   std::vector<std::string> found;
@@ -278,13 +308,11 @@ std::unique_ptr<Dataset> open_unlabeled(const fs::path& source) {
     return without_labels(list_file(source, {}, false));
   }
   std::unique_ptr<Dataset> all;
-  for (const bool training : {true, false}) {
-    if (const std::vector<fs::path> binary = binary_files(source, training); !binary.empty()) {
-      auto part = without_labels(list_binary(binary));
-      all = all == nullptr ? std::move(part) : with_unlabeled(std::move(all), std::move(part));
-    }
+  for (Listing& listing : list_unlabeled(source)) {
+    auto part = without_labels(std::move(listing));
+    all = all == nullptr ? std::move(part) : with_unlabeled(std::move(all), std::move(part));
   }
-  return all != nullptr ? std::move(all) : without_labels(list_folder(source, false));
+  return all;
 }
 
 std::string passed_over_note(std::int64_t count) {

@@ -53,7 +53,8 @@ struct DatasetOptions {
 std::unique_ptr<Dataset> open_dataset(const std::filesystem::path& source, const DatasetOptions& options = {});
 
 /// Opens images without classes: all images below a folder, at any depth, or in a `.tar`; for other kinds of source,
-/// their images without their labels. classes() is empty. Throws Error if there are no images.
+/// their images without their labels, of a folder that has nothing but its parts (`train.tar`, `test.csv` …) those of
+/// all. classes() is empty. Throws Error if there are no images.
 std::unique_ptr<Dataset> open_unlabeled(const std::filesystem::path& source);
 
 /// A sentence about Dataset::passed_over().

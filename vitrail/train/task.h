@@ -72,6 +72,9 @@ class Task {
     (void)work;
     return {};
   }
+  /// Pictures of what the latest evaluate() has found: names of files, and the SVG of each. Those of the best network
+  /// lie in the folder of its run.
+  virtual std::vector<std::pair<std::string, std::string>> pictures() const { return {}; }
   /// Whether the latest network is the best one, whatever the figures say, as where no figure tells how good it is.
   virtual bool keeps_latest() const { return false; }
   /// The label of the axis of the training loss in curves.svg.

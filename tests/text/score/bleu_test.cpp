@@ -68,6 +68,7 @@ void expect_bleu(const Corpus& corpus, const nlohmann::json& expected) {
   EXPECT_EQ(score.hypothesis_length, expected["sys_len"].get<std::int64_t>()) << what;
   EXPECT_EQ(score.reference_length, expected["ref_len"].get<std::int64_t>()) << what;
   EXPECT_EQ(bleu_signature(options, count), expected["signature"].get<std::string>());
+  EXPECT_EQ(short_signature(bleu_signature(options, count)), expected["short_signature"].get<std::string>());
   EXPECT_EQ(bleu_details(score), expected["verbose"].get<std::string>());
 }
 
@@ -129,6 +130,7 @@ TEST(Chrf, HasSacrebleusScores) {
         << expected;
     EXPECT_EQ(chrf_name(options), expected["name"].get<std::string>());
     EXPECT_EQ(chrf_signature(options, count), expected["signature"].get<std::string>());
+    EXPECT_EQ(short_signature(chrf_signature(options, count)), expected["short_signature"].get<std::string>());
   }
 }
 

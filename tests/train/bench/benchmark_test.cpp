@@ -83,6 +83,16 @@ TEST(Benchmark, CountsTheTokensOfALanguageModel) {
             "texts of 1025 tokens are longer than the 1024 positions of 'gpt2'");
 }
 
+TEST(Benchmark, TrainsTheHeadsOfAnEncoder) {
+  BenchmarkOptions options = tiny_text(true);
+  options.model = "bert-tiny";
+  options.create.model_kwargs = R"({"vocab_size": 50})";
+  const BenchmarkResult train = benchmark(options);
+  EXPECT_EQ(train.unit, "sentence");
+  options.training = false;
+  EXPECT_GT(train.flops_per_unit, 3 * benchmark(options).flops_per_unit) << "of masked words, beside the states alone";
+}
+
 TEST(Benchmark, TrainsATranslatorOnPairsOfGivenLengths) {
   BenchmarkOptions options;
   options.model = "transformer-small";

@@ -57,8 +57,8 @@ TEST(ImageIndex, FindsTheNearestWhateverItsSize) {
       std::ranges::sort(all, std::ranges::greater());
       for (std::size_t k = 0; k < 5; ++k) {
         const Hit& hit = hits[static_cast<std::size_t>(q)][k];
-        EXPECT_NEAR(hit.cosine, all[k], 2e-2);
-        EXPECT_NEAR(cosine_of(index, queries, q, hit.image), hit.cosine, 1e-2);
+        EXPECT_NEAR(hit.cosine, all[k], 1e-6);
+        EXPECT_NEAR(cosine_of(index, queries, q, hit.image), hit.cosine, 1e-6);
       }
     }
   }

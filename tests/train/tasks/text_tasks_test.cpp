@@ -203,6 +203,7 @@ TEST_F(TextTasks, LearnLabelsOfWords) {
   options.val_share = 0.25;
   const FitResult result = fit(options);
   EXPECT_EQ(result.figure("accuracy"), 100);
+  EXPECT_TRUE(fs::exists(result.folder / "confusion.svg"));
   EXPECT_EQ(models::labels_of(models::load_text_model(result.folder / "best")),
             (std::vector<std::string>{"OTHER", "VERB"}));
 }

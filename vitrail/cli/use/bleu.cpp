@@ -29,6 +29,7 @@ struct BleuFlags {
   text::ChrfOptions chrf;
   bool sentence_level = false;
   bool score_only = false;
+  bool short_signature = false;
   int width = 1;
   std::string format = "json";
 };
@@ -81,14 +82,21 @@ void print_results(const std::vector<Result>& results, const BleuFlags& flags) {
   fmt::print("{}", list ? "]\n" : "");
 }
 
+// As in sacrebleu, JSON has the long names in any case.
+std::string signature_of(const std::string& signature, const BleuFlags& flags) {
+  return flags.short_signature && (flags.format == "text" || flags.sentence_level) ? text::short_signature(signature)
+                                                                                   : signature;
+}
+
 Result score_of(const std::string& metric, const text::Segments& hypotheses,
                 const std::vector<text::Segments>& references, const BleuFlags& flags) {
   if (metric == "chrf") {
-    return {text::chrf_name(flags.chrf), text::chrf_signature(flags.chrf, references.size()),
+    return {text::chrf_name(flags.chrf), signature_of(text::chrf_signature(flags.chrf, references.size()), flags),
             text::chrf(hypotheses, references, flags.chrf), ""};
   }
   const text::BleuScore score = text::bleu(hypotheses, references, flags.bleu);
-  return {"BLEU", text::bleu_signature(flags.bleu, references.size()), score.score, text::bleu_details(score)};
+  return {"BLEU", signature_of(text::bleu_signature(flags.bleu, references.size()), flags), score.score,
+          text::bleu_details(score)};
 }
 
 void bleu(BleuFlags flags) {
@@ -199,6 +207,7 @@ void add_bleu(CLI::App& app) {
   command.add_flag_callback(
       "-q,--quiet", [] {}, "As in sacrebleu: no remarks, of which there are none");
   command.add_flag("-b,--score-only", flags->score_only, "Print the score alone");
+  command.add_flag("--short", flags->short_signature, "Short names in the signature of text (-sh)");
   command.add_option("-w,--width", flags->width, "Digits behind the point")
       ->capture_default_str()
       ->check(whole_number(0, 15))

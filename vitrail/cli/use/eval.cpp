@@ -131,6 +131,7 @@ struct PredictFlags {
   bool truncate = false;
   std::string frames;
   std::string format = "text";
+  std::string output;
 };
 
 class Predictor {
@@ -220,6 +221,8 @@ class Predictor {
 };
 
 void predict(const PredictFlags& flags) {
+  check_usage(flags.output.empty() || is_text_model(flags.model),
+              "--output draws the labels of words, but '{}' is no model of texts", flags.model.model);
   if (is_frame_network(flags.model)) {
     check_usage(flags.tta == 0 && !flags.truncate, "'{}' reads sequences: it takes neither --tta nor --truncate",
                 flags.model.model);
@@ -257,7 +260,8 @@ void predict(const PredictFlags& flags) {
                  .batch_size = flags.batch_size,
                  .batch_tokens = flags.batch_tokens,
                  .truncate = flags.truncate,
-                 .format = flags.format});
+                 .format = flags.format,
+                 .output = flags.output});
 }
 
 }  // namespace
@@ -359,6 +363,8 @@ void add_predict(CLI::App& app) {
           ->capture_default_str()
           ->type_name("FORMAT")
           ->check(CLI::IsMember({"text", "csv", "json"}));
+  command.add_option("--output", flags->output, "Draw the words with their labels, as SVG (models that label words)")
+      ->type_name("FILE");
   // Its name in earlier versions.
   command.add_flag_callback("--json", [flags] { flags->format = "json"; })->group("")->excludes(format);
   add_compute_flags(command, flags->compute);

@@ -120,13 +120,18 @@ void evaluate_by_task(const std::string& kind, const ModelFlags& model, const Co
     json[figure.name] = value;
     text += fmt::format("{}{} {}", text.empty() ? "" : "   ", figure.label, train::figure_text(figure, value));
   }
+  std::string written;
   if (!flags.output.empty()) {
     io::make_folder(flags.output);
+    for (const auto& [file, svg] : task->pictures()) {
+      io::write_atomically(fs::path(flags.output) / file, svg);
+      written += fmt::format("{}/{}, ", flags.output, file);
+    }
     io::write_atomically(fs::path(flags.output) / "eval.json", json.dump(2) + "\n");
   }
   fmt::print("{}\n", flags.json ? json.dump(2) : text);
   if (!flags.output.empty() && !flags.json) {
-    fmt::print("\n{}/eval.json\n", flags.output);
+    fmt::print("\n{}{}/eval.json\n", written, flags.output);
   }
 }
 

@@ -7,8 +7,11 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/texts.h"
+#include "vitrail/explain/labelled_text.h"
+#include "vitrail/io/file.h"
 #include "vitrail/kernels/choice.h"
 #include "vitrail/models/text/text_model.h"
+#include "vitrail/text/strings/unicode.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/study/text_predictions.h"
 
@@ -51,6 +54,36 @@ void print_classes(const models::TextModel& model, const text::Tokenizer& tokeni
   }
 }
 
+// The words of a text with the labels of their first tokens, by which words are learned. Tokens between which there is
+// nothing are of one word.
+std::vector<explain::LabelledWord> words_of(const std::string& text, const std::vector<train::TokenLabel>& tokens) {
+  std::vector<std::size_t> begins;  // of the code points
+  std::u32string points;
+  text::for_each_code_point(text, [&](char32_t point, std::size_t at) {
+    begins.push_back(at);
+    points.push_back(point);
+  });
+  begins.push_back(text.size());
+  std::vector<explain::LabelledWord> words;
+  std::size_t end = 0;
+  for (const train::TokenLabel& t : tokens) {
+    auto start = static_cast<std::size_t>(t.start);
+    const auto stop = static_cast<std::size_t>(t.end);
+    while (start < stop && text::is_whitespace(points[start])) {
+      ++start;  // the token has the space before its word
+    }
+    if (start == stop) {
+      continue;
+    }
+    if (words.empty() || start != end) {
+      words.push_back({"", t.entity, t.score});
+    }
+    words.back().word += text.substr(begins[start], begins[stop] - begins[start]);
+    end = stop;
+  }
+  return words;
+}
+
 // A label for each token: a line for each as in a file of CoNLL, or objects as those of transformers' pipeline.
 void print_tags(const models::TextModel& model, const text::Tokenizer& tokenizer, const std::vector<std::string>& texts,
                 const PredictTextsFlags& flags, DType dtype) {
@@ -59,6 +92,7 @@ void print_tags(const models::TextModel& model, const text::Tokenizer& tokenizer
     fmt::print("text,index,word,entity,score,start,end\n");
   }
   const auto all = train::label_tokens(model, tokenizer, texts, flags.truncate, run_of(flags, dtype));
+  std::vector<std::vector<explain::LabelledWord>> drawn;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const std::string& text = texts[i];
     LabelJson tokens = LabelJson::array();
@@ -79,7 +113,11 @@ void print_tags(const models::TextModel& model, const text::Tokenizer& tokenizer
     if (flags.format == "text") {
       fmt::print("\n");
     }
+    drawn.push_back(words_of(text, all[i]));
     json.push_back({{"text", text}, {"tokens", std::move(tokens)}});
+  }
+  if (!flags.output.empty()) {
+    io::write_atomically(flags.output, explain::labelled_texts_svg(drawn, models::labels_of(model)));
   }
   if (flags.format == "json") {
     fmt::print("{}\n", json.dump(2));
@@ -129,6 +167,7 @@ void predict_texts(const ModelFlags& flags, const ComputeFlags& compute, const P
   const std::string folder = text_model_folder(flags);
   const models::TextModel model = models::load_text_model(folder);
   const bool each_token = models::classifier_of(model).each_token();
+  check_usage(each_token || options.output.empty(), "'{}' labels no words: it takes no --output", folder);
   const text::Tokenizer tokenizer = text::load_tokenizer(folder);
   (each_token ? print_tags : print_classes)(model, tokenizer, list_texts(options.texts), options, dtype);
 }

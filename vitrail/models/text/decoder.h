@@ -135,6 +135,9 @@ struct DecoderNetwork final : TextNetwork {
   const LanguageBody* language() const override { return &body; }
   std::int64_t layer_of(const std::string& parameter) const override { return body.layer_of(parameter); }
   bool is_head(const std::string& parameter) const override { return body.is_head(parameter); }
+  std::vector<std::string> vocabulary_weights() const override {
+    return {body.config().names.embedding + ".weight", "lm_head.weight"};
+  }
 
   const Decoder body;
 };

@@ -10,7 +10,6 @@
 #include "vitrail/models/text/token_ids.h"
 #include "vitrail/nn/drop.h"
 #include "vitrail/ops/math/arithmetic.h"
-#include "vitrail/ops/products/linear.h"
 #include "vitrail/ops/shape/embedding.h"
 
 namespace vitrail::models {
@@ -67,9 +66,11 @@ EncoderDecoder::EncoderDecoder(const nn::Scope& scope, const EncoderDecoderConfi
   check(!config_.shared_embedding || config_.source_vocab_size == config_.target_vocab_size,
         "{}: an embedding cannot be shared by vocabularies of {} and {} tokens", root.path(), config_.source_vocab_size,
         config_.target_vocab_size);
-  source_embedding_.emplace(root / names.source_embedding, config_.source_vocab_size, dim);
+  source_embedding_.emplace(root / names.source_embedding, config_.source_vocab_size, dim, nn::Init::normal(1),
+                            config_.padding);
   if (!config_.shared_embedding) {
-    target_embedding_.emplace(root / names.target_embedding, config_.target_vocab_size, dim);
+    target_embedding_.emplace(root / names.target_embedding, config_.target_vocab_size, dim, nn::Init::normal(1),
+                              config_.padding);
   }
   encoder_.emplace(root, config_.encoder);
   TextPositionsConfig places = config_.encoder.positions;
@@ -85,22 +86,21 @@ EncoderDecoder::EncoderDecoder(const nn::Scope& scope, const EncoderDecoderConfi
     norm_.emplace(root / names.norm, dim, *config_.norm);
   }
   const std::int64_t vocab = config_.target_vocab_size;
-  if (config_.tied_head) {
-    head_weight_ = target_embedding().weight;
-  } else {
-    head_weight_ = (root / names.head).parameter("weight", {vocab, dim}, nn::Init::xavier_uniform({vocab, dim}));
+  if (!config_.tied_head) {
+    head_.emplace(root / names.head, dim, vocab, config_.head_bias);
+  } else if (config_.head_bias) {
+    tied_bias_ = (root / names.head).parameter("bias", {vocab}, nn::Init::zeros());
   }
-  if (config_.head_bias) {
-    head_bias_ = (root / names.head).parameter("bias", {vocab}, nn::Init::zeros());
-  } else if (config_.logits_bias) {
-    head_bias_ = root.buffer("final_logits_bias", {1, vocab}, nn::Init::zeros()).reshape({vocab});
+  if (!config_.head_bias && config_.logits_bias) {
+    (head_ ? head_->bias : tied_bias_) =
+        root.buffer("final_logits_bias", {1, vocab}, nn::Init::zeros()).reshape({vocab});
   }
 }
 
 Tensor EncoderDecoder::encode(const Texts& sources, nn::Pass& pass) const {
   check_token_ids(sources.ids, config_.source_vocab_size);
-  const Tensor embedded = ops::embedding(source_embedding_->weight, sources.ids, config_.padding);
-  return (*encoder_)({.lengths = sources.lengths, .embedded = embedded, .offsets = sources.offsets}, pass);
+  return (*encoder_)(
+      {.lengths = sources.lengths, .embedded = (*source_embedding_)(sources.ids), .offsets = sources.offsets}, pass);
 }
 
 std::vector<nn::DecoderBlock::Source> EncoderDecoder::remember(const Tensor& memory, const Texts& sources) const {
@@ -121,7 +121,7 @@ Tensor EncoderDecoder::run_decoder(const Texts& targets, const std::vector<nn::D
   if (state != nullptr) {
     state->texts.extend(targets.ids.size(0), targets.ids.size(1));
   }
-  Tensor x = ops::embedding(target_embedding().weight, targets.ids, config_.padding);
+  Tensor x = target_embedding()(targets.ids);
   if (config_.encoder.embedding_scale != 1) {
     x = x * config_.encoder.embedding_scale;
   }
@@ -146,7 +146,9 @@ Tensor EncoderDecoder::decode(const Texts& targets, const Tensor& memory, const 
   return run_decoder(targets, remember(memory, sources), nullptr, pass);
 }
 
-Tensor EncoderDecoder::head(const Tensor& states) const { return ops::linear(states, head_weight_, head_bias_); }
+Tensor EncoderDecoder::head(const Tensor& states) const {
+  return head_ ? (*head_)(states) : target_embedding().scores(states, tied_bias_);
+}
 
 Tensor EncoderDecoder::logits(const Texts& sources, const Texts& targets, nn::Pass& pass) const {
   return head(decode(targets, encode(sources, pass), sources, pass));
@@ -209,6 +211,11 @@ TextAttentionKind EncoderDecoderNetwork::attention_kind(const std::string& name)
     return TextAttentionKind::self;
   }
   return name.ends_with("." + body.config().block.names.cross) ? TextAttentionKind::cross : TextAttentionKind::decoder;
+}
+
+std::vector<std::string> EncoderDecoderNetwork::vocabulary_weights() const {
+  const EncoderDecoderNames& names = body.config().names;
+  return {names.source_embedding + ".weight", names.target_embedding + ".weight", names.head + ".weight"};
 }
 
 TextShape EncoderDecoderNetwork::shape() const {

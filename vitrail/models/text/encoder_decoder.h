@@ -114,8 +114,8 @@ class EncoderDecoder final : public Translator {
   std::optional<TextPositions> positions_;  // of the decoder
   std::vector<nn::DecoderBlock> blocks_;
   std::optional<nn::Norm> norm_;
-  Tensor head_weight_;
-  Tensor head_bias_;  // [V], or undefined
+  std::optional<nn::Linear> head_;  // unless it is tied to the target's embedding
+  Tensor tied_bias_;                // [V] of a head that is; or undefined
 };
 
 /// An EncoderDecoder as a network of its own.
@@ -133,6 +133,7 @@ struct EncoderDecoderNetwork final : TextNetwork {
   TextAttentionKind attention_kind(const std::string& name) const override;
   std::int64_t layer_of(const std::string& parameter) const override { return body.layer_of(parameter); }
   bool is_head(const std::string& parameter) const override { return body.is_head(parameter); }
+  std::vector<std::string> vocabulary_weights() const override;
 
   const EncoderDecoder body;
 };

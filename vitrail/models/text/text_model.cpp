@@ -156,12 +156,9 @@ TextModel create_text_model(const std::string& name, const TextModelOptions& opt
 
 HeldWeights held_text_weights(const TextNetwork& net, const nn::Held& how) {
   HeldWeights result = held_weights(net, how);
-  if (const auto* const decoder = dynamic_cast<const DecoderNetwork*>(&net)) {
-    for (const std::string& name :
-         {decoder->body.config().names.embedding + ".weight", std::string("lm_head.weight")}) {
-      if (net.parameters.find(name) != nullptr) {
-        result[name] = how;
-      }
+  for (const std::string& name : net.vocabulary_weights()) {
+    if (net.parameters.find(name) != nullptr) {
+      result[name] = how;
     }
   }
   return result;

@@ -51,8 +51,8 @@ std::vector<std::string> text_models();
 /// Creates a model by name with weights as training begins with. Throws Error, with similar names, if there is no such
 /// model or architecture, or if a field is unknown.
 TextModel create_text_model(const std::string& name, const TextModelOptions& options = {});
-/// The weights of a network that TextModelOptions::weights is about: those of the linear maps of the blocks, and of a
-/// decoder the embedding of tokens and the head.
+/// The weights of a network that TextModelOptions::weights is about: those of the linear maps of the blocks, and
+/// TextNetwork::vocabulary_weights().
 HeldWeights held_text_weights(const TextNetwork& net, const nn::Held& how);
 /// Makes a model of the same config with the parameters that `store` says, whose values are left to the caller.
 TextModel remake_text_model(const TextModel& model, const nn::StoreOptions& store);

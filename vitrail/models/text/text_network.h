@@ -73,6 +73,9 @@ struct TextNetwork : nn::Network {
   std::vector<TextAttentionMap> attention_maps(const nn::Recorder& recorder) const;
   /// The kind of the attention that a recorder got under this name.
   virtual TextAttentionKind attention_kind(const std::string& /*name*/) const { return TextAttentionKind::self; }
+  /// The names of the tables of embeddings, and of the heads, by which tokens are written: with one they are multiplied
+  /// at each step, so that it pays to hold them as the weights inside the blocks are. Some may not exist.
+  virtual std::vector<std::string> vocabulary_weights() const { return {}; }
   /// The network as one that continues texts; null if it does not.
   virtual const LanguageBody* language() const { return nullptr; }
   /// The network as one that tells classes apart; null if it does not.

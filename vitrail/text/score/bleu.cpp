@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -258,6 +259,21 @@ std::string bleu_signature(const BleuOptions& options, std::size_t references) {
                      options.lowercase ? "lc" : "mixed", options.effective_order ? "yes" : "no", options.tokenize,
                      options.smooth_method, has_value ? fmt::format("[{:.2f}]", smooth_value_of(options)) : "",
                      sacrebleu_version);
+}
+
+std::string short_signature(const std::string& signature) {
+  static const std::map<std::string, std::string, std::less<>> short_names = {
+      {"nrefs", "#"}, {"case", "c"}, {"eff", "e"}, {"smooth", "s"}, {"space", "s"}, {"version", "v"}};
+  std::string result;
+  for (std::size_t begin = 0; begin < signature.size();) {
+    const std::size_t colon = std::min(signature.find(':', begin), signature.size());
+    const std::size_t end = std::min(signature.find('|', colon), signature.size() - 1) + 1;
+    const std::string name = signature.substr(begin, colon - begin);
+    const auto known = short_names.find(name);
+    result += (known == short_names.end() ? name : known->second) + signature.substr(colon, end - colon);
+    begin = end;
+  }
+  return result;
 }
 
 std::string bleu_details(const BleuScore& score) {

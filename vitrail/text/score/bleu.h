@@ -51,6 +51,9 @@ BleuScore bleu(const Segments& hypotheses, const std::vector<Segments>& referenc
 /// sacrebleu's signature: "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0".
 std::string bleu_signature(const BleuOptions& options, std::size_t references);
 
+/// A signature of BLEU's or chrF's with the short names of its parts: "#:1|c:mixed|e:no|tok:13a|s:exp|v:2.6.0".
+std::string short_signature(const std::string& signature);
+
 /// What sacrebleu prints behind the score: "75.4/60.0/51.6/43.9 (BP = 1.000 ratio = 1.064 hyp_len = 167 ref_len =
 /// 157)".
 std::string bleu_details(const BleuScore& score);

@@ -15,7 +15,9 @@
 #include "vitrail/kernels/peak.h"
 #include "vitrail/models/quantize.h"
 #include "vitrail/models/text/encoder_decoder.h"
+#include "vitrail/models/text/encoder_network.h"
 #include "vitrail/models/text/text_model.h"
+#include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/shape/shape.h"
 #include "vitrail/tensor/allocator.h"
@@ -198,12 +200,36 @@ Subject translator_subject(const BenchmarkOptions& options, const std::shared_pt
       .owner = model};
 }
 
+// The loss of what the heads of a network say of random texts, against random labels: a sum of cross-entropies.
+Tensor loss_of_heads(const models::TextNetwork& net, const Tensor& ids, const Tensor& labels, nn::Pass& pass) {
+  Tensor sum;
+  for (const auto& [name, logits] : net.run({.input_ids = ids}, pass)) {
+    const std::int64_t classes = logits.size(-1);
+    const Tensor own = Tensor::empty({logits.numel() / classes}, DType::i64);
+    std::transform(labels.data<std::int64_t>(), labels.data<std::int64_t>() + own.numel(), own.data<std::int64_t>(),
+                   [&](std::int64_t label) { return label % classes; });
+    const Tensor loss = ops::cross_entropy(ops::reshape(logits, {-1, classes}), own);
+    sum = sum.defined() ? sum + loss : loss;
+  }
+  return sum;
+}
+
+// Whether it is an encoder that gives states alone, which are learned by guessing masked words.
+bool has_no_head(const models::TextModel& model) {
+  const auto* const encoder = dynamic_cast<const models::EncoderNetwork*>(model.net.get());
+  return encoder != nullptr && encoder->classifier() == nullptr && !encoder->heads.masked;
+}
+
 Subject text_subject(const BenchmarkOptions& options, DType dtype) {
   check(!options.pretraining, "'{}' is a language model: it is no masked autoencoder's encoder", options.model);
   check(!options.int8 || !options.training, "int8 is for inference: a model is trained in f32 or bf16");
   models::TextModelOptions create{.model_kwargs = options.create.model_kwargs};
   create.weights = options.int8 ? std::optional(DType::i8) : std::nullopt;
   const auto model = std::make_shared<models::TextModel>(models::open_text_model(options.model, create));
+  if (options.training && has_no_head(*model)) {
+    create.architecture = models::architecture_for(options.model, "ForMaskedLM");
+    *model = models::open_text_model(options.model, create);
+  }
   if (options.training && model->net->translator() != nullptr) {
     return translator_subject(options, model, dtype);
   }
@@ -212,8 +238,6 @@ Subject text_subject(const BenchmarkOptions& options, DType dtype) {
         options.seq_len, shape.max_positions, model->name);
   const std::int64_t tokens = options.batch_size * options.seq_len;
   const bool continues = model->net->language() != nullptr;
-  check(continues || !options.training, "'{}' does not continue texts: of its kind, inference is timed, not training",
-        model->name);
   Subject subject{
       .model = model->name,
       .net = model->net.get(),
@@ -233,10 +257,8 @@ Subject text_subject(const BenchmarkOptions& options, DType dtype) {
     };
     return subject;
   }
-  const models::LanguageBody& body = models::language_of(*model);
-  subject.step = training_step(*model->net, options, dtype, [&body, ids = ids, next = next](nn::Pass& pass) {
-    const Tensor logits = body.forward(ids, pass);
-    return ops::cross_entropy(ops::reshape(logits, {-1, logits.size(2)}), next.reshape({-1}));
+  subject.step = training_step(*model->net, options, dtype, [model, ids = ids, next = next](nn::Pass& pass) {
+    return loss_of_heads(*model->net, ids, next, pass);
   });
   return subject;
 }

@@ -221,6 +221,9 @@ FitResult Run::go() {
   }
   say(fmt::format("best {} {} in epoch {}: {}", judge_->metric().label,
                   figure_text(judge_->metric(), counters_.best_metric), counters_.best_epoch, best().string()));
+  for (const auto& [file, svg] : task_->pictures()) {
+    say(fmt::format("what it gets right, and wrong: {}", (folder_ / file).string()));
+  }
   for (const std::string& line : task_->draw(folder_)) {
     say(line);
   }
@@ -445,6 +448,9 @@ void Run::keep_if_best(const FigureKind& metric, double value, bool average) {
     averaged.emplace(*learner_);
   }
   task_->save(best());
+  for (const auto& [file, svg] : task_->pictures()) {
+    io::write_atomically(folder_ / file, svg);
+  }
 }
 
 void Run::require_finite_weights() const {

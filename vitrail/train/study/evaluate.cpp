@@ -9,10 +9,10 @@
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/data/loader.h"
-#include "vitrail/io/charts/chart.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/softmax.h"
+#include "vitrail/train/study/confusion.h"
 
 namespace vitrail::train {
 namespace {
@@ -190,16 +190,9 @@ Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, da
 }
 
 std::string confusion_svg(const Evaluation& evaluation) {
-  io::HeatMap map;
-  map.title =
-      fmt::format("Confusion matrix: {:.1f} % of {} right", evaluation.top1, io::counted(evaluation.count, "images"));
-  map.row_label = "true class";
-  map.column_label = "predicted class";
-  map.rows = evaluation.classes;
-  map.columns = evaluation.classes;
-  map.values.assign(evaluation.confusion.begin(), evaluation.confusion.end());
-  map.shade_by_row = true;
-  return io::heat_map_svg(map);
+  Confusion confusion(evaluation.classes);
+  confusion.counts = evaluation.confusion;
+  return confusion_svg(confusion, "images");
 }
 
 Tensor predict(const models::Model& model, const std::vector<io::Image>& images, DType dtype, std::int64_t batch_size,

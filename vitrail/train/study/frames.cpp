@@ -11,6 +11,7 @@
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/reduce.h"
 #include "vitrail/ops/math/softmax.h"
+#include "vitrail/train/study/confusion.h"
 
 namespace vitrail::train {
 namespace {
@@ -126,22 +127,12 @@ double main_figure(const std::vector<FramePrediction>& predictions, bool angles)
   return sum / static_cast<double>(count);
 }
 
-std::string confusion_of(const FrameEvaluation& evaluation, const std::vector<std::string>& classes) {
-  io::HeatMap map;
-  map.title = "Classes";
-  map.row_label = "true class";
-  map.column_label = "predicted class";
-  map.rows = classes;
-  map.columns = classes;
-  map.values.resize(classes.size() * classes.size());
-  map.shade_by_row = true;
+Confusion confusion_of(const FrameEvaluation& evaluation, const std::vector<std::string>& classes) {
+  Confusion confusion(classes);
   for (const FramePrediction& p : evaluation.predictions) {
-    for (std::size_t i = 0; i < p.true_classes.size(); ++i) {
-      map.values[static_cast<std::size_t>(p.true_classes[i]) * classes.size() +
-                 static_cast<std::size_t>(p.classes[i])] += 1;
-    }
+    confusion.add(Tensor::from(p.classes, {std::ssize(p.classes)}), p.true_classes);
   }
-  return io::heat_map_svg(map);
+  return confusion;
 }
 
 }  // namespace
@@ -267,7 +258,7 @@ std::vector<ClassError> errors_by_class(const FrameEvaluation& evaluation, const
 std::string frames_svg(const FrameEvaluation& evaluation, const data::Sequences& data,
                        const models::FrameTarget& target) {
   if (target.kind != Kind::angle) {
-    return confusion_of(evaluation, target.classes);
+    return confusion_svg(confusion_of(evaluation, target.classes), target.each_frame() ? "frames" : "sequences");
   }
   std::map<std::int64_t, io::Series> by_class;
   for (const FramePrediction& p : evaluation.predictions) {

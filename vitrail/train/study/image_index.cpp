@@ -104,10 +104,9 @@ Tensor block_cosines(const Tensor& features, const Tensor& queries, std::int64_t
 // All cosines [Q, N]: of few queries at the pace at which memory gives the index.
 Tensor all_cosines(const Tensor& features, const Tensor& queries) {
   Tensor result = Tensor::empty({queries.size(0), features.size(0)});
-  const Tensor narrow = ops::cast(queries, DType::bf16).contiguous();
   const Tensor weight = features.transpose(0, 1);
-  if (kernels::fits_few_rows(narrow, weight, {}, result)) {
-    kernels::matmul_few_rows(narrow, weight, {}, result);
+  if (kernels::fits_few_rows(queries, weight, {}, result)) {
+    kernels::matmul_few_rows(queries, weight, {}, result);
     return result;
   }
   for (std::int64_t begin = 0; begin < features.size(0); begin += rows_at_once) {

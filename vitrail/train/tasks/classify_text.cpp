@@ -11,6 +11,7 @@
 #include "vitrail/ops/math/reduce.h"
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/text/labelled.h"
+#include "vitrail/train/study/confusion.h"
 
 namespace vitrail::train {
 namespace {
@@ -42,6 +43,9 @@ class ClassifyText final : public TextTask {
   Tensor loss(nn::Pass& pass) override;
   std::vector<FigureKind> figures() const override;
   Figures evaluate(const Work& work) override;
+  std::vector<std::pair<std::string, std::string>> pictures() const override {
+    return confusion_picture(confusion_, "texts");
+  }
   std::string loss_axis() const override { return "cross-entropy"; }
   std::vector<std::string> summary() const override;
   std::vector<std::pair<std::string, std::string>> facts() const override;
@@ -57,6 +61,7 @@ class ClassifyText final : public TextTask {
   std::optional<text::Tokenizer> cutting_;
   ClassTexts training_;
   ClassTexts validation_;
+  Confusion confusion_;  // of the latest evaluation
 };
 
 ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& checkpoint)
@@ -118,20 +123,19 @@ std::vector<FigureKind> ClassifyText::figures() const {
 Figures ClassifyText::evaluate(const Work& work) {
   work.begin("evaluating", std::ssize(validation_.texts));
   double loss = 0;
-  std::int64_t right = 0;
+  confusion_ = Confusion(labels_);
   run_in_batches(validation_.texts, takes_types(model_), evaluation_run(options_, work),
                  [&](const models::EncoderInput& batch, std::int64_t first, std::int64_t count) {
                    nn::Pass pass{.dtype = work.dtype};
                    const Tensor logits = models::classifier_of(model_).classify(batch, pass);
-                   const Tensor found = ops::argmax(logits, 1);
                    const auto begin = validation_.classes.begin() + first;
                    const std::vector<std::int64_t> classes(begin, begin + count);
-                   right += count_right(found, classes);
+                   confusion_.add(ops::argmax(logits, 1), classes);
                    loss += static_cast<double>(count) *
                            static_cast<double>(ops::cross_entropy(logits, Tensor::from(classes, {count})).item());
                  });
   const auto count = static_cast<double>(validation_.texts.size());
-  return {{"accuracy", 100 * static_cast<double>(right) / count}, {"loss", loss / count}};
+  return {{"accuracy", 100 * static_cast<double>(confusion_.right()) / count}, {"loss", loss / count}};
 }
 
 std::vector<std::string> ClassifyText::summary() const {

@@ -70,7 +70,7 @@ class FrameTask final : public Task {
   Figures evaluate(const Work& work) override;
   std::string loss_axis() const override { return frame_figures(model_->target).back().axis; }
   void save(const fs::path& folder) const override { models::save_frame_network(*model_, folder); }
-  std::vector<std::string> draw(const fs::path& run) const override;
+  std::vector<std::pair<std::string, std::string>> pictures() const override;
   std::string name() const override { return fmt::format("{}-{}", model_->encoder.architecture, options_.cell); }
   std::vector<std::string> summary() const override;
   std::vector<std::pair<std::string, std::string>> facts() const override;
@@ -89,6 +89,7 @@ class FrameTask final : public Task {
   std::unique_ptr<models::FrameNetwork> model_;
   std::unique_ptr<data::SequenceLoader> loader_;
   data::SequenceBatch batch_;
+  FrameEvaluation evaluation_;  // the latest
 };
 
 FrameTask::FrameTask(const FrameTaskOptions& options, const fs::path& checkpoint) : options_(options) {
@@ -180,20 +181,16 @@ Figures FrameTask::evaluate(const Work& work) {
   work.begin("evaluating", std::ssize(evaluated_));
   FrameRunOptions options = run_options(work.dtype);
   options.progress = work.advance;
-  return run_frames(*model_, validation(), evaluated_, options).figures;
+  evaluation_ = run_frames(*model_, validation(), evaluated_, options);
+  return evaluation_.figures;
 }
 
-std::vector<std::string> FrameTask::draw(const fs::path& run) const {
-  const fs::path best = run / "best";
-  if (evaluated_.empty() || !fs::exists(best)) {
+std::vector<std::pair<std::string, std::string>> FrameTask::pictures() const {
+  if (evaluation_.predictions.empty()) {
     return {};
   }
-  const std::unique_ptr<models::FrameNetwork> model = models::load_frame_network(best);
-  data::apply(options_.images, model->encoder.pretrained);
-  const FrameEvaluation result = run_frames(*model, validation(), evaluated_, run_options(compute_dtype(options_)));
-  const std::string file = model->target.kind == models::FrameTarget::Kind::angle ? "angles.svg" : "confusion.svg";
-  io::write_atomically(run / file, frames_svg(result, validation(), model->target));
-  return {fmt::format("what the best network says of the sequences to evaluate on: {}", (run / file).string())};
+  const bool angles = model_->target.kind == models::FrameTarget::Kind::angle;
+  return {{angles ? "angles.svg" : "confusion.svg", frames_svg(evaluation_, validation(), model_->target)}};
 }
 
 std::vector<std::string> FrameTask::summary() const {

@@ -13,6 +13,7 @@
 #include "vitrail/ops/shape/shape.h"
 #include "vitrail/text/labelled.h"
 #include "vitrail/text/strings/unicode.h"
+#include "vitrail/train/study/confusion.h"
 
 namespace vitrail::train {
 namespace {
@@ -40,6 +41,9 @@ class Tag final : public TextTask {
   std::string batch_items() const override { return options_.batch_tokens ? "tokens" : "sentences"; }
   std::vector<FigureKind> figures() const override;
   Figures evaluate(const Work& work) override;
+  std::vector<std::pair<std::string, std::string>> pictures() const override {
+    return confusion_picture(confusion_, "words");
+  }
   std::string loss_axis() const override { return "cross-entropy of a word's label"; }
   std::vector<std::string> summary() const override;
   std::vector<std::pair<std::string, std::string>> facts() const override;
@@ -55,6 +59,7 @@ class Tag final : public TextTask {
   std::int64_t cut_words_ = 0;  // for which the positions did not suffice
   std::vector<TaggedIds> training_;
   std::vector<TaggedIds> validation_;
+  Confusion confusion_;  // of the latest evaluation
 };
 
 std::vector<std::string> labels_of_words(const std::vector<text::TaggedSentence>& sentences) {
@@ -161,8 +166,7 @@ Figures Tag::evaluate(const Work& work) {
   std::ranges::transform(validation_, std::back_inserter(texts), &TaggedIds::text);
   work.begin("evaluating", std::ssize(texts));
   double loss = 0;
-  std::int64_t right = 0;
-  std::int64_t words = 0;
+  confusion_ = Confusion(labels_);
   run_in_batches(texts, takes_types(model_), evaluation_run(options_, work),
                  [&](const models::EncoderInput& batch, std::int64_t first, std::int64_t sentences) {
                    nn::Pass pass{.dtype = work.dtype};
@@ -174,14 +178,13 @@ Figures Tag::evaluate(const Work& work) {
                      classes.insert(classes.end(), sentence.classes.begin(), sentence.classes.end());
                      counted += sentence.words;
                    }
-                   words += counted;
-                   right += count_right(ops::argmax(logits, 1), classes);
+                   confusion_.add(ops::argmax(logits, 1), classes);
                    const Tensor targets = Tensor::from(classes, {std::ssize(classes)});
                    loss += static_cast<double>(counted) *
                            static_cast<double>(ops::cross_entropy(logits, targets, 0, no_label).item());
                  });
-  const auto count = static_cast<double>(words);
-  return {{"accuracy", 100 * static_cast<double>(right) / count}, {"loss", loss / count}};
+  const auto count = static_cast<double>(confusion_.total());
+  return {{"accuracy", 100 * static_cast<double>(confusion_.right()) / count}, {"loss", loss / count}};
 }
 
 std::vector<std::string> Tag::summary() const {
