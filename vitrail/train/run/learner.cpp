@@ -174,7 +174,7 @@ void Learner::load_state(const io::Safetensors& state) {
   }
 }
 
-std::string first_bad_parameter(const nn::Network& network) {
+void check_finite_weights(const nn::Network& network, std::int64_t step) {
   for (const nn::Parameter& parameter : network.parameters.all()) {
     if (parameter.value.dtype() != DType::f32) {
       continue;
@@ -185,11 +185,10 @@ std::string first_bad_parameter(const nn::Network& network) {
     for (const float value : values) {
       sum += value - value;
     }
-    if (sum != 0) {  // NaN too
-      return parameter.name;
-    }
+    check(sum == 0,  // and no NaN
+          "'{}' holds NaN or infinity after step {}: try a smaller --lr, more --warmup-epochs or --clip-grad 1",
+          parameter.name, step);
   }
-  return "";
 }
 
 }  // namespace vitrail::train

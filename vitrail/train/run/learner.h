@@ -72,7 +72,7 @@ class Learner {
   std::unique_ptr<Parts> parts_;
 };
 
-/// The name of a parameter that holds NaN or infinity; "" if there is none.
-std::string first_bad_parameter(const nn::Network& network);
+/// Throws Error, naming the parameter and what may help, if one of the network's is not finite after update `step`.
+void check_finite_weights(const nn::Network& network, std::int64_t step);
 
 }  // namespace vitrail::train

@@ -54,7 +54,6 @@ class Run {
   Work work() const;
   Figures evaluate(bool average);
   void keep_if_best(const FigureKind& metric, double value, bool average);
-  void require_finite_weights() const;
   void save();
   bool save_is_due() const;
   void show_progress();
@@ -358,7 +357,7 @@ bool Run::save_is_due() const {
 // Evaluates at the end of an epoch, keeps the best network, and saves. If the user asks to stop meanwhile, the run is
 // left at the end of the epoch's training, and the evaluation is repeated on resuming.
 void Run::close_epoch() {
-  require_finite_weights();
+  check_finite_weights(task_->network(), counters_.step);
   last_loss_ = mean_loss(log_->history(), counters_.epoch + 1);
   const bool final = counters_.epoch + 1 == learner_->epochs();
   std::string text = fmt::format("epoch {}/{}: loss {:.4f}", counters_.epoch + 1, learner_->epochs(), last_loss_);
@@ -453,15 +452,8 @@ void Run::keep_if_best(const FigureKind& metric, double value, bool average) {
   }
 }
 
-void Run::require_finite_weights() const {
-  const std::string bad = first_bad_parameter(task_->network());
-  check(bad.empty(),
-        "'{}' holds NaN or infinity after step {}: try a smaller --lr, more --warmup-epochs or --clip-grad 1", bad,
-        counters_.step);
-}
-
 void Run::save() {
-  require_finite_weights();
+  check_finite_weights(task_->network(), counters_.step);
   counters_.metrics_bytes = log_->commit(static_cast<double>(updates_per_epoch_));
   counters_.seconds = seconds_before_ + seconds_since(began_);
   save_checkpoint(last(), *task_, task_->network(), counters_, learner_->state());
