@@ -85,6 +85,10 @@ TEST_F(Pretrain, ADinoRunGivesAnEncoderThatIsFineTuned) {
   EXPECT_THAT(taken.out, HasSubstr("the teacher's encoder, without DINO's head"));
   EXPECT_THAT(taken.out, HasSubstr("24 numbers for an image of 16x16 pixels"));
   EXPECT_EQ(io::read_json(path("encoder/config.json")).at("num_classes"), 0);
+  EXPECT_FALSE(io::read_json(path("encoder/config.json")).at("model_args").contains("pos_embed_resize"))
+      << "timm does not know it";
+  const Outcome of_best = vitrail("encoder " + path("runs/dino/best/") + " --output " + path("of-best"));
+  EXPECT_THAT(of_best.out, HasSubstr("the teacher's encoder, without DINO's head")) << of_best.err;
   for (const std::string& start : {std::string("--model "), std::string("--model vit_tiny_patch16_224 --model-kwargs "
                                                                         "img_size=16 patch_size=4 embed_dim=24 depth=2 "
                                                                         "num_heads=3 --initial-checkpoint ")}) {
@@ -96,6 +100,48 @@ TEST_F(Pretrain, ADinoRunGivesAnEncoderThatIsFineTuned) {
   EXPECT_EQ(again.status, 1);
   EXPECT_THAT(again.err, HasSubstr("choose another --output"));
   EXPECT_THAT(vitrail("pretrain simclr " + path("photos") + " -b 1").err, HasSubstr("--batch-size 1 is too small"));
+}
+
+TEST_F(Pretrain, SimclrAndMocov3RunsGiveTheirEncoders) {
+  const std::string vit =
+      " --model vit_tiny_patch16_224 --model-kwargs img_size=16 patch_size=4 embed_dim=24 depth=2 "
+      "num_heads=3 --epochs 2 -b 8 --threads 1 --output " +
+      path("runs") + " ";
+  const Outcome simclr = vitrail("pretrain simclr " + path("photos") + " --experiment simclr --hidden-dim 16 " +
+                                 "--projection-dim 8 --batch-stats view" + vit);
+  ASSERT_EQ(simclr.status, 0) << simclr.err;
+  EXPECT_THAT(vitrail("encoder " + path("runs/simclr") + " --output " + path("simclr")).out,
+              HasSubstr("the encoder, without the projector"));
+
+  const std::string mocov3 = "pretrain mocov3 " + path("photos") + " --moco-dim 8 --moco-mlp-dim 16" + vit;
+  const Outcome whole = vitrail(mocov3 + "--experiment whole");
+  ASSERT_EQ(whole.status, 0) << whole.err;
+  const Outcome taken = vitrail("encoder " + path("runs/whole/last") + " --output " + path("mocov3"));
+  ASSERT_EQ(taken.status, 0) << taken.err;
+  EXPECT_THAT(taken.out, HasSubstr("the base encoder (not the momentum encoder)"));
+  const Outcome found = vitrail("knn " + path("photos") + " " + path("photos") + " -k 3 --model " + path("mocov3"));
+  EXPECT_EQ(found.status, 0) << found.err;
+}
+
+TEST_F(Pretrain, ReadyMadeViewsTakeThePlaceOfImages) {
+  const std::string views = golden_path("self_supervised/views_two.safetensors").string();
+  const std::string flags =
+      " --model vit_tiny_patch16_224 --model-kwargs img_size=16 patch_size=4 embed_dim=24 depth=2 "
+      "num_heads=2 --hidden-dim 16 --epochs 2 -b 4 --threads 1 --output " +
+      path("runs");
+  const Outcome learned = vitrail("pretrain simclr --views " + views + " --experiment views" + flags);
+  ASSERT_EQ(learned.status, 0) << learned.err;
+  EXPECT_TRUE(fs::exists(path("runs/views/best/model.safetensors")));
+  const Outcome both = vitrail("pretrain simclr " + path("photos") + " --views " + views + flags);
+  EXPECT_EQ(both.status, 2);
+  EXPECT_THAT(both.err, HasSubstr("--views are made already: DATA has no place beside them"));
+  const Outcome neither = vitrail("pretrain simclr" + flags);
+  EXPECT_EQ(neither.status, 2);
+  EXPECT_THAT(neither.err, HasSubstr("DATA is missing"));
+  const Outcome other = vitrail("pretrain dino --views " + views + flags.substr(0, flags.find(" --hidden-dim")) +
+                                " --out-dim 16 -b 4 --output " + path("runs"));
+  EXPECT_EQ(other.status, 1);
+  EXPECT_THAT(other.err, HasSubstr("view2"));
 }
 
 TEST_F(Pretrain, RefusesWhatIsAboutClasses) {

@@ -10,13 +10,14 @@ FOLDER holds checkouts of
 whose own losses, heads, schedules and updates are run, on the CPU; of lightly 1.5.26 it is NTXentLoss and the projection head.
 Needs torch 2.13.0, timm 1.0.31, torchvision, lightly and safetensors.
 
-losses.safetensors: values and gradients of the losses and heads, schedules, clipping, MoCo v3's positions.
+losses.safetensors: values and gradients of the losses and heads, schedules, clipping, MoCo v3's positions, DINO's resized ones.
 simclr.safetensors, mocov3.safetensors, dino.safetensors: start.NAME, end.NAME and losses of twenty steps (ten epochs of two
 batches of four images), trained from the views in views_two.safetensors and views_crops.safetensors. Adam's epsilon is 1e-3 in
 them: with less, parameters without influence (the keys' biases) follow rounding errors.
 """
 
 import ast
+import functools
 import math
 import pathlib
 import sys
@@ -235,14 +236,39 @@ def mocov3(folder, moco):
     return tensors | named(network.momentum_encoder, "momentum.") | {"losses": torch.stack(losses)}
 
 
+def dino_vit(vits):
+    """DINO's own Vision Transformer, which resizes its positions for the small crops by a scale factor."""
+    torch.manual_seed(3)
+    sizes = VIT | {"img_size": [VIT["img_size"]]}
+    norm = functools.partial(torch.nn.LayerNorm, eps=1e-6)
+    model = vits.VisionTransformer(qkv_bias=True, norm_layer=norm, **sizes).double().train()
+    model.float().double()
+    return perturb(model, 4).float().double()
+
+
+def add_positions(t, vits):
+    """Positions of a grid of 4 x 4 patches, resized for images of three other sizes."""
+    model = dino_vit(vits)
+    t["dino.positions"] = model.pos_embed.detach()
+    for seed, (height, width) in enumerate([(8, 8), (24, 40), (12, 28)]):
+        rows, columns = height // 4, width // 4
+        model.zero_grad()
+        y = model.interpolate_pos_encoding(torch.empty(1, 1 + rows * columns, 24), height, width)
+        w = normal(*y.shape, seed=70 + seed)
+        (y * w).sum().backward()
+        key = f"dino.positions.{rows}x{columns}"
+        t |= {key: y, f"{key}.w": w, f"{key}.gradient": model.pos_embed.grad.clone()}
+
+
 def dino_steps(dino, utils, vits):
     out_dim = 48
 
     def network():
+        backbone = dino_vit(vits)
         torch.manual_seed(11)
         head = vits.DINOHead(24, out_dim, hidden_dim=32, bottleneck_dim=16)
         perturb(head.mlp, 12)
-        return utils.MultiCropWrapper(vit(), head).double().train()
+        return utils.MultiCropWrapper(backbone, head).double().train()
 
     student, teacher = network(), network()
     student.float().double()
@@ -309,6 +335,7 @@ def main():
     add_head(t, "dino_head_bn", vits.DINOHead(10, 9, use_bn=True, norm_last_layer=False, hidden_dim=8, bottleneck_dim=6), x, 50)
     add_schedules(t, folder, utils)
     add_spread(t)
+    add_positions(t, vits)
     write("losses.safetensors", t)
 
     write("views_two.safetensors", views([16, 16], 100))

@@ -18,8 +18,10 @@ struct Resampling {
 
 enum class Filter : std::uint8_t { nearest, linear, cubic };
 
-/// The resampling of torch.nn.functional.interpolate from `in` to `out` elements.
-Resampling resampling(std::int64_t in, std::int64_t out, Filter filter, bool antialias, bool align_corners);
+/// The resampling of torch.nn.functional.interpolate from `in` to `out` elements. `scale` is torch's scale_factor where
+/// that is not out / in; it has a meaning for the filters linear and cubic without antialias and align_corners alone.
+Resampling resampling(std::int64_t in, std::int64_t out, Filter filter, bool antialias, bool align_corners,
+                      double scale = 0);
 
 /// Resamples x [planes, rows.in, columns.in] to y [planes, rows.out, columns.out].
 void resample(const Resampling& rows, const Resampling& columns, std::int64_t planes, const float* x, float* y);

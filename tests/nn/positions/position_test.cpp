@@ -30,6 +30,23 @@ TEST(ResamplePositions, AgreesWithTimm) {
   EXPECT_THROW(resample_positions(x, {4, 5}, {3, 2}, 2), Error);
 }
 
+// tools/golden/self_supervised.py: DINO's code resizes by a scale factor with 0.1 patches added.
+TEST(ResamplePositions, AgreesWithDino) {
+  const io::Safetensors file = test::golden("self_supervised/losses.safetensors");
+  const Tensor x = file.get("dino.positions");
+  for (const Size2 to : {Size2{2, 2}, Size2{6, 10}, Size2{3, 7}}) {
+    const std::string key = "dino.positions." + std::to_string(to[0]) + "x" + std::to_string(to[1]);
+    Tensor positions = x.clone();
+    autograd::require_grad(positions);
+    autograd::Tape tape;
+    const Tensor y = resample_positions(positions, {4, 4}, to, 1, PositionResize::dino);
+    expect_close(y, file.get(key), 1e-5, key);
+    tape.backward(y, file.get(key + ".w"));
+    expect_close(autograd::grad(positions), file.get(key + ".gradient"), 1e-5, key);
+  }
+  expect_close(resample_positions(x, {4, 4}, {4, 4}, 1, PositionResize::dino), x, 0);
+}
+
 // Shapes from a file are not to be trusted.
 TEST(ResamplePositions, RefusesWhatIsNoTable) {
   for (const Shape& shape : {Shape{1, 17, 0}, Shape{17, 24}, Shape{1, 16, 24}, Shape{2, 17, 24}}) {

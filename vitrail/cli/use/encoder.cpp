@@ -38,10 +38,12 @@ void write_encoder(const std::string& run, const std::string& output) {
         "'{}' exists: choose another --output", output);
   const fs::path folder = train::model_of(run);
   check(fs::is_directory(folder), "there is no run '{}'", run);
+  fs::path around = fs::absolute(folder).lexically_normal();
+  around = (around.has_filename() ? around : around.parent_path()).parent_path();  // "runs/a/best/" has no file name
   std::string kind;
   std::error_code none;
-  if (fs::exists(folder.parent_path() / "config.toml", none)) {
-    kind = train::task_kind_of_run(folder.parent_path()).name;
+  if (fs::exists(around / "config.toml", none)) {
+    kind = train::task_kind_of_run(around).name;
   }
   const bool images =
       kind.empty() || kind == "dino" || kind == "mocov3" || kind == "simclr" || kind == "mae" || kind == "classify";

@@ -155,7 +155,7 @@ nn::AbsoluteConfig VisionTransformer::positions_config() const {
           .prefix = position_prefix(),
           .gsd = config_.gsd,
           .sigma = config_.fourier_sigma,
-          .antialias = config_.pos_embed_resize == VitConfig::PositionResize::timm};
+          .resize = config_.pos_embed_resize};
 }
 
 nn::RelPos::Config VisionTransformer::rel_pos_config() const {

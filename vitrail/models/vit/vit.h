@@ -27,10 +27,9 @@ struct VitConfig {
   /// `vit` includes the distilled class.
   enum class Kind { vit, relpos, eva, beit };
   using Positions = nn::AbsoluteKind;
-  /// How positions are resized for another grid. Learned ones are interpolated bicubically, by timm with antialiasing
-  /// and by transformers without; tables of relative positions as nn::resample_bias_table() by timm, and as
-  /// nn::interpolate_bias_table() by transformers.
-  enum class PositionResize { timm, transformers };
+  /// How positions are resized for another grid; tables of relative positions as nn::resample_bias_table() by timm, and
+  /// as nn::interpolate_bias_table() by transformers.
+  using PositionResize = nn::PositionResize;
   enum class WeightInit { timm, jax, jax_nlhb, moco, reset, mae };
 
   Kind kind = Kind::vit;

@@ -126,9 +126,9 @@ Tensor VisionTransformer::adapt(const std::string& parameter, const Tensor& valu
     const Size2 from = {features[0] / config_.patch_size[0], features[1] / config_.patch_size[1]};
     const bool known = (2 * from[0] - 1) * (2 * from[1] - 1) + extra == value.size(0);
     const auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(value.size(0) - extra))) / 2 + 1;
-    const bool as_timm = config_.pos_embed_resize == VitConfig::PositionResize::timm;
-    return (as_timm ? nn::resample_bias_table : nn::interpolate_bias_table)(value, known ? from : Size2{side, side},
-                                                                            home);
+    const bool as_hub = config_.pos_embed_resize == VitConfig::PositionResize::transformers;
+    return (as_hub ? nn::interpolate_bias_table : nn::resample_bias_table)(value, known ? from : Size2{side, side},
+                                                                           home);
   }
   return value;
 }

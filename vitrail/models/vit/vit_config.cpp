@@ -234,8 +234,9 @@ void read_positions(Fields& f, VitConfig& c) {
 }
 
 void read_position_resize(Fields& f, VitConfig& c) {
-  const bool hub = f.choice("pos_embed_resize", "timm", {"timm", "transformers"}) == "transformers";
-  c.pos_embed_resize = hub ? VitConfig::PositionResize::transformers : VitConfig::PositionResize::timm;
+  using Resize = VitConfig::PositionResize;
+  const std::string name = f.choice("pos_embed_resize", "timm", {"timm", "transformers", "dino"});
+  c.pos_embed_resize = name == "dino" ? Resize::dino : (name == "timm" ? Resize::timm : Resize::transformers);
 }
 
 void read_shared(Fields& f, VitConfig& c) {

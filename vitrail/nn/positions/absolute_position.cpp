@@ -128,13 +128,12 @@ Tensor AbsolutePositions::operator()(const Size2& grid, Pass& pass) const {
   if (is_fixed(config_.kind)) {
     return grid == config_.grid ? table_ : fixed_positions(config_, grid);
   }
-  return table_.defined() ? resample_positions(table_, config_.grid, grid, config_.prefix, config_.antialias)
-                          : Tensor();
+  return table_.defined() ? resample_positions(table_, config_.grid, grid, config_.prefix, config_.resize) : Tensor();
 }
 
 Tensor AbsolutePositions::adapt(const Tensor& value, const Size2& from) const {
   if (!is_fixed(config_.kind)) {
-    return resample_positions(value, from, config_.grid, config_.prefix, config_.antialias);
+    return resample_positions(value, from, config_.grid, config_.prefix, config_.resize);
   }
   const Tensor table = fixed_positions(config_, config_.grid);
   // A value that differs from the table only by the rounding of another machine's sine is kept, so that a checkpoint

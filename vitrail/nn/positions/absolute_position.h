@@ -8,6 +8,7 @@
 #include "vitrail/nn/mlp.h"
 #include "vitrail/nn/parameters.h"
 #include "vitrail/nn/pass.h"
+#include "vitrail/nn/positions/position.h"
 #include "vitrail/nn/positions/token_grid.h"
 #include "vitrail/tensor/tensor.h"
 
@@ -54,12 +55,12 @@ struct LearnedFourier {
 /// Which absolute positions a model has.
 struct AbsoluteConfig {
   AbsoluteKind kind = AbsoluteKind::none;
-  Size2 grid = {0, 0};      ///< the grid that a table is held for
-  std::int64_t dim = 0;     ///< D
-  std::int64_t prefix = 0;  ///< tokens in front that have a vector too: learned or else zeros
-  double gsd = 1;           ///< ground sample distance: metres on the ground between two patches
-  double sigma = 1;         ///< of Fourier features: how fine they are, in periods over the image
-  bool antialias = true;    ///< learned ones are resampled to another grid with antialiasing
+  Size2 grid = {0, 0};                           ///< the grid that a table is held for
+  std::int64_t dim = 0;                          ///< D
+  std::int64_t prefix = 0;                       ///< tokens in front that have a vector too: learned or else zeros
+  double gsd = 1;                                ///< ground sample distance: metres on the ground between two patches
+  double sigma = 1;                              ///< of Fourier features: how fine they are, in periods over the image
+  PositionResize resize = PositionResize::timm;  ///< how learned ones are resampled for another grid
 };
 
 /// The table of a fixed kind for `grid`, which need not be the config's: [1, prefix + rows · columns, D] f32. Throws

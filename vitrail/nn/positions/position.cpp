@@ -103,7 +103,7 @@ Tensor sincos_positions(const Size2& grid, std::int64_t dim, std::int64_t prefix
 }
 
 Tensor resample_positions(const Tensor& positions, const Size2& from, const Size2& to, std::int64_t prefix,
-                          bool antialias) {
+                          PositionResize resize) {
   check(positions.rank() == 3 && positions.numel() > 0 && positions.size(1) == prefix + from[0] * from[1],
         "the positions {} do not belong to a grid of {}x{} and {} more", positions.shape(), from[0], from[1], prefix);
   const std::int64_t dim = positions.size(2);
@@ -112,7 +112,13 @@ Tensor resample_positions(const Tensor& positions, const Size2& from, const Size
   }
   const Tensor grid = ops::narrow(positions, 1, prefix, from[0] * from[1]);
   const Tensor planes = ops::permute(ops::reshape(grid, {1, from[0], from[1], dim}), {0, 3, 1, 2});
-  const Tensor resized = ops::interpolate(planes, to[0], to[1], ops::Interpolation::bicubic, antialias);
+  const auto scale = [&](std::size_t axis) {
+    return (static_cast<double>(to[axis]) + 0.1) / static_cast<double>(from[axis]);
+  };
+  const Tensor resized =
+      resize == PositionResize::dino
+          ? ops::interpolate_by(planes, scale(0), scale(1))
+          : ops::interpolate(planes, to[0], to[1], ops::Interpolation::bicubic, resize == PositionResize::timm);
   const Tensor tokens = ops::reshape(ops::permute(resized, {0, 2, 3, 1}), {1, to[0] * to[1], dim});
   return prefix == 0 ? tokens : ops::concat({ops::narrow(positions, 1, 0, prefix), tokens}, 1);
 }

@@ -20,12 +20,17 @@ namespace vitrail::nn {
 /// with G = 1 m). Throws Error unless D is divisible by 4.
 Tensor sincos_positions(const Size2& grid, std::int64_t dim, std::int64_t prefix, double scale = 1);
 
+/// How learned positions are resampled bicubically for another grid:
+/// - timm: with antialiasing (resample_abs_pos_embed)
+/// - transformers: without it, to a size (interpolate_pos_encoding)
+/// - dino: without it, by a scale factor with 0.1 patches added to the size (facebookresearch/dino,
+///   interpolate_pos_encoding), so that places lie a little nearer to each other than the size asks for
+enum class PositionResize { timm, transformers, dino };
+
 /// Resamples learned positions [1, prefix + rows · columns, D] from the grid `from` to the grid `to`: the prefix is
-/// kept, the rest is interpolated bicubically, with antialiasing as timm's resample_abs_pos_embed or without it as
-/// transformers' interpolate_pos_encoding. Differentiable. Throws Error if the positions are not those of `from` and
-/// `prefix`.
+/// kept, the rest is interpolated. Differentiable. Throws Error if the positions are not those of `from` and `prefix`.
 Tensor resample_positions(const Tensor& positions, const Size2& from, const Size2& to, std::int64_t prefix,
-                          bool antialias = true);
+                          PositionResize resize = PositionResize::timm);
 
 /// The index of every pair of patches of a window into a table over their offsets, [A, A] i64 with A = rows · columns:
 /// (Δrow + rows - 1)(2 columns - 1) + (Δcolumn + columns - 1) (Swin: Liu et al. 2021). With `prefix` tokens in front (a

@@ -79,6 +79,28 @@ bool has_batch_norm(const models::ImageModel& net) {
                              [](const nn::Parameter& one) { return one.name.ends_with("running_mean"); });
 }
 
+// The model's arguments that make it take images of any size, and resize its positions as DINO's code does.
+std::string arguments_of_any_size(const ViewTaskOptions& options, const std::string& source,
+                                  models::CreateOptions create) {
+  create.fill = nn::Fill::meta;
+  nlohmann::json arguments = nlohmann::json::parse(create.model_kwargs);
+  const models::Model model = models::open_model(source, create);
+  if (!model.net->takes_any_size()) {
+    arguments["dynamic_img_size"] = true;
+  }
+  if (model.family->beyond_timm.find("pos_embed_resize") != std::string_view::npos) {
+    arguments.emplace("pos_embed_resize", "dino");  // unless --model-kwargs has it
+  }
+  create.model_kwargs = arguments.dump();
+  try {
+    models::open_model(source, create);
+  } catch (const Error&) {
+    fail("'{}' takes images of its own size alone, not small crops too: --local-crops-number 0 leaves them out",
+         options.model);
+  }
+  return create.model_kwargs;
+}
+
 std::unique_ptr<data::Dataset> open_labelled(const std::string& source, const std::string& split,
                                              const std::vector<std::string>& classes = {}) {
   data::DatasetOptions part;
@@ -164,19 +186,7 @@ models::Model open_encoder(const ViewTaskOptions& options, const fs::path& check
   create.drop_path_rate = drop_path;
   const std::string source = checkpoint.empty() ? model_of(options.model).string() : checkpoint.string();
   if (any_size) {
-    models::CreateOptions asked = create;
-    asked.fill = nn::Fill::meta;
-    if (!models::open_model(source, asked).net->takes_any_size()) {
-      nlohmann::json arguments = nlohmann::json::parse(create.model_kwargs);
-      arguments["dynamic_img_size"] = true;
-      create.model_kwargs = asked.model_kwargs = arguments.dump();
-      try {
-        models::open_model(source, asked);
-      } catch (const Error&) {
-        fail("'{}' takes images of its own size alone, not small crops too: --local-crops-number 0 leaves them out",
-             options.model);
-      }
-    }
+    create.model_kwargs = arguments_of_any_size(options, source, create);
   }
   models::Model model = models::open_model(source, create);
   models::check_takes_images(model);

@@ -51,7 +51,8 @@ struct ViewRecipe {
 data::Transform view_transform(const data::ImageConfig& images, const ViewRecipe& recipe);
 
 /// The encoder of a new run, by --model, or that of a checkpoint: without classifier, and with `drop_path` where it is
-/// given. With `any_size` it takes images of other sizes than its own too.
+/// given. With `any_size` it takes images of other sizes than its own too, and resizes its positions for them as DINO's
+/// code does.
 models::Model open_encoder(const ViewTaskOptions& options, const std::filesystem::path& checkpoint,
                            std::optional<double> drop_path, bool any_size = false);
 

@@ -20,11 +20,12 @@ double cubic(double x, double a) {
 double triangle(double x) { return std::max(0.0, 1 - std::abs(x)); }
 
 // The position in the input, in elements, that output i samples.
-double source(std::int64_t i, std::int64_t in, std::int64_t out, bool align_corners) {
+double source(std::int64_t i, std::int64_t in, std::int64_t out, bool align_corners, double scale) {
   if (align_corners) {
     return out > 1 ? static_cast<double>(i) * static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
   }
-  return (static_cast<double>(i) + 0.5) * static_cast<double>(in) / static_cast<double>(out) - 0.5;
+  const double step = scale > 0 ? 1 / scale : static_cast<double>(in) / static_cast<double>(out);
+  return (static_cast<double>(i) + 0.5) * step - 0.5;
 }
 
 // Resampling with antialiasing: the filter is as wide as one output element where that covers several input elements.
@@ -55,10 +56,10 @@ void antialiased(Resampling& axis, Filter filter, bool align_corners) {
   }
 }
 
-void linear(Resampling& axis, bool align_corners) {
+void linear(Resampling& axis, bool align_corners, double scale) {
   axis.taps = 2;
   for (std::int64_t i = 0; i < axis.out; ++i) {
-    const double at = std::max(0.0, source(i, axis.in, axis.out, align_corners));
+    const double at = std::max(0.0, source(i, axis.in, axis.out, align_corners, scale));
     const auto first = std::min(static_cast<std::int64_t>(at), axis.in - 1);
     const double part = std::min(at - static_cast<double>(first), 1.0);
     axis.indices.insert(axis.indices.end(), {first, std::min(first + 1, axis.in - 1)});
@@ -66,10 +67,10 @@ void linear(Resampling& axis, bool align_corners) {
   }
 }
 
-void cubic(Resampling& axis, bool align_corners) {
+void cubic(Resampling& axis, bool align_corners, double scale) {
   axis.taps = 4;
   for (std::int64_t i = 0; i < axis.out; ++i) {
-    const double at = source(i, axis.in, axis.out, align_corners);
+    const double at = source(i, axis.in, axis.out, align_corners, scale);
     const auto base = static_cast<std::int64_t>(std::floor(at));
     for (std::int64_t k = base - 1; k <= base + 2; ++k) {
       axis.indices.push_back(std::clamp<std::int64_t>(k, 0, axis.in - 1));
@@ -136,16 +137,17 @@ void resample_columns_backward(const Resampling& columns, std::int64_t n, const 
 
 }  // namespace
 
-Resampling resampling(std::int64_t in, std::int64_t out, Filter filter, bool antialias, bool align_corners) {
+Resampling resampling(std::int64_t in, std::int64_t out, Filter filter, bool antialias, bool align_corners,
+                      double scale) {
   Resampling axis{in, out, 0, {}, {}};
   if (filter == Filter::nearest) {
     nearest(axis);
   } else if (antialias) {
     antialiased(axis, filter, align_corners);
   } else if (filter == Filter::linear) {
-    linear(axis, align_corners);
+    linear(axis, align_corners, scale);
   } else {
-    cubic(axis, align_corners);
+    cubic(axis, align_corners, scale);
   }
   return axis;
 }
