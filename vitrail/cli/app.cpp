@@ -185,6 +185,7 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   add_fill_mask(app);
   add_embed(app);
   add_knn(app);
+  add_probe(app);
   add_index(app);
   add_search(app);
   add_duplicates(app);

@@ -59,6 +59,15 @@ train::Features embed_under_bar(std::string_view title, const models::Model& mod
                    [&](const train::EvaluateOptions& o) { return train::embed(model, dataset, o); });
 }
 
+train::EmbeddingFile embed_to_file_under_bar(std::string_view title, const models::Model& model,
+                                             const data::Dataset& dataset, const train::FeatureFunction& function,
+                                             train::EvaluateOptions options, const std::string& output,
+                                             const train::EmbeddingFileOptions& file) {
+  return under_bar(title, dataset, std::move(options), [&](const train::EvaluateOptions& o) {
+    return train::embed_to_file(model, dataset, function, o, output, file);
+  });
+}
+
 void add_images_argument(CLI::App& command, std::vector<std::string>& images) {
   command.add_option("IMAGES", images, "Image files, folders, .tar files, or - for a list of paths on standard input")
       ->required()

@@ -13,6 +13,7 @@
 #include "vitrail/io/image.h"
 #include "vitrail/models/model.h"
 #include "vitrail/tensor/tensor.h"
+#include "vitrail/train/study/embedding_file.h"
 #include "vitrail/train/study/evaluate.h"
 #include "vitrail/train/study/features.h"
 
@@ -36,6 +37,12 @@ train::Evaluation evaluate_under_bar(std::string_view title, const models::Model
 /// Runs train::embed(), under a progress bar with this title if stderr is a terminal.
 train::Features embed_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
                                 train::EvaluateOptions options);
+
+/// Runs train::embed_to_file(), under a progress bar with this title if stderr is a terminal.
+train::EmbeddingFile embed_to_file_under_bar(std::string_view title, const models::Model& model,
+                                             const data::Dataset& dataset, const train::FeatureFunction& function,
+                                             train::EvaluateOptions options, const std::string& output,
+                                             const train::EmbeddingFileOptions& file);
 
 /// An image that is decoded when it is needed: `read` throws Error, naming the file, if it is broken.
 struct NamedImage {

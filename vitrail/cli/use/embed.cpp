@@ -11,7 +11,8 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/features.h"
-#include "vitrail/train/study/features.h"
+#include "vitrail/train/study/embedding_file.h"
+#include "vitrail/train/study/layer_features.h"
 
 namespace vitrail::cli {
 namespace {
@@ -22,14 +23,43 @@ struct EmbedFlags {
   DataFlags data;
   std::string output;
   std::string pool;
+  std::optional<std::int64_t> layer;
+  bool logits = false;
+  DType output_dtype = DType::f32;
   bool unlabeled = false;
   EmbedTextsFlags texts;
+  std::vector<const CLI::Option*> of_images;  ///< those that texts have no use for
 };
+
+// What is taken for the features, and of which model.
+struct FeatureChoice {
+  models::Model model;
+  train::FeatureFunction function;
+};
+
+FeatureChoice choose_features(models::Model model, const EmbedFlags& flags) {
+  check_usage(!flags.logits || (!flags.layer && flags.pool.empty()),
+              "--logits are what the classifier gives: they have neither a --layer nor a --pool");
+  FeatureChoice choice{std::move(model), {}};
+  if (flags.logits) {
+    check(choice.model.net->num_classes() > 0, "the model '{}' has no classifier, and so no --logits",
+          choice.model.architecture);
+  } else if (flags.layer || flags.pool == "last4") {
+    choice.function = train::layer_features(choice.model, flags.layer, flags.pool);
+    return choice;
+  } else {
+    choice.model = models::without_head(choice.model, flags.pool);
+  }
+  choice.function = [net = choice.model.net.get()](const Tensor& x, nn::Pass& pass) { return net->forward(x, pass); };
+  return choice;
+}
 
 void embed(const EmbedFlags& flags) {
   if (is_text_model(flags.model)) {
-    check_usage(!flags.unlabeled && flags.pool.empty(),
-                "'{}' is a model of texts: it takes neither --unlabeled nor --pool", flags.model.model);
+    for (const CLI::Option* option : flags.of_images) {
+      check_usage(option->count() == 0, "'{}' is a model of texts: it takes no {}", flags.model.model,
+                  option->get_name());
+    }
     embed_texts(flags.model, flags.compute, flags.data, flags.texts, flags.output);
     return;
   }
@@ -42,17 +72,26 @@ void embed(const EmbedFlags& flags) {
               "--unlabeled takes all of DATA, and --split a part with labels");
   check_not_input(flags.output, flags.data.data);
   const train::EvaluateOptions options = flags.data.options(flags.compute.apply());
-  const models::Model model = flags.model.open_for_images();
+  models::Model model = flags.model.open_for_images();
   const auto dataset = flags.unlabeled ? data::open_unlabeled(flags.data.data) : open_images(flags.data, model);
-  const models::Model trunk = models::without_head(model, flags.pool);
-  const train::Features features = embed_under_bar("features", trunk, *dataset, options);
-  train::save_features(flags.output, features,
-                       {{"format", "pt"}, {"model", flags.model.model}, {"architecture", model.architecture}});
-  for (const std::string& broken : features.broken) {
+  const FeatureChoice choice = choose_features(std::move(model), flags);
+  train::EmbeddingFileOptions file;
+  file.dtype = flags.output_dtype;
+  file.facts = {{"format", "pt"},
+                {"model", flags.model.model},
+                {"architecture", choice.model.architecture},
+                {"pool", flags.pool},
+                {"layer", flags.layer ? fmt::format("{}", *flags.layer) : (flags.logits ? "logits" : "")}};
+  const train::EmbeddingFile written =
+      embed_to_file_under_bar("features", choice.model, *dataset, choice.function, options, flags.output, file);
+  if (written.found > 0) {
+    fmt::print("the features of {} were there already\n", io::counted(written.found, "images"));
+  }
+  for (const std::string& broken : written.broken) {
     fmt::print("left out: {}\n", broken);
   }
-  fmt::print("{}: features {} f32, labels and names of {}\n", flags.output, features.x.shape().str(),
-             io::counted(features.x.size(0), "images"));
+  fmt::print("{}: features {} {}, labels and names of {}\n", flags.output, written.shape.str(),
+             name_of(flags.output_dtype), io::counted(written.shape[0], "images"));
 }
 
 }  // namespace
@@ -68,8 +107,10 @@ void add_embed(CLI::App& app) {
                     "train, validation, test …");
   command.get_option("DATA")->required(false);
   command
-      .add_option("--output", flags->output,
-                  "Safetensors file to write: features [N, D] f32, labels [N] i64; names and classes in its metadata")
+      .add_option(
+          "--output", flags->output,
+          "Safetensors file to write: features [N, D], labels [N] i64; names and classes in its metadata. Of many "
+          "images, it grows in a folder FILE.parts, from which a run that was stopped goes on")
       ->type_name("FILE");
   command.add_option("--similarity", flags->texts.similarity, "Print the cosine of two texts")
       ->expected(2)
@@ -86,16 +127,35 @@ void add_embed(CLI::App& app) {
       ->group("Texts");
   add_batch_tokens_flag(command, flags->texts.batch_tokens)->group("Texts");
   command.add_flag("--json", flags->texts.json, "Print JSON")->group("Texts");
-  command
-      .add_option("--pool", flags->pool,
-                  "Pooling: token, the class token; avg, the mean of the patches; max … (default: the classifier's)")
-      ->type_name("POOL");
-  command.add_flag("--unlabeled", flags->unlabeled, "Take all images below DATA, with -1 for labels");
+  const auto take_dtype = [flags = flags.get()](const std::string& word) {
+    flags->output_dtype = word == "bf16" ? DType::bf16 : DType::f32;
+  };
+  flags->of_images = {
+      command
+          .add_option(
+              "--pool", flags->pool,
+              "Pooling: token, the class token; avg, the mean of the patches; max …; last4, the class tokens of "
+              "the last four blocks, as DINO's linear evaluation takes them (default: the classifier's)")
+          ->type_name("POOL"),
+      command
+          .add_option("--layer", flags->layer,
+                      "Features of this block or stage, from 0, or from the end if negative; --pool is token or avg")
+          ->check(whole_number())
+          ->type_name("N"),
+      command.add_flag("--logits", flags->logits,
+                       "What the classifier gives; of `vitrail pretrain autoencoder` the latent vectors"),
+      command
+          .add_option_function<std::string>("--output-dtype", take_dtype,
+                                            "Of the features in the file: f32, or bf16, which takes half the space")
+          ->check(CLI::IsMember({"f32", "bf16"}))
+          ->type_name("DTYPE"),
+      command.add_flag("--unlabeled", flags->unlabeled, "Take all images below DATA, with -1 for labels")};
   add_loading_flags(command, flags->data);
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
   add_examples(command, {"vitrail embed runs/photos/best photos --split train --output train.safetensors",
-                         "vitrail embed my_dinov2 albums --unlabeled --pool avg --output albums.safetensors",
+                         "vitrail embed my_dinov2 albums --unlabeled --pool avg --output-dtype bf16 --output "
+                         "albums.safetensors",
                          "vitrail embed my_minilm sentences.txt --output vectors.safetensors",
                          "vitrail embed my_minilm --similarity \"A man rides.\" \"Someone is on a horse.\"",
                          "vitrail embed my_minilm \"two dogs\" --search sentences.txt --topk 3"});

@@ -1,9 +1,11 @@
 // `vitrail knn` measures how well nearest neighbours among features tell classes apart.
 #include "vitrail/train/study/knn.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <system_error>
 
@@ -27,7 +29,7 @@ struct KnnFlags {
   std::string train_split;
   DataFlags test;
   std::string pool;
-  train::KnnOptions options;
+  train::KnnOptions options = {.k = {}};
   bool json = false;
   std::vector<const CLI::Option*> of_images;  ///< those that features in files have no use for
 };
@@ -78,7 +80,15 @@ std::pair<train::Features, train::Features> features_of(const KnnFlags& flags) {
 
 void knn(const KnnFlags& flags) {
   const auto [training, test] = features_of(flags);
-  const std::vector<train::KnnResult> results = train::knn(training, test, flags.options);
+  train::KnnOptions options = flags.options;
+  if (options.k.empty()) {  // DINO's, of which those are left out that there are too few images for
+    std::ranges::copy_if(std::array<std::int64_t, 4>{10, 20, 100, 200}, std::back_inserter(options.k),
+                         [&](std::int64_t k) { return k <= training.x.size(0); });
+    if (options.k.empty()) {
+      options.k = {training.x.size(0)};
+    }
+  }
+  const std::vector<train::KnnResult> results = train::knn(training, test, options);
   if (flags.json) {
     nlohmann::ordered_json json;
     json["training"] = training.x.size(0);
@@ -110,8 +120,9 @@ void add_knn(CLI::App& app) {
       ->required()
       ->type_name("");
   command.add_option("TEST", flags->test.data, "Features or images to tell apart")->required()->type_name("");
-  command.add_option("-k,--neighbors", flags->options.k, "Neighbours that vote; several numbers give a line each")
-      ->capture_default_str()
+  command
+      .add_option("-k,--neighbors", flags->options.k,
+                  "Neighbours that vote; several numbers give a line each (default: DINO's 10 20 100 200)")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->check(at_least(1))
       ->type_name("K");

@@ -1,9 +1,12 @@
 #include "vitrail/train/study/features.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
+#include <span>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "vitrail/autograd/tape.h"
@@ -28,16 +31,13 @@ std::vector<std::string> list_in(const io::Safetensors& file, const std::string&
   return list.get<std::vector<std::string>>();
 }
 
-}  // namespace
-
-Features embed(const models::Model& model, const data::Dataset& dataset, const EvaluateOptions& options) {
-  return embed(model, dataset, data::eval_transform(model.pretrained), options);
+// The features of a model that gives them in place of logits.
+FeatureFunction own_features(const models::Model& model) {
+  return [&net = *model.net](const Tensor& x, nn::Pass& pass) { return net.forward(x, pass); };
 }
 
-Features embed(const models::Model& model, const data::Dataset& dataset, const data::Transform& transform,
-               const EvaluateOptions& options) {
-  check(model.net->num_classes() == 0, "the model '{}' has a classifier, whose logits are no features",
-        model.architecture);
+Features embed_by(const models::Model& model, const data::Dataset& dataset, const data::Transform& transform,
+                  const FeatureFunction& function, const EvaluateOptions& options) {
   data::Loader loader(dataset, transform, loading(model, options));
   Features result;
   result.classes = dataset.classes();
@@ -48,7 +48,7 @@ Features embed(const models::Model& model, const data::Dataset& dataset, const d
   for (data::Batch batch; loader.next(batch);) {
     nn::Pass pass;
     pass.dtype = options.dtype;
-    const Tensor features = ops::cast(model.net->forward(batch.x, pass), DType::f32).contiguous();
+    const Tensor features = ops::cast(function(batch.x, pass), DType::f32).contiguous();
     check(features.rank() == 2, "the model '{}' gives features {} instead of [B, D]: choose how they are pooled",
           model.architecture, features.shape());
     if (!result.x.defined()) {
@@ -72,6 +72,58 @@ Features embed(const models::Model& model, const data::Dataset& dataset, const d
   return result;
 }
 
+// The largest label and one more. Throws Error if an image has none.
+std::int64_t labels_below(const Features& features, const char* which) {
+  std::int64_t largest = -1;
+  const Tensor labels = features.labels.contiguous();
+  for (const std::int64_t label : labels.span<std::int64_t>()) {
+    check(label >= 0, "a {} image has no label: features cannot be judged by it", which);
+    check(label < (1 << 24), "a {} image has the label {}", which, label);
+    largest = std::max(largest, label);
+  }
+  return largest + 1;
+}
+
+void check_all_finite(const Features& features) {
+  const Tensor x = features.x.contiguous();
+  const std::span<const float> values = x.span<float>();
+  const auto it = std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
+  if (it != values.end()) {
+    const auto row = static_cast<std::size_t>((it - values.begin()) / x.size(1));
+    fail("the features of image {}{} hold NaN or infinity", row,
+         features.names.empty() ? "" : fmt::format(" ('{}')", features.names[row]));
+  }
+}
+
+}  // namespace
+
+Features embed(const models::Model& model, const data::Dataset& dataset, const EvaluateOptions& options) {
+  return embed(model, dataset, data::eval_transform(model.pretrained), options);
+}
+
+Features embed(const models::Model& model, const data::Dataset& dataset, const data::Transform& transform,
+               const EvaluateOptions& options) {
+  check(model.net->num_classes() == 0, "the model '{}' has a classifier, whose logits are no features",
+        model.architecture);
+  return embed_by(model, dataset, transform, own_features(model), options);
+}
+
+Features embed(const models::Model& model, const data::Dataset& dataset, const FeatureFunction& function,
+               const EvaluateOptions& options) {
+  return embed_by(model, dataset, data::eval_transform(model.pretrained), function, options);
+}
+
+std::int64_t classes_of(const Features& training, const Features& test) {
+  check(training.x.size(1) == test.x.size(1),
+        "the training features are of width {}, but the test features of {}: they are not of one model",
+        training.x.size(1), test.x.size(1));
+  check(training.classes.empty() || test.classes.empty() || training.classes == test.classes,
+        "the training and test features are of images of different classes, or in a different order of them");
+  check_all_finite(training);
+  check_all_finite(test);
+  return std::max({labels_below(training, "training"), labels_below(test, "test"), std::ssize(training.classes)});
+}
+
 void save_features(const std::filesystem::path& path, const Features& features,
                    std::map<std::string, std::string> facts) {
   std::vector<std::string> names;
@@ -90,11 +142,14 @@ Features load_features(const std::filesystem::path& path) {
   Features result;
   result.x = file.get("features");
   result.labels = file.get("labels");
-  check(result.x.rank() == 2 && result.x.dtype() == DType::f32 && result.x.numel() > 0,
-        "{}: features are {} {}, expected f32 [N, D]", file.source(), name_of(result.x.dtype()), result.x.shape());
+  check(result.x.rank() == 2 && (result.x.dtype() == DType::f32 || result.x.dtype() == DType::bf16) &&
+            result.x.numel() > 0,
+        "{}: features are {} {}, expected f32 or bf16 [N, D]", file.source(), name_of(result.x.dtype()),
+        result.x.shape());
   check(result.labels.dtype() == DType::i64 && result.labels.shape() == Shape{result.x.size(0)},
         "{}: labels are {} {}, expected i64 [{}]", file.source(), name_of(result.labels.dtype()), result.labels.shape(),
         result.x.size(0));
+  result.x = ops::cast(result.x, DType::f32);
   result.names = list_in(file, "names");
   result.classes = list_in(file, "classes");
   check(result.names.empty() || std::ssize(result.names) == result.x.size(0), "{}: {} names for {} images",

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,11 +30,22 @@ Features embed(const models::Model& model, const data::Dataset& dataset, const E
 Features embed(const models::Model& model, const data::Dataset& dataset, const data::Transform& transform,
                const EvaluateOptions& options);
 
-/// Writes a safetensors file with `features` [N, D] f32, `labels` [N] i64 and, as JSON in its metadata, `names` and
-/// `classes`. `facts` are further metadata.
+/// Maps the x [B, C, H, W] of a batch to features [B, D]: the model's own output, or another one (layer_features.h).
+using FeatureFunction = std::function<Tensor(const Tensor& x, nn::Pass& pass)>;
+/// embed() with features that `function` makes, of a model that may have a classifier.
+Features embed(const models::Model& model, const data::Dataset& dataset, const FeatureFunction& function,
+               const EvaluateOptions& options);
+
+/// The number of classes of two sets of features of which one judges the other. Throws Error if they have different
+/// widths or different classes, if an image has no label, or if a feature is not finite.
+std::int64_t classes_of(const Features& training, const Features& test);
+
+/// Writes a safetensors file with `features` [N, D] in the dtype that they have, f32 or bf16, `labels` [N] i64 and, as
+/// JSON in its metadata, `names` and `classes`. `facts` are further metadata.
 void save_features(const std::filesystem::path& path, const Features& features,
                    std::map<std::string, std::string> facts = {});
-/// Reads a file such as save_features() writes; names and classes may be missing, as it may be of another origin.
+/// Reads a file such as save_features() writes, bf16 as f32; names and classes may be missing, as it may be of another
+/// origin.
 /// Throws Error if the tensors are not of these shapes and dtypes.
 Features load_features(const std::filesystem::path& path);
 

@@ -20,6 +20,7 @@
 #include "vitrail/ops/products/matmul.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/tensor/random.h"
+#include "vitrail/train/study/dataset_part.h"
 #include "vitrail/train/study/features.h"
 
 namespace vitrail::train {
@@ -29,22 +30,6 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t images_between_saves = 20000;
 constexpr std::int64_t rows_at_once = 4096;  // of the index, in products that convert it
-
-// A part of a data set, by the numbers of its images.
-class Part final : public data::Dataset {
- public:
-  Part(const data::Dataset& whole, std::vector<std::int64_t> images) : whole_(whole), images_(std::move(images)) {}
-  std::int64_t size() const override { return std::ssize(images_); }
-  io::Image image(std::int64_t index) const override { return whole_.image(at(index)); }
-  std::int64_t label(std::int64_t index) const override { return whole_.label(at(index)); }
-  std::string name(std::int64_t index) const override { return whole_.name(at(index)); }
-  const std::vector<std::string>& classes() const override { return whole_.classes(); }
-
- private:
-  std::int64_t at(std::int64_t index) const { return images_[static_cast<std::size_t>(index)]; }
-  const data::Dataset& whole_;
-  std::vector<std::int64_t> images_;
-};
 
 // What is known of the file of an image; of an image in an archive, what is known of the archive.
 ImageIndex::Entry entry_of(const fs::path& source, const std::string& name) {
@@ -236,7 +221,7 @@ IndexChanges update_index(ImageIndex& index, const models::Model& model, const E
   const auto total = std::ssize(missing);
   for (std::int64_t begin = 0; begin < total; begin += images_between_saves) {
     const std::int64_t end = std::min<std::int64_t>(begin + images_between_saves, total);
-    const Part part(*dataset, {missing.begin() + begin, missing.begin() + end});
+    const DatasetPart part(*dataset, {missing.begin() + begin, missing.begin() + end});
     EvaluateOptions these = options;
     if (options.progress) {
       these.progress = [&](std::int64_t done, std::int64_t) { options.progress(begin + done, total); };

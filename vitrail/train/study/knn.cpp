@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t similarities_at_once = std::int64_t{1} << 24;  // as f32: 64 MiB
 
-// The rows of x scaled to length 1; a row of zeros stays so. Throws Error if x holds NaN or infinity.
+// The rows of x scaled to length 1; a row of zeros stays so.
 Tensor normalized(const Tensor& x) {
   Tensor result = x.contiguous().clone();
   const std::int64_t width = x.size(1);
@@ -22,7 +22,6 @@ Tensor normalized(const Tensor& x) {
     for (std::int64_t d = 0; d < width; ++d) {
       squares += static_cast<double>(row[d]) * static_cast<double>(row[d]);
     }
-    check(std::isfinite(squares), "the features of image {} hold NaN or infinity", i);
     const auto scale = static_cast<float>(1 / std::max(std::sqrt(squares), 1e-12));
     for (std::int64_t d = 0; d < width; ++d) {
       row[d] *= scale;
@@ -51,23 +50,7 @@ std::int64_t rank_of(std::int64_t label, const std::vector<double>& votes) {
   return own > 0 ? rank : std::ssize(votes);
 }
 
-std::int64_t check_labels(const Features& features, const char* which) {
-  std::int64_t largest = -1;
-  const Tensor labels = features.labels.contiguous();
-  for (const std::int64_t label : labels.span<std::int64_t>()) {
-    check(label >= 0, "a {} image has no label: neighbours cannot be judged by it", which);
-    check(label < (1 << 24), "a {} image has the label {}", which, label);
-    largest = std::max(largest, label);
-  }
-  return largest + 1;
-}
-
-void check_options(const Features& training, const Features& test, const KnnOptions& options) {
-  check(training.x.size(1) == test.x.size(1),
-        "the training features are of width {}, but the test features of {}: they are not of one model",
-        training.x.size(1), test.x.size(1));
-  check(training.classes.empty() || test.classes.empty() || training.classes == test.classes,
-        "the training and test features are of images of different classes, or in a different order of them");
+void check_options(const Features& training, const KnnOptions& options) {
   check(!options.k.empty(), "knn needs a number of neighbours");
   for (const std::int64_t k : options.k) {
     check(k >= 1 && k <= training.x.size(0), "-k {} neighbours are asked for among {} training images", k,
@@ -80,10 +63,8 @@ void check_options(const Features& training, const Features& test, const KnnOpti
 }  // namespace
 
 std::vector<KnnResult> knn(const Features& training, const Features& test, const KnnOptions& options) {
-  check_options(training, test, options);
-  const auto classes =
-      static_cast<std::size_t>(std::max({check_labels(training, "training"), check_labels(test, "test"),
-                                         static_cast<std::int64_t>(training.classes.size())}));
+  const auto classes = static_cast<std::size_t>(classes_of(training, test));
+  check_options(training, options);
   const autograd::NoGrad no_grad;
   const Tensor bank = normalized(training.x).transpose(0, 1);  // [D, N]
   const Tensor queries = normalized(test.x);
