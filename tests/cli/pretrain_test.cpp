@@ -1,4 +1,6 @@
 // Learning without labels, and model folders of transformers', as a person would use them.
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -142,6 +144,52 @@ TEST_F(Pretrain, ReadyMadeViewsTakeThePlaceOfImages) {
                                 " --out-dim 16 -b 4 --output " + path("runs"));
   EXPECT_EQ(other.status, 1);
   EXPECT_THAT(other.err, HasSubstr("view2"));
+}
+
+TEST_F(Pretrain, AnAutoencoderIsCutAndLookedInto) {
+  const Outcome learned = vitrail("pretrain autoencoder " + path("photos") + " --output " + path("runs") +
+                                  " --experiment ae --latent-dim 2 --model vit_tiny_patch16_224 --model-kwargs "
+                                  "img_size=16 patch_size=4 embed_dim=24 depth=1 num_heads=3 --decoder-dim 16 "
+                                  "--decoder-depth 1 --decoder-heads 2 --epochs 2 -b 8 --threads 1");
+  ASSERT_EQ(learned.status, 0) << learned.err;
+  EXPECT_THAT(learned.out, HasSubstr("a bottleneck of 2 numbers, and a transformer as its decoder"));
+  EXPECT_TRUE(fs::exists(path("runs/ae/reconstructions.png")));
+
+  const Outcome taken = vitrail("encoder " + path("runs/ae") + " --output " + path("encoder"));
+  ASSERT_EQ(taken.status, 0) << taken.err;
+  EXPECT_THAT(taken.out, HasSubstr("the encoder and its bottleneck, without the decoder"));
+  EXPECT_THAT(taken.out, HasSubstr("2 numbers for an image"));
+  EXPECT_EQ(io::read_json(path("encoder/config.json")).at("num_classes"), 2);
+  EXPECT_FALSE(fs::exists(path("encoder/decoder.safetensors")));
+  const Outcome before = vitrail("encoder " + path("runs/ae") + " --no-bottleneck --output " + path("before"));
+  EXPECT_THAT(before.out, HasSubstr("24 numbers for an image")) << before.err;
+  EXPECT_EQ(io::read_json(path("before/config.json")).at("num_classes"), 0);
+
+  const Outcome embedded = vitrail("embed " + path("encoder") + " " + path("photos") +
+                                   " --unlabeled --logits --output-dtype bf16 --output " + path("latent.safetensors"));
+  ASSERT_EQ(embedded.status, 0) << embedded.err;
+  EXPECT_THAT(embedded.out, HasSubstr("features [24, 2] bf16"));
+
+  std::ofstream(path("a.txt")) << path("photos/a/0.png") << "\nphotos/a/2.png\n\n";
+  std::ofstream(path("b.txt")) << "photos/b/1.png\r\n" << path("photos/b/3.png") << "\n";
+  const Outcome direction = vitrail("latent " + path("runs/ae") + " --direction " + path("a.txt") + " " +
+                                    path("b.txt") + " --steps 3 --output " + path("direction.png"));
+  ASSERT_EQ(direction.status, 0) << direction.err;
+  EXPECT_THAT(direction.out, HasSubstr("in 2 dimensions; along it,"));
+  EXPECT_GE(io::read_image(path("direction.png")).width, 4 * 224);
+  const Outcome between = vitrail("latent " + path("runs/ae/best") + " --between " + path("photos/a/0.png") + " " +
+                                  path("photos/b/1.png") + " --output " + path("between.png"));
+  ASSERT_EQ(between.status, 0) << between.err;
+  EXPECT_GE(io::read_image(path("between.png")).width, 10 * 224);
+  const Outcome sheet =
+      vitrail("reconstruct " + path("runs/ae") + " " + path("photos/a/2.png") + " --output " + path("sheet.png"));
+  EXPECT_EQ(sheet.status, 0) << sheet.err;
+
+  std::ofstream(path("none.txt")) << "\n";
+  EXPECT_THAT(vitrail("latent " + path("runs/ae") + " --direction " + path("a.txt") + " " + path("none.txt")).err,
+              HasSubstr("names no images"));
+  EXPECT_THAT(vitrail("latent " + path("encoder") + " --between a.png b.png").err, HasSubstr("has no decoder"));
+  EXPECT_EQ(vitrail("latent " + path("runs/ae")).status, 2);
 }
 
 TEST_F(Pretrain, RefusesWhatIsAboutClasses) {

@@ -202,6 +202,7 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   add_positions(app);
   add_gradients(app);
   add_project(app);
+  add_latent(app);
   add_report(app);
   add_compare(app);
   add_augment(app);

@@ -35,6 +35,7 @@ void add_attention(CLI::App& app);
 void add_positions(CLI::App& app);
 void add_gradients(CLI::App& app);
 void add_project(CLI::App& app);
+void add_latent(CLI::App& app);
 void add_forward(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_translate(CLI::App& app);

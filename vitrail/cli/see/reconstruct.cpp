@@ -1,4 +1,4 @@
-// `vitrail reconstruct` shows what a masked autoencoder makes of images.
+// `vitrail reconstruct` shows what an autoencoder makes of images.
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -10,6 +10,7 @@
 #include "vitrail/explain/reconstruction.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/vit/mae.h"
+#include "vitrail/train/pretrain/autoencoder.h"
 #include "vitrail/train/run/run_folder.h"
 
 namespace vitrail::cli {
@@ -29,7 +30,15 @@ void reconstruct(const ReconstructFlags& flags) {
   const DType dtype = flags.compute.apply();
   const std::string folder = train::model_of(flags.model).string();
   check(std::filesystem::is_directory(folder), "'{}' is not the folder of a masked autoencoder", flags.model);
-  const models::Model model = models::open_masked_autoencoder(folder, {}, flags.mae);
+  std::unique_ptr<train::Autoencoder> with_bottleneck;
+  models::Model masked;
+  if (train::is_autoencoder(folder)) {
+    check_usage(!flags.mae.mask_ratio, "'{}' hides no patches: --mask-ratio is for masked autoencoders", flags.model);
+    with_bottleneck = train::Autoencoder::open(folder);
+  } else {
+    masked = models::open_masked_autoencoder(folder, {}, flags.mae);
+  }
+  const models::Model& model = with_bottleneck ? with_bottleneck->encoder : masked;
   std::vector<NamedImage> images = list_images(flags.images, flags.output);
   const std::size_t all = images.size();
   const auto most = static_cast<std::size_t>(flags.most);
@@ -45,19 +54,21 @@ void reconstruct(const ReconstructFlags& flags) {
   for (const NamedImage& image : images) {
     inputs.push_back(model_input(model, image.read()));
   }
-  io::write_png(flags.output, explain::reconstruction_sheet(model, inputs, flags.seed, dtype));
-  fmt::print("{} of {}, each masked, reconstructed and as it is: {}\n", images.size(),
-             io::counted(static_cast<std::int64_t>(all), "images"), flags.output);
+  io::write_png(flags.output, with_bottleneck ? train::autoencoder_sheet(*with_bottleneck, inputs, dtype)
+                                              : explain::reconstruction_sheet(model, inputs, flags.seed, dtype));
+  fmt::print("{} of {}, each {}: {}\n", images.size(), io::counted(static_cast<std::int64_t>(all), "images"),
+             with_bottleneck ? "as it is and decoded" : "masked, reconstructed and as it is", flags.output);
 }
 
 }  // namespace
 
 void add_reconstruct(CLI::App& app) {
   CLI::App& command = *app.add_subcommand(
-      "reconstruct", "Draw images with patches hidden, and what a masked autoencoder makes of them");
+      "reconstruct", "Draw images, with patches hidden or not, and what an autoencoder makes of them");
   const auto flags = std::make_shared<ReconstructFlags>();
   command
-      .add_option("MODEL", flags->model, "Folder of a masked autoencoder (of `vitrail pretrain mae`, or transformers')")
+      .add_option("MODEL", flags->model,
+                  "Folder of `vitrail pretrain mae` or `autoencoder`, or of transformers' masked autoencoder")
       ->required()
       ->type_name("");
   add_images_argument(command, flags->images);

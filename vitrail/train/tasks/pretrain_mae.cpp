@@ -1,6 +1,5 @@
 #include "vitrail/train/tasks/pretrain_mae.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,6 +7,7 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/explain/reconstruction.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/train/pretrain/unlabeled_images.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/tasks/classify.h"
 
@@ -17,13 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t drawn_images = 8;  // rows of reconstructions.png
-
-std::unique_ptr<data::Dataset> open_images(const std::string& source, const std::string& split) {
-  data::DatasetOptions options;
-  options.split = split;
-  options.labeled = false;
-  return data::open_dataset(source, options);
-}
 
 models::Model make_autoencoder(const PretrainMaeOptions& options, const fs::path& checkpoint) {
   models::MaeOptions mae;
@@ -66,7 +59,7 @@ class PretrainMae final : public Task {
   Tensor loss(nn::Pass& pass) override { return masked_autoencoding_loss(mae(), batch_.x, pass); }
   std::string units() const override { return "images"; }
   std::vector<FigureKind> figures() const override {
-    return validation_ == nullptr ? std::vector<FigureKind>() : std::vector{loss_figure(loss_axis())};
+    return images_.validation == nullptr ? std::vector<FigureKind>() : std::vector{loss_figure(loss_axis())};
   }
   Figures evaluate(const Work& work) override;
   std::string loss_axis() const override { return "mean squared error of masked patches"; }
@@ -75,31 +68,25 @@ class PretrainMae final : public Task {
   std::string name() const override { return fmt::format("{}-{}", model_.architecture, model_.pretrained.height); }
   std::vector<std::string> summary() const override;
   std::vector<std::pair<std::string, std::string>> facts() const override {
-    return image_facts(model_, *training_, validation_.get());
+    return image_facts(model_, *images_.training, images_.validation.get());
   }
 
  private:
   const models::MaskedAutoencoder& mae() const { return *models::masked_autoencoder(model_); }
 
   const PretrainMaeOptions options_;
-  std::unique_ptr<data::Dataset> training_;
-  std::unique_ptr<data::Dataset> validation_;  // null: none
+  const UnlabeledImages images_;
   models::Model model_;
   std::unique_ptr<data::Loader> loader_;
   data::Batch batch_;
 };
 
-PretrainMae::PretrainMae(const PretrainMaeOptions& options, const fs::path& checkpoint) : options_(options) {
-  training_ = open_images(options_.data_dir, options_.train_split);
-  if (!options_.val_dir.empty()) {
-    validation_ = open_images(options_.val_dir, "");
-  } else if (!options_.val_split.empty()) {
-    validation_ = open_images(options_.data_dir, options_.val_split);
-  }
+PretrainMae::PretrainMae(const PretrainMaeOptions& options, const fs::path& checkpoint)
+    : options_(options), images_(options) {
   model_ = make_autoencoder(options_, checkpoint);
   data::apply(options_.images, model_.pretrained);
-  loader_ = std::make_unique<data::Loader>(*training_, data::train_transform(model_.pretrained, options_.augment),
-                                           training_loading(options_));
+  loader_ = std::make_unique<data::Loader>(
+      *images_.training, data::train_transform(model_.pretrained, options_.augment), training_loading(options_));
 }
 
 std::optional<Drawn> PretrainMae::next() {
@@ -112,12 +99,12 @@ std::optional<Drawn> PretrainMae::next() {
 // The loss of images that are not trained on. The same patches of an image are masked in every evaluation, whatever the
 // batch size: they depend on (seed, image) alone.
 Figures PretrainMae::evaluate(const Work& work) {
-  work.begin("evaluating", validation_->size());
+  work.begin("evaluating", images_.validation->size());
   data::LoaderOptions loading;
   loading.batch_size = options_.validation_batch_size.value_or(options_.batch_size);
   loading.workers = static_cast<int>(options_.workers);
   loading.skip_broken = options_.skip_broken;
-  data::Loader loader(*validation_, data::eval_transform(model_.pretrained), loading);
+  data::Loader loader(*images_.validation, data::eval_transform(model_.pretrained), loading);
   const std::uint64_t seed = mix(static_cast<std::uint64_t>(options_.seed), hash("validation masks"));
   const autograd::NoGrad no_grad;
   double sum = 0;
@@ -137,20 +124,8 @@ Figures PretrainMae::evaluate(const Work& work) {
 // Draws the reconstructions of a few of the training images by the best network.
 std::vector<std::string> PretrainMae::draw(const fs::path& run) const {
   const models::Model best = models::open_masked_autoencoder((run / "best").string());
-  const data::Transform transform = data::eval_transform(best.pretrained);
-  const std::int64_t wanted = std::min(drawn_images, training_->size());
-  std::vector<Tensor> inputs;
-  for (std::int64_t i = 0; i < training_->size() && std::ssize(inputs) < wanted; ++i) {
-    // The drawn images are spread over the data, whose images lie in order.
-    const std::int64_t index = i * training_->size() / wanted % training_->size();
-    try {
-      inputs.push_back(transform(training_->image(index)).unsqueeze(0));
-    } catch (const Error&) {
-      if (!options_.skip_broken) {
-        throw;
-      }
-    }
-  }
+  const std::vector<Tensor> inputs =
+      inputs_to_draw(*images_.training, data::eval_transform(best.pretrained), drawn_images, options_.skip_broken);
   if (inputs.empty()) {
     return {};
   }
@@ -160,7 +135,7 @@ std::vector<std::string> PretrainMae::draw(const fs::path& run) const {
 }
 
 std::vector<std::string> PretrainMae::summary() const {
-  std::vector<std::string> lines = data_summary(options_, *training_, validation_.get());
+  std::vector<std::string> lines = data_summary(options_, *images_.training, images_.validation.get());
   lines.insert(lines.begin(), fmt::format("{}, masked autoencoder, {:.0f} % of the patches hidden",
                                           model_summary(model_), 100 * options_.mask_ratio));
   return lines;

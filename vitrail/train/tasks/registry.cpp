@@ -7,6 +7,7 @@
 
 #include "vitrail/io/toml.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/train/pretrain/autoencoder.h"
 #include "vitrail/train/pretrain/dino.h"
 #include "vitrail/train/pretrain/mocov3.h"
 #include "vitrail/train/pretrain/simclr.h"
@@ -47,6 +48,7 @@ const std::vector<TaskKind>& task_kinds() {
       {"tag", "train", "give each word of a sentence a label", defaults<TagOptions>},
       {"translate", "train", "translate texts", defaults<TranslationOptions>},
       {"mae", "pretrain", "masked autoencoder (He et al. 2022)", defaults<PretrainMaeOptions>},
+      {"autoencoder", "pretrain", "encoder, bottleneck and decoder", defaults<PretrainAutoencoderOptions>},
       {"simclr", "pretrain", "contrastive learning (Chen et al. 2020)", defaults<PretrainSimclrOptions>},
       {"mocov3", "pretrain", "contrastive learning with a momentum encoder (Chen et al. 2021)",
        defaults<PretrainMocov3Options>},

@@ -1,0 +1,46 @@
+#include "vitrail/train/pretrain/unlabeled_images.h"
+
+#include <algorithm>
+#include <string>
+
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::train {
+namespace {
+
+std::unique_ptr<data::Dataset> open_without_labels(const std::string& source, const std::string& split) {
+  data::DatasetOptions options;
+  options.split = split;
+  options.labeled = false;
+  return data::open_dataset(source, options);
+}
+
+}  // namespace
+
+UnlabeledImages::UnlabeledImages(const ImageTaskOptions& options) {
+  training = open_without_labels(options.data_dir, options.train_split);
+  if (!options.val_dir.empty()) {
+    validation = open_without_labels(options.val_dir, "");
+  } else if (!options.val_split.empty()) {
+    validation = open_without_labels(options.data_dir, options.val_split);
+  }
+}
+
+std::vector<Tensor> inputs_to_draw(const data::Dataset& dataset, const data::Transform& transform, std::int64_t count,
+                                   bool skip_broken) {
+  const std::int64_t wanted = std::min(count, dataset.size());
+  std::vector<Tensor> inputs;
+  for (std::int64_t i = 0; i < dataset.size() && std::ssize(inputs) < wanted; ++i) {
+    const std::int64_t index = i * dataset.size() / wanted % dataset.size();
+    try {
+      inputs.push_back(transform(dataset.image(index)).unsqueeze(0));
+    } catch (const Error&) {
+      if (!skip_broken) {
+        throw;
+      }
+    }
+  }
+  return inputs;
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,25 @@
+/// \file
+/// The images of tasks that learn from one image at a time, whatever its class.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "vitrail/train/image_options.h"
+
+namespace vitrail::train {
+
+/// The images that a task learns from, and those that it is measured on: null if the options name none.
+struct UnlabeledImages {
+  explicit UnlabeledImages(const ImageTaskOptions& options);
+
+  std::unique_ptr<data::Dataset> training;
+  std::unique_ptr<data::Dataset> validation;
+};
+
+/// Inputs [1, C, H, W] of `count` images, as `transform` makes them, that are spread over a data set, whose images lie
+/// in order. Images that cannot be read are passed over with `skip_broken`; otherwise they throw Error.
+std::vector<Tensor> inputs_to_draw(const data::Dataset& dataset, const data::Transform& transform, std::int64_t count,
+                                   bool skip_broken);
+
+}  // namespace vitrail::train
