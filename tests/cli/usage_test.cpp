@@ -17,10 +17,11 @@ using ::testing::Not;
 TEST(Usage, HelpNamesEveryCommandAndShowsExamples) {
   const Outcome help = vitrail("--help");
   EXPECT_EQ(help.status, 0);
-  for (const char* command : {"train",     "eval",     "predict",   "embed",   "knn",      "attention",   "positions",
-                              "report",    "forward",  "quantize",  "convert", "pretrain", "reconstruct", "compare",
-                              "info",      "bleu",     "models",    "augment", "soup",     "bench",       "completion",
-                              "tokenizer", "generate", "gradients", "encoder", "scenes",   "latent",      "probe"}) {
+  for (const char* command :
+       {"train",   "eval",     "predict", "embed",    "knn",         "attention", "positions", "report",
+        "forward", "quantize", "convert", "pretrain", "reconstruct", "compare",   "info",      "bleu",
+        "models",  "augment",  "soup",    "bench",    "completion",  "tokenizer", "generate",  "gradients",
+        "encoder", "scenes",   "latent",  "probe",    "patches"}) {
     EXPECT_THAT(help.out, HasSubstr(command));
     const Outcome own = vitrail(std::string(command) + " --help");
     EXPECT_EQ(own.status, 0) << command;

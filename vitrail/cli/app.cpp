@@ -198,6 +198,7 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   add_bleu(app);
   name_group(app, "Use a model");
   add_attention(app);
+  add_patches(app);
   add_reconstruct(app);
   add_positions(app);
   add_gradients(app);

@@ -32,6 +32,7 @@ void add_search(CLI::App& app);
 void add_duplicates(CLI::App& app);
 void add_bleu(CLI::App& app);
 void add_attention(CLI::App& app);
+void add_patches(CLI::App& app);
 void add_positions(CLI::App& app);
 void add_gradients(CLI::App& app);
 void add_project(CLI::App& app);

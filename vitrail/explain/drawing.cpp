@@ -117,6 +117,21 @@ void paste(io::Image& onto, const io::Image& image, std::int64_t left, std::int6
   }
 }
 
+io::Image magnified(const io::Image& image, std::int64_t zoom) {
+  io::Image large(image.width * zoom, image.height * zoom);
+  for (std::int64_t y = 0; y < large.height; ++y) {
+    for (std::int64_t x = 0; x < large.width; ++x) {
+      std::copy_n(image.at(x / zoom, y / zoom), 3, large.at(x, y));
+    }
+  }
+  return large;
+}
+
+io::Image large_enough(const io::Image& image, std::int64_t smallest) {
+  const std::int64_t least = std::min(image.width, image.height);
+  return magnified(image, std::max<std::int64_t>(1, (smallest - 1 + least) / std::max<std::int64_t>(least, 1)));
+}
+
 io::Image captioned(const io::Image& image, std::string_view text, std::int64_t scale) {
   constexpr std::int64_t fewest_letters = 24;
   const std::int64_t line_height = (letter_height + 2) * scale;

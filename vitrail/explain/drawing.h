@@ -25,6 +25,11 @@ io::Image white_image(std::int64_t width, std::int64_t height);
 /// Copies `image` onto a larger one, in which it lies as a whole.
 void paste(io::Image& onto, const io::Image& image, std::int64_t left, std::int64_t top);
 
+/// The image with each pixel as a square of `zoom` pixels.
+io::Image magnified(const io::Image& image, std::int64_t zoom);
+/// The image magnified so far that its shorter side has `smallest` pixels at least.
+io::Image large_enough(const io::Image& image, std::int64_t smallest = 224);
+
 /// The image under a text, which is broken into lines that are about as wide as the image.
 io::Image captioned(const io::Image& image, std::string_view text, std::int64_t scale);
 

@@ -41,16 +41,7 @@ std::vector<std::vector<io::Image>> enlarged(std::vector<std::vector<io::Image>>
   const std::int64_t zoom = std::max<std::int64_t>(1, (width + first - 1) / first);
   for (std::vector<io::Image>& row : rows) {
     for (io::Image& image : row) {
-      if (zoom == 1) {
-        continue;
-      }
-      io::Image large(image.width * zoom, image.height * zoom);
-      for (std::int64_t y = 0; y < large.height; ++y) {
-        for (std::int64_t x = 0; x < large.width; ++x) {
-          std::copy_n(image.at(x / zoom, y / zoom), 3, large.at(x, y));
-        }
-      }
-      image = std::move(large);
+      image = zoom == 1 ? std::move(image) : magnified(image, zoom);
     }
   }
   return rows;

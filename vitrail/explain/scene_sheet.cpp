@@ -14,17 +14,6 @@ namespace {
 constexpr std::size_t scenes_a_row = 4;
 constexpr std::int64_t captions_shown = 3;
 
-// The image with each pixel as a square.
-io::Image magnified(const io::Image& image, std::int64_t zoom) {
-  io::Image large(image.width * zoom, image.height * zoom);
-  for (std::int64_t y = 0; y < large.height; ++y) {
-    for (std::int64_t x = 0; x < large.width; ++x) {
-      std::copy_n(image.at(x / zoom, y / zoom), 3, large.at(x, y));
-    }
-  }
-  return large;
-}
-
 // A frame just outside of a box, white with black around it, and a number in its corner.
 void draw_box(io::Image& image, const data::SceneBox& box, std::int64_t number) {
   const auto frame = [&](std::int64_t out, std::uint8_t value) {

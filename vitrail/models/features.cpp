@@ -48,4 +48,34 @@ void reset_classifier(Model& model, std::int64_t num_classes, const std::string&
   model = with_classes(model, num_classes, global_pool);
 }
 
+bool let_take_any_size(const std::string& source, CreateOptions& options) {
+  CreateOptions asked = options;
+  asked.fill = nn::Fill::meta;
+  if (open_model(source, asked).net->takes_any_size()) {
+    return true;
+  }
+  nlohmann::json arguments = nlohmann::json::parse(options.model_kwargs);
+  arguments["dynamic_img_size"] = true;
+  asked.model_kwargs = arguments.dump();
+  try {
+    open_model(source, asked);
+  } catch (const Error&) {
+    return false;
+  }
+  options.model_kwargs = asked.model_kwargs;
+  return true;
+}
+
+std::int64_t patch_side(const ImageModel& model) {
+  constexpr std::int64_t largest = 256;
+  for (std::int64_t side = 1; side <= largest; ++side) {
+    const TokenLayout layout = model.token_layout(side, side);
+    if (layout.rows > 0 || layout.columns > 0) {
+      check(layout.rows == layout.columns, "the model's patches are not squares");
+      return side;
+    }
+  }
+  fail("the model's patches are larger than {} pixels", largest);
+}
+
 }  // namespace vitrail::models

@@ -1,7 +1,8 @@
 /// \file
-/// Models without their classifier, or with another one.
+/// Models without their classifier or with another one, and for images of every size.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "vitrail/models/model.h"
@@ -21,5 +22,14 @@ Model without_head(const Model& model, const std::string& pool = "");
 /// replaces the model's, as `pool` does in without_head(). The layers are created anew: references to model.net and to
 /// its parameters become invalid. Throws Error, and changes nothing, if there is no such model.
 void reset_classifier(Model& model, std::int64_t num_classes, const std::string& global_pool = "");
+
+/// Changes the options so that open_model(source, options) gives a model that takes images of every size, if there is
+/// one: timm's dynamic_img_size, which resizes positions in each forward pass. Returns whether there is, and else
+/// leaves the options as they are. Throws Error as open_model() does.
+bool let_take_any_size(const std::string& source, CreateOptions& options);
+
+/// The side of a patch of a model that takes images of every size: it sees all pixels of an image whose sides are
+/// multiples of this. Throws Error if its patches are not squares.
+std::int64_t patch_side(const ImageModel& model);
 
 }  // namespace vitrail::models

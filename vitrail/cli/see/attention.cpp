@@ -14,6 +14,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/see/class_attention.h"
 #include "vitrail/cli/see/text_attention.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/explain/overlay.h"
@@ -38,6 +39,9 @@ struct AttentionFlags {
   std::optional<std::string> query;
   std::optional<std::int64_t> layer;
   std::optional<std::int64_t> head;
+  std::string method = "layers";
+  std::optional<double> threshold;
+  std::string masks;
 };
 
 void write_raw(const std::string& path, const explain::Attention& attention) {
@@ -189,16 +193,37 @@ void add_attention(CLI::App& app) {
   command.add_option("--head", flags->head, "One head only, from 0")->check(whole_number());
   command
       .add_option(
+          "--method", flags->method,
+          "Each layer and head, and rollout (layers), or the class token's heads in one layer on the whole image, "
+          "at its own size or with --img-size pixels on the shorter side, and what they segment (dino)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"layers", "dino"}).description(""))
+      ->type_name("NAME");
+  command
+      .add_option("--threshold", flags->threshold,
+                  "With --method dino, the share of a head's attention that its mask keeps (default: 0.6)")
+      ->check(share())
+      ->type_name("X");
+  command
+      .add_option("--masks", flags->masks,
+                  "With --method dino, IMAGE is a folder of images, and this one of masks of the same names: print how "
+                  "well each head's mask fits what is not black in them")
+      ->type_name("DIR");
+  command
+      .add_option(
           "--raw", flags->raw,
           "Write the logits [1, num_classes] of an image and the probabilities: attention.{i} [1, H, N, M] f32, with "
           "windows [W, H, N, N]; of attention pooling, attention.pool [1, H, 1, N]; of a translator also "
-          "decoder_attention.{i} and cross_attention.{i}")
+          "decoder_attention.{i} and cross_attention.{i}; with --method dino, attention [H, rows, columns] f32 and "
+          "mask u8")
       ->type_name("FILE.safetensors");
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
   add_examples(command, {"vitrail attention demo/run/best cat.jpg",
                          "vitrail attention demo/run/best cat.jpg --query 3,4 --layer -1 --output maps",
                          "vitrail attention vit_tiny_patch16_224 cat.jpg --raw maps.safetensors",
+                         "vitrail attention my_dino cat.jpg --method dino --threshold 0.6 --img-size 480",
+                         "vitrail attention my_dino scenes/test/images --method dino --masks scenes/test/masks",
                          "vitrail attention my_bert --text \"The animal didn't cross the street because it was too "
                          "tired.\""});
   command.callback([flags] {
@@ -208,6 +233,8 @@ void add_attention(CLI::App& app) {
       check_usage(model.kwargs.empty() && !model.num_classes && !model.img_size,
                   "--model-kwargs, --num-classes and --img-size have no effect on --text");
       check_usage(!flags->query, "--query names a patch of an image: it has no effect on --text");
+      check_usage(flags->method == "layers" && !flags->threshold && flags->masks.empty(),
+                  "--method, --threshold and --masks have no effect on --text");
       draw_text_attention({.model = flags->model.name_or_folder(),
                            .text = flags->text,
                            .output = flags->output,
@@ -220,6 +247,28 @@ void add_attention(CLI::App& app) {
     check_usage(!is_text_model(flags->model), "'{}' is a model of texts: name one by --text", flags->model.model);
     const explain::Query query = query_of(flags->query);
     check_not_input(flags->raw, flags->image);
+    if (flags->method == "dino") {
+      check_usage(!flags->query && !flags->head, "--query and --head have no effect on --method dino");
+      if (!flags->masks.empty()) {
+        check_usage(flags->raw.empty(), "--raw has no effect on --masks");
+        measure_class_attention({.model = flags->model,
+                                 .images = flags->image,
+                                 .masks = flags->masks,
+                                 .threshold = flags->threshold.value_or(0.6),
+                                 .layer = flags->layer,
+                                 .dtype = flags->compute.apply()});
+        return;
+      }
+      draw_class_attention({.model = flags->model,
+                            .image = flags->image,
+                            .output = flags->output,
+                            .raw = flags->raw,
+                            .threshold = flags->threshold.value_or(0.6),
+                            .layer = flags->layer,
+                            .dtype = flags->compute.apply()});
+      return;
+    }
+    check_usage(!flags->threshold && flags->masks.empty(), "--threshold and --masks belong to --method dino");
     const models::Model model = flags->model.open_for_images();
     Report(*flags, model, query).write();
   });
