@@ -79,6 +79,18 @@ TEST(Scenes, HoldKindsOut) {
   }
 }
 
+TEST(Scenes, MayHaveOneBackgroundForAll) {
+  const SceneOptions options{.background = SceneColor::white};
+  for (std::int64_t index = 0; index < many; ++index) {
+    const Scene scene = sample_scene(options, index);
+    EXPECT_EQ(scene.background.sky, SceneColor::white);
+    EXPECT_FALSE(scene.background.ground.has_value());
+    for (const SceneObject& object : scene.objects) {
+      EXPECT_NE(object.kind.color, SceneColor::white);
+    }
+  }
+}
+
 TEST(Scenes, FindRoomForManyObjects) {
   for (std::int64_t index = 0; index < 30; ++index) {
     EXPECT_EQ(sample_scene({.fewest_objects = 8, .most_objects = 8}, index).objects.size(), 8U);
@@ -108,6 +120,13 @@ TEST(Scenes, SayWhatTheyCannotBe) {
             "a scene has 1 to 12 objects, not 3 to 2");
   EXPECT_EQ(error_of([] { sample_scene({.held_out = true}, 0); }), "nothing is held out that a scene could be made of");
   EXPECT_EQ(error_of([] { sample_scene({}, -1); }), "scenes are counted from 0, not -1");
+  EXPECT_EQ(error_of([] { scene_color("rad"); }),
+            "scenes have no colour 'rad' (did you mean 'red'?): there are 'red', 'green', 'blue', 'yellow', 'purple', "
+            "'orange', 'white' and 'black'");
+  EXPECT_EQ(error_of([] {
+              sample_scene({.holdout = {scene_kind("red bird")}, .held_out = true, .background = SceneColor::red}, 0);
+            }),
+            "an object in the colour of the background cannot be seen: hold out others");
   const std::vector<SceneKind> all = all_scene_kinds();
   EXPECT_EQ(error_of([&] {
               sample_scene({.holdout = {all.begin(), all.end() - 5}}, 0);

@@ -32,6 +32,7 @@ struct SceneFlags {
   data::SceneFolder what;
   std::string objects = "2-6";
   std::string holdout;
+  std::string background;
   std::int64_t preview = 0;
 };
 
@@ -69,6 +70,9 @@ void scenes(SceneFlags& flags) {
   as_usage([&] {
     std::tie(what.scenes.fewest_objects, what.scenes.most_objects) = range_of(flags.objects);
     what.scenes.holdout = kinds_of(flags.holdout);
+    if (!flags.background.empty()) {
+      what.scenes.background = data::scene_color(flags.background);
+    }
     data::check_scene_options(what.scenes);
   });
   std::error_code error;
@@ -125,6 +129,8 @@ void add_scenes(CLI::App& app) {
   command.add_option("--holdout", flags->holdout, "Kinds of objects that no scene has: \"red triangle,blue bird\"")
       ->type_name("KINDS");
   command.add_flag("--held-out", what.scenes.held_out, "Instead, scenes that have one of the kinds of --holdout each");
+  command.add_option("--background", flags->background, "One background for all scenes, in this colour")
+      ->type_name("COLOR");
   command.add_option("--preview", flags->preview, "Draw preview.png: this many scenes with boxes and captions")
       ->check(whole_number(0, 400))
       ->type_name("N");

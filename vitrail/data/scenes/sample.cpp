@@ -45,11 +45,15 @@ std::vector<SceneColor> colors_of(const SceneBackground& background) {
   return colors;
 }
 
-// A background in none of the colours `without`.
-SceneBackground sample_background(Draws& draws, std::vector<SceneColor> without) {
+// A background in none of the colours `without`, or in the one that the options ask for.
+SceneBackground sample_background(Draws& draws, const SceneOptions& options, std::vector<SceneColor> without) {
   SceneBackground background;
-  background.sky = one_of(draws, colors_but(without));
-  if (one_in(draws, 2)) {
+  if (options.background) {
+    background.sky = *options.background;
+  } else {
+    background.sky = one_of(draws, colors_but(without));
+  }
+  if (!options.background && one_in(draws, 2)) {
     without.push_back(background.sky);
     background.ground = one_of(draws, colors_but(without));
     background.horizon = draws.integer(scene_side * 5 / 16, scene_side * 11 / 16);
@@ -125,6 +129,9 @@ void check_scene_options(const SceneOptions& options) {
             options.most_objects <= most_scene_objects,
         "a scene has 1 to {} objects, not {} to {}", most_scene_objects, options.fewest_objects, options.most_objects);
   check(!options.held_out || !options.holdout.empty(), "nothing is held out that a scene could be made of");
+  const auto on_itself = [&](const SceneKind& kind) { return kind.color == options.background; };
+  check(!options.held_out || std::ranges::none_of(options.holdout, on_itself),
+        "an object in the colour of the background cannot be seen: hold out others");
   // A background takes away two of the colours.
   std::set<SceneColor> left;
   for (const SceneKind& kind : all_scene_kinds()) {
@@ -148,7 +155,7 @@ Scene sample_scene(const SceneOptions& options, std::int64_t index) {
     kinds.push_back(one_of(draws, std::vector(options.holdout.begin(), options.holdout.end())));
     fixed.push_back(kinds[0].color);
   }
-  scene.background = sample_background(draws, fixed);
+  scene.background = sample_background(draws, options, fixed);
   const std::vector<SceneKind> allowed = allowed_kinds(options, scene.background);
   while (std::ssize(kinds) < count) {
     kinds.push_back(one_of(draws, allowed));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 
 #include "vitrail/data/scenes/scene.h"
@@ -16,8 +17,9 @@ struct SceneOptions {
   std::uint64_t seed = 0;
   std::int64_t fewest_objects = 2;
   std::int64_t most_objects = 6;
-  std::set<SceneKind> holdout = {};  ///< kinds that no scene has
-  bool held_out = false;             ///< instead, each scene has one of these kinds at least
+  std::set<SceneKind> holdout = {};                     ///< kinds that no scene has
+  bool held_out = false;                                ///< instead, each scene has one of these kinds at least
+  std::optional<SceneColor> background = std::nullopt;  ///< the one background of all scenes, without a ground
 };
 
 /// Throws Error if there are no such scenes.

@@ -22,6 +22,14 @@ std::vector<SceneKind> all_scene_kinds() {
   return kinds;
 }
 
+SceneColor scene_color(std::string_view name) {
+  const auto found = std::ranges::find(scene_colors, name);
+  const std::vector<std::string> names(scene_colors.begin(), scene_colors.end());
+  check(found != scene_colors.end(), "scenes have no colour '{}'{}: there are {}", name, io::did_you_mean(name, names),
+        io::quoted_list(names, "and"));
+  return static_cast<SceneColor>(found - scene_colors.begin());
+}
+
 SceneKind scene_kind(std::string_view name) {
   std::vector<std::string> names;
   for (const SceneKind& kind : all_scene_kinds()) {

@@ -34,6 +34,8 @@ struct SceneKind {
 std::string name_of(const SceneKind& kind);  ///< "red triangle"
 /// The kind of that name. Throws Error if it is none.
 SceneKind scene_kind(std::string_view name);
+/// The colour of that name. Throws Error if it is none.
+SceneColor scene_color(std::string_view name);
 /// All kinds, by colour, then by shape.
 std::vector<SceneKind> all_scene_kinds();
 

@@ -78,12 +78,17 @@ Json info_of(const SceneFolder& what) {
   for (const SceneKind& kind : what.scenes.holdout) {
     holdout.push_back(name_of(kind));
   }
+  Json background = nullptr;
+  if (what.scenes.background) {
+    background = name_of(*what.scenes.background);
+  }
   return {{"description", "rendered scenes"},
           {"seed", what.scenes.seed},
           {"first", what.first},
           {"count", what.count},
           {"size", what.side},
           {"objects", {what.scenes.fewest_objects, what.scenes.most_objects}},
+          {"background", background},
           {"holdout", holdout},
           {"held_out", what.scenes.held_out}};
 }
