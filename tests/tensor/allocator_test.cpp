@@ -43,6 +43,22 @@ TEST(Allocator, KeepsFreedBlocksForSizesThatAreNearlyEqual) {
   EXPECT_LE(allocator().statistics().system_allocations, before + 1);
 }
 
+TEST(Allocator, ServesWhatShrinksFromWhatIsThere) {
+  allocator().trim();
+  { const Tensor first = Tensor::empty({4000000}); }
+  const Allocator::Statistics before = allocator().statistics();
+  for (std::int64_t size = 4000000; size > 2100000; size -= 100000) {
+    const Tensor less = Tensor::empty({size});
+    EXPECT_EQ(allocator().statistics().cached, 0U) << "the whole block is in use";
+  }
+  const Allocator::Statistics after = allocator().statistics();
+  EXPECT_EQ(after.system_allocations, before.system_allocations);
+  EXPECT_EQ(after.in_use, before.in_use);
+  EXPECT_EQ(after.cached, before.cached);
+  { const Tensor small = Tensor::empty({1000000}); }
+  EXPECT_EQ(allocator().statistics().system_allocations, before.system_allocations + 1) << "less than half of it";
+}
+
 TEST(Allocator, ReportsWhatIsInUseItsPeakAndWhatIsCached) {
   allocator().trim();
   EXPECT_EQ(allocator().statistics().cached, 0U);

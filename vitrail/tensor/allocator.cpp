@@ -26,6 +26,10 @@ std::size_t bin_size(std::size_t bytes) {
   return (size + step - 1) / step * step;
 }
 
+// Blocks from this size on may also serve requests for less, down to half of them: what shrinks step by step, as texts
+// of a batch end, would else take a bin of fresh memory at each size.
+constexpr std::size_t shared_size = std::size_t{1} << 20;
+
 // Memory from the system, or null. Large blocks request huge pages, which cost fewer page faults at the first access
 // and fewer TLB misses later.
 void* system_memory(std::size_t size) {
@@ -48,8 +52,35 @@ void* system_memory(std::size_t size) {
 struct Allocator::State {
   mutable std::mutex mutex;
   std::unordered_map<std::size_t, std::vector<void*>> bins;
+  std::unordered_map<void*, std::size_t>
+      lent;  // the sizes of blocks in use that are of a larger bin than was asked for
   Statistics statistics;
   std::size_t limit = 0;
+
+  // Takes a block of the bin out of the cache; null if it has none.
+  void* take(std::size_t size) {
+    const auto bin = bins.find(size);
+    if (bin == bins.end() || bin->second.empty()) {
+      return nullptr;
+    }
+    void* const block = bin->second.back();
+    bin->second.pop_back();
+    statistics.cached -= size;
+    return block;
+  }
+
+  // The same of the next larger bins, up to twice the size, which becomes that of the block.
+  void* take_larger(std::size_t& size) {
+    for (std::size_t larger = bin_size(size + 1); size >= shared_size && larger <= 2 * size;
+         larger = bin_size(larger + 1)) {
+      if (void* const block = take(larger)) {
+        lent.emplace(block, larger);
+        size = larger;
+        return block;
+      }
+    }
+    return nullptr;
+  }
 
   void trim() {
     for (auto& [size, blocks] : bins) {
@@ -76,15 +107,14 @@ Allocator& Allocator::instance() {
 
 void* Allocator::allocate(std::size_t bytes) {
   check(bytes <= largest, "out of memory: no system has {} MiB", bytes >> 20);
-  const std::size_t size = bin_size(bytes);
+  std::size_t size = bin_size(bytes);
   const std::lock_guard lock(state_->mutex);
   Statistics& now = state_->statistics;
-  void* block = nullptr;
-  if (const auto bin = state_->bins.find(size); bin != state_->bins.end() && !bin->second.empty()) {
-    block = bin->second.back();
-    bin->second.pop_back();
-    now.cached -= size;
-  } else {
+  void* block = state_->take(size);
+  if (block == nullptr) {
+    block = state_->take_larger(size);
+  }
+  if (block == nullptr) {
     if (state_->limit > 0 && now.in_use + now.cached + size > state_->limit) {
       state_->trim();
       check(now.in_use + size <= state_->limit,
@@ -106,8 +136,12 @@ void* Allocator::allocate(std::size_t bytes) {
 }
 
 void Allocator::release(void* block, std::size_t bytes) noexcept {
-  const std::size_t size = bin_size(bytes);
+  std::size_t size = bin_size(bytes);
   const std::lock_guard lock(state_->mutex);
+  if (const auto larger = state_->lent.find(block); size >= shared_size && larger != state_->lent.end()) {
+    size = larger->second;
+    state_->lent.erase(larger);
+  }
   state_->statistics.in_use -= size;
   try {
     state_->bins[size].push_back(block);

@@ -86,6 +86,7 @@ class RowOrder {
   static constexpr std::int64_t few_best = 256;    // are held sorted while the row is gone through,
   static constexpr std::int64_t few_share = 8;     // if it has so many times as many elements
   static constexpr std::int64_t short_row = 1024;  // is sorted by comparing
+  static constexpr std::int64_t chunk = 64;        // elements that are looked at together
 
   Key key(const T* row, std::int64_t stride, std::int64_t i) const {
     return static_cast<Key>(key_of(row[i * stride]) ^ flip_);
@@ -94,15 +95,32 @@ class RowOrder {
   void find_best(const T* row, std::int64_t stride) {
     const auto most = static_cast<std::size_t>(k_);
     entries_.clear();
-    for (std::int64_t i = 0; i < size_; ++i) {
-      const Key own = key(row, stride, i);
-      if (entries_.size() == most && own >= entries_.back().key) {
+    for (std::int64_t begin = 0; begin < size_; begin += chunk) {
+      const std::int64_t end = std::min(begin + chunk, size_);
+      if (entries_.size() == most && !any_before(row, stride, begin, end)) {
         continue;
       }
-      const auto place = std::ranges::upper_bound(entries_, own, {}, &Entry<Key>::key);
-      entries_.insert(place, {own, i});
-      entries_.resize(std::min(entries_.size(), most));
+      for (std::int64_t i = begin; i < end; ++i) {
+        const Key own = key(row, stride, i);
+        if (entries_.size() == most && own >= entries_.back().key) {
+          continue;
+        }
+        const auto place = std::ranges::upper_bound(entries_, own, {}, &Entry<Key>::key);
+        entries_.insert(place, {own, i});
+        entries_.resize(std::min(entries_.size(), most));
+      }
     }
+  }
+
+  // Whether any of the elements begin … end - 1 comes before the last of the best. Without a branch in the loop, the
+  // compiler looks at several at once.
+  bool any_before(const T* row, std::int64_t stride, std::int64_t begin, std::int64_t end) const {
+    const Key last = entries_.back().key;
+    bool any = false;
+    for (std::int64_t i = begin; i < end; ++i) {
+      any |= key(row, stride, i) < last;
+    }
+    return any;
   }
 
   void sort_all(const T* row, std::int64_t stride) {
