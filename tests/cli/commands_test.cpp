@@ -1,6 +1,8 @@
 // The commands one after another, as a person would use them: train, eval, predict, attention, report, forward, bench.
 #include "tests/cli/commands.h"
 
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +14,7 @@ namespace vitrail::test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 namespace fs = std::filesystem;
 
 TEST_F(Commands, TrainFillsARunFolder) {
@@ -330,6 +333,40 @@ TEST_F(Commands, EmbedAndKnnSayTheSameFromFilesAndImages) {
   const Outcome without = vitrail("knn " + data + " " + data);
   EXPECT_EQ(without.status, 2);
   EXPECT_THAT(without.err, HasSubstr("a --model is needed"));
+}
+
+TEST_F(Commands, FeaturesOfALayerAreProbed) {
+  const std::string data = path("data");
+  for (const std::string split : {"train", "validation"}) {
+    const Outcome outcome =
+        vitrail("embed " + best() + " " + data + " --split " + split + " --layer 0 --output-dtype " + "bf16 --output " +
+                path("layer-" + split + ".safetensors"));
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("features [32, 24] bf16"));
+  }
+  const std::string both = path("layer-train.safetensors") + " " + path("layer-validation.safetensors");
+  const Outcome probe = vitrail("probe " + both + " --lr 0.1 1 --epochs 20 --json");
+  ASSERT_EQ(probe.status, 0) << probe.err;
+  const auto results = nlohmann::json::parse(probe.out);
+  EXPECT_EQ(results["features"], 24);
+  ASSERT_EQ(results["probe"].size(), 2U);
+  EXPECT_GE(results["probe"][1]["best_top1"].get<double>(), 90);
+  EXPECT_THAT(vitrail("probe " + both + " --epochs 2").out, HasSubstr("32 images by a linear classifier of 32"));
+  const Outcome knn = vitrail("knn " + both);
+  EXPECT_THAT(knn.out, AllOf(HasSubstr("\n   10 "), HasSubstr("\n   20 "), Not(HasSubstr("\n  100 "))));
+
+  EXPECT_THAT(
+      vitrail("embed " + best() + " " + data + " --split train --layer 2 --output " + path("no.safetensors")).err,
+      HasSubstr("--layer 2 is none of the 2 layers"));
+  EXPECT_EQ(vitrail("embed " + best() + " " + data + " --logits --pool avg --output " + path("no.safetensors")).status,
+            2);
+  std::filesystem::create_directories(path("broken"));
+  std::ofstream(path("broken/1.png")) << "no image";
+  EXPECT_THAT(vitrail("embed " + best() + " " + path("broken") + " --unlabeled --skip-broken --output " +
+                      path("no.safetensors"))
+                  .err,
+              HasSubstr("all 1 images are broken"));
+  EXPECT_FALSE(std::filesystem::exists(path("no.safetensors")));
 }
 
 TEST_F(Commands, ProjectLaysFeaturesOutOnAPage) {

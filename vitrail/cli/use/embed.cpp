@@ -38,8 +38,6 @@ struct FeatureChoice {
 };
 
 FeatureChoice choose_features(models::Model model, const EmbedFlags& flags) {
-  check_usage(!flags.logits || (!flags.layer && flags.pool.empty()),
-              "--logits are what the classifier gives: they have neither a --layer nor a --pool");
   FeatureChoice choice{std::move(model), {}};
   if (flags.logits) {
     check(choice.model.net->num_classes() > 0, "the model '{}' has no classifier, and so no --logits",
@@ -68,6 +66,8 @@ void embed(const EmbedFlags& flags) {
   check_usage(
       flags.texts.similarity.empty() && flags.texts.search.empty() && !flags.texts.json && !flags.texts.batch_tokens,
       "--similarity, --search, --batch-tokens and --json are for models of texts");
+  check_usage(!flags.logits || (!flags.layer && flags.pool.empty()),
+              "--logits are what the classifier gives: they have neither a --layer nor a --pool");
   check_usage(!flags.unlabeled || flags.data.split.empty(),
               "--unlabeled takes all of DATA, and --split a part with labels");
   check_not_input(flags.output, flags.data.data);
