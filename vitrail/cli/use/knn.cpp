@@ -81,11 +81,12 @@ std::pair<train::Features, train::Features> features_of(const KnnFlags& flags) {
 void knn(const KnnFlags& flags) {
   const auto [training, test] = features_of(flags);
   train::KnnOptions options = flags.options;
+  const std::int64_t bank = training.x.size(0);
   if (options.k.empty()) {  // DINO's, of which those are left out that there are too few images for
     std::ranges::copy_if(std::array<std::int64_t, 4>{10, 20, 100, 200}, std::back_inserter(options.k),
-                         [&](std::int64_t k) { return k <= training.x.size(0); });
+                         [bank](std::int64_t k) { return k <= bank; });
     if (options.k.empty()) {
-      options.k = {training.x.size(0)};
+      options.k = {bank};
     }
   }
   const std::vector<train::KnnResult> results = train::knn(training, test, options);

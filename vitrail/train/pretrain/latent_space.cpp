@@ -101,6 +101,7 @@ io::Image direction_sheet(const Autoencoder& model, const std::vector<Tensor>& i
   std::vector<std::vector<io::Image>> rows;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     std::vector<Tensor> points;
+    points.reserve(amounts.size());
     for (const double amount : amounts) {
       points.push_back(z.select(0, static_cast<std::int64_t>(i)) + direction * static_cast<float>(amount));
     }
