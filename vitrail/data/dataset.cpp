@@ -315,6 +315,8 @@ std::unique_ptr<Dataset> open_unlabeled(const fs::path& source) {
   return all;
 }
 
+std::unique_ptr<Dataset> dataset_of(Listing listing) { return std::make_unique<ListedDataset>(std::move(listing)); }
+
 std::string passed_over_note(std::int64_t count) {
   return count == 1 ? "1 file that is not an image by its name was passed over"
                     : fmt::format("{} files that are not images by their names were passed over", count);

@@ -26,6 +26,9 @@ struct Listing {
   std::function<io::Image(std::int64_t)> image;  ///< decodes image i; called from several threads
 };
 
+/// The data set of a listing.
+std::unique_ptr<Dataset> dataset_of(Listing listing);
+
 /// Whether `a` comes before `b` in natural order, "image9" before "image10": runs of digits compare as numbers, the
 /// rest by its bytes with ASCII letters in lower case (timm's natural_key).
 bool natural_less(std::string_view a, std::string_view b);

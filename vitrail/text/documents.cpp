@@ -6,6 +6,11 @@ namespace vitrail::text {
 
 using nlohmann::json;
 
+namespace {
+constexpr const char* clip_start = "<|startoftext|>";
+constexpr const char* clip_end = "<|endoftext|>";
+}  // namespace
+
 json empty_document(json model) {
   return {{"version", "1.0"},          {"truncation", nullptr},
           {"padding", nullptr},        {"added_tokens", json::array()},
@@ -55,6 +60,55 @@ json bert_template(const json& vocab) {
           {"single", json::array({token("[CLS]", 0), text("A", 0), token("[SEP]", 0)})},
           {"pair", json::array({token("[CLS]", 0), text("A", 0), token("[SEP]", 0), text("B", 1), token("[SEP]", 1)})},
           {"special_tokens", special}};
+}
+
+json clip_document(json vocab, json merges) {
+  const json start = vocab.at(clip_start);
+  const json end = vocab.at(clip_end);
+  json document = empty_document({{"type", "BPE"},
+                                  {"unk_token", clip_end},
+                                  {"continuing_subword_prefix", ""},
+                                  {"end_of_word_suffix", "</w>"},
+                                  {"fuse_unk", false},
+                                  {"vocab", std::move(vocab)},
+                                  {"merges", std::move(merges)}});
+  document["normalizer"] = {{"type", "Sequence"},
+                            {"normalizers",
+                             {{{"type", "NFC"}},
+                              {{"type", "Replace"}, {"pattern", {{"Regex", "\\s+"}}}, {"content", " "}},
+                              {{"type", "Lowercase"}}}}};
+  document["pre_tokenizer"] = {
+      {"type", "Sequence"},
+      {"pretokenizers",
+       {{{"type", "Split"},
+         {"pattern",
+          {{"Regex",
+            R"(<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+)"}}},
+         {"behavior", "Removed"},
+         {"invert", true}},
+        byte_level(false, true)}}};
+  document["post_processor"] = {{"type", "RobertaProcessing"},
+                                {"sep", {clip_end, end}},
+                                {"cls", {clip_start, start}},
+                                {"trim_offsets", false},
+                                {"add_prefix_space", false}};
+  document["decoder"] = {{"type", "Sequence"},
+                         {"decoders",
+                          {byte_level(true, true),
+                           {{"type", "Replace"}, {"pattern", {{"String", "</w>"}}}, {"content", " "}},
+                           {{"type", "Strip"}, {"content", " "}, {"start", 0}, {"stop", 1}}}}};
+  document["added_tokens"] = {added_token(clip_start, start), added_token(clip_end, end)};
+  return document;
+}
+
+std::string clip_tokenizer_config(std::int64_t model_max_length) {
+  const json config = {{"tokenizer_class", "CLIPTokenizer"},
+                       {"bos_token", clip_start},
+                       {"eos_token", clip_end},
+                       {"pad_token", clip_end},
+                       {"unk_token", clip_end},
+                       {"model_max_length", model_max_length}};
+  return config.dump(2) + "\n";
 }
 
 }  // namespace vitrail::text

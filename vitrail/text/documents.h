@@ -25,4 +25,10 @@ nlohmann::json bert_document(nlohmann::json vocab, bool lowercase, bool split_id
 /// What BERT puts around a text or two: [CLS] … [SEP] … [SEP]. The vocabulary must have both.
 nlohmann::json bert_template(const nlohmann::json& vocab);
 
+/// CLIP's tokenizer, as transformers' CLIPTokenizer builds it: NFC, lower case, bytes joined to pieces that end with
+/// `</w>` at the end of a word, and `<|startoftext|>` … `<|endoftext|>` around a text. The vocabulary must have both.
+nlohmann::json clip_document(nlohmann::json vocab, nlohmann::json merges);
+/// The tokenizer_config.json beside it, with the longest text that its model takes.
+std::string clip_tokenizer_config(std::int64_t model_max_length);
+
 }  // namespace vitrail::text

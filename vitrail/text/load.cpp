@@ -62,8 +62,8 @@ std::vector<std::string> lines_in(const fs::path& file) {
   return lines;
 }
 
-// GPT-2's vocab.json and merges.txt, or RoBERTa's, which has other special tokens (GPT2Converter and RobertaConverter
-// of transformers' convert_slow_tokenizer.py).
+// GPT-2's vocab.json and merges.txt, or RoBERTa's, which has other special tokens, or CLIP's (GPT2Converter,
+// RobertaConverter and CLIPConverter of transformers' convert_slow_tokenizer.py).
 json read_byte_level_bpe(const fs::path& folder) {
   const json vocab = io::read_json(folder / "vocab.json");
   const Switches switches(folder);
@@ -72,6 +72,9 @@ json read_byte_level_bpe(const fs::path& folder) {
     if (!line.empty() && !line.starts_with("#version")) {
       document["model"]["merges"].push_back(line);
     }
+  }
+  if (vocab.is_object() && vocab.contains("<|startoftext|>") && vocab.contains("<|endoftext|>")) {
+    return clip_document(vocab, document["model"]["merges"]);
   }
   const bool prefix = switches.get("add_prefix_space", false);
   document["pre_tokenizer"] = byte_level(prefix, true);

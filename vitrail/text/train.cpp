@@ -27,8 +27,8 @@ void check_texts(std::span<const std::string> texts) {
   check(any, "there is no text to learn a tokenizer from");
 }
 
-// Learns the model of a document that has all other parts, from the pieces that these make of the texts.
-json learn_model(json document, std::span<const std::string> texts, const BpeLearning& learning) {
+// How often the pieces that a document makes of the texts come in these.
+std::map<std::string, std::int64_t> counted_pieces(const json& document, std::span<const std::string> texts) {
   const Pipeline pipeline = make_pipeline(document, "the new tokenizer");
   std::map<std::string, std::int64_t> words;
   for (const std::string& text : texts) {
@@ -36,7 +36,20 @@ json learn_model(json document, std::span<const std::string> texts, const BpeLea
       ++words[std::move(piece)];
     }
   }
-  const LearnedBpe learned = learn_bpe(words, learning);
+  return words;
+}
+
+json merges_of(const LearnedBpe& learned) {
+  json merges = json::array();
+  for (const auto& [left, right] : learned.merges) {
+    merges.push_back({left, right});
+  }
+  return merges;
+}
+
+// Learns the model of a document that has all other parts, from the pieces that these make of the texts.
+json learn_model(json document, std::span<const std::string> texts, const BpeLearning& learning) {
+  const LearnedBpe learned = learn_bpe(counted_pieces(document, texts), learning);
   check(static_cast<std::int64_t>(learned.tokens.size()) == learning.vocab_size,
         "the texts have enough for {} tokens, but the vocabulary is to have {}", learned.tokens.size(),
         learning.vocab_size);
@@ -45,9 +58,7 @@ json learn_model(json document, std::span<const std::string> texts, const BpeLea
     document["model"]["vocab"][learned.tokens[id]] = id;
   }
   if (document["model"]["type"] == "BPE") {
-    for (const auto& [left, right] : learned.merges) {
-      document["model"]["merges"].push_back({left, right});
-    }
+    document["model"]["merges"] = merges_of(learned);
   }
   for (const std::string& token : learning.special_tokens) {
     document["added_tokens"].push_back(added_token(token, document["model"]["vocab"][token]));
@@ -77,7 +88,7 @@ class Sentences : public sentencepiece::SentenceIterator {
 
 Tokenizer train_byte_level_bpe(std::span<const std::string> texts, const TokenizerTraining& training) {
   check_texts(texts);
-  BpeLearning learning{training.vocab_size, training.min_frequency, training.special_tokens, {}, ""};
+  BpeLearning learning{training.vocab_size, training.min_frequency, training.special_tokens, {}, "", ""};
   for (unsigned byte = 0; byte < 256; ++byte) {
     learning.alphabet.insert(character_of_byte(static_cast<unsigned char>(byte)));
   }
@@ -88,11 +99,37 @@ Tokenizer train_byte_level_bpe(std::span<const std::string> texts, const Tokeniz
   return finished(learn_model(std::move(document), texts, learning));
 }
 
+Tokenizer train_clip_bpe(std::span<const std::string> texts, std::int64_t vocab_size, std::int64_t model_max_length) {
+  check_texts(texts);
+  BpeLearning learning;
+  learning.vocab_size = vocab_size - 2;  // without the special tokens
+  learning.end_of_word_suffix = "</w>";
+  std::set<std::string> bytes;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    bytes.insert(to_utf8(character_of_byte(static_cast<unsigned char>(byte))));
+  }
+  learning.special_tokens.assign(bytes.begin(), bytes.end());
+  for (const std::string& byte : bytes) {
+    learning.special_tokens.push_back(byte + learning.end_of_word_suffix);
+  }
+  const json cutting = clip_document({{"<|startoftext|>", 0}, {"<|endoftext|>", 1}}, json::array());
+  const LearnedBpe learned = learn_bpe(counted_pieces(cutting, texts), learning);
+  json vocab = json::object();
+  for (const std::string& token : learned.tokens) {
+    vocab[token] = vocab.size();
+  }
+  vocab["<|startoftext|>"] = vocab.size();
+  vocab["<|endoftext|>"] = vocab.size();
+  Pipeline pipeline = make_pipeline(clip_document(std::move(vocab), merges_of(learned)), "the new tokenizer");
+  pipeline.config = clip_tokenizer_config(model_max_length);
+  return Tokenizer(make_engine(std::move(pipeline)));
+}
+
 Tokenizer train_wordpiece(std::span<const std::string> texts, const TokenizerTraining& training) {
   check_texts(texts);
   std::vector<std::string> special = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
   special.insert(special.end(), training.special_tokens.begin(), training.special_tokens.end());
-  const BpeLearning learning{training.vocab_size, training.min_frequency, special, {}, "##"};
+  const BpeLearning learning{training.vocab_size, training.min_frequency, special, {}, "##", ""};
   json document = bert_document(json::object(), training.lowercase, true, std::nullopt);
   document["added_tokens"] = json::array();
   document = learn_model(std::move(document), texts, learning);

@@ -25,6 +25,14 @@ struct TokenizerTraining {
 /// with ByteLevel(add_prefix_space=False) and its alphabet.
 Tokenizer train_byte_level_bpe(std::span<const std::string> texts, const TokenizerTraining& training);
 
+/// CLIP's kind (Radford et al. 2021): lower case, pieces that end with `</w>` at the end of a word. As in OpenAI's, the
+/// ids are 256 bytes, the same at the end of a word, then the merges, which end where the texts have no more, and at
+/// last
+/// `<|startoftext|>` and `<|endoftext|>`. It has at most `vocab_size` tokens; `model_max_length` is what its
+/// tokenizer_config.json says.
+Tokenizer train_clip_bpe(std::span<const std::string> texts, std::int64_t vocab_size,
+                         std::int64_t model_max_length = 77);
+
 /// BERT's kind. `WordPieceTrainer` of Hugging Face's tokenizers differs from run to run in the order of equal counts;
 /// this does not.
 Tokenizer train_wordpiece(std::span<const std::string> texts, const TokenizerTraining& training);

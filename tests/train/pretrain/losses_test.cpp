@@ -7,6 +7,10 @@
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "vitrail/autograd/tape.h"
+#include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/math/normalize.h"
+#include "vitrail/ops/products/matmul.h"
+#include "vitrail/ops/shape/shape.h"
 #include "vitrail/optim/schedule.h"
 #include "vitrail/train/pretrain/dino.h"
 #include "vitrail/train/pretrain/mocov3.h"
@@ -100,6 +104,47 @@ TEST(SelfSupervisedLosses, SayWhatTheyCannotCompare) {
   EXPECT_THAT(test::error_of([&] { contrastive_loss(one, one, 0.5F); }), HasSubstr("a batch of 1"));
   EXPECT_THAT(test::error_of([&] { nt_xent(one, Tensor::zeros({2, 4}), 0.5F); }), HasSubstr("[1, 4] and [2, 4]"));
   EXPECT_THAT(test::error_of([&] { dino_loss(one, one, 1); }), HasSubstr("there is only one"));
+}
+
+// The losses of images and texts, by transformers (tools/golden/clip.py), of logits scale · cos(image, text) + bias.
+TEST(PairLosses, AreTransformers) {
+  const io::Safetensors golden = test::golden("models/joint/losses.safetensors");
+  const auto leaf = [&](const std::string& name) {
+    Tensor tensor = golden.get(name).clone();
+    autograd::require_grad(tensor);
+    return tensor;
+  };
+  for (const std::string kind : {"clip", "siglip"}) {
+    const Tensor images = leaf("images");
+    const Tensor texts = leaf("texts");
+    const Tensor scale = leaf(kind + ".logit_scale");
+    const Tensor bias = kind == "siglip" ? leaf("siglip.logit_bias") : Tensor();
+    autograd::Tape tape;
+    const Tensor cosines = ops::matmul(ops::normalize(images), ops::transpose(ops::normalize(texts), 0, 1));
+    Tensor logits = cosines * ops::exp(scale);
+    logits = bias.defined() ? logits + bias : logits;
+    const Tensor loss = kind == "clip" ? clip_loss(logits) : siglip_loss(logits);
+    EXPECT_NEAR(loss.item(), golden.get(kind + ".loss").item(), 1e-5) << kind;
+    tape.backward(loss);
+    expect_close(autograd::grad(images), golden.get(kind + ".grad.images"), 1e-5, kind);
+    expect_close(autograd::grad(texts), golden.get(kind + ".grad.texts"), 1e-5, kind);
+    expect_close(autograd::grad(scale), golden.get(kind + ".grad.logit_scale"), 1e-5, kind);
+    if (bias.defined()) {
+      expect_close(logits, golden.get("siglip.logits_per_image"), 1e-5);
+      expect_close(autograd::grad(bias), golden.get("siglip.grad.logit_bias"), 1e-5);
+    }
+  }
+}
+
+TEST(PairLosses, SayWhatIsWrong) {
+  EXPECT_EQ(test::error_of([] {
+              clip_loss(Tensor::zeros({1, 1}));
+            }),
+            "CLIP's loss compares pairs with one another: a batch of 1 has none to compare with");
+  EXPECT_EQ(test::error_of([] {
+              siglip_loss(Tensor::zeros({2, 3}));
+            }),
+            "the loss of images and texts takes logits [N, N] of as many texts as images, not [2, 3]");
 }
 
 }  // namespace

@@ -78,7 +78,10 @@ class Learner {
   void add_word(const std::string& word, std::int64_t count) {
     std::vector<std::uint32_t> symbols;
     for_each_code_point(word, [&](char32_t c, std::size_t at) {
-      symbols.push_back(id_of((at > 0 ? options_.continuing_subword_prefix : "") + to_utf8(c)));
+      std::string symbol = to_utf8(c);
+      const bool last = at + symbol.size() == word.size();
+      symbol.insert(0, at > 0 ? options_.continuing_subword_prefix : "");
+      symbols.push_back(id_of(symbol + (last ? options_.end_of_word_suffix : "")));
     });
     words_.push_back(std::move(symbols));
     word_counts_.push_back(count);

@@ -17,6 +17,7 @@ struct BpeLearning {
   std::vector<std::string> special_tokens;  ///< the first tokens
   std::set<char32_t> alphabet;              ///< characters that are tokens even if no word has them
   std::string continuing_subword_prefix;    ///< of every character of a word but the first
+  std::string end_of_word_suffix;           ///< of the last character of a word
 };
 
 struct LearnedBpe {

@@ -93,4 +93,24 @@ Tensor dino_center(const Tensor& center, const Tensor& teacher, double momentum)
          ops::mean(teacher.detach(), {0}, true) * static_cast<float>(1 - momentum);
 }
 
+Tensor clip_loss(const Tensor& logits) {
+  check(logits.rank() == 2 && logits.size(0) == logits.size(1),
+        "the loss of images and texts takes logits [N, N] of as many texts as images, not {}", logits.shape());
+  check(logits.size(0) >= 2, "CLIP's loss compares pairs with one another: a batch of {} has none to compare with",
+        logits.size(0));
+  const Tensor right = counted_labels(logits.size(0));
+  return (ops::cross_entropy(logits, right) + ops::cross_entropy(ops::transpose(logits, 0, 1), right)) * 0.5F;
+}
+
+Tensor siglip_loss(const Tensor& logits) {
+  check(logits.rank() == 2 && logits.size(0) == logits.size(1),
+        "the loss of images and texts takes logits [N, N] of as many texts as images, not {}", logits.shape());
+  const std::int64_t pairs = logits.size(0);
+  const Tensor together = Tensor::zeros({pairs, pairs});
+  for (std::int64_t i = 0; i < pairs; ++i) {
+    together.data<float>()[i * (pairs + 1)] = 1;
+  }
+  return ops::binary_cross_entropy_with_logits(logits, together) * static_cast<float>(pairs);
+}
+
 }  // namespace vitrail::train

@@ -1,5 +1,5 @@
 /// \file
-/// The losses of methods that learn from several views of each image.
+/// The losses of methods that learn from several views of each image, or from images and texts.
 #pragma once
 
 #include <cstdint>
@@ -34,5 +34,13 @@ Tensor dino_targets(const Tensor& teacher, const Tensor& center, double temperat
 Tensor dino_loss(const Tensor& student, const Tensor& targets, std::int64_t views, double student_temperature = 0.1);
 /// The centre after a batch: momentum · center + (1 - momentum) · the mean row of `teacher`.
 Tensor dino_center(const Tensor& center, const Tensor& teacher, double momentum = 0.9);
+
+/// CLIP's loss (Radford et al. 2021, figure 3; transformers' image_text_contrastive_loss) of the logits [N, N] of N
+/// images and their N texts: the mean of the cross-entropies of rows and of columns with the right ones on the
+/// diagonal. Throws Error unless there are at least two pairs.
+Tensor clip_loss(const Tensor& logits);
+/// SigLIP's loss (Zhai et al. 2023, algorithm 1; transformers' SiglipModel) of such logits: for each pair by itself
+/// whether it belongs together, -Σ_ij log σ(±logits_ij) / N, with + on the diagonal.
+Tensor siglip_loss(const Tensor& logits);
 
 }  // namespace vitrail::train

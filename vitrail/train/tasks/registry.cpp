@@ -20,6 +20,7 @@
 #include "vitrail/train/tasks/language.h"
 #include "vitrail/train/tasks/pixels.h"
 #include "vitrail/train/tasks/pretrain_bert.h"
+#include "vitrail/train/tasks/pretrain_clip.h"
 #include "vitrail/train/tasks/pretrain_mae.h"
 #include "vitrail/train/tasks/tag.h"
 #include "vitrail/train/tasks/translate.h"
@@ -53,6 +54,7 @@ const std::vector<TaskKind>& task_kinds() {
       {"mocov3", "pretrain", "contrastive learning with a momentum encoder (Chen et al. 2021)",
        defaults<PretrainMocov3Options>},
       {"dino", "pretrain", "self-distillation (Caron et al. 2021)", defaults<PretrainDinoOptions>},
+      {"clip", "pretrain", "images and texts in one space (Radford et al. 2021)", defaults<PretrainClipOptions>},
       {"bert", "pretrain", "masked words and the next sentence (Devlin et al. 2019)", defaults<PretrainBertOptions>},
   };
   return all;

@@ -1,0 +1,125 @@
+#include "vitrail/data/pairs/text_pairs.h"
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/data/tar_writer.h"
+#include "tests/support/errors.h"
+#include "tests/support/golden.h"
+#include "vitrail/io/image.h"
+
+namespace vitrail::data {
+namespace {
+
+namespace fs = std::filesystem;
+using test::error_of;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class TextPairsTest : public ::testing::Test {
+ protected:
+  // An image whose first byte tells it from others.
+  void draw(const std::string& name, int shade) const {
+    fs::create_directories((folder_ / name).parent_path());
+    io::Image image(2, 2);
+    image.pixels[0] = static_cast<std::uint8_t>(shade);
+    io::write_png(folder_ / name, image);
+  }
+  void write(const std::string& name, const std::string& text) const {
+    fs::create_directories((folder_ / name).parent_path());
+    std::ofstream(folder_ / name) << text;
+  }
+  static int shade(const TextPairs& pairs, std::int64_t index) { return pairs.images->image(index).pixels[0]; }
+  test::TemporaryFolder folder_;
+};
+
+constexpr const char* two_captions = R"({"info": {}, "images": [{"id": 7, "file_name": "a.png", "width": 2},
+  {"id": 3, "file_name": "b.png"}, {"id": 4, "file_name": "c.png"}],
+  "annotations": [{"id": 1, "image_id": 3, "caption": "a bird\n"}, {"id": 2, "image_id": 7, "caption": "a circle"},
+  {"id": 3, "image_id": 3, "caption": "a red bird"}]})";
+
+TEST_F(TextPairsTest, ReadsCaptionsInCocosLayout) {
+  for (const char* name : {"a", "b", "c"}) {
+    draw(std::string("images/") + name + ".png", name[0]);
+    draw(std::string("coco/val2017/") + name + ".png", name[0]);
+  }
+  write("captions.json", two_captions);
+  write("coco/annotations/captions_val2017.json", two_captions);
+  for (const fs::path& source :
+       {folder_.path(), folder_ / "captions.json", folder_ / "coco/annotations/captions_val2017.json"}) {
+    const TextPairs pairs = open_text_pairs(source);
+    ASSERT_EQ(pairs.images->size(), 2) << source;
+    EXPECT_EQ(pairs.count(), 3);
+    EXPECT_EQ(pairs.images->name(1), "b.png");
+    EXPECT_EQ(pairs.images->label(1), unlabeled);
+    EXPECT_EQ(pairs.images->passed_over(), 1) << "an image without a caption";
+    EXPECT_EQ(shade(pairs, 1), 'b');
+    EXPECT_THAT(pairs.texts, ElementsAre(ElementsAre("a circle"), ElementsAre("a bird", "a red bird")));
+  }
+  const TextPairs second = part_of(open_text_pairs(folder_.path()), {1});
+  EXPECT_EQ(second.images->size(), 1);
+  EXPECT_EQ(shade(second, 0), 'b');
+  EXPECT_THAT(second.texts, ElementsAre(ElementsAre("a bird", "a red bird")));
+}
+
+TEST_F(TextPairsTest, ReadsTables) {
+  draw("a.png", 1);
+  draw("more/b.png", 2);
+  write("captions.csv", "caption,filepath\n\"a bird, red\",more/b.png\na circle,a.png\nanother,more/b.png\n");
+  write("plain.csv", "a.png,a circle\n");
+  const TextPairs pairs = open_text_pairs(folder_.path());
+  EXPECT_EQ(shade(pairs, 0), 2);
+  EXPECT_THAT(pairs.texts, ElementsAre(ElementsAre("a bird, red", "another"), ElementsAre("a circle")));
+  EXPECT_THAT(open_text_pairs(folder_ / "plain.csv").texts, ElementsAre(ElementsAre("a circle")));
+}
+
+TEST_F(TextPairsTest, ReadsShardsOfWebDataset) {
+  draw("1.png", 1);
+  draw("2.png", 2);
+  write("text", "a bird \n");
+  for (const int shard : {10, 9}) {
+    test::TarWriter tar;
+    tar.add_file("x/000.png", folder_ / (shard == 9 ? "1.png" : "2.png"));
+    tar.add_file("x/000.json", folder_ / "text");
+    tar.add_file("x/000.txt", folder_ / "text");
+    tar.add_file("x/001.png", folder_ / "1.png");  // without a text
+    fs::create_directories(folder_ / "shards");
+    tar.write(folder_ / ("shards/part" + std::to_string(shard) + ".tar"));
+  }
+  const TextPairs pairs = open_text_pairs(folder_ / "shards");
+  ASSERT_EQ(pairs.images->size(), 2);
+  EXPECT_EQ(pairs.images->name(0), "part9.tar/x/000.png");
+  EXPECT_EQ(shade(pairs, 0), 1);
+  EXPECT_EQ(shade(pairs, 1), 2);
+  EXPECT_EQ(pairs.images->passed_over(), 2);
+  EXPECT_THAT(pairs.texts, ElementsAre(ElementsAre("a bird"), ElementsAre("a bird")));
+  EXPECT_EQ(open_text_pairs(folder_ / "shards/part10.tar").images->name(0), "x/000.png");
+}
+
+TEST_F(TextPairsTest, SaysWhatIsWrong) {
+  const auto error = [&](const std::string& name) { return error_of([&] { open_text_pairs(folder_ / name); }); };
+  EXPECT_THAT(error("nowhere"), HasSubstr("nowhere: no such file or folder"));
+  fs::create_directories(folder_ / "empty");
+  EXPECT_THAT(error("empty"), HasSubstr("neither captions.json, nor captions.csv, nor .tar shards"));
+  write("captions.json", two_captions);
+  EXPECT_THAT(error("captions.json"), HasSubstr("'images' 0: the image 'a.png' does not exist"));
+  draw("a.png", 1);
+  write("captions.json",
+        R"({"images": [{"id": 1, "file_name": "a.png"}], "annotations": [{"image_id": 2, "caption": ""}]})");
+  EXPECT_THAT(error("captions.json"), HasSubstr("'annotations' 0: there is no image with the id 2"));
+  write("captions.json", R"({"images": [{"id": 1, "file_name": "a.png"}], "annotations": []})");
+  EXPECT_THAT(error("captions.json"), HasSubstr("captions.json: there are no images with texts"));
+  write("captions.json", R"({"images": 1})");
+  EXPECT_THAT(error("captions.json"), HasSubstr("there is no list 'images', as captions in COCO's layout have it"));
+  write("captions.csv", "path,label\na.png,x\n");
+  EXPECT_THAT(error("captions.csv"), HasSubstr("line 1 names neither an image nor the columns 'path' and 'caption'"));
+  write("captions.csv", "path,caption\na.png,x\nb.png,y\n");
+  EXPECT_THAT(error("captions.csv"), HasSubstr("line 3 names the image"));
+  write("some.txt", "");
+  EXPECT_THAT(error("some.txt"), HasSubstr("pairs of images and texts are a .json in COCO's layout"));
+}
+
+}  // namespace
+}  // namespace vitrail::data

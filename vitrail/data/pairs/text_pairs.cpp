@@ -1,0 +1,271 @@
+#include "vitrail/data/pairs/text_pairs.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/data/sources.h"
+#include "vitrail/io/csv.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/image.h"
+#include "vitrail/io/json.h"
+#include "vitrail/io/tar.h"
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view spaces = " \t\r\n";
+
+std::string trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(spaces);
+  return begin == std::string_view::npos ? ""
+                                         : std::string(text.substr(begin, text.find_last_not_of(spaces) - begin + 1));
+}
+
+// Images and texts as a layout lists them, also such as have no text.
+struct PairListing {
+  Listing images;
+  std::vector<std::vector<std::string>> texts;
+};
+
+// The pairs of a listing; images without a text are left out and counted.
+TextPairs pairs_of(PairListing listing, const std::string& source) {
+  Listing kept;
+  TextPairs result;
+  std::vector<std::int64_t> places;
+  for (std::size_t i = 0; i < listing.texts.size(); ++i) {
+    std::vector<std::string>& texts = listing.texts[i];
+    std::erase(texts, "");
+    if (texts.empty()) {
+      ++listing.images.passed_over;
+      continue;
+    }
+    kept.names.push_back(std::move(listing.images.names[i]));
+    result.texts.push_back(std::move(texts));
+    places.push_back(static_cast<std::int64_t>(i));
+  }
+  check(!places.empty(), "{}: there are no images with texts", source);
+  kept.labels.assign(places.size(), unlabeled);
+  kept.passed_over = listing.images.passed_over;
+  kept.image = [image = std::move(listing.images.image), places = std::move(places)](std::int64_t i) {
+    return image(places[static_cast<std::size_t>(i)]);
+  };
+  result.images = dataset_of(std::move(kept));
+  return result;
+}
+
+std::function<io::Image(std::int64_t)> reader_of(std::vector<fs::path> paths) {
+  return [paths = std::move(paths)](std::int64_t i) { return io::read_image(paths[static_cast<std::size_t>(i)]); };
+}
+
+// Where the images of a file of captions may lie.
+std::vector<fs::path> coco_folders(const fs::path& file) {
+  const fs::path folder = file.parent_path();
+  std::vector<fs::path> places = {folder, folder / "images"};
+  const std::string stem = file.stem().string();
+  const std::string start = "captions_";
+  if (stem.starts_with(start)) {
+    const fs::path beside = fs::absolute(folder).lexically_normal().parent_path();
+    places.push_back(beside / stem.substr(start.size()));
+  }
+  return places;
+}
+
+PairListing list_coco(const fs::path& file) {
+  const nlohmann::json json = io::read_json(file);
+  io::Fields fields(json, file.string());
+  for (const char* key : {"images", "annotations"}) {
+    check(fields.kind(key) == io::Kind::list, "{}: there is no list '{}', as captions in COCO's layout have it",
+          file.string(), key);
+  }
+  PairListing result;
+  std::vector<fs::path> paths;
+  std::unordered_map<std::int64_t, std::size_t> place_of;
+  const std::vector<fs::path> folders = coco_folders(file);
+  std::size_t number = 0;
+  for (const nlohmann::json& item : json["images"]) {
+    io::Fields f(item, fmt::format("{}: 'images' {}", file.string(), number++));
+    const auto id = f.get<std::int64_t>("id");
+    const auto name = f.get<std::string>("file_name");
+    check(place_of.emplace(id, paths.size()).second, "{}: the id {} is there twice", f.source(), id);
+    std::error_code error;
+    const auto folder =
+        std::ranges::find_if(folders, [&](const fs::path& place) { return fs::exists(place / name, error); });
+    check(folder != folders.end(), "{}: the image '{}' does not exist, neither beside the file nor in '{}'", f.source(),
+          name, folders.back().string());
+    paths.push_back(*folder / name);
+    result.images.names.push_back(name);
+  }
+  result.texts.resize(paths.size());
+  number = 0;
+  for (const nlohmann::json& item : json["annotations"]) {
+    io::Fields f(item, fmt::format("{}: 'annotations' {}", file.string(), number++));
+    const auto id = f.get<std::int64_t>("image_id");
+    const auto image = place_of.find(id);
+    check(image != place_of.end(), "{}: there is no image with the id {}", f.source(), id);
+    result.texts[image->second].push_back(trimmed(f.get<std::string>("caption")));
+  }
+  result.images.image = reader_of(std::move(paths));
+  return result;
+}
+
+PairListing list_captions_csv(const fs::path& file) {
+  const std::string source = file.string();
+  const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(file), source);
+  check(!rows.empty(), "{}: the file is empty; lines of path,caption were expected", source);
+  std::size_t path = 0;
+  std::size_t text = 1;
+  const bool header = std::ranges::none_of(rows[0].fields, [](const auto& field) { return io::is_image_name(field); });
+  if (header) {
+    const auto paths = column_named(rows[0], {"path", "file", "filename", "file_name", "filepath", "image", "picture"});
+    const auto texts = column_named(rows[0], {"caption", "text", "title", "description", "sentence"});
+    check(paths && texts,
+          "{}: line 1 names neither an image nor the columns 'path' and 'caption' (also understood: file, filename, "
+          "image; text, title)",
+          source);
+    path = *paths;
+    text = *texts;
+  }
+  PairListing result;
+  std::vector<fs::path> images;
+  std::map<std::string, std::size_t> place_of;
+  for (std::size_t i = header ? 1 : 0; i < rows.size(); ++i) {
+    const auto& [line, fields] = rows[i];
+    check(fields.size() > std::max(path, text), "{}: line {} has {} of the {} columns", source, line, fields.size(),
+          std::max(path, text) + 1);
+    const auto [place, is_new] = place_of.emplace(fields[path], images.size());
+    if (is_new) {
+      const fs::path image = file.parent_path() / fields[path];
+      std::error_code error;
+      check(fs::exists(image, error), "{}: line {} names the image {}, which does not exist", source, line,
+            image.string());
+      images.push_back(image);
+      result.images.names.push_back(fields[path]);
+      result.texts.emplace_back();
+    }
+    result.texts[place->second].push_back(trimmed(fields[text]));
+  }
+  result.images.image = reader_of(std::move(images));
+  return result;
+}
+
+// A sample of WebDataset is what has the same name up to the first dot behind the last slash.
+std::string key_of(const std::string& name) {
+  const std::size_t slash = name.rfind('/');
+  return name.substr(0, name.find('.', slash == std::string::npos ? 0 : slash + 1));
+}
+
+PairListing list_shards(const std::vector<fs::path>& shards) {
+  struct Member {
+    io::Tar tar;
+    io::TarEntry entry;
+  };
+  PairListing result;
+  std::vector<Member> members;
+  for (const fs::path& shard : shards) {
+    const io::Tar tar = io::Tar::open(shard);
+    std::map<std::string, std::string> texts;
+    for (const io::TarEntry& entry : tar.entries()) {
+      if (entry.name.ends_with(".txt") && !is_hidden(entry.name)) {
+        const auto bytes = tar.bytes(entry);
+        texts[key_of(entry.name)] =
+            trimmed({reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(bytes.size())});
+      }
+    }
+    for (const io::TarEntry& entry : tar.entries()) {
+      if (!io::is_image_name(entry.name) || is_hidden(entry.name)) {
+        continue;
+      }
+      result.images.names.push_back(shards.size() > 1 ? (shard.filename() / entry.name).string() : entry.name);
+      result.texts.push_back({texts[key_of(entry.name)]});
+      members.push_back({tar, entry});
+    }
+  }
+  result.images.image = [members = std::move(members)](std::int64_t i) {
+    const Member& member = members[static_cast<std::size_t>(i)];
+    return io::decode_image(member.tar.bytes(member.entry), member.entry.name);
+  };
+  return result;
+}
+
+PairListing list_pairs(const fs::path& source) {
+  std::error_code error;
+  check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
+  if (!fs::is_directory(source)) {
+    if (io::is_tar_name(source)) {
+      return list_shards({source});
+    }
+    const std::string extension = source.extension().string();
+    check(
+        extension == ".json" || extension == ".csv",
+        "{}: pairs of images and texts are a .json in COCO's layout, a .csv of path,caption, a .tar of WebDataset, or "
+        "a folder with one of them",
+        source.string());
+    return extension == ".json" ? list_coco(source) : list_captions_csv(source);
+  }
+  if (fs::exists(source / "captions.json")) {
+    return list_coco(source / "captions.json");
+  }
+  if (fs::exists(source / "captions.csv")) {
+    return list_captions_csv(source / "captions.csv");
+  }
+  std::vector<fs::path> shards;
+  for (const fs::directory_entry& entry : fs::directory_iterator(source)) {
+    if (io::is_tar_name(entry.path()) && !is_hidden(entry.path().filename())) {
+      shards.push_back(entry.path());
+    }
+  }
+  check(!shards.empty(),
+        "{}: there are no pairs of images and texts: neither captions.json, nor captions.csv, nor .tar "
+        "shards of WebDataset",
+        source.string());
+  std::ranges::sort(shards, [](const fs::path& a, const fs::path& b) { return natural_less(a.string(), b.string()); });
+  return list_shards(shards);
+}
+
+// Some images of another data set.
+class ChosenImages final : public Dataset {
+ public:
+  ChosenImages(std::shared_ptr<const Dataset> whole, std::vector<std::int64_t> indices)
+      : whole_(std::move(whole)), indices_(std::move(indices)) {}
+  std::int64_t size() const override { return std::ssize(indices_); }
+  io::Image image(std::int64_t index) const override { return whole_->image(at(index)); }
+  std::int64_t label(std::int64_t index) const override { return whole_->label(at(index)); }
+  std::string name(std::int64_t index) const override { return whole_->name(at(index)); }
+  const std::vector<std::string>& classes() const override { return whole_->classes(); }
+
+ private:
+  std::int64_t at(std::int64_t index) const { return indices_.at(static_cast<std::size_t>(index)); }
+  std::shared_ptr<const Dataset> whole_;
+  std::vector<std::int64_t> indices_;
+};
+
+}  // namespace
+
+std::int64_t TextPairs::count() const {
+  return std::accumulate(texts.begin(), texts.end(), std::int64_t{0},
+                         [](std::int64_t total, const auto& own) { return total + std::ssize(own); });
+}
+
+TextPairs open_text_pairs(const fs::path& source) { return pairs_of(list_pairs(source), source.string()); }
+
+TextPairs part_of(const TextPairs& pairs, std::vector<std::int64_t> indices) {
+  TextPairs result;
+  for (const std::int64_t index : indices) {
+    result.texts.push_back(pairs.texts.at(static_cast<std::size_t>(index)));
+  }
+  result.images = std::make_shared<ChosenImages>(pairs.images, std::move(indices));
+  return result;
+}
+
+}  // namespace vitrail::data

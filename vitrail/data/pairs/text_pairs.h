@@ -1,0 +1,39 @@
+/// \file
+/// Pairs of images and texts: captions, in the layouts that they come in.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vitrail/data/dataset.h"
+
+namespace vitrail::data {
+
+/// Images with one or more texts each.
+struct TextPairs {
+  std::shared_ptr<const Dataset> images;        ///< without labels
+  std::vector<std::vector<std::string>> texts;  ///< of each image, at least one
+
+  std::int64_t count() const;  ///< of all texts
+};
+
+/// Opens pairs of images and texts. `source` is one of
+/// - captions in the layout of COCO, a `.json` with "images" (id, file_name) and "annotations" (image_id, caption), or
+///   a folder with a captions.json. Images lie beside the file, in `images/` beside it, or, for
+///   annotations/captions_NAME.json, in NAME/ beside its folder;
+/// - a `.csv` of path,caption, with paths relative to the CSV, or a folder with a captions.csv. A header line is
+///   understood; a path may come in several lines;
+/// - shards in the layout of WebDataset: a `.tar`, or a folder of them, with KEY.jpg (.jpeg, .png, .webp) and KEY.txt
+///   side by side.
+///
+/// Images without a text are counted as passed over. Throws Error, naming the place, if a file does not fit its layout,
+/// an image is not there, or there are no pairs.
+TextPairs open_text_pairs(const std::filesystem::path& source);
+
+/// The pairs of the images at `indices`.
+TextPairs part_of(const TextPairs& pairs, std::vector<std::int64_t> indices);
+
+}  // namespace vitrail::data
