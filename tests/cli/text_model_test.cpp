@@ -37,6 +37,37 @@ TEST(ForwardOfTexts, GivesTransformersLogits) {
   }
 }
 
+TEST(ForwardOfImagesAndTexts, GivesTransformersEmbeddings) {
+  const test::TemporaryFolder folder;
+  const std::string model = golden_path("models/joint/clip").string();
+  const std::string input = model + "/expected.safetensors", output = (folder / "out.safetensors").string();
+  const Outcome outcome =
+      vitrail("forward " + model + " --input " + input + " --output " + output + " --features --attention --threads 1");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const io::Safetensors expected = io::Safetensors::open(input), got = io::Safetensors::open(output);
+  for (const char* name : {"image_embeds", "text_embeds", "logits_per_image"}) {
+    test::expect_close(got.get(name), expected.get(name), 1e-5, name);
+  }
+  EXPECT_EQ(got.get("vision.attention.1").shape(), (Shape{3, 2, 10, 10}));
+  EXPECT_EQ(got.get("text.features.0").shape(), (Shape{3, 16, 12}));
+
+  const std::string texts = (folder / "texts.safetensors").string();
+  io::save_safetensors(texts, {{"input_ids", expected.get("input_ids")}});
+  ASSERT_EQ(vitrail("forward " + model + " --input " + texts + " --output " + output).status, 0);
+  EXPECT_EQ(io::Safetensors::open(output).names().size(), 1U);
+  io::save_safetensors(texts, {{"input_ids", Tensor::zeros({1, 2}, DType::i64)}});
+  EXPECT_THAT(vitrail("forward " + model + " --input " + texts + " --output " + output).err,
+              HasSubstr("texts.safetensors: text 0 has no end token 111"));
+  io::save_safetensors(texts, {{"y", Tensor::zeros({1, 2})}});
+  EXPECT_THAT(vitrail("forward " + model + " --input " + texts + " --output " + output).err,
+              HasSubstr("there is neither 'pixel_values' (or 'x') f32 [B, 3, 12, 12] nor 'input_ids' i64 [B, N]"));
+
+  EXPECT_THAT(vitrail("info " + model).out, HasSubstr("clip, which puts images and texts into one space"));
+  const nlohmann::json info = nlohmann::json::parse(vitrail("info " + model + " --json").out);
+  EXPECT_EQ(info["text"]["vocab_size"], 112);
+  EXPECT_EQ(info["projection_dim"], 10);
+}
+
 TEST(ForwardOfTexts, SaysWhatIsWrong) {
   const test::TemporaryFolder folder;
   const auto error = [&](const io::NamedTensors& inputs) {

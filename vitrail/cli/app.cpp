@@ -186,6 +186,7 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   add_embed(app);
   add_knn(app);
   add_probe(app);
+  add_zeroshot(app);
   add_index(app);
   add_search(app);
   add_duplicates(app);

@@ -27,6 +27,7 @@ void add_fill_mask(CLI::App& app);
 void add_embed(CLI::App& app);
 void add_knn(CLI::App& app);
 void add_probe(CLI::App& app);
+void add_zeroshot(CLI::App& app);
 void add_index(CLI::App& app);
 void add_search(CLI::App& app);
 void add_duplicates(CLI::App& app);

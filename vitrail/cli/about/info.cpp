@@ -9,6 +9,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/models/formats/preprocessor.h"
+#include "vitrail/models/joint/clip_folder.h"
 #include "vitrail/models/model.h"
 #include "vitrail/models/recurrent/captioner.h"
 #include "vitrail/models/text/text_model.h"
@@ -135,6 +136,48 @@ void print_info(const models::TextModel& model) {
                                  : ""));
 }
 
+Json describe(const models::JointModel& model) {
+  const models::ClipConfig& c = model.net->config();
+  const auto& image = model.pretrained;
+  return {{"model", "clip"},
+          {"architecture", "CLIPModel"},
+          {"parameters", model.net->parameters.count()},
+          {"projection_dim", c.projection_dim},
+          {"input_size", {image.channels, image.height, image.width}},
+          {"mean", image.mean},
+          {"std", image.std},
+          {"vision",
+           {{"depth", c.vision.depth},
+            {"dim", c.vision.embed_dim},
+            {"num_heads", c.vision.num_heads},
+            {"flops", model.net->vision().flops(image.height, image.width)}}},
+          {"text",
+           {{"depth", c.text.depth},
+            {"dim", c.text.dim},
+            {"num_heads", c.text.block.attention.num_heads},
+            {"vocab_size", c.text.vocab_size},
+            {"max_positions", c.text.max_positions},
+            {"flops_per_token", model.net->text().flops(1)}}},
+          {"config", Json::parse(model.config)}};
+}
+
+void print_info(const models::JointModel& model) {
+  const models::ClipConfig& c = model.net->config();
+  const auto& image = model.pretrained;
+  const std::int64_t count = model.net->parameters.count();
+  const std::int64_t flops = model.net->vision().flops(image.height, image.width);
+  line("model", "clip, which puts images and texts into one space");
+  line("class", "CLIPModel");
+  line("parameters", fmt::format("{} ({})", count, short_number(count)));
+  line("projection", fmt::format("{} dimensions", c.projection_dim));
+  line("images", fmt::format("{} blocks of width {}, {} heads, {} x {} x {}, patches of {} x {}, {} FLOPs an image",
+                             c.vision.depth, c.vision.embed_dim, c.vision.num_heads, image.channels, image.height,
+                             image.width, c.vision.patch_size[0], c.vision.patch_size[1], short_number(flops)));
+  line("texts", fmt::format("{} blocks of width {}, {} heads, {} tokens of {}, {} FLOPs a token", c.text.depth,
+                            c.text.dim, c.text.block.attention.num_heads, c.text.max_positions, c.text.vocab_size,
+                            short_number(model.net->text().flops(1))));
+}
+
 void print_parameters(const nn::ParameterStore& parameters) {
   std::size_t width = 0;
   for (const nn::Parameter& parameter : parameters.all()) {
@@ -244,6 +287,10 @@ void add_info(CLI::App& app) {
     options.fill = nn::Fill::meta;  // the model is asked about, not run
     if (models::names_text_model(name)) {
       tell(models::open_text_model(name, {.model_kwargs = options.model_kwargs, .fill = options.fill}));
+      return;
+    }
+    if (models::is_clip_folder(name)) {
+      tell(models::load_clip(name, options.fill));
       return;
     }
     check(!models::is_captioner_folder(name),

@@ -8,6 +8,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/io/safetensors.h"
+#include "vitrail/models/joint/clip_folder.h"
 #include "vitrail/models/recurrent/recurrent.h"
 #include "vitrail/models/text/text_model.h"
 
@@ -87,8 +88,56 @@ void forward_text(const ForwardFlags& flags) {
   print_tensors(output);
 }
 
+// Of images, of texts, or of both.
+void forward_joint(const ForwardFlags& flags) {
+  check(flags.model.kwargs.empty() && !flags.model.num_classes && !flags.model.img_size,
+        "'{}' is a model of images and texts: it takes no --model-kwargs, --num-classes or --img-size",
+        flags.model.model);
+  const models::JointModel model = models::load_clip(flags.model.name_or_folder());
+  const io::Safetensors input = io::Safetensors::open(flags.input);
+  const char* const images = input.contains("pixel_values") ? "pixel_values" : "x";
+  const bool has_images = input.contains(images);
+  const bool has_texts = input.contains("input_ids");
+  const models::PretrainedConfig& p = model.pretrained;
+  check(has_images || has_texts,
+        "{}: there is neither 'pixel_values' (or 'x') f32 [B, {}, {}, {}] nor 'input_ids' i64 [B, N]", flags.input,
+        p.channels, p.height, p.width);
+  const bool recorded = flags.features || flags.attention;
+  nn::Recorder of_vision(flags.features, flags.attention);
+  nn::Recorder of_text(flags.features, flags.attention);
+  const DType dtype = flags.compute.apply();
+  io::NamedTensors output;
+  try {
+    if (has_images) {
+      const Tensor x = input.get(images);
+      check(x.rank() == 4 && x.dtype() == DType::f32 && x.size(1) == p.channels,
+            "{} is {} {}, expected f32 [B, {}, H, W]", images, name_of(x.dtype()), x.shape(), p.channels);
+      nn::Pass pass{.dtype = dtype, .recorder = recorded ? &of_vision : nullptr};
+      output.emplace_back("image_embeds", model.net->image_embeds(x, pass));
+    }
+    if (has_texts) {
+      nn::Pass pass{.dtype = dtype, .recorder = recorded ? &of_text : nullptr};
+      output.emplace_back("text_embeds", model.net->text_embeds({input.get("input_ids")}, pass));
+    }
+  } catch (const Error& error) {
+    fail("{}: {}", flags.input, error.what());
+  }
+  if (has_images && has_texts) {
+    output.emplace_back("logits_per_image", model.net->logits_per_image(output[0].second, output[1].second));
+  }
+  add_records(output, "vision.features", of_vision.features());
+  add_records(output, "vision.attention", of_vision.attention());
+  add_records(output, "text.features", of_text.features());
+  add_records(output, "text.attention", of_text.attention());
+  io::save_safetensors(flags.output, output);
+  print_tensors(output);
+}
+
 void forward(const ForwardFlags& flags) {
   check_not_input(flags.output, flags.input);
+  if (models::is_clip_folder(flags.model.name_or_folder())) {
+    return forward_joint(flags);
+  }
   if (models::names_text_model(flags.model.name_or_folder())) {
     return forward_text(flags);
   }
@@ -130,14 +179,16 @@ void add_forward(CLI::App& app) {
           "Safetensors file with x [B, C, H, W] f32, normalized; for models of videos [B, C, T, H, W]; for recurrent "
           "networks x [B, T, I] and, if given, h_0, c_0 and lengths [B] i64; for models of texts input_ids [B, N] i64 "
           "and, "
-          "as the model takes them, attention_mask, token_type_ids and decoder_input_ids")
+          "as the model takes them, attention_mask, token_type_ids and decoder_input_ids; for CLIP pixel_values "
+          "[B, C, H, W] (or x), input_ids, or both")
       ->required()
       ->type_name("FILE");
   command
       .add_option(
           "--output", flags->output,
           "Safetensors file to write: logits [B, num_classes], or of tokens [B, N, vocab_size]; of recurrent networks "
-          "output, h_n and c_n; of models without a head last_hidden_state")
+          "output, h_n and c_n; of models without a head last_hidden_state; of CLIP image_embeds, text_embeds and "
+          "logits_per_image")
       ->required()
       ->type_name("FILE");
   command.add_flag(
@@ -148,7 +199,7 @@ void add_forward(CLI::App& app) {
       "--attention", flags->attention,
       "Write attention.{i} [B, H, N, M], the probabilities of N queries and M keys in attention i, with windows "
       "[B W, H, N, N]; of attention pooling, attention.pool [B, H, 1, N]; of an encoder–decoder also "
-      "decoder_attention.{i} and cross_attention.{i}");
+      "decoder_attention.{i} and cross_attention.{i}; of CLIP's towers vision.attention.{i} and text.attention.{i}");
   add_compute_flags(command, flags->compute);
   add_examples(command,
                {"vitrail forward my_model --input x.safetensors --output y.safetensors",

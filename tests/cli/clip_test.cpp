@@ -1,0 +1,74 @@
+// A model of images and texts, from scenes to what it tells of them, as a person types it.
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/golden.h"
+#include "tests/support/program.h"
+#include "vitrail/io/json.h"
+
+namespace vitrail {
+namespace {
+
+namespace fs = std::filesystem;
+using test::golden_path;
+using test::Outcome;
+using test::vitrail;
+using ::testing::HasSubstr;
+
+TEST(ImagesAndTexts, AreLearnedAndFoundByEachOther) {
+  const test::TemporaryFolder folder;
+  const auto path = [&](const std::string& name) { return (folder / name).string(); };
+  ASSERT_EQ(vitrail("scenes " + path("scenes") + " --count 24 --size 32 --objects 1").status, 0);
+  const Outcome learned = vitrail("pretrain clip " + path("scenes") + " --output " + path("runs") +
+                                  " --experiment one --epochs 2 -b 8 --threads 1 --vision-kwargs image_size=32 "
+                                  "hidden_size=24 num_attention_heads=2 intermediate_size=48 num_hidden_layers=2 "
+                                  "--text-kwargs hidden_size=24 num_attention_heads=2 intermediate_size=48 "
+                                  "num_hidden_layers=1 --projection-dim 16");
+  ASSERT_EQ(learned.status, 0) << learned.err;
+  EXPECT_THAT(learned.out, HasSubstr("2 blocks of width 24 for images and 1 of width 24 for texts"));
+  EXPECT_TRUE(fs::exists(folder / "runs/one/best/tokenizer.json"));
+  const Outcome more = vitrail("pretrain --resume " + path("runs/one") + " --epochs 3");
+  EXPECT_EQ(more.status, 0) << more.err;
+
+  const std::string run = "zeroshot " + path("runs/one") + " ";
+  const Outcome named = vitrail(run + path("scenes/images/000000.png") +
+                                " --labels 'red bird,blue circle' --templates 'a {}' 'a small {}' --format json");
+  ASSERT_EQ(named.status, 0) << named.err;
+  const nlohmann::json list = nlohmann::json::parse(named.out);
+  ASSERT_EQ(list[0]["top"].size(), 2U);
+  EXPECT_NEAR(list[0]["top"][0]["probability"].get<double>() + list[0]["top"][1]["probability"].get<double>(), 1, 1e-5);
+
+  const Outcome measured = vitrail(run + "--data " + path("scenes/kind.csv") + " --templates 'a {}' --output " +
+                                   path("report") + " --format json");
+  ASSERT_EQ(measured.status, 0) << measured.err;
+  EXPECT_EQ(nlohmann::json::parse(measured.out)["count"], 24);
+  EXPECT_EQ(io::read_json(folder / "report/zeroshot.json")["templates"][0], "a {}");
+  EXPECT_TRUE(fs::exists(folder / "report/confusion.svg"));
+
+  const Outcome found = vitrail(run + "--pairs " + path("scenes"));
+  ASSERT_EQ(found.status, 0) << found.err;
+  EXPECT_THAT(found.out, HasSubstr("24 images, 120 texts"));
+  EXPECT_THAT(found.out, HasSubstr("text to image"));
+}
+
+TEST(ImagesAndTexts, SayWhatIsWrong) {
+  const test::TemporaryFolder folder;
+  const std::string model = golden_path("models/joint/clip").string();
+  const std::string image = golden_path("images/decode/rgb.png").string();
+  EXPECT_THAT(vitrail("zeroshot " + model + " " + image).err, HasSubstr("--labels is missing"));
+  EXPECT_THAT(vitrail("zeroshot " + model + " " + image + " --labels ' , '").err, HasSubstr("there is no label in it"));
+  EXPECT_THAT(vitrail("zeroshot " + model + " " + image + " --labels cat --templates photo").err,
+              HasSubstr("the template 'photo' has no {} for the label"));
+  EXPECT_THAT(vitrail("zeroshot " + model).err, HasSubstr("give one of IMAGES, --data and --pairs"));
+  const Outcome cut = vitrail("zeroshot " + model + " " + image +
+                              " --labels 'bird bird bird bird bird bird bird bird bird bird bird bird,circle'");
+  EXPECT_EQ(cut.status, 0);
+  EXPECT_THAT(cut.err, HasSubstr("note: 1 text of more than 16 tokens is cut"));
+  EXPECT_THAT(vitrail("zeroshot " + golden_path("models/hf_vit").string() + " " + image + " --labels a").err,
+              HasSubstr("is no model of images and texts"));
+}
+
+}  // namespace
+}  // namespace vitrail
