@@ -81,6 +81,7 @@ bool apart(const SceneBox& a, const SceneBox& b) {
 // Gives each object a place of its own, the large ones first. Returns whether it has found them.
 bool place_objects(Draws& draws, std::vector<SceneObject>& objects) {
   std::vector<SceneObject*> order;
+  order.reserve(objects.size());
   for (SceneObject& object : objects) {
     order.push_back(&object);
   }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,7 +28,10 @@ inline std::string_view name_of(SceneSize size) { return scene_sizes[static_cast
 struct SceneKind {
   SceneColor color = SceneColor::red;
   SceneShape shape = SceneShape::circle;
-  auto operator<=>(const SceneKind&) const = default;
+  bool operator==(const SceneKind&) const = default;
+  bool operator<(const SceneKind& other) const {
+    return color != other.color ? color < other.color : shape < other.shape;
+  }
 };
 std::string name_of(const SceneKind& kind);  ///< "red triangle"
 /// The kind of that name. Throws Error if it is none.
