@@ -13,8 +13,8 @@ namespace vitrail::kernels {
 constexpr std::int64_t most_few_rows = 16;
 
 /// Whether matmul_few_rows() takes c = a · weight + …, a [M, K] and weight [K, N]: M is at most most_few_rows, the
-/// weight is f32 or bf16, and a has its dtype or f32, the weight is the transposed view of a dense [N, K], all else is dense, and
-/// the weight is so large that it is not worth packing.
+/// weight is f32 or bf16, and a has its dtype or is f32, the weight is the transposed view of a dense [N, K], all else
+/// is dense, and the weight is so large that it is not worth packing.
 bool fits_few_rows(const Tensor& a, const Tensor& weight, const Epilogue& epilogue, const Tensor& c);
 
 /// matmul_packed() for operands that fit_few_rows(). Nothing is packed: each element of the weight is read once, where

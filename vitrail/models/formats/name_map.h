@@ -16,8 +16,8 @@ namespace vitrail::models {
 
 /// How a model's tensor is made of theirs, the tensors of the other implementation.
 enum class Joining {
-  rows,             ///< concatenated along the first dimension: a single tensor, or query, key and value
-  plus_position,    ///< the sum of the class token [1, 1, D] and the first of the positions [1, 1 + N, D]
+  rows,              ///< concatenated along the first dimension: a single tensor, or query, key and value
+  plus_position,     ///< the sum of the class token [1, 1, D] and the first of the positions [1, 1 + N, D]
   without_position,  ///< the positions [1, 1 + N, D] without the first one
   squeezed           ///< a tensor of at most three dimensions, [1, 1, D] of [D] or [1, N, D] of [N, D]
 };

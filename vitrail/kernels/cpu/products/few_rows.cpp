@@ -268,9 +268,10 @@ bool has_vnni() {
 
 bool fits_few_rows(const Tensor& a, const Tensor& weight, const Epilogue& epilogue, const Tensor& c) {
   const Tensor lying = weight.transpose(0, 1);
-  return a.size(0) <= most_few_rows && (a.dtype() == weight.dtype() || a.dtype() == DType::f32) && lying.is_contiguous() &&
-         static_cast<std::int64_t>(weight.bytes()) >= least_weight_bytes && a.is_contiguous() && c.is_contiguous() &&
-         is_dense_row_major(epilogue.bias) && is_dense_row_major(epilogue.residual) &&
+  return a.size(0) <= most_few_rows && (a.dtype() == weight.dtype() || a.dtype() == DType::f32) &&
+         lying.is_contiguous() && static_cast<std::int64_t>(weight.bytes()) >= least_weight_bytes &&
+         a.is_contiguous() && c.is_contiguous() && is_dense_row_major(epilogue.bias) &&
+         is_dense_row_major(epilogue.residual) &&
          (!epilogue.residual.defined() || epilogue.residual.dtype() == c.dtype());
 }
 
