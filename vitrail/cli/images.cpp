@@ -1,5 +1,6 @@
 #include "vitrail/cli/images.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
@@ -51,6 +52,22 @@ train::Evaluation evaluate_under_bar(std::string_view title, const models::Model
                                      train::EvaluateOptions options) {
   return under_bar(title, dataset, std::move(options),
                    [&](const train::EvaluateOptions& o) { return train::evaluate(model, dataset, o); });
+}
+
+void print_by_class(const train::Evaluation& evaluation) {
+  std::size_t width = 5;
+  for (const std::string& name : evaluation.classes) {
+    width = std::max(width, name.size());
+  }
+  fmt::print("{:<{}}  {:>8}  {:>8}\n", "class", width, "images", "top-1");
+  for (std::int64_t c = 0; c < evaluation.num_classes(); ++c) {
+    const std::int64_t count = evaluation.class_count(c);
+    fmt::print("{:<{}}  {:>8}  {:>8}\n", evaluation.classes[static_cast<std::size_t>(c)], width, count,
+               count == 0 ? "-" : fmt::format("{:.2f} %", evaluation.class_accuracy(c)));
+  }
+  for (const std::string& broken : evaluation.broken) {
+    fmt::print("left out: {}\n", broken);
+  }
 }
 
 train::Features embed_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,

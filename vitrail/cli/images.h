@@ -34,6 +34,9 @@ std::unique_ptr<data::Dataset> open_images(const DataFlags& flags, const models:
 train::Evaluation evaluate_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
                                      train::EvaluateOptions options);
 
+/// Prints the number of images and the accuracy of each class, and which images were left out.
+void print_by_class(const train::Evaluation& evaluation);
+
 /// Runs train::embed(), under a progress bar with this title if stderr is a terminal.
 train::Features embed_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
                                 train::EvaluateOptions options);

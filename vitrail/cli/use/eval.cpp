@@ -79,19 +79,8 @@ void print_text(const train::Evaluation& result) {
       fmt::print("  {:<17}  top-1 {:.2f} %   top-5 {:.2f} %   loss {:.4f}\n", name, head.top1, head.top5, head.loss);
     }
   }
-  std::size_t width = 5;
-  for (const std::string& name : result.classes) {
-    width = std::max(width, name.size());
-  }
-  fmt::print("\n{:<{}}  {:>8}  {:>8}\n", "class", width, "images", "top-1");
-  for (std::int64_t c = 0; c < result.num_classes(); ++c) {
-    const std::int64_t count = result.class_count(c);
-    fmt::print("{:<{}}  {:>8}  {:>8}\n", result.classes[static_cast<std::size_t>(c)], width, count,
-               count == 0 ? "-" : fmt::format("{:.2f} %", result.class_accuracy(c)));
-  }
-  for (const std::string& broken : result.broken) {
-    fmt::print("left out: {}\n", broken);
-  }
+  fmt::print("\n");
+  print_by_class(result);
 }
 
 void evaluate(const EvalFlags& flags) {

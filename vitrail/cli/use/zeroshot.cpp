@@ -224,19 +224,7 @@ class Zeroshot {
   void print(const train::Evaluation& result) const {
     fmt::print("top-1 {:.2f} %   top-5 {:.2f} %   loss {:.4f}   {}, {} by their names\n\n", result.top1, result.top5,
                result.loss, io::counted(result.count, "images"), io::counted(result.num_classes(), "classes"));
-    std::size_t width = 5;
-    for (const std::string& name : result.classes) {
-      width = std::max(width, name.size());
-    }
-    fmt::print("{:<{}}  {:>8}  {:>8}\n", "class", width, "images", "top-1");
-    for (std::int64_t c = 0; c < result.num_classes(); ++c) {
-      const std::int64_t count = result.class_count(c);
-      fmt::print("{:<{}}  {:>8}  {:>8}\n", result.classes[static_cast<std::size_t>(c)], width, count,
-                 count == 0 ? "-" : fmt::format("{:.2f} %", result.class_accuracy(c)));
-    }
-    for (const std::string& broken : result.broken) {
-      fmt::print("left out: {}\n", broken);
-    }
+    print_by_class(result);
   }
 
   void retrieve() {

@@ -86,24 +86,9 @@ std::optional<Drawn> PretrainAutoencoder::next() {
 }
 
 Figures PretrainAutoencoder::evaluate(const Work& work) {
-  work.begin("evaluating", images_.validation->size());
-  data::LoaderOptions loading;
-  loading.batch_size = options_.validation_batch_size.value_or(options_.batch_size);
-  loading.workers = static_cast<int>(options_.workers);
-  loading.skip_broken = options_.skip_broken;
-  data::Loader loader(*images_.validation, data::eval_transform(encoder().pretrained), loading);
-  const autograd::NoGrad no_grad;
-  double sum = 0;
-  std::int64_t count = 0;
-  for (data::Batch batch; loader.next(batch);) {
-    nn::Pass pass;
-    pass.dtype = work.dtype;
-    sum += static_cast<double>(model_->loss(batch.x, pass).item()) * static_cast<double>(batch.x.size(0));
-    count += batch.x.size(0);
-    work.advance(count);
-  }
-  loader.check_any(count, "evaluate");
-  return {{"loss", sum / static_cast<double>(count)}};
+  return {
+      {"loss", mean_loss(images_, data::eval_transform(encoder().pretrained), options_, work,
+                         [this](const data::Batch& batch, nn::Pass& pass) { return model_->loss(batch.x, pass); })}};
 }
 
 std::vector<std::string> PretrainAutoencoder::draw(const fs::path& run) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "vitrail/autograd/tape.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::train {
@@ -41,6 +42,28 @@ std::vector<Tensor> inputs_to_draw(const data::Dataset& dataset, const data::Tra
     }
   }
   return inputs;
+}
+
+double mean_loss(const UnlabeledImages& images, const data::Transform& transform, const ImageTaskOptions& options,
+                 const Work& work, const std::function<Tensor(const data::Batch& batch, nn::Pass& pass)>& loss) {
+  work.begin("evaluating", images.validation->size());
+  data::LoaderOptions loading;
+  loading.batch_size = options.validation_batch_size.value_or(options.batch_size);
+  loading.workers = static_cast<int>(options.workers);
+  loading.skip_broken = options.skip_broken;
+  data::Loader loader(*images.validation, transform, loading);
+  const autograd::NoGrad no_grad;
+  double sum = 0;
+  std::int64_t count = 0;
+  for (data::Batch batch; loader.next(batch);) {
+    nn::Pass pass;
+    pass.dtype = work.dtype;
+    sum += static_cast<double>(loss(batch, pass).item()) * static_cast<double>(batch.x.size(0));
+    count += batch.x.size(0);
+    work.advance(count);
+  }
+  loader.check_any(count, "evaluate");
+  return sum / static_cast<double>(count);
 }
 
 }  // namespace vitrail::train

@@ -2,9 +2,14 @@
 /// The images of tasks that learn from one image at a time, whatever its class.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
+#include "vitrail/data/loader.h"
+#include "vitrail/nn/pass.h"
+#include "vitrail/tensor/tensor.h"
 #include "vitrail/train/image_options.h"
 
 namespace vitrail::train {
@@ -21,5 +26,9 @@ struct UnlabeledImages {
 /// in order. Images that cannot be read are passed over with `skip_broken`; otherwise they throw Error.
 std::vector<Tensor> inputs_to_draw(const data::Dataset& dataset, const data::Transform& transform, std::int64_t count,
                                    bool skip_broken);
+
+/// The mean over the validation images, prepared by `transform`, of the loss [] of their batches.
+double mean_loss(const UnlabeledImages& images, const data::Transform& transform, const ImageTaskOptions& options,
+                 const Work& work, const std::function<Tensor(const data::Batch& batch, nn::Pass& pass)>& loss);
 
 }  // namespace vitrail::train

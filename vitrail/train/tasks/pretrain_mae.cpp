@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "vitrail/autograd/tape.h"
 #include "vitrail/explain/reconstruction.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/pretrain/unlabeled_images.h"
@@ -99,26 +98,11 @@ std::optional<Drawn> PretrainMae::next() {
 // The loss of images that are not trained on. The same patches of an image are masked in every evaluation, whatever the
 // batch size: they depend on (seed, image) alone.
 Figures PretrainMae::evaluate(const Work& work) {
-  work.begin("evaluating", images_.validation->size());
-  data::LoaderOptions loading;
-  loading.batch_size = options_.validation_batch_size.value_or(options_.batch_size);
-  loading.workers = static_cast<int>(options_.workers);
-  loading.skip_broken = options_.skip_broken;
-  data::Loader loader(*images_.validation, data::eval_transform(model_.pretrained), loading);
   const std::uint64_t seed = mix(static_cast<std::uint64_t>(options_.seed), hash("validation masks"));
-  const autograd::NoGrad no_grad;
-  double sum = 0;
-  std::int64_t count = 0;
-  for (data::Batch batch; loader.next(batch);) {
-    nn::Pass pass;
-    pass.dtype = work.dtype;
-    const models::Masking masking = mae().masking(mask_noise(mae().config().encoder, batch.indices, seed));
-    sum += static_cast<double>(mae().loss(batch.x, masking, pass).item()) * static_cast<double>(batch.x.size(0));
-    count += batch.x.size(0);
-    work.advance(count);
-  }
-  loader.check_any(count, "evaluate");
-  return {{"loss", sum / static_cast<double>(count)}};
+  const auto loss = [&](const data::Batch& batch, nn::Pass& pass) {
+    return mae().loss(batch.x, mae().masking(mask_noise(mae().config().encoder, batch.indices, seed)), pass);
+  };
+  return {{"loss", mean_loss(images_, data::eval_transform(model_.pretrained), options_, work, loss)}};
 }
 
 // Draws the reconstructions of a few of the training images by the best network.
