@@ -126,7 +126,10 @@ EmbeddingSpread embedding_spread(const Tensor& x) {
   check(x.rank() == 2 && x.dtype() == DType::f32 && x.size(0) >= 2 && x.size(1) >= 1,
         "the spread of embeddings needs two or more of them, f32 [N, D], not {} {}", name_of(x.dtype()), x.shape());
   const autograd::NoGrad no_grad;
-  const Tensor unit = ops::normalize(x.contiguous());
+  const Tensor dense = x.contiguous();
+  check(std::ranges::all_of(dense.span<float>(), [](float value) { return std::isfinite(value); }),
+        "the embeddings hold NaN or infinity");
+  const Tensor unit = ops::normalize(dense);
   const std::int64_t n = x.size(0);
   const std::int64_t d = x.size(1);
   float* values = unit.data<float>();
@@ -145,7 +148,6 @@ EmbeddingSpread embedding_spread(const Tensor& x) {
     }
     spread.deviation += std::sqrt(squares / static_cast<double>(n - 1));
   }
-  check(std::isfinite(spread.deviation), "the embeddings hold NaN or infinity");
   spread.deviation /= std::sqrt(static_cast<double>(d));
   // The squared singular values are the eigenvalues of the smaller Gram matrix.
   const Tensor turned = unit.transpose(0, 1);
