@@ -28,7 +28,7 @@ std::size_t bin_size(std::size_t bytes) {
 
 // Blocks from this size on may also serve requests for less, down to half of them: what shrinks step by step, as texts
 // of a batch end, would else take a bin of fresh memory at each size.
-constexpr std::size_t shared_size = std::size_t{1} << 20;
+constexpr std::size_t shared_size = std::size_t{4} << 20;
 
 // Memory from the system, or null. Large blocks request huge pages, which cost fewer page faults at the first access
 // and fewer TLB misses later.
