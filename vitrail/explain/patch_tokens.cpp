@@ -6,6 +6,7 @@
 #include <span>
 
 #include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/math/normalize.h"
 #include "vitrail/ops/products/matmul.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/tensor/random.h"
@@ -121,24 +122,6 @@ Tensor group_means(const Rows& rows, std::int64_t count, const std::vector<std::
   return means;
 }
 
-// Rows of length 1.
-Tensor unit_rows(const Tensor& x) {
-  Tensor result = x.contiguous().clone();
-  const auto width = static_cast<std::size_t>(x.size(1));
-  for (std::int64_t i = 0; i < x.size(0); ++i) {
-    const std::span<float> row(result.data<float>() + i * x.size(1), width);
-    double squares = 0;
-    for (const float value : row) {
-      squares += static_cast<double>(value) * static_cast<double>(value);
-    }
-    const double length = std::max(std::sqrt(squares), 1e-12);
-    for (float& value : row) {
-      value = static_cast<float>(static_cast<double>(value) / length);
-    }
-  }
-  return result;
-}
-
 }  // namespace
 
 Tensor patch_tokens(const models::ImageModel& model, const Tensor& x, DType dtype) {
@@ -231,7 +214,7 @@ std::vector<Match> mutual_matches(const Tensor& a, const Tensor& b) {
   check_tokens(a);
   check_tokens(b);
   check(a.size(1) == b.size(1), "tokens of {} and {} numbers cannot be compared", a.size(1), b.size(1));
-  const Tensor cosines = ops::matmul(unit_rows(a), unit_rows(b).transpose(0, 1)).contiguous();
+  const Tensor cosines = ops::matmul(ops::normalize(a), ops::normalize(b).transpose(0, 1)).contiguous();
   const float* values = cosines.data<float>();
   const std::int64_t columns = b.size(0);
   std::vector<std::int64_t> of_column(static_cast<std::size_t>(columns));

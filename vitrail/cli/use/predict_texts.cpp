@@ -113,7 +113,9 @@ void print_tags(const models::TextModel& model, const text::Tokenizer& tokenizer
     if (flags.format == "text") {
       fmt::print("\n");
     }
-    drawn.push_back(words_of(text, all[i]));
+    if (!flags.output.empty()) {
+      drawn.push_back(words_of(text, all[i]));
+    }
     json.push_back({{"text", text}, {"tokens", std::move(tokens)}});
   }
   if (!flags.output.empty()) {

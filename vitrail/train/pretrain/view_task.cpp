@@ -9,6 +9,7 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/models/features.h"
 #include "vitrail/models/quantize.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/shape/shape.h"
@@ -82,23 +83,15 @@ bool has_batch_norm(const models::ImageModel& net) {
 // The model's arguments that make it take images of any size, and resize its positions as DINO's code does.
 std::string arguments_of_any_size(const ViewTaskOptions& options, const std::string& source,
                                   models::CreateOptions create) {
-  create.fill = nn::Fill::meta;
+  check(models::let_take_any_size(source, create),
+        "'{}' takes images of its own size alone, not small crops too: --local-crops-number 0 leaves them out",
+        options.model);
   nlohmann::json arguments = nlohmann::json::parse(create.model_kwargs);
-  const models::Model model = models::open_model(source, create);
-  if (!model.net->takes_any_size()) {
-    arguments["dynamic_img_size"] = true;
-  }
-  if (model.family->beyond_timm.find("pos_embed_resize") != std::string_view::npos) {
+  create.fill = nn::Fill::meta;
+  if (models::open_model(source, create).family->beyond_timm.find("pos_embed_resize") != std::string_view::npos) {
     arguments.emplace("pos_embed_resize", "dino");  // unless --model-kwargs has it
   }
-  create.model_kwargs = arguments.dump();
-  try {
-    models::open_model(source, create);
-  } catch (const Error&) {
-    fail("'{}' takes images of its own size alone, not small crops too: --local-crops-number 0 leaves them out",
-         options.model);
-  }
-  return create.model_kwargs;
+  return arguments.dump();
 }
 
 std::unique_ptr<data::Dataset> open_labelled(const std::string& source, const std::string& split,
