@@ -11,6 +11,7 @@
 
 #include "tests/ops/golden_cases.h"
 #include "tests/support/errors.h"
+#include "tests/support/finite.h"
 #include "tests/support/gradients.h"
 #include "vitrail/kernels/choice.h"
 #include "vitrail/ops/math/arithmetic.h"
@@ -72,6 +73,7 @@ TEST(Order, SortsEveryDtype) {
 
 // NaN is the largest, zeros of either sign are equal, and of equal elements the first comes first.
 TEST(Order, KnowsNaNInfinityAndZeros) {
+  const AllowNonFinite allow;
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
   const Tensor x = Tensor::from<float>({0.0F, nan, -0.0F, infinity, -infinity, 0.0F, -nan}, {7});
