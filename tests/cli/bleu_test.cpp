@@ -38,6 +38,7 @@ TEST(BleuCommand, SaysWhatDoesNotFit) {
                                      "' has 24 lines: only one of them has line 3"));
   EXPECT_THAT(vitrail(ref, "one\n\xff\n").err, HasSubstr("standard input: line 2 is not UTF-8: byte 1"));
   EXPECT_THAT(vitrail("bleu /dev/null").err, HasSubstr("'standard input' is empty: there is nothing to score"));
+  EXPECT_THAT(vitrail(ref + " -e latin-77", "one\n").err, HasSubstr("no encoding has the name 'latin-77'"));
   EXPECT_THAT(vitrail("bleu nowhere.txt").err, HasSubstr("nowhere.txt"));
   for (const auto& [flags, message] : {std::pair(" -sv 1", "--smooth-value is for --smooth-method floor and add-k"),
                                        {" -tok 14a", "14a"},

@@ -114,6 +114,29 @@ TEST(Captions, AreLearnedWrittenAndEvaluated) {
   const Outcome evaluated = vitrail("eval " + path("runs/letters") + " " + path("data") + " --split validation --json");
   EXPECT_THAT(evaluated.out, HasSubstr("\"exact\": 100"));
   EXPECT_THAT(vitrail("predict " + path("runs/letters") + " x.png --tta 2").err, HasSubstr("takes neither --tta"));
+  const Outcome told = vitrail("info " + path("runs/letters"));
+  EXPECT_THAT(told.out, HasSubstr("a captioner, which writes about an image"));
+  EXPECT_THAT(told.out, HasSubstr("gru, 1 layer of width 24"));
+  EXPECT_THAT(vitrail("info " + path("runs/letters") + " --json").out, HasSubstr("\"architecture\": \"gru_rows\""));
+  EXPECT_THAT(vitrail("attention " + path("runs/letters") + " " + path("data/validation/green/2.png")).err,
+              HasSubstr("gru_rows has no attention to show"));
+}
+
+TEST(Captions, ShowTheAttentionOfTheirImageModel) {
+  const TemporaryFolder folder;
+  const auto path = [&](const char* name) { return (folder / name).string(); };
+  write_images(folder / "data" / "train", 4, 2);
+  const Outcome trained = vitrail(
+      "train " + path("data/train") +
+      " --task caption --model vit_tiny_patch16_224 --img-size 8 --model-kwargs patch_size=4 embed_dim=16 depth=2 "
+      "num_heads=2 --decoder gru --decoder-kwargs hidden_size=8 --val-split '' --no-aug -b 4 --epochs 1 --threads 1 "
+      "--output " +
+      path("runs") + " --experiment letters");
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const Outcome drawn = vitrail("attention " + path("runs/letters") + " " + path("data/train/class0/0.png") +
+                                " --output " + path("maps"));
+  EXPECT_EQ(drawn.status, 0) << drawn.err;
+  EXPECT_TRUE(std::filesystem::exists(folder / "maps" / "layer01-head01.png"));
 }
 
 TEST(FrameNetwork, IsTrainedSaysAndIsEvaluated) {

@@ -134,6 +134,7 @@ def main():
         "ref0.txt -i hyp.txt -b -m bleu chrf",
         "ref0.txt -i hyp.txt -b -m bleu chrf -f text",
         "ref0.txt -i hyp.txt -w 0",
+        "ref0.txt -i hyp.txt -e latin-1 -w 4",
         "ref0.txt ref1.txt -i hyp.txt -sl -w 5",
         "ref0.txt -i hyp.txt -sl -m chrf -b",
         "ref0.txt ref1.txt -i hyp.txt -sh -m bleu chrf",

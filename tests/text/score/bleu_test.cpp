@@ -6,8 +6,10 @@
 
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
+#include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/text/score/chrf.h"
+#include "vitrail/text/strings/encoding.h"
 
 namespace vitrail::text {
 namespace {
@@ -23,11 +25,12 @@ const nlohmann::json& scores() {
   return json;
 }
 
+Segments read(const std::string& name) { return parse_segments(io::read_text(golden_path("text/bleu/" + name)), name); }
+
 // The translations that sacrebleu scored, and their references.
 struct Corpus {
-  Segments hypotheses = read_segments(golden_path("text/bleu/hyp.txt"));
-  std::vector<Segments> references = {read_segments(golden_path("text/bleu/ref0.txt")),
-                                      read_segments(golden_path("text/bleu/ref1.txt"))};
+  Segments hypotheses = read("hyp.txt");
+  std::vector<Segments> references = {read("ref0.txt"), read("ref1.txt")};
 
   std::vector<Segments> first(std::size_t count) const {
     return {references.begin(), references.begin() + static_cast<std::ptrdiff_t>(count)};
@@ -153,6 +156,16 @@ TEST(Segments, MustBeUtf8) {
     EXPECT_THAT(error_of([&] { parse_segments("a\nbc" + std::string(wrong) + "\n", "file"); }),
                 HasSubstr("file: line 2 is not UTF-8: byte 3 of it is 0x"));
   }
+}
+
+TEST(Encoding, IsWhateverIcuKnows) {
+  EXPECT_EQ(to_utf8("f\xfcr", "latin-1", "x"), "für");
+  EXPECT_EQ(to_utf8("\x80 1", "windows-1252", "x"), "€ 1");
+  EXPECT_EQ(to_utf8(std::string("\xff\xfeh\0i\0", 6), "utf-16", "x"), "hi");
+  EXPECT_EQ(to_utf8("\xff", "UTF-8", "x"), "\xff");  // whoever reads it says where it is wrong
+  EXPECT_EQ(error_of([] { to_utf8("\x81", "shift_jis", "hyp.txt"); }), "hyp.txt: not a text in shift_jis");
+  EXPECT_EQ(error_of([] { to_utf8("x", "latin-77", "x"); }), "no encoding has the name 'latin-77'");
+  EXPECT_EQ(error_of([] { to_utf8("x", "", "x"); }), "no encoding has the name ''");
 }
 
 }  // namespace

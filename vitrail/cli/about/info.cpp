@@ -8,10 +8,11 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/use/captions.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/models/formats/preprocessor.h"
 #include "vitrail/models/joint/clip_folder.h"
 #include "vitrail/models/model.h"
-#include "vitrail/models/recurrent/captioner.h"
 #include "vitrail/models/text/text_model.h"
 
 namespace vitrail::cli {
@@ -178,6 +179,35 @@ void print_info(const models::JointModel& model) {
                             short_number(model.net->text().flops(1))));
 }
 
+Json describe(const models::Captioner& model) {
+  const models::RecurrentDecoderConfig& c = model.decoder().config();
+  return {{"model", "captioner"},
+          {"parameters", model.parameters.count()},
+          {"image_model", describe(model.image_model)},
+          {"decoder",
+           {{"cell", nn::name_of(c.network.kind)},
+            {"layers", c.network.num_layers},
+            {"hidden_size", c.network.hidden_size},
+            {"embedding_size", c.embedding_size},
+            {"vocab_size", c.vocab_size},
+            {"flops_per_token", model.decoder().flops(1, 0)}}}};
+}
+
+void print_info(const models::Captioner& model) {
+  const models::RecurrentDecoderConfig& c = model.decoder().config();
+  const auto& image = model.image_model.pretrained;
+  const std::int64_t count = model.parameters.count();
+  line("model", "a captioner, which writes about an image");
+  line("parameters", fmt::format("{} ({})", count, short_number(count)));
+  line("images", fmt::format("{}, {}, {} features, {} FLOPs an image", model.image_model.architecture,
+                             size_text(model.image_model, 0), model.image_model.net->num_features(),
+                             short_number(model.image_model.net->flops(image.height, image.width))));
+  line("texts", fmt::format("{}, {} of width {}, {} FLOPs a token", nn::name_of(c.network.kind),
+                            io::counted(c.network.num_layers, "layers"), c.network.hidden_size,
+                            short_number(model.decoder().flops(1, 0))));
+  line("vocabulary", fmt::format("{} tokens", c.vocab_size));
+}
+
 void print_parameters(const nn::ParameterStore& parameters) {
   std::size_t width = 0;
   for (const nn::Parameter& parameter : parameters.all()) {
@@ -271,14 +301,14 @@ void add_info(CLI::App& app) {
   add_examples(command, {"vitrail info vit_base_patch16_224",
                          "vitrail info vit_tiny_patch16_224 --model-kwargs img_size=32 patch_size=4 --num-classes 10",
                          "vitrail info demo/run/best --json"});
-  const auto tell = [flags](const auto& model) {
+  const auto tell = [flags](const auto& model, const nn::ParameterStore& parameters) {
     if (flags->json) {
       fmt::print("{}\n", describe(model).dump(2));
     } else {
       print_info(model);
     }
     if (flags->parameters) {
-      print_parameters(model.net->parameters);
+      print_parameters(parameters);
     }
   };
   command.callback([flags, tell] {
@@ -286,20 +316,24 @@ void add_info(CLI::App& app) {
     models::CreateOptions options = flags->model.options();
     options.fill = nn::Fill::meta;  // the model is asked about, not run
     if (models::names_text_model(name)) {
-      tell(models::open_text_model(name, {.model_kwargs = options.model_kwargs, .fill = options.fill}));
+      const models::TextModel model =
+          models::open_text_model(name, {.model_kwargs = options.model_kwargs, .fill = options.fill});
+      tell(model, model.net->parameters);
       return;
     }
     if (models::is_clip_folder(name)) {
-      tell(models::load_clip(name, options.fill));
+      const models::JointModel model = models::load_clip(name, options.fill);
+      tell(model, model.net->parameters);
       return;
     }
-    check(!models::is_captioner_folder(name),
-          "'{}' captions images: its parts, an encoder of images and a decoder, are "
-          "described in its config.json",
-          flags->model.model);
+    if (is_captioner(flags->model)) {
+      const std::unique_ptr<models::Captioner> model = open_captioner(flags->model);
+      tell(*model, model->parameters);
+      return;
+    }
     models::Model model = models::open_model(name, options);
     data::apply(flags->model.images, model.pretrained);
-    tell(model);
+    tell(model, model.net->parameters);
   });
 }
 

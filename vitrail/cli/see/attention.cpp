@@ -17,6 +17,7 @@
 #include "vitrail/cli/see/class_attention.h"
 #include "vitrail/cli/see/text_attention.h"
 #include "vitrail/cli/texts.h"
+#include "vitrail/cli/use/captions.h"
 #include "vitrail/explain/overlay.h"
 #include "vitrail/explain/page.h"
 #include "vitrail/io/file.h"
@@ -269,6 +270,10 @@ void add_attention(CLI::App& app) {
       return;
     }
     check_usage(!flags->threshold && flags->masks.empty(), "--threshold and --masks belong to --method dino");
+    if (is_captioner(flags->model)) {  // the words come of a recurrent network: what attends is the image model
+      Report(*flags, open_captioner(flags->model)->image_model, query).write();
+      return;
+    }
     const models::Model model = flags->model.open_for_images();
     Report(*flags, model, query).write();
   });

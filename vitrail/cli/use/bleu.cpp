@@ -16,7 +16,9 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/help.h"
+#include "vitrail/io/file.h"
 #include "vitrail/text/score/chrf.h"
+#include "vitrail/text/strings/encoding.h"
 
 namespace vitrail::cli {
 namespace {
@@ -32,6 +34,7 @@ struct BleuFlags {
   bool short_signature = false;
   int width = 1;
   std::string format = "json";
+  std::string encoding = "utf-8";
 };
 
 // One score, as it is printed.
@@ -106,15 +109,17 @@ void bleu(BleuFlags flags) {
   flags.metrics.erase(std::unique(flags.metrics.begin(), flags.metrics.end()), flags.metrics.end());
   check_usage(!flags.sentence_level || flags.metrics.size() == 1, "--sentence-level takes one metric");
 
+  const auto segments_of = [&](const std::string& bytes, const std::string& source) {
+    return text::parse_segments(text::to_utf8(bytes, flags.encoding, source), source);
+  };
   std::vector<text::Segments> references;
   for (const std::string& path : flags.references) {
-    references.push_back(text::read_segments(path));
+    references.push_back(segments_of(io::read_text(path), path));
   }
   const bool from_stdin = flags.input == "-";
   const std::string source = from_stdin ? "standard input" : flags.input;
-  const text::Segments hypotheses =
-      from_stdin ? text::parse_segments(std::string(std::istreambuf_iterator<char>(std::cin), {}), source)
-                 : text::read_segments(flags.input);
+  const text::Segments hypotheses = segments_of(
+      from_stdin ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : io::read_text(flags.input), source);
   for (std::size_t i = 0; i < references.size(); ++i) {
     text::check_parallel(hypotheses, source, references[i], flags.references[i]);
   }
@@ -198,6 +203,9 @@ void add_bleu(CLI::App& app) {
   command.add_option("-i,--input", flags->input, "The translations to score; - is standard input")
       ->capture_default_str()
       ->type_name("FILE");
+  command.add_option("-e,--encoding", flags->encoding, "How the files are encoded: utf-8, latin-1, windows-1252 …")
+      ->capture_default_str()
+      ->type_name("NAME");
   command.add_option("-m,--metrics", flags->metrics, "What to score by: bleu, chrf or both")
       ->capture_default_str()
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)

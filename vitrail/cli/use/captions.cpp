@@ -1,7 +1,5 @@
 #include "vitrail/cli/use/captions.h"
 
-#include <memory>
-
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
@@ -9,7 +7,6 @@
 #include "vitrail/cli/texts.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
-#include "vitrail/models/recurrent/captioner.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/study/captions.h"
 
@@ -18,11 +15,7 @@ namespace {
 
 struct OpenCaptioner {
   explicit OpenCaptioner(const ModelFlags& flags)
-      : model(models::load_captioner(flags.name_or_folder())), tokenizer(text::load_tokenizer(flags.name_or_folder())) {
-    check_usage(flags.kwargs.empty() && !flags.num_classes && !flags.img_size,
-                "'{}' captions images: it takes no --model-kwargs, --num-classes or --img-size", flags.model);
-    as_usage([&] { data::apply(flags.images, model->image_model.pretrained); });
-  }
+      : model(open_captioner(flags)), tokenizer(text::load_tokenizer(flags.name_or_folder())) {}
   std::unique_ptr<models::Captioner> model;
   text::Tokenizer tokenizer;
 };
@@ -30,6 +23,14 @@ struct OpenCaptioner {
 }  // namespace
 
 bool is_captioner(const ModelFlags& flags) { return models::is_captioner_folder(flags.name_or_folder()); }
+
+std::unique_ptr<models::Captioner> open_captioner(const ModelFlags& flags) {
+  check_usage(flags.kwargs.empty() && !flags.num_classes && !flags.img_size,
+              "'{}' captions images: it takes no --model-kwargs, --num-classes or --img-size", flags.model);
+  std::unique_ptr<models::Captioner> model = models::load_captioner(flags.name_or_folder());
+  as_usage([&] { data::apply(flags.images, model->image_model.pretrained); });
+  return model;
+}
 
 void predict_captions(const ModelFlags& model, const ComputeFlags& compute, const PredictCaptionsFlags& flags) {
   const DType dtype = compute.apply();

@@ -3,15 +3,19 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "vitrail/cli/flags.h"
+#include "vitrail/models/recurrent/captioner.h"
 
 namespace vitrail::cli {
 
 /// Whether the flags name the folder of such a model.
 bool is_captioner(const ModelFlags& flags);
+/// Loads it, with the flags' way of preparing images. Throws UsageError for flags that it does not take.
+std::unique_ptr<models::Captioner> open_captioner(const ModelFlags& flags);
 
 /// What `vitrail predict` is asked for about captions.
 struct PredictCaptionsFlags {

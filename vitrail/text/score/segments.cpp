@@ -7,7 +7,6 @@
 #include <unicode/unistr.h>
 #include <unicode/utf8.h>
 
-#include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
@@ -38,8 +37,6 @@ Segments parse_segments(std::string_view text, const std::string& source) {
   }
   return segments;
 }
-
-Segments read_segments(const std::filesystem::path& path) { return parse_segments(io::read_text(path), path.string()); }
 
 void check_parallel(const Segments& hypotheses, const std::string& hypotheses_source, const Segments& references,
                     const std::string& references_source) {

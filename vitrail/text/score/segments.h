@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -17,7 +16,6 @@ using Segments = std::vector<std::u32string>;
 /// The lines of `text`, which end at "\n" and nothing else, without the white space at their ends. Throws Error, naming
 /// `source`, line and column (in bytes), where the text is not UTF-8.
 Segments parse_segments(std::string_view text, const std::string& source);
-Segments read_segments(const std::filesystem::path& path);
 
 /// Throws Error, with both counts and the first line that only one of them has, unless there are as many hypotheses as
 /// references.
