@@ -12,7 +12,6 @@
 #include "vitrail/generate/search.h"
 #include "vitrail/kernels/gemm.h"
 #include "vitrail/kernels/parallel.h"
-#include "vitrail/ops/math/softmax.h"
 
 namespace vitrail::generate {
 namespace {
@@ -85,9 +84,8 @@ struct Step {
 };
 
 // Takes a step of each search, whose texts have adjacent rows of `logits`, and takes out those that are done then.
-Step advance_all(std::vector<Running>& running, const GenerationConfig& config, bool side_by_side,
-                 const Tensor& logits) {
-  const Tensor scores = (config.num_beams > 1 ? ops::log_softmax(logits, -1) : logits).contiguous();
+Step advance_all(std::vector<Running>& running, bool side_by_side, const Tensor& logits) {
+  const Tensor scores = logits.contiguous();
   const std::int64_t vocabulary = scores.size(1);
   const auto count = std::ssize(running);
   std::vector<std::int64_t> first = {0};  // the row of each search
@@ -171,8 +169,7 @@ class Window {
 // The texts of one or more prompts, which are continued together.
 class Batch {
  public:
-  Batch(const models::LanguageBody& model, const GenerationConfig& config, const GenerateOptions& options)
-      : model_(model), config_(config), options_(options) {
+  Batch(const models::LanguageBody& model, const GenerateOptions& options) : model_(model), options_(options) {
     pass_.dtype = options.dtype;
   }
 
@@ -240,7 +237,7 @@ class Batch {
   }
 
   Step advance(std::vector<Running>& running, const Tensor& logits) {
-    Step step = advance_all(running, config_, !options_.stop, logits);
+    Step step = advance_all(running, !options_.stop, logits);
     if (window_) {
       window_->add(step);
     }
@@ -276,7 +273,6 @@ class Batch {
   }
 
   const models::LanguageBody& model_;
-  const GenerationConfig& config_;
   const GenerateOptions& options_;
   nn::Pass pass_;
   std::unique_ptr<models::TextState> state_;
@@ -329,7 +325,7 @@ std::vector<std::vector<Sequence>> generate_batch(const models::LanguageBody& mo
   }
   const autograd::NoGrad no_grad;
   const Clock::time_point begin = Clock::now();
-  Batch batch(model, config, options);
+  Batch batch(model, options);
   batch.begin(all);
   while (!batch.empty() && !is_interrupted(options)) {
     batch.step();
@@ -352,7 +348,7 @@ std::vector<std::vector<Sequence>> generate_all(const models::LanguageBody& mode
   }
   const autograd::NoGrad no_grad;
   const Clock::time_point begin = Clock::now();
-  Batch batch(model, config, options);
+  Batch batch(model, options);
   for (std::size_t next = 0; next < prompts.size() || !batch.empty();) {
     for (; next < prompts.size() && batch.size() < together; ++next) {
       batch.begin({{searches[next].get(), &prompts[next], 1}});

@@ -5,6 +5,7 @@
 
 #include "vitrail/generate/processors.h"
 #include "vitrail/kernels/choice.h"
+#include "vitrail/kernels/softmax.h"
 #include "vitrail/tensor/random.h"
 
 namespace vitrail::generate {
@@ -147,19 +148,36 @@ class BeamSearch final : public Search {
       }
       scores = copies;
     }
+    // Row by row, which stays in the cache meanwhile: of each, the tokens that may be among the best of all.
+    std::vector<std::int64_t> likely;
     for (std::size_t i = 0; i < running_.size(); ++i) {
       const std::span<float> own = scores.subspan(i * width, width);
+      kernels::softmax_forward({1, vocabulary, DType::f32, true}, own.data(), own.data());
       process_scores(task_.config, with_prompt(task_, running_[i].ids), std::ssize(task_.prompt), least, own);
-      for (float& score : own) {
-        score += running_[i].score;
+      if (task_.config.do_sample) {
+        std::ranges::for_each(own, [&](float& score) { score += running_[i].score; });
+        continue;
+      }
+      for (const std::int64_t token : kernels::largest(own, kept_)) {
+        own[static_cast<std::size_t>(token)] += running_[i].score;
+        likely.push_back(static_cast<std::int64_t>(i) * vocabulary + token);
       }
     }
+    const auto score_of = [&](std::int64_t index) { return scores[static_cast<std::size_t>(index)]; };
+    if (task_.config.do_sample) {
+      likely = drawn(scores);
+    } else {
+      std::ranges::sort(likely, [&](std::int64_t a, std::int64_t b) {
+        return score_of(a) > score_of(b) || (score_of(a) == score_of(b) && a < b);
+      });
+      likely.resize(std::min(likely.size(), static_cast<std::size_t>(kept_)));
+    }
     std::vector<Beam> result;
-    for (const std::int64_t index : task_.config.do_sample ? drawn(scores) : kernels::largest(scores, kept_)) {
+    for (const std::int64_t index : likely) {
       Beam beam = running_[static_cast<std::size_t>(index / vocabulary)];
       beam.origin = index / vocabulary;
       beam.ids.push_back(index % vocabulary);
-      beam.score = scores[static_cast<std::size_t>(index)];
+      beam.score = score_of(index);
       beam.finished = ends(task_.config, beam.ids.back()) || length_ == task_.most_new;
       result.push_back(std::move(beam));
     }

@@ -36,9 +36,9 @@ class Search {
     std::int64_t token = 0;
   };
 
-  /// Chooses the next token of each text by the scores [rows, V] of those that could follow it: logits, or of a beam
-  /// search their log-softmax. In the first step there is one row, of the prompt. The scores are changed in place.
-  virtual void advance(std::span<float> scores, std::int64_t vocabulary) = 0;
+  /// Chooses the next token of each text by the logits [rows, V] of those that could follow it, which are overwritten.
+  /// In the first step there is one row, of the prompt.
+  virtual void advance(std::span<float> logits, std::int64_t vocabulary) = 0;
   virtual bool done() const = 0;
   virtual const std::vector<Next>& next() const = 0;
   /// What there is, the best first in a beam search.

@@ -112,13 +112,20 @@ class RowOrder {
     }
   }
 
-  // Whether any of the elements begin … end - 1 comes before the last of the best. Without a branch in the loop, the
-  // compiler looks at several at once.
+  // Whether any of the elements begin … end - 1 may come before the last of the best: NaN always may. Without a branch
+  // in the loop, the compiler looks at several at once.
   bool any_before(const T* row, std::int64_t stride, std::int64_t begin, std::int64_t end) const {
-    const Key last = entries_.back().key;
+    using Value = std::conditional_t<std::is_same_v<T, bf16>, float, T>;
+    const auto last = static_cast<Value>(row[entries_.back().index * stride]);
     bool any = false;
-    for (std::int64_t i = begin; i < end; ++i) {
-      any |= key(row, stride, i) < last;
+    if (flip_ != 0) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        any |= !(static_cast<Value>(row[i * stride]) <= last);
+      }
+    } else {
+      for (std::int64_t i = begin; i < end; ++i) {
+        any |= !(static_cast<Value>(row[i * stride]) >= last);
+      }
     }
     return any;
   }
