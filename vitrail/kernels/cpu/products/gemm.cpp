@@ -137,6 +137,19 @@ void sum_first(const Tensor& x, const Tensor& out) {
   reduce(Reduction::sum, operands, out.raw(), out.unsqueeze(0).expand(x.shape()).strides(), x.shape(), DType::f32);
 }
 
+// Whether a layout is that of a dense f32 matrix, row by row, which oneDNN chooses on CPUs without AVX-512.
+bool is_plain(const Desc& layout, const Shape& shape) {
+  return layout == onednn::describe(shape, shape.contiguous_strides(), DType::f32);
+}
+
+// The layout of a matrix [K, N] whose rows lie no power of two apart. Where N is a multiple of 512, a column of a dense
+// one lies in the same few places of the first cache, and products of up to some 300 rows take twice the time.
+Desc spread_rows(const Shape& shape) {
+  constexpr std::int64_t cache_line = 16;  // numbers
+  const bool collides = shape[1] % (4 * cache_line) == 0;
+  return onednn::describe(shape, {shape[1] + (collides ? cache_line : 0), 1}, DType::f32);
+}
+
 // Computes c = last(a · weight + bias + c) in f32, by add_product(): oneDNN would wait for the elements that it adds
 // to.
 void add_product_in_place(const Tensor& a, const Tensor& weight, const Tensor& bias, const Epilogue& epilogue,
@@ -240,12 +253,18 @@ void matmul_packed(const Tensor& a, const Tensor& weight, const Epilogue& epilog
       [&] {
         auto attributes = onednn::attributes();
         attributes.set_post_ops(post_ops(epilogue));
-        const Desc weights = lies ? description(weight) : onednn::any_layout(weight.shape(), a.dtype());
-        if (bias.defined()) {
-          const Desc row = onednn::describe(bias_shape, bias_shape.contiguous_strides(), DType::f32);
-          return onednn::forward_desc<dnnl::matmul>(attributes, description(a), weights, row, description(c));
+        const auto with = [&](const Desc& weights) {
+          if (bias.defined()) {
+            const Desc row = onednn::describe(bias_shape, bias_shape.contiguous_strides(), DType::f32);
+            return onednn::forward_desc<dnnl::matmul>(attributes, description(a), weights, row, description(c));
+          }
+          return onednn::forward_desc<dnnl::matmul>(attributes, description(a), weights, description(c));
+        };
+        if (lies) {
+          return with(description(weight));
         }
-        return onednn::forward_desc<dnnl::matmul>(attributes, description(a), weights, description(c));
+        const auto chosen = with(onednn::any_layout(weight.shape(), a.dtype()));
+        return is_plain(chosen.weights_desc(), weight.shape()) ? with(spread_rows(weight.shape())) : chosen;
       });
   const onednn::Packed packed = lies ? onednn::Packed{weight, onednn::view(weight, description(weight))}
                                      : onednn::packed(weight, primitive->weights);
