@@ -74,7 +74,7 @@ TEST_F(Commands, PredictAveragesMirrorImagesAsEvalDoes) {
   const Outcome wrong = vitrail("predict " + best() + " " + file + " --tta 3 --format csv");
   EXPECT_EQ(wrong.status, 1);
   EXPECT_EQ(wrong.out, "");
-  EXPECT_THAT(wrong.err, HasSubstr("--tta takes 0 (the image alone) or 2"));
+  EXPECT_THAT(wrong.err, HasSubstr("--tta takes 0 (the image alone), 2 (and its mirror image) or 6"));
 }
 
 TEST_F(Commands, PredictNamesABrokenImage) {

@@ -190,6 +190,39 @@ TEST(TrainTransform, FlipsInHalfOfTheCases) {
   EXPECT_NEAR(turned, 500, 70);
 }
 
+// The flips of the reference's loader (tools/golden/airbench.py), and ours: each image in every other epoch.
+TEST(TrainTransform, FlipsAlternately) {
+  const Tensor golden = test::golden("airbench.safetensors").get("flips");
+  const std::int64_t images = golden.size(1);
+  AugmentOptions options = quiet();
+  options.train_crop_mode = "pad";
+  options.crop_padding = 0;
+  options.hflip = 0.5;
+  options.alternating_flip = true;
+  const Transform transform = train_transform(small_config(6), options);
+  const io::Image image = test::noise_image(6, 6);
+  const auto flipped = [&](std::uint64_t seed, std::int64_t epoch, std::int64_t index) {
+    const io::Image seen = transform.prepared(image, seed, epoch, index);
+    return std::equal(seen.at(0, 0), seen.at(0, 0) + 3, image.at(5, 0));
+  };
+  int first = 0;
+  for (std::int64_t index = 0; index < 1000; ++index) {
+    const bool start = flipped(0, 0, index);
+    first += start ? 1 : 0;
+    for (std::int64_t epoch = 0; epoch < golden.size(0); ++epoch) {
+      const std::int64_t* row = golden.data<std::int64_t>();
+      const bool same = row[epoch * images + index % images] == row[index % images];
+      EXPECT_EQ(flipped(0, epoch, index) == start, same) << "epoch " << epoch;
+    }
+  }
+  EXPECT_NEAR(first, 500, 60);
+  int alike = 0;
+  for (std::int64_t index = 0; index < 100; ++index) {
+    alike += flipped(0, 0, index) == flipped(1, 0, index) ? 1 : 0;
+  }
+  EXPECT_NEAR(alike, 50, 25) << "another seed flips others";
+}
+
 TEST(TrainTransform, FillsTheTargetInEveryCropMode) {
   for (const char* mode : {"rrc", "rkrc", "rkrr", "src", "pad"}) {
     AugmentOptions options;

@@ -77,6 +77,8 @@ Json another_clip(const Json&) { return {{"img_size", 96}, {"temporal_size", 6}}
 
 Json short_rows(const Json&) { return {{"hidden_size", 8}, {"num_layers", 2}}; }
 
+Json short_airbench(const Json&) { return {{"widths", {8, 12, 16}}}; }
+
 Json as_it_is(const Json&) { return Json::object(); }
 
 Json small_images(const Json&) { return {{"img_size", 96}}; }
@@ -103,6 +105,7 @@ const std::map<std::string, Trial, std::less<>>& trials() {
        {.smaller = as_it_is, .elsewhere = small_images, .moves = false, .attends = false, .blocks = false}},
       {"vit_hybrid", {short_hybrid, small_images}},
       {"sagan_resnet", {short_resnet, small_images}},
+      {"airbench", {.smaller = short_airbench, .elsewhere = small_images, .moves = false, .attends = false}},
       {"botnet", {.smaller = as_it_is, .elsewhere = half_images, .moves = false}},
       {"resnetv2", {.smaller = short_resnetv2, .elsewhere = small_images, .attends = false}},
       {"mvit", {short_multiscale, small_images}},

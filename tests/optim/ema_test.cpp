@@ -1,6 +1,7 @@
 #include "vitrail/optim/ema.h"
 
 #include "tests/support/golden.h"
+#include "vitrail/optim/lookahead.h"
 
 namespace vitrail::test {
 namespace {
@@ -81,6 +82,27 @@ TEST_F(Averages, GoOnFromTheirState) {
   EXPECT_EQ(ema.state().front().second.values(), other.state().front().second.values());
   EXPECT_THROW(other.load_state({}), Error);
   EXPECT_THROW(other.load_state({{"weight", Tensor::zeros({3})}}), Error);
+}
+
+TEST(Lookahead, ReturnsToSlowWeightsAndEndsAsThem) {
+  nn::ParameterStore store;
+  const Tensor weight = store.add("weight", {1}, nn::Init::zeros());
+  optim::Lookahead lookahead(store, {.every = 2, .decay = 0.5, .updates = 5});
+  const auto after = [&](std::int64_t step, float value) {
+    weight.data<float>()[0] = value;
+    lookahead.update(store, step);
+    return weight.data<float>()[0];
+  };
+  EXPECT_EQ(after(1, 1), 1);
+  const float decay2 = 0.25F * 0.064F;  // 0.5² (2 / 5)³
+  EXPECT_FLOAT_EQ(after(2, 10), 10 * (1 - decay2));
+  EXPECT_EQ(after(3, 7), 7);
+  const float decay4 = 0.25F * 0.512F;
+  const float slow = 10 * (1 - decay2) * decay4 + 20 * (1 - decay4);
+  EXPECT_FLOAT_EQ(after(4, 20), slow);
+  EXPECT_FLOAT_EQ(after(5, 99), slow) << "the last update ends at the slow weights";
+  EXPECT_FLOAT_EQ(lookahead.state()[0].second.item(), slow);
+  EXPECT_THROW(optim::Lookahead(store, {.every = 0, .updates = 5}), Error);
 }
 
 TEST(Follow, AveragesParametersButNotBuffers) {

@@ -400,6 +400,23 @@ TEST(WeightDecay, CanFollowASchedule) {
   EXPECT_FLOAT_EQ(weight.data<float>()[0], 0.95F) << "a parameter without gradient neither moves nor decays";
 }
 
+TEST(BiasScaler, RaisesTheRateOfTheBiasesOfBatchNormsAlone) {
+  nn::ParameterStore store;
+  store.add("conv.weight", {2, 2}, nn::Init::ones());
+  store.add("conv.bias", {2}, nn::Init::ones());
+  store.add("norm.bias", {2}, nn::Init::ones());
+  store.add("norm.running_mean", {2}, nn::Init::zeros(), true);
+  std::vector<ParameterGroup> groups = optim::one_group(store, 0.5);
+  optim::scale_norm_biases(groups, store, 8);
+  ASSERT_EQ(groups.size(), 2U);
+  EXPECT_THAT(groups[0].names, ::testing::ElementsAre("conv.weight", "conv.bias"));
+  EXPECT_EQ(groups[0].weight_decay, 0.5);
+  EXPECT_EQ(groups[0].lr_scale, 1);
+  EXPECT_THAT(groups[1].names, ::testing::ElementsAre("norm.bias"));
+  EXPECT_EQ(groups[1].weight_decay, 0.0625);
+  EXPECT_EQ(groups[1].lr_scale, 8);
+}
+
 TEST(WeightDecay, CanBeOfAll) {
   nn::ParameterStore store;
   store.add("weight", {2, 2}, nn::Init::ones());

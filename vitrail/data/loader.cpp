@@ -41,6 +41,7 @@ class DenseSamples : public Samples<Batch> {
     Batch batch;
     batch.x = Tensor::empty(shape_.inserted(0, std::ssize(plan.picks)));
     batch.number = plan.number;
+    batch.epoch = plan.epoch;
     return batch;
   }
 

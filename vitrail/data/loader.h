@@ -20,6 +20,7 @@ struct Batch {
   Tensor targets;                     ///< [L, C] f32 if MixUp or CutMix has mixed the labels, else undefined
   std::vector<std::int64_t> indices;  ///< [B], of the images in the data set; B is smaller if some were broken
   std::int64_t number = 0;            ///< its number in the epoch
+  std::int64_t epoch = 0;             ///< from 0
 };
 
 /// How a Loader makes its batches.

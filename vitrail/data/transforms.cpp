@@ -86,6 +86,24 @@ EraseMode erase_mode(const std::string& name) {
   return EraseMode::pixel;
 }
 
+// What the random numbers of one use of an image depend on.
+struct Occasion {
+  std::uint64_t seed;
+  std::int64_t epoch;
+  std::int64_t index;
+};
+
+Draws draws_of(const Occasion& occasion) {
+  return Draws(Philox(mix(occasion.seed, static_cast<std::uint64_t>(occasion.epoch)),
+                      static_cast<std::uint64_t>(occasion.index)));
+}
+
+// Whether an image is flipped that is flipped in every other epoch, by a draw for the first one.
+bool alternately_flipped(const Occasion& occasion, double share) {
+  Draws first = draws_of({mix(occasion.seed, hash("alternating flip")), 0, occasion.index});
+  return (first.uniform() < share) != (occasion.epoch % 2 == 1);
+}
+
 }  // namespace
 
 // The options of a Transform after names were looked up, defaults filled in and everything checked, once.
@@ -113,7 +131,7 @@ struct Transform::Plan {
                  Scratch& scratch) const;
   Interpolation draw_filter(Draws& draws) const;
   // Does everything up to normalization. Returns a view of `image` or of `scratch`.
-  ImageWindow prepare(const io::Image& image, Scratch& scratch, Draws& draws) const;
+  ImageWindow prepare(const io::Image& image, Scratch& scratch, const Occasion& occasion, Draws& draws) const;
 
   ImageConfig config;
   Crop crop = Crop::center;
@@ -124,6 +142,7 @@ struct Transform::Plan {
   std::pair<double, double> ratio = {1, 1};
   std::int64_t padding = 0;
   double hflip = 0;
+  bool alternating_flip = false;
   double vflip = 0;
   std::optional<AutoAugment> policy;
   ColorJitter jitter;
@@ -208,6 +227,7 @@ Transform::Plan::Plan(const ImageConfig& image, const AugmentOptions& options) :
     interpolation = interpolation_named(options.train_interpolation);
   }
   hflip = options.hflip;
+  alternating_flip = options.alternating_flip;
   vflip = options.vflip;
   if (!options.aa.empty()) {
     policy = auto_augment_named(options.aa);
@@ -365,7 +385,8 @@ ImageWindow Transform::Plan::geometry(const io::Image& image, Scratch& scratch, 
   fail("no such crop");
 }
 
-ImageWindow Transform::Plan::prepare(const io::Image& image, Scratch& scratch, Draws& draws) const {
+ImageWindow Transform::Plan::prepare(const io::Image& image, Scratch& scratch, const Occasion& occasion,
+                                     Draws& draws) const {
   const io::Image* source = &image;
   if (config.channels == 1) {
     scratch.gray = image;
@@ -373,7 +394,7 @@ ImageWindow Transform::Plan::prepare(const io::Image& image, Scratch& scratch, D
     source = &scratch.gray;
   }
   ImageWindow view = geometry(*source, scratch, draws);
-  view.hflip = hflip > 0 && draws.uniform() < hflip;
+  view.hflip = alternating_flip ? alternately_flipped(occasion, hflip) : hflip > 0 && draws.uniform() < hflip;
   view.vflip = vflip > 0 && draws.uniform() < vflip;
   const bool jittered = jitter_probability > 0 && draws.uniform() < jitter_probability;
   const bool gray = grayscale_probability > 0 && draws.uniform() < grayscale_probability;
@@ -412,12 +433,6 @@ Transform::Transform() : Transform(eval_transform({})) {}
 const ImageConfig& Transform::config() const { return plan_->config; }
 Shape Transform::shape() const { return {plan_->config.channels, plan_->config.height, plan_->config.width}; }
 
-namespace {
-Draws draws_of(std::uint64_t seed, std::int64_t epoch, std::int64_t index) {
-  return Draws(Philox(mix(seed, static_cast<std::uint64_t>(epoch)), static_cast<std::uint64_t>(index)));
-}
-}  // namespace
-
 void Transform::apply(const io::Image& image, std::uint64_t seed, std::int64_t epoch, std::int64_t index, float* out,
                       bool erase) const {
   check(image.width > 0 && image.height > 0, "an image of {} x {} pixels cannot be prepared", image.width,
@@ -425,9 +440,10 @@ void Transform::apply(const io::Image& image, std::uint64_t seed, std::int64_t e
   const std::int64_t width = plan_->config.width;
   const std::int64_t height = plan_->config.height;
   const std::int64_t plane = width * height;
-  Draws draws = draws_of(seed, epoch, index);
+  const Occasion occasion{seed, epoch, index};
+  Draws draws = draws_of(occasion);
   Scratch scratch;
-  const ImageWindow view = plan_->prepare(image, scratch, draws);
+  const ImageWindow view = plan_->prepare(image, scratch, occasion, draws);
   const auto& tables = plan_->normalized;
   if (tables.size() == 3) {
     for_each_pixel(view, width, height, [&](std::int64_t x, std::int64_t y, const std::uint8_t* rgb) {
@@ -454,9 +470,10 @@ Tensor Transform::operator()(const io::Image& image, std::uint64_t seed, std::in
 
 io::Image Transform::prepared(const io::Image& image, std::uint64_t seed, std::int64_t epoch,
                               std::int64_t index) const {
-  Draws draws = draws_of(seed, epoch, index);
+  const Occasion occasion{seed, epoch, index};
+  Draws draws = draws_of(occasion);
   Scratch scratch;
-  const ImageWindow view = plan_->prepare(image, scratch, draws);
+  const ImageWindow view = plan_->prepare(image, scratch, occasion, draws);
   return copy_of(view, plan_->config.width, plan_->config.height);
 }
 

@@ -29,8 +29,11 @@ struct AugmentOptions {
   std::optional<std::pair<double, double>> ratio;  ///< `--ratio`: of the aspect ratio; unset: the crop mode's default
   std::int64_t crop_padding = 4;  ///< pad and src: pixels added on each side before cropping, black or mirrored
   double hflip = 0.5;             ///< `--hflip`
-  double vflip = 0;               ///< `--vflip`
-  std::string aa;                 ///< `--aa`: policy of auto_augment.h; all but three-augment replace the colour jitter
+  /// `--alternating-flip`: an image that is flipped in one epoch is not in the next (Jordan 2024, section 3.6); hflip
+  /// is the share of those that are flipped in the first.
+  bool alternating_flip = false;
+  double vflip = 0;  ///< `--vflip`
+  std::string aa;    ///< `--aa`: policy of auto_augment.h; all but three-augment replace the colour jitter
   std::vector<double> color_jitter = {0.4};  ///< `--color-jitter`: one for all but hue, or three, or four with hue
   double color_jitter_prob = 1;              ///< `--color-jitter-prob`
   double grayscale_prob = 0;                 ///< `--grayscale-prob`

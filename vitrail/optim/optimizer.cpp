@@ -89,6 +89,25 @@ std::vector<ParameterGroup> groups_by_layer(const nn::ParameterStore& store, dou
   return groups;
 }
 
+void scale_norm_biases(std::vector<ParameterGroup>& groups, const nn::ParameterStore& store, double scaler) {
+  constexpr std::string_view ending = ".bias";
+  const auto is_norm_bias = [&](const std::string& name) {
+    return name.ends_with(ending) &&
+           store.find(name.substr(0, name.size() - ending.size()) + ".running_mean") != nullptr;
+  };
+  const std::size_t before = groups.size();
+  for (std::size_t i = 0; i < before; ++i) {
+    std::vector<std::string>& names = groups[i].names;
+    const auto biases = std::stable_partition(names.begin(), names.end(), std::not_fn(is_norm_bias));
+    ParameterGroup scaled{{biases, names.end()}, groups[i].weight_decay / scaler, groups[i].lr_scale * scaler};
+    names.erase(biases, names.end());
+    if (!scaled.names.empty()) {
+      groups.push_back(std::move(scaled));
+    }
+  }
+  std::erase_if(groups, [](const ParameterGroup& group) { return group.names.empty(); });
+}
+
 std::vector<std::string_view> optimizer_names() {
   return {"adamw", "adam", "nadamw", "lion", "lamb", "lambc", "sgd", "momentum"};
 }

@@ -25,11 +25,12 @@ double cosine_between(double from, double to, double share) {
 
 Schedule::Schedule(ScheduleOptions options) : options_(std::move(options)) {
   ScheduleOptions& o = options_;
-  static constexpr std::array<std::string_view, 10> names = {"cosine",   "tanh", "poly", "step",          "multistep",
-                                                             "constant", "none", "noam", "warmup_cosine", "dino"};
+  static constexpr std::array<std::string_view, 11> names = {"cosine",        "tanh",          "poly", "step",
+                                                             "multistep",     "constant",      "none", "noam",
+                                                             "warmup_cosine", "warmup_linear", "dino"};
   check(std::ranges::find(names, o.sched) != names.end(),
-        "unknown schedule '{}': expected cosine, tanh, poly, step, multistep, constant, none, noam, warmup_cosine or "
-        "dino",
+        "unknown schedule '{}': expected cosine, tanh, poly, step, multistep, constant, none, noam, warmup_cosine, "
+        "warmup_linear or dino",
         o.sched);
   check(o.epochs > 0, "a schedule needs at least one epoch, not {}", o.epochs);
   check(o.warmup_epochs >= 0 && o.cooldown_epochs >= 0, "warm-up and cool-down cannot last {} and {} epochs",
@@ -60,8 +61,8 @@ double Schedule::at(double t) const {
     const double warmup = std::max(o.warmup_epochs, 1.0);
     return o.lr * std::min((t + 1) / warmup, std::sqrt(warmup / (t + 1)));
   }
-  if (o.sched == "warmup_cosine" || o.sched == "dino") {
-    return half_cosine(t);
+  if (o.sched == "warmup_cosine" || o.sched == "warmup_linear" || o.sched == "dino") {
+    return warmed_up(t);
   }
   if (t < o.warmup_epochs) {
     // timm's tanh schedule warms up to the value that it has at that time, the others warm up to the full rate.
@@ -74,13 +75,17 @@ double Schedule::at(double t) const {
   return is_cyclic(o.sched) ? cyclic(t) : decayed(t);
 }
 
-double Schedule::half_cosine(double t) const {
+double Schedule::warmed_up(double t) const {
   const ScheduleOptions& o = options_;
   if (t < o.warmup_epochs) {
     const double steps = o.sched == "dino" ? o.warmup_epochs - 1 : o.warmup_epochs;
     return steps <= 0 ? o.warmup_lr : o.warmup_lr + (o.lr - o.warmup_lr) * std::min(t / steps, 1.0);
   }
-  return t < length_ ? cosine_between(o.lr, o.min_lr, (t - o.warmup_epochs) / (length_ - o.warmup_epochs)) : o.min_lr;
+  if (t >= length_) {
+    return o.min_lr;
+  }
+  const double share = (t - o.warmup_epochs) / (length_ - o.warmup_epochs);
+  return o.sched == "warmup_linear" ? o.lr + (o.min_lr - o.lr) * share : cosine_between(o.lr, o.min_lr, share);
 }
 
 double Schedule::decayed(double t) const {

@@ -14,7 +14,8 @@ struct ScheduleOptions {
   /// cosine (Loshchilov & Hutter 2017), tanh, poly, step, multistep, constant (after the warm-up), none (constant,
   /// without warm-up), warmup_cosine (a linear warm-up from warmup_lr to lr within the epochs, and half a cosine over
   /// what is left of them, as in the code of MAE and MoCo v3), dino (the same, but the last update of the warm-up has
-  /// the full rate already: DINO's cosine_scheduler), or noam (Vaswani et al. 2017, section 5.3): with s - 1 updates or
+  /// the full rate already: DINO's cosine_scheduler), warmup_linear (the same warm-up, and a straight line to min_lr:
+  /// airbench94's), or noam (Vaswani et al. 2017, section 5.3): with s - 1 updates or
   /// epochs done and a warm-up of w, lr · min(s / w, √(w / s)). That is the paper's rate for lr = (dim · w)^-0.5.
   std::string sched = "cosine";
   double lr = 0;
@@ -57,7 +58,7 @@ class Schedule {
   double at(double t) const;
   double decayed(double t) const;
   double cyclic(double t) const;
-  double half_cosine(double t) const;
+  double warmed_up(double t) const;
 
   ScheduleOptions options_;  ///< lengths in the unit of time: epochs or updates
   double length_ = 0;        ///< of the first cycle, in that unit

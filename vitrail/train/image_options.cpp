@@ -70,6 +70,8 @@ void add_augment_options(OptionList& list, data::AugmentOptions& o) {
   list.add("scale", o.scale, "PCT", "Area of the random crop (default: 0.08 1)").ascending();
   list.add("ratio", o.ratio, "RATIO", "Aspect ratio of the random crop (default: 0.75 1.33)").ascending();
   list.add("hflip", o.hflip, "P", "Probability of a horizontal flip").share();
+  list.add("alternating_flip", o.alternating_flip, "",
+           "Flip each image in every other epoch; --hflip is the share of those that are flipped in the first");
   list.add("vflip", o.vflip, "P", "Probability of a vertical flip").share();
   list.add("aa", o.aa, "POLICY",
            "Automatic augmentation instead of the jitter: rand-m9-mstd0.5-inc1, original, v0, 3a (with jitter), "

@@ -15,6 +15,16 @@
 namespace vitrail::train {
 namespace {
 
+// What turns learning rates of --decoupled into those of SGD. With a gradient that stays the same, SGD with Nesterov
+// momentum m moves 1 + 1 / (1 - m) times as far as the gradient says (airbench's kilostep_scale).
+double rate_scale(const RunOptions& options) {
+  if (!options.decoupled) {
+    return 1;
+  }
+  const auto samples = static_cast<double>(options.batch_size * options.grad_accum_steps);
+  return samples / (1024 * (1 + 1 / (1 - options.optimizer.momentum)));
+}
+
 // Whether an optimizer counts as adaptive, so that its learning rate grows with the square root of the batch size, as
 // in timm.
 bool is_adaptive(const std::string& opt) {
@@ -99,6 +109,21 @@ void add_optimizer_options(OptionList& list, RunOptions& o) {
       .check_that([&o](const Option& self) {
         check(!o.weight_decay_all || !o.layer_decay, "{} and --layer-decay exclude each other", self.flag());
       });
+  list.add("decoupled", o.decoupled, "",
+           "SGD's hyper-parameters as airbench's: --lr, --warmup-lr, --min-lr and --weight-decay for 1024 samples, "
+           "which "
+           "neither --momentum, nor the decay --lr, changes")
+      .settled()
+      .check_that([&o](const Option& self) {
+        check(!o.decoupled || ((o.optimizer.opt == "sgd") && o.lr && *o.lr > 0 && !o.weight_decay_end),
+              "{} is for --opt sgd with --lr, without --weight-decay-end", self.flag());
+      });
+  list.add("bias_scaler", o.bias_scaler, "S",
+           "Factor on the learning rate, and not on the decay, of the biases of batch norms")
+      .positive()
+      .check_that([&o](const Option& self) {
+        check(!o.bias_scaler || !o.weight_decay_end, "{} and --weight-decay-end exclude each other", self.flag());
+      });
   list.add("clip_grad", o.clip_grad, "NORM", "Clip gradients to this norm, value or share (see --clip-mode)")
       .positive();
   list.add("clip_mode", o.clip_mode, "MODE",
@@ -125,8 +150,9 @@ void add_schedule_options(OptionList& list, RunOptions& o, const std::string& un
   list.group("learning rate");
   list.add("sched", o.schedule.sched, "SCHEDULER",
            "Schedule: cosine, tanh, poly, step, multistep, constant (after the warm-up), none, noam (warm-up, then "
-           "the inverse square root of the updates), warmup_cosine (MoCo v3's) or dino")
-      .one_of({"cosine", "tanh", "poly", "step", "multistep", "constant", "none", "noam", "warmup_cosine", "dino"});
+           "the inverse square root of the updates), warmup_cosine (MoCo v3's), warmup_linear (airbench's) or dino")
+      .one_of({"cosine", "tanh", "poly", "step", "multistep", "constant", "none", "noam", "warmup_cosine",
+               "warmup_linear", "dino"});
   list.add("sched_on_updates", o.schedule.on_updates, "", "Follow the schedule at each update, not only each epoch");
   list.add("lr", o.lr, "LR", "Learning rate; overrides --lr-base").at_least(0);
   list.add("lr_base", o.lr_base, "LR",
@@ -151,9 +177,9 @@ void add_schedule_options(OptionList& list, RunOptions& o, const std::string& un
       .at_least(0)
       .check_that([&o](const Option& self) {
         const std::string& sched = o.schedule.sched;
-        const bool ends_there =
-            sched == "cosine" || sched == "tanh" || sched == "poly" || sched == "warmup_cosine" || sched == "dino";
-        check(!ends_there || o.schedule.min_lr <= learning_rate(o),
+        const bool ends_there = sched == "cosine" || sched == "tanh" || sched == "poly" || sched == "warmup_cosine" ||
+                                sched == "warmup_linear" || sched == "dino";
+        check(!ends_there || o.schedule.min_lr * rate_scale(o) <= learning_rate(o),
               "{} {} is above the learning rate {}, from which the schedule falls", self.flag(), o.schedule.min_lr,
               learning_rate(o));
       });
@@ -191,6 +217,16 @@ void add_average_options(OptionList& list, RunOptions& o) {
       .needs("--model-ema", average);
   list.add("model_ema_warmup", o.ema.warmup, "", "Begin the average with a smaller decay")
       .needs("--model-ema", average);
+  const auto looks_ahead = [&o] { return o.lookahead > 0; };
+  list.add("lookahead", o.lookahead, "K",
+           "Lookahead: each K updates the weights return to slow ones that follow them, and in the end for good; 0: "
+           "none")
+      .at_least(0)
+      .settled();
+  list.add("lookahead_decay", o.lookahead_decay, "D",
+           "Share of the slow weights that stays after K of T updates: D^K (t / T)^3 at update t")
+      .below_one()
+      .needs("--lookahead", looks_ahead);
 }
 
 void add_run_options(OptionList& list, RunOptions& o, const std::vector<std::string>& figures) {
@@ -237,7 +273,7 @@ void validate_run(const RunOptions& o) {
 
 double learning_rate(const RunOptions& options) {
   if (options.lr) {
-    return *options.lr;
+    return *options.lr * rate_scale(options);
   }
   const std::string& opt = options.optimizer.opt;
   const bool adaptive = is_adaptive(opt);
@@ -251,6 +287,8 @@ double learning_rate(const RunOptions& options) {
 optim::ScheduleOptions schedule_of(const RunOptions& options, std::int64_t updates_per_epoch) {
   optim::ScheduleOptions result = options.schedule;
   result.lr = learning_rate(options);
+  result.warmup_lr *= rate_scale(options);
+  result.min_lr *= rate_scale(options);
   result.epochs = options.epochs;
   result.warmup_epochs = options.warmup_epochs.value_or(std::min(5.0, static_cast<double>(options.epochs) / 10));
   if (options.warmup_steps && !options.warmup_epochs) {

@@ -34,7 +34,9 @@ struct RunOptions {
   optim::OptimizerOptions optimizer;  ///< AdamW by default
   double weight_decay = 0.05;
   std::optional<double> weight_decay_end;  ///< the decay follows half a cosine to this value
-  bool weight_decay_all = false;           ///< biases, norms, positions and tokens decay too
+  bool decoupled = false;             ///< --lr and --weight-decay are for 1024 samples and do not depend on --momentum
+  std::optional<double> bias_scaler;  ///< factor on the learning rate of the biases of batch norms
+  bool weight_decay_all = false;      ///< biases, norms, positions and tokens decay too
   std::optional<double> clip_grad;
   std::string clip_mode = "norm";
   std::optional<double> layer_decay;
@@ -53,6 +55,10 @@ struct RunOptions {
   // Moving average
   bool model_ema = false;
   optim::EmaOptions ema;
+
+  // Lookahead
+  std::int64_t lookahead = 0;  ///< updates between two returns to the slow weights; 0: none
+  double lookahead_decay = 0.95;
 
   // The run
   std::int64_t seed = 42;
@@ -85,8 +91,9 @@ void check_threads(std::int64_t threads);
 /// Throws Error if options that are valid each by itself contradict each other.
 void validate_run(const RunOptions& options);
 
-/// The learning rate: --lr, or else --lr-base times the ratio batch size · accumulated batches / --lr-base-size, or
-/// times the square root of that ratio, as --lr-base-scale says.
+/// The learning rate: --lr, with --decoupled divided by 1 + 1 / (1 - momentum) and for 1024 samples, or else --lr-base
+/// times the ratio batch size · accumulated batches / --lr-base-size, or times the square root of that ratio, as
+/// --lr-base-scale says.
 double learning_rate(const RunOptions& options);
 /// The schedule with its learning rate and its lengths in epochs and updates.
 optim::ScheduleOptions schedule_of(const RunOptions& options, std::int64_t updates_per_epoch);

@@ -107,7 +107,9 @@ void add_soup(CLI::App& app) {
                    "Take the best, and each next one only if the average is no worse for it");
   add_data_flag(command, flags->data, "--data", "Images to evaluate on, which no model was trained on");
   add_loading_flags(command, flags->data);
-  command.add_option("--tta", flags->tta, "Average each image and its mirror image (2), or take the image alone (0)")
+  command
+      .add_option("--tta", flags->tta,
+                  "Average each image and its mirror image (2), both also moved by a pixel (6), or take it alone (0)")
       ->capture_default_str()
       ->type_name("N")
       ->check(whole_number());

@@ -274,7 +274,9 @@ void add_eval(CLI::App& app) {
       ->type_name("DIR");
   add_frames_flag(command, flags->frames);
   add_loading_flags(command, flags->data);
-  command.add_option("--tta", flags->tta, "Average each image and its mirror image (2), or take the image alone (0)")
+  command
+      .add_option("--tta", flags->tta,
+                  "Average each image and its mirror image (2), both also moved by a pixel (6), or take it alone (0)")
       ->capture_default_str()
       ->type_name("N")
       ->check(whole_number());
@@ -340,7 +342,9 @@ void add_predict(CLI::App& app) {
   add_frames_flag(command, flags->frames);
   add_batch_tokens_flag(command, flags->batch_tokens);
   command.add_flag("--truncate", flags->truncate, "Cut texts that are longer than the model's positions");
-  command.add_option("--tta", flags->tta, "Average each image and its mirror image (2), or take the image alone (0)")
+  command
+      .add_option("--tta", flags->tta,
+                  "Average each image and its mirror image (2), both also moved by a pixel (6), or take it alone (0)")
       ->capture_default_str()
       ->type_name("N")
       ->check(whole_number());

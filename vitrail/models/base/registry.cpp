@@ -95,6 +95,7 @@ const Normalization& normalization_named(std::string_view name) {
       {"clip", {0.48145466, 0.4578275, 0.40821073}, {0.26862954, 0.26130258, 0.27577711}},
       {"satellite", {0.43, 0.411, 0.296}, {0.213, 0.156, 0.143}},  // of SAT-493M (DINOv3)
       {"none", {0, 0, 0}, {1, 1, 1}},
+      {"cifar10", {0.4914, 0.4822, 0.4465}, {0.247, 0.2435, 0.2616}},
       {"kinetics", {0.45, 0.45, 0.45}, {0.225, 0.225, 0.225}},  // torchvision's values for videos
   };
   const auto it = std::ranges::find(all, name, &Normalization::name);

@@ -12,6 +12,7 @@ extern const Family resnet_family;
 extern const Family sagan_resnet_family;
 extern const Family botnet_family;
 extern const Family resnetv2_family;
+extern const Family airbench_family;
 
 /// The tables of their architectures (Family::table), each in a file of its own (NAME_registry.cpp).
 std::string_view resnet_table();

@@ -7,6 +7,7 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/gemm.h"
 #include "vitrail/optim/ema.h"
+#include "vitrail/optim/lookahead.h"
 #include "vitrail/optim/optimizer.h"
 #include "vitrail/optim/schedule.h"
 #include "vitrail/tensor/profile.h"
@@ -17,21 +18,31 @@ namespace {
 
 constexpr std::string_view optimizer_prefix = "optimizer.";
 constexpr std::string_view average_prefix = "ema.";
+constexpr std::string_view lookahead_prefix = "lookahead.";
 
-std::vector<optim::ParameterGroup> parameter_groups(const RunOptions& options, const nn::Network& net) {
+std::vector<optim::ParameterGroup> unscaled_groups(const RunOptions& options, const nn::Network& net) {
   const auto no_decay = [&net](const std::string& name) { return net.no_weight_decay(name); };
+  const double weight_decay = options.decoupled ? options.weight_decay / *options.lr : options.weight_decay;
   if (options.weight_decay_all) {
-    return optim::one_group(net.parameters, options.weight_decay);
+    return optim::one_group(net.parameters, weight_decay);
   }
   if (!options.layer_decay) {
-    return optim::groups_by_weight_decay(net.parameters, options.weight_decay, no_decay);
+    return optim::groups_by_weight_decay(net.parameters, weight_decay, no_decay);
   }
   optim::LayerDecay decay;
   decay.layer_of = [&net](const std::string& name) { return net.layer_of(name); };
   decay.layers = net.depth() + 2;
   decay.rate = *options.layer_decay;
   decay.min_scale = options.layer_decay_min_scale;
-  return optim::groups_by_layer(net.parameters, options.weight_decay, no_decay, decay);
+  return optim::groups_by_layer(net.parameters, weight_decay, no_decay, decay);
+}
+
+std::vector<optim::ParameterGroup> parameter_groups(const RunOptions& options, const nn::Network& net) {
+  std::vector<optim::ParameterGroup> groups = unscaled_groups(options, net);
+  if (options.bias_scaler) {
+    optim::scale_norm_biases(groups, net.parameters, *options.bias_scaler);
+  }
+  return groups;
 }
 
 }  // namespace
@@ -46,6 +57,7 @@ struct Learner::Parts {
   optim::ClipMode clip_mode;
   optim::Schedule schedule;
   optim::Optimizer optimizer;
+  std::optional<optim::Lookahead> lookahead;
   std::optional<optim::Ema> average;
   double weight_decay;
   std::optional<double> weight_decay_end;
@@ -60,9 +72,13 @@ Learner::Learner(const RunOptions& options, nn::Network& network, std::int64_t u
                        optim::clip_mode_named(options.clip_mode),
                        optim::Schedule(schedule_of(options, updates_per_epoch)),
                        optim::Optimizer(network.parameters, options.optimizer, parameter_groups(options, network)),
-                       std::nullopt, options.weight_decay, options.weight_decay_end}) {
+                       std::nullopt, std::nullopt, options.weight_decay, options.weight_decay_end}) {
   check(std::ranges::none_of(network.parameters.all(), [](const nn::Parameter& one) { return one.held.has_value(); }),
         "the weights are held for inference and cannot be trained: train the model that they were quantized from");
+  if (options.lookahead > 0) {
+    parts_->lookahead.emplace(network.parameters, optim::LookaheadOptions{options.lookahead, options.lookahead_decay,
+                                                                          epochs() * updates_per_epoch});
+  }
   if (options.model_ema) {
     parts_->average.emplace(network.parameters, options.ema);
   }
@@ -137,6 +153,10 @@ std::optional<double> Learner::update(std::int64_t update, double scale) {
   parts_->optimizer.step(lr(update), clipping.factor);
   parameters.zero_grad();
   Profile::mark("optimizer");
+  if (parts_->lookahead) {
+    parts_->lookahead->update(parameters, update + 1);
+    Profile::mark("lookahead");
+  }
   if (parts_->average) {
     parts_->average->update(parameters, update + 1);
     Profile::mark("average");
@@ -159,6 +179,11 @@ io::NamedTensors Learner::state() const {
   for (const auto& [name, tensor] : parts_->optimizer.state()) {
     result.emplace_back(std::string(optimizer_prefix) + name, tensor);
   }
+  if (parts_->lookahead) {
+    for (const auto& [name, tensor] : parts_->lookahead->state()) {
+      result.emplace_back(std::string(lookahead_prefix) + name, tensor);
+    }
+  }
   if (parts_->average) {
     for (const auto& [name, tensor] : parts_->average->state()) {
       result.emplace_back(std::string(average_prefix) + name, tensor);
@@ -169,6 +194,9 @@ io::NamedTensors Learner::state() const {
 
 void Learner::load_state(const io::Safetensors& state) {
   parts_->optimizer.load_state(with_prefix(state, optimizer_prefix));
+  if (parts_->lookahead) {
+    parts_->lookahead->load_state(with_prefix(state, lookahead_prefix));
+  }
   if (parts_->average) {
     parts_->average->load_state(with_prefix(state, average_prefix));
   }

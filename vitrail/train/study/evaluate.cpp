@@ -77,16 +77,53 @@ Tensor mirrored(const Tensor& x) {
   return result;
 }
 
-// The logits of each head for a batch of images, averaged with those of their mirror images if `tta` is 2.
+// Images [B, C, H, W], moved by so many pixels to the right and down; what comes in is mirrored at the border.
+Tensor shifted(const Tensor& x, std::int64_t by) {
+  const Tensor from = x.contiguous();
+  Tensor result = Tensor::empty(x.shape());
+  const std::int64_t height = x.size(2);
+  const std::int64_t width = x.size(3);
+  const auto source = [](std::int64_t at, std::int64_t size) {
+    return at < 0 ? std::min(-at, size - 1) : (at >= size ? std::max(2 * size - 2 - at, std::int64_t{0}) : at);
+  };
+  for (std::int64_t plane = 0; plane < x.size(0) * x.size(1); ++plane) {
+    const float* in = from.data<float>() + plane * height * width;
+    float* out = result.data<float>() + plane * height * width;
+    for (std::int64_t i = 0; i < height; ++i) {
+      const float* row = in + source(i - by, height) * width;
+      for (std::int64_t j = 0; j < width; ++j) {
+        *out++ = row[source(j - by, width)];
+      }
+    }
+  }
+  return result;
+}
+
+// The logits of each head for a batch of images. If `tta` is 2, they are averaged with those of their mirror images; if
+// it is 6, half of that comes from both views of the images moved by a pixel along the diagonal, either way
+// (airbench94).
 std::vector<Tensor> augmented_forward(const Forward& forward, const Tensor& x, DType dtype, std::int64_t tta) {
   const autograd::NoGrad no_grad;
   nn::Pass pass;
   pass.dtype = dtype;
   std::vector<Tensor> heads = forward(x, pass);
-  if (tta == 2) {
-    const std::vector<Tensor> others = forward(mirrored(x), pass);
+  const auto add = [&](const Tensor& view, float share) {
+    const std::vector<Tensor> others = forward(view, pass);
     for (std::size_t h = 0; h < heads.size(); ++h) {
-      heads[h] = (heads[h] + others[h]) * 0.5F;
+      heads[h] = heads[h] * (1 - share) + others[h] * share;
+    }
+  };
+  if (tta >= 2) {
+    add(mirrored(x), 0.5F);
+  }
+  if (tta == 6) {
+    float weight = 0.5F;  // what the views so far have in the end: half the first two, an eighth each other
+    for (const std::int64_t by : {1, -1}) {
+      const Tensor view = shifted(x, by);
+      for (const Tensor& one : {view, mirrored(view)}) {
+        weight += 0.125F;
+        add(one, 0.125F / weight);
+      }
     }
   }
   for (Tensor& head : heads) {
@@ -105,7 +142,8 @@ std::vector<FigureKind> accuracy_figures() {
 }
 
 void check_tta(std::int64_t tta) {
-  check(tta == 0 || tta == 2, "--tta takes 0 (the image alone) or 2 (and its mirror image), not {}", tta);
+  check(tta == 0 || tta == 2 || tta == 6,
+        "--tta takes 0 (the image alone), 2 (and its mirror image) or 6 (both also moved by a pixel), not {}", tta);
 }
 
 std::int64_t Evaluation::class_count(std::int64_t label) const {

@@ -26,7 +26,9 @@ struct EvaluateOptions {
   DType dtype = DType::f32;
   int workers = 1;
   bool skip_broken = false;
-  std::int64_t tta = 0;  ///< --tta: 2 averages the logits of each image and its mirror image; 0: the image alone
+  /// --tta: 0 takes each image alone; 2 averages its logits with those of its mirror image; 6 takes both also moved by
+  /// a pixel along the diagonal, either way, each with half the weight (airbench94).
+  std::int64_t tta = 0;
   std::function<void(std::int64_t done, std::int64_t total)> progress;  ///< called after each batch
 };
 
@@ -59,7 +61,7 @@ struct Evaluation : Accuracy {
 };
 
 /// Runs the model over the whole data set, prepared by the model's evaluation transform. Throws Error if the data set
-/// has more classes than the model, or if tta is neither 0 nor 2.
+/// has more classes than the model, or if tta is none of 0, 2 and 6.
 Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, const EvaluateOptions& options = {});
 /// Evaluates the samples of `loader`, which stand for the images of the data set, with `forward` in place of the
 /// model's own. Throws Error as evaluate() of a model and a data set does.
@@ -71,15 +73,15 @@ data::LoaderOptions loading(const models::Model& model, const EvaluateOptions& o
 /// The confusion matrix of `evaluation` as an SVG heat map.
 std::string confusion_svg(const Evaluation& evaluation);
 
-/// The probabilities [N, C] f32 of N images, which are prepared by the model's evaluation transform. With tta = 2 they
-/// are those of the mean logits of each image and its mirror image. Throws Error if tta is neither 0 nor 2.
+/// The probabilities [N, C] f32 of N images, which are prepared by the model's evaluation transform. With tta = 2 or
+/// 6 they are those of the mean logits of its views (EvaluateOptions::tta). Throws Error for another tta but 0.
 Tensor predict(const models::Model& model, const std::vector<io::Image>& images, DType dtype = DType::f32,
                std::int64_t batch_size = 64, std::int64_t tta = 0);
 
 /// The names of the classes of a model: its label names, or "0", "1", … if it has none.
 std::vector<std::string> class_names(const models::Model& model);
 
-/// Throws Error, naming --tta, if it is neither 0 nor 2.
+/// Throws Error, naming --tta, if it is none of 0, 2 and 6.
 void check_tta(std::int64_t tta);
 
 }  // namespace vitrail::train

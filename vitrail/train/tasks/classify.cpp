@@ -8,6 +8,7 @@
 
 #include "vitrail/io/tensor_files.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/models/convnet/airbench.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/quantize.h"
 #include "vitrail/tensor/error.h"
@@ -108,6 +109,21 @@ void train_head_alone(nn::Network& network) {
   }
 }
 
+// The layer that whitens the patches of an image, if the model has one.
+const models::Airbench* whitened(const models::Model& model) { return models::body_of<models::Airbench>(*model.net); }
+
+// Sets that layer from images that are spread over the data set.
+void whiten(const models::Airbench& net, const data::Dataset& images, const data::Transform& transform) {
+  constexpr std::int64_t most_whitened = 5000;  // the reference's
+  const std::int64_t count = std::min(images.size(), most_whitened);
+  const Shape shape = transform.shape();
+  const Tensor x = Tensor::empty(shape.inserted(0, count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    transform.apply(images.image(i * images.size() / count), 0, 0, 0, x.data<float>() + i * shape.numel());
+  }
+  net.whiten(x);
+}
+
 // Whether the features of an image are the same in every epoch, so that a probe can compute them once.
 bool features_stay(const ClassifyOptions& o) {
   const bool same_images = o.augment.no_aug && !o.mix.enabled() && o.tta == 0 && o.kd_model_name.empty();
@@ -140,6 +156,7 @@ class Classify final : public Task {
   void open_data();
   void name_classes(std::int64_t data_classes);
   void open_teacher();
+  void whiten_patches(bool fresh);
   data::LoaderOptions loading() const;
   data::Transform training_transform() const { return data::train_transform(model_.pretrained, options_.augment); }
   EvaluateOptions evaluate_options(const Work& work) const;
@@ -162,6 +179,8 @@ Classify::Classify(const ClassifyOptions& options, const fs::path& checkpoint) :
   model_ = make_model(options_, checkpoint, data_classes);
   name_classes(data_classes);
   data::apply(options_.images, model_.pretrained);
+  whiten_patches(checkpoint.empty() && options_.pretrained_path.empty() && options_.initial_checkpoint.empty() &&
+                 !models::names_folder(model_of(options_.model).string()));
   if (options_.linear_probe) {
     train_head_alone(*model_.net);
   }
@@ -202,6 +221,17 @@ void Classify::name_classes(std::int64_t data_classes) {
   }
 }
 
+// Whitens the first layer of a fresh model that has such a layer.
+void Classify::whiten_patches(bool fresh) {
+  const models::Airbench* net = whitened(model_);
+  check(net != nullptr || !options_.whiten_bias_epochs,
+        "--whiten-bias-epochs is for models whose first layer whitens patches, such as airbench94, not for {}",
+        model_.architecture);
+  if (net != nullptr && fresh) {
+    whiten(*net, *training_, data::eval_transform(model_.pretrained));
+  }
+}
+
 // Opens the teacher, and the images without labels, which only the teacher judges.
 void Classify::open_teacher() {
   if (distillation_options(options_).type == Distillation::Type::none) {
@@ -227,6 +257,10 @@ data::LoaderOptions Classify::loading() const {
 std::optional<Drawn> Classify::next() {
   if (!loader_->next(batch_)) {
     return std::nullopt;
+  }
+  if (const models::Airbench* net = whitened(model_);
+      net != nullptr && batch_.epoch >= options_.whiten_bias_epochs.value_or(3)) {
+    model_.net->parameters.set_trainable(net->whitening_bias(), false);
   }
   return Drawn{batch_.number, batch_.x.size(0)};
 }

@@ -25,6 +25,7 @@ struct ClassifyOptions : ImageTaskOptions {
   double drop = 0;
   std::optional<double> drop_path;
   bool linear_probe = false;
+  std::optional<std::int64_t> whiten_bias_epochs;
 
   // Augmentation and regularization
   data::MixOptions mix;

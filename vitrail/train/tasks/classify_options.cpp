@@ -28,6 +28,9 @@ void add_classifier_options(OptionList& list, ClassifyOptions& o) {
            "Stochastic depth rate of the last block, from 0 in the first (default: the model's, 0.1 for Swin)")
       .below_one();
   list.add("linear_probe", o.linear_probe, "", "Train the head alone").settled();
+  list.add("whiten_bias_epochs", o.whiten_bias_epochs, "N",
+           "Epochs in which the bias of a whitened first layer is trained (default: 3; airbench94)")
+      .at_least(0);
   add_parameter_options(list, o);
 }
 
@@ -105,7 +108,10 @@ void ClassifyOptions::describe(OptionList& list) {
   add_distillation_options(list, *this);
   add_average_options(list, *this);
   add_run_options(list, *this, {"top1", "top5", "loss"});
-  list.add("tta", tta, "N", "Evaluate by the average of each image and its mirror image (2), or by the image alone (0)")
+  list.add("tta", tta, "N",
+           "Evaluate by the average of each image and its mirror image (2), of both and both moved by a pixel (6), or "
+           "by "
+           "the image alone (0)")
       .check_that([this](const Option&) { check_tta(tta); });
 }
 
