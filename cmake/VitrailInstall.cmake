@@ -54,6 +54,16 @@ file(RELATIVE_PATH prefix_from_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/vitrail.pc.in ${PROJECT_BINARY_DIR}/vitrail.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/vitrail.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
+# Checkpoints that ship with the program. A build folder has the same tree, so that the program finds them from its own
+# place in either.
+set(weights_dir ${CMAKE_INSTALL_DATADIR}/vitrail/weights)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/weights/ DESTINATION ${weights_dir})
+file(RELATIVE_PATH weights_from_bin /${CMAKE_INSTALL_BINDIR} /${weights_dir})
+get_filename_component(built_weights ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${weights_from_bin} ABSOLUTE)
+get_filename_component(built_share ${built_weights} DIRECTORY)
+file(MAKE_DIRECTORY ${built_share})
+file(CREATE_LINK ${PROJECT_SOURCE_DIR}/weights ${built_weights} SYMBOLIC)
+
 # Completion for shells, in the folders where they look for it.
 set(completions ${PROJECT_BINARY_DIR}/completions)
 add_custom_command(OUTPUT ${completions}/vitrail ${completions}/_vitrail ${completions}/vitrail.fish

@@ -19,6 +19,37 @@ run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
 
 run(${prefix}/bin/vitrail --version)
 
+# A checkpoint in the installed folder is found by its name, from wherever the program is called, and one with a whole card and
+# the right hash is what weights_test.cmake wants.
+set(weights ${prefix}/share/vitrail/weights)
+if(NOT EXISTS ${weights}/README.md)
+  message(FATAL_ERROR "no folder of weights is installed")
+endif()
+run(${prefix}/bin/vitrail convert vit_tiny_patch16_224 --model-kwargs img_size=32 patch_size=8 embed_dim=24 depth=2 num_heads=2
+    --num-classes 3 --dtype bf16 --output ${work}/weights/tiny)
+function(write_card hash)
+  file(WRITE ${work}/weights/tiny/card.json
+    "{\"name\": \"vitrail/tiny\", \"what\": \"a tiny network\", \"data\": \"nothing\", \"data_licence\": \"none\", "
+    "\"licence\": \"Apache-2.0\", \"command\": \"vitrail convert\", \"seed\": 0, \"machine\": \"any\", \"hours\": 0, "
+    "\"date\": \"2026-11-24\", \"accuracy\": \"33 %\", \"measured_by\": \"nothing\", \"limits\": \"knows nothing\", "
+    "\"sha256\": \"${hash}\"}\n")
+endfunction()
+file(SHA256 ${work}/weights/tiny/model.safetensors hash)
+write_card(${hash})
+run(${CMAKE_COMMAND} -DWEIGHTS=${work}/weights -P ${SOURCE}/tests/weights_test.cmake)
+file(COPY ${work}/weights/tiny DESTINATION ${weights})
+run(${CMAKE_COMMAND} -E chdir / ${prefix}/bin/vitrail models --shipped tiny)
+if(NOT output MATCHES "vitrail/tiny +0\\.[0-9]+ MB  a tiny network; 33 %; Apache-2.0")
+  message(FATAL_ERROR "models --shipped printed:\n${output}")
+endif()
+run(${CMAKE_COMMAND} -E chdir / ${prefix}/bin/vitrail predict vitrail/tiny ${SOURCE}/tests/golden/images/decode/cmyk.jpg)
+write_card(0)
+execute_process(COMMAND ${CMAKE_COMMAND} -DWEIGHTS=${work}/weights -P ${SOURCE}/tests/weights_test.cmake RESULT_VARIABLE status
+                OUTPUT_QUIET ERROR_QUIET)
+if(status EQUAL 0)
+  message(FATAL_ERROR "weights_test.cmake takes a card with a wrong hash")
+endif()
+
 foreach(completion bash-completion/completions/vitrail zsh/site-functions/_vitrail fish/vendor_completions.d/vitrail.fish)
   file(READ ${prefix}/share/${completion} script)
   if(NOT script MATCHES "reconstruct")

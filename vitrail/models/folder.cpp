@@ -12,8 +12,10 @@
 #include "vitrail/io/suggest.h"
 #include "vitrail/models/base/kwargs.h"
 #include "vitrail/models/base/registry.h"
+#include "vitrail/models/base/shipped.h"
 #include "vitrail/models/formats/huggingface.h"
 #include "vitrail/models/formats/preprocessor.h"
+#include "vitrail/models/formats/stored.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/model.h"
 #include "vitrail/models/quantize.h"
@@ -313,7 +315,8 @@ Model describe_model(const std::string& name, CreateOptions options) {
   return build_model(name, options);
 }
 
-Model load_model(const fs::path& folder, const CreateOptions& options) {
+Model load_model(const fs::path& given, const CreateOptions& options) {
+  const fs::path folder = shipped_or(given);
   check(fs::is_directory(folder), "there is no model folder '{}'", folder.string());
   const FolderConfig config = read_folder(folder);
   const nlohmann::json made_with = checkpoint_arguments(config);
@@ -370,7 +373,8 @@ constexpr std::string_view local_prefix = "local-dir:";  // timm's way to name a
 }  // namespace
 
 bool names_folder(const std::string& name_or_folder) {
-  return name_or_folder.starts_with(local_prefix) || fs::is_directory(name_or_folder);
+  return name_or_folder.starts_with(local_prefix) || is_shipped_name(name_or_folder) ||
+         fs::is_directory(name_or_folder);
 }
 
 Model open_model(const std::string& name_or_folder, const CreateOptions& options) {
@@ -384,12 +388,17 @@ Model open_model(const std::string& name_or_folder, const CreateOptions& options
   return create_model(name_or_folder, options);
 }
 
-void save_model(const Model& model, const fs::path& folder, Layout layout) {
+void save_model(const Model& model, const fs::path& folder, Layout layout, DType dtype) {
+  check(!is_quantized(*model.net) || dtype == DType::f32, "the weights of '{}' are in int8 and stay so",
+        model.architecture);
   if (layout == Layout::huggingface || model.family->table == nullptr) {
-    write_hub_files(hub_files(model, form_of(model)), folder);
+    HubFiles files = hub_files(model, form_of(model));
+    files.config["dtype"] = dtype == DType::bf16 ? "bfloat16" : "float32";
+    files.tensors = stored_as(std::move(files.tensors), dtype);
+    write_hub_files(files, folder);
     return;
   }
-  const io::NamedTensors tensors = named_tensors(model.net->parameters);
+  const io::NamedTensors tensors = stored_as(named_tensors(model.net->parameters), dtype);
   io::replace_folder(folder, [&](const fs::path& temporary) {
     io::write_atomically(temporary / config_file, config_json(model).dump(2) + "\n");
     io::save_safetensors(temporary / weights_file, tensors);

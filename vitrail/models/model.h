@@ -9,6 +9,7 @@
 
 #include "vitrail/models/base/image_model.h"
 #include "vitrail/models/base/registry.h"
+#include "vitrail/tensor/dtype.h"
 
 namespace vitrail::models {
 
@@ -24,8 +25,9 @@ Model describe_model(const std::string& name, CreateOptions options = {});
 /// override what the folder says: another number of classes gives a new head, another img_size resizes the position
 /// embeddings. Throws Error if the folder cannot be read or does not fit.
 Model load_model(const std::filesystem::path& folder, const CreateOptions& options = {});
-/// Loads the model folder `name_or_folder` by load_model() if it is one, with or without timm's prefix `local-dir:`;
-/// otherwise creates a model of this name by create_model(). Throws Error if there is neither.
+/// Loads the model folder `name_or_folder` by load_model() if it is one, with or without timm's prefix `local-dir:`, or
+/// if it is the name of a checkpoint that ships with the program (base/shipped.h); otherwise creates a model of this
+/// name by create_model(). Throws Error if there is neither.
 Model open_model(const std::string& name_or_folder, const CreateOptions& options = {});
 /// Whether open_model() loads a folder, rather than creating a model whose weights are random.
 bool names_folder(const std::string& name_or_folder);
@@ -33,7 +35,9 @@ bool names_folder(const std::string& name_or_folder);
 enum class Layout { timm, huggingface };
 /// Writes the folder that load_model() reads, and that timm reads by `hf-hub:` or `local-dir:`, or transformers by
 /// from_pretrained(). The folder is written completely or not at all. Throws Error if transformers has no such model. A
-/// masked autoencoder (mae.h) is written in transformers' layout in any case.
-void save_model(const Model& model, const std::filesystem::path& folder, Layout layout = Layout::timm);
+/// masked autoencoder (mae.h) is written in transformers' layout in any case. `dtype`, f32 or bf16, is that of weights
+/// and statistics in the file; a file in bf16 has half the size, and is loaded into f32 again.
+void save_model(const Model& model, const std::filesystem::path& folder, Layout layout = Layout::timm,
+                DType dtype = DType::f32);
 
 }  // namespace vitrail::models

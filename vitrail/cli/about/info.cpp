@@ -10,6 +10,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/use/captions.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/models/base/shipped.h"
 #include "vitrail/models/formats/preprocessor.h"
 #include "vitrail/models/joint/clip_folder.h"
 #include "vitrail/models/model.h"
@@ -285,6 +286,44 @@ void list_models(const std::string& pattern, bool names_only, bool as_json) {
   }
 }
 
+// Lists the checkpoints that ship with the program, by their cards.
+void list_shipped(const std::string& pattern, bool names_only, bool as_json) {
+  const std::string wide = pattern.find('*') == std::string::npos ? "*" + pattern + "*" : pattern;
+  Json list = Json::array();
+  bool any = false;
+  for (const models::ShippedModel& model : models::shipped_models()) {
+    const models::ModelCard& card = model.card;
+    if (!matches(card.name, wide)) {
+      continue;
+    }
+    any = true;
+    if (names_only) {
+      fmt::print("{}\n", card.name);
+    } else if (as_json) {
+      list.push_back({{"name", card.name},
+                      {"what", card.what},
+                      {"bytes", model.bytes},
+                      {"accuracy", card.accuracy},
+                      {"measured_by", card.measured_by},
+                      {"data", card.data},
+                      {"data_licence", card.data_licence},
+                      {"licence", card.licence},
+                      {"command", card.command},
+                      {"limits", card.limits},
+                      {"folder", model.folder.string()}});
+    } else {
+      fmt::print("{:<24} {:>5.2f} MB  {}; {}; {}\n", card.name, static_cast<double>(model.bytes) * 1e-6, card.what,
+                 card.accuracy, card.licence);
+    }
+  }
+  if (as_json) {
+    fmt::print("{}\n", list.dump(2));
+  } else if (!any && !names_only) {
+    check(pattern.empty(), "no checkpoint's name contains '{}'; vitrail models --shipped lists all", pattern);
+    fmt::print("no checkpoint came with this program; VITRAIL_WEIGHTS names a folder of them\n");
+  }
+}
+
 }  // namespace
 
 void add_info(CLI::App& app) {
@@ -344,15 +383,19 @@ void add_models(CLI::App& app) {
     std::string pattern;
     bool names = false;
     bool json = false;
+    bool shipped = false;
   };
   const auto flags = std::make_shared<Flags>();
   command.add_option("PATTERN", flags->pattern, "Part of the names; * stands for any text (default: all)")
       ->type_name("");
+  command.add_flag("--shipped", flags->shipped,
+                   "List the checkpoints that came with the program, vitrail/NAME, with size, accuracy and licence");
   command.add_flag("--names", flags->names, "Print names only");
   command.add_flag("--json", flags->json, "Print a JSON list");
   add_examples(command, {"vitrail models", "vitrail models deit", "vitrail models 'bert*'",
-                         "vitrail models 'vit_*_patch14_*dinov2' --json"});
-  command.callback([flags] { list_models(flags->pattern, flags->names, flags->json); });
+                         "vitrail models 'vit_*_patch14_*dinov2' --json", "vitrail models --shipped"});
+  command.callback(
+      [flags] { (flags->shipped ? list_shipped : list_models)(flags->pattern, flags->names, flags->json); });
 }
 
 }  // namespace vitrail::cli

@@ -7,25 +7,51 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/io/file.h"
+#include "vitrail/models/joint/clip_folder.h"
 #include "vitrail/models/quantize.h"
 
 namespace vitrail::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct ConvertFlags {
   ModelFlags model;
   std::string output;
   std::string layout = "timm";
+  std::string dtype = "float32";
 };
 
+// A model of images and texts has one layout; what belongs to its tokenizer is copied.
+void convert_clip(const fs::path& source, const fs::path& output, DType dtype) {
+  const models::JointModel model = models::load_clip(source);
+  io::replace_folder(output, [&](const fs::path& temporary) {
+    models::write_clip(model, temporary, dtype);
+    for (const char* file :
+         {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json", "merges.txt"}) {
+      if (fs::exists(source / file)) {
+        fs::copy_file(source / file, temporary / file);
+      }
+    }
+  });
+  fmt::print("{:.2f} M parameters, in the layout of Hugging Face's transformers: {}\n",
+             static_cast<double>(model.net->parameters.count()) * 1e-6, output.string());
+}
+
 void convert(const ConvertFlags& flags) {
-  namespace fs = std::filesystem;
   check(!fs::exists(flags.output) || (fs::is_directory(flags.output) && fs::is_empty(flags.output)),
         "'{}' exists: choose another --output", flags.output);
+  const DType dtype = flags.dtype.starts_with("b") ? DType::bf16 : DType::f32;
+  const std::string source = flags.model.name_or_folder();
+  if (models::is_clip_folder(source)) {
+    convert_clip(source, flags.output, dtype);
+    return;
+  }
   const models::Model model = flags.model.open();
   flags.model.note_random_weights(model);
   const bool timm = flags.layout == "timm";
-  models::save_model(model, flags.output, timm ? models::Layout::timm : models::Layout::huggingface);
+  models::save_model(model, flags.output, timm ? models::Layout::timm : models::Layout::huggingface, dtype);
   fmt::print("{}, {:.2f} M parameters, in the layout of {}{}: {}\n", model.architecture,
              static_cast<double>(model.net->parameters.count()) * 1e-6, timm ? "timm" : "Hugging Face's transformers",
              models::is_quantized(*model.net) ? " with int8 weights, which vitrail alone reads" : "", flags.output);
@@ -43,11 +69,17 @@ void add_convert(CLI::App& app) {
                   "Layout: timm, or huggingface, which transformers' from_pretrained() reads")
       ->capture_default_str()
       ->check(CLI::IsMember({"timm", "huggingface"}));
+  command
+      .add_option("--dtype", flags->dtype,
+                  "Of the weights in the file: float32, or bfloat16, half as large, which is loaded into float32 again")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"float32", "f32", "bfloat16", "bf16"}));
   add_image_flags(command, flags->model);
   add_examples(command, {"# what AutoModelForImageClassification.from_pretrained(\"hub\") reads",
                          "vitrail convert output/train/NAME/best --output hub --layout huggingface",
                          "# and back, for timm.create_model(\"local-dir:model\", pretrained=True)",
-                         "vitrail convert hub --output model"});
+                         "vitrail convert hub --output model", "# half the size on disk",
+                         "vitrail convert output/train/NAME/best --output small --dtype bf16"});
   command.callback([flags] { convert(*flags); });
 }
 

@@ -8,8 +8,10 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/safetensors.h"
+#include "vitrail/models/base/shipped.h"
 #include "vitrail/models/formats/huggingface.h"
 #include "vitrail/models/formats/preprocessor.h"
+#include "vitrail/models/formats/stored.h"
 #include "vitrail/models/formats/weights.h"
 
 namespace vitrail::models {
@@ -165,7 +167,8 @@ JointModel make_clip(const Json& json, const std::string& source, const nn::Stor
 
 }  // namespace
 
-bool is_clip_folder(const fs::path& folder) {
+bool is_clip_folder(const fs::path& given) {
+  const fs::path folder = shipped_or(given);
   if (!fs::exists(folder / config_file)) {
     return false;
   }
@@ -173,7 +176,8 @@ bool is_clip_folder(const fs::path& folder) {
   return is_hub_config(config) && config["model_type"] == clip_type;
 }
 
-JointModel load_clip(const fs::path& folder, nn::Fill fill) {
+JointModel load_clip(const fs::path& given, nn::Fill fill) {
+  const fs::path folder = shipped_or(given);
   const fs::path path = folder / config_file;
   check(fs::exists(path), "'{}' is not a model folder: it has no {}", folder.string(), config_file);
   const Json json = io::read_json(path);
@@ -205,7 +209,7 @@ std::vector<std::pair<std::string, Tensor>> clip_tensors(const std::string& name
   return NameMap(clip_names, "").split(name, value);
 }
 
-void write_clip(const JointModel& model, const fs::path& folder) {
+void write_clip(const JointModel& model, const fs::path& folder, DType dtype) {
   nlohmann::ordered_json config;
   config["architectures"] = {"CLIPModel"};
   config["model_type"] = clip_type;
@@ -213,7 +217,7 @@ void write_clip(const JointModel& model, const fs::path& folder) {
   config["architectures"] = {"CLIPModel"};
   config["model_type"] = clip_type;
   config.erase("torch_dtype");  // the older name
-  config["dtype"] = "float32";
+  config["dtype"] = dtype == DType::bf16 ? "bfloat16" : "float32";
   config.erase(own_object);
   io::NamedTensors tensors;
   for (const nn::Parameter& parameter : model.net->parameters.all()) {
@@ -231,7 +235,7 @@ void write_clip(const JointModel& model, const fs::path& folder) {
   }
   io::write_atomically(folder / config_file, config.dump(2) + "\n");
   io::write_atomically(folder / "preprocessor_config.json", processor.dump(2) + "\n");
-  io::save_safetensors(folder / weights_file, tensors);
+  io::save_safetensors(folder / weights_file, stored_as(std::move(tensors), dtype));
 }
 
 }  // namespace vitrail::models

@@ -27,8 +27,9 @@ JointModel load_clip(const std::filesystem::path& folder, nn::Fill fill = nn::Fi
 /// Creates a model of the fields of such a config.json, a JSON object, with weights as training begins with. Errors
 /// name `source`.
 JointModel create_clip(const std::string& config, const std::string& source, const nn::StoreOptions& store = {});
-/// Writes the files that load_clip() and transformers' from_pretrained() read into `folder`, which exists.
-void write_clip(const JointModel& model, const std::filesystem::path& folder);
+/// Writes the files that load_clip() and transformers' from_pretrained() read into `folder`, which exists, weights in
+/// `dtype`: f32 or bf16.
+void write_clip(const JointModel& model, const std::filesystem::path& folder, DType dtype = DType::f32);
 
 /// The names and tensors of transformers for the parameter `name` of a ClipModel with this value.
 std::vector<std::pair<std::string, Tensor>> clip_tensors(const std::string& name, const Tensor& value);

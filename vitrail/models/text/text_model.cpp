@@ -9,6 +9,7 @@
 #include "vitrail/io/json.h"
 #include "vitrail/io/safetensors.h"
 #include "vitrail/io/suggest.h"
+#include "vitrail/models/base/shipped.h"
 #include "vitrail/models/formats/huggingface.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/text/families.h"
@@ -218,8 +219,8 @@ TextModel load_text_model(const fs::path& folder, const TextModelOptions& option
 }
 
 TextModel open_text_model(const std::string& name_or_folder, const TextModelOptions& options) {
-  if (fs::is_directory(name_or_folder)) {
-    return load_text_model(name_or_folder, options);
+  if (is_shipped_name(name_or_folder) || fs::is_directory(name_or_folder)) {
+    return load_text_model(shipped_or(name_or_folder), options);
   }
   check(name_or_folder.find('/') == std::string::npos, "there is no model folder '{}'", name_or_folder);
   return create_text_model(name_or_folder, options);

@@ -10,6 +10,7 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/toml.h"
+#include "vitrail/models/base/shipped.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::train {
@@ -105,6 +106,9 @@ fs::path run_folder_of(const fs::path& path) {
 }
 
 fs::path model_of(const fs::path& path) {
+  if (models::is_shipped_name(path.native())) {
+    return models::shipped_folder(path.native());
+  }
   std::error_code error;  // a path that cannot be looked at is none of a run
   fs::path best = path / "best";
   return fs::exists(path / "config.toml", error) && fs::exists(best, error) ? best : path;

@@ -30,7 +30,8 @@ std::filesystem::path run_folder_of(const std::filesystem::path& path);
 /// folder's path. Any other folder has its own name.
 std::string run_name(const std::filesystem::path& path);
 /// The best model of a run if `path` is a run folder, otherwise `path` itself: wherever a user names a model, a run
-/// stands for its best one.
+/// stands for its best one, and "vitrail/NAME" for a checkpoint that ships with the program (models/base/shipped.h;
+/// Error if there is none).
 std::filesystem::path model_of(const std::filesystem::path& path);
 
 /// Writes the config.toml of a run folder: the kind of task, its options, and, as [facts], what the run was made with
