@@ -1,4 +1,5 @@
 // A model of images and texts, from scenes to what it tells of them, as a person types it.
+#include <cmath>
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -51,6 +52,30 @@ TEST(ImagesAndTexts, AreLearnedAndFoundByEachOther) {
   ASSERT_EQ(found.status, 0) << found.err;
   EXPECT_THAT(found.out, HasSubstr("24 images, 120 texts"));
   EXPECT_THAT(found.out, HasSubstr("text to image"));
+}
+
+// A folder of transformers' SiglipModel: each label by itself, and it learns on in its own layout.
+TEST(ImagesAndTexts, MayBeSiglips) {
+  const test::TemporaryFolder folder;
+  const auto path = [&](const std::string& name) { return (folder / name).string(); };
+  const std::string model = golden_path("models/joint/siglip").string();
+  ASSERT_EQ(vitrail("scenes " + path("scenes") + " --count 8 --size 32 --objects 1").status, 0);
+  const Outcome learned = vitrail("pretrain clip " + path("scenes") + " --model " + model + " --loss siglip --output " +
+                                  path("runs") + " --experiment one --epochs 1 -b 4 --threads 1");
+  ASSERT_EQ(learned.status, 0) << learned.err;
+  EXPECT_THAT(vitrail("info " + path("runs/one/best")).out, HasSubstr("SiglipModel"));
+  EXPECT_TRUE(fs::exists(folder / "runs/one/best/spiece.model"));
+  for (const std::string& from : {model, path("runs/one")}) {
+    const Outcome named = vitrail("zeroshot " + from + " " + path("scenes/images/000000.png") +
+                                  " --labels 'red bird,red bird,blue circle' --format json");
+    ASSERT_EQ(named.status, 0) << named.err;
+    const nlohmann::json top = nlohmann::json::parse(named.out)[0]["top"];
+    double sum = 0;
+    for (const nlohmann::json& label : top) {
+      sum += label["probability"].get<double>();
+    }
+    EXPECT_GT(std::abs(sum - 1), 1e-3);
+  }
 }
 
 TEST(ImagesAndTexts, SayWhatIsWrong) {

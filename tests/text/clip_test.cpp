@@ -42,6 +42,43 @@ TEST(ClipTokenizer, GivesTransformersIds) {
   expect_golden_ids(load_tokenizer(older.path()));
 }
 
+// What transformers' tokenizers give (tools/golden/siglip.py): texts of 16 tokens, padded and cut.
+class SiglipTokenizer : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(SiglipTokenizer, GivesTransformersIds) {
+  const auto folder = test::golden_path("models/joint") / GetParam();
+  const json golden = io::read_json(folder / "captions.json");
+  const test::TemporaryFolder saved;
+  load_tokenizer(folder).save(saved.path());
+  const std::int64_t padding = golden["ids"][9].get<std::vector<std::int64_t>>().back();  // of the empty text
+  for (const auto& place : {folder, saved.path()}) {
+    const Tokenizer tokenizer = load_tokenizer(place).with_truncation(Truncation{.max_length = 16});
+    for (std::size_t i = 0; i < golden["captions"].size(); ++i) {
+      std::vector<std::int64_t> ids = tokenizer.encode(golden["captions"][i].get<std::string>()).ids;
+      ids.resize(16, padding);
+      EXPECT_EQ(ids, golden["ids"][i].get<std::vector<std::int64_t>>()) << golden["captions"][i];
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SiglipTokenizer, ::testing::Values("siglip", "siglip_json"),
+                         [](const ::testing::TestParamInfo<const char*>& info) { return std::string(info.param); });
+
+TEST(SiglipTokenizer, KnowsWhereItsTokensComeFrom) {
+  const Tokenizer tokenizer = load_tokenizer(test::golden_path("models/joint/siglip"));
+  const std::string text = "  Two,  \u00e9 Birds!";
+  const Encoding encoding = tokenizer.encode(text);
+  EXPECT_EQ(encoding.tokens.back(), "</s>");
+  EXPECT_TRUE(encoding.special.back());
+  EXPECT_TRUE(tokenizer.is_special(1));
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i + 1 < encoding.size(); ++i) {
+    EXPECT_GE(encoding.offsets[i].first, last);
+    last = encoding.offsets[i].first;
+  }
+  EXPECT_EQ(encoding.offsets[encoding.size() - 2].second, 15);  // behind the s, in front of the !
+}
+
 TEST(ClipTokenizer, IsLearned) {
   const std::vector<std::string> texts = {"A red bird", "a RED circle", "the red bird's wing", "a caf\u00e9"};
   const Tokenizer tokenizer = train_clip_bpe(texts, 10'000, 20);

@@ -152,6 +152,7 @@ def losses():
     save(tensors, ROOT / "models/joint/losses.safetensors")
 
 
-for wanted in sys.argv[1:] or [*VARIANTS, "losses"]:
-    losses() if wanted == "losses" else write(wanted)
-    print(wanted)
+if __name__ == "__main__":
+    for wanted in sys.argv[1:] or [*VARIANTS, "losses"]:
+        losses() if wanted == "losses" else write(wanted)
+        print(wanted)

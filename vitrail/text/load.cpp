@@ -42,6 +42,9 @@ class Switches {
   bool get(const std::string& key, bool fallback) const {
     return io::Fields(json_, source_).optional<bool>(key).value_or(fallback);
   }
+  std::string tokenizer_class() const {
+    return io::Fields(json_, source_).optional<std::string>("tokenizer_class").value_or("");
+  }
   std::optional<bool> optional(const std::string& key) const { return io::Fields(json_, source_).optional<bool>(key); }
 
  private:
@@ -139,7 +142,9 @@ Tokenizer from_document(const json& document, const std::string& source, std::st
 Tokenizer load_file(const fs::path& file) {
   const std::string extension = file.extension().string();
   if (extension == ".model" || extension == ".spm") {
-    return Tokenizer(read_sentencepiece(file));
+    const Switches switches(file.parent_path());
+    return Tokenizer(switches.tokenizer_class() == "SiglipTokenizer" ? read_siglip(file, config_beside(file))
+                                                                     : read_sentencepiece(file));
   }
   if (extension == ".txt") {
     return from_document(read_wordpiece_lines(file), file.string(), config_beside(file));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -102,10 +103,107 @@ class SentencePiece : public Engine {
     io::write_atomically(folder / name_, file_->bytes);
   }
 
- private:
+ protected:
   const Processor& processor() const { return file_->processor; }
+
+ private:
   std::unique_ptr<const SpmFile> file_;
   std::string name_;
+};
+
+// The first byte of each code point, and the size.
+std::vector<std::uint32_t> bytes_of_code_points(std::string_view text) {
+  std::vector<std::uint32_t> bytes;
+  for_each_code_point(text, [&](char32_t, std::size_t at) { bytes.push_back(static_cast<std::uint32_t>(at)); });
+  bytes.push_back(static_cast<std::uint32_t>(text.size()));
+  return bytes;
+}
+
+class Siglip final : public SentencePiece {
+ public:
+  Siglip(std::unique_ptr<const SpmFile> file, std::string name, std::string config, const std::string& source)
+      : SentencePiece(std::move(file), std::move(name)), config_(std::move(config)) {
+    const nlohmann::json json = io::parse_json(config_, source);
+    io::Fields fields(json, source);
+    lowercase_ = fields.optional<bool>("do_lower_case").value_or(true);
+    end_ = fields.kind("eos_token") == io::Kind::string ? fields.get<std::string>("eos_token") : "</s>";
+    const auto id = id_of(end_);
+    check(id.has_value(), "{}: the 'eos_token' {} is not in the file of sentencepiece", source, end_);
+    end_id_ = *id;
+  }
+
+  Encoding encode(std::span<const std::string_view> texts, bool add_special_tokens,
+                  const std::optional<Truncation>& truncation) const override {
+    std::vector<Encoding> encodings;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      encodings.push_back(encode_one(texts[i], static_cast<std::int64_t>(i)));
+    }
+    if (truncation) {
+      truncate(encodings, *truncation, add_special_tokens ? std::ssize(texts) : 0);
+    }
+    const std::vector<SpecialToken> end = {{end_, end_id_}};
+    TemplateProcessing ends;
+    ends.single = {{0, {}, 0}, {0, end, 0}};
+    ends.pair = {{0, {}, 0}, {0, end, 0}, {1, {}, 0}, {0, end, 0}};
+    return post_process(std::array{PostProcessor(ends)}, std::move(encodings), add_special_tokens);
+  }
+  bool is_special(std::int64_t id) const override { return id == end_id_ || SentencePiece::is_special(id); }
+  void save(const std::filesystem::path& folder, bool type_ids) const override {
+    SentencePiece::save(folder, type_ids);
+    io::write_atomically(folder / "tokenizer_config.json", config_);
+  }
+
+ private:
+  // canonicalize_text(), behind the ▁ that tokenize() puts in front.
+  NormalizedString canonical(std::string_view text) const {
+    NormalizedString result(text);
+    result.map([](char32_t c) { return c == U'▁' ? U' ' : c; });
+    result.prepend("▁");
+    if (lowercase_) {
+      result.lowercase();
+    }
+    result.filter([](char32_t c) { return c >= 0x80 || !is_bert_punctuation(c); });
+    char32_t last = 0;
+    result.map([](char32_t c) { return is_whitespace(c) ? U' ' : c; });
+    result.filter([&](char32_t c) { return std::exchange(last, c) != U' ' || c != U' '; });
+    result.strip(true, true);
+    return result;
+  }
+
+  // As the reference, behind an unknown token, whose pieces are then left out: what stands in front of the text is not
+  // lost so.
+  Encoding encode_one(std::string_view text, std::int64_t type_id) const {
+    const auto id_of_piece = [](const auto& piece) { return static_cast<std::int64_t>(piece.id()); };
+    const std::string front = "<unk>";
+    const std::size_t skipped = pieces_of_text(processor(), front, type_id, id_of_piece).size();
+    const NormalizedString cleaned = canonical(text);
+    const Encoding all = pieces_of_text(processor(), front + std::string(cleaned.text()), type_id, id_of_piece);
+    const std::vector<std::uint32_t> bytes = bytes_of_code_points(cleaned.text());
+    const auto byte_at = [&](std::int64_t code_point) {
+      const auto shifted = std::max<std::int64_t>(0, code_point - std::ssize(front));
+      return bytes[std::min(static_cast<std::size_t>(shifted), bytes.size() - 1)];
+    };
+    const auto place = [&](std::uint32_t byte) {
+      return static_cast<std::int64_t>(count_code_points(text.substr(0, byte)));
+    };
+    Encoding result;
+    for (std::size_t i = skipped; i < all.size(); ++i) {
+      const auto [begin, end] = all.offsets[i];
+      const Span origin = cleaned.original_range({byte_at(begin), byte_at(end)}).value_or(Span{});
+      result.ids.push_back(all.ids[i]);
+      result.tokens.push_back(all.tokens[i]);
+      result.offsets.emplace_back(place(origin.begin), place(origin.end));
+    }
+    result.type_ids.assign(result.size(), type_id);
+    result.special.assign(result.size(), false);
+    result.attention_mask.assign(result.size(), true);
+    return result;
+  }
+
+  std::string config_;
+  bool lowercase_ = true;
+  std::string end_;
+  std::int64_t end_id_ = 0;
 };
 
 class Marian : public Engine {
@@ -223,6 +321,11 @@ std::shared_ptr<const Engine> read_sentencepiece(const std::filesystem::path& fi
 
 std::shared_ptr<const Engine> make_sentencepiece(std::string bytes, const std::string& name) {
   return std::make_shared<SentencePiece>(open_spm(std::move(bytes), name), name);
+}
+
+std::shared_ptr<const Engine> read_siglip(const std::filesystem::path& file, std::string config) {
+  const std::string source = (file.parent_path() / "tokenizer_config.json").string();
+  return std::make_shared<Siglip>(open_spm(file), file.filename().string(), std::move(config), source);
 }
 
 std::shared_ptr<const Engine> read_marian(const std::filesystem::path& folder) {

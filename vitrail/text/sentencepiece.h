@@ -16,6 +16,11 @@ std::shared_ptr<const Engine> read_sentencepiece(const std::filesystem::path& fi
 /// The same of the file's content; `name` is what it is called when it is saved.
 std::shared_ptr<const Engine> make_sentencepiece(std::string bytes, const std::string& name);
 
+/// The same as transformers' SiglipTokenizer: texts lose their punctuation, their capitals unless `config`, the
+/// tokenizer_config.json beside the file, says otherwise, and further white space, and its `eos_token` ends them. Its
+/// special tokens are not looked for in a text.
+std::shared_ptr<const Engine> read_siglip(const std::filesystem::path& file, std::string config);
+
 /// A folder of Marian's: `source.spm` cuts texts into pieces whose ids are in `vocab.json`, `</s>` ends them, and
 /// `target.spm` joins the pieces of a translation, as MarianTokenizer of Hugging Face's transformers.
 std::shared_ptr<const Engine> read_marian(const std::filesystem::path& folder);

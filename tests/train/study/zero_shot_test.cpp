@@ -26,21 +26,36 @@ const ImageTextModel& golden_model() {
 TEST(ZeroShot, CutsTextsAndKeepsTheirEnd) {
   const std::vector<std::string> texts = {"a red bird",
                                           "a red bird a red bird a red bird a red bird a red bird a red bird"};
-  const PairTexts encoded = encode_pair_texts(golden_model().tokenizer, texts, 16);
+  const PairTexts encoded = encode_pair_texts(*golden_model().joint.net, golden_model().tokenizer, texts);
   EXPECT_EQ(encoded.cut, 1);
   EXPECT_EQ(cut_note(encoded, 16), "1 text of more than 16 tokens is cut");
   EXPECT_EQ(encoded.ids[0].back(), 111);
   ASSERT_EQ(encoded.ids[1].size(), 16U);
   EXPECT_EQ(encoded.ids[1].back(), 111);
-  EXPECT_EQ(cut_note(encode_pair_texts(golden_model().tokenizer, std::span(texts).first(1), 16), 16), "");
+  EXPECT_EQ(
+      cut_note(encode_pair_texts(*golden_model().joint.net, golden_model().tokenizer, std::span(texts).first(1)), 16),
+      "");
 }
 
 TEST(ZeroShot, GivesTransformersVectorsOfTexts) {
   const std::vector<std::string> texts = {"a photo of a red bird", "a photo of a blue circle",
                                           "a small green square on the left"};
-  const PairTexts encoded = encode_pair_texts(golden_model().tokenizer, texts, 16);
+  const PairTexts encoded = encode_pair_texts(*golden_model().joint.net, golden_model().tokenizer, texts);
   expect_close(embed_pair_texts(*golden_model().joint.net, encoded, DType::f32, 2),
                test::golden("models/joint/clip/expected.safetensors").get("text_embeds"), 1e-5);
+}
+
+// SigLIP's texts have padding, whose token the tokenizer says.
+TEST(ZeroShot, FillsUpTextsOfSiglip) {
+  for (const char* name : {"siglip", "siglip_json"}) {
+    const ImageTextModel model = open_image_text_model(test::golden_path("models/joint") / name);
+    const std::vector<std::string> texts = {"a photo of a red bird", "a photo of a blue circle",
+                                            "a small green square on the left"};
+    const PairTexts encoded = encode_pair_texts(*model.joint.net, model.tokenizer, texts);
+    EXPECT_EQ(encoded.ids[1].size(), 16U);
+    expect_close(embed_pair_texts(*model.joint.net, encoded, DType::f32, 2),
+                 test::golden(std::string("models/joint/") + name + "/expected.safetensors").get("text_embeds"), 1e-5);
+  }
 }
 
 TEST(ZeroShot, AveragesTemplatesOfLengthOne) {

@@ -141,8 +141,9 @@ void print_info(const models::TextModel& model) {
 Json describe(const models::JointModel& model) {
   const models::ClipConfig& c = model.net->config();
   const auto& image = model.pretrained;
-  return {{"model", "clip"},
-          {"architecture", "CLIPModel"},
+  const bool siglip = model.net->is_siglip();
+  return {{"model", siglip ? "siglip" : "clip"},
+          {"architecture", siglip ? "SiglipModel" : "CLIPModel"},
           {"parameters", model.net->parameters.count()},
           {"projection_dim", c.projection_dim},
           {"input_size", {image.channels, image.height, image.width}},
@@ -168,8 +169,9 @@ void print_info(const models::JointModel& model) {
   const auto& image = model.pretrained;
   const std::int64_t count = model.net->parameters.count();
   const std::int64_t flops = model.net->vision().flops(image.height, image.width);
-  line("model", "clip, which puts images and texts into one space");
-  line("class", "CLIPModel");
+  const bool siglip = model.net->is_siglip();
+  line("model", fmt::format("{}, which puts images and texts into one space", siglip ? "siglip" : "clip"));
+  line("class", siglip ? "SiglipModel" : "CLIPModel");
   line("parameters", fmt::format("{} ({})", count, short_number(count)));
   line("projection", fmt::format("{} dimensions", c.projection_dim));
   line("images", fmt::format("{} blocks of width {}, {} heads, {} x {} x {}, patches of {} x {}, {} FLOPs an image",

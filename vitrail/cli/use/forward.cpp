@@ -127,6 +127,9 @@ void forward_joint(const ForwardFlags& flags) {
   }
   add_records(output, "vision.features", of_vision.features());
   add_records(output, "vision.attention", of_vision.attention());
+  if (!of_vision.pool_attention().empty()) {
+    output.emplace_back("vision.attention.pool", of_vision.pool_attention()[0].value);
+  }
   add_records(output, "text.features", of_text.features());
   add_records(output, "text.attention", of_text.attention());
   io::save_safetensors(flags.output, output);

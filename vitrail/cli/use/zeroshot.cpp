@@ -21,7 +21,6 @@
 #include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/choice.h"
-#include "vitrail/ops/math/softmax.h"
 #include "vitrail/train/run/progress.h"
 #include "vitrail/train/study/zero_shot.h"
 
@@ -156,7 +155,7 @@ class Zeroshot {
               const std::vector<std::string>& labels, const Tensor& vectors) {
     const autograd::NoGrad no_grad;
     const Tensor embeds = train::embed_images(model_.joint, images, dtype_);
-    const Tensor all = ops::softmax(model_.joint.net->logits_per_image(embeds, vectors), 1);
+    const Tensor all = model_.joint.net->probabilities(model_.joint.net->logits_per_image(embeds, vectors));
     for (std::size_t i = 0; i < names.size(); ++i) {
       const std::vector<float> probabilities = all.select(0, static_cast<std::int64_t>(i)).values();
       const std::vector<std::int64_t> best = kernels::largest(probabilities, flags_.topk);
@@ -273,7 +272,8 @@ void add_zeroshot(CLI::App& app) {
       "zeroshot", "Tell images apart by what their classes are called; find images by texts and texts by images");
   const auto flags = std::make_shared<ZeroshotFlags>();
   command
-      .add_option("MODEL", flags->model.model, "Folder of a CLIPModel with its tokenizer, or a run of pretrain clip")
+      .add_option("MODEL", flags->model.model,
+                  "Folder of a CLIPModel or SiglipModel with its tokenizer, or a run of pretrain clip")
       ->required()
       ->type_name("");
   CLI::Option* const images =

@@ -140,6 +140,13 @@ Tensor NameMap::join(std::string_view own, const std::vector<Tensor>& parts) con
       return ops::cast(parts[0], DType::f32) + ops::cast(ops::narrow(parts[1], 1, 0, 1), DType::f32);
     case Joining::without_position:
       return ops::narrow(parts[0], 1, 1, parts[0].size(1) - 1);
+    case Joining::first_third:
+    case Joining::last_thirds: {
+      const std::int64_t rows = parts[0].rank() > 0 ? parts[0].size(0) : 0;
+      check(rows % 3 == 0, "its {} rows are not those of queries, keys and values", rows);
+      return joining == Joining::first_third ? ops::narrow(parts[0], 0, 0, rows / 3)
+                                             : ops::narrow(parts[0], 0, rows / 3, rows / 3 * 2);
+    }
     case Joining::squeezed: {
       Tensor whole = parts[0];
       while (whole.rank() < 3) {
@@ -174,6 +181,19 @@ std::vector<std::pair<std::string, Tensor>> NameMap::split(std::string_view own,
   std::vector<std::pair<std::string, Tensor>> result;
   for (std::size_t i = 0; i < names.size(); ++i) {
     result.emplace_back(names[i], parts[i]);
+  }
+  return result;
+}
+
+std::vector<std::pair<std::string, Tensor>> join_parts(std::vector<std::pair<std::string, Tensor>> parts) {
+  std::vector<std::pair<std::string, Tensor>> result;
+  for (auto& [name, part] : parts) {
+    const auto whole = std::ranges::find(result, name, &std::pair<std::string, Tensor>::first);
+    if (whole == result.end()) {
+      result.emplace_back(std::move(name), std::move(part));
+    } else {
+      whole->second = ops::concat({whole->second, part}, 0);
+    }
   }
   return result;
 }

@@ -19,6 +19,8 @@ enum class Joining {
   rows,              ///< concatenated along the first dimension: a single tensor, or query, key and value
   plus_position,     ///< the sum of the class token [1, 1, D] and the first of the positions [1, 1 + N, D]
   without_position,  ///< the positions [1, 1 + N, D] without the first one
+  first_third,       ///< the first third of the rows: the queries of torch.nn.MultiheadAttention's in_proj_weight
+  last_thirds,       ///< the other two: its keys and values
   squeezed           ///< a tensor of at most three dimensions, [1, 1, D] of [D] or [1, N, D] of [N, D]
 };
 
@@ -63,7 +65,8 @@ class NameMap {
   /// Makes the model's tensor of `parts`, which are in the order of theirs_of(own).
   Tensor join(std::string_view own, const std::vector<Tensor>& parts) const;
   /// Their names and tensors for the model's tensor: the inverse of join(). A position that was added to the class
-  /// token stays in it, and its own place is filled with zeros.
+  /// token stays in it, and its own place is filled with zeros. Of a tensor that is several of the model's, these are
+  /// its parts, in the order of the parameters (join_parts()).
   std::vector<std::pair<std::string, Tensor>> split(std::string_view own, const Tensor& value) const;
 
  private:
@@ -75,5 +78,8 @@ class NameMap {
   std::string prefix_;
   std::string stack_;
 };
+
+/// Puts the parts that have one name together, row by row.
+std::vector<std::pair<std::string, Tensor>> join_parts(std::vector<std::pair<std::string, Tensor>> parts);
 
 }  // namespace vitrail::models

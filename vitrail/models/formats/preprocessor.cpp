@@ -41,10 +41,16 @@ struct ProcessorClass {
 constexpr std::array<double, 3> half = {0.5, 0.5, 0.5};
 constexpr std::array<double, 3> clip_mean = {0.48145466, 0.4578275, 0.40821073};
 constexpr std::array<double, 3> clip_std = {0.26862954, 0.26130258, 0.27577711};
-constexpr ProcessorClass processor_classes[] = {
-    {"ViT", 2, half, half, {{224, 224}, false}, 0},           {"DeiT", 3, half, half, {{256, 256}, false}, 224},
-    {"Bit", 3, clip_mean, clip_std, {{224, 224}, true}, 224}, {"CLIP", 3, clip_mean, clip_std, {{224, 224}, true}, 224},
-    {"Beit", 3, half, half, {{224, 224}, false}, 0},          {"ConvNext", 3, half, half, {{384, 384}, true}, 0}};
+constexpr std::array<double, 3> imagenet_mean = {0.485, 0.456, 0.406};
+constexpr std::array<double, 3> imagenet_std = {0.229, 0.224, 0.225};
+constexpr ProcessorClass processor_classes[] = {{"ViT", 2, half, half, {{224, 224}, false}, 0},
+                                                {"DeiT", 3, half, half, {{256, 256}, false}, 224},
+                                                {"Bit", 3, clip_mean, clip_std, {{224, 224}, true}, 224},
+                                                {"CLIP", 3, clip_mean, clip_std, {{224, 224}, true}, 224},
+                                                {"Beit", 3, half, half, {{224, 224}, false}, 0},
+                                                {"ConvNext", 3, half, half, {{384, 384}, true}, 0},
+                                                {"Siglip", 3, half, half, {{224, 224}, false}, 0},
+                                                {"DINOv3ViT", 2, imagenet_mean, imagenet_std, {{224, 224}, false}, 0}};
 
 // The class that the file names, without what its name ends in: "ViTImageProcessorFast", "ViTFeatureExtractor" …; null
 // if there is none that vitrail knows.

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "vitrail/models/base/adapt.h"
+#include "vitrail/ops/math/activation.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/normalize.h"
+#include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/products/matmul.h"
 #include "vitrail/ops/shape/embedding.h"
 #include "vitrail/ops/shape/shape.h"
@@ -53,6 +56,35 @@ nn::Init clip_init(const ClipConfig& config, const nn::Parameter& parameter) {
   return parameter.init;
 }
 
+// The same of SiglipPreTrainedModel.
+nn::Init siglip_init(const nn::Parameter& parameter) {
+  const std::string& name = parameter.name;
+  const Shape& shape = parameter.value.shape();
+  if (name.ends_with(".bias")) {
+    return name.find(".mlp.fc") != std::string::npos ? nn::Init::normal(1e-6F) : nn::Init::zeros();
+  }
+  if (shape.rank() < 2) {
+    return parameter.init;
+  }
+  const auto ends_with_any = [&](std::initializer_list<std::string_view> endings) {
+    return std::ranges::any_of(endings, [&](std::string_view ending) { return name.ends_with(ending); });
+  };
+  const std::int64_t dim = shape[shape.rank() - 1];
+  if (ends_with_any({"embeddings.token_embedding.weight", "embeddings.position_embedding.weight", ".pos_embed"})) {
+    return nn::Init::normal(1 / std::sqrt(static_cast<float>(dim)));
+  }
+  if (name.ends_with(".qkv.weight") || name.ends_with(".attn_pool.latent")) {
+    return nn::Init::xavier_uniform({dim, dim});
+  }
+  if (name.ends_with(".attn_pool.q.weight") || name.ends_with(".attn_pool.kv.weight")) {
+    return nn::Init::xavier_uniform({3 * dim, dim});  // as rows of one matrix
+  }
+  if (ends_with_any({".attn.proj.weight", ".fc1.weight", ".fc2.weight"})) {
+    return nn::Init::xavier_uniform(shape);
+  }
+  return nn::Init::lecun_normal(shape);
+}
+
 // Where the state of each text stands among all tokens of the batch, [S] i64.
 Tensor ends_of(const Texts& texts, std::optional<std::int64_t> end) {
   const Tensor ids = texts.ids.contiguous();
@@ -83,14 +115,18 @@ ClipModel::ClipModel(const ClipConfig& config, const nn::StoreOptions& store) : 
   const nn::Scope root(parameters);
   vision_.emplace(root / "vision_model", config_.vision);
   text_.emplace(root / "text_model", config_.text);
-  visual_projection_.emplace(root / "visual_projection", config_.vision.embed_dim, config_.projection_dim, false);
-  text_projection_.emplace(root / "text_projection", config_.text.dim, config_.projection_dim, false);
-  logit_scale_ = root.parameter("logit_scale", {}, nn::Init::constant(config_.logit_scale_init));
+  if (!is_siglip()) {
+    visual_projection_.emplace(root / "visual_projection", config_.vision.embed_dim, config_.projection_dim, false);
+  }
+  text_projection_.emplace(is_siglip() ? root / "text_model" / "head" : root / "text_projection", config_.text.dim,
+                           config_.projection_dim, is_siglip());
+  const Shape one = is_siglip() ? Shape{1} : Shape{};
+  logit_scale_ = root.parameter("logit_scale", one, nn::Init::constant(config_.logit_scale_init));
   if (config_.logit_bias) {
-    logit_bias_ = root.parameter("logit_bias", {}, nn::Init::constant(*config_.logit_bias));
+    logit_bias_ = root.parameter("logit_bias", one, nn::Init::constant(*config_.logit_bias));
   }
   for (nn::Parameter& parameter : parameters.all()) {
-    parameter.init = clip_init(config_, parameter);
+    parameter.init = is_siglip() ? siglip_init(parameter) : clip_init(config_, parameter);
     if (store.fill == nn::Fill::initialize) {
       parameters.initialize(parameter.name);
     }
@@ -98,11 +134,15 @@ ClipModel::ClipModel(const ClipConfig& config, const nn::StoreOptions& store) : 
 }
 
 Tensor ClipModel::image_embeds(const Tensor& x, nn::Pass& pass) const {
-  return ops::normalize((*visual_projection_)(ops::cast(vision_->forward(x, pass), DType::f32)));
+  const Tensor state = ops::cast(vision_->forward(x, pass), DType::f32);
+  return ops::normalize(visual_projection_ ? (*visual_projection_)(state) : state);
 }
 
 Tensor ClipModel::text_embeds(const Texts& texts, nn::Pass& pass) const {
   const Tensor states = (*text_)({.ids = texts.ids, .offsets = texts.offsets}, pass);
+  if (is_siglip()) {
+    return ops::normalize((*text_projection_)(ops::cast(last_states(states, texts), DType::f32)));
+  }
   const Tensor ends =
       ops::index_select(ops::reshape(states, {-1, states.size(2)}), 0, ends_of(texts, config_.eos_token_id));
   return ops::normalize((*text_projection_)(ops::cast(ends, DType::f32)));
@@ -111,6 +151,10 @@ Tensor ClipModel::text_embeds(const Texts& texts, nn::Pass& pass) const {
 Tensor ClipModel::logits_per_image(const Tensor& image_embeds, const Tensor& text_embeds) const {
   const Tensor logits = ops::matmul(image_embeds, ops::transpose(text_embeds, 0, 1)) * ops::exp(logit_scale_);
   return logit_bias_.defined() ? logits + logit_bias_ : logits;
+}
+
+Tensor ClipModel::probabilities(const Tensor& logits_per_image) const {
+  return logit_bias_.defined() ? ops::sigmoid(logits_per_image) : ops::softmax(logits_per_image, 1);
 }
 
 std::int64_t ClipModel::depth() const { return std::max(vision_->depth(), text_->depth()); }
@@ -129,7 +173,8 @@ std::int64_t ClipModel::layer_of(const std::string& parameter) const {
 }
 
 bool ClipModel::is_head(const std::string& parameter) const {
-  return parameter.starts_with("visual_projection.") || parameter.starts_with("text_projection.");
+  return parameter.starts_with("visual_projection.") || parameter.starts_with("text_projection.") ||
+         parameter.starts_with("text_model.head.");
 }
 
 }  // namespace vitrail::models

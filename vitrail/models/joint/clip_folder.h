@@ -1,13 +1,13 @@
 /// \file
-/// Models of images and texts in folders of transformers' CLIPModel.
+/// Models of images and texts in folders of transformers' CLIPModel and SiglipModel.
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
+#include "vitrail/io/safetensors.h"
 #include "vitrail/models/joint/clip.h"
 
 namespace vitrail::models {
@@ -19,10 +19,11 @@ struct JointModel {
   std::string config = "{}";    ///< config.json as text, also with fields that are of no use here
 };
 
-/// Whether `folder` has a config.json whose "model_type" is "clip".
+/// Whether `folder` has a config.json whose "model_type" is "clip" or "siglip".
 bool is_clip_folder(const std::filesystem::path& folder);
-/// Loads the folder that transformers' CLIPModel.save_pretrained() wrote: config.json, model.safetensors and, if it is
-/// there, preprocessor_config.json. Throws Error if the folder cannot be read, or if a tower does not fit the config.
+/// Loads the folder that save_pretrained() of transformers' CLIPModel or SiglipModel wrote: config.json,
+/// model.safetensors and, if it is there, preprocessor_config.json. Throws Error if the folder cannot be read, or if a
+/// tower does not fit the config.
 JointModel load_clip(const std::filesystem::path& folder, nn::Fill fill = nn::Fill::leave);
 /// Creates a model of the fields of such a config.json, a JSON object, with weights as training begins with. Errors
 /// name `source`.
@@ -31,7 +32,7 @@ JointModel create_clip(const std::string& config, const std::string& source, con
 /// `dtype`: f32 or bf16.
 void write_clip(const JointModel& model, const std::filesystem::path& folder, DType dtype = DType::f32);
 
-/// The names and tensors of transformers for the parameter `name` of a ClipModel with this value.
-std::vector<std::pair<std::string, Tensor>> clip_tensors(const std::string& name, const Tensor& value);
+/// What transformers' checkpoint has, of `value` of each parameter.
+io::NamedTensors clip_tensors(const ClipModel& model, const std::function<Tensor(const nn::Parameter&)>& value);
 
 }  // namespace vitrail::models

@@ -100,6 +100,30 @@ constexpr NameRule beit[] = {
     {"", "~encoder.layer.#.attention.attention.relative_position_bias.relative_position_index"},
     {"", "~encoder.relative_position_bias.relative_position_index"}};
 
+// The vision towers of CLIP and SigLIP, whose folders have texts too. Each has parts that the other one lacks.
+constexpr NameRule clip_vision[] = {{"cls_token", "~embeddings.class_embedding", Joining::squeezed},
+                                    {"pos_embed", "~embeddings.position_embedding.weight", Joining::squeezed},
+                                    {"patch_embed.proj.@", "~embeddings.patch_embedding.@"},
+                                    {"norm_pre.@", "~pre_layrnorm.@"},  // spelled so
+                                    {"blocks.#.norm1.@", "~encoder.layers.#.layer_norm1.@"},
+                                    {"blocks.#.attn.qkv.@", "~encoder.layers.#.self_attn.{q_proj,k_proj,v_proj}.@"},
+                                    {"blocks.#.attn.proj.@", "~encoder.layers.#.self_attn.out_proj.@"},
+                                    {"blocks.#.norm2.@", "~encoder.layers.#.layer_norm2.@"},
+                                    {"blocks.#.@", "~encoder.layers.#.@"},
+                                    {"norm.@", "~post_layernorm.@"},
+                                    {"attn_pool.latent", "~head.probe"},
+                                    {"attn_pool.q.@", "~head.attention.in_proj_@", Joining::first_third},
+                                    {"attn_pool.kv.@", "~head.attention.in_proj_@", Joining::last_thirds},
+                                    {"attn_pool.proj.@", "~head.attention.out_proj.@"},
+                                    {"attn_pool.norm.@", "~head.layernorm.@"},
+                                    {"attn_pool.mlp.@", "~head.mlp.@"},
+                                    {"", "~embeddings.position_ids"},  // a buffer of older files
+                                    {"", "visual_projection.@"},
+                                    {"", "text_projection.@"},
+                                    {"", "text_model.@"},
+                                    {"", "logit_scale"},
+                                    {"", "logit_bias"}};
+
 // The own names are those of https://github.com/facebookresearch/mae (models_mae.py). '^' stands for the decoder's
 // stack of blocks, which transformers has written under two names.
 constexpr NameRule mae[] = {cls_token,
@@ -136,6 +160,7 @@ std::span<const NameRule> hub_dinov2_names(bool registers, bool gated) {
   return gated ? std::span<const NameRule>(dinov2_gated) : dinov2;
 }
 std::span<const NameRule> hub_beit_names() { return beit; }
+std::span<const NameRule> hub_clip_vision_names() { return clip_vision; }
 std::span<const NameRule> hub_mae_names() { return mae; }
 
 }  // namespace vitrail::models

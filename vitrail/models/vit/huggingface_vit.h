@@ -1,5 +1,6 @@
 /// \file
-/// Vision Transformers in the layout of Hugging Face's transformers: ViT, DeiT, DINOv2, BEiT and ViTMAE.
+/// Vision Transformers in the layout of Hugging Face's transformers: ViT, DeiT, DINOv2, BEiT, ViTMAE, and the
+/// vision towers of CLIP and SigLIP.
 #pragma once
 
 #include <span>
@@ -17,6 +18,8 @@ void read_hub_deit(io::Fields& f, FolderConfig& folder);
 void read_hub_dinov2(io::Fields& f, FolderConfig& folder);
 void read_hub_dinov2_with_registers(io::Fields& f, FolderConfig& folder);
 void read_hub_beit(io::Fields& f, FolderConfig& folder);
+void read_hub_clip_vision(io::Fields& f, FolderConfig& folder);  ///< of a tower alone, and of a model with texts too
+void read_hub_siglip_vision(io::Fields& f, FolderConfig& folder);
 /// Family::hub_form of the families whose models are VisionTransformers.
 HubForm vit_hub_form(const ImageModel& net);
 
@@ -27,12 +30,22 @@ nlohmann::ordered_json hub_encoder_json(const VitConfig& encoder);
 /// The reason why transformers' ViTModel cannot be this encoder ("it has register tokens"), or "" if it can.
 std::string not_plain(const VitConfig& encoder);
 
+/// The fields of one tower of a CLIPConfig or SiglipConfig, "vision_config" or "text_config". Where the older
+/// `…_config_dict` is there too, transformers takes it, with the defaults of what it leaves out.
+const nlohmann::json& hub_tower(io::Fields& config, const std::string& key);
+/// The vision tower that a CLIPVisionConfig or SiglipVisionConfig describes, without a classifier.
+VitConfig read_hub_tower(io::Fields& config, bool siglip);
+/// The preparation of CLIPImageProcessor or SiglipImageProcessor, for images of the tower's size.
+PretrainedConfig hub_tower_images(const VitConfig& tower, bool siglip);
+
 /// What transformers calls the tensors of each kind. '~' stands for "vit.", "deit.", "dinov2." …
 std::span<const NameRule> hub_vit_names();
 std::span<const NameRule> hub_deit_names();
 std::span<const NameRule> hub_deit_with_teacher_names();
 std::span<const NameRule> hub_dinov2_names(bool registers, bool gated);
 std::span<const NameRule> hub_beit_names();
+/// '~' stands for "vision_model.". The last lines, without it, leave out what a model with texts has further.
+std::span<const NameRule> hub_clip_vision_names();
 std::span<const NameRule> hub_mae_names();
 
 }  // namespace vitrail::models

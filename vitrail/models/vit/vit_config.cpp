@@ -174,7 +174,11 @@ VitConfig read_vit_hybrid(const nlohmann::json& arguments, const std::string& so
 constexpr HubKind vit_hub_kinds[] = {{"vit", read_hub_vit},
                                      {"deit", read_hub_deit},
                                      {"dinov2", read_hub_dinov2},
-                                     {"dinov2_with_registers", read_hub_dinov2_with_registers}};
+                                     {"dinov2_with_registers", read_hub_dinov2_with_registers},
+                                     {"clip", read_hub_clip_vision},
+                                     {"clip_vision_model", read_hub_clip_vision},
+                                     {"siglip", read_hub_siglip_vision},
+                                     {"siglip_vision_model", read_hub_siglip_vision}};
 
 }  // namespace
 

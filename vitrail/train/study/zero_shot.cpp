@@ -5,9 +5,11 @@
 #include <functional>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/data/loader.h"
+#include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/models/text/text_model.h"
@@ -66,14 +68,40 @@ std::array<double, 3> recalls(const std::vector<std::int64_t>& ranks) {
 
 ImageTextModel open_image_text_model(const std::filesystem::path& folder) {
   models::JointModel joint = models::load_clip(folder);
-  text::Tokenizer tokenizer = text::load_tokenizer(folder);
+  text::Tokenizer tokenizer = load_pair_tokenizer(folder);
   models::check_vocabulary(tokenizer.vocab_size(), joint.net->config().text.vocab_size, folder.string());
   return {std::move(joint), std::move(tokenizer)};
 }
 
-PairTexts encode_pair_texts(const text::Tokenizer& tokenizer, std::span<const std::string> texts,
-                            std::int64_t max_positions) {
+text::Tokenizer load_pair_tokenizer(const std::filesystem::path& folder) {
+  const text::Tokenizer tokenizer = text::load_tokenizer(folder);
+  const std::filesystem::path path = folder / "tokenizer_config.json";
+  if (!std::filesystem::exists(path)) {
+    return tokenizer;
+  }
+  const nlohmann::json json = io::read_json(path);
+  io::Fields fields(json, path.string());
+  std::string token;
+  if (fields.kind("pad_token") == io::Kind::string) {
+    token = fields.get<std::string>("pad_token");
+  } else if (fields.kind("pad_token") == io::Kind::object) {
+    token = fields.object("pad_token").get<std::string>("content");
+  }
+  const std::optional<std::int64_t> id = tokenizer.id_of(token);
+  if (!id) {
+    return tokenizer;
+  }
+  text::Padding padding;
+  padding.id = *id;
+  padding.token = token;
+  return tokenizer.with_padding(padding);
+}
+
+PairTexts encode_pair_texts(const models::ClipModel& model, const text::Tokenizer& tokenizer,
+                            std::span<const std::string> texts) {
   const text::Tokenizer whole = tokenizer.with_padding(std::nullopt).with_truncation(std::nullopt);
+  const std::int64_t max_positions = model.max_positions();
+  const std::int64_t padding = tokenizer.padding() ? tokenizer.padding()->id : model.config().pad_token_id;
   PairTexts result;
   for (text::Encoding& encoding : whole.encode_batch(texts, true, kernels::threads())) {
     std::vector<std::int64_t>& ids = encoding.ids;
@@ -82,6 +110,9 @@ PairTexts encode_pair_texts(const text::Tokenizer& tokenizer, std::span<const st
       ids.resize(static_cast<std::size_t>(max_positions));
       ids.back() = end;
       ++result.cut;
+    }
+    if (model.is_siglip()) {
+      ids.resize(static_cast<std::size_t>(max_positions), padding);
     }
     result.ids.push_back(std::move(ids));
   }
@@ -169,7 +200,7 @@ Tensor embed_labels(const ImageTextModel& model, const std::vector<std::string>&
     }
   }
   const std::int64_t longest = model.joint.net->max_positions();
-  const PairTexts encoded = encode_pair_texts(model.tokenizer, texts, longest);
+  const PairTexts encoded = encode_pair_texts(*model.joint.net, model.tokenizer, texts);
   if (cut != nullptr) {
     *cut = cut_note(encoded, longest);
   }
@@ -244,7 +275,7 @@ Retrieval retrieval(const models::JointModel& model, const text::Tokenizer& toke
     }
   }
   const std::int64_t longest = model.net->max_positions();
-  const PairTexts encoded = encode_pair_texts(tokenizer, texts, longest);
+  const PairTexts encoded = encode_pair_texts(*model.net, tokenizer, texts);
   if (cut != nullptr) {
     *cut = cut_note(encoded, longest);
   }

@@ -27,15 +27,18 @@ struct ImageTextModel {
 };
 /// Loads both from a folder. Throws Error if they do not fit each other.
 ImageTextModel open_image_text_model(const std::filesystem::path& folder);
+/// The tokenizer of such a folder, with the padding that its tokenizer_config.json names.
+text::Tokenizer load_pair_tokenizer(const std::filesystem::path& folder);
 
-/// Texts as the model takes them, from their first to their end token.
+/// Texts as the model takes them: from their first to their end token, and for SigLIP with padding up to the model's
+/// positions.
 struct PairTexts {
   std::vector<std::vector<std::int64_t>> ids;
   std::int64_t cut = 0;  ///< how many were longer than the model's positions, and were cut: the end token is kept
 };
 /// Throws Error, naming it, for a text that the tokenizer cannot encode.
-PairTexts encode_pair_texts(const text::Tokenizer& tokenizer, std::span<const std::string> texts,
-                            std::int64_t max_positions);
+PairTexts encode_pair_texts(const models::ClipModel& model, const text::Tokenizer& tokenizer,
+                            std::span<const std::string> texts);
 /// "2 texts of more than 77 tokens are cut"; "" if none is.
 std::string cut_note(const PairTexts& texts, std::int64_t max_positions);
 

@@ -79,13 +79,13 @@ std::vector<std::string> all_texts(const data::TextPairs& pairs) {
 text::Tokenizer open_pair_tokenizer(const PretrainClipOptions& options, const fs::path& checkpoint,
                                     const data::TextPairs& training) {
   if (!checkpoint.empty()) {
-    return text::load_tokenizer(checkpoint);
+    return load_pair_tokenizer(checkpoint);
   }
   if (!options.tokenizer.empty()) {
-    return text::load_tokenizer(options.tokenizer);
+    return load_pair_tokenizer(options.tokenizer);
   }
   if (!options.model.empty()) {
-    return text::load_tokenizer(model_of(options.model));
+    return load_pair_tokenizer(model_of(options.model));
   }
   const Json text = tower_config("text", options.text_kwargs);
   check(text["max_position_embeddings"].is_number_integer(),
@@ -211,7 +211,7 @@ PretrainClip::PretrainClip(const PretrainClipOptions& options, const fs::path& c
   tokenizer_ = open_pair_tokenizer(options_, checkpoint, training_);
   model_ = make_pair_model(options_, checkpoint, *tokenizer_);
   const std::int64_t longest = model_.net->max_positions();
-  PairTexts all = encode_pair_texts(*tokenizer_, all_texts(training_), longest);
+  PairTexts all = encode_pair_texts(*model_.net, *tokenizer_, all_texts(training_));
   cut_ = cut_note(all, longest);
   auto next = all.ids.begin();
   for (const std::vector<std::string>& own : training_.texts) {
@@ -244,7 +244,11 @@ Tensor PretrainClip::loss(nn::Pass& pass) {
   return options_.loss == "clip" ? clip_loss(logits) : siglip_loss(logits);
 }
 
+// SigLIP's own training lets the scale go where it will; Google's models end above CLIP's bound.
 void PretrainClip::updated(std::int64_t /*step*/) {
+  if (model_.net->is_siglip()) {
+    return;
+  }
   const Tensor& scale = model_.net->logit_scale();
   float& value = *scale.data<float>();
   value = std::clamp(value, 0.0F, largest_scale);
@@ -295,8 +299,9 @@ void PretrainClip::save(const fs::path& folder) const {
 std::vector<std::string> PretrainClip::summary() const {
   const models::ClipConfig& c = model_.net->config();
   std::vector<std::string> lines = {
-      fmt::format("clip, {:.2f} M parameters, {} x {} pixels, {} blocks of width {} for images and {} of width {} for "
+      fmt::format("{}, {:.2f} M parameters, {} x {} pixels, {} blocks of width {} for images and {} of width {} for "
                   "texts, {} of {}",
+                  model_.net->is_siglip() ? "siglip" : "clip",
                   static_cast<double>(model_.net->parameters.count()) * 1e-6, model_.pretrained.width,
                   model_.pretrained.height, c.vision.depth, c.vision.embed_dim, c.text.depth, c.text.dim,
                   io::counted(tokenizer_->vocab_size(), "tokens"), tokenizer_->kind()),
