@@ -78,6 +78,46 @@ TEST(ImagesAndTexts, MayBeSiglips) {
   }
 }
 
+// An index by such a model is searched by words, and its vision tower is a model like any other.
+TEST(ImagesAndTexts, AreSearchedByWords) {
+  const test::TemporaryFolder folder;
+  const auto path = [&](const std::string& name) { return (folder / name).string(); };
+  ASSERT_EQ(vitrail("scenes " + path("scenes") + " --count 6 --size 32 --objects 1").status, 0);
+  const std::string images = path("scenes/images");
+  for (const std::string name : {"clip", "siglip"}) {
+    const std::string model = golden_path("models/joint/" + name).string();
+    const std::string index = path(name + ".index");
+    ASSERT_EQ(vitrail("index " + images + " --model " + model + " --output " + index).status, 0);
+    const Outcome found =
+        vitrail("search " + index + " --text 'a red bird' 'a blue circle' -k 3 --json --output " + path("found.png"));
+    ASSERT_EQ(found.status, 0) << found.err;
+    const nlohmann::json json = nlohmann::json::parse(found.out);
+    ASSERT_EQ(json.size(), 2U);
+    EXPECT_EQ(json[1]["query"], "a blue circle");
+    EXPECT_EQ(json[0]["found"].size(), 3U);
+    EXPECT_TRUE(fs::exists(folder / "found.png"));
+    const Outcome same = vitrail("search " + index + " " + images + "/000002.png -k 1");
+    EXPECT_THAT(same.out, HasSubstr("000002.png"));
+
+    const std::string tower = path(name + "_tower.index");
+    ASSERT_EQ(vitrail("index " + images + " --model " + model + " --pool avg --output " + tower).status, 0);
+    EXPECT_THAT(vitrail("search " + tower + " --text bird").err,
+                HasSubstr("were pooled by --pool 'avg', and texts have none of this kind"));
+    const Outcome embedded =
+        vitrail("embed " + model + " " + images + " --unlabeled --output " + path(name + ".safetensors"));
+    EXPECT_THAT(embedded.out, HasSubstr("features [6, 16] f32")) << embedded.err;
+    EXPECT_EQ(vitrail("attention " + model + " " + images + "/000002.png --output " + path(name)).status, 0);
+  }
+  const std::string other = golden_path("models/hf_vit").string();
+  ASSERT_EQ(vitrail("index " + images + " --model " + other + " --output " + path("other.index")).status, 0);
+  EXPECT_THAT(vitrail("search " + path("other.index") + " --text bird").err, HasSubstr("which knows no texts"));
+  EXPECT_THAT(vitrail("search " + path("other.index")).err, HasSubstr("give IMAGES or --text to search by"));
+  EXPECT_THAT(vitrail("index " + images + " --model " + golden_path("models/joint/clip").string() +
+                      " --img-size 24 --output " + path("large.index"))
+                  .err,
+              HasSubstr("is a model of images and texts: it takes no --model-kwargs"));
+}
+
 TEST(ImagesAndTexts, SayWhatIsWrong) {
   const test::TemporaryFolder folder;
   const std::string model = golden_path("models/joint/clip").string();

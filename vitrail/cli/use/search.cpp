@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <unordered_map>
 
 #include <CLI/CLI.hpp>
@@ -16,10 +17,13 @@
 #include "vitrail/explain/drawing.h"
 #include "vitrail/explain/overlay.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/models/base/shipped.h"
 #include "vitrail/models/features.h"
+#include "vitrail/models/text/text_model.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/train/run/progress.h"
 #include "vitrail/train/study/image_index.h"
+#include "vitrail/train/study/zero_shot.h"
 
 namespace vitrail::cli {
 namespace {
@@ -34,6 +38,59 @@ struct IndexFlags {
   DataFlags images;
   std::string pool;
   std::string output;
+};
+
+// The model of an index: one of images and texts, whose vectors of images are in one space with those of texts, or, if
+// features are pooled otherwise, its vision tower, or any other model of images.
+class IndexModel {
+ public:
+  IndexModel(const ModelFlags& flags, const std::string& pool) : name_(flags.model), pool_(pool) {
+    const std::string source = flags.name_or_folder();
+    if (!pool.empty() || !models::is_clip_folder(source)) {
+      trunk_ = models::without_head(flags.open_for_images(), pool);
+      return;
+    }
+    check(flags.kwargs.empty() && !flags.num_classes && !flags.img_size,
+          "'{}' is a model of images and texts: it takes no --model-kwargs, --num-classes or --img-size", name_);
+    folder_ = source;
+    joint_ = models::load_clip(source);
+    data::apply(flags.images, joint_->pretrained);
+  }
+
+  train::IndexEncoder encoder() const { return joint_ ? train::index_encoder(*joint_) : train::index_encoder(*trunk_); }
+  Tensor of_image(const io::Image& image, DType dtype) const {
+    if (joint_) {
+      return train::embed_images(*joint_, std::vector<io::Image>{image}, dtype);
+    }
+    nn::Pass pass;
+    pass.dtype = dtype;
+    return ops::cast(trunk_->net->forward(model_input(*trunk_, image), pass), DType::f32).contiguous();
+  }
+  // Throws Error if the model knows no texts.
+  Tensor of_texts(const std::vector<std::string>& texts, DType dtype) const {
+    check(joint_ || pool_.empty(),
+          "the features of the index were pooled by --pool '{}', and texts have none of this kind: an index for --text "
+          "is made without --pool",
+          pool_);
+    check(joint_.has_value(),
+          "the index was made by '{}', which knows no texts: --text takes an index by a model of images and texts "
+          "(CLIP, SigLIP)",
+          name_);
+    const text::Tokenizer tokenizer = train::load_pair_tokenizer(folder_);
+    models::check_vocabulary(tokenizer.vocab_size(), joint_->net->config().text.vocab_size, folder_);
+    const train::PairTexts encoded = train::encode_pair_texts(*joint_->net, tokenizer, texts);
+    if (const std::string note = train::cut_note(encoded, joint_->net->max_positions()); !note.empty()) {
+      fmt::print(stderr, "note: {}\n", note);
+    }
+    return train::embed_pair_texts(*joint_->net, encoded, dtype);
+  }
+
+ private:
+  std::string name_;
+  std::string pool_;
+  std::string folder_;
+  std::optional<models::Model> trunk_;
+  std::optional<models::JointModel> joint_;
 };
 
 void make_index(const IndexFlags& flags) {
@@ -54,8 +111,9 @@ void make_index(const IndexFlags& flags) {
   if (chosen.model.empty()) {
     chosen.model = index.model;
   }
-  const models::Model trunk = models::without_head(chosen.open_for_images(), index.pool);
-  index.model = models::names_folder(chosen.name_or_folder()) ? fs::absolute(chosen.model).string() : chosen.model;
+  const IndexModel model(chosen, index.pool);
+  const bool is_path = models::names_folder(chosen.name_or_folder()) && !models::is_shipped_name(chosen.model);
+  index.model = is_path ? fs::absolute(chosen.model).string() : chosen.model;
   train::Progress progress(stderr);
   train::EvaluateOptions options = flags.images.options(flags.compute.apply());
   bool begun = false;
@@ -69,7 +127,7 @@ void make_index(const IndexFlags& flags) {
     };
   }
   const train::IndexChanges changes = train::update_index(
-      index, trunk, options, [&](const train::ImageIndex& whole) { train::save_index(flags.output, whole); });
+      index, model.encoder(), options, [&](const train::ImageIndex& whole) { train::save_index(flags.output, whole); });
   progress.end();
   for (const std::string& broken : changes.broken) {
     fmt::print("left out: {}\n", broken);
@@ -111,9 +169,32 @@ io::Image cell(const io::Image& image, const std::string& text) {
   return result;
 }
 
+// A query in words, in the place of an image.
+io::Image cell(const std::string& text) {
+  io::Image result = explain::white_image(shown_side, shown_side + explain::letter_height + 2);
+  const auto longest = static_cast<std::size_t>(shown_side / explain::letter_width);
+  std::int64_t top = 0;
+  std::string line;
+  const auto flush = [&] {
+    explain::draw_text(result, 0, top, line, 1);
+    top += explain::letter_height + 2;
+    line.clear();
+  };
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (!line.empty() && line.size() + 1 + word.size() > longest) {
+      flush();
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  flush();
+  return result;
+}
+
 struct SearchFlags {
   std::string index;
   std::vector<std::string> images;
+  std::vector<std::string> texts;
   std::int64_t count = 10;
   std::string output;
   bool json = false;
@@ -131,25 +212,20 @@ void search_images(const SearchFlags& flags) {
   const train::ImageIndex index = train::load_index(flags.index);
   ModelFlags chosen;
   chosen.model = index.model;
-  const models::Model trunk = models::without_head(chosen.open_for_images(), index.pool);
-  check(train::hash_of_weights(trunk) == index.weights,
+  const IndexModel model(chosen, index.pool);
+  check(model.encoder().weights == index.weights,
         "'{}' was made by '{}' with other weights than it has now: delete the index to make it anew", flags.index,
         index.model);
-  const std::vector<NamedImage> queries = list_images(flags.images, flags.output);
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   std::vector<std::vector<io::Image>> sheet;
   std::optional<Source> source;
   if (!flags.output.empty()) {
     source.emplace(index);
   }
-  for (const NamedImage& query : queries) {
-    const io::Image image = query.read();
-    nn::Pass pass;
-    pass.dtype = dtype;
-    const Tensor x = ops::cast(trunk.net->forward(model_input(trunk, image), pass), DType::f32).contiguous();
+  const auto find = [&](const std::string& query, const io::Image& shown, const Tensor& x) {
     const std::vector<train::Hit> hits = train::search(index, x, flags.count)[0];
     if (source) {
-      sheet.push_back({cell(image, "query")});
+      sheet.push_back({shown});
       for (const train::Hit& hit : hits) {
         sheet.back().push_back(cell(source->image(hit.image), fmt::format("{:.3f}", hit.cosine)));
       }
@@ -158,7 +234,19 @@ void search_images(const SearchFlags& flags) {
     for (const train::Hit& hit : hits) {
       found.push_back({{"image", path_in(index, hit.image)}, {"cosine", hit.cosine}});
     }
-    json.push_back({{"query", query.name}, {"found", found}});
+    json.push_back({{"query", query}, {"found", found}});
+  };
+  if (!flags.texts.empty()) {
+    const Tensor x = model.of_texts(flags.texts, dtype);
+    for (std::size_t i = 0; i < flags.texts.size(); ++i) {
+      find(flags.texts[i], cell(flags.texts[i]), x.narrow(0, static_cast<std::int64_t>(i), 1));
+    }
+  }
+  if (!flags.images.empty()) {
+    for (const NamedImage& query : list_images(flags.images, flags.output)) {
+      const io::Image image = query.read();
+      find(query.name, cell(image, "query"), model.of_image(image, dtype));
+    }
   }
   if (source) {
     io::write_png(flags.output, explain::sheet(sheet));
@@ -229,7 +317,8 @@ void add_index(CLI::App& app) {
       ->type_name("");
   command
       .add_option("--model", flags->model.model,
-                  "Model to compute features by: a name or a folder (default: that of an index which is there)")
+                  "Model to compute features by: a name or a folder (default: that of an index which is there); with a "
+                  "CLIPModel or SiglipModel, texts find images too")
       ->type_name("MODEL");
   command.add_option("--output", flags->output, "Index to write; one that is there is brought up to date")
       ->required()
@@ -245,10 +334,17 @@ void add_index(CLI::App& app) {
 }
 
 void add_search(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("search", "Find the images of an index that are nearest to others");
+  CLI::App& command =
+      *app.add_subcommand("search", "Find the images of an index that are nearest to others, or to a text");
   const auto flags = std::make_shared<SearchFlags>();
   command.add_option("INDEX", flags->index, "Index from vitrail index")->required()->type_name("");
   add_images_argument(command, flags->images);
+  command.get_option("IMAGES")->required(false);
+  command
+      .add_option("--text", flags->texts,
+                  "Texts to find images by, in an index that a model of images and texts has made (CLIP, SigLIP)")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("TEXT");
   command.add_option("-k,--topk", flags->count, "Number of images to find")
       ->capture_default_str()
       ->check(at_least(1))
@@ -256,8 +352,12 @@ void add_search(CLI::App& app) {
   expect_ending(command.add_option("--output", flags->output, "Contact sheet to write")->type_name("FILE"), ".png");
   command.add_flag("--json", flags->json, "Print JSON");
   add_compute_flags(command, flags->compute);
-  add_examples(command, {"vitrail search albums.index holiday.jpg -k 20 --output found.png"});
-  command.callback([flags] { search_images(*flags); });
+  add_examples(command, {"vitrail search albums.index holiday.jpg -k 20 --output found.png",
+                         "vitrail search albums.index --text \"a red bird\" --output found.png"});
+  command.callback([flags] {
+    check_usage(!flags->images.empty() || !flags->texts.empty(), "give IMAGES or --text to search by");
+    search_images(*flags);
+  });
 }
 
 void add_duplicates(CLI::App& app) {

@@ -21,7 +21,7 @@
 #include "vitrail/tensor/error.h"
 #include "vitrail/tensor/random.h"
 #include "vitrail/train/study/dataset_part.h"
-#include "vitrail/train/study/features.h"
+#include "vitrail/train/study/zero_shot.h"
 
 namespace vitrail::train {
 namespace {
@@ -101,6 +101,16 @@ Tensor all_cosines(const Tensor& features, const Tensor& queries) {
   return result;
 }
 
+std::string hash_of_parameters(std::string_view model, const nn::ParameterStore& parameters) {
+  std::uint64_t result = hash(model);
+  for (const nn::Parameter& parameter : parameters.all()) {
+    const Tensor value = parameter.value.contiguous();
+    const std::string_view bytes(reinterpret_cast<const char*>(value.raw()), value.bytes());
+    result = mix(mix(result, hash(parameter.name)), hash(bytes));
+  }
+  return fmt::format("{:016x}", result);
+}
+
 // Sets that are joined by pairs (union-find).
 class Groups {
  public:
@@ -128,13 +138,21 @@ class Groups {
 }  // namespace
 
 std::string hash_of_weights(const models::Model& model) {
-  std::uint64_t result = hash(model.architecture);
-  for (const nn::Parameter& parameter : model.net->parameters.all()) {
-    const Tensor value = parameter.value.contiguous();
-    const std::string_view bytes(reinterpret_cast<const char*>(value.raw()), value.bytes());
-    result = mix(mix(result, hash(parameter.name)), hash(bytes));
-  }
-  return fmt::format("{:016x}", result);
+  return hash_of_parameters(model.architecture, model.net->parameters);
+}
+std::string hash_of_weights(const models::JointModel& model) {
+  return hash_of_parameters("images and texts", model.net->parameters);
+}
+
+IndexEncoder index_encoder(const models::Model& model) {
+  return {hash_of_weights(model), [&model](const data::Dataset& images, const EvaluateOptions& options) {
+            return embed(model, images, options);
+          }};
+}
+IndexEncoder index_encoder(const models::JointModel& model) {
+  return {hash_of_weights(model), [&model](const data::Dataset& images, const EvaluateOptions& options) {
+            return embed_images(model, images, options);
+          }};
 }
 
 ImageIndex load_index(const fs::path& file) {
@@ -188,12 +206,11 @@ void save_index(const fs::path& file, const ImageIndex& index) {
                         {"images", images.dump()}});
 }
 
-IndexChanges update_index(ImageIndex& index, const models::Model& model, const EvaluateOptions& options,
+IndexChanges update_index(ImageIndex& index, const IndexEncoder& encoder, const EvaluateOptions& options,
                           const std::function<void(const ImageIndex&)>& save) {
-  const std::string weights = hash_of_weights(model);
-  check(index.images.empty() || index.weights == weights,
+  check(index.images.empty() || index.weights == encoder.weights,
         "the index was made by '{}' with other weights than these: delete it to make it anew", index.model);
-  index.weights = weights;
+  index.weights = encoder.weights;
   const auto dataset = data::open_unlabeled(index.source);
   std::map<std::string, std::int64_t, std::less<>> known;
   for (std::int64_t i = 0; i < std::ssize(index.images); ++i) {
@@ -226,7 +243,7 @@ IndexChanges update_index(ImageIndex& index, const models::Model& model, const E
     if (options.progress) {
       these.progress = [&](std::int64_t done, std::int64_t) { options.progress(begin + done, total); };
     }
-    const Features features = embed(model, part, these);
+    const Features features = encoder.embed(part, these);
     std::vector<std::int64_t> old(index.images.size());
     std::iota(old.begin(), old.end(), std::int64_t{0});
     index.features = joined(index.features, old, ops::cast(unit_rows(features.x), DType::bf16).contiguous());

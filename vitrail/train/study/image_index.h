@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "vitrail/models/joint/clip_folder.h"
 #include "vitrail/models/model.h"
 #include "vitrail/tensor/tensor.h"
 #include "vitrail/train/study/evaluate.h"
+#include "vitrail/train/study/features.h"
 
 namespace vitrail::train {
 
@@ -41,15 +43,26 @@ struct IndexChanges {
 
 /// A hash of the names and values of all parameters of a model, as hexadecimal digits.
 std::string hash_of_weights(const models::Model& model);
+std::string hash_of_weights(const models::JointModel& model);
+
+/// What makes the features of an index.
+struct IndexEncoder {
+  std::string weights;  ///< hash_of_weights()
+  std::function<Features(const data::Dataset& images, const EvaluateOptions& options)> embed;
+};
+/// The output of a model that has no classifier (models::without_head). The model must outlive the encoder.
+IndexEncoder index_encoder(const models::Model& model);
+/// The vectors of images in the space that they share with texts.
+IndexEncoder index_encoder(const models::JointModel& model);
 
 /// Reads an index, whose features stay in the mapped file. Throws Error if the file is none.
 ImageIndex load_index(const std::filesystem::path& file);
 
 /// Brings `index`, which may be new and empty but for its source and pool, up to date: images that have come or changed
-/// are looked at by `model`, which has no classifier (models::without_head), and those that are gone are left out.
+/// are looked at by the encoder, and those that are gone are left out.
 /// `save` is called with the whole index after every 20,000 new images, and at the end, if anything has changed. Throws
 /// Error if the index was made by a model with other weights.
-IndexChanges update_index(ImageIndex& index, const models::Model& model, const EvaluateOptions& options,
+IndexChanges update_index(ImageIndex& index, const IndexEncoder& encoder, const EvaluateOptions& options,
                           const std::function<void(const ImageIndex&)>& save);
 
 /// Writes an index to a file, which is replaced as a whole.
