@@ -56,6 +56,13 @@ VARIANTS = {
                             None),
     "hf_dinov2_registers_gated": (hf.Dinov2WithRegistersModel,
                                   hf.Dinov2WithRegistersConfig(**SIZES, mlp_ratio=3, use_swiglu_ffn=True), None),
+    "hf_dinov3": (hf.DINOv3ViTModel, hf.DINOv3ViTConfig(**VIT, num_register_tokens=4),
+                  hf.DINOv3ViTImageProcessor(size={"height": 32, "width": 32})),
+    "hf_dinov3_gated": (hf.DINOv3ViTModel, hf.DINOv3ViTConfig(
+        **(VIT | dict(image_size=[24, 40], num_channels=1, intermediate_size=52, hidden_act="silu", layer_norm_eps=1e-6)),
+        use_gated_mlp=True, num_register_tokens=2, query_bias=False, value_bias=False, layerscale_value=0.5,
+        rope_theta=50.0), None),
+    "hf_dinov3_bias": (hf.DINOv3ViTModel, hf.DINOv3ViTConfig(**VIT, key_bias=True, num_register_tokens=1), None),
     "hf_mae": (hf.ViTMAEForPreTraining, hf.ViTMAEConfig(**MAE, norm_pix_loss=True), hf.ViTImageProcessorPil(
         size={"height": 32, "width": 32})),
     "hf_mae_pixels": (hf.ViTMAEForPreTraining, hf.ViTMAEConfig(**(MAE | dict(patch_size=4, mask_ratio=0.6)),
@@ -95,6 +102,7 @@ OTHER_SIZES = {
     "hf_beit_model": [(48, 40)],
     "hf_dinov2": [(48, 40), (16, 64), (24, 24), (36, 36), (37, 52)],
     "hf_dinov2_registers": [(48, 40), (16, 64), (37, 52)],
+    "hf_dinov3": [(48, 40), (37, 52)],
     "hf_swin": [(40, 40), (43, 37), (25, 64)],
     "hf_swinv2": [(40, 40), (43, 37), (25, 64)],
     "hf_swinv2_padded": [(64, 20)],

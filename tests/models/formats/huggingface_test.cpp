@@ -111,6 +111,11 @@ TEST_P(HubVariant, IsConvertedThereAndBackToTheSameBits) {
                           "use_swiglu_ffn",
                           "layerscale_value",
                           "num_register_tokens",
+                          "rope_theta",
+                          "query_bias",
+                          "key_bias",
+                          "value_bias",
+                          "use_gated_mlp",
                           "use_absolute_position_embeddings",
                           "use_relative_position_bias",
                           "use_shared_relative_position_bias",
@@ -147,9 +152,9 @@ TEST_P(HubVariant, IsConvertedThereAndBackToTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(HuggingFace, HubVariant,
                          testing::Values("hf_vit", "hf_vit_unusual", "hf_vit_model", "hf_deit", "hf_deit_teacher",
                                          "hf_dinov2", "hf_dinov2_gated", "hf_dinov2_registers",
-                                         "hf_dinov2_registers_gated", "hf_beit", "hf_beit_unusual", "hf_beit_model",
-                                         "hf_swin", "hf_swin_model", "hf_swin_padded", "hf_swinv2", "hf_swinv2_unusual",
-                                         "hf_swinv2_padded"),
+                                         "hf_dinov2_registers_gated", "hf_dinov3", "hf_dinov3_gated", "hf_dinov3_bias",
+                                         "hf_beit", "hf_beit_unusual", "hf_beit_model", "hf_swin", "hf_swin_model",
+                                         "hf_swin_padded", "hf_swinv2", "hf_swinv2_unusual", "hf_swinv2_padded"),
                          [](const auto& info) { return info.param; });
 
 // Images of another size than the model's, whose positions are resized or whose windows do not divide them
@@ -196,7 +201,7 @@ TEST(HuggingFace, ImagesOfOtherSizesGetTransformersLogitsAndGradients) {
       }
     }
   }
-  EXPECT_EQ(cases, 22);
+  EXPECT_EQ(cases, 24);
 }
 
 // Scores of ±100 see through a mask of -100, but transformers' Swin V2 adds its mask twice.

@@ -64,6 +64,10 @@ HubFiles hub_files(const Model& model, const HubForm& form) {
       files.tensors.push_back(std::move(entry));
     }
   }
+  for (const auto& [name, shape] : form.zeros) {
+    const bool of_prefix = bare && !form.prefix.empty() && name.starts_with(form.prefix);
+    files.tensors.emplace_back(of_prefix ? name.substr(form.prefix.size()) : name, Tensor::zeros(shape));
+  }
   return files;
 }
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -74,6 +75,8 @@ struct HubForm {
   std::span<const NameRule> names;
   std::string prefix;
   nlohmann::ordered_json config;
+  /// What transformers' class has for its training alone, and is written as zeros.
+  std::vector<std::pair<std::string, Shape>> zeros = {};
 };
 
 /// Whether a config.json is in this layout: it then has a "model_type".

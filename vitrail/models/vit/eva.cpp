@@ -90,11 +90,14 @@ VitConfig read_eva(const nlohmann::json& arguments, const std::string& source) {
   c.attn_pool_num_heads = f.optional<std::int64_t>("attn_pool_num_heads", {0, largest_size}).value_or(0);
   c.attn_pool_mlp_ratio = f.optional<double>("attn_pool_mlp_ratio", {0, 1e3}).value_or(0);
   c.dynamic_img_size = f.get<bool>("dynamic_img_size", false);
+  c.dynamic_img_crop = f.get<bool>("dynamic_img_crop", false);
   c.dynamic_img_pad = f.get<bool>("dynamic_img_pad", false);
   c.head_init_scale = f.get<double>("head_init_scale", 0.001, {0, 1e6});
   f.finish();
   return c;
 }
+
+constexpr HubKind eva_hub_kinds[] = {{"dinov3_vit", read_hub_dinov3}};
 
 }  // namespace
 
@@ -103,7 +106,8 @@ constinit const Family eva_family = {.name = "eva",
                                      .build = build<VisionTransformer, read_eva>,
                                      .first_conv = "patch_embed.proj",
                                      .fc_norm = "use_fc_norm",
-                                     .beyond_timm = "pos_embed gsd fourier_sigma",
+                                     .beyond_timm = "pos_embed gsd fourier_sigma dynamic_img_crop",
+                                     .hub_kinds = eva_hub_kinds,
                                      .hub_form = vit_hub_form};
 
 }  // namespace vitrail::models

@@ -75,6 +75,25 @@ constexpr NameRule dinov2_registers_gated[] = {
     summed_cls_token, patch_positions, register_tokens, patch_embed, dino_norm1, qkv,  attn_proj, dino_scale1,
     dino_norm2,       gated_fc1,       gated_fc2,       dino_scale2, norm,       head, mask_token};
 
+// Keys have no bias, unless queries, keys and values all have one.
+constexpr NameRule dinov3[] = {{"cls_token", "embeddings.cls_token"},
+                               {"reg_token", "embeddings.register_tokens"},
+                               {"patch_embed.proj.@", "embeddings.patch_embeddings.@"},
+                               {"blocks.#.norm1.@", "~layer.#.norm1.@"},
+                               {"blocks.#.attn.q_bias", "~layer.#.attention.q_proj.bias"},
+                               {"blocks.#.attn.v_bias", "~layer.#.attention.v_proj.bias"},
+                               {"blocks.#.attn.qkv.@", "~layer.#.attention.{q_proj,k_proj,v_proj}.@"},
+                               {"blocks.#.attn.proj.@", "~layer.#.attention.o_proj.@"},
+                               {"blocks.#.gamma_1", "~layer.#.layer_scale1.lambda1"},
+                               {"blocks.#.norm2.@", "~layer.#.norm2.@"},
+                               {"blocks.#.mlp.fc1_g.@", "~layer.#.mlp.gate_proj.@"},
+                               {"blocks.#.mlp.fc1_x.@", "~layer.#.mlp.up_proj.@"},
+                               {"blocks.#.mlp.fc1.@", "~layer.#.mlp.up_proj.@"},
+                               {"blocks.#.mlp.fc2.@", "~layer.#.mlp.down_proj.@"},
+                               {"blocks.#.gamma_2", "~layer.#.layer_scale2.lambda1"},
+                               {"norm.@", "norm.@"},
+                               {"", "embeddings.mask_token"}};
+
 // The keys have no bias, and the norm behind the pooling belongs to the pooler.
 constexpr NameRule beit[] = {
     cls_token,
@@ -159,6 +178,7 @@ std::span<const NameRule> hub_dinov2_names(bool registers, bool gated) {
   }
   return gated ? std::span<const NameRule>(dinov2_gated) : dinov2;
 }
+std::span<const NameRule> hub_dinov3_names() { return dinov3; }
 std::span<const NameRule> hub_beit_names() { return beit; }
 std::span<const NameRule> hub_clip_vision_names() { return clip_vision; }
 std::span<const NameRule> hub_mae_names() { return mae; }

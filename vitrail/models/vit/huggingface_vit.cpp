@@ -1,4 +1,4 @@
-// The Vision Transformers of transformers: ViT, DeiT, DINOv2 with and without registers, BEiT, and the vision
+// The Vision Transformers of transformers: ViT, DeiT, DINOv2 with and without registers, DINOv3, BEiT, and the vision
 // towers of CLIP and SigLIP.
 #include "vitrail/models/vit/huggingface_vit.h"
 
@@ -187,6 +187,7 @@ HubForm dino_form(const VitConfig& c) {
   if (registers) {
     form.config["num_register_tokens"] = c.reg_tokens;
   }
+  form.zeros = {{form.prefix + "embeddings.mask_token", {1, c.embed_dim}}};
   return form;
 }
 
@@ -212,6 +213,46 @@ void read_clip_vision(io::Fields& f, FolderConfig& folder, bool siglip) {
   folder.pretrained = hub_tower_images(c, siglip);
   folder.names = hub_clip_vision_names();
   folder.prefix = "vision_model.";
+}
+
+HubForm dinov3_form(const VitConfig& c) {
+  const Reasons differences = {
+      {c.num_classes > 0, "it has a classifier"},
+      {c.global_pool != nn::Pool::token,
+       fmt::format("it pools by '{}', and not by the class token (global_pool=token)", name_of(c.global_pool))},
+      {!c.class_token, "it has no class token"},
+      {c.pos_embed != VitConfig::Positions::none || c.rel_pos_type.has_value() || c.alibi.has_value() ||
+           c.rope->pairs != ops::RotaryPairs::halves || c.rope->axial.offset != 0,
+       "it has other positions"},
+      {!c.init_values, "it has no layer scales (init_values)"},
+      {c.qk_norm || c.scale_attn_norm || c.scale_mlp_norm, "it has norms inside of attention or Mlp"},
+      {c.pre_norm || c.post_norm || c.both_norms || c.fc_norm.value_or(false) || !c.final_norm,
+       "its norms are elsewhere"},
+      {c.mlp_layer == nn::MlpKind::glu, "gate and values of its Mlp are one product (swiglu_align_to)"},
+      {c.norm_layer.kind != nn::NormKind::layer, "its norms are not LayerNorm (norm_layer)"},
+      {c.dynamic_img_pad, "it fills images up to whole patches (dynamic_img_pad)"}};
+  const std::string other = first_reason(differences);
+  check(other.empty(), "transformers has no such DINOv3: {}", other);
+  const bool gated = c.mlp_layer == nn::MlpKind::swiglu;
+  HubForm form;
+  form.model_type = "dinov3_vit";
+  form.architecture = "DINOv3ViTModel";
+  form.names = hub_dinov3_names();
+  form.prefix = "model.";
+  form.config = hub_encoder_json(c);
+  for (const char* key : {"qkv_bias", "hidden_dropout_prob", "attention_probs_dropout_prob"}) {
+    form.config.erase(key);
+  }
+  form.config["intermediate_size"] = c.mlp_hidden > 0 ? c.mlp_hidden : hidden_of(c);
+  form.config["use_gated_mlp"] = gated;
+  form.config["query_bias"] = c.qkv_bias;
+  form.config["key_bias"] = c.qkv_bias && c.k_bias;
+  form.config["value_bias"] = c.qkv_bias;
+  form.config["layerscale_value"] = shortest(*c.init_values);
+  form.config["num_register_tokens"] = c.reg_tokens;
+  form.config["rope_theta"] = c.rope->axial.temperature;
+  form.zeros = {{"embeddings.mask_token", {1, 1, c.embed_dim}}};
+  return form;
 }
 
 HubForm beit_form(const VitConfig& c) {
@@ -298,6 +339,61 @@ void read_hub_deit(io::Fields& f, FolderConfig& folder) {
 void read_hub_dinov2(io::Fields& f, FolderConfig& folder) { read_dino(f, folder, false); }
 void read_hub_dinov2_with_registers(io::Fields& f, FolderConfig& folder) { read_dino(f, folder, true); }
 
+void read_hub_dinov3(io::Fields& f, FolderConfig& folder) {
+  VitConfig c;
+  read_hub_encoder(f, c);
+  c.embed_dim = f.get<std::int64_t>("hidden_size", 384, positive);
+  c.num_heads = f.get<std::int64_t>("num_attention_heads", 6, positive);
+  c.mlp_ratio = ratio_for(c.embed_dim, f.get<std::int64_t>("intermediate_size", 1536, positive));
+  c.norm_layer.eps = static_cast<float>(f.get<double>("layer_norm_eps", 1e-5, {1e-30, 1}));
+  c.qkv_bias = f.get<bool>("query_bias", true);
+  const bool key_bias = f.get<bool>("key_bias", false);
+  check(c.qkv_bias == f.get<bool>("value_bias", true) && (c.qkv_bias || !key_bias),
+        "{}: queries and values have a bias, with or without the keys, or none of them has ('query_bias', 'key_bias', "
+        "'value_bias')",
+        f.source());
+  check(f.get<bool>("proj_bias", true) && f.get<bool>("mlp_bias", true),
+        "{}: projections and Mlps have biases here ('proj_bias', 'mlp_bias')", f.source());
+  const bool gated = f.get<bool>("use_gated_mlp", false);
+  const std::string activation = timm_activation(f);
+  check(!gated || activation == "silu", "{}: the gate of an Mlp is 'silu' here, not 'hidden_act' '{}'", f.source(),
+        activation);
+  const std::string end = fmt::format("patch{}_dinov3{}", c.patch_size[0], c.qkv_bias ? "_qkvb" : "");
+  const std::string fallback = gated ? "vit_small_plus_patch16_dinov3_qkvb" : "vit_small_patch16_dinov3_qkvb";
+  Arguments arguments(f, folder,
+                      nearest_architecture((gated ? "vit_{}_plus_" : "vit_{}_") + end, c.embed_dim, fallback));
+  arguments.set("img_size", side(c.img_size), nullptr);
+  arguments.set("patch_size", side(c.patch_size), 16);
+  arguments.set("in_chans", c.in_chans, 3);
+  arguments.set("embed_dim", c.embed_dim, 768);
+  arguments.set("depth", c.depth, 12);
+  arguments.set("num_heads", c.num_heads, 12);
+  arguments.set("mlp_ratio", c.mlp_ratio, 4.0);
+  arguments.set("qkv_bias", c.qkv_bias, true);
+  arguments.set("attn_type", key_bias ? "rope" : "eva", "eva");
+  arguments.set("swiglu_mlp", gated, false);
+  if (gated) {
+    const auto hidden = static_cast<std::int64_t>(static_cast<double>(c.embed_dim) * c.mlp_ratio);
+    arguments.set("swiglu_align_to", hidden % 8 == 0 ? 8 : 1, 0);
+  } else {
+    arguments.set("act_layer", activation, "gelu");
+  }
+  arguments.set("norm_layer", {"layernorm", shortest(c.norm_layer.eps)}, nullptr);  // timm's has one of its own
+  const auto scale = f.get<double>("layerscale_value", 1.0, {0, 1e3});
+  check(scale > 0, "{}: 'layerscale_value' must be above 0, not {}", f.source(), scale);
+  arguments.set("init_values", scale, nullptr);
+  arguments.set("num_reg_tokens", f.get<std::int64_t>("num_register_tokens", 0, {0, 4096}), 0);
+  arguments.set("rope_temperature", f.get<double>("rope_theta", 100, {1e-6, 1e12}), 10000.0);
+  arguments.set("global_pool", "token", "avg");
+  arguments.set("dynamic_img_crop", true, false);
+  folder.num_classes = 0;
+  read_image_size(c, folder);
+  folder.fixed_input_size = false;
+  take_pretrained(folder);
+  folder.names = hub_dinov3_names();
+  folder.prefix = "model.";
+}
+
 void read_hub_beit(io::Fields& f, FolderConfig& folder) {
   const VitConfig c = read_encoder(f);
   check(f.get<std::string>("hidden_act", "gelu") == "gelu", "{}: 'hidden_act' must be 'gelu' for BEiT", f.source());
@@ -378,6 +474,9 @@ HubForm vit_hub_form(const ImageModel& net) {
   const VitConfig& c = known_body<VisionTransformer>(net).config();
   if (c.kind == VitConfig::Kind::beit) {
     return beit_form(c);
+  }
+  if (c.kind == VitConfig::Kind::eva && c.rope && c.rope->axial.centered) {
+    return dinov3_form(c);
   }
   const std::string other = [&] {
     VitConfig plain = c;  // without the properties in which the kinds below differ

@@ -1,5 +1,5 @@
 /// \file
-/// Vision Transformers in the layout of Hugging Face's transformers: ViT, DeiT, DINOv2, BEiT, ViTMAE, and the
+/// Vision Transformers in the layout of Hugging Face's transformers: ViT, DeiT, DINOv2, DINOv3, BEiT, ViTMAE, and the
 /// vision towers of CLIP and SigLIP.
 #pragma once
 
@@ -17,6 +17,7 @@ void read_hub_vit_mae(io::Fields& f, FolderConfig& folder);  ///< the encoder, f
 void read_hub_deit(io::Fields& f, FolderConfig& folder);
 void read_hub_dinov2(io::Fields& f, FolderConfig& folder);
 void read_hub_dinov2_with_registers(io::Fields& f, FolderConfig& folder);
+void read_hub_dinov3(io::Fields& f, FolderConfig& folder);  ///< of the family `eva`
 void read_hub_beit(io::Fields& f, FolderConfig& folder);
 void read_hub_clip_vision(io::Fields& f, FolderConfig& folder);  ///< of a tower alone, and of a model with texts too
 void read_hub_siglip_vision(io::Fields& f, FolderConfig& folder);
@@ -43,6 +44,8 @@ std::span<const NameRule> hub_vit_names();
 std::span<const NameRule> hub_deit_names();
 std::span<const NameRule> hub_deit_with_teacher_names();
 std::span<const NameRule> hub_dinov2_names(bool registers, bool gated);
+/// '~' stands for "model.", which its files do not have, but its class.
+std::span<const NameRule> hub_dinov3_names();
 std::span<const NameRule> hub_beit_names();
 /// '~' stands for "vision_model.". The last lines, without it, leave out what a model with texts has further.
 std::span<const NameRule> hub_clip_vision_names();
