@@ -38,6 +38,16 @@ Json short_tower(const Json& own) {
   return {{"depth", 2}, {"embed_dim", 8 * own.value("num_heads", std::int64_t{12})}};
 }
 
+// One block of windows, which do not divide the grid, and a global one.
+Json short_encoder(const Json& own) {
+  Json small = short_tower(own);
+  small.update({{"img_size", 128}, {"window_size", 3}, {"global_attn_indexes", {1}}});
+  if (!own.contains("neck_chans")) {
+    small["neck_chans"] = 16;
+  }
+  return small;
+}
+
 Json short_mixer(const Json&) { return {{"num_blocks", 2}, {"embed_dim", 24}}; }
 
 Json short_pyramid(const Json& own) {
@@ -94,6 +104,7 @@ const std::map<std::string, Trial, std::less<>>& trials() {
       {"vit_relpos", {short_tower, four_patches}},
       {"eva", {short_tower, four_patches}},
       {"beit", {short_tower, four_patches}},
+      {"sam", {short_encoder, four_patches}},
       {"mlp_mixer", {.smaller = short_mixer, .elsewhere = four_patches, .moves = false, .attends = false}},
       {"swin", {short_pyramid, small_images}},
       {"swin_v2", {short_pyramid, small_images}},

@@ -57,6 +57,7 @@ TABLES = {
         {"MlpMixer": "mlp_mixer"},
     ),
     "eva": Table("EVA and Vision Transformers with rotary positions", ["eva"], {"Eva": "eva"}, wanted_eva),
+    "vit_sam": Table("Segment Anything's image encoders", ["vision_transformer_sam"], {"VisionTransformerSAM": "sam"}),
     "beit": Table("BEiT", ["beit"], {"Beit": "beit"}),
     "swin": Table(
         "Swin Transformers",

@@ -34,7 +34,13 @@ def count_flops(name, **arguments):
 
 
 def flops_of(name, model):
-    """All blocks of a plain ViT cost the same, so the large ones are counted with one block and with two, and continued."""
+    """All blocks of a plain ViT cost the same, so the large ones are counted with one block and with two, and continued. Those
+    of Segment Anything's encoders are of two kinds, in windows and global."""
+    if name.startswith("samvit"):
+        none, window, whole = (count_flops(name, depth=depth, global_attn_indexes=indexes)
+                               for depth, indexes in [(0, ()), (1, ()), (1, (0,))])
+        windows = sum(block.window_size > 0 for block in model.blocks)
+        return none + windows * (window - none) + (len(model.blocks) - windows) * (whole - none)
     if not hasattr(model, "blocks") or not name.startswith(("vit_", "deit", "eva", "beit", "aim", "flexi")) or "_r" in name.replace("_re", "").replace("_rope", ""):
         return count_flops(name)
     depth = len(model.blocks)

@@ -19,6 +19,7 @@ std::span<const Family* const> families() {
       &botnet_family,     &mlp_mixer_family,     &s2_mlp_family,
       &cycle_mlp_family,  &row_network_family,   &linear_classifier_family,
       &airbench_family,
+      &sam_family,
   };
   return all;
 }

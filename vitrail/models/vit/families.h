@@ -14,6 +14,7 @@ extern const Family vit_relpos_family;
 extern const Family vit_hybrid_family;
 extern const Family eva_family;
 extern const Family beit_family;
+extern const Family sam_family;
 extern const Family vit_mae_family;  ///< masked autoencoders, in transformers' layout; no architecture names of its own
 
 /// The tables of their architectures (Family::table), each in a file of its own (NAME_registry.cpp).
@@ -21,5 +22,6 @@ std::string_view vit_table();
 std::string_view vit_hybrid_table();
 std::string_view eva_table();
 std::string_view beit_table();
+std::string_view vit_sam_table();
 
 }  // namespace vitrail::models

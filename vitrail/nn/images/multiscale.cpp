@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
-#include "vitrail/nn/positions/token_grid.h"
 #include "vitrail/ops/attention/attention.h"
 #include "vitrail/ops/images/conv3d.h"
 #include "vitrail/ops/math/arithmetic.h"
@@ -90,7 +90,8 @@ Size3 PoolingAttention::key_grid(const Size3& grid) const {
   return ops::pooled_grid(grid, config.kernel_kv, config.stride_kv, half(config.kernel_kv));
 }
 
-GridTokens PoolingAttention::operator()(const GridTokens& tokens, Pass& pass, const Tensor& residual) const {
+GridTokens PoolingAttention::operator()(const GridTokens& tokens, Pass& pass, const Tensor& residual,
+                                        std::shared_ptr<const TokenGrid> at) const {
   const Tensor& x = tokens.x;
   const std::int64_t heads = config.num_heads;
   const Size3 queries = query_grid(tokens.grid);
@@ -128,7 +129,7 @@ GridTokens PoolingAttention::operator()(const GridTokens& tokens, Pass& pass, co
     grid.query_frames = queries[0];
     grid.key_frames = keys[0];
     pass.recorder->attention(name, ops::attention_probabilities(by_query, by_key, how),
-                             std::make_shared<const TokenGrid>(grid));
+                             at != nullptr ? std::move(at) : std::make_shared<const TokenGrid>(grid));
   }
   Tensor z = ops::transpose(ops::attention(by_query, by_key, ops::transpose(v, 1, 2), how), 1, 2);
   if (config.residual_pooling) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -13,6 +14,7 @@
 #include "vitrail/nn/parameters.h"
 #include "vitrail/nn/pass.h"
 #include "vitrail/nn/positions/decomposed_rel_pos.h"
+#include "vitrail/nn/positions/token_grid.h"
 
 namespace vitrail::nn {
 
@@ -73,8 +75,10 @@ struct GridTokens {
 /// The class token is not pooled.
 struct PoolingAttention {
   PoolingAttention(const Scope& scope, const MultiscaleBlockConfig& config);
-  /// `residual` [B, P + N', width], which is added to the output, may be undefined.
-  GridTokens operator()(const GridTokens& tokens, Pass& pass, const Tensor& residual = {}) const;
+  /// `residual` [B, P + N', width], which is added to the output, may be undefined. A recorder is told that the map
+  /// lies `at` some place, or else on the grids of queries and keys.
+  GridTokens operator()(const GridTokens& tokens, Pass& pass, const Tensor& residual = {},
+                        std::shared_ptr<const TokenGrid> at = {}) const;
   Size3 query_grid(const Size3& grid) const;
   Size3 key_grid(const Size3& grid) const;
   std::int64_t flops(const Size3& grid) const;
