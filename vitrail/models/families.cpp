@@ -18,8 +18,7 @@ std::span<const Family* const> families() {
       &resnet_family,     &sagan_resnet_family,  &resnetv2_family,
       &botnet_family,     &mlp_mixer_family,     &s2_mlp_family,
       &cycle_mlp_family,  &row_network_family,   &linear_classifier_family,
-      &airbench_family,
-      &sam_family,
+      &airbench_family,   &sam_family,
   };
   return all;
 }

@@ -1,5 +1,4 @@
-// The Vision Transformers of transformers: ViT, DeiT, DINOv2 with and without registers, DINOv3, BEiT, and the vision
-// towers of CLIP and SigLIP.
+// The Vision Transformers of transformers: ViT, DeiT, DINOv2 with and without registers, DINOv3 and BEiT.
 #include "vitrail/models/vit/huggingface_vit.h"
 
 #include <algorithm>
@@ -10,21 +9,14 @@
 
 #include <fmt/format.h>
 
+#include "vitrail/models/vit/huggingface_encoder.h"
+
 namespace vitrail::models {
 namespace {
 
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 using ops::Activation;
-
-// The mlp_ratio that gives exactly `hidden` units by timm's truncation int(dim · ratio).
-double ratio_for(std::int64_t dim, std::int64_t hidden) {
-  double ratio = static_cast<double>(hidden) / static_cast<double>(dim);
-  while (static_cast<std::int64_t>(static_cast<double>(dim) * ratio) < hidden) {
-    ratio = std::nextafter(ratio, 1e9);
-  }
-  return ratio;
-}
 
 std::int64_t hidden_of(const VitConfig& c) {
   return static_cast<std::int64_t>(static_cast<double>(c.embed_dim) * c.mlp_ratio);
@@ -37,40 +29,8 @@ std::int64_t dino_hidden(std::int64_t dim, double ratio, bool gated) {
   return gated ? 2 * ((static_cast<std::int64_t>(static_cast<double>(hidden) * 2 / 3) + 7) / 8 * 8) : hidden;
 }
 
-// timm's name for a model of these sizes if the registry has one, otherwise `otherwise`.
-std::string nearest_architecture(const std::string& pattern, std::int64_t width, const std::string& otherwise) {
-  static const std::map<std::int64_t, std::string> sizes = {{192, "tiny"},   {384, "small"}, {768, "base"},
-                                                            {1024, "large"}, {1280, "huge"}, {1536, "giant"}};
-  const auto size = sizes.find(width);
-  if (size == sizes.end()) {
-    return otherwise;
-  }
-  std::string name = fmt::format(fmt::runtime(pattern), size->second);
-  const bool known = std::ranges::find(architectures(), name, &Architecture::name) != architectures().end();
-  return known ? name : otherwise;
-}
-
-void set_encoder(Arguments& arguments, const VitConfig& c, const std::string& activation) {
-  arguments.set("img_size", side(c.img_size), nullptr);
-  arguments.set("patch_size", side(c.patch_size), 16);
-  arguments.set("in_chans", c.in_chans, 3);
-  arguments.set("embed_dim", c.embed_dim, 768);
-  arguments.set("depth", c.depth, 12);
-  arguments.set("num_heads", c.num_heads, 12);
-  arguments.set("mlp_ratio", c.mlp_ratio, 4.0);
-  arguments.set("qkv_bias", c.qkv_bias, true);
-  arguments.set("act_layer", activation, "gelu");
-  arguments.set("norm_layer", norm_argument(c.norm_layer.eps), nullptr);
-  const bool as_timm = c.pos_embed_resize == VitConfig::PositionResize::timm;
-  arguments.set("pos_embed_resize", as_timm ? "timm" : "transformers", "timm");
-}
-
 // The grid of patches that a table of positions is for.
 nn::Size2 grid_of(const VitConfig& c) { return {c.img_size[0] / c.patch_size[0], c.img_size[1] / c.patch_size[1]}; }
-
-void read_image_size(const VitConfig& c, FolderConfig& folder) {
-  folder.input_size = {c.in_chans, c.img_size[0], c.img_size[1]};
-}
 
 // Reads the encoder that all kinds have in common.
 VitConfig read_encoder(io::Fields& f) {
@@ -78,15 +38,6 @@ VitConfig read_encoder(io::Fields& f) {
   read_hub_encoder(f, c);
   c.pos_embed_resize = VitConfig::PositionResize::transformers;
   return c;
-}
-
-// timm's name for a model of this width, with patches of this size if there is one, or of another.
-std::string plain_name(const VitConfig& c, const std::string& pattern, const std::string& otherwise) {
-  std::string name = otherwise;
-  for (const std::int64_t patch : {std::int64_t{14}, std::int64_t{16}, c.patch_size[0]}) {
-    name = nearest_architecture(fmt::format(fmt::runtime(pattern), "{}", patch), c.embed_dim, name);
-  }
-  return name;
 }
 
 // transformers' Dinov2 resizes its positions on every image that is not a square, as those of a square grid, whatever
@@ -105,7 +56,7 @@ void take_grid_as_square(VitConfig& c, const std::string& source) {
 
 void read_dino(io::Fields& f, FolderConfig& folder, bool registers) {
   VitConfig c = read_encoder(f);
-  read_image_size(c, folder);
+  read_hub_image_size(c, folder);
   take_grid_as_square(c, f.source());
   if (registers) {  // it resizes with antialiasing, as timm does
     c.pos_embed_resize = VitConfig::PositionResize::timm;
@@ -113,13 +64,13 @@ void read_dino(io::Fields& f, FolderConfig& folder, bool registers) {
   const auto ratio = f.get<double>("mlp_ratio", 4, {1e-3, 1e3});
   const bool gated = f.get<bool>("use_swiglu_ffn", false);
   const std::string activation = gated ? "silu" : timm_activation(f);
-  c.mlp_ratio = ratio_for(c.embed_dim, dino_hidden(c.embed_dim, ratio, gated));
+  c.mlp_ratio = mlp_ratio_for(c.embed_dim, dino_hidden(c.embed_dim, ratio, gated));
   const std::string middle = registers ? "_reg4" : "";
   const std::string fallback = fmt::format("vit_{}_patch14{}_dinov2", gated ? "giant" : "base", middle);
   const std::string near =
       nearest_architecture(fmt::format("vit_{{}}_patch{}{}_dinov2", c.patch_size[0], middle), c.embed_dim, fallback);
   Arguments arguments(f, folder, near.starts_with("vit_giant") == gated ? near : fallback);
-  set_encoder(arguments, c, activation);
+  set_hub_encoder(arguments, c, activation);
   if (const auto scale = f.get<double>("layerscale_value", 1.0, {0, 1e3}); scale > 0) {
     arguments.set("init_values", scale, nullptr);
   } else {
@@ -189,30 +140,6 @@ HubForm dino_form(const VitConfig& c) {
   }
   form.zeros = {{form.prefix + "embeddings.mask_token", {1, c.embed_dim}}};
   return form;
-}
-
-void read_clip_vision(io::Fields& f, FolderConfig& folder, bool siglip) {
-  const bool whole = f.kind("vision_config") != io::Kind::absent || f.kind("vision_config_dict") != io::Kind::absent ||
-                     f.kind("text_config") != io::Kind::absent;
-  std::optional<io::Fields> tower;
-  if (whole) {
-    tower.emplace(hub_tower(f, "vision_config"), f.source() + ": 'vision_config'");
-  }
-  io::Fields& fields = whole ? *tower : f;
-  VitConfig c = read_hub_tower(fields, siglip);
-  c.pos_embed_resize = VitConfig::PositionResize::transformers;
-  Arguments arguments(f, folder,
-                      siglip ? plain_name(c, "vit_{}_patch{}_siglip_224", "vit_base_patch16_siglip_224")
-                             : plain_name(c, "vit_{}_patch{}_clip_224", "vit_base_patch32_clip_224"));
-  set_encoder(arguments, c, timm_activation(fields, "hidden_act", siglip ? "gelu_pytorch_tanh" : "quick_gelu"));
-  if (!siglip) {  // timm's has one of its own
-    arguments.set("norm_layer", {"layernorm", shortest(c.norm_layer.eps)}, nullptr);
-  }
-  read_image_size(c, folder);
-  folder.num_classes = 0;
-  folder.pretrained = hub_tower_images(c, siglip);
-  folder.names = hub_clip_vision_names();
-  folder.prefix = "vision_model.";
 }
 
 HubForm dinov3_form(const VitConfig& c) {
@@ -288,11 +215,58 @@ HubForm beit_form(const VitConfig& c) {
 
 }  // namespace
 
+double mlp_ratio_for(std::int64_t dim, std::int64_t hidden) {
+  double ratio = static_cast<double>(hidden) / static_cast<double>(dim);
+  while (static_cast<std::int64_t>(static_cast<double>(dim) * ratio) < hidden) {
+    ratio = std::nextafter(ratio, 1e9);
+  }
+  return ratio;
+}
+
+std::string nearest_architecture(const std::string& pattern, std::int64_t width, const std::string& otherwise) {
+  static const std::map<std::int64_t, std::string> sizes = {{192, "tiny"},   {384, "small"}, {768, "base"},
+                                                            {1024, "large"}, {1280, "huge"}, {1536, "giant"}};
+  const auto size = sizes.find(width);
+  if (size == sizes.end()) {
+    return otherwise;
+  }
+  std::string name = fmt::format(fmt::runtime(pattern), size->second);
+  const bool known = std::ranges::find(architectures(), name, &Architecture::name) != architectures().end();
+  return known ? name : otherwise;
+}
+
+void set_hub_encoder(Arguments& arguments, const VitConfig& c, const std::string& activation) {
+  arguments.set("img_size", side(c.img_size), nullptr);
+  arguments.set("patch_size", side(c.patch_size), 16);
+  arguments.set("in_chans", c.in_chans, 3);
+  arguments.set("embed_dim", c.embed_dim, 768);
+  arguments.set("depth", c.depth, 12);
+  arguments.set("num_heads", c.num_heads, 12);
+  arguments.set("mlp_ratio", c.mlp_ratio, 4.0);
+  arguments.set("qkv_bias", c.qkv_bias, true);
+  arguments.set("act_layer", activation, "gelu");
+  arguments.set("norm_layer", norm_argument(c.norm_layer.eps), nullptr);
+  const bool as_timm = c.pos_embed_resize == VitConfig::PositionResize::timm;
+  arguments.set("pos_embed_resize", as_timm ? "timm" : "transformers", "timm");
+}
+
+void read_hub_image_size(const VitConfig& c, FolderConfig& folder) {
+  folder.input_size = {c.in_chans, c.img_size[0], c.img_size[1]};
+}
+
+std::string nearest_plain_architecture(const VitConfig& c, const std::string& pattern, const std::string& otherwise) {
+  std::string name = otherwise;
+  for (const std::int64_t patch : {std::int64_t{14}, std::int64_t{16}, c.patch_size[0]}) {
+    name = nearest_architecture(fmt::format(fmt::runtime(pattern), "{}", patch), c.embed_dim, name);
+  }
+  return name;
+}
+
 void read_hub_vit(io::Fields& f, FolderConfig& folder) {
   const VitConfig c = read_encoder(f);
-  Arguments arguments(f, folder, plain_name(c, "vit_{}_patch{}_224", "vit_base_patch16_224"));
-  set_encoder(arguments, c, timm_activation(f));
-  read_image_size(c, folder);
+  Arguments arguments(f, folder, nearest_plain_architecture(c, "vit_{}_patch{}_224", "vit_base_patch16_224"));
+  set_hub_encoder(arguments, c, timm_activation(f));
+  read_hub_image_size(c, folder);
   read_classes(f, folder, {"ViTForImageClassification"}, {"ViTModel", "ViTForMaskedImageModeling"});
   folder.pretrained.crop_mode = "squash";  // ViTImageProcessor's default; preprocessor_config.json overrides it
   folder.pretrained.crop_pct = 1;
@@ -304,9 +278,9 @@ void read_hub_vit(io::Fields& f, FolderConfig& folder) {
 // The encoder of a masked autoencoder only, for fine-tuning; mae.h reads all of it.
 void read_hub_vit_mae(io::Fields& f, FolderConfig& folder) {
   const VitConfig c = read_encoder(f);
-  Arguments arguments(f, folder, plain_name(c, "vit_{}_patch{}_224", "vit_base_patch16_224"));
-  set_encoder(arguments, c, timm_activation(f));
-  read_image_size(c, folder);
+  Arguments arguments(f, folder, nearest_plain_architecture(c, "vit_{}_patch{}_224", "vit_base_patch16_224"));
+  set_hub_encoder(arguments, c, timm_activation(f));
+  read_hub_image_size(c, folder);
   read_classes(f, folder, {}, {"ViTMAEForPreTraining", "ViTMAEModel"});
   const PretrainedConfig imagenet = pretrained_of(find_architecture("deit_base_patch16_224"), "");
   folder.pretrained.mean = imagenet.mean;
@@ -321,14 +295,15 @@ void read_hub_deit(io::Fields& f, FolderConfig& folder) {
   const bool classifies =
       read_classes(f, folder, {"DeiTForImageClassification", teacher}, {"DeiTModel", "DeiTForMaskedImageModeling"});
   const bool distilled = classifies && f.get<std::vector<std::string>>("architectures").front() == teacher;
-  Arguments arguments(f, folder,
-                      distilled ? plain_name(c, "deit_{}_distilled_patch{}_224", "deit_base_distilled_patch16_224")
-                                : plain_name(c, "deit_{}_patch{}_224", "deit_base_patch16_224"));
-  set_encoder(arguments, c, timm_activation(f));
+  Arguments arguments(
+      f, folder,
+      distilled ? nearest_plain_architecture(c, "deit_{}_distilled_patch{}_224", "deit_base_distilled_patch16_224")
+                : nearest_plain_architecture(c, "deit_{}_patch{}_224", "deit_base_patch16_224"));
+  set_hub_encoder(arguments, c, timm_activation(f));
   if (!distilled) {  // the model has the distillation token, but no head that reads it
     arguments.set("reg_tokens", 1, 0);
   }
-  read_image_size(c, folder);
+  read_hub_image_size(c, folder);
   take_pretrained(folder);
   folder.pretrained.crop_mode = "squash";
   folder.pretrained.crop_pct = 0.875;
@@ -344,7 +319,7 @@ void read_hub_dinov3(io::Fields& f, FolderConfig& folder) {
   read_hub_encoder(f, c);
   c.embed_dim = f.get<std::int64_t>("hidden_size", 384, positive);
   c.num_heads = f.get<std::int64_t>("num_attention_heads", 6, positive);
-  c.mlp_ratio = ratio_for(c.embed_dim, f.get<std::int64_t>("intermediate_size", 1536, positive));
+  c.mlp_ratio = mlp_ratio_for(c.embed_dim, f.get<std::int64_t>("intermediate_size", 1536, positive));
   c.norm_layer.eps = static_cast<float>(f.get<double>("layer_norm_eps", 1e-5, {1e-30, 1}));
   c.qkv_bias = f.get<bool>("query_bias", true);
   const bool key_bias = f.get<bool>("key_bias", false);
@@ -387,7 +362,7 @@ void read_hub_dinov3(io::Fields& f, FolderConfig& folder) {
   arguments.set("global_pool", "token", "avg");
   arguments.set("dynamic_img_crop", true, false);
   folder.num_classes = 0;
-  read_image_size(c, folder);
+  read_hub_image_size(c, folder);
   folder.fixed_input_size = false;
   take_pretrained(folder);
   folder.names = hub_dinov3_names();
@@ -397,77 +372,18 @@ void read_hub_dinov3(io::Fields& f, FolderConfig& folder) {
 void read_hub_beit(io::Fields& f, FolderConfig& folder) {
   const VitConfig c = read_encoder(f);
   check(f.get<std::string>("hidden_act", "gelu") == "gelu", "{}: 'hidden_act' must be 'gelu' for BEiT", f.source());
-  Arguments arguments(f, folder, plain_name(c, "beit_{}_patch{}_224", "beit_base_patch16_224"));
-  set_encoder(arguments, c, "gelu");
+  Arguments arguments(f, folder, nearest_plain_architecture(c, "beit_{}_patch{}_224", "beit_base_patch16_224"));
+  set_hub_encoder(arguments, c, "gelu");
   arguments.set("use_abs_pos_emb", f.get<bool>("use_absolute_position_embeddings", false), true);
   arguments.set("use_rel_pos_bias", f.get<bool>("use_relative_position_bias", false), false);
   arguments.set("use_shared_rel_pos_bias", f.get<bool>("use_shared_relative_position_bias", false), false);
   arguments.set("global_pool", f.get<bool>("use_mean_pooling", true) ? "avg" : "token", "avg");
   arguments.set("init_values", f.get<double>("layer_scale_init_value", 0.1, {0, 1e3}), nullptr);  // 0: no layer scales
-  read_image_size(c, folder);
+  read_hub_image_size(c, folder);
   read_classes(f, folder, {"BeitForImageClassification"}, {"BeitModel"});
   take_pretrained(folder);
   folder.names = hub_beit_names();
   folder.prefix = "beit.";
-}
-
-void read_hub_clip_vision(io::Fields& f, FolderConfig& folder) { read_clip_vision(f, folder, false); }
-void read_hub_siglip_vision(io::Fields& f, FolderConfig& folder) { read_clip_vision(f, folder, true); }
-
-const Json& hub_tower(io::Fields& f, const std::string& key) {
-  static const Json none = Json::object();
-  for (const std::string& name : {key + "_dict", key}) {
-    if (f.kind(name) != io::Kind::absent && f.kind(name) != io::Kind::null) {
-      f.object(name);  // throws Error if it is none
-      return f.raw(name);
-    }
-  }
-  return none;
-}
-
-VitConfig read_hub_tower(io::Fields& f, bool siglip) {
-  const nn::Size2 patch = siglip ? nn::Size2{16, 16} : nn::Size2{32, 32};
-  VitConfig c;
-  c.img_size = read_size(f, "image_size", {224, 224});
-  c.patch_size = read_size(f, "patch_size", patch);
-  c.in_chans = f.get<std::int64_t>("num_channels", 3, positive);
-  c.num_classes = 0;
-  c.embed_dim = f.get<std::int64_t>("hidden_size", 768, positive);
-  c.depth = f.get<std::int64_t>("num_hidden_layers", 12, most_layers);
-  c.num_heads = f.get<std::int64_t>("num_attention_heads", 12, positive);
-  check(c.embed_dim % c.num_heads == 0, "{}: the width {} cannot be divided among {} heads", f.source(), c.embed_dim,
-        c.num_heads);
-  c.mlp_ratio = ratio_for(c.embed_dim, f.get<std::int64_t>("intermediate_size", 3072, positive));
-  c.act_layer = ops::activation_named(timm_activation(f, "hidden_act", siglip ? "gelu_pytorch_tanh" : "quick_gelu"));
-  c.norm_layer.eps = static_cast<float>(f.get<double>("layer_norm_eps", siglip ? 1e-6 : 1e-5, {0, 1}));
-  c.attn_drop_rate = f.get<double>("attention_dropout", 0, {0, 1});
-  if (siglip) {
-    check(f.get<bool>("vision_use_head", true), "{}: without its head ('vision_use_head') the tower gives no vector",
-          f.source());
-    c.class_token = false;
-    c.global_pool = nn::Pool::map;
-  } else {
-    c.pre_norm = true;
-  }
-  return c;
-}
-
-PretrainedConfig hub_tower_images(const VitConfig& tower, bool siglip) {
-  PretrainedConfig p;
-  p.channels = tower.in_chans;
-  p.height = tower.img_size[0];
-  p.width = tower.img_size[1];
-  p.crop_pct = 1;
-  p.mean = {0.48145466, 0.4578275, 0.40821073};
-  p.std = {0.26862954, 0.26130258, 0.27577711};
-  if (siglip) {
-    p.crop_mode = "squash";
-  }
-  if (siglip || p.channels != 3) {
-    p.mean.assign(static_cast<std::size_t>(p.channels), 0.5);
-    p.std.assign(static_cast<std::size_t>(p.channels), 0.5);
-  }
-  return p;
 }
 
 HubForm vit_hub_form(const ImageModel& net) {
@@ -522,7 +438,7 @@ void read_hub_encoder(io::Fields& f, VitConfig& c) {
     check(*head_dim * c.num_heads == c.embed_dim, "{}: 'head_dim' {} times {} heads is not the width {}", f.source(),
           *head_dim, c.num_heads, c.embed_dim);
   }
-  c.mlp_ratio = ratio_for(c.embed_dim, f.get<std::int64_t>("intermediate_size", 4 * c.embed_dim, positive));
+  c.mlp_ratio = mlp_ratio_for(c.embed_dim, f.get<std::int64_t>("intermediate_size", 4 * c.embed_dim, positive));
   c.img_size = read_size(f, "image_size", {224, 224});
   c.patch_size = read_size(f, "patch_size", {16, 16});
   c.in_chans = f.get<std::int64_t>("num_channels", 3, positive);
