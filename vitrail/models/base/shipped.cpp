@@ -102,6 +102,7 @@ fs::path shipped_folder(std::string_view name) {
   const auto it = all.find(std::string(name));
   if (it == all.end()) {
     std::vector<std::string> known;
+    known.reserve(all.size());
     for (const auto& [one, folder] : all) {
       known.push_back(one);
     }

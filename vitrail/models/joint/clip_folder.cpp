@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-using Kind = ClipConfig::Kind;
+using ClipKind = ClipConfig::Kind;
 
 constexpr const char* clip_type = "clip";
 constexpr const char* siglip_type = "siglip";
@@ -39,7 +39,7 @@ constexpr std::array<NameRule, 7> text_names = {
      {"@", "@"}}};
 
 // The names of a whole model's tensors: those of the vision tower stand below its name.
-std::vector<NameRule> joint_names(Kind kind) {
+std::vector<NameRule> joint_names(ClipKind kind) {
   static std::deque<std::string> kept;  // the names that the rules look at
   static const std::vector<NameRule> of_vision = [] {
     const std::string tower = "vision_model.";
@@ -58,7 +58,7 @@ std::vector<NameRule> joint_names(Kind kind) {
   }();
   std::vector<NameRule> rules = of_vision;
   for (const NameRule& rule : text_names) {
-    if (kind == Kind::clip || !rule.optional) {
+    if (kind == ClipKind::clip || !rule.optional) {
       rules.push_back(rule);
     }
   }
@@ -66,7 +66,7 @@ std::vector<NameRule> joint_names(Kind kind) {
 }
 
 void read_text(io::Fields& f, ClipConfig& config) {
-  const bool siglip = config.kind == Kind::siglip;
+  const bool siglip = config.kind == ClipKind::siglip;
   EncoderConfig& c = config.text;
   c.vocab_size = f.get<std::int64_t>("vocab_size", siglip ? 32000 : 49408, positive);
   c.max_positions = f.get<std::int64_t>("max_position_embeddings", siglip ? 64 : 77, positive);
@@ -116,7 +116,7 @@ ClipConfig read_clip(const Json& json, const std::string& source) {
   io::Fields f(json, source);
   ClipConfig config;
   if (type_of(json) == siglip_type) {
-    config.kind = Kind::siglip;
+    config.kind = ClipKind::siglip;
     config.logit_scale_init = 0;
     config.logit_bias = 0;
   } else {
@@ -125,15 +125,15 @@ ClipConfig read_clip(const Json& json, const std::string& source) {
     config.init_factor = static_cast<float>(f.get<double>("initializer_factor", 1, {0, 100}));
   }
   io::Fields vision(hub_tower(f, "vision_config"), source + ": 'vision_config'");
-  config.vision = read_hub_tower(vision, config.kind == Kind::siglip);
-  if (config.kind == Kind::siglip) {
+  config.vision = read_hub_tower(vision, config.kind == ClipKind::siglip);
+  if (config.kind == ClipKind::siglip) {
     config.projection_dim = config.vision.embed_dim;
   } else {
     config.vision_std = static_cast<float>(vision.get<double>("initializer_range", 0.02, {0, 10}));
   }
   io::Fields text(hub_tower(f, "text_config"), source + ": 'text_config'");
   read_text(text, config);
-  if (config.kind == Kind::clip && f.kind(own_object) == io::Kind::object) {
+  if (config.kind == ClipKind::clip && f.kind(own_object) == io::Kind::object) {
     io::Fields own = f.object(own_object);
     if (const auto bias = own.optional<double>("logit_bias")) {
       config.logit_bias = static_cast<float>(*bias);
@@ -146,7 +146,7 @@ JointModel make_clip(const Json& json, const std::string& source, const nn::Stor
   JointModel model;
   const ClipConfig config = read_clip(json, source);
   model.net = std::make_unique<ClipModel>(config, store);
-  model.pretrained = hub_tower_images(config.vision, config.kind == Kind::siglip);
+  model.pretrained = hub_tower_images(config.vision, config.kind == ClipKind::siglip);
   model.config = json.dump();
   return model;
 }
