@@ -29,6 +29,18 @@ std::int64_t dino_hidden(std::int64_t dim, double ratio, bool gated) {
   return gated ? 2 * ((static_cast<std::int64_t>(static_cast<double>(hidden) * 2 / 3) + 7) / 8 * 8) : hidden;
 }
 
+// Sets timm's arguments for what every encoder has.
+void set_hub_sizes(Arguments& arguments, const VitConfig& c) {
+  arguments.set("img_size", side(c.img_size), nullptr);
+  arguments.set("patch_size", side(c.patch_size), 16);
+  arguments.set("in_chans", c.in_chans, 3);
+  arguments.set("embed_dim", c.embed_dim, 768);
+  arguments.set("depth", c.depth, 12);
+  arguments.set("num_heads", c.num_heads, 12);
+  arguments.set("mlp_ratio", c.mlp_ratio, 4.0);
+  arguments.set("qkv_bias", c.qkv_bias, true);
+}
+
 // The grid of patches that a table of positions is for.
 nn::Size2 grid_of(const VitConfig& c) { return {c.img_size[0] / c.patch_size[0], c.img_size[1] / c.patch_size[1]}; }
 
@@ -236,14 +248,7 @@ std::string nearest_architecture(const std::string& pattern, std::int64_t width,
 }
 
 void set_hub_encoder(Arguments& arguments, const VitConfig& c, const std::string& activation) {
-  arguments.set("img_size", side(c.img_size), nullptr);
-  arguments.set("patch_size", side(c.patch_size), 16);
-  arguments.set("in_chans", c.in_chans, 3);
-  arguments.set("embed_dim", c.embed_dim, 768);
-  arguments.set("depth", c.depth, 12);
-  arguments.set("num_heads", c.num_heads, 12);
-  arguments.set("mlp_ratio", c.mlp_ratio, 4.0);
-  arguments.set("qkv_bias", c.qkv_bias, true);
+  set_hub_sizes(arguments, c);
   arguments.set("act_layer", activation, "gelu");
   arguments.set("norm_layer", norm_argument(c.norm_layer.eps), nullptr);
   const bool as_timm = c.pos_embed_resize == VitConfig::PositionResize::timm;
@@ -337,14 +342,7 @@ void read_hub_dinov3(io::Fields& f, FolderConfig& folder) {
   const std::string fallback = gated ? "vit_small_plus_patch16_dinov3_qkvb" : "vit_small_patch16_dinov3_qkvb";
   Arguments arguments(f, folder,
                       nearest_architecture((gated ? "vit_{}_plus_" : "vit_{}_") + end, c.embed_dim, fallback));
-  arguments.set("img_size", side(c.img_size), nullptr);
-  arguments.set("patch_size", side(c.patch_size), 16);
-  arguments.set("in_chans", c.in_chans, 3);
-  arguments.set("embed_dim", c.embed_dim, 768);
-  arguments.set("depth", c.depth, 12);
-  arguments.set("num_heads", c.num_heads, 12);
-  arguments.set("mlp_ratio", c.mlp_ratio, 4.0);
-  arguments.set("qkv_bias", c.qkv_bias, true);
+  set_hub_sizes(arguments, c);
   arguments.set("attn_type", key_bias ? "rope" : "eva", "eva");
   arguments.set("swiglu_mlp", gated, false);
   if (gated) {
