@@ -103,6 +103,24 @@ TEST(Order, AgreesWithComparing) {
   }
 }
 
+// The first, the last, and every place of a vector of any CPU; NaN comes before all others only in descending order.
+TEST(Order, FindsTheBestWhereverTheyLie) {
+  const AllowNonFinite allow;
+  for (const float best : {2.0F, -2.0F, std::numeric_limits<float>::quiet_NaN()}) {
+    const bool descending = !(best < 0);
+    for (std::int64_t place = 0; place < 101; ++place) {
+      std::vector<float> x(101, 1);
+      x[0] = descending ? 0.0F : 1.5F;
+      x[static_cast<std::size_t>(place)] = best;
+      const ops::Ordered found = ops::topk(Tensor::from(x, {101}), 2, 0, descending);
+      const float second = place == 1 ? 2 : 1;
+      EXPECT_EQ(found.indices.values(), (std::vector<float>{static_cast<float>(place), second})) << best;
+    }
+    const ops::Ordered least = ops::topk(Tensor::from(std::vector<float>(101, best), {101}), 3, 0, !descending);
+    EXPECT_EQ(least.indices.values(), (std::vector<float>{0, 1, 2}));
+  }
+}
+
 TEST(Order, HasTheGradientsOfFiniteDifferences) {
   const Tensor x = Tensor::from<float>({3, 1, 4, 1.5F, 5, 9, 2, 6, 5.5F, 3.5F, 8, 7}, {3, 4});
   check_gradients([](const std::vector<Tensor>& in) { return ops::sort(in[0], 0).values; }, {x});

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "vitrail/kernels/choice.h"
+#include "vitrail/kernels/cpu/elements/beyond.h"
 #include "vitrail/kernels/parallel.h"
 #include "vitrail/tensor/profile.h"
 #include "vitrail/tensor/tensor.h"
@@ -86,7 +87,6 @@ class RowOrder {
   static constexpr std::int64_t few_best = 256;    // are held sorted while the row is gone through,
   static constexpr std::int64_t few_share = 8;     // if it has so many times as many elements
   static constexpr std::int64_t short_row = 1024;  // is sorted by comparing
-  static constexpr std::int64_t chunk = 64;        // elements that are looked at together
 
   Key key(const T* row, std::int64_t stride, std::int64_t i) const {
     return static_cast<Key>(key_of(row[i * stride]) ^ flip_);
@@ -95,39 +95,31 @@ class RowOrder {
   void find_best(const T* row, std::int64_t stride) {
     const auto most = static_cast<std::size_t>(k_);
     entries_.clear();
-    for (std::int64_t begin = 0; begin < size_; begin += chunk) {
-      const std::int64_t end = std::min(begin + chunk, size_);
-      if (entries_.size() == most && !any_before(row, stride, begin, end)) {
+    for (std::int64_t i = 0; i < size_; ++i) {
+      if (entries_.size() == most) {
+        i = next_candidate(row, stride, i);
+        if (i == size_) {
+          break;
+        }
+      }
+      const Key own = key(row, stride, i);
+      if (entries_.size() == most && own >= entries_.back().key) {
         continue;
       }
-      for (std::int64_t i = begin; i < end; ++i) {
-        const Key own = key(row, stride, i);
-        if (entries_.size() == most && own >= entries_.back().key) {
-          continue;
-        }
-        const auto place = std::ranges::upper_bound(entries_, own, {}, &Entry<Key>::key);
-        entries_.insert(place, {own, i});
-        entries_.resize(std::min(entries_.size(), most));
-      }
+      const auto place = std::ranges::upper_bound(entries_, own, {}, &Entry<Key>::key);
+      entries_.insert(place, {own, i});
+      entries_.resize(std::min(entries_.size(), most));
     }
   }
 
-  // Whether any of the elements begin … end - 1 may come before the last of the best: NaN always may. Without a branch
-  // in the loop, the compiler looks at several at once.
-  bool any_before(const T* row, std::int64_t stride, std::int64_t begin, std::int64_t end) const {
-    using Value = std::conditional_t<std::is_same_v<T, bf16>, float, T>;
-    const auto last = static_cast<Value>(row[entries_.back().index * stride]);
-    bool any = false;
-    if (flip_ != 0) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        any |= !(static_cast<Value>(row[i * stride]) <= last);
-      }
-    } else {
-      for (std::int64_t i = begin; i < end; ++i) {
-        any |= !(static_cast<Value>(row[i * stride]) >= last);
+  // The first element from i on that may come before the last of the best, or the row's end.
+  std::int64_t next_candidate(const T* row, std::int64_t stride, std::int64_t i) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (stride == 1) {
+        return first_beyond(row, i, size_, row[entries_.back().index], flip_ != 0);
       }
     }
-    return any;
+    return i;
   }
 
   void sort_all(const T* row, std::int64_t stride) {
