@@ -90,10 +90,10 @@ TEST(TextPredictions, LabelTokensAsTransformers) {
     const json expected = p.expected["results"][i];
     ASSERT_EQ(found.size(), expected.size());
     for (std::size_t t = 0; t < found.size(); ++t) {
-      EXPECT_EQ(found[t].entity, expected[t]["entity"]);
+      EXPECT_EQ(found[t].entity, expected[t]["entity"].get<std::string>());
       EXPECT_NEAR(found[t].score, expected[t]["score"].get<double>(), 1e-6);
       EXPECT_EQ(found[t].index, expected[t]["index"]);
-      EXPECT_EQ(found[t].word, expected[t]["word"]);
+      EXPECT_EQ(found[t].word, expected[t]["word"].get<std::string>());
       EXPECT_EQ(found[t].start, expected[t]["start"]);
       EXPECT_EQ(found[t].end, expected[t]["end"]);
     }

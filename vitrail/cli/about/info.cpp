@@ -232,11 +232,13 @@ bool matches(std::string_view name, std::string_view pattern) {
   return !name.empty() && name.front() == pattern.front() && matches(name.substr(1), pattern.substr(1));
 }
 
+// A pattern without a `*` is any part of a name.
+std::string widened(const std::string& pattern) {
+  return pattern.find('*') == std::string::npos ? "*" + pattern + "*" : pattern;
+}
+
 void list_models(const std::string& pattern, bool names_only, bool as_json) {
-  std::string wide = pattern;
-  if (wide.find('*') == std::string::npos) {
-    wide = "*" + wide + "*";
-  }
+  const std::string wide = widened(pattern);
   Json list = Json::array();
   bool any = false;
   for (const models::Architecture& architecture : models::architectures()) {
@@ -290,7 +292,7 @@ void list_models(const std::string& pattern, bool names_only, bool as_json) {
 
 // Lists the checkpoints that ship with the program, by their cards.
 void list_shipped(const std::string& pattern, bool names_only, bool as_json) {
-  const std::string wide = pattern.find('*') == std::string::npos ? "*" + pattern + "*" : pattern;
+  const std::string wide = widened(pattern);
   Json list = Json::array();
   bool any = false;
   for (const models::ShippedModel& model : models::shipped_models()) {

@@ -11,6 +11,7 @@
 #include "vitrail/generate/translate.h"
 #include "vitrail/models/quantize.h"
 #include "vitrail/models/text/sentence_model.h"
+#include "vitrail/ops/math/normalize.h"
 #include "vitrail/text/corpus.h"
 #include "vitrail/text/parallel_text.h"
 #include "vitrail/text/tokenizer.h"
@@ -66,7 +67,7 @@ double bleu_of(const std::filesystem::path& folder, const text::ParallelText& te
 // The vectors of texts, of length 1.
 Tensor vectors_of(const std::filesystem::path& folder, const std::vector<std::string>& texts, DType dtype) {
   const models::SentenceModel model = models::open_sentence_model(folder.string());
-  return models::unit_rows(train::embed_texts(model, text::load_tokenizer(folder), texts, {.dtype = dtype}));
+  return ops::normalize(train::embed_texts(model, text::load_tokenizer(folder), texts, {.dtype = dtype}));
 }
 
 // The mean and the least cosine of the vectors of a text before and after.

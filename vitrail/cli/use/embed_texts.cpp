@@ -9,6 +9,7 @@
 #include "vitrail/data/dataset.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/text/sentence_model.h"
+#include "vitrail/ops/math/normalize.h"
 #include "vitrail/ops/math/order.h"
 #include "vitrail/ops/products/matmul.h"
 #include "vitrail/ops/shape/shape.h"
@@ -50,7 +51,7 @@ class Embedder {
 
 // The cosines [N, M] of the rows of both.
 Tensor cosines_of_rows(const Tensor& a, const Tensor& b) {
-  return ops::matmul(models::unit_rows(a), ops::transpose(models::unit_rows(b), 0, 1));
+  return ops::matmul(ops::normalize(a), ops::transpose(ops::normalize(b), 0, 1));
 }
 
 void print_nearest(const Embedder& embedder, const std::vector<std::string>& queries, const EmbedTextsFlags& flags) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -15,7 +14,7 @@
 #include "vitrail/io/suggest.h"
 #include "vitrail/models/formats/huggingface.h"
 #include "vitrail/ops/math/arithmetic.h"
-#include "vitrail/ops/math/reduce.h"
+#include "vitrail/ops/math/normalize.h"
 #include "vitrail/ops/math/segments.h"
 #include "vitrail/ops/shape/embedding.h"
 #include "vitrail/ops/shape/shape.h"
@@ -193,14 +192,9 @@ Tensor pool_tokens(const Tensor& states, const Texts& texts, SentencePooling poo
   }
 }
 
-Tensor unit_rows(const Tensor& x) {
-  const Tensor length = ops::sqrt(ops::sum(x * x, {1}, true));
-  return x / ops::clamp(length, 1e-12F, std::numeric_limits<float>::infinity());
-}
-
 Tensor SentenceModel::embed(const EncoderInput& input, nn::Pass& pass) const {
   const Tensor vectors = pool_tokens(encoder_of(model).body(input, pass), input.texts(), pooling);
-  return normalized ? unit_rows(vectors) : vectors;
+  return normalized ? ops::normalize(vectors) : vectors;
 }
 
 bool is_sentence_folder(const std::filesystem::path& folder) { return std::filesystem::exists(folder / modules_file); }

@@ -24,9 +24,6 @@ SentencePooling sentence_pooling_named(std::string_view name);
 /// The pooled states [S, D] f32 of the states [B, N, D] of texts in either form.
 Tensor pool_tokens(const Tensor& states, const Texts& texts, SentencePooling pooling);
 
-/// The rows [B, D] f32 divided by their lengths: x / max(|x|, 1e-12), as torch.nn.functional.normalize.
-Tensor unit_rows(const Tensor& x);
-
 /// An encoder that gives sentences vectors.
 struct SentenceModel {
   TextModel model;

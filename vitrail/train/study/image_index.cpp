@@ -17,6 +17,7 @@
 #include "vitrail/kernels/choice.h"
 #include "vitrail/kernels/few_rows.h"
 #include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/math/normalize.h"
 #include "vitrail/ops/products/matmul.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/tensor/random.h"
@@ -48,18 +49,10 @@ ImageIndex::Entry entry_of(const fs::path& source, const std::string& name) {
 
 // The rows of x [N, D] f32 with length 1.
 Tensor unit_rows(const Tensor& x) {
-  Tensor unit = x.clone();
-  const std::int64_t width = x.size(1);
-  for (std::int64_t i = 0; i < x.size(0); ++i) {
-    float* row = unit.data<float>() + i * width;
-    const double square = std::inner_product(row, row + width, row, 0.0, std::plus<>(), [](float a, float b) {
-      return static_cast<double>(a) * static_cast<double>(b);
-    });
-    check(std::isfinite(square), "feature {} has a number that is not finite", i);
-    const auto scale = static_cast<float>(square > 0 ? 1 / std::sqrt(square) : 0);
-    std::transform(row, row + width, row, [scale](float value) { return scale * value; });
-  }
-  return unit;
+  const std::span<const float> numbers = x.span<float>();
+  const auto odd = std::ranges::find_if_not(numbers, [](float number) { return std::isfinite(number); });
+  check(odd == numbers.end(), "feature {} has a number that is not finite", (odd - numbers.begin()) / x.size(1));
+  return ops::normalize(x);
 }
 
 // The rows `kept` of the old features, followed by the new ones.

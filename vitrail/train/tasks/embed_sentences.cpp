@@ -10,6 +10,7 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/models/text/sentence_model.h"
 #include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/math/normalize.h"
 #include "vitrail/ops/math/reduce.h"
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/products/matmul.h"
@@ -53,7 +54,7 @@ models::SentenceModel open_sentences(const EmbedSentencesOptions& options, const
 
 // cos(a_i, b_j) of the rows of both.
 Tensor cosines(const Tensor& a, const Tensor& b) {
-  return ops::matmul(models::unit_rows(a), ops::transpose(models::unit_rows(b), 0, 1));
+  return ops::matmul(ops::normalize(a), ops::transpose(ops::normalize(b), 0, 1));
 }
 
 class EmbedSentences final : public TextTask {
