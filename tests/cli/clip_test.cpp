@@ -124,6 +124,8 @@ TEST(ImagesAndTexts, SayWhatIsWrong) {
   const std::string image = golden_path("images/decode/rgb.png").string();
   EXPECT_THAT(vitrail("zeroshot " + model + " " + image).err, HasSubstr("--labels is missing"));
   EXPECT_THAT(vitrail("zeroshot " + model + " " + image + " --labels ' , '").err, HasSubstr("there is no label in it"));
+  EXPECT_THAT(vitrail("zeroshot " + model + " " + image + " --labels no.txt").err,
+              HasSubstr("there is no file 'no.txt'"));
   EXPECT_THAT(vitrail("zeroshot " + model + " " + image + " --labels cat --templates photo").err,
               HasSubstr("the template 'photo' has no {} for the label"));
   EXPECT_THAT(vitrail("zeroshot " + model).err, HasSubstr("give one of IMAGES, --data and --pairs"));

@@ -43,6 +43,40 @@ TEST_F(Newcomer, TrainsOnATableWithoutParts) {
   EXPECT_EQ(other.status, 1) << "other classes";
 }
 
+TEST_F(Newcomer, LosesNothingByAnOutput) {
+  const Outcome embed =
+      vitrail("embed " + best() + " " + path("data/validation") + " --output " + best() + "/model.safetensors");
+  EXPECT_EQ(embed.status, 1);
+  EXPECT_THAT(embed.err, HasSubstr("belongs to the model"));
+  EXPECT_EQ(vitrail("info " + best()).status, 0);
+
+  const std::string scenes = "scenes " + path("drawn") + " --count 2 --size 32";
+  EXPECT_EQ(vitrail(scenes).status, 0);
+  EXPECT_EQ(vitrail(scenes).status, 0) << "one of scenes is replaced";
+  for (const char* own : {"drawn/images/mine.png", "drawn/notes.txt"}) {
+    std::ofstream(path(own)) << "mine";
+    const Outcome outcome = vitrail(scenes);
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_THAT(outcome.err, HasSubstr(std::string(own).substr(5) + "' would be lost with the scenes"));
+    std::filesystem::remove(path(own));
+  }
+}
+
+TEST_F(Newcomer, BringsAnIndexUpToDateWhereAllThatIsNewIsBroken) {
+  std::filesystem::copy(path("data/validation"), path("album"), std::filesystem::copy_options::recursive);
+  const std::string index = "index " + path("album") + " --output " + path("album.index");
+  EXPECT_EQ(vitrail(index + " --model " + best()).status, 0);
+  std::ofstream(path("album/new.png")) << "no image";
+  std::filesystem::remove(path("album/red/3.png"));
+  const Outcome outcome = vitrail(index + " --skip-broken");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("0 new, 1 gone"));
+  EXPECT_THAT(outcome.out, HasSubstr("new.png"));
+  const Outcome other = vitrail(index + " --model vit_tiny_patch16_224 --img-size 16");
+  EXPECT_EQ(other.status, 1);
+  EXPECT_THAT(other.err, HasSubstr("was made by '" + best() + "' with other weights"));
+}
+
 TEST_F(Newcomer, IsToldWhichTaskHasAFlag) {
   const Outcome outcome = vitrail("pretrain " + path("data") + " --teacher-model /nonexist --tta 2");
   EXPECT_EQ(outcome.status, 2);
@@ -242,11 +276,11 @@ TEST_F(Newcomer, KeepsWhatACommandReads) {
   const std::string before = io::read_text(image);
   const std::string features = path("features.st");
   ASSERT_EQ(vitrail("embed " + best() + " " + path("data/train") + " --output " + features).status, 0);
-  fs::create_directory(path("own_maps"));
-  fs::copy_file(image, path("own_maps/image.png"));
+  fs::create_directory(path("kept_maps"));
+  fs::copy_file(image, path("kept_maps/image.png"));
   for (const std::string& command :
        {"augment " + image + " --output " + image,
-        "attention " + best() + " " + path("own_maps/image.png") + " --output " + path("own_maps"),
+        "attention " + best() + " " + path("kept_maps/image.png") + " --output " + path("kept_maps"),
         "augment " + path("data/validation/red") + " " + image + " --output " + path("data/../picture.png"),
         "forward " + best() + " --input " + features + " --output " + features,
         "embed " + best() + " " + image + " --output " + image}) {
@@ -255,7 +289,7 @@ TEST_F(Newcomer, KeepsWhatACommandReads) {
     EXPECT_THAT(outcome.err, HasSubstr("' is the input: choose another --output")) << command;
   }
   EXPECT_EQ(io::read_text(image), before);
-  EXPECT_EQ(io::read_text(path("own_maps/image.png")), before);
+  EXPECT_EQ(io::read_text(path("kept_maps/image.png")), before);
   // Features are known by what is in the file.
   const Outcome knn = vitrail("knn " + features + " " + features + " -k 1");
   EXPECT_EQ(knn.status, 0) << knn.err;

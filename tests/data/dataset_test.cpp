@@ -250,6 +250,12 @@ TEST_F(OpenDataset, NumbersClassesAsTheModelDoes) {
   EXPECT_THAT(dataset->classes(), ElementsAre("c", "b", "a"));
   EXPECT_THAT(labels(*dataset), ElementsAre(2, 0));
   EXPECT_THAT(error_of(".", {"", {"a", "b"}, true}), HasSubstr("the class 'c' is unknown"));
+  // Labels that are numbers are the numbers of classes, unless one of them or of the classes has a number for a name.
+  add("counts/2/1.png");
+  add("counts/1/1.png");
+  EXPECT_THAT(labels(*open("counts", "", {"none", "one", "two"})), ElementsAre(1, 2));
+  EXPECT_THAT(error_of("counts", {"", {"2", "3", "4"}, true}), HasSubstr("the class '1' is unknown"));
+  EXPECT_THAT(error_of("counts", {"", {"a", "b", "9"}, true}), HasSubstr("the class '1' is unknown"));
 }
 
 TEST_F(OpenDataset, TakesImagesWithoutLabelsFromAnywhere) {

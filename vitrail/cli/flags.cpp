@@ -1,5 +1,6 @@
 #include "vitrail/cli/flags.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -15,8 +16,11 @@
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/models/base/kwargs.h"
+#include "vitrail/models/formats/weights.h"
+#include "vitrail/models/joint/clip_folder.h"
 #include "vitrail/models/recurrent/captioner.h"
 #include "vitrail/models/text/text_model.h"
+#include "vitrail/train/pretrain/autoencoder_network.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/run_options.h"
 
@@ -271,6 +275,29 @@ void check_not_input(const std::string& output, const std::string& input) {
   check(!std::filesystem::equivalent(output, input, error), "'{}' is the input: choose another --output", output);
 }
 
+void check_not_of_model(const std::string& output, const ModelFlags& model) {
+  std::error_code error;
+  const std::filesystem::path folder = model.name_or_folder();
+  check(!std::filesystem::exists(output, error) ||
+            !std::filesystem::equivalent(std::filesystem::absolute(output).parent_path(), folder, error),
+        "'{}' belongs to the model '{}': choose another --output", output, model.model);
+}
+
+void note_left_out(const std::string& folder) {
+  if (!std::filesystem::is_directory(folder)) {
+    return;
+  }
+  const auto has_decoder = [&] {  // in a file of its own, or with the encoder
+    return train::is_autoencoder(folder) ||
+           std::ranges::any_of(models::open_weights(folder).names(),
+                               [](const auto& name) { return name.starts_with("decoder."); });
+  };
+  const char* left_out = models::is_clip_folder(folder) ? "text model" : has_decoder() ? "decoder" : nullptr;
+  if (left_out != nullptr) {
+    fmt::print(stderr, "note: this is the image model of '{}' alone, without its {}\n", folder, left_out);
+  }
+}
+
 train::EvaluateOptions DataFlags::options(DType dtype) const {
   train::EvaluateOptions options;
   options.dtype = dtype;
@@ -300,7 +327,7 @@ void add_data_argument(CLI::App& command, DataFlags& flags, const std::string& h
 
 void add_data_flag(CLI::App& command, DataFlags& flags, const std::string& flag, const std::string& help) {
   CLI::Option* data = command.add_option(flag, flags.data, help)->type_name("DATA");
-  add_split(command, flags, flag + "'s DATA", "validation, test …")->needs(data);
+  add_split(command, flags, flag, "validation, test …")->needs(data);
 }
 
 void add_loading_flags(CLI::App& command, DataFlags& flags) {

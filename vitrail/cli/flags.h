@@ -96,6 +96,12 @@ CLI::Option* expect_ending(CLI::Option* option, const std::string& ending);
 
 /// Throws Error if the file `output`, which a command is about to write, is `input`, which it reads.
 void check_not_input(const std::string& output, const std::string& input);
+/// The same of the files of the model that it opens.
+void check_not_of_model(const std::string& output, const ModelFlags& model);
+
+/// Says on stderr what a command leaves out that writes the image model of `folder` alone: the text model of a model of
+/// images and texts, or a decoder.
+void note_left_out(const std::string& folder);
 
 /// The flags that choose a data set, and how it is gone through.
 struct DataFlags {

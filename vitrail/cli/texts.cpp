@@ -78,8 +78,12 @@ std::vector<std::string> list_texts(const std::vector<std::string>& arguments) {
       texts.push_back(argument);
     }
   }
-  std::erase_if(texts, [](const std::string& line) { return line.find_first_not_of(" \t\r") == std::string::npos; });
+  const std::size_t empty = std::erase_if(
+      texts, [](const std::string& line) { return line.find_first_not_of(" \t\r") == std::string::npos; });
   check(!texts.empty(), "there are no texts");
+  if (empty > 0) {
+    fmt::print(stderr, "note: {} left out\n", io::counted(static_cast<std::int64_t>(empty), "empty lines"));
+  }
   return texts;
 }
 

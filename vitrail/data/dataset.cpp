@@ -10,6 +10,7 @@
 
 #include "vitrail/data/sources.h"
 #include "vitrail/io/tar.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::data {
@@ -224,6 +225,12 @@ Listing list_source(const fs::path& source, const std::string& split, bool label
   return list_folder(source, labeled);
 }
 
+std::optional<std::size_t> whole_number(const std::string& name) {
+  std::size_t number = 0;
+  const auto [end, status] = std::from_chars(name.data(), name.data() + name.size(), number);
+  return status == std::errc() && end == name.data() + name.size() ? std::optional(number) : std::nullopt;
+}
+
 }  // namespace
 
 const std::vector<std::string>& known_splits() {
@@ -256,17 +263,21 @@ void use_classes(Listing& listing, const std::vector<std::string>& classes, cons
   for (const std::int64_t label : listing.labels) {
     used[static_cast<std::size_t>(label)] = true;
   }
+  // Labels are the numbers of classes where neither they nor the classes' names can mean anything else.
+  const auto is_known = [&](const std::string& name) { return std::ranges::find(classes, name) != classes.end(); };
+  const bool numbered =
+      std::ranges::none_of(listing.classes, is_known) &&
+      std::ranges::none_of(classes, [](const std::string& name) { return whole_number(name).has_value(); });
   for (std::size_t c = 0; c < listing.classes.size(); ++c) {
     const std::string& name = listing.classes[c];
     const auto at = std::find(classes.begin(), classes.end(), name);
-    std::size_t number = 0;
-    const auto [end, status] = std::from_chars(name.data(), name.data() + name.size(), number);
     if (at != classes.end()) {
       position[c] = at - classes.begin();
-    } else if (status == std::errc() && end == name.data() + name.size() && number < classes.size()) {
-      position[c] = static_cast<std::int64_t>(number);
+    } else if (const auto number = numbered ? whole_number(name) : std::nullopt; number && *number < classes.size()) {
+      position[c] = static_cast<std::int64_t>(*number);
     } else {
-      check(!used[c], "{}: the class '{}' is unknown: the model has {} classes ({}{})", source, name, classes.size(),
+      check(!used[c], "{}: the class '{}' is unknown: the model has {} ({}{})", source, name,
+            io::counted(std::ssize(classes), "classes"),
             fmt::join(classes.begin(), classes.begin() + std::min<std::ptrdiff_t>(10, std::ssize(classes)), ", "),
             classes.size() > 10 ? ", …" : "");
     }

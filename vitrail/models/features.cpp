@@ -24,7 +24,6 @@ Model with_classes(const Model& model, std::int64_t num_classes, const std::stri
   Model result = build_model(model.architecture, arguments, "the model with another classifier", store);
   for (const nn::Parameter& parameter : result.net->parameters.all()) {
     if (result.net->is_head(parameter.name)) {
-      result.net->parameters.initialize(parameter.name);
       continue;
     }
     const nn::Parameter* own = model.net->parameters.find(parameter.name);
@@ -34,6 +33,7 @@ Model with_classes(const Model& model, std::int64_t num_classes, const std::stri
     parameter.value.copy_from(own->value.detach());
     parameter.value.touch();
   }
+  renew_classifier(result);
   result.pretrained = model.pretrained;
   result.pretrained.label_names.clear();
   return result;
@@ -46,6 +46,14 @@ Model without_head(const Model& model, const std::string& pool) { return with_cl
 void reset_classifier(Model& model, std::int64_t num_classes, const std::string& global_pool) {
   check(num_classes >= 0, "a classifier has 0 classes (none) or more, not {}", num_classes);
   model = with_classes(model, num_classes, global_pool);
+}
+
+void renew_classifier(const Model& model) {
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    if (model.net->is_head(parameter.name)) {
+      model.net->parameters.initialize(parameter.name);
+    }
+  }
 }
 
 bool let_take_any_size(const std::string& source, CreateOptions& options) {

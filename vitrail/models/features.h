@@ -23,6 +23,10 @@ Model without_head(const Model& model, const std::string& pool = "");
 /// its parameters become invalid. Throws Error, and changes nothing, if there is no such model.
 void reset_classifier(Model& model, std::int64_t num_classes, const std::string& global_pool = "");
 
+/// Initializes the classifier as that of a new model, for other classes of the same number. All other weights keep
+/// their values.
+void renew_classifier(const Model& model);
+
 /// Changes the options so that open_model(source, options) gives a model that takes images of every size, if there is
 /// one: timm's dynamic_img_size, which resizes positions in each forward pass. Returns whether there is, and else
 /// leaves the options as they are. Throws Error as open_model() does.

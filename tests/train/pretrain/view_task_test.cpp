@@ -183,7 +183,7 @@ TEST(PretrainingFromViews, SaysWhatMakesNoSense) {
   const PretrainSimclrOptions simclr = tiny_simclr(folder.path());
   EXPECT_THAT(refusal(simclr, [](auto& o) { o.batch_size = 1; }), HasSubstr("--batch-size 1 is too small"));
   EXPECT_THAT(refusal(simclr, [](auto& o) { o.batch_size = 25; }),
-              HasSubstr("24 training images do not fill a batch of 25"));
+              HasSubstr("a batch of 25 is more than the 24 training images"));
   EXPECT_THAT(refusal(simclr, [](auto& o) { o.data_dir = ""; }), HasSubstr("DATA is missing"));
   EXPECT_THAT(refusal(simclr, [](auto& o) { o.views = "x.safetensors"; }), HasSubstr("DATA has no place"));
   EXPECT_THAT(refusal(dino, [](auto& o) { o.local_crops_size = 5; }),

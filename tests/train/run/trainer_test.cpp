@@ -89,6 +89,30 @@ TEST(Fit, WritesTheWholeRunFolder) {
             (std::vector<std::string>{"class0", "class1", "class2"}));
 }
 
+// A rate of zero leaves all as it was at first: the classifier of other classes is new, that of the same ones is kept.
+TEST(Fit, GivesOtherClassesANewClassifier) {
+  const test::TemporaryFolder folder;
+  const ClassifyOptions options = tiny_options(folder.path());
+  fit(options);
+  ClassifyOptions tuned = options;
+  tuned.model = (folder / "runs/tiny/best").string();
+  tuned.model_kwargs = "{}";
+  tuned.lr = tuned.schedule.warmup_lr = tuned.weight_decay = 0;
+  const auto weight_after = [&](const char* experiment, const char* name) {
+    tuned.experiment = experiment;
+    fit(tuned);
+    return models::load_model(folder / "runs" / experiment / "best").net->parameters.find(name)->value.values();
+  };
+  const models::Model before = models::load_model(tuned.model);
+  const auto weight_before = [&](const char* name) { return before.net->parameters.find(name)->value.values(); };
+  EXPECT_EQ(weight_after("same", "head.weight"), weight_before("head.weight"));
+  for (const char* part : {"data/train", "data/validation"}) {
+    fs::rename(folder / part / "class1", folder / part / "bird");
+  }
+  EXPECT_NE(weight_after("others", "head.weight"), weight_before("head.weight"));
+  EXPECT_EQ(weight_after("body", "norm.weight"), weight_before("norm.weight"));
+}
+
 TEST(Fit, LearnsATinyDataSetByHeart) {
   const test::TemporaryFolder folder;
   ClassifyOptions options = tiny_options(folder.path());

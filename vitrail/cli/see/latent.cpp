@@ -10,8 +10,10 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/text/strings/unicode.h"
 #include "vitrail/train/pretrain/latent_space.h"
 #include "vitrail/train/run/run_folder.h"
 
@@ -35,6 +37,8 @@ struct LatentFlags {
 std::vector<std::string> paths_in(const fs::path& list) {
   std::error_code none;
   check(fs::is_regular_file(list, none), "there is no list of images '{}'", list.string());
+  check(text::find_invalid_utf8(io::read_text(list)) == std::string::npos,
+        "'{}' is no text: a list of images, a path a line, was expected", list.string());
   std::ifstream file(list);
   std::vector<std::string> paths;
   for (std::string line; std::getline(file, line);) {

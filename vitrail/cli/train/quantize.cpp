@@ -96,6 +96,7 @@ void quantize(const QuantizeFlags& flags) {
               "--src and --tgt are for translators, but '{}' is a model of images", flags.model.model);
   const DType dtype = flags.compute.apply();
   const models::Model model = flags.model.open_for_images();
+  note_left_out(flags.model.name_or_folder());
   const auto images = flags.eval.data.empty() ? nullptr : open_images(flags.eval, model);
   const models::Model small = quantized(model, flags);
 

@@ -62,6 +62,7 @@ void soup(const SoupFlags& flags) {
     return evaluate_under_bar("evaluating", model, *dataset, options);
   };
 
+  note_left_out(folders.front().string());
   if (!flags.greedy) {
     const models::Model model = train::uniform_soup(folders);
     models::save_model(model, flags.output);

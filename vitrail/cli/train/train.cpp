@@ -230,7 +230,9 @@ void add_pretrain(CLI::App& app, const std::vector<std::string>& arguments) {
   const std::vector<std::string> methods = names_of("pretrain");
   const auto method = std::make_shared<std::string>(methods.front());
   const train::TaskKind& kind = task_of("pretrain", arguments);
-  command.add_option("METHOD", *method, fmt::format("How it learns: {}, {}", kind.name, kind.help))
+  command
+      .add_option("METHOD", *method,
+                  fmt::format("How it learns: one of {}; here {}, {}", fmt::join(methods, ", "), kind.name, kind.help))
       ->type_name("")
       ->check(CLI::IsMember(methods));
   const auto flags = std::make_shared<TaskFlags>(command, kind);

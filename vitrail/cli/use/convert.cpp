@@ -1,4 +1,5 @@
 // `vitrail convert` writes a model folder in another layout.
+#include <cmath>
 #include <filesystem>
 #include <memory>
 
@@ -19,11 +20,11 @@ namespace fs = std::filesystem;
 struct ConvertFlags {
   ModelFlags model;
   std::string output;
-  std::string layout = "timm";
+  std::string layout;
   std::string dtype = "float32";
 };
 
-// A model of images and texts has one layout; what belongs to its tokenizer is copied.
+// A model of images and texts is written whole; what belongs to its tokenizer is copied.
 void convert_clip(const fs::path& source, const fs::path& output, DType dtype) {
   const models::JointModel model = models::load_clip(source);
   io::replace_folder(output, [&](const fs::path& temporary) {
@@ -39,18 +40,33 @@ void convert_clip(const fs::path& source, const fs::path& output, DType dtype) {
              static_cast<double>(model.net->parameters.count()) * 1e-6, output.string());
 }
 
+// Says where transformers crops images a pixel beside the place of timm's crop.
+void note_other_crop(const models::PretrainedConfig& images) {
+  const auto resized = static_cast<std::int64_t>(std::floor(static_cast<double>(images.height) / images.crop_pct));
+  if (!images.processor && (resized - images.height) % 2 != 0) {
+    fmt::print(stderr,
+               "note: of images resized to {} pixels transformers takes the middle {} a pixel beside where timm does "
+               "(docs/data.md): predictions may differ a little\n",
+               resized, images.height);
+  }
+}
+
 void convert(const ConvertFlags& flags) {
   check(!fs::exists(flags.output) || (fs::is_directory(flags.output) && fs::is_empty(flags.output)),
         "'{}' exists: choose another --output", flags.output);
   const DType dtype = flags.dtype.starts_with("b") ? DType::bf16 : DType::f32;
   const std::string source = flags.model.name_or_folder();
-  if (models::is_clip_folder(source)) {
+  const bool timm = flags.layout != "huggingface";
+  if (models::is_clip_folder(source) && flags.layout != "timm") {
     convert_clip(source, flags.output, dtype);
     return;
   }
   const models::Model model = flags.model.open();
   flags.model.note_random_weights(model);
-  const bool timm = flags.layout == "timm";
+  note_left_out(source);
+  if (!timm) {
+    note_other_crop(model.pretrained);
+  }
   models::save_model(model, flags.output, timm ? models::Layout::timm : models::Layout::huggingface, dtype);
   fmt::print("{}, {:.2f} M parameters, in the layout of {}{}: {}\n", model.architecture,
              static_cast<double>(model.net->parameters.count()) * 1e-6, timm ? "timm" : "Hugging Face's transformers",
@@ -66,8 +82,8 @@ void add_convert(CLI::App& app) {
   command.add_option("--output", flags->output, "New model folder")->required()->type_name("DIR");
   command
       .add_option("--layout", flags->layout,
-                  "Layout: timm, or huggingface, which transformers' from_pretrained() reads")
-      ->capture_default_str()
+                  "Layout: timm (default), or huggingface, which transformers' from_pretrained() reads (default of a "
+                  "CLIPModel or SiglipModel, whose image model alone has a layout of timm's)")
       ->check(CLI::IsMember({"timm", "huggingface"}));
   command
       .add_option("--dtype", flags->dtype,

@@ -71,6 +71,7 @@ void embed(const EmbedFlags& flags) {
   check_usage(!flags.unlabeled || flags.data.split.empty(),
               "--unlabeled takes all of DATA, and --split a part with labels");
   check_not_input(flags.output, flags.data.data);
+  check_not_of_model(flags.output, flags.model);
   const train::EvaluateOptions options = flags.data.options(flags.compute.apply());
   models::Model model = flags.model.open_for_images();
   const auto dataset = flags.unlabeled ? data::open_unlabeled(flags.data.data) : open_images(flags.data, model);

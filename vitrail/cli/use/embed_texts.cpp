@@ -126,6 +126,7 @@ void embed_texts(const ModelFlags& model, const ComputeFlags& compute, const Dat
   }
   if (!output.empty()) {
     check_not_input(output, data.data);
+    check_not_of_model(output, model);
     features.labels = Tensor::empty({features.x.size(0)}, DType::i64);
     features.labels.fill(static_cast<double>(data::unlabeled));
     features.names = texts;

@@ -70,17 +70,17 @@ double mean_of(const Curve& curve, std::size_t begin, std::size_t end) {
   return sum / count;
 }
 
-// The positions in ranges: 64 of one size for a chart.
-std::size_t width_of_range(const std::vector<Curve>& curves) {
+std::size_t longest_of(const std::vector<Curve>& curves) {
   std::size_t longest = 0;
   for (const Curve& curve : curves) {
     longest = std::max(longest, curve.losses.size());
   }
-  return std::max<std::size_t>(1, longest / 64);
+  return longest;
 }
 
+// The positions in 64 ranges of one size.
 std::string chart_of(const std::vector<Curve>& curves) {
-  const std::size_t width = width_of_range(curves);
+  const std::size_t width = std::max<std::size_t>(1, longest_of(curves) / 64);
   io::LineChart chart;
   chart.title = "Loss by position";
   chart.x_label = width == 1 ? "tokens in view" : fmt::format("tokens in view (means over {})", width);
@@ -103,13 +103,12 @@ void print_ranges(const std::vector<Curve>& curves) {
   for (const Curve& curve : curves) {
     width = std::max(width, curve.name.size() + 2);
   }
+  const std::size_t longest = longest_of(curves);
   std::vector<std::size_t> ends;
-  for (std::size_t end = 16; end < 64 * width_of_range(curves); end *= 2) {
+  for (std::size_t end = 16; end < longest; end *= 2) {
     ends.push_back(end);
   }
-  ends.push_back(std::max_element(curves.begin(), curves.end(), [](const Curve& a, const Curve& b) {
-                   return a.losses.size() < b.losses.size();
-                 })->losses.size());
+  ends.push_back(longest);
   fmt::print("\n{:<{}}", "tokens in view", width);
   for (std::size_t i = 0; i < ends.size(); ++i) {
     fmt::print(" {:>10}", fmt::format("{}-{}", i == 0 ? 1 : ends[i - 1] + 1, ends[i]));

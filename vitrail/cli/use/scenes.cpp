@@ -78,6 +78,11 @@ void scenes(SceneFlags& flags) {
   std::error_code error;
   check(!fs::exists(flags.output, error) || data::is_scene_folder(flags.output) || fs::is_empty(flags.output, error),
         "'{}' exists and is no folder of scenes: name a new one", flags.output);
+  if (data::is_scene_folder(flags.output)) {
+    const fs::path foreign = data::foreign_in_scenes(flags.output);
+    check(foreign.empty(), "'{}' would be lost with the scenes in '{}': name a new folder, or move it away",
+          foreign.string(), flags.output);
+  }
   train::Progress progress(stderr);
   if (progress.terminal()) {
     progress.begin("scenes", what.count);

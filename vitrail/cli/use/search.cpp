@@ -57,7 +57,9 @@ class IndexModel {
     data::apply(flags.images, joint_->pretrained);
   }
 
-  train::IndexEncoder encoder() const { return joint_ ? train::index_encoder(*joint_) : train::index_encoder(*trunk_); }
+  train::IndexEncoder encoder(const std::string& name) const {
+    return joint_ ? train::index_encoder(*joint_, name) : train::index_encoder(*trunk_, name);
+  }
   Tensor of_image(const io::Image& image, DType dtype) const {
     if (joint_) {
       return train::embed_images(*joint_, std::vector<io::Image>{image}, dtype);
@@ -113,7 +115,7 @@ void make_index(const IndexFlags& flags) {
   }
   const IndexModel model(chosen, index.pool);
   const bool is_path = models::names_folder(chosen.name_or_folder()) && !models::is_shipped_name(chosen.model);
-  index.model = is_path ? fs::absolute(chosen.model).string() : chosen.model;
+  const std::string name = is_path ? fs::absolute(chosen.model).string() : chosen.model;
   train::Progress progress(stderr);
   train::EvaluateOptions options = flags.images.options(flags.compute.apply());
   bool begun = false;
@@ -126,8 +128,9 @@ void make_index(const IndexFlags& flags) {
       progress.update(done, "");
     };
   }
-  const train::IndexChanges changes = train::update_index(
-      index, model.encoder(), options, [&](const train::ImageIndex& whole) { train::save_index(flags.output, whole); });
+  const train::IndexChanges changes =
+      train::update_index(index, model.encoder(name), options,
+                          [&](const train::ImageIndex& whole) { train::save_index(flags.output, whole); });
   progress.end();
   for (const std::string& broken : changes.broken) {
     fmt::print("left out: {}\n", broken);
@@ -213,7 +216,7 @@ void search_images(const SearchFlags& flags) {
   ModelFlags chosen;
   chosen.model = index.model;
   const IndexModel model(chosen, index.pool);
-  check(model.encoder().weights == index.weights,
+  check(model.encoder(index.model).weights == index.weights,
         "'{}' was made by '{}' with other weights than it has now: delete the index to make it anew", flags.index,
         index.model);
   nlohmann::ordered_json json = nlohmann::ordered_json::array();

@@ -31,6 +31,7 @@
 #include "vitrail/text/parts/vocabulary.h"
 #include "vitrail/text/strings/unicode.h"
 #include "vitrail/text/train.h"
+#include "vitrail/train/run/run_folder.h"
 
 namespace vitrail::cli {
 namespace {
@@ -124,7 +125,7 @@ void print_encodings(const TokenizerFlags& flags, const text::Tokenizer& tokeniz
 
 void encode(const TokenizerFlags& flags) {
   const std::string input = source_of(flags, "texts");
-  const text::Tokenizer tokenizer = text::load_tokenizer(flags.tokenizer);
+  const text::Tokenizer tokenizer = text::load_tokenizer(train::model_of(flags.tokenizer));
   if (input.empty()) {
     print_encodings(flags, tokenizer, flags.words);
     return;
@@ -163,7 +164,7 @@ std::vector<std::int64_t> ids_of(const std::string& text, const std::string& sou
 
 void decode(const TokenizerFlags& flags) {
   const std::string input = source_of(flags, "ids");
-  const text::Tokenizer tokenizer = text::load_tokenizer(flags.tokenizer);
+  const text::Tokenizer tokenizer = text::load_tokenizer(train::model_of(flags.tokenizer));
   const auto print = [&](const std::vector<std::int64_t>& ids) {
     const std::string text = tokenizer.decode(ids, !flags.special_tokens);
     fmt::print("{}\n", flags.json ? json(text).dump() : text);
@@ -178,7 +179,7 @@ void decode(const TokenizerFlags& flags) {
 }
 
 void info(const TokenizerFlags& flags) {
-  const text::Tokenizer tokenizer = text::load_tokenizer(flags.tokenizer);
+  const text::Tokenizer tokenizer = text::load_tokenizer(train::model_of(flags.tokenizer));
   json special = json::object();
   std::int64_t found = 0;
   for (std::int64_t id = 0; found < tokenizer.vocab_size() && id <= text::largest_id; ++id) {

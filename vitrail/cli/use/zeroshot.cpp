@@ -52,6 +52,7 @@ void say(const std::string& note) {
 std::vector<std::string> read_labels(const std::string& given) {
   std::error_code error;
   const bool from_file = std::filesystem::is_regular_file(given, error);
+  check(from_file || !given.ends_with(".txt"), "--labels: there is no file '{}'", given);
   std::istringstream text(from_file ? io::read_text(given) : given);
   std::vector<std::string> labels;
   for (std::string label; std::getline(text, label, from_file ? '\n' : ',');) {

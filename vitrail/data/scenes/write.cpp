@@ -1,8 +1,10 @@
 #include "vitrail/data/scenes/write.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -240,6 +242,26 @@ bool is_scene_folder(const fs::path& folder) {
   std::error_code error;
   return fs::is_regular_file(folder / "scene.json", error) && fs::is_directory(folder / "images", error) &&
          fs::is_directory(folder / "masks", error);
+}
+
+fs::path foreign_in_scenes(const fs::path& folder) {
+  static const std::set<std::string> own = {"captions.json", "instances.json", "scene.json", "count.csv",
+                                            "kind.csv",      "preview.png",    "images",     "masks"};
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (!own.contains(entry.path().filename().string())) {
+      return entry.path();
+    }
+  }
+  for (const char* part : {"images", "masks"}) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder / part)) {
+      const std::string number = entry.path().stem().string();
+      if (entry.path().extension() != ".png" ||
+          !std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; })) {
+        return entry.path();
+      }
+    }
+  }
+  return {};
 }
 
 }  // namespace vitrail::data

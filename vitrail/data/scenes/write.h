@@ -34,4 +34,8 @@ void write_scenes(const std::filesystem::path& folder, const SceneFolder& what,
 /// Whether a folder has been written by write_scenes().
 bool is_scene_folder(const std::filesystem::path& folder);
 
+/// A file or folder inside of such a folder that neither write_scenes() nor its contact sheet `preview.png` is; empty:
+/// there is none.
+std::filesystem::path foreign_in_scenes(const std::filesystem::path& folder);
+
 }  // namespace vitrail::data

@@ -33,9 +33,9 @@ struct Axis {
       high = 1;
     }
     if (high - low <= 1e-12 * std::max(std::abs(low), std::abs(high)) || high == low) {
-      const double margin = high == 0 ? 1 : std::abs(high) * 0.1;
+      const double margin = std::abs(high) * 0.1;
       low -= margin;
-      high += margin;
+      high += high == 0 ? 1 : margin;
     }
     const double raw = (high - low) / ticks;
     const double power = std::pow(10.0, std::floor(std::log10(raw)));
@@ -86,11 +86,18 @@ class Panel {
       std::ranges::for_each(series.y, [&](double value) { y.take(value); });
     }
     x_ = Axis::over(x.low, x.high, 7);
+    const auto whole = [](double value) { return value == std::floor(value); };
+    if (std::ranges::all_of(chart.series, [&](const Series& series) { return std::ranges::all_of(series.x, whole); })) {
+      x_.step = std::max(x_.step, 1.0);
+    }
     y_ = Axis::over(chart.y_min.value_or(y.low), chart.y_max.value_or(y.high), 6);
     if (!chart.y_min || !chart.y_max) {
       const Axis wide = y_.rounded();
       y_.low = chart.y_min ? y_.low : wide.low;
       y_.high = chart.y_max ? y_.high : wide.high;
+    }
+    for (const double tick : y_.ticks()) {
+      margin_left_ = std::max(margin_left_, svg_text_width(y_.label(tick)) + beside_ticks);
     }
     colors_.reserve(chart.series.size());
     int next = 0;
@@ -104,7 +111,7 @@ class Panel {
   std::string svg() const { return frame() + legend() + curves(); }
 
  private:
-  static constexpr double margin_left = 66;
+  static constexpr double beside_ticks = 40;  // the name of the y axis, and what parts it from the ticks
   static constexpr double margin_right = 18;
   static constexpr double margin_top = 66;
   static constexpr double margin_bottom = 54;
@@ -124,7 +131,7 @@ class Panel {
     }
   }
 
-  double x0() const { return left_ + margin_left; }
+  double x0() const { return left_ + margin_left_; }
   double x1() const { return left_ + width_ - margin_right; }
   double y0() const { return margin_top + legend_height_; }
   double y1() const { return height_ - margin_bottom; }
@@ -204,6 +211,7 @@ class Panel {
   const LineChart& chart_;
   int index_;
   double left_;
+  double margin_left_ = 66;
   double width_;
   double height_;
   Axis x_{};

@@ -51,7 +51,7 @@ FigureKind deviation_figure() {
           .decimals = 3,
           .higher_is_better = true,
           .chart = "Spread of the embedding",
-          .axis = "standard deviation of the normalized embedding · √width",
+          .axis = "standard deviation · √width",
           .axis_max = 1};
 }
 
@@ -222,8 +222,8 @@ ViewTask::ViewTask(const ViewTaskOptions& options)
     part.split = options_.train_split;
     part.labeled = false;
     training_ = data::open_dataset(options_.data_dir, part);
-    check(training_->size() >= options_.batch_size, "{} do not fill a batch of {}: choose a smaller --batch-size",
-          io::counted(training_->size(), "training images"), options_.batch_size);
+    check(training_->size() >= options_.batch_size, "a batch of {} is more than the {}: choose a smaller --batch-size",
+          options_.batch_size, io::counted(training_->size(), "training images"));
   }
   if (!options_.knn_data.empty()) {
     knn_training_ = open_labelled(options_.knn_data, "train");

@@ -26,6 +26,7 @@ struct EvaluateOptions {
   DType dtype = DType::f32;
   int workers = 1;
   bool skip_broken = false;
+  bool may_be_none = false;  ///< features alone: all images may be broken, which gives none instead of an Error
   /// --tta: 0 takes each image alone; 2 averages its logits with those of its mirror image; 6 takes both also moved by
   /// a pixel along the diagonal, either way, each with half the weight (airbench94).
   std::int64_t tta = 0;

@@ -65,10 +65,13 @@ Features embed_by(const models::Model& model, const data::Dataset& dataset, cons
       options.progress(count, dataset.size());
     }
   }
+  result.broken = loader.broken();
+  if (count == 0 && options.may_be_none) {
+    return result;
+  }
   loader.check_any(count, "look at");
   result.x = result.x.narrow(0, 0, count);
   result.labels = Tensor::from(labels, {count});
-  result.broken = loader.broken();
   return result;
 }
 

@@ -137,13 +137,13 @@ std::string hash_of_weights(const models::JointModel& model) {
   return hash_of_parameters("images and texts", model.net->parameters);
 }
 
-IndexEncoder index_encoder(const models::Model& model) {
-  return {hash_of_weights(model), [&model](const data::Dataset& images, const EvaluateOptions& options) {
+IndexEncoder index_encoder(const models::Model& model, const std::string& name) {
+  return {hash_of_weights(model), name, [&model](const data::Dataset& images, const EvaluateOptions& options) {
             return embed(model, images, options);
           }};
 }
-IndexEncoder index_encoder(const models::JointModel& model) {
-  return {hash_of_weights(model), [&model](const data::Dataset& images, const EvaluateOptions& options) {
+IndexEncoder index_encoder(const models::JointModel& model, const std::string& name) {
+  return {hash_of_weights(model), name, [&model](const data::Dataset& images, const EvaluateOptions& options) {
             return embed_images(model, images, options);
           }};
 }
@@ -204,6 +204,7 @@ IndexChanges update_index(ImageIndex& index, const IndexEncoder& encoder, const 
   check(index.images.empty() || index.weights == encoder.weights,
         "the index was made by '{}' with other weights than these: delete it to make it anew", index.model);
   index.weights = encoder.weights;
+  index.model = encoder.model;
   const auto dataset = data::open_unlabeled(index.source);
   std::map<std::string, std::int64_t, std::less<>> known;
   for (std::int64_t i = 0; i < std::ssize(index.images); ++i) {
@@ -233,17 +234,20 @@ IndexChanges update_index(ImageIndex& index, const IndexEncoder& encoder, const 
     const std::int64_t end = std::min<std::int64_t>(begin + images_between_saves, total);
     const DatasetPart part(*dataset, {missing.begin() + begin, missing.begin() + end});
     EvaluateOptions these = options;
+    these.may_be_none = !index.images.empty();
     if (options.progress) {
       these.progress = [&](std::int64_t done, std::int64_t) { options.progress(begin + done, total); };
     }
     const Features features = encoder.embed(part, these);
-    std::vector<std::int64_t> old(index.images.size());
-    std::iota(old.begin(), old.end(), std::int64_t{0});
-    index.features = joined(index.features, old, ops::cast(unit_rows(features.x), DType::bf16).contiguous());
+    if (!features.names.empty()) {
+      std::vector<std::int64_t> old(index.images.size());
+      std::iota(old.begin(), old.end(), std::int64_t{0});
+      index.features = joined(index.features, old, ops::cast(unit_rows(features.x), DType::bf16).contiguous());
+    }
     for (const std::string& name : features.names) {
       index.images.push_back(entry_of(index.source, name));
     }
-    changes.added += features.x.size(0);
+    changes.added += std::ssize(features.names);
     changes.broken.insert(changes.broken.end(), features.broken.begin(), features.broken.end());
     save(index);
   }

@@ -48,12 +48,13 @@ std::string hash_of_weights(const models::JointModel& model);
 /// What makes the features of an index.
 struct IndexEncoder {
   std::string weights;  ///< hash_of_weights()
+  std::string model;    ///< name or folder, which the index keeps
   std::function<Features(const data::Dataset& images, const EvaluateOptions& options)> embed;
 };
 /// The output of a model that has no classifier (models::without_head). The model must outlive the encoder.
-IndexEncoder index_encoder(const models::Model& model);
+IndexEncoder index_encoder(const models::Model& model, const std::string& name);
 /// The vectors of images in the space that they share with texts.
-IndexEncoder index_encoder(const models::JointModel& model);
+IndexEncoder index_encoder(const models::JointModel& model, const std::string& name);
 
 /// Reads an index, whose features stay in the mapped file. Throws Error if the file is none.
 ImageIndex load_index(const std::filesystem::path& file);

@@ -164,10 +164,13 @@ Features embed_images(const models::JointModel& model, const data::Dataset& imag
       options.progress(std::ssize(labels), images.size());
     }
   }
+  result.broken = loader.broken();
+  if (labels.empty() && options.may_be_none) {
+    return result;
+  }
   loader.check_any(std::ssize(labels), "look at");
   result.x = ops::concat(parts, 0);
   result.labels = Tensor::from(labels, {std::ssize(labels)});
-  result.broken = loader.broken();
   return result;
 }
 

@@ -35,7 +35,7 @@ text::Tokenizer open_caption_tokenizer(const CaptionTaskOptions& options, const 
     return text::byte_tokenizer();
   }
   if (!options.tokenizer.empty() && options.tokenizer != "char") {
-    return text::load_tokenizer(options.tokenizer);
+    return text::load_tokenizer(model_of(options.tokenizer));
   }
   std::string all;
   for (const std::string& caption : captions) {

@@ -1,6 +1,7 @@
 #include "vitrail/train/tasks/classify.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "vitrail/io/tensor_files.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/convnet/airbench.h"
+#include "vitrail/models/features.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/quantize.h"
 #include "vitrail/tensor/error.h"
@@ -46,6 +48,9 @@ std::unique_ptr<data::Dataset> open_validation(const ClassifyOptions& options,
     fail("{}; name another folder with --val-dir, or train without evaluation by --val-split ''", error.what());
   }
 }
+
+// The name of a class that the model has and the data have not, before its number.
+constexpr std::string_view unused_class = "unused ";
 
 // Loads --initial-checkpoint: every weight of the model, by name, from a model folder or a file of weights. Those of an
 // encoder leave the classifier new.
@@ -154,7 +159,7 @@ class Classify final : public Task {
 
  private:
   void open_data();
-  void name_classes(std::int64_t data_classes);
+  void name_classes(std::int64_t data_classes, bool fresh);
   void open_teacher();
   void whiten_patches(bool fresh);
   data::LoaderOptions loading() const;
@@ -177,7 +182,7 @@ Classify::Classify(const ClassifyOptions& options, const fs::path& checkpoint) :
   open_data();
   const auto data_classes = static_cast<std::int64_t>(training_->classes().size());
   model_ = make_model(options_, checkpoint, data_classes);
-  name_classes(data_classes);
+  name_classes(data_classes, checkpoint.empty());
   data::apply(options_.images, model_.pretrained);
   whiten_patches(checkpoint.empty() && options_.pretrained_path.empty() && options_.initial_checkpoint.empty() &&
                  !models::names_folder(model_of(options_.model).string()));
@@ -202,22 +207,30 @@ void Classify::open_data() {
   validation_ = open_validation(options_, training_->classes());
 }
 
-// Sets the label names of the model. A fine-tuned model keeps its own order if it is for the same classes.
-void Classify::name_classes(std::int64_t data_classes) {
-  const std::vector<std::string> known = model_.pretrained.label_names;
-  if (known != training_->classes() && std::ranges::is_permutation(known, training_->classes())) {
-    training_ = open_part(options_.data_dir, options_.train_split, known);
-    validation_ = open_validation(options_, known);
-  }
+// Sets the label names of the model. A fine-tuned model keeps its own order if it is for the same classes, and as many
+// others get a new classifier.
+void Classify::name_classes(std::int64_t data_classes, bool fresh) {
   check(!models::is_quantized(*model_.net),
         "the weights of '{}' are in int8 and cannot be trained: train the model that they were quantized from",
         options_.pretrained_path.empty() ? options_.model : options_.pretrained_path);
+  std::vector<std::string> known = model_.pretrained.label_names;
+  while (std::ssize(known) > data_classes && known.back().starts_with(unused_class)) {
+    known.pop_back();
+  }
+  const bool same = std::ranges::is_permutation(known, training_->classes());
+  if (fresh && !known.empty() && !same) {
+    models::renew_classifier(model_);
+  }
+  if (known != training_->classes() && same) {
+    training_ = open_part(options_.data_dir, options_.train_split, known);
+    validation_ = open_validation(options_, known);
+  }
   const std::int64_t num_classes = model_.net->num_classes();
   check(num_classes >= data_classes, "the images are of {}, but --num-classes is {}",
         io::counted(data_classes, "classes"), num_classes);
   model_.pretrained.label_names = training_->classes();
   for (std::int64_t i = data_classes; i < num_classes; ++i) {
-    model_.pretrained.label_names.push_back(fmt::format("unused {}", i));
+    model_.pretrained.label_names.push_back(fmt::format("{}{}", unused_class, i));
   }
 }
 

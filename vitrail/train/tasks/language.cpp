@@ -48,7 +48,7 @@ text::Tokenizer open_tokenizer(const LanguageOptions& options, const fs::path& c
   if (name == "char") {
     return text::char_tokenizer(corpus);
   }
-  return name == "byte" ? text::byte_tokenizer() : text::load_tokenizer(name);
+  return name == "byte" ? text::byte_tokenizer() : text::load_tokenizer(model_of(name));
 }
 
 models::TextModel make_language_model(const LanguageOptions& options, const fs::path& checkpoint,

@@ -202,8 +202,9 @@ void PretrainClip::open_pairs() {
       validation_ = data::part_of(all, std::move(evaluated));
     }
   }
-  check(training_.images->size() >= options_.batch_size, "{} do not fill a batch of {}: choose a smaller --batch-size",
-        io::counted(training_.images->size(), "training images"), options_.batch_size);
+  check(training_.images->size() >= options_.batch_size,
+        "a batch of {} is more than the {}: choose a smaller --batch-size", options_.batch_size,
+        io::counted(training_.images->size(), "training images"));
 }
 
 PretrainClip::PretrainClip(const PretrainClipOptions& options, const fs::path& checkpoint) : options_(options) {

@@ -95,7 +95,7 @@ void add_text_batch_options(OptionList& list, TextTaskOptions& options, const st
 text::Tokenizer open_task_tokenizer(const TextTaskOptions& options, const fs::path& checkpoint) {
   const bool folder = fs::is_directory(options.model);
   const fs::path source = !checkpoint.empty()          ? checkpoint
-                          : !options.tokenizer.empty() ? fs::path(options.tokenizer)
+                          : !options.tokenizer.empty() ? model_of(options.tokenizer)
                           : folder                     ? model_of(options.model)
                                                        : fs::path();
   check(!source.empty(),

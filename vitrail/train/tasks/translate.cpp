@@ -45,7 +45,7 @@ Pieces open_pieces(const TranslationOptions& options, const fs::path& checkpoint
   }
   const fs::path model = model_of(options.model);
   if (!options.tokenizer.empty() || fs::is_directory(model)) {
-    const fs::path given = options.tokenizer.empty() ? model : fs::path(options.tokenizer);
+    const fs::path given = options.tokenizer.empty() ? model : model_of(options.tokenizer);
     const bool of_sentencepiece = given.extension() == ".model" || given.extension() == ".spm";
     return of_sentencepiece ? of_both(text::marian_tokenizer(given)) : of_folder(given);
   }
