@@ -218,8 +218,10 @@ FitResult Run::go() {
     say(fmt::format("{} was deleted after the last epoch", best().string()));
     return outcome;
   }
-  say(fmt::format("best {} {} in epoch {}: {}", judge_->metric().label,
-                  figure_text(judge_->metric(), counters_.best_metric), counters_.best_epoch, best().string()));
+  say(task_->keeps_latest()
+          ? fmt::format("no figure tells which network is best, and the latest one is kept: {}", best().string())
+          : fmt::format("best {} {} in epoch {}: {}", judge_->metric().label,
+                        figure_text(judge_->metric(), counters_.best_metric), counters_.best_epoch, best().string()));
   for (const auto& [file, svg] : task_->pictures()) {
     say(fmt::format("what it gets right, and wrong: {}", (folder_ / file).string()));
   }
