@@ -39,6 +39,7 @@ TEST_F(Newcomer, TrainsOnATableWithoutParts) {
   const Outcome few = vitrail(train + " --val-split '' --batch-size 64" + run_flags(path("runs"), "few"));
   EXPECT_EQ(few.status, 0) << few.err;
   EXPECT_THAT(few.out, HasSubstr("each epoch is one batch of 9 training images, fewer than --batch-size 64 asks for"));
+  EXPECT_THAT(few.out, HasSubstr("1 update of 9 images an epoch, adamw, learning rate 0.0001875,")) << "1e-3 √(9/256)";
   const Outcome other = vitrail(train + " --val-dir " + path("data/validation") + run_flags(path("runs"), "other"));
   EXPECT_EQ(other.status, 1) << "other classes";
 }

@@ -309,6 +309,11 @@ std::shared_ptr<Batches::Job> Batches::take() {
 }
 
 std::int64_t Batches::batches_per_epoch() const { return std::ssize(state_->epoch_plan); }
+std::int64_t Batches::largest_batch() const {
+  const auto size = [](const std::vector<Pick>& picks) { return std::ssize(picks); };
+  const auto& batches = state_->epoch_plan;
+  return batches.empty() ? 0 : size(*std::ranges::max_element(batches, {}, size));
+}
 double Batches::seconds_waited() const { return state_->seconds_waited; }
 const std::vector<std::string>& Batches::broken() const { return state_->broken; }
 

@@ -88,6 +88,7 @@ class Batches {
   /// is not called, the first epoch is number 0.
   void start_epoch(std::int64_t epoch, std::int64_t first_batch = 0);
   std::int64_t batches_per_epoch() const;
+  std::int64_t largest_batch() const;              ///< samples of the largest batch of an epoch
   double seconds_waited() const;                   ///< how long next() has waited for workers so far
   const std::vector<std::string>& broken() const;  ///< names of the items left out so far, with the reasons
   /// Throws Error, naming the first broken item, if the `count` items that next() has given are none. `purpose` says

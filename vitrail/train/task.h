@@ -2,6 +2,7 @@
 /// The interface between a trainer and a task, and the options of a task.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -61,8 +62,10 @@ class Task {
   virtual std::string units() const { return "samples"; }
   /// What --batch-size counts: the units, or "blocks" of several units each.
   virtual std::string batch_items() const { return units(); }
-  /// How many of them a batch has, unless it is as many as --batch-size says.
-  virtual std::int64_t items_of_batch(std::int64_t batch_size) const { return batch_size; }
+  /// How many of them a batch has: as many as --batch-size says, unless the data have fewer.
+  virtual std::int64_t items_of_batch(std::int64_t batch_size) {
+    return std::min(batch_size, batches().largest_batch());
+  }
 
   /// The kinds of the figures that evaluate() returns, the most important first. Empty: there are no data to evaluate
   /// on.

@@ -84,6 +84,7 @@ class Run {
   DType dtype_ = DType::f32;
   std::string dtype_message_;
   std::unique_ptr<Task> task_;
+  RunOptions real_;  // with the batch and the batches of an update that there are, where the data have fewer
   std::optional<Judge> judge_;
   std::unique_ptr<Learner> learner_;
   std::unique_ptr<RunLog> log_;
@@ -116,7 +117,10 @@ Run::Run(const TaskOptions& options, const FitHooks& hooks) : options_(options),
   judge_.emplace(task_->figures(), options.eval_metric);
   counters_.batches_per_epoch = task_->batches().batches_per_epoch();
   updates_per_epoch_ = (counters_.batches_per_epoch + options.grad_accum_steps - 1) / options.grad_accum_steps;
-  learner_ = std::make_unique<Learner>(options, task_->network(), updates_per_epoch_, dtype_);
+  real_ = options;
+  real_.batch_size = std::min(options.batch_size, task_->items_of_batch(options.batch_size));
+  real_.grad_accum_steps = std::min(options.grad_accum_steps, counters_.batches_per_epoch);
+  learner_ = std::make_unique<Learner>(real_, task_->network(), updates_per_epoch_, dtype_);
   if (resuming) {
     restore();
   } else {
@@ -143,7 +147,7 @@ void Run::write_config_to(const fs::path& folder) const {
   for (auto& fact : task_->facts()) {
     facts.push_back(std::move(fact));
   }
-  facts.emplace_back("learning_rate", fmt::format("{}", learning_rate(options_)));
+  facts.emplace_back("learning_rate", fmt::format("{}", learning_rate(real_)));
   write_config(folder, options_, facts, record_kind());
 }
 
@@ -185,11 +189,11 @@ void Run::announce() const {
   for (const std::string& line : task_->summary()) {
     say(line);
   }
-  const bool even = counters_.batches_per_epoch % options_.grad_accum_steps == 0;
-  const std::int64_t items = task_->items_of_batch(options_.batch_size) * options_.grad_accum_steps;
+  const bool even = counters_.batches_per_epoch % real_.grad_accum_steps == 0;
+  const std::int64_t items = task_->items_of_batch(options_.batch_size) * real_.grad_accum_steps;
   say(fmt::format("{} of {}{} an epoch, {}, learning rate {:.4g}, {}, {}: {}",
                   io::counted(updates_per_epoch_, "updates"), even ? "" : "up to ",
-                  io::counted(items, task_->batch_items()), options_.optimizer.opt, learning_rate(options_),
+                  io::counted(items, task_->batch_items()), options_.optimizer.opt, learning_rate(real_),
                   name_of(dtype_), io::counted(kernels::threads(), "threads"), folder_.string()));
   if (counters_.step > 0 && counters_.epoch < learner_->epochs()) {
     say(fmt::format("going on after step {}, in epoch {}", counters_.step, counters_.epoch + 1));

@@ -143,8 +143,8 @@ class Language final : public Task {
   Tensor loss(nn::Pass& pass) override { return loss_of(batch_, pass, state_.get()); }
   std::string units() const override { return "tokens"; }
   std::string batch_items() const override { return options_.documents ? "tokens" : "blocks"; }
-  std::int64_t items_of_batch(std::int64_t batch_size) const override {
-    return options_.documents ? options_.batch_tokens.value_or(batch_size * block_) : batch_size;
+  std::int64_t items_of_batch(std::int64_t batch_size) override {
+    return options_.documents ? options_.batch_tokens.value_or(batch_size * block_) : Task::items_of_batch(batch_size);
   }
   std::vector<FigureKind> figures() const override {
     return validation_ == nullptr ? std::vector<FigureKind>()

@@ -93,7 +93,9 @@ class TextTask : public Task {
   std::optional<Drawn> next() override;
   std::string units() const override { return "texts"; }
   std::string batch_items() const override { return batch_tokens_ ? "tokens" : units(); }
-  std::int64_t items_of_batch(std::int64_t batch_size) const override { return batch_tokens_.value_or(batch_size); }
+  std::int64_t items_of_batch(std::int64_t batch_size) override {
+    return batch_tokens_ ? *batch_tokens_ : Task::items_of_batch(batch_size);
+  }
   std::string name() const override { return model().name; }
   /// Writes model and tokenizer into a folder, which replaces another.
   void save(const std::filesystem::path& folder) const override;

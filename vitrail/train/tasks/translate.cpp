@@ -127,6 +127,9 @@ class TranslationTask final : public Task {
   std::optional<Drawn> next() override;
   Tensor loss(nn::Pass& pass) override;
   std::string units() const override { return "tokens"; }
+  std::int64_t items_of_batch(std::int64_t batch_size) override {
+    return std::min(batch_size, training_->target_tokens());
+  }
   std::vector<FigureKind> figures() const override;
   Figures evaluate(const Work& work) override;
   std::string loss_axis() const override { return "cross-entropy of the next token"; }
