@@ -7,6 +7,7 @@
 #include "tests/support/errors.h"
 #include "tests/train/tiny.h"
 #include "vitrail/train/tasks/classify.h"
+#include "vitrail/train/tasks/frames.h"
 
 namespace vitrail::train {
 namespace {
@@ -101,6 +102,21 @@ TEST(Options, TellNoStochasticDepthFromTheModelsOwn) {
   ClassifyOptions wrong = valid();
   wrong.drop_path = 1;
   EXPECT_THAT(error_of([&] { validate(wrong); }), HasSubstr("--drop-path must be from 0 to below 1, but is 1"));
+}
+
+// Without --val-split, frames hold out a share; an empty one holds out nothing, unless the share is given too.
+TEST(Options, HoldOutNothingForAnEmptyPart) {
+  const test::TemporaryFolder folder;
+  FrameTaskOptions options;
+  options.data_dir = "sequences";
+  write_config(folder.path(), options, {}, {});
+  EXPECT_EQ(test::options_in<FrameTaskOptions>(folder / "config.toml").val_share, 0.2) << "as it was";
+  OptionList list;
+  options.describe(list);
+  list.find("val_split")->set(std::string("test"));
+  EXPECT_EQ(options.val_share, 0.2);
+  list.find("val_split")->set(std::string());
+  EXPECT_EQ(options.val_share, 0);
 }
 
 TEST(Options, NameWhatIsWrongInConfigToml) {

@@ -227,6 +227,11 @@ void FrameTaskOptions::describe(OptionList& list) {
   add_data_options(list, *this);
   list.find("data_dir")->help =
       "Sequences: class/sequence/frame.jpg in a folder or a .tar, or a .csv of path,sequence,…";
+  Option& part = *list.find("val_split");
+  part.set = [this, set = part.set](const OptionValue& value) {
+    set(value);
+    val_share = val_split.empty() ? 0 : val_share;  // nothing is held out, unless --val-share says so as well
+  };
   list.add(
           "val_share", val_share, "SHARE",
           "Without --val-split and --val-dir, share of the sequences of each class to evaluate on, drawn once; 0: none")
