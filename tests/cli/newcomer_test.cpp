@@ -78,6 +78,12 @@ TEST_F(Newcomer, BringsAnIndexUpToDateWhereAllThatIsNewIsBroken) {
   EXPECT_THAT(other.err, HasSubstr("was made by '" + best() + "' with other weights"));
 }
 
+TEST_F(Newcomer, GivesAFlagTwiceAndTheLastCounts) {
+  const std::string train = "train " + path("data");
+  EXPECT_THAT(vitrail(train + " --task frames --task classify --cell gru").err, HasSubstr("no flag '--cell' here"));
+  EXPECT_THAT(vitrail(train + " --task=classify --task frames --tta 2").err, HasSubstr("no flag '--tta' here"));
+}
+
 TEST_F(Newcomer, IsToldWhichTaskHasAFlag) {
   const Outcome outcome = vitrail("pretrain " + path("data") + " --teacher-model /nonexist --tta 2");
   EXPECT_EQ(outcome.status, 2);
