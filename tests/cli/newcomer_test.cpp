@@ -189,6 +189,8 @@ TEST_F(Newcomer, IsToldOfNumbersThatAreNone) {
            {attention + "--query 1,0x1", "not '1,0x1'"},
            {attention + "--layer 99999999999999999999", "--layer: must be a number of at most 64 bits, but is 9999"},
            {attention + "--mean nan", "--mean: must be a finite number, but is nan"},
+           {train + "--img-size 64 --model-kwargs img_size=32", "--img-size is 64, but --model-kwargs has img_size=32"},
+           {attention + "--img-size 64 --model-kwargs img_size=32", "--img-size is 64, but --model-kwargs has img"},
            {attention + "--std inf", "--std: must be a number above 0, but is inf"},
            {train + "--lr inf", "--lr must be a finite number, but is inf"},
            {train + "--mean nan nan nan", "--mean must be a finite number, but is nan"},

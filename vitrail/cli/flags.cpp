@@ -104,11 +104,12 @@ std::vector<std::int64_t> chosen(const std::optional<std::int64_t>& one, std::in
 models::CreateOptions ModelFlags::options() const {
   models::CreateOptions options;
   options.num_classes = num_classes;
-  std::vector<std::string> all = kwargs;
-  if (img_size.has_value()) {
-    all.push_back(fmt::format("img_size={}", *img_size));
-  }
-  as_usage([&] { options.model_kwargs = models::kwargs_to_json(all); });
+  as_usage([&] {
+    options.model_kwargs = models::kwargs_to_json(kwargs);
+    if (img_size) {
+      models::set_kwarg(options.model_kwargs, "img_size", "--img-size", std::to_string(*img_size));
+    }
+  });
   options.seed = seed;
   return options;
 }

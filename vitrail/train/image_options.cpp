@@ -3,11 +3,11 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "vitrail/data/auto_augment.h"
 #include "vitrail/data/resize.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/models/base/kwargs.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::train {
@@ -113,22 +113,27 @@ void ImageTaskOptions::validate() const {
   TaskOptions::validate();
   check(input_size.empty() || (!img_size && !in_chans),
         "--input-size says what --img-size and --in-chans say: give one or the others");
+  if (resume.empty()) {     // else it is said that a run cannot go on with another size
+    create_options(*this);  // checks that --model-kwargs contradict none of them
+  }
 }
 
 models::CreateOptions create_options(const ImageTaskOptions& options) {
-  nlohmann::json kwargs = nlohmann::json::parse(options.model_kwargs);
+  models::CreateOptions create;
+  create.model_kwargs = options.model_kwargs;
+  const auto set = [&](const char* key, const char* flag, const std::string& value) {
+    models::set_kwarg(create.model_kwargs, key, flag, value);
+  };
   if (options.img_size) {
-    kwargs["img_size"] = *options.img_size;
+    set("img_size", "--img-size", std::to_string(*options.img_size));
   }
-  if (!options.input_size.empty()) {
-    kwargs["in_chans"] = options.input_size[0];
-    kwargs["img_size"] = {options.input_size[1], options.input_size[2]};
+  if (const auto& size = options.input_size; !size.empty()) {
+    set("in_chans", "--input-size", std::to_string(size[0]));
+    set("img_size", "--input-size", fmt::format("[{},{}]", size[1], size[2]));
   }
   if (options.in_chans) {
-    kwargs["in_chans"] = *options.in_chans;
+    set("in_chans", "--in-chans", std::to_string(*options.in_chans));
   }
-  models::CreateOptions create;
-  create.model_kwargs = kwargs.dump();
   create.seed = static_cast<std::uint64_t>(options.seed);
   return create;
 }
