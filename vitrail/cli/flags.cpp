@@ -180,11 +180,12 @@ void add_image_flags(CLI::App& command, ModelFlags& flags) {
   command.add_option("--mean", flags.images.mean, "Mean of each colour, from 0 to 1")
       ->group(group)
       ->expected(1, 3)
-      ->check(finite());
-  command.add_option("--std", flags.images.std, "Standard deviation of each colour")
+      ->check(share());
+  command.add_option("--std", flags.images.std, "Standard deviation of each colour, up to 1")
       ->group(group)
       ->expected(1, 3)
-      ->check(positive());
+      ->check(positive())
+      ->check(share());
 }
 
 CLI::Option* add_model_argument(CLI::App& command, ModelFlags& flags) {

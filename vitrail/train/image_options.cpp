@@ -49,8 +49,10 @@ void add_preparation_options(OptionList& list, data::ImageOverrides& o) {
       .positive();
   list.add("crop_mode", o.crop_mode, "NAME", "In evaluation, center, squash or border (default: the model's)")
       .one_of({"center", "squash", "border"}, true);
-  list.add("mean", o.mean, "MEAN", "Mean of each colour, from 0 to 1 (default: the model's)");
-  list.add("std", o.std, "STD", "Standard deviation of each colour (default: the model's)");
+  list.add("mean", o.mean, "MEAN", "Mean of each colour, from 0 to 1 (default: the model's)").share();
+  list.add("std", o.std, "STD", "Standard deviation of each colour, up to 1 (default: the model's)")
+      .positive()
+      .at_most(1);
   list.add("interpolation", o.interpolation, "NAME",
            "Resizing by nearest, bilinear, bicubic or lanczos (default: the model's)")
       .one_of(data::interpolation_names(), true);
