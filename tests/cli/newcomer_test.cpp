@@ -244,6 +244,41 @@ TEST_F(Newcomer, IsToldOfFlagsThatDoNothing) {
            {train + "--model-ema-decay 0.9", "--model-ema-decay has no effect without --model-ema"},
            {train + "--model-ema-warmup", "--model-ema-warmup has no effect without --model-ema"},
            {train + "--clip-mode agc", "--clip-mode has no effect without --clip-grad"},
+           {train + "--amp-dtype float32", "--amp-dtype has no effect without --amp"},
+           {train + "--momentum 0.5", "--momentum has no effect with --opt adamw"},
+           {train + "--opt sgd --opt-betas 0.9 0.99", "--opt-betas has no effect with --opt sgd"},
+           {train + "--opt lion --opt-eps 1e-7", "--opt-eps has no effect with --opt lion"},
+           {train + "--lr 1e-3 --lr-base 1e-3", "--lr-base has no effect beside --lr 0.001"},
+           {train + "--lr 1e-3 --lr-base-size 64", "--lr-base-size has no effect beside --lr 0.001"},
+           {train + "--lr 1e-3 --lr-base-scale sqrt", "--lr-base-scale has no effect beside --lr 0.001"},
+           {train + "--lr-cycle-mul 2", "--lr-cycle-mul has no effect with --lr-cycle-limit 1"},
+           {train + "--lr-cycle-decay 0.3", "--lr-cycle-decay has no effect with --lr-cycle-limit 1"},
+           {train + "--sched step --lr-cycle-limit 2", "--lr-cycle-limit has no effect with --sched step"},
+           {train + "--sched constant --cooldown-epochs 2", "--cooldown-epochs has no effect with --sched constant"},
+           {train + "--sched step --min-lr 1e-5", "--min-lr has no effect with --sched step"},
+           {train + "--mixup-mode elem", "--mixup-mode has no effect without --mixup or --cutmix"},
+           {train + "--mixup-prob 0.5", "--mixup-prob has no effect without --mixup or --cutmix"},
+           {train + "--mixup-off-epoch 5", "--mixup-off-epoch has no effect without --mixup or --cutmix"},
+           {train + "--mixup 0.8 --mixup-switch-prob 0.2", "--mixup-switch-prob has no effect without both --mixup"},
+           {train + "--cutmix 1 --cutmix-minmax 0.2 0.8", "--cutmix has no effect with --cutmix-minmax"},
+           {train + "--crop-padding 8", "--crop-padding has no effect with --train-crop-mode rrc"},
+           {train + "--train-crop-mode pad --scale 0.5 1", "--scale has no effect with --train-crop-mode pad"},
+           {train + "--train-crop-mode src --ratio 0.5 1", "--ratio has no effect with --train-crop-mode src"},
+           {train + "--aa original --color-jitter 0.2", "--color-jitter has no effect with --aa original"},
+           {train + "--aa v0 --color-jitter-prob 0.2", "--color-jitter-prob has no effect with --aa v0"},
+           {train + "--remode rand", "--remode has no effect without --reprob"},
+           {train + "--recount 3", "--recount has no effect without --reprob"},
+           {train + "--resplit", "--resplit has no effect without --reprob"},
+           {train + "--linear-probe --grad-checkpointing", "--grad-checkpointing has no effect with --linear-probe"},
+           {teacher + "--distillation-type none", "--kd-model-name has no effect with --distillation-type none"},
+           {"pretrain autoencoder " + path("data") + " --decoder conv --decoder-heads 3",
+            "--decoder-heads has no effect with --decoder conv"},
+           {"pretrain clip " + path("data") + " --model " + best() + " --projection-dim 16",
+            "--projection-dim has no effect on --model " + best()},
+           {"train --task translate --src a --tgt b --model " + best() + " --vocab-size 300",
+            "--vocab-size has no effect with --model " + best() + ", whose folder has a tokenizer"},
+           {"train " + path("data") + " --task pixels --model " + best() + " --clusters 16",
+            "--clusters has no effect with --model " + best()},
            {train + "--layer-decay-min-scale 0.1", "--layer-decay-min-scale has no effect without --layer-decay"},
            {train + "--decay-rate 0.5", "--decay-rate has no effect with --sched cosine"},
            {train + "--sched step --decay-milestones 5", "--decay-milestones has no effect with --sched step"},
@@ -273,6 +308,8 @@ TEST_F(Newcomer, IsToldWhatARunCannotChange) {
     const Outcome outcome = vitrail("train --resume " + run + " --epochs 2 " + flag);
     EXPECT_EQ(outcome.status, 1) << flag;
     EXPECT_THAT(outcome.err, HasSubstr("vitrail: the run '" + run + "' has " + flag.substr(0, flag.find(' ')) + " "));
+  const std::string none = "augment " + image + " --aa original --color-jitter 0 --output " + path("none.png");
+  EXPECT_EQ(vitrail(none).status, 0) << "none is what there is";
     EXPECT_THAT(outcome.err, HasSubstr(" and cannot go on with ")) << flag;
   }
   const Outcome changed = vitrail("train --resume " + run +

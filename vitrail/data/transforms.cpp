@@ -239,8 +239,7 @@ Transform::Plan::Plan(const ImageConfig& image, const AugmentOptions& options) :
     policy->interpolation = random_interpolation ? std::nullopt : std::optional(interpolation);
   }
   // A policy that changes colours replaces the jitter; only three-augment is meant to be used together with it.
-  const bool jitters = options.aa.empty() || options.aa.find("3a") != std::string::npos;
-  jitter = jitters ? jitter_of(options.color_jitter) : ColorJitter();
+  jitter = options.jitters() ? jitter_of(options.color_jitter) : ColorJitter();
   jitter_probability = jitter.changes_anything() ? options.color_jitter_prob : 0;
   grayscale_probability = options.grayscale_prob;
   blur_probability = options.blur_prob;

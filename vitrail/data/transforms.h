@@ -45,6 +45,8 @@ struct AugmentOptions {
   double reprob = 0;                           ///< `--reprob`: probability of random erasing
   std::string remode = "pixel";                ///< `--remode`: const, rand, pixel
   std::int64_t recount = 1;                    ///< `--recount`: largest number of erased boxes
+
+  bool jitters() const { return aa.empty() || aa.find("3a") != std::string::npos; }  ///< whether `aa` leaves the jitter
 };
 
 /// Turns images into normalized tensors. A Transform is a value: cheap to copy and safe to call from several threads.

@@ -61,6 +61,9 @@ void add_preparation_options(OptionList& list, data::ImageOverrides& o) {
 void add_augment_options(OptionList& list, data::AugmentOptions& o) {
   std::vector<std::string> train_interpolations = data::interpolation_names();
   train_interpolations.emplace_back("random");
+  const std::vector<std::string> resizes = {"rrc", "rkrc", "rkrr"};
+  const auto replaces_jitter = [&o]() -> std::string { return o.jitters() ? "" : "with --aa " + o.aa; };
+  const auto erases = [&o] { return o.reprob > 0; };
   list.group("augmentation");
   list.add("no_aug", o.no_aug, "", "Train on the images as they are");
   list.add("train_crop_mode", o.train_crop_mode, "MODE",
@@ -68,9 +71,14 @@ void add_augment_options(OptionList& list, data::AugmentOptions& o) {
       .one_of({"rrc", "rkrc", "rkrr", "src", "pad"}, true);
   list.add("crop_padding", o.crop_padding, "N",
            "Pixels added on each side by --train-crop-mode pad (black) and src (mirrored)")
-      .at_least(0);
-  list.add("scale", o.scale, "PCT", "Area of the random crop (default: 0.08 1)").ascending();
-  list.add("ratio", o.ratio, "RATIO", "Aspect ratio of the random crop (default: 0.75 1.33)").ascending();
+      .at_least(0)
+      .only_with("--train-crop-mode", o.train_crop_mode, {"pad", "src"});
+  list.add("scale", o.scale, "PCT", "Area of the random crop (default: 0.08 1)")
+      .ascending()
+      .only_with("--train-crop-mode", o.train_crop_mode, resizes);
+  list.add("ratio", o.ratio, "RATIO", "Aspect ratio of the random crop (default: 0.75 1.33)")
+      .ascending()
+      .only_with("--train-crop-mode", o.train_crop_mode, resizes);
   list.add("hflip", o.hflip, "P", "Probability of a horizontal flip").share();
   list.add("alternating_flip", o.alternating_flip, "",
            "Flip each image in every other epoch; --hflip is the share of those that are flipped in the first");
@@ -84,25 +92,31 @@ void add_augment_options(OptionList& list, data::AugmentOptions& o) {
         }
       });
   list.add("color_jitter", o.color_jitter, "PCT", "Strength for brightness, contrast, saturation (and hue); 0: none")
-      .at_least(0);
-  list.add("color_jitter_prob", o.color_jitter_prob, "P", "Probability of colour jitter").share();
+      .at_least(0)
+      .idle_if([&o, replaces_jitter] { return o.color_jitter == std::vector{0.0} ? "" : replaces_jitter(); });
+  list.add("color_jitter_prob", o.color_jitter_prob, "P", "Probability of colour jitter")
+      .share()
+      .idle_if(replaces_jitter);
   list.add("grayscale_prob", o.grayscale_prob, "P", "Probability of making an image gray").share();
   list.add("train_interpolation", o.train_interpolation, "NAME",
            "Interpolation of the random crop: random, bilinear, bicubic …")
       .one_of(train_interpolations);
   list.add("reprob", o.reprob, "P", "Probability of random erasing").share();
   list.add("remode", o.remode, "MODE", "Filling of what is erased: const, rand or pixel")
-      .one_of({"const", "rand", "pixel"});
-  list.add("recount", o.recount, "N", "Boxes erased in an image, at most").at_least(1);
+      .one_of({"const", "rand", "pixel"})
+      .needs("--reprob", erases);
+  list.add("recount", o.recount, "N", "Boxes erased in an image, at most").at_least(1).needs("--reprob", erases);
   for (Option& option : list.all()) {
     if (option.group == "augmentation" && option.name != "no_aug") {
-      option.idle_if([&o]() -> std::string { return o.no_aug ? "with --no-aug" : ""; });
+      option.idle_if("with --no-aug", [&o] { return o.no_aug; });
     }
   }
 }
 
 void add_batch_augment_options(OptionList& list, ImageTaskOptions& o) {
-  list.add("resplit", o.resplit, "", "Erase nothing in the first half of each batch");
+  list.add("resplit", o.resplit, "", "Erase nothing in the first half of each batch")
+      .needs("--reprob", [&o] { return o.augment.reprob > 0; })
+      .idle_if("with --no-aug", [&o] { return o.augment.no_aug; });
   list.add("aug_repeats", o.aug_repeats, "N",
            "Repeated augmentation: each image N times in a row, and fewer images an epoch; 0: off")
       .check_that([&o](const Option& self) {

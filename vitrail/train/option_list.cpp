@@ -137,6 +137,16 @@ Option& Option::idle_if(std::function<std::string()> why) {
   return *this;
 }
 
+Option& Option::idle_if(std::string words, std::function<bool()> holds) {
+  return idle_if([words = std::move(words), holds = std::move(holds)] { return holds() ? words : ""; });
+}
+
+Option& Option::only_with(std::string flag, const std::string& value, std::vector<std::string> values) {
+  return idle_if([flag = std::move(flag), &value, values = std::move(values)] {
+    return std::ranges::find(values, value) != values.end() ? "" : fmt::format("with {} {}", flag, value);
+  });
+}
+
 Option& Option::needs(std::string partner, std::function<bool()> is_given) {
   return idle_if([partner = std::move(partner), is_given = std::move(is_given)] {
     return is_given() ? "" : "without " + partner;

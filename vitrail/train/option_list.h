@@ -71,6 +71,10 @@ struct Option {
   Option& settled_unless(std::function<bool(const OptionValue& before, const OptionValue& after)> may_become);
   /// States when the option does nothing: `why` returns the end of "--NAME has no effect …", or "" where it has one.
   Option& idle_if(std::function<std::string()> why);
+  /// States that the option does nothing "with FLAG VALUE" (or "beside …") where `holds`, in these `words`.
+  Option& idle_if(std::string words, std::function<bool()> holds);
+  /// States that the option does nothing "with FLAG VALUE" unless `value`, the field of FLAG, is one of `values`.
+  Option& only_with(std::string flag, const std::string& value, std::vector<std::string> values);
   /// States that the option does nothing "without PARTNER" unless `is_given` holds.
   Option& needs(std::string partner, std::function<bool()> is_given);
   Option& short_name(std::string flag);

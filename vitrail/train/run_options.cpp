@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -68,7 +67,8 @@ void add_batch_options(OptionList& list, RunOptions& o, const std::string& units
       .at_most(1e6);
   list.add("amp", o.amp, "", "Mixed precision: products and activations in --amp-dtype, weights in float32");
   list.add("amp_dtype", o.amp_dtype, "DTYPE", "Lower precision of --amp: bfloat16, or float32 for none")
-      .one_of({"bfloat16", "bf16", "float32", "f32"});
+      .one_of({"bfloat16", "bf16", "float32", "f32"})
+      .needs("--amp", [&o] { return o.amp; });
 }
 
 void add_parameter_options(OptionList& list, RunOptions& o) {
@@ -87,11 +87,14 @@ void add_optimizer_options(OptionList& list, RunOptions& o) {
       .one_of({names.begin(), names.end()})
       .settled_unless(keeps_moments);
   list.add("opt_eps", o.optimizer.eps, "EPSILON", "Epsilon of AdamW, Adam, NAdamW (default 1e-8) and LAMB (1e-6)")
-      .at_least(0);
+      .at_least(0)
+      .only_with("--opt", o.optimizer.opt, {"adamw", "adam", "nadamw", "lamb", "lambc"});
   list.add("opt_betas", o.optimizer.betas, "BETA", "Betas of all but SGD (default 0.9 0.999, of Lion 0.9 0.99)")
-      .below_one();
+      .below_one()
+      .only_with("--opt", o.optimizer.opt, {"adamw", "adam", "nadamw", "lion", "lamb", "lambc"});
   list.add("momentum", o.optimizer.momentum, "M", "SGD's momentum")
       .below_one()
+      .only_with("--opt", o.optimizer.opt, {"sgd", "momentum"})
       .settled_unless([&o](const OptionValue& before, const OptionValue& after) {
         const std::string& opt = o.optimizer.opt;
         return (opt != "sgd" && opt != "momentum") || (std::get<double>(before) == 0) == (std::get<double>(after) == 0);
@@ -140,13 +143,13 @@ void add_optimizer_options(OptionList& list, RunOptions& o) {
 }
 
 void add_schedule_options(OptionList& list, RunOptions& o, const std::string& units) {
-  // An option that is for these schedules alone.
-  const auto only_with = [&o](std::vector<std::string_view> schedules) {
-    return [&o, schedules = std::move(schedules)]() -> std::string {
-      return std::ranges::find(schedules, o.schedule.sched) != schedules.end() ? ""
-                                                                               : "with --sched " + o.schedule.sched;
-    };
-  };
+  const std::string& sched = o.schedule.sched;
+  const std::vector<std::string> cyclic = {"cosine", "tanh", "poly"};
+  const std::vector<std::string> ends_there = {"cosine", "tanh", "poly", "warmup_cosine", "warmup_linear", "dino"};
+  const std::vector<std::string> warms_up = {"cosine",   "tanh",          "poly",          "step", "multistep",
+                                             "constant", "warmup_cosine", "warmup_linear", "dino"};
+  const auto gives_rate = [&o]() -> std::string { return o.lr ? fmt::format("beside --lr {}", *o.lr) : ""; };
+  const auto has_one_cycle = [&o] { return o.schedule.cycle_limit == 1; };
   list.group("learning rate");
   list.add("sched", o.schedule.sched, "SCHEDULER",
            "Schedule: cosine, tanh, poly, step, multistep, constant (after the warm-up), none, noam (warm-up, then "
@@ -158,28 +161,39 @@ void add_schedule_options(OptionList& list, RunOptions& o, const std::string& un
   list.add("lr_base", o.lr_base, "LR",
            fmt::format("Learning rate at --lr-base-size {} an update (default: 1e-3 for AdamW and LAMB, 1e-4 for Lion, "
                        "0.1 for SGD)",
-                       units));
-  list.add("lr_base_size", o.lr_base_size, "N", "Batch size that --lr-base is meant for").at_least(1);
+                       units))
+      .idle_if(gives_rate);
+  list.add("lr_base_size", o.lr_base_size, "N", "Batch size that --lr-base is meant for")
+      .at_least(1)
+      .idle_if(gives_rate);
   list.add("lr_base_scale", o.lr_base_scale, "SCALE",
            "How the learning rate grows with the batch: linear, or sqrt (default of AdamW, NAdamW and LAMB)")
-      .one_of({"linear", "sqrt"}, true);
+      .one_of({"linear", "sqrt"}, true)
+      .idle_if(gives_rate);
   list.add("lr_k_decay", o.schedule.k_decay, "K", "Exponent k of k-decay, for cosine and poly")
       .positive()
-      .idle_if(only_with({"cosine", "poly"}));
+      .only_with("--sched", sched, {"cosine", "poly"});
   list.add("lr_cycle_mul", o.schedule.cycle_mul, "MULT",
            "Factor by which each cycle is longer than the one before (cosine, tanh, poly)")
-      .positive();
+      .positive()
+      .only_with("--sched", sched, cyclic)
+      .idle_if("with --lr-cycle-limit 1", has_one_cycle);
   list.add("lr_cycle_decay", o.schedule.cycle_decay, "MULT",
-           "Factor by which each cycle begins lower than the one before");
-  list.add("lr_cycle_limit", o.schedule.cycle_limit, "N", "Number of cycles").positive();
-  list.add("warmup_lr", o.schedule.warmup_lr, "LR", "Learning rate at which the warm-up begins").at_least(0);
+           "Factor by which each cycle begins lower than the one before")
+      .only_with("--sched", sched, cyclic)
+      .idle_if("with --lr-cycle-limit 1", has_one_cycle);
+  list.add("lr_cycle_limit", o.schedule.cycle_limit, "N", "Number of cycles")
+      .positive()
+      .only_with("--sched", sched, cyclic);
+  list.add("warmup_lr", o.schedule.warmup_lr, "LR", "Learning rate at which the warm-up begins")
+      .at_least(0)
+      .only_with("--sched", sched, warms_up);
   list.add("min_lr", o.schedule.min_lr, "LR", "Learning rate at which the schedule ends")
       .at_least(0)
-      .check_that([&o](const Option& self) {
-        const std::string& sched = o.schedule.sched;
-        const bool ends_there = sched == "cosine" || sched == "tanh" || sched == "poly" || sched == "warmup_cosine" ||
-                                sched == "warmup_linear" || sched == "dino";
-        check(!ends_there || o.schedule.min_lr * rate_scale(o) <= learning_rate(o),
+      .only_with("--sched", sched, ends_there)
+      .check_that([&o, ends_there](const Option& self) {
+        const bool ends = std::ranges::find(ends_there, o.schedule.sched) != ends_there.end();
+        check(!ends || o.schedule.min_lr * rate_scale(o) <= learning_rate(o),
               "{} {} is above the learning rate {}, from which the schedule falls", self.flag(), o.schedule.min_lr,
               learning_rate(o));
       });
@@ -189,22 +203,24 @@ void add_schedule_options(OptionList& list, RunOptions& o, const std::string& un
   list.add("warmup_steps", o.warmup_steps, "N",
            "Updates of linear warm-up, unless --warmup-epochs says how many epochs")
       .at_least(0)
-      .idle_if([&o]() -> std::string { return o.warmup_epochs ? "with --warmup-epochs" : ""; });
+      .idle_if("with --warmup-epochs", [&o] { return o.warmup_epochs.has_value(); });
   list.add("warmup_prefix", o.schedule.warmup_prefix, "", "Warm up before the schedule begins, not within it");
-  list.add("cooldown_epochs", o.schedule.cooldown_epochs, "N", "Epochs at --min-lr after all others").at_least(0);
+  list.add("cooldown_epochs", o.schedule.cooldown_epochs, "N", "Epochs at --min-lr after all others")
+      .at_least(0)
+      .only_with("--sched", sched, cyclic);
   list.add("decay_epochs", o.schedule.decay_epochs, "N", "Epochs between decays (step)")
       .positive()
-      .idle_if(only_with({"step"}));
+      .only_with("--sched", sched, {"step"});
   list.add("decay_rate", o.schedule.decay_rate, "RATE",
            "Factor of each decay (step, multistep), or the exponent (poly)")
       .at_least(0)
-      .idle_if(only_with({"step", "multistep", "poly"}));
+      .only_with("--sched", sched, {"step", "multistep", "poly"});
   list.add("decay_milestones", o.schedule.decay_milestones, "EPOCH", "Epochs at which the rate decays (multistep)")
       .check_that([&o](const Option& self) {
         check(std::ranges::is_sorted(o.schedule.decay_milestones), "{} must ascend, but are {}", self.flag(),
               option_text(o.schedule.decay_milestones));
       })
-      .idle_if(only_with({"multistep"}));
+      .only_with("--sched", sched, {"multistep"});
 }
 
 void add_average_options(OptionList& list, RunOptions& o) {

@@ -153,7 +153,10 @@ void PretrainAutoencoderOptions::describe(OptionList& list) {
   list.add("decoder_depth", decoder_depth, "N", "Blocks of the decoder, or convolutions at each size of the map")
       .at_least(1)
       .settled();
-  list.add("decoder_heads", decoder_heads, "N", "Heads of a transformer").at_least(1).settled();
+  list.add("decoder_heads", decoder_heads, "N", "Heads of a transformer")
+      .at_least(1)
+      .settled()
+      .idle_if("with --decoder conv", [this] { return decoder == "conv"; });
   add_average_options(list, *this);
   add_run_options(list, *this, {"loss"});
 }

@@ -32,18 +32,30 @@ void add_classifier_options(OptionList& list, ClassifyOptions& o) {
            "Epochs in which the bias of a whitened first layer is trained (default: 3; airbench94)")
       .at_least(0);
   add_parameter_options(list, o);
+  list.find("grad_checkpointing")->idle_if("with --linear-probe", [&o] { return o.linear_probe; });
 }
 
 void add_mix_options(OptionList& list, ClassifyOptions& o) {
+  const auto mixes = [&o] { return o.mix.enabled(); };
   list.add("mixup", o.mix.mixup, "ALPHA", "MixUp with this alpha; 0: off").at_least(0);
-  list.add("cutmix", o.mix.cutmix, "ALPHA", "CutMix with this alpha; 0: off").at_least(0);
+  list.add("cutmix", o.mix.cutmix, "ALPHA", "CutMix with this alpha; 0: off")
+      .at_least(0)
+      .idle_if("with --cutmix-minmax", [&o] { return o.mix.cutmix_minmax.has_value(); });
   list.add("cutmix_minmax", o.mix.cutmix_minmax, "PCT", "CutMix with boxes between these shares of a side").ascending();
-  list.add("mixup_prob", o.mix.mixup_prob, "P", "Probability of MixUp or CutMix for a batch").share();
-  list.add("mixup_switch_prob", o.mix.mixup_switch_prob, "P", "Probability of CutMix where both are on").share();
+  list.add("mixup_prob", o.mix.mixup_prob, "P", "Probability of MixUp or CutMix for a batch")
+      .share()
+      .needs("--mixup or --cutmix", mixes);
+  list.add("mixup_switch_prob", o.mix.mixup_switch_prob, "P", "Probability of CutMix where both are on")
+      .share()
+      .needs("both --mixup and --cutmix",
+             [&o] { return o.mix.mixup > 0 && (o.mix.cutmix > 0 || o.mix.cutmix_minmax.has_value()); });
   list.add("mixup_mode", o.mixup_mode, "MODE",
            "Scope of a mixture: batch, pair, elem (one image) or half (elem, and half of the batch is left)")
-      .one_of({"batch", "pair", "elem", "half"});
-  list.add("mixup_off_epoch", o.mix.mixup_off_epoch, "N", "Epoch from which on nothing is mixed; 0: none").at_least(0);
+      .one_of({"batch", "pair", "elem", "half"})
+      .needs("--mixup or --cutmix", mixes);
+  list.add("mixup_off_epoch", o.mix.mixup_off_epoch, "N", "Epoch from which on nothing is mixed; 0: none")
+      .at_least(0)
+      .needs("--mixup or --cutmix", mixes);
   list.add("smoothing", o.smoothing, "S", "Label smoothing").below_one();
   list.add("bce_loss", o.bce_loss, "", "Binary cross-entropy for each class instead of cross-entropy");
 }
@@ -61,6 +73,7 @@ void add_distillation_options(OptionList& list, ClassifyOptions& o) {
   list.group("distillation");
   list.add("kd_model_name", o.kd_model_name, "MODEL", "Teacher: a model folder (or name) to learn from as well")
       .path()
+      .idle_if("with --distillation-type none", [&o] { return o.distillation_type == "none"; })
       .also("--teacher-model");
   list.add("distillation_type", o.distillation_type, "TYPE",
            "What the teacher teaches: hard, the class that it chooses; soft, its probabilities; none")
@@ -84,9 +97,7 @@ void add_distillation_options(OptionList& list, ClassifyOptions& o) {
   list.add("kd_temperature", o.kd_temperature, "TAU", "Temperature of both probabilities (soft)")
       .positive()
       .idle_if(without_teacher)
-      .idle_if([&o]() -> std::string {
-        return o.distillation_type == "soft" ? "" : "with --distillation-type " + o.distillation_type;
-      })
+      .only_with("--distillation-type", o.distillation_type, {"soft"})
       .also("--distillation-tau");
   list.add("unlabeled_dir", o.unlabeled_dir, "DIR",
            "More images, without labels, mixed in among the others: they have the loss with the teacher alone")

@@ -213,6 +213,9 @@ PixelOptions::PixelOptions() {
 }
 
 void PixelOptions::describe(OptionList& list) {
+  const auto has_clusters = [this]() -> std::string {
+    return fs::is_directory(model_of(model)) ? "with --model " + model + ", whose folder has size and colours" : "";
+  };
   add_data_options(list, *this);
   list.group("model");
   list.add("model", model, "MODEL", "imagegpt-small, imagegpt-medium, imagegpt-large, or a model folder")
@@ -223,10 +226,12 @@ void PixelOptions::describe(OptionList& list) {
       .settled();
   list.add("img_size", img_size, "N", "Pixels of a side that pictures are brought to (default: 32)")
       .at_least(1)
-      .settled();
+      .settled()
+      .idle_if(has_clusters);
   list.add("clusters", clusters, "N", "Colours, which are chosen from the training images by k-means")
       .at_least(1)
-      .settled();
+      .settled()
+      .idle_if(has_clusters);
   list.add("drop", drop, "RATE", "Dropout, wherever the model has it (default: the model's)").below_one();
   add_parameter_options(list, *this);
   add_batch_options(list, *this, "images");

@@ -346,6 +346,7 @@ PretrainClipOptions::PretrainClipOptions() {
 }
 
 void PretrainClipOptions::describe(OptionList& list) {
+  const auto is_made = [this]() -> std::string { return model.empty() ? "" : "on --model " + model; };
   list.group("data");
   list.add("data", data, "DIR",
            "Images with texts: a folder with captions.json (COCO's layout), such a .json, a .csv of path,caption, or "
@@ -362,18 +363,27 @@ void PretrainClipOptions::describe(OptionList& list) {
            "A tokenizer.json or a folder with one (default: the model's; of a new one, learned from the texts)")
       .path()
       .settled();
-  list.add("vocab_size", vocab_size, "N", "Tokens at most that a new tokenizer has").at_least(514).settled();
+  list.add("vocab_size", vocab_size, "N", "Tokens at most that a new tokenizer has")
+      .at_least(514)
+      .settled()
+      .idle_if("beside --tokenizer", [this] { return !tokenizer.empty(); })
+      .idle_if(is_made);
   list.add("no_shuffle", no_shuffle, "", "Take the images in order");
   list.add("skip_broken", skip_broken, "", "Leave broken images out and count them");
   list.group("model");
   list.add("model", model, "MODEL", "Folder of a CLIPModel to go on from (default: a new one)").path().settled();
   list.add_arguments("vision_kwargs", vision_kwargs, "KEY=VALUE",
                      "Fields of a new model's vision_config: image_size=64 patch_size=8 hidden_size=192 …")
-      .settled();
+      .settled()
+      .idle_if(is_made);
   list.add_arguments("text_kwargs", text_kwargs, "KEY=VALUE",
                      "Fields of its text_config: hidden_size=128 num_hidden_layers=4 max_position_embeddings=77 …")
-      .settled();
-  list.add("projection_dim", projection_dim, "N", "Width of the space of a new model").at_least(1).settled();
+      .settled()
+      .idle_if(is_made);
+  list.add("projection_dim", projection_dim, "N", "Width of the space of a new model")
+      .at_least(1)
+      .settled()
+      .idle_if(is_made);
   add_parameter_options(list, *this);
   add_preparation_options(list, images);
   add_batch_options(list, *this, "images");

@@ -297,6 +297,11 @@ TranslationOptions::TranslationOptions() {
 }
 
 void TranslationOptions::describe(OptionList& list) {
+  const auto has_pieces = [this]() -> std::string {
+    return !tokenizer.empty()                  ? "beside --tokenizer"
+           : fs::is_directory(model_of(model)) ? "with --model " + model + ", whose folder has a tokenizer"
+                                               : "";
+  };
   list.group("data");
   list.add("src", src, "FILE", "Texts to translate: a UTF-8 file, a sentence a line").path();
   list.add("tgt", tgt, "FILE", "Their translations, line by line").path();
@@ -309,10 +314,12 @@ void TranslationOptions::describe(OptionList& list) {
       .settled();
   list.add("vocab_size", vocab_size, "N", "Tokens of a new tokenizer, which both languages share")
       .at_least(8)
-      .settled();
+      .settled()
+      .idle_if(has_pieces);
   list.add("pieces", pieces, "KIND", "How sentencepiece makes a new tokenizer: unigram or bpe")
       .one_of({"unigram", "bpe"})
-      .settled();
+      .settled()
+      .idle_if(has_pieces);
   list.add("max_length", max_length, "N", "Longer texts are left out; the longest translation").at_least(2).settled();
   list.add("no_shuffle", no_shuffle, "", "Take the pairs in order");
   list.add("skip_broken", skip_broken, "", "Leave out pairs with a line that is not UTF-8, and count them").settled();
