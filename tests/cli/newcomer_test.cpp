@@ -290,11 +290,26 @@ TEST_F(Newcomer, IsToldOfFlagsThatDoNothing) {
            {"quantize " + best() + " --output x --calibration-images 4", "--calibration-images requires --calibrate"},
            {"soup " + best() + " --output x --split test", "--split requires --data"},
            {"bench infer --model x --mask-ratio 0.5", "--mask-ratio has no effect on infer: only pretrain"},
+           {"bench infer --model vit_tiny_patch16_224 --seq-len 8",
+            "--seq-len has no effect on infer: the model is one of images"},
+           {"soup " + best() + " --output x --tta 2", "--tta requires --data"},
+           {"embed " + best() + " " + path("data") + " --output x --topk 3", "--topk requires --search"},
+           {"encoder " + best() + " --output x --no-bottleneck", "--no-bottleneck has no effect on '" + best()},
+           {"eval " + best() + " " + path("data/validation") + " --num-beams 2",
+            "it takes no flags of language models, nor --num-beams"},
+           {"knn a.safetensors b.safetensors --img-size 32", "--img-size has nothing to do"},
+           {"knn a.safetensors b.safetensors --crop-pct 1", "--crop-pct has nothing to do"},
+           {"latent x --between a b --strength 2", "--strength has no effect on --between"},
+           {"positions vit_tiny_patch16_224 --layer 1", "--layer has no effect on 'vit_tiny_patch16_224'"},
+           {"bleu a -m chrf --tokenize char", "--tokenize has no effect without --metrics bleu"},
+           {"bleu a --chrf-beta 3", "--chrf-beta has no effect without --metrics chrf"},
        }) {
     const Outcome outcome = vitrail(arguments);
     EXPECT_EQ(outcome.status, 2) << arguments << ": " << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr(words)) << arguments;
   }
+  const std::string none = "augment " + image + " --aa original --color-jitter 0 --output " + path("none.png");
+  EXPECT_EQ(vitrail(none).status, 0) << "none is what there is";
   std::ofstream(path("mine.toml")) << "clip_mode = \"agc\"\nmodel_ema_decay = 0.5\n";
   const Outcome config = vitrail(train + "--config " + path("mine.toml") + run_flags(path("runs"), "mine") + small());
   EXPECT_EQ(config.status, 0) << "a file may say what is not used: " << config.err;
@@ -308,8 +323,6 @@ TEST_F(Newcomer, IsToldWhatARunCannotChange) {
     const Outcome outcome = vitrail("train --resume " + run + " --epochs 2 " + flag);
     EXPECT_EQ(outcome.status, 1) << flag;
     EXPECT_THAT(outcome.err, HasSubstr("vitrail: the run '" + run + "' has " + flag.substr(0, flag.find(' ')) + " "));
-  const std::string none = "augment " + image + " --aa original --color-jitter 0 --output " + path("none.png");
-  EXPECT_EQ(vitrail(none).status, 0) << "none is what there is";
     EXPECT_THAT(outcome.err, HasSubstr(" and cannot go on with ")) << flag;
   }
   const Outcome changed = vitrail("train --resume " + run +

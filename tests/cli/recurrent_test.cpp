@@ -113,7 +113,10 @@ TEST(Captions, AreLearnedWrittenAndEvaluated) {
       HasSubstr("file,caption\n"));
   const Outcome evaluated = vitrail("eval " + path("runs/letters") + " " + path("data") + " --split validation --json");
   EXPECT_THAT(evaluated.out, HasSubstr("\"exact\": 100"));
-  EXPECT_THAT(vitrail("predict " + path("runs/letters") + " x.png --tta 2").err, HasSubstr("takes neither --tta"));
+  for (const char* flag : {"--tta 2", "--topk 3", "--truncate", "--batch-tokens 8"}) {
+    EXPECT_THAT(vitrail("predict " + path("runs/letters") + " x.png " + flag).err,
+                HasSubstr("it takes none of --topk, --tta, --truncate and --batch-tokens"));
+  }
   const Outcome told = vitrail("info " + path("runs/letters"));
   EXPECT_THAT(told.out, HasSubstr("a captioner, which writes about an image"));
   EXPECT_THAT(told.out, HasSubstr("gru, 1 layer of width 24"));

@@ -62,6 +62,8 @@ TEST_F(TextNewcomer, IsToldOfFlagsOfGenerationThatChangeNothing) {
   EXPECT_EQ(greedy.status, 0);
   EXPECT_THAT(greedy.err, HasSubstr("without --do-sample, --temperature, --top-k, --seed changes nothing"));
   EXPECT_THAT(greedy.err, HasSubstr("without --num-beams, --length-penalty changes nothing"));
+  EXPECT_THAT(generate("'der B' --max-matching-ngram-size 3 --max-new-tokens 3").err,
+              HasSubstr("without --prompt-lookup-num-tokens, --max-matching-ngram-size changes nothing"));
   EXPECT_THAT(generate("'der B' --do-sample --top-k 5 --seed 3 --max-new-tokens 3").err, Not(HasSubstr("note: ")));
   EXPECT_EQ(generate("'der B' --no-repeat-ngram-size 0 --max-new-tokens 3").status, 0);
   fails(generate("'der B' --stop ''"), 2, "--stop is empty");
@@ -97,6 +99,9 @@ TEST_F(TextNewcomer, EvaluatesEachKindOfModelOfTexts) {
   EXPECT_NEAR(figures["loss"], loss, 1e-4);
   fails(vitrail("eval " + model("predictions/classes") + " " + write("odd.tsv", "odd\ttwo dogs\n")), 1,
         "the label 'odd' is none of the");
+  fails(vitrail("eval " + model("predictions/classes") + " x --crop-pct 1"), 2, "or other flags of images");
+  fails(vitrail("quantize " + model("predictions/classes") + " --output " + path("q") + " --mean 0.5"), 2,
+        "or other flags of images");
 
   const std::string words = write("words.conll", "two\tB-person\ndogs\tB-person\n\n");
   const Outcome tokens =

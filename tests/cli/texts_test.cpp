@@ -52,6 +52,10 @@ TEST(PredictTexts, NamesClassesAndLabels) {
   EXPECT_EQ(json::parse(vitrail(tokens + "'two dogs' --format json").out)[0]["tokens"][1]["start"], 4);
   EXPECT_THAT(vitrail(tokens + "'two dogs' --format csv").out, HasSubstr("two dogs,2,dogs,B-animal,"));
   EXPECT_THAT(vitrail(classes + "x --tta 2").err, HasSubstr("it takes neither --tta nor --skip-broken"));
+  for (const std::string flag : {"--crop-pct 1", "--crop-mode squash", "--interpolation nearest", "--mean 0.5",
+                                 "--std 0.5", "--img-size 32", "--num-classes 2"}) {
+    EXPECT_THAT(vitrail(classes + "x " + flag).err, HasSubstr("it takes no --num-classes, --img-size or other flags"));
+  }
   EXPECT_THAT(vitrail("predict " + model("text/bert_bare") + " x").err, HasSubstr("(BertModel) has no classes"));
 }
 
@@ -74,6 +78,7 @@ TEST(EmbedTexts, GivesVectorsSimilaritiesAndNeighbours) {
       json::parse(vitrail(embed + "- --json --topk 2 --search " + folder + "/texts.txt", "snow\nthe man\n").out);
   EXPECT_EQ(hits[1]["hits"][0]["index"], 5);
   EXPECT_EQ(json::parse(vitrail(embed + "snow --json").out)[0]["embedding"].size(), 8U);
+  EXPECT_THAT(vitrail(embed + "snow --json --crop-pct 1").err, HasSubstr("or other flags of images"));
   EXPECT_THAT(vitrail(embed + "snow").err, HasSubstr("name what to do with the vectors"));
   EXPECT_THAT(vitrail(embed).err, HasSubstr("name texts to embed, or two by --similarity"));
   EXPECT_THAT(vitrail("embed vit_tiny_patch16_224 --output y").err, HasSubstr("DATA is required"));

@@ -53,6 +53,8 @@ TEST_F(Translating, TranslatesLinesInTheirOrder) {
   EXPECT_THAT(outcome.err, HasSubstr("num_beams 5"));
   std::ofstream(path("text.de")) << text;
   EXPECT_EQ(translate(path("text.de") + " --num-beams 1 -b 1").out, outcome.out);
+  EXPECT_THAT(translate(path("text.de") + " --num-beams 1 --length-penalty 3 --penalty wu").err,
+              HasSubstr("note: without --num-beams, --length-penalty, --penalty changes nothing"));
   EXPECT_EQ(translate(path("text.de") + " --penalty wu --length-penalty 0.6").out, outcome.out);
 }
 

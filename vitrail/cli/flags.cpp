@@ -114,6 +114,11 @@ models::CreateOptions ModelFlags::options() const {
   return options;
 }
 
+bool ModelFlags::prepares_images() const {
+  return images.crop_pct || !images.crop_mode.empty() || !images.interpolation.empty() || !images.mean.empty() ||
+         !images.std.empty();
+}
+
 std::string ModelFlags::name_or_folder() const { return train::model_of(model).string(); }
 
 models::Model ModelFlags::open() const {

@@ -58,6 +58,7 @@ struct ModelFlags {
   std::uint64_t seed = 0;
 
   models::CreateOptions options() const;
+  bool prepares_images() const;        ///< whether flags of add_image_flags() were given
   std::string name_or_folder() const;  ///< `model`, or the best model of the run folder `model`
   models::Model open() const;          ///< opens the model by name or folder
   /// Opens the model to use it on images, and calls note_random_weights(). Throws Error if it takes videos.

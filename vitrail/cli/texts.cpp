@@ -40,12 +40,17 @@ void save_beside_files_of(const fs::path& source, const models::TextModel& model
   });
 }
 
+void refuse_image_flags(const ModelFlags& flags) {
+  check_usage(!flags.num_classes && !flags.img_size && !flags.prepares_images(),
+              "'{}' is a model of texts: it takes no --num-classes, --img-size or other flags of images", flags.model);
+}
+
 std::string text_model_folder(const ModelFlags& flags) {
   const std::string name = flags.name_or_folder();
   check(fs::is_directory(name),
         "'{}' is the name of a model, whose weights are random: name a folder with trained ones", flags.model);
-  check_usage(flags.kwargs.empty() && !flags.num_classes && !flags.img_size,
-              "'{}' is a model of texts: it takes no --model-kwargs, --num-classes or --img-size", flags.model);
+  check_usage(flags.kwargs.empty(), "'{}' is a model of texts: it takes no --model-kwargs", flags.model);
+  refuse_image_flags(flags);
   return name;
 }
 
@@ -112,6 +117,18 @@ void say_generation_config(const std::string& source, std::vector<std::string> s
   });
   if (!said.empty()) {
     fmt::print(stderr, "{}: {}\n", source, fmt::join(said, ", "));
+  }
+}
+
+void note_idle(const std::vector<std::pair<const char*, bool>>& given, const char* partner) {
+  std::vector<std::string> names;
+  for (const auto& [name, is_given] : given) {
+    if (is_given) {
+      names.emplace_back(name);
+    }
+  }
+  if (!names.empty()) {
+    fmt::print(stderr, "note: without {}, {} changes nothing\n", partner, fmt::join(names, ", "));
   }
 }
 

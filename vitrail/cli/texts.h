@@ -20,6 +20,8 @@ namespace vitrail::cli {
 
 /// Whether the model that flags choose is one of texts: a name, or a folder of transformers or sentence-transformers.
 bool is_text_model(const ModelFlags& flags);
+/// Throws Error if flags change what models of images have: the number of classes, size and preparation of images.
+void refuse_image_flags(const ModelFlags& flags);
 /// The folder of a model of texts. Throws Error if flags name a model whose weights are random, or change what models
 /// of images have.
 std::string text_model_folder(const ModelFlags& flags);
@@ -65,6 +67,8 @@ void as_generation_usage(const std::function<void()>& read, const std::map<std::
 /// Says on stderr what the config of a folder changes ("num_beams 5"), but for the fields that flags have replaced.
 void say_generation_config(const std::string& source, std::vector<std::string> said,
                            const std::vector<std::pair<std::string, bool>>& replaced);
+/// Says on stderr which of these flags were given, as without `partner` they change nothing.
+void note_idle(const std::vector<std::pair<const char*, bool>>& given, const char* partner);
 /// Says on stderr how many of these ids of a text stand for what the tokenizer has no token for, if any do.
 void note_unknown(const text::Tokenizer& tokenizer, std::span<const std::int64_t> ids, const std::string& source);
 

@@ -9,6 +9,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/models/text/text_model.h"
 #include "vitrail/train/bench/benchmark.h"
 #include "vitrail/train/bench/generation.h"
 #include "vitrail/train/bench/profile_report.h"
@@ -196,6 +197,7 @@ void add_bench(CLI::App& app) {
       check_unused(option, flags->mode == "generate", "only generate continues texts");
     }
     check_unused(of_texts, flags->mode == "train" || flags->mode == "infer", "only train and infer read whole texts");
+    check_unused(of_texts, models::names_text_model(flags->model.name_or_folder()), "the model is one of images");
     check_unused(of_pairs, flags->mode == "train", "only train has pairs of sentences");
     if (flags->mode == "generate") {
       check_usage(!flags->profile && flags->trace.empty(), "generate takes neither --profile nor --trace");

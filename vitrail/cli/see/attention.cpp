@@ -231,8 +231,8 @@ void add_attention(CLI::App& app) {
     check_usage(flags->image.empty() != flags->text.empty(), "attention takes either IMAGE or --text TEXT");
     if (!flags->text.empty()) {
       const ModelFlags& model = flags->model;
-      check_usage(model.kwargs.empty() && !model.num_classes && !model.img_size,
-                  "--model-kwargs, --num-classes and --img-size have no effect on --text");
+      check_usage(model.kwargs.empty() && !model.num_classes && !model.img_size && !model.prepares_images(),
+                  "--model-kwargs, --num-classes, --img-size and other flags of images have no effect on --text");
       check_usage(!flags->query, "--query names a patch of an image: it has no effect on --text");
       check_usage(flags->method == "layers" && !flags->threshold && flags->masks.empty(),
                   "--method, --threshold and --masks have no effect on --text");

@@ -28,7 +28,7 @@ struct LatentFlags {
   std::vector<std::string> between;
   std::vector<std::string> images;
   std::optional<std::int64_t> steps;
-  double strength = 1.5;
+  std::optional<double> strength;
   std::string output = "latent.png";
   ComputeFlags compute;
 };
@@ -69,7 +69,7 @@ std::vector<double> amounts_of(const LatentFlags& flags) {
   const std::int64_t steps = flags.steps.value_or(7);
   std::vector<double> amounts;
   for (std::int64_t i = 0; i < steps; ++i) {
-    amounts.push_back(flags.strength * (2 * static_cast<double>(i) / static_cast<double>(steps - 1) - 1));
+    amounts.push_back(flags.strength.value_or(1.5) * (2 * static_cast<double>(i) / static_cast<double>(steps - 1) - 1));
   }
   return amounts;
 }
@@ -107,6 +107,7 @@ void latent(const LatentFlags& flags) {
   check_usage(flags.direction.empty() != flags.between.empty(),
               "--direction A.txt B.txt or --between a.png b.png is required, and not both");
   check_usage(flags.images.empty() || flags.between.empty(), "IMAGES go along a --direction, not --between two images");
+  check_usage(!flags.strength || flags.between.empty(), "--strength has no effect on --between: it is for --direction");
   const DType dtype = flags.compute.apply();
   const std::unique_ptr<train::Autoencoder> model = train::Autoencoder::open(train::model_of(flags.model));
   if (!flags.direction.empty()) {
@@ -145,8 +146,8 @@ void add_latent(CLI::App& app) {
       ->check(whole_number(2, 100))
       ->type_name("N");
   command
-      .add_option("--strength", flags->strength, "How far a direction is followed; 1: as far as the means are apart")
-      ->capture_default_str()
+      .add_option("--strength", flags->strength,
+                  "How far a direction is followed; 1: as far as the means are apart (default: 1.5)")
       ->check(positive())
       ->type_name("X");
   expect_ending(command.add_option("--output", flags->output, "Image to write")->capture_default_str(), ".png");

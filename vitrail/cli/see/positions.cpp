@@ -1,6 +1,7 @@
 // `vitrail positions` shows what a model knows about where its patches lie.
 #include "vitrail/explain/positions.h"
 
+#include <algorithm>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -16,7 +17,7 @@ namespace {
 struct PositionFlags {
   ModelFlags model;
   std::string output = "positions.png";
-  std::int64_t layer = 0;
+  std::optional<std::int64_t> layer;
 };
 
 void draw(const PositionFlags& flags) {
@@ -26,7 +27,14 @@ void draw(const PositionFlags& flags) {
   check(transformer != nullptr, "{} is not a plain Vision Transformer, whose positions this command draws",
         model.architecture);
   const models::TokenLayout layout = transformer->token_layout(model.pretrained.height, model.pretrained.width);
-  const std::int64_t layer = from_end(flags.layer, transformer->depth());
+  nn::Pass pass;
+  const auto scores = transformer->score_positions({layout.rows, layout.columns}, pass);
+  check_usage(!flags.layer || std::ranges::any_of(scores,
+                                                  [](const models::ScorePositions& block) {
+                                                    return block.bias.defined() || block.rotation.defined();
+                                                  }),
+              "--layer has no effect on '{}', whose blocks have no positions of their own", flags.model.model);
+  const std::int64_t layer = from_end(flags.layer.value_or(0), transformer->depth());
   const io::Image image = explain::position_image(*transformer, {layout.rows, layout.columns}, layer);
   io::write_png(flags.output, image);
   fmt::print("{}: positions of {} x {} patches\n", flags.output, layout.rows, layout.columns);
@@ -39,8 +47,8 @@ void add_positions(CLI::App& app) {
   const auto flags = std::make_shared<PositionFlags>();
   add_model_argument(command, flags->model);
   command
-      .add_option("--layer", flags->layer, "Block whose relative or rotary positions are drawn, from 0; -1 is the last")
-      ->capture_default_str()
+      .add_option("--layer", flags->layer,
+                  "Block whose relative or rotary positions are drawn, from 0 (default); -1 is the last")
       ->check(whole_number());
   expect_ending(command.add_option("--output", flags->output, "Image to write")->capture_default_str(), ".png");
   add_examples(command, {"vitrail positions runs/photos/best --output learned.png",

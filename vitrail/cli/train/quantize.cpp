@@ -12,6 +12,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/texts.h"
 #include "vitrail/cli/train/quantize_texts.h"
 #include "vitrail/train/bench/benchmark.h"
 #include "vitrail/train/study/evaluate.h"
@@ -85,9 +86,7 @@ void quantize(const QuantizeFlags& flags) {
   check(!fs::exists(flags.output) || (fs::is_directory(flags.output) && fs::is_empty(flags.output)),
         "'{}' exists: choose another --output", flags.output);
   if (models::names_text_model(flags.model.name_or_folder())) {
-    const fs::path folder = flags.model.name_or_folder();
-    check(fs::is_directory(folder), "'{}' is the name of a model, whose weights are random: name a folder",
-          flags.model.model);
+    const fs::path folder = text_model_folder(flags.model);
     check_usage(flags.calibrate.empty() && flags.eval.split.empty(),
                 "--calibrate and --split are for images, but '{}' is a model of texts", flags.model.model);
     return quantize_texts(folder, {flags.output, flags.eval.data, flags.src, flags.tgt, flags.json}, flags.compute);

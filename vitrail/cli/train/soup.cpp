@@ -113,7 +113,8 @@ void add_soup(CLI::App& app) {
                   "Average each image and its mirror image (2), both also moved by a pixel (6), or take it alone (0)")
       ->capture_default_str()
       ->type_name("N")
-      ->check(whole_number());
+      ->check(whole_number())
+      ->needs(command.get_option("--data"));
   command.add_flag("--json", flags->json, "Print one JSON object");
   add_compute_flags(command, flags->compute);
   add_examples(command, {"vitrail soup runs/a/best runs/b/best runs/c/best --output soup",

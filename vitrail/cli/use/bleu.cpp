@@ -229,7 +229,17 @@ void add_bleu(CLI::App& app) {
   add_examples(command,
                {"vitrail bleu test.en -i translated.en", "vitrail bleu test.en -i translated.en -m bleu chrf -f text",
                 "vitrail bleu test.en -b -w 2 -lc < translated.en"});
-  command.callback([flags] { bleu(*flags); });
+  command.callback([flags, &command] {
+    for (const auto& [metric, group] : {std::pair{"bleu", "BLEU"}, {"chrf", "chrF"}}) {
+      const bool scores = std::ranges::find(flags->metrics, metric) != flags->metrics.end();
+      for (const CLI::Option* option :
+           command.get_options([group = group](const CLI::Option* one) { return one->get_group() == group; })) {
+        check_usage(scores || option->count() == 0, "{} has no effect without --metrics {}", option->get_name(),
+                    metric);
+      }
+    }
+    bleu(*flags);
+  });
 }
 
 }  // namespace vitrail::cli

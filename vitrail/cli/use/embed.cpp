@@ -124,6 +124,7 @@ void add_embed(CLI::App& app) {
   command.add_option("--topk", flags->texts.topk, "Number of lines that --search names")
       ->capture_default_str()
       ->check(at_least(1))
+      ->needs(command.get_option("--search"))
       ->type_name("N")
       ->group("Texts");
   add_batch_tokens_flag(command, flags->texts.batch_tokens)->group("Texts");

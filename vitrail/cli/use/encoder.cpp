@@ -61,6 +61,8 @@ void write_encoder(const EncoderFlags& flags) {
   check(images, "'{}' is a run of the task {}, which has no encoder of images by itself", flags.run, kind);
   // The bottleneck of an autoencoder has the place of a classifier, by which the latent vectors are its logits.
   const bool bottleneck = kind == "autoencoder" || train::is_autoencoder(folder);
+  check_usage(bottleneck || !flags.no_bottleneck, "--no-bottleneck has no effect on '{}', which is no autoencoder",
+              flags.run);
   models::CreateOptions create;
   if (!bottleneck || flags.no_bottleneck) {
     create.num_classes = 0;

@@ -113,6 +113,7 @@ struct PredictFlags {
   ComputeFlags compute;
   std::vector<std::string> images;
   std::int64_t topk = 5;
+  const CLI::Option* topk_flag = nullptr;
   std::int64_t batch_size = 64;
   std::optional<std::int64_t> batch_tokens;
   std::int64_t tta = 0;
@@ -213,8 +214,8 @@ void predict(const PredictFlags& flags) {
   check_usage(flags.output.empty() || is_text_model(flags.model),
               "--output draws the labels of words, but '{}' is no model of texts", flags.model.model);
   if (is_frame_network(flags.model)) {
-    check_usage(flags.tta == 0 && !flags.truncate, "'{}' reads sequences: it takes neither --tta nor --truncate",
-                flags.model.model);
+    check_usage(flags.tta == 0 && !flags.truncate && !flags.batch_tokens,
+                "'{}' reads sequences: it takes none of --tta, --truncate and --batch-tokens", flags.model.model);
     predict_frames(flags.model, flags.compute,
                    {.sources = flags.images,
                     .frames = flags.frames,
@@ -227,7 +228,8 @@ void predict(const PredictFlags& flags) {
   check_usage(flags.frames.empty(), "--frames is for models of sequences of images, but '{}' is none",
               flags.model.model);
   if (is_captioner(flags.model)) {
-    check_usage(flags.tta == 0 && !flags.truncate, "'{}' captions images: it takes neither --tta nor --truncate",
+    check_usage(flags.tta == 0 && !flags.truncate && !flags.batch_tokens && flags.topk_flag->count() == 0,
+                "'{}' captions images: it takes none of --topk, --tta, --truncate and --batch-tokens",
                 flags.model.model);
     predict_captions(flags.model, flags.compute,
                      {.images = flags.images,
@@ -307,6 +309,8 @@ void add_eval(CLI::App& app) {
     check_usage(!pairs.given(), "'{}' is no model of texts: it is evaluated on DATA, not on --src and --tgt",
                 flags->model.model);
     check_usage(images->count() > 0, "DATA is required: images, or sequences of them");
+    check_usage(!flags->language.given() && !pairs.num_beams,
+                "'{}' is no model of texts: it takes no flags of language models, nor --num-beams", flags->model.model);
     if (is_frame_network(flags->model)) {
       check_usage(flags->tta == 0, "'{}' reads sequences: it takes no --tta", flags->model.model);
       evaluate_frames(flags->model, flags->compute, flags->data, flags->frames, flags->output, flags->json);
@@ -320,8 +324,6 @@ void add_eval(CLI::App& app) {
       evaluate_captioner(flags->model, flags->compute, flags->data, flags->json);
       return;
     }
-    check_usage(!flags->language.given(), "'{}' is a model of images: it takes no flags of language models",
-                flags->model.model);
     evaluate(*flags);
   });
 }
@@ -332,9 +334,9 @@ void add_predict(CLI::App& app) {
   const auto flags = std::make_shared<PredictFlags>();
   add_model_argument(command, flags->model);
   add_images_argument(command, flags->images);
-  command.add_option("--topk", flags->topk, "Number of classes to name, the likeliest first")
-      ->capture_default_str()
-      ->check(at_least(1));
+  flags->topk_flag = command.add_option("--topk", flags->topk, "Number of classes to name, the likeliest first")
+                         ->capture_default_str()
+                         ->check(at_least(1));
   command.add_option("-b,--batch-size", flags->batch_size, "Images or texts a batch")
       ->capture_default_str()
       ->check(at_least(1));

@@ -140,6 +140,7 @@ void evaluate_by_task(const std::string& kind, const ModelFlags& model, const Co
 void evaluate_text_model(const ModelFlags& model, const ComputeFlags& compute, const TextEvalFlags& flags,
                          const LanguageFlags& language, const TranslationFlags& pairs) {
   const std::string& name = model.model;
+  refuse_image_flags(model);
   const bool changed = !model.kwargs.empty();  // which only a language model may be
   const std::string kind = changed ? "lm" : evaluation_task_of(model, pairs.given());
   check_usage(kind == "lm" || !language.given(), "'{}' is no language model: it takes no flags of those", name);

@@ -53,7 +53,7 @@ struct GenerateFlags {
   PictureFlags pictures;
   std::optional<DType> cache_dtype;
   std::int64_t prompt_lookup_num_tokens = 0;
-  std::int64_t max_matching_ngram_size = 2;
+  std::optional<std::int64_t> max_matching_ngram_size;
   std::int64_t batch_size = 8;
   bool slide = false;
   bool stream = false;
@@ -89,32 +89,25 @@ GenerationConfig own_config(const fs::path& folder, const GenerateFlags& flags) 
   return config;
 }
 
-// Says on stderr which flags change nothing, as transformers does: those of sampling without it, and those of beams
-// without any.
-void note_idle(const GenerateFlags& flags, const GenerationConfig& config) {
-  const auto note = [](const std::vector<std::pair<const char*, bool>>& given, const char* why) {
-    std::vector<std::string> names;
-    for (const auto& [name, is_given] : given) {
-      if (is_given) {
-        names.emplace_back(name);
-      }
-    }
-    if (!names.empty()) {
-      fmt::print(stderr, "note: without {}, {} changes nothing\n", why, fmt::join(names, ", "));
-    }
-  };
+// Says on stderr which flags change nothing, as transformers does: those of sampling, beams or prompt lookup without
+// any.
+void note_idle_flags(const GenerateFlags& flags, const GenerationConfig& config) {
   if (!config.do_sample) {
-    note({{"--temperature", flags.temperature.has_value()},
-          {"--top-k", flags.top_k.has_value()},
-          {"--top-p", flags.top_p.has_value()},
-          {"--min-p", flags.min_p.has_value()},
-          {"--typical-p", flags.typical_p.has_value()},
-          {"--seed", flags.seed.has_value()}},
-         "--do-sample");
+    note_idle({{"--temperature", flags.temperature.has_value()},
+               {"--top-k", flags.top_k.has_value()},
+               {"--top-p", flags.top_p.has_value()},
+               {"--min-p", flags.min_p.has_value()},
+               {"--typical-p", flags.typical_p.has_value()},
+               {"--seed", flags.seed.has_value()}},
+              "--do-sample");
   }
   if (config.num_beams == 1) {
-    note({{"--length-penalty", flags.length_penalty.has_value()}, {"--early-stopping", !flags.early_stopping.empty()}},
-         "--num-beams");
+    note_idle(
+        {{"--length-penalty", flags.length_penalty.has_value()}, {"--early-stopping", !flags.early_stopping.empty()}},
+        "--num-beams");
+  }
+  if (flags.prompt_lookup_num_tokens == 0) {
+    note_idle({{"--max-matching-ngram-size", flags.max_matching_ngram_size.has_value()}}, "--prompt-lookup-num-tokens");
   }
 }
 
@@ -169,7 +162,7 @@ class Generator {
         tokenizer_(text::load_tokenizer(folder_)),
         config_(own_config(folder_, flags)) {
     models::check_vocabulary(tokenizer_.vocab_size(), body_.vocab_size(), folder_.string());
-    note_idle(flags_, config_of(flags_, config_, 0, body_.max_positions()));
+    note_idle_flags(flags_, config_of(flags_, config_, 0, body_.max_positions()));
   }
 
   // Continues one prompt, which errors call `source`.
@@ -292,7 +285,7 @@ class Generator {
     generate::GenerateOptions options{.dtype = dtype_, .seed = flags_.seed.value_or(0), .slides = flags_.slide};
     options.cache_dtype = flags_.cache_dtype;
     options.prompt_lookup_num_tokens = flags_.prompt_lookup_num_tokens;
-    options.max_matching_ngram_size = flags_.max_matching_ngram_size;
+    take(flags_.max_matching_ngram_size, options.max_matching_ngram_size);
     if (!flags_.stop.empty()) {  // else no token needs to be decoded before the end
       options.stop = [this](std::int64_t, std::span<const std::int64_t> added) { return stops(text_of({}, added)); };
     }
@@ -441,8 +434,8 @@ void add_search_flags(CLI::App& command, GenerateFlags& flags) {
       ->type_name("N")
       ->group("Search");
   command
-      .add_option("--max-matching-ngram-size", flags.max_matching_ngram_size, "Most words that prompt lookup compares")
-      ->capture_default_str()
+      .add_option("--max-matching-ngram-size", flags.max_matching_ngram_size,
+                  "Most words that prompt lookup compares (default: 2)")
       ->check(at_least(1))
       ->type_name("N")
       ->group("Search");

@@ -57,10 +57,11 @@ std::pair<train::Features, train::Features> features_of(const KnnFlags& flags) {
     check_usage(!from_files || option->count() == 0, "the features are there already: {} has nothing to do",
                 option->get_name());
   }
+  const DType dtype = flags.compute.apply();
   if (from_files) {
     return {train::load_features(flags.training), train::load_features(flags.test.data)};
   }
-  const train::EvaluateOptions options = flags.test.options(flags.compute.apply());
+  const train::EvaluateOptions options = flags.test.options(dtype);
   const models::Model model = flags.model.open_for_images();
   const models::Model trunk = models::without_head(model, flags.pool);
   const auto open = [&](const std::string& source, const std::string& split, std::vector<std::string> classes,
@@ -142,6 +143,11 @@ void add_knn(CLI::App& app) {
   add_model_changes(command, flags->model);
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
+  for (const char* name :
+       {"--batch-size", "--workers", "--skip-broken", "--model-kwargs", "--num-classes", "--img-size", "--amp",
+        "--amp-dtype", "--crop-pct", "--crop-mode", "--interpolation", "--mean", "--std"}) {
+    flags->of_images.push_back(command.get_option(name));
+  }
   add_examples(command, {"vitrail knn train.safetensors test.safetensors -k 10 20 100",
                          "vitrail knn photos photos --train-split train --split validation --model runs/photos/best"});
   command.callback([flags] { knn(*flags); });

@@ -41,7 +41,7 @@ struct TranslateFlags {
   std::optional<DType> cache_dtype;
   std::optional<std::int64_t> num_beams, n_best, max_length, no_repeat_ngram_size;
   std::optional<double> length_penalty;
-  std::string penalty = "hf";
+  std::string penalty;  // empty: hf
   std::string early_stopping;
   std::int64_t batch_size = 0;
   std::int64_t batch_tokens = 4096;
@@ -75,6 +75,12 @@ generate::GenerationConfig translation_config(const TranslateFlags& flags, const
     c.max_length = positions;  // neither the model nor the user says how long
   }
   as_generation_usage([&] { generate::validate(c); }, {{"num_return_sequences", "--n-best"}});
+  if (c.num_beams == 1) {
+    note_idle({{"--length-penalty", flags.length_penalty.has_value()},
+               {"--penalty", !flags.penalty.empty()},
+               {"--early-stopping", !flags.early_stopping.empty()}},
+              "--num-beams");
+  }
   return c;
 }
 
@@ -269,10 +275,11 @@ void add_translate(CLI::App& app) {
       ->type_name("ALPHA")
       ->group("Search");
   command
-      .add_option("--penalty", flags->penalty,
-                  "Divide by the length to the power of ALPHA (hf), or by (5 + length) / 6 to it (wu: Wu et al. 2016)")
+      .add_option(
+          "--penalty", flags->penalty,
+          "Divide by the length to the power of ALPHA (hf, the default), or by (5 + length) / 6 to it (wu: Wu et al. "
+          "2016)")
       ->check(CLI::IsMember({"hf", "wu"}))
-      ->capture_default_str()
       ->type_name("KIND")
       ->group("Search");
   command.add_option("--early-stopping", flags->early_stopping, "When a beam search ends: see `vitrail generate`")
