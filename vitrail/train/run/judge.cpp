@@ -33,4 +33,9 @@ std::string Judge::text(const Figures& figures, bool average) const {
   return fmt::format("{} {}", average ? "average's" : "evaluation", fmt::join(parts, ", "));
 }
 
+std::string Judge::kept(double value, std::int64_t epoch, bool latest) const {
+  return latest ? "no figure tells which network is best, and the latest one is kept"
+                : fmt::format("best {} {} in epoch {}", metric_.label, figure_text(metric_, value), epoch);
+}
+
 }  // namespace vitrail::train

@@ -23,6 +23,8 @@ class Judge {
   /// The figures as text: "evaluation loss 0.1234, top-1 12.34 %"; of the moving average, "average's loss …". The loss
   /// comes first, since it follows the loss of the training.
   std::string text(const Figures& figures, bool average) const;
+  /// Which network is kept as the best: "best top-1 12.34 % in epoch 3", or the latest where no figure tells.
+  std::string kept(double value, std::int64_t epoch, bool latest) const;
 
  private:
   std::vector<FigureKind> kinds_;

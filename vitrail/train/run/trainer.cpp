@@ -121,11 +121,7 @@ Run::Run(const TaskOptions& options, const FitHooks& hooks) : options_(options),
   real_.batch_size = std::min(options.batch_size, task_->items_of_batch(options.batch_size));
   real_.grad_accum_steps = std::min(options.grad_accum_steps, counters_.batches_per_epoch);
   learner_ = std::make_unique<Learner>(real_, task_->network(), updates_per_epoch_, dtype_);
-  if (resuming) {
-    restore();
-  } else {
-    create();
-  }
+  resuming ? restore() : create();
 }
 
 void Run::create() {
@@ -222,10 +218,8 @@ FitResult Run::go() {
     say(fmt::format("{} was deleted after the last epoch", best().string()));
     return outcome;
   }
-  say(task_->keeps_latest()
-          ? fmt::format("no figure tells which network is best, and the latest one is kept: {}", best().string())
-          : fmt::format("best {} {} in epoch {}: {}", judge_->metric().label,
-                        figure_text(judge_->metric(), counters_.best_metric), counters_.best_epoch, best().string()));
+  const std::string which = judge_->kept(counters_.best_metric, counters_.best_epoch, task_->keeps_latest());
+  say(fmt::format("{}: {}", which, best().string()));
   for (const auto& [file, svg] : task_->pictures()) {
     say(fmt::format("what it gets right, and wrong: {}", (folder_ / file).string()));
   }
