@@ -107,7 +107,8 @@ models::CreateOptions ModelFlags::options() const {
   as_usage([&] {
     options.model_kwargs = models::kwargs_to_json(kwargs);
     if (img_size) {
-      models::set_kwarg(options.model_kwargs, "img_size", "--img-size", std::to_string(*img_size));
+      const std::string other = models::set_kwarg(options.model_kwargs, "img_size", std::to_string(*img_size));
+      check(other.empty(), "--img-size is {}, but --model-kwargs has {}: give one of them", *img_size, other);
     }
   });
   options.seed = seed;

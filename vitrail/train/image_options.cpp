@@ -12,6 +12,35 @@
 
 namespace vitrail::train {
 
+namespace {
+
+// --model-kwargs with what flags of their own say, and what these replace: "in img_size=32 beside --img-size 64"; ""
+// for nothing.
+struct MergedKwargs {
+  std::string kwargs;
+  std::string replaced;
+};
+MergedKwargs merged_kwargs(const ImageTaskOptions& options) {
+  MergedKwargs merged{options.model_kwargs, ""};
+  const auto set = [&](const char* key, const char* flag, const std::string& value) {
+    const std::string other = models::set_kwarg(merged.kwargs, key, value);
+    merged.replaced = other.empty() ? merged.replaced : fmt::format("in {} beside {} {}", other, flag, value);
+  };
+  if (options.img_size) {
+    set("img_size", "--img-size", std::to_string(*options.img_size));
+  }
+  if (const auto& size = options.input_size; !size.empty()) {
+    set("in_chans", "--input-size", std::to_string(size[0]));
+    set("img_size", "--input-size", fmt::format("[{},{}]", size[1], size[2]));
+  }
+  if (options.in_chans) {
+    set("in_chans", "--in-chans", std::to_string(*options.in_chans));
+  }
+  return merged;
+}
+
+}  // namespace
+
 void add_data_options(OptionList& list, ImageTaskOptions& o) {
   list.group("data");
   list.add("data_dir", o.data_dir, "DIR", "Images: a folder, a .tar, CIFAR or MNIST files, or a .csv")
@@ -40,7 +69,8 @@ void add_model_options(OptionList& list, ImageTaskOptions& o) {
   list.add("in_chans", o.in_chans, "N", "Colour channels: 3, or 1 for grayscale (default: the model's)").settled();
   list.add_arguments("model_kwargs", o.model_kwargs, "KEY=VALUE",
                      "Arguments of the model, as timm names them: img_size=32 patch_size=4 …")
-      .settled();
+      .settled()
+      .idle_if([&o] { return merged_kwargs(o).replaced; });
 }
 
 void add_preparation_options(OptionList& list, data::ImageOverrides& o) {
@@ -129,27 +159,11 @@ void ImageTaskOptions::validate() const {
   TaskOptions::validate();
   check(input_size.empty() || (!img_size && !in_chans),
         "--input-size says what --img-size and --in-chans say: give one or the others");
-  if (resume.empty()) {     // else it is said that a run cannot go on with another size
-    create_options(*this);  // checks that --model-kwargs contradict none of them
-  }
 }
 
 models::CreateOptions create_options(const ImageTaskOptions& options) {
   models::CreateOptions create;
-  create.model_kwargs = options.model_kwargs;
-  const auto set = [&](const char* key, const char* flag, const std::string& value) {
-    models::set_kwarg(create.model_kwargs, key, flag, value);
-  };
-  if (options.img_size) {
-    set("img_size", "--img-size", std::to_string(*options.img_size));
-  }
-  if (const auto& size = options.input_size; !size.empty()) {
-    set("in_chans", "--input-size", std::to_string(size[0]));
-    set("img_size", "--input-size", fmt::format("[{},{}]", size[1], size[2]));
-  }
-  if (options.in_chans) {
-    set("in_chans", "--in-chans", std::to_string(*options.in_chans));
-  }
+  create.model_kwargs = merged_kwargs(options).kwargs;
   create.seed = static_cast<std::uint64_t>(options.seed);
   return create;
 }

@@ -121,15 +121,14 @@ std::string kwargs_to_json(const std::vector<std::string>& items) {
   }
 }
 
-void set_kwarg(std::string& kwargs, const std::string& key, const std::string& flag, const std::string& value) {
+std::string set_kwarg(std::string& kwargs, const std::string& key, const std::string& value) {
   Json all = Json::parse(kwargs);
   const Json wanted = Json::parse(value);
   const Json given = all.value(key, wanted);
   const auto sides = [](const Json& size) { return size.is_array() ? size : Json::array({size, size}); };
-  check(sides(given) == sides(wanted), "{} is {}, but --model-kwargs has {}={}: give one of them", flag, value, key,
-        given.dump());
   all[key] = wanted;
   kwargs = all.dump();
+  return sides(given) == sides(wanted) ? "" : key + "=" + given.dump();
 }
 
 }  // namespace vitrail::models

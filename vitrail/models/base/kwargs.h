@@ -16,8 +16,8 @@ std::vector<std::string> words(const std::string& text);
 /// item has no '=' or a key occurs twice.
 std::string kwargs_to_json(const std::vector<std::string>& items);
 
-/// Sets the argument `key` of a JSON object of them to what `flag` says, JSON too. Throws Error if it has another value
-/// there already: --img-size 64 contradicts --model-kwargs img_size=32.
-void set_kwarg(std::string& kwargs, const std::string& key, const std::string& flag, const std::string& value);
+/// Sets the argument `key` of a JSON object of them to `value`, JSON too, and returns what this contradicts, as
+/// "img_size=32"; "" if there was no other value. One number stands for two that are the same.
+std::string set_kwarg(std::string& kwargs, const std::string& key, const std::string& value);
 
 }  // namespace vitrail::models
