@@ -69,7 +69,7 @@ TEST(Captioner, LearnsByAllItsParameters) {
     };
     const double slope = (moved(-step) - moved(step)) / (2 * step);
     moved(0);
-    EXPECT_NEAR(slope / square, 1, 0.03) << parameter.name << " at " << before;
+    EXPECT_NEAR(slope / square, 1, 0.02) << parameter.name << " at " << before;
   }
 }
 

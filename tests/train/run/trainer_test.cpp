@@ -388,7 +388,6 @@ TEST(Fit, TakesTheInputSizeAsTimmDoes) {
   ClassifyOptions options = tiny_options(folder.path());
   options.epochs = 1;
   options.warmup_epochs = 0;
-  options.model_kwargs = R"({"patch_size": 4, "embed_dim": 24, "depth": 2, "num_heads": 2})";
   options.input_size = {1, 12, 8};
   fit(options);
   const models::Model model = models::load_model(folder / "runs/tiny/last");

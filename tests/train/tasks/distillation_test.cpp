@@ -194,7 +194,7 @@ TEST(Distillation, FiveStepsGivePytorchsLosses) {
 // A run whose teacher is the result of another, for images of another size.
 ClassifyOptions distilled_options(const fs::path& folder) {
   ClassifyOptions options = tiny_options(folder);
-  options.model_kwargs = R"({"img_size": 12, "patch_size": 4, "embed_dim": 24, "depth": 2, "num_heads": 2})";
+  options.img_size = 12;
   options.experiment = "teacher";
   options.epochs = 6;
   options.lr = 3e-3;

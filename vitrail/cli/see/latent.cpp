@@ -1,8 +1,8 @@
 // `vitrail latent` goes through the latent space of an autoencoder and draws what lies on the way.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <memory>
+#include <sstream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -37,9 +37,10 @@ struct LatentFlags {
 std::vector<std::string> paths_in(const fs::path& list) {
   std::error_code none;
   check(fs::is_regular_file(list, none), "there is no list of images '{}'", list.string());
-  check(text::find_invalid_utf8(io::read_text(list)) == std::string::npos,
+  const std::string all = io::read_text(list);
+  check(text::find_invalid_utf8(all) == std::string::npos,
         "'{}' is no text: a list of images, a path a line, was expected", list.string());
-  std::ifstream file(list);
+  std::istringstream file(all);
   std::vector<std::string> paths;
   for (std::string line; std::getline(file, line);) {
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) {
