@@ -67,7 +67,7 @@ TEST(ImagesAndTexts, MayBeSiglips) {
   EXPECT_TRUE(fs::exists(folder / "runs/one/best/spiece.model"));
   for (const std::string& from : {model, path("runs/one")}) {
     const Outcome named = vitrail("zeroshot " + from + " " + path("scenes/images/000000.png") +
-                                  " --labels 'red bird,red bird,blue circle' --format json");
+                                  " --labels 'red bird,bird,blue circle' --format json");
     ASSERT_EQ(named.status, 0) << named.err;
     const nlohmann::json top = nlohmann::json::parse(named.out)[0]["top"];
     double sum = 0;
@@ -124,6 +124,8 @@ TEST(ImagesAndTexts, SayWhatIsWrong) {
   const std::string image = golden_path("images/decode/rgb.png").string();
   EXPECT_THAT(vitrail("zeroshot " + model + " " + image).err, HasSubstr("--labels is missing"));
   EXPECT_THAT(vitrail("zeroshot " + model + " " + image + " --labels ' , '").err, HasSubstr("there is no label in it"));
+  EXPECT_THAT(vitrail("zeroshot " + model + " " + image + " --labels cat,dog,cat").err,
+              HasSubstr("--labels 'cat,dog,cat': 'cat' is there twice"));
   EXPECT_THAT(vitrail("zeroshot " + model + " " + image + " --labels no.txt").err,
               HasSubstr("there is no file 'no.txt'"));
   EXPECT_THAT(vitrail("zeroshot " + model + " " + image + " --labels cat --templates photo").err,

@@ -281,6 +281,7 @@ TEST_F(Newcomer, IsToldOfFlagsThatDoNothing) {
            {"train " + path("data") + " --task pixels --model " + best() + " --clusters 16",
             "--clusters has no effect with --model " + best()},
            {train + "--layer-decay-min-scale 0.1", "--layer-decay-min-scale has no effect without --layer-decay"},
+           {train + "--linear-probe --freeze blocks.0", "--freeze has no effect with --linear-probe"},
            {train + "--decay-rate 0.5", "--decay-rate has no effect with --sched cosine"},
            {train + "--sched step --decay-milestones 5", "--decay-milestones has no effect with --sched step"},
            {train + "--no-aug --aa 3a", "--aa has no effect with --no-aug"},

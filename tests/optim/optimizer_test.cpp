@@ -407,7 +407,7 @@ TEST(BiasScaler, RaisesTheRateOfTheBiasesOfBatchNormsAlone) {
   store.add("norm.bias", {2}, nn::Init::ones());
   store.add("norm.running_mean", {2}, nn::Init::zeros(), true);
   std::vector<ParameterGroup> groups = optim::one_group(store, 0.5);
-  optim::scale_norm_biases(groups, store, 8);
+  EXPECT_TRUE(optim::scale_norm_biases(groups, store, 8));
   ASSERT_EQ(groups.size(), 2U);
   EXPECT_THAT(groups[0].names, ::testing::ElementsAre("conv.weight", "conv.bias"));
   EXPECT_EQ(groups[0].weight_decay, 0.5);
@@ -415,6 +415,9 @@ TEST(BiasScaler, RaisesTheRateOfTheBiasesOfBatchNormsAlone) {
   EXPECT_THAT(groups[1].names, ::testing::ElementsAre("norm.bias"));
   EXPECT_EQ(groups[1].weight_decay, 0.0625);
   EXPECT_EQ(groups[1].lr_scale, 8);
+  store.set_trainable("norm.bias", false);
+  groups = optim::one_group(store, 0.5);
+  EXPECT_FALSE(optim::scale_norm_biases(groups, store, 8));
 }
 
 TEST(WeightDecay, CanBeOfAll) {

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include <CLI/CLI.hpp>
+#include <fmt/ranges.h>
 
 #include "vitrail/data/resize.h"
 #include "vitrail/io/wording.h"
@@ -174,12 +175,15 @@ void add_image_flags(CLI::App& command, ModelFlags& flags) {
   const char* group = "Images (default: as the model says)";
   command.add_option("--crop-pct", flags.images.crop_pct, "Crop: share of the resized image that is kept")
       ->group(group)
-      ->check(positive());
+      ->check(positive())
+      ->check(share());
   command.add_option("--crop-mode", flags.images.crop_mode, "Crop: center, squash or border")
       ->group(group)
       ->type_name("NAME")
       ->check(CLI::IsMember({"center", "squash", "border"}).description(""));
-  command.add_option("--interpolation", flags.images.interpolation, "Resizing: nearest, bilinear, bicubic or lanczos")
+  command
+      .add_option("--interpolation", flags.images.interpolation,
+                  fmt::format("Resizing: {}", fmt::join(data::interpolation_names(), ", ")))
       ->group(group)
       ->type_name("NAME")
       ->check(CLI::IsMember(data::interpolation_names()).description(""));

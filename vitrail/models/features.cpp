@@ -21,7 +21,10 @@ Model with_classes(const Model& model, std::int64_t num_classes, const std::stri
       arguments[std::string(model.family->fc_norm)] = model.net->parameters.find("fc_norm.weight") != nullptr;
     }
   }
-  Model result = build_model(model.architecture, arguments, "the model with another classifier", store);
+  Model result = build_model(
+      model.architecture, arguments,
+      pool.empty() ? "the model with another classifier" : fmt::format("{} pooled by '{}'", model.architecture, pool),
+      store);
   for (const nn::Parameter& parameter : result.net->parameters.all()) {
     if (result.net->is_head(parameter.name)) {
       continue;

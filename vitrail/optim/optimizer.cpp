@@ -89,13 +89,14 @@ std::vector<ParameterGroup> groups_by_layer(const nn::ParameterStore& store, dou
   return groups;
 }
 
-void scale_norm_biases(std::vector<ParameterGroup>& groups, const nn::ParameterStore& store, double scaler) {
+bool scale_norm_biases(std::vector<ParameterGroup>& groups, const nn::ParameterStore& store, double scaler) {
   constexpr std::string_view ending = ".bias";
   const auto is_norm_bias = [&](const std::string& name) {
     return name.ends_with(ending) &&
            store.find(name.substr(0, name.size() - ending.size()) + ".running_mean") != nullptr;
   };
   const std::size_t before = groups.size();
+  bool any = false;
   for (std::size_t i = 0; i < before; ++i) {
     std::vector<std::string>& names = groups[i].names;
     const auto biases = std::stable_partition(names.begin(), names.end(), std::not_fn(is_norm_bias));
@@ -103,9 +104,11 @@ void scale_norm_biases(std::vector<ParameterGroup>& groups, const nn::ParameterS
     names.erase(biases, names.end());
     if (!scaled.names.empty()) {
       groups.push_back(std::move(scaled));
+      any = true;
     }
   }
   std::erase_if(groups, [](const ParameterGroup& group) { return group.names.empty(); });
+  return any;
 }
 
 std::vector<std::string_view> optimizer_names() {

@@ -51,8 +51,9 @@ std::vector<ParameterGroup> groups_by_layer(const nn::ParameterStore& store, dou
                                             const NamePredicate& no_weight_decay, const LayerDecay& decay);
 
 /// Multiplies the learning rate of the biases of batch norms by `scaler`, and divides their weight decay by it, so that
-/// they decay as before (Jordan 2024, section 3.4). They are the biases beside which a `running_mean` stands.
-void scale_norm_biases(std::vector<ParameterGroup>& groups, const nn::ParameterStore& store, double scaler);
+/// they decay as before (Jordan 2024, section 3.4). They are the biases beside which a `running_mean` stands. Returns
+/// whether there are any.
+bool scale_norm_biases(std::vector<ParameterGroup>& groups, const nn::ParameterStore& store, double scaler);
 
 struct OptimizerOptions {
   /// timm's `--opt`: "adamw"; "adam" (weight decay is added to the gradient); "nadamw" (with Nesterov momentum);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "vitrail/data/auto_augment.h"
 #include "vitrail/data/resize.h"
@@ -76,7 +77,8 @@ void add_model_options(OptionList& list, ImageTaskOptions& o) {
 void add_preparation_options(OptionList& list, data::ImageOverrides& o) {
   list.group("images");
   list.add("crop_pct", o.crop_pct, "N", "In evaluation, share of the resized image that is kept (default: the model's)")
-      .positive();
+      .positive()
+      .at_most(1);
   list.add("crop_mode", o.crop_mode, "NAME", "In evaluation, center, squash or border (default: the model's)")
       .one_of({"center", "squash", "border"}, true);
   list.add("mean", o.mean, "MEAN", "Mean of each colour, from 0 to 1 (default: the model's)").share();
@@ -84,7 +86,7 @@ void add_preparation_options(OptionList& list, data::ImageOverrides& o) {
       .positive()
       .at_most(1);
   list.add("interpolation", o.interpolation, "NAME",
-           "Resizing by nearest, bilinear, bicubic or lanczos (default: the model's)")
+           fmt::format("Resizing by {} (default: the model's)", fmt::join(data::interpolation_names(), ", ")))
       .one_of(data::interpolation_names(), true);
 }
 

@@ -1,4 +1,5 @@
 // `vitrail embed` computes features of images; embed_texts.cpp has what it does with texts.
+#include <algorithm>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -52,6 +53,26 @@ FeatureChoice choose_features(models::Model model, const EmbedFlags& flags) {
   return choice;
 }
 
+// The images with their labels. A model's features are of use for classes that it does not know: where DATA has
+// others, their numbers are those of DATA.
+std::unique_ptr<data::Dataset> open_labelled(const EmbedFlags& flags, const models::Model& model) {
+  const std::vector<std::string>& known = model.pretrained.label_names;
+  if (!flags.logits && !known.empty()) {
+    data::DatasetOptions where;
+    where.split = flags.data.split;
+    auto dataset = data::open_dataset(flags.data.data, where);
+    const auto is_other = [&](const std::string& name) {
+      return std::ranges::find(known, name) == known.end() && name.find_first_not_of("0123456789") != std::string::npos;
+    };
+    if (std::ranges::any_of(dataset->classes(), is_other)) {
+      fmt::print(stderr, "note: the labels are numbers of the {} of '{}', not all of which the model knows\n",
+                 io::counted(std::ssize(dataset->classes()), "classes"), flags.data.data);
+      return dataset;
+    }
+  }
+  return open_images(flags.data, model);
+}
+
 void embed(const EmbedFlags& flags) {
   if (is_text_model(flags.model)) {
     for (const CLI::Option* option : flags.of_images) {
@@ -74,7 +95,7 @@ void embed(const EmbedFlags& flags) {
   check_not_of_model(flags.output, flags.model);
   const train::EvaluateOptions options = flags.data.options(flags.compute.apply());
   models::Model model = flags.model.open_for_images();
-  const auto dataset = flags.unlabeled ? data::open_unlabeled(flags.data.data) : open_images(flags.data, model);
+  const auto dataset = flags.unlabeled ? data::open_unlabeled(flags.data.data) : open_labelled(flags, model);
   const FeatureChoice choice = choose_features(std::move(model), flags);
   train::EmbeddingFileOptions file;
   file.dtype = flags.output_dtype;

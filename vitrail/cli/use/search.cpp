@@ -359,6 +359,10 @@ void add_search(CLI::App& app) {
                          "vitrail search albums.index --text \"a red bird\" --output found.png"});
   command.callback([flags] {
     check_usage(!flags->images.empty() || !flags->texts.empty(), "give IMAGES or --text to search by");
+    const auto is_blank = [](const std::string& text) {
+      return text.find_first_not_of(" \t\r\n") == std::string::npos;
+    };
+    check_usage(std::ranges::none_of(flags->texts, is_blank), "a --text is empty: give words to search by");
     search_images(*flags);
   });
 }

@@ -59,6 +59,8 @@ std::vector<std::string> read_labels(const std::string& given) {
     const std::size_t begin = label.find_first_not_of(" \t\r");
     if (begin != std::string::npos) {
       labels.push_back(label.substr(begin, label.find_last_not_of(" \t\r") - begin + 1));
+      check(std::find(labels.begin(), labels.end() - 1, labels.back()) == labels.end() - 1,
+            "--labels '{}': '{}' is there twice", given, labels.back());
     }
   }
   check(!labels.empty(), "--labels '{}': there is no label in it", given);

@@ -40,7 +40,8 @@ std::vector<optim::ParameterGroup> unscaled_groups(const RunOptions& options, co
 std::vector<optim::ParameterGroup> parameter_groups(const RunOptions& options, const nn::Network& net) {
   std::vector<optim::ParameterGroup> groups = unscaled_groups(options, net);
   if (options.bias_scaler) {
-    optim::scale_norm_biases(groups, net.parameters, *options.bias_scaler);
+    check(optim::scale_norm_biases(groups, net.parameters, *options.bias_scaler),
+          "--bias-scaler has no effect: no batch norm's bias is trained");
   }
   return groups;
 }

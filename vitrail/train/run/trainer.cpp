@@ -191,8 +191,10 @@ void Run::announce() const {
                   io::counted(updates_per_epoch_, "updates"), even ? "" : "up to ",
                   io::counted(items, task_->batch_items()), options_.optimizer.opt, learning_rate(real_),
                   name_of(dtype_), io::counted(kernels::threads(), "threads"), folder_.string()));
-  if (counters_.step > 0 && counters_.epoch < learner_->epochs()) {
-    say(fmt::format("going on after step {}, in epoch {}", counters_.step, counters_.epoch + 1));
+  if (counters_.step > 0) {
+    say(counters_.epoch < learner_->epochs()
+            ? fmt::format("going on after step {}, in epoch {}", counters_.step, counters_.epoch + 1)
+            : fmt::format("all its {} are trained: nothing is left to do", io::counted(counters_.epoch, "epochs")));
   }
 }
 

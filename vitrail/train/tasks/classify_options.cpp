@@ -20,7 +20,7 @@ void add_classifier_options(OptionList& list, ClassifyOptions& o) {
       .settled();
   list.add("num_classes", o.num_classes, "N", "Number of classes (default: those of the data)").at_least(1).settled();
   add_model_options(list, o);
-  list.add("gp", o.gp, "POOL", "Global pooling: token, avg, max, map, sum (default: the model's)")
+  list.add("gp", o.gp, "POOL", "Global pooling: token, avg, max, avgmax, map, sum or token_avg (default: the model's)")
       .one_of({"token", "avg", "max", "avgmax", "map", "sum", "token_avg"}, true)
       .settled();
   list.add("drop", o.drop, "P", "Dropout rate before the head").below_one();
@@ -32,7 +32,9 @@ void add_classifier_options(OptionList& list, ClassifyOptions& o) {
            "Epochs in which the bias of a whitened first layer is trained (default: 3; airbench94)")
       .at_least(0);
   add_parameter_options(list, o);
-  list.find("grad_checkpointing")->idle_if("with --linear-probe", [&o] { return o.linear_probe; });
+  for (const char* name : {"freeze", "grad_checkpointing"}) {
+    list.find(name)->idle_if("with --linear-probe", [&o] { return o.linear_probe; });
+  }
 }
 
 void add_mix_options(OptionList& list, ClassifyOptions& o) {

@@ -33,6 +33,7 @@ void LanguageOptions::describe(OptionList& list) {
       .settled();
   list.add("block_size", block_size, "N", "Tokens of a block (default: the model's positions, at most 1024)")
       .at_least(1)
+      .at_most(1 << 20)
       .settled();
   list.add("epoch_steps", epoch_steps, "N",
            "Batches of an epoch, whose blocks begin at random places (default: each block of the text once, shuffled); "
