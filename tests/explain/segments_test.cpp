@@ -65,6 +65,29 @@ TEST(ClassTokenMaps, LeaveRegisterTokensOut) {
   EXPECT_EQ(error_of([&] { class_token_maps(attention, 2); }), "there is no layer 2: the model has the layers 0 to 1");
 }
 
+TEST(ClassTokenMaps, NeedTheRowsOfTheClassTokenAlone) {
+  const Tensor x = test::random_tensor({1, 3, 16, 16});
+  for (const char* name : {"vit_tiny_patch16_224", "mvitv2_tiny"}) {
+    const bool plain = std::string(name).starts_with("vit");
+    models::CreateOptions options;
+    options.model_kwargs =
+        plain ? R"({"img_size": 16, "patch_size": 4, "embed_dim": 24, "depth": 2, "num_heads": 3})"
+              : R"({"img_size": 16, "embed_dim": 8, "num_heads": 1, "depths": [1, 1, 1, 1], "use_cls_token": true})";
+    const models::Model model = models::create_model(name, options);
+    const Attention all = record_attention(*model.net, x);
+    const Attention some = record_attention(*model.net, x, DType::f32, Looking::class_token);
+    for (std::size_t layer = 0; layer < all.layers.size(); ++layer) {
+      EXPECT_EQ(some.layers[layer].size(2), 1) << name;
+      EXPECT_EQ(class_token_maps(some, static_cast<std::int64_t>(layer)).values(),
+                class_token_maps(all, static_cast<std::int64_t>(layer)).values())
+          << name;
+    }
+    EXPECT_FALSE(can_roll_out(some));
+    EXPECT_EQ(error_of([&] { attention_map(some, 0, 0, {.kind = Query::Kind::patch}); }),
+              "the attention of the patches was not kept, but that of the class token alone");
+  }
+}
+
 TEST(MassMask, KeepsTheLargestValues) {
   const Tensor maps = Tensor::from(std::vector<float>{0.1F, 0.4F, 0.2F, 0.3F, 2, 2, 2, 2}, {2, 2, 2});
   const auto kept = [&](double threshold) {

@@ -26,6 +26,7 @@ void check_query(const Attention& attention, const Query& query) {
   if (query.kind != Query::Kind::patch) {
     return;
   }
+  check(!attention.class_token_alone, "the attention of the patches was not kept, but that of the class token alone");
   const models::TokenLayout& layout = attention.layout;
   const std::int64_t frames = frames_of(layout);
   const std::int64_t rows = layout.rows / frames;
@@ -76,7 +77,8 @@ std::vector<std::int64_t> queried_tokens(const Attention& attention, const Token
 Tensor global_map(const Attention& attention, const TokenGrid& place, const Tensor& matrix, const Query& query) {
   const std::int64_t queries = place.queries[0] * place.queries[1];
   const std::int64_t keys = place.keys[0] * place.keys[1];
-  check(matrix.size(0) == place.prefix + queries && matrix.size(1) == place.prefix + keys,
+  const std::int64_t kept = attention.class_token_alone ? 1 : place.prefix + queries;
+  check(matrix.size(0) == kept && matrix.size(1) == place.prefix + keys,
         "the attention {} does not belong to {} tokens and {} x {} queries, {} x {} keys", matrix.shape(), place.prefix,
         place.queries[0], place.queries[1], place.keys[0], place.keys[1]);
   const std::vector<std::int64_t> tokens = queried_tokens(attention, place, query);
@@ -143,17 +145,18 @@ Tensor head_of(const Tensor& heads, std::int64_t head, const std::string& layer)
 
 }  // namespace
 
-Attention record_attention(const models::ImageModel& model, const Tensor& x, DType dtype) {
+Attention record_attention(const models::ImageModel& model, const Tensor& x, DType dtype, Looking looking) {
   const bool video = model.frames() > 0;
   check(x.rank() == (video ? 5 : 4) && x.size(0) == 1, "attention is recorded for one {}, not {}",
         video ? "video [1, C, T, H, W]" : "image [1, C, H, W]", x.shape());
-  nn::Recorder recorder(false, true);
+  Attention result;
+  result.layout = model.token_layout(x.size(-2), x.size(-1));
+  result.class_token_alone = looking == Looking::class_token && result.layout.class_token;
+  nn::Recorder recorder(false, true, result.class_token_alone ? 1 : 0);
   nn::Pass pass;
   pass.dtype = dtype;
   pass.recorder = &recorder;
-  Attention result;
   result.logits = model.forward(x, pass).select(0, 0);
-  result.layout = model.token_layout(x.size(-2), x.size(-1));
   if (!recorder.pool_attention().empty()) {
     result.pool = recorder.pool_attention()[0].value;
   }
@@ -183,9 +186,10 @@ Tensor pooling_map(const Attention& attention, std::int64_t head) {
 }
 
 bool can_roll_out(const Attention& attention) {
-  return !attention.layers.empty() && std::ranges::all_of(attention.grids, [&](const TokenGrid& place) {
-    return !place.windowed() && place.queries == place.keys && place.queries == attention.grids.front().queries;
-  });
+  return !attention.layers.empty() && !attention.class_token_alone &&
+         std::ranges::all_of(attention.grids, [&](const TokenGrid& place) {
+           return !place.windowed() && place.queries == place.keys && place.queries == attention.grids.front().queries;
+         });
 }
 
 Tensor rolled_out(const std::vector<Tensor>& layers) {

@@ -16,6 +16,7 @@ struct Attention {
   /// For each attention of the model [W, H, N, M] f32: W windows (1 if there are none), H heads, rows = queries. Each
   /// row sums to 1 (except in non-local blocks without a softmax).
   std::vector<Tensor> layers;
+  bool class_token_alone = false;    ///< whether N = 1 in all of them: the rows of the class token
   std::vector<nn::TokenGrid> grids;  ///< for each attention, the positions of its queries and keys
   Tensor pool;                 ///< of the L queries of attention pooling, [1, H, L, M] f32; undefined if there is none
   models::TokenLayout layout;  ///< the grid of patches that a Query refers to
@@ -24,9 +25,16 @@ struct Attention {
   std::int64_t num_heads(std::int64_t layer) const { return layers.at(static_cast<std::size_t>(layer)).size(1); }
 };
 
+/// Whose attention record_attention() keeps.
+enum class Looking {
+  tokens,      ///< all tokens'
+  class_token  ///< where the model has a class token, its alone, which takes a thousandth of the memory
+};
+
 /// Runs the model on x `[1, C, H, W]` (normalized), or [1, C, T, H, W] for models of videos, and keeps the
 /// probabilities of every attention in it.
-Attention record_attention(const models::ImageModel& model, const Tensor& x, DType dtype = DType::f32);
+Attention record_attention(const models::ImageModel& model, const Tensor& x, DType dtype = DType::f32,
+                           Looking looking = Looking::tokens);
 
 /// The tokens whose attention a map shows.
 struct Query {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -58,7 +59,10 @@ class Records {
 /// compute maps only if they are wanted, so that recording costs nothing otherwise.
 class Recorder {
  public:
-  explicit Recorder(bool features, bool attention) : features_wanted_(features), attention_wanted_(attention) {}
+  /// With a number of `queries`, only the rows of so many are kept of each attention map, those of the first tokens;
+  /// the others are gone as soon as the layer is done. 0: all are kept.
+  explicit Recorder(bool features, bool attention, std::int64_t queries = 0)
+      : features_wanted_(features), attention_wanted_(attention), queries_(queries) {}
 
   bool wants_features() const { return features_wanted_; }
   bool wants_attention() const { return attention_wanted_; }
@@ -70,7 +74,9 @@ class Recorder {
   /// Records the probabilities of an attention: [B, H, N, M] f32, with windows [B W, H, N, M]. Without a grid, queries
   /// and keys are all tokens of the model (TokenLayout), or those that it was given to see (MaskedAutoencoder).
   void attention(std::string name, const Tensor& probabilities, std::shared_ptr<const TokenGrid> grid = nullptr) {
-    attention_.put({std::move(name), probabilities.detach(), std::move(grid)});
+    const Tensor all = probabilities.detach();
+    const bool some = queries_ > 0 && queries_ < all.size(2);
+    attention_.put({std::move(name), some ? all.narrow(2, 0, queries_).contiguous() : all, std::move(grid)});
   }
   /// Records the probabilities of L learned queries that pool M tokens, the patches after any others: [B, H, L, M] f32.
   void pool_attention(std::string name, const Tensor& probabilities) {
@@ -85,6 +91,7 @@ class Recorder {
  private:
   bool features_wanted_;
   bool attention_wanted_;
+  std::int64_t queries_;
   Records features_;
   Records stem_features_;
   Records attention_;

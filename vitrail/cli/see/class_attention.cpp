@@ -25,21 +25,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double most_map_bytes = 6e9;  // of the probabilities of all layers, which are kept until the maps are made
+constexpr std::int64_t most_tokens = 12'000;  // of which twelve heads have probabilities of 7 GB
 
-// Throws Error if the probabilities of all layers would not fit into memory.
+// Throws Error if the probabilities of a layer would not fit into memory.
 void check_map_memory(const WholeImageModel& whole, const Tensor& x) {
   const models::TokenLayout layout = whole.model.net->token_layout(x.size(2), x.size(3));
-  const auto tokens = static_cast<double>(layout.prefix + layout.rows * layout.columns);
-  check(tokens * tokens * 4 < most_map_bytes,
+  const std::int64_t tokens = layout.prefix + layout.rows * layout.columns;
+  check(tokens <= most_tokens,
         "an image of {} x {} pixels has {} tokens, each of which looks at all: that takes too much memory; --img-size "
         "makes it smaller",
-        x.size(3), x.size(2), layout.prefix + layout.rows * layout.columns);
+        x.size(3), x.size(2), tokens);
 }
 
 explain::Attention recorded(const WholeImageModel& whole, const Tensor& x, DType dtype) {
   check_map_memory(whole, x);
-  explain::Attention attention = explain::record_attention(*whole.model.net, x, dtype);
+  explain::Attention attention = explain::record_attention(*whole.model.net, x, dtype, explain::Looking::class_token);
   check(!attention.layers.empty(), "{} has no attention to show", whole.model.architecture);
   return attention;
 }
