@@ -23,8 +23,16 @@ Rows read_csv(const std::string& path) {
     std::istringstream cells(line);
     std::vector<float>& row = rows.values.emplace_back();
     for (std::string cell; std::getline(cells, cell, ',');) {
-      row.push_back(std::stof(cell));
+      std::size_t used = 0;
+      try {
+        row.push_back(std::stof(cell, &used));
+      } catch (const std::exception&) {
+        used = std::string::npos;
+      }
+      check(used == cell.size(), "{}: line {}: '{}' is no number", path, rows.values.size(), cell);
     }
+    check(row.size() == rows.values.front().size(), "{}: line {} has {} cells, but the first line {}", path,
+          rows.values.size(), row.size(), rows.values.front().size());
   }
   check(rows.values.size() >= 10 && rows.inputs() > 0, "'{}' is no table of numbers with ten rows or more", path);
   return rows;

@@ -37,6 +37,7 @@
 #include "vitrail/text/score/chrf.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/run/progress.h"
+#include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/run/trainer.h"
 #include "vitrail/train/study/evaluate.h"
 #include "vitrail/train/study/features.h"

@@ -144,12 +144,27 @@ TEST_F(Commands, AnIndexFollowsItsFolderAndIsSearched) {
   const Outcome same = vitrail("duplicates " + path("albums.index") + " --threshold 0.9999");
   EXPECT_THAT(same.out, AllOf(HasSubstr("/blue/copy.png"), HasSubstr("/red/4.png")));
 
-  const Outcome other = vitrail(index + " --model vit_tiny_patch16_224 --model-kwargs img_size=16 patch_size=4");
+  const Outcome other = vitrail(index + " --model vit_tiny_patch16_224");
   EXPECT_EQ(other.status, 1);
   EXPECT_THAT(other.err, HasSubstr("with other weights than these"));
+  const Outcome changed = vitrail(index + " --mean 0.3");
+  EXPECT_EQ(changed.status, 1);
+  EXPECT_THAT(changed.err, HasSubstr(R"(changed by nothing, not by {"mean":[0.3]}: leave these flags out)"));
   const Outcome elsewhere = vitrail("index " + path("data") + " --output " + path("albums.index"));
   EXPECT_EQ(elsewhere.status, 1);
   EXPECT_THAT(elsewhere.err, HasSubstr("is an index of"));
+}
+
+TEST_F(Commands, AnIndexKeepsWhatFlagsChange) {
+  const std::string index = "index " + path("data/train") + " --output " + path("changed.index");
+  const std::string flags =
+      " --model " + best() + " --img-size 24 --mean 0.1 --crop-mode squash --interpolation nearest";
+  ASSERT_EQ(vitrail(index + flags).status, 0);
+  const Outcome found =
+      vitrail("search " + path("changed.index") + " " + path("data/train") + "/red/3.png -k 1 --json");
+  ASSERT_EQ(found.status, 0) << found.err;
+  EXPECT_GT(nlohmann::json::parse(found.out)[0]["found"][0]["cosine"].get<double>(), 0.999);
+  EXPECT_THAT(vitrail(index).out, HasSubstr("32 images, 0 new, 0 gone or changed"));
 }
 
 TEST_F(Commands, EmbedTakesImagesOfClassesThatTheModelDoesNotKnow) {

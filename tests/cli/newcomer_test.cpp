@@ -73,7 +73,7 @@ TEST_F(Newcomer, BringsAnIndexUpToDateWhereAllThatIsNewIsBroken) {
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("0 new, 1 gone"));
   EXPECT_THAT(outcome.out, HasSubstr("new.png"));
-  const Outcome other = vitrail(index + " --model vit_tiny_patch16_224 --img-size 16");
+  const Outcome other = vitrail(index + " --model vit_tiny_patch16_224");
   EXPECT_EQ(other.status, 1);
   EXPECT_THAT(other.err, HasSubstr("was made by '" + best() + "' with other weights"));
 }
@@ -298,7 +298,7 @@ TEST_F(Newcomer, IsToldOfFlagsThatDoNothing) {
            {"embed " + best() + " " + path("data") + " --output x --topk 3", "--topk requires --search"},
            {"encoder " + best() + " --output x --no-bottleneck", "--no-bottleneck has no effect on '" + best()},
            {"eval " + best() + " " + path("data/validation") + " --num-beams 2",
-            "it takes no flags of language models, nor --num-beams"},
+            "it takes no flags of language models, nor --num-beams and --batch-tokens"},
            {"knn a.safetensors b.safetensors --img-size 32", "--img-size has nothing to do"},
            {"knn a.safetensors b.safetensors --crop-pct 1", "--crop-pct has nothing to do"},
            {"latent x --between a b --strength 2", "--strength has no effect on --between"},
@@ -321,7 +321,8 @@ TEST_F(Newcomer, IsToldWhatARunCannotChange) {
   const std::string run = path("runs/kept");
   ASSERT_EQ(vitrail("train " + path("data") + run_flags(path("runs"), "kept") + small()).status, 0);
   for (const std::string flag : {"--img-size 32", "--gp avg", "--in-chans 1", "--opt lion", "--freeze blocks.0",
-                                 "--linear-probe", "--model-ema", "--model-kwargs depth=3", "--num-classes 3"}) {
+                                 "--linear-probe", "--model-ema", "--model-kwargs depth=3", "--num-classes 3",
+                                 "--seed 3", "--eval-metric loss", "--val-split ''", "--no-shuffle"}) {
     const Outcome outcome = vitrail("train --resume " + run + " --epochs 2 " + flag);
     EXPECT_EQ(outcome.status, 1) << flag;
     EXPECT_THAT(outcome.err, HasSubstr("vitrail: the run '" + run + "' has " + flag.substr(0, flag.find(' ')) + " "));
@@ -329,7 +330,7 @@ TEST_F(Newcomer, IsToldWhatARunCannotChange) {
   }
   const Outcome changed = vitrail("train --resume " + run +
                                   " --epochs 2 --num-classes 2 --opt adam --lr 1e-4 -b 4 --sched step "
-                                  "--weight-decay 0.1 --drop 0.1 --clip-grad 1 --seed 3");
+                                  "--decay-epochs 1 --weight-decay 0.1 --drop 0.1 --clip-grad 1");
   EXPECT_EQ(changed.status, 0) << changed.err;
   EXPECT_THAT(changed.out, HasSubstr("--opt was \"adamw\" and is now \"adam\""));
   EXPECT_THAT(changed.out, Not(HasSubstr("--num-classes")));

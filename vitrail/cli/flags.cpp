@@ -20,6 +20,7 @@
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/joint/clip_folder.h"
 #include "vitrail/models/recurrent/captioner.h"
+#include "vitrail/models/recurrent/frame_network.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/train/pretrain/autoencoder_network.h"
 #include "vitrail/train/run/run_folder.h"
@@ -116,6 +117,14 @@ models::CreateOptions ModelFlags::options() const {
   return options;
 }
 
+void ModelFlags::check_unchanged() const {
+  check_usage(
+      kwargs.empty() && !num_classes && !img_size && !prepares_images(),
+      "'{}' is a model of images and texts, which is taken as it is: it takes no --model-kwargs, --num-classes, "
+      "--img-size or other flags of images",
+      model);
+}
+
 bool ModelFlags::prepares_images() const {
   return images.crop_pct || !images.crop_mode.empty() || !images.interpolation.empty() || !images.mean.empty() ||
          !images.std.empty();
@@ -127,6 +136,8 @@ models::Model ModelFlags::open() const {
   const std::string source = name_or_folder();
   check(!models::names_text_model(source), "'{}' is a model of texts, but this takes models of images", model);
   check(!models::is_captioner_folder(source), "'{}' captions images, but this takes models that classify them", model);
+  check(!models::is_frame_network_folder(source), "'{}' reads sequences of images, but this takes models of one image",
+        model);
   models::Model result = models::open_model(source, options());
   as_usage([&] { data::apply(images, result.pretrained); });
   return result;
@@ -156,6 +167,11 @@ models::Model ModelFlags::open_for_images() const {
   note_random_weights(result);
   models::check_takes_images(result);
   return result;
+}
+
+models::Model ModelFlags::open_classifier() const {
+  check(!train::is_autoencoder(name_or_folder()), "'{}' is an autoencoder, which has no classifier", model);
+  return open_for_images();
 }
 
 void add_model_changes(CLI::App& command, ModelFlags& flags) {
@@ -227,7 +243,8 @@ void add_compute_flags(CLI::App& command, ComputeFlags& flags) {
   command.add_option("--amp-dtype", flags.amp_dtype, "Lower precision of --amp: bfloat16, or float32 for none")
       ->capture_default_str()
       ->type_name("DTYPE")
-      ->check(CLI::IsMember({"bfloat16", "bf16", "float32", "f32"}));
+      ->check(CLI::IsMember({"bfloat16", "bf16", "float32", "f32"}))
+      ->needs("--amp");
   add_dtype_flag(command, flags.dtype);
 }
 
@@ -260,7 +277,8 @@ void add_compute_flags_with_int8(CLI::App& command, ComputeFlags& flags) {
     return word == "int8" ? std::string("f32") : word;
   });
   dtype->check(CLI::IsMember({"f32", "bf16", "int8", "float32", "bfloat16"}).description(""));
-  command.add_flag("--int8", flags.int8, "Quantize the model's linear maps first; the rest runs as --amp says");
+  command.add_flag("--int8", flags.int8, "Quantize the model's linear maps first; the rest runs as --amp says")
+      ->excludes(dtype);
 }
 
 CLI::Option* add_cache_flag(CLI::App& command, std::optional<DType>& dtype) {

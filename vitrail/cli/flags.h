@@ -58,11 +58,14 @@ struct ModelFlags {
   std::uint64_t seed = 0;
 
   models::CreateOptions options() const;
+  void check_unchanged() const;        ///< throws Error if flags of add_model_changes() or add_image_flags() were given
   bool prepares_images() const;        ///< whether flags of add_image_flags() were given
   std::string name_or_folder() const;  ///< `model`, or the best model of the run folder `model`
   models::Model open() const;          ///< opens the model by name or folder
   /// Opens the model to use it on images, and calls note_random_weights(). Throws Error if it takes videos.
   models::Model open_for_images() const;
+  /// The same, for commands that take what the model gives for classes. Throws Error if it has a bottleneck instead.
+  models::Model open_classifier() const;
   /// Says on stderr which weights of the model that was opened are random: all of them if `model` is just the name of
   /// an architecture, those of the head if the folder has another number of classes.
   void note_random_weights(const models::Model& opened) const;

@@ -24,7 +24,21 @@ namespace fs = std::filesystem;
 
 bool is_text_model(const ModelFlags& flags) {
   const std::string name = flags.name_or_folder();
-  return models::is_sentence_folder(name) || models::names_text_model(name);
+  if (models::is_sentence_folder(name) || models::names_text_model(name)) {
+    return true;
+  }
+  if (!models::names_folder(name) && !fs::exists(name) && name.find('/') == std::string::npos) {
+    models::find_architecture(name);
+  }
+  return false;
+}
+
+void check_trained(const fs::path& folder, const std::string& given) {
+  if (!fs::is_directory(folder)) {
+    check(!models::names_text_model(given),
+          "'{}' is the name of a model, whose weights are random: name a folder with trained ones", given);
+    fail("there is no model folder '{}'", given);
+  }
 }
 
 void save_beside_files_of(const fs::path& source, const models::TextModel& model, const fs::path& output) {
@@ -47,8 +61,7 @@ void refuse_image_flags(const ModelFlags& flags) {
 
 std::string text_model_folder(const ModelFlags& flags) {
   const std::string name = flags.name_or_folder();
-  check(fs::is_directory(name),
-        "'{}' is the name of a model, whose weights are random: name a folder with trained ones", flags.model);
+  check_trained(name, flags.model);
   check_usage(flags.kwargs.empty(), "'{}' is a model of texts: it takes no --model-kwargs", flags.model);
   refuse_image_flags(flags);
   return name;

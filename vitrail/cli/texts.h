@@ -19,7 +19,10 @@
 namespace vitrail::cli {
 
 /// Whether the model that flags choose is one of texts: a name, or a folder of transformers or sentence-transformers.
+/// Throws Error if it is a name of nothing.
 bool is_text_model(const ModelFlags& flags);
+/// Throws Error unless `folder`, which was `given`, is one: a name has random weights, if it is that of a model.
+void check_trained(const std::filesystem::path& folder, const std::string& given);
 /// Throws Error if flags change what models of images have: the number of classes, size and preparation of images.
 void refuse_image_flags(const ModelFlags& flags);
 /// The folder of a model of texts. Throws Error if flags name a model whose weights are random, or change what models
@@ -53,6 +56,7 @@ void embed_texts(const ModelFlags& model, const ComputeFlags& compute, const Dat
 struct PredictTextsFlags {
   std::vector<std::string> texts;
   std::int64_t topk = 5;
+  bool topk_given = false;
   std::int64_t batch_size = 64;
   std::optional<std::int64_t> batch_tokens;
   bool truncate = false;

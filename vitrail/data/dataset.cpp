@@ -276,7 +276,7 @@ void use_classes(Listing& listing, const std::vector<std::string>& classes, cons
     } else if (const auto number = numbered ? whole_number(name) : std::nullopt; number && *number < classes.size()) {
       position[c] = static_cast<std::int64_t>(*number);
     } else {
-      check(!used[c], "{}: the class '{}' is unknown: the model has {} ({}{})", source, name,
+      check(!used[c], "{}: the class '{}' is unknown: it is none of the {} ({}{})", source, name,
             io::counted(std::ssize(classes), "classes"),
             fmt::join(classes.begin(), classes.begin() + std::min<std::ptrdiff_t>(10, std::ssize(classes)), ", "),
             classes.size() > 10 ? ", …" : "");

@@ -2,14 +2,13 @@
 
 #include <utility>
 
+#include "vitrail/io/file.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::io {
 
 std::vector<CsvRow> parse_csv(std::string_view text, const std::string& source) {
-  if (text.starts_with("\xef\xbb\xbf")) {
-    text.remove_prefix(3);  // a byte order mark
-  }
+  text = without_byte_order_mark(text);
   std::vector<CsvRow> rows;
   CsvRow row{1, {}};
   std::string field;

@@ -154,6 +154,11 @@ int write_all(int descriptor, const void* data, std::size_t bytes) {
 
 void fail_writing(const fs::path& path, int error) { fail("cannot write '{}': {}", path.string(), reason(error)); }
 
+std::string_view without_byte_order_mark(std::string_view text) {
+  constexpr std::string_view mark = "\xef\xbb\xbf";
+  return text.starts_with(mark) ? text.substr(mark.size()) : text;
+}
+
 std::string read_text(const fs::path& path) { return read_whole<std::string>(path); }
 
 std::vector<std::uint8_t> read_bytes(const fs::path& path) { return read_whole<std::vector<std::uint8_t>>(path); }
@@ -260,6 +265,10 @@ AtomicFolder::AtomicFolder(const fs::path& path) : path_(target_of(path)) {
         path.string());
   descriptor_ = open_locked(temporary_, path, [&] {
     fs::create_directories(temporary_, error);
+    if (error) {
+      errno = error.value();
+      return -1;
+    }
     return ::open(temporary_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   });
   for (auto leftover = fs::directory_iterator(temporary_, error); !error && leftover != fs::directory_iterator();) {

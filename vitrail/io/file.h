@@ -15,6 +15,8 @@ namespace vitrail::io {
 // Both read a whole file. They throw Error, naming the path and the system's reason, if it cannot be read.
 
 std::string read_text(const std::filesystem::path& path);
+/// What follows the byte order mark with which some programs begin a UTF-8 file.
+std::string_view without_byte_order_mark(std::string_view text);
 std::vector<std::uint8_t> read_bytes(const std::filesystem::path& path);
 
 /// Writes to a temporary file beside `path` (`.NAME.tmp`), syncs it, renames it to `path` and syncs the folder. After a

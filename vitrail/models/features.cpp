@@ -21,10 +21,19 @@ Model with_classes(const Model& model, std::int64_t num_classes, const std::stri
       arguments[std::string(model.family->fc_norm)] = model.net->parameters.find("fc_norm.weight") != nullptr;
     }
   }
-  Model result = build_model(
-      model.architecture, arguments,
-      pool.empty() ? "the model with another classifier" : fmt::format("{} pooled by '{}'", model.architecture, pool),
-      store);
+  const auto build = [&] {
+    try {
+      return build_model(model.architecture, arguments,
+                         pool.empty() ? "the model with another classifier"
+                                      : fmt::format("{} pooled by '{}'", model.architecture, pool),
+                         store);
+    } catch (const Error& error) {
+      check(std::string_view(error.what()).find("unknown key 'global_pool'") == std::string_view::npos,
+            "{} pools in one way alone: it takes no pooling '{}'", model.architecture, pool);
+      throw;
+    }
+  };
+  Model result = build();
   for (const nn::Parameter& parameter : result.net->parameters.all()) {
     if (result.net->is_head(parameter.name)) {
       continue;

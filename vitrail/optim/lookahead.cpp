@@ -12,6 +12,9 @@ Lookahead::Lookahead(const nn::ParameterStore& store, const LookaheadOptions& op
   check(options.every > 0 && options.updates > 0 && options.decay >= 0 && options.decay < 1,
         "lookahead cannot return every {} of {} updates with a decay of {}", options.every, options.updates,
         options.decay);
+  check(options.every <= options.updates,
+        "lookahead returns every {} updates to weights that follow, but there are {} in all: nothing would be learned",
+        options.every, options.updates);
   for (const nn::Parameter& parameter : store.all()) {
     if (parameter.value.dtype() == DType::f32) {
       slow_.emplace_back(parameter.name, parameter.value.clone());

@@ -136,6 +136,7 @@ std::vector<LabelledText> read_labelled_texts(const std::filesystem::path& path,
 std::vector<LabelledText> parse_labelled_texts(std::string_view content, std::string_view ending,
                                                const std::string& source) {
   check_corpus(content, source);
+  content = io::without_byte_order_mark(content);
   std::vector<LabelledText> texts = ending == ".csv" ? read_table(io::parse_csv(content, source), true, source)
                                     : ending == ".jsonl" || ending == ".json"
                                         ? read_objects(content, source)
@@ -150,6 +151,7 @@ std::vector<TaggedSentence> read_tagged_sentences(const std::filesystem::path& p
 
 std::vector<TaggedSentence> parse_tagged_sentences(std::string_view content, const std::string& source) {
   check_corpus(content, source);
+  content = io::without_byte_order_mark(content);
   std::vector<TaggedSentence> sentences;
   bool open = false;
   std::size_t number = 0;

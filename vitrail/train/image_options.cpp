@@ -52,9 +52,18 @@ void add_data_options(OptionList& list, ImageTaskOptions& o) {
               self.flag());
       });
   list.add("train_split", o.train_split, "NAME", "Part of --data-dir to train on");
-  list.add("val_split", o.val_split, "NAME", "Part of --data-dir to evaluate on; empty: none");
-  list.add("val_dir", o.val_dir, "DIR", "Images to evaluate on, where they lie elsewhere").path();
-  list.add("no_shuffle", o.no_shuffle, "", "Train on the sorted files in order");
+  // The best model is chosen by its evaluation, or else by the training loss.
+  const auto stays_judged = [](const OptionValue& before, const OptionValue& after) {
+    return std::get<std::string>(before).empty() == std::get<std::string>(after).empty();
+  };
+  list.add("val_split", o.val_split, "NAME", "Part of --data-dir to evaluate on; empty: none")
+      .settled_unless(stays_judged);
+  list.add("val_dir", o.val_dir, "DIR", "Images to evaluate on, where they lie elsewhere")
+      .path()
+      .settled_unless([&o, stays_judged](const OptionValue& before, const OptionValue& after) {
+        return !o.val_split.empty() || stays_judged(before, after);
+      });
+  list.add("no_shuffle", o.no_shuffle, "", "Train on the sorted files in order").settled();
   list.add("skip_broken", o.skip_broken, "", "Leave broken images out and count them");
 }
 
@@ -67,7 +76,9 @@ void add_model_options(OptionList& list, ImageTaskOptions& o) {
         check(o.input_size.empty() || o.input_size.size() == 3,
               "{} takes three numbers, channels, height and width, not {}", self.flag(), o.input_size.size());
       });
-  list.add("in_chans", o.in_chans, "N", "Colour channels: 3, or 1 for grayscale (default: the model's)").settled();
+  list.add("in_chans", o.in_chans, "N", "Colour channels: 3, or 1 for grayscale (default: the model's)")
+      .at_least(1)
+      .settled();
   list.add_arguments("model_kwargs", o.model_kwargs, "KEY=VALUE",
                      "Arguments of the model, as timm names them: img_size=32 patch_size=4 …")
       .settled()
@@ -107,6 +118,7 @@ void add_augment_options(OptionList& list, data::AugmentOptions& o) {
       .only_with("--train-crop-mode", o.train_crop_mode, {"pad", "src"});
   list.add("scale", o.scale, "PCT", "Area of the random crop (default: 0.08 1)")
       .ascending()
+      .at_most(1)
       .only_with("--train-crop-mode", o.train_crop_mode, resizes);
   list.add("ratio", o.ratio, "RATIO", "Aspect ratio of the random crop (default: 0.75 1.33)")
       .ascending()
@@ -128,6 +140,7 @@ void add_augment_options(OptionList& list, data::AugmentOptions& o) {
       .idle_if([&o, replaces_jitter] { return o.color_jitter == std::vector{0.0} ? "" : replaces_jitter(); });
   list.add("color_jitter_prob", o.color_jitter_prob, "P", "Probability of colour jitter")
       .share()
+      .idle_if("with --color-jitter 0", [&o] { return o.color_jitter == std::vector{0.0}; })
       .idle_if(replaces_jitter);
   list.add("grayscale_prob", o.grayscale_prob, "P", "Probability of making an image gray").share();
   list.add("train_interpolation", o.train_interpolation, "NAME",
@@ -155,6 +168,13 @@ void add_batch_augment_options(OptionList& list, ImageTaskOptions& o) {
         check(o.aug_repeats == 0 || (o.aug_repeats >= 1 && o.aug_repeats <= 1e6),
               "{} must be 0 (off) or at least 1, but is {}", self.flag(), o.aug_repeats);
       });
+}
+
+void idle_without_evaluation(OptionList& list, const ImageTaskOptions& o, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    list.find(name)->idle_if("without images to evaluate on (--val-split, --val-dir)",
+                             [&o] { return o.val_split.empty() && o.val_dir.empty(); });
+  }
 }
 
 void ImageTaskOptions::validate() const {

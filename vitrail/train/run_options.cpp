@@ -109,6 +109,7 @@ void add_optimizer_options(OptionList& list, RunOptions& o) {
               self.flag());
       });
   list.add("weight_decay_all", o.weight_decay_all, "", "Decay biases, norms, positions and tokens too")
+      .idle_if("with --weight-decay 0", [&o] { return o.weight_decay == 0; })
       .check_that([&o](const Option& self) {
         check(!o.weight_decay_all || !o.layer_decay, "{} and --layer-decay exclude each other", self.flag());
       });
@@ -139,6 +140,7 @@ void add_optimizer_options(OptionList& list, RunOptions& o) {
               "{} must be above 0 and at most 1, but is {}", self.flag(), o.layer_decay.value_or(0));
       });
   list.add("layer_decay_min_scale", o.layer_decay_min_scale, "S", "Smallest factor of --layer-decay")
+      .share()
       .needs("--layer-decay", [&o] { return o.layer_decay.has_value(); });
 }
 
@@ -149,6 +151,9 @@ void add_schedule_options(OptionList& list, RunOptions& o, const std::string& un
   const std::vector<std::string> warms_up = {"cosine",   "tanh",          "poly",          "step", "multistep",
                                              "constant", "warmup_cosine", "warmup_linear", "dino"};
   const auto gives_rate = [&o]() -> std::string { return o.lr ? fmt::format("beside --lr {}", *o.lr) : ""; };
+  std::vector<std::string> begins_low = warms_up;  // noam warms up too, but knows no rate to begin at
+  begins_low.emplace_back("noam");
+  const auto has_no_warmup = [&o] { return o.warmup_epochs == 0.0; };
   const auto has_one_cycle = [&o] { return o.schedule.cycle_limit == 1; };
   list.group("learning rate");
   list.add("sched", o.schedule.sched, "SCHEDULER",
@@ -156,7 +161,8 @@ void add_schedule_options(OptionList& list, RunOptions& o, const std::string& un
            "the inverse square root of the updates), warmup_cosine (MoCo v3's), warmup_linear (airbench's) or dino")
       .one_of({"cosine", "tanh", "poly", "step", "multistep", "constant", "none", "noam", "warmup_cosine",
                "warmup_linear", "dino"});
-  list.add("sched_on_updates", o.schedule.on_updates, "", "Follow the schedule at each update, not only each epoch");
+  list.add("sched_on_updates", o.schedule.on_updates, "", "Follow the schedule at each update, not only each epoch")
+      .idle_if("with --sched none", [&sched] { return sched == "none"; });
   list.add("lr", o.lr, "LR", "Learning rate; overrides --lr-base").at_least(0);
   list.add("lr_base", o.lr_base, "LR",
            fmt::format("Learning rate at --lr-base-size {} an update (default: 1e-3 for AdamW and LAMB, 1e-4 for Lion, "
@@ -187,7 +193,8 @@ void add_schedule_options(OptionList& list, RunOptions& o, const std::string& un
       .only_with("--sched", sched, cyclic);
   list.add("warmup_lr", o.schedule.warmup_lr, "LR", "Learning rate at which the warm-up begins")
       .at_least(0)
-      .only_with("--sched", sched, warms_up);
+      .only_with("--sched", sched, warms_up)
+      .idle_if("with --warmup-epochs 0", has_no_warmup);
   list.add("min_lr", o.schedule.min_lr, "LR", "Learning rate at which the schedule ends")
       .at_least(0)
       .only_with("--sched", sched, ends_there)
@@ -199,12 +206,16 @@ void add_schedule_options(OptionList& list, RunOptions& o, const std::string& un
       });
   list.add("epochs", o.epochs, "N", "Passes over the data").at_least(1).at_most(1e6);
   list.add("warmup_epochs", o.warmup_epochs, "N", "Epochs of linear warm-up (default: a tenth of all, at most 5)")
-      .at_least(0);
+      .at_least(0)
+      .only_with("--sched", sched, begins_low);
   list.add("warmup_steps", o.warmup_steps, "N",
            "Updates of linear warm-up, unless --warmup-epochs says how many epochs")
       .at_least(0)
+      .only_with("--sched", sched, begins_low)
       .idle_if("with --warmup-epochs", [&o] { return o.warmup_epochs.has_value(); });
-  list.add("warmup_prefix", o.schedule.warmup_prefix, "", "Warm up before the schedule begins, not within it");
+  list.add("warmup_prefix", o.schedule.warmup_prefix, "", "Warm up before the schedule begins, not within it")
+      .only_with("--sched", sched, {"cosine", "tanh", "poly", "step", "multistep"})
+      .idle_if("with --warmup-epochs 0", has_no_warmup);
   list.add("cooldown_epochs", o.schedule.cooldown_epochs, "N", "Epochs at --min-lr after all others")
       .at_least(0)
       .only_with("--sched", sched, cyclic);
@@ -247,7 +258,7 @@ void add_average_options(OptionList& list, RunOptions& o) {
 
 void add_run_options(OptionList& list, RunOptions& o, const std::vector<std::string>& figures) {
   list.group("run");
-  list.add("seed", o.seed, "S", "Seed of all that is random");
+  list.add("seed", o.seed, "S", "Seed of all that is random").settled();
   list.add("workers", o.workers, "N", "Threads that prepare batches ahead; 0: none")
       .at_least(0)
       .at_most(most_workers)
@@ -271,7 +282,8 @@ void add_run_options(OptionList& list, RunOptions& o, const std::vector<std::str
       });
   list.add("eval_metric", o.eval_metric, "METRIC",
            fmt::format("Figure by which the best model is chosen: {}", fmt::join(figures, ", ")))
-      .one_of(figures, true);
+      .one_of(figures, true)
+      .settled();
   list.add("resume", o.resume, "PATH", "Run folder to go on with, to the same bits as if it had never stopped");
 }
 
@@ -285,6 +297,8 @@ void validate_run(const RunOptions& o) {
   check(o.schedule.sched == "none" || o.schedule.warmup_prefix ||
             o.warmup_epochs.value_or(0) < static_cast<double>(o.epochs),
         "--warmup-epochs {} leaves nothing of the {} --epochs", o.warmup_epochs.value_or(0), o.epochs);
+  check(o.schedule.sched != "step" || o.schedule.decay_epochs < static_cast<double>(o.epochs),
+        "--sched step with --decay-epochs {} never decays in {} --epochs", o.schedule.decay_epochs, o.epochs);
 }
 
 double learning_rate(const RunOptions& options) {

@@ -7,6 +7,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/texts.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/text/text_model.h"
@@ -199,6 +200,9 @@ void add_bench(CLI::App& app) {
     check_unused(of_texts, flags->mode == "train" || flags->mode == "infer", "only train and infer read whole texts");
     check_unused(of_texts, models::names_text_model(flags->model.name_or_folder()), "the model is one of images");
     check_unused(of_pairs, flags->mode == "train", "only train has pairs of sentences");
+    if (models::names_text_model(flags->model.name_or_folder())) {
+      refuse_image_flags(flags->model);
+    }
     if (flags->mode == "generate") {
       check_usage(!flags->profile && flags->trace.empty(), "generate takes neither --profile nor --trace");
       bench_generation(*flags);

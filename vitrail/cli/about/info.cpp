@@ -8,6 +8,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/texts.h"
 #include "vitrail/cli/use/captions.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/base/shipped.h"
@@ -359,12 +360,14 @@ void add_info(CLI::App& app) {
     models::CreateOptions options = flags->model.options();
     options.fill = nn::Fill::meta;  // the model is asked about, not run
     if (models::names_text_model(name)) {
+      refuse_image_flags(flags->model);
       const models::TextModel model =
           models::open_text_model(name, {.model_kwargs = options.model_kwargs, .fill = options.fill});
       tell(model, model.net->parameters);
       return;
     }
     if (models::is_clip_folder(name)) {
+      flags->model.check_unchanged();
       const models::JointModel model = models::load_clip(name, options.fill);
       tell(model, model.net->parameters);
       return;
@@ -394,8 +397,8 @@ void add_models(CLI::App& app) {
       ->type_name("");
   command.add_flag("--shipped", flags->shipped,
                    "List the checkpoints that came with the program, vitrail/NAME, with size, accuracy and licence");
-  command.add_flag("--names", flags->names, "Print names only");
-  command.add_flag("--json", flags->json, "Print a JSON list");
+  CLI::Option* const names = command.add_flag("--names", flags->names, "Print names only");
+  command.add_flag("--json", flags->json, "Print a JSON list")->excludes(names);
   add_examples(command, {"vitrail models", "vitrail models deit", "vitrail models 'bert*'",
                          "vitrail models 'vit_*_patch14_*dinov2' --json", "vitrail models --shipped"});
   command.callback(

@@ -186,7 +186,8 @@ void add_attention(CLI::App& app) {
   command.add_option("IMAGE", flags->image, "Image file: JPEG, PNG or WebP")->type_name("");
   command.add_option("--text", flags->text, "A text, for a model of texts: which word looks at which")
       ->type_name("TEXT");
-  command.add_option("--output", flags->output, "Folder for the images")->capture_default_str()->type_name("DIR");
+  const CLI::Option* const output =
+      command.add_option("--output", flags->output, "Folder for the images")->capture_default_str()->type_name("DIR");
   command
       .add_option("--query", flags->query, "Show where this patch looks, counted from 0, instead of the class token")
       ->type_name("ROW,COL");
@@ -227,7 +228,7 @@ void add_attention(CLI::App& app) {
                          "vitrail attention my_dino scenes/test/images --method dino --masks scenes/test/masks",
                          "vitrail attention my_bert --text \"The animal didn't cross the street because it was too "
                          "tired.\""});
-  command.callback([flags] {
+  command.callback([flags, output] {
     check_usage(flags->image.empty() != flags->text.empty(), "attention takes either IMAGE or --text TEXT");
     if (!flags->text.empty()) {
       const ModelFlags& model = flags->model;
@@ -251,7 +252,7 @@ void add_attention(CLI::App& app) {
     if (flags->method == "dino") {
       check_usage(!flags->query && !flags->head, "--query and --head have no effect on --method dino");
       if (!flags->masks.empty()) {
-        check_usage(flags->raw.empty(), "--raw has no effect on --masks");
+        check_usage(flags->raw.empty() && output->count() == 0, "--raw and --output have no effect on --masks");
         measure_class_attention({.model = flags->model,
                                  .images = flags->image,
                                  .masks = flags->masks,

@@ -39,7 +39,7 @@ struct PatchesFlags {
   std::int64_t clusters = 6;
   std::int64_t most = 40;
   std::uint64_t seed = 0;
-  const CLI::Option* of_kmeans = nullptr;
+  std::vector<const CLI::Option*> of_kmeans;
   const CLI::Option* of_match = nullptr;
 };
 
@@ -193,7 +193,9 @@ std::string draw_pairs(const PatchesFlags& flags, const PatchesOfImages& patches
 }
 
 void patches(const PatchesFlags& flags) {
-  check_usage(flags.method == "kmeans" || flags.of_kmeans->count() == 0, "--clusters belongs to --method kmeans");
+  for (const CLI::Option* option : flags.of_kmeans) {
+    check_usage(flags.method == "kmeans" || option->count() == 0, "{} belongs to --method kmeans", option->get_name());
+  }
   check_usage(flags.method == "match" || flags.of_match->count() == 0, "--most belongs to --method match");
   const PatchesOfImages read = read_patches(flags);
   io::NamedTensors raw;
@@ -221,18 +223,18 @@ void add_patches(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::IsMember({"pca", "kmeans", "match"}).description(""))
       ->type_name("NAME");
-  flags->of_kmeans = command.add_option("--clusters", flags->clusters, "Groups of k-means")
-                         ->capture_default_str()
-                         ->check(whole_number(1, 64))
-                         ->type_name("K");
+  flags->of_kmeans = {command.add_option("--clusters", flags->clusters, "Groups of k-means")
+                          ->capture_default_str()
+                          ->check(whole_number(1, 64))
+                          ->type_name("K"),
+                      command.add_option("--seed", flags->seed, "Seed of the points that k-means begins with")
+                          ->capture_default_str()
+                          ->check(whole_number())
+                          ->type_name("N")};
   flags->of_match = command.add_option("--most", flags->most, "Most pairs that are drawn, the most similar ones")
                         ->capture_default_str()
                         ->check(whole_number(1, 1000))
                         ->type_name("N");
-  command.add_option("--seed", flags->seed, "Seed of the points that k-means begins with")
-      ->capture_default_str()
-      ->check(whole_number())
-      ->type_name("N");
   command.add_option("--output", flags->output, "Folder for the images")->capture_default_str()->type_name("DIR");
   command
       .add_option("--raw", flags->raw,

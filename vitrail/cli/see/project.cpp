@@ -14,6 +14,7 @@
 #include "vitrail/explain/map_page.h"
 #include "vitrail/explain/projection.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/train/run/progress.h"
 #include "vitrail/train/study/features.h"
@@ -80,7 +81,7 @@ std::vector<io::Image> thumbnails(const std::vector<std::string>& names, const D
   const auto dataset = data::open_dataset(flags.data, where);
   std::map<std::string, std::int64_t> places;
   for (std::int64_t i = 0; i < dataset->size(); ++i) {
-    places.emplace(dataset->name(i), i);
+    places.emplace(io::as_utf8(dataset->name(i)), i);  // as files of features have them
   }
   std::vector<io::Image> result;
   for (const std::string& name : names) {
@@ -210,6 +211,7 @@ void add_project(CLI::App& app) {
       ->type_name("N");
   command.add_option("--seed", flags->seed, "Seed of --limit")
       ->capture_default_str()
+      ->needs("--limit")
       ->check(whole_number())
       ->type_name("N");
   command.add_option("--threads", flags->threads, "Threads; 0: all cores")

@@ -23,6 +23,7 @@ struct ReconstructFlags {
   models::MaeOptions mae;
   std::int64_t most = 16;
   std::uint64_t seed = 0;
+  const CLI::Option* seed_flag = nullptr;
   ComputeFlags compute;
 };
 
@@ -33,7 +34,8 @@ void reconstruct(const ReconstructFlags& flags) {
   std::unique_ptr<train::Autoencoder> with_bottleneck;
   models::Model masked;
   if (train::is_autoencoder(folder)) {
-    check_usage(!flags.mae.mask_ratio, "'{}' hides no patches: --mask-ratio is for masked autoencoders", flags.model);
+    check_usage(!flags.mae.mask_ratio && flags.seed_flag->count() == 0,
+                "'{}' hides no patches: --mask-ratio and --seed are for masked autoencoders", flags.model);
     with_bottleneck = train::Autoencoder::open(folder);
   } else {
     masked = models::open_masked_autoencoder(folder, {}, flags.mae);
@@ -79,9 +81,9 @@ void add_reconstruct(CLI::App& app) {
       .add_option("--mask-ratio", flags->mae.mask_ratio, "Share of the patches that are hidden (default: the model's)")
       ->check(share());
   command.add_option("--most", flags->most, "Most rows")->capture_default_str()->check(at_least(1));
-  command.add_option("--seed", flags->seed, "Seed of the choice of hidden patches")
-      ->capture_default_str()
-      ->check(at_least(0));
+  flags->seed_flag = command.add_option("--seed", flags->seed, "Seed of the choice of hidden patches")
+                         ->capture_default_str()
+                         ->check(at_least(0));
   add_compute_flags(command, flags->compute);
   add_examples(command, {"vitrail reconstruct output/train/NAME/best photos/test --output sheet.png",
                          "vitrail reconstruct vit-mae-base cat.jpg dog.jpg --mask-ratio 0.9"});

@@ -166,7 +166,7 @@ class Page {
 };
 
 void report(const ReportFlags& flags) {
-  models::Model model = flags.model.open_for_images();
+  models::Model model = flags.model.open_classifier();
   const auto dataset = open_images(flags.data, model);
   Page page(flags, std::move(model), *dataset);
   page.write();

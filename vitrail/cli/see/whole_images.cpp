@@ -6,6 +6,8 @@
 namespace vitrail::cli {
 
 WholeImageModel open_for_whole_images(const ModelFlags& given) {
+  check_usage(!given.images.crop_pct && given.images.crop_mode.empty(),
+              "--crop-pct and --crop-mode have no effect: images are taken whole");
   ModelFlags flags = given;
   flags.img_size.reset();
   models::CreateOptions options = flags.options();

@@ -177,7 +177,14 @@ void add_quantize(CLI::App& app) {
                 "vitrail quantize runs/photos/best --output small --calibrate photos/train --amp",
                 "vitrail predict small cat.jpg", "vitrail quantize my_llama --output my_llama_int8 --eval book.txt",
                 "vitrail quantize runs/de-en --output de-en_int8 --src test.de --tgt test.en"});
-  command.callback([flags] { quantize(*flags); });
+  command.callback([flags, &command] {
+    const bool looks = !flags->calibrate.empty() || !flags->eval.data.empty();
+    for (const char* name : {"--batch-size", "--workers", "--skip-broken"}) {
+      check_usage(looks || command.get_option(name)->count() == 0, "{} has no effect without --calibrate or --eval",
+                  name);
+    }
+    quantize(*flags);
+  });
 }
 
 }  // namespace vitrail::cli

@@ -108,6 +108,9 @@ void add_soup(CLI::App& app) {
                    "Take the best, and each next one only if the average is no worse for it");
   add_data_flag(command, flags->data, "--data", "Images to evaluate on, which no model was trained on");
   add_loading_flags(command, flags->data);
+  for (const char* name : {"--batch-size", "--workers", "--skip-broken"}) {
+    command.get_option(name)->needs("--data");
+  }
   command
       .add_option("--tta", flags->tta,
                   "Average each image and its mirror image (2), both also moved by a pixel (6), or take it alone (0)")

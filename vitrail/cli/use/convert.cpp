@@ -58,6 +58,7 @@ void convert(const ConvertFlags& flags) {
   const std::string source = flags.model.name_or_folder();
   const bool timm = flags.layout != "huggingface";
   if (models::is_clip_folder(source) && flags.layout != "timm") {
+    flags.model.check_unchanged();
     convert_clip(source, flags.output, dtype);
     return;
   }

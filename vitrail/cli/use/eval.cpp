@@ -87,7 +87,7 @@ void evaluate(const EvalFlags& flags) {
   as_usage([&] { train::check_tta(flags.tta); });
   train::EvaluateOptions options = flags.data.options(flags.compute.apply());
   options.tta = flags.tta;
-  const models::Model model = flags.model.open_for_images();
+  const models::Model model = flags.model.open_classifier();
   const auto dataset = open_images(flags.data, model);
   if (!flags.output.empty()) {
     io::make_folder(flags.output);
@@ -129,7 +129,7 @@ class Predictor {
   explicit Predictor(const PredictFlags& flags)
       : flags_(flags),
         dtype_(flags.compute.apply()),
-        model_(flags.model.open_for_images()),
+        model_(flags.model.open_classifier()),
         names_(train::class_names(model_)) {
     train::check_tta(flags.tta);
     check(!names_.empty(), "{} has no classes to predict: it was made with num_classes=0", flags.model.model);
@@ -248,6 +248,7 @@ void predict(const PredictFlags& flags) {
   predict_texts(flags.model, flags.compute,
                 {.texts = flags.images,
                  .topk = flags.topk,
+                 .topk_given = flags.topk_flag->count() > 0,
                  .batch_size = flags.batch_size,
                  .batch_tokens = flags.batch_tokens,
                  .truncate = flags.truncate,
@@ -290,12 +291,14 @@ void add_eval(CLI::App& app) {
                          "vitrail eval runs/shakespeare test.txt --by-position --output report",
                          "vitrail eval runs/moods test.tsv", "vitrail eval runs/de-en --src test.de --tgt test.en"});
   CLI::Option* const batch = command.get_option("--batch-size");
-  command.callback([flags, images, batch] {
+  const CLI::Option* const workers = command.get_option("--workers");
+  command.callback([flags, images, batch, workers] {
     const TranslationFlags& pairs = flags->translation;
     check_usage(!pairs.given() || images->count() == 0, "give DATA, or --src and --tgt, not both");
     if (is_text_model(flags->model)) {
       check_usage(flags->tta == 0 && flags->frames.empty(),
                   "'{}' is a model of texts: it takes neither --tta nor --frames", flags->model.model);
+      check_usage(workers->count() == 0, "'{}' is a model of texts: it takes no --workers", flags->model.model);
       evaluate_text_model(flags->model, flags->compute,
                           {.data = flags->data.data,
                            .split = flags->data.split,
@@ -309,8 +312,9 @@ void add_eval(CLI::App& app) {
     check_usage(!pairs.given(), "'{}' is no model of texts: it is evaluated on DATA, not on --src and --tgt",
                 flags->model.model);
     check_usage(images->count() > 0, "DATA is required: images, or sequences of them");
-    check_usage(!flags->language.given() && !pairs.num_beams,
-                "'{}' is no model of texts: it takes no flags of language models, nor --num-beams", flags->model.model);
+    check_usage(!flags->language.given() && !pairs.num_beams && !pairs.batch_tokens,
+                "'{}' is no model of texts: it takes no flags of language models, nor --num-beams and --batch-tokens",
+                flags->model.model);
     if (is_frame_network(flags->model)) {
       check_usage(flags->tta == 0, "'{}' reads sequences: it takes no --tta", flags->model.model);
       evaluate_frames(flags->model, flags->compute, flags->data, flags->frames, flags->output, flags->json);

@@ -20,6 +20,7 @@
 #include "vitrail/train/tasks/pixels.h"
 #include "vitrail/train/tasks/pretrain_bert.h"
 #include "vitrail/train/tasks/tag.h"
+#include "vitrail/train/tasks/text_options.h"
 
 namespace vitrail::cli {
 namespace {
@@ -107,6 +108,10 @@ void evaluate_by_task(const std::string& kind, const ModelFlags& model, const Co
   const std::unique_ptr<train::Task> task = options->make(model.name_or_folder());
   const train::Figures figures = task->evaluate(work);
   progress.end();
+  if (const auto* reader = dynamic_cast<const train::TextTask*>(task.get());
+      reader != nullptr && reader->skipped_lines() > 0) {
+    fmt::print(stderr, "note: {}\n", train::skipped_summary(reader->skipped_lines()));
+  }
   nlohmann::ordered_json json = {{"model", model.model}};
   if (kind == "embed") {
     json["src"] = pairs.src;
@@ -144,7 +149,8 @@ void evaluate_text_model(const ModelFlags& model, const ComputeFlags& compute, c
   const bool changed = !model.kwargs.empty();  // which only a language model may be
   const std::string kind = changed ? "lm" : evaluation_task_of(model, pairs.given());
   check_usage(kind == "lm" || !language.given(), "'{}' is no language model: it takes no flags of those", name);
-  check_usage(kind == "translate" || !pairs.num_beams, "'{}' does not translate: it takes no --num-beams", name);
+  check_usage(kind == "translate" || (!pairs.num_beams && !pairs.batch_tokens),
+              "'{}' does not translate: it takes neither --num-beams nor --batch-tokens", name);
   check_usage(kind == "pixels" || flags.split.empty(), "'{}' is a model of texts: it takes no --split", name);
   if (kind == "translate") {
     check_usage(flags.data.empty() && !pairs.src.empty() && !pairs.tgt.empty(),

@@ -32,9 +32,8 @@ void add_translation_flags(CLI::App& command, TranslationFlags& flags) {
       ->check(at_least(1))
       ->type_name("N")
       ->group(group);
-  command.add_option("--batch-tokens", flags.batch_tokens, "Most tokens of a batch")
+  command.add_option("--batch-tokens", flags.batch_tokens, "Most tokens of a batch (default: 4096)")
       ->check(at_least(1))
-      ->capture_default_str()
       ->type_name("N")
       ->group(group);
 }
@@ -52,6 +51,7 @@ void evaluate_translator(const std::string& model_name, const TranslationFlags& 
   const text::Tokenizer tokenizer = text::load_tokenizer(folder);
   generate::GenerationConfig config = generate::read_generation_config(folder);
   config.num_beams = flags.num_beams.value_or(config.num_beams);
+  const std::int64_t batch_tokens = flags.batch_tokens.value_or(4096);
   if (!config.max_new_tokens && config.max_length == generate::GenerationConfig().max_length) {
     config.max_length = body.max_positions();  // the model does not say how long
   }
@@ -68,9 +68,9 @@ void evaluate_translator(const std::string& model_name, const TranslationFlags& 
       throw CLI::RuntimeError(128 + train::Interrupt::signal());
     }
   };
-  const double loss = train::mean_translation_loss(body, pairs, flags.batch_tokens, dtype, advance);
+  const double loss = train::mean_translation_loss(body, pairs, batch_tokens, dtype, advance);
   generate::TranslateOptions options;
-  options.batch_tokens = flags.batch_tokens;
+  options.batch_tokens = batch_tokens;
   options.generate.dtype = dtype;
   options.advance = [&](std::int64_t lines) { advance(pairs.count() + lines); };
   const auto begin = std::chrono::steady_clock::now();

@@ -15,7 +15,7 @@ struct TranslationFlags {
   std::string src;
   std::string tgt;
   std::optional<std::int64_t> num_beams;
-  std::int64_t batch_tokens = 4096;
+  std::optional<std::int64_t> batch_tokens;
 
   bool given() const { return !src.empty() || !tgt.empty(); }
 };

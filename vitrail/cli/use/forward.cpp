@@ -74,6 +74,9 @@ void forward_text(const ForwardFlags& flags) {
                                   .attention_mask = get("attention_mask"),
                                   .token_type_ids = get("token_type_ids"),
                                   .decoder_input_ids = get("decoder_input_ids")};
+  for (const Tensor& ids : {inputs.input_ids, inputs.decoder_input_ids}) {
+    check(!ids.defined() || ids.numel() > 0, "{}: ids are {}: there is no token in them", flags.input, ids.shape());
+  }
   io::NamedTensors output;
   try {
     output = model.net->run(inputs, pass);
@@ -90,9 +93,7 @@ void forward_text(const ForwardFlags& flags) {
 
 // Of images, of texts, or of both.
 void forward_joint(const ForwardFlags& flags) {
-  check(flags.model.kwargs.empty() && !flags.model.num_classes && !flags.model.img_size,
-        "'{}' is a model of images and texts: it takes no --model-kwargs, --num-classes or --img-size",
-        flags.model.model);
+  flags.model.check_unchanged();
   const models::JointModel model = models::load_clip(flags.model.name_or_folder());
   const io::Safetensors input = io::Safetensors::open(flags.input);
   const char* const images = input.contains("pixel_values") ? "pixel_values" : "x";
@@ -160,6 +161,8 @@ void forward(const ForwardFlags& flags) {
   pass.dtype = flags.compute.apply();
   pass.recorder = flags.features || flags.attention ? &recorder : nullptr;
   io::NamedTensors output = {{"logits", model.net->forward(x, pass)}};
+  check(!flags.attention || !recorder.attention().empty() || !recorder.pool_attention().empty(),
+        "{} has no attention to write: leave out --attention", model.architecture);
   add_records(output, "features.stem", recorder.stem_features());
   add_records(output, "features", recorder.features());
   add_records(output, "attention", recorder.attention());

@@ -146,8 +146,7 @@ std::size_t settled_end(const std::string& text) {
 }
 
 models::TextModel load(const GenerateFlags& flags, const fs::path& folder, DType dtype) {
-  check(fs::is_directory(folder) || !models::names_text_model(flags.model),
-        "'{}' is the name of a model, whose weights are random: name a folder with trained ones", flags.model);
+  check_trained(folder, flags.model);
   return models::load_text_model(folder, {.weights = flags.compute.int8 ? DType::i8 : dtype});
 }
 
@@ -162,6 +161,9 @@ class Generator {
         tokenizer_(text::load_tokenizer(folder_)),
         config_(own_config(folder_, flags)) {
     models::check_vocabulary(tokenizer_.vocab_size(), body_.vocab_size(), folder_.string());
+    check_usage(body_.keeps_keys() || (!flags.cache_dtype && flags.prompt_lookup_num_tokens == 0),
+                "'{}' keeps no keys and values: it takes neither --cache-dtype nor --prompt-lookup-num-tokens",
+                flags.model);
     note_idle_flags(flags_, config_of(flags_, config_, 0, body_.max_positions()));
   }
 
@@ -337,12 +339,16 @@ void generate_texts(const GenerateFlags& flags) {
               "--stream prints one text as it comes: it goes with neither --json nor beams");
   check_usage(!flags.slide || (flags.num_beams.value_or(1) == 1 && flags.prompt_lookup_num_tokens == 0),
               "--slide goes on with one text: it goes with neither beams nor prompt lookup");
+  check_usage(!(flags.min_new_tokens > flags.max_new_tokens) || !flags.max_new_tokens,
+              "--min-new-tokens {} is more than --max-new-tokens", flags.min_new_tokens.value_or(0));
   check_usage(std::ranges::find(flags.stop, "") == flags.stop.end(), "--stop is empty: every text would end at once");
   const train::Interrupt interrupt;
   const fs::path folder = train::model_of(flags.model);
   if (fs::exists(folder / "preprocessor_config.json")) {
-    check_usage(flags.prompts.empty() && !flags.stream && !flags.json && flags.stop.empty(),
-                "'{}': the model's words are colours: it takes none of --prompts, --stream, --json and --stop",
+    check_usage(flags.prompts.empty() && !flags.stream && !flags.json && flags.stop.empty() && !flags.max_new_tokens &&
+                    !flags.min_new_tokens && !flags.slide && flags.prompt_lookup_num_tokens == 0,
+                "'{}' completes pictures: it takes none of --prompts, --stream, --json, --stop, --max-new-tokens, "
+                "--min-new-tokens, --slide and --prompt-lookup-num-tokens",
                 flags.model);
     const DType dtype = flags.compute.apply();
     const models::TextModel model = load(flags, folder, dtype);
@@ -466,6 +472,7 @@ void add_generate(CLI::App& app) {
       .add_option("-b,--batch-size", flags->batch_size,
                   "Lines of --prompts that are continued together; where one ends, the next begins")
       ->capture_default_str()
+      ->needs("--prompts")
       ->check(at_least(1))
       ->type_name("N");
   add_cache_flag(command, flags->cache_dtype);

@@ -140,6 +140,13 @@ void fill_mask(const FillMaskFlags& flags) {
   const std::string folder = text_model_folder(flags.model);
   const models::TextModel model = models::load_text_model(folder);
   const text::Tokenizer tokenizer = text::load_tokenizer(folder);
+  for (const std::string& target : flags.targets) {
+    if (const std::vector<std::int64_t> ids = tokenizer.encode(target, false).ids;
+        !tokenizer.id_of(target) && !ids.empty()) {
+      fmt::print(stderr, "note: '{}' is no token of the model: '{}', with which it begins, stands for it\n", target,
+                 tokenizer.token_of(ids.front()));
+    }
+  }
   for (const std::string& text : list_texts(flags.texts)) {
     const auto masks = train::fill_masks(model, tokenizer, text, flags.top_k, flags.targets, dtype);
     LabelJson json = LabelJson::array();
@@ -170,6 +177,7 @@ void predict_texts(const ModelFlags& flags, const ComputeFlags& compute, const P
   const models::TextModel model = models::load_text_model(folder);
   const bool each_token = models::classifier_of(model).each_token();
   check_usage(each_token || options.output.empty(), "'{}' labels no words: it takes no --output", folder);
+  check_usage(!each_token || !options.topk_given, "'{}' labels each word: it takes no --topk", folder);
   const text::Tokenizer tokenizer = text::load_tokenizer(folder);
   (each_token ? print_tags : print_classes)(model, tokenizer, list_texts(options.texts), options, dtype);
 }
@@ -188,7 +196,7 @@ void add_fill_mask(CLI::App& app) {
       ->capture_default_str()
       ->check(at_least(1))
       ->type_name("K");
-  command.add_option("--targets", flags->targets, "Compare these words alone")
+  command.add_option("--targets", flags->targets, "Compare this word alone, or these: may be given several times")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false)
       ->type_name("WORD");

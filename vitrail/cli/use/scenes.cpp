@@ -132,6 +132,8 @@ void add_scenes(CLI::App& app) {
       ->capture_default_str()
       ->type_name("N-M");
   command.add_option("--holdout", flags->holdout, "Kinds of objects that no scene has: \"red triangle,blue bird\"")
+      ->check(CLI::Validator(
+          [](const std::string& kinds) { return kinds.empty() ? std::string("name the kinds") : std::string(); }, ""))
       ->type_name("KINDS");
   command.add_flag("--held-out", what.scenes.held_out, "Instead, scenes that have one of the kinds of --holdout each");
   command.add_option("--background", flags->background, "One background for all scenes, in this colour")

@@ -16,6 +16,7 @@
 #include "vitrail/data/resize.h"
 #include "vitrail/explain/drawing.h"
 #include "vitrail/explain/overlay.h"
+#include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/base/shipped.h"
 #include "vitrail/models/features.h"
@@ -39,6 +40,45 @@ struct IndexFlags {
   std::string pool;
   std::string output;
 };
+
+// What flags change of the model of an index, and of the preparation of its images, as the index keeps it; and back.
+std::string changes_of(const ModelFlags& flags) {
+  nlohmann::json json = nlohmann::json::object();
+  const auto keep = [&](const char* name, const auto& value, bool given) {
+    if (given) {
+      json[name] = value;
+    }
+  };
+  keep("model_kwargs", flags.kwargs, !flags.kwargs.empty());
+  keep("img_size", flags.img_size.value_or(0), flags.img_size.has_value());
+  keep("crop_pct", flags.images.crop_pct.value_or(0), flags.images.crop_pct.has_value());
+  keep("crop_mode", flags.images.crop_mode, !flags.images.crop_mode.empty());
+  keep("interpolation", flags.images.interpolation, !flags.images.interpolation.empty());
+  keep("mean", flags.images.mean, !flags.images.mean.empty());
+  keep("std", flags.images.std, !flags.images.std.empty());
+  return json.empty() ? "" : json.dump();
+}
+void apply_changes(const std::string& changes, const std::string& file, ModelFlags& flags) {
+  if (changes.empty()) {
+    return;
+  }
+  const nlohmann::json json = io::parse_json(changes, file + ": changes");
+  try {
+    flags.kwargs = json.value("model_kwargs", flags.kwargs);
+    if (json.contains("img_size")) {
+      flags.img_size = json["img_size"].get<std::int64_t>();
+    }
+    if (json.contains("crop_pct")) {
+      flags.images.crop_pct = json["crop_pct"].get<double>();
+    }
+    flags.images.crop_mode = json.value("crop_mode", flags.images.crop_mode);
+    flags.images.interpolation = json.value("interpolation", flags.images.interpolation);
+    flags.images.mean = json.value("mean", flags.images.mean);
+    flags.images.std = json.value("std", flags.images.std);
+  } catch (const nlohmann::json::exception&) {
+    fail("{}: 'changes' in the metadata are none of a model and its images", file);
+  }
+}
 
 // The model of an index: one of images and texts, whose vectors of images are in one space with those of texts, or, if
 // features are pooled otherwise, its vision tower, or any other model of images.
@@ -102,14 +142,20 @@ void make_index(const IndexFlags& flags) {
   if (fs::exists(flags.output, none)) {
     index = train::load_index(flags.output);
     check(index.source == source, "'{}' is an index of '{}', not of '{}'", flags.output, index.source, source);
-    check(flags.pool.empty() || flags.pool == index.pool, "'{}' was made with --pool '{}', not '{}'", flags.output,
-          index.pool, flags.pool);
+    check(flags.pool.empty() || flags.pool == index.pool, "'{}' was made {}, not with --pool {}", flags.output,
+          index.pool.empty() ? "without --pool" : "with --pool " + index.pool, flags.pool);
+    const std::string changes = changes_of(flags.model);
+    check(changes.empty() || changes == index.changes,
+          "'{}' was made with the model and images changed by {}, not by {}: leave these flags out", flags.output,
+          index.changes.empty() ? "nothing" : index.changes, changes);
   } else {
     check_usage(!flags.model.model.empty(), "a --model is needed to make a new index");
     index.source = source;
     index.pool = flags.pool;
+    index.changes = changes_of(flags.model);
   }
   ModelFlags chosen = flags.model;
+  apply_changes(index.changes, flags.output, chosen);
   if (chosen.model.empty()) {
     chosen.model = index.model;
   }
@@ -215,6 +261,7 @@ void search_images(const SearchFlags& flags) {
   const train::ImageIndex index = train::load_index(flags.index);
   ModelFlags chosen;
   chosen.model = index.model;
+  apply_changes(index.changes, flags.index, chosen);
   const IndexModel model(chosen, index.pool);
   check(model.encoder(index.model).weights == index.weights,
         "'{}' was made by '{}' with other weights than it has now: delete the index to make it anew", flags.index,
@@ -333,7 +380,10 @@ void add_index(CLI::App& app) {
   add_image_flags(command, flags->model);
   add_examples(command, {"vitrail index albums --model my_dinov2 --output albums.index",
                          "vitrail search albums.index holiday.jpg -k 20 --output found.png"});
-  command.callback([flags] { make_index(*flags); });
+  command.callback([flags] {
+    check_usage(!flags->model.num_classes, "--num-classes has no effect: an index holds features, not classes");
+    make_index(*flags);
+  });
 }
 
 void add_search(CLI::App& app) {
@@ -363,6 +413,11 @@ void add_search(CLI::App& app) {
       return text.find_first_not_of(" \t\r\n") == std::string::npos;
     };
     check_usage(std::ranges::none_of(flags->texts, is_blank), "a --text is empty: give words to search by");
+    for (const std::string& text : flags->texts) {
+      std::error_code none;
+      check_usage(!fs::is_regular_file(text, none),
+                  "'{}' is a file, and not what --text asks for: name images before it", text);
+    }
     search_images(*flags);
   });
 }

@@ -284,9 +284,13 @@ void add_tokenizer(CLI::App& app) {
   encoding.add_flag("--no-special-tokens", flags->special_tokens, "Only the tokens of the text");
   encoding.add_option("--threads", flags->threads, "Threads")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->type_name("N");
-  encoding.callback([flags] { encode(*flags); });
+  encoding.callback([flags] {
+    check_usage(!flags->lines_are_json || !flags->input.empty(), "--json-lines has no effect without --input");
+    check_usage(!flags->show || !flags->json, "--show colours pieces, which --json does not print: give one of them");
+    encode(*flags);
+  });
 
   CLI::App& decoding = add_action(command, "decode", "The texts of ids", *flags);
   decoding.add_option("ID", flags->words, "Ids; - for the lines of the standard input");
@@ -310,15 +314,26 @@ void add_tokenizer(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::Range(std::int64_t{1}, text::largest_id))
       ->type_name("N");
-  training
-      .add_option("--min-frequency", train_flags->training.min_frequency, "Least occurrences of a pair that is joined")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
+  const CLI::Option* const frequency = training
+                                           .add_option("--min-frequency", train_flags->training.min_frequency,
+                                                       "Least occurrences of a pair that is joined")
+                                           ->capture_default_str()
+                                           ->check(whole_number())
+                                           ->type_name("N");
   training.add_option("--special-tokens", train_flags->training.special_tokens, "Tokens such as <|endoftext|>")
       ->type_name("TOKEN");
   training.add_flag("--lowercase", train_flags->training.lowercase, "wordpiece: without capitals and accents");
-  training.callback([train_flags] { train(*train_flags); });
+  training.callback([train_flags, frequency] {
+    const std::string& model = train_flags->model;
+    const bool joins = model == "bpe" || model == "wordpiece";
+    check_usage(joins || frequency->count() == 0, "--min-frequency has no effect with --model {}", model);
+    check_usage(!train_flags->training.lowercase || model == "wordpiece", "--lowercase has no effect with --model {}",
+                model);
+    check_usage(
+        std::ranges::find(train_flags->training.special_tokens, "") == train_flags->training.special_tokens.end(),
+        "a special token is empty");
+    train(*train_flags);
+  });
 
   add_examples(command,
                {"vitrail tokenizer train book.txt --vocab-size 8000 --special-tokens \"<|endoftext|>\" --output book",

@@ -131,8 +131,7 @@ class LineTranslator {
 
  private:
   static models::TextModel load(const TranslateFlags& flags, const fs::path& folder, DType dtype) {
-    check(fs::is_directory(folder) || !models::names_text_model(flags.model),
-          "'{}' is the name of a model, whose weights are random: name a folder with trained ones", flags.model);
+    check_trained(folder, flags.model);
     return models::load_text_model(folder, {.weights = flags.compute.int8 ? DType::i8 : dtype});
   }
 
@@ -231,6 +230,8 @@ class LineSource {
 };
 
 void translate_lines(const TranslateFlags& flags) {
+  check_usage(flags.n_best.value_or(1) == 1 || flags.num_beams.value_or(2) > 1,
+              "--n-best {} needs a --num-beams above 1, which finds more than one", flags.n_best.value_or(1));
   const train::Interrupt interrupt;
   LineSource source(flags.input);
   LineTranslator translator(flags);
@@ -288,7 +289,7 @@ void add_translate(CLI::App& app) {
       ->group("Search");
   command
       .add_option("-b,--batch-size", flags->batch_size, "Most lines of a batch; 0: no limit but that of --batch-tokens")
-      ->check(whole_number())
+      ->check(at_least(0))
       ->capture_default_str()
       ->type_name("N");
   command.add_option("--batch-tokens", flags->batch_tokens, "Most tokens of the lines of a batch")

@@ -287,12 +287,13 @@ void add_zeroshot(CLI::App& app) {
   CLI::Option* const labels =
       command.add_option("--labels", flags->labels, "What may be in an image: cat,dog or a file with a label a line")
           ->type_name("LABELS");
-  command
-      .add_option("--templates", flags->templates,
-                  "Texts with {} in the place of a label; the vectors of several are averaged")
-      ->capture_default_str()
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->type_name("TEXT");
+  const CLI::Option* const templates =
+      command
+          .add_option("--templates", flags->templates,
+                      "Texts with {} in the place of a label; the vectors of several are averaged")
+          ->capture_default_str()
+          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+          ->type_name("TEXT");
   CLI::Option* const data =
       command
           .add_option("--data", flags->data.data,
@@ -305,9 +306,10 @@ void add_zeroshot(CLI::App& app) {
                       "Images with texts to find by each other: a folder with captions.json (COCO's layout), a .csv of "
                       "path,caption, WebDataset shards")
           ->type_name("DIR");
-  command.add_option("--topk", flags->topk, "Number of labels to name, the likeliest first")
-      ->capture_default_str()
-      ->check(at_least(1));
+  const CLI::Option* const topk =
+      command.add_option("--topk", flags->topk, "Number of labels to name, the likeliest first")
+          ->capture_default_str()
+          ->check(at_least(1));
   command.add_option("--output", flags->output, "With --data, folder for zeroshot.json and confusion.svg")
       ->type_name("DIR")
       ->needs(data);
@@ -324,12 +326,15 @@ void add_zeroshot(CLI::App& app) {
                          "drawing of a {}\"",
                          "vitrail zeroshot my_clip --data photos --split validation --output report",
                          "vitrail zeroshot my_clip --pairs scenes/validation"});
-  command.callback([flags, images, labels, data, pairs] {
+  command.callback([flags, images, labels, data, pairs, templates, topk] {
     const auto asked = static_cast<int>(images->count() > 0) + static_cast<int>(data->count() > 0) +
                        static_cast<int>(pairs->count() > 0);
     check_usage(asked == 1, "give one of IMAGES, --data and --pairs");
     check_usage(images->count() == 0 || labels->count() > 0, "--labels is missing: what may be in the images");
-    check_usage(pairs->count() == 0 || labels->count() == 0, "--pairs have texts of their own: leave out --labels");
+    check_usage(pairs->count() == 0 || (labels->count() == 0 && templates->count() == 0),
+                "--pairs have texts of their own: leave out --labels and --templates");
+    check_usage(images->count() > 0 || (topk->count() == 0 && flags->format != "csv"),
+                "--topk and --format csv are for IMAGES");
     Zeroshot(*flags).run();
   });
 }

@@ -73,6 +73,7 @@ class RecurrentLanguage final : public LanguageBody {
   Tensor forward(const Tensor& ids, nn::Pass& pass, TextState* state = nullptr) const override;
   Tensor forward_texts(const Texts& texts, nn::Pass& pass) const override;
   Tensor forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const override;
+  bool keeps_keys() const override { return false; }
   std::int64_t vocab_size() const override { return config_.vocab_size; }
   std::int64_t max_positions() const override { return unbounded_positions; }
   std::size_t state_bytes(std::int64_t tokens, DType dtype) const override;

@@ -64,6 +64,8 @@ class LanguageBody {
   /// The logits [B, V] f32 of the token that follows the last of ids [B, N] i64, which are added to the state.
   virtual Tensor forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const = 0;
 
+  /// Whether a state is made of keys and values: it can be kept in another dtype, and its last tokens forgotten.
+  virtual bool keeps_keys() const { return true; }
   /// Whether texts of different lengths can be continued together.
   virtual bool takes_unequal_texts() const { return true; }
 

@@ -254,7 +254,9 @@ void PretrainDinoOptions::describe(OptionList& list) {
   list.add("momentum_teacher", momentum_teacher, "M",
            "Momentum of the teacher at first, from which it grows to 1; a short run wants 0.99")
       .share();
-  list.add("warmup_teacher_temp", warmup_teacher_temp, "T", "Temperature of the teacher at first").positive();
+  list.add("warmup_teacher_temp", warmup_teacher_temp, "T", "Temperature of the teacher at first")
+      .positive()
+      .needs("--warmup-teacher-temp-epochs", [this] { return warmup_teacher_temp_epochs > 0; });
   list.add("teacher_temp", teacher_temp, "T", "Temperature of the teacher after its warm-up; lower is sharper")
       .positive();
   list.add("warmup_teacher_temp_epochs", warmup_teacher_temp_epochs, "N", "Epochs of that warm-up").at_least(0);
@@ -269,9 +271,15 @@ void PretrainDinoOptions::describe(OptionList& list) {
   list.add("local_crops_size", local_crops_size, "N",
            "Side of the small crops in pixels (default: 3/7 of the image's, in whole patches)")
       .at_least(1)
+      .idle_if("with --local-crops-number 0", [this] { return local_crops_number == 0; })
       .settled();
-  list.add("global_crops_scale", global_crops_scale, "PCT", "Share of the image's area in the large crops").ascending();
-  list.add("local_crops_scale", local_crops_scale, "PCT", "Share of the image's area in the small crops").ascending();
+  list.add("global_crops_scale", global_crops_scale, "PCT", "Share of the image's area in the large crops")
+      .ascending()
+      .at_most(1);
+  list.add("local_crops_scale", local_crops_scale, "PCT", "Share of the image's area in the small crops")
+      .ascending()
+      .at_most(1)
+      .idle_if("with --local-crops-number 0", [this] { return local_crops_number == 0; });
   add_view_run_options(list, *this, {"deviation", "effective_rank", "teacher_entropy", "information", "kl"});
 }
 

@@ -83,6 +83,8 @@ PretrainMocov3::PretrainMocov3(const PretrainMocov3Options& options, const fs::p
   network_ = std::make_unique<ProjectedEncoder>(std::move(encoder), projector, predictor);
   momentum_ = std::make_unique<ProjectedEncoder>(open_encoder(options_, checkpoint, options_.drop_path), projector);
   network_->decays_tokens = true;
+  check(tokens || options_.stop_grad_conv1, "--no-stop-grad-conv1 has no effect on {}, which is no Vision Transformer",
+        options_.model);
   if (tokens) {
     for (const char* name : {"pos_embed", "patch_embed.proj.weight", "patch_embed.proj.bias"}) {
       const nn::Parameter* parameter = network_->parameters.find(name);

@@ -204,4 +204,10 @@ std::vector<OptionChange> changed_options(const fs::path& path, const TaskOption
   return result;
 }
 
+void resume(const fs::path& path, TaskOptions& options) {
+  const fs::path folder = run_folder_of(path);
+  read_config(folder / "config.toml", options);
+  options.resume = folder.string();
+}
+
 }  // namespace vitrail::train

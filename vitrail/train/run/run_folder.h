@@ -41,6 +41,10 @@ void write_config(const std::filesystem::path& folder, const TaskOptions& option
 /// Sets the options that a config.toml gives. Throws Error, naming the key, if one is unknown or a value is of the
 /// wrong kind, and if the file is of another kind of task.
 void read_config(const std::filesystem::path& path, TaskOptions& options);
+/// Takes over the options of the run in `folder` (or in the folder of one of its checkpoints) and sets options.resume.
+/// They may then be changed where that makes sense (more --epochs) and passed to fit(). Throws Error if it is a run of
+/// another kind.
+void resume(const std::filesystem::path& folder, TaskOptions& options);
 /// The kind of task that a config.toml was written for; "" if it does not say.
 std::string task_in_config(const std::filesystem::path& path);
 /// The facts of a config.toml; empty if it has none, as in runs of earlier versions.

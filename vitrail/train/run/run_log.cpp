@@ -20,42 +20,46 @@ std::string system_reason() { return std::generic_category().message(errno); }
 
 }  // namespace
 
-RunLog::RunLog(std::filesystem::path folder, std::int64_t keep, RecordKind kind)
-    : folder_(std::move(folder)), kind_(std::move(kind)) {
+RunLock::RunLock(std::filesystem::path folder) : folder_(std::move(folder)) {
   const std::filesystem::path path = folder_ / "metrics.jsonl";
-  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  check(descriptor_ >= 0, "cannot write '{}': {}", path.string(), system_reason());
-  try {
-    check(::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK,
-          "another process is training in '{}': wait for it or stop it", folder_.string());
-    const std::int64_t size = ::lseek(descriptor_, 0, SEEK_END);
-    check(size >= keep, "'{}' is shorter ({} bytes) than when the checkpoint was saved ({} bytes)", path.string(), size,
-          keep);
-    check(::ftruncate(descriptor_, keep) == 0 && ::lseek(descriptor_, keep, SEEK_SET) == keep, "cannot write '{}': {}",
-          path.string(), system_reason());
-    length_ = keep;
-    history_ = read_history(path);
-    events_.emplace(folder_, history_.steps.empty() ? 0 : history_.steps.back().step);
-  } catch (...) {
-    ::close(descriptor_);
-    throw;
+  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  check(file_ >= 0, "cannot write '{}': {}", path.string(), system_reason());
+  if (::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(file_);
+    fail("another process is training in '{}': wait for it or stop it", folder_.string());
   }
 }
 
-RunLog::~RunLog() { ::close(descriptor_); }
+RunLock::~RunLock() {
+  if (file_ >= 0) {
+    ::close(file_);
+  }
+}
+
+RunLog::RunLog(RunLock lock, std::int64_t keep, RecordKind kind)
+    : lock_(std::move(lock)), kind_(std::move(kind)), length_(keep) {
+  const std::filesystem::path path = lock_.folder() / "metrics.jsonl";
+  const std::int64_t size = ::lseek(lock_.file(), 0, SEEK_END);
+  check(size >= keep, "'{}' is shorter ({} bytes) than when the checkpoint was saved ({} bytes)", path.string(), size,
+        keep);
+  check(::ftruncate(lock_.file(), keep) == 0 && ::lseek(lock_.file(), keep, SEEK_SET) == keep, "cannot write '{}': {}",
+        path.string(), system_reason());
+  history_ = read_history(path);
+  events_.emplace(lock_.folder(), history_.steps.empty() ? 0 : history_.steps.back().step);
+}
 
 void RunLog::append(const std::string& line) {
   const std::string text = line + "\n";
   for (std::size_t done = 0; done < text.size();) {
-    const ssize_t written = ::write(descriptor_, text.data() + done, text.size() - done);
+    const ssize_t written = ::write(lock_.file(), text.data() + done, text.size() - done);
     if (written < 0 && errno == EINTR) {
       continue;
     }
     if (written <= 0) {
       const std::string reason = system_reason();
       // Part of a line is not valid JSON, so it is cut off again.
-      [[maybe_unused]] const int cut = ::ftruncate(descriptor_, length_);
-      fail("cannot write '{}': {}", (folder_ / "metrics.jsonl").string(), reason);
+      [[maybe_unused]] const int cut = ::ftruncate(lock_.file(), length_);
+      fail("cannot write '{}': {}", (lock_.folder() / "metrics.jsonl").string(), reason);
     }
     done += static_cast<std::size_t>(written);
   }
@@ -83,11 +87,11 @@ void RunLog::add(const EvaluationRecord& record) {
 }
 
 std::int64_t RunLog::commit(double steps_per_epoch) {
-  check(::fsync(descriptor_) == 0 || errno == EINVAL, "cannot write '{}': {}", (folder_ / "metrics.jsonl").string(),
-        system_reason());
+  check(::fsync(lock_.file()) == 0 || errno == EINVAL, "cannot write '{}': {}",
+        (lock_.folder() / "metrics.jsonl").string(), system_reason());
   events_->flush();
   if (!history_.steps.empty()) {
-    io::write_atomically(folder_ / "curves.svg", curves_svg(history_, kind_, steps_per_epoch));
+    io::write_atomically(lock_.folder() / "curves.svg", curves_svg(history_, kind_, steps_per_epoch));
   }
   return length_;
 }

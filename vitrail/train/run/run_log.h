@@ -6,22 +6,36 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "vitrail/io/events.h"
 #include "vitrail/train/run/records.h"
 
 namespace vitrail::train {
 
-/// Appends to the files of a run folder. Only one process at a time may: the constructor throws Error if another one
-/// has the run open.
+/// The right to write in a run folder, which only one process at a time has. It is a lock of metrics.jsonl.
+class RunLock {
+ public:
+  /// Throws Error if another process has the run open.
+  explicit RunLock(std::filesystem::path folder);
+  ~RunLock();
+  RunLock(RunLock&& other) noexcept : folder_(std::move(other.folder_)), file_(std::exchange(other.file_, -1)) {}
+  RunLock& operator=(RunLock&&) = delete;
+
+  const std::filesystem::path& folder() const { return folder_; }
+  int file() const { return file_; }  ///< the descriptor of metrics.jsonl
+
+ private:
+  std::filesystem::path folder_;
+  int file_;
+};
+
+/// Appends to the files of a run folder.
 class RunLog {
  public:
-  /// Continues the files in `folder` from where metrics.jsonl was `keep` bytes long: what came later is cut off, there
-  /// and in the TensorBoard events.
-  RunLog(std::filesystem::path folder, std::int64_t keep, RecordKind kind);
-  ~RunLog();
-  RunLog(const RunLog&) = delete;
-  RunLog& operator=(const RunLog&) = delete;
+  /// Continues the files from where metrics.jsonl was `keep` bytes long: what came later is cut off, there and in the
+  /// TensorBoard events.
+  RunLog(RunLock lock, std::int64_t keep, RecordKind kind);
 
   void add(const StepRecord& record);
   void add(const EvaluationRecord& record);
@@ -33,9 +47,8 @@ class RunLog {
  private:
   void append(const std::string& line);
 
-  std::filesystem::path folder_;
+  RunLock lock_;
   RecordKind kind_;
-  int descriptor_ = -1;
   std::int64_t length_ = 0;
   History history_;
   std::optional<io::EventWriter> events_;

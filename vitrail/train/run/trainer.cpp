@@ -81,6 +81,7 @@ class Run {
   const TaskOptions& options_;
   const FitHooks& hooks_;
   fs::path folder_;
+  std::optional<RunLock> lock_;  // of a run that goes on, until its log has it
   DType dtype_ = DType::f32;
   std::string dtype_message_;
   std::unique_ptr<Task> task_;
@@ -111,6 +112,9 @@ Run::Run(const TaskOptions& options, const FitHooks& hooks) : options_(options),
   }
   const bool resuming = !options.resume.empty();
   folder_ = options.resume;
+  if (resuming && fs::exists(last())) {
+    lock_.emplace(folder_);  // before anything is read that another process may be writing
+  }
   dtype_ = compute_dtype(options, &dtype_message_);
   task_ = options.make(resuming ? last() : fs::path());
   freeze(task_->network(), options.freeze);
@@ -131,7 +135,7 @@ void Run::create() {
     write_config_to(temporary);
     save_checkpoint(temporary / "last", *task_, task_->network(), counters_, learner_->state());
   });
-  log_ = std::make_unique<RunLog>(folder_, 0, record_kind());
+  log_ = std::make_unique<RunLog>(RunLock(folder_), 0, record_kind());
 }
 
 void Run::write_config_to(const fs::path& folder) const {
@@ -170,7 +174,7 @@ void Run::restore() {
   take_changes();
   seconds_before_ = counters_.seconds;
   saved_step_ = counters_.step;
-  log_ = std::make_unique<RunLog>(folder_, counters_.metrics_bytes, record_kind());
+  log_ = std::make_unique<RunLog>(std::move(lock_).value(), counters_.metrics_bytes, record_kind());
   if (counters_.threads != kernels::threads()) {
     say(fmt::format("this run began with {}: with {} its numbers may differ in the last bits",
                     io::counted(counters_.threads, "threads"), kernels::threads()));
@@ -489,12 +493,6 @@ FitResult fit(const TaskOptions& options, const FitHooks& hooks) {
   } catch (const Error& error) {
     fail("{}", run.with_advice(error.what()));
   }
-}
-
-void resume(const fs::path& path, TaskOptions& options) {
-  const fs::path folder = run_folder_of(path);
-  read_config(folder / "config.toml", options);
-  options.resume = folder.string();
 }
 
 }  // namespace vitrail::train

@@ -59,9 +59,4 @@ struct FitResult {
 /// is intact then.
 FitResult fit(const TaskOptions& options, const FitHooks& hooks = {});
 
-/// Takes over the options of the run in `folder` (or in the folder of one of its checkpoints) and sets options.resume.
-/// They may then be changed where that makes sense (more --epochs) and passed to fit(). Throws Error if it is a run of
-/// another kind.
-void resume(const std::filesystem::path& folder, TaskOptions& options);
-
 }  // namespace vitrail::train

@@ -160,6 +160,7 @@ ImageIndex load_index(const fs::path& file) {
   ImageIndex index{.source = fact("source"),
                    .model = fact("model"),
                    .pool = fact("pool"),
+                   .changes = facts.contains("changes") ? fact("changes") : "",
                    .weights = fact("weights"),
                    .images = {},
                    .features = {}};
@@ -195,6 +196,7 @@ void save_index(const fs::path& file, const ImageIndex& index) {
                         {"source", index.source},
                         {"model", index.model},
                         {"pool", index.pool},
+                        {"changes", index.changes},
                         {"weights", index.weights},
                         {"images", images.dump()}});
 }
@@ -271,7 +273,8 @@ std::vector<std::vector<Hit>> search(const ImageIndex& index, const Tensor& quer
         found.span<float>().subspan(static_cast<std::size_t>(q * total), static_cast<std::size_t>(total));
     std::vector<Hit>& hits = result.emplace_back();
     for (const std::int64_t image : kernels::largest(row, count)) {
-      hits.push_back({image, static_cast<double>(row[static_cast<std::size_t>(image)])});
+      // Rows in bf16 are a little longer or shorter than 1.
+      hits.push_back({image, std::min(1.0, static_cast<double>(row[static_cast<std::size_t>(image)]))});
     }
   }
   return result;

@@ -26,9 +26,11 @@ struct ImageIndex {
     std::int64_t modified = 0;  ///< the time of the file's last change, in the file system's units
     bool operator==(const Entry&) const = default;
   };
-  std::string source;   ///< the folder or archive
-  std::string model;    ///< the model's name or folder
-  std::string pool;     ///< how its features are pooled; empty: as the model does
+  std::string source;  ///< the folder or archive
+  std::string model;   ///< the model's name or folder
+  std::string pool;    ///< how its features are pooled; empty: as the model does
+  std::string changes =
+      {};               ///< JSON of what the caller changes of the model and of its images' preparation; empty: nothing
   std::string weights;  ///< a hash of the model's weights
   std::vector<Entry> images;
   Tensor features;  ///< [N, D] bf16; undefined if there are no images
@@ -59,10 +61,10 @@ IndexEncoder index_encoder(const models::JointModel& model, const std::string& n
 /// Reads an index, whose features stay in the mapped file. Throws Error if the file is none.
 ImageIndex load_index(const std::filesystem::path& file);
 
-/// Brings `index`, which may be new and empty but for its source and pool, up to date: images that have come or changed
-/// are looked at by the encoder, and those that are gone are left out.
-/// `save` is called with the whole index after every 20,000 new images, and at the end, if anything has changed. Throws
-/// Error if the index was made by a model with other weights.
+/// Brings `index`, which may be new and empty but for source, pool and changes, up to date: images that have come or
+/// changed are looked at by the encoder, and those that are gone are left out. `save` is called with the whole index
+/// after every 20,000 new images, and at the end, if anything has changed. Throws Error if the index was made by a
+/// model with other weights.
 IndexChanges update_index(ImageIndex& index, const IndexEncoder& encoder, const EvaluateOptions& options,
                           const std::function<void(const ImageIndex&)>& save);
 

@@ -103,7 +103,8 @@ std::vector<LinearClassifierResult> train_linear_classifiers(const Features& tra
   }
   for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
     const double share = static_cast<double>(epoch) / static_cast<double>(options.epochs);
-    const double scale = static_cast<double>(options.batch_size) / 256 * (1 + std::cos(std::numbers::pi * share)) / 2;
+    const double scale =
+        static_cast<double>(std::min(options.batch_size, count)) / 256 * (1 + std::cos(std::numbers::pi * share)) / 2;
     const Tensor order = order_of(count, epoch, options);
     for (LinearClassifierResult& result : results) {
       result.train_loss = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "vitrail/io/tensor_files.h"
@@ -47,6 +48,12 @@ std::unique_ptr<data::Dataset> open_validation(const ClassifyOptions& options,
   } catch (const Error& error) {
     fail("{}; name another folder with --val-dir, or train without evaluation by --val-split ''", error.what());
   }
+}
+
+// The first names of a list, for a message.
+std::string some_of(const std::vector<std::string>& names) {
+  const auto shown = names.begin() + std::min<std::ptrdiff_t>(5, std::ssize(names));
+  return fmt::format("{}{}", fmt::join(names.begin(), shown, ", "), shown == names.end() ? "" : ", …");
 }
 
 // The name of a class that the model has and the data have not, before its number.
@@ -218,6 +225,9 @@ void Classify::name_classes(std::int64_t data_classes, bool fresh) {
     known.pop_back();
   }
   const bool same = std::ranges::is_permutation(known, training_->classes());
+  check(fresh || same, "the run is of {} ({}), but the images are of {} ({}): begin a new one",
+        io::counted(std::ssize(known), "classes"), some_of(known), io::counted(data_classes, "classes"),
+        some_of(training_->classes()));
   if (fresh && !known.empty() && !same) {
     models::renew_classifier(model_);
   }

@@ -32,9 +32,6 @@ void add_classifier_options(OptionList& list, ClassifyOptions& o) {
            "Epochs in which the bias of a whitened first layer is trained (default: 3; airbench94)")
       .at_least(0);
   add_parameter_options(list, o);
-  for (const char* name : {"freeze", "grad_checkpointing"}) {
-    list.find(name)->idle_if("with --linear-probe", [&o] { return o.linear_probe; });
-  }
 }
 
 void add_mix_options(OptionList& list, ClassifyOptions& o) {
@@ -126,6 +123,10 @@ void ClassifyOptions::describe(OptionList& list) {
            "by "
            "the image alone (0)")
       .check_that([this](const Option&) { check_tta(tta); });
+  for (const char* name : {"freeze", "grad_checkpointing", "layer_decay"}) {
+    list.find(name)->idle_if("with --linear-probe", [this] { return linear_probe; });
+  }
+  idle_without_evaluation(list, *this, {"validation_batch_size", "val_interval", "eval_metric", "tta"});
 }
 
 void ClassifyOptions::validate() const {

@@ -201,7 +201,8 @@ void EmbedSentencesOptions::describe(OptionList& list) {
   list.add("val_tgt", val_tgt, "FILE", "The sentences that belong to them").path();
   list.add("val_share", val_share, "SHARE", "Without --val-src, share of the pairs to evaluate on; 0: none")
       .below_one()
-      .settled();
+      .settled()
+      .idle_if("beside --val-src", [this] { return !val_src.empty(); });
   list.add("tokenizer", tokenizer, "NAME",
            "A tokenizer.json or a folder with one (default: that of the model's folder)")
       .path()

@@ -236,7 +236,8 @@ void FrameTaskOptions::describe(OptionList& list) {
           "val_share", val_share, "SHARE",
           "Without --val-split and --val-dir, share of the sequences of each class to evaluate on, drawn once; 0: none")
       .below_one()
-      .settled();
+      .settled()
+      .idle_if("beside --val-dir", [this] { return !val_dir.empty(); });
   list.add("frames", frames, "PATTERN",
            "Take frames with file names like this alone: '090-*.jpg' (default: all images)")
       .settled();
@@ -263,7 +264,9 @@ void FrameTaskOptions::describe(OptionList& list) {
                      "Its fields: hidden_size=128 num_layers=1 bidirectional=True …")
       .settled();
   list.add("drop", drop, "P", "Dropout of the recurrent network").below_one().settled();
-  list.add("smoothing", smoothing, "S", "Label smoothing of classes").below_one();
+  list.add("smoothing", smoothing, "S", "Label smoothing of classes")
+      .below_one()
+      .idle_if("on angles without --angle-bins", [this] { return target == "angle" && angle_bins == 0; });
   add_parameter_options(list, *this);
   add_preparation_options(list, images);
   add_batch_options(list, *this, "sequences");

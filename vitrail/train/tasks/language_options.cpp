@@ -25,7 +25,8 @@ void LanguageOptions::describe(OptionList& list) {
   list.add("val_data", val_data, "FILE", "Text to evaluate on").path();
   list.add("val_share", val_share, "SHARE", "Without --val-data, share of the text at its end to evaluate on; 0: none")
       .below_one()
-      .settled();
+      .settled()
+      .idle_if("beside --val-data", [this] { return !val_data.empty(); });
   list.add("tokenizer", tokenizer, "NAME",
            "char (a token a character of the text), byte, or a tokenizer.json or a folder with one (default: that of "
            "the model's folder, or char)")
@@ -40,7 +41,8 @@ void LanguageOptions::describe(OptionList& list) {
            "with --bptt they go on where those of the epoch before ended")
       .at_least(1)
       .settled();
-  list.add("no_shuffle", no_shuffle, "", "Take the blocks of the text in order");
+  list.add("no_shuffle", no_shuffle, "", "Take the blocks of the text in order")
+      .idle_if("beside --epoch-steps, whose blocks begin at random places", [this] { return epoch_steps && !bptt; });
   add_skip_broken_option(list, skip_broken);
   list.add("documents", documents, "",
            "Blank lines part documents, none of which sees another: batches are packed with whole ones, each between "
@@ -63,7 +65,9 @@ void LanguageOptions::describe(OptionList& list) {
   add_batch_options(list, *this, "blocks");
   list.add("batch_tokens", batch_tokens, "N", "With --documents, about N tokens a batch (default: --batch-size blocks)")
       .at_least(1)
-      .at_most(1e6);
+      .at_most(1e6)
+      .needs("--documents", [this] { return documents; });
+  list.find("batch_size")->idle_if("beside --batch-tokens", [this] { return batch_tokens.has_value(); });
   add_optimizer_options(list, *this);
   add_schedule_options(list, *this, "blocks");
   add_average_options(list, *this);

@@ -358,7 +358,8 @@ void PretrainClipOptions::describe(OptionList& list) {
   list.add("val_data", val_data, "DIR", "Images with texts to evaluate on").path();
   list.add("val_share", val_share, "SHARE", "Without --val-data, share of the images to evaluate on; 0: none")
       .below_one()
-      .settled();
+      .settled()
+      .idle_if("beside --val-data", [this] { return !val_data.empty(); });
   list.add("tokenizer", tokenizer, "NAME",
            "A tokenizer.json or a folder with one (default: the model's; of a new one, learned from the texts)")
       .path()

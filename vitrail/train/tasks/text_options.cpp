@@ -51,7 +51,8 @@ void add_text_data_options(OptionList& list, TextTaskOptions& options, const std
   list.add("val_share", options.val_share, "SHARE",
            fmt::format("Without --val-data, share of the {} to evaluate on, which are drawn; 0: none", items))
       .below_one()
-      .settled();
+      .settled()
+      .idle_if("beside --val-data", [&options] { return !options.val_data.empty(); });
   list.add("tokenizer", options.tokenizer, "NAME",
            "A tokenizer.json or a folder with one (default: that of the model's folder)")
       .path()
@@ -90,6 +91,7 @@ void add_text_batch_options(OptionList& list, TextTaskOptions& options, const st
            fmt::format("In place of --batch-size, about N tokens a batch, of as many {} as have them", items))
       .at_least(1)
       .at_most(1e6);
+  list.find("batch_size")->idle_if("beside --batch-tokens", [&options] { return options.batch_tokens.has_value(); });
 }
 
 text::Tokenizer open_task_tokenizer(const TextTaskOptions& options, const fs::path& checkpoint) {

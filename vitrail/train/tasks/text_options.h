@@ -99,6 +99,7 @@ class TextTask : public Task {
   std::string name() const override { return model().name; }
   /// Writes model and tokenizer into a folder, which replaces another.
   void save(const std::filesystem::path& folder) const override;
+  std::int64_t skipped_lines() const { return skipped_; }  ///< of --skip-broken, in all texts that were read
 
  protected:
   /// Opens the tokenizer.
