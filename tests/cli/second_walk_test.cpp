@@ -118,8 +118,12 @@ TEST_F(SecondWalk, TakesNoBottleneckForAClassifier) {
 
 TEST_F(SecondWalk, ReadsTablesThatBeginWithAByteOrderMark) {
   const std::string table = write("mark.tsv", "\xef\xbb\xbflabel\ttext\npos\tgood\nneg\tbad\n");
+  ASSERT_EQ(vitrail("tokenizer train " + table + " --model wordpiece --vocab-size 30 --output " + path("pieces") +
+                    " --special-tokens '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]'")
+                .status,
+            0);
   const Outcome outcome =
-      vitrail("train " + table + " --model bert-tiny --tokenizer " + text_model("bert") +
+      vitrail("train " + table + " --model bert-tiny --tokenizer " + path("pieces") +
               " --epochs 1 --val-share 0 --batch-size 1 --threads 1 --output " + path("runs") + " --experiment mark");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("2 training"));
