@@ -96,7 +96,7 @@ TEST(ImagesAndTexts, AreSearchedByWords) {
     EXPECT_EQ(json[1]["query"], "a blue circle");
     EXPECT_EQ(json[0]["found"].size(), 3U);
     EXPECT_TRUE(fs::exists(folder / "found.png"));
-    const Outcome same = vitrail("search " + index + " " + images + "/000002.png -k 1");
+    const Outcome same = vitrail("search " + index + " --image " + images + "/000002.png -k 1");
     EXPECT_THAT(same.out, HasSubstr("000002.png"));
 
     const std::string tower = path(name + "_tower.index");

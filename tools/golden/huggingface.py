@@ -84,6 +84,9 @@ VARIANTS = {
     "hf_swinv2_unusual": (hf.Swinv2ForImageClassification, hf.Swinv2Config(
         **(SWIN | dict(window_size=8, mlp_ratio=2.0, hidden_act="relu")), pretrained_window_sizes=[6, 4, 4],
         num_labels=5), None),
+    # Towers by themselves: logits are what CLIP pools, before its projection, and what SigLIP's attention pools.
+    "hf_clip_vision": (hf.CLIPVisionModel, hf.CLIPVisionConfig(**VIT, hidden_act="quick_gelu"), None),
+    "hf_siglip_vision": (hf.SiglipVisionModel, hf.SiglipVisionConfig(**VIT), None),
     # Neither patches nor windows divide the images, and the last stage is one window high.
     "hf_swin_padded": (hf.SwinForImageClassification, hf.SwinConfig(
         **(SWIN | dict(image_size=[31, 43], depths=[2, 1, 2])), num_labels=5), None),
@@ -168,7 +171,7 @@ def write_variant(name, seed):
         outputs.loss.backward()
     else:
         outputs = model(x)
-        pooled = isinstance(model, (hf.BeitModel, hf.SwinModel))
+        pooled = isinstance(model, (hf.BeitModel, hf.SwinModel, hf.CLIPVisionModel, hf.SiglipVisionModel))
         logits = outputs.logits if hasattr(outputs, "logits") else outputs.pooler_output if pooled else \
             outputs.last_hidden_state[:, 0]
         expected["logits"] = logits

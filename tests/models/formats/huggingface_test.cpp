@@ -157,6 +157,23 @@ INSTANTIATE_TEST_SUITE_P(HuggingFace, HubVariant,
                                          "hf_swin_padded", "hf_swinv2", "hf_swinv2_unusual", "hf_swinv2_padded"),
                          [](const auto& info) { return info.param; });
 
+// A vision tower in a folder of its own, which is read and not written.
+class HubTower : public HubVariant {};
+
+TEST_P(HubTower, GivesWhatTransformersPoolsAndItsGradients) {
+  const Model model = load_model(folder());
+  const io::Safetensors golden = expected();
+  nn::Pass pass;
+  autograd::Tape tape;
+  const Tensor pooled = model.net->forward(golden.get("x"), pass);
+  expect_close(pooled, golden.get("logits"), 1e-4);
+  tape.backward(pooled, golden.get("seed"));
+  expect_hub_gradients(model, names_in_folder(folder()), golden);
+}
+
+INSTANTIATE_TEST_SUITE_P(HuggingFace, HubTower, testing::Values("hf_clip_vision", "hf_siglip_vision"),
+                         [](const auto& info) { return info.param; });
+
 // Images of another size than the model's, whose positions are resized or whose windows do not divide them
 // (hf_sizes.safetensors, which has cases NAME.HEIGHTxWIDTH). DINOv2 and Swin take them as they come; the others are
 // loaded for that size, as with transformers' interpolate_pos_encoding.

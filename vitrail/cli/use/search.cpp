@@ -394,6 +394,15 @@ void add_search(CLI::App& app) {
   add_images_argument(command, flags->images);
   command.get_option("IMAGES")->required(false);
   command
+      .add_option_function<std::vector<std::string>>(
+          "--image",
+          [flags = flags.get()](const std::vector<std::string>& more) {
+            flags->images.insert(flags->images.end(), more.begin(), more.end());
+          },
+          "The same as IMAGES")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("IMAGE");
+  command
       .add_option("--text", flags->texts,
                   "Texts to find images by, in an index that a model of images and texts has made (CLIP, SigLIP)")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
