@@ -25,13 +25,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t most_tokens = 12'000;  // of which twelve heads have probabilities of 7 GB
+constexpr std::int64_t most_map_tokens = 12'000;  // of which twelve heads have probabilities of 7 GB
 
 // Throws Error if the probabilities of a layer would not fit into memory.
 void check_map_memory(const WholeImageModel& whole, const Tensor& x) {
   const models::TokenLayout layout = whole.model.net->token_layout(x.size(2), x.size(3));
   const std::int64_t tokens = layout.prefix + layout.rows * layout.columns;
-  check(tokens <= most_tokens,
+  check(tokens <= most_map_tokens,
         "an image of {} x {} pixels has {} tokens, each of which looks at all: that takes too much memory; --img-size "
         "makes it smaller",
         x.size(3), x.size(2), tokens);
