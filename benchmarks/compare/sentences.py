@@ -118,6 +118,7 @@ def openvino_states(path, threads):
     import openvino
 
     compiled = openvino.Core().compile_model(str(path), "CPU", {"PERFORMANCE_HINT": "LATENCY",
+                                                                "INFERENCE_PRECISION_HINT": "f32",  # else bf16, if it can
                                                                 "INFERENCE_NUM_THREADS": threads})
     request = compiled.create_infer_request()
     return lambda ids, mask: request.infer({"input_ids": ids, "attention_mask": mask}, share_inputs=True)[0]
