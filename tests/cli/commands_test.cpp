@@ -377,7 +377,7 @@ TEST_F(Commands, RefuseToWriteAnImageByTheNameOfAnotherFormat) {
        {"augment " + photo, "positions " + best(), "reconstruct " + best() + " " + photo}) {
     const Outcome outcome = vitrail(command + " --output " + path("drawn.jpg"));
     EXPECT_EQ(outcome.status, 2) << command;
-    EXPECT_THAT(outcome.err, HasSubstr("drawn.jpg' does not end in .png, the format in which the image is written"));
+    EXPECT_THAT(outcome.err, HasSubstr("drawn.jpg' does not end in .png, the format in which it is written"));
   }
   const Outcome chart = vitrail("compare " + path("runs/one") + " --output " + path("drawn.png"));
   EXPECT_EQ(chart.status, 2);

@@ -72,7 +72,7 @@ TEST_F(Commands, PredictAveragesMirrorImagesAsEvalDoes) {
   EXPECT_NE(probability("--tta 2"), probability(""));
   EXPECT_EQ(probability("--tta 0"), probability(""));
   const Outcome wrong = vitrail("predict " + best() + " " + file + " --tta 3 --format csv");
-  EXPECT_EQ(wrong.status, 1);
+  EXPECT_EQ(wrong.status, 2);
   EXPECT_EQ(wrong.out, "");
   EXPECT_THAT(wrong.err, HasSubstr("--tta takes 0 (the image alone), 2 (and its mirror image) or 6"));
 }

@@ -296,7 +296,7 @@ CLI::Option* expect_ending(CLI::Option* option, const std::string& ending) {
   return option->type_name("FILE" + ending)->check([ending](const std::string& name) {
     return CLI::detail::to_lower(name).ends_with(ending)
                ? std::string()
-               : fmt::format("'{}' does not end in {}, the format in which the image is written", name, ending);
+               : fmt::format("'{}' does not end in {}, the format in which it is written", name, ending);
   });
 }
 

@@ -137,6 +137,12 @@ void add_augment_options(OptionList& list, data::AugmentOptions& o) {
       });
   list.add("color_jitter", o.color_jitter, "PCT", "Strength for brightness, contrast, saturation (and hue); 0: none")
       .at_least(0)
+      .check_that([&o](const Option& self) {
+        const std::size_t count = o.color_jitter.size();
+        check(count != 2 && count <= 4,
+              "{} takes one number, three (brightness, contrast, saturation) or four (and hue), not {}", self.flag(),
+              count);
+      })
       .idle_if([&o, replaces_jitter] { return o.color_jitter == std::vector{0.0} ? "" : replaces_jitter(); });
   list.add("color_jitter_prob", o.color_jitter_prob, "P", "Probability of colour jitter")
       .share()

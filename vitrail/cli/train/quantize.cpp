@@ -32,6 +32,7 @@ struct QuantizeFlags {
   std::string src;
   std::string tgt;
   bool json = false;
+  bool loads = false;  ///< whether a flag says how images are read
 };
 
 // At most `wanted` images of a data set, evenly spread over it.
@@ -89,8 +90,12 @@ void quantize(const QuantizeFlags& flags) {
     const fs::path folder = text_model_folder(flags.model);
     check_usage(flags.calibrate.empty() && flags.eval.split.empty(),
                 "--calibrate and --split are for images, but '{}' is a model of texts", flags.model.model);
+    check_usage(!flags.loads, "'{}' is a model of texts: it takes no --batch-size, --workers or --skip-broken",
+                flags.model.model);
     return quantize_texts(folder, {flags.output, flags.eval.data, flags.src, flags.tgt, flags.json}, flags.compute);
   }
+  check_usage(!flags.loads || !flags.calibrate.empty() || !flags.eval.data.empty(),
+              "--batch-size, --workers and --skip-broken have no effect without --calibrate or --eval");
   check_usage(flags.src.empty() && flags.tgt.empty(),
               "--src and --tgt are for translators, but '{}' is a model of images", flags.model.model);
   const DType dtype = flags.compute.apply();
@@ -178,10 +183,8 @@ void add_quantize(CLI::App& app) {
                 "vitrail predict small cat.jpg", "vitrail quantize my_llama --output my_llama_int8 --eval book.txt",
                 "vitrail quantize runs/de-en --output de-en_int8 --src test.de --tgt test.en"});
   command.callback([flags, &command] {
-    const bool looks = !flags->calibrate.empty() || !flags->eval.data.empty();
     for (const char* name : {"--batch-size", "--workers", "--skip-broken"}) {
-      check_usage(looks || command.get_option(name)->count() == 0, "{} has no effect without --calibrate or --eval",
-                  name);
+      flags->loads = flags->loads || command.get_option(name)->count() > 0;
     }
     quantize(*flags);
   });

@@ -174,6 +174,9 @@ void add_embed(CLI::App& app) {
           ->type_name("DTYPE"),
       command.add_flag("--unlabeled", flags->unlabeled, "Take all images below DATA, with -1 for labels")};
   add_loading_flags(command, flags->data);
+  for (const char* name : {"--workers", "--skip-broken"}) {
+    flags->of_images.push_back(command.get_option(name));
+  }
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
   add_examples(command, {"vitrail embed runs/photos/best photos --split train --output train.safetensors",

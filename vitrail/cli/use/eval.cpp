@@ -131,7 +131,7 @@ class Predictor {
         dtype_(flags.compute.apply()),
         model_(flags.model.open_classifier()),
         names_(train::class_names(model_)) {
-    train::check_tta(flags.tta);
+    as_usage([&] { train::check_tta(flags.tta); });
     check(!names_.empty(), "{} has no classes to predict: it was made with num_classes=0", flags.model.model);
   }
 
@@ -362,8 +362,9 @@ void add_predict(CLI::App& app) {
           ->capture_default_str()
           ->type_name("FORMAT")
           ->check(CLI::IsMember({"text", "csv", "json"}));
-  command.add_option("--output", flags->output, "Draw the words with their labels, as SVG (models that label words)")
-      ->type_name("FILE");
+  expect_ending(
+      command.add_option("--output", flags->output, "Draw the words with their labels (models that label words)"),
+      ".svg");
   // Its name in earlier versions.
   command.add_flag_callback("--json", [flags] { flags->format = "json"; })->group("")->excludes(format);
   add_compute_flags(command, flags->compute);
