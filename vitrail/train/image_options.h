@@ -51,9 +51,9 @@ void add_preparation_options(OptionList& list, data::ImageOverrides& options);
 /// The augmentation of a single image.
 void add_augment_options(OptionList& list, data::AugmentOptions& options);
 /// The augmentation of the images of a batch.
+void add_batch_augment_options(OptionList& list, ImageTaskOptions& options);
 /// States that these options do nothing in a run that evaluates on nothing. To be called when all are in the list.
 void idle_without_evaluation(OptionList& list, const ImageTaskOptions& options, const std::vector<std::string>& names);
-void add_batch_augment_options(OptionList& list, ImageTaskOptions& options);
 
 /// The options of a new model: --model-kwargs, and the flags for single arguments (--img-size, --in-chans …).
 models::CreateOptions create_options(const ImageTaskOptions& options);
