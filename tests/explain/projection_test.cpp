@@ -7,6 +7,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "vitrail/kernels/tsne.h"
+#include "vitrail/tensor/random.h"
 
 namespace vitrail::explain {
 namespace {
@@ -110,6 +111,24 @@ TEST(TsneForces, AreTheSumsOfTheirEquation) {
     EXPECT_NEAR(static_cast<double>(repulsion[static_cast<std::size_t>(2 * i + 1)]), push, 1e-4);
   }
   EXPECT_NEAR(z, expected_z, 1e-3);
+}
+
+// Of points among which none are near each other, the exaggerated attraction pulls all together, and the map must not
+// stay there.
+TEST(Tsne, SpreadsPointsWithoutClusters) {
+  for (const std::int64_t count : {12, 100, 500}) {
+    const Philox draws(1, static_cast<std::uint64_t>(count));
+    Tensor x = Tensor::empty({count, 200});
+    for (std::int64_t i = 0; i < x.numel(); ++i) {
+      x.data<float>()[i] = draws.normal(static_cast<std::uint64_t>(i));
+    }
+    const Tensor map = tsne(x, {.perplexity = static_cast<double>(count) / 4}).coordinates;
+    for (const std::int64_t k : {0, 1}) {
+      const std::vector<float> values = map.select(1, k).values();
+      const auto [least, most] = std::ranges::minmax_element(values);
+      EXPECT_GT(*most - *least, 1.0F) << count << " points, dimension " << k;
+    }
+  }
 }
 
 }  // namespace

@@ -276,10 +276,7 @@ class Descent {
   }
 
  private:
-  static std::vector<float> column(const Tensor& start, std::int64_t which) {
-    const std::span<const float> values = start.select(1, which).contiguous().span<float>();
-    return {values.begin(), values.end()};
-  }
+  static std::vector<float> column(const Tensor& start, std::int64_t which) { return start.select(1, which).values(); }
 
   double rate_;
   double z_ = 0;
@@ -369,9 +366,10 @@ Tsne tsne(const Tensor& x, const TsneOptions& options, const std::function<void(
   Descent map(starting_points(x),
               options.learning_rate.value_or(std::max(static_cast<double>(n) / options.early_exaggeration / 4, 50.0)));
   Tsne result;
+  bool early = true;
   while (result.iterations < options.iterations) {
-    const bool early = result.iterations < exaggerated_iterations;
-    if (result.iterations == exaggerated_iterations) {
+    if (early && result.iterations == exaggerated_iterations) {
+      early = false;
       map.forget();  // scikit-learn begins anew here
     }
     const double length = map.step(p, early ? options.early_exaggeration : 1, early ? 0.5 : 0.8);
@@ -379,8 +377,13 @@ Tsne tsne(const Tensor& x, const TsneOptions& options, const std::function<void(
     if (advance) {
       advance(result.iterations);
     }
-    if (!early && result.iterations % iterations_between_checks == 0 && length <= smallest_gradient) {
-      break;
+    if (result.iterations % iterations_between_checks == 0 && length <= smallest_gradient) {
+      if (!early) {
+        break;
+      }
+      // The exaggerated attraction has pulled all points together; more of it would leave no difference between them.
+      early = false;
+      map.forget();
     }
   }
   result.kl_divergence = map.divergence_from(p);

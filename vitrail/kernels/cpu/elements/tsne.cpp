@@ -47,18 +47,21 @@ double forces(const TsnePoints& points, std::int64_t begin, std::int64_t end, fl
     const float* p = points.p + i * points.count;
     const auto zero = hn::Zero(d);
     Forces sums{zero, zero, zero, zero, zero};
-    std::int64_t j = 0;
-    for (; j + lanes <= points.count; j += lanes) {
-      add_terms(points, x, y, p, j, Whole{}, sums);
-    }
-    if (j < points.count) {
-      add_terms(points, x, y, p, j, points.count - j, sums);
-    }
+    const auto add_range = [&](std::int64_t j, std::int64_t last) {
+      for (; j + lanes <= last; j += lanes) {
+        add_terms(points, x, y, p, j, Whole{}, sums);
+      }
+      if (j < last) {
+        add_terms(points, x, y, p, j, last - j, sums);
+      }
+    };
+    add_range(0, i);  // without the point itself, beside whose q_ii = 1 those of distant points would be lost
+    add_range(i + 1, points.count);
     attraction[2 * i] = sum_of(d, sums.pull_x);
     attraction[2 * i + 1] = sum_of(d, sums.pull_y);
     repulsion[2 * i] = sum_of(d, sums.push_x);
     repulsion[2 * i + 1] = sum_of(d, sums.push_y);
-    z += static_cast<double>(sum_of(d, sums.total)) - 1;  // without q_ii = 1
+    z += static_cast<double>(sum_of(d, sums.total));
   }
   return z;
 }
