@@ -52,7 +52,7 @@ endif()
 
 foreach(completion bash-completion/completions/vitrail zsh/site-functions/_vitrail fish/vendor_completions.d/vitrail.fish)
   file(READ ${prefix}/share/${completion} script)
-  if(NOT script MATCHES "reconstruct")
+  if(NOT script MATCHES " completion (bash|zsh|fish) -- ")
     message(FATAL_ERROR "share/${completion} completes nothing:\n${script}")
   endif()
 endforeach()

@@ -1,8 +1,15 @@
 // What a person meets who mistypes, asks for help, or names what is not there.
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -58,23 +65,40 @@ TEST(Usage, WithoutACommandTheHelpIsPrinted) {
   EXPECT_EQ(alone.err, "");
 }
 
-// The script for fish has the help of every command and flag, one a line: … -d 'TEXT'.
-TEST(Usage, EveryTextOfTheHelpBeginsWithACapitalAndHasNoFullStop) {
-  std::istringstream script(vitrail("completion fish").out);
-  int texts = 0;
-  for (std::string line; std::getline(script, line);) {
-    const std::size_t begin = line.find(" -d '");
-    if (begin == std::string::npos) {
-      EXPECT_TRUE(line.starts_with("#") || line.ends_with(" -f") || line.find(" -a '(vitrail") != std::string::npos)
-          << "no help: " << line;
-      continue;
-    }
-    const std::string text = line.substr(begin + 5, line.size() - begin - 6);
-    EXPECT_TRUE(std::isupper(static_cast<unsigned char>(text[0])) != 0 || text.starts_with("\\'")) << line;
-    EXPECT_FALSE(text.ends_with(".")) << line;
-    ++texts;
+// What may stand in place of the last of `words`, with its help: a line "WORD\tHELP" each.
+std::vector<std::pair<std::string, std::string>> completed(const std::string& words) {
+  std::istringstream lines(vitrail("completion fish -- " + words).out);
+  std::vector<std::pair<std::string, std::string>> found;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t tab = line.find('\t');
+    found.emplace_back(line.substr(0, tab), tab == std::string::npos ? "" : line.substr(tab + 1));
   }
-  EXPECT_GT(texts, 250);
+  return found;
+}
+
+TEST(Usage, EveryTextOfTheHelpBeginsWithACapitalAndHasNoFullStop) {
+  int texts = 0;
+  const auto expect_help = [&](const std::string& word, const std::string& text) {
+    ASSERT_FALSE(text.empty()) << word;
+    EXPECT_TRUE(std::isupper(static_cast<unsigned char>(text[0])) != 0 || text.starts_with("'")) << word << " " << text;
+    EXPECT_FALSE(text.ends_with(".")) << word << " " << text;
+    ++texts;
+  };
+  for (const auto& [command, help] : completed("''")) {
+    expect_help(command, help);
+    for (const auto& [flag, text] : completed(command + " -")) {
+      expect_help(command + " " + flag, text);
+    }
+  }
+  for (const char* command : {"train --task ", "pretrain "}) {
+    for (const auto& [task, none] : completed(command + std::string("''"))) {
+      EXPECT_EQ(none, "");
+      for (const auto& [flag, text] : completed(command + task + " -")) {
+        expect_help(command + task + " " + flag, text);
+      }
+    }
+  }
+  EXPECT_GT(texts, 1500);
 }
 
 TEST(Usage, TheHelpHasNamesForValuesAndDefaultsInWords) {
@@ -151,7 +175,8 @@ std::string run_in(const std::string& shell, const std::string& flags, const std
   const TemporaryFolder folder;
   std::ofstream(folder / "script") << before << script.out << after;
   const std::string command =
-      shell + " " + flags + " " + (folder / "script").string() + " > " + (folder / "out").string();
+      fmt::format("PATH={}:$PATH {} {} {} > {}", std::filesystem::path(VITRAIL_PROGRAM).parent_path().string(), shell,
+                  flags, (folder / "script").string(), (folder / "out").string());
   EXPECT_EQ(std::system(command.c_str()), 0);
   std::ifstream file(folder / "out");
   return {std::istreambuf_iterator<char>(file), {}};
@@ -161,44 +186,62 @@ bool is_installed(const std::string& shell) {
   return std::system(("command -v " + shell + " > /dev/null").c_str()) == 0;
 }
 
-TEST(Completion, IsAScriptThatBashAccepts) {
+TEST(Completion, WorksInBash) {
   EXPECT_EQ(run_in("bash", "-u", "",
-                   "COMP_WORDS=(vitrail trai); COMP_CWORD=1; _vitrail; echo ${COMPREPLY[@]}\n"
-                   "COMP_WORDS=(vitrail train --batch); COMP_CWORD=2; _vitrail; echo ${COMPREPLY[@]}\n"),
-            "train\n--batch-size\n");
+                   "complete_words() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _vitrail; echo ${COMPREPLY[@]}; }\n"
+                   "complete_words vitrail trai\n"
+                   "complete_words vitrail train --batch-s\n"
+                   "complete_words vitrail pretrain dino --local-crops-n\n"
+                   "complete_words vitrail train --task la\n"
+                   "cd / && complete_words vitrail info deit3_small_patch16_2\n"),
+            "train\n--batch-size\n--local-crops-number\n\ndeit3_small_patch16_224\n");
 }
 
-TEST(Completion, IsAScriptThatZshAccepts) {
+TEST(Completion, WorksInZsh) {
   if (!is_installed("zsh")) {
     GTEST_SKIP() << "zsh is not installed";
   }
   EXPECT_EQ(run_in("zsh", "-n", "", ""), "");
-  EXPECT_EQ(run_in("zsh", "-f", "autoload -U compinit; compinit -u -D\n", "echo $_comps[vitrail]\n"), "_vitrail\n");
+  EXPECT_EQ(run_in("zsh", "-f", "autoload -U compinit; compinit -u -D\n",
+                   "echo $_comps[vitrail]\n_describe() { echo ${(P)2}; }\n"
+                   "words=(vitrail pretrain dino --local-crops-n); CURRENT=4; _vitrail\n"),
+            "_vitrail\n--local-crops-number:Small crops of each image, besides the two large ones\n");
 }
 
-TEST(Completion, IsAScriptThatFishAccepts) {
+TEST(Completion, WorksInFish) {
   if (!is_installed("fish")) {
     GTEST_SKIP() << "fish is not installed";
   }
   EXPECT_EQ(run_in("fish", "--no-execute", "", ""), "");
   EXPECT_EQ(
-      run_in("fish", "--no-config", "",
-             "complete -C 'vitrail rec'\ncomplete -C 'vitrail train --batch'\ncomplete -C 'vitrail train --kd-t'\n"),
-      "reconstruct\tDraw images with patches hidden, and what a masked autoencoder makes of them\n"
+      run_in(
+          "fish", "--no-config", "",
+          "complete -C 'vitrail reco'\ncomplete -C 'vitrail train --batch-s'\ncomplete -C 'vitrail train --kd-te'\n"),
+      "reconstruct\tDraw images, with patches hidden or not, and what an autoencoder makes of them\n"
       "--batch-size\tImages a batch\n"
-      "--kd-temperature\tTemperature of both probabilities (soft)\n"
-      "--kd-token-distill-type\tWhat the teacher teaches: hard, the class that it chooses; soft, its probabilities; "
-      "none\n");
+      "--kd-temperature\tTemperature of both probabilities (soft)\n");
 }
 
-TEST(Completion, OfEachShellHasEveryCommandAndFlag) {
-  for (const char* shell : {"bash", "zsh", "fish"}) {
-    const std::string script = vitrail(std::string("completion ") + shell).out;
-    for (const char* word : {"reconstruct", "batch-size", "kd-token-distill-type", "no-sched-on-updates", "config"}) {
-      EXPECT_THAT(script, HasSubstr(word)) << shell;
+TEST(Completion, KnowsTheFlagsOfTheTaskThatIsTyped) {
+  const auto words = [](const std::string& typed) {
+    std::vector<std::string> found;
+    for (const auto& [word, help] : completed(typed)) {
+      found.push_back(word);
     }
-    EXPECT_THAT(script, Not(HasSubstr("calibration-pictures"))) << "a name of earlier versions";
-  }
+    return found;
+  };
+  using ::testing::Contains;
+  EXPECT_THAT(words("train --task lm --"), Contains("--block-size"));
+  EXPECT_THAT(words("train --"), Not(Contains("--block-size")));
+  EXPECT_THAT(words("pretrain mae --"), Contains("--mask-ratio"));
+  EXPECT_THAT(words("pretrain dino --"), Not(Contains("--mask-ratio")));
+  EXPECT_THAT(words("pretrain ''"), Contains("simclr"));
+  EXPECT_THAT(words("train --task ''"), Contains("translate"));
+  EXPECT_THAT(words("tokenizer ''"), Contains("encode"));
+  EXPECT_THAT(words("tokenizer train --"), Contains("--vocab-size"));
+  EXPECT_THAT(words("train photos --model bert-t"), Contains("bert-tiny"));
+  EXPECT_THAT(words("trian ''"), testing::IsEmpty()) << "no command";
+  EXPECT_THAT(words("train --resume no-such-run --"), Contains("--epochs"));
   EXPECT_EQ(vitrail("completion csh").status, 2);
 }
 

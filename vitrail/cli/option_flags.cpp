@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "vitrail/cli/flags.h"
 #include "vitrail/io/wording.h"
@@ -92,6 +94,10 @@ void OptionFlags::add_names(const train::Option& option, const std::string& name
   flag.option->group(io::capitalized(group.empty() ? option.group : group));
   if (!option.metavar.empty()) {
     flag.option->type_name(option.metavar);
+  }
+  if (!option.choices.empty()) {  // named for completion alone: the option checks its value itself
+    flag.option->check(
+        CLI::Validator([](std::string&) { return ""; }, fmt::format("{{{}}}", fmt::join(option.choices, ","))));
   }
 }
 

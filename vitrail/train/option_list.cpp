@@ -102,10 +102,11 @@ Option& Option::below_one() {
 }
 
 Option& Option::one_of(std::vector<std::string> names, bool or_empty) {
-  return check_that([names = std::move(names), or_empty](const Option& self) {
+  choices = std::move(names);
+  return check_that([or_empty](const Option& self) {
     const auto value = std::get<std::string>(self.get());
-    check((or_empty && value.empty()) || std::ranges::find(names, value) != names.end(),
-          "{} must be one of {}, not '{}'", self.flag(), fmt::join(names, ", "), value);
+    check((or_empty && value.empty()) || std::ranges::find(self.choices, value) != self.choices.end(),
+          "{} must be one of {}, not '{}'", self.flag(), fmt::join(self.choices, ", "), value);
   });
 }
 

@@ -46,6 +46,7 @@ struct Option {
   std::string short_flag;   ///< "-b"
   std::string other_flag;   ///< another name of the flag, "--teacher-model"
   std::string positional;   ///< its name as an argument without a flag, "DATA"
+  std::vector<std::string> choices;  ///< of one_of()
   std::function<OptionValue()> get;
   std::function<void(const OptionValue&)> set;  ///< throws Error if the number of values is wrong
   std::vector<std::function<void()>> checks;    ///< each throws an Error that names the flag

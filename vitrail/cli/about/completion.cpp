@@ -1,193 +1,187 @@
-// `vitrail completion` prints completion scripts for shells, which it makes from the commands and flags themselves.
+// `vitrail completion` prints scripts that complete command lines in shells. A script asks the program itself, as
+// `vitrail completion SHELL -- WORDS`, what may stand in place of the last word.
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/help.h"
+#include "vitrail/models/base/registry.h"
+#include "vitrail/models/base/shipped.h"
+#include "vitrail/models/text/text_model.h"
+#include "vitrail/tensor/error.h"
 
 namespace vitrail::cli {
 namespace {
 
-struct CompletedFlag {
-  std::vector<std::string> names;  // "-b", "--batch-size"
-  std::string help;
-  std::string value;      // what the help calls its value; empty if it takes none
-  bool is_model = false;  // whether the value may be the name of a model
+struct Candidate {
+  std::string word;
+  std::string help;  // "" if there is none
 };
 
-struct CompletedCommand {
-  std::string name;
-  std::string help;
-  std::vector<CompletedFlag> flags;
-  bool begins_with_model = false;  // whether the first argument may be the name of a model
-};
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
-// The commands as the help shows them.
-std::vector<CompletedCommand> commands_of(const CLI::App& app) {
-  std::vector<CompletedCommand> commands;
-  for (const CLI::App* added : app.get_subcommands([](const CLI::App*) { return true; })) {
-    CompletedCommand& command = commands.emplace_back();
-    command.name = added->get_name();
-    command.help = first_line(added->get_description());
-    bool first = true;
-    for (const CLI::Option* option : added->get_options()) {
-      if (option->get_positional()) {
-        const std::string name = option->get_name(true, false);
-        command.begins_with_model = command.begins_with_model || (first && (name == "MODEL" || name == "PATTERN"));
-        first = false;
-      }
-      if (std::vector<std::string> names = shown_names(*option); !names.empty()) {
-        const std::string value = value_name(*option);
-        command.flags.push_back({std::move(names), first_line(option->get_description()), value, value == "MODEL"});
-      }
-    }
-  }
-  return commands;
-}
-
-std::string replaced(const std::string& text, const std::string& from, const std::string& to) {
-  return CLI::detail::find_and_replace(text, from, to);
-}
-
-std::string bash_script(const std::vector<CompletedCommand>& commands) {
-  std::vector<std::string> names;
-  std::string cases;
-  std::string models;
-  for (const CompletedCommand& command : commands) {
-    names.push_back(command.name);
-    std::vector<std::string> flags;
-    for (const CompletedFlag& flag : command.flags) {
-      for (const std::string& name : flag.names) {
-        if (name.starts_with("--")) {
-          flags.push_back(name);
-        }
-        if (flag.is_model) {
-          models += fmt::format("{}{}:*:{}", models.empty() ? "" : " | ", command.name, name);
-        }
-      }
-    }
-    if (command.begins_with_model) {
-      models += fmt::format("{}{}:2:*", models.empty() ? "" : " | ", command.name);
-    }
-    cases += fmt::format("    {}) flags=\"{}\" ;;\n", command.name, fmt::join(flags, " "));
-  }
-  return fmt::format(R"(# bash completion for vitrail:  source <(vitrail completion bash)
-_vitrail() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} flags=
-  COMPREPLY=()
-  if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W "{} --help --version" -- "$word"))
-    return
+constexpr const char* bash_script = R"(# bash completion for vitrail:  source <(vitrail completion bash)
+_vitrail() {
+  local word=${COMP_WORDS[COMP_CWORD]} files=()
+  mapfile -t COMPREPLY < <("${COMP_WORDS[0]}" completion bash -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+  if [[ $COMP_CWORD -gt 1 && $word != -* ]]; then
+    compopt -o filenames 2>/dev/null
+    mapfile -t files < <(compgen -f -- "$word")
+    COMPREPLY+=("${files[@]}")
   fi
-  case ${{COMP_WORDS[1]}} in
-{}  esac
-  if [[ $word == -* ]]; then
-    COMPREPLY=($(compgen -W "$flags" -- "$word"))
-    return
-  fi
-  compopt -o filenames 2>/dev/null
-  COMPREPLY=($(compgen -f -- "$word"))
-  # Where a model may stand: names besides folders.
-  case "${{COMP_WORDS[1]}}:$COMP_CWORD:$before" in
-    {})
-      COMPREPLY+=($("${{COMP_WORDS[0]}}" models --names "$word*" 2>/dev/null)) ;;
-  esac
-}}
+}
 complete -F _vitrail vitrail
-)",
-                     fmt::join(names, " "), cases, models);
-}
+)";
 
-// The text for single quotes in a specification of zsh's _arguments, where brackets and colons have a meaning.
-std::string zsh_text(std::string text) {
-  for (const char* special : {"\\", "[", "]", ":"}) {
-    text = replaced(text, special, std::string("\\") + special);
-  }
-  return replaced(text, "'", "'\\''");
-}
-
-std::string zsh_script(const std::vector<CompletedCommand>& commands) {
-  std::string names;
-  std::string cases;
-  for (const CompletedCommand& command : commands) {
-    names += fmt::format("    '{}:{}'\n", command.name, replaced(command.help, "'", "'\\''"));
-    cases += fmt::format("        {})\n          _arguments", command.name);
-    for (const CompletedFlag& flag : command.flags) {
-      const std::string exclusive = flag.names.size() > 1 ? fmt::format("({})", fmt::join(flag.names, " ")) : "";
-      const std::string value = flag.value.empty() ? ""
-                                                   : fmt::format(":{}:{}", zsh_text(flag.value),
-                                                                 flag.is_model ? "_vitrail_models" : "_files");
-      for (const std::string& name : flag.names) {
-        cases += fmt::format(" \\\n            '{}{}[{}]{}'", exclusive, name, zsh_text(flag.help), value);
-      }
-    }
-    cases += fmt::format("{} \\\n            '*: :_files' ;;\n",
-                         command.begins_with_model ? " \\\n            '1: :_vitrail_models'" : "");
-  }
-  return fmt::format(R"zsh(#compdef vitrail
+constexpr const char* zsh_script = R"(#compdef vitrail
 # zsh completion for vitrail:  source <(vitrail completion zsh)
-_vitrail_models() {{
-  local -a models=(${{(f)"$(vitrail models --names 2>/dev/null)"}})
-  _alternative 'models:model:compadd -a models' 'files:folder:_files'
-}}
-_vitrail() {{
-  local curcontext=$curcontext state line
-  local -a commands=(
-{})
-  _arguments -C '(- *)'{{-h,--help}}'[Print this help message and exit]' '(- *)--version[Print the version and exit]' \
-    '1: :->command' '*:: :->arguments'
-  case $state in
-    command) _describe command commands ;;
-    arguments)
-      case $line[1] in
-{}      esac ;;
-  esac
-}}
-if [ "${{funcstack[1]-}}" = _vitrail ]; then
+_vitrail() {
+  local -a found=("${(@f)$(${~words[1]} completion zsh -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  local -i nothing=1
+  [[ -n $found ]] && _describe vitrail found && nothing=0
+  [[ CURRENT -gt 2 && $words[CURRENT] != -* ]] && _files && nothing=0
+  return nothing
+}
+if [ "${funcstack[1]-}" = _vitrail ]; then
   _vitrail "$@"
 else
   compdef _vitrail vitrail
 fi
-)zsh",
-                     names, cases);
+)";
+
+constexpr const char* fish_script = R"(# fish completion for vitrail:  vitrail completion fish | source
+function __vitrail_complete
+  set -l words (commandline -opc) (commandline -ct)
+  $words[1] completion fish -- $words[2..-1] 2>/dev/null
+end
+complete -c vitrail -n __fish_use_subcommand -f
+complete -c vitrail -a '(__vitrail_complete)'
+)";
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// The values that an option is checked for; empty if it takes others too.
+std::vector<std::string> choices_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();  // "NAME:{lm,tag}"
+  const std::size_t begin = type.find('{');
+  const std::size_t end = type.find('}');
+  return begin < end && end != std::string::npos ? CLI::detail::split(type.substr(begin + 1, end - begin - 1), ',')
+                                                 : std::vector<std::string>();
 }
 
-// The text for single quotes in fish, where a backslash escapes a quote.
-std::string fish_text(const std::string& text) { return replaced(replaced(text, "\\", "\\\\"), "'", "\\'"); }
+bool is_model(const std::string& name) { return name == "MODEL" || name == "PATTERN"; }
 
-std::string fish_script(const std::vector<CompletedCommand>& commands) {
-  std::string script =
-      "# fish completion for vitrail:  vitrail completion fish | source\n"
-      "complete -c vitrail -n __fish_use_subcommand -f\n"
-      "complete -c vitrail -n __fish_use_subcommand -s h -l help -d 'Print this help message and exit'\n"
-      "complete -c vitrail -n __fish_use_subcommand -l version -d 'Print the version and exit'\n";
-  for (const CompletedCommand& command : commands) {
-    script += fmt::format("complete -c vitrail -n __fish_use_subcommand -a {} -d '{}'\n", command.name,
-                          fish_text(command.help));
-    const std::string here = fmt::format("complete -c vitrail -n '__fish_seen_subcommand_from {}'", command.name);
-    if (command.begins_with_model) {
-      script += here + " -a '(vitrail models --names 2>/dev/null)'\n";
-    }
-    for (const CompletedFlag& flag : command.flags) {
-      script += here;
-      for (const std::string& name : flag.names) {
-        script += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
+std::vector<Candidate> models() {
+  std::vector<Candidate> names;
+  for (const models::Architecture& architecture : models::architectures()) {
+    names.push_back({architecture.name, ""});
+  }
+  for (const std::string& name : models::text_models()) {
+    names.push_back({name, ""});
+  }
+  for (const models::ShippedModel& model : models::shipped_models()) {
+    names.push_back({model.card.name, model.card.what});
+  }
+  return names;
+}
+
+std::vector<Candidate> values_of(const CLI::Option& option, const std::string& name) {
+  if (is_model(name)) {
+    return models();
+  }
+  std::vector<Candidate> values;
+  for (std::string& choice : choices_of(option)) {
+    values.push_back({std::move(choice), ""});
+  }
+  return values;
+}
+
+std::vector<Candidate> commands_of(const CLI::App& app) {
+  std::vector<Candidate> commands;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    commands.push_back({command->get_name(), first_line(command->get_description())});
+  }
+  return commands;
+}
+
+std::vector<Candidate> flags_of(const CLI::App& command) {
+  std::vector<Candidate> flags;
+  for (const CLI::Option* option : command.get_options()) {
+    for (std::string& name : shown_names(*option)) {
+      if (name.starts_with("--")) {
+        flags.push_back({std::move(name), first_line(option->get_description())});
       }
-      script += flag.value.empty() ? "" : " -r";
-      script += flag.is_model ? " -a '(vitrail models --names 2>/dev/null)'" : "";
-      script += fmt::format(" -d '{}'\n", fish_text(flag.help));
     }
   }
-  return script;
+  return flags;
+}
+
+// What may stand behind `words`, in a command that has been found, whose own words begin at `begin`.
+std::vector<Candidate> candidates_in(const CLI::App& command, const std::vector<std::string>& words, std::size_t begin,
+                                     bool begins_with_dash) {
+  const std::string before = words.size() > begin ? words.back() : "";
+  const CLI::Option* flag = before.starts_with('-') ? command.get_option_no_throw(before) : nullptr;
+  if (flag != nullptr && !value_name(*flag).empty() && !begins_with_dash) {
+    return values_of(*flag, value_name(*flag));
+  }
+  if (begins_with_dash) {
+    return flags_of(command);
+  }
+  if (words.size() > begin) {
+    return {};
+  }
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_positional()) {
+      return values_of(*option, option->get_name(true, false));
+    }
+  }
+  return commands_of(command);
+}
+
+// What may stand in place of the last word. Flags of `train` and `pretrain` are those of the task that the words are
+// about.
+std::vector<Candidate> candidates(const CLI::App& app, std::vector<std::string> words) {
+  const std::string last = words.back();
+  words.pop_back();
+  CLI::App own;
+  own.formatter(app.get_formatter());
+  const CLI::App* command = &app;
+  std::size_t begin = 0;
+  if (!words.empty() && (words[0] == "train" || words[0] == "pretrain")) {
+    (words[0] == "train" ? add_train : add_pretrain)(own, words);
+    command = &own;
+  }
+  while (begin < words.size()) {
+    const auto named =
+        command->get_subcommands([&](const CLI::App* inner) { return inner->get_name() == words[begin]; });
+    if (named.empty()) {
+      break;
+    }
+    command = named.front();
+    ++begin;
+  }
+  if (begin == 0 && !words.empty()) {
+    return {};  // no command
+  }
+  std::vector<Candidate> found = candidates_in(*command, words, begin, last.starts_with('-'));
+  std::erase_if(found, [&](const Candidate& candidate) { return !candidate.word.starts_with(last); });
+  return found;
+}
+
+void print_for(const std::string& shell, const Candidate& candidate) {
+  if (shell == "bash" || candidate.help.empty()) {
+    fmt::print("{}\n", candidate.word);
+  } else if (shell == "zsh") {
+    fmt::print("{}:{}\n", CLI::detail::find_and_replace(candidate.word, ":", "\\:"), candidate.help);
+  } else {
+    fmt::print("{}\t{}\n", candidate.word, candidate.help);
+  }
 }
 
 }  // namespace
@@ -195,19 +189,32 @@ std::string fish_script(const std::vector<CompletedCommand>& commands) {
 void add_completion(CLI::App& app) {
   CLI::App& command =
       *app.add_subcommand("completion", "Print a script that completes commands, flags and models in a shell");
-  const auto shell = std::make_shared<std::string>();
-  command.add_option("SHELL", *shell, "Shell: bash, zsh or fish")
+  struct Flags {
+    std::string shell;
+    std::vector<std::string> words;
+  };
+  const auto flags = std::make_shared<Flags>();
+  command.add_option("SHELL", flags->shell, "Shell: bash, zsh or fish")
       ->required()
       ->type_name("")
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  command
+      .add_option("WORDS", flags->words,
+                  "What is typed behind vitrail so far: what may stand in place of the last word is printed, a line "
+                  "each (the scripts ask so)")
+      ->type_name("");
   add_examples(command, {"# `cmake --install` puts them where the shells look; for this session alone",
                          "source <(vitrail completion bash)", "source <(vitrail completion zsh)     # behind compinit",
-                         "vitrail completion fish | source"});
-  command.callback([shell, &app] {
-    const std::vector<CompletedCommand> commands = commands_of(app);
-    fmt::print("{}", *shell == "bash"  ? bash_script(commands)
-                     : *shell == "zsh" ? zsh_script(commands)
-                                       : fish_script(commands));
+                         "vitrail completion fish | source", "# what may be typed here",
+                         "vitrail completion bash -- train --task lm --b"});
+  command.callback([flags, &app] {
+    if (flags->words.empty()) {
+      fmt::print("{}", flags->shell == "bash" ? bash_script : flags->shell == "zsh" ? zsh_script : fish_script);
+      return;
+    }
+    for (const Candidate& candidate : candidates(app, flags->words)) {
+      print_for(flags->shell, candidate);
+    }
   });
 }
 

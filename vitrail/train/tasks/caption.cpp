@@ -189,7 +189,8 @@ CaptionTaskOptions::CaptionTaskOptions() { eval_metric = "exact"; }
 void CaptionTaskOptions::describe(OptionList& list) {
   add_data_options(list, *this);
   list.add("tokenizer", tokenizer, "NAME",
-           "char (a token a character of the captions), byte, or a tokenizer.json or a folder with one (default: char)")
+           "Tokenizer: char (a token a character of the captions), byte, or a tokenizer.json or a folder with one "
+           "(default: char)")
       .path()
       .settled();
   list.add("max_length", max_length, "N", "Cut captions to N tokens").at_least(1);

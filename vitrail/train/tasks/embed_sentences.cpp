@@ -213,7 +213,7 @@ void EmbedSentencesOptions::describe(OptionList& list) {
   list.add("no_shuffle", no_shuffle, "", "Take the pairs in order");
   add_skip_broken_option(list, skip_broken);
   add_text_model_options(list, *this);
-  list.add("pool", pool, "POOL", "mean, cls or max (default: the folder's, or mean)")
+  list.add("pool", pool, "POOL", "Pooling: mean, cls or max (default: the folder's, or mean)")
       .one_of({"mean", "cls", "max", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"}, true)
       .settled();
   list.add("normalize", normalize, "", "Vectors of length 1, unless the folder says").settled();

@@ -28,7 +28,8 @@ void LanguageOptions::describe(OptionList& list) {
       .settled()
       .idle_if("beside --val-data", [this] { return !val_data.empty(); });
   list.add("tokenizer", tokenizer, "NAME",
-           "char (a token a character of the text), byte, or a tokenizer.json or a folder with one (default: that of "
+           "Tokenizer: char (a token a character of the text), byte, or a tokenizer.json or a folder with one "
+           "(default: that of "
            "the model's folder, or char)")
       .path()
       .settled();

@@ -218,7 +218,7 @@ void PixelOptions::describe(OptionList& list) {
   };
   add_data_options(list, *this);
   list.group("model");
-  list.add("model", model, "MODEL", "imagegpt-small, imagegpt-medium, imagegpt-large, or a model folder")
+  list.add("model", model, "MODEL", "Model: imagegpt-small, imagegpt-medium, imagegpt-large, or a model folder")
       .path()
       .settled();
   list.add_arguments("model_kwargs", model_kwargs, "KEY=VALUE",

@@ -393,7 +393,7 @@ void PretrainClipOptions::describe(OptionList& list) {
   add_augment_options(list, augment);
   list.group("pretraining");
   list.add("loss", loss, "LOSS",
-           "clip: which text belongs to which image of a batch; siglip: of each pair whether it belongs together")
+           "Loss: clip, which text belongs to which image of a batch; siglip, of each pair whether it belongs together")
       .one_of({"clip", "siglip"})
       .settled();
   add_average_options(list, *this);

@@ -325,7 +325,8 @@ void TranslationOptions::describe(OptionList& list) {
   list.add("skip_broken", skip_broken, "", "Leave out pairs with a line that is not UTF-8, and count them").settled();
   list.group("model");
   list.add("model", model, "MODEL",
-           "transformer-small, transformer-base, transformer-big, lstm_bahdanau, lstm_seq2seq (or gru_…), or a model "
+           "Model: transformer-small, transformer-base, transformer-big, lstm_bahdanau, lstm_seq2seq (or gru_…), or a "
+           "model "
            "folder")
       .path()
       .settled();
