@@ -98,7 +98,8 @@ TEST_F(Newcomer, IsToldOfRandomWeights) {
   const std::string tiny = " --img-size 16 --model-kwargs patch_size=4 depth=1 --num-classes 2";
   for (const std::string& command :
        {"predict" + bare + image, "attention" + bare + image + " --output " + path("own_maps"),
-        "eval" + bare + path("data/validation"), "embed" + bare + path("data/validation") + " --output " + path("x.st"),
+        "eval" + bare + path("data/validation"),
+        "embed" + bare + path("data/validation") + " --output " + path("x.safetensors"),
         "report" + bare + path("data/validation") + " --images 1 --output " + path("page"),
         "convert" + bare + " --output " + path("converted")}) {
     const Outcome outcome = vitrail(command + tiny);
@@ -161,7 +162,8 @@ TEST_F(Newcomer, UsesFlagsWronglyWithStatus2) {
            {"predict " + best() + " " + image + " --mean 0.1 0.2", "vitrail predict: --mean takes"},
            {"predict " + best() + " " + image + " --model-kwargs depth", "vitrail predict: "},
            {"eval " + best() + " " + path("data") + " --tta 1", "vitrail eval: --tta takes 0"},
-           {"embed " + best() + " x --unlabeled --split test --output y", "vitrail embed: --unlabeled takes all"},
+           {"embed " + best() + " x --unlabeled --split test --output y.safetensors",
+            "vitrail embed: --unlabeled takes all"},
            {"knn " + path("data") + " " + path("data"), "vitrail knn: features"},
            {"soup " + best() + " --greedy --output " + path("soup"), "vitrail soup: --greedy"},
            {"augment " + image + " --hflip 2 --output x.png", "vitrail augment: --hflip must be from 0 to 1"},
@@ -340,7 +342,7 @@ TEST_F(Newcomer, KeepsWhatACommandReads) {
   const std::string image = path("picture.png");
   fs::copy_file(path("data/validation/red/3.png"), image);
   const std::string before = io::read_text(image);
-  const std::string features = path("features.st");
+  const std::string features = path("features.safetensors");
   ASSERT_EQ(vitrail("embed " + best() + " " + path("data/train") + " --output " + features).status, 0);
   fs::create_directory(path("kept_maps"));
   fs::copy_file(image, path("kept_maps/image.png"));

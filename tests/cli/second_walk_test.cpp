@@ -7,10 +7,12 @@
 
 #include "tests/cli/commands.h"
 #include "tests/support/golden.h"
+#include "vitrail/io/file.h"
 
 namespace vitrail::test {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -128,6 +130,116 @@ TEST_F(SecondWalk, ReadsTablesThatBeginWithAByteOrderMark) {
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("2 training"));
   EXPECT_THAT(outcome.out, HasSubstr("2 classes"));
+}
+
+// A table of texts is one for every command that reads it, not lines of text.
+TEST_F(SecondWalk, TakesTheTextsOfATableForTexts) {
+  const std::string table = write("table.tsv", "label\ttext\npos\tgood one\nneg\tbad one\npos\tfine\nneg\tworse\n");
+  const std::string wordpieces = path("wordpieces");
+  const Outcome learned = vitrail("tokenizer train " + table + " --model wordpiece --vocab-size 40 --output " +
+                                  wordpieces + " --special-tokens '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]'");
+  ASSERT_EQ(learned.status, 0) << learned.err;
+  const Outcome trained =
+      vitrail("train " + table + " --model bert-tiny --tokenizer " + wordpieces +
+              " --epochs 1 --val-share 0 --batch-size 2 --threads 1 --output " + path("runs") + " --experiment table");
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const std::string run = path("runs/table");
+  const Outcome of_table = vitrail("predict " + run + " " + table + " --format json");
+  ASSERT_EQ(of_table.status, 0) << of_table.err;
+  EXPECT_EQ(of_table.out, vitrail("predict " + run + " 'good one' 'bad one' fine worse --format json").out);
+  const std::string unlabelled = write("unlabelled.jsonl", R"({"text": "fine", "text_pair": "good"})"
+                                                           "\n");
+  const Outcome of_pair = vitrail("predict " + run + " " + unlabelled + " --format json");
+  ASSERT_EQ(of_pair.status, 0) << of_pair.err;
+  EXPECT_EQ(nlohmann::json::parse(of_pair.out)[0]["text_pair"], "good");
+  const Outcome smaller =
+      vitrail("quantize " + run + " --output " + path("int8-table") + " --eval " + table + " --json");
+  ASSERT_EQ(smaller.status, 0) << smaller.err;
+  const nlohmann::json labels = nlohmann::json::parse(smaller.out)["labels"];
+  EXPECT_EQ(labels["figure"], "accuracy");
+  const Outcome evaluated = vitrail("eval " + run + " " + table + " --json");
+  EXPECT_EQ(labels["float"], nlohmann::json::parse(evaluated.out)["accuracy"]) << evaluated.err;
+}
+
+TEST_F(SecondWalk, IsToldOfWeightsThatDiverged) {
+  const Outcome trained =
+      vitrail("train " + path("data") + small() + " --epochs 1 --lr 1e30 --opt sgd --warmup-epochs 0" +
+              " --batch-size 32 --output " + path("runs") + " --experiment diverged");
+  EXPECT_EQ(trained.status, 1) << trained.out;
+  EXPECT_THAT(trained.err, AnyOf(HasSubstr("the model gives NaN"), HasSubstr("the loss is ")));
+  const std::string weights = path("nan-weights");
+  fs::copy(best(), weights);
+  std::fstream file(weights + "/model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-8, std::ios::end);
+  file.write("\xff\xff\xff\xff\xff\xff\xff\xff", 8);  // NaN
+  file.close();
+  for (const std::string& command : {"eval " + weights + " " + path("data") + " --split validation",
+                                     "predict " + weights + " " + path("data/train/red/3.png")}) {
+    const Outcome outcome = vitrail(command);
+    EXPECT_EQ(outcome.status, 1) << command << outcome.out;
+    EXPECT_THAT(outcome.err, HasSubstr("the model gives NaN where numbers were expected")) << command;
+  }
+}
+
+TEST_F(SecondWalk, ReadsWhatIsWrongInWordsOfItsOwn) {
+  const std::string text = write("letters.txt", "a b c d e f\n");
+  const std::string pieces = path("letters");
+  ASSERT_EQ(vitrail("tokenizer train " + text + " --vocab-size 257 --output " + pieces).status, 0);
+  const std::string image = path("data/train/red/3.png");
+  for (const auto& [arguments, words] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"zeroshot nope " + image + " --labels a,b", "there is no model folder 'nope'"},
+           {"latent nope --between " + image + " " + image, "there is no model folder 'nope'"},
+           {"reconstruct nope " + image, "there is no model folder 'nope'"},
+           {"embed " + best() + " " + path("data") + " --split train --output x.npy",
+            "'x.npy' does not end in .safetensors"},
+           {"attention " + best() + " " + image + " --raw x.npz", "'x.npz' does not end in .safetensors"},
+           {"tokenizer decode " + pieces + " 99999999999999999999", "'99999999999999999999' is not an id"},
+       }) {
+    const Outcome outcome = vitrail(arguments);
+    EXPECT_NE(outcome.status, 0) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(words)) << arguments;
+  }
+}
+
+// Runs of pretraining have no --eval-metric, and runs of different kinds no unit in common.
+TEST_F(SecondWalk, ComparesRunsOfAnyKind) {
+  const std::string flags =
+      " --model vit_tiny_patch16_224 --model-kwargs img_size=16 patch_size=4 embed_dim=24 depth=2 "
+      "num_heads=3 --threads 1 -b 8 --epochs 1 --output " +
+      path("runs");
+  const Outcome trained = vitrail("pretrain simclr " + path("data/train") + flags + " --experiment views --knn-data " +
+                                  path("data") + " --projection-dim 8 --hidden-dim 16");
+  if (trained.status != 0) {
+    GTEST_FAIL() << trained.err;
+  }
+  const Outcome compared = vitrail("compare " + path("runs/views"));
+  EXPECT_EQ(compared.status, 0) << compared.err;
+}
+
+// Images of two parts may have the same names: features know of which they are.
+TEST_F(SecondWalk, ProjectsFeaturesWithTheImagesThatTheyAreOf) {
+  const std::string features = path("part.safetensors");
+  ASSERT_EQ(vitrail("embed " + best() + " " + path("data") + " --split validation --output " + features).status, 0);
+  const std::string project = "project " + features + " --method pca --images " + path("data") + " --output ";
+  EXPECT_THAT(vitrail(project + path("map-x") + " --split train").err,
+              HasSubstr("the features are of the part 'validation', not of --split train"));
+  const Outcome named = vitrail(project + path("map-a") + " --split validation");
+  EXPECT_EQ(named.status, 0) << named.err;
+  const Outcome unnamed = vitrail(project + path("map-b"));
+  EXPECT_EQ(unnamed.status, 0) << unnamed.err;
+  EXPECT_EQ(io::read_text(path("map-a/map.png")), io::read_text(path("map-b/map.png")));
+  const std::string all = path("all.safetensors");
+  ASSERT_EQ(vitrail("embed " + best() + " " + path("data") + " --unlabeled --output " + all).status, 0);
+  const Outcome unlabeled =
+      vitrail("project " + all + " --method pca --images " + path("data") + " --output " + path("map-c"));
+  EXPECT_EQ(unlabeled.status, 0) << unlabeled.err;
+}
+
+TEST_F(SecondWalk, IsToldOfAnAverageThatHasHardlyBegun) {
+  const std::string train = "train " + path("data") + small() + " --epochs 1 --model-ema --output " + path("runs");
+  EXPECT_THAT(vitrail(train).out,
+              HasSubstr("the average of --model-ema is still to 100 % the weights that it began with"));
+  EXPECT_THAT(vitrail(train + " --model-ema-decay 0.2").out, Not(HasSubstr("note: after all")));
 }
 
 }  // namespace

@@ -105,6 +105,38 @@ std::vector<std::string> list_texts(const std::vector<std::string>& arguments) {
   return texts;
 }
 
+std::vector<text::LabelledText> list_texts_to_classify(const std::vector<std::string>& arguments) {
+  std::vector<text::LabelledText> texts;
+  for (const std::string& argument : arguments) {
+    std::error_code none;
+    if (text::names_table(argument) && fs::is_regular_file(argument, none)) {
+      std::ranges::copy(text::parse_labelled_texts(io::read_text(argument), fs::path(argument).extension().string(),
+                                                   argument, text::Labels::optional),
+                        std::back_inserter(texts));
+    } else {
+      for (std::string& text : list_texts({argument})) {
+        texts.push_back({std::move(text), "", ""});
+      }
+    }
+  }
+  return texts;
+}
+
+std::vector<std::string> list_texts_to_tag(const std::vector<std::string>& arguments) {
+  std::vector<std::string> texts;
+  for (const std::string& argument : arguments) {
+    std::error_code none;
+    if (argument.ends_with(".conll") && fs::is_regular_file(argument, none)) {
+      for (const text::TaggedSentence& sentence : text::read_tagged_sentences(argument)) {
+        texts.push_back(fmt::format("{}", fmt::join(sentence.words, " ")));
+      }
+    } else {
+      std::ranges::copy(list_texts({argument}), std::back_inserter(texts));
+    }
+  }
+  return texts;
+}
+
 void as_generation_usage(const std::function<void()>& read, const std::map<std::string, std::string>& fields) {
   try {
     read();

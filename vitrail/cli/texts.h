@@ -14,6 +14,7 @@
 
 #include "vitrail/cli/flags.h"
 #include "vitrail/models/text/text_model.h"
+#include "vitrail/text/labelled.h"
 #include "vitrail/text/tokenizer.h"
 
 namespace vitrail::cli {
@@ -37,6 +38,10 @@ void save_beside_files_of(const std::filesystem::path& source, const models::Tex
 /// The texts that `arguments` name: the lines of a file, those of the standard input for "-", or else the argument
 /// itself. Lines without letters are none. Throws Error if there are no texts, or if one is not UTF-8.
 std::vector<std::string> list_texts(const std::vector<std::string>& arguments);
+/// The texts to be classified: list_texts(), but of a table (text::names_table()) its texts, with second ones.
+std::vector<text::LabelledText> list_texts_to_classify(const std::vector<std::string>& arguments);
+/// The sentences whose words are to be labelled: list_texts(), but of a `.conll` file its words.
+std::vector<std::string> list_texts_to_tag(const std::vector<std::string>& arguments);
 
 /// Adds --batch-tokens.
 CLI::Option* add_batch_tokens_flag(CLI::App& command, std::optional<std::int64_t>& batch_tokens);

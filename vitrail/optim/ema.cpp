@@ -36,6 +36,14 @@ double Ema::decay(std::int64_t step) const {
   return std::max(std::min(grown, options_.decay), options_.min_decay);
 }
 
+double Ema::share_of_first(std::int64_t updates) const {
+  double share = 1;
+  for (std::int64_t step = options_.update_after_step + 2; step <= updates; ++step) {
+    share *= decay(step);
+  }
+  return share;
+}
+
 void Ema::update(const nn::ParameterStore& store, std::int64_t step) {
   const auto weight = static_cast<float>(1 - decay(step));
   for (std::size_t i = 0; i < averages_.size(); ++i) {

@@ -27,6 +27,8 @@ class Ema {
 
   /// The decay of update `step`, counted from 1. It is 0 for the first update, which copies the weights.
   double decay(std::int64_t step) const;
+  /// The share of the average after `updates` that is still made of the weights it began with.
+  double share_of_first(std::int64_t updates) const;
   /// Does update `step` with the store's present weights.
   void update(const nn::ParameterStore& store, std::int64_t step);
 

@@ -58,28 +58,49 @@ std::optional<std::size_t> column(const io::CsvRow& header, std::span<const std:
   return std::nullopt;
 }
 
-std::vector<LabelledText> read_table(const std::vector<io::CsvRow>& rows, bool must_be_named,
-                                     const std::string& source) {
+// The texts of rows whose first one names the columns.
+std::vector<LabelledText> read_columns(const std::vector<io::CsvRow>& rows, std::size_t text,
+                                       std::optional<std::size_t> label, const std::string& source) {
   std::vector<LabelledText> result;
-  const auto text = rows.empty() ? std::nullopt : column(rows[0], text_columns);
-  const auto label = rows.empty() ? std::nullopt : column(rows[0], label_columns);
-  const bool named = text && label;
-  check(named || !must_be_named, "{}: the first line must name the columns 'text' and 'label', but has '{}'", source,
-        rows.empty() ? "" : fmt::format("{}", fmt::join(rows[0].fields, "', '")));
-  const auto second = named ? column(rows[0], second_columns) : std::nullopt;
-  for (std::size_t i = named ? 1 : 0; i < rows.size(); ++i) {
-    const io::CsvRow& row = rows[i];
-    const std::size_t count = named ? rows[0].fields.size() : 2;
-    check(row.fields.size() == count, "{}: line {} has {}, expected {}", source, row.line,
-          io::counted(std::ssize(row.fields), "fields"), named ? std::to_string(count) : "2: a label, a tab, a text");
-    result.push_back({row.fields[text.value_or(1)], second ? row.fields[*second] : "", row.fields[label.value_or(0)]});
-    check(!result.back().text.empty() && !result.back().label.empty(), "{}: line {} has no {}", source, row.line,
-          result.back().text.empty() ? "text" : "label");
+  const auto second = column(rows[0], second_columns);
+  for (const io::CsvRow& row : std::span(rows).subspan(1)) {
+    check(row.fields.size() == rows[0].fields.size(), "{}: line {} has {}, expected {}", source, row.line,
+          io::counted(std::ssize(row.fields), "fields"), rows[0].fields.size());
+    result.push_back({row.fields[text], second ? row.fields[*second] : "", label ? row.fields[*label] : ""});
+    check(!result.back().text.empty() && !(label && result.back().label.empty()), "{}: line {} has no {}", source,
+          row.line, result.back().text.empty() ? "text" : "label");
   }
   return result;
 }
 
-std::vector<LabelledText> read_objects(std::string_view corpus, const std::string& source) {
+// The texts of rows `label<TAB>text`, or without a label where it is optional.
+std::vector<LabelledText> read_pairs(const std::vector<io::CsvRow>& rows, Labels labels, const std::string& source) {
+  std::vector<LabelledText> result;
+  for (const io::CsvRow& row : rows) {
+    const bool alone = labels == Labels::optional && row.fields.size() == 1;
+    check(alone || row.fields.size() == 2, "{}: line {} has {}, expected 2: a label, a tab, a text", source, row.line,
+          io::counted(std::ssize(row.fields), "fields"));
+    result.push_back({row.fields.back(), "", alone ? "" : row.fields[0]});
+    check(!result.back().text.empty() && (alone || !result.back().label.empty()), "{}: line {} has no {}", source,
+          row.line, result.back().text.empty() ? "text" : "label");
+  }
+  return result;
+}
+
+std::vector<LabelledText> read_table(const std::vector<io::CsvRow>& rows, bool must_be_named, Labels labels,
+                                     const std::string& source) {
+  const auto text = rows.empty() ? std::nullopt : column(rows[0], text_columns);
+  const auto label = rows.empty() ? std::nullopt : column(rows[0], label_columns);
+  if (text && (label || labels == Labels::optional)) {
+    return read_columns(rows, *text, label, source);
+  }
+  check(!must_be_named, "{}: the first line must name {}, but has '{}'", source,
+        labels == Labels::needed ? "the columns 'text' and 'label'" : "the column 'text'",
+        rows.empty() ? "" : fmt::format("{}", fmt::join(rows[0].fields, "', '")));
+  return read_pairs(rows, labels, source);
+}
+
+std::vector<LabelledText> read_objects(std::string_view corpus, Labels labels, const std::string& source) {
   std::vector<LabelledText> result;
   std::size_t number = 0;
   for (const std::string& line : lines_of(corpus)) {
@@ -100,9 +121,9 @@ std::vector<LabelledText> read_objects(std::string_view corpus, const std::strin
     };
     const auto text = first_of(text_columns);
     const auto label = first_of(label_columns);
-    check(text && !text->empty() && label && !label->empty(), "{} has no '{}'", place,
-          text && !text->empty() ? "label" : "text");
-    result.push_back({*text, first_of(second_columns).value_or(""), *label});
+    const bool has_label = label ? !label->empty() : labels == Labels::optional;
+    check(text && !text->empty() && has_label, "{} has no '{}'", place, text && !text->empty() ? "label" : "text");
+    result.push_back({*text, first_of(second_columns).value_or(""), label.value_or("")});
   }
   return result;
 }
@@ -134,15 +155,20 @@ std::vector<LabelledText> read_labelled_texts(const std::filesystem::path& path,
 }
 
 std::vector<LabelledText> parse_labelled_texts(std::string_view content, std::string_view ending,
-                                               const std::string& source) {
+                                               const std::string& source, Labels labels) {
   check_corpus(content, source);
   content = io::without_byte_order_mark(content);
-  std::vector<LabelledText> texts = ending == ".csv" ? read_table(io::parse_csv(content, source), true, source)
+  std::vector<LabelledText> texts = ending == ".csv" ? read_table(io::parse_csv(content, source), true, labels, source)
                                     : ending == ".jsonl" || ending == ".json"
-                                        ? read_objects(content, source)
-                                        : read_table(split_lines(content), false, source);
+                                        ? read_objects(content, labels, source)
+                                        : read_table(split_lines(content), false, labels, source);
   check(!texts.empty(), "{}: there are no texts", source);
   return texts;
+}
+
+bool names_table(const std::filesystem::path& path) {
+  const std::string ending = path.extension().string();
+  return ending == ".csv" || ending == ".tsv" || ending == ".json" || ending == ".jsonl";
 }
 
 std::vector<TaggedSentence> read_tagged_sentences(const std::filesystem::path& path, std::int64_t* skipped) {

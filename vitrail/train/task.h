@@ -33,11 +33,13 @@ struct Drawn {
 
 /// What the trainer lends to a task for work outside of training, such as evaluation.
 struct Work {
-  DType dtype = DType::f32;                                               ///< of activations and products
-  std::function<void(std::string_view title, std::int64_t total)> begin;  ///< begins a progress bar of `total` units
-  std::function<void(std::int64_t done)> advance;    ///< to be called often, with the units done; throws to end the
-                                                     ///< work if the user wants to stop
-  std::function<void(const std::string& line)> say;  ///< prints a line for the user
+  DType dtype = DType::f32;  ///< of activations and products
+  /// Begins a progress bar of `total` units.
+  std::function<void(std::string_view title, std::int64_t total)> begin = [](std::string_view, std::int64_t) {};
+  /// To be called often, with the units done; throws to end the work if the user wants to stop.
+  std::function<void(std::int64_t done)> advance = [](std::int64_t) {};
+  /// Prints a line for the user.
+  std::function<void(const std::string& line)> say = [](const std::string&) {};
 };
 
 /// A network and what it learns: its data, loss and figures. Each kind of task is a file in train/tasks.

@@ -20,7 +20,7 @@ const io::Safetensors& dino_file() {
 }
 
 Features dino_features(const std::string& prefix) {
-  return {dino_file().get(prefix + "x"), dino_file().get(prefix + "labels"), {}, {}, {}, {}};
+  return {dino_file().get(prefix + "x"), dino_file().get(prefix + "labels"), {}, {}, {}, {}, {}};
 }
 
 TEST(EvalKnn, GivesDinosFigures) {

@@ -149,7 +149,7 @@ TEST(Embed, GoesOverADataSetInItsOrder) {
 
 Features golden_features(const std::string& prefix) {
   const io::Safetensors file = golden("knn.safetensors");
-  return {file.get(prefix + "x"), file.get(prefix + "labels"), {}, {}, {}, {}};
+  return {file.get(prefix + "x"), file.get(prefix + "labels"), {}, {}, {}, {}, {}};
 }
 
 TEST(Knn, VotesAsInDino) {

@@ -31,6 +31,15 @@ struct Predicting {
   std::vector<std::string> texts;
 };
 
+// Texts that stand alone, without labels.
+std::vector<text::LabelledText> alone(const std::vector<std::string>& texts) {
+  std::vector<text::LabelledText> result;
+  for (const std::string& text : texts) {
+    result.push_back({text, "", ""});
+  }
+  return result;
+}
+
 void expect_masks(const std::vector<FilledMask>& masks, const json& expected) {
   ASSERT_EQ(masks.size(), expected.size());
   for (std::size_t i = 0; i < masks.size(); ++i) {
@@ -66,7 +75,7 @@ TEST(TextPredictions, ClassifyAsTransformers) {
   const Predicting p("classes");
   const std::vector<std::string> labels = models::labels_of(p.model);
   const auto expect = [&](const models::TextModel& model, const char* key) {
-    const Tensor all = classify_texts(model, p.tokenizer, p.texts, false, {.batch_size = 2});
+    const Tensor all = classify_texts(model, p.tokenizer, alone(p.texts), false, {.batch_size = 2});
     for (std::size_t i = 0; i < p.texts.size(); ++i) {
       const std::vector<float> row = all.select(0, static_cast<std::int64_t>(i)).values();
       for (const json& of : p.expected[key][i]) {
@@ -77,9 +86,9 @@ TEST(TextPredictions, ClassifyAsTransformers) {
     }
   };
   expect(p.model, "results");
-  const models::TextModel alone =
+  const models::TextModel each =
       models::load_text_model(p.folder, {.model_kwargs = R"({"problem_type": "multi_label_classification"})"});
-  expect(alone, "alone");
+  expect(each, "alone");
 }
 
 TEST(TextPredictions, LabelTokensAsTransformers) {
@@ -104,10 +113,10 @@ TEST(TextPredictions, SayWhatIsTooLongOrOfAnotherKind) {
   const Predicting classes("classes");
   const Predicting tokens("tokens");
   const std::vector<std::string> longer = {"a", "a a a a a a a a a a a a a a a a a a a"};
-  EXPECT_EQ(error_of([&] { classify_texts(classes.model, classes.tokenizer, longer, false); }),
+  EXPECT_EQ(error_of([&] { classify_texts(classes.model, classes.tokenizer, alone(longer), false); }),
             "text 2 has 21 tokens, but the model is made for at most 20: --truncate cuts it");
-  EXPECT_EQ(classify_texts(classes.model, classes.tokenizer, longer, true).shape(), (Shape{2, 3}));
-  EXPECT_EQ(error_of([&] { classify_texts(tokens.model, tokens.tokenizer, longer, true); }),
+  EXPECT_EQ(classify_texts(classes.model, classes.tokenizer, alone(longer), true).shape(), (Shape{2, 3}));
+  EXPECT_EQ(error_of([&] { classify_texts(tokens.model, tokens.tokenizer, alone(longer), true); }),
             "BertForTokenClassification labels tokens, not texts");
   EXPECT_EQ(error_of([&] { label_tokens(classes.model, classes.tokenizer, longer, true); }),
             "BertForSequenceClassification labels texts, not tokens");

@@ -211,14 +211,14 @@ void add_attention(CLI::App& app) {
                   "With --method dino, IMAGE is a folder of images, and this one of masks of the same names: print how "
                   "well each head's mask fits what is not black in them")
       ->type_name("DIR");
-  command
-      .add_option(
+  expect_ending(
+      command.add_option(
           "--raw", flags->raw,
           "Write the logits [1, num_classes] of an image and the probabilities: attention.{i} [1, H, N, M] f32, with "
           "windows [W, H, N, N]; of attention pooling, attention.pool [1, H, 1, N]; of a translator also "
           "decoder_attention.{i} and cross_attention.{i}; with --method dino, attention [H, rows, columns] f32 and "
-          "mask u8")
-      ->type_name("FILE.safetensors");
+          "mask u8"),
+      ".safetensors");
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
   add_examples(command, {"vitrail attention demo/run/best cat.jpg",

@@ -155,13 +155,15 @@ std::vector<Row> rows_of(const std::vector<train::RunSummary>& runs, bool by_see
   return rows;
 }
 
-std::vector<std::string> cells_of(const Row& row, const std::vector<train::FigureKind>& kinds) {
+// The cells of a row; `unit` is what stands behind its rate.
+std::vector<std::string> cells_of(const Row& row, const std::vector<train::FigureKind>& kinds,
+                                  const std::string& unit) {
   const train::RunSummary& run = row.front();
   std::vector<std::string> cells = {row_name(row),
                                     run.architecture,
                                     fmt::format("{:.2f} M", static_cast<double>(run.parameters) / 1e6),
                                     run.flops == 0 ? "-" : fmt::format("{:.0f}", static_cast<double>(run.flops) / 1e6),
-                                    fmt::format("{:.0f}", over(row, &train::RunSummary::rate).mean),
+                                    fmt::format("{:.0f}{}", over(row, &train::RunSummary::rate).mean, unit),
                                     std::to_string(run.last.epoch),
                                     fmt::format("{:.1f}", over(row, &train::RunSummary::seconds).mean / 60)};
   for (const train::FigureKind& kind : kinds) {
@@ -185,14 +187,16 @@ void compare(const CompareFlags& flags) {
     return;
   }
   const train::RunSummary& first = runs.front();
+  const bool one_unit =
+      std::ranges::all_of(runs, [&](const train::RunSummary& run) { return run.records.units == first.records.units; });
   std::vector<std::vector<std::string>> cells = {
-      {"run", "model", "parameters", "MFLOPs", first.records.units + "/s", "epochs", "minutes"}};
+      {"run", "model", "parameters", "MFLOPs", one_unit ? first.records.units + "/s" : "rate", "epochs", "minutes"}};
   for (const train::FigureKind& kind : first.records.figures) {
     cells.front().push_back(kind.label);
   }
   cells.front().push_back("best " + first.metric.label);
   for (const Row& row : rows) {
-    cells.push_back(cells_of(row, first.records.figures));
+    cells.push_back(cells_of(row, first.records.figures, one_unit ? "" : " " + row.front().records.units + "/s"));
   }
   fmt::print("{}", table(cells));
 }

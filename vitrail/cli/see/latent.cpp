@@ -10,6 +10,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/texts.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
@@ -110,7 +111,9 @@ void latent(const LatentFlags& flags) {
   check_usage(flags.images.empty() || flags.between.empty(), "IMAGES go along a --direction, not --between two images");
   check_usage(!flags.strength || flags.between.empty(), "--strength has no effect on --between: it is for --direction");
   const DType dtype = flags.compute.apply();
-  const std::unique_ptr<train::Autoencoder> model = train::Autoencoder::open(train::model_of(flags.model));
+  const std::filesystem::path folder = train::model_of(flags.model);
+  check_trained(folder, flags.model);
+  const std::unique_ptr<train::Autoencoder> model = train::Autoencoder::open(folder);
   if (!flags.direction.empty()) {
     draw_direction(*model, flags, dtype);
     return;

@@ -236,11 +236,12 @@ void add_patches(CLI::App& app) {
                         ->check(whole_number(1, 1000))
                         ->type_name("N");
   command.add_option("--output", flags->output, "Folder for the images")->capture_default_str()->type_name("DIR");
-  command
-      .add_option("--raw", flags->raw,
-                  "Write coordinates.{i} [rows, columns, 3] f32, labels.{i} [rows, columns] i64 and centers [K, D], or "
-                  "matches [N, 2] i64 (patches counted row by row) and similarities [N]")
-      ->type_name("FILE.safetensors");
+  expect_ending(
+      command.add_option(
+          "--raw", flags->raw,
+          "Write coordinates.{i} [rows, columns, 3] f32, labels.{i} [rows, columns] i64 and centers [K, D], or "
+          "matches [N, 2] i64 (patches counted row by row) and similarities [N]"),
+      ".safetensors");
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
   add_examples(command, {"vitrail patches my_dino cats/*.jpg --output colours",

@@ -53,6 +53,7 @@ train::Features some_of(const train::Features& features, std::int64_t count, std
   std::ranges::sort(order);
   train::Features part;
   part.classes = features.classes;
+  part.part = features.part;
   part.x = Tensor::empty({count, features.x.size(1)});
   part.labels = Tensor::empty({count}, DType::i64);
   for (std::int64_t i = 0; i < count; ++i) {
@@ -73,18 +74,38 @@ io::Image thumbnail(const io::Image& image) {
   return data::resize(image, middle, thumbnail_side, thumbnail_side, data::Interpolation::bicubic);
 }
 
-// The thumbnails of images that are found by their names in a data set.
-std::vector<io::Image> thumbnails(const std::vector<std::string>& names, const DataFlags& flags) {
+// The images that the features are of: those of their part, or where they have no labels all of them.
+std::unique_ptr<data::Dataset> images_of(const train::Features& features, const DataFlags& flags) {
+  check(flags.split.empty() || features.part.empty() || flags.split == features.part,
+        "the features are of the part '{}', not of --split {}", features.part, flags.split);
+  const auto labels = features.labels.span<std::int64_t>();
+  const bool unlabeled = std::ranges::all_of(labels, [](std::int64_t label) { return label == data::unlabeled; });
+  if (unlabeled && flags.split.empty() && features.part.empty()) {
+    return data::open_unlabeled(flags.data);
+  }
   data::DatasetOptions where;
   where.split = flags.split;
   where.labeled = false;
-  const auto dataset = data::open_dataset(flags.data, where);
+  try {
+    return data::open_dataset(flags.data, where);
+  } catch (const Error&) {
+    if (!flags.split.empty() || features.part.empty()) {
+      throw;
+    }
+  }
+  where.split = features.part;  // of a folder that has parts, of which none was named
+  return data::open_dataset(flags.data, where);
+}
+
+// The thumbnails of the images, which are found by their names.
+std::vector<io::Image> thumbnails(const train::Features& features, const DataFlags& flags) {
+  const auto dataset = images_of(features, flags);
   std::map<std::string, std::int64_t> places;
   for (std::int64_t i = 0; i < dataset->size(); ++i) {
     places.emplace(io::as_utf8(dataset->name(i)), i);  // as files of features have them
   }
   std::vector<io::Image> result;
-  for (const std::string& name : names) {
+  for (const std::string& name : features.names) {
     const auto place = places.find(name);
     check(place != places.end(), "'{}' has no image '{}', of which there are features: were they made of other images?",
           flags.data, name);
@@ -150,7 +171,7 @@ void project(const ProjectFlags& flags) {
         flags.features);
   explain::MapPoints points;
   if (!flags.images.data.empty()) {
-    points.thumbnails = thumbnails(features.names, flags.images);
+    points.thumbnails = thumbnails(features, flags.images);
   }
   Projection result = projected(features, flags);
   points.coordinates = result.coordinates;

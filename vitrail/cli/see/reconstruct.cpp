@@ -7,6 +7,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/texts.h"
 #include "vitrail/explain/reconstruction.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/vit/mae.h"
@@ -30,7 +31,7 @@ struct ReconstructFlags {
 void reconstruct(const ReconstructFlags& flags) {
   const DType dtype = flags.compute.apply();
   const std::string folder = train::model_of(flags.model).string();
-  check(std::filesystem::is_directory(folder), "'{}' is not the folder of a masked autoencoder", flags.model);
+  check_trained(folder, flags.model);
   std::unique_ptr<train::Autoencoder> with_bottleneck;
   models::Model masked;
   if (train::is_autoencoder(folder)) {

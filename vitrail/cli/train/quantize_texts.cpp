@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <utility>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -19,6 +21,8 @@
 #include "vitrail/train/study/evaluate_language.h"
 #include "vitrail/train/study/evaluate_translation.h"
 #include "vitrail/train/study/texts.h"
+#include "vitrail/train/tasks/classify_text.h"
+#include "vitrail/train/tasks/tag.h"
 
 namespace vitrail::cli {
 namespace {
@@ -48,6 +52,25 @@ double perplexity_of(const std::filesystem::path& folder, const std::string& fil
       body, ids,
       {.block_size = block, .batch_size = std::max<std::int64_t>(1, tokens_at_once / block), .dtype = dtype});
   return std::exp(result.loss);
+}
+
+// The figure by which a classifier of texts or of words is judged, and its value on a file of them with their labels.
+template <class Options>
+std::pair<train::FigureKind, double> judged(const std::filesystem::path& folder, const std::string& file, DType dtype) {
+  Options options;
+  options.data = options.val_data = file;
+  const std::unique_ptr<train::Task> task = options.make(folder);
+  train::Work work;
+  work.dtype = dtype;
+  const train::Figures figures = task->evaluate(work);
+  const train::FigureKind kind = task->figures().front();
+  return {kind, train::figure(figures, kind.name)};
+}
+
+std::pair<train::FigureKind, double> label_figure(const std::filesystem::path& folder, const std::string& file,
+                                                  bool each_token, DType dtype) {
+  return each_token ? judged<train::TagOptions>(folder, file, dtype)
+                    : judged<train::ClassifyTextOptions>(folder, file, dtype);
 }
 
 double bleu_of(const std::filesystem::path& folder, const text::ParallelText& text, DType dtype) {
@@ -97,6 +120,12 @@ void print_comparison(const QuantizedJson& json) {
     const auto is = json["bleu"]["int8"].get<double>();
     fmt::print("  BLEU            {:.2f}, was {:.2f}: {:+.2f}\n", is, was, is - was);
   }
+  if (json.contains("labels")) {
+    const QuantizedJson& labels = json["labels"];
+    const auto was = labels["float"].get<double>();
+    const auto is = labels["int8"].get<double>();
+    fmt::print("  {:<15} {:.2f} %, was {:.2f} %: {:+.2f}\n", labels["figure"].get<std::string>(), is, was, is - was);
+  }
   if (json.contains("cosine")) {
     fmt::print("  vectors         cosine to those before {:.5f} in the mean, at least {:.5f}\n",
                json["cosine"]["mean"].get<double>(), json["cosine"]["least"].get<double>());
@@ -115,8 +144,10 @@ void quantize_texts(const std::filesystem::path& folder, const QuantizeTextsFlag
   const DType dtype = flags.compares() ? compute.apply() : DType::f32;
   const text::ParallelText pairs =
       flags.src.empty() ? text::ParallelText{} : text::read_parallel_text(flags.src, flags.tgt);
+  const bool classifies = model.net->classifier() != nullptr;
+  const bool each_token = classifies && model.net->classifier()->each_token();
   const std::vector<std::string> texts =
-      flags.eval.empty() || continues ? std::vector<std::string>() : list_texts({flags.eval});
+      flags.eval.empty() || continues || classifies ? std::vector<std::string>() : list_texts({flags.eval});
 
   QuantizedJson json = {{"model", folder.string()}, {"output", flags.output}, {"activations", "token"}};
   Tensor vectors;
@@ -124,6 +155,9 @@ void quantize_texts(const std::filesystem::path& folder, const QuantizeTextsFlag
     json["bleu"]["float"] = bleu_of(folder, pairs, dtype);
   } else if (!flags.eval.empty() && continues) {
     json["perplexity"]["float"] = perplexity_of(folder, flags.eval, dtype);
+  } else if (!flags.eval.empty() && classifies) {
+    const auto [kind, value] = label_figure(folder, flags.eval, each_token, dtype);
+    json["labels"] = {{"figure", kind.label}, {"float", value}};
   } else if (!flags.eval.empty()) {
     vectors = vectors_of(folder, texts, dtype);
   }
@@ -134,6 +168,8 @@ void quantize_texts(const std::filesystem::path& folder, const QuantizeTextsFlag
     json["bleu"]["int8"] = bleu_of(flags.output, pairs, dtype);
   } else if (json.contains("perplexity")) {
     json["perplexity"]["int8"] = perplexity_of(flags.output, flags.eval, dtype);
+  } else if (json.contains("labels")) {
+    json["labels"]["int8"] = label_figure(flags.output, flags.eval, each_token, dtype).second;
   } else if (vectors.defined()) {
     json["cosine"] = cosines_of(vectors, vectors_of(flags.output, texts, dtype));
   }

@@ -12,7 +12,8 @@ namespace vitrail::cli {
 /// What a model of texts is quantized to, and what it is compared on before and after.
 struct QuantizeTextsFlags {
   std::string output;
-  std::string eval;  ///< a text: the perplexity of a language model, or how far an encoder's vectors turn
+  std::string eval;  ///< a text: the perplexity of a language model, how well texts with their labels are told, or how
+                     ///< far an encoder's vectors turn
   std::string src;   ///< texts to translate: BLEU of a translator
   std::string tgt;
   bool json = false;

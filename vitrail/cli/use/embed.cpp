@@ -92,6 +92,8 @@ void embed(const EmbedFlags& flags) {
   check_usage(!flags.unlabeled || flags.data.split.empty(),
               "--unlabeled takes all of DATA, and --split a part with labels");
   check_not_input(flags.output, flags.data.data);
+  check_usage(flags.output.ends_with(".safetensors"),
+              "--output: '{}' does not end in .safetensors, the format in which features are written", flags.output);
   check_not_of_model(flags.output, flags.model);
   const train::EvaluateOptions options = flags.data.options(flags.compute.apply());
   models::Model model = flags.model.open_for_images();
@@ -102,6 +104,7 @@ void embed(const EmbedFlags& flags) {
   file.facts = {{"format", "pt"},
                 {"model", flags.model.model},
                 {"architecture", choice.model.architecture},
+                {"split", flags.data.split},
                 {"pool", flags.pool},
                 {"layer", flags.layer ? fmt::format("{}", *flags.layer) : (flags.logits ? "logits" : "")}};
   const train::EmbeddingFile written =

@@ -24,8 +24,9 @@ train::TextRunOptions run_of(const PredictTextsFlags& flags, DType dtype) {
   return {.dtype = dtype, .batch_size = flags.batch_size, .batch_tokens = flags.batch_tokens};
 }
 
-void print_classes(const models::TextModel& model, const text::Tokenizer& tokenizer,
-                   const std::vector<std::string>& texts, const PredictTextsFlags& flags, DType dtype) {
+void print_classes(const models::TextModel& model, const text::Tokenizer& tokenizer, const PredictTextsFlags& flags,
+                   DType dtype) {
+  const std::vector<text::LabelledText> texts = list_texts_to_classify(flags.texts);
   const std::vector<std::string> labels = models::labels_of(model);
   const Tensor all = train::classify_texts(model, tokenizer, texts, flags.truncate, run_of(flags, dtype));
   LabelJson json = LabelJson::array();
@@ -35,16 +36,21 @@ void print_classes(const models::TextModel& model, const text::Tokenizer& tokeni
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const std::vector<float> p = all.select(0, static_cast<std::int64_t>(i)).values();
     LabelJson top = LabelJson::array();
-    std::string line = texts[i] + ":";
+    const std::string shown = texts[i].second.empty() ? texts[i].text : texts[i].text + "\t" + texts[i].second;
+    std::string line = shown + ":";
     for (const std::int64_t best : kernels::largest(p, flags.topk)) {
       const auto c = static_cast<std::size_t>(best);
       top.push_back({{"label", labels[c]}, {"index", c}, {"probability", p[c]}});
       line += fmt::format("  {} {:.1f} %", labels[c], 100 * p[c]);
       if (flags.format == "csv") {
-        fmt::print("{},{},{},{},{}\n", csv_field(texts[i]), top.size(), csv_field(labels[c]), c, p[c]);
+        fmt::print("{},{},{},{},{}\n", csv_field(shown), top.size(), csv_field(labels[c]), c, p[c]);
       }
     }
-    json.push_back({{"text", texts[i]}, {"top", std::move(top)}});
+    json.push_back({{"text", texts[i].text}});
+    if (!texts[i].second.empty()) {
+      json.back()["text_pair"] = texts[i].second;
+    }
+    json.back()["top"] = std::move(top);
     if (flags.format == "text") {
       fmt::print("{}\n", line);
     }
@@ -85,8 +91,9 @@ std::vector<explain::LabelledWord> words_of(const std::string& text, const std::
 }
 
 // A label for each token: a line for each as in a file of CoNLL, or objects as those of transformers' pipeline.
-void print_tags(const models::TextModel& model, const text::Tokenizer& tokenizer, const std::vector<std::string>& texts,
-                const PredictTextsFlags& flags, DType dtype) {
+void print_tags(const models::TextModel& model, const text::Tokenizer& tokenizer, const PredictTextsFlags& flags,
+                DType dtype) {
+  const std::vector<std::string> texts = list_texts_to_tag(flags.texts);
   LabelJson json = LabelJson::array();
   if (flags.format == "csv") {
     fmt::print("text,index,word,entity,score,start,end\n");
@@ -179,7 +186,7 @@ void predict_texts(const ModelFlags& flags, const ComputeFlags& compute, const P
   check_usage(each_token || options.output.empty(), "'{}' labels no words: it takes no --output", folder);
   check_usage(!each_token || !options.topk_given, "'{}' labels each word: it takes no --topk", folder);
   const text::Tokenizer tokenizer = text::load_tokenizer(folder);
-  (each_token ? print_tags : print_classes)(model, tokenizer, list_texts(options.texts), options, dtype);
+  (each_token ? print_tags : print_classes)(model, tokenizer, options, dtype);
 }
 
 void add_fill_mask(CLI::App& app) {

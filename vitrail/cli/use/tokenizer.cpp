@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -156,7 +157,8 @@ std::vector<std::int64_t> ids_of(const std::string& text, const std::string& sou
   std::istringstream words(text);
   for (std::string word; words >> word;) {
     std::int64_t id = 0;
-    check(CLI::detail::lexical_cast(word, id), "{}: '{}' is not an id", source, word);
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), id);
+    check(error == std::errc() && end == word.data() + word.size(), "{}: '{}' is not an id", source, word);
     ids.push_back(id);
   }
   return ids;

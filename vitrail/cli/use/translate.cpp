@@ -63,6 +63,8 @@ generate::GenerationConfig translation_config(const TranslateFlags& flags, const
                          {"early_stopping", !flags.early_stopping.empty()},
                          {"max_length", flags.max_length.has_value()},
                          {"max_new_tokens", flags.max_length.has_value()}});
+  check_usage(flags.max_length.value_or(0) <= positions, "--max-length is {}, but the model is made for {} tokens",
+              flags.max_length.value_or(0), positions);
   c.num_beams = flags.num_beams.value_or(c.num_beams);
   c.num_return_sequences = flags.n_best.value_or(c.num_return_sequences);
   c.no_repeat_ngram_size = flags.no_repeat_ngram_size.value_or(c.no_repeat_ngram_size);

@@ -284,7 +284,30 @@ class HeatMapDrawing {
     }
   }
 
+  // How the values of cells are printed.
+  enum class Numbers { digits, decimals, none };
+
+  static std::string number(double value, Numbers numbers) {
+    return value == std::round(value)   ? fmt::format("{:.0f}", value)
+           : numbers == Numbers::digits ? fmt::format("{:.3g}", value)
+                                        : fmt::format("{:.2f}", value);
+  }
+
+  // The first way in which all values fit into their cells: with some alone, the blank ones would be taken for zeros.
+  Numbers numbers_that_fit() const {
+    for (const Numbers numbers : {Numbers::digits, Numbers::decimals}) {
+      const bool fit = std::ranges::all_of(map_.values, [&](double value) {
+        return !(value > 0) || svg_text_width(number(value, numbers)) + 4 <= cell_;
+      });
+      if (fit) {
+        return numbers;
+      }
+    }
+    return Numbers::none;
+  }
+
   std::string cells() const {
+    const Numbers numbers = numbers_that_fit();
     std::string out;
     auto to = std::back_inserter(out);
     // Zeros show the background; only the other cells are drawn, which keeps the SVG of a thousand classes small.
@@ -307,10 +330,9 @@ class HeatMapDrawing {
                        escape_xml(map_.columns[column]), map_.values[i]);
       }
       out += '\n';
-      const std::string value = fmt::format("{:.3g}", map_.values[i]);
-      if (svg_text_width(value) + 4 <= cell_) {
-        out += svg_text(x + (cell_ - gap) / 2, y + cell_ / 2 + 4, "middle", shares_[i] > 0.4 ? "#ffffff" : ink,
-                        map_.values[i] == std::round(map_.values[i]) ? fmt::format("{:.0f}", map_.values[i]) : value);
+      const std::string value = numbers == Numbers::none ? "" : number(map_.values[i], numbers);
+      if (!value.empty() && value != "0.00") {
+        out += svg_text(x + (cell_ - gap) / 2, y + cell_ / 2 + 4, "middle", shares_[i] > 0.4 ? "#ffffff" : ink, value);
       }
     }
     return out;

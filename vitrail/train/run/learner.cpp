@@ -4,7 +4,10 @@
 #include <cmath>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "vitrail/autograd/tape.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/kernels/gemm.h"
 #include "vitrail/optim/ema.h"
 #include "vitrail/optim/lookahead.h"
@@ -88,6 +91,18 @@ Learner::Learner(const RunOptions& options, nn::Network& network, std::int64_t u
 Learner::~Learner() = default;
 
 std::int64_t Learner::epochs() const { return parts_->schedule.epochs(); }
+
+std::vector<std::string> Learner::remarks() const {
+  const std::int64_t updates = epochs() * parts_->updates_per_epoch;
+  const double first = parts_->average ? parts_->average->share_of_first(updates) : 0;
+  if (first < 0.1) {
+    return {};
+  }
+  return {fmt::format(
+      "note: after all {}, the average of --model-ema is still to {:.0f} % the weights that it began with: take "
+      "--model-ema-warmup, or a smaller --model-ema-decay",
+      io::counted(updates, "updates"), 100 * first)};
+}
 
 double Learner::lr(std::int64_t update) const {
   return parts_->schedule.lr(update / parts_->updates_per_epoch, update);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "vitrail/io/safetensors.h"
 #include "vitrail/nn/network.h"
@@ -29,6 +30,9 @@ class Learner {
 
   std::int64_t epochs() const;           ///< how many the schedule takes, with warm-up and cool-down
   double lr(std::int64_t update) const;  ///< the learning rate of update `update`, counted from 0
+
+  /// What a user should know of the options before it begins, a line each.
+  std::vector<std::string> remarks() const;
 
   /// The result of step().
   struct Step {

@@ -186,7 +186,9 @@ void Run::announce() const {
   if (!dtype_message_.empty()) {
     say(dtype_message_);
   }
-  for (const std::string& line : task_->summary()) {
+  std::vector<std::string> lines = task_->summary();
+  std::ranges::copy(learner_->remarks(), std::back_inserter(lines));
+  for (const std::string& line : lines) {
     say(line);
   }
   const bool even = counters_.batches_per_epoch % real_.grad_accum_steps == 0;

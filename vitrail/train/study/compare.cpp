@@ -137,9 +137,11 @@ RunSummary read_run(const fs::path& folder, const std::string& metric) {
   run.records = read_record_kind(folder / "config.toml").value_or(RecordKind{"images", accuracy_figures(), "loss"});
   const nlohmann::json config = io::read_toml(folder / "config.toml");
   const nlohmann::json chosen_by = config_value(config, "eval_metric");
-  run.metric = metric_named(run, !metric.empty()         ? metric
-                                 : chosen_by.is_string() ? chosen_by.get<std::string>()
-                                                         : run.records.figures.front().name);
+  check(!run.records.figures.empty(), "the run '{}' has no figures to compare", run.name);
+  const std::string chosen = chosen_by.is_string() ? chosen_by.get<std::string>() : "";
+  run.metric = metric_named(run, !metric.empty()   ? metric
+                                 : !chosen.empty() ? chosen
+                                                   : run.records.figures.front().name);
   run.last = run.evaluations.back();
   run.best = run.evaluations.front();
   for (const EvaluationRecord& record : run.evaluations) {

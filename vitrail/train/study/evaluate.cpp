@@ -12,6 +12,7 @@
 #include "vitrail/io/wording.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/softmax.h"
+#include "vitrail/train/finite.h"
 #include "vitrail/train/study/confusion.h"
 
 namespace vitrail::train {
@@ -201,6 +202,7 @@ Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, da
     const bool several = heads.size() > 1;
     tally_of_head.resize(several ? heads.size() : 0);
     const Tensor logits = several ? (heads[0] + heads[1]) * 0.5F : heads[0];
+    check_finite(logits);
     for (std::int64_t i = 0; i < logits.size(0); ++i) {
       const std::int64_t label = batch.labels.data<std::int64_t>()[i];
       const Verdict verdict = judge(logits.data<float>() + i * num_classes, num_classes, label);
@@ -251,6 +253,7 @@ Tensor predict(const models::Model& model, const std::vector<io::Image>& images,
       transform.apply(images[static_cast<std::size_t>(begin + i)], 0, 0, 0, x.data<float>() + i * shape.numel());
     }
     const Tensor logits = augmented_forward(forward, x, dtype, tta).front();
+    check_finite(logits);
     result.narrow(0, begin, size).copy_from(ops::softmax(logits, -1));
   }
   return result;

@@ -5,6 +5,7 @@
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/kernels/parallel.h"
+#include "vitrail/train/finite.h"
 
 namespace vitrail::train {
 namespace {
@@ -95,6 +96,7 @@ LanguageEvaluation evaluate_language(const models::LanguageBody& model, std::spa
       options.advance(result.tokens);
     }
   }
+  check_finite(result.loss);
   result.loss /= static_cast<double>(result.tokens);
   for (std::size_t n = 0; n < result.loss_by_position.size(); ++n) {
     result.loss_by_position[n] /= static_cast<double>(std::max<std::int64_t>(result.tokens_by_position[n], 1));

@@ -155,6 +155,9 @@ Features load_features(const std::filesystem::path& path) {
   result.x = ops::cast(result.x, DType::f32);
   result.names = list_in(file, "names");
   result.classes = list_in(file, "classes");
+  if (const auto part = file.metadata().find("split"); part != file.metadata().end()) {
+    result.part = part->second;
+  }
   check(result.names.empty() || std::ssize(result.names) == result.x.size(0), "{}: {} names for {} images",
         file.source(), result.names.size(), result.x.size(0));
   return result;

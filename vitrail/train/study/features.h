@@ -20,6 +20,7 @@ struct Features {
   std::vector<std::int64_t> indices;  ///< [N], of the images in the data set
   std::vector<std::string> classes;   ///< [C], names of the classes
   std::vector<std::string> broken;    ///< images left out, with the reasons
+  std::string part;                   ///< of the data set, "train"; empty where a file does not say it
 };
 
 /// Runs `model`, which has no classifier (models::without_head), over the whole data set in its order, prepared by the

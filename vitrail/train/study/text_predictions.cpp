@@ -13,6 +13,7 @@
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/shape/embedding.h"
 #include "vitrail/ops/shape/shape.h"
+#include "vitrail/train/finite.h"
 
 namespace vitrail::train {
 namespace {
@@ -29,18 +30,31 @@ std::int64_t target_token(const text::Tokenizer& tokenizer, const std::string& t
   return pieces.ids.front();
 }
 
+text::Tokenizer tokenizer_for(const models::TextModel& model, const text::Tokenizer& tokenizer, bool truncate) {
+  const std::int64_t most = positions_of(model);
+  return cutting_tokenizer(tokenizer, truncate && most < models::unbounded_positions ? most : 0);
+}
+
+// The texts, none of which is too long.
+std::vector<TextIds> checked(std::vector<TextIds> texts, const models::TextModel& model) {
+  const std::int64_t most = positions_of(model);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    check(texts[i].size() <= most, "text {} has {} tokens, but the model is made for at most {}: --truncate cuts it",
+          i + 1, texts[i].size(), most);
+  }
+  return texts;
+}
+
 }  // namespace
 
 std::vector<TextIds> encode_for(const models::TextModel& model, const text::Tokenizer& tokenizer,
                                 std::span<const std::string> texts, bool truncate) {
-  const std::int64_t most = positions_of(model);
-  const bool bounded = most < models::unbounded_positions;
-  std::vector<TextIds> result = encode_texts(cutting_tokenizer(tokenizer, truncate && bounded ? most : 0), texts);
-  for (std::size_t i = 0; i < result.size(); ++i) {
-    check(result[i].size() <= most, "text {} has {} tokens, but the model is made for at most {}: --truncate cuts it",
-          i + 1, result[i].size(), most);
-  }
-  return result;
+  return checked(encode_texts(tokenizer_for(model, tokenizer, truncate), texts), model);
+}
+
+std::vector<TextIds> encode_for(const models::TextModel& model, const text::Tokenizer& tokenizer,
+                                std::span<const text::LabelledText> texts, bool truncate) {
+  return checked(encode_texts(tokenizer_for(model, tokenizer, truncate), texts), model);
 }
 
 Tensor class_probabilities(const models::TextModel& model, const Tensor& logits) {
@@ -51,16 +65,18 @@ Tensor class_probabilities(const models::TextModel& model, const Tensor& logits)
 }
 
 Tensor classify_texts(const models::TextModel& model, const text::Tokenizer& tokenizer,
-                      std::span<const std::string> texts, bool truncate, const TextRunOptions& options) {
+                      std::span<const text::LabelledText> texts, bool truncate, const TextRunOptions& options) {
   const models::TextClassifier& classifier = models::classifier_of(model);
   check(!classifier.each_token(), "{} labels tokens, not texts", model.architecture);
   const std::vector<TextIds> ids = encode_for(model, tokenizer, texts, truncate);
   const Tensor result = Tensor::empty({std::ssize(ids), classifier.num_labels()});
-  run_in_batches(
-      ids, takes_types(model), options, [&](const models::EncoderInput& batch, std::int64_t first, std::int64_t count) {
-        nn::Pass pass{.dtype = options.dtype};
-        result.narrow(0, first, count).copy_from(class_probabilities(model, classifier.classify(batch, pass)));
-      });
+  run_in_batches(ids, takes_types(model), options,
+                 [&](const models::EncoderInput& batch, std::int64_t first, std::int64_t count) {
+                   nn::Pass pass{.dtype = options.dtype};
+                   const Tensor logits = classifier.classify(batch, pass);
+                   check_finite(logits);
+                   result.narrow(0, first, count).copy_from(class_probabilities(model, logits));
+                 });
   return result;
 }
 

@@ -11,6 +11,7 @@
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/tensor/dtype.h"
 #include "vitrail/tensor/tensor.h"
+#include "vitrail/text/labelled.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/study/texts.h"
 
@@ -20,14 +21,17 @@ namespace vitrail::train {
 /// counts texts from 1.
 std::vector<TextIds> encode_for(const models::TextModel& model, const text::Tokenizer& tokenizer,
                                 std::span<const std::string> texts, bool truncate);
+std::vector<TextIds> encode_for(const models::TextModel& model, const text::Tokenizer& tokenizer,
+                                std::span<const text::LabelledText> texts, bool truncate);
 
 /// The probabilities [..., C] of logits, as transformers' pipeline: the softmax, or each class by itself for a single
 /// class and for models whose "problem_type" is "multi_label_classification".
 Tensor class_probabilities(const models::TextModel& model, const Tensor& logits);
 
-/// The probabilities [N, C] f32 of the classes of texts. Throws Error unless the model tells classes of texts apart.
+/// The probabilities [N, C] f32 of the classes of texts, each alone or with its second one. Throws Error unless the
+/// model tells classes of texts apart.
 Tensor classify_texts(const models::TextModel& model, const text::Tokenizer& tokenizer,
-                      std::span<const std::string> texts, bool truncate, const TextRunOptions& options = {});
+                      std::span<const text::LabelledText> texts, bool truncate, const TextRunOptions& options = {});
 
 /// The label of a token, by the names of transformers' token-classification pipeline.
 struct TokenLabel {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/models/text/encoder_network.h"
 
@@ -19,6 +20,18 @@ std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<co
   result.reserve(texts.size());
   for (text::Encoding& encoding : tokenizer.encode_batch(texts, true, kernels::threads())) {
     check(encoding.size() > 0, "text {} has no tokens", result.size() + 1);
+    result.push_back({std::move(encoding.ids), std::move(encoding.type_ids)});
+  }
+  return result;
+}
+
+std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<const text::LabelledText> texts) {
+  std::vector<TextIds> result;
+  result.reserve(texts.size());
+  for (const text::LabelledText& text : texts) {
+    text::Encoding encoding =
+        text.second.empty() ? tokenizer.encode(text.text) : tokenizer.encode_pair(text.text, text.second);
+    check(encoding.size() > 0, "text {} has no tokens: '{}'", result.size() + 1, io::shown(text.text));
     result.push_back({std::move(encoding.ids), std::move(encoding.type_ids)});
   }
   return result;

@@ -13,6 +13,7 @@
 #include "vitrail/models/text/sentence_model.h"
 #include "vitrail/tensor/dtype.h"
 #include "vitrail/tensor/tensor.h"
+#include "vitrail/text/labelled.h"
 #include "vitrail/text/tokenizer.h"
 
 namespace vitrail::train {
@@ -31,6 +32,8 @@ text::Tokenizer cutting_tokenizer(const text::Tokenizer& tokenizer, std::int64_t
 
 /// The ids of texts as cutting_tokenizer() gives them. Throws Error, counting texts from 1, if one has no tokens.
 std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<const std::string> texts);
+/// The same of texts, each of which may have a second one; their labels are passed over.
+std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<const text::LabelledText> texts);
 
 /// The texts in one row, without padding; `with_types`: for a model whose tokens have types.
 models::EncoderInput packed_batch(std::span<const TextIds* const> texts, bool with_types);

@@ -11,6 +11,7 @@
 #include "vitrail/ops/math/reduce.h"
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/text/labelled.h"
+#include "vitrail/train/finite.h"
 #include "vitrail/train/study/confusion.h"
 
 namespace vitrail::train {
@@ -128,6 +129,7 @@ Figures ClassifyText::evaluate(const Work& work) {
                  [&](const models::EncoderInput& batch, std::int64_t first, std::int64_t count) {
                    nn::Pass pass{.dtype = work.dtype};
                    const Tensor logits = models::classifier_of(model_).classify(batch, pass);
+                   check_finite(logits);
                    const auto begin = validation_.classes.begin() + first;
                    const std::vector<std::int64_t> classes(begin, begin + count);
                    confusion_.add(ops::argmax(logits, 1), classes);

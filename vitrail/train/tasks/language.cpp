@@ -388,8 +388,8 @@ std::vector<std::string> Language::draw(const fs::path& run) const {
   for (std::int64_t i = 0; i < samples; ++i) {
     const auto begin = source.begin() + i * (std::ssize(source) - prompt) / samples;
     Ids ids(begin, begin + prompt);
-    const generate::GenerateOptions how{.seed = mix(static_cast<std::uint64_t>(options_.seed), hash("samples")),
-                                        .slides = true};
+    const std::uint64_t seed = mix(static_cast<std::uint64_t>(options_.seed), hash(fmt::format("sample {}", i + 1)));
+    const generate::GenerateOptions how{.seed = seed, .slides = true};
     const Ids added = generate::generate(models::language_of(best), ids, config, how).front().ids;
     // The model may know more tokens than the tokenizer: they stand for no text.
     std::ranges::copy_if(added, std::back_inserter(ids), [&](std::int64_t id) { return tokenizer_->has(id); });
