@@ -110,8 +110,7 @@ std::vector<text::LabelledText> list_texts_to_classify(const std::vector<std::st
   for (const std::string& argument : arguments) {
     std::error_code none;
     if (text::names_table(argument) && fs::is_regular_file(argument, none)) {
-      std::ranges::copy(text::parse_labelled_texts(io::read_text(argument), fs::path(argument).extension().string(),
-                                                   argument, text::Labels::optional),
+      std::ranges::copy(text::read_labelled_texts(argument, nullptr, text::Labels::optional),
                         std::back_inserter(texts));
     } else {
       for (std::string& text : list_texts({argument})) {

@@ -368,22 +368,19 @@ Tsne tsne(const Tensor& x, const TsneOptions& options, const std::function<void(
   Tsne result;
   bool early = true;
   while (result.iterations < options.iterations) {
-    if (early && result.iterations == exaggerated_iterations) {
-      early = false;
-      map.forget();  // scikit-learn begins anew here
-    }
     const double length = map.step(p, early ? options.early_exaggeration : 1, early ? 0.5 : 0.8);
     ++result.iterations;
     if (advance) {
       advance(result.iterations);
     }
-    if (result.iterations % iterations_between_checks == 0 && length <= smallest_gradient) {
-      if (!early) {
-        break;
-      }
-      // The exaggerated attraction has pulled all points together; more of it would leave no difference between them.
+    const bool settled = result.iterations % iterations_between_checks == 0 && length <= smallest_gradient;
+    if (settled && !early) {
+      break;
+    }
+    // Exaggeration ends earlier where it pulls all points together: more of it would leave no difference between them.
+    if (early && (settled || result.iterations == exaggerated_iterations)) {
       early = false;
-      map.forget();
+      map.forget();  // scikit-learn begins anew here
     }
   }
   result.kl_divergence = map.divergence_from(p);

@@ -58,6 +58,11 @@ std::optional<std::size_t> column(const io::CsvRow& header, std::span<const std:
   return std::nullopt;
 }
 
+void check_filled(const LabelledText& text, bool labelled, const std::string& source, std::size_t line) {
+  check(!text.text.empty() && !(labelled && text.label.empty()), "{}: line {} has no {}", source, line,
+        text.text.empty() ? "text" : "label");
+}
+
 // The texts of rows whose first one names the columns.
 std::vector<LabelledText> read_columns(const std::vector<io::CsvRow>& rows, std::size_t text,
                                        std::optional<std::size_t> label, const std::string& source) {
@@ -67,8 +72,7 @@ std::vector<LabelledText> read_columns(const std::vector<io::CsvRow>& rows, std:
     check(row.fields.size() == rows[0].fields.size(), "{}: line {} has {}, expected {}", source, row.line,
           io::counted(std::ssize(row.fields), "fields"), rows[0].fields.size());
     result.push_back({row.fields[text], second ? row.fields[*second] : "", label ? row.fields[*label] : ""});
-    check(!result.back().text.empty() && !(label && result.back().label.empty()), "{}: line {} has no {}", source,
-          row.line, result.back().text.empty() ? "text" : "label");
+    check_filled(result.back(), label.has_value(), source, row.line);
   }
   return result;
 }
@@ -81,8 +85,7 @@ std::vector<LabelledText> read_pairs(const std::vector<io::CsvRow>& rows, Labels
     check(alone || row.fields.size() == 2, "{}: line {} has {}, expected 2: a label, a tab, a text", source, row.line,
           io::counted(std::ssize(row.fields), "fields"));
     result.push_back({row.fields.back(), "", alone ? "" : row.fields[0]});
-    check(!result.back().text.empty() && (alone || !result.back().label.empty()), "{}: line {} has no {}", source,
-          row.line, result.back().text.empty() ? "text" : "label");
+    check_filled(result.back(), !alone, source, row.line);
   }
   return result;
 }
@@ -150,8 +153,8 @@ std::optional<std::int64_t> whole(const std::string& word) {
 
 }  // namespace
 
-std::vector<LabelledText> read_labelled_texts(const std::filesystem::path& path, std::int64_t* skipped) {
-  return parse_labelled_texts(text_in(path, skipped), path.extension().string(), path.string());
+std::vector<LabelledText> read_labelled_texts(const std::filesystem::path& path, std::int64_t* skipped, Labels labels) {
+  return parse_labelled_texts(text_in(path, skipped), path.extension().string(), path.string(), labels);
 }
 
 std::vector<LabelledText> parse_labelled_texts(std::string_view content, std::string_view ending,

@@ -18,6 +18,10 @@ struct LabelledText {
   std::string label;
 };
 
+/// Whether the texts of a file must have labels: where they need not, a table may lack the column, and a line that has
+/// no tab is a text.
+enum class Labels { needed, optional };
+
 /// Reads texts with labels by the file's name:
 /// - `.csv` and `.tsv` whose first line names columns: `text` (or `sentence`, `sentence1`), `label`, and perhaps
 ///   `text_pair` (or `sentence2`)
@@ -26,10 +30,8 @@ struct LabelledText {
 ///
 /// Throws Error, naming file and line, if one has no text or no label, is not UTF-8, or if there are none.
 /// With `skipped`, lines that are not UTF-8 are left out and counted there instead.
-std::vector<LabelledText> read_labelled_texts(const std::filesystem::path& path, std::int64_t* skipped = nullptr);
-/// Whether the texts of a file must have labels: where they need not, a table may lack the column, and a line that has
-/// no tab is a text.
-enum class Labels { needed, optional };
+std::vector<LabelledText> read_labelled_texts(const std::filesystem::path& path, std::int64_t* skipped = nullptr,
+                                              Labels labels = Labels::needed);
 /// The texts of a file's content, given the ending of its name. Errors name `source`.
 std::vector<LabelledText> parse_labelled_texts(std::string_view content, std::string_view ending,
                                                const std::string& source, Labels labels = Labels::needed);

@@ -16,7 +16,6 @@
 #include "vitrail/models/base/registry.h"
 #include "vitrail/models/base/shipped.h"
 #include "vitrail/models/text/text_model.h"
-#include "vitrail/tensor/error.h"
 
 namespace vitrail::cli {
 namespace {

@@ -25,12 +25,15 @@ std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<co
   return result;
 }
 
+text::Encoding encode_text(const text::Tokenizer& tokenizer, const text::LabelledText& text) {
+  return text.second.empty() ? tokenizer.encode(text.text) : tokenizer.encode_pair(text.text, text.second);
+}
+
 std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<const text::LabelledText> texts) {
   std::vector<TextIds> result;
   result.reserve(texts.size());
   for (const text::LabelledText& text : texts) {
-    text::Encoding encoding =
-        text.second.empty() ? tokenizer.encode(text.text) : tokenizer.encode_pair(text.text, text.second);
+    text::Encoding encoding = encode_text(tokenizer, text);
     check(encoding.size() > 0, "text {} has no tokens: '{}'", result.size() + 1, io::shown(text.text));
     result.push_back({std::move(encoding.ids), std::move(encoding.type_ids)});
   }

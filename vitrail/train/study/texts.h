@@ -32,7 +32,9 @@ text::Tokenizer cutting_tokenizer(const text::Tokenizer& tokenizer, std::int64_t
 
 /// The ids of texts as cutting_tokenizer() gives them. Throws Error, counting texts from 1, if one has no tokens.
 std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<const std::string> texts);
-/// The same of texts, each of which may have a second one; their labels are passed over.
+/// The tokens of a text, with those of its second one if it has one; its label is passed over.
+text::Encoding encode_text(const text::Tokenizer& tokenizer, const text::LabelledText& text);
+/// encode_text() of each.
 std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<const text::LabelledText> texts);
 
 /// The texts in one row, without padding; `with_types`: for a model whose tokens have types.

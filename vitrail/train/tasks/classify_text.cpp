@@ -91,8 +91,7 @@ ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& c
 
 void ClassifyText::add(ClassTexts& part, const text::LabelledText& text, const std::string& source) {
   part.classes.push_back(text::index_of_label(labels_, text.label, source));
-  text::Encoding encoding =
-      text.second.empty() ? cutting_->encode(text.text) : cutting_->encode_pair(text.text, text.second);
+  text::Encoding encoding = encode_text(*cutting_, text);
   check(encoding.size() > 0, "{}: the text '{}' has no tokens", source, io::shown(text.text));
   part.texts.push_back({std::move(encoding.ids), std::move(encoding.type_ids)});
 }
