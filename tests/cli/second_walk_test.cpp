@@ -13,6 +13,7 @@ namespace vitrail::test {
 namespace {
 
 using ::testing::AnyOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -162,11 +163,13 @@ TEST_F(SecondWalk, TakesTheTextsOfATableForTexts) {
 }
 
 TEST_F(SecondWalk, IsToldOfWeightsThatDiverged) {
+  // A debug build looks at what each operation gives, so it names the operation before the command sees the outputs.
+  const auto of_operation = ContainsRegex("holds -?(nan|inf) at element");
   const Outcome trained =
       vitrail("train " + path("data") + small() + " --epochs 1 --lr 1e30 --opt sgd --warmup-epochs 0" +
               " --batch-size 32 --output " + path("runs") + " --experiment diverged");
   EXPECT_EQ(trained.status, 1) << trained.out;
-  EXPECT_THAT(trained.err, AnyOf(HasSubstr("the model gives NaN"), HasSubstr("the loss is ")));
+  EXPECT_THAT(trained.err, AnyOf(HasSubstr("the model gives NaN"), HasSubstr("the loss is "), of_operation));
   const std::string weights = path("nan-weights");
   fs::copy(best(), weights);
   std::fstream file(weights + "/model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
@@ -177,7 +180,8 @@ TEST_F(SecondWalk, IsToldOfWeightsThatDiverged) {
                                      "predict " + weights + " " + path("data/train/red/3.png")}) {
     const Outcome outcome = vitrail(command);
     EXPECT_EQ(outcome.status, 1) << command << outcome.out;
-    EXPECT_THAT(outcome.err, HasSubstr("the model gives NaN where numbers were expected")) << command;
+    EXPECT_THAT(outcome.err, AnyOf(HasSubstr("the model gives NaN where numbers were expected"), of_operation))
+        << command;
   }
 }
 
