@@ -1,9 +1,12 @@
 #include "vitrail/generate/translate.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/kernels/cpu.h"
 #include "vitrail/ops/math/reduce.h"
+#include "vitrail/tensor/side_by_side.h"
 
 namespace vitrail::generate {
 namespace {
@@ -60,10 +63,58 @@ std::vector<std::pair<std::int64_t, std::int64_t>> align(const models::Translato
   return result;
 }
 
+// Lines of similar length, which are translated together.
+std::vector<std::span<const std::size_t>> batches_of(const Sources& sources, const TranslateOptions& options) {
+  std::vector<std::span<const std::size_t>> result;
+  for (std::span<const std::size_t> left = sources.order; !left.empty(); left = left.subspan(result.back().size())) {
+    const std::size_t longest = sources.ids[left.front()].size();
+    const std::size_t most = options.batch_lines > 0 ? static_cast<std::size_t>(options.batch_lines) : left.size();
+    result.push_back(left.first(std::clamp<std::size_t>(static_cast<std::size_t>(options.batch_tokens) / longest, 1,
+                                                        std::min(most, left.size()))));
+  }
+  return result;
+}
+
 std::string text_of(const text::Tokenizer& tokenizer, const Ids& ids) {
   Ids known;  // what stands for no token of the tokenizer is no text, as in transformers
   std::ranges::copy_if(ids, std::back_inserter(known), [&](std::int64_t id) { return tokenizer.has(id); });
   return tokenizer.decode(known);
+}
+
+// The translations of the lines of these numbers; none of any if the run is interrupted.
+std::vector<std::vector<TranslatedLine>> translate_together(const models::Translator& model,
+                                                            const text::Tokenizer& tokenizer,
+                                                            const GenerationConfig& config, const Sources& sources,
+                                                            std::span<const std::size_t> numbers,
+                                                            const TranslateOptions& options) {
+  const autograd::NoGrad no_grad;
+  const std::int64_t start = start_token(config);
+  GenerateOptions own = options.generate;
+  models::TextRow row;
+  for (const std::size_t number : numbers) {
+    const Ids& ids = sources.ids[number];
+    row.add(ids);
+    if (options.most_growth > 0) {
+      own.limits.push_back(static_cast<std::int64_t>(options.most_growth * static_cast<double>(ids.size())) + 10);
+    }
+  }
+  const models::Translation batch(model, row.texts(), own.dtype);
+  const auto sequences = generate_batch(batch, std::vector<Ids>(numbers.size(), Ids{start}), config, own);
+  std::vector<std::vector<TranslatedLine>> result;
+  if (own.interrupted && own.interrupted()) {
+    return result;
+  }
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    std::vector<TranslatedLine>& best = result.emplace_back();
+    for (const Sequence& sequence : sequences[i]) {
+      TranslatedLine one{text_of(tokenizer, sequence.ids), sequence.ids, sequence.score, {}};
+      if (options.alignment && !sequence.ids.empty()) {
+        one.alignment = align(model, sources.ids[numbers[i]], start, sequence.ids, own.dtype);
+      }
+      best.push_back(std::move(one));
+    }
+  }
+  return result;
 }
 
 }  // namespace
@@ -80,8 +131,6 @@ std::vector<LineTranslations> translate(const models::Translator& model, const t
                                         const TranslateOptions& options, std::int64_t first_line) {
   check(!options.alignment || model.has_attention(),
         "the model looks at no token of the source, so that there is no alignment");
-  const autograd::NoGrad no_grad;
-  const std::int64_t start = start_token(config);
   Sources sources = encode_lines(model, tokenizer, lines, first_line);
   std::vector<LineTranslations> result(lines.size());
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -90,47 +139,29 @@ std::vector<LineTranslations> translate(const models::Translator& model, const t
       result[i].best.resize(1);
     }
   }
+  const std::vector<std::span<const std::size_t>> batches = batches_of(sources, options);
   std::int64_t done = std::ssize(lines) - std::ssize(sources.order);
-  for (std::size_t begin = 0; begin < sources.order.size();) {
-    const std::size_t longest = sources.ids[sources.order[begin]].size();
-    const std::size_t left = sources.order.size() - begin;
-    const std::size_t most = options.batch_lines > 0 ? static_cast<std::size_t>(options.batch_lines) : left;
-    const std::size_t count =
-        std::clamp<std::size_t>(static_cast<std::size_t>(options.batch_tokens) / longest, 1, std::min(most, left));
-    std::vector<const Ids*> texts;
-    models::TextRow row;
-    for (std::size_t i = begin; i < begin + count; ++i) {
-      texts.push_back(&sources.ids[sources.order[i]]);
-      row.add(*texts.back());
-    }
-    const models::Translation batch(model, row.texts(), options.generate.dtype);
-    const std::vector<Ids> prompts(count, Ids{start});
-    GenerateOptions own = options.generate;
-    for (const Ids* text : texts) {
-      if (options.most_growth > 0) {
-        own.limits.push_back(static_cast<std::int64_t>(options.most_growth * static_cast<double>(text->size())) + 10);
-      }
-    }
-    const auto sequences = generate_batch(batch, prompts, config, own);
+  std::mutex mutex;  // of `done`, and of what is called with it
+  const auto translate_batch = [&](std::size_t i) {
     if (options.generate.interrupted && options.generate.interrupted()) {
-      return result;
+      return;
     }
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t line = sources.order[begin + i];
-      for (const Sequence& sequence : sequences[i]) {
-        TranslatedLine one{text_of(tokenizer, sequence.ids), sequence.ids, sequence.score, {}};
-        if (options.alignment && !sequence.ids.empty()) {
-          one.alignment = align(model, sources.ids[line], start, sequence.ids, options.generate.dtype);
-        }
-        result[line].best.push_back(std::move(one));
-      }
+    const std::span<const std::size_t> numbers = batches[i];
+    std::vector<std::vector<TranslatedLine>> best =
+        translate_together(model, tokenizer, config, sources, numbers, options);
+    for (std::size_t at = 0; at < best.size(); ++at) {
+      result[numbers[at]].best = std::move(best[at]);
     }
-    begin += count;
-    done += static_cast<std::int64_t>(count);
+    const std::lock_guard lock(mutex);
+    done += std::ssize(best);
     if (options.advance) {
       options.advance(done);
     }
-  }
+  };
+  // A batch to a thread needs no waiting of threads for each other in each product, but keeps them all busy only if
+  // there are enough.
+  const int threads = kernels::threads();
+  side_by_side(batches.size(), std::ssize(batches) < threads ? 1 : threads, translate_batch);
   return result;
 }
 

@@ -34,13 +34,13 @@ struct LineTranslations {
 
 /// Options of translate() besides the config.
 struct TranslateOptions {
-  std::int64_t batch_tokens = 4096;  ///< the most tokens of the sources of a batch, padding included
-  std::int64_t batch_lines = 0;      ///< its most lines; 0: no further limit
+  std::int64_t batch_tokens = 512;  ///< the most tokens of the sources of a batch, padding included
+  std::int64_t batch_lines = 0;     ///< its most lines; 0: no further limit
   /// A translation has at most this many times the tokens of its line, and ten more; 0: no limit but the config's.
   double most_growth = 0;
   bool alignment = false;
   GenerateOptions generate = {};  ///< without `stop` and `slides`
-  /// Called after each batch with the number of lines that have been translated so far.
+  /// Called after each batch with the number of lines that have been translated so far, by one thread at a time.
   std::function<void(std::int64_t lines)> advance = {};
 };
 
@@ -49,9 +49,10 @@ struct TranslateOptions {
 std::int64_t start_token(const GenerationConfig& config);
 
 /// Translates lines: those of similar length together, the longest first, and returns them in their own order. What
-/// comes of a line does not depend on the others. If the run is interrupted, the result has no translations of the
-/// lines that were left. Throws Error, naming the line by its number from `first_line` on, if it is not UTF-8 or longer
-/// than the model's positions.
+/// comes of a line does not depend on the others. Batches are translated side by side, one a thread, if there are as
+/// many as threads (generate.interrupted is then called by all of them), else one after another by all threads. If the
+/// run is interrupted, the result has no translations of the lines that were left. Throws Error, naming the line by its
+/// number from `first_line` on, if it is not UTF-8 or longer than the model's positions.
 std::vector<LineTranslations> translate(const models::Translator& model, const text::Tokenizer& tokenizer,
                                         const GenerationConfig& config, std::span<const std::string> lines,
                                         const TranslateOptions& options = {}, std::int64_t first_line = 1);

@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <exception>
-#include <mutex>
-#include <thread>
 #include <utility>
 
 #include "vitrail/tensor/error.h"
+#include "vitrail/tensor/side_by_side.h"
 #include "vitrail/text/engine.h"
 #include "vitrail/text/strings/unicode.h"
 
@@ -39,30 +36,7 @@ Encoding Tokenizer::encode_pair(std::string_view first, std::string_view second,
 std::vector<Encoding> Tokenizer::encode_batch(std::span<const std::string> texts, bool add_special_tokens,
                                               int threads) const {
   std::vector<Encoding> encodings(texts.size());
-  std::atomic<std::size_t> next{0};
-  std::exception_ptr error;
-  std::mutex mutex;
-  const auto work = [&] {
-    try {
-      for (std::size_t i = next++; i < texts.size(); i = next++) {
-        encodings[i] = encode(texts[i], add_special_tokens);
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      error = error ? error : std::current_exception();
-      next = texts.size();
-    }
-  };
-  {
-    std::vector<std::jthread> others;
-    for (int i = 1; i < std::min(threads, static_cast<int>(texts.size())); ++i) {
-      others.emplace_back(work);
-    }
-    work();
-  }
-  if (error) {
-    std::rethrow_exception(error);
-  }
+  side_by_side(texts.size(), threads, [&](std::size_t i) { encodings[i] = encode(texts[i], add_special_tokens); });
   if (padding_) {
     pad(encodings, *padding_);
   }

@@ -44,7 +44,7 @@ struct TranslateFlags {
   std::string penalty;  // empty: hf
   std::string early_stopping;
   std::int64_t batch_size = 0;
-  std::int64_t batch_tokens = 4096;
+  std::int64_t batch_tokens = generate::TranslateOptions().batch_tokens;
   bool alignment = false;
   bool truncate = false;
   bool json = false;
