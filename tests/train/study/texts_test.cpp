@@ -1,7 +1,10 @@
 #include "vitrail/train/study/texts.h"
 
+#include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <numeric>
+#include <thread>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -127,20 +130,46 @@ TEST(Texts, ArePackedAndCut) {
 TEST(Texts, GoInBatchesOfSentencesOrTokens) {
   std::vector<TextIds> texts;
   for (const std::size_t length : {3, 4, 1, 9, 2, 2}) {
-    texts.push_back({std::vector<std::int64_t>(length, 7), {}});
+    texts.push_back({std::vector<std::int64_t>(length, static_cast<std::int64_t>(length)), {}});
   }
   const auto batches = [&](const TextRunOptions& options) {
     std::vector<std::int64_t> counts;
-    run_in_batches(texts, false, options,
-                   [&](const models::EncoderInput& batch, std::int64_t first, std::int64_t count) {
-                     EXPECT_EQ(batch.offsets.size(0), count + 1);
-                     EXPECT_EQ(first, std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
-                     counts.push_back(count);
-                   });
+    run_in_batches(
+        texts, false, options, [](const models::EncoderInput& batch) { return batch.ids; },
+        [&](const Tensor& ids, std::int64_t first, std::int64_t count) {
+          EXPECT_EQ(first, std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
+          EXPECT_EQ(ids.values().front(), texts[static_cast<std::size_t>(first)].size());
+          EXPECT_EQ(ids.values().back(), texts[static_cast<std::size_t>(first + count - 1)].size());
+          counts.push_back(count);
+        });
     return counts;
   };
   EXPECT_EQ(batches({.batch_size = 4}), (std::vector<std::int64_t>{4, 2}));
+  EXPECT_EQ(batches({.batch_size = 1}), (std::vector<std::int64_t>(6, 1)));
   EXPECT_EQ(batches({.batch_tokens = 8}), (std::vector<std::int64_t>{3, 1, 2}));
+  const TextRunOptions one{.batch_size = 1};
+  EXPECT_THROW(run_in_batches(
+                   texts, false, one, [](const models::EncoderInput&) -> Tensor { fail("no"); },
+                   [](const Tensor&, std::int64_t, std::int64_t) {}),
+               Error);
+}
+
+// What comes later waits for what is slow.
+TEST(Texts, AreTakenInOrderWhicheverIsDoneFirst) {
+  std::vector<TextIds> texts;
+  for (std::int64_t i = 0; i < 40; ++i) {
+    texts.push_back({{i}, {}});
+  }
+  std::vector<float> taken;
+  run_in_batches(
+      texts, false, {.batch_size = 1},
+      [](const models::EncoderInput& batch) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(batch.ids.values()[0] == 0 ? 20 : 0));
+        return batch.ids;
+      },
+      [&](const Tensor& ids, std::int64_t, std::int64_t) { taken.push_back(ids.values()[0]); });
+  EXPECT_EQ(taken.size(), 40U);
+  EXPECT_TRUE(std::ranges::is_sorted(taken));
 }
 
 TEST(Texts, HaveDocumentsBetweenBlankLines) {

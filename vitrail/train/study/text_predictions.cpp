@@ -70,13 +70,16 @@ Tensor classify_texts(const models::TextModel& model, const text::Tokenizer& tok
   check(!classifier.each_token(), "{} labels tokens, not texts", model.architecture);
   const std::vector<TextIds> ids = encode_for(model, tokenizer, texts, truncate);
   const Tensor result = Tensor::empty({std::ssize(ids), classifier.num_labels()});
-  run_in_batches(ids, takes_types(model), options,
-                 [&](const models::EncoderInput& batch, std::int64_t first, std::int64_t count) {
-                   nn::Pass pass{.dtype = options.dtype};
-                   const Tensor logits = classifier.classify(batch, pass);
-                   check_finite(logits);
-                   result.narrow(0, first, count).copy_from(class_probabilities(model, logits));
-                 });
+  run_in_batches(
+      ids, takes_types(model), options,
+      [&](const models::EncoderInput& batch) {
+        nn::Pass pass{.dtype = options.dtype};
+        return classifier.classify(batch, pass);
+      },
+      [&](const Tensor& logits, std::int64_t first, std::int64_t count) {
+        check_finite(logits);
+        result.narrow(0, first, count).copy_from(class_probabilities(model, logits));
+      });
   return result;
 }
 
@@ -89,9 +92,13 @@ std::vector<std::vector<TokenLabel>> label_tokens(const models::TextModel& model
   const std::vector<std::string> labels = models::labels_of(model);
   std::vector<std::vector<TokenLabel>> result;
   run_in_batches(
-      ids, takes_types(model), options, [&](const models::EncoderInput& batch, std::int64_t first, std::int64_t count) {
+      ids, takes_types(model), options,
+      [&](const models::EncoderInput& batch) {
         nn::Pass pass{.dtype = options.dtype};
-        const ops::Ordered best = ops::topk(class_probabilities(model, classifier.classify(batch, pass)), 1);
+        return classifier.classify(batch, pass);
+      },
+      [&](const Tensor& logits, std::int64_t first, std::int64_t count) {
+        const ops::Ordered best = ops::topk(class_probabilities(model, logits), 1);
         const float* score = best.values.data<float>();
         const std::int64_t* label = best.indices.data<std::int64_t>();
         for (auto t = static_cast<std::size_t>(first); t < static_cast<std::size_t>(first + count); ++t) {

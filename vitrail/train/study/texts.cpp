@@ -1,12 +1,17 @@
 #include "vitrail/train/study/texts.h"
 
+#include <algorithm>
 #include <functional>
+#include <iterator>
+#include <map>
+#include <mutex>
 #include <numeric>
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/models/text/encoder_network.h"
+#include "vitrail/tensor/side_by_side.h"
 
 namespace vitrail::train {
 
@@ -58,29 +63,56 @@ bool takes_types(const models::TextModel& model) {
   return encoder != nullptr && encoder->body.config().type_vocab_size > 0;
 }
 
-void run_in_batches(
-    std::span<const TextIds> texts, bool with_types, const TextRunOptions& options,
-    const std::function<void(const models::EncoderInput&, std::int64_t first, std::int64_t count)>& work) {
-  const autograd::NoGrad no_grad;
-  std::vector<const TextIds*> batch;
+namespace {
+
+// Texts that follow each other, and are read together.
+std::vector<std::span<const TextIds>> batches_of(std::span<const TextIds> texts, const TextRunOptions& options) {
+  std::vector<std::span<const TextIds>> result;
+  std::size_t begin = 0;
   std::int64_t tokens = 0;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    batch.push_back(&texts[i]);
     tokens += texts[i].size();
     const bool last = i + 1 == texts.size();
     const bool full = options.batch_tokens ? last || tokens + texts[i + 1].size() > *options.batch_tokens
-                                           : std::ssize(batch) == options.batch_size;
+                                           : static_cast<std::int64_t>(i + 1 - begin) == options.batch_size;
     if (last || full) {
-      const auto count = std::ssize(batch);
-      const auto done = static_cast<std::int64_t>(i + 1);
-      work(packed_batch(batch, with_types), done - count, count);
-      batch.clear();
+      result.push_back(texts.subspan(begin, i + 1 - begin));
+      begin = i + 1;
       tokens = 0;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+void run_in_batches(std::span<const TextIds> texts, bool with_types, const TextRunOptions& options,
+                    const std::function<Tensor(const models::EncoderInput&)>& run,
+                    const std::function<void(const Tensor&, std::int64_t first, std::int64_t count)>& take) {
+  const std::vector<std::span<const TextIds>> batches = batches_of(texts, options);
+  std::mutex mutex;                       // of all that follows
+  std::map<std::size_t, Tensor> waiting;  // outputs, until those of the batches before them are there
+  std::size_t next = 0;
+  std::int64_t done = 0;
+  const auto run_one = [&](std::size_t i) {
+    const autograd::NoGrad no_grad;
+    std::vector<const TextIds*> batch;
+    std::ranges::transform(batches[i], std::back_inserter(batch), [](const TextIds& text) { return &text; });
+    Tensor output = run(packed_batch(batch, with_types));
+    const std::lock_guard lock(mutex);
+    waiting.emplace(i, std::move(output));
+    for (auto first = waiting.begin(); first != waiting.end() && first->first == next; first = waiting.erase(first)) {
+      const std::int64_t count = std::ssize(batches[next++]);
+      take(first->second, done, count);
+      done += count;
       if (options.progress) {
         options.progress(done, std::ssize(texts));
       }
     }
-  }
+  };
+  // A batch to a thread needs no waiting for each other in each product, but there must be enough of them.
+  const int threads = kernels::threads();
+  side_by_side(batches.size(), std::ssize(batches) < threads ? 1 : threads, run_one);
 }
 
 std::int64_t count_right(const Tensor& predicted, std::span<const std::int64_t> truth) {
@@ -96,11 +128,15 @@ Tensor embed_texts(const models::SentenceModel& model, const text::Tokenizer& to
   }
   const std::vector<TextIds> ids = encode_texts(cutting_tokenizer(tokenizer, model.max_seq_length), prompted);
   const Tensor result = Tensor::empty({std::ssize(ids), models::encoder_of(model.model).body.config().dim});
-  run_in_batches(ids, takes_types(model.model), options,
-                 [&](const models::EncoderInput& batch, std::int64_t first, std::int64_t count) {
-                   nn::Pass pass{.dtype = options.dtype};
-                   result.narrow(0, first, count).copy_from(model.embed(batch, pass));
-                 });
+  run_in_batches(
+      ids, takes_types(model.model), options,
+      [&](const models::EncoderInput& batch) {
+        nn::Pass pass{.dtype = options.dtype};
+        return model.embed(batch, pass);
+      },
+      [&](const Tensor& vectors, std::int64_t first, std::int64_t count) {
+        result.narrow(0, first, count).copy_from(vectors);
+      });
   return result;
 }
 
