@@ -1,6 +1,7 @@
 // A data set of rendered scenes as a person makes it.
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -57,6 +58,49 @@ TEST(ScenesCommand, WritesImagesWithAllThatIsKnownOfThem) {
   }
   EXPECT_EQ(instances["annotations"][count]["image_id"], 11);
 
+  // A head lies in the box of its bird.
+  const json heads = io::read_json(fs::path(out) / "heads.json");
+  EXPECT_EQ(heads["categories"][0]["name"], "head");
+  std::map<std::pair<int, int>, json> birds;
+  const json scenes = io::read_json(fs::path(out) / "scene.json");
+  for (const json& one : scenes["scenes"]) {
+    for (const json& object : one["objects"]) {
+      if (object["shape"] == "bird") {
+        birds[{one["index"], object["number"]}] = object["bbox"];
+      }
+    }
+  }
+  EXPECT_EQ(heads["annotations"].size(), birds.size());
+  ASSERT_GT(birds.size(), 2U);
+  for (const json& head : heads["annotations"]) {
+    const json& bird = birds.at({head["image_id"], head["object"]});
+    const json& box = head["bbox"];
+    EXPECT_EQ(box[1], bird[1]);  // the head is the highest part
+    EXPECT_GE(box[0], bird[0]);
+    EXPECT_LT(box[0].get<int>() + box[2].get<int>(), bird[0].get<int>() + bird[2].get<int>() + 1);
+    EXPECT_LT(head["area"].get<int>(), bird[2].get<int>() * bird[3].get<int>() / 3);
+    EXPECT_GE(head["area"].get<int>(), 16);
+  }
+
+  // VQA v2: a question a record, and ten answers to each.
+  const json questions = io::read_json(fs::path(out) / "vqa_questions.json")["questions"];
+  const json answers = io::read_json(fs::path(out) / "vqa_annotations.json")["annotations"];
+  EXPECT_THAT(made.out, HasSubstr("48 questions"));
+  ASSERT_EQ(questions.size(), 48U);
+  ASSERT_EQ(answers.size(), 48U);
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    EXPECT_EQ(questions[i]["question_id"], answers[i]["question_id"]);
+    EXPECT_EQ(questions[i]["image_id"], answers[i]["image_id"]);
+    EXPECT_EQ(answers[i]["answers"].size(), 10U);
+    EXPECT_EQ(answers[i]["answers"][9]["answer"], answers[i]["multiple_choice_answer"]);
+    ASSERT_EQ(answers[i]["objects"].size(), answers[i]["boxes"].size());
+    const bool heads_asked = answers[i]["question_type"] == "part";
+    if (answers[i]["image_id"] == 10 && !answers[i]["objects"].empty() && !heads_asked) {
+      const auto number = answers[i]["objects"][0].get<std::size_t>();
+      EXPECT_EQ(answers[i]["boxes"][0], scene["objects"][number - 1]["bbox"]);
+    }
+  }
+
   const auto counted = data::open_dataset(fs::path(out) / "count.csv");
   EXPECT_EQ(counted->size(), 6);
   EXPECT_EQ(counted->classes()[static_cast<std::size_t>(counted->label(0))], std::to_string(count));
@@ -76,6 +120,8 @@ TEST(ScenesCommand, MakesPartsOfOneDataSetByRanges) {
   // A folder of scenes is replaced.
   EXPECT_EQ(vitrail("scenes " + (folder / "unseen").string() + " --count 3 --size 32").status, 0);
   EXPECT_FALSE(fs::exists(folder / "unseen/kind.csv"));
+  EXPECT_EQ(vitrail("scenes " + (folder / "unseen").string() + " --count 2 --questions 0").out.find("questions"),
+            std::string::npos);
 }
 
 TEST(ScenesCommand, SaysWhatIsWrongAndWritesNothing) {

@@ -5,6 +5,7 @@
 
 #include "vitrail/data/scenes/describe.h"
 #include "vitrail/data/scenes/draw.h"
+#include "vitrail/data/scenes/questions.h"
 #include "vitrail/explain/drawing.h"
 #include "vitrail/explain/overlay.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::size_t scenes_a_row = 4;
 constexpr std::int64_t captions_shown = 3;
+constexpr std::int64_t questions_shown = 3;
 
 // A frame just outside of a box, white with black around it, and a number in its corner.
 void draw_box(io::Image& image, const data::SceneBox& box, std::int64_t number) {
@@ -47,9 +49,12 @@ io::Image shown_scene(const data::Scene& scene, std::int64_t side) {
     const data::SceneBox box = data::box_of_object(drawn.objects, side, number);
     draw_box(image, {box.left * zoom, box.top * zoom, box.right * zoom, box.bottom * zoom}, number);
   }
-  const std::vector<std::string> captions = data::scene_captions(scene, captions_shown);
-  for (auto caption = captions.rbegin(); caption != captions.rend(); ++caption) {
-    image = captioned(image, *caption, 1);
+  std::vector<std::string> lines = data::scene_captions(scene, captions_shown);
+  for (const data::SceneQuestion& question : data::scene_questions(scene, questions_shown)) {
+    lines.push_back(question.text + " " + question.answer);
+  }
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    image = captioned(image, *line, 1);
   }
   return captioned(image, "scene " + std::to_string(scene.index), 1);
 }

@@ -7,6 +7,7 @@
 
 #include "tests/support/errors.h"
 #include "vitrail/data/scenes/describe.h"
+#include "vitrail/data/scenes/questions.h"
 #include "vitrail/data/scenes/sample.h"
 #include "vitrail/tensor/random.h"
 
@@ -24,6 +25,7 @@ TEST(DrawScene, GivesTheSameBytesEverywhere) {
   std::uint64_t pixels = 0;
   std::uint64_t masks = 0;
   std::uint64_t words = 0;
+  std::uint64_t questions = 0;
   for (std::int64_t index = 0; index < 50; ++index) {
     const Scene scene = sample_scene({}, index);
     const DrawnScene drawn = draw_scene(scene, index % 5 == 0 ? 96 : 64);
@@ -32,10 +34,14 @@ TEST(DrawScene, GivesTheSameBytesEverywhere) {
     for (const std::string& caption : scene_captions(scene)) {
       words = mix(words, hash(caption));
     }
+    for (const SceneQuestion& question : scene_questions(scene)) {
+      questions = mix(questions, hash(question.text + question.answer));
+    }
   }
-  EXPECT_EQ(pixels, 18276381676950094910U);
+  EXPECT_EQ(pixels, 2457329777302855431U);
   EXPECT_EQ(masks, 1966273504950077166U);
-  EXPECT_EQ(words, 3187503130925245769U);
+  EXPECT_EQ(words, 15734158215872568817U);
+  EXPECT_EQ(questions, 1787998233340245720U);
 }
 
 SceneObject object_at(SceneShape shape, const SceneBox& box) {
@@ -87,6 +93,23 @@ TEST(DrawScene, IsTheSameSceneAtEverySize) {
     }
   }
   EXPECT_EQ(error_of([&] { draw_scene(scene, 16); }), "a scene is drawn with 32 to 512 pixels a side, not 16");
+}
+
+TEST(DrawScene, MarksTheHeadsOfBirds) {
+  Scene scene;
+  scene.objects = {object_at(SceneShape::circle, {8, 8, 48, 48}), object_at(SceneShape::bird, {100, 100, 184, 163})};
+  const DrawnScene right = draw_scene(scene, 64);
+  const SceneBox bird = box_of_object(right.objects, 64, 2);
+  const SceneBox head = box_of_object(right.heads, 64, 2);
+  EXPECT_EQ(area_of_object(right.heads, 1), 0);
+  EXPECT_EQ(head.top, bird.top);
+  EXPECT_GT(head.left + head.right, bird.left + bird.right);
+  for (std::size_t i = 0; i < right.heads.size(); ++i) {
+    EXPECT_TRUE(right.heads[i] == 0 || right.objects[i] == 2);
+  }
+  scene.objects[1].faces_left = true;
+  const SceneBox other = box_of_object(draw_scene(scene, 64).heads, 64, 2);
+  EXPECT_LT(other.left + other.right, bird.left + bird.right);
 }
 
 TEST(OutlinesOfObject, FollowTheEdgesOfItsPixels) {

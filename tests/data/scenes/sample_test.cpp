@@ -91,6 +91,25 @@ TEST(Scenes, MayHaveOneBackgroundForAll) {
   }
 }
 
+TEST(Scenes, HaveTwoBirdsOfOneSpeciesInEverySecondSceneOfSeveral) {
+  int several = 0;
+  int alike = 0;
+  for (std::int64_t index = 0; index < 1000; ++index) {
+    std::vector<SceneObject> birds;
+    for (const SceneObject& object : sample_scene({}, index).objects) {
+      if (object.kind.shape == SceneShape::bird) {
+        birds.push_back(object);
+        EXPECT_NE(object.head, object.kind.color);
+        EXPECT_NE(object.beak, object.head);
+      }
+    }
+    several += birds.size() > 1 ? 1 : 0;
+    alike += birds.size() > 1 && same_species(birds[0], birds[1]) ? 1 : 0;
+  }
+  EXPECT_GT(several, 100);
+  EXPECT_NEAR(alike, 0.5 * several, 0.1 * several);
+}
+
 TEST(Scenes, FindRoomForManyObjects) {
   for (std::int64_t index = 0; index < 30; ++index) {
     EXPECT_EQ(sample_scene({.fewest_objects = 8, .most_objects = 8}, index).objects.size(), 8U);

@@ -87,8 +87,9 @@ void scenes(SceneFlags& flags) {
   if (progress.terminal()) {
     progress.begin("scenes", what.count);
   }
+  data::ScenesWritten written;
   io::replace_folder(flags.output, [&](const fs::path& folder) {
-    data::write_scenes(folder, what, [&](std::int64_t done) {
+    written = data::write_scenes(folder, what, [&](std::int64_t done) {
       if (progress.terminal()) {
         progress.update(done, "");
       }
@@ -102,16 +103,24 @@ void scenes(SceneFlags& flags) {
       io::write_png(folder / "preview.png", explain::scene_sheet(shown, what.side));
     }
   });
-  fmt::print("{}: {} of {} x {} pixels, {} … {} of seed {}: images, masks, captions.json, instances.json, scene.json\n",
-             flags.output, io::counted(what.count, "scenes"), what.side, what.side, what.first,
-             what.first + what.count - 1, what.scenes.seed);
+  fmt::print(
+      "{}: {} of {} x {} pixels, {} … {} of seed {}: images, masks, captions.json, instances.json, heads.json, "
+      "scene.json\n",
+      flags.output, io::counted(what.count, "scenes"), what.side, what.side, what.first, what.first + what.count - 1,
+      what.scenes.seed);
+  if (written.questions > 0) {
+    fmt::print(
+        "{} in vqa_questions.json and vqa_annotations.json; their text alone answers {:.1f} % of those of the "
+        "second half\n",
+        io::counted(written.questions, "questions"), 100 * written.accuracy_by_text);
+  }
 }
 
 }  // namespace
 
 void add_scenes(CLI::App& app) {
-  CLI::App& command =
-      *app.add_subcommand("scenes", "Draw images of coloured shapes and birds, with masks, boxes and captions");
+  CLI::App& command = *app.add_subcommand(
+      "scenes", "Draw images of coloured shapes and birds, with masks, boxes, captions and questions");
   const auto flags = std::make_shared<SceneFlags>();
   data::SceneFolder& what = flags->what;
   command.add_option("OUT", flags->output, "Folder to write; one of scenes is replaced")->required()->type_name("");
@@ -138,7 +147,12 @@ void add_scenes(CLI::App& app) {
   command.add_flag("--held-out", what.scenes.held_out, "Instead, scenes that have one of the kinds of --holdout each");
   command.add_option("--background", flags->background, "One background for all scenes, in this colour")
       ->type_name("COLOR");
-  command.add_option("--preview", flags->preview, "Draw preview.png: this many scenes with boxes and captions")
+  command.add_option("--questions", what.questions, "Questions about each scene; 0: none")
+      ->capture_default_str()
+      ->check(whole_number(0, 100))
+      ->type_name("N");
+  command
+      .add_option("--preview", flags->preview, "Draw preview.png: this many scenes with boxes, captions and questions")
       ->check(whole_number(0, 400))
       ->type_name("N");
   add_examples(command,

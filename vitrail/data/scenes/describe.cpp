@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <string_view>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include "vitrail/data/scenes/mention.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/tensor/random.h"
 
@@ -17,31 +17,6 @@ namespace {
 constexpr std::array<std::string_view, 13> numbers = {"no",    "one",   "two",  "three", "four",   "five",  "six",
                                                       "seven", "eight", "nine", "ten",   "eleven", "twelve"};
 constexpr std::int64_t tries_a_caption = 8;
-
-// What is said of some objects: what they have in common, of which only the shape is always named.
-struct Mention {
-  std::optional<SceneSize> size;
-  std::optional<SceneColor> color;
-  SceneShape shape = SceneShape::circle;
-
-  bool fits(const SceneObject& object) const {
-    return object.kind.shape == shape && (!size || object.size == *size) && (!color || object.kind.color == *color);
-  }
-  std::string words() const {
-    std::string text;
-    if (size) {
-      text += fmt::format("{} ", name_of(*size));
-    }
-    if (color) {
-      text += fmt::format("{} ", name_of(*color));
-    }
-    return text + std::string(name_of(shape));
-  }
-};
-
-std::string with_article(const std::string& words) {
-  return (std::string_view("aeiou").find(words[0]) == std::string_view::npos ? "a " : "an ") + words;
-}
 
 // A phrase, and the objects that it is about.
 struct Phrase {
@@ -88,7 +63,7 @@ class Captioner {
   }
 
   Phrase one(const SceneObject& object) {
-    Mention mention{.size = {}, .color = object.kind.color, .shape = object.kind.shape};
+    Mention mention{.color = object.kind.color, .shape = object.kind.shape};
     if (chance(2, 3)) {
       mention.size = object.size;
     }
@@ -97,7 +72,7 @@ class Captioner {
 
   // All objects that are like this one in its shape, and maybe in its colour and its size.
   Phrase group(const SceneObject& object) {
-    Mention mention{.size = {}, .color = {}, .shape = object.kind.shape};
+    Mention mention{.shape = object.kind.shape};
     if (chance(1, 2)) {
       mention.color = object.kind.color;
     }
@@ -105,15 +80,13 @@ class Captioner {
       mention.size = object.size;
     }
     Phrase phrase;
-    for (const SceneObject& other : scene_.objects) {
-      if (mention.fits(other)) {
-        phrase.objects.push_back(&other);
-      }
+    for (const std::size_t i : objects_that_fit(scene_, mention)) {
+      phrase.objects.push_back(&scene_.objects[i]);
     }
     if (phrase.objects.size() == 1) {
       return one(object);
     }
-    phrase.words = fmt::format("{} {}s", numbers.at(phrase.objects.size()), mention.words());
+    phrase.words = fmt::format("{} {}", numbers.at(phrase.objects.size()), mention.plural());
     return phrase;
   }
 

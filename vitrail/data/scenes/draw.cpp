@@ -39,6 +39,7 @@ constexpr std::uint8_t ground_cell = 1;
 constexpr std::int64_t first_part = 2;
 constexpr std::int64_t parts_an_object = 3;
 enum class Part : std::uint8_t { none, body, head, beak };
+constexpr std::int64_t head_part = static_cast<std::int64_t>(Part::head) - 1;
 static_assert(first_part + parts_an_object * 80 < 256);
 
 // The functions below ask whether the middle of cell (x, y) lies in a shape that fills `box`. All lengths are doubled,
@@ -161,7 +162,16 @@ DrawnScene draw_scene(const Scene& scene, std::int64_t side) {
   DrawnScene drawn;
   drawn.image = io::Image(side, side);
   drawn.objects.assign(static_cast<std::size_t>(side * side), 0);
+  drawn.heads = drawn.objects;
+  // Cells of a pixel that show each object, and each head.
   std::vector<std::int64_t> covered(scene.objects.size());
+  std::vector<std::int64_t> heads(scene.objects.size());
+  const auto mark = [&](const std::vector<std::int64_t>& cells, std::vector<std::uint8_t>& mask, std::int64_t pixel) {
+    const auto most = std::ranges::max_element(cells);
+    if (most != cells.end() && 2 * *most >= finer * finer) {
+      mask[static_cast<std::size_t>(pixel)] = static_cast<std::uint8_t>(most - cells.begin() + 1);
+    }
+  };
   std::array<std::uint32_t, 4> words = {};
   std::size_t value = 0;
   for (std::int64_t y = 0; y < side; ++y) {
@@ -169,6 +179,7 @@ DrawnScene draw_scene(const Scene& scene, std::int64_t side) {
       Rgb sum = {0, 0, 0};
       std::int64_t bare = 0;  // cells of the background
       std::ranges::fill(covered, 0);
+      std::ranges::fill(heads, 0);
       for (std::int64_t cell = 0; cell < finer * finer; ++cell) {
         const std::int64_t row = y * finer + cell / finer;
         const std::uint8_t code = canvas[static_cast<std::size_t>(row * finer * side + x * finer + cell % finer)];
@@ -178,7 +189,9 @@ DrawnScene draw_scene(const Scene& scene, std::int64_t side) {
         if (code < first_part) {
           ++bare;
         } else {
-          ++covered[static_cast<std::size_t>((code - first_part) / parts_an_object)];
+          const auto [object, part] = std::div(code - first_part, parts_an_object);
+          ++covered[static_cast<std::size_t>(object)];
+          heads[static_cast<std::size_t>(object)] += part == head_part ? 1 : 0;
         }
       }
       const std::int64_t slope =
@@ -191,10 +204,8 @@ DrawnScene draw_scene(const Scene& scene, std::int64_t side) {
         drawn.image.pixels[value] =
             static_cast<std::uint8_t>(std::clamp<std::int64_t>(mean + noise_of(words[value % 4]), 0, 255));
       }
-      const auto most = std::ranges::max_element(covered);
-      if (most != covered.end() && 2 * *most >= finer * finer) {
-        drawn.objects[static_cast<std::size_t>(y * side + x)] = static_cast<std::uint8_t>(most - covered.begin() + 1);
-      }
+      mark(covered, drawn.objects, y * side + x);
+      mark(heads, drawn.heads, y * side + x);
     }
   }
   return drawn;

@@ -19,6 +19,7 @@ struct DrawnScene {
   /// [side, side] The object that covers half of a pixel at least, counted from 1 in the order of Scene::objects; 0 is
   /// the background.
   std::vector<std::uint8_t> objects;
+  std::vector<std::uint8_t> heads;  ///< [side, side] the same of the heads of birds
 };
 
 /// Draws a scene as a square of `side` pixels. It is drawn at four times the size with integers alone and averaged, so

@@ -123,6 +123,23 @@ std::vector<SceneKind> allowed_kinds(const SceneOptions& options, const SceneBac
   return kinds;
 }
 
+// In every second scene with several birds, the second one is of the first one's species: drawn by lot alone, two would
+// hardly ever be.
+void pair_birds(Scene& scene) {
+  Draws draws(Philox(mix(scene.seed, hash("birds of a feather")), static_cast<std::uint64_t>(scene.index)));
+  std::vector<SceneObject*> birds;
+  for (SceneObject& object : scene.objects) {
+    if (object.kind.shape == SceneShape::bird) {
+      birds.push_back(&object);
+    }
+  }
+  if (birds.size() > 1 && one_in(draws, 2)) {
+    birds[1]->kind = birds[0]->kind;
+    birds[1]->head = birds[0]->head;
+    birds[1]->beak = birds[0]->beak;
+  }
+}
+
 }  // namespace
 
 void check_scene_options(const SceneOptions& options) {
@@ -173,6 +190,7 @@ Scene sample_scene(const SceneOptions& options, std::int64_t index) {
       object.faces_left = one_in(draws, 2);
     }
   }
+  pair_birds(scene);
   for (std::int64_t i = 0; i < sizes_tried; ++i) {
     sample_sizes(draws, scene.objects);
     for (std::int64_t layout = 0; layout < layouts_of_sizes; ++layout) {

@@ -26,8 +26,9 @@ struct SceneOptions {
 void check_scene_options(const SceneOptions& options);
 
 /// Scene `index`, which depends on the options and the index alone: parts of a data set are ranges of indices. No
-/// object has a colour of the background, and the boxes of objects are 8 units apart at least (2 pixels of 64).
-/// Throws Error as check_scene_options() does, and if so many objects find no room.
+/// object has a colour of the background, and the boxes of objects are 8 units apart at least (2 pixels of 64). In
+/// every second scene with several birds, two are of one species. Throws Error as check_scene_options() does, and if so
+/// many objects find no room.
 Scene sample_scene(const SceneOptions& options, std::int64_t index);
 
 }  // namespace vitrail::data

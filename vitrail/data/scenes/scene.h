@@ -67,6 +67,11 @@ struct SceneObject {
   bool operator==(const SceneObject&) const = default;
 };
 
+/// Whether two birds have the same body and head, which are what tells species apart.
+inline bool same_species(const SceneObject& a, const SceneObject& b) {
+  return a.kind == b.kind && a.kind.shape == SceneShape::bird && a.head == b.head;
+}
+
 struct SceneBackground {
   SceneColor sky = SceneColor::blue;                ///< of the whole background, if there is no ground
   std::optional<SceneColor> ground = std::nullopt;  ///< below the horizon

@@ -16,6 +16,7 @@
 
 #include "vitrail/data/scenes/describe.h"
 #include "vitrail/data/scenes/draw.h"
+#include "vitrail/data/scenes/questions.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/gray_png.h"
 
@@ -103,6 +104,10 @@ Json images_of(const SceneFolder& what) {
   return images;
 }
 
+Json one_category(std::string_view name) {
+  return Json::array({{{"id", 1}, {"name", name}, {"supercategory", "part"}}});
+}
+
 Json categories_of_shapes() {
   Json categories = Json::array();
   for (std::size_t i = 0; i < scene_shapes.size(); ++i) {
@@ -151,6 +156,12 @@ Json json_of(const Scene& scene, const DrawnScene& drawn) {
   return json;
 }
 
+constexpr int answers_of_a_question = 10;
+
+Json vqa_head(const SceneFolder& what) {
+  return {{"info", info_of(what)}, {"task_type", "Open-Ended"}, {"data_type", "scenes"}};
+}
+
 // The files of a scene folder, which grow scene by scene.
 class SceneFiles {
  public:
@@ -161,6 +172,11 @@ class SceneFiles {
         instances_(folder / "instances.json",
                    {{"info", info_of(what)}, {"images", images_of(what)}, {"categories", categories_of_shapes()}},
                    "annotations"),
+        heads_(folder / "heads.json",
+               {{"info", info_of(what)}, {"images", images_of(what)}, {"categories", one_category("head")}},
+               "annotations"),
+        questions_(folder / "vqa_questions.json", vqa_head(what), "questions"),
+        answers_(folder / "vqa_annotations.json", vqa_head(what), "annotations"),
         scenes_(folder / "scene.json", {{"info", info_of(what)}}, "scenes"),
         count_(folder / "count.csv") {
     count_.write("path,label\n");
@@ -183,6 +199,9 @@ class SceneFiles {
     for (std::size_t i = 0; i < scene.objects.size(); ++i) {
       add_instance(scene, i, drawn);
     }
+    for (const SceneQuestion& question : scene_questions(scene, what_.questions)) {
+      add_question(scene, question, drawn);
+    }
     scenes_.add(json_of(scene, drawn));
     count_.write(fmt::format("images/{},{}\n", name, scene.objects.size()));
     if (kind_) {
@@ -190,14 +209,19 @@ class SceneFiles {
     }
   }
 
-  void finish() {
+  ScenesWritten finish() {
     captions_.finish();
     instances_.finish();
+    heads_.finish();
+    questions_.finish();
+    answers_.finish();
     scenes_.finish();
     count_.finish();
     if (kind_) {
       kind_->finish();
     }
+    written_.accuracy_by_text = guess_.accuracy();
+    return written_;
   }
 
  private:
@@ -211,23 +235,76 @@ class SceneFiles {
                     {"iscrowd", 0},
                     {"segmentation", outlines_of_object(drawn.objects, what_.side, number)},
                     {"attributes", attributes_of(scene.objects[i])}});
+    if (scene.objects[i].kind.shape == SceneShape::bird) {
+      heads_.add({{"id", ++last_head_},
+                  {"image_id", scene.index},
+                  {"category_id", 1},
+                  {"bbox", coco_box(box_of_object(drawn.heads, what_.side, number))},
+                  {"area", area_of_object(drawn.heads, number)},
+                  {"iscrowd", 0},
+                  {"segmentation", outlines_of_object(drawn.heads, what_.side, number)},
+                  {"object", number}});
+    }
+  }
+
+  void add_question(const Scene& scene, const SceneQuestion& question, const DrawnScene& drawn) {
+    const std::int64_t id = ++written_.questions;
+    questions_.add({{"image_id", scene.index}, {"question", question.text}, {"question_id", id}});
+    Json answers = Json::array();
+    for (int person = 1; person <= answers_of_a_question; ++person) {
+      answers.push_back({{"answer", question.answer}, {"answer_confidence", "yes"}, {"answer_id", person}});
+    }
+    Json numbers = Json::array();
+    Json boxes = Json::array();
+    for (const std::size_t i : question.about) {
+      numbers.push_back(i + 1);
+      boxes.push_back(coco_box(box_of_object(question.about_heads ? drawn.heads : drawn.objects, what_.side,
+                                             static_cast<std::int64_t>(i + 1))));
+    }
+    answers_.add({{"question_id", id},
+                  {"image_id", scene.index},
+                  {"question_type", name_of(question.type)},
+                  {"answer_type", answer_type(question.answer)},
+                  {"multiple_choice_answer", question.answer},
+                  {"answers", answers},
+                  {"objects", numbers},
+                  {"boxes", boxes}});
+    if (2 * (scene.index - what_.first) < what_.count) {
+      guess_.learn(question);
+    } else {
+      guess_.guess(question);
+    }
+  }
+
+  // VQA v2's kinds of answers.
+  static std::string_view answer_type(const std::string& answer) {
+    if (answer == "yes" || answer == "no") {
+      return "yes/no";
+    }
+    return std::ranges::all_of(answer, [](char c) { return c >= '0' && c <= '9'; }) ? "number" : "other";
   }
 
   fs::path folder_;
   const SceneFolder& what_;
   RecordFile captions_;
   RecordFile instances_;
+  RecordFile heads_;
+  RecordFile questions_;
+  RecordFile answers_;
   RecordFile scenes_;
   PlainFile count_;
   std::optional<PlainFile> kind_;
   std::int64_t last_caption_ = 0;
   std::int64_t last_instance_ = 0;
+  std::int64_t last_head_ = 0;
+  ScenesWritten written_;
+  GuessByText guess_;
 };
 
 }  // namespace
 
-void write_scenes(const fs::path& folder, const SceneFolder& what,
-                  const std::function<void(std::int64_t done)>& advance) {
+ScenesWritten write_scenes(const fs::path& folder, const SceneFolder& what,
+                           const std::function<void(std::int64_t done)>& advance) {
   SceneFiles files(folder, what);
   for (std::int64_t i = 0; i < what.count; ++i) {
     files.add(sample_scene(what.scenes, what.first + i));
@@ -235,7 +312,7 @@ void write_scenes(const fs::path& folder, const SceneFolder& what,
       advance(i + 1);
     }
   }
-  files.finish();
+  return files.finish();
 }
 
 bool is_scene_folder(const fs::path& folder) {
@@ -245,8 +322,10 @@ bool is_scene_folder(const fs::path& folder) {
 }
 
 fs::path foreign_in_scenes(const fs::path& folder) {
-  static const std::set<std::string> own = {"captions.json", "instances.json", "scene.json", "count.csv",
-                                            "kind.csv",      "preview.png",    "images",     "masks"};
+  static const std::set<std::string> own = {
+      "captions.json",       "instances.json", "scene.json", "count.csv",  "kind.csv",
+      "preview.png",         "images",         "masks",      "heads.json", "vqa_questions.json",
+      "vqa_annotations.json"};
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (!own.contains(entry.path().filename().string())) {
       return entry.path();

@@ -15,21 +15,33 @@ struct SceneFolder {
   SceneOptions scenes = {};
   std::int64_t first = 0;  ///< index of the first scene
   std::int64_t count = 1;
-  std::int64_t side = 64;  ///< pixels
-  std::int64_t captions = 5;
+  std::int64_t side = 64;      ///< pixels
+  std::int64_t captions = 5;   ///< of a scene
+  std::int64_t questions = 8;  ///< of a scene
+};
+
+/// What is told of scenes that were written.
+struct ScenesWritten {
+  std::int64_t questions = 0;
+  /// The share of the questions of the second half that GuessByText answers after the first half; 0 if there are none.
+  double accuracy_by_text = 0;
 };
 
 /// Fills `folder`, which exists, with the scenes `first` … `first + count - 1`:
 /// - `images/000000.png`, by the indices of the scenes,
 /// - `masks/000000.png`: the number of the object at each pixel, from 1; 0 is the background,
 /// - `captions.json` and `instances.json` (COCO; categories are shapes; a record also names colour and size),
+/// - `heads.json` (COCO: the heads of birds; `object` is the number of the bird),
+/// - `vqa_questions.json` and `vqa_annotations.json` (VQA v2: ten answers, which agree; a record also has the numbers
+/// of
+///   the objects that the question is about, and their boxes, or those of their heads),
 /// - `scene.json`: background, objects and relations of each scene,
 /// - `count.csv`: how many objects each image has, and, if each has one, `kind.csv`: which (as path,label).
 ///
 /// `advance` is called with the number of scenes done, and may throw to end the work. Nothing is synced: AtomicFolder
 /// does. Throws Error if a file cannot be written, and as sample_scene() and draw_scene() do.
-void write_scenes(const std::filesystem::path& folder, const SceneFolder& what,
-                  const std::function<void(std::int64_t done)>& advance = {});
+ScenesWritten write_scenes(const std::filesystem::path& folder, const SceneFolder& what,
+                           const std::function<void(std::int64_t done)>& advance = {});
 
 /// Whether a folder has been written by write_scenes().
 bool is_scene_folder(const std::filesystem::path& folder);
