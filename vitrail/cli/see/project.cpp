@@ -84,16 +84,8 @@ std::unique_ptr<data::Dataset> images_of(const train::Features& features, const 
     return data::open_unlabeled(flags.data);
   }
   data::DatasetOptions where;
-  where.split = flags.split;
+  where.split = flags.split.empty() && data::has_parts(flags.data) ? features.part : flags.split;
   where.labeled = false;
-  try {
-    return data::open_dataset(flags.data, where);
-  } catch (const Error&) {
-    if (!flags.split.empty() || features.part.empty()) {
-      throw;
-    }
-  }
-  where.split = features.part;  // of a folder that has parts, of which none was named
   return data::open_dataset(flags.data, where);
 }
 

@@ -1,5 +1,4 @@
 // `vitrail embed` computes features of images; embed_texts.cpp has what it does with texts.
-#include <algorithm>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -56,21 +55,13 @@ FeatureChoice choose_features(models::Model model, const EmbedFlags& flags) {
 // The images with their labels. A model's features are of use for classes that it does not know: where DATA has
 // others, their numbers are those of DATA.
 std::unique_ptr<data::Dataset> open_labelled(const EmbedFlags& flags, const models::Model& model) {
+  auto dataset = open_images(flags.data, model, !flags.logits);
   const std::vector<std::string>& known = model.pretrained.label_names;
-  if (!flags.logits && !known.empty()) {
-    data::DatasetOptions where;
-    where.split = flags.data.split;
-    auto dataset = data::open_dataset(flags.data.data, where);
-    const auto is_other = [&](const std::string& name) {
-      return std::ranges::find(known, name) == known.end() && name.find_first_not_of("0123456789") != std::string::npos;
-    };
-    if (std::ranges::any_of(dataset->classes(), is_other)) {
-      fmt::print(stderr, "note: the labels are numbers of the {} of '{}', not all of which the model knows\n",
-                 io::counted(std::ssize(dataset->classes()), "classes"), flags.data.data);
-      return dataset;
-    }
+  if (!known.empty() && dataset->classes() != known) {
+    fmt::print(stderr, "note: the labels are numbers of the {} of '{}', not all of which the model knows\n",
+               io::counted(std::ssize(dataset->classes()), "classes"), flags.data.data);
   }
-  return open_images(flags.data, model);
+  return dataset;
 }
 
 void embed(const EmbedFlags& flags) {
