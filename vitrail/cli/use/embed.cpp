@@ -167,10 +167,8 @@ void add_embed(CLI::App& app) {
           ->check(CLI::IsMember({"f32", "bf16"}))
           ->type_name("DTYPE"),
       command.add_flag("--unlabeled", flags->unlabeled, "Take all images below DATA, with -1 for labels")};
-  add_loading_flags(command, flags->data);
-  for (const char* name : {"--workers", "--skip-broken"}) {
-    flags->of_images.push_back(command.get_option(name));
-  }
+  const std::vector<CLI::Option*> loading = add_loading_flags(command, flags->data);
+  flags->of_images.insert(flags->of_images.end(), loading.begin() + 1, loading.end());  // texts come in batches too
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
   add_examples(command, {"vitrail embed runs/photos/best photos --split train --output train.safetensors",
