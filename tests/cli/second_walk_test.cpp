@@ -60,7 +60,7 @@ TEST_F(SecondWalk, IsToldWhatChangesNothing) {
            {"patches " + best() + " " + image + " --seed 3", "--seed belongs to --method kmeans"},
            {"soup " + best() + " " + best() + " --output " + path("soup") + " -b 4", "--batch-size requires --data"},
            {"quantize " + best() + " --output " + path("int8") + " -b 4",
-            "have no effect without --calibrate or --eval"},
+            "--batch-size has no effect without --calibrate or --eval"},
            {"index " + path("data") + " --model " + best() + " --num-classes 3 --output x",
             "--num-classes has no effect"},
            {"search x.index --text red " + image, "is a file, and not what --text asks for"},

@@ -100,6 +100,8 @@ TEST_F(OpenDataset, FindsPartsByAnyOfTheirUsualNames) {
   EXPECT_EQ(open("photos", "train")->size(), 2);
   EXPECT_EQ(open("photos", "validation")->size(), 1);
   EXPECT_THAT(error_of("photos"), HasSubstr("split into parts (train, val): choose one"));
+  EXPECT_TRUE(has_parts(folder / "photos"));
+  EXPECT_FALSE(has_parts(folder / "photos/train"));
   EXPECT_THAT(error_of("photos", {"test", {}, true}), HasSubstr("there is no 'test'"));
 
   add("tested/train/a/1.png");
@@ -250,10 +252,16 @@ TEST_F(OpenDataset, NumbersClassesAsTheModelDoes) {
   EXPECT_THAT(dataset->classes(), ElementsAre("c", "b", "a"));
   EXPECT_THAT(labels(*dataset), ElementsAre(2, 0));
   EXPECT_THAT(error_of(".", {"", {"a", "b"}, true}), HasSubstr("the class 'c' is unknown"));
+  const auto own = [&](const std::string& name, const std::vector<std::string>& known) {
+    return open_dataset(folder / name, {.split = "", .classes = known, .or_own_classes = true})->classes();
+  };
+  EXPECT_THAT(own(".", {"b", "a"}), ElementsAre("a", "c"));
+  EXPECT_THAT(own(".", {"c", "b", "a"}), ElementsAre("c", "b", "a"));
   // Labels that are numbers are the numbers of classes, unless one of them or of the classes has a number for a name.
   add("counts/2/1.png");
   add("counts/1/1.png");
   EXPECT_THAT(labels(*open("counts", "", {"none", "one", "two"})), ElementsAre(1, 2));
+  EXPECT_THAT(own("counts", {"none", "one", "two"}), ElementsAre("none", "one", "two"));
   EXPECT_THAT(error_of("counts", {"", {"2", "3", "4"}, true}), HasSubstr("the class '1' is unknown"));
   EXPECT_THAT(error_of("counts", {"", {"a", "b", "9"}, true}), HasSubstr("the class '1' is unknown"));
 }

@@ -50,6 +50,20 @@ TEST_F(Averages, WithWarmUpAreTimms) {
   expect("warmup", options);
 }
 
+// Of weights that were 1 at first and are 0 from then on, the average is what is left of the first.
+TEST_F(Averages, KnowHowMuchOfThemIsLeftOfTheFirstWeights) {
+  for (const bool warmup : {false, true}) {
+    const Tensor& weight = store.at("weight").value;
+    weight.fill(1);
+    Ema ema(store, {.decay = 0.8, .update_after_step = 2, .warmup = warmup});
+    for (std::int64_t step = 1; step <= 9; ++step) {
+      weight.fill(step <= 3 ? 1 : 0);
+      ema.update(store, step);
+      EXPECT_NEAR(ema.share_of_first(step), ema.state().front().second.values()[0], 1e-6) << warmup << step;
+    }
+  }
+}
+
 TEST_F(Averages, TakeThePlaceOfTheWeightsAndGiveItBack) {
   Ema ema(store, {});
   set(1);

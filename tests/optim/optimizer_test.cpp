@@ -217,6 +217,14 @@ TEST(Optimizer, NamesWhatIsWrongWithAState) {
   EXPECT_THAT(message(state), testing::HasSubstr("lacks 'proj.weight.exp_avg'"));
 }
 
+TEST(Optimizer, IsKnownByWhatItKeeps) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(optim::optimizers_that_keep("momentum_buffer"), (Names{"sgd", "momentum"}));
+  EXPECT_EQ(optim::optimizers_that_keep("exp_avg_sq"), (Names{"adamw", "adam", "nadamw", "lamb", "lambc"}));
+  EXPECT_EQ(optim::optimizers_that_keep("exp_avg").size(), 6U) << "Lion too";
+  EXPECT_TRUE(optim::moment_names({.opt = "sgd", .momentum = 0}).empty());
+}
+
 TEST(Optimizer, RejectsUnknownNames) {
   Training training;
   EXPECT_THROW(Optimizer(training.store, {"adamx"}, Training::groups()), Error);

@@ -1,6 +1,8 @@
 #include "vitrail/optim/schedule.h"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "tests/support/golden.h"
 
@@ -140,6 +142,40 @@ TEST(Schedule, NoamIsThePapersRate) {
     EXPECT_NEAR(schedule.lr(0, step - 1), expected, 1e-12) << step;
   }
   EXPECT_EQ(schedule.epochs(), 12);
+}
+
+// What a kind says of itself is what its rates depend on.
+TEST(Schedule, KnowsTheOptionsThatItGoesBy) {
+  using optim::ScheduleKind;
+  const auto rates = [](const ScheduleOptions& options) {
+    const Schedule schedule(options);
+    std::vector<double> result;
+    for (std::int64_t epoch = 0; epoch < 40; ++epoch) {
+      result.push_back(schedule.lr(epoch, -1));
+    }
+    return result;
+  };
+  const auto matters = [&](const std::string& sched, const std::function<void(ScheduleOptions&)>& change) {
+    ScheduleOptions options = of(sched);
+    options.warmup_epochs = 3;
+    const std::vector<double> before = rates(options);
+    change(options);
+    return rates(options) != before;
+  };
+  const auto has = [](bool ScheduleKind::*property, const std::string& sched) {
+    return std::ranges::count(optim::schedule_names(property), sched) == 1;
+  };
+  EXPECT_EQ(optim::schedule_names().size(), 11U);
+  for (const std::string& sched : optim::schedule_names()) {
+    EXPECT_EQ(matters(sched, [](ScheduleOptions& o) { o.cycle_limit = 2; }), has(&ScheduleKind::cyclic, sched))
+        << sched;
+    EXPECT_EQ(matters(sched, [](ScheduleOptions& o) { o.warmup_epochs = 5; }), has(&ScheduleKind::warms_up, sched))
+        << sched;
+    EXPECT_EQ(matters(sched, [](ScheduleOptions& o) { o.warmup_lr = 0.1; }), has(&ScheduleKind::from_warmup_lr, sched))
+        << sched;
+    EXPECT_EQ(matters(sched, [](ScheduleOptions& o) { o.min_lr = 0.1; }), has(&ScheduleKind::to_min_lr, sched))
+        << sched;
+  }
 }
 
 TEST(Schedule, RejectsWhatCannotBe) {

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <filesystem>
+#include <fstream>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/golden.h"
 #include "vitrail/io/image.h"
@@ -58,6 +62,34 @@ inline train::ClassifyOptions tiny_options(const std::filesystem::path& folder) 
   return options;
 }
 
+// The records of a metrics.jsonl.
+inline std::vector<nlohmann::json> json_lines(const std::filesystem::path& path) {
+  std::vector<nlohmann::json> lines;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    lines.push_back(nlohmann::json::parse(line));
+  }
+  return lines;
+}
+
+// The records of a run without its timings.
+inline std::vector<nlohmann::json> untimed(const std::filesystem::path& path) {
+  std::vector<nlohmann::json> lines = json_lines(path);
+  for (nlohmann::json& line : lines) {
+    line.erase("images_per_second");
+  }
+  return lines;
+}
+
+// Stops after `step` updates.
+inline train::FitHooks stop_after(std::int64_t step) {
+  train::FitHooks hooks;
+  auto seen = std::make_shared<std::int64_t>(0);
+  hooks.on_step = [seen](std::int64_t now, double) { *seen = now; };
+  hooks.should_stop = [seen, step] { return *seen >= step; };
+  return hooks;
+}
+
 // The options of the run in a folder, to go on with.
 template <class Options>
 Options resumed(const std::filesystem::path& folder) {
@@ -69,11 +101,7 @@ Options resumed(const std::filesystem::path& folder) {
 // Trains until `steps` steps are done, as a run that is stopped, and then goes on with it to its end.
 template <class Options>
 void fit_in_two_parts(const Options& options, std::int64_t steps) {
-  train::FitHooks hooks;
-  std::int64_t seen = 0;
-  hooks.on_step = [&](std::int64_t step, double) { seen = step; };
-  hooks.should_stop = [&] { return seen >= steps; };
-  EXPECT_TRUE(train::fit(options, hooks).stopped);
+  EXPECT_TRUE(train::fit(options, stop_after(steps)).stopped);
   train::fit(resumed<Options>(std::filesystem::path(options.output) / options.experiment));
 }
 

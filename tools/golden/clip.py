@@ -95,11 +95,16 @@ def write(name):
         processor.save_pretrained(folder)
         ids = TOKENIZER(CAPTIONS, padding="max_length", truncation=True).input_ids
         (folder / "captions.json").write_text(json.dumps({"captions": CAPTIONS, "ids": ids}) + "\n")
+    write_expected(folder, model, TOKENIZER(CAPTIONS[:3], padding="max_length", truncation=True).input_ids, generator)
+
+
+def write_expected(folder, model, ids, generator):
+    """expected.safetensors: what the model of the folder makes of random images and of texts with these ids."""
     stored = load_file(folder / "model.safetensors")
     model = model.double()
-    vision = config.vision_config
+    vision = model.config.vision_config
     pixels = torch.randn(3, vision.num_channels, vision.image_size, vision.image_size, generator=generator)
-    ids = TOKENIZER(CAPTIONS[:3], padding="max_length", truncation=True, return_tensors="pt").input_ids
+    ids = torch.tensor(ids)
     out = model(input_ids=ids, pixel_values=pixels.double(), return_loss=True)
     out.loss.backward()
     own = dict(model.named_parameters())

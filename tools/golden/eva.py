@@ -9,7 +9,7 @@ has the checkpoints at other image sizes.
 import timm
 import torch
 from timm.layers import set_fused_attn
-from timm_models import ROOT, random_image, write, write_initialization, write_variant
+from timm_models import ROOT, random_image, shape_of, write, write_initialization, write_variant
 
 SMALL = dict(img_size=32, patch_size=8, embed_dim=24, depth=2, num_heads=3, num_classes=7)
 BEIT = dict(img_size=(32, 24), patch_size=8, embed_dim=24, depth=2, num_heads=3, num_classes=7)
@@ -48,9 +48,7 @@ VARIANTS = {
 
 def write_eva_variant(name, seed):
     architecture, arguments, size = VARIANTS[name]
-    img_size = size or arguments["img_size"]
-    shape = (2, 3, *(img_size if isinstance(img_size, tuple) else (img_size, img_size)))
-    write_variant(name, architecture, arguments, seed, shape, lambda model: model.blocks,
+    write_variant(name, architecture, arguments, seed, shape_of(arguments, size), lambda model: model.blocks,
                   lambda model: [block.attn.attn_drop for block in model.blocks])
 
 

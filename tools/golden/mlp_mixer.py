@@ -8,7 +8,7 @@ Needs timm 1.0.31, torch 2.13.0 and safetensors. timm_models.py says what a vari
 
 import timm
 from registry import entry_arguments
-from timm_models import write_initialization, write_variant
+from timm_models import shape_of, write_initialization, write_variant
 
 SMALL = dict(img_size=32, patch_size=8, embed_dim=24, num_blocks=2, num_classes=7)
 
@@ -41,11 +41,6 @@ def make(architecture, **arguments):
     """timm's model, also with other values for the arguments that timm's entry points fix."""
     _, own = entry_arguments(timm.models.mlp_mixer, architecture)
     return timm.models.mlp_mixer._create_mixer(architecture, **(own | arguments))
-
-
-def shape_of(arguments):
-    size = arguments["img_size"]
-    return (2, arguments.get("in_chans", 3), *((size, size) if isinstance(size, int) else size))
 
 
 def main():

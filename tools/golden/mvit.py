@@ -15,7 +15,7 @@ import sys
 import timm
 import torch
 from timm.models import mvitv2
-from timm_models import ROOT, random_image, write, write_initialization, write_variant
+from timm_models import ROOT, random_image, shape_of, write, write_initialization, write_variant
 
 TINY = dict(img_size=32, depths=(1, 2, 1), embed_dim=(8, 16, 32), num_heads=(1, 2, 4),
             stride_q=((1, 1), (2, 2), (2, 2)), mlp_ratio=2.0, num_classes=7)
@@ -78,10 +78,7 @@ def record(model, x, expected):
 
 def write_mvit_variant(name, seed):
     architecture, arguments = VARIANTS[name]
-    size = arguments["img_size"]
-    size = size if isinstance(size, tuple) else (size, size)
-    shape = (2, arguments.get("in_chans", 3), *size)
-    write_variant(name, architecture, arguments, seed, shape, lambda model: [], lambda model: [], record)
+    write_variant(name, architecture, arguments, seed, shape_of(arguments), lambda model: [], lambda model: [], record)
 
 
 # name: (variant, arguments over the folder's)

@@ -15,7 +15,7 @@ import sys
 import timm
 import torch
 from timm.layers import set_fused_attn
-from timm_models import ROOT, build, random_image, write, write_initialization, write_variant
+from timm_models import ROOT, build, random_image, shape_of, write, write_initialization, write_variant
 
 # Grids of 5 x 5 patches in windows of 3, and of 4 x 6 in windows of 4.
 TINY = dict(img_size=40, patch_size=8, embed_dim=24, depth=3, num_heads=3, mlp_ratio=2.0, window_size=3,
@@ -26,11 +26,6 @@ VARIANTS = {
                                                          init_values=0.5, qkv_bias=False, in_chans=1)),
 }
 SIZES = [(24, 24), (48, 32), (56, 64)]
-
-
-def shape_of(arguments):
-    size = arguments["img_size"]
-    return (2, arguments.get("in_chans", 3), *(size if isinstance(size, tuple) else (size, size)))
 
 
 def in_heads(heads):

@@ -23,10 +23,9 @@ import tempfile
 import sentencepiece
 import torch
 import transformers as hf
-from safetensors.torch import load_file
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-from clip import CAPTIONS, ROOT, perturbed, save
+from clip import CAPTIONS, ROOT, perturbed, write_expected
 
 TEXTS = CAPTIONS + ["  two  birds ", "a_b (c) \u2014 d\u2581e", "\u0130STANBUL stra\u00dfe"]
 LONGEST = 16
@@ -85,18 +84,7 @@ def write(name):
         hf.SiglipImageProcessor(size={"height": 12, "width": 12}).save_pretrained(folder)
     ids = tokenizer(TEXTS, padding="max_length", truncation=True).input_ids
     (folder / "captions.json").write_text(json.dumps({"captions": TEXTS, "ids": ids}) + "\n")
-    stored = load_file(folder / "model.safetensors")
-    model = model.double()
-    config = model.config.vision_config
-    pixels = torch.randn(3, config.num_channels, config.image_size, config.image_size, generator=generator)
-    ids = torch.tensor(ids[:3])
-    out = model(input_ids=ids, pixel_values=pixels.double(), return_loss=True)
-    out.loss.backward()
-    own = dict(model.named_parameters())
-    tensors = {"pixel_values": pixels, "input_ids": ids, "image_embeds": out.image_embeds, "text_embeds": out.text_embeds,
-               "logits_per_image": out.logits_per_image, "loss": out.loss}
-    tensors |= {f"grad.{label}": own[label].grad for label in stored}
-    save(tensors, folder / "expected.safetensors")
+    write_expected(folder, model, ids[:3], generator)
 
 
 for wanted in sys.argv[1:] or VARIANTS:

@@ -10,7 +10,7 @@ import sys
 
 import timm
 from timm.layers import set_fused_attn
-from timm_models import ROOT, random_image, write, write_initialization, write_variant
+from timm_models import ROOT, random_image, shape_of, write, write_initialization, write_variant
 
 SMALL = dict(img_size=32, patch_size=2, embed_dim=8, depths=(2, 2, 1), num_heads=(2, 2, 4), window_size=4, mlp_ratio=2,
              num_classes=5)
@@ -85,8 +85,6 @@ INITIALIZATIONS = {
 
 def write_swin_variant(name, seed):
     architecture, arguments, size = VARIANTS[name]
-    size = size or arguments["img_size"]
-    shape = (2, arguments.get("in_chans", 3), *((size, size) if isinstance(size, int) else size))
 
     def stages(model):
         return model.stages if hasattr(model, "stages") else model.layers
@@ -94,7 +92,7 @@ def write_swin_variant(name, seed):
     def attention(model):
         return [block.attn.attn_drop for stage in stages(model) for block in stage.blocks]
 
-    write_variant(name, architecture, arguments, seed, shape, stages, attention)
+    write_variant(name, architecture, arguments, seed, shape_of(arguments, size), stages, attention)
 
 
 def write_adapted():

@@ -6,6 +6,7 @@ layer and weight-decay groups. tests/models/timm_variant.h reads them.
 """
 
 import contextlib
+import copy
 import json
 import pathlib
 import shutil
@@ -50,6 +51,12 @@ def build(architecture, arguments, seed, make=timm.create_model):
     return model.eval()
 
 
+def shape_of(arguments, size=None):
+    """The shape of two images as a model with these arguments takes them, of its own size or another one."""
+    size = size or arguments["img_size"]
+    return (2, arguments.get("in_chans", 3), *(size if isinstance(size, tuple) else (size, size)))
+
+
 def random_image(shape, seed=1):
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).double()
 
@@ -81,6 +88,23 @@ def add_gradients(model, logits, expected):
     for name, parameter in model.named_parameters():
         if parameter.grad is not None:
             expected[f"grad.{name}"] = parameter.grad
+
+
+def rounding(model, fixture):
+    """How far the gradient in bf16 is from that in float64, which `fixture` has, relative to it: the larger of the distances
+    with bf16 for the products alone and for the whole model."""
+    errors = []
+    for whole in (False, True):
+        rounded = copy.deepcopy(model).to(torch.bfloat16 if whole else torch.float32).eval()
+        rounded.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=not whole):
+            logits = rounded(fixture["x"].bfloat16() if whole else fixture["x"])
+        (logits.double() * fixture["seed"]).sum().backward()
+        pairs = [(parameter.grad.double(), fixture[f"grad.{name}"].double()) for name, parameter in rounded.named_parameters()
+                 if f"grad.{name}" in fixture]
+        difference = sum((a - b).square().sum() for a, b in pairs)
+        errors.append((difference / sum(b.square().sum() for _, b in pairs)).sqrt())
+    return torch.stack(errors).max()
 
 
 def facts(model):

@@ -26,7 +26,7 @@ import vit_hybrid
 from mvit import with_fields
 from safetensors.torch import load_file
 from timm.optim import param_groups_weight_decay
-from timm_models import ROOT, no_weight_decay, random_image, write
+from timm_models import ROOT, no_weight_decay, random_image, rounding, write
 
 # Twenty steps. No ReLUs: one that is off instead of on, for an input near zero, changes all that follows.
 STEPPED = ["plain", "deit3", "swin", "mvit_avg", "mixer", "resnet_groups"]
@@ -128,19 +128,7 @@ def add_batch(variant, shape, expected):
 
 
 def add_rounding(variant, expected):
-    fixture = load_file(ROOT / variant / "expected.safetensors")
-    errors = []
-    for whole in (False, True):
-        model = load(variant).float().eval()
-        model = model.bfloat16() if whole else model
-        with torch.autocast("cpu", torch.bfloat16, enabled=not whole):
-            logits = model(fixture["x"].bfloat16() if whole else fixture["x"])
-        (logits.double() * fixture["seed"]).sum().backward()
-        pairs = [(parameter.grad.double(), fixture[f"grad.{name}"].double()) for name, parameter in model.named_parameters()
-                 if f"grad.{name}" in fixture]
-        difference = sum((a - b).square().sum() for a, b in pairs)
-        errors.append((difference / sum(b.square().sum() for _, b in pairs)).sqrt())
-    expected[f"{variant}.bf16"] = torch.stack(errors).max()
+    expected[f"{variant}.bf16"] = rounding(load(variant), load_file(ROOT / variant / "expected.safetensors"))
 
 
 def main():

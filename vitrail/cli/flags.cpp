@@ -117,12 +117,9 @@ models::CreateOptions ModelFlags::options() const {
   return options;
 }
 
-void ModelFlags::check_unchanged() const {
-  check_usage(
-      kwargs.empty() && !num_classes && !img_size && !prepares_images(),
-      "'{}' is a model of images and texts, which is taken as it is: it takes no --model-kwargs, --num-classes, "
-      "--img-size or other flags of images",
-      model);
+void ModelFlags::check_unchanged(std::string_view is_or_does) const {
+  check_usage(kwargs.empty() && !num_classes && !img_size,
+              "'{}' {}: it takes no --model-kwargs, --num-classes or --img-size", model, is_or_does);
 }
 
 bool ModelFlags::prepares_images() const {
@@ -174,44 +171,44 @@ models::Model ModelFlags::open_classifier() const {
   return open_for_images();
 }
 
-void add_model_changes(CLI::App& command, ModelFlags& flags) {
-  command
-      .add_option("--model-kwargs", flags.kwargs,
-                  "Arguments of the model, as timm names them: img_size=32 patch_size=4 …")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args();
-  command
-      .add_option("--num-classes", flags.num_classes,
-                  "Number of classes; another one than the folder's gives a new head")
-      ->check(whole_number(0, 1 << 20));
-  command.add_option("--img-size", flags.img_size, "Image size in pixels; positions are resized")->check(at_least(1));
+std::vector<CLI::Option*> add_model_changes(CLI::App& command, ModelFlags& flags) {
+  return {command
+              .add_option("--model-kwargs", flags.kwargs,
+                          "Arguments of the model, as timm names them: img_size=32 patch_size=4 …")
+              ->type_name("KEY=VALUE")
+              ->allow_extra_args(),
+          command
+              .add_option("--num-classes", flags.num_classes,
+                          "Number of classes; another one than the folder's gives a new head")
+              ->check(whole_number(0, 1 << 20)),
+          command.add_option("--img-size", flags.img_size, "Image size in pixels; positions are resized")
+              ->check(at_least(1))};
 }
 
-void add_image_flags(CLI::App& command, ModelFlags& flags) {
-  const char* group = "Images (default: as the model says)";
-  command.add_option("--crop-pct", flags.images.crop_pct, "Crop: share of the resized image that is kept")
-      ->group(group)
-      ->check(positive())
-      ->check(share());
-  command.add_option("--crop-mode", flags.images.crop_mode, "Crop: center, squash or border")
-      ->group(group)
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"center", "squash", "border"}).description(""));
-  command
-      .add_option("--interpolation", flags.images.interpolation,
-                  fmt::format("Resizing: {}", fmt::join(data::interpolation_names(), ", ")))
-      ->group(group)
-      ->type_name("NAME")
-      ->check(CLI::IsMember(data::interpolation_names()).description(""));
-  command.add_option("--mean", flags.images.mean, "Mean of each colour, from 0 to 1")
-      ->group(group)
-      ->expected(1, 3)
-      ->check(share());
-  command.add_option("--std", flags.images.std, "Standard deviation of each colour, up to 1")
-      ->group(group)
-      ->expected(1, 3)
-      ->check(positive())
-      ->check(share());
+std::vector<CLI::Option*> add_image_flags(CLI::App& command, ModelFlags& flags) {
+  const std::vector<CLI::Option*> options = {
+      command.add_option("--crop-pct", flags.images.crop_pct, "Crop: share of the resized image that is kept")
+          ->check(positive())
+          ->check(share()),
+      command.add_option("--crop-mode", flags.images.crop_mode, "Crop: center, squash or border")
+          ->type_name("NAME")
+          ->check(CLI::IsMember({"center", "squash", "border"}).description("")),
+      command
+          .add_option("--interpolation", flags.images.interpolation,
+                      fmt::format("Resizing: {}", fmt::join(data::interpolation_names(), ", ")))
+          ->type_name("NAME")
+          ->check(CLI::IsMember(data::interpolation_names()).description("")),
+      command.add_option("--mean", flags.images.mean, "Mean of each colour, from 0 to 1")
+          ->expected(1, 3)
+          ->check(share()),
+      command.add_option("--std", flags.images.std, "Standard deviation of each colour, up to 1")
+          ->expected(1, 3)
+          ->check(positive())
+          ->check(share())};
+  for (CLI::Option* option : options) {
+    option->group("Images (default: as the model says)");
+  }
+  return options;
 }
 
 CLI::Option* add_model_argument(CLI::App& command, ModelFlags& flags) {
@@ -235,10 +232,14 @@ DType ComputeFlags::apply() const {
   return usable;
 }
 
-void add_compute_flags(CLI::App& command, ComputeFlags& flags) {
+void add_threads_flag(CLI::App& command, ComputeFlags& flags) {
   command.add_option("--threads", flags.threads, "Compute threads; 0: all cores")
       ->capture_default_str()
       ->check(whole_number());
+}
+
+void add_compute_flags(CLI::App& command, ComputeFlags& flags) {
+  add_threads_flag(command, flags);
   command.add_flag("--amp", flags.amp, "Mixed precision: products and activations in --amp-dtype, weights in float32");
   command.add_option("--amp-dtype", flags.amp_dtype, "Lower precision of --amp: bfloat16, or float32 for none")
       ->capture_default_str()
@@ -360,12 +361,14 @@ void add_data_flag(CLI::App& command, DataFlags& flags, const std::string& flag,
   add_split(command, flags, flag, "validation, test …")->needs(data);
 }
 
-void add_loading_flags(CLI::App& command, DataFlags& flags) {
-  command.add_option("-b,--batch-size", flags.batch_size, "Images a batch")->capture_default_str()->check(at_least(1));
-  command.add_option("-j,--workers", flags.workers, "Threads that decode ahead")
-      ->capture_default_str()
-      ->check(whole_number(0, train::most_workers));
-  command.add_flag("--skip-broken", flags.skip_broken, "Leave broken images out and name them");
+std::vector<CLI::Option*> add_loading_flags(CLI::App& command, DataFlags& flags) {
+  return {command.add_option("-b,--batch-size", flags.batch_size, "Images a batch")
+              ->capture_default_str()
+              ->check(at_least(1)),
+          command.add_option("-j,--workers", flags.workers, "Threads that decode ahead")
+              ->capture_default_str()
+              ->check(whole_number(0, train::most_workers)),
+          command.add_flag("--skip-broken", flags.skip_broken, "Leave broken images out and name them")};
 }
 
 void add_examples(CLI::App& command, const std::vector<std::string>& lines) {

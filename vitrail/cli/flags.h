@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -58,7 +59,9 @@ struct ModelFlags {
   std::uint64_t seed = 0;
 
   models::CreateOptions options() const;
-  void check_unchanged() const;        ///< throws Error if flags of add_model_changes() or add_image_flags() were given
+  /// Wrong usage if flags of add_model_changes() were given to a model that is taken as it is, since it `is_or_does`
+  /// something: "captions images", "is a model of images and texts".
+  void check_unchanged(std::string_view is_or_does) const;
   bool prepares_images() const;        ///< whether flags of add_image_flags() were given
   std::string name_or_folder() const;  ///< `model`, or the best model of the run folder `model`
   models::Model open() const;          ///< opens the model by name or folder
@@ -70,8 +73,12 @@ struct ModelFlags {
   /// an architecture, those of the head if the folder has another number of classes.
   void note_random_weights(const models::Model& opened) const;
 };
-void add_model_changes(CLI::App& command, ModelFlags& flags);  ///< adds --model-kwargs --num-classes --img-size
-void add_image_flags(CLI::App& command, ModelFlags& flags);    ///< adds --crop-pct --crop-mode --mean …
+// Functions that add several flags return them in the order in which they are named here.
+
+/// Adds --model-kwargs --num-classes --img-size.
+std::vector<CLI::Option*> add_model_changes(CLI::App& command, ModelFlags& flags);
+/// Adds --crop-pct --crop-mode --interpolation --mean --std.
+std::vector<CLI::Option*> add_image_flags(CLI::App& command, ModelFlags& flags);
 /// Adds MODEL and the flags of add_model_changes().
 CLI::Option* add_model_argument(CLI::App& command, ModelFlags& flags);
 
@@ -87,6 +94,7 @@ struct ComputeFlags {
   /// bf16, and a line on stderr says so.
   DType apply() const;
 };
+void add_threads_flag(CLI::App& command, ComputeFlags& flags);   ///< adds --threads
 void add_compute_flags(CLI::App& command, ComputeFlags& flags);  ///< adds --threads --amp --amp-dtype
 /// Adds --dtype, which stands for --amp and --amp-dtype and which the help does not show, to a command that has them.
 void add_dtype_flag(CLI::App& command, std::string& dtype);
@@ -123,7 +131,7 @@ void add_data_argument(CLI::App& command, DataFlags& flags, const std::string& h
 /// Adds a flag in place of the argument DATA, and --split.
 void add_data_flag(CLI::App& command, DataFlags& flags, const std::string& flag, const std::string& help);
 /// Adds --batch-size --workers --skip-broken.
-void add_loading_flags(CLI::App& command, DataFlags& flags);
+std::vector<CLI::Option*> add_loading_flags(CLI::App& command, DataFlags& flags);
 
 /// Adds a section "Examples:" with these lines to the help of a command.
 void add_examples(CLI::App& command, const std::vector<std::string>& lines);

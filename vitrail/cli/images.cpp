@@ -20,10 +20,11 @@ Tensor model_input(const models::Model& model, const io::Image& image) {
   return data::eval_transform(model.pretrained)(image).unsqueeze(0);
 }
 
-std::unique_ptr<data::Dataset> open_images(const DataFlags& flags, const models::Model& model) {
+std::unique_ptr<data::Dataset> open_images(const DataFlags& flags, const models::Model& model, bool or_own_classes) {
   data::DatasetOptions where;
   where.split = flags.split;
   where.classes = model.pretrained.label_names;
+  where.or_own_classes = or_own_classes;
   auto dataset = data::open_dataset(flags.data, where);
   if (dataset->passed_over() > 0) {
     fmt::print(stderr, "note: {}\n", data::passed_over_note(dataset->passed_over()));

@@ -26,9 +26,10 @@ namespace vitrail::cli {
 /// The model's input for one image: [1, C, H, W], by the model's evaluation transform.
 Tensor model_input(const models::Model& model, const io::Image& image);
 
-/// Opens a data set, or a part of it, with the classes in the model's order. A line on stderr says how many of its
-/// files were passed over.
-std::unique_ptr<data::Dataset> open_images(const DataFlags& flags, const models::Model& model);
+/// Opens a data set, or a part of it, with the classes in the model's order, or, if `or_own_classes`, with its own
+/// where the model does not know all of them. A line on stderr says how many of its files were passed over.
+std::unique_ptr<data::Dataset> open_images(const DataFlags& flags, const models::Model& model,
+                                           bool or_own_classes = false);
 
 /// Runs train::evaluate(), under a progress bar with this title if stderr is a terminal.
 train::Evaluation evaluate_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,

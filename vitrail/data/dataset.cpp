@@ -201,6 +201,11 @@ std::vector<std::string> splits_in(const fs::path& folder) {
   return found;
 }
 
+// The files of CIFAR or MNIST of a folder that has no other of its `parts`, and so can be taken whole.
+std::vector<fs::path> only_binary_files(const fs::path& folder, const std::vector<std::string>& parts) {
+  return parts.size() == 1 ? binary_files(folder, is_training_split(parts[0])) : std::vector<fs::path>{};
+}
+
 Listing list_source(const fs::path& source, const std::string& split, bool labeled) {
   std::error_code error;
   check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
@@ -212,8 +217,8 @@ Listing list_source(const fs::path& source, const std::string& split, bool label
     return std::move(*part);
   }
   const std::vector<std::string> parts = splits_in(source);
-  if (split.empty() && parts.size() == 1 && !binary_files(source, parts[0] == "train").empty()) {
-    return list_binary(binary_files(source, parts[0] == "train"));
+  if (const auto files = only_binary_files(source, parts); split.empty() && !files.empty()) {
+    return list_binary(files);
   }
   check(parts.empty(), "{}: the folder is split into parts ({}): choose one of them{}", source.string(),
         fmt::join(parts, ", "), split.empty() ? "" : fmt::format(", since there is no '{}'", split));
@@ -297,13 +302,26 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& source, const DatasetOptio
     listing.labels.assign(listing.names.size(), 0);
     return std::make_unique<ListedDataset>(std::move(listing));
   }
-  if (!options.classes.empty()) {
+  const auto is_unknown = [&](const std::string& name) {
+    return std::ranges::find(options.classes, name) == options.classes.end() && !whole_number(name);
+  };
+  const bool keeps_own = options.or_own_classes && std::ranges::any_of(listing.classes, is_unknown);
+  if (!options.classes.empty() && !keeps_own) {
     use_classes(listing, options.classes, source.string());
   }
   check(options.allow_single_class || listing.classes.size() > 1,
         "{}: all images are of the class '{}'; at least two classes are needed", source.string(),
         listing.classes.empty() ? "" : listing.classes[0]);
   return std::make_unique<ListedDataset>(std::move(listing));
+}
+
+bool has_parts(const fs::path& source) {
+  std::error_code error;
+  if (!fs::is_directory(source, error)) {
+    return false;
+  }
+  const std::vector<std::string> parts = splits_in(source);
+  return !parts.empty() && only_binary_files(source, parts).empty();
 }
 
 std::unique_ptr<Dataset> open_unlabeled(const fs::path& source) {

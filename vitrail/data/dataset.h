@@ -39,6 +39,7 @@ struct DatasetOptions {
   std::vector<std::string> classes;
   bool allow_single_class = true;  ///< false: a single class is an Error
   bool labeled = true;             ///< false: all images of the source, wherever they lie, as one class
+  bool or_own_classes = false;     ///< true: a source with a class that is none of `classes` keeps all of its own
 };
 /// Opens a data set. `source` is one of
 /// - a folder of class folders, or a `.tar`, `.tar.gz` or `.tgz` of such a tree,
@@ -51,6 +52,9 @@ struct DatasetOptions {
 /// source without parts is taken whole. Throws Error, which says what was looked for, if the part is not found, and for
 /// an empty class folder or a source without images.
 std::unique_ptr<Dataset> open_dataset(const std::filesystem::path& source, const DatasetOptions& options = {});
+
+/// Whether a source is a folder of parts, of which DatasetOptions::split must choose one.
+bool has_parts(const std::filesystem::path& source);
 
 /// Opens images without classes: all images below a folder, at any depth, or in a `.tar`; for other kinds of source,
 /// their images without their labels, of a folder that has nothing but its parts (`train.tar`, `test.csv` …) those of

@@ -37,8 +37,12 @@ double Ema::decay(std::int64_t step) const {
 }
 
 double Ema::share_of_first(std::int64_t updates) const {
+  const std::int64_t first = options_.update_after_step + 2;
+  if (!options_.warmup) {
+    return std::pow(options_.decay, static_cast<double>(std::max<std::int64_t>(updates - first + 1, 0)));
+  }
   double share = 1;
-  for (std::int64_t step = options_.update_after_step + 2; step <= updates; ++step) {
+  for (std::int64_t step = first; step <= updates && share > 0; ++step) {
     share *= decay(step);
   }
   return share;

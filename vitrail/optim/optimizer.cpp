@@ -115,12 +115,23 @@ std::vector<std::string_view> optimizer_names() {
   return {"adamw", "adam", "nadamw", "lion", "lamb", "lambc", "sgd", "momentum"};
 }
 
-std::vector<const char*> moment_names(const OptimizerOptions& options) {
+std::vector<std::string_view> moment_names(const OptimizerOptions& options) {
+  using Names = std::vector<std::string_view>;
   if (options.opt == "sgd" || options.opt == "momentum") {
-    return options.momentum == 0 ? std::vector<const char*>{} : std::vector<const char*>{"momentum_buffer"};
+    return options.momentum == 0 ? Names{} : Names{"momentum_buffer"};
   }
-  return options.opt == "lion" ? std::vector<const char*>{"exp_avg"}
-                               : std::vector<const char*>{"exp_avg", "exp_avg_sq"};
+  return options.opt == "lion" ? Names{"exp_avg"} : Names{"exp_avg", "exp_avg_sq"};
+}
+
+std::vector<std::string> optimizers_that_keep(std::string_view moment) {
+  std::vector<std::string> result;
+  for (const std::string_view name : optimizer_names()) {
+    const std::vector<std::string_view> kept = moment_names({.opt = std::string(name)});
+    if (std::ranges::find(kept, moment) != kept.end()) {
+      result.emplace_back(name);
+    }
+  }
+  return result;
 }
 
 Optimizer::Optimizer(nn::ParameterStore& store, const OptimizerOptions& options,
@@ -226,7 +237,7 @@ io::NamedTensors Optimizer::state() const {
     const std::string& name = store_->all()[entry.index].name;
     result.emplace_back(name + ".step", entry.step);
     for (std::size_t i = 0; i < entry.moments.size(); ++i) {
-      result.emplace_back(name + "." + moment_names_[i], entry.moments[i]);
+      result.emplace_back(fmt::format("{}.{}", name, moment_names_[i]), entry.moments[i]);
     }
   }
   return result;

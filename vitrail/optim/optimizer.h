@@ -69,7 +69,9 @@ struct OptimizerOptions {
 std::vector<std::string_view> optimizer_names();
 /// What an optimizer keeps of each parameter (Optimizer::state()): "exp_avg" and "exp_avg_sq" for Adam and LAMB,
 /// "exp_avg" for Lion, "momentum_buffer" for SGD with momentum.
-std::vector<const char*> moment_names(const OptimizerOptions& options);
+std::vector<std::string_view> moment_names(const OptimizerOptions& options);
+/// The optimizers that keep `moment`, one of these names, of each parameter.
+std::vector<std::string> optimizers_that_keep(std::string_view moment);
 
 /// An optimizer with the algorithms of torch.optim and timm.optim, each fused into one pass over memory (LAMB: two).
 /// The formulas are in vitrail/kernels/optimizer.h. The store must outlive the optimizer.
@@ -113,7 +115,7 @@ class Optimizer {
 
   nn::ParameterStore* store_;
   OptimizerOptions options_;
-  std::vector<const char*> moment_names_;
+  std::vector<std::string_view> moment_names_;
   std::vector<Entry> entries_;
   std::unordered_map<const autograd::Slot*, std::size_t> by_leaf_;  ///< indices into entries_
 };

@@ -7,17 +7,45 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/ranges.h>
+
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::optim {
 namespace {
 
-bool is_cyclic(std::string_view sched) { return sched == "cosine" || sched == "tanh" || sched == "poly"; }
+constexpr std::array<ScheduleKind, 11> kinds = {{
+    {.name = "cosine", .cyclic = true, .warms_up = true, .from_warmup_lr = true, .to_min_lr = true},
+    {.name = "tanh", .cyclic = true, .warms_up = true, .from_warmup_lr = true, .to_min_lr = true},
+    {.name = "poly", .cyclic = true, .warms_up = true, .from_warmup_lr = true, .to_min_lr = true},
+    {.name = "step", .warms_up = true, .from_warmup_lr = true},
+    {.name = "multistep", .warms_up = true, .from_warmup_lr = true},
+    {.name = "constant", .warms_up = true, .from_warmup_lr = true},
+    {.name = "none"},
+    {.name = "noam", .warms_up = true},
+    {.name = "warmup_cosine", .warms_up = true, .from_warmup_lr = true, .to_min_lr = true},
+    {.name = "warmup_linear", .warms_up = true, .from_warmup_lr = true, .to_min_lr = true},
+    {.name = "dino", .warms_up = true, .from_warmup_lr = true, .to_min_lr = true},
+}};
+
+bool is_cyclic(std::string_view sched) {
+  return std::ranges::any_of(kinds, [&](const ScheduleKind& kind) { return kind.name == sched && kind.cyclic; });
+}
 
 // The length of `cycles` cycles, of which the first has length 1 and each further one is `mul` times as long.
 double cycles_length(double mul, double cycles) { return mul == 1 ? cycles : (std::pow(mul, cycles) - 1) / (mul - 1); }
 
 }  // namespace
+
+std::vector<std::string> schedule_names(bool ScheduleKind::*property) {
+  std::vector<std::string> names;
+  for (const ScheduleKind& kind : kinds) {
+    if (property == nullptr || kind.*property) {
+      names.emplace_back(kind.name);
+    }
+  }
+  return names;
+}
 
 double cosine_between(double from, double to, double share) {
   return to + 0.5 * (from - to) * (1 + std::cos(std::numbers::pi * share));
@@ -25,13 +53,8 @@ double cosine_between(double from, double to, double share) {
 
 Schedule::Schedule(ScheduleOptions options) : options_(std::move(options)) {
   ScheduleOptions& o = options_;
-  static constexpr std::array<std::string_view, 11> names = {"cosine",        "tanh",          "poly", "step",
-                                                             "multistep",     "constant",      "none", "noam",
-                                                             "warmup_cosine", "warmup_linear", "dino"};
-  check(std::ranges::find(names, o.sched) != names.end(),
-        "unknown schedule '{}': expected cosine, tanh, poly, step, multistep, constant, none, noam, warmup_cosine, "
-        "warmup_linear or dino",
-        o.sched);
+  check(std::ranges::find(kinds, o.sched, &ScheduleKind::name) != kinds.end(),
+        "unknown schedule '{}': expected one of {}", o.sched, fmt::join(schedule_names(), ", "));
   check(o.epochs > 0, "a schedule needs at least one epoch, not {}", o.epochs);
   check(o.warmup_epochs >= 0 && o.cooldown_epochs >= 0, "warm-up and cool-down cannot last {} and {} epochs",
         o.warmup_epochs, o.cooldown_epochs);

@@ -4,9 +4,21 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace vitrail::optim {
+
+/// A schedule, and which of its options it goes by.
+struct ScheduleKind {
+  std::string_view name;
+  bool cyclic = false;          ///< those of cycles and of the cool-down
+  bool warms_up = false;        ///< warmup_epochs
+  bool from_warmup_lr = false;  ///< warmup_lr
+  bool to_min_lr = false;       ///< min_lr
+};
+/// The names that ScheduleOptions::sched may have: all, or those of the schedules with a property.
+std::vector<std::string> schedule_names(bool ScheduleKind::*property = nullptr);
 
 /// The arguments of timm's create_scheduler_v2 (flags `--sched`, `--epochs`, `--warmup-epochs` …). Lengths are in
 /// epochs.

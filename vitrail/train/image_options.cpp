@@ -164,6 +164,14 @@ void add_augment_options(OptionList& list, data::AugmentOptions& o) {
   }
 }
 
+void add_fitting_options(OptionList& list, ImageTaskOptions& o, const std::string& units) {
+  add_preparation_options(list, o.images);
+  add_batch_options(list, o, units);
+  add_optimizer_options(list, o);
+  add_schedule_options(list, o, units);
+  add_augment_options(list, o.augment);
+}
+
 void add_batch_augment_options(OptionList& list, ImageTaskOptions& o) {
   list.add("resplit", o.resplit, "", "Erase nothing in the first half of each batch")
       .needs("--reprob", [&o] { return o.augment.reprob > 0; })
@@ -207,6 +215,13 @@ data::LoaderOptions training_loading(const ImageTaskOptions& o) {
   loading.aug_repeats = o.aug_repeats;
   loading.resplit = o.resplit;
   return loading;
+}
+
+std::optional<Drawn> draw_images(data::Loader& loader, data::Batch& batch) {
+  if (!loader.next(batch)) {
+    return std::nullopt;
+  }
+  return Drawn{batch.number, batch.x.size(0)};
 }
 
 std::string model_summary(const models::Model& model) {

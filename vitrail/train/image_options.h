@@ -50,6 +50,9 @@ void add_model_options(OptionList& list, ImageTaskOptions& options);  ///< these
 void add_preparation_options(OptionList& list, data::ImageOverrides& options);
 /// The augmentation of a single image.
 void add_augment_options(OptionList& list, data::AugmentOptions& options);
+/// What tasks on images have between their model and what is theirs alone: preparation of images, batches of `units`,
+/// optimizer, schedule, and augmentation of a single image.
+void add_fitting_options(OptionList& list, ImageTaskOptions& options, const std::string& units = "images");
 /// The augmentation of the images of a batch.
 void add_batch_augment_options(OptionList& list, ImageTaskOptions& options);
 /// States that these options do nothing in a run that evaluates on nothing. To be called when all are in the list.
@@ -59,6 +62,8 @@ void idle_without_evaluation(OptionList& list, const ImageTaskOptions& options, 
 models::CreateOptions create_options(const ImageTaskOptions& options);
 /// The options of a loader of training images.
 data::LoaderOptions training_loading(const ImageTaskOptions& options);
+/// Takes the next batch of images for Task::next().
+std::optional<Drawn> draw_images(data::Loader& loader, data::Batch& batch);
 
 /// A line about a model: "vit_tiny_patch16_224, 5.72 M parameters, 224x224 pixels".
 std::string model_summary(const models::Model& model);

@@ -30,15 +30,9 @@ bool is_adaptive(const std::string& opt) {
   return opt.find("ada") != std::string::npos || opt.find("lamb") != std::string::npos;
 }
 
-// Whether a run can go on with another optimizer: if it keeps the same of each parameter.
-bool keeps_moments(const OptionValue& before, const OptionValue& after) {
-  const auto moments = [](const OptionValue& name) {
-    optim::OptimizerOptions options;
-    options.opt = std::get<std::string>(name);
-    const std::vector<const char*> names = optim::moment_names(options);
-    return std::vector<std::string>(names.begin(), names.end());
-  };
-  return moments(before) == moments(after);
+// Whether a run can go on with another optimizer or momentum: if it keeps the same of each parameter.
+bool keeps_moments(const optim::OptimizerOptions& before, const optim::OptimizerOptions& after) {
+  return optim::moment_names(before) == optim::moment_names(after);
 }
 
 }  // namespace
@@ -85,19 +79,21 @@ void add_optimizer_options(OptionList& list, RunOptions& o) {
   list.add("opt", o.optimizer.opt, "OPTIMIZER",
            "Optimizer: adamw, adam, nadamw, lion, lamb, lambc, sgd (Nesterov momentum) or momentum")
       .one_of({names.begin(), names.end()})
-      .settled_unless(keeps_moments);
+      .settled_unless([](const OptionValue& before, const OptionValue& after) {
+        return keeps_moments({.opt = std::get<std::string>(before)}, {.opt = std::get<std::string>(after)});
+      });
   list.add("opt_eps", o.optimizer.eps, "EPSILON", "Epsilon of AdamW, Adam, NAdamW (default 1e-8) and LAMB (1e-6)")
       .at_least(0)
-      .only_with("--opt", o.optimizer.opt, {"adamw", "adam", "nadamw", "lamb", "lambc"});
+      .only_with("--opt", o.optimizer.opt, optim::optimizers_that_keep("exp_avg_sq"));
   list.add("opt_betas", o.optimizer.betas, "BETA", "Betas of all but SGD (default 0.9 0.999, of Lion 0.9 0.99)")
       .below_one()
-      .only_with("--opt", o.optimizer.opt, {"adamw", "adam", "nadamw", "lion", "lamb", "lambc"});
+      .only_with("--opt", o.optimizer.opt, optim::optimizers_that_keep("exp_avg"));
   list.add("momentum", o.optimizer.momentum, "M", "SGD's momentum")
       .below_one()
-      .only_with("--opt", o.optimizer.opt, {"sgd", "momentum"})
-      .settled_unless([&o](const OptionValue& before, const OptionValue& after) {
-        const std::string& opt = o.optimizer.opt;
-        return (opt != "sgd" && opt != "momentum") || (std::get<double>(before) == 0) == (std::get<double>(after) == 0);
+      .only_with("--opt", o.optimizer.opt, optim::optimizers_that_keep("momentum_buffer"))
+      .settled_unless([&opt = o.optimizer.opt](const OptionValue& before, const OptionValue& after) {
+        return keeps_moments({.opt = opt, .momentum = std::get<double>(before)},
+                             {.opt = opt, .momentum = std::get<double>(after)});
       });
   list.add("weight_decay", o.weight_decay, "W", "Decay of weights other than norms, biases and position tokens")
       .at_least(0);
@@ -146,21 +142,18 @@ void add_optimizer_options(OptionList& list, RunOptions& o) {
 
 void add_schedule_options(OptionList& list, RunOptions& o, const std::string& units) {
   const std::string& sched = o.schedule.sched;
-  const std::vector<std::string> cyclic = {"cosine", "tanh", "poly"};
-  const std::vector<std::string> ends_there = {"cosine", "tanh", "poly", "warmup_cosine", "warmup_linear", "dino"};
-  const std::vector<std::string> warms_up = {"cosine",   "tanh",          "poly",          "step", "multistep",
-                                             "constant", "warmup_cosine", "warmup_linear", "dino"};
+  using Kind = optim::ScheduleKind;
+  const std::vector<std::string> cyclic = optim::schedule_names(&Kind::cyclic);
+  const std::vector<std::string> warms_up = optim::schedule_names(&Kind::warms_up);
+  const std::vector<std::string> to_min_lr = optim::schedule_names(&Kind::to_min_lr);
   const auto gives_rate = [&o]() -> std::string { return o.lr ? fmt::format("beside --lr {}", *o.lr) : ""; };
-  std::vector<std::string> begins_low = warms_up;  // noam warms up too, but knows no rate to begin at
-  begins_low.emplace_back("noam");
   const auto has_no_warmup = [&o] { return o.warmup_epochs == 0.0; };
   const auto has_one_cycle = [&o] { return o.schedule.cycle_limit == 1; };
   list.group("learning rate");
   list.add("sched", o.schedule.sched, "SCHEDULER",
            "Schedule: cosine, tanh, poly, step, multistep, constant (after the warm-up), none, noam (warm-up, then "
            "the inverse square root of the updates), warmup_cosine (MoCo v3's), warmup_linear (airbench's) or dino")
-      .one_of({"cosine", "tanh", "poly", "step", "multistep", "constant", "none", "noam", "warmup_cosine",
-               "warmup_linear", "dino"});
+      .one_of(optim::schedule_names());
   list.add("sched_on_updates", o.schedule.on_updates, "", "Follow the schedule at each update, not only each epoch")
       .idle_if("with --sched none", [&sched] { return sched == "none"; });
   list.add("lr", o.lr, "LR", "Learning rate; overrides --lr-base").at_least(0);
@@ -193,13 +186,13 @@ void add_schedule_options(OptionList& list, RunOptions& o, const std::string& un
       .only_with("--sched", sched, cyclic);
   list.add("warmup_lr", o.schedule.warmup_lr, "LR", "Learning rate at which the warm-up begins")
       .at_least(0)
-      .only_with("--sched", sched, warms_up)
+      .only_with("--sched", sched, optim::schedule_names(&Kind::from_warmup_lr))
       .idle_if("with --warmup-epochs 0", has_no_warmup);
   list.add("min_lr", o.schedule.min_lr, "LR", "Learning rate at which the schedule ends")
       .at_least(0)
-      .only_with("--sched", sched, ends_there)
-      .check_that([&o, ends_there](const Option& self) {
-        const bool ends = std::ranges::find(ends_there, o.schedule.sched) != ends_there.end();
+      .only_with("--sched", sched, to_min_lr)
+      .check_that([&o, to_min_lr](const Option& self) {
+        const bool ends = std::ranges::find(to_min_lr, o.schedule.sched) != to_min_lr.end();
         check(!ends || o.schedule.min_lr * rate_scale(o) <= learning_rate(o),
               "{} {} is above the learning rate {}, from which the schedule falls", self.flag(), o.schedule.min_lr,
               learning_rate(o));
@@ -207,11 +200,11 @@ void add_schedule_options(OptionList& list, RunOptions& o, const std::string& un
   list.add("epochs", o.epochs, "N", "Passes over the data").at_least(1).at_most(1e6);
   list.add("warmup_epochs", o.warmup_epochs, "N", "Epochs of linear warm-up (default: a tenth of all, at most 5)")
       .at_least(0)
-      .only_with("--sched", sched, begins_low);
+      .only_with("--sched", sched, warms_up);
   list.add("warmup_steps", o.warmup_steps, "N",
            "Updates of linear warm-up, unless --warmup-epochs says how many epochs")
       .at_least(0)
-      .only_with("--sched", sched, begins_low)
+      .only_with("--sched", sched, warms_up)
       .idle_if("with --warmup-epochs", [&o] { return o.warmup_epochs.has_value(); });
   list.add("warmup_prefix", o.schedule.warmup_prefix, "", "Warm up before the schedule begins, not within it")
       .only_with("--sched", sched, {"cosine", "tanh", "poly", "step", "multistep"})

@@ -122,7 +122,7 @@ TEST(Texts, ArePackedAndCut) {
   EXPECT_FALSE(batch.lengths.defined());
   EXPECT_FALSE(packed_batch(both, false).types.defined());
   const std::vector<std::string> empty = {"a", ""};
-  EXPECT_EQ(error_of([&] { encode_texts(text::byte_tokenizer(), empty); }), "text 2 has no tokens");
+  EXPECT_EQ(error_of([&] { encode_texts(text::byte_tokenizer(), empty); }), "text 2 has no tokens: ''");
   const std::vector<std::string> long_one = {"abcdef"};
   EXPECT_EQ(encode_texts(cutting_tokenizer(text::byte_tokenizer(), 4), long_one)[0].size(), 4);
 }

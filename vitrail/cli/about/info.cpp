@@ -367,7 +367,7 @@ void add_info(CLI::App& app) {
       return;
     }
     if (models::is_clip_folder(name)) {
-      flags->model.check_unchanged();
+      flags->model.check_unchanged("is a model of images and texts");
       const models::JointModel model = models::load_clip(name, options.fill);
       tell(model, model.net->parameters);
       return;

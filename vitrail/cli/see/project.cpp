@@ -34,7 +34,7 @@ struct ProjectFlags {
   explain::TsneOptions tsne;
   std::optional<std::int64_t> limit;
   std::uint64_t seed = 0;
-  std::int64_t threads = 0;
+  ComputeFlags compute;
   bool json = false;
   std::vector<const CLI::Option*> of_tsne;
 };
@@ -84,16 +84,8 @@ std::unique_ptr<data::Dataset> images_of(const train::Features& features, const 
     return data::open_unlabeled(flags.data);
   }
   data::DatasetOptions where;
-  where.split = flags.split;
+  where.split = flags.split.empty() && data::has_parts(flags.data) ? features.part : flags.split;
   where.labeled = false;
-  try {
-    return data::open_dataset(flags.data, where);
-  } catch (const Error&) {
-    if (!flags.split.empty() || features.part.empty()) {
-      throw;
-    }
-  }
-  where.split = features.part;  // of a folder that has parts, of which none was named
   return data::open_dataset(flags.data, where);
 }
 
@@ -156,9 +148,7 @@ void project(const ProjectFlags& flags) {
   for (const CLI::Option* option : flags.of_tsne) {
     check_usage(flags.method == "tsne" || option->count() == 0, "{} belongs to --method tsne", option->get_name());
   }
-  ComputeFlags compute;
-  compute.threads = flags.threads;
-  compute.apply();
+  flags.compute.apply();
   train::Features features = train::load_features(flags.features);
   if (flags.limit && *flags.limit < features.x.size(0)) {
     features = some_of(features, *flags.limit, flags.seed);
@@ -235,10 +225,7 @@ void add_project(CLI::App& app) {
       ->needs("--limit")
       ->check(whole_number())
       ->type_name("N");
-  command.add_option("--threads", flags->threads, "Threads; 0: all cores")
-      ->capture_default_str()
-      ->check(whole_number())
-      ->type_name("N");
+  add_threads_flag(command, flags->compute);
   command.add_flag("--json", flags->json, "Print one JSON object");
   add_examples(command, {"vitrail embed runs/photos/best photos --split validation --output features.safetensors",
                          "vitrail project features.safetensors --images photos --split validation --output map",

@@ -32,7 +32,7 @@ struct QuantizeFlags {
   std::string src;
   std::string tgt;
   bool json = false;
-  bool loads = false;  ///< whether a flag says how images are read
+  std::vector<CLI::Option*> loading;  ///< those that say how images are read
 };
 
 // At most `wanted` images of a data set, evenly spread over it.
@@ -90,12 +90,16 @@ void quantize(const QuantizeFlags& flags) {
     const fs::path folder = text_model_folder(flags.model);
     check_usage(flags.calibrate.empty() && flags.eval.split.empty(),
                 "--calibrate and --split are for images, but '{}' is a model of texts", flags.model.model);
-    check_usage(!flags.loads, "'{}' is a model of texts: it takes no --batch-size, --workers or --skip-broken",
-                flags.model.model);
+    for (const CLI::Option* option : flags.loading) {
+      check_usage(option->count() == 0, "'{}' is a model of texts: it takes no {}", flags.model.model,
+                  option->get_name());
+    }
     return quantize_texts(folder, {flags.output, flags.eval.data, flags.src, flags.tgt, flags.json}, flags.compute);
   }
-  check_usage(!flags.loads || !flags.calibrate.empty() || !flags.eval.data.empty(),
-              "--batch-size, --workers and --skip-broken have no effect without --calibrate or --eval");
+  for (const CLI::Option* option : flags.loading) {
+    check_usage(option->count() == 0 || !flags.calibrate.empty() || !flags.eval.data.empty(),
+                "{} has no effect without --calibrate or --eval", option->get_name());
+  }
   check_usage(flags.src.empty() && flags.tgt.empty(),
               "--src and --tgt are for translators, but '{}' is a model of images", flags.model.model);
   const DType dtype = flags.compute.apply();
@@ -173,7 +177,7 @@ void add_quantize(CLI::App& app) {
   command.add_option("--src", flags->src, "Texts to compare a translator's BLEU on, before and after")
       ->type_name("FILE");
   command.add_option("--tgt", flags->tgt, "Their translations, line by line")->type_name("FILE");
-  add_loading_flags(command, flags->eval);
+  flags->loading = add_loading_flags(command, flags->eval);
   command.add_flag("--json", flags->json, "Print one JSON object");
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
@@ -182,12 +186,7 @@ void add_quantize(CLI::App& app) {
                 "vitrail quantize runs/photos/best --output small --calibrate photos/train --amp",
                 "vitrail predict small cat.jpg", "vitrail quantize my_llama --output my_llama_int8 --eval book.txt",
                 "vitrail quantize runs/de-en --output de-en_int8 --src test.de --tgt test.en"});
-  command.callback([flags, &command] {
-    for (const char* name : {"--batch-size", "--workers", "--skip-broken"}) {
-      flags->loads = flags->loads || command.get_option(name)->count() > 0;
-    }
-    quantize(*flags);
-  });
+  command.callback([flags] { quantize(*flags); });
 }
 
 }  // namespace vitrail::cli

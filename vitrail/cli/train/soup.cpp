@@ -107,9 +107,8 @@ void add_soup(CLI::App& app) {
   command.add_flag("--greedy", flags->greedy,
                    "Take the best, and each next one only if the average is no worse for it");
   add_data_flag(command, flags->data, "--data", "Images to evaluate on, which no model was trained on");
-  add_loading_flags(command, flags->data);
-  for (const char* name : {"--batch-size", "--workers", "--skip-broken"}) {
-    command.get_option(name)->needs("--data");
+  for (CLI::Option* option : add_loading_flags(command, flags->data)) {
+    option->needs("--data");
   }
   command
       .add_option("--tta", flags->tta,

@@ -25,8 +25,7 @@ struct OpenCaptioner {
 bool is_captioner(const ModelFlags& flags) { return models::is_captioner_folder(flags.name_or_folder()); }
 
 std::unique_ptr<models::Captioner> open_captioner(const ModelFlags& flags) {
-  check_usage(flags.kwargs.empty() && !flags.num_classes && !flags.img_size,
-              "'{}' captions images: it takes no --model-kwargs, --num-classes or --img-size", flags.model);
+  flags.check_unchanged("captions images");
   std::unique_ptr<models::Captioner> model = models::load_captioner(flags.name_or_folder());
   as_usage([&] { data::apply(flags.images, model->image_model.pretrained); });
   return model;

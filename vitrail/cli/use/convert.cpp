@@ -58,7 +58,10 @@ void convert(const ConvertFlags& flags) {
   const std::string source = flags.model.name_or_folder();
   const bool timm = flags.layout != "huggingface";
   if (models::is_clip_folder(source) && flags.layout != "timm") {
-    flags.model.check_unchanged();
+    flags.model.check_unchanged("is a model of images and texts");
+    check_usage(!flags.model.prepares_images(),
+                "'{}' is a model of images and texts, which keeps its preparation of images: it takes no flags of it",
+                flags.model.model);
     convert_clip(source, flags.output, dtype);
     return;
   }

@@ -1,5 +1,4 @@
 // `vitrail embed` computes features of images; embed_texts.cpp has what it does with texts.
-#include <algorithm>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -56,21 +55,13 @@ FeatureChoice choose_features(models::Model model, const EmbedFlags& flags) {
 // The images with their labels. A model's features are of use for classes that it does not know: where DATA has
 // others, their numbers are those of DATA.
 std::unique_ptr<data::Dataset> open_labelled(const EmbedFlags& flags, const models::Model& model) {
+  auto dataset = open_images(flags.data, model, !flags.logits);
   const std::vector<std::string>& known = model.pretrained.label_names;
-  if (!flags.logits && !known.empty()) {
-    data::DatasetOptions where;
-    where.split = flags.data.split;
-    auto dataset = data::open_dataset(flags.data.data, where);
-    const auto is_other = [&](const std::string& name) {
-      return std::ranges::find(known, name) == known.end() && name.find_first_not_of("0123456789") != std::string::npos;
-    };
-    if (std::ranges::any_of(dataset->classes(), is_other)) {
-      fmt::print(stderr, "note: the labels are numbers of the {} of '{}', not all of which the model knows\n",
-                 io::counted(std::ssize(dataset->classes()), "classes"), flags.data.data);
-      return dataset;
-    }
+  if (!known.empty() && dataset->classes() != known) {
+    fmt::print(stderr, "note: the labels are numbers of the {} of '{}', not all of which the model knows\n",
+               io::counted(std::ssize(dataset->classes()), "classes"), flags.data.data);
   }
-  return open_images(flags.data, model);
+  return dataset;
 }
 
 void embed(const EmbedFlags& flags) {
@@ -176,10 +167,8 @@ void add_embed(CLI::App& app) {
           ->check(CLI::IsMember({"f32", "bf16"}))
           ->type_name("DTYPE"),
       command.add_flag("--unlabeled", flags->unlabeled, "Take all images below DATA, with -1 for labels")};
-  add_loading_flags(command, flags->data);
-  for (const char* name : {"--workers", "--skip-broken"}) {
-    flags->of_images.push_back(command.get_option(name));
-  }
+  const std::vector<CLI::Option*> loading = add_loading_flags(command, flags->data);
+  flags->of_images.insert(flags->of_images.end(), loading.begin() + 1, loading.end());  // texts come in batches too
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
   add_examples(command, {"vitrail embed runs/photos/best photos --split train --output train.safetensors",

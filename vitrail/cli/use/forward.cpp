@@ -31,10 +31,9 @@ void print_tensors(const io::NamedTensors& tensors) {
 }
 
 void forward_recurrent(const ForwardFlags& flags) {
-  check(flags.model.kwargs.empty() && !flags.model.num_classes && !flags.model.img_size && !flags.features &&
-            !flags.attention,
-        "'{}' is a recurrent network: it takes no --model-kwargs, --num-classes, --img-size, --features or --attention",
-        flags.model.model);
+  flags.model.check_unchanged("is a recurrent network");
+  check_usage(!flags.features && !flags.attention, "'{}' is a recurrent network: it takes no --features or --attention",
+              flags.model.model);
   const std::unique_ptr<models::RecurrentModel> model = models::load_recurrent(flags.model.name_or_folder());
   nn::Recurrent network = model->network;
   network.config.batch_first = true;
@@ -93,7 +92,7 @@ void forward_text(const ForwardFlags& flags) {
 
 // Of images, of texts, or of both.
 void forward_joint(const ForwardFlags& flags) {
-  flags.model.check_unchanged();
+  flags.model.check_unchanged("is a model of images and texts");
   const models::JointModel model = models::load_clip(flags.model.name_or_folder());
   const io::Safetensors input = io::Safetensors::open(flags.input);
   const char* const images = input.contains("pixel_values") ? "pixel_values" : "x";

@@ -23,8 +23,7 @@ using FrameJson = nlohmann::ordered_json;
 using models::FrameTarget;
 
 std::unique_ptr<models::FrameNetwork> open_frame_network(const ModelFlags& flags) {
-  check_usage(flags.kwargs.empty() && !flags.num_classes && !flags.img_size,
-              "'{}' reads sequences of images: it takes no --model-kwargs, --num-classes or --img-size", flags.model);
+  flags.check_unchanged("reads sequences of images");
   auto model = models::load_frame_network(flags.name_or_folder());
   as_usage([&] { data::apply(flags.images, model->encoder.pretrained); });
   return model;

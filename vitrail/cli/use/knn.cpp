@@ -138,16 +138,15 @@ void add_knn(CLI::App& app) {
       command.add_option("--train-split", flags->train_split, "Part of TRAIN's images")->type_name("NAME"),
       command.add_option("--split", flags->test.split, "Part of TEST's images")->type_name("NAME"),
       command.add_option("--pool", flags->pool, "Pooling, as in vitrail embed")->type_name("POOL")};
-  add_loading_flags(command, flags->test);
+  const auto of_images = [&](const std::vector<CLI::Option*>& options) {
+    flags->of_images.insert(flags->of_images.end(), options.begin(), options.end());
+  };
+  of_images(add_loading_flags(command, flags->test));
   command.add_flag("--json", flags->json, "Print one JSON object");
-  add_model_changes(command, flags->model);
+  of_images(add_model_changes(command, flags->model));
   add_compute_flags(command, flags->compute);
-  add_image_flags(command, flags->model);
-  for (const char* name :
-       {"--batch-size", "--workers", "--skip-broken", "--model-kwargs", "--num-classes", "--img-size", "--amp",
-        "--amp-dtype", "--crop-pct", "--crop-mode", "--interpolation", "--mean", "--std"}) {
-    flags->of_images.push_back(command.get_option(name));
-  }
+  of_images({command.get_option("--amp"), command.get_option("--amp-dtype")});
+  of_images(add_image_flags(command, flags->model));
   add_examples(command, {"vitrail knn train.safetensors test.safetensors -k 10 20 100",
                          "vitrail knn photos photos --train-split train --split validation --model runs/photos/best"});
   command.callback([flags] { knn(*flags); });

@@ -19,14 +19,12 @@ struct ProbeFlags {
   std::string training;
   std::string test;
   train::LinearClassifierOptions options;
-  std::int64_t threads = 0;
+  ComputeFlags compute;
   bool json = false;
 };
 
 void probe(const ProbeFlags& flags) {
-  ComputeFlags compute;
-  compute.threads = flags.threads;
-  compute.apply();
+  flags.compute.apply();
   const train::Features training = train::load_features(flags.training);
   const train::Features test = train::load_features(flags.test);
   train::Progress progress(stderr);
@@ -91,10 +89,7 @@ void add_probe(CLI::App& app) {
       ->capture_default_str()
       ->check(whole_number())
       ->type_name("N");
-  command.add_option("--threads", flags->threads, "Threads; 0: all cores")
-      ->capture_default_str()
-      ->check(whole_number())
-      ->type_name("N");
+  add_threads_flag(command, flags->compute);
   command.add_flag("--json", flags->json, "Print one JSON object");
   add_examples(command, {"vitrail embed my_dino photos --split train --pool last4 --output train.safetensors",
                          "vitrail embed my_dino photos --split validation --pool last4 --output test.safetensors",

@@ -100,7 +100,7 @@ void scenes(SceneFlags& flags) {
       for (std::int64_t i = 0; i < std::min(flags.preview, what.count); ++i) {
         shown.push_back(data::sample_scene(what.scenes, what.first + i));
       }
-      io::write_png(folder / "preview.png", explain::scene_sheet(shown, what.side));
+      io::write_png(folder / data::scene_preview, explain::scene_sheet(shown, what.side));
     }
   });
   fmt::print(

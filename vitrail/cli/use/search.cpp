@@ -90,8 +90,7 @@ class IndexModel {
       trunk_ = models::without_head(flags.open_for_images(), pool);
       return;
     }
-    check(flags.kwargs.empty() && !flags.num_classes && !flags.img_size,
-          "'{}' is a model of images and texts: it takes no --model-kwargs, --num-classes or --img-size", name_);
+    flags.check_unchanged("is a model of images and texts");
     folder_ = source;
     joint_ = models::load_clip(source);
     data::apply(flags.images, joint_->pretrained);
@@ -319,13 +318,11 @@ struct DuplicateFlags {
   std::string index;
   double threshold = 0.95;
   bool json = false;
-  std::int64_t threads = 0;
+  ComputeFlags compute;
 };
 
 void find_duplicates(const DuplicateFlags& flags) {
-  ComputeFlags compute;
-  compute.threads = flags.threads;
-  compute.apply();
+  flags.compute.apply();
   const train::ImageIndex index = train::load_index(flags.index);
   train::Progress progress(stderr);
   if (progress.terminal()) {
@@ -440,10 +437,7 @@ void add_duplicates(CLI::App& app) {
       ->check(share())
       ->type_name("X");
   command.add_flag("--json", flags->json, "Print JSON: a list of groups");
-  command.add_option("--threads", flags->threads, "Threads; 0: all cores")
-      ->capture_default_str()
-      ->check(whole_number())
-      ->type_name("N");
+  add_threads_flag(command, flags->compute);
   add_examples(command, {"vitrail duplicates albums.index --threshold 0.98"});
   command.callback([flags] { find_duplicates(*flags); });
 }

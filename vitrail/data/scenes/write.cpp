@@ -26,6 +26,18 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
+// What a scene folder holds, apart from scene_preview.
+constexpr const char* images_folder = "images";
+constexpr const char* masks_folder = "masks";
+constexpr const char* captions_file = "captions.json";
+constexpr const char* instances_file = "instances.json";
+constexpr const char* heads_file = "heads.json";
+constexpr const char* questions_file = "vqa_questions.json";
+constexpr const char* answers_file = "vqa_annotations.json";
+constexpr const char* scenes_file = "scene.json";
+constexpr const char* counts_file = "count.csv";
+constexpr const char* kinds_file = "kind.csv";
+
 // A file in a folder that is not in use yet: nothing need be synced or renamed.
 class PlainFile {
  public:
@@ -168,31 +180,31 @@ class SceneFiles {
   SceneFiles(const fs::path& folder, const SceneFolder& what)
       : folder_(folder),
         what_(what),
-        captions_(folder / "captions.json", {{"info", info_of(what)}, {"images", images_of(what)}}, "annotations"),
-        instances_(folder / "instances.json",
+        captions_(folder / captions_file, {{"info", info_of(what)}, {"images", images_of(what)}}, "annotations"),
+        instances_(folder / instances_file,
                    {{"info", info_of(what)}, {"images", images_of(what)}, {"categories", categories_of_shapes()}},
                    "annotations"),
-        heads_(folder / "heads.json",
+        heads_(folder / heads_file,
                {{"info", info_of(what)}, {"images", images_of(what)}, {"categories", one_category("head")}},
                "annotations"),
-        questions_(folder / "vqa_questions.json", vqa_head(what), "questions"),
-        answers_(folder / "vqa_annotations.json", vqa_head(what), "annotations"),
-        scenes_(folder / "scene.json", {{"info", info_of(what)}}, "scenes"),
-        count_(folder / "count.csv") {
+        questions_(folder / questions_file, vqa_head(what), "questions"),
+        answers_(folder / answers_file, vqa_head(what), "annotations"),
+        scenes_(folder / scenes_file, {{"info", info_of(what)}}, "scenes"),
+        count_(folder / counts_file) {
     count_.write("path,label\n");
     if (what.scenes.most_objects == 1) {
-      kind_.emplace(folder / "kind.csv");
+      kind_.emplace(folder / kinds_file);
       kind_->write("path,label\n");
     }
-    io::make_folder(folder / "images");
-    io::make_folder(folder / "masks");
+    io::make_folder(folder / images_folder);
+    io::make_folder(folder / masks_folder);
   }
 
   void add(const Scene& scene) {
     const DrawnScene drawn = draw_scene(scene, what_.side);
     const std::string name = scene_file(scene.index);
-    write_bytes(folder_ / "images" / name, io::encode_png(drawn.image));
-    write_bytes(folder_ / "masks" / name, io::encode_gray_png(drawn.objects, what_.side, what_.side));
+    write_bytes(folder_ / images_folder / name, io::encode_png(drawn.image));
+    write_bytes(folder_ / masks_folder / name, io::encode_gray_png(drawn.objects, what_.side, what_.side));
     for (const std::string& caption : scene_captions(scene, what_.captions)) {
       captions_.add({{"id", ++last_caption_}, {"image_id", scene.index}, {"caption", caption}});
     }
@@ -203,9 +215,9 @@ class SceneFiles {
       add_question(scene, question, drawn);
     }
     scenes_.add(json_of(scene, drawn));
-    count_.write(fmt::format("images/{},{}\n", name, scene.objects.size()));
+    count_.write(fmt::format("{}/{},{}\n", images_folder, name, scene.objects.size()));
     if (kind_) {
-      kind_->write(fmt::format("images/{},{}\n", name, name_of(scene.objects[0].kind)));
+      kind_->write(fmt::format("{}/{},{}\n", images_folder, name, name_of(scene.objects[0].kind)));
     }
   }
 
@@ -317,21 +329,20 @@ ScenesWritten write_scenes(const fs::path& folder, const SceneFolder& what,
 
 bool is_scene_folder(const fs::path& folder) {
   std::error_code error;
-  return fs::is_regular_file(folder / "scene.json", error) && fs::is_directory(folder / "images", error) &&
-         fs::is_directory(folder / "masks", error);
+  return fs::is_regular_file(folder / scenes_file, error) && fs::is_directory(folder / images_folder, error) &&
+         fs::is_directory(folder / masks_folder, error);
 }
 
 fs::path foreign_in_scenes(const fs::path& folder) {
-  static const std::set<std::string> own = {
-      "captions.json",       "instances.json", "scene.json", "count.csv",  "kind.csv",
-      "preview.png",         "images",         "masks",      "heads.json", "vqa_questions.json",
-      "vqa_annotations.json"};
+  const std::set<std::string> own = {images_folder, masks_folder,   captions_file, instances_file,
+                                     heads_file,    questions_file, answers_file,  scenes_file,
+                                     counts_file,   kinds_file,     scene_preview};
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (!own.contains(entry.path().filename().string())) {
       return entry.path();
     }
   }
-  for (const char* part : {"images", "masks"}) {
+  for (const char* part : {images_folder, masks_folder}) {
     for (const fs::directory_entry& entry : fs::directory_iterator(folder / part)) {
       const std::string number = entry.path().stem().string();
       if (entry.path().extension() != ".png" ||

@@ -27,6 +27,9 @@ struct ScenesWritten {
   double accuracy_by_text = 0;
 };
 
+/// The name of a contact sheet that may lie in the folder too.
+inline constexpr const char* scene_preview = "preview.png";
+
 /// Fills `folder`, which exists, with the scenes `first` … `first + count - 1`:
 /// - `images/000000.png`, by the indices of the scenes,
 /// - `masks/000000.png`: the number of the object at each pixel, from 1; 0 is the background,
@@ -46,7 +49,7 @@ ScenesWritten write_scenes(const std::filesystem::path& folder, const SceneFolde
 /// Whether a folder has been written by write_scenes().
 bool is_scene_folder(const std::filesystem::path& folder);
 
-/// A file or folder inside of such a folder that neither write_scenes() nor its contact sheet `preview.png` is; empty:
+/// A file or folder inside of such a folder that is neither written by write_scenes() nor its scene_preview; empty:
 /// there is none.
 std::filesystem::path foreign_in_scenes(const std::filesystem::path& folder);
 

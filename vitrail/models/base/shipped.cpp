@@ -90,8 +90,10 @@ std::vector<ShippedModel> shipped_models() {
   std::vector<ShippedModel> result;
   for (const auto& [name, folder] : found()) {
     ShippedModel& model = result.emplace_back(ShippedModel{folder, read_card(folder / card_file), 0});
-    for (const fs::directory_entry& file : fs::directory_iterator(folder)) {
-      model.bytes += static_cast<std::int64_t>(fs::file_size(file));
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+      if (entry.is_regular_file()) {
+        model.bytes += static_cast<std::int64_t>(entry.file_size());
+      }
     }
   }
   return result;

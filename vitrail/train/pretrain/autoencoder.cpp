@@ -43,7 +43,7 @@ class PretrainAutoencoder final : public Task {
 
   nn::Network& network() override { return *model_; }
   data::Batches& batches() override { return *loader_; }
-  std::optional<Drawn> next() override;
+  std::optional<Drawn> next() override { return draw_images(*loader_, batch_); }
   Tensor loss(nn::Pass& pass) override { return model_->loss(batch_.x, pass); }
   std::string units() const override { return "images"; }
   std::vector<FigureKind> figures() const override {
@@ -76,13 +76,6 @@ PretrainAutoencoder::PretrainAutoencoder(const PretrainAutoencoderOptions& optio
     : options_(options), images_(options), model_(open_autoencoder(options, checkpoint)) {
   loader_ = std::make_unique<data::Loader>(
       *images_.training, data::train_transform(encoder().pretrained, options_.augment), training_loading(options_));
-}
-
-std::optional<Drawn> PretrainAutoencoder::next() {
-  if (!loader_->next(batch_)) {
-    return std::nullopt;
-  }
-  return Drawn{batch_.number, batch_.x.size(0)};
 }
 
 Figures PretrainAutoencoder::evaluate(const Work& work) {
@@ -134,11 +127,7 @@ void PretrainAutoencoderOptions::describe(OptionList& list) {
   list.add("model", model, "MODEL", "Name of the encoder (see: vitrail models), or a model folder").path().settled();
   add_model_options(list, *this);
   add_parameter_options(list, *this);
-  add_preparation_options(list, images);
-  add_batch_options(list, *this, "images");
-  add_optimizer_options(list, *this);
-  add_schedule_options(list, *this, "images");
-  add_augment_options(list, augment);
+  add_fitting_options(list, *this);
   add_batch_augment_options(list, *this);
   list.group("pretraining");
   list.add("latent_dim", latent_dim, "N", "Numbers that an image goes through").at_least(1).settled();

@@ -304,12 +304,7 @@ Figures ViewTask::evaluate(const Work& work) {
   Figures figures = {{"deviation", spread.deviation}, {"effective_rank", spread.effective_rank}};
   end_looking(figures);
   if (knn_data_ != nullptr) {
-    EvaluateOptions options;
-    options.batch_size = options_.validation_batch_size.value_or(options_.batch_size);
-    options.dtype = work.dtype;
-    options.workers = static_cast<int>(options_.workers);
-    options.skip_broken = options_.skip_broken;
-    options.progress = [&](std::int64_t done, std::int64_t) { work.advance(done); };
+    const EvaluateOptions options = evaluation_options(options_, work);
     work.begin("features of neighbours", knn_training_->size());
     const Features training = embed(kept(), *knn_training_, options);
     work.begin("features to classify", knn_data_->size());

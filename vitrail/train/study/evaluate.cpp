@@ -13,6 +13,7 @@
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/train/finite.h"
+#include "vitrail/train/image_options.h"
 #include "vitrail/train/study/confusion.h"
 
 namespace vitrail::train {
@@ -134,6 +135,16 @@ std::vector<Tensor> augmented_forward(const Forward& forward, const Tensor& x, D
 }
 
 }  // namespace
+
+EvaluateOptions evaluation_options(const ImageTaskOptions& options, const Work& work) {
+  EvaluateOptions result;
+  result.batch_size = options.validation_batch_size.value_or(options.batch_size);
+  result.dtype = work.dtype;
+  result.workers = static_cast<int>(options.workers);
+  result.skip_broken = options.skip_broken;
+  result.progress = [advance = work.advance](std::int64_t done, std::int64_t) { advance(done); };
+  return result;
+}
 
 std::vector<FigureKind> accuracy_figures() {
   const auto accuracy = [](const char* name, const char* label) {

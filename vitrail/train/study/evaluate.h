@@ -17,6 +17,9 @@
 
 namespace vitrail::train {
 
+struct ImageTaskOptions;  // image_options.h
+struct Work;              // task.h
+
 /// Maps the x of a batch to the logits of each head: ImageModel::forward_heads, or a replacement for it.
 using Forward = std::function<std::vector<Tensor>(const Tensor& x, nn::Pass& pass)>;
 
@@ -32,6 +35,8 @@ struct EvaluateOptions {
   std::int64_t tta = 0;
   std::function<void(std::int64_t done, std::int64_t total)> progress;  ///< called after each batch
 };
+/// How a task on images evaluates: as its options say, with its progress told to `work`.
+EvaluateOptions evaluation_options(const ImageTaskOptions& options, const Work& work);
 
 /// The accuracy of one head, or of the whole model.
 struct Accuracy {

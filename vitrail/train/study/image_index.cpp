@@ -15,12 +15,14 @@
 #include "vitrail/io/json.h"
 #include "vitrail/io/safetensors.h"
 #include "vitrail/kernels/choice.h"
+#include "vitrail/kernels/cpu.h"
 #include "vitrail/kernels/few_rows.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/normalize.h"
 #include "vitrail/ops/products/matmul.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/tensor/random.h"
+#include "vitrail/tensor/side_by_side.h"
 #include "vitrail/train/study/dataset_part.h"
 #include "vitrail/train/study/zero_shot.h"
 
@@ -95,11 +97,14 @@ Tensor all_cosines(const Tensor& features, const Tensor& queries) {
 }
 
 std::string hash_of_parameters(std::string_view model, const nn::ParameterStore& parameters) {
+  std::vector<std::uint64_t> of_values(parameters.all().size());
+  side_by_side(of_values.size(), kernels::threads(), [&](std::size_t i) {
+    const Tensor value = parameters.all()[i].value.contiguous();
+    of_values[i] = hash({reinterpret_cast<const char*>(value.raw()), value.bytes()});
+  });
   std::uint64_t result = hash(model);
-  for (const nn::Parameter& parameter : parameters.all()) {
-    const Tensor value = parameter.value.contiguous();
-    const std::string_view bytes(reinterpret_cast<const char*>(value.raw()), value.bytes());
-    result = mix(mix(result, hash(parameter.name)), hash(bytes));
+  for (std::size_t i = 0; i < of_values.size(); ++i) {
+    result = mix(mix(result, hash(parameters.all()[i].name)), of_values[i]);
   }
   return fmt::format("{:016x}", result);
 }

@@ -20,29 +20,30 @@ text::Tokenizer cutting_tokenizer(const text::Tokenizer& tokenizer, std::int64_t
   return tokenizer.with_padding(std::nullopt).with_truncation(cut);
 }
 
-std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<const std::string> texts) {
-  std::vector<TextIds> result;
-  result.reserve(texts.size());
-  for (text::Encoding& encoding : tokenizer.encode_batch(texts, true, kernels::threads())) {
-    check(encoding.size() > 0, "text {} has no tokens", result.size() + 1);
-    result.push_back({std::move(encoding.ids), std::move(encoding.type_ids)});
-  }
-  return result;
-}
-
 text::Encoding encode_text(const text::Tokenizer& tokenizer, const text::LabelledText& text) {
   return text.second.empty() ? tokenizer.encode(text.text) : tokenizer.encode_pair(text.text, text.second);
 }
 
 std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<const text::LabelledText> texts) {
+  std::vector<text::Encoding> encodings(texts.size());
+  side_by_side(texts.size(), kernels::threads(),
+               [&](std::size_t i) { encodings[i] = encode_text(tokenizer, texts[i]); });
   std::vector<TextIds> result;
   result.reserve(texts.size());
-  for (const text::LabelledText& text : texts) {
-    text::Encoding encoding = encode_text(tokenizer, text);
-    check(encoding.size() > 0, "text {} has no tokens: '{}'", result.size() + 1, io::shown(text.text));
+  for (text::Encoding& encoding : encodings) {
+    check(encoding.size() > 0, "text {} has no tokens: '{}'", result.size() + 1, io::shown(texts[result.size()].text));
     result.push_back({std::move(encoding.ids), std::move(encoding.type_ids)});
   }
   return result;
+}
+
+std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<const std::string> texts) {
+  std::vector<text::LabelledText> alone;
+  alone.reserve(texts.size());
+  for (const std::string& text : texts) {
+    alone.push_back({text, "", ""});
+  }
+  return encode_texts(tokenizer, alone);
 }
 
 models::EncoderInput packed_batch(std::span<const TextIds* const> texts, bool with_types) {

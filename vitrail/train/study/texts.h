@@ -30,12 +30,12 @@ struct TextIds {
 /// its file says.
 text::Tokenizer cutting_tokenizer(const text::Tokenizer& tokenizer, std::int64_t max_length);
 
-/// The ids of texts as cutting_tokenizer() gives them. Throws Error, counting texts from 1, if one has no tokens.
-std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<const std::string> texts);
 /// The tokens of a text, with those of its second one if it has one; its label is passed over.
 text::Encoding encode_text(const text::Tokenizer& tokenizer, const text::LabelledText& text);
-/// encode_text() of each.
+/// The ids of encode_text() of each, by several threads. Throws Error, counting texts from 1, if one has no tokens.
 std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<const text::LabelledText> texts);
+/// The same of texts that stand alone.
+std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<const std::string> texts);
 
 /// The texts in one row, without padding; `with_types`: for a model whose tokens have types.
 models::EncoderInput packed_batch(std::span<const TextIds* const> texts, bool with_types);

@@ -70,7 +70,7 @@ class CaptionTask final : public Task {
 
   nn::Network& network() override { return *model_; }
   data::Batches& batches() override { return *loader_; }
-  std::optional<Drawn> next() override;
+  std::optional<Drawn> next() override { return draw_images(*loader_, batch_); }
   Tensor loss(nn::Pass& pass) override {
     return caption_loss(*model_, batch_.x, batch_.labels, *captions_, pass, static_cast<float>(options_.smoothing));
   }
@@ -110,13 +110,6 @@ CaptionTask::CaptionTask(const CaptionTaskOptions& options, const fs::path& chec
       *training_, data::train_transform(model_->image_model.pretrained, options_.augment), training_loading(options_));
 }
 
-std::optional<Drawn> CaptionTask::next() {
-  if (!loader_->next(batch_)) {
-    return std::nullopt;
-  }
-  return Drawn{batch_.number, batch_.x.size(0)};
-}
-
 std::vector<FigureKind> CaptionTask::figures() const {
   if (validation_ == nullptr) {
     return {};
@@ -134,13 +127,8 @@ std::vector<FigureKind> CaptionTask::figures() const {
 
 Figures CaptionTask::evaluate(const Work& work) {
   work.begin("evaluating", validation_->size());
-  EvaluateOptions options;
-  options.batch_size = options_.validation_batch_size.value_or(options_.batch_size);
-  options.dtype = work.dtype;
-  options.workers = static_cast<int>(options_.workers);
-  options.skip_broken = options_.skip_broken;
-  options.progress = [&](std::int64_t done, std::int64_t) { work.advance(done); };
-  const CaptionEvaluation result = evaluate_captions(*model_, *tokenizer_, *validation_, options, options_.max_length);
+  const CaptionEvaluation result =
+      evaluate_captions(*model_, *tokenizer_, *validation_, evaluation_options(options_, work), options_.max_length);
   return {{"exact", result.exact}, {"loss", result.loss}};
 }
 
@@ -206,11 +194,7 @@ void CaptionTaskOptions::describe(OptionList& list) {
   list.add("drop", drop, "P", "Dropout of the recurrent network").below_one().settled();
   list.add("smoothing", smoothing, "S", "Label smoothing").below_one();
   add_parameter_options(list, *this);
-  add_preparation_options(list, images);
-  add_batch_options(list, *this, "images");
-  add_optimizer_options(list, *this);
-  add_schedule_options(list, *this, "images");
-  add_augment_options(list, augment);
+  add_fitting_options(list, *this);
   add_batch_augment_options(list, *this);
   add_average_options(list, *this);
   add_run_options(list, *this, {"exact", "loss"});

@@ -295,13 +295,8 @@ Tensor Classify::loss(nn::Pass& pass) {
 }
 
 EvaluateOptions Classify::evaluate_options(const Work& work) const {
-  EvaluateOptions options;
-  options.batch_size = options_.validation_batch_size.value_or(options_.batch_size);
-  options.dtype = work.dtype;
-  options.workers = static_cast<int>(options_.workers);
-  options.skip_broken = options_.skip_broken;
+  EvaluateOptions options = evaluation_options(options_, work);
   options.tta = options_.tta;
-  options.progress = [advance = work.advance](std::int64_t done, std::int64_t) { advance(done); };
   return options;
 }
 

@@ -108,11 +108,7 @@ void add_distillation_options(OptionList& list, ClassifyOptions& o) {
 void ClassifyOptions::describe(OptionList& list) {
   add_data_options(list, *this);
   add_classifier_options(list, *this);
-  add_preparation_options(list, images);
-  add_batch_options(list, *this, "images");
-  add_optimizer_options(list, *this);
-  add_schedule_options(list, *this, "images");
-  add_augment_options(list, augment);
+  add_fitting_options(list, *this);
   add_batch_augment_options(list, *this);
   add_mix_options(list, *this);
   add_distillation_options(list, *this);

@@ -268,11 +268,7 @@ void FrameTaskOptions::describe(OptionList& list) {
       .below_one()
       .idle_if("on angles without --angle-bins", [this] { return target == "angle" && angle_bins == 0; });
   add_parameter_options(list, *this);
-  add_preparation_options(list, images);
-  add_batch_options(list, *this, "sequences");
-  add_optimizer_options(list, *this);
-  add_schedule_options(list, *this, "sequences");
-  add_augment_options(list, augment);
+  add_fitting_options(list, *this, "sequences");
   add_average_options(list, *this);
   add_run_options(list, *this, {"accuracy", "error", "loss"});
 }

@@ -156,7 +156,7 @@ class PretrainClip final : public Task {
 
   nn::Network& network() override { return *model_.net; }
   data::Batches& batches() override { return *loader_; }
-  std::optional<Drawn> next() override;
+  std::optional<Drawn> next() override { return draw_images(*loader_, batch_); }
   Tensor loss(nn::Pass& pass) override;
   void updated(std::int64_t step) override;
   std::string units() const override { return "images"; }
@@ -224,13 +224,6 @@ PretrainClip::PretrainClip(const PretrainClipOptions& options, const fs::path& c
       *training_.images, data::train_transform(model_.pretrained, options_.augment), training_loading(options_));
 }
 
-std::optional<Drawn> PretrainClip::next() {
-  if (!loader_->next(batch_)) {
-    return std::nullopt;
-  }
-  return Drawn{batch_.number, batch_.x.size(0)};
-}
-
 // Of an image with several texts, each step draws one.
 Tensor PretrainClip::loss(nn::Pass& pass) {
   const Philox draws = pass.random.next();
@@ -276,13 +269,7 @@ std::vector<FigureKind> PretrainClip::figures() const {
 
 Figures PretrainClip::evaluate(const Work& work) {
   work.begin("evaluating", validation_.images->size());
-  EvaluateOptions options;
-  options.batch_size = options_.validation_batch_size.value_or(options_.batch_size);
-  options.dtype = work.dtype;
-  options.workers = static_cast<int>(options_.workers);
-  options.skip_broken = options_.skip_broken;
-  options.progress = [&](std::int64_t done, std::int64_t) { work.advance(done); };
-  const Retrieval found = retrieval(model_, *tokenizer_, validation_, options);
+  const Retrieval found = retrieval(model_, *tokenizer_, validation_, evaluation_options(options_, work));
   const double images_first = found.image_to_text[0];
   const double texts_first = found.text_to_image[0];
   return {{"recall_at_1", (images_first + texts_first) / 2},
@@ -386,11 +373,7 @@ void PretrainClipOptions::describe(OptionList& list) {
       .settled()
       .idle_if(is_made);
   add_parameter_options(list, *this);
-  add_preparation_options(list, images);
-  add_batch_options(list, *this, "images");
-  add_optimizer_options(list, *this);
-  add_schedule_options(list, *this, "images");
-  add_augment_options(list, augment);
+  add_fitting_options(list, *this);
   list.group("pretraining");
   list.add("loss", loss, "LOSS",
            "Loss: clip, which text belongs to which image of a batch; siglip, of each pair whether it belongs together")

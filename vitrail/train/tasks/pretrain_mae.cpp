@@ -54,7 +54,7 @@ class PretrainMae final : public Task {
 
   nn::Network& network() override { return *model_.net; }
   data::Batches& batches() override { return *loader_; }
-  std::optional<Drawn> next() override;
+  std::optional<Drawn> next() override { return draw_images(*loader_, batch_); }
   Tensor loss(nn::Pass& pass) override { return masked_autoencoding_loss(mae(), batch_.x, pass); }
   std::string units() const override { return "images"; }
   std::vector<FigureKind> figures() const override {
@@ -86,13 +86,6 @@ PretrainMae::PretrainMae(const PretrainMaeOptions& options, const fs::path& chec
   data::apply(options_.images, model_.pretrained);
   loader_ = std::make_unique<data::Loader>(
       *images_.training, data::train_transform(model_.pretrained, options_.augment), training_loading(options_));
-}
-
-std::optional<Drawn> PretrainMae::next() {
-  if (!loader_->next(batch_)) {
-    return std::nullopt;
-  }
-  return Drawn{batch_.number, batch_.x.size(0)};
 }
 
 // The loss of images that are not trained on. The same patches of an image are masked in every evaluation, whatever the
@@ -150,11 +143,7 @@ void PretrainMaeOptions::describe(OptionList& list) {
       .settled();
   add_model_options(list, *this);
   add_parameter_options(list, *this);
-  add_preparation_options(list, images);
-  add_batch_options(list, *this, "images");
-  add_optimizer_options(list, *this);
-  add_schedule_options(list, *this, "images");
-  add_augment_options(list, augment);
+  add_fitting_options(list, *this);
   add_batch_augment_options(list, *this);
   list.group("pretraining");
   list.add("mask_ratio", mask_ratio, "SHARE", "Share of the patches that are hidden from the encoder")
