@@ -25,8 +25,8 @@ std::unique_ptr<data::Dataset> open_images(const DataFlags& flags, const models:
   where.split = flags.split;
   where.classes = model.pretrained.label_names;
   auto dataset = data::open_dataset(flags.data, where);
-  if (dataset->passed_over() > 0) {
-    fmt::print(stderr, "note: {}\n", data::passed_over_note(dataset->passed_over()));
+  for (const std::string& note : data::notes_of({dataset.get()})) {
+    fmt::print(stderr, "note: {}\n", note);
   }
   return dataset;
 }

@@ -26,8 +26,8 @@ namespace vitrail::cli {
 /// The model's input for one image: [1, C, H, W], by the model's evaluation transform.
 Tensor model_input(const models::Model& model, const io::Image& image);
 
-/// Opens a data set, or a part of it, with the classes in the model's order. A line on stderr says how many of its
-/// files were passed over.
+/// Opens a data set, or a part of it, with the classes in the model's order. Lines on stderr say what of it is
+/// passed over, and what else may not be expected (data::notes_of()).
 std::unique_ptr<data::Dataset> open_images(const DataFlags& flags, const models::Model& model);
 
 /// Runs train::evaluate(), under a progress bar with this title if stderr is a terminal.

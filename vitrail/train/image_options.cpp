@@ -1,5 +1,7 @@
 #include "vitrail/train/image_options.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -229,10 +231,7 @@ std::vector<std::string> data_summary(const ImageTaskOptions& options, const dat
     lines.push_back(fmt::format("each epoch leaves out {} of the {} training images, which do not fill a batch of {}",
                                 rest, training.size(), options.batch_size));
   }
-  const std::int64_t others = training.passed_over() + (validation == nullptr ? 0 : validation->passed_over());
-  if (others > 0) {
-    lines.push_back(data::passed_over_note(others));
-  }
+  std::ranges::copy(data::notes_of({&training, validation}), std::back_inserter(lines));
   return lines;
 }
 
