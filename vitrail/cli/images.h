@@ -2,6 +2,7 @@
 /// Images named on the command line, and the data sets of commands.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -61,5 +62,12 @@ void add_images_argument(CLI::App& command, std::vector<std::string>& images);
 /// per line. Throws Error for a path that does not exist, for a folder or an archive without images, and if there are
 /// no images at all.
 std::vector<NamedImage> list_images(const std::vector<std::string>& arguments, const std::string& output = "");
+
+/// Reads images for run(), `batch_size` at a time: their names and themselves, in order. Those that are broken are left
+/// out and named on stderr if `skip_broken` says so. Throws Error, which names --skip-broken, if one is broken and it
+/// does not, and if all are.
+void for_each_batch(
+    const std::vector<NamedImage>& images, std::int64_t batch_size, bool skip_broken,
+    const std::function<void(const std::vector<std::string>& names, const std::vector<io::Image>&)>& run);
 
 }  // namespace vitrail::cli
