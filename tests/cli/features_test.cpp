@@ -109,8 +109,8 @@ TEST_F(Commands, ProjectLaysFeaturesOutOnAPage) {
             1000);
 
   const Outcome few = vitrail("project " + features + " --perplexity 40 --output " + path("few"));
-  EXPECT_EQ(few.status, 1);
-  EXPECT_THAT(few.err, HasSubstr("below the number of points, 32, but is 40"));
+  EXPECT_EQ(few.status, 2);
+  EXPECT_THAT(few.err, HasSubstr("below the number of features, 32, but is 40"));
   EXPECT_EQ(vitrail("project " + features + " --method pca --perplexity 5 --output " + path("few")).status, 2);
   std::filesystem::create_directory(path("reds"));
   std::filesystem::copy(data + "/validation/red", path("reds/red"));

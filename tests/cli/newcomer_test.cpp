@@ -199,8 +199,8 @@ TEST_F(Newcomer, IsToldOfNumbersThatAreNone) {
             "--model-kwargs has no effect in img_size=32 beside --img-size 64"},
            {attention + "--img-size 64 --model-kwargs img_size=32", "--img-size is 64, but --model-kwargs has img"},
            {attention + "--std inf", "--std: must be a number above 0, but is inf"},
-           {train + "--lr inf", "--lr must be a finite number, but is inf"},
-           {train + "--mean nan nan nan", "--mean must be a finite number, but is nan"},
+           {train + "--lr inf", "--lr: must be a finite number, but is inf"},
+           {train + "--mean nan nan nan", "--mean: must be a finite number, but is nan"},
            {train + "--seed 99999999999999999999", "--seed: must be a number of at most 64 bits, but is 9999"},
            {train + "--seed -9223372036854775809", "--seed: must be a number of at most 64 bits"},
            {train + "--epochs ''", "--epochs: must be a whole number, but is empty"},
@@ -297,7 +297,7 @@ TEST_F(Newcomer, IsToldOfFlagsThatDoNothing) {
            {"bench infer --model vit_tiny_patch16_224 --seq-len 8",
             "--seq-len has no effect on infer: the model is one of images"},
            {"soup " + best() + " --output x --tta 2", "--tta requires --data"},
-           {"embed " + best() + " " + path("data") + " --output x --topk 3", "--topk requires --search"},
+           {"embed " + best() + " " + path("data") + " --output x.safetensors --topk 3", "--topk requires --search"},
            {"encoder " + best() + " --output x --no-bottleneck", "--no-bottleneck has no effect on '" + best()},
            {"eval " + best() + " " + path("data/validation") + " --num-beams 2",
             "it takes no flags of language models, nor --num-beams and --batch-tokens"},
@@ -350,8 +350,7 @@ TEST_F(Newcomer, KeepsWhatACommandReads) {
        {"augment " + image + " --output " + image,
         "attention " + best() + " " + path("kept_maps/image.png") + " --output " + path("kept_maps"),
         "augment " + path("data/validation/red") + " " + image + " --output " + path("data/../picture.png"),
-        "forward " + best() + " --input " + features + " --output " + features,
-        "embed " + best() + " " + image + " --output " + image}) {
+        "forward " + best() + " --input " + features + " --output " + features}) {
     const Outcome outcome = vitrail(command);
     EXPECT_EQ(outcome.status, 1) << command;
     EXPECT_THAT(outcome.err, HasSubstr("' is the input: choose another --output")) << command;

@@ -35,7 +35,7 @@ TEST_F(SecondWalk, IsToldWhatChangesNothing) {
   for (const auto& [arguments, words] : std::initializer_list<std::pair<std::string, std::string>>{
            {train + "--sched none --warmup-epochs 1", "--warmup-epochs has no effect with --sched none"},
            {train + "--sched none --warmup-prefix", "--warmup-prefix has no effect with --sched none"},
-           {train + "--sched none --no-sched-on-updates", "--sched-on-updates has no effect with --sched none"},
+           {train + "--sched none --no-sched-on-updates", "--no-sched-on-updates has no effect with --sched none"},
            {train + "--warmup-epochs 0 --warmup-lr 1e-5", "--warmup-lr has no effect with --warmup-epochs 0"},
            {train + "--linear-probe --layer-decay 0.5", "--layer-decay has no effect with --linear-probe"},
            {train + "--weight-decay 0 --weight-decay-all", "--weight-decay-all has no effect with --weight-decay 0"},
@@ -61,7 +61,7 @@ TEST_F(SecondWalk, IsToldWhatChangesNothing) {
            {"soup " + best() + " " + best() + " --output " + path("soup") + " -b 4", "--batch-size requires --data"},
            {"quantize " + best() + " --output " + path("int8") + " -b 4",
             "--batch-size has no effect without --calibrate or --eval"},
-           {"index " + path("data") + " --model " + best() + " --num-classes 3 --output x",
+           {"index " + path("data") + " --model " + best() + " --num-classes 3 --output x.index",
             "--num-classes has no effect"},
            {"search x.index --text red " + image, "is a file, and not what --text asks for"},
            {"generate " + gpt + " a --min-new-tokens 5 --max-new-tokens 3", "--min-new-tokens 5 is more than"},

@@ -81,7 +81,7 @@ TEST(EmbedTexts, GivesVectorsSimilaritiesAndNeighbours) {
   EXPECT_THAT(vitrail(embed + "snow --json --crop-pct 1").err, HasSubstr("or other flags of images"));
   EXPECT_THAT(vitrail(embed + "snow").err, HasSubstr("name what to do with the vectors"));
   EXPECT_THAT(vitrail(embed).err, HasSubstr("name texts to embed, or two by --similarity"));
-  EXPECT_THAT(vitrail("embed vit_tiny_patch16_224 --output y").err, HasSubstr("DATA is required"));
+  EXPECT_THAT(vitrail("embed vit_tiny_patch16_224 --output y.safetensors").err, HasSubstr("DATA is required"));
 }
 
 // `--task classify`, which is the default, is about texts where the data or the model are.

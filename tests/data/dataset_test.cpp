@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 TEST(NaturalOrder, IsTimms) {
   const std::vector<std::string> sorted = {"",     "1",     "01b", "2",    "10",     "a",  "A1",
@@ -317,6 +318,24 @@ TEST_F(OpenDataset, CountsFilesThatAreNotImagesByTheirNames) {
   EXPECT_EQ(open()->passed_over(), 3);
   EXPECT_EQ(open_unlabeled(folder / ".")->passed_over(), 3);
   EXPECT_EQ(with_unlabeled(open(), open_unlabeled(folder / "a"))->passed_over(), 4);
+}
+
+TEST_F(OpenDataset, NotesWhatMayNotBeExpected) {
+  add("train/a/1.png");
+  add("train/b/1.png");
+  EXPECT_THAT(open(".", "train")->notes(), IsEmpty());
+  add("c/1.png");
+  write("docs/1.txt", "");
+  const std::vector<std::string> beside = {"the images in 'c' lie beside the parts of '" + (folder / ".").string() +
+                                           "' and belong to none of them"};
+  EXPECT_EQ(open(".", "train")->notes(), beside);
+  add("train/deep/b/2.png");
+  const std::string shared = "folders of one name are one class, wherever they lie: 'b' and 'deep/b' are 'b'";
+  EXPECT_THAT(open(".", "train")->notes(), ElementsAre(shared, beside[0]));
+  write("train/a/1.txt", "");
+  const auto training = open(".", "train");
+  EXPECT_THAT(notes_of({training.get(), training.get(), nullptr}),
+              ElementsAre(shared, beside[0], "2 files that are not images by their names were passed over"));
 }
 
 TEST_F(OpenDataset, HoldsALinkToNothingForABrokenImage) {

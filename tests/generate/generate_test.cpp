@@ -186,7 +186,7 @@ TEST_P(Continuation, IsTheSameWithPromptLookup) {
 }
 
 TEST_P(Continuation, IsTheSameInContinuousBatches) {
-  const std::vector<Ids> prompts = {{5, 6, 7, 8, 9}, {4}, {11, 12, 13}, {40, 41, 42, 43, 44, 45, 46}, {20, 21}};
+  const std::vector<Ids> prompts = {{5, 6, 7, 8, 9}, {4}, {11, 12, 13}, {40, 41, 42, 43, 44, 45, 46}, {20, 21}, {4}};
   for (const std::int64_t beams : {1, 3}) {
     config_.num_beams = beams;
     for (const bool samples : {false, true}) {
@@ -198,7 +198,8 @@ TEST_P(Continuation, IsTheSameInContinuousBatches) {
         ASSERT_EQ(all.size(), prompts.size());
         std::int64_t tokens = 0;
         for (std::size_t i = 0; i < prompts.size(); ++i) {
-          const auto alone = generate(models::language_of(model_), prompts[i], config_, {.seed = 2});
+          const auto alone = generate(models::language_of(model_), prompts[i], config_,
+                                      {.seed = 2, .first_prompt = static_cast<std::int64_t>(i)});
           ASSERT_EQ(all[i].size(), alone.size());
           for (std::size_t j = 0; j < alone.size(); ++j) {
             EXPECT_EQ(all[i][j].ids, alone[j].ids) << "prompt " << i << ", batch " << batch << ", beams " << beams;
@@ -206,6 +207,7 @@ TEST_P(Continuation, IsTheSameInContinuousBatches) {
           }
         }
         EXPECT_EQ(statistics.all_new_tokens, tokens);
+        EXPECT_EQ(all[1].front().ids == all[5].front().ids, !samples) << "equal prompts draw each by itself";
       }
     }
   }

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <regex>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -83,27 +84,40 @@ std::vector<std::string> prepared(const std::vector<std::string>& arguments) {
   return result;
 }
 
-// The parser takes a word in brackets for a list. A text or the name of a file in brackets is none, and this sign in
-// front of it says so, until the word is taken.
-constexpr char no_list = '\x01';
+// This sign in front of a value says that it is meant as it stands, until it is taken: the parser takes a word in
+// brackets for a list, which a text or the name of a file is not, and `--stop=--json` means the word.
+constexpr char as_it_stands = '\x01';
 
-std::vector<std::string> with_brackets_marked(std::vector<std::string> arguments) {
+std::vector<std::string> with_values_marked(std::vector<std::string> arguments) {
   for (std::string& word : arguments) {
     if (word.starts_with('[') && word.ends_with(']')) {
-      word.insert(word.begin(), no_list);
+      word.insert(word.begin(), as_it_stands);
+    } else if (const std::size_t equals = word.find('=');
+               word.starts_with("--") && equals != std::string::npos && word.find("--", equals) == equals + 1) {
+      word.insert(equals + 1, 1, as_it_stands);
     }
   }
   return arguments;
 }
 
-void take_marks_off(CLI::App& command) {
+// Has the options of a command take the marks off their values, and refuse another flag where a value was expected.
+void take_values(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
-    if (option->get_type_size_max() > 0) {  // it takes words, unlike a flag
-      option->transform([](const std::string& word) { return word.starts_with(no_list) ? word.substr(1) : word; });
+    if (option->get_type_size_max() == 0) {
+      continue;  // it takes no value
     }
+    const bool is_flag = !option->get_lnames().empty();
+    const auto take = [&command, is_flag](std::string& word) -> std::string {
+      const bool is_other = is_flag && word.starts_with("--") && command.get_option_no_throw(word) != nullptr;
+      if (!is_other && word.starts_with(as_it_stands)) {
+        word.erase(word.begin());
+      }
+      return is_other ? fmt::format("a value was expected, and not the flag {}", word) : "";
+    };
+    option->transform(CLI::Validator(take, ""));
   }
   for (CLI::App* inner : command.get_subcommands([](CLI::App*) { return true; })) {
-    take_marks_off(*inner);
+    take_values(*inner);
   }
 }
 
@@ -139,7 +153,25 @@ std::string tasks_with(const std::string& flag) {
   return names.empty() ? "" : fmt::format(" here, but vitrail {} has it", fmt::join(names, ", vitrail "));
 }
 
-int report_usage(const CLI::App& app, const CLI::ParseError& error) {
+// The message with a flag that has several names called by the one that was typed.
+std::string as_typed(std::string message, const CLI::App& command, const std::vector<std::string>& arguments) {
+  const auto is_typed = [&](const std::string& name) {
+    return std::ranges::any_of(arguments,
+                               [&](const std::string& word) { return word.substr(0, word.find('=')) == "--" + name; });
+  };
+  for (const CLI::Option* option : command.get_options()) {
+    const std::vector<std::string>& names = option->get_lnames();
+    const auto typed = std::ranges::find_if(names, is_typed);
+    for (const std::string& name : names) {
+      if (typed != names.end() && !is_typed(name)) {
+        message = std::regex_replace(message, std::regex("--" + name + "(?![-a-z])"), "--" + *typed);
+      }
+    }
+  }
+  return message;
+}
+
+int report_usage(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& arguments) {
   const CLI::App* command = &app;
   std::string path = "vitrail";
   for (auto chosen = app.get_subcommands(); !chosen.empty(); chosen = command->get_subcommands()) {
@@ -148,8 +180,11 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   }
   std::string message = error.what();
   message = message.starts_with(": ") ? message.substr(2) : message;  // a flag that the help does not show
-  if (const std::vector<std::string> rest = command->remaining(); !rest.empty()) {
-    const auto unknown = std::ranges::find_if(rest, [](const std::string& word) { return word.starts_with("-"); });
+  const std::vector<std::string> rest = command->remaining();
+  const auto unknown = std::ranges::find_if(rest, [](const std::string& word) { return word.starts_with("-"); });
+  // A word that is left over may follow from a value that was wrong, an unknown flag may not.
+  const bool is_of_value = dynamic_cast<const CLI::ValidationError*>(&error) != nullptr;
+  if (unknown != rest.end() || (!rest.empty() && !is_of_value)) {
     const std::string word = unknown == rest.end() ? rest.front() : *unknown;
     const std::string name = word.substr(0, word.find('='));
     const bool trains = command->get_name() == "train" || command->get_name() == "pretrain";
@@ -158,7 +193,7 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
                           word.starts_with("-") ? "flag" : (command == &app ? "command" : "argument"), name,
                           others.empty() ? io::did_you_mean(name, known_words(*command)) : others);
   }
-  fmt::print(stderr, "{}: {}\nSee: {} --help\n", path, message, path);
+  fmt::print(stderr, "{}: {}\nSee: {} --help\n", path, as_typed(message, *command, arguments), path);
   return 2;
 }
 
@@ -250,22 +285,21 @@ int run_command(std::vector<std::string> arguments) {
     }
   });
   try {
-    arguments = with_brackets_marked(prepared(with_dashes(arguments)));
+    arguments = with_values_marked(prepared(with_dashes(arguments)));
     add_commands(app, arguments);
-    take_marks_off(app);
+    take_values(app);
     if (arguments.empty()) {
       fmt::print("{}", app.help());
       return 0;
     }
-    std::ranges::reverse(arguments);  // CLI11 takes them from the back
-    app.parse(arguments);
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes them from the back
     return 0;
   } catch (const CLI::Success& done) {  // `--help`, `--version`
     return app.exit(done);
   } catch (const CLI::RuntimeError& stopped) {
     return stopped.get_exit_code();
   } catch (const CLI::ParseError& error) {
-    return report_usage(app, error);
+    return report_usage(app, error, arguments);
   } catch (const Error& error) {
     fmt::print(stderr, "vitrail: {}\n", error.what());
   } catch (const std::bad_alloc&) {

@@ -19,6 +19,7 @@
 #include "vitrail/models/base/kwargs.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/joint/clip_folder.h"
+#include "vitrail/models/quantize.h"
 #include "vitrail/models/recurrent/captioner.h"
 #include "vitrail/models/recurrent/frame_network.h"
 #include "vitrail/models/text/text_model.h"
@@ -68,10 +69,13 @@ CLI::Validator at_least(std::int64_t low) { return whole_number(low, std::numeri
 namespace {
 
 CLI::Validator check_of_number(const std::string& wanted, const std::function<bool(double)>& is_right) {
-  return {[=](std::string& text) {
+  return {[=](std::string& text) -> std::string {
             double number = 0;
-            const bool right = CLI::detail::lexical_cast(text, number) && std::isfinite(number) && is_right(number);
-            return right ? "" : fmt::format("must be {}, but is {}", wanted, text.empty() ? "empty" : text);
+            if (!CLI::detail::lexical_cast(text, number)) {
+              return fmt::format("must be a number such as 1.5 or 1e-3, but is {}", text.empty() ? "empty" : text);
+            }
+            const bool right = std::isfinite(number) && is_right(number);
+            return right ? std::string() : fmt::format("must be {}, but is {}", wanted, text);
           },
           ""};
 }
@@ -167,7 +171,11 @@ models::Model ModelFlags::open_for_images() const {
 }
 
 models::Model ModelFlags::open_classifier() const {
-  check(!train::is_autoencoder(name_or_folder()), "'{}' is an autoencoder, which has no classifier", model);
+  const std::string source = name_or_folder();
+  check(!train::is_autoencoder(source), "'{}' is an autoencoder, which has no classifier", model);
+  check(!models::is_clip_folder(source),
+        "'{}' is a model of images and texts, which has no classifier: `vitrail zeroshot` tells images apart by names",
+        model);
   return open_for_images();
 }
 
@@ -251,14 +259,32 @@ void add_compute_flags(CLI::App& command, ComputeFlags& flags) {
 
 namespace {
 
-CLI::Option* add_dtype_of(CLI::App& command, std::string& dtype, const std::string& help) {
+// Says on stderr that weights which a model's folder has in int8 stay so.
+void note_int8(const CLI::App& command) {
+  for (const char* name : {"MODEL", "--model"}) {
+    const CLI::Option* const model = command.get_option_no_throw(name);
+    if (model != nullptr && model->count() > 0 &&
+        models::int8_weights_in(train::model_of(model->results().back())) > 0) {
+      fmt::print(stderr, "note: the weights of '{}' are in int8, and --dtype is for the rest of the model\n",
+                 model->results().back());
+    }
+  }
+}
+
+// `int8`: whether the weights are to be quantized; null if they cannot.
+CLI::Option* add_dtype_of(CLI::App& command, std::string& dtype, const std::string& help, const bool* int8) {
+  command.parse_complete_callback([&command, &dtype, int8] {
+    if (!dtype.empty() && (int8 == nullptr || !*int8)) {
+      note_int8(command);
+    }
+  });
   return command.add_option("--dtype", dtype, help)->type_name("DTYPE")->excludes("--amp", "--amp-dtype");
 }
 
 }  // namespace
 
 void add_dtype_flag(CLI::App& command, std::string& dtype) {
-  add_dtype_of(command, dtype, "")
+  add_dtype_of(command, dtype, "", nullptr)
       ->group("")
       ->check(CLI::Validator(
           [](const std::string& word) {  // the parser names no flag that the help does not show
@@ -272,7 +298,7 @@ void add_compute_flags_with_int8(CLI::App& command, ComputeFlags& flags) {
   add_compute_flags(command, flags);
   command.remove_option(command.get_option("--dtype"));
   CLI::Option* const dtype =
-      add_dtype_of(command, flags.dtype, "Compute in f32, bf16 or int8: the same as --amp or --int8");
+      add_dtype_of(command, flags.dtype, "Compute in f32, bf16 or int8: the same as --amp or --int8", &flags.int8);
   dtype->transform([&flags](const std::string& word) {  // before the check
     flags.int8 = flags.int8 || word == "int8";
     return word == "int8" ? std::string("f32") : word;

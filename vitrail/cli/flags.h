@@ -103,7 +103,7 @@ void add_compute_flags_with_int8(CLI::App& command, ComputeFlags& flags);
 /// Adds --cache-dtype: of the keys and values that are kept of texts; unset: that of the products.
 CLI::Option* add_cache_flag(CLI::App& command, std::optional<DType>& dtype);
 
-/// Has a flag that names an image to write refuse names that do not end in `ending`, ".png" or ".svg".
+/// Has a flag that names a file to write refuse names that do not end in `ending`, such as ".png".
 CLI::Option* expect_ending(CLI::Option* option, const std::string& ending);
 
 /// Throws Error if the file `output`, which a command is about to write, is `input`, which it reads.

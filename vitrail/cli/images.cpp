@@ -26,8 +26,8 @@ std::unique_ptr<data::Dataset> open_images(const DataFlags& flags, const models:
   where.classes = model.pretrained.label_names;
   where.or_own_classes = or_own_classes;
   auto dataset = data::open_dataset(flags.data, where);
-  if (dataset->passed_over() > 0) {
-    fmt::print(stderr, "note: {}\n", data::passed_over_note(dataset->passed_over()));
+  for (const std::string& note : data::notes_of({dataset.get()})) {
+    fmt::print(stderr, "note: {}\n", note);
   }
   return dataset;
 }
@@ -127,6 +127,30 @@ std::vector<NamedImage> list_images(const std::vector<std::string>& arguments, c
     }
   }
   return result;
+}
+
+void for_each_batch(
+    const std::vector<NamedImage>& images, std::int64_t batch_size, bool skip_broken,
+    const std::function<void(const std::vector<std::string>& names, const std::vector<io::Image>&)>& run) {
+  std::vector<std::string> names;
+  std::vector<io::Image> batch;
+  bool any = false;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    try {
+      batch.push_back(images[i].read());
+      names.push_back(images[i].name);
+    } catch (const Error& error) {
+      check(skip_broken, "{} (broken images can be skipped: --skip-broken)", error.what());
+      fmt::print(stderr, "left out: {}\n", error.what());
+    }
+    if (std::ssize(batch) == batch_size || (i + 1 == images.size() && !batch.empty())) {
+      run(names, batch);
+      any = true;
+      names.clear();
+      batch.clear();
+    }
+  }
+  check(any, "none of the {} images could be read", images.size());
 }
 
 }  // namespace vitrail::cli

@@ -2,6 +2,7 @@
 /// Images named on the command line, and the data sets of commands.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,7 +28,8 @@ namespace vitrail::cli {
 Tensor model_input(const models::Model& model, const io::Image& image);
 
 /// Opens a data set, or a part of it, with the classes in the model's order, or, if `or_own_classes`, with its own
-/// where the model does not know all of them. A line on stderr says how many of its files were passed over.
+/// where the model does not know all of them. Lines on stderr say what of it is passed over, and what else may not be
+/// expected (data::notes_of()).
 std::unique_ptr<data::Dataset> open_images(const DataFlags& flags, const models::Model& model,
                                            bool or_own_classes = false);
 
@@ -62,5 +64,12 @@ void add_images_argument(CLI::App& command, std::vector<std::string>& images);
 /// per line. Throws Error for a path that does not exist, for a folder or an archive without images, and if there are
 /// no images at all.
 std::vector<NamedImage> list_images(const std::vector<std::string>& arguments, const std::string& output = "");
+
+/// Reads images for run(), `batch_size` at a time: their names and themselves, in order. Those that are broken are left
+/// out and named on stderr if `skip_broken` says so. Throws Error, which names --skip-broken, if one is broken and it
+/// does not, and if all are.
+void for_each_batch(
+    const std::vector<NamedImage>& images, std::int64_t batch_size, bool skip_broken,
+    const std::function<void(const std::vector<std::string>& names, const std::vector<io::Image>&)>& run);
 
 }  // namespace vitrail::cli

@@ -65,6 +65,8 @@ CLI::Option* OptionFlags::add_flag(Flag& flag, const std::string& names, const t
           CLI::Option* added = command_.add_option(names, value, option.help);
           if (option.kind == OptionKind::integer || option.kind == OptionKind::integers) {
             added->check(whole_number());
+          } else if (option.kind == OptionKind::number || option.kind == OptionKind::numbers) {
+            added->check(finite());
           }
           bool shown = !std::holds_alternative<std::monostate>(now);
           if constexpr (requires { value.empty(); }) {

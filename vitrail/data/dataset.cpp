@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <optional>
 #include <utility>
 
 #include <fmt/ranges.h>
 
 #include "vitrail/data/sources.h"
+#include "vitrail/io/suggest.h"
 #include "vitrail/io/tar.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
@@ -31,6 +33,7 @@ class ListedDataset final : public Dataset {
   }
   const std::vector<std::string>& classes() const override { return listing_.classes; }
   std::int64_t passed_over() const override { return listing_.passed_over; }
+  std::vector<std::string> notes() const override { return listing_.notes; }
 
  private:
   std::int64_t checked(std::int64_t index) const {
@@ -57,6 +60,11 @@ class JoinedDataset final : public Dataset {
   }
   const std::vector<std::string>& classes() const override { return labeled_->classes(); }
   std::int64_t passed_over() const override { return labeled_->passed_over() + more_->passed_over(); }
+  std::vector<std::string> notes() const override {
+    std::vector<std::string> all = labeled_->notes();
+    std::ranges::copy(more_->notes(), std::back_inserter(all));
+    return all;
+  }
 
  private:
   std::unique_ptr<Dataset> labeled_;
@@ -132,11 +140,37 @@ Listing list_file(const fs::path& path, const std::vector<std::string>& splits, 
 // Extensions of files that a folder may have as its parts.
 constexpr std::array part_extensions = {".tar", ".tar.gz", ".tgz", ".csv"};
 
+// Whether images lie in a folder itself, as they do in a class folder.
+bool holds_images(const fs::path& folder) {
+  std::error_code unreadable;
+  return std::ranges::any_of(fs::directory_iterator(folder, unreadable),
+                             [](const fs::directory_entry& entry) { return io::is_image_name(entry.path()); });
+}
+
+// Notes which folders of images lie beside the parts of a folder: they were probably meant to be in one of them.
+void note_beside_parts(const fs::path& folder, Listing& part) {
+  std::vector<std::string> beside;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_part = std::ranges::find(known_splits(), name) != known_splits().end();
+    if (entry.is_directory() && !is_hidden(name) && !is_part && holds_images(entry.path())) {
+      beside.push_back(name);
+    }
+  }
+  if (!beside.empty()) {
+    std::ranges::sort(beside, natural_less);
+    part.notes.push_back(fmt::format("the images in {} lie beside the parts of '{}' and belong to none of them",
+                                     io::quoted_list(beside, "and"), folder.string()));
+  }
+}
+
 // The part of a folder that has one of `names`, if there is one.
 std::optional<Listing> find_split(const fs::path& folder, const std::vector<std::string>& names, bool labeled) {
   for (const std::string& name : names) {
     if (fs::is_directory(folder / name)) {
-      return list_folder(folder / name, labeled);
+      Listing part = list_folder(folder / name, labeled);
+      note_beside_parts(folder, part);
+      return part;
     }
     for (const char* extension : part_extensions) {
       if (fs::exists(folder / (name + extension))) {
@@ -346,9 +380,26 @@ std::unique_ptr<Dataset> open_unlabeled(const fs::path& source) {
 
 std::unique_ptr<Dataset> dataset_of(Listing listing) { return std::make_unique<ListedDataset>(std::move(listing)); }
 
-std::string passed_over_note(std::int64_t count) {
-  return count == 1 ? "1 file that is not an image by its name was passed over"
-                    : fmt::format("{} files that are not images by their names were passed over", count);
+std::vector<std::string> notes_of(const std::vector<const Dataset*>& datasets) {
+  std::vector<std::string> notes;
+  std::int64_t passed_over = 0;
+  for (const Dataset* dataset : datasets) {
+    if (dataset == nullptr) {
+      continue;
+    }
+    passed_over += dataset->passed_over();
+    for (const std::string& note : dataset->notes()) {
+      if (std::ranges::find(notes, note) == notes.end()) {
+        notes.push_back(note);
+      }
+    }
+  }
+  if (passed_over > 0) {
+    notes.push_back(passed_over == 1
+                        ? "1 file that is not an image by its name was passed over"
+                        : fmt::format("{} files that are not images by their names were passed over", passed_over));
+  }
+  return notes;
 }
 
 std::unique_ptr<Dataset> with_unlabeled(std::unique_ptr<Dataset> labeled, std::unique_ptr<Dataset> more) {

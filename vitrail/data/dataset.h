@@ -28,6 +28,8 @@ class Dataset {
   virtual const std::vector<std::string>& classes() const = 0;
   /// How many files of the source are not images by their names.
   virtual std::int64_t passed_over() const { return 0; }
+  /// What else of the source a user may not expect, in sentences without a full stop.
+  virtual std::vector<std::string> notes() const { return {}; }
 };
 
 /// Which images open_dataset() takes, and with which classes.
@@ -61,8 +63,9 @@ bool has_parts(const std::filesystem::path& source);
 /// all. classes() is empty. Throws Error if there are no images.
 std::unique_ptr<Dataset> open_unlabeled(const std::filesystem::path& source);
 
-/// A sentence about Dataset::passed_over().
-std::string passed_over_note(std::int64_t count);
+/// The notes of data sets that are used together, each once, and a sentence about what they pass over; null stands for
+/// none.
+std::vector<std::string> notes_of(const std::vector<const Dataset*>& datasets);
 
 /// The images of `labeled`, with its classes, followed by those of `more` without labels.
 std::unique_ptr<Dataset> with_unlabeled(std::unique_ptr<Dataset> labeled, std::unique_ptr<Dataset> more);

@@ -1,12 +1,17 @@
 // Images in folders named after their classes.
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 #include <system_error>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "vitrail/data/sources.h"
 #include "vitrail/io/json.h"
+#include "vitrail/io/suggest.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::data {
@@ -88,12 +93,22 @@ void label_by_name(Listing& listing, const std::vector<std::string>& class_of) {
 void label_by_folder(Listing& listing, const std::string& source) {
   std::vector<std::string> classes;
   classes.reserve(listing.names.size());
+  std::map<std::string, std::set<std::string>> folders_of;  // each class
   for (const std::string& name : listing.names) {
     const fs::path folder = fs::path(name).parent_path();
     check(!folder.empty(), "{}: the image {} lies outside of any class folder", source, name);
     classes.push_back(folder.filename().string());
+    folders_of[classes.back()].insert(folder.string());
   }
   label_by_name(listing, classes);
+  const auto is_shared = [](const auto& one) { return one.second.size() > 1; };
+  if (const auto shared = std::ranges::find_if(folders_of, is_shared); shared != folders_of.end()) {
+    const auto others = std::ranges::count_if(folders_of, is_shared) - 1;
+    listing.notes.push_back(
+        fmt::format("folders of one name are one class, wherever they lie: {} are '{}'{}",
+                    io::quoted_list({shared->second.begin(), shared->second.end()}, "and"), shared->first,
+                    others == 0 ? "" : fmt::format(", and so with {}", io::counted(others, "other names"))));
+  }
 }
 
 Listing list_folder(const fs::path& path, bool labeled) {

@@ -23,6 +23,7 @@ struct Listing {
   std::vector<std::int64_t> labels;              ///< indices into `classes`
   std::vector<std::string> classes;              ///< in natural order
   std::int64_t passed_over = 0;                  ///< files that are not images by their names
+  std::vector<std::string> notes;                ///< Dataset::notes()
   std::function<io::Image(std::int64_t)> image;  ///< decodes image i; called from several threads
 };
 
@@ -37,7 +38,7 @@ bool natural_less(std::string_view a, std::string_view b);
 bool is_hidden(const std::filesystem::path& path);
 
 /// Fills `classes` and `labels` from the folders that the images lie in. Throws Error, in which `source` stands for the
-/// source, for an image outside of any folder.
+/// source, for an image outside of any folder. Notes where folders of one name lie in different ones.
 void label_by_folder(Listing& listing, const std::string& source);
 /// The names that people give to the parts of a data set: "train", "validation", "test" and others.
 const std::vector<std::string>& known_splits();

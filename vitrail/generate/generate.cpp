@@ -320,7 +320,7 @@ std::vector<std::vector<Sequence>> generate_batch(const models::LanguageBody& mo
   for (const Ids& prompt : prompts) {
     const std::int64_t most =
         options.limits.empty() ? most_new : std::min(most_new, options.limits.at(searches.size()));
-    searches.push_back(begin_search({prompt, config, options, std::ssize(searches), most}));
+    searches.push_back(begin_search({prompt, config, options, options.first_prompt + std::ssize(searches), most}));
     all.push_back({searches.back().get(), &prompt, 1});
   }
   const autograd::NoGrad no_grad;
@@ -344,7 +344,7 @@ std::vector<std::vector<Sequence>> generate_all(const models::LanguageBody& mode
     const std::int64_t limit =
         options.limits.empty() ? std::numeric_limits<std::int64_t>::max() : options.limits.at(searches.size());
     const std::int64_t most = check_prompts(model, {prompt}, config, options, limit);
-    searches.push_back(begin_search({prompt, config, options, 0, most}));
+    searches.push_back(begin_search({prompt, config, options, options.first_prompt + std::ssize(searches), most}));
   }
   const autograd::NoGrad no_grad;
   const Clock::time_point begin = Clock::now();

@@ -44,7 +44,10 @@ enum class LengthPenalty { hf, wu };
 struct GenerateOptions {
   DType dtype = DType::f32;                         ///< of products
   std::optional<DType> cache_dtype = std::nullopt;  ///< of kept keys and values: f32, bf16 or i8; unset: dtype
-  std::uint64_t seed = 0;                           ///< of sampling: sequence i draws from (seed, i) alone
+  /// Of sampling: sequence i of prompt p draws from (seed, p n + i) alone, where n is num_return_sequences. Equal
+  /// prompts have sequences of their own.
+  std::uint64_t seed = 0;
+  std::int64_t first_prompt = 0;  ///< the number p of the first prompt
   /// Lets a text become longer than the model's positions, outside of a beam search: when they are full, the model
   /// reads the second half of them anew, as a text of its own, and goes on from there.
   bool slides = false;
@@ -69,17 +72,17 @@ struct GenerateOptions {
 std::vector<Sequence> generate(const models::LanguageBody& model, const std::vector<std::int64_t>& prompt,
                                const GenerationConfig& config, const GenerateOptions& options = {},
                                Statistics* statistics = nullptr);
-/// The continuations of each of several prompts of one length, which are read together. Those of one prompt are what
-/// generate() gives for it alone, except for the draws: sequence i of prompt p draws from (seed, p n + i), where n is
-/// num_return_sequences. The model may be a Translation, whose sources the prompts belong to; it cannot slide.
+/// The continuations of each of several prompts of one length, which are read together. Those of prompt p are what
+/// generate() gives for it alone as `first_prompt` p. The model may be a Translation, whose sources the prompts belong
+/// to; it cannot slide.
 std::vector<std::vector<Sequence>> generate_batch(const models::LanguageBody& model,
                                                   const std::vector<std::vector<std::int64_t>>& prompts,
                                                   const GenerationConfig& config, const GenerateOptions& options = {},
                                                   Statistics* statistics = nullptr);
 
-/// The continuations of several prompts of any lengths, each of which is what generate() gives for it alone: the texts
-/// of `batch_size` prompts are continued together, and where one is finished, the next prompt takes its place
-/// (continuous batching: Yu et al. 2022). The model must be able to join texts (TextState::join()); it cannot slide.
+/// The continuations of several prompts of any lengths, as by generate_batch(): the texts of `batch_size` prompts are
+/// continued together, and where one is finished, the next prompt takes its place (continuous batching: Yu et al.
+/// 2022). The model must be able to join texts (TextState::join()); it cannot slide.
 std::vector<std::vector<Sequence>> generate_all(const models::LanguageBody& model,
                                                 const std::vector<std::vector<std::int64_t>>& prompts,
                                                 const GenerationConfig& config, std::int64_t batch_size,

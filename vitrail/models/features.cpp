@@ -86,6 +86,22 @@ bool let_take_any_size(const std::string& source, CreateOptions& options) {
   return true;
 }
 
+nn::Size2 pixels_left_out(const Model& model) {
+  const auto behind_patches = [](std::int64_t pixels, const auto& patches) {
+    std::int64_t side = 1;
+    while (side < pixels && patches(side) == 0) {
+      ++side;
+    }
+    // Where the patches are not simply cut out one after the other, others look at what is behind the last.
+    const bool are_cut = patches(side) == 1 && patches(2 * side - 1) == 1 && patches(2 * side) == 2;
+    return are_cut ? pixels - patches(pixels) * side : 0;
+  };
+  const PretrainedConfig& image = model.pretrained;
+  const auto rows = [&](std::int64_t height) { return model.net->token_layout(height, image.width).rows; };
+  const auto columns = [&](std::int64_t width) { return model.net->token_layout(image.height, width).columns; };
+  return {behind_patches(image.height, rows), behind_patches(image.width, columns)};
+}
+
 std::int64_t patch_side(const ImageModel& model) {
   constexpr std::int64_t largest = 256;
   for (std::int64_t side = 1; side <= largest; ++side) {

@@ -32,6 +32,10 @@ void renew_classifier(const Model& model);
 /// leaves the options as they are. Throws Error as open_model() does.
 bool let_take_any_size(const std::string& source, CreateOptions& options);
 
+/// How many of the last rows and columns of pixels of the model's images its patches leave out, as timm's do: {14, 14}
+/// where patches of 16 are cut out of 30 x 30. {0, 0} of a model that looks at all pixels.
+nn::Size2 pixels_left_out(const Model& model);
+
 /// The side of a patch of a model that takes images of every size: it sees all pixels of an image whose sides are
 /// multiples of this. Throws Error if its patches are not squares.
 std::int64_t patch_side(const ImageModel& model);

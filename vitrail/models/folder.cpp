@@ -294,10 +294,8 @@ HubForm form_of(const Model& model) {
 }  // namespace
 
 FolderConfig read_folder(const fs::path& folder) {
-  const fs::path path = folder / config_file;
-  check(fs::exists(path), "'{}' is not a model folder: it has no {}", folder.string(), config_file);
-  const nlohmann::json json = io::read_json(path);
-  return is_hub_config(json) ? read_hub_config(json, folder) : read_timm_config(json, path);
+  const nlohmann::json json = read_config(folder);
+  return is_hub_config(json) ? read_hub_config(json, folder) : read_timm_config(json, folder / config_file);
 }
 
 void load_weights(const WeightsTarget& target, const fs::path& folder, bool fresh_head) {
@@ -317,7 +315,6 @@ Model describe_model(const std::string& name, CreateOptions options) {
 
 Model load_model(const fs::path& given, const CreateOptions& options) {
   const fs::path folder = shipped_or(given);
-  check(fs::is_directory(folder), "there is no model folder '{}'", folder.string());
   const FolderConfig config = read_folder(folder);
   const nlohmann::json made_with = checkpoint_arguments(config);
   nlohmann::json arguments = made_with;

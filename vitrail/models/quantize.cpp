@@ -7,6 +7,8 @@
 
 #include "vitrail/models/base/held.h"
 #include "vitrail/models/base/registry.h"
+#include "vitrail/models/base/shipped.h"
+#include "vitrail/models/formats/weights.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/reduce.h"
 
@@ -69,6 +71,18 @@ TextModel quantize(const TextModel& model) {
 bool is_quantized(const nn::Network& net) {
   return std::ranges::any_of(net.parameters.all(),
                              [](const nn::Parameter& parameter) { return parameter.value.dtype() == DType::i8; });
+}
+
+std::int64_t int8_weights_in(const std::filesystem::path& given) {
+  const std::filesystem::path folder = shipped_or(given);
+  std::int64_t count = 0;
+  if (!weights_in(folder).empty()) {
+    const io::StoredTensors file = open_weights(folder);
+    for (const auto& [name, how] : quantized_weights(file)) {
+      count += file.shape(name).numel();
+    }
+  }
+  return count;
 }
 
 }  // namespace vitrail::models

@@ -2,6 +2,8 @@
 /// Models whose linear layers run in int8.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <map>
 
 #include "vitrail/models/model.h"
@@ -39,5 +41,7 @@ TextModel quantize(const TextModel& model);
 
 /// Whether a model has int8 weights.
 bool is_quantized(const nn::Network& net);
+/// How many numbers of the weights of a model folder are in int8; 0 if there is no such folder.
+std::int64_t int8_weights_in(const std::filesystem::path& folder);
 
 }  // namespace vitrail::models

@@ -1,5 +1,7 @@
 #include "vitrail/train/image_options.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +11,7 @@
 #include "vitrail/data/resize.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/base/kwargs.h"
+#include "vitrail/models/features.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::train {
@@ -184,11 +187,9 @@ void add_batch_augment_options(OptionList& list, ImageTaskOptions& o) {
       });
 }
 
-void idle_without_evaluation(OptionList& list, const ImageTaskOptions& o, const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    list.find(name)->idle_if("without images to evaluate on (--val-split, --val-dir)",
-                             [&o] { return o.val_split.empty() && o.val_dir.empty(); });
-  }
+void idle_without_images(OptionList& list, const ImageTaskOptions& o) {
+  idle_without_evaluation(list, "images to evaluate on (--val-split, --val-dir)",
+                          [&o] { return !o.val_split.empty() || !o.val_dir.empty(); });
 }
 
 void ImageTaskOptions::validate() const {
@@ -225,9 +226,13 @@ std::optional<Drawn> draw_images(data::Loader& loader, data::Batch& batch) {
 }
 
 std::string model_summary(const models::Model& model) {
-  return fmt::format("{}, {:.2f} M parameters, {}x{} pixels", model.architecture,
-                     static_cast<double>(model.net->parameters.count()) * 1e-6, model.pretrained.width,
-                     model.pretrained.height);
+  const auto [rows, columns] = models::pixels_left_out(model);
+  return fmt::format(
+      "{}, {:.2f} M parameters, {}x{} pixels{}", model.architecture,
+      static_cast<double>(model.net->parameters.count()) * 1e-6, model.pretrained.width, model.pretrained.height,
+      rows == 0 && columns == 0 ? ""
+                                : fmt::format(" (its patches leave out the last {} and {})", io::counted(rows, "rows"),
+                                              io::counted(columns, "columns")));
 }
 
 std::vector<std::string> data_summary(const ImageTaskOptions& options, const data::Dataset& training,
@@ -244,10 +249,7 @@ std::vector<std::string> data_summary(const ImageTaskOptions& options, const dat
     lines.push_back(fmt::format("each epoch leaves out {} of the {} training images, which do not fill a batch of {}",
                                 rest, training.size(), options.batch_size));
   }
-  const std::int64_t others = training.passed_over() + (validation == nullptr ? 0 : validation->passed_over());
-  if (others > 0) {
-    lines.push_back(data::passed_over_note(others));
-  }
+  std::ranges::copy(data::notes_of({&training, validation}), std::back_inserter(lines));
   return lines;
 }
 

@@ -55,8 +55,8 @@ void add_augment_options(OptionList& list, data::AugmentOptions& options);
 void add_fitting_options(OptionList& list, ImageTaskOptions& options, const std::string& units = "images");
 /// The augmentation of the images of a batch.
 void add_batch_augment_options(OptionList& list, ImageTaskOptions& options);
-/// States that these options do nothing in a run that evaluates on nothing. To be called when all are in the list.
-void idle_without_evaluation(OptionList& list, const ImageTaskOptions& options, const std::vector<std::string>& names);
+/// idle_without_evaluation() (run_options.h) where the images to evaluate on are named by add_data_options().
+void idle_without_images(OptionList& list, const ImageTaskOptions& options);
 
 /// The options of a new model: --model-kwargs, and the flags for single arguments (--img-size, --in-chans …).
 models::CreateOptions create_options(const ImageTaskOptions& options);
@@ -65,7 +65,7 @@ data::LoaderOptions training_loading(const ImageTaskOptions& options);
 /// Takes the next batch of images for Task::next().
 std::optional<Drawn> draw_images(data::Loader& loader, data::Batch& batch);
 
-/// A line about a model: "vit_tiny_patch16_224, 5.72 M parameters, 224x224 pixels".
+/// A line about a model: "vit_tiny_patch16_224, 5.72 M parameters, 224x224 pixels", and which of these it leaves out.
 std::string model_summary(const models::Model& model);
 /// What config.toml states about a model and its data: names and values.
 std::vector<std::pair<std::string, std::string>> image_facts(const models::Model& model, const data::Dataset& training,

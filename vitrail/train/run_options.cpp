@@ -280,6 +280,14 @@ void add_run_options(OptionList& list, RunOptions& o, const std::vector<std::str
   list.add("resume", o.resume, "PATH", "Run folder to go on with, to the same bits as if it had never stopped");
 }
 
+void idle_without_evaluation(OptionList& list, const std::string& what, const std::function<bool()>& evaluates) {
+  for (const char* name : {"validation_batch_size", "val_interval", "eval_metric", "tta"}) {
+    if (Option* option = list.find(name)) {
+      option->needs(what, evaluates);
+    }
+  }
+}
+
 void check_threads(std::int64_t threads) {
   const int most = kernels::most_threads();
   check(threads >= 0 && threads <= most,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -84,6 +85,9 @@ void add_schedule_options(OptionList& list, RunOptions& options, const std::stri
 void add_average_options(OptionList& list, RunOptions& options);
 /// `figures` are the names that --eval-metric may have.
 void add_run_options(OptionList& list, RunOptions& options, const std::vector<std::string>& figures);
+/// States that the options about evaluations, those of them that are in the list, do nothing "without" `what`, such as
+/// "texts to evaluate on (--val-data)", unless `evaluates` holds. To be called when all options are in the list.
+void idle_without_evaluation(OptionList& list, const std::string& what, const std::function<bool()>& evaluates);
 
 /// Throws Error, naming --threads, if it is below 0 (all cores) or above kernels::most_threads().
 void check_threads(std::int64_t threads);

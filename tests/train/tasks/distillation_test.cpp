@@ -139,6 +139,14 @@ TEST(Teacher, KnowsItsClassesInItsOwnOrder) {
   for (const auto& [from, to] : {std::pair{0, 2}, {1, 0}, {2, 1}, {6, 6}}) {
     EXPECT_EQ(plain.select(1, from).values(), ordered.select(1, to).values()) << from;
   }
+  models::CreateOptions options;
+  options.num_classes = 2;
+  models::Model few = models::load_model(golden_path("models/plain"), options);
+  few.pretrained.label_names = {student.pretrained.label_names[5], student.pretrained.label_names[1]};
+  const Tensor chosen = Teacher(path, few, DType::f32)(x);
+  EXPECT_EQ(chosen.shape(), (Shape{x.size(0), 2}));
+  EXPECT_EQ(chosen.select(1, 0).values(), ordered.select(1, 5).values());
+  EXPECT_EQ(chosen.select(1, 1).values(), ordered.select(1, 1).values());
   student.pretrained.label_names[3] = "dog";
   EXPECT_THAT(error_of([&] { Teacher(path, student, DType::f32); }), HasSubstr("does not know the class 'dog'"));
 }

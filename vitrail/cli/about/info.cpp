@@ -15,6 +15,7 @@
 #include "vitrail/models/formats/preprocessor.h"
 #include "vitrail/models/joint/clip_folder.h"
 #include "vitrail/models/model.h"
+#include "vitrail/models/quantize.h"
 #include "vitrail/models/text/text_model.h"
 
 namespace vitrail::cli {
@@ -346,10 +347,16 @@ void add_info(CLI::App& app) {
                          "vitrail info vit_tiny_patch16_224 --model-kwargs img_size=32 patch_size=4 --num-classes 10",
                          "vitrail info demo/run/best --json"});
   const auto tell = [flags](const auto& model, const nn::ParameterStore& parameters) {
+    const std::int64_t int8 = models::int8_weights_in(flags->model.name_or_folder());
     if (flags->json) {
-      fmt::print("{}\n", describe(model).dump(2));
+      Json json = describe(model);
+      json["int8_parameters"] = int8;
+      fmt::print("{}\n", json.dump(2));
     } else {
       print_info(model);
+      if (int8 > 0) {
+        line("int8", fmt::format("{} ({}) of the parameters", int8, short_number(int8)));
+      }
     }
     if (flags->parameters) {
       print_parameters(parameters);

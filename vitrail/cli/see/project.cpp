@@ -31,7 +31,8 @@ struct ProjectFlags {
   std::string method = "tsne";
   std::string output;
   DataFlags images;
-  explain::TsneOptions tsne;
+  explain::TsneOptions tsne;  ///< but for the perplexity
+  std::optional<double> perplexity;
   std::optional<std::int64_t> limit;
   std::uint64_t seed = 0;
   ComputeFlags compute;
@@ -106,6 +107,22 @@ std::vector<io::Image> thumbnails(const train::Features& features, const DataFla
   return result;
 }
 
+// --perplexity, or else the usual one; where there are too few features for that, a third of the others, and a line on
+// stderr says so.
+double perplexity_for(std::int64_t features, const std::optional<double>& asked) {
+  const double usual = explain::TsneOptions().perplexity;
+  const auto most = static_cast<double>(features);
+  if (asked || usual < most) {
+    check_usage(asked.value_or(0) < most, "--perplexity must be below the number of features, {}, but is {:g}",
+                features, asked.value_or(0));
+    return asked.value_or(usual);
+  }
+  const double fitting = (most - 1) / 3;
+  fmt::print(stderr, "note: of {} features the perplexity is {:.4g}, not {:g}: --perplexity chooses another\n",
+             features, fitting, usual);
+  return fitting;
+}
+
 struct Projection {
   Tensor coordinates;
   std::string lead;
@@ -126,18 +143,20 @@ Projection projected(const train::Features& features, const ProjectFlags& flags)
     result.facts["explained_variance_ratio"] = share;
     return result;
   }
+  explain::TsneOptions options = flags.tsne;
+  options.perplexity = perplexity_for(features.x.size(0), flags.perplexity);
   train::Progress progress(stderr);
   if (progress.terminal()) {
-    progress.begin("t-SNE", flags.tsne.iterations);
+    progress.begin("t-SNE", options.iterations);
   }
-  const explain::Tsne tsne = explain::tsne(features.x, flags.tsne, [&](std::int64_t done) {
+  const explain::Tsne tsne = explain::tsne(features.x, options, [&](std::int64_t done) {
     if (progress.terminal()) {
       progress.update(done, "");
     }
   });
   progress.end();
   result.coordinates = tsne.coordinates;
-  result.lead = fmt::format("{}, by t-SNE with a perplexity of {:g}: divergence {:.3f}", what, flags.tsne.perplexity,
+  result.lead = fmt::format("{}, by t-SNE with a perplexity of {:.4g}: divergence {:.3f}", what, options.perplexity,
                             tsne.kl_divergence);
   result.facts["kl_divergence"] = tsne.kl_divergence;
   result.facts["iterations"] = tsne.iterations;
@@ -205,8 +224,9 @@ void add_project(CLI::App& app) {
       ->type_name("DIR");
   add_data_flag(command, flags->images, "--images", "Images that the features are of, to show them at their places");
   flags->of_tsne = {
-      command.add_option("--perplexity", flags->tsne.perplexity, "Number of neighbours that count, about")
-          ->capture_default_str()
+      command
+          .add_option("--perplexity", flags->perplexity,
+                      "Number of neighbours that count, about (default: 30, or of 30 features and fewer a third)")
           ->check(positive())
           ->type_name("N"),
       command.add_option("--iterations", flags->tsne.iterations, "Steps of t-SNE, 250 of them with early exaggeration")

@@ -48,12 +48,13 @@ bool names_file(const std::vector<std::string>& arguments, std::initializer_list
 std::string text_task(const std::vector<std::string>& arguments) {
   const bool pairs = !value_of(arguments, "--src").empty() || !value_of(arguments, "--tgt").empty();
   const bool labels = names_file(arguments, {".tsv", ".jsonl", ".csv"});
+  const bool texts = labels || names_file(arguments, {".txt", ".conll"});
   const std::string model = train::model_of(value_of(arguments, "--model")).string();
   if (model.empty() || !models::names_text_model(model)) {
     return names_file(arguments, {".tsv", ".jsonl"}) ? "classify-text" : "";
   }
   const models::TextModel opened = models::open_text_model(model, {.fill = nn::Fill::meta});
-  if (opened.net->translator() != nullptr) {
+  if (opened.net->translator() != nullptr && (pairs || !texts)) {
     return "translate";
   }
   if (opened.name.starts_with("imagegpt")) {

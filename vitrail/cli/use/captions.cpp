@@ -34,16 +34,13 @@ std::unique_ptr<models::Captioner> open_captioner(const ModelFlags& flags) {
 void predict_captions(const ModelFlags& model, const ComputeFlags& compute, const PredictCaptionsFlags& flags) {
   const DType dtype = compute.apply();
   const OpenCaptioner opened(model);
-  std::vector<std::string> names;
-  std::vector<io::Image> images;
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   if (flags.format == "csv") {
     fmt::print("file,caption\n");
   }
-  const auto flush = [&] {
+  const auto caption = [&](const std::vector<std::string>& names, const std::vector<io::Image>& images) {
     const std::vector<std::string> said =
-        images.empty() ? std::vector<std::string>()
-                       : train::caption(*opened.model, opened.tokenizer, images, {.num_beams = 3, .dtype = dtype});
+        train::caption(*opened.model, opened.tokenizer, images, {.num_beams = 3, .dtype = dtype});
     for (std::size_t i = 0; i < said.size(); ++i) {
       if (flags.format == "json") {
         results.push_back({{"file", io::as_utf8(names[i])}, {"caption", said[i]}});
@@ -53,28 +50,8 @@ void predict_captions(const ModelFlags& model, const ComputeFlags& compute, cons
         fmt::print("{}: {}\n", names[i], said[i]);
       }
     }
-    names.clear();
-    images.clear();
   };
-  const std::vector<NamedImage> listed = list_images(flags.images);
-  std::size_t broken = 0;
-  for (const NamedImage& image : listed) {
-    try {
-      images.push_back(image.read());
-      names.push_back(image.name);
-    } catch (const Error& error) {
-      if (!flags.skip_broken) {
-        throw;
-      }
-      fmt::print(stderr, "left out: {}\n", error.what());
-      ++broken;
-    }
-    if (std::ssize(images) == flags.batch_size) {
-      flush();
-    }
-  }
-  flush();
-  check(broken < listed.size(), "none of the {} images could be read", listed.size());
+  for_each_batch(list_images(flags.images), flags.batch_size, flags.skip_broken, caption);
   if (flags.format == "json") {
     fmt::print("{}\n", results.dump(2));
   }

@@ -82,9 +82,6 @@ void embed(const EmbedFlags& flags) {
               "--logits are what the classifier gives: they have neither a --layer nor a --pool");
   check_usage(!flags.unlabeled || flags.data.split.empty(),
               "--unlabeled takes all of DATA, and --split a part with labels");
-  check_not_input(flags.output, flags.data.data);
-  check_usage(flags.output.ends_with(".safetensors"),
-              "--output: '{}' does not end in .safetensors, the format in which features are written", flags.output);
   check_not_of_model(flags.output, flags.model);
   const train::EvaluateOptions options = flags.data.options(flags.compute.apply());
   models::Model model = flags.model.open_for_images();
@@ -122,12 +119,12 @@ void add_embed(CLI::App& app) {
                     "file of lines, - for the standard input, or a text",
                     "train, validation, test …");
   command.get_option("DATA")->required(false);
-  command
-      .add_option(
+  expect_ending(
+      command.add_option(
           "--output", flags->output,
-          "Safetensors file to write: features [N, D], labels [N] i64; names and classes in its metadata. Of many "
-          "images, it grows in a folder FILE.parts, from which a run that was stopped goes on")
-      ->type_name("FILE");
+          "File to write: features [N, D], labels [N] i64; names and classes in its metadata. Of many images, it "
+          "grows in a folder FILE.parts, from which a run that was stopped goes on"),
+      ".safetensors");
   command.add_option("--similarity", flags->texts.similarity, "Print the cosine of two texts")
       ->expected(2)
       ->allow_extra_args(false)  // a text in brackets is no list

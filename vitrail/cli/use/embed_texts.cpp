@@ -98,8 +98,6 @@ void embed_texts(const ModelFlags& model, const ComputeFlags& compute, const Dat
   check_usage(compares != !data.data.empty(), "name texts to embed, or two by --similarity");
   check_usage(!compares || flags.similarity.size() == 2, "--similarity compares two texts, but {} given",
               flags.similarity.size() == 1 ? "one is" : fmt::format("{} are", flags.similarity.size()));
-  check_usage(output.empty() || output.ends_with(".safetensors"),
-              "--output: '{}' does not end in .safetensors, the format in which vectors are written", output);
   check_usage(compares || !flags.search.empty() || flags.json || !output.empty(),
               "name what to do with the vectors: --output FILE, --json or --search CORPUS");
   check_usage(output.empty() || (!compares && flags.search.empty()),

@@ -136,48 +136,26 @@ class Predictor {
   }
 
   // Prints the predictions for all images: text and CSV batch by batch, JSON at the end.
-
   void run() {
     const std::vector<NamedImage> listed = list_images(flags_.images);
-    std::vector<std::string> names;
-    std::vector<io::Image> images;
-    std::size_t broken = 0;
     if (flags_.format == "csv") {
       fmt::print("file,rank,label,index,probability\n");
     }
-    for (const NamedImage& image : listed) {
-      try {
-        images.push_back(image.read());
-        names.push_back(image.name);
-      } catch (const Error& error) {
-        if (!flags_.skip_broken) {
-          throw;
-        }
-        fmt::print(stderr, "left out: {}\n", error.what());
-        ++broken;
-      }
-      if (std::ssize(images) == flags_.batch_size) {
-        flush(names, images);
-      }
-    }
-    flush(names, images);
-    check(broken < listed.size(), "none of the {} images could be read", listed.size());
+    for_each_batch(listed, flags_.batch_size, flags_.skip_broken,
+                   [this](const std::vector<std::string>& names, const std::vector<io::Image>& images) {
+                     predict_batch(names, images);
+                   });
     if (flags_.format == "json") {
       fmt::print("{}\n", results_.dump(2));
     }
   }
 
  private:
-  void flush(std::vector<std::string>& names, std::vector<io::Image>& images) {
-    if (images.empty()) {
-      return;
-    }
+  void predict_batch(const std::vector<std::string>& names, const std::vector<io::Image>& images) {
     const Tensor probabilities = train::predict(model_, images, dtype_, flags_.batch_size, flags_.tta);
     for (std::size_t i = 0; i < names.size(); ++i) {
       report(names[i], probabilities.select(0, static_cast<std::int64_t>(i)).values());
     }
-    names.clear();
-    images.clear();
   }
 
   void report(const std::string& file, const std::vector<float>& probabilities) {

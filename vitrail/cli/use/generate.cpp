@@ -20,7 +20,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/texts.h"
-#include "vitrail/cli/use/complete_pictures.h"
+#include "vitrail/cli/use/generate_flags.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/text/text_model.h"
@@ -35,109 +35,6 @@ namespace {
 namespace fs = std::filesystem;
 using generate::GenerationConfig;
 using Ids = std::vector<std::int64_t>;
-
-constexpr std::int64_t usual_new_tokens = 100;  // if neither the model nor the user says how many
-
-struct GenerateFlags {
-  std::string model;
-  std::optional<std::string> prompt;
-  std::string prompts;
-  ComputeFlags compute;
-  std::optional<std::int64_t> max_new_tokens, min_new_tokens, top_k, num_beams, num_return_sequences,
-      no_repeat_ngram_size;
-  std::optional<double> temperature, top_p, min_p, typical_p, repetition_penalty, length_penalty;
-  bool do_sample = false;
-  std::string early_stopping;
-  std::vector<std::string> stop;
-  std::optional<std::uint64_t> seed;
-  PictureFlags pictures;
-  std::optional<DType> cache_dtype;
-  std::int64_t prompt_lookup_num_tokens = 0;
-  std::optional<std::int64_t> max_matching_ngram_size;
-  std::int64_t batch_size = 8;
-  bool slide = false;
-  bool stream = false;
-  bool json = false;
-};
-
-template <class T, class Field>
-void take(const std::optional<T>& flag, Field& field) {
-  if (flag) {
-    field = *flag;
-  }
-}
-
-// The config of the model's folder; what it says besides the defaults, and no flag replaces, goes to stderr.
-GenerationConfig own_config(const fs::path& folder, const GenerateFlags& flags) {
-  std::vector<std::string> said;
-  GenerationConfig config = generate::read_generation_config(folder, &said);
-  say_generation_config((folder / "generation_config.json").string(), std::move(said),
-                        {{"do_sample", flags.do_sample},
-                         {"num_beams", flags.num_beams.has_value()},
-                         {"num_return_sequences", flags.num_return_sequences.has_value()},
-                         {"early_stopping", !flags.early_stopping.empty()},
-                         {"length_penalty", flags.length_penalty.has_value()},
-                         {"temperature", flags.temperature.has_value()},
-                         {"top_k", flags.top_k.has_value()},
-                         {"top_p", flags.top_p.has_value()},
-                         {"min_p", flags.min_p.has_value()},
-                         {"typical_p", flags.typical_p.has_value()},
-                         {"repetition_penalty", flags.repetition_penalty.has_value()},
-                         {"no_repeat_ngram_size", flags.no_repeat_ngram_size.has_value()},
-                         {"max_new_tokens", flags.max_new_tokens.has_value()},
-                         {"max_length", flags.max_new_tokens.has_value()}});
-  return config;
-}
-
-// Says on stderr which flags change nothing, as transformers does: those of sampling, beams or prompt lookup without
-// any.
-void note_idle_flags(const GenerateFlags& flags, const GenerationConfig& config) {
-  if (!config.do_sample) {
-    note_idle({{"--temperature", flags.temperature.has_value()},
-               {"--top-k", flags.top_k.has_value()},
-               {"--top-p", flags.top_p.has_value()},
-               {"--min-p", flags.min_p.has_value()},
-               {"--typical-p", flags.typical_p.has_value()},
-               {"--seed", flags.seed.has_value()}},
-              "--do-sample");
-  }
-  if (config.num_beams == 1) {
-    note_idle(
-        {{"--length-penalty", flags.length_penalty.has_value()}, {"--early-stopping", !flags.early_stopping.empty()}},
-        "--num-beams");
-  }
-  if (flags.prompt_lookup_num_tokens == 0) {
-    note_idle({{"--max-matching-ngram-size", flags.max_matching_ngram_size.has_value()}}, "--prompt-lookup-num-tokens");
-  }
-}
-
-// The model's own config, with what the flags change.
-GenerationConfig config_of(const GenerateFlags& flags, GenerationConfig c, std::int64_t prompt,
-                           std::int64_t positions) {
-  take(flags.max_new_tokens, c.max_new_tokens);
-  take(flags.min_new_tokens, c.min_new_tokens);
-  take(flags.top_k, c.top_k);
-  take(flags.num_beams, c.num_beams);
-  take(flags.num_return_sequences, c.num_return_sequences);
-  take(flags.no_repeat_ngram_size, c.no_repeat_ngram_size);
-  take(flags.temperature, c.temperature);
-  take(flags.top_p, c.top_p);
-  take(flags.min_p, c.min_p);
-  take(flags.typical_p, c.typical_p);
-  take(flags.repetition_penalty, c.repetition_penalty);
-  take(flags.length_penalty, c.length_penalty);
-  c.do_sample = c.do_sample || flags.do_sample;
-  if (!flags.early_stopping.empty()) {
-    c.early_stopping = generate::early_stopping_named(flags.early_stopping);
-  }
-  const bool as_transformers = c.max_length != GenerationConfig().max_length;  // the model's folder says how long
-  as_generation_usage([&] { generate::validate(c); });
-  if (!c.max_new_tokens && !as_transformers) {
-    c.max_new_tokens =
-        flags.slide ? usual_new_tokens : std::clamp<std::int64_t>(positions - prompt, 1, usual_new_tokens);
-  }
-  return c;
-}
 
 // Where the part of a text ends that will not change: what further tokens may complete to a character is left out.
 std::size_t settled_end(const std::string& text) {
@@ -164,11 +61,13 @@ class Generator {
     check_usage(body_.keeps_keys() || (!flags.cache_dtype && flags.prompt_lookup_num_tokens == 0),
                 "'{}' keeps no keys and values: it takes neither --cache-dtype nor --prompt-lookup-num-tokens",
                 flags.model);
+    check_usage(!flags.slide || body_.max_positions() != models::unbounded_positions,
+                "--slide has no effect on '{}', which reads texts of any length", flags.model);
     note_idle_flags(flags_, config_of(flags_, config_, 0, body_.max_positions()));
   }
 
-  // Continues one prompt, which errors call `source`.
-  void run(const std::string& prompt, const std::string& source) {
+  // Continues one prompt, the one of this number, which errors call `source`.
+  void run(const std::string& prompt, std::int64_t number, const std::string& source) {
     const Ids ids = encoded(prompt, source);
     const GenerationConfig config = config_of(flags_, config_, std::ssize(ids), body_.max_positions());
     check_room(std::ssize(ids), config.most_new_tokens(std::ssize(ids)), source);
@@ -176,6 +75,7 @@ class Generator {
     const bool streams = flags_.stream && config.num_beams == 1 && config.num_return_sequences == 1;
     std::size_t printed = 0;
     generate::GenerateOptions options = options_of();
+    options.first_prompt = number;
     if (streams) {
       options.stop = [&](std::int64_t, std::span<const std::int64_t> added) {
         const std::string all = text_of(ids, added);
@@ -287,7 +187,7 @@ class Generator {
     generate::GenerateOptions options{.dtype = dtype_, .seed = flags_.seed.value_or(0), .slides = flags_.slide};
     options.cache_dtype = flags_.cache_dtype;
     options.prompt_lookup_num_tokens = flags_.prompt_lookup_num_tokens;
-    take(flags_.max_matching_ngram_size, options.max_matching_ngram_size);
+    options.max_matching_ngram_size = flags_.max_matching_ngram_size.value_or(options.max_matching_ngram_size);
     if (!flags_.stop.empty()) {  // else no token needs to be decoded before the end
       options.stop = [this](std::int64_t, std::span<const std::int64_t> added) { return stops(text_of({}, added)); };
     }
@@ -346,9 +246,9 @@ void generate_texts(const GenerateFlags& flags) {
   const fs::path folder = train::model_of(flags.model);
   if (fs::exists(folder / "preprocessor_config.json")) {
     check_usage(flags.prompts.empty() && !flags.stream && !flags.json && flags.stop.empty() && !flags.max_new_tokens &&
-                    !flags.min_new_tokens && !flags.slide && flags.prompt_lookup_num_tokens == 0,
+                    !flags.min_new_tokens && !flags.slide && !flags.cache_dtype && flags.prompt_lookup_num_tokens == 0,
                 "'{}' completes pictures: it takes none of --prompts, --stream, --json, --stop, --max-new-tokens, "
-                "--min-new-tokens, --slide and --prompt-lookup-num-tokens",
+                "--min-new-tokens, --slide, --cache-dtype and --prompt-lookup-num-tokens",
                 flags.model);
     const DType dtype = flags.compute.apply();
     const models::TextModel model = load(flags, folder, dtype);
@@ -383,75 +283,12 @@ void generate_texts(const GenerateFlags& flags) {
     return;
   }
   for (std::size_t i = 0; i < prompts.size(); ++i) {
-    generator.run(prompts[i], !flags.prompts.empty() ? generator.line_of_prompts(i)
-                              : flags.prompt == "-"  ? "the prompt in the standard input"
-                                                     : "the prompt");
+    generator.run(prompts[i], static_cast<std::int64_t>(i),
+                  !flags.prompts.empty() ? generator.line_of_prompts(i)
+                  : flags.prompt == "-"  ? "the prompt in the standard input"
+                                         : "the prompt");
     end_if_interrupted();
   }
-}
-
-void add_sampling_flags(CLI::App& command, GenerateFlags& flags) {
-  command
-      .add_flag("--do-sample", flags.do_sample,
-                "Draw each token from its distribution instead of taking the most likely")
-      ->group("Sampling");
-  const auto number = [&](const char* name, std::optional<double>& field, const char* help) {
-    command.add_option(name, field, help)->check(finite())->group("Sampling")->type_name("X");
-  };
-  number("--temperature", flags.temperature, "Divide the logits by this: below 1 is more certain");
-  command.add_option("--top-k", flags.top_k, "Draw from the K most likely tokens; 0: all")
-      ->check(whole_number())
-      ->group("Sampling")
-      ->type_name("K");
-  number("--top-p", flags.top_p, "Draw from the fewest tokens whose probabilities reach this");
-  number("--min-p", flags.min_p, "Draw from tokens at least this share as likely as the most likely one");
-  number("--typical-p", flags.typical_p, "Draw from the tokens of typical information that reach this probability");
-  number("--repetition-penalty", flags.repetition_penalty, "Make tokens that have occurred less likely; 1: not");
-  command.add_option("--seed", flags.seed, "Of the draws (default: 0)")->group("Sampling")->type_name("N");
-}
-
-void add_search_flags(CLI::App& command, GenerateFlags& flags) {
-  const auto count = [&](const char* name, std::optional<std::int64_t>& field, const char* help, int least = 1) {
-    command.add_option(name, field, help)->check(at_least(least))->type_name("N")->group("Search");
-  };
-  count("--max-new-tokens", flags.max_new_tokens, "Most tokens to add (default: the model's, or 100)");
-  count("--min-new-tokens", flags.min_new_tokens, "Tokens to add before a text may end", 0);
-  count("--num-beams", flags.num_beams, "Beams of a beam search; 1: none");
-  count("--num-return-sequences", flags.num_return_sequences, "Texts for each prompt");
-  count("--no-repeat-ngram-size", flags.no_repeat_ngram_size, "No sequence of N tokens comes twice; 0: any may", 0);
-  command
-      .add_option("--length-penalty", flags.length_penalty,
-                  "Beams are compared by log-probability / length to this power")
-      ->check(finite())
-      ->type_name("X")
-      ->group("Search");
-  command
-      .add_option("--early-stopping", flags.early_stopping,
-                  "When a beam search ends: true, with enough finished beams; never, if none can become better; false, "
-                  "if none is likely to")
-      ->check(CLI::IsMember({"true", "false", "never"}))
-      ->type_name("WHEN")
-      ->group("Search");
-  command
-      .add_option(
-          "--prompt-lookup-num-tokens", flags.prompt_lookup_num_tokens,
-          "Read up to N tokens at once that followed the same words before: the same text, often sooner; 0: not")
-      ->check(whole_number())
-      ->type_name("N")
-      ->group("Search");
-  command
-      .add_option("--max-matching-ngram-size", flags.max_matching_ngram_size,
-                  "Most words that prompt lookup compares (default: 2)")
-      ->check(at_least(1))
-      ->type_name("N")
-      ->group("Search");
-  command.add_flag("--slide", flags.slide, "Go on beyond the model's positions, with the last half of them in view")
-      ->group("Search");
-  command.add_option("--stop", flags.stop, "End a text behind this word; may be given several times")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->allow_extra_args(false)
-      ->type_name("TEXT")
-      ->group("Search");
 }
 
 }  // namespace

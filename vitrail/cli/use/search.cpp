@@ -367,9 +367,10 @@ void add_index(CLI::App& app) {
                   "Model to compute features by: a name or a folder (default: that of an index which is there); with a "
                   "CLIPModel or SiglipModel, texts find images too")
       ->type_name("MODEL");
-  command.add_option("--output", flags->output, "Index to write; one that is there is brought up to date")
-      ->required()
-      ->type_name("FILE");
+  expect_ending(
+      command.add_option("--output", flags->output, "Index to write; one that is there is brought up to date")
+          ->required(),
+      ".index");
   command.add_option("--pool", flags->pool, "Pooling, as in vitrail embed")->type_name("POOL");
   add_loading_flags(command, flags->images);
   add_compute_flags(command, flags->compute);

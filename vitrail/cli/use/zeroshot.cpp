@@ -121,34 +121,10 @@ class Zeroshot {
     if (flags_.format == "csv") {
       fmt::print("file,rank,label,index,probability\n");
     }
-    const std::vector<NamedImage> listed = list_images(flags_.images);
-    std::size_t broken = 0;
-    std::vector<std::string> names;
-    std::vector<io::Image> images;
-    const auto flush = [&] {
-      if (!images.empty()) {
-        report(names, images, labels, vectors);
-      }
-      names.clear();
-      images.clear();
-    };
-    for (const NamedImage& image : listed) {
-      try {
-        images.push_back(image.read());
-        names.push_back(image.name);
-      } catch (const Error& error) {
-        if (!flags_.data.skip_broken) {
-          throw;
-        }
-        fmt::print(stderr, "left out: {}\n", error.what());
-        ++broken;
-      }
-      if (std::ssize(images) == flags_.data.batch_size) {
-        flush();
-      }
-    }
-    flush();
-    check(broken < listed.size(), "none of the {} images could be read", listed.size());
+    for_each_batch(list_images(flags_.images), flags_.data.batch_size, flags_.data.skip_broken,
+                   [&](const std::vector<std::string>& names, const std::vector<io::Image>& images) {
+                     report(names, images, labels, vectors);
+                   });
     if (flags_.format == "json") {
       fmt::print("{}\n", results_.dump(2));
     }

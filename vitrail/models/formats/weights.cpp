@@ -7,6 +7,7 @@
 
 #include <fmt/ranges.h>
 
+#include "vitrail/io/json.h"
 #include "vitrail/io/suggest.h"
 #include "vitrail/io/tensor_files.h"
 #include "vitrail/ops/math/arithmetic.h"
@@ -140,6 +141,13 @@ NameMap names_in(const io::StoredTensors& file, std::span<const NameRule> rules,
   const std::string written_by_version_5 = "decoder.decoder_encoder.layer.";
   return {rules, any(prefix) ? prefix : "",
           any(written_by_version_5) ? written_by_version_5 : "decoder.decoder_layers."};
+}
+
+nlohmann::json read_config(const fs::path& folder) {
+  check(fs::is_directory(folder), "there is no model folder '{}'", folder.string());
+  const fs::path path = folder / config_file;
+  check(fs::exists(path), "'{}' is not a model folder: it has no {}", folder.string(), config_file);
+  return io::read_json(path);
 }
 
 fs::path weights_in(const fs::path& folder) {

@@ -22,6 +22,9 @@ namespace vitrail::models {
 inline constexpr const char* config_file = "config.json";
 inline constexpr const char* weights_file = "model.safetensors";  ///< as it is written
 
+/// Reads the config.json of a model folder. Throws Error if there is no such folder, or none of a model.
+nlohmann::json read_config(const std::filesystem::path& folder);
+
 /// What a folder says about its checkpoint, in timm's terms.
 struct FolderConfig {
   std::string architecture;

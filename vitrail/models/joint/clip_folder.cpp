@@ -165,9 +165,7 @@ bool is_clip_folder(const fs::path& given) {
 JointModel load_clip(const fs::path& given, nn::Fill fill) {
   const fs::path folder = shipped_or(given);
   const fs::path path = folder / config_file;
-  check(fs::is_directory(folder), "there is no model folder '{}'", folder.string());
-  check(fs::exists(path), "'{}' is not a model folder: it has no {}", folder.string(), config_file);
-  const Json json = io::read_json(path);
+  const Json json = read_config(folder);
   check(is_joint_type(json),
         "'{}' is no model of images and texts: the \"model_type\" in its {} is neither '{}' nor '{}'", folder.string(),
         config_file, clip_type, siglip_type);

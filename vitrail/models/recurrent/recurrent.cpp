@@ -101,11 +101,10 @@ bool is_recurrent_folder(const fs::path& folder) {
 }
 
 std::unique_ptr<RecurrentModel> load_recurrent(const fs::path& folder) {
-  const fs::path path = folder / config_file;
-  check(fs::exists(path), "'{}' is not a model folder: it has no {}", folder.string(), config_file);
-  const nn::RecurrentConfig config = read_recurrent_config(io::read_json(path), path.string());
+  const std::string source = (folder / config_file).string();
+  const nn::RecurrentConfig config = read_recurrent_config(read_config(folder), source);
   const io::StoredTensors file = open_weights(folder);
-  check_fits(config, file, path.string());
+  check_fits(config, file, source);
   auto model = std::make_unique<RecurrentModel>(config, nn::StoreOptions{.fill = nn::Fill::leave});
   const WeightsTarget target{
       .parameters = model->parameters, .prefix = "", .is_head = [](const std::string&) { return false; }, .adapt = {}};

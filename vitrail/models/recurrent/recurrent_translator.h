@@ -60,6 +60,7 @@ class RecurrentTranslator final : public Translator {
   std::size_t state_bytes(std::int64_t source, std::int64_t /*tokens*/, DType dtype) const override {
     return decoder_->state_bytes(source, dtype);
   }
+  bool keeps_keys() const override { return false; }
   bool has_attention() const override { return decoder_->has_attention(); }
 
   const RecurrentTranslatorConfig& config() const { return config_; }

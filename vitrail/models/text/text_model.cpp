@@ -177,8 +177,7 @@ TextModel remake_text_model(const TextModel& model, const nn::StoreOptions& stor
 
 TextModel load_text_model(const fs::path& folder, const TextModelOptions& options) {
   const fs::path path = folder / config_file;
-  check(fs::exists(path), "'{}' is not a model folder: it has no {}", folder.string(), config_file);
-  const Json config = io::read_json(path);
+  const Json config = read_config(folder);
   check(is_hub_config(config), "{}: it has no 'model_type', as a language model has", path.string());
   const std::string type = hub_model_type(config, path.string());
   const std::string source = path.string();

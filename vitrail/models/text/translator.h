@@ -45,6 +45,8 @@ class Translator {
   virtual std::int64_t target_vocab_size() const = 0;
   /// The longest source or translation that it is made for; unbounded_positions if it has no limit.
   virtual std::int64_t max_positions() const = 0;
+  /// Whether states are made of keys and values (LanguageBody::keeps_keys()).
+  virtual bool keeps_keys() const { return true; }
   /// Whether it looks at the source's tokens. Then the last attention map that a recorder gets is of that.
   virtual bool has_attention() const = 0;
 };
@@ -62,6 +64,7 @@ class Translation final : public LanguageBody {
   Tensor forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const override {
     return model_.forward_last(ids, pass, state);
   }
+  bool keeps_keys() const override { return model_.keeps_keys(); }
   std::int64_t vocab_size() const override { return model_.target_vocab_size(); }
   std::int64_t max_positions() const override { return model_.max_positions(); }
   std::size_t state_bytes(std::int64_t tokens, DType dtype) const override {

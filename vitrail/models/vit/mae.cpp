@@ -347,8 +347,7 @@ MaeConfig read_mae_config(const nlohmann::json& json, const std::string& source)
 
 Model load_masked_autoencoder(const fs::path& folder, const CreateOptions& create, const MaeOptions& options) {
   const fs::path path = folder / config_file;
-  check(fs::exists(path), "'{}' is not a model folder: it has no {}", folder.string(), config_file);
-  const nlohmann::json json = io::read_json(path);
+  const nlohmann::json json = read_config(folder);
   check(is_hub_config(json) && json["model_type"] == "vit_mae",
         "'{}' is not a masked autoencoder: the \"model_type\" in its {} is not 'vit_mae'", folder.string(),
         config_file);
@@ -383,7 +382,7 @@ Model load_masked_autoencoder(const fs::path& folder, const CreateOptions& creat
 
 Model open_masked_autoencoder(const std::string& name_or_folder, const CreateOptions& create,
                               const MaeOptions& options) {
-  if (fs::is_directory(name_or_folder)) {
+  if (fs::is_directory(name_or_folder) || name_or_folder.find('/') != std::string::npos) {
     return load_masked_autoencoder(name_or_folder, create, options);
   }
   CreateOptions described = create;

@@ -148,7 +148,7 @@ void PretrainAutoencoderOptions::describe(OptionList& list) {
       .idle_if("with --decoder conv", [this] { return decoder == "conv"; });
   add_average_options(list, *this);
   add_run_options(list, *this, {"loss"});
-  idle_without_evaluation(list, *this, {"validation_batch_size", "val_interval"});
+  idle_without_images(list, *this);
 }
 
 std::unique_ptr<Task> PretrainAutoencoderOptions::make(const fs::path& checkpoint) const {

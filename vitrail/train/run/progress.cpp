@@ -1,6 +1,7 @@
 #include "vitrail/train/run/progress.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -102,9 +103,10 @@ void Progress::clear() {
 }
 
 void Progress::put(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stream_);
-  std::fflush(stream_);
-  std::clearerr(stream_);
+  const bool written = std::fwrite(text.data(), 1, text.size(), stream_) == text.size() && std::fflush(stream_) == 0;
+  if (!written && errno == EPIPE) {
+    std::clearerr(stream_);
+  }
 }
 
 std::string duration_text(double seconds) {

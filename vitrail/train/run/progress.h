@@ -12,7 +12,8 @@ namespace vitrail::train {
 
 /// Writes progress to a stream. On a terminal, the line of the current phase is redrawn in place, at most ten times a
 /// second. Elsewhere no control characters are written, but only the lines of line() and, each time that another
-/// `interval` units are done, the text of the phase. What cannot be written, because the reader has gone, is dropped.
+/// `interval` units are done, the text of the phase. What cannot be written is dropped; unless the reader has gone, the
+/// stream's error (std::ferror) tells of it in the end.
 class Progress {
  public:
   explicit Progress(std::FILE* stream);

@@ -32,8 +32,9 @@ FeatureFunction layer_features(const models::Model& model, std::optional<std::in
   const auto* vit = models::body_of<models::VisionTransformer>(*net);
   const models::TokenLayout layout = net->token_layout(model.pretrained.height, model.pretrained.width);
   const bool token = pool == "token" || pool == "last4" || (pool.empty() && layout.class_token);
-  check(!token || layout.class_token, "the model '{}' has no class token: --pool avg takes the mean of its places",
-        model.architecture);
+  check(!token || layout.class_token,
+        "the model '{}' has no class token for --pool {}: --layer {} --pool avg takes the mean of a layer's places",
+        model.architecture, pool, layer.value_or(-1));
   // The maps of these two families have their channels behind the rows and columns.
   const bool channels_last = model.family->name == "swin" || model.family->name == "swin_v2";
   const std::int64_t wanted = layer.value_or(-1);

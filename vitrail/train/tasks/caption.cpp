@@ -198,6 +198,7 @@ void CaptionTaskOptions::describe(OptionList& list) {
   add_batch_augment_options(list, *this);
   add_average_options(list, *this);
   add_run_options(list, *this, {"exact", "loss"});
+  idle_without_images(list, *this);
 }
 
 std::unique_ptr<Task> CaptionTaskOptions::make(const fs::path& checkpoint) const {

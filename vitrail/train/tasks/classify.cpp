@@ -320,9 +320,12 @@ void Classify::prepare(const Work& work) {
 std::vector<std::string> Classify::summary() const {
   std::vector<std::string> lines;
   if (teacher_ != nullptr) {
-    lines.push_back(fmt::format("the teacher is a {}{}: {} distillation", model_summary(teacher_->model()),
+    const std::int64_t own = model_.net->num_classes();
+    const std::int64_t known = teacher_->model().net->num_classes();
+    lines.push_back(fmt::format("the teacher is a {}{}: {} distillation{}", model_summary(teacher_->model()),
                                 models::names_folder(options_.kd_model_name) ? "" : " with random weights",
-                                options_.distillation_type));
+                                options_.distillation_type,
+                                known == own ? "" : fmt::format(" of {} of its {} classes", own, known)));
   }
   lines.push_back(fmt::format("{}, {}", model_summary(model_), io::counted(model_.net->num_classes(), "classes")));
   const std::vector<std::string> data = data_summary(options_, *training_, validation_.get());

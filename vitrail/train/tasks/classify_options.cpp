@@ -122,7 +122,7 @@ void ClassifyOptions::describe(OptionList& list) {
   for (const char* name : {"freeze", "grad_checkpointing", "layer_decay"}) {
     list.find(name)->idle_if("with --linear-probe", [this] { return linear_probe; });
   }
-  idle_without_evaluation(list, *this, {"validation_batch_size", "val_interval", "eval_metric", "tta"});
+  idle_without_images(list, *this);
 }
 
 void ClassifyOptions::validate() const {

@@ -1,6 +1,8 @@
 #include "vitrail/train/tasks/classify_text.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -59,6 +61,7 @@ class ClassifyText final : public TextTask {
   const ClassifyTextOptions options_;
   models::TextModel model_;
   std::vector<std::string> labels_;
+  std::int64_t different_ = 0;  // texts of the data
   std::optional<text::Tokenizer> cutting_;
   ClassTexts training_;
   ClassTexts validation_;
@@ -69,6 +72,11 @@ ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& c
     : TextTask(options, checkpoint), options_(options) {
   const std::vector<text::LabelledText> texts = text::read_labelled_texts(options_.data, skipped());
   labels_ = labels_in(texts);
+  std::set<std::pair<std::string_view, std::string_view>> different;
+  for (const text::LabelledText& text : texts) {
+    different.emplace(text.text, text.second);
+  }
+  different_ = std::ssize(different);
   check(labels_.size() >= 2 || !checkpoint.empty(), "{}: all texts have the label '{}': there is nothing to tell apart",
         options_.data, labels_[0]);
   model_ = open_task_model(options_, checkpoint, tokenizer_, {"ForSequenceClassification"}, labels_);
@@ -143,8 +151,14 @@ Figures ClassifyText::evaluate(const Work& work) {
 }
 
 std::vector<std::string> ClassifyText::summary() const {
-  return {model_summary(), fmt::format("{} training and {} validation texts of {}", training_.texts.size(),
-                                       validation_.texts.size(), io::counted(std::ssize(labels_), "classes"))};
+  std::vector<std::string> lines = {model_summary(),
+                                    fmt::format("{} training and {} validation texts of {}", training_.texts.size(),
+                                                validation_.texts.size(), io::counted(std::ssize(labels_), "classes"))};
+  if (different_ < std::ssize(labels_)) {
+    lines.push_back(fmt::format("these are only {}: are the columns of '{}' swapped? label<TAB>text was expected",
+                                io::counted(different_, "different texts"), options_.data));
+  }
+  return lines;
 }
 
 std::vector<std::pair<std::string, std::string>> ClassifyText::facts() const {
@@ -176,6 +190,7 @@ void ClassifyTextOptions::describe(OptionList& list) {
   add_schedule_options(list, *this, "texts");
   add_average_options(list, *this);
   add_run_options(list, *this, {"accuracy", "loss"});
+  idle_without_texts(list, *this);
 }
 
 std::unique_ptr<Task> ClassifyTextOptions::make(const fs::path& checkpoint) const {

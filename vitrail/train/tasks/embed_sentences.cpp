@@ -224,6 +224,8 @@ void EmbedSentencesOptions::describe(OptionList& list) {
   add_schedule_options(list, *this, "pairs");
   add_average_options(list, *this);
   add_run_options(list, *this, {"recall_at_1"});
+  idle_without_evaluation(list, "pairs to evaluate on (--val-share, --val-src)",
+                          [this] { return val_share > 0 || !val_src.empty(); });
 }
 
 std::unique_ptr<Task> EmbedSentencesOptions::make(const fs::path& checkpoint) const {

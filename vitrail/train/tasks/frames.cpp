@@ -271,6 +271,8 @@ void FrameTaskOptions::describe(OptionList& list) {
   add_fitting_options(list, *this, "sequences");
   add_average_options(list, *this);
   add_run_options(list, *this, {"accuracy", "error", "loss"});
+  idle_without_evaluation(list, "sequences to evaluate on (--val-share, --val-split, --val-dir)",
+                          [this] { return val_share > 0 || !val_split.empty() || !val_dir.empty(); });
 }
 
 void FrameTaskOptions::validate() const {

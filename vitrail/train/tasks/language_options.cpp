@@ -73,6 +73,8 @@ void LanguageOptions::describe(OptionList& list) {
   add_schedule_options(list, *this, "blocks");
   add_average_options(list, *this);
   add_run_options(list, *this, {"loss", "perplexity", "bits_per_character"});
+  idle_without_evaluation(list, "text to evaluate on (--val-share, --val-data)",
+                          [this] { return val_share > 0 || !val_data.empty(); });
 }
 
 void LanguageOptions::validate() const {

@@ -239,6 +239,7 @@ void PixelOptions::describe(OptionList& list) {
   add_schedule_options(list, *this, "images");
   add_average_options(list, *this);
   add_run_options(list, *this, {"loss", "bits_per_pixel"});
+  idle_without_images(list, *this);
 }
 
 std::unique_ptr<Task> PixelOptions::make(const fs::path& checkpoint) const {

@@ -254,6 +254,7 @@ void PretrainBertOptions::describe(OptionList& list) {
   add_schedule_options(list, *this, "texts");
   add_average_options(list, *this);
   add_run_options(list, *this, {"loss", "masked_accuracy", "next_sentence_accuracy"});
+  idle_without_texts(list, *this);
 }
 
 std::unique_ptr<Task> PretrainBertOptions::make(const fs::path& checkpoint) const {

@@ -381,6 +381,8 @@ void PretrainClipOptions::describe(OptionList& list) {
       .settled();
   add_average_options(list, *this);
   add_run_options(list, *this, {"recall_at_1", "image_to_text", "text_to_image"});
+  idle_without_evaluation(list, "images to evaluate on (--val-share, --val-data)",
+                          [this] { return val_share > 0 || !val_data.empty(); });
 }
 
 void PretrainClipOptions::validate() const {

@@ -158,7 +158,7 @@ void PretrainMaeOptions::describe(OptionList& list) {
   list.add("decoder_heads", decoder_heads, "N", "Heads of the decoder").at_least(1).settled();
   add_average_options(list, *this);
   add_run_options(list, *this, {"loss"});
-  idle_without_evaluation(list, *this, {"validation_batch_size", "val_interval"});
+  idle_without_images(list, *this);
 }
 
 // Earlier versions wrote the options of all tasks to config.toml.

@@ -227,6 +227,7 @@ void TagOptions::describe(OptionList& list) {
   add_schedule_options(list, *this, "sentences");
   add_average_options(list, *this);
   add_run_options(list, *this, {"accuracy", "loss"});
+  idle_without_texts(list, *this);
 }
 
 std::unique_ptr<Task> TagOptions::make(const fs::path& checkpoint) const {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/io/suggest.h"
 #include "vitrail/kernels/gemm.h"
 #include "vitrail/ops/images/interpolate.h"
 #include "vitrail/ops/math/arithmetic.h"
@@ -31,18 +32,32 @@ double channel(const std::vector<double>& values, std::int64_t index) {
   return values[values.size() == 1 ? 0 : static_cast<std::size_t>(index)];
 }
 
-// The teacher's index of each class of the student; undefined if the classes are in the same order.
-Tensor order_of_classes(const std::vector<std::string>& teacher, const std::vector<std::string>& student) {
-  if (teacher.empty() || student.empty() || teacher == student) {
+// The teacher's index of each class of the student; undefined if the two have the same classes in the same order, or as
+// many without names.
+Tensor order_of_classes(const models::Model& teacher, const models::Model& student, const std::string& name) {
+  const std::vector<std::string>& known = teacher.pretrained.label_names;
+  const std::vector<std::string>& wanted = student.pretrained.label_names;
+  if (known.empty() || wanted.empty()) {
+    check(teacher.net->num_classes() == student.net->num_classes(),
+          "the teacher '{}' tells {} classes apart, but the student {}, and {} has no names of them", name,
+          teacher.net->num_classes(), student.net->num_classes(), known.empty() ? "the teacher" : "the student");
     return {};
   }
-  Tensor order = Tensor::empty({static_cast<std::int64_t>(student.size())}, DType::i64);
-  for (std::size_t i = 0; i < student.size(); ++i) {
-    const auto at = std::ranges::find(teacher, student[i]);
-    check(at != teacher.end(), "the teacher does not know the class '{}'", student[i]);
-    order.data<std::int64_t>()[i] = at - teacher.begin();
+  if (known == wanted) {
+    return {};
   }
-  return order;
+  std::vector<std::int64_t> order;
+  std::vector<std::string> unknown;
+  for (const std::string& label : wanted) {
+    const auto at = std::ranges::find(known, label);
+    order.push_back(at - known.begin());
+    if (at == known.end()) {
+      unknown.push_back(label);
+    }
+  }
+  check(unknown.empty(), "the teacher '{}' does not know the {} {}", name, unknown.size() == 1 ? "class" : "classes",
+        io::quoted_list(unknown, "and"));
+  return Tensor::from(order, {std::ssize(order)});
 }
 
 ops::Interpolation interpolation_of(const std::string& name) {
@@ -55,10 +70,7 @@ ops::Interpolation interpolation_of(const std::string& name) {
 
 Teacher::Teacher(const std::string& name_or_folder, const models::Model& student, DType dtype)
     : model_(open_teacher(name_or_folder, student)), dtype_(dtype) {
-  const std::int64_t classes = model_.net->num_classes();
-  check(classes == student.net->num_classes(), "the teacher '{}' tells {} classes apart, but the student {}",
-        name_or_folder, classes, student.net->num_classes());
-  order_ = order_of_classes(model_.pretrained.label_names, student.pretrained.label_names);
+  order_ = order_of_classes(model_, student, name_or_folder);
   const data::ImageConfig& from = student.pretrained;
   const data::ImageConfig& to = model_.pretrained;
   const std::int64_t channels = from.channels;

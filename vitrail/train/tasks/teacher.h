@@ -14,8 +14,10 @@ namespace vitrail::train {
 /// tape.
 class Teacher {
  public:
-  /// Opens a teacher by name or folder for a student of the same classes and number of colour channels. The two may
-  /// know their classes in different orders. Throws Error if the teacher has other classes, or takes videos.
+  /// Opens a teacher by name or folder for a student of the same number of colour channels. The two may know their
+  /// classes in different orders, and the teacher may know more: then only its logits of the student's classes count,
+  /// with which its probabilities are those of an image that is known to be of one of these. Throws Error if the
+  /// teacher does not know all classes of the student, or takes videos.
   Teacher(const std::string& name_or_folder, const models::Model& student, DType dtype);
 
   /// Maps x [B, C, H, W] f32, normalized for the student, to logits [B, num_classes] f32, with the classes in the
@@ -32,7 +34,7 @@ class Teacher {
   Tensor scale_;  ///< [1, C, 1, 1]; x · scale_ + shift_ has the teacher's normalization; undefined if the
                   ///< student has the same
   Tensor shift_;  ///< [1, C, 1, 1]
-  Tensor order_;  ///< [C] i64: the teacher's index of each of the student's classes; undefined if it is the same
+  Tensor order_;  ///< [C] i64: the teacher's index of each of the student's classes; undefined if all are the same
 };
 
 }  // namespace vitrail::train

@@ -8,6 +8,9 @@
 
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/models/base/registry.h"
+#include "vitrail/models/base/shipped.h"
+#include "vitrail/models/formats/weights.h"
 #include "vitrail/tensor/random.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/study/texts.h"
@@ -68,6 +71,11 @@ void add_skip_broken_option(OptionList& list, bool& skip_broken) {
   list.add("skip_broken", skip_broken, "", "Leave out lines that are not UTF-8, and count them").settled();
 }
 
+void idle_without_texts(OptionList& list, const TextTaskOptions& options) {
+  idle_without_evaluation(list, "texts to evaluate on (--val-share, --val-data)",
+                          [&options] { return options.val_share > 0 || !options.val_data.empty(); });
+}
+
 std::string skipped_summary(std::int64_t lines) {
   return fmt::format("{} that {} not UTF-8 {} left out", io::counted(lines, "lines"), lines == 1 ? "is" : "are",
                      lines == 1 ? "is" : "are");
@@ -94,7 +102,29 @@ void add_text_batch_options(OptionList& list, TextTaskOptions& options, const st
   list.find("batch_size")->idle_if("beside --batch-tokens", [&options] { return options.batch_tokens.has_value(); });
 }
 
+void check_texts(const std::string& data, const std::string& model) {
+  check(!fs::is_directory(data),
+        "'{}' is a folder, but a model of texts such as '{}' learns from a file: images want a model of images", data,
+        model);
+  const std::string source = model_of(model).string();
+  const auto is_of_images = [&] {
+    return fs::exists(models::shipped_or(source) / models::config_file) ||
+           std::ranges::any_of(models::architectures(), [&](const auto& known) { return known.name == source; });
+  };
+  check(models::names_text_model(source) || !is_of_images(),
+        "'{}' is no model of texts, which this task wants: see `vitrail models` for names, or give a folder of "
+        "transformers",
+        model);
+}
+
 text::Tokenizer open_task_tokenizer(const TextTaskOptions& options, const fs::path& checkpoint) {
+  check_texts(options.data, options.model);
+  if (const std::string source = model_of(options.model).string();
+      checkpoint.empty() && models::names_text_model(source)) {
+    check(models::open_text_model(source, {.fill = nn::Fill::meta}).net->translator() == nullptr,
+          "'{}' is a translator, which learns from --src and --tgt: this task wants an encoder or a language model",
+          options.model);
+  }
   const bool folder = fs::is_directory(options.model);
   const fs::path source = !checkpoint.empty()          ? checkpoint
                           : !options.tokenizer.empty() ? model_of(options.tokenizer)

@@ -44,10 +44,17 @@ void add_text_model_options(OptionList& list, TextTaskOptions& options);
 /// Adds those of batches of `items`, which are packed: texts follow each other without padding.
 void add_text_batch_options(OptionList& list, TextTaskOptions& options, const std::string& items);
 
+/// idle_without_evaluation() (run_options.h) where the texts to evaluate on are named by add_text_data_options().
+void idle_without_texts(OptionList& list, const TextTaskOptions& options);
+
 /// Adds --skip-broken, of lines that are not UTF-8.
 void add_skip_broken_option(OptionList& list, bool& skip_broken);
 /// "2 lines that are not UTF-8 are left out".
 std::string skipped_summary(std::int64_t lines);
+
+/// Throws Error if what a task on texts was given is for a task on images: `data`, a folder, or `model`, which is
+/// another kind of model.
+void check_texts(const std::string& data, const std::string& model);
 
 /// The tokenizer of the checkpoint, of --tokenizer, or of the model's folder. Throws Error if there is none.
 text::Tokenizer open_task_tokenizer(const TextTaskOptions& options, const std::filesystem::path& checkpoint);

@@ -21,6 +21,7 @@
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/study/evaluate_translation.h"
 #include "vitrail/train/study/sentence_pairs.h"
+#include "vitrail/train/tasks/text_options.h"
 
 namespace vitrail::train {
 namespace {
@@ -155,6 +156,7 @@ class TranslationTask final : public Task {
 };
 
 TranslationTask::TranslationTask(const TranslationOptions& options, const fs::path& checkpoint) : options_(options) {
+  check_texts(options_.src, options_.model);
   std::int64_t* const skipped = options_.skip_broken ? &skipped_ : nullptr;
   const text::ParallelText training = text::read_parallel_text(options_.src, options_.tgt, skipped);
   if (!options_.val_src.empty()) {
@@ -342,6 +344,7 @@ void TranslationOptions::describe(OptionList& list) {
   add_schedule_options(list, *this, "target tokens");
   add_average_options(list, *this);
   add_run_options(list, *this, {"bleu", "loss"});
+  idle_without_evaluation(list, "texts to evaluate on (--val-src, --val-tgt)", [this] { return !val_src.empty(); });
 }
 
 void TranslationOptions::validate() const {
