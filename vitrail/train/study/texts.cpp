@@ -25,14 +25,13 @@ text::Encoding encode_text(const text::Tokenizer& tokenizer, const text::Labelle
 }
 
 std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<const text::LabelledText> texts) {
-  std::vector<text::Encoding> encodings(texts.size());
-  side_by_side(texts.size(), kernels::threads(),
-               [&](std::size_t i) { encodings[i] = encode_text(tokenizer, texts[i]); });
-  std::vector<TextIds> result;
-  result.reserve(texts.size());
-  for (text::Encoding& encoding : encodings) {
-    check(encoding.size() > 0, "text {} has no tokens: '{}'", result.size() + 1, io::shown(texts[result.size()].text));
-    result.push_back({std::move(encoding.ids), std::move(encoding.type_ids)});
+  std::vector<TextIds> result(texts.size());
+  side_by_side(texts.size(), kernels::threads(), [&](std::size_t i) {
+    text::Encoding encoding = encode_text(tokenizer, texts[i]);
+    result[i] = {std::move(encoding.ids), std::move(encoding.type_ids)};
+  });
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    check(result[i].size() > 0, "text {} has no tokens: '{}'", i + 1, io::shown(texts[i].text));
   }
   return result;
 }
