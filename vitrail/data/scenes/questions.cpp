@@ -118,11 +118,11 @@ class Asker {
       if (coin()) {  // there are more things than birds
         mention.shape.reset();
       }
-      std::vector<std::size_t> found = objects_that_fit(scene_, mention);
+      const std::vector<std::size_t> found = objects_that_fit(scene_, mention);
       return Question({.type = SceneQuestionType::count,
                        .text = fmt::format("how many {} are there?", mention.plural()),
                        .answer = std::to_string(found.size()),
-                       .about = std::move(found)});
+                       .about = found});
     });
   }
 
@@ -130,12 +130,11 @@ class Asker {
     return with_answer(yes_or_no(coin()), [&] {
       Mention mention = any_mention();
       mention.color = mention.color.value_or(any_color());
-      std::vector<std::size_t> found = objects_that_fit(scene_, mention);
-      const bool there = !found.empty();
+      const std::vector<std::size_t> found = objects_that_fit(scene_, mention);
       return Question({.type = SceneQuestionType::existence,
                        .text = fmt::format("is there {}?", with_article(mention.words())),
-                       .answer = yes_or_no(there),
-                       .about = std::move(found)});
+                       .answer = yes_or_no(!found.empty()),
+                       .about = found});
     });
   }
 
