@@ -34,7 +34,7 @@ struct LineTranslations {
 
 /// Options of translate() besides the config.
 struct TranslateOptions {
-  std::int64_t batch_tokens = 512;  ///< the most tokens of the sources of a batch, padding included
+  std::int64_t batch_tokens = 384;  ///< the most tokens of the sources of a batch, padding included
   std::int64_t batch_lines = 0;     ///< its most lines; 0: no further limit
   /// A translation has at most this many times the tokens of its line, and ten more; 0: no limit but the config's.
   double most_growth = 0;
