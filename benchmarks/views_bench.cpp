@@ -3,7 +3,7 @@
 #include <omp.h>
 
 #include "vitrail/io/image.h"
-#include "vitrail/train/pretrain/view_task.h"
+#include "vitrail/train/pretrain/dino.h"
 
 namespace vitrail {
 namespace {
@@ -27,10 +27,7 @@ void dino_views(benchmark::State& state) {
   const io::Image image = photograph(500, 375);
   data::ImageConfig images;
   images.height = images.width = 224;
-  std::vector<data::Transform> views = {
-      train::view_transform(images, {.scale = {0.4, 1}, .blur_prob = 1}),
-      train::view_transform(images, {.scale = {0.4, 1}, .blur_prob = 0.1, .solarize_prob = 0.2})};
-  views.insert(views.end(), 8, train::view_transform(images, {.size = 96, .scale = {0.05, 0.4}, .blur_prob = 0.5}));
+  const std::vector<data::Transform> views = train::PretrainDinoOptions().view_transforms(images, 96);
   omp_set_num_threads(1);
   std::uint64_t seed = 0;
   for (auto _ : state) {

@@ -17,6 +17,7 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -66,16 +67,15 @@ def run_vitrail(work, folder, threads):
                "--output", folder / "runs", "--experiment", work["method"]]
     command += ["--amp"] if work["dtype"] == "bf16" else []
     if work["method"] == "clip":
-        vision = {"image_size": 32, "patch_size": 4, "hidden_size": 192, "num_hidden_layers": 12, "num_attention_heads": 3,
-                  "intermediate_size": 768}
-        text = {key: vision[key] for key in list(vision)[2:]}
+        text = {"hidden_size": 192, "num_hidden_layers": 12, "num_attention_heads": 3, "intermediate_size": 768}
+        vision = text | {"image_size": 32, "patch_size": 4}
         fields = lambda values: [f"{key}={value}" for key, value in values.items()]
         command += [scenes(work, folder), "--vision-kwargs", *fields(vision), "--text-kwargs", *fields(text)]
     else:
         command += [*VIT, "--views", view_file(work, folder)]
         if work["method"] == "dino":
             command += ["--out-dim", 4096, "--local-crops-number", 6, "--local-crops-size", 16, "--freeze-last-layer", 0]
-    subprocess.run(["rm", "-rf", folder / "runs" / work["method"]], check=True)
+    shutil.rmtree(folder / "runs" / work["method"], ignore_errors=True)
     process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     said = process.stdout.read().decode()
     _, status, usage = os.wait4(process.pid, 0)
@@ -152,7 +152,7 @@ def vit_of(torch, dim=192, depth=12, heads=3, patch=4, size=32):
     return Vit()
 
 
-def dino_step(torch, work, views, dtype):
+def dino_step(torch, dtype):
     from torch import nn
     from torch.nn import functional as F
 
@@ -171,7 +171,6 @@ def dino_step(torch, work, views, dtype):
     teacher = copy.deepcopy(student).requires_grad_(False)
     optimizer = torch.optim.AdamW([p for p in student.parameters() if p.requires_grad], lr=1e-5, weight_decay=0.04, fused=True)
     centre = torch.zeros(1, 4096)
-    locals_ = len(views) - 2
 
     def step(batch):
         nonlocal centre
@@ -180,7 +179,7 @@ def dino_step(torch, work, views, dtype):
                 target = teacher[1](teacher[0](torch.cat(batch[:2]))).float()
             features = torch.cat([student[0](torch.cat(batch[:2])), student[0](torch.cat(batch[2:]))])
             outputs = student[1](features)
-        logs = (outputs.float() / 0.1).log_softmax(-1).chunk(2 + locals_)
+        logs = (outputs.float() / 0.1).log_softmax(-1).chunk(len(batch))
         probabilities = ((target - centre) / 0.04).softmax(-1).chunk(2)
         terms = [-(q * logs[v]).sum(-1).mean() for t, q in enumerate(probabilities) for v in range(len(logs)) if v != t]
         torch.stack(terms).mean().backward()
@@ -196,7 +195,7 @@ def dino_step(torch, work, views, dtype):
     return step
 
 
-def mocov3_step(torch, work, views, dtype):
+def mocov3_step(torch, dtype):
     from torch import nn
     from torch.nn import functional as F
 
@@ -235,7 +234,7 @@ def mocov3_step(torch, work, views, dtype):
     return step
 
 
-def clip_step(torch, work, dtype):
+def clip_step(torch, work):
     import transformers
 
     config = transformers.CLIPConfig.from_pretrained(pathlib.Path(work["folder"]) / "runs/clip/last")
@@ -243,7 +242,7 @@ def clip_step(torch, work, dtype):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, weight_decay=0.1, fused=True)
 
     def step(batch):
-        with torch.autocast("cpu", torch.bfloat16, enabled=dtype == "bf16"):
+        with torch.autocast("cpu", torch.bfloat16, enabled=work["dtype"] == "bf16"):
             loss = model(**batch, return_loss=True).loss
         loss.backward()
         optimizer.step()
@@ -279,13 +278,13 @@ def peer(words):
     torch.manual_seed(0)
     work = args.work
     if work["method"] == "clip":
-        step, batches = clip_step(torch, work, work["dtype"]), list(captioned(torch, work))
+        step, batches = clip_step(torch, work), list(captioned(torch, work))
     else:
         import safetensors.torch
 
         views = safetensors.torch.load_file(pathlib.Path(work["folder"]) / f"{work['method']}.safetensors")
         names = [f"view{i}" for i in range(len(views))]
-        step = {"dino": dino_step, "mocov3": mocov3_step}[work["method"]](torch, work, views, work["dtype"])
+        step = {"dino": dino_step, "mocov3": mocov3_step}[work["method"]](torch, work["dtype"])
         batches = list(zip(*(views[name].split(work["batch"]) for name in names)))
     times = []
     for batch in batches:

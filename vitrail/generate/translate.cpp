@@ -158,10 +158,7 @@ std::vector<LineTranslations> translate(const models::Translator& model, const t
       options.advance(done);
     }
   };
-  // A batch to a thread needs no waiting of threads for each other in each product, but keeps them all busy only if
-  // there are enough.
-  const int threads = kernels::threads();
-  side_by_side(batches.size(), std::ssize(batches) < threads ? 1 : threads, translate_batch);
+  batches_side_by_side(batches.size(), kernels::threads(), translate_batch);
   return result;
 }
 

@@ -60,4 +60,8 @@ void side_by_side(std::size_t count, int threads, const std::function<void(std::
   }
 }
 
+void batches_side_by_side(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {
+  side_by_side(count, count < static_cast<std::size_t>(threads) ? 1 : threads, work);
+}
+
 }  // namespace vitrail

@@ -14,4 +14,8 @@ namespace vitrail {
 /// is work's to set.
 void side_by_side(std::size_t count, int threads, const std::function<void(std::size_t)>& work);
 
+/// The same of the batches that a model is given. A batch to a thread needs no waiting of threads for each other in
+/// each product; but fewer batches than threads would not keep all of them busy, and are done one after another by all.
+void batches_side_by_side(std::size_t count, int threads, const std::function<void(std::size_t)>& work);
+
 }  // namespace vitrail

@@ -128,6 +128,11 @@ Json categories_of_shapes() {
   return categories;
 }
 
+// What a COCO file of annotations says before them.
+Json coco_head(const SceneFolder& what, const Json& categories) {
+  return {{"info", info_of(what)}, {"images", images_of(what)}, {"categories", categories}};
+}
+
 Json coco_box(const SceneBox& box) { return {box.left, box.top, box.width(), box.height()}; }
 
 Json attributes_of(const SceneObject& object) {
@@ -181,12 +186,8 @@ class SceneFiles {
       : folder_(folder),
         what_(what),
         captions_(folder / captions_file, {{"info", info_of(what)}, {"images", images_of(what)}}, "annotations"),
-        instances_(folder / instances_file,
-                   {{"info", info_of(what)}, {"images", images_of(what)}, {"categories", categories_of_shapes()}},
-                   "annotations"),
-        heads_(folder / heads_file,
-               {{"info", info_of(what)}, {"images", images_of(what)}, {"categories", one_category("head")}},
-               "annotations"),
+        instances_(folder / instances_file, coco_head(what, categories_of_shapes()), "annotations"),
+        heads_(folder / heads_file, coco_head(what, one_category("head")), "annotations"),
         questions_(folder / questions_file, vqa_head(what), "questions"),
         answers_(folder / answers_file, vqa_head(what), "annotations"),
         scenes_(folder / scenes_file, {{"info", info_of(what)}}, "scenes"),
@@ -238,24 +239,24 @@ class SceneFiles {
 
  private:
   void add_instance(const Scene& scene, std::size_t i, const DrawnScene& drawn) {
+    const SceneObject& object = scene.objects[i];
     const auto number = static_cast<std::int64_t>(i + 1);
-    instances_.add({{"id", ++last_instance_},
-                    {"image_id", scene.index},
-                    {"category_id", static_cast<std::int64_t>(scene.objects[i].kind.shape) + 1},
-                    {"bbox", coco_box(box_of_object(drawn.objects, what_.side, number))},
-                    {"area", area_of_object(drawn.objects, number)},
-                    {"iscrowd", 0},
-                    {"segmentation", outlines_of_object(drawn.objects, what_.side, number)},
-                    {"attributes", attributes_of(scene.objects[i])}});
-    if (scene.objects[i].kind.shape == SceneShape::bird) {
-      heads_.add({{"id", ++last_head_},
+    const auto record = [&](std::int64_t id, std::int64_t category, const std::vector<std::uint8_t>& mask) {
+      return Json{{"id", id},
                   {"image_id", scene.index},
-                  {"category_id", 1},
-                  {"bbox", coco_box(box_of_object(drawn.heads, what_.side, number))},
-                  {"area", area_of_object(drawn.heads, number)},
+                  {"category_id", category},
+                  {"bbox", coco_box(box_of_object(mask, what_.side, number))},
+                  {"area", area_of_object(mask, number)},
                   {"iscrowd", 0},
-                  {"segmentation", outlines_of_object(drawn.heads, what_.side, number)},
-                  {"object", number}});
+                  {"segmentation", outlines_of_object(mask, what_.side, number)}};
+    };
+    Json instance = record(++last_instance_, static_cast<std::int64_t>(object.kind.shape) + 1, drawn.objects);
+    instance["attributes"] = attributes_of(object);
+    instances_.add(instance);
+    if (object.kind.shape == SceneShape::bird) {
+      Json head = record(++last_head_, 1, drawn.heads);
+      head["object"] = number;
+      heads_.add(head);
     }
   }
 

@@ -36,8 +36,7 @@ inline constexpr const char* scene_preview = "preview.png";
 /// - `captions.json` and `instances.json` (COCO; categories are shapes; a record also names colour and size),
 /// - `heads.json` (COCO: the heads of birds; `object` is the number of the bird),
 /// - `vqa_questions.json` and `vqa_annotations.json` (VQA v2: ten answers, which agree; a record also has the numbers
-/// of
-///   the objects that the question is about, and their boxes, or those of their heads),
+///   of the objects that the question is about, and their boxes, or those of their heads),
 /// - `scene.json`: background, objects and relations of each scene,
 /// - `count.csv`: how many objects each image has, and, if each has one, `kind.csv`: which (as path,label).
 ///

@@ -100,18 +100,8 @@ PretrainDino::PretrainDino(const PretrainDinoOptions& options, const fs::path& c
   }
   copy_parameters(*student_, *teacher_);
 
-  const data::ImageConfig& images = student_->encoder.pretrained;
-  const auto large = options_.global_crops_scale.value_or(std::pair(0.4, 1.0));
-  const auto small = options_.local_crops_scale.value_or(std::pair(0.05, 0.4));
-  std::vector<data::Transform> views = {
-      view_transform(images, {.scale = large, .blur_prob = 1}),
-      view_transform(images, {.scale = large, .blur_prob = 0.1, .solarize_prob = 0.2})};
-  if (crops) {
-    const std::int64_t size = local_size(options_, student_->encoder);
-    views.insert(views.end(), static_cast<std::size_t>(options_.local_crops_number),
-                 view_transform(images, {.size = size, .scale = small, .blur_prob = 0.5}));
-  }
-  open_views(std::move(views));
+  open_views(
+      options_.view_transforms(student_->encoder.pretrained, crops ? local_size(options_, student_->encoder) : 0));
 }
 
 // The teacher sees the two global views alone; the student's encoder runs once for each size of views, and its head
@@ -289,6 +279,20 @@ void PretrainDinoOptions::validate() const {
         warmup_teacher_temp_epochs, epochs);
   check(freeze_last_layer < epochs || freeze_last_layer == 0 || epochs == 1,
         "--freeze-last-layer {} would leave it untrained in all {} --epochs", freeze_last_layer, epochs);
+}
+
+std::vector<data::Transform> PretrainDinoOptions::view_transforms(const data::ImageConfig& images,
+                                                                  std::int64_t local_size) const {
+  const auto large = global_crops_scale.value_or(std::pair(0.4, 1.0));
+  const auto small = local_crops_scale.value_or(std::pair(0.05, 0.4));
+  std::vector<data::Transform> views = {
+      view_transform(images, {.scale = large, .blur_prob = 1}),
+      view_transform(images, {.scale = large, .blur_prob = 0.1, .solarize_prob = 0.2})};
+  if (local_crops_number > 0) {
+    views.insert(views.end(), static_cast<std::size_t>(local_crops_number),
+                 view_transform(images, {.size = local_size, .scale = small, .blur_prob = 0.5}));
+  }
+  return views;
 }
 
 double PretrainDinoOptions::teacher_temperature(std::int64_t epoch) const {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "vitrail/train/pretrain/view_task.h"
 
@@ -41,6 +42,9 @@ struct PretrainDinoOptions : ViewTaskOptions {
 
   /// The temperature of the teacher in an epoch, from 0: a linear warm-up, as numpy's linspace, then teacher_temp.
   double teacher_temperature(std::int64_t epoch) const;
+  /// What makes the views of an image: two global crops of the size of `images`, then the local ones of `local_size`
+  /// pixels.
+  std::vector<data::Transform> view_transforms(const data::ImageConfig& images, std::int64_t local_size) const;
 };
 
 }  // namespace vitrail::train

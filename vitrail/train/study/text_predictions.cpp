@@ -64,22 +64,28 @@ Tensor class_probabilities(const models::TextModel& model, const Tensor& logits)
   return alone || logits.size(-1) == 1 ? ops::sigmoid(logits) : ops::softmax(logits, -1);
 }
 
+void classify_in_batches(const models::TextModel& model, std::span<const TextIds> texts, const TextRunOptions& options,
+                         const TakeOutputs& take) {
+  const models::TextClassifier& classifier = models::classifier_of(model);
+  run_in_batches(
+      texts, takes_types(model), options,
+      [&](const models::EncoderInput& batch) {
+        nn::Pass pass{.dtype = options.dtype};
+        return classifier.classify(batch, pass);
+      },
+      take);
+}
+
 Tensor classify_texts(const models::TextModel& model, const text::Tokenizer& tokenizer,
                       std::span<const text::LabelledText> texts, bool truncate, const TextRunOptions& options) {
   const models::TextClassifier& classifier = models::classifier_of(model);
   check(!classifier.each_token(), "{} labels tokens, not texts", model.architecture);
   const std::vector<TextIds> ids = encode_for(model, tokenizer, texts, truncate);
   const Tensor result = Tensor::empty({std::ssize(ids), classifier.num_labels()});
-  run_in_batches(
-      ids, takes_types(model), options,
-      [&](const models::EncoderInput& batch) {
-        nn::Pass pass{.dtype = options.dtype};
-        return classifier.classify(batch, pass);
-      },
-      [&](const Tensor& logits, std::int64_t first, std::int64_t count) {
-        check_finite(logits);
-        result.narrow(0, first, count).copy_from(class_probabilities(model, logits));
-      });
+  classify_in_batches(model, ids, options, [&](const Tensor& logits, std::int64_t first, std::int64_t count) {
+    check_finite(logits);
+    result.narrow(0, first, count).copy_from(class_probabilities(model, logits));
+  });
   return result;
 }
 
@@ -91,27 +97,21 @@ std::vector<std::vector<TokenLabel>> label_tokens(const models::TextModel& model
   const std::vector<TextIds> ids = encode_for(model, tokenizer, texts, truncate);
   const std::vector<std::string> labels = models::labels_of(model);
   std::vector<std::vector<TokenLabel>> result;
-  run_in_batches(
-      ids, takes_types(model), options,
-      [&](const models::EncoderInput& batch) {
-        nn::Pass pass{.dtype = options.dtype};
-        return classifier.classify(batch, pass);
-      },
-      [&](const Tensor& logits, std::int64_t first, std::int64_t count) {
-        const ops::Ordered best = ops::topk(class_probabilities(model, logits), 1);
-        const float* score = best.values.data<float>();
-        const std::int64_t* label = best.indices.data<std::int64_t>();
-        for (auto t = static_cast<std::size_t>(first); t < static_cast<std::size_t>(first + count); ++t) {
-          const text::Encoding encoding = cutting_tokenizer(tokenizer, ids[t].size()).encode(texts[t]);
-          std::vector<TokenLabel>& found = result.emplace_back();
-          for (std::size_t i = 0; i < encoding.size(); ++i, ++score, ++label) {
-            if (!encoding.special[i]) {
-              found.push_back({labels[static_cast<std::size_t>(*label)], *score, static_cast<std::int64_t>(i),
-                               encoding.tokens[i], encoding.offsets[i].first, encoding.offsets[i].second});
-            }
-          }
+  classify_in_batches(model, ids, options, [&](const Tensor& logits, std::int64_t first, std::int64_t count) {
+    const ops::Ordered best = ops::topk(class_probabilities(model, logits), 1);
+    const float* score = best.values.data<float>();
+    const std::int64_t* label = best.indices.data<std::int64_t>();
+    for (auto t = static_cast<std::size_t>(first); t < static_cast<std::size_t>(first + count); ++t) {
+      const text::Encoding encoding = cutting_tokenizer(tokenizer, ids[t].size()).encode(texts[t]);
+      std::vector<TokenLabel>& found = result.emplace_back();
+      for (std::size_t i = 0; i < encoding.size(); ++i, ++score, ++label) {
+        if (!encoding.special[i]) {
+          found.push_back({labels[static_cast<std::size_t>(*label)], *score, static_cast<std::int64_t>(i),
+                           encoding.tokens[i], encoding.offsets[i].first, encoding.offsets[i].second});
         }
-      });
+      }
+    }
+  });
   return result;
 }
 

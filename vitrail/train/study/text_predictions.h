@@ -24,6 +24,10 @@ std::vector<TextIds> encode_for(const models::TextModel& model, const text::Toke
 std::vector<TextIds> encode_for(const models::TextModel& model, const text::Tokenizer& tokenizer,
                                 std::span<const text::LabelledText> texts, bool truncate);
 
+/// run_in_batches() of a classifier: `take` gets the logits of texts [N, C], or of the tokens of the texts [1, T, C].
+void classify_in_batches(const models::TextModel& model, std::span<const TextIds> texts, const TextRunOptions& options,
+                         const TakeOutputs& take);
+
 /// The probabilities [..., C] of logits, as transformers' pipeline: the softmax, or each class by itself for a single
 /// class and for models whose "problem_type" is "multi_label_classification".
 Tensor class_probabilities(const models::TextModel& model, const Tensor& logits);

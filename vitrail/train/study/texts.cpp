@@ -87,8 +87,7 @@ std::vector<std::span<const TextIds>> batches_of(std::span<const TextIds> texts,
 }  // namespace
 
 void run_in_batches(std::span<const TextIds> texts, bool with_types, const TextRunOptions& options,
-                    const std::function<Tensor(const models::EncoderInput&)>& run,
-                    const std::function<void(const Tensor&, std::int64_t first, std::int64_t count)>& take) {
+                    const std::function<Tensor(const models::EncoderInput&)>& run, const TakeOutputs& take) {
   const std::vector<std::span<const TextIds>> batches = batches_of(texts, options);
   std::mutex mutex;                       // of all that follows
   std::map<std::size_t, Tensor> waiting;  // outputs, until those of the batches before them are there
@@ -110,9 +109,7 @@ void run_in_batches(std::span<const TextIds> texts, bool with_types, const TextR
       }
     }
   };
-  // A batch to a thread needs no waiting for each other in each product, but there must be enough of them.
-  const int threads = kernels::threads();
-  side_by_side(batches.size(), std::ssize(batches) < threads ? 1 : threads, run_one);
+  batches_side_by_side(batches.size(), kernels::threads(), run_one);
 }
 
 std::int64_t count_right(const Tensor& predicted, std::span<const std::int64_t> truth) {

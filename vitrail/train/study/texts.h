@@ -52,12 +52,14 @@ struct TextRunOptions {
   std::function<void(std::int64_t done, std::int64_t total)> progress = {};
 };
 
+/// Called with the outputs of the texts first … first + count - 1.
+using TakeOutputs = std::function<void(const Tensor& outputs, std::int64_t first, std::int64_t count)>;
+
 /// Goes through texts in batches: `run` gives the model's output for one, without records for gradients, and may be
 /// called on several threads at once; `take` gets the outputs of the texts first … first + count - 1 in their order,
 /// one at a time.
 void run_in_batches(std::span<const TextIds> texts, bool with_types, const TextRunOptions& options,
-                    const std::function<Tensor(const models::EncoderInput& batch)>& run,
-                    const std::function<void(const Tensor& output, std::int64_t first, std::int64_t count)>& take);
+                    const std::function<Tensor(const models::EncoderInput& batch)>& run, const TakeOutputs& take);
 
 /// How many of the predicted ids [N] i64 are right.
 std::int64_t count_right(const Tensor& predicted, std::span<const std::int64_t> truth);

@@ -15,6 +15,7 @@
 #include "vitrail/text/labelled.h"
 #include "vitrail/train/finite.h"
 #include "vitrail/train/study/confusion.h"
+#include "vitrail/train/study/text_predictions.h"
 
 namespace vitrail::train {
 namespace {
@@ -132,20 +133,15 @@ Figures ClassifyText::evaluate(const Work& work) {
   work.begin("evaluating", std::ssize(validation_.texts));
   double loss = 0;
   confusion_ = Confusion(labels_);
-  run_in_batches(
-      validation_.texts, takes_types(model_), evaluation_run(options_, work),
-      [&](const models::EncoderInput& batch) {
-        nn::Pass pass{.dtype = work.dtype};
-        return models::classifier_of(model_).classify(batch, pass);
-      },
-      [&](const Tensor& logits, std::int64_t first, std::int64_t count) {
-        check_finite(logits);
-        const auto begin = validation_.classes.begin() + first;
-        const std::vector<std::int64_t> classes(begin, begin + count);
-        confusion_.add(ops::argmax(logits, 1), classes);
-        loss += static_cast<double>(count) *
-                static_cast<double>(ops::cross_entropy(logits, Tensor::from(classes, {count})).item());
-      });
+  classify_in_batches(model_, validation_.texts, evaluation_run(options_, work),
+                      [&](const Tensor& logits, std::int64_t first, std::int64_t count) {
+                        check_finite(logits);
+                        const auto begin = validation_.classes.begin() + first;
+                        const std::vector<std::int64_t> classes(begin, begin + count);
+                        confusion_.add(ops::argmax(logits, 1), classes);
+                        loss += static_cast<double>(count) *
+                                static_cast<double>(ops::cross_entropy(logits, Tensor::from(classes, {count})).item());
+                      });
   const auto count = static_cast<double>(validation_.texts.size());
   return {{"accuracy", 100 * static_cast<double>(confusion_.right()) / count}, {"loss", loss / count}};
 }

@@ -14,6 +14,7 @@
 #include "vitrail/text/labelled.h"
 #include "vitrail/text/strings/unicode.h"
 #include "vitrail/train/study/confusion.h"
+#include "vitrail/train/study/text_predictions.h"
 
 namespace vitrail::train {
 namespace {
@@ -167,25 +168,21 @@ Figures Tag::evaluate(const Work& work) {
   work.begin("evaluating", std::ssize(texts));
   double loss = 0;
   confusion_ = Confusion(labels_);
-  run_in_batches(
-      texts, takes_types(model_), evaluation_run(options_, work),
-      [&](const models::EncoderInput& batch) {
-        nn::Pass pass{.dtype = work.dtype};
-        return ops::select(models::classifier_of(model_).classify(batch, pass), 0, 0);
-      },
-      [&](const Tensor& logits, std::int64_t first, std::int64_t sentences) {
-        std::vector<std::int64_t> classes;
-        std::int64_t counted = 0;
-        for (std::int64_t i = first; i < first + sentences; ++i) {
-          const TaggedIds& sentence = validation_[static_cast<std::size_t>(i)];
-          classes.insert(classes.end(), sentence.classes.begin(), sentence.classes.end());
-          counted += sentence.words;
-        }
-        confusion_.add(ops::argmax(logits, 1), classes);
-        const Tensor targets = Tensor::from(classes, {std::ssize(classes)});
-        loss +=
-            static_cast<double>(counted) * static_cast<double>(ops::cross_entropy(logits, targets, 0, no_label).item());
-      });
+  classify_in_batches(model_, texts, evaluation_run(options_, work),
+                      [&](const Tensor& outputs, std::int64_t first, std::int64_t sentences) {
+                        const Tensor logits = ops::select(outputs, 0, 0);
+                        std::vector<std::int64_t> classes;
+                        std::int64_t counted = 0;
+                        for (std::int64_t i = first; i < first + sentences; ++i) {
+                          const TaggedIds& sentence = validation_[static_cast<std::size_t>(i)];
+                          classes.insert(classes.end(), sentence.classes.begin(), sentence.classes.end());
+                          counted += sentence.words;
+                        }
+                        confusion_.add(ops::argmax(logits, 1), classes);
+                        const Tensor targets = Tensor::from(classes, {std::ssize(classes)});
+                        loss += static_cast<double>(counted) *
+                                static_cast<double>(ops::cross_entropy(logits, targets, 0, no_label).item());
+                      });
   const auto count = static_cast<double>(confusion_.total());
   return {{"accuracy", 100 * static_cast<double>(confusion_.right()) / count}, {"loss", loss / count}};
 }
