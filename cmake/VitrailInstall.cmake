@@ -15,7 +15,7 @@ set_target_properties(vitrail PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${
 target_compile_features(vitrail PUBLIC cxx_std_20)
 target_include_directories(vitrail PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(vitrail PUBLIC fmt::fmt nlohmann_json::nlohmann_json oneDNN::oneDNN OpenMP::OpenMP_CXX Threads::Threads PkgConfig::hwy
-                                     PkgConfig::icu PkgConfig::jpeg PkgConfig::pcre2 PkgConfig::png PkgConfig::sentencepiece
+                                     PkgConfig::icu PkgConfig::jpeg PkgConfig::pcre2 PkgConfig::png PkgConfig::pugixml PkgConfig::sentencepiece
                                      PkgConfig::tomlplusplus PkgConfig::zlib $<$<BOOL:${VITRAIL_WEBP}>:PkgConfig::webp>)
 
 # Headers that have moved are still found where they were: a header there includes the one that took its place.

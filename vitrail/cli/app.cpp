@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "vitrail/cli/help.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/io/gzip.h"
 #include "vitrail/io/suggest.h"
 #include "vitrail/tensor/error.h"
@@ -193,7 +194,7 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error, const std::v
                           word.starts_with("-") ? "flag" : (command == &app ? "command" : "argument"), name,
                           others.empty() ? io::did_you_mean(name, known_words(*command)) : others);
   }
-  fmt::print(stderr, "{}: {}\nSee: {} --help\n", path, as_typed(message, *command, arguments), path);
+  say("{}: {}\nSee: {} --help\n", path, as_typed(message, *command, arguments), path);
   return 2;
 }
 
@@ -217,6 +218,7 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   name_group(app, "Make a model");
   add_eval(app);
   add_predict(app);
+  add_detect(app);
   add_fill_mask(app);
   add_embed(app);
   add_knn(app);
@@ -281,7 +283,7 @@ int run_command(std::vector<std::string> arguments) {
   CLI::App app{"Vision transformers on the CPU: train, evaluate, explain, run", "vitrail"};
   io::on_unpacking([](const std::filesystem::path& path, std::size_t bytes) {
     if (bytes >= long_to_unpack) {
-      fmt::print(stderr, "unpacking {} of {:.1f} GB …\n", path.string(), static_cast<double>(bytes) * 1e-9);
+      say("unpacking {} of {:.1f} GB …\n", path.string(), static_cast<double>(bytes) * 1e-9);
     }
   });
   try {
@@ -301,11 +303,11 @@ int run_command(std::vector<std::string> arguments) {
   } catch (const CLI::ParseError& error) {
     return report_usage(app, error, arguments);
   } catch (const Error& error) {
-    fmt::print(stderr, "vitrail: {}\n", error.what());
+    say("vitrail: {}\n", error.what());
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "vitrail: out of memory: try a smaller --batch-size or a smaller image\n");
+    say("vitrail: out of memory: try a smaller --batch-size or a smaller image\n");
   } catch (const std::exception& error) {
-    fmt::print(stderr, "vitrail: {}\n", error.what());
+    say("vitrail: {}\n", error.what());
   }
   return 1;
 }
@@ -315,7 +317,7 @@ int run_command(std::vector<std::string> arguments) {
 int run(std::vector<std::string> arguments) {
   const int status = run_command(std::move(arguments));
   if (!output_is_written() && status == 0) {
-    fmt::print(stderr, "vitrail: the output could not be written\n");
+    say("vitrail: the output could not be written\n");
     return 1;
   }
   return status;

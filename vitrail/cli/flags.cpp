@@ -13,10 +13,12 @@
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 
+#include "vitrail/cli/say.h"
 #include "vitrail/data/resize.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/models/base/kwargs.h"
+#include "vitrail/models/detection/detr_folder.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/joint/clip_folder.h"
 #include "vitrail/models/quantize.h"
@@ -137,6 +139,8 @@ models::Model ModelFlags::open() const {
   const std::string source = name_or_folder();
   check(!models::names_text_model(source), "'{}' is a model of texts, but this takes models of images", model);
   check(!models::is_captioner_folder(source), "'{}' captions images, but this takes models that classify them", model);
+  check(!models::is_detector_folder(source),
+        "'{}' finds objects, but this takes models that classify images: see 'vitrail detect'", model);
   check(!models::is_frame_network_folder(source), "'{}' reads sequences of images, but this takes models of one image",
         model);
   models::Model result = models::open_model(source, options());
@@ -147,8 +151,7 @@ models::Model ModelFlags::open() const {
 void ModelFlags::note_random_weights(const models::Model& opened) const {
   const std::string source = name_or_folder();
   if (!models::names_folder(source)) {
-    fmt::print(stderr, "note: {} is the name of an architecture, whose weights are random: name a model folder\n",
-               model);
+    say("note: {} is the name of an architecture, whose weights are random: name a model folder\n", model);
     return;
   }
   if (num_classes.has_value() || !kwargs.empty()) {
@@ -157,8 +160,8 @@ void ModelFlags::note_random_weights(const models::Model& opened) const {
     const std::int64_t before = models::open_model(source, unchanged).net->num_classes();
     const std::int64_t now = opened.net->num_classes();
     if (now != before && now > 0) {
-      fmt::print(stderr, "note: {} has {}: the head for {} is new, and its weights are random\n", model,
-                 before == 0 ? "no head" : io::counted(before, "classes"), now);
+      say("note: {} has {}: the head for {} is new, and its weights are random\n", model,
+          before == 0 ? "no head" : io::counted(before, "classes"), now);
     }
   }
 }
@@ -235,7 +238,7 @@ DType ComputeFlags::apply() const {
   std::string message;
   const DType usable = train::usable_dtype(dtype_named(!dtype.empty() ? dtype : amp ? amp_dtype : "f32"), &message);
   if (!message.empty()) {
-    fmt::print(stderr, "note: {}\n", message);
+    say("note: {}\n", message);
   }
   return usable;
 }
@@ -265,8 +268,7 @@ void note_int8(const CLI::App& command) {
     const CLI::Option* const model = command.get_option_no_throw(name);
     if (model != nullptr && model->count() > 0 &&
         models::int8_weights_in(train::model_of(model->results().back())) > 0) {
-      fmt::print(stderr, "note: the weights of '{}' are in int8, and --dtype is for the rest of the model\n",
-                 model->results().back());
+      say("note: the weights of '{}' are in int8, and --dtype is for the rest of the model\n", model->results().back());
     }
   }
 }
@@ -334,9 +336,24 @@ void check_not_input(const std::string& output, const std::string& input) {
 
 void check_not_of_model(const std::string& output, const ModelFlags& model) {
   std::error_code error;
-  const std::filesystem::path folder = model.name_or_folder();
-  check(!std::filesystem::exists(output, error) ||
-            !std::filesystem::equivalent(std::filesystem::absolute(output).parent_path(), folder, error),
+  if (output.empty()) {
+    return;
+  }
+  const std::filesystem::path file = output;
+  const std::string name = file.filename().string();
+  const std::vector<std::string> own = {"config.json",
+                                        "preprocessor_config.json",
+                                        "generation_config.json",
+                                        "tokenizer.json",
+                                        "tokenizer_config.json",
+                                        "train-state.safetensors",
+                                        "card.json",
+                                        "vocab.json",
+                                        "special_tokens_map.json"};
+  const bool may_be_its =
+      name.starts_with("model") || name.starts_with("pytorch_model") || std::ranges::find(own, name) != own.end();
+  check(!may_be_its || !std::filesystem::exists(file, error) ||
+            !std::filesystem::equivalent(std::filesystem::absolute(file).parent_path(), model.name_or_folder(), error),
         "'{}' belongs to the model '{}': choose another --output", output, model.model);
 }
 
@@ -351,7 +368,7 @@ void note_left_out(const std::string& folder) {
   };
   const char* left_out = models::is_clip_folder(folder) ? "text model" : has_decoder() ? "decoder" : nullptr;
   if (left_out != nullptr) {
-    fmt::print(stderr, "note: this is the image model of '{}' alone, without its {}\n", folder, left_out);
+    say("note: this is the image model of '{}' alone, without its {}\n", folder, left_out);
   }
 }
 

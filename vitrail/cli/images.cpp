@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <set>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
+#include "vitrail/cli/say.h"
 #include "vitrail/data/transforms.h"
 #include "vitrail/io/tar.h"
 #include "vitrail/tensor/error.h"
@@ -27,7 +29,7 @@ std::unique_ptr<data::Dataset> open_images(const DataFlags& flags, const models:
   where.or_own_classes = or_own_classes;
   auto dataset = data::open_dataset(flags.data, where);
   for (const std::string& note : data::notes_of({dataset.get()})) {
-    fmt::print(stderr, "note: {}\n", note);
+    say("note: {}\n", note);
   }
   return dataset;
 }
@@ -53,6 +55,21 @@ train::Evaluation evaluate_under_bar(std::string_view title, const models::Model
                                      train::EvaluateOptions options) {
   return under_bar(title, dataset, std::move(options),
                    [&](const train::EvaluateOptions& o) { return train::evaluate(model, dataset, o); });
+}
+
+train::DetectorEvaluation evaluate_under_bar(std::string_view title, const models::Detector& detector,
+                                             const data::BoxedImages& data, train::EvaluateOptions options) {
+  return under_bar(title, *data.images, std::move(options),
+                   [&](const train::EvaluateOptions& o) { return train::evaluate_detector(detector, data, o); });
+}
+
+void note_left_out_images(const std::vector<std::string>& broken) {
+  static std::set<std::string> said;
+  for (const std::string& one : broken) {
+    if (said.insert(one).second) {
+      say("left out: {}\n", one);
+    }
+  }
 }
 
 void print_by_class(const train::Evaluation& evaluation) {
@@ -92,6 +109,26 @@ void add_images_argument(CLI::App& command, std::vector<std::string>& images) {
       ->type_name("");
 }
 
+std::vector<std::string> with_input_lines(const std::vector<std::string>& arguments) {
+  std::vector<std::string> result;
+  for (const std::string& argument : arguments) {
+    if (argument != "-") {
+      result.push_back(argument);
+      continue;
+    }
+    std::error_code error;
+    for (std::string line; std::getline(std::cin, line);) {
+      if (line.ends_with('\r') && !fs::exists(line, error)) {
+        line.pop_back();  // a list from Windows
+      }
+      if (!line.empty()) {
+        result.push_back(line);
+      }
+    }
+  }
+  return result;
+}
+
 std::vector<NamedImage> list_images(const std::vector<std::string>& arguments, const std::string& output) {
   std::vector<NamedImage> result;
   const auto add_file = [&result](const std::string& path) {
@@ -100,14 +137,7 @@ std::vector<NamedImage> list_images(const std::vector<std::string>& arguments, c
   for (const std::string& argument : arguments) {
     std::error_code error;
     if (argument == "-") {
-      for (std::string line; std::getline(std::cin, line);) {
-        if (line.ends_with('\r') && !fs::exists(line, error)) {
-          line.pop_back();  // a list from Windows
-        }
-        if (!line.empty()) {
-          add_file(line);
-        }
-      }
+      std::ranges::for_each(with_input_lines({argument}), add_file);
       continue;
     }
     check(fs::exists(argument, error), "{}: there is no such file or folder", argument);
@@ -141,7 +171,7 @@ void for_each_batch(
       names.push_back(images[i].name);
     } catch (const Error& error) {
       check(skip_broken, "{} (broken images can be skipped: --skip-broken)", error.what());
-      fmt::print(stderr, "left out: {}\n", error.what());
+      say("left out: {}\n", error.what());
     }
     if (std::ssize(batch) == batch_size || (i + 1 == images.size() && !batch.empty())) {
       run(names, batch);

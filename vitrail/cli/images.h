@@ -14,6 +14,7 @@
 #include "vitrail/io/image.h"
 #include "vitrail/models/model.h"
 #include "vitrail/tensor/tensor.h"
+#include "vitrail/train/detection/detections.h"
 #include "vitrail/train/study/embedding_file.h"
 #include "vitrail/train/study/evaluate.h"
 #include "vitrail/train/study/features.h"
@@ -37,6 +38,13 @@ std::unique_ptr<data::Dataset> open_images(const DataFlags& flags, const models:
 train::Evaluation evaluate_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
                                      train::EvaluateOptions options);
 
+/// The same of train::evaluate_detector().
+train::DetectorEvaluation evaluate_under_bar(std::string_view title, const models::Detector& detector,
+                                             const data::BoxedImages& data, train::EvaluateOptions options);
+
+/// Says on stderr which images an evaluation left out, once for the same ones.
+void note_left_out_images(const std::vector<std::string>& broken);
+
 /// Prints the number of images and the accuracy of each class, and which images were left out.
 void print_by_class(const train::Evaluation& evaluation);
 
@@ -58,6 +66,9 @@ struct NamedImage {
 
 /// Adds the argument IMAGES, which list_images() understands, to a command.
 void add_images_argument(CLI::App& command, std::vector<std::string>& images);
+
+/// The arguments, with the lines of standard input in the place of "-".
+std::vector<std::string> with_input_lines(const std::vector<std::string>& arguments);
 
 /// The images that `arguments` name, of which the image `output` that the command writes may be none: a file is itself,
 /// a folder or a tar archive is all images in it in natural order, and "-" is a list of paths on standard input, one

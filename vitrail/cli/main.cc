@@ -1,5 +1,6 @@
 #include <cstdlib>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "vitrail/cli/app.h"
@@ -30,9 +31,20 @@ void choose_how_threads_wait(char** argv) {
   }
 }
 
+// A file that is opened while one of the standard ones is closed would get its number, and then what is printed. Each
+// that is closed is opened here in the way that it is not used, so that reading or writing it still fails.
+void hold_standard_files() {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(number, F_GETFD) == -1) {
+      static_cast<void>(open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY));  // the lowest number
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  hold_standard_files();
   choose_how_threads_wait(argv);
   return vitrail::cli::run({argv + 1, argv + argc});
 }

@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "vitrail/cli/say.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/formats/weights.h"
@@ -91,7 +92,7 @@ std::vector<std::string> list_texts(const std::vector<std::string>& arguments) {
     } else {
       text::check_corpus(argument, "the command line");
       if (looks_like_file(argument)) {
-        fmt::print(stderr, "note: there is no file '{}': it is taken as a text\n", argument);
+        say("note: there is no file '{}': it is taken as a text\n", argument);
       }
       texts.push_back(argument);
     }
@@ -100,7 +101,7 @@ std::vector<std::string> list_texts(const std::vector<std::string>& arguments) {
       texts, [](const std::string& line) { return line.find_first_not_of(" \t\r") == std::string::npos; });
   check(!texts.empty(), "there are no texts");
   if (empty > 0) {
-    fmt::print(stderr, "note: {} left out\n", io::counted(static_cast<std::int64_t>(empty), "empty lines"));
+    say("note: {} left out\n", io::counted(static_cast<std::int64_t>(empty), "empty lines"));
   }
   return texts;
 }
@@ -160,7 +161,7 @@ void say_generation_config(const std::string& source, std::vector<std::string> s
                                [&](const auto& field) { return field.second && words.starts_with(field.first + " "); });
   });
   if (!said.empty()) {
-    fmt::print(stderr, "{}: {}\n", source, fmt::join(said, ", "));
+    say("{}: {}\n", source, fmt::join(said, ", "));
   }
 }
 
@@ -172,7 +173,7 @@ void note_idle(const std::vector<std::pair<const char*, bool>>& given, const cha
     }
   }
   if (!names.empty()) {
-    fmt::print(stderr, "note: without {}, {} changes nothing\n", partner, fmt::join(names, ", "));
+    say("note: without {}, {} changes nothing\n", partner, fmt::join(names, ", "));
   }
 }
 
@@ -181,8 +182,8 @@ void note_unknown(const text::Tokenizer& tokenizer, std::span<const std::int64_t
     const std::optional<std::int64_t> unknown = tokenizer.id_of(name);
     const auto count = unknown ? std::ranges::count(ids, *unknown) : 0;
     if (count > 0) {
-      fmt::print(stderr, "note: {}: {} of {} are {}: the tokenizer does not know what stands there\n", source, count,
-                 io::counted(std::ssize(ids), "tokens"), name);
+      say("note: {}: {} of {} are {}: the tokenizer does not know what stands there\n", source, count,
+          io::counted(std::ssize(ids), "tokens"), name);
     }
   }
 }

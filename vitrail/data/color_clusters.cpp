@@ -73,7 +73,12 @@ std::vector<Center> some_colors(const Dataset& images, std::int64_t size, std::u
   std::vector<Center> result;
   for (std::int64_t i = 0; i < used; ++i) {
     const std::int64_t index = i * images.size() / used;
-    const io::Image image = sized(images.image(index), size);
+    io::Image image;
+    try {
+      image = sized(images.image(index), size);
+    } catch (const Error&) {  // whoever reads all images says what is wrong with it
+      continue;
+    }
     Draws draws(Philox(seed, static_cast<std::uint64_t>(index)));
     for (std::int64_t n = 0; n < each; ++n) {
       const auto pixel = draws.integer(0, static_cast<int>(size * size));
@@ -113,6 +118,7 @@ ColorClusters learn_clusters(const Dataset& images, std::int64_t count, std::int
   check(count >= 1 && images.size() >= 1, "{} clusters cannot be chosen from the colours of {} images", count,
         images.size());
   const std::vector<Center> colors = some_colors(images, size, seed);
+  check(!colors.empty(), "none of the {} images could be read to choose colours from", images.size());
   ColorClusters clusters{.centers = {}, .size = size};
   Draws draws(Philox(seed, hash("clusters")));
   for (std::int64_t i = 0; i < count; ++i) {

@@ -27,7 +27,8 @@ struct ColorClusters {
 };
 
 /// Chooses `count` clusters for images of `size` × `size` pixels by k-means of pixels (Lloyd's algorithm, 20 rounds
-/// from random pixels; at most 65,536 pixels are drawn from the images, by `seed`).
+/// from random pixels; at most 65,536 pixels are drawn from the images, by `seed`). Images
+/// that cannot be read are passed over.
 ColorClusters learn_clusters(const Dataset& images, std::int64_t count, std::int64_t size, std::uint64_t seed);
 
 /// Reads `preprocessor_config.json` of a folder. Throws Error if it has no clusters, or prepares images in another way.

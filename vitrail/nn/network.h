@@ -28,6 +28,8 @@ struct Network {
   /// Whether a parameter belongs to the head ("head.weight", "head.bias", …), which a linear probe trains, and which is
   /// replaced for another number of classes.
   virtual bool is_head(const std::string& parameter) const = 0;
+  /// Whether a parameter belongs to a backbone whose learning rate may be another one (--lr-backbone).
+  virtual bool is_backbone(const std::string& /*parameter*/) const { return false; }
 
   ParameterStore parameters;
 };

@@ -89,19 +89,14 @@ std::vector<ParameterGroup> groups_by_layer(const nn::ParameterStore& store, dou
   return groups;
 }
 
-bool scale_norm_biases(std::vector<ParameterGroup>& groups, const nn::ParameterStore& store, double scaler) {
-  constexpr std::string_view ending = ".bias";
-  const auto is_norm_bias = [&](const std::string& name) {
-    return name.ends_with(ending) &&
-           store.find(name.substr(0, name.size() - ending.size()) + ".running_mean") != nullptr;
-  };
+bool scale_rates(std::vector<ParameterGroup>& groups, const NamePredicate& whose, double rate, double decay) {
   const std::size_t before = groups.size();
   bool any = false;
   for (std::size_t i = 0; i < before; ++i) {
     std::vector<std::string>& names = groups[i].names;
-    const auto biases = std::stable_partition(names.begin(), names.end(), std::not_fn(is_norm_bias));
-    ParameterGroup scaled{{biases, names.end()}, groups[i].weight_decay / scaler, groups[i].lr_scale * scaler};
-    names.erase(biases, names.end());
+    const auto chosen = std::stable_partition(names.begin(), names.end(), std::not_fn(whose));
+    ParameterGroup scaled{{chosen, names.end()}, groups[i].weight_decay * decay, groups[i].lr_scale * rate};
+    names.erase(chosen, names.end());
     if (!scaled.names.empty()) {
       groups.push_back(std::move(scaled));
       any = true;
@@ -109,6 +104,15 @@ bool scale_norm_biases(std::vector<ParameterGroup>& groups, const nn::ParameterS
   }
   std::erase_if(groups, [](const ParameterGroup& group) { return group.names.empty(); });
   return any;
+}
+
+bool scale_norm_biases(std::vector<ParameterGroup>& groups, const nn::ParameterStore& store, double scaler) {
+  constexpr std::string_view ending = ".bias";
+  const auto is_norm_bias = [&](const std::string& name) {
+    return name.ends_with(ending) &&
+           store.find(name.substr(0, name.size() - ending.size()) + ".running_mean") != nullptr;
+  };
+  return scale_rates(groups, is_norm_bias, scaler, 1 / scaler);
 }
 
 std::vector<std::string_view> optimizer_names() {

@@ -50,6 +50,9 @@ struct LayerDecay {
 std::vector<ParameterGroup> groups_by_layer(const nn::ParameterStore& store, double weight_decay,
                                             const NamePredicate& no_weight_decay, const LayerDecay& decay);
 
+/// Multiplies the learning rate of the parameters for which `whose` holds by `rate`, and their weight decay, which is
+/// multiplied by the learning rate too, by `decay`. Returns whether there are any.
+bool scale_rates(std::vector<ParameterGroup>& groups, const NamePredicate& whose, double rate, double decay = 1);
 /// Multiplies the learning rate of the biases of batch norms by `scaler`, and divides their weight decay by it, so that
 /// they decay as before (Jordan 2024, section 3.4). They are the biases beside which a `running_mean` stands. Returns
 /// whether there are any.

@@ -60,6 +60,7 @@ void add_data_options(OptionList& list, ImageTaskOptions& o) {
     return std::get<std::string>(before).empty() == std::get<std::string>(after).empty();
   };
   list.add("val_split", o.val_split, "NAME", "Part of --data-dir to evaluate on; empty: none")
+      .idle_if("beside --val-dir", [&o] { return !o.val_dir.empty() && !o.val_split.empty(); })
       .settled_unless(stays_judged);
   list.add("val_dir", o.val_dir, "DIR", "Images to evaluate on, where they lie elsewhere")
       .path()

@@ -46,6 +46,7 @@ struct RunOptions {
   /// The learning-rate schedule. Its fields lr, epochs and warmup_epochs are set from the fields below (schedule_of()).
   optim::ScheduleOptions schedule;
   std::optional<double> lr;
+  std::optional<double> lr_backbone;  ///< of a network that has a backbone; unset: --lr
   std::optional<double> lr_base;
   std::int64_t lr_base_size = 256;
   std::string lr_base_scale;

@@ -1,9 +1,23 @@
 #include "vitrail/train/task.h"
 
+#include <fmt/format.h>
+
 #include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/optim/state.h"
 
 namespace vitrail::train {
+
+std::string left_out_text(const std::vector<std::string>& broken) {
+  return fmt::format("left out {}: {}{}", io::counted(std::ssize(broken), "broken images"), broken.front(),
+                     broken.size() > 1 ? " …" : "");
+}
+
+void Work::say_left_out(const std::vector<std::string>& broken) const {
+  if (!broken.empty()) {
+    say(left_out_text(broken));
+  }
+}
 
 void validate(const TaskOptions& options) {
   const std::unique_ptr<TaskOptions> copy = options.clone();

@@ -40,7 +40,12 @@ struct Work {
   std::function<void(std::int64_t done)> advance = [](std::int64_t) {};
   /// Prints a line for the user.
   std::function<void(const std::string& line)> say = [](const std::string&) {};
+
+  /// Says left_out_text() of the images that an evaluation left out, unless there are none.
+  void say_left_out(const std::vector<std::string>& broken) const;
 };
+/// "left out 2 broken images: cat/3.jpg: not a JPEG …": how many, and the first of them with its reason.
+std::string left_out_text(const std::vector<std::string>& broken);
 
 /// A network and what it learns: its data, loss and figures. Each kind of task is a file in train/tasks.
 class Task {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/errors.h"
+#include "vitrail/models/model.h"
 
 namespace vitrail::train {
 namespace {

@@ -50,6 +50,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> read_lengths(const std::strin
 }
 
 void bench_generation(const BenchFlags& flags) {
+  check_not_of_model(flags.output, flags.model);
   train::GenerationBenchmarkOptions options = flags.generation;
   options.model = flags.model.name_or_folder();
   options.create.model_kwargs = flags.model.options().model_kwargs;
@@ -84,12 +85,19 @@ void bench(const BenchFlags& flags) {
   options.model = flags.model.name_or_folder();
   options.create = flags.model.options();
   options.training = flags.mode != "infer";
+  check_not_of_model(flags.output, flags.model);
+  check_not_of_model(flags.trace, flags.model);
   if (flags.mode == "pretrain") {
     options.pretraining = flags.mae;
   }
   options.batch_size = flags.batch_size.value_or(16);
   options.seq_len = flags.seq_len;
   if (!flags.lengths.empty()) {
+    const bool translates =
+        models::names_text_model(flags.model.name_or_folder()) &&
+        models::open_text_model(flags.model.name_or_folder(), {.fill = nn::Fill::meta}).net->translator() != nullptr;
+    check_usage(translates, "--lengths are those of sentences and their translations, but '{}' is no translator",
+                flags.model.model);
     options.pair_lengths = read_lengths(flags.lengths);
   }
   options.dtype = flags.compute.apply();

@@ -10,6 +10,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/cli/use/captions.h"
+#include "vitrail/cli/use/detect.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/base/shipped.h"
 #include "vitrail/models/formats/preprocessor.h"
@@ -43,6 +44,19 @@ std::string size_text(const models::Model& model, std::size_t first) {
   return fmt::format("{}", fmt::join(size.begin() + static_cast<std::ptrdiff_t>(first), size.end(), " x "));
 }
 
+// How many blocks a model has. Those of MViT v2 are counted by stages for learning rates, as timm does.
+std::int64_t blocks_of(const models::Model& model) {
+  const Json arguments = Json::parse(model.arguments);
+  if (arguments.contains("depths") && arguments["depths"].is_array()) {
+    std::int64_t sum = 0;
+    for (const Json& depth : arguments["depths"]) {
+      sum += depth.get<std::int64_t>();
+    }
+    return sum;
+  }
+  return model.net->depth();
+}
+
 Json describe(const models::Model& model) {
   const auto& image = model.pretrained;
   const models::TokenLayout layout = model.net->token_layout(image.height, image.width);
@@ -52,7 +66,7 @@ Json describe(const models::Model& model) {
   json["flops"] = model.net->flops(image.height, image.width);
   json["num_features"] = model.net->num_features();
   json["num_classes"] = model.net->num_classes();
-  json["depth"] = model.net->depth();
+  json["depth"] = blocks_of(model);
   json["input_size"] = input_size(model);
   json["tokens"] = {{"prefix", layout.prefix}, {"rows", layout.rows}, {"columns", layout.columns}};
   json["interpolation"] = image.interpolation;
@@ -82,7 +96,7 @@ void print_info(const models::Model& model) {
                             model.net->frames() > 0 ? "a clip" : "an image"));
   line("num_features", std::to_string(model.net->num_features()));
   line("num_classes", std::to_string(model.net->num_classes()));
-  line("blocks", std::to_string(model.net->depth()));
+  line("blocks", std::to_string(blocks_of(model)));
   const std::string crop = image.processor ? fmt::format("transformers' processor {}", json["image_processor"].dump())
                                            : fmt::format("crop_pct {} ({})", image.crop_pct, image.crop_mode);
   line(model.net->frames() > 0 ? "clip" : "image",
@@ -96,6 +110,34 @@ void print_info(const models::Model& model) {
   if (!image.label_names.empty()) {
     line("labels", fmt::format("{}", fmt::join(image.label_names, ", ")));
   }
+}
+
+Json describe(const models::Detector& model) {
+  const models::DetrConfig& config = model.net->config();
+  return {{"model", "DetrForObjectDetection"},
+          {"parameters", model.net->parameters.count()},
+          {"num_queries", config.num_queries},
+          {"d_model", config.d_model},
+          {"encoder_layers", config.encoder_layers},
+          {"decoder_layers", config.decoder_layers},
+          {"shortest_edge", model.images.shortest_edge},
+          {"longest_edge", model.images.longest_edge},
+          {"label_names", model.labels},
+          {"config", Json::parse(model.config)}};
+}
+
+void print_info(const models::Detector& model) {
+  const models::DetrConfig& config = model.net->config();
+  line("model", "DetrForObjectDetection, a detector");
+  line("parameters",
+       fmt::format("{} ({})", model.net->parameters.count(), short_number(model.net->parameters.count())));
+  line("queries", std::to_string(config.num_queries));
+  line("layers", fmt::format("{} of the backbone, {} of the encoder, {} of the decoder, of width {}",
+                             model.net->depth() - config.encoder_layers - config.decoder_layers, config.encoder_layers,
+                             config.decoder_layers, config.d_model));
+  line("images", fmt::format("shorter side {} pixels, longer side at most {}", model.images.shortest_edge,
+                             model.images.longest_edge));
+  line("labels", fmt::format("{}", fmt::join(model.labels, ", ")));
 }
 
 Json describe(const models::TextModel& model) {
@@ -234,6 +276,19 @@ bool matches(std::string_view name, std::string_view pattern) {
   return !name.empty() && name.front() == pattern.front() && matches(name.substr(1), pattern.substr(1));
 }
 
+// The tensors of a model, with what print_parameters() says of them.
+Json tensors_of(const nn::ParameterStore& parameters) {
+  Json list = Json::array();
+  for (const nn::Parameter& p : parameters.all()) {
+    const Shape& shape = p.value.shape();
+    list.push_back({{"name", p.name},
+                    {"shape", std::vector<std::int64_t>(shape.begin(), shape.end())},
+                    {"dtype", name_of(p.value.dtype())},
+                    {"buffer", p.buffer}});
+  }
+  return list;
+}
+
 // A pattern without a `*` is any part of a name.
 std::string widened(const std::string& pattern) {
   return pattern.find('*') == std::string::npos ? "*" + pattern + "*" : pattern;
@@ -351,6 +406,9 @@ void add_info(CLI::App& app) {
     if (flags->json) {
       Json json = describe(model);
       json["int8_parameters"] = int8;
+      if (flags->parameters) {
+        json["tensors"] = tensors_of(parameters);
+      }
       fmt::print("{}\n", json.dump(2));
     } else {
       print_info(model);
@@ -358,7 +416,7 @@ void add_info(CLI::App& app) {
         line("int8", fmt::format("{} ({}) of the parameters", int8, short_number(int8)));
       }
     }
-    if (flags->parameters) {
+    if (flags->parameters && !flags->json) {
       print_parameters(parameters);
     }
   };
@@ -376,6 +434,12 @@ void add_info(CLI::App& app) {
     if (models::is_clip_folder(name)) {
       flags->model.check_unchanged("is a model of images and texts");
       const models::JointModel model = models::load_clip(name, options.fill);
+      tell(model, model.net->parameters);
+      return;
+    }
+    if (is_detector(flags->model)) {
+      flags->model.check_unchanged("finds objects");
+      const models::Detector model = models::load_detector(name, {.fill = options.fill});
       tell(model, model.net->parameters);
       return;
     }

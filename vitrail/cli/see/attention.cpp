@@ -15,9 +15,11 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
 #include "vitrail/cli/see/class_attention.h"
+#include "vitrail/cli/see/detector_attention.h"
 #include "vitrail/cli/see/text_attention.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/cli/use/captions.h"
+#include "vitrail/cli/use/detect.h"
 #include "vitrail/explain/overlay.h"
 #include "vitrail/explain/page.h"
 #include "vitrail/io/file.h"
@@ -38,6 +40,8 @@ struct AttentionFlags {
   std::string output = "attention";
   std::string raw;
   std::optional<std::string> query;
+  std::optional<std::int64_t> query_box;
+  std::optional<std::string> point;
   std::optional<std::int64_t> layer;
   std::optional<std::int64_t> head;
   std::string method = "layers";
@@ -191,6 +195,14 @@ void add_attention(CLI::App& app) {
   command
       .add_option("--query", flags->query, "Show where this patch looks, counted from 0, instead of the class token")
       ->type_name("ROW,COL");
+  command
+      .add_option("--query-box", flags->query_box,
+                  "Of a detector: show where the decoder looked for this box, 1 for the likeliest")
+      ->check(at_least(1))
+      ->type_name("N");
+  command
+      .add_option("--point", flags->point, "Of a detector: show what the encoder looks at from this pixel of the image")
+      ->type_name("X,Y");
   command.add_option("--layer", flags->layer, "One layer only, from 0; -1 is the last")->check(whole_number());
   command.add_option("--head", flags->head, "One head only, from 0")->check(whole_number());
   command
@@ -224,17 +236,20 @@ void add_attention(CLI::App& app) {
   add_examples(command, {"vitrail attention demo/run/best cat.jpg",
                          "vitrail attention demo/run/best cat.jpg --query 3,4 --layer -1 --output maps",
                          "vitrail attention vit_tiny_patch16_224 cat.jpg --raw maps.safetensors",
+                         "vitrail attention my_detector street.jpg --query-box 3",
                          "vitrail attention my_dino cat.jpg --method dino --threshold 0.6 --img-size 480",
                          "vitrail attention my_dino scenes/test/images --method dino --masks scenes/test/masks",
                          "vitrail attention my_bert --text \"The animal didn't cross the street because it was too "
                          "tired.\""});
   command.callback([flags, output] {
     check_usage(flags->image.empty() != flags->text.empty(), "attention takes either IMAGE or --text TEXT");
+    check_not_of_model(flags->raw, flags->model);
     if (!flags->text.empty()) {
       const ModelFlags& model = flags->model;
       check_usage(model.kwargs.empty() && !model.num_classes && !model.img_size && !model.prepares_images(),
                   "--model-kwargs, --num-classes, --img-size and other flags of images have no effect on --text");
-      check_usage(!flags->query, "--query names a patch of an image: it has no effect on --text");
+      check_usage(!flags->query && !flags->query_box && !flags->point,
+                  "--query, --query-box and --point name places of an image: they have no effect on --text");
       check_usage(flags->method == "layers" && !flags->threshold && flags->masks.empty(),
                   "--method, --threshold and --masks have no effect on --text");
       draw_text_attention({.model = flags->model.name_or_folder(),
@@ -247,6 +262,27 @@ void add_attention(CLI::App& app) {
       return;
     }
     check_usage(!is_text_model(flags->model), "'{}' is a model of texts: name one by --text", flags->model.model);
+    if (is_detector(flags->model)) {
+      check_usage(!flags->query && flags->method == "layers" && !flags->threshold && flags->masks.empty(),
+                  "'{}' finds objects: --query, --method, --threshold and --masks have no effect on it",
+                  flags->model.model);
+      check_usage(!flags->query_box || !flags->point, "give --query-box or --point, not both");
+      check_usage(flags->query_box || flags->point || (!flags->layer && !flags->head),
+                  "--layer and --head want --query-box or --point beside them");
+      check_not_input(flags->raw, flags->image);
+      draw_detector_attention({.model = flags->model,
+                               .image = flags->image,
+                               .output = flags->output,
+                               .raw = flags->raw,
+                               .box = flags->query_box,
+                               .point = flags->point,
+                               .layer = flags->layer,
+                               .head = flags->head,
+                               .dtype = flags->compute.apply()});
+      return;
+    }
+    check_usage(!flags->query_box && !flags->point, "--query-box and --point are for detectors, but '{}' is none",
+                flags->model.model);
     const explain::Query query = query_of(flags->query);
     check_not_input(flags->raw, flags->image);
     if (flags->method == "dino") {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <set>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/io/file.h"
 
 namespace vitrail::cli {
@@ -131,15 +133,20 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
 // just begun; if there is no other, the reason is the error.
 std::vector<train::RunSummary> read_runs(const CompareFlags& flags) {
   std::vector<train::RunSummary> runs;
+  std::set<std::filesystem::path> seen;
   for (const std::string& folder : flags.runs) {
     check(std::filesystem::exists(folder), "{}: no such folder", folder);
+    if (!seen.insert(std::filesystem::canonical(folder)).second) {
+      say("passed over: {} is named twice\n", folder);
+      continue;
+    }
     try {
       runs.push_back(train::read_run(folder, runs.empty() ? flags.metric : runs.front().metric.name));
     } catch (const Error& error) {
       if (flags.runs.size() == 1) {
         throw;
       }
-      fmt::print(stderr, "passed over: {}\n", error.what());
+      say("passed over: {}\n", error.what());
     }
   }
   check(!runs.empty(), "none of the {} folders is a run to compare", flags.runs.size());

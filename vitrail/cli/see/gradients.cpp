@@ -112,6 +112,7 @@ void print_table(const std::vector<NamedReach>& all, std::int64_t steps) {
 }
 
 void draw(const GradientFlags& flags) {
+  check_not_input(flags.output, flags.text);
   const std::string words = io::read_text(flags.text);
   std::vector<NamedReach> all;
   for (const std::string& name : flags.models) {

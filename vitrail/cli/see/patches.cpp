@@ -88,6 +88,15 @@ PatchesOfImages read_patches(const PatchesFlags& flags) {
   return result;
 }
 
+void check_none_is_input(const fs::path& folder, const std::vector<std::string>& outputs,
+                         const std::vector<std::string>& inputs) {
+  for (const std::string& output : outputs) {
+    for (const std::string& input : inputs) {
+      check_not_input((folder / output).string(), input);
+    }
+  }
+}
+
 // Writes each image with its drawing, a sheet of all and a page.
 void write_drawings(const PatchesFlags& flags, const PatchesOfImages& patches, const std::vector<io::Image>& drawings,
                     const std::string& lead) {
@@ -105,13 +114,16 @@ void write_drawings(const PatchesFlags& flags, const PatchesOfImages& patches, c
     return even;
   };
   std::vector<std::vector<io::Image>> rows;
+  std::vector<std::string> outputs = {"sheet.png"};
+  for (std::size_t i = 0; i < drawings.size(); ++i) {
+    outputs.push_back(fmt::format("image{:02}.png", i));
+    outputs.push_back(fmt::format("{}{:02}.png", flags.method, i));
+  }
+  check_none_is_input(folder, outputs, patches.names);
   io::make_folder(folder);
   for (std::size_t i = 0; i < drawings.size(); ++i) {
     const std::string image = fmt::format("image{:02}.png", i);
     const std::string drawing = fmt::format("{}{:02}.png", flags.method, i);
-    for (const std::string& name : {image, drawing}) {
-      check_not_input((folder / name).string(), patches.names[i]);
-    }
     io::write_png(folder / image, patches.images[i]);
     io::write_png(folder / drawing, drawings[i]);
     section.figures.push_back({image, patches.names[i]});
@@ -168,9 +180,7 @@ std::string draw_pairs(const PatchesFlags& flags, const PatchesOfImages& patches
   const auto all = std::ssize(matches);
   matches.resize(static_cast<std::size_t>(std::min<std::int64_t>(all, flags.most)));
   const fs::path folder = flags.output;
-  for (const std::string& name : patches.names) {
-    check_not_input((folder / "match.png").string(), name);
-  }
+  check_none_is_input(folder, {"match.png"}, patches.names);
   io::make_folder(folder);
   io::write_png(folder / "match.png", explain::draw_matches(patches.images[0], patches.grids[0], patches.images[1],
                                                             patches.grids[1], matches));
@@ -197,7 +207,11 @@ void patches(const PatchesFlags& flags) {
     check_usage(flags.method == "kmeans" || option->count() == 0, "{} belongs to --method kmeans", option->get_name());
   }
   check_usage(flags.method == "match" || flags.of_match->count() == 0, "--most belongs to --method match");
+  check_not_of_model(flags.raw, flags.model);
   const PatchesOfImages read = read_patches(flags);
+  for (const std::string& name : read.names) {
+    check_not_input(flags.raw, name);
+  }
   io::NamedTensors raw;
   const std::string lead = flags.method == "pca"      ? draw_components(flags, read, raw)
                            : flags.method == "kmeans" ? draw_groups(flags, read, raw)

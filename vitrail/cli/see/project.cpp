@@ -10,6 +10,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/data/resize.h"
 #include "vitrail/explain/map_page.h"
 #include "vitrail/explain/projection.h"
@@ -118,8 +119,8 @@ double perplexity_for(std::int64_t features, const std::optional<double>& asked)
     return asked.value_or(usual);
   }
   const double fitting = (most - 1) / 3;
-  fmt::print(stderr, "note: of {} features the perplexity is {:.4g}, not {:g}: --perplexity chooses another\n",
-             features, fitting, usual);
+  say("note: of {} features the perplexity is {:.4g}, not {:g}: --perplexity chooses another\n", features, fitting,
+      usual);
   return fitting;
 }
 
@@ -195,6 +196,9 @@ void project(const ProjectFlags& flags) {
     result.facts["trustworthiness"] = trust;
   }
   const fs::path folder = flags.output;
+  for (const char* file : {"map.safetensors", "map.png", "index.html"}) {
+    check_not_input((folder / file).string(), flags.features);
+  }
   io::make_folder(folder);
   explain::write_map_page(folder, fs::path(flags.features).stem().string(), result.lead, points);
   train::Features places = features;

@@ -165,7 +165,18 @@ class Page {
   train::Evaluation evaluation_;
 };
 
+// Throws Error if the page would be written among the images that it is about.
+void check_beside_data(const std::string& output, const std::string& data) {
+  std::error_code error;
+  const fs::path inside = fs::weakly_canonical(output, error);
+  const fs::path around = fs::weakly_canonical(data, error);
+  const auto [of_data, of_output] = std::ranges::mismatch(around, inside);
+  check(of_data != around.end() || !fs::is_directory(around, error),
+        "'{}' lies in the data '{}': choose another --output", output, data);
+}
+
 void report(const ReportFlags& flags) {
+  check_beside_data(flags.output, flags.data.data);
   models::Model model = flags.model.open_classifier();
   const auto dataset = open_images(flags.data, model);
   Page page(flags, std::move(model), *dataset);

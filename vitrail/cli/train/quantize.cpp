@@ -53,7 +53,9 @@ class Sample : public data::Dataset {
 
 train::Evaluation run(const models::Model& model, const data::Dataset& images, const QuantizeFlags& flags, DType dtype,
                       const char* title) {
-  return evaluate_under_bar(title, model, images, flags.eval.options(dtype));
+  train::Evaluation result = evaluate_under_bar(title, model, images, flags.eval.options(dtype));
+  note_left_out_images(result.broken);
+  return result;
 }
 
 models::Model quantized(const models::Model& model, const QuantizeFlags& flags) {

@@ -15,6 +15,9 @@
 #include "vitrail/cli/images.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/models/detection/detr_folder.h"
+#include "vitrail/models/recurrent/captioner.h"
+#include "vitrail/models/recurrent/frame_network.h"
 #include "vitrail/train/run/run_folder.h"
 
 namespace vitrail::cli {
@@ -59,13 +62,22 @@ void soup(const SoupFlags& flags) {
     if (dataset == nullptr) {
       dataset = open_images(flags.data, model);
     }
-    return evaluate_under_bar("evaluating", model, *dataset, options);
+    train::Evaluation result = evaluate_under_bar("evaluating", model, *dataset, options);
+    note_left_out_images(result.broken);
+    return result;
   };
 
+  for (std::size_t i = 0; i < folders.size(); ++i) {
+    const char* other = models::is_captioner_folder(folders[i])       ? "captions images"
+                        : models::is_frame_network_folder(folders[i]) ? "reads sequences of images"
+                        : models::is_detector_folder(folders[i])      ? "finds objects"
+                                                                      : nullptr;
+    check(other == nullptr, "'{}' {}: soups are made of models that classify images, or of texts", flags.folders[i],
+          other == nullptr ? "" : other);
+  }
   note_left_out(folders.front().string());
   if (!flags.greedy) {
     const models::Model model = train::uniform_soup(folders);
-    models::save_model(model, flags.output);
     json["models"] = flags.folders;
     std::string text = fmt::format("{}: the average of {}", flags.output, io::counted(std::ssize(folders), "models"));
     if (!flags.data.data.empty()) {
@@ -73,6 +85,7 @@ void soup(const SoupFlags& flags) {
       json["top1"] = top1;
       text += fmt::format(", top-1 {:.2f} %", top1);
     }
+    models::save_model(model, flags.output);
     fmt::print("{}\n", flags.json ? json.dump(2) : text);
     return;
   }

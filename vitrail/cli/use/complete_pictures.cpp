@@ -69,7 +69,7 @@ void complete_pictures(const models::LanguageBody& model, const std::filesystem:
               flags.rows.value_or(0));
   std::vector<NamedImage> named;
   if (pictures) {
-    named = list_images({*pictures});
+    named = list_images({*pictures}, flags.output);
   }
   const std::int64_t height =
       std::ssize(named) * (clusters.size * std::max<std::int64_t>(1, drawn_side / clusters.size) + gap) + gap;

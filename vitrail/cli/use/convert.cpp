@@ -8,6 +8,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/io/file.h"
 #include "vitrail/models/joint/clip_folder.h"
 #include "vitrail/models/quantize.h"
@@ -44,10 +45,9 @@ void convert_clip(const fs::path& source, const fs::path& output, DType dtype) {
 void note_other_crop(const models::PretrainedConfig& images) {
   const auto resized = static_cast<std::int64_t>(std::floor(static_cast<double>(images.height) / images.crop_pct));
   if (!images.processor && (resized - images.height) % 2 != 0) {
-    fmt::print(stderr,
-               "note: of images resized to {} pixels transformers takes the middle {} a pixel beside where timm does "
-               "(docs/data.md): predictions may differ a little\n",
-               resized, images.height);
+    say("note: of images resized to {} pixels transformers takes the middle {} a pixel beside where timm does "
+        "(docs/data.md): predictions may differ a little\n",
+        resized, images.height);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
@@ -58,8 +59,8 @@ std::unique_ptr<data::Dataset> open_labelled(const EmbedFlags& flags, const mode
   auto dataset = open_images(flags.data, model, !flags.logits);
   const std::vector<std::string>& known = model.pretrained.label_names;
   if (!known.empty() && dataset->classes() != known) {
-    fmt::print(stderr, "note: the labels are numbers of the {} of '{}', not all of which the model knows\n",
-               io::counted(std::ssize(dataset->classes()), "classes"), flags.data.data);
+    say("note: the labels are numbers of the {} of '{}', not all of which the model knows\n",
+        io::counted(std::ssize(dataset->classes()), "classes"), flags.data.data);
   }
   return dataset;
 }

@@ -35,6 +35,9 @@ std::string encoder_of(const std::string& kind) {
   if (kind == "autoencoder") {
     return "the encoder and its bottleneck, without the decoder";
   }
+  if (kind == "clip") {
+    return "the vision tower, without the text model";
+  }
   return kind == "mae" ? "the encoder, without the decoder" : "the model, without its classifier";
 }
 
@@ -57,7 +60,7 @@ void write_encoder(const EncoderFlags& flags) {
     kind = train::task_kind_of_run(around).name;
   }
   const bool images = kind.empty() || kind == "dino" || kind == "mocov3" || kind == "simclr" || kind == "mae" ||
-                      kind == "classify" || kind == "autoencoder";
+                      kind == "classify" || kind == "autoencoder" || kind == "clip";
   check(images, "'{}' is a run of the task {}, which has no encoder of images by itself", flags.run, kind);
   // The bottleneck of an autoencoder has the place of a classifier, by which the latent vectors are its logits.
   const bool bottleneck = kind == "autoencoder" || train::is_autoencoder(folder);

@@ -15,6 +15,7 @@
 #include "vitrail/cli/images.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/cli/use/captions.h"
+#include "vitrail/cli/use/detect.h"
 #include "vitrail/cli/use/eval_language.h"
 #include "vitrail/cli/use/eval_texts.h"
 #include "vitrail/cli/use/eval_translation.h"
@@ -197,6 +198,7 @@ void predict(const PredictFlags& flags) {
     predict_frames(flags.model, flags.compute,
                    {.sources = flags.images,
                     .frames = flags.frames,
+                    .topk_given = flags.topk_flag->count() > 0,
                     .topk = flags.topk,
                     .batch_size = flags.batch_size,
                     .skip_broken = flags.skip_broken,
@@ -300,6 +302,11 @@ void add_eval(CLI::App& app) {
     }
     check_usage(flags->frames.empty(), "--frames is for models of sequences of images, but '{}' is none",
                 flags->model.model);
+    if (is_detector(flags->model)) {
+      check_usage(flags->tta == 0, "'{}' finds objects: it takes no --tta", flags->model.model);
+      evaluate_detections(flags->model, flags->compute, flags->data, flags->output, flags->json);
+      return;
+    }
     if (is_captioner(flags->model)) {
       check_usage(flags->tta == 0 && flags->output.empty(), "'{}' captions images: it takes neither --tta nor --output",
                   flags->model.model);

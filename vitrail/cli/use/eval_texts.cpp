@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/io/file.h"
 #include "vitrail/models/text/encoder_network.h"
@@ -110,7 +111,7 @@ void evaluate_by_task(const std::string& kind, const ModelFlags& model, const Co
   progress.end();
   if (const auto* reader = dynamic_cast<const train::TextTask*>(task.get());
       reader != nullptr && reader->skipped_lines() > 0) {
-    fmt::print(stderr, "note: {}\n", train::skipped_summary(reader->skipped_lines()));
+    say("note: {}\n", train::skipped_summary(reader->skipped_lines()));
   }
   nlohmann::ordered_json json = {{"model", model.model}};
   if (kind == "embed") {

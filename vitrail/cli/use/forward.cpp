@@ -7,10 +7,12 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/use/detect.h"
 #include "vitrail/io/safetensors.h"
 #include "vitrail/models/joint/clip_folder.h"
 #include "vitrail/models/recurrent/recurrent.h"
 #include "vitrail/models/text/text_model.h"
+#include "vitrail/ops/math/arithmetic.h"
 
 namespace vitrail::cli {
 namespace {
@@ -79,6 +81,8 @@ void forward_text(const ForwardFlags& flags) {
   io::NamedTensors output;
   try {
     output = model.net->run(inputs, pass);
+    check(!flags.features || !recorder.features().empty(), "--features: {} records none", model.name);
+    check(!flags.attention || !model.net->attention_maps(recorder).empty(), "--attention: {} has none", model.name);
   } catch (const Error& error) {
     fail("{}: {}", flags.input, error.what());
   }
@@ -136,13 +140,57 @@ void forward_joint(const ForwardFlags& flags) {
   print_tensors(output);
 }
 
+// A detector, on padded batches.
+void forward_detector(const ForwardFlags& flags) {
+  const models::Detector detector = open_detector(flags.model);
+  const io::Safetensors input = io::Safetensors::open(flags.input);
+  const char* const images = input.contains("pixel_values") ? "pixel_values" : "x";
+  check(input.contains(images), "{}: there is neither 'pixel_values' nor 'x' f32 [B, {}, H, W]", flags.input,
+        detector.net->config().backbone.in_chans);
+  models::DetrInput batch{input.get(images), {}};
+  check(batch.x.rank() == 4 && batch.x.dtype() == DType::f32, "{}: {} is {} {}, expected f32 [B, {}, H, W]",
+        flags.input, images, name_of(batch.x.dtype()), batch.x.shape(), detector.net->config().backbone.in_chans);
+  if (input.contains("pixel_mask")) {
+    const Tensor mask = input.get("pixel_mask");
+    batch.pixel_mask = mask.dtype() == DType::boolean ? mask : ops::cast(mask, DType::boolean);
+  }
+  nn::Recorder recorder(flags.features, flags.attention);
+  nn::Pass pass{.dtype = flags.compute.apply(), .recorder = flags.features || flags.attention ? &recorder : nullptr};
+  io::NamedTensors output;
+  try {
+    const models::SetPredictions found = detector.net->forward(batch, pass);
+    output = {{"logits", found.logits}, {"pred_boxes", found.boxes}};
+  } catch (const Error& error) {
+    fail("{}: {}", flags.input, error.what());
+  }
+  const auto add = [&](const nn::Records& records, const std::string& start, const std::string& end,
+                       const std::string& name) {
+    std::int64_t number = 0;
+    for (const nn::Recorded& record : records) {
+      if (record.name.starts_with(start) && record.name.ends_with(end)) {
+        output.emplace_back(fmt::format("{}.{}", name, number++), record.value);
+      }
+    }
+  };
+  add(recorder.features(), "model.decoder.layers.", "", "decoder");
+  add(recorder.attention(), "model.encoder.layers.", ".self_attn", "encoder_attention");
+  add(recorder.attention(), "model.decoder.layers.", ".self_attn", "decoder_attention");
+  add(recorder.attention(), "model.decoder.layers.", ".encoder_attn", "cross_attention");
+  io::save_safetensors(flags.output, output);
+  print_tensors(output);
+}
+
 void forward(const ForwardFlags& flags) {
   check_not_input(flags.output, flags.input);
+  check_not_of_model(flags.output, flags.model);
   if (models::is_clip_folder(flags.model.name_or_folder())) {
     return forward_joint(flags);
   }
   if (models::names_text_model(flags.model.name_or_folder())) {
     return forward_text(flags);
+  }
+  if (is_detector(flags.model)) {
+    return forward_detector(flags);
   }
   if (models::is_recurrent_folder(flags.model.name_or_folder())) {
     return forward_recurrent(flags);

@@ -8,6 +8,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/cli/images.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
@@ -136,18 +138,20 @@ void predict_frames(const ModelFlags& flags, const ComputeFlags& compute, const 
   run.skip_broken = asked.skip_broken;
   run.labeled = false;
   const std::unique_ptr<models::FrameNetwork> model = open_frame_network(flags);
+  check_usage(model->target.kind != FrameTarget::Kind::angle || !asked.topk_given,
+              "'{}' says angles: --topk has no effect on it", flags.model);
   FramePrinter printer(model->target, asked);
   data::SequenceOptions wanted;
   wanted.labels = data::SequenceOptions::Labels::none;
   wanted.frames = asked.frames;
-  for (const std::string& source : asked.sources) {
+  for (const std::string& source : with_input_lines(asked.sources)) {
     const data::Sequences data = data::open_sequences(source, wanted);
     const train::FrameEvaluation said = train::run_frames(*model, data, all_of(data), run);
     for (const train::FramePrediction& prediction : said.predictions) {
       printer.print(data, prediction);
     }
     for (const std::string& broken : said.broken) {
-      fmt::print(stderr, "left out: {}\n", broken);
+      say("left out: {}\n", broken);
     }
   }
   printer.finish();

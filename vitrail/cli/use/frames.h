@@ -24,6 +24,7 @@ bool is_frame_network(const ModelFlags& flags);
 struct PredictFramesFlags {
   std::vector<std::string> sources;  ///< folders, archives or tables of sequences
   std::string frames;                ///< SequenceOptions::frames
+  bool topk_given = false;
   std::int64_t topk = 5;
   std::int64_t batch_size = 16;
   bool skip_broken = false;

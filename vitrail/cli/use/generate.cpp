@@ -19,6 +19,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/cli/use/generate_flags.h"
 #include "vitrail/io/file.h"
@@ -158,8 +159,8 @@ class Generator {
     const std::size_t cache =
         body_.state_bytes(tokens, flags_.cache_dtype.value_or(dtype_)) * static_cast<std::size_t>(texts);
     const auto megabytes = [](std::size_t bytes) { return static_cast<double>(bytes) / 1e6; };
-    fmt::print(stderr, "memory: {:.1f} MB of weights, {:.1f} MB for {} of {} tokens\n", megabytes(weights),
-               megabytes(cache), io::counted(texts, "texts"), tokens);
+    say("memory: {:.1f} MB of weights, {:.1f} MB for {} of {} tokens\n", megabytes(weights), megabytes(cache),
+        io::counted(texts, "texts"), tokens);
   }
 
   std::string text_of(Ids ids, std::span<const std::int64_t> added) const {
@@ -253,9 +254,9 @@ void generate_texts(const GenerateFlags& flags) {
     const DType dtype = flags.compute.apply();
     const models::TextModel model = load(flags, folder, dtype);
     const models::LanguageBody& body = models::language_of(model);
-    complete_pictures(body, folder, flags.prompt, flags.pictures,
-                      config_of(flags, own_config(folder, flags), 1, body.max_positions()), flags.seed.value_or(0),
-                      dtype);
+    const GenerationConfig config = config_of(flags, own_config(folder, flags), 1, body.max_positions());
+    note_idle_flags(flags, config);
+    complete_pictures(body, folder, flags.prompt, flags.pictures, config, flags.seed.value_or(0), dtype);
     return;
   }
   check_usage(!flags.pictures.given(), "'{}': the model's words are no colours: it takes neither --rows nor --output",

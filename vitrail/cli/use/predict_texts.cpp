@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/cli/app.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/explain/labelled_text.h"
 #include "vitrail/io/file.h"
@@ -93,6 +94,9 @@ std::vector<explain::LabelledWord> words_of(const std::string& text, const std::
 // A label for each token: a line for each as in a file of CoNLL, or objects as those of transformers' pipeline.
 void print_tags(const models::TextModel& model, const text::Tokenizer& tokenizer, const PredictTextsFlags& flags,
                 DType dtype) {
+  for (const std::string& given : flags.texts) {
+    check_not_input(flags.output, given);
+  }
   const std::vector<std::string> texts = list_texts_to_tag(flags.texts);
   LabelJson json = LabelJson::array();
   if (flags.format == "csv") {
@@ -150,8 +154,8 @@ void fill_mask(const FillMaskFlags& flags) {
   for (const std::string& target : flags.targets) {
     if (const std::vector<std::int64_t> ids = tokenizer.encode(target, false).ids;
         !tokenizer.id_of(target) && !ids.empty()) {
-      fmt::print(stderr, "note: '{}' is no token of the model: '{}', with which it begins, stands for it\n", target,
-                 tokenizer.token_of(ids.front()));
+      say("note: '{}' is no token of the model: '{}', with which it begins, stands for it\n", target,
+          tokenizer.token_of(ids.front()));
     }
   }
   for (const std::string& text : list_texts(flags.texts)) {

@@ -13,6 +13,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/data/resize.h"
 #include "vitrail/explain/drawing.h"
 #include "vitrail/explain/overlay.h"
@@ -121,7 +122,7 @@ class IndexModel {
     models::check_vocabulary(tokenizer.vocab_size(), joint_->net->config().text.vocab_size, folder_);
     const train::PairTexts encoded = train::encode_pair_texts(*joint_->net, tokenizer, texts);
     if (const std::string note = train::cut_note(encoded, joint_->net->max_positions()); !note.empty()) {
-      fmt::print(stderr, "note: {}\n", note);
+      say("note: {}\n", note);
     }
     return train::embed_pair_texts(*joint_->net, encoded, dtype);
   }

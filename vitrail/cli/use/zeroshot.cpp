@@ -15,6 +15,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/data/pairs/text_pairs.h"
 #include "vitrail/io/file.h"
@@ -42,9 +43,9 @@ struct ZeroshotFlags {
   std::string output;
 };
 
-void say(const std::string& note) {
+void say_note(const std::string& note) {
   if (!note.empty()) {
-    fmt::print(stderr, "note: {}\n", note);
+    say("note: {}\n", note);
   }
 }
 
@@ -111,7 +112,7 @@ class Zeroshot {
   Tensor label_vectors(const std::vector<std::string>& labels) const {
     std::string cut;
     const Tensor vectors = train::embed_labels(model_, labels, flags_.templates, dtype_, &cut);
-    say(cut);
+    say_note(cut);
     return vectors;
   }
 
@@ -212,19 +213,19 @@ class Zeroshot {
                                             [&](const train::EvaluateOptions& o) {
                                               return train::retrieval(model_.joint, model_.tokenizer, pairs, o, &cut);
                                             });
-    say(cut);
+    say_note(cut);
     if (flags_.format == "json") {
       const Json json = {{"model", flags_.model.model},
                          {"pairs", flags_.pairs},
-                         {"images", pairs.images->size()},
-                         {"texts", pairs.count()},
+                         {"images", found.images},
+                         {"texts", found.texts},
+                         {"broken", found.broken},
                          {"image_to_text", recalls_json(found.image_to_text)},
                          {"text_to_image", recalls_json(found.text_to_image)}};
       fmt::print("{}\n", json.dump(2));
       return;
     }
-    fmt::print("{}, {}\n\n{:<14}", io::counted(pairs.images->size(), "images"), io::counted(pairs.count(), "texts"),
-               "");
+    fmt::print("{}, {}\n\n{:<14}", io::counted(found.images, "images"), io::counted(found.texts, "texts"), "");
     for (const std::int64_t depth : train::recall_depths) {
       fmt::print("  {:>10}", fmt::format("recall@{}", depth));
     }
@@ -236,6 +237,9 @@ class Zeroshot {
       }
     }
     fmt::print("\n");
+    for (const std::string& broken : found.broken) {
+      fmt::print("left out: {}\n", broken);
+    }
   }
 
   const ZeroshotFlags& flags_;

@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "vitrail/models/base/image_model.h"
 #include "vitrail/nn/images/image_attention.h"
 #include "vitrail/nn/images/image_layers.h"
@@ -50,6 +52,9 @@ struct ResNetConfig {
   std::vector<std::int64_t> sagan_stages;
   nn::Size2 img_size = {224, 224};  ///< the size that the model is intended for; it takes all sizes
 };
+
+/// Reads timm's arguments of a ResNet. Throws Error, which names `source`, for one that is unknown or out of range.
+ResNetConfig read_resnet(const nlohmann::json& arguments, const std::string& source);
 
 /// The shortcut of a block whose shape changes: the projected input, which is added to the output of the convolutions.
 struct ResNetShortcut {

@@ -5,7 +5,6 @@
 #include "vitrail/models/convnet/resnet.h"
 
 namespace vitrail::models {
-namespace {
 
 using io::Fields;
 
@@ -55,8 +54,6 @@ ResNetConfig read_resnet(const nlohmann::json& arguments, const std::string& sou
   f.finish();
   return c;
 }
-
-}  // namespace
 
 namespace {
 

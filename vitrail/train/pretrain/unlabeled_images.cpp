@@ -63,6 +63,7 @@ double mean_loss(const UnlabeledImages& images, const data::Transform& transform
     work.advance(count);
   }
   loader.check_any(count, "evaluate");
+  work.say_left_out(loader.broken());
   return sum / static_cast<double>(count);
 }
 

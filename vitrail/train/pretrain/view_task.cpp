@@ -309,6 +309,9 @@ Figures ViewTask::evaluate(const Work& work) {
     const Features training = embed(kept(), *knn_training_, options);
     work.begin("features to classify", knn_data_->size());
     const Features test = embed(kept(), *knn_data_, options);
+    std::vector<std::string> broken = training.broken;
+    broken.insert(broken.end(), test.broken.begin(), test.broken.end());
+    work.say_left_out(broken);
     const KnnOptions neighbours{.k = {std::min(options_.knn_k, training.x.size(0))}};
     figures.insert(figures.begin(), {"knn", knn(training, test, neighbours).front().top1});
   }

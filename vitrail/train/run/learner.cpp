@@ -46,6 +46,11 @@ std::vector<optim::ParameterGroup> parameter_groups(const RunOptions& options, c
     check(optim::scale_norm_biases(groups, net.parameters, *options.bias_scaler),
           "--bias-scaler has no effect: no batch norm's bias is trained");
   }
+  if (options.lr_backbone) {
+    const auto whose = [&net](const std::string& name) { return net.is_backbone(name); };
+    check(optim::scale_rates(groups, whose, *options.lr_backbone / learning_rate(options)),
+          "--lr-backbone has no effect: the backbone is frozen");
+  }
   return groups;
 }
 

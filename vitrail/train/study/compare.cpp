@@ -12,8 +12,10 @@
 #include "vitrail/io/charts/chart.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/toml.h"
+#include "vitrail/models/detection/detr_folder.h"
 #include "vitrail/models/model.h"
 #include "vitrail/models/recurrent/captioner.h"
+#include "vitrail/models/recurrent/frame_network.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/study/evaluate.h"
@@ -77,12 +79,14 @@ void describe_network(RunSummary& run, const fs::path& folder) {
     return;
   }
   const auto text_model = facts.find("model");
-  if (text_model != facts.end() || models::is_captioner_folder(folder / "last")) {
+  const fs::path last = folder / "last";
+  if (text_model != facts.end() || models::is_captioner_folder(last) || models::is_frame_network_folder(last) ||
+      models::is_detector_folder(last)) {
     run.architecture = text_model != facts.end() ? text_model->second : architecture->second;
     run.parameters = number_in(facts, "parameters");
     return;
   }
-  const models::Model model = models::load_model(folder / "last");
+  const models::Model model = models::load_model(last);
   run.architecture = model.architecture;
   run.parameters = model.net->parameters.count();
   run.flops = model.net->flops(model.pretrained.height, model.pretrained.width);

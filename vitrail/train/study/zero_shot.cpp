@@ -259,6 +259,8 @@ Retrieval retrieval(const Tensor& images, const Tensor& texts, std::span<const s
         images.shape(), texts.shape(), image_of.size());
   const auto own = [&](std::int64_t text) { return image_of[static_cast<std::size_t>(text)]; };
   Retrieval result;
+  result.images = images.size(0);
+  result.texts = texts.size(0);
   result.image_to_text =
       recalls(ranks(images, texts, [&](std::int64_t image, std::int64_t text) { return own(text) == image; }));
   result.text_to_image =
@@ -282,7 +284,9 @@ Retrieval retrieval(const models::JointModel& model, const text::Tokenizer& toke
   if (cut != nullptr) {
     *cut = cut_note(encoded, longest);
   }
-  return retrieval(images.x, embed_pair_texts(*model.net, encoded, options.dtype), image_of);
+  Retrieval result = retrieval(images.x, embed_pair_texts(*model.net, encoded, options.dtype), image_of);
+  result.broken = images.broken;
+  return result;
 }
 
 }  // namespace vitrail::train

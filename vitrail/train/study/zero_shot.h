@@ -69,6 +69,9 @@ inline constexpr std::array<std::int64_t, 3> recall_depths = {1, 5, 10};
 struct Retrieval {
   std::array<double, 3> image_to_text = {};  ///< a text of the image's own
   std::array<double, 3> text_to_image = {};
+  std::int64_t images = 0;
+  std::int64_t texts = 0;
+  std::vector<std::string> broken = {};  ///< images left out, with the reasons; their texts are left out too
 };
 /// Looks with vectors of images [N, P] and of texts [S, P] for each other; text s belongs to the image image_of[s].
 /// Images without a text ask nothing.

@@ -129,6 +129,7 @@ Figures CaptionTask::evaluate(const Work& work) {
   work.begin("evaluating", validation_->size());
   const CaptionEvaluation result =
       evaluate_captions(*model_, *tokenizer_, *validation_, evaluation_options(options_, work), options_.max_length);
+  work.say_left_out(result.broken);
   return {{"exact", result.exact}, {"loss", result.loss}};
 }
 

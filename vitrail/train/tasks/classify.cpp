@@ -305,6 +305,7 @@ Figures Classify::evaluate(const Work& work) {
   const EvaluateOptions options = evaluate_options(work);
   const Evaluation result =
       probe_ != nullptr ? probe_->evaluate(*validation_, options) : train::evaluate(model_, *validation_, options);
+  work.say_left_out(result.broken);
   return {{"top1", result.top1}, {"top5", result.top5}, {"loss", result.loss}};
 }
 

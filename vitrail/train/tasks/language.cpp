@@ -377,7 +377,7 @@ void Language::save(const fs::path& folder) const {
 std::vector<std::string> Language::draw(const fs::path& run) const {
   const models::TextModel best = models::load_text_model(run / "best");
   const Ids& source = validation_ != nullptr ? *validation_ : *training_;
-  const std::int64_t prompt = std::min<std::int64_t>(block_ / 2, 16);
+  const std::int64_t prompt = std::clamp<std::int64_t>(block_ / 2, 1, 16);
   generate::GenerationConfig config;
   config.do_sample = true;
   config.top_k = 0;

@@ -34,17 +34,18 @@ class PixelSequences final : public data::Samples<TextBatch> {
       try {
         const std::vector<std::int64_t> ids = clusters.encode(images.image(i));
         colors_.insert(colors_.end(), ids.begin(), ids.end());
-      } catch (const Error&) {
-        if (!skip_broken) {
-          throw;
-        }
+      } catch (const Error& error) {
+        check(skip_broken, "{} (--skip-broken leaves out such images)", error.what());
+        broken_.emplace_back(error.what());
       }
     }
-    check(count() > 0, "none of the {} images could be read", images.size());
+    check(count() > 0, "none of the {} images could be read: {}", images.size(),
+          broken_.empty() ? "" : broken_.front());
   }
 
   std::int64_t count() const { return std::ssize(colors_) / length_; }
   std::int64_t length() const { return length_; }
+  const std::vector<std::string>& broken() const { return broken_; }
 
   std::string name(std::int64_t index) const override { return fmt::format("image {}", index); }
   TextBatch begin(const data::BatchPlan& plan) const override {
@@ -64,6 +65,7 @@ class PixelSequences final : public data::Samples<TextBatch> {
   std::int64_t length_;
   std::int64_t begin_;
   std::vector<std::int64_t> colors_;  // of one image after the other
+  std::vector<std::string> broken_;   // images left out
 };
 
 std::unique_ptr<data::Dataset> pictures_of(const std::string& source, const std::string& split) {
@@ -124,10 +126,17 @@ class Pixels final : public Task {
   std::string name() const override { return fmt::format("{}-{}", model_.name, clusters_.size); }
   std::vector<std::string> summary() const override {
     const auto count = static_cast<double>(model_.net->parameters.count());
-    return {fmt::format("{}, {:.2f} M parameters, {}x{} pixels in {} colours", model_.name, count / 1e6, clusters_.size,
-                        clusters_.size, clusters_.count()),
-            fmt::format("{} training{} images", training_->count(),
-                        validation_ != nullptr ? fmt::format(" and {} validation", validation_->count()) : "")};
+    std::vector<std::string> lines = {
+        fmt::format("{}, {:.2f} M parameters, {}x{} pixels in {} colours", model_.name, count / 1e6, clusters_.size,
+                    clusters_.size, clusters_.count()),
+        fmt::format("{} training{} images", training_->count(),
+                    validation_ != nullptr ? fmt::format(" and {} validation", validation_->count()) : "")};
+    for (const PixelSequences* images : {training_.get(), validation_.get()}) {
+      if (images != nullptr && !images->broken().empty()) {
+        lines.push_back(left_out_text(images->broken()));
+      }
+    }
+    return lines;
   }
   std::vector<std::pair<std::string, std::string>> facts() const override {
     return {{"model", model_.name},

@@ -7,6 +7,7 @@
 
 #include "vitrail/io/toml.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/train/detection/detect.h"
 #include "vitrail/train/pretrain/autoencoder.h"
 #include "vitrail/train/pretrain/dino.h"
 #include "vitrail/train/pretrain/mocov3.h"
@@ -42,6 +43,7 @@ const std::vector<TaskKind>& task_kinds() {
       {"classify", "train", "tell images of classes apart", defaults<ClassifyOptions>},
       {"caption", "train", "say what is in images", defaults<CaptionTaskOptions>},
       {"classify-text", "train", "tell texts of classes apart", defaults<ClassifyTextOptions>},
+      {"detect", "train", "find objects, and draw boxes around them", defaults<DetectionOptions>},
       {"embed", "train", "give sentences vectors, near for pairs", defaults<EmbedSentencesOptions>},
       {"frames", "train", "read sequences of images", defaults<FrameTaskOptions>},
       {"lm", "train", "predict the next token of a text", defaults<LanguageOptions>},

@@ -130,6 +130,8 @@ text::Tokenizer open_task_tokenizer(const TextTaskOptions& options, const fs::pa
                           : !options.tokenizer.empty() ? model_of(options.tokenizer)
                           : folder                     ? model_of(options.model)
                                                        : fs::path();
+  check(!source.empty() || models::names_text_model(model_of(options.model).string()),
+        "there is no model folder '{}', nor a model of texts of this name", options.model);
   check(!source.empty(),
         "--tokenizer is missing: a new model has none (`vitrail tokenizer train FILE --model wordpiece --output DIR` "
         "makes one)");

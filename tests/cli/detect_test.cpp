@@ -1,0 +1,168 @@
+// What a person does who has images with boxes: trains a detector, measures it, and looks at what it finds.
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/golden.h"
+#include "tests/support/program.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/image.h"
+#include "vitrail/io/json.h"
+#include "vitrail/io/safetensors.h"
+
+namespace vitrail::test {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// Scenes, and a detector that has looked at them for a moment.
+class Detect : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TemporaryFolder;
+    EXPECT_EQ(vitrail("scenes " + path("train") + " --count 24").status, 0);
+    EXPECT_EQ(vitrail("scenes " + path("test") + " --start 100 --count 6").status, 0);
+    trained_ = vitrail("train --task detect " + path("train") + " --val-dir " + path("test") + " --output " +
+                       path("runs") + " --experiment one --epochs 2" + small());
+  }
+  static void TearDownTestSuite() {
+    delete folder_;
+    folder_ = nullptr;
+  }
+  static std::string small() {
+    return " --model detr_scenes --model-kwargs d_model=32 encoder_layers=1 decoder_layers=2 encoder_ffn_dim=32 "
+           "decoder_ffn_dim=32 num_queries=7 'backbone_kwargs={\"channels\": [8, 8, 16], \"stem_width\": 8}' "
+           "--no-random-resize -b 4 --threads 1";
+  }
+  static std::string path(const std::string& name) { return (*folder_ / name).string(); }
+  static std::string run() { return path("runs/one"); }
+
+  static inline TemporaryFolder* folder_ = nullptr;
+  static inline Outcome trained_;
+};
+
+TEST_F(Detect, TrainsOnCocoAndDrawsWhatItFinds) {
+  EXPECT_EQ(trained_.status, 0) << trained_.err;
+  EXPECT_THAT(trained_.out, HasSubstr("4 classes: circle, square, triangle, bird"));
+  EXPECT_THAT(trained_.out, HasSubstr("batch norms of the backbone trained"));
+  EXPECT_THAT(trained_.out, HasSubstr("AP50 0.0"));
+  EXPECT_TRUE(fs::exists(run() + "/detections.png"));
+  EXPECT_EQ(io::read_json(run() + "/best/preprocessor_config.json")["size"]["shortest_edge"], 64);
+  const Outcome more = vitrail("train --resume " + run() + " --epochs 3");
+  EXPECT_EQ(more.status, 0) << more.err;
+  EXPECT_THAT(more.out, HasSubstr("epoch 3/3"));
+  const Outcome compared = vitrail("compare " + run());
+  EXPECT_EQ(compared.status, 0) << compared.err;
+  EXPECT_THAT(compared.out, HasSubstr("detr_scenes"));
+}
+
+TEST_F(Detect, IsMeasuredByCocosFigures) {
+  const nlohmann::json figures =
+      nlohmann::json::parse(vitrail("eval " + run() + " " + path("test") + " --json --output " + path("report")).out);
+  EXPECT_EQ(figures["count"], 6);
+  EXPECT_EQ(figures["classes"].size(), 4);
+  EXPECT_EQ(figures["classes"][3]["name"], "bird");
+  EXPECT_EQ(figures["APl"], -1);  // none is larger than 96 x 96 pixels
+  const nlohmann::json results = io::read_json(path("report/detections.json"));
+  EXPECT_EQ(results.size(), 6 * 7);
+  EXPECT_EQ(results[0]["image_id"], 100);
+  EXPECT_TRUE(fs::exists(path("report/detections.png")));
+  EXPECT_THAT(vitrail("eval " + run() + " " + path("test")).out, HasSubstr("AR100"));
+  EXPECT_THAT(vitrail("eval " + run() + " " + path("test") + " --tta 2").err,
+              HasSubstr("finds objects: it takes no --tta"));
+}
+
+TEST_F(Detect, FindsObjectsInImages) {
+  const std::string image = path("test/images/000100.png");
+  const std::string detect = "detect " + run() + " " + image + " --threshold 0 ";
+  const nlohmann::json found = nlohmann::json::parse(vitrail(detect + "--format json").out);
+  EXPECT_EQ(found.size(), 7);
+  EXPECT_EQ(found[0]["file_name"], image);
+  EXPECT_GE(found[0]["score"], found[1]["score"]);
+  EXPECT_THAT(vitrail(detect + "--format csv").out, StartsWith("file,label,score,x,y,width,height\n" + image + ","));
+  EXPECT_THAT(vitrail(detect + "--output " + path("found")).out, HasSubstr(path("found") + ": the images with boxes"));
+  EXPECT_EQ(io::read_image(path("found/000100.png")).width, 256);
+  EXPECT_EQ(io::read_json(path("found/detections.json")), found);
+  EXPECT_THAT(vitrail("detect " + run() + " " + image + " --threshold 1").out,
+              HasSubstr(image + ": nothing with 100 % or more"));
+}
+
+TEST_F(Detect, ShowsWhereItLooked) {
+  const std::string attention =
+      "attention " + run() + " " + path("test/images/000100.png") + " --output " + path("maps");
+  const Outcome all = vitrail(attention + " --raw " + path("maps.safetensors"));
+  EXPECT_EQ(all.status, 0) << all.err;
+  EXPECT_THAT(all.out, HasSubstr("for each box that"));
+  const io::Safetensors raw = io::Safetensors::open(path("maps.safetensors"));
+  EXPECT_EQ(raw.get("cross_attention.1").shape(), (Shape{8, 7, 64}));
+  EXPECT_EQ(raw.get("encoder_attention.0").shape(), (Shape{8, 64, 64}));
+  const io::Image of_all = io::read_image(path("maps/sheet.png"));
+  EXPECT_THAT(vitrail(attention + " --query-box 3").out, HasSubstr("Where the decoder looked for box 3 of"));
+  const io::Image of_box = io::read_image(path("maps/sheet.png"));
+  EXPECT_GT(of_box.width, of_all.width);  // a column for each of eight heads
+  EXPECT_THAT(vitrail(attention + " --point 63,0 --head 1").out, HasSubstr("row 0, column 7 of 8 x 8 features"));
+  EXPECT_LT(io::read_image(path("maps/sheet.png")).width, of_box.width);
+  for (const auto& [flags, words] : std::initializer_list<std::pair<std::string, std::string>>{
+           {" --query-box 8", "there is no box 8"},
+           {" --point 64,0", "--point '64,0' is no place in an image of 64 x 64 pixels"},
+           {" --point 1", "expected X,Y"},
+           {" --query-box 1 --layer 2", "there is no layer 2: there are 2"},
+           {" --query-box 1 --point 1,1", "give --query-box or --point, not both"},
+           {" --layer 1", "--layer and --head want --query-box or --point beside them"},
+           {" --query 1,1", "--query, --method, --threshold and --masks have no effect on it"},
+       }) {
+    EXPECT_THAT(vitrail(attention + flags).err, HasSubstr(words)) << flags;
+  }
+}
+
+TEST_F(Detect, RunsOnTensors) {
+  const std::string model = golden_path("models/detection/detr").string();
+  const io::Safetensors golden = io::Safetensors::open(model + "/expected.safetensors");
+  const Outcome outcome = vitrail("forward " + model + " --input " + model + "/expected.safetensors --output " +
+                                  path("forward.safetensors") + " --features --attention");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const io::Safetensors made = io::Safetensors::open(path("forward.safetensors"));
+  for (const std::string name : {"logits", "pred_boxes", "decoder.0", "decoder.1", "encoder_attention.1",
+                                 "cross_attention.0", "cross_attention.1"}) {
+    expect_close(made.get(name), golden.get(name), 2e-5, name);
+  }
+  EXPECT_THAT(vitrail("info " + model).out, HasSubstr("circle, square, bird"));
+  EXPECT_EQ(nlohmann::json::parse(vitrail("info " + model + " --json").out)["num_queries"], 6);
+}
+
+TEST_F(Detect, StartsFromADetectorOfOtherClasses) {
+  const std::string cells = path("cells");
+  fs::create_directories(cells + "/Annotations");
+  fs::create_directories(cells + "/JPEGImages");
+  for (const std::string name : {"a", "b", "c", "d"}) {
+    fs::copy(path("train/images/00000") + std::string(1, static_cast<char>('0' + name[0] - 'a')) + ".png",
+             cells + "/JPEGImages/" + name + ".png");
+    std::ofstream(cells + "/Annotations/" + name + ".xml")
+        << "<annotation><filename>" << name << ".png</filename><object><name>cell</name><bndbox><xmin>4</xmin><ymin>4"
+        << "</ymin><xmax>30</xmax><ymax>30</ymax></bndbox></object></annotation>";
+  }
+  const Outcome outcome = vitrail("train --task detect " + cells + " --val-split '' --model " + run() +
+                                  " --epochs 1 -b 2 --threads 1 --output " + path("runs") + " --experiment cells");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("the classes of '" + run() +
+                                     "/best' are others: the classifier of the queries "
+                                     "begins anew"));
+  EXPECT_THAT(outcome.out, HasSubstr("batch norms of the backbone frozen, with its first layers"));
+}
+
+TEST_F(Detect, NamesTheRightCommand) {
+  const std::string image = path("test/images/000100.png");
+  EXPECT_THAT(vitrail("predict " + run() + " " + image).err, HasSubstr("see 'vitrail detect'"));
+  EXPECT_THAT(vitrail("detect " + golden_path("models/text/bert_bare").string() + " " + image).err,
+              HasSubstr("is no detector: 'vitrail train --task detect' makes one"));
+  EXPECT_THAT(vitrail("train --task detect " + path("test/images") + " --val-split ''" + small()).err,
+              HasSubstr("there are no images with boxes"));
+  EXPECT_THAT(vitrail("train --task detect " + path("train") + " --val-split '' --model detr_scene").err,
+              HasSubstr("did you mean 'detr_scenes'"));
+}
+
+}  // namespace
+}  // namespace vitrail::test

@@ -1,0 +1,283 @@
+#include "vitrail/data/boxes/boxed_images.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "vitrail/data/boxes/listings.h"
+#include "vitrail/data/sources.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/image.h"
+#include "vitrail/io/suggest.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_folder(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+bool is_file(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+std::vector<fs::path> sorted_files(const fs::path& folder, const std::function<bool(const fs::path&)>& wanted) {
+  std::vector<fs::path> result;
+  if (is_folder(folder)) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+      if (!is_hidden(entry.path().filename()) && is_file(entry.path()) && wanted(entry.path())) {
+        result.push_back(entry.path());
+      }
+    }
+  }
+  std::ranges::sort(result, [](const fs::path& a, const fs::path& b) { return natural_less(a.string(), b.string()); });
+  return result;
+}
+
+std::vector<fs::path> annotations_in(const fs::path& folder) {
+  return sorted_files(folder, [](const fs::path& path) { return path.extension() == ".xml"; });
+}
+
+// The file of a folder that is no part of others.
+std::optional<fs::path> own_coco_file(const fs::path& folder) {
+  for (const char* name : {"instances.json", "_annotations.coco.json", "annotations.json"}) {
+    if (is_file(folder / name)) {
+      return folder / name;
+    }
+  }
+  return std::nullopt;
+}
+
+// annotations/instances_*.json, by what follows the underscore.
+std::vector<fs::path> coco_parts(const fs::path& folder) {
+  return sorted_files(folder / "annotations", [](const fs::path& path) {
+    return path.extension() == ".json" && path.stem().string().starts_with("instances_");
+  });
+}
+
+bool is_voc_tree(const fs::path& folder) { return is_folder(folder / "Annotations"); }
+
+// Whether images lie in the folder with a .xml beside them.
+bool has_xml_beside_images(const fs::path& folder) { return !annotations_in(folder).empty(); }
+
+BoxListing list_voc_tree(const fs::path& folder, const std::vector<std::string>& splits) {
+  VocFiles files{{}, {folder / "JPEGImages", folder / "images", folder}};
+  const fs::path sets = folder / "ImageSets" / "Main";
+  if (splits.empty()) {
+    files.annotations = annotations_in(folder / "Annotations");
+    return list_voc(files);
+  }
+  for (const std::string& split : splits) {
+    const fs::path list = sets / (split + ".txt");
+    if (!is_file(list)) {
+      continue;
+    }
+    std::istringstream lines(io::read_text(list));
+    std::string line;
+    for (int number = 1; std::getline(lines, line); ++number) {
+      const std::string name = line.substr(0, line.find_first_of(" \t\r"));
+      if (name.empty()) {
+        continue;
+      }
+      const fs::path annotation = folder / "Annotations" / (name + ".xml");
+      check(is_file(annotation), "{}: line {} names {}, which does not exist", list.string(), number,
+            annotation.string());
+      files.annotations.push_back(annotation);
+    }
+    return list_voc(files);
+  }
+  std::vector<std::string> there;
+  for (const fs::path& path : sorted_files(sets, [](const fs::path& file) { return file.extension() == ".txt"; })) {
+    there.push_back(path.stem().string());
+  }
+  check(there.empty() && is_training_split(splits.front()), "{}: there is no part '{}': {}", folder.string(),
+        splits.front(),
+        there.empty() ? "it has no ImageSets/Main" : fmt::format("ImageSets/Main has {}", fmt::join(there, ", ")));
+  files.annotations = annotations_in(folder / "Annotations");
+  return list_voc(files);
+}
+
+// A folder by itself, whichever layout it has; nothing if it has none.
+std::optional<BoxListing> list_folder_itself(const fs::path& folder, const std::vector<std::string>& splits) {
+  if (const auto file = own_coco_file(folder)) {
+    check(splits.empty() || is_training_split(splits.front()), "{}: there is no part '{}' beside {}", folder.string(),
+          splits.front(), file->filename().string());
+    return list_coco_boxes(*file);
+  }
+  if (is_voc_tree(folder)) {
+    return list_voc_tree(folder, splits);
+  }
+  if (has_xml_beside_images(folder)) {
+    check(splits.empty() || is_training_split(splits.front()), "{}: there is no part '{}' beside its .xml files",
+          folder.string(), splits.front());
+    return list_voc({annotations_in(folder), {folder}});
+  }
+  return std::nullopt;
+}
+
+std::optional<BoxListing> list_part(const fs::path& source, const std::vector<std::string>& splits) {
+  for (const std::string& split : splits) {
+    for (const fs::path& file : coco_parts(source)) {
+      if (file.stem().string().substr(std::string("instances_").size()).starts_with(split)) {  // train2017
+        return list_coco_boxes(file);
+      }
+    }
+    if (is_folder(source / split)) {
+      if (std::optional<BoxListing> part = list_folder_itself(source / split, {})) {
+        return part;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+BoxListing list_boxes(const fs::path& source, const std::string& split) {
+  std::error_code error;
+  check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
+  const std::vector<std::string> splits = split.empty() ? std::vector<std::string>{} : names_of_split(split);
+  if (!is_folder(source)) {
+    check(source.extension() == ".json",
+          "{}: boxes are a .json in COCO's layout, or a folder in that or in Pascal VOC's", source.string());
+    check(split.empty() || is_training_split(split), "{}: a file has no part '{}'", source.string(), split);
+    return list_coco_boxes(source);
+  }
+  if (std::optional<BoxListing> part = list_part(source, splits)) {
+    return std::move(*part);
+  }
+  if (std::optional<BoxListing> whole = list_folder_itself(source, splits)) {
+    return std::move(*whole);
+  }
+  fail(
+      "{}: there are no images with boxes{}: neither instances.json, annotations/instances_NAME.json or "
+      "_annotations.coco.json (COCO), nor Annotations/ or a .xml beside each image (Pascal VOC)",
+      source.string(), split.empty() ? "" : fmt::format(" of a part '{}'", split));
+}
+
+// Images as files have them.
+class BoxedFiles final : public Dataset {
+ public:
+  explicit BoxedFiles(std::vector<ListedImage> images) : images_(std::move(images)) {}
+  std::int64_t size() const override { return std::ssize(images_); }
+  io::Image image(std::int64_t index) const override {
+    const ListedImage& listed = images_.at(static_cast<std::size_t>(index));
+    io::Image image = io::read_image(listed.path);
+    check(listed.width == 0 || (image.width == listed.width && image.height == listed.height),
+          "{}: the image has {} x {} pixels, but its annotation says {} x {}", listed.path.string(), image.width,
+          image.height, listed.width, listed.height);
+    return image;
+  }
+  std::int64_t label(std::int64_t /*index*/) const override { return unlabeled; }
+  std::string name(std::int64_t index) const override { return images_.at(static_cast<std::size_t>(index)).name; }
+  const std::vector<std::string>& classes() const override { return none_; }
+
+ private:
+  std::vector<ListedImage> images_;
+  std::vector<std::string> none_;
+};
+
+// The class of each category among those that are wanted.
+std::vector<std::int64_t> classes_of(const BoxListing& listing, const std::vector<std::string>& wanted,
+                                     const std::string& source) {
+  std::vector<std::int64_t> result(listing.categories.size());
+  std::vector<bool> used(result.size(), false);
+  for (const ListedImage& image : listing.images) {
+    for (const ListedObject& object : image.objects) {
+      used[object.category] = true;
+    }
+  }
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const auto found = std::ranges::find(wanted, listing.categories[i]);
+    check(found != wanted.end() || !used[i], "{}: the class '{}' is none of those expected: {}", source,
+          listing.categories[i], fmt::join(wanted, ", "));
+    result[i] = found - wanted.begin();
+  }
+  return result;
+}
+
+}  // namespace
+
+std::int64_t BoxedImages::count() const {
+  return std::accumulate(objects.begin(), objects.end(), std::int64_t{0},
+                         [](std::int64_t total, const auto& own) { return total + std::ssize(own); });
+}
+
+BoxedImages open_boxed_images(const fs::path& source, const BoxedOptions& options) {
+  BoxListing listing = list_boxes(source, options.split);
+  check(!listing.images.empty(), "{}: there are no images", source.string());
+  BoxedImages result;
+  if (options.classes.empty()) {
+    // Categories of which nothing is drawn, such as the heading of Roboflow's files, are classes all the same.
+    result.classes = listing.categories;
+    result.category_ids = listing.category_ids;
+  } else {
+    result.classes = options.classes;
+  }
+  const std::vector<std::int64_t> class_of = classes_of(listing, result.classes, source.string());
+  if (!options.classes.empty()) {
+    result.category_ids.resize(result.classes.size());
+    std::iota(result.category_ids.begin(), result.category_ids.end(), std::int64_t{1});
+    for (std::size_t i = 0; i < class_of.size(); ++i) {
+      if (class_of[i] < std::ssize(result.classes)) {
+        result.category_ids[static_cast<std::size_t>(class_of[i])] = listing.category_ids[i];
+      }
+    }
+  }
+  std::vector<std::string> empty;  // images with boxes of no area
+  std::int64_t left_out = 0;
+  for (const ListedImage& image : listing.images) {
+    std::vector<BoxedObject>& objects = result.objects.emplace_back();
+    result.ids.push_back(image.id);
+    for (const ListedObject& object : image.objects) {
+      Box box = object.box;
+      if (image.width > 0) {
+        const auto width = static_cast<double>(image.width);
+        const auto height = static_cast<double>(image.height);
+        box = {std::clamp(box.x0, 0.0, width), std::clamp(box.y0, 0.0, height), std::clamp(box.x1, 0.0, width),
+               std::clamp(box.y1, 0.0, height)};
+      }
+      if (box.empty()) {
+        ++left_out;
+        if (empty.empty() || empty.back() != image.name) {
+          empty.push_back(image.name);
+        }
+        continue;
+      }
+      objects.push_back(
+          {box, class_of[object.category], object.area.value_or(box.area()), object.crowd, object.difficult});
+    }
+  }
+  if (left_out > 0) {
+    constexpr std::size_t most = 5;
+    const std::size_t shown = std::min(empty.size(), most);
+    result.notes.push_back(
+        fmt::format("left out {} without an area inside of the image: {}{}", io::counted(left_out, "boxes"),
+                    fmt::join(empty.begin(), empty.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+                    empty.size() > most ? fmt::format(" and {} more images", empty.size() - most) : ""));
+  }
+  result.images = std::make_shared<BoxedFiles>(std::move(listing.images));
+  return result;
+}
+
+bool has_boxes(const fs::path& source) {
+  if (!is_folder(source)) {
+    return source.extension() == ".json";
+  }
+  const auto itself = [](const fs::path& folder) {
+    return own_coco_file(folder) || is_voc_tree(folder) || has_xml_beside_images(folder);
+  };
+  return itself(source) || !coco_parts(source).empty() ||
+         std::ranges::any_of(known_splits(), [&](const std::string& split) { return itself(source / split); });
+}
+
+}  // namespace vitrail::data

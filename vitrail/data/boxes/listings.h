@@ -1,0 +1,52 @@
+/// \file
+/// The layouts that open_boxed_images() reads. They are not for use outside of vitrail/data/boxes.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vitrail/data/boxes/box.h"
+
+namespace vitrail::data {
+
+/// An object as a file has it.
+struct ListedObject {
+  Box box;
+  std::size_t category = 0;  ///< in BoxListing::categories
+  std::optional<double> area;
+  bool crowd = false;
+  bool difficult = false;
+};
+
+/// An image as a file has it.
+struct ListedImage {
+  std::string name;
+  std::filesystem::path path;
+  std::int64_t id = 0;
+  std::int64_t width = 0;  ///< as the file says; 0: it does not
+  std::int64_t height = 0;
+  std::vector<ListedObject> objects;
+};
+
+/// What a source has.
+struct BoxListing {
+  std::vector<ListedImage> images;
+  std::vector<std::string> categories;
+  std::vector<std::int64_t> category_ids;
+};
+
+/// Reads a file in the layout of COCO.
+BoxListing list_coco_boxes(const std::filesystem::path& file);
+
+/// Where the annotations and images of a source in VOC's layout lie, and which of them are meant.
+struct VocFiles {
+  std::vector<std::filesystem::path> annotations;
+  std::vector<std::filesystem::path> image_folders;  ///< in which images are looked for, the first first
+};
+/// Reads one .xml for each image.
+BoxListing list_voc(const VocFiles& files);
+
+}  // namespace vitrail::data

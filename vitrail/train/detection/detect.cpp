@@ -1,0 +1,318 @@
+#include "vitrail/train/detection/detect.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/data/boxes/box_batches.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/models/detection/detr_folder.h"
+#include "vitrail/train/detection/detection_sheet.h"
+#include "vitrail/train/detection/detections.h"
+#include "vitrail/train/run/run_folder.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A detector, and what a user should know of how it was made.
+struct Made {
+  models::Detector detector;
+  bool pretrained = false;  // whether its backbone has learnt before
+  std::vector<std::string> notes;
+};
+
+void override_images(const DetectionOptions& options, models::DetectorImages& images) {
+  images.shortest_edge = options.shortest_edge.value_or(images.shortest_edge);
+  images.longest_edge = std::max(options.longest_edge.value_or(images.longest_edge), images.shortest_edge);
+}
+
+// The fields of config.json that flags of their own give.
+nlohmann::json kwargs_of(const DetectionOptions& options) {
+  nlohmann::json kwargs = nlohmann::json::parse(options.model_kwargs);
+  if (options.num_queries) {
+    kwargs["num_queries"] = *options.num_queries;
+  }
+  for (const char* rate : {"dropout", "attention_dropout", "activation_dropout"}) {
+    if (options.drop) {
+      kwargs[rate] = *options.drop;
+    }
+  }
+  return kwargs;
+}
+
+Made make_detector(const DetectionOptions& options, const fs::path& checkpoint,
+                   const std::vector<std::string>& classes) {
+  const auto seed = static_cast<std::uint64_t>(options.seed);
+  Made made;
+  if (!checkpoint.empty()) {
+    made.detector = models::load_detector(checkpoint, {.seed = seed});
+    made.pretrained = options.backbone_norm == "frozen";
+    return made;
+  }
+  const fs::path given = model_of(options.model);
+  const fs::path initial = options.initial_checkpoint.empty() ? fs::path() : model_of(options.initial_checkpoint);
+  const fs::path folder = models::is_detector_folder(initial) ? initial : given;
+  if (models::is_detector_folder(folder)) {
+    check(kwargs_of(options).empty(), "--model-kwargs, --num-queries and --drop are for a new detector, not for '{}'",
+          folder.string());
+    made.detector = models::load_detector(folder, {.labels = classes, .seed = seed});
+    made.pretrained = true;
+    if (models::load_detector(folder, {.fill = nn::Fill::meta}).labels != classes) {
+      made.notes.push_back(
+          fmt::format("the classes of '{}' are others: the classifier of the queries begins anew", folder.string()));
+    }
+    return made;
+  }
+  made.detector = models::create_detector(options.model, {.labels = classes, .seed = seed}, kwargs_of(options).dump());
+  if (!initial.empty()) {
+    models::CreateOptions bare;
+    bare.num_classes = 0;
+    const models::Model backbone = models::open_model(initial.string(), bare);
+    models::take_backbone(made.detector, backbone);
+    made.pretrained = true;
+    made.notes.push_back(fmt::format("the backbone has the weights of '{}'", initial.string()));
+  }
+  return made;
+}
+
+// Whether a parameter of the backbone stays as it is where its norms are frozen: the norms, and the layers before the
+// second stage.
+bool stays(const nn::Network& network, const std::string& name, const nn::Parameter& parameter) {
+  if (!network.is_backbone(name)) {
+    return false;
+  }
+  const bool of_norm = parameter.value.rank() == 1;
+  const bool early = name.find(".layer") == std::string::npos || name.find(".layer1.") != std::string::npos;
+  return of_norm || early;
+}
+
+class DetectionTask final : public Task {
+ public:
+  DetectionTask(const DetectionOptions& options, const fs::path& checkpoint);
+
+  nn::Network& network() override { return *detector_.net; }
+  data::Batches& batches() override { return *loader_; }
+  std::optional<Drawn> next() override;
+  Tensor loss(nn::Pass& pass) override;
+  std::string units() const override { return "images"; }
+  std::vector<FigureKind> figures() const override;
+  Figures evaluate(const Work& work) override;
+  std::string loss_axis() const override { return "loss of all layers"; }
+  void save(const fs::path& folder) const override;
+  std::vector<std::string> draw(const fs::path& run) const override;
+  std::string name() const override { return options_.model; }
+  std::vector<std::string> summary() const override;
+  std::vector<std::pair<std::string, std::string>> facts() const override;
+
+ private:
+  data::BoxedImages open(const std::string& source, const std::string& split, const std::vector<std::string>& classes);
+
+  const DetectionOptions options_;
+  data::BoxedImages training_;
+  std::optional<data::BoxedImages> validation_;
+  models::Detector detector_;
+  bool frozen_norms_ = false;
+  std::vector<std::string> notes_;
+  std::unique_ptr<data::BoxLoader> loader_;
+  data::BoxBatch batch_;
+};
+
+DetectionTask::DetectionTask(const DetectionOptions& options, const fs::path& checkpoint)
+    : options_(options), training_(data::open_boxed_images(options.data_dir, {.split = options.train_split})) {
+  if (!options_.val_dir.empty()) {
+    validation_ = data::open_boxed_images(options_.val_dir, {.split = "", .classes = training_.classes});
+  } else if (!options_.val_split.empty()) {
+    validation_ =
+        data::open_boxed_images(options_.data_dir, {.split = options_.val_split, .classes = training_.classes});
+  }
+  Made made = make_detector(options_, checkpoint, training_.classes);
+  detector_ = std::move(made.detector);
+  notes_ = std::move(made.notes);
+  override_images(options_, detector_.images);
+  frozen_norms_ = options_.backbone_norm == "frozen" || (options_.backbone_norm == "auto" && made.pretrained);
+  if (frozen_norms_) {
+    for (const nn::Parameter& parameter : detector_.net->parameters.all()) {
+      if (!parameter.buffer && stays(*detector_.net, parameter.name, parameter)) {
+        detector_.net->parameters.set_trainable(parameter.name, false);
+      }
+    }
+  }
+  data::BoxTransform how = box_transform(detector_.images);
+  how.hflip = options_.hflip;
+  how.random_resize = !options_.no_random_resize;
+  loader_ = data::box_loader(training_, how, training_loading(options_));
+}
+
+std::optional<Drawn> DetectionTask::next() {
+  if (!loader_->next(batch_)) {
+    return std::nullopt;
+  }
+  return Drawn{batch_.number, std::ssize(batch_.indices)};
+}
+
+Tensor DetectionTask::loss(nn::Pass& pass) {
+  const models::DetrInput input{batch_.x, batch_.pixel_mask};
+  const models::SetPredictions found =
+      options_.no_aux_loss ? detector_.net->forward(input, pass) : detector_.net->forward_layers(input, pass);
+  return set_loss(found, object_sets(batch_), options_.costs, options_.weights).loss;
+}
+
+std::vector<FigureKind> DetectionTask::figures() const {
+  if (!validation_) {
+    return {};
+  }
+  std::vector<FigureKind> kinds;
+  for (const char* figure : {"AP", "AP50", "AP75"}) {
+    kinds.push_back({.name = figure,
+                     .label = figure,
+                     .decimals = 3,
+                     .higher_is_better = true,
+                     .chart = "Average precision",
+                     .axis = "average precision",
+                     .axis_max = 1});
+  }
+  kinds.push_back(loss_figure(loss_axis()));
+  return kinds;
+}
+
+Figures DetectionTask::evaluate(const Work& work) {
+  work.begin("evaluating", validation_->images->size());
+  const DetectorEvaluation result =
+      evaluate_detector(detector_, *validation_, evaluation_options(options_, work), options_.costs, options_.weights);
+  work.say_left_out(result.broken);
+  const auto& stats = result.figures.stats;
+  return {{"AP", stats[0]}, {"AP50", stats[1]}, {"AP75", stats[2]}, {"loss", result.loss}};
+}
+
+void DetectionTask::save(const fs::path& folder) const {
+  io::replace_folder(folder, [&](const fs::path& temporary) { models::write_detector(detector_, temporary); });
+}
+
+std::vector<std::string> DetectionTask::draw(const fs::path& run) const {
+  const fs::path best = run / "best";
+  if (!validation_ || !fs::exists(best)) {
+    return {};
+  }
+  const fs::path file = run / "detections.png";
+  io::write_png(file, detection_sheet(models::load_detector(best), *validation_));
+  return {fmt::format("what it finds in images to evaluate on: {}", file.string())};
+}
+
+std::vector<std::string> DetectionTask::summary() const {
+  const models::DetrConfig& config = detector_.net->config();
+  std::vector<std::string> lines = {
+      fmt::format("{}, {:.2f} M parameters, {} queries, shorter side {} pixels, batch norms of the backbone {}",
+                  options_.model, static_cast<double>(detector_.net->parameters.count()) * 1e-6, config.num_queries,
+                  detector_.images.shortest_edge,
+                  frozen_norms_ ? "frozen, with its first layers" : "trained, since it has learnt nothing yet"),
+      fmt::format("{} training images with {}, {} to evaluate on", training_.images->size(),
+                  io::counted(training_.count(), "objects"), validation_ ? validation_->images->size() : 0),
+      fmt::format("{}: {}", io::counted(std::ssize(training_.classes), "classes"), fmt::join(training_.classes, ", "))};
+  lines.insert(lines.end(), notes_.begin(), notes_.end());
+  for (const data::BoxedImages* data : {&training_, validation_ ? &*validation_ : nullptr}) {
+    if (data != nullptr) {
+      lines.insert(lines.end(), data->notes.begin(), data->notes.end());
+    }
+  }
+  const auto crowded = std::ranges::count_if(
+      training_.objects, [&](const auto& objects) { return std::ssize(objects) > config.num_queries; });
+  if (crowded > 0) {
+    lines.push_back(fmt::format("{} more objects than the detector has queries ({}): some of them are not learned",
+                                crowded == 1 ? "1 image has" : fmt::format("{} images have", crowded),
+                                config.num_queries));
+  }
+  return lines;
+}
+
+std::vector<std::pair<std::string, std::string>> DetectionTask::facts() const {
+  return {{"architecture", options_.model},
+          {"training_images", std::to_string(training_.images->size())},
+          {"training_objects", std::to_string(training_.count())},
+          {"validation_images", std::to_string(validation_ ? validation_->images->size() : 0)},
+          {"classes", fmt::format("{}", fmt::join(training_.classes, ", "))},
+          {"frozen_norms", frozen_norms_ ? "true" : "false"}};
+}
+
+}  // namespace
+
+DetectionOptions::DetectionOptions() {
+  model = "detr_resnet50";
+  batch_size = 2;
+  epochs = 300;
+  lr = 1e-4;
+  lr_backbone = 1e-5;
+  weight_decay = 1e-4;
+  weight_decay_all = true;
+  clip_grad = 0.1;
+  warmup_epochs = 0;
+  eval_metric = "AP";
+}
+
+void DetectionOptions::describe(OptionList& list) {
+  add_data_options(list, *this);
+  list.find("data_dir")->help =
+      "Images with boxes: a .json or a folder in COCO's layout, or a folder in Pascal VOC's (see docs/detection.md)";
+  list.group("model");
+  list.add("model", model, "MODEL",
+           fmt::format("Detector: {}, or a folder of transformers' DetrForObjectDetection",
+                       fmt::join(models::detector_names(), ", ")))
+      .path()
+      .settled();
+  list.add("initial_checkpoint", initial_checkpoint, "FOLDER",
+           "Start from these weights: of a detector, with a new classifier for other classes, or of a ResNet, which "
+           "become the backbone's")
+      .path()
+      .settled();
+  list.add_arguments("model_kwargs", model_kwargs, "KEY=VALUE",
+                     "Fields of a new model's config.json: d_model=128 encoder_layers=3 … (backbone_kwargs: timm's)")
+      .settled();
+  list.add("num_queries", num_queries, "N", "Predictions an image, at least its objects").at_least(1).settled();
+  list.add("backbone_norm", backbone_norm, "HOW",
+           "Batch norms of the backbone: frozen, as its first layers, batch (trained), or auto, which freezes those "
+           "that "
+           "have learnt before")
+      .one_of({"auto", "frozen", "batch"})
+      .settled();
+  list.add("drop", drop, "RATE", "Dropout of the transformer of a new model (default: the model's)")
+      .below_one()
+      .settled();
+  list.add("shortest_edge", shortest_edge, "N", "Pixels of an image's shorter side (default: the model's)")
+      .at_least(8)
+      .at_most(1e5);
+  list.add("longest_edge", longest_edge, "N", "Most pixels of its longer side").at_least(8).at_most(1e5);
+  add_parameter_options(list, *this);
+  list.group("loss");
+  list.add("set_cost_class", costs.set_cost_class, "W", "Weight of the class in the matching").at_least(0);
+  list.add("set_cost_bbox", costs.set_cost_bbox, "W", "Weight of the boxes' L1 distance in the matching").at_least(0);
+  list.add("set_cost_giou", costs.set_cost_giou, "W", "Weight of the boxes' generalized IoU in the matching")
+      .at_least(0);
+  list.add("bbox_loss_coef", weights.bbox_loss_coef, "W", "Weight of the L1 distance in the loss").at_least(0);
+  list.add("giou_loss_coef", weights.giou_loss_coef, "W", "Weight of the generalized IoU in the loss").at_least(0);
+  list.add("eos_coef", weights.eos_coef, "W", "Weight of 'no object' in the cross-entropy").positive();
+  list.add("no_aux_loss", no_aux_loss, "", "No loss for the layers of the decoder before the last");
+  add_batch_options(list, *this, "images");
+  add_optimizer_options(list, *this);
+  list.add("lr_backbone", lr_backbone, "LR", "Learning rate of the backbone").positive();
+  list.find("clip_grad")->also("--clip-max-norm");
+  add_schedule_options(list, *this, "images");
+  list.group("augmentation");
+  list.add("hflip", hflip, "P", "Probability of a horizontal flip").share();
+  list.add("no_random_resize", no_random_resize, "",
+           "Images of one size, uncropped; else the shorter side is 0.6 to 1 of --shortest-edge, half of them cropped");
+  add_average_options(list, *this);
+  add_run_options(list, *this, {"AP", "AP50", "AP75", "loss"});
+  idle_without_images(list, *this);
+}
+
+std::unique_ptr<Task> DetectionOptions::make(const fs::path& checkpoint) const {
+  return std::make_unique<DetectionTask>(*this, checkpoint);
+}
+
+}  // namespace vitrail::train
