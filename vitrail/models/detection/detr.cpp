@@ -241,6 +241,39 @@ nn::Size2 Detr::grid(std::int64_t height, std::int64_t width) const {
   return {layout.rows, layout.columns};
 }
 
+void Detr::freeze_backbone() {
+  for (const nn::Parameter& parameter : parameters.all()) {
+    const std::string& name = parameter.name;
+    const bool of_norm = parameter.value.rank() == 1;
+    const bool early = name.find(".layer") == std::string::npos || name.find(".layer1.") != std::string::npos;
+    if (is_backbone(name) && !parameter.buffer && (of_norm || early)) {
+      parameters.set_trainable(name, false);
+    }
+  }
+}
+
+std::int64_t Detr::flops(std::int64_t height, std::int64_t width) const {
+  const nn::Size2 size = grid(height, width);
+  const std::int64_t tokens = size[0] * size[1];
+  const std::int64_t queries = config_.num_queries;
+  const std::int64_t dim = config_.d_model;
+  // The pooling in front of a classifier, which is not there, is counted with it.
+  std::int64_t total = backbone_->flops(height, width) - tokens * backbone_->num_features();
+  total += input_projection_->flops(size[0], size[1]);
+  for (const DetrEncoderLayer& layer : encoder_) {
+    total += layer.self_attn.flops(tokens, tokens) + layer.mlp.flops(tokens) + 2 * 5 * tokens * dim;
+  }
+  for (const DetrDecoderLayer& layer : decoder_) {
+    total += layer.self_attn.flops(queries, queries) + layer.encoder_attn.flops(queries, tokens) +
+             layer.mlp.flops(queries) + 3 * 5 * queries * dim;
+  }
+  total += 5 * queries * dim + classifier_->flops(queries);
+  for (const nn::Linear& layer : box_layers_) {
+    total += layer.flops(queries);
+  }
+  return total;
+}
+
 // The positions [B or 1, N, D] of a grid of features with this mask, undefined: all are real.
 Tensor Detr::positions_of(const Tensor& mask, std::int64_t batch, const nn::Size2& grid) const {
   if (config_.positions == DetrConfig::Positions::sine) {

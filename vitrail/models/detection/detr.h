@@ -119,6 +119,12 @@ class Detr final : public nn::Network {
   /// final norm to the heads, and without it to the next layer.
   SetPredictions forward_layers(const DetrInput& input, nn::Pass& pass) const;
 
+  /// Excludes from training what the original does not train of a backbone that has learnt before: its batch norms,
+  /// whose statistics then stay too, and the layers before its second stage.
+  void freeze_backbone();
+
+  /// The multiply-accumulates of the products for one image of this size, as fvcore counts them.
+  std::int64_t flops(std::int64_t height, std::int64_t width) const;
   /// The grid of features of an image of this size.
   nn::Size2 grid(std::int64_t height, std::int64_t width) const;
   const DetrConfig& config() const { return config_; }

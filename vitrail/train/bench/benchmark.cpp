@@ -11,8 +11,10 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/data/boxes/box_batches.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/kernels/peak.h"
+#include "vitrail/models/detection/detr_folder.h"
 #include "vitrail/models/quantize.h"
 #include "vitrail/models/text/encoder_decoder.h"
 #include "vitrail/models/text/encoder_network.h"
@@ -23,6 +25,7 @@
 #include "vitrail/tensor/allocator.h"
 #include "vitrail/train/bench/memory.h"
 #include "vitrail/train/bench/profile_report.h"
+#include "vitrail/train/detection/criterion.h"
 #include "vitrail/train/run/learner.h"
 #include "vitrail/train/study/evaluate_translation.h"
 #include "vitrail/train/tasks/loss.h"
@@ -263,6 +266,69 @@ Subject text_subject(const BenchmarkOptions& options, DType dtype) {
   return subject;
 }
 
+// A detector on images of 4:3, whose shorter side is --img-size or the model's own; in training with ten objects an
+// image, a loss for each layer of the decoder, and a backbone that has learnt before.
+Subject detector_subject(const BenchmarkOptions& options, DType dtype) {
+  check(!options.pretraining && !options.int8, "a detector is timed in f32 or bf16, in training or inference");
+  nlohmann::json kwargs = nlohmann::json::parse(options.create.model_kwargs);
+  const nlohmann::json img_size = kwargs.contains("img_size") ? kwargs["img_size"] : nlohmann::json();
+  kwargs.erase("img_size");
+  const std::vector<std::string> labels(static_cast<std::size_t>(options.create.num_classes.value_or(91)), "object");
+  const bool folder = models::is_detector_folder(options.model);
+  const auto detector = std::make_shared<models::Detector>(
+      folder ? models::load_detector(options.model)
+             : models::create_detector(options.model, {.labels = labels}, kwargs.dump()));
+  if (img_size.is_number_integer()) {  // --img-size
+    img_size.get_to(detector->images.shortest_edge);
+    detector->images.longest_edge = 2 * detector->images.shortest_edge;
+  }
+  const auto [width, height] =
+      data::detector_size(640, 480, detector->images.shortest_edge, detector->images.longest_edge);
+  const nn::Size2 grid = detector->net->grid(height, width);
+  const auto count = static_cast<double>(options.batch_size);
+  Subject subject{.model = options.model,
+                  .net = detector->net.get(),
+                  .unit = "image",
+                  .units = count,
+                  .flops = 2.0 * static_cast<double>(detector->net->flops(height, width)) * count,
+                  .rows = options.batch_size * grid[0] * grid[1],
+                  .step = {},
+                  .owner = detector};
+  Tensor x = Tensor::empty({options.batch_size, detector->net->config().backbone.in_chans, height, width});
+  const Philox draws(0, hash("benchmark"));
+  for (std::int64_t i = 0; i < x.numel(); ++i) {
+    x.data<float>()[i] = draws.normal(static_cast<std::uint64_t>(i));
+  }
+  if (!options.training) {
+    subject.step = [detector, x, dtype](std::int64_t) {
+      const autograd::NoGrad no_grad;
+      nn::Pass pass{.dtype = dtype};
+      detector->net->forward({x, {}}, pass);
+    };
+    return subject;
+  }
+  detector->net->freeze_backbone();
+  std::vector<ObjectSet> targets(static_cast<std::size_t>(options.batch_size));
+  Draws boxes(Philox(0, hash("boxes")));
+  for (ObjectSet& target : targets) {
+    for (int i = 0; i < 10; ++i) {
+      target.labels.push_back(boxes.integer(0, detector->net->config().num_labels));
+      target.boxes.push_back(data::centred_box(boxes.uniform(0.3, 0.7), boxes.uniform(0.3, 0.7),
+                                               boxes.uniform(0.1, 0.5), boxes.uniform(0.1, 0.5)));
+    }
+  }
+  subject.step = training_step(*detector->net, options, dtype, [detector, x, targets](nn::Pass& pass) {
+    return set_loss(detector->net->forward_layers({x, {}}, pass), targets).loss;
+  });
+  return subject;
+}
+
+// Whether a model is a detector, by its name or its folder.
+bool is_detector(const std::string& model) {
+  const std::vector<std::string> names = models::detector_names();
+  return std::ranges::find(names, model) != names.end() || models::is_detector_folder(model);
+}
+
 // The matrix peak in GF/s: of a product of a fixed size, or of the largest linear map of the subject with the rows of a
 // step if that is faster. Maps of the head of images, which see one row an image, do not count.
 double measure_peak(const Subject& subject, DType dtype) {
@@ -292,7 +358,9 @@ BenchmarkResult benchmark(const BenchmarkOptions& options) {
   BenchmarkResult result;
   const DType dtype = usable_dtype(options.dtype, &result.note);
   const bool text = models::names_text_model(options.model);
-  const Subject subject = text ? text_subject(options, dtype) : image_subject(options, dtype);
+  const Subject subject = text                         ? text_subject(options, dtype)
+                          : is_detector(options.model) ? detector_subject(options, dtype)
+                                                       : image_subject(options, dtype);
   const bool int8 = models::is_quantized(*subject.net);
   if (int8 && !kernels::has_int8()) {
     result.note = "this CPU has no instructions for int8: the products are of pairs of 16 bits";

@@ -82,17 +82,6 @@ Made make_detector(const DetectionOptions& options, const fs::path& checkpoint,
   return made;
 }
 
-// Whether a parameter of the backbone stays as it is where its norms are frozen: the norms, and the layers before the
-// second stage.
-bool stays(const nn::Network& network, const std::string& name, const nn::Parameter& parameter) {
-  if (!network.is_backbone(name)) {
-    return false;
-  }
-  const bool of_norm = parameter.value.rank() == 1;
-  const bool early = name.find(".layer") == std::string::npos || name.find(".layer1.") != std::string::npos;
-  return of_norm || early;
-}
-
 class DetectionTask final : public Task {
  public:
   DetectionTask(const DetectionOptions& options, const fs::path& checkpoint);
@@ -138,11 +127,7 @@ DetectionTask::DetectionTask(const DetectionOptions& options, const fs::path& ch
   override_images(options_, detector_.images);
   frozen_norms_ = options_.backbone_norm == "frozen" || (options_.backbone_norm == "auto" && made.pretrained);
   if (frozen_norms_) {
-    for (const nn::Parameter& parameter : detector_.net->parameters.all()) {
-      if (!parameter.buffer && stays(*detector_.net, parameter.name, parameter)) {
-        detector_.net->parameters.set_trainable(parameter.name, false);
-      }
-    }
+    detector_.net->freeze_backbone();
   }
   data::BoxTransform how = box_transform(detector_.images);
   how.hflip = options_.hflip;
@@ -212,10 +197,11 @@ std::vector<std::string> DetectionTask::summary() const {
                   options_.model, static_cast<double>(detector_.net->parameters.count()) * 1e-6, config.num_queries,
                   detector_.images.shortest_edge,
                   frozen_norms_ ? "frozen, with its first layers" : "trained, since it has learnt nothing yet"),
-      fmt::format("{} training images with {}, {} to evaluate on", training_.images->size(),
-                  io::counted(training_.count(), "objects"), validation_ ? validation_->images->size() : 0),
+      fmt::format("{} in the training images", io::counted(training_.count(), "objects")),
       fmt::format("{}: {}", io::counted(std::ssize(training_.classes), "classes"), fmt::join(training_.classes, ", "))};
   lines.insert(lines.end(), notes_.begin(), notes_.end());
+  std::ranges::copy(data_summary(options_, *training_.images, validation_ ? validation_->images.get() : nullptr),
+                    std::back_inserter(lines));
   for (const data::BoxedImages* data : {&training_, validation_ ? &*validation_ : nullptr}) {
     if (data != nullptr) {
       lines.insert(lines.end(), data->notes.begin(), data->notes.end());
@@ -251,7 +237,6 @@ DetectionOptions::DetectionOptions() {
   weight_decay = 1e-4;
   weight_decay_all = true;
   clip_grad = 0.1;
-  warmup_epochs = 0;
   eval_metric = "AP";
 }
 

@@ -15,8 +15,9 @@ namespace vitrail::train {
 
 /// The options of detection, by the names of facebookresearch/detr's flags where it has them, and with its defaults:
 /// AdamW at 1e-4 and 1e-5 for the backbone, weight decay 1e-4 of all parameters, gradients of at most norm 0.1, 300
-/// epochs. But the rate falls by a cosine, whatever the number of epochs, where the original's becomes a tenth after
-/// 200.
+/// epochs. But the rate grows in the first epochs, without which a transformer on a backbone that learns too often
+/// stays where it begins for thousands of updates, and falls by a cosine, where the original's becomes a tenth after
+/// epoch 200.
 struct DetectionOptions : ImageTaskOptions {
   DetectionOptions();
 
