@@ -2,15 +2,18 @@
 alternate.
 
     python benchmarks/compare/detection.py [--rounds 3] [--threads 2] [--rows REGEX] [--output FILE.json]
+    python benchmarks/compare/detection.py matching       # of 64 images x 100 queries x 30 objects x 6 layers, costs included
     python benchmarks/compare/detection.py peer --work JSON [--threads 2]
 
 Images of 4:3 with random pixels; in training ten objects an image, a loss for each layer of the decoder, matching included, a
-frozen backbone up to its second stage, AdamW. The second form is the peer's, in a process of its own. Needs torch, timm and
+frozen backbone up to its second stage, AdamW. The second form times matching alone (ours: benchmarks/matching_bench.cpp, one
+thread; transformers' HungarianMatcher on --threads), the third is the peer's, in a process of its own. Needs torch, timm and
 transformers 5.23. Prints a table in Markdown as compare.py does.
 """
 
 import json
 import resource
+import subprocess
 import sys
 import time
 
@@ -79,7 +82,32 @@ def peer_main(work, threads):
     print(json.dumps({"step_ms": times[WARMUP:], "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
 
 
+def matching(threads=2, rounds=5):
+    import torch
+    from transformers.loss.loss_for_object_detection import HungarianMatcher
+
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    matcher = HungarianMatcher(1, 5, 2)
+    layers = [{"logits": torch.randn(64, 100, 92), "pred_boxes": 0.2 + 0.6 * torch.rand(64, 100, 4)} for _ in range(6)]
+    targets = [{"class_labels": torch.randint(0, 91, (30,)),
+                "boxes": torch.cat([0.3 + 0.4 * torch.rand(30, 2), 0.1 + 0.4 * torch.rand(30, 2)], 1)} for _ in range(64)]
+    peer, own = [], []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        for layer in layers:
+            matcher(layer, targets)
+        peer.append(1e3 * (time.perf_counter() - begin))
+        said = subprocess.run([compare.VITRAIL.parent / "vitrail_bench_kernels", "--benchmark_filter=match_six_layers",
+                               "--benchmark_format=json"], check=True, capture_output=True, text=True)
+        own.append(json.loads(said.stdout)["benchmarks"][0]["real_time"])
+    print(json.dumps({"work": "matching, 64 images x 100 queries x 30 objects x 6 layers", "vitrail_ms": min(own),
+                      "transformers_ms": min(peer), "ratio": min(peer) / min(own)}))
+
+
 def main():
+    if sys.argv[1:2] == ["matching"]:
+        return matching()
     if sys.argv[1:2] == ["peer"]:
         values = dict(zip(sys.argv[2::2], sys.argv[3::2]))
         peer_main(json.loads(values["--work"]), int(values.get("--threads", 2)))

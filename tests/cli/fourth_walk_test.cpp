@@ -146,6 +146,10 @@ TEST_F(FourthWalk, IsToldWhatChangesNothing) {
               HasSubstr("--val-split has no effect beside --val-dir"));
   EXPECT_THAT(vitrail("bench train --model " + best() + " --lengths " + write("lengths.txt", "3 4\n")).err,
               HasSubstr("is no translator"));
+  for (const std::string& command :
+       {"scenes " + path("never") + " --count 1", "patches " + best() + " x.png --method kmeans"}) {
+    EXPECT_THAT(vitrail(command + " --seed=-1").err, HasSubstr("must be at least 0, but is -1")) << command;
+  }
   const Outcome twice = vitrail("compare " + path("runs/one") + " " + path("runs/one/") + " --seeds");
   EXPECT_THAT(twice.err, HasSubstr("is named twice"));
   EXPECT_THAT(twice.out, Not(HasSubstr("(2 runs)")));

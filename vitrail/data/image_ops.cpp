@@ -107,21 +107,21 @@ io::Image smoothed(const io::Image& image) {
 }
 
 // A box of 2 · whole + 1 pixels and a fraction of one more on each side. The weights are in 8.24 fixed point.
-struct Box {
+struct BoxBlur {
   std::int64_t whole = 0;
   std::uint32_t inside = 0;
   std::uint32_t edge = 0;
 };
 
 // The box whose `passes`-fold convolution approximates a Gaussian. It computes in float where Pillow does.
-Box box_of(float radius, int passes) {
+BoxBlur box_of(float radius, int passes) {
   const float variance = radius * radius / static_cast<float>(passes);
   const auto length = static_cast<float>(std::sqrt(12.0 * variance + 1.0));
   const auto whole = static_cast<float>(std::floor((length - 1.0) / 2.0));
   float fraction = (2 * whole + 1) * (whole * (whole + 1) - 3 * variance);
   fraction /= 6 * (variance - (whole + 1) * (whole + 1));
   const float reach = whole + fraction;
-  Box box;
+  BoxBlur box;
   box.whole = static_cast<std::int64_t>(reach);
   box.inside = static_cast<std::uint32_t>(static_cast<float>(1 << 24) / (reach * 2 + 1));
   box.edge = ((1U << 24) - (2 * static_cast<std::uint32_t>(box.whole) + 1) * box.inside) / 2;
@@ -130,7 +130,7 @@ Box box_of(float radius, int passes) {
 
 // Blurs `count` samples, `stride` bytes apart, by the box. The outermost samples are repeated beyond the ends; `line`
 // is scratch memory.
-void blur_line(std::uint8_t* samples, std::int64_t count, std::int64_t stride, const Box& box,
+void blur_line(std::uint8_t* samples, std::int64_t count, std::int64_t stride, const BoxBlur& box,
                std::vector<std::uint8_t>& line) {
   const std::int64_t reach = box.whole + 1;
   line.assign(static_cast<std::size_t>(reach), samples[0]);
@@ -302,7 +302,7 @@ void gaussian_blur(io::Image& image, double radius) {
   if (radius == 0) {
     return;
   }
-  const Box box = box_of(static_cast<float>(radius), passes);
+  const BoxBlur box = box_of(static_cast<float>(radius), passes);
   std::vector<std::uint8_t> line;
   for (int c = 0; c < 3; ++c) {
     for (int pass = 0; pass < passes; ++pass) {

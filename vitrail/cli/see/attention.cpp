@@ -261,6 +261,10 @@ void add_attention(CLI::App& app) {
                            .dtype = flags->compute.apply()});
       return;
     }
+    const fs::path folder = flags->model.name_or_folder();
+    check(!is_text_model(flags->model) || !fs::exists(folder / "preprocessor_config.json"),
+          "'{}' writes images pixel by pixel, whose attention is not drawn: name a model that reads images or texts",
+          flags->model.model);
     check_usage(!is_text_model(flags->model), "'{}' is a model of texts: name one by --text", flags->model.model);
     if (is_detector(flags->model)) {
       check_usage(!flags->query && flags->method == "layers" && !flags->threshold && flags->masks.empty(),

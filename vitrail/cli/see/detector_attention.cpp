@@ -76,9 +76,9 @@ void write_raw(const std::string& path, const Looked& looked) {
              io::counted(std::ssize(looked.encoder) + std::ssize(looked.decoder), "layers"));
 }
 
-class Report {
+class DetectorReport {
  public:
-  Report(const DetectorAttentionFlags& flags, const models::Detector& detector, io::Image image, Looked looked)
+  DetectorReport(const DetectorAttentionFlags& flags, const models::Detector& detector, io::Image image, Looked looked)
       : flags_(flags),
         detector_(detector),
         width_(image.width),
@@ -255,7 +255,7 @@ void draw_detector_attention(const DetectorAttentionFlags& flags) {
   if (!flags.raw.empty()) {
     write_raw(flags.raw, looked);
   }
-  Report(flags, detector, image, std::move(looked)).write();
+  DetectorReport(flags, detector, image, std::move(looked)).write();
 }
 
 }  // namespace vitrail::cli

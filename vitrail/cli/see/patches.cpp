@@ -243,7 +243,7 @@ void add_patches(CLI::App& app) {
                           ->type_name("K"),
                       command.add_option("--seed", flags->seed, "Seed of the points that k-means begins with")
                           ->capture_default_str()
-                          ->check(whole_number())
+                          ->check(at_least(0))
                           ->type_name("N")};
   flags->of_match = command.add_option("--most", flags->most, "Most pairs that are drawn, the most similar ones")
                         ->capture_default_str()

@@ -247,7 +247,7 @@ void add_project(CLI::App& app) {
   command.add_option("--seed", flags->seed, "Seed of --limit")
       ->capture_default_str()
       ->needs("--limit")
-      ->check(whole_number())
+      ->check(at_least(0))
       ->type_name("N");
   add_threads_flag(command, flags->compute);
   command.add_flag("--json", flags->json, "Print one JSON object");

@@ -87,7 +87,7 @@ void add_probe(CLI::App& app) {
       ->type_name("N");
   command.add_option("--seed", flags->options.seed, "Seed of the first weights and of the order")
       ->capture_default_str()
-      ->check(whole_number())
+      ->check(at_least(0))
       ->type_name("N");
   add_threads_flag(command, flags->compute);
   command.add_flag("--json", flags->json, "Print one JSON object");

@@ -127,7 +127,7 @@ void add_scenes(CLI::App& app) {
   command.add_option("--count", what.count, "Number of scenes")->required()->check(whole_number(1, 1'000'000));
   command.add_option("--seed", what.scenes.seed, "Seed: a scene depends on it and on its index alone")
       ->capture_default_str()
-      ->check(whole_number())
+      ->check(at_least(0))
       ->type_name("N");
   command.add_option("--start", what.first, "Index of the first scene: other parts of a data set are other ranges")
       ->capture_default_str()

@@ -14,7 +14,6 @@ namespace vitrail::data {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 // Where the images of a file may lie.
 std::vector<fs::path> image_folders(const fs::path& file) {
@@ -31,11 +30,11 @@ std::vector<fs::path> image_folders(const fs::path& file) {
 
 // Reads the objects of a list with `id`s that are unique, and gives each with its fields to `read`.
 template <class Read>
-std::unordered_map<std::int64_t, std::size_t> read_list(const Json& json, const char* key, const std::string& source,
-                                                        Read&& read) {
+std::unordered_map<std::int64_t, std::size_t> read_list(const nlohmann::json& json, const char* key,
+                                                        const std::string& source, Read&& read) {
   std::unordered_map<std::int64_t, std::size_t> place_of;
   std::size_t number = 0;
-  for (const Json& item : json[key]) {
+  for (const nlohmann::json& item : json[key]) {
     io::Fields f(item, fmt::format("{}: '{}' {}", source, key, number));
     if (f.kind("id") != io::Kind::absent || std::string_view(key) != "annotations") {
       const auto id = f.get<std::int64_t>("id");
@@ -58,7 +57,7 @@ void check_outline(io::Fields& f) {
     return;
   }
   std::size_t number = 0;
-  for (const Json& polygon : f.raw("segmentation")) {
+  for (const nlohmann::json& polygon : f.raw("segmentation")) {
     check(polygon.is_array() && polygon.size() % 2 == 0,
           "{}: polygon {} of 'segmentation' has {} numbers, expected pairs of x and y", f.source(), number,
           polygon.size());
@@ -70,7 +69,7 @@ void check_outline(io::Fields& f) {
 
 BoxListing list_coco_boxes(const fs::path& file) {
   const std::string source = file.string();
-  const Json json = io::read_json(file);
+  const nlohmann::json json = io::read_json(file);
   io::Fields fields(json, source);
   for (const char* key : {"images", "annotations", "categories"}) {
     check(fields.kind(key) == io::Kind::list, "{}: there is no list '{}', as boxes in COCO's layout have it", source,

@@ -104,6 +104,7 @@ BoxListing list_voc(const VocFiles& files) {
     result.images.push_back(std::move(image));
   }
   std::vector<std::string> sorted;
+  sorted.reserve(classes.size());
   for (const auto& [name, number] : classes) {
     sorted.push_back(name);
   }

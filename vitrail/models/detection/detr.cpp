@@ -80,7 +80,7 @@ class SineCode {
     constexpr double temperature = 10000;
     for (std::int64_t i = 0; i < width; ++i) {
       frequencies_.push_back(
-          static_cast<float>(std::pow(temperature, 2 * static_cast<double>(i / 2) / static_cast<double>(width))));
+          static_cast<float>(std::pow(temperature, static_cast<double>(i - i % 2) / static_cast<double>(width))));
     }
   }
   void write(float place, std::span<float> to) const {
@@ -97,7 +97,8 @@ class SineCode {
 // Positions [B, N, width] by sines, from a mask [B, N] of a grid, or of one whose places are all real: rows and columns
 // are counted from 1 among the real ones, and divided by how many these are.
 Tensor sine_positions(const Tensor& mask, std::int64_t batch, const nn::Size2& grid, std::int64_t width) {
-  const auto [rows, columns] = grid;
+  const std::int64_t rows = grid[0];
+  const std::int64_t columns = grid[1];
   const std::int64_t half = width / 2;
   const SineCode code(half);
   Tensor result = Tensor::empty({batch, rows * columns, width});

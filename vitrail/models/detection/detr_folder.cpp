@@ -171,10 +171,8 @@ void read_images(const fs::path& folder, DetectorImages& images) {
 
 OrderedJson images_json(const DetectorImages& images) {
   const auto shortest_of = [](const std::vector<float>& values) {
-    std::vector<double> result;
-    for (const float value : values) {
-      result.push_back(shortest(value));
-    }
+    std::vector<double> result(values.size());
+    std::ranges::transform(values, result.begin(), shortest);
     return result;
   };
   return {{"image_processor_type", "DetrImageProcessor"},
@@ -212,6 +210,7 @@ struct NamedDetector {
 const std::vector<NamedDetector>& named_detectors() {
   static const std::vector<NamedDetector> all = [] {
     std::vector<NamedDetector> result;
+    result.reserve(9);
     for (const char* backbone : {"resnet18", "resnet34", "resnet50", "resnet101"}) {
       result.push_back({fmt::format("detr_{}", backbone), {{"backbone", backbone}}});
       result.push_back({fmt::format("detr_{}_dc5", backbone), {{"backbone", backbone}, {"dilation", true}}});

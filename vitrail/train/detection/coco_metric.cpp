@@ -202,11 +202,13 @@ CocoFigures coco_figures(std::span<const std::vector<FoundObject>> found,
   std::array<std::vector<Curve>, most_detections.size()> by_most;  // of all areas
   for (std::int64_t label = 0; label < classes; ++label) {
     std::vector<Case> cases;
+    cases.reserve(found.size());
     for (std::size_t i = 0; i < found.size(); ++i) {
       cases.push_back(case_of(found[i], objects[i], label));
     }
     for (std::size_t r = 0; r < area_ranges.size(); ++r) {
       std::vector<Verdict> verdicts;
+      verdicts.reserve(cases.size());
       for (const Case& one : cases) {
         verdicts.push_back(judge(one, area_ranges[r]));
       }
