@@ -1,10 +1,9 @@
-// Any bytes as boxes in COCO's and in Pascal VOC's layout, beside two images: an Error, or boxes of classes that there are,
-// inside of their images.
-#include "vitrail/data/boxes/boxed_images.h"
-
+// Any bytes as boxes in COCO's and in Pascal VOC's layout, beside two images: an Error, or boxes of classes that there
+// are, inside of their images.
 #include "folder.h"
 #include "memory_limit.h"
 #include "require.h"
+#include "vitrail/data/boxes/boxed_images.h"
 #include "vitrail/io/image.h"
 #include "vitrail/tensor/error.h"
 

@@ -110,17 +110,17 @@ BoxListing list_voc_tree(const fs::path& folder, const std::vector<std::string>&
 
 // A folder by itself, whichever layout it has; nothing if it has none.
 std::optional<BoxListing> list_folder_itself(const fs::path& folder, const std::vector<std::string>& splits) {
+  const std::string split = splits.empty() ? "" : splits.front();  // a whole is there for training
+  const bool for_training = split.empty() || is_training_split(split);
   if (const auto file = own_coco_file(folder)) {
-    check(splits.empty() || is_training_split(splits.front()), "{}: there is no part '{}' beside {}", folder.string(),
-          splits.front(), file->filename().string());
+    check(for_training, "{}: there is no part '{}' beside {}", folder.string(), split, file->filename().string());
     return list_coco_boxes(*file);
   }
   if (is_voc_tree(folder)) {
     return list_voc_tree(folder, splits);
   }
   if (has_xml_beside_images(folder)) {
-    check(splits.empty() || is_training_split(splits.front()), "{}: there is no part '{}' beside its .xml files",
-          folder.string(), splits.front());
+    check(for_training, "{}: there is no part '{}' beside its .xml files", folder.string(), split);
     return list_voc({annotations_in(folder), {folder}});
   }
   return std::nullopt;
