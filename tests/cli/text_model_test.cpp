@@ -121,7 +121,7 @@ TEST(AttentionOfTexts, SaysWhatIsWrong) {
   };
   fails(model, 2, "attention takes either IMAGE or --text TEXT");
   fails(model + " a.png --text b", 2, "attention takes either IMAGE or --text TEXT");
-  fails(model + " --text b --query 1,2", 2, "--query names a patch of an image");
+  fails(model + " --text b --query 1,2", 2, "--query, --query-box and --point name places of an image");
   fails(model + " --text b --model-kwargs n_layer=2", 2, "have no effect on --text");
   fails("gpt2 --text b", 1, "'gpt2' is no folder");
   fails(model + " --text b", 1, "tokenizer");
