@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/data/boxes/listings.h"
+#include "vitrail/data/sources.h"
 #include "vitrail/io/json.h"
 #include "vitrail/tensor/error.h"
 
@@ -14,19 +15,6 @@ namespace vitrail::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Where the images of a file may lie.
-std::vector<fs::path> image_folders(const fs::path& file) {
-  const fs::path folder = file.parent_path();
-  std::vector<fs::path> places = {folder, folder / "images"};
-  const std::string stem = file.stem().string();
-  if (const std::size_t underscore = stem.find('_'); underscore != std::string::npos && underscore > 0) {
-    const fs::path beside = fs::absolute(folder).lexically_normal().parent_path();
-    places.push_back(beside / stem.substr(underscore + 1));
-    places.push_back(beside / "images" / stem.substr(underscore + 1));
-  }
-  return places;
-}
 
 // Reads the objects of a list with `id`s that are unique, and gives each with its fields to `read`.
 template <class Read>
@@ -86,19 +74,13 @@ BoxListing list_coco_boxes(const fs::path& file) {
     result.categories.push_back(name);
     result.category_ids.push_back(id);
   }
-  const std::vector<fs::path> folders = image_folders(file);
   const auto place_of = read_list(json, "images", source, [&](io::Fields& f) {
     ListedImage image;
     image.id = f.get<std::int64_t>("id");
     image.name = f.get<std::string>("file_name");
     image.width = f.get<std::int64_t>("width", 0, {0, 1e7});
     image.height = f.get<std::int64_t>("height", 0, {0, 1e7});
-    std::error_code error;
-    const auto folder =
-        std::ranges::find_if(folders, [&](const fs::path& place) { return fs::exists(place / image.name, error); });
-    check(folder != folders.end(), "{}: the image '{}' does not exist, neither beside the file nor in '{}'", f.source(),
-          image.name, folders.back().string());
-    image.path = *folder / image.name;
+    image.path = coco_image(file, image.name, f.source());
     result.images.push_back(std::move(image));
   });
   read_list(json, "annotations", source, [&](io::Fields& f) {

@@ -68,19 +68,6 @@ std::function<io::Image(std::int64_t)> reader_of(std::vector<fs::path> paths) {
   return [paths = std::move(paths)](std::int64_t i) { return io::read_image(paths[static_cast<std::size_t>(i)]); };
 }
 
-// Where the images of a file of captions may lie.
-std::vector<fs::path> coco_folders(const fs::path& file) {
-  const fs::path folder = file.parent_path();
-  std::vector<fs::path> places = {folder, folder / "images"};
-  const std::string stem = file.stem().string();
-  const std::string start = "captions_";
-  if (stem.starts_with(start)) {
-    const fs::path beside = fs::absolute(folder).lexically_normal().parent_path();
-    places.push_back(beside / stem.substr(start.size()));
-  }
-  return places;
-}
-
 PairListing list_coco(const fs::path& file) {
   const nlohmann::json json = io::read_json(file);
   io::Fields fields(json, file.string());
@@ -91,19 +78,13 @@ PairListing list_coco(const fs::path& file) {
   PairListing result;
   std::vector<fs::path> paths;
   std::unordered_map<std::int64_t, std::size_t> place_of;
-  const std::vector<fs::path> folders = coco_folders(file);
   std::size_t number = 0;
   for (const nlohmann::json& item : json["images"]) {
     io::Fields f(item, fmt::format("{}: 'images' {}", file.string(), number++));
     const auto id = f.get<std::int64_t>("id");
     const auto name = f.get<std::string>("file_name");
     check(place_of.emplace(id, paths.size()).second, "{}: the id {} is there twice", f.source(), id);
-    std::error_code error;
-    const auto folder =
-        std::ranges::find_if(folders, [&](const fs::path& place) { return fs::exists(place / name, error); });
-    check(folder != folders.end(), "{}: the image '{}' does not exist, neither beside the file nor in '{}'", f.source(),
-          name, folders.back().string());
-    paths.push_back(*folder / name);
+    paths.push_back(coco_image(file, name, f.source()));
     result.images.names.push_back(name);
   }
   result.texts.resize(paths.size());
