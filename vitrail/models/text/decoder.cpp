@@ -14,28 +14,10 @@
 namespace vitrail::models {
 namespace {
 
-// Weights start as N(0, std²), biases as zeros; projections back into the residual stream are scaled by 1 / √(2 depth)
-// (Radford et al. 2019, section 2.3).
-nn::InitRule normal_init(const DecoderConfig& config) {
-  const std::string attention = "." + config.block.attention.names.value().proj + ".weight";
-  const std::string mlp = "." + config.block.mlp.names.fc2 + ".weight";
-  const float scale = config.scaled_init ? 1 / std::sqrt(2 * static_cast<float>(config.depth)) : 1.0F;
-  return [=, std = config.init_std](std::string_view name, const Shape& shape, const nn::Init& own) {
-    if (shape.rank() < 2) {
-      return name.ends_with("bias") ? nn::Init::zeros() : own;
-    }
-    const bool back = name.ends_with(attention) || name.ends_with(mlp);
-    return nn::Init::normal(std).scaled(back ? scale : 1.0F);
-  };
-}
-
 nn::BlockConfig block_config(const DecoderConfig& config, std::int64_t index) {
   nn::BlockConfig block = config.block;
   if (config.scale_by_inverse_layer) {
-    const std::int64_t width =
-        block.attention.key_dim > 0 ? block.attention.key_dim : config.dim / block.attention.num_heads;
-    const float scale = block.attention.scale != 0 ? block.attention.scale : 1 / std::sqrt(static_cast<float>(width));
-    block.attention.scale = scale / static_cast<float>(index + 1);
+    block.attention.scale = nn::scale_of(block.attention) / static_cast<float>(index + 1);
   }
   return block;
 }
@@ -77,6 +59,16 @@ Tensor window_mask(std::int64_t queries, std::int64_t keys, std::int64_t window)
 
 }  // namespace
 
+nn::InitRule gpt_init(float std, const std::vector<std::string>& back, float scale) {
+  return [=](std::string_view name, const Shape& shape, const nn::Init& own) {
+    if (shape.rank() < 2) {
+      return name.ends_with("bias") ? nn::Init::zeros() : own;
+    }
+    const bool ends = std::ranges::any_of(back, [&](const std::string& weight) { return name.ends_with(weight); });
+    return nn::Init::normal(std).scaled(ends ? scale : 1.0F);
+  };
+}
+
 void DecoderState::join(const TextState& other) {
   const auto& from = dynamic_cast<const DecoderState&>(other);
   const std::vector<std::int32_t> slots = texts.join(from.texts);
@@ -94,7 +86,10 @@ std::size_t DecoderState::bytes() const {
 }
 
 Decoder::Decoder(const nn::Scope& scope, const DecoderConfig& config) : config_(config) {
-  const nn::Scope root = scope.with_init(normal_init(config_));
+  const nn::Scope root = scope.with_init(gpt_init(
+      config_.init_std,
+      {"." + config_.block.attention.names.value().proj + ".weight", "." + config_.block.mlp.names.fc2 + ".weight"},
+      config_.scaled_init ? gpt_scale(config_.depth) : 1.0F));
   embedding_.emplace(root / config_.names.embedding, config_.vocab_size, config_.dim);
   positions_.emplace(root / config_.names.positions, config_.positions, config_.max_positions, config_.dim);
   if (config_.embedding_norm) {

@@ -2,6 +2,7 @@
 /// The decoder-only transformer (GPT: Radford et al. 2018), which predicts the next token.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -56,6 +57,12 @@ struct DecoderConfig {
   bool scaled_init = true;  ///< whether they do
   DecoderNames names;
 };
+
+/// How the weights of GPT-2's kind start (Radford et al. 2019, section 2.3): as N(0, std²), those whose names end with
+/// one of `back`, which lead back into the residual stream, `scale` times that; biases as zeros.
+nn::InitRule gpt_init(float std, const std::vector<std::string>& back, float scale);
+/// 1 / √(2 depth): each block has two branches.
+inline float gpt_scale(std::int64_t depth) { return 1 / std::sqrt(2 * static_cast<float>(depth)); }
 
 /// What a decoder keeps of texts: the keys and values of each block.
 struct DecoderState final : TextState {

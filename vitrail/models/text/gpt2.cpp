@@ -1,5 +1,7 @@
 // GPT-2 (Radford et al. 2019), as transformers' GPT2LMHeadModel and GPT2ForSequenceClassification, and Image GPT (Chen
 // et al. 2020), whose words are colours, as its ImageGPTForCausalImageModeling.
+#include "vitrail/models/text/gpt2.h"
+
 #include <array>
 
 #include "vitrail/models/base/arguments.h"
@@ -7,6 +9,7 @@
 #include "vitrail/models/text/decoder_classifier.h"
 #include "vitrail/models/text/families.h"
 #include "vitrail/nn/attention/block_names.h"
+#include "vitrail/nn/attention/decoder_block.h"
 
 namespace vitrail::models {
 namespace {
@@ -41,10 +44,6 @@ DecoderConfig read_gpt2(io::Fields& f, const Gpt2Defaults& defaults) {
   c.scale_by_inverse_layer = f.get<bool>("scale_attn_by_inverse_layer_idx", false);
   // In f32 it changes the order of the same products alone: scores are in f32 here in any case.
   f.get<bool>("reorder_and_upcast_attn", false);
-  check(!f.get<bool>("add_cross_attention", false),
-        "{}: 'add_cross_attention': GPT-2 as a decoder of another model's "
-        "states is not supported",
-        f.source());
   const auto resid_drop = read_float(f, "resid_pdrop", 0.1, share);
   nn::BlockConfig block;
   block.attention.dim = c.dim;
@@ -68,6 +67,13 @@ DecoderConfig read_gpt2(io::Fields& f, const Gpt2Defaults& defaults) {
   return c;
 }
 
+void refuse_cross_attention(io::Fields& f) {
+  check(!f.get<bool>("add_cross_attention", false),
+        "{}: 'add_cross_attention': GPT-2 as a decoder of another model's states is one part of a "
+        "VisionEncoderDecoderModel, and not alone",
+        f.source());
+}
+
 constexpr std::array<std::string_view, 2> gpt2_architectures = {"GPT2LMHeadModel", "GPT2ForSequenceClassification"};
 
 constexpr std::array<std::string_view, 3> gpt2_drop_rates = {"resid_pdrop", "embd_pdrop", "attn_pdrop"};
@@ -77,6 +83,7 @@ constexpr std::array<NameRule, 3> gpt2_names = {
     {{"", "~h.#.attn.bias"}, {"", "~h.#.attn.masked_bias"}, {"transformer.@", "~@"}}};
 
 std::unique_ptr<TextNetwork> create_gpt2(io::Fields& f, std::string_view architecture, const nn::StoreOptions& store) {
+  refuse_cross_attention(f);
   DecoderConfig config = read_gpt2(f, {});
   if (architecture != "GPT2ForSequenceClassification") {
     return std::make_unique<DecoderNetwork>(config, store);
@@ -114,6 +121,30 @@ std::vector<NameRule> gpt2_names_of(const TextNetwork& network) {
 }
 
 }  // namespace
+
+CrossDecoderConfig read_gpt2_cross_decoder(io::Fields& f) {
+  const DecoderConfig own = read_gpt2(f, {});
+  CrossDecoderConfig c;
+  c.vocab_size = own.vocab_size;
+  c.max_positions = own.max_positions;
+  c.dim = own.dim;
+  c.depth = own.depth;
+  c.block = nn::named_as_gpt2(nn::DecoderBlockConfig{.attention = own.block.attention,
+                                                     .cross = own.block.attention,
+                                                     .mlp = own.block.mlp,
+                                                     .norm = own.block.norm,
+                                                     .norm_place = nn::NormPlace::pre});
+  c.scale_by_inverse_layer = own.scale_by_inverse_layer;
+  c.norm = own.norm;
+  c.positions = own.positions;
+  c.embd_drop = own.embd_drop;
+  c.tied_head = own.tied_head;
+  c.names = {.embedding = own.names.embedding,
+             .positions = own.names.positions,
+             .blocks = own.names.blocks,
+             .norm = own.names.norm};
+  return c;
+}
 
 const TextFamily gpt2_family = {.model_type = "gpt2",
                                 .architectures = gpt2_architectures,

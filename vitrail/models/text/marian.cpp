@@ -44,15 +44,15 @@ std::unique_ptr<TextNetwork> create_marian(io::Fields& f, std::string_view, cons
   c.source_vocab_size = f.get<std::int64_t>("vocab_size", 58101, positive);
   const auto separate = f.optional<std::int64_t>("decoder_vocab_size", {0, largest_size}).value_or(0);
   c.shared_embedding = f.get<bool>("share_encoder_decoder_embeddings", true);
-  c.target_vocab_size = c.shared_embedding || separate == 0 ? c.source_vocab_size : separate;
-  c.tied_head = f.get<bool>("tie_word_embeddings", true);
-  check(c.tied_head || !c.shared_embedding,
+  c.decoder.vocab_size = c.shared_embedding || separate == 0 ? c.source_vocab_size : separate;
+  c.decoder.tied_head = f.get<bool>("tie_word_embeddings", true);
+  check(c.decoder.tied_head || !c.shared_embedding,
         "{}: 'tie_word_embeddings' cannot be false while 'share_encoder_decoder_embeddings' is true", f.source());
-  c.logits_bias = true;
+  c.decoder.logits_bias = true;
   c.padding = f.optional<std::int64_t>("pad_token_id", {0, largest_size}).value_or(-1);
-  check(c.padding < std::min(c.source_vocab_size, c.target_vocab_size),
+  check(c.padding < std::min(c.source_vocab_size, c.decoder.vocab_size),
         "{}: 'pad_token_id' {} is none of the vocabulary's {} ids", f.source(), c.padding,
-        std::min(c.source_vocab_size, c.target_vocab_size));
+        std::min(c.source_vocab_size, c.decoder.vocab_size));
 
   EncoderConfig& encoder = c.encoder;
   encoder.dim = dim;
@@ -71,16 +71,16 @@ std::unique_ptr<TextNetwork> create_marian(io::Fields& f, std::string_view, cons
   encoder.names.positions = "model.encoder.embed_positions";
   encoder.names.blocks = "model.encoder.layers";
 
-  c.depth = f.get<std::int64_t>("decoder_layers", 12, most_layers);
-  c.block.attention = marian_attention(f, dim, "decoder_attention_heads");
-  c.block.cross = c.block.attention;
-  c.block.mlp = marian_mlp(f, dim, "decoder_ffn_dim");
-  c.block.norm = encoder.block.norm;
-  c.block = nn::named_as_marian(c.block);
-  c.names.source_embedding = c.shared_embedding ? "model.shared" : "model.encoder.embed_tokens";
-  c.names.target_embedding = c.shared_embedding ? "model.shared" : "model.decoder.embed_tokens";
-  c.names.positions = "model.decoder.embed_positions";
-  c.names.blocks = "model.decoder.layers";
+  c.decoder.depth = f.get<std::int64_t>("decoder_layers", 12, most_layers);
+  c.decoder.block.attention = marian_attention(f, dim, "decoder_attention_heads");
+  c.decoder.block.cross = c.decoder.block.attention;
+  c.decoder.block.mlp = marian_mlp(f, dim, "decoder_ffn_dim");
+  c.decoder.block.norm = encoder.block.norm;
+  c.decoder.block = nn::named_as_marian(c.decoder.block);
+  c.source_embedding = c.shared_embedding ? "model.shared" : "model.encoder.embed_tokens";
+  c.decoder.names.embedding = c.shared_embedding ? "model.shared" : "model.decoder.embed_tokens";
+  c.decoder.names.positions = "model.decoder.embed_positions";
+  c.decoder.names.blocks = "model.decoder.layers";
 
   for (const char* key : {"encoder_layerdrop", "decoder_layerdrop"}) {
     check(f.get<double>(key, 0.0, {0, 1}) == 0, "{}: '{}' must be 0: no layers are dropped", f.source(), key);
@@ -99,7 +99,7 @@ std::vector<NameRule> marian_names(const TextNetwork& network) {
   if (c.encoder.positions.added != nn::TokenPositionKind::learned) {
     rules = {{"", "~encoder.embed_positions.weight"}, {"", "~decoder.embed_positions.weight"}};
   }
-  if (c.tied_head) {
+  if (c.decoder.tied_head) {
     rules.push_back({"", "lm_head.weight"});
   }
   if (c.shared_embedding) {

@@ -19,10 +19,10 @@ std::unique_ptr<TextNetwork> create_torch(io::Fields& f, std::string_view, const
   check(dim % 2 == 0, "{}: 'd_model' {} is odd: sines and cosines need pairs", f.source(), dim);
   const auto drop = static_cast<float>(f.get<double>("dropout", 0.1, {0, 1}));
   c.source_vocab_size = f.get<std::int64_t>("src_vocab_size", 32000, positive);
-  c.target_vocab_size = f.get<std::int64_t>("tgt_vocab_size", 32000, positive);
+  c.decoder.vocab_size = f.get<std::int64_t>("tgt_vocab_size", 32000, positive);
   c.shared_embedding = false;
-  c.tied_head = false;
-  c.head_bias = true;
+  c.decoder.tied_head = false;
+  c.decoder.head_bias = true;
 
   nn::AttentionConfig attention;
   attention.dim = dim;
@@ -57,16 +57,16 @@ std::unique_ptr<TextNetwork> create_torch(io::Fields& f, std::string_view, const
   encoder.names.blocks = "transformer.encoder.layers";
   encoder.names.norm = "transformer.encoder.norm";
 
-  c.depth = f.get<std::int64_t>("num_decoder_layers", 6, most_layers);
-  c.block = nn::named_as_torch(nn::DecoderBlockConfig{
+  c.decoder.depth = f.get<std::int64_t>("num_decoder_layers", 6, most_layers);
+  c.decoder.block = nn::named_as_torch(nn::DecoderBlockConfig{
       .attention = attention, .cross = attention, .mlp = mlp, .norm = norm, .norm_place = place});
-  c.norm = norm;
-  c.names = {.source_embedding = "src_tok_emb.embedding",
-             .target_embedding = "tgt_tok_emb.embedding",
-             .positions = "transformer.decoder.embed_positions",
-             .blocks = "transformer.decoder.layers",
-             .norm = "transformer.decoder.norm",
-             .head = "generator"};
+  c.decoder.norm = norm;
+  c.source_embedding = "src_tok_emb.embedding";
+  c.decoder.names = {.embedding = "tgt_tok_emb.embedding",
+                     .positions = "transformer.decoder.embed_positions",
+                     .blocks = "transformer.decoder.layers",
+                     .norm = "transformer.decoder.norm",
+                     .head = "generator"};
   return std::make_unique<EncoderDecoderNetwork>(c, store);
 }
 

@@ -2,6 +2,7 @@
 /// The sizes, parts and arguments of attention.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -60,6 +61,12 @@ struct AttentionConfig {
   /// and `kv` or `k` and `v`.
   std::optional<AttentionNames> names = std::nullopt;
 };
+
+/// The factor of q kᵀ of such attention.
+inline float scale_of(const AttentionConfig& config) {
+  const std::int64_t width = config.key_dim > 0 ? config.key_dim : config.dim / config.num_heads;
+  return config.scale != 0 ? config.scale : 1 / std::sqrt(static_cast<float>(width));
+}
 
 /// The optional arguments of one call, which ops::AttentionOptions describes in more detail.
 struct AttentionExtras {

@@ -47,6 +47,24 @@ DecoderBlockConfig named_as_marian(DecoderBlockConfig config) {
   return config;
 }
 
+DecoderBlockConfig named_as_gpt2(DecoderBlockConfig config) {
+  config.names = {.attn = "attn",
+                  .norm1 = "ln_1",
+                  .cross = "crossattention",
+                  .norm2 = "ln_cross_attn",
+                  .mlp = "mlp",
+                  .norm3 = "ln_2"};
+  for (AttentionConfig* attention : {&config.attention, &config.cross}) {
+    attention->fused = true;
+    attention->layout = WeightLayout::in_out;
+  }
+  config.attention.names = AttentionNames{.qkv = "c_attn", .proj = "c_proj"};
+  config.cross.names = AttentionNames{.qkv = "c_attn", .q = "q_attn", .proj = "c_proj"};
+  config.mlp.names = {.fc1 = "c_fc", .fc2 = "c_proj"};
+  config.mlp.layout = WeightLayout::in_out;
+  return config;
+}
+
 BlockConfig named_as_marian(BlockConfig config) {
   config.names = {.norm1 = "self_attn_layer_norm", .attn = "self_attn", .norm2 = "final_layer_norm", .mlp = ""};
   config.attention.fused = false;

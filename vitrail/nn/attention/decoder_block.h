@@ -37,6 +37,9 @@ DecoderBlockConfig named_as_torch(DecoderBlockConfig config);
 /// The names of transformers' MarianDecoderLayer and BartDecoderLayer: `self_attn.{q,k,v,out}_proj`, `encoder_attn`
 /// alike, `fc1`, `fc2`, `self_attn_layer_norm`, `encoder_attn_layer_norm`, `final_layer_norm`.
 DecoderBlockConfig named_as_marian(DecoderBlockConfig config);
+/// The names of transformers' GPT2Block with cross-attention: `ln_1`, `attn.{c_attn,c_proj}`, `ln_cross_attn`,
+/// `crossattention.{q_attn,c_attn,c_proj}`, `ln_2`, `mlp.{c_fc,c_proj}`, with all weights laid out [in, out].
+DecoderBlockConfig named_as_gpt2(DecoderBlockConfig config);
 /// The names of transformers' MarianEncoderLayer and BartEncoderLayer, which are those of the decoder's layer.
 BlockConfig named_as_marian(BlockConfig config);
 
