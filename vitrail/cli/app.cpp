@@ -219,6 +219,7 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   add_eval(app);
   add_predict(app);
   add_detect(app);
+  add_caption(app);
   add_fill_mask(app);
   add_embed(app);
   add_knn(app);

@@ -103,6 +103,12 @@ train::EmbeddingFile embed_to_file_under_bar(std::string_view title, const model
   });
 }
 
+std::string PictureNames::next(const std::string& image) {
+  const std::string stem = fs::path(image).stem().string();
+  const int before = used_[stem]++;
+  return before == 0 ? stem + ".png" : fmt::format("{}-{}.png", stem, before + 1);
+}
+
 void add_images_argument(CLI::App& command, std::vector<std::string>& images) {
   command.add_option("IMAGES", images, "Image files, folders, .tar files, or - for a list of paths on standard input")
       ->required()

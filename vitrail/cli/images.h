@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -62,6 +63,15 @@ train::EmbeddingFile embed_to_file_under_bar(std::string_view title, const model
 struct NamedImage {
   std::string name;
   std::function<io::Image()> read;
+};
+
+/// Names for the pictures that are drawn of images, which may have the same name: "cat.png", "cat-2.png".
+class PictureNames {
+ public:
+  std::string next(const std::string& image);
+
+ private:
+  std::map<std::string, int> used_;
 };
 
 /// Adds the argument IMAGES, which list_images() understands, to a command.

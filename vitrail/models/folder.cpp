@@ -141,39 +141,6 @@ FolderConfig read_timm_config(const nlohmann::json& json, const fs::path& path) 
   return config;
 }
 
-// Reads a folder in transformers' layout. Throws Error if its model_type is one that no family reads.
-FolderConfig read_hub_config(const nlohmann::json& json, const fs::path& folder) {
-  const std::string source = (folder / config_file).string();
-  const std::string model_type = hub_model_type(json, source);
-  std::vector<std::string> known;
-  for (const Family* family : families()) {
-    for (const HubKind& kind : family->hub_kinds) {
-      if (kind.model_type == model_type) {
-        return read_hub_folder(json, folder, kind);
-      }
-      known.emplace_back(kind.model_type);
-    }
-  }
-  fail("{}: 'model_type' is '{}', expected {}{}", source, model_type, io::quoted_list(known),
-       io::did_you_mean(model_type, known));
-}
-
-// The arguments that the checkpoint was created with, which override those of the architecture.
-nlohmann::json checkpoint_arguments(const FolderConfig& config) {
-  nlohmann::json arguments = nlohmann::json::object();
-  if (!config.input_size.empty()) {
-    arguments["in_chans"] = config.input_size[0];
-    if (config.fixed_input_size) {
-      arguments["img_size"] = {config.input_size[1], config.input_size[2]};
-    }
-  }
-  arguments.update(config.model_args);
-  if (config.num_classes) {
-    arguments["num_classes"] = *config.num_classes;
-  }
-  return arguments;
-}
-
 std::optional<std::int64_t> whole_number(const nlohmann::json& arguments, const char* key) {
   const auto it = arguments.find(key);
   return it != arguments.end() && it->is_number_integer() ? std::optional(it->get<std::int64_t>()) : std::nullopt;
@@ -280,29 +247,18 @@ OrderedJson config_json(const Model& model) {
   return config;
 }
 
-HubForm form_of(const Model& model) {
-  const std::string refusal = fmt::format("'{}' cannot be written in Hugging Face's layout: ", model.architecture);
-  check(!is_quantized(*model.net), "{}its weights are in int8, which transformers does not read", refusal);
-  check(model.family->hub_form != nullptr, "{}only Vision Transformers and Swin Transformers can", refusal);
-  try {
-    return model.family->hub_form(*model.net);
-  } catch (const Error& error) {
-    fail("{}{}", refusal, error.what());
-  }
-}
-
 }  // namespace
 
 FolderConfig read_folder(const fs::path& folder) {
   const nlohmann::json json = read_config(folder);
-  return is_hub_config(json) ? read_hub_config(json, folder) : read_timm_config(json, folder / config_file);
+  return is_hub_config(json) ? read_hub_folder(json, folder) : read_timm_config(json, folder / config_file);
 }
 
 void load_weights(const WeightsTarget& target, const fs::path& folder, bool fresh_head) {
   const FolderConfig config = read_folder(folder);
   const io::StoredTensors file = open_weights(folder);
   const nn::Size2 unknown = {config.pretrained.height, config.pretrained.width};
-  const nn::Size2 source_size = source_size_of(config, checkpoint_arguments(config)).value_or(unknown);
+  const nn::Size2 source_size = source_size_of(config, config.arguments()).value_or(unknown);
   load_weights(target, file, names_in(file, config.names, config.prefix), source_size, {.classifier = fresh_head});
 }
 
@@ -316,7 +272,7 @@ Model describe_model(const std::string& name, CreateOptions options) {
 Model load_model(const fs::path& given, const CreateOptions& options) {
   const fs::path folder = shipped_or(given);
   const FolderConfig config = read_folder(folder);
-  const nlohmann::json made_with = checkpoint_arguments(config);
+  const nlohmann::json made_with = config.arguments();
   nlohmann::json arguments = made_with;
   const nlohmann::json asked = option_arguments(options);
   arguments.update(asked);
@@ -389,7 +345,10 @@ void save_model(const Model& model, const fs::path& folder, Layout layout, DType
   check(!is_quantized(*model.net) || dtype == DType::f32, "the weights of '{}' are in int8 and stay so",
         model.architecture);
   if (layout == Layout::huggingface || model.family->table == nullptr) {
-    HubFiles files = hub_files(model, form_of(model));
+    check(!is_quantized(*model.net),
+          "'{}' cannot be written in Hugging Face's layout: its weights are in int8, which transformers does not read",
+          model.architecture);
+    HubFiles files = hub_files(model, hub_form_of(model));
     files.config["dtype"] = dtype == DType::bf16 ? "bfloat16" : "float32";
     files.tensors = stored_as(std::move(files.tensors), dtype);
     write_hub_files(files, folder);

@@ -227,31 +227,39 @@ void print_info(const models::JointModel& model) {
 }
 
 Json describe(const models::Captioner& model) {
-  const models::RecurrentDecoderConfig& c = model.decoder().config();
+  const models::TextShape c = model.decoder_shape();
+  Json decoder = {{"kind", model.decoder_kind()},
+                  {"layers", c.depth},
+                  {"hidden_size", c.dim},
+                  {"vocab_size", c.vocab_size},
+                  {"attends_to_the_image", !model.cross_attention().empty()},
+                  {"flops_per_token", model.decoder_flops()}};
+  if (c.max_positions != models::unbounded_positions) {
+    decoder["max_positions"] = c.max_positions;
+  }
   return {{"model", "captioner"},
           {"parameters", model.parameters.count()},
           {"image_model", describe(model.image_model)},
-          {"decoder",
-           {{"cell", nn::name_of(c.network.kind)},
-            {"layers", c.network.num_layers},
-            {"hidden_size", c.network.hidden_size},
-            {"embedding_size", c.embedding_size},
-            {"vocab_size", c.vocab_size},
-            {"flops_per_token", model.decoder().flops(1, 0)}}}};
+          {"decoder", decoder}};
 }
 
 void print_info(const models::Captioner& model) {
-  const models::RecurrentDecoderConfig& c = model.decoder().config();
+  const models::TextShape c = model.decoder_shape();
   const auto& image = model.image_model.pretrained;
   const std::int64_t count = model.parameters.count();
-  line("model", "a captioner, which writes about an image");
+  const bool attends = !model.cross_attention().empty();
+  line("model", attends ? "a captioner, which writes about an image and attends to it"
+                        : "a captioner, which writes about an image");
   line("parameters", fmt::format("{} ({})", count, short_number(count)));
   line("images", fmt::format("{}, {}, {} features, {} FLOPs an image", model.image_model.architecture,
                              size_text(model.image_model, 0), model.image_model.net->num_features(),
                              short_number(model.image_model.net->flops(image.height, image.width))));
-  line("texts", fmt::format("{}, {} of width {}, {} FLOPs a token", nn::name_of(c.network.kind),
-                            io::counted(c.network.num_layers, "layers"), c.network.hidden_size,
-                            short_number(model.decoder().flops(1, 0))));
+  line("texts",
+       fmt::format(
+           "{}, {} of width {}{}, {} FLOPs a token", model.decoder_kind(),
+           io::counted(c.depth, attends ? "blocks" : "layers"), c.dim,
+           c.max_positions == models::unbounded_positions ? "" : fmt::format(", {} tokens at most", c.max_positions),
+           short_number(model.decoder_flops())));
   line("vocabulary", fmt::format("{} tokens", c.vocab_size));
 }
 

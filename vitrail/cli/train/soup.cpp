@@ -16,7 +16,7 @@
 #include "vitrail/cli/texts.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/detection/detr_folder.h"
-#include "vitrail/models/recurrent/captioner.h"
+#include "vitrail/models/joint/captioner.h"
 #include "vitrail/models/recurrent/frame_network.h"
 #include "vitrail/train/run/run_folder.h"
 

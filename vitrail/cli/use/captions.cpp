@@ -1,17 +1,33 @@
+// `vitrail caption` says what is in images, and where it looked for each word.
 #include "vitrail/cli/use/captions.h"
 
+#include <filesystem>
+
+#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/cli/app.h"
 #include "vitrail/cli/images.h"
 #include "vitrail/cli/texts.h"
+#include "vitrail/data/pairs/captioned_images.h"
+#include "vitrail/explain/caption_attention.h"
+#include "vitrail/explain/overlay.h"
+#include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/models/base/shipped.h"
+#include "vitrail/ops/math/reduce.h"
 #include "vitrail/text/tokenizer.h"
-#include "vitrail/train/study/captions.h"
+#include "vitrail/train/captions/captions.h"
 
 namespace vitrail::cli {
 namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t usual_beams = 3;  // if neither the user nor the folder says how many
+constexpr std::int64_t usual_new_tokens = 64;
 
 struct OpenCaptioner {
   explicit OpenCaptioner(const ModelFlags& flags)
@@ -20,50 +36,161 @@ struct OpenCaptioner {
   text::Tokenizer tokenizer;
 };
 
+// The folder's own config, with what the flags change.
+train::CaptionOptions options_of(const CaptionFlags& flags, const models::Captioner& model, DType dtype) {
+  const fs::path folder = flags.model.name_or_folder();
+  train::CaptionOptions options = train::caption_options(model, usual_beams, usual_new_tokens, dtype);
+  generate::GenerationConfig& c = options.config;
+  if (fs::exists(folder / "generation_config.json")) {
+    std::vector<std::string> said;
+    const generate::GenerationConfig usual;
+    const std::int64_t most = *c.max_new_tokens;
+    c = generate::read_generation_config(folder, &said);
+    say_generation_config((folder / "generation_config.json").string(), std::move(said),
+                          {{"num_beams", flags.num_beams.has_value()},
+                           {"num_return_sequences", flags.num_return_sequences.has_value()},
+                           {"early_stopping", !flags.early_stopping.empty()},
+                           {"length_penalty", flags.length_penalty.has_value()},
+                           {"no_repeat_ngram_size", flags.no_repeat_ngram_size.has_value()},
+                           {"max_new_tokens", flags.max_new_tokens.has_value()},
+                           {"max_length", flags.max_new_tokens.has_value()}});
+    if (!c.max_new_tokens) {
+      c.max_new_tokens = c.max_length == usual.max_length ? most : c.max_length - 1;
+    }
+    c.max_new_tokens = train::most_new_tokens(model, *c.max_new_tokens);
+    if (c.eos_token_id.empty()) {
+      c.eos_token_id = {model.end};
+    }
+    if (c.num_beams == usual.num_beams && !c.do_sample) {
+      c.num_beams = usual_beams;
+    }
+  }
+  c.num_beams = flags.num_beams.value_or(c.num_beams);
+  c.num_return_sequences = flags.num_return_sequences.value_or(c.num_return_sequences);
+  c.no_repeat_ngram_size = flags.no_repeat_ngram_size.value_or(c.no_repeat_ngram_size);
+  c.length_penalty = flags.length_penalty.value_or(c.length_penalty);
+  if (!flags.early_stopping.empty()) {
+    c.early_stopping = generate::early_stopping_named(flags.early_stopping);
+  }
+  if (flags.max_new_tokens) {
+    const std::int64_t most = train::most_new_tokens(model, *flags.max_new_tokens);
+    check_usage(most == *flags.max_new_tokens, "--max-new-tokens is {}, but '{}' is made for {}", *flags.max_new_tokens,
+                flags.model.model, most);
+    c.max_new_tokens = most;
+  }
+  as_generation_usage([&] { generate::validate(c); });
+  if (c.num_beams == 1) {
+    note_idle(
+        {{"--length-penalty", flags.length_penalty.has_value()}, {"--early-stopping", !flags.early_stopping.empty()}},
+        "--num-beams");
+  }
+  return options;
+}
+
+class ImageCaptions {
+ public:
+  explicit ImageCaptions(const CaptionFlags& flags)
+      : flags_(flags),
+        dtype_(flags.compute.apply()),
+        opened_(flags.model),
+        options_(options_of(flags, *opened_.model, dtype_)) {
+    check_usage(!flags.attention || !opened_.model->cross_attention().empty(),
+                "'{}' writes with a {}, which attends to no places of the image: its image model's attention is drawn "
+                "by 'vitrail attention'",
+                flags.model.model, opened_.model->decoder_kind());
+  }
+
+  void run() {
+    const std::vector<NamedImage> listed = list_images(flags_.images);
+    if (flags_.format == "csv") {
+      fmt::print("file,caption\n");
+    }
+    for_each_batch(
+        listed, flags_.batch_size, flags_.skip_broken,
+        [this](const std::vector<std::string>& names, const std::vector<io::Image>& images) { take(names, images); });
+    if (flags_.format == "json") {
+      fmt::print("{}\n", results_.dump(2));
+    } else if (flags_.attention && flags_.format == "text") {
+      fmt::print("{}: where it looked for each word\n", flags_.output);
+    }
+  }
+
+ private:
+  void take(const std::vector<std::string>& names, const std::vector<io::Image>& images) {
+    const Tensor x = train::prepared(*opened_.model, images);
+    const auto said = train::captions_of(*opened_.model, opened_.tokenizer, x, options_);
+    for (std::size_t i = 0; i < said.size(); ++i) {
+      for (const train::Caption& one : said[i]) {
+        print(names[i], one);
+      }
+      if (flags_.attention) {
+        draw(names[i], x.narrow(0, static_cast<std::int64_t>(i), 1).contiguous(), said[i].front().ids);
+      }
+    }
+  }
+
+  void print(const std::string& name, const train::Caption& one) {
+    if (flags_.format == "json") {
+      nlohmann::ordered_json result = {{"file", io::as_utf8(name)}, {"caption", one.text}};
+      if (options_.config.num_beams > 1) {
+        result["score"] = one.score;
+      }
+      results_.push_back(std::move(result));
+    } else if (flags_.format == "csv") {
+      fmt::print("{},{}\n", csv_field(name), csv_field(one.text));
+    } else {
+      fmt::print("{}: {}\n", name, one.text);
+    }
+  }
+
+  void draw(const std::string& name, const Tensor& x, const std::vector<std::int64_t>& ids) {
+    const std::vector<Tensor> layers = explain::caption_attention(*opened_.model, x, ids, dtype_);
+    const std::int64_t layer = from_end(flags_.layer.value_or(-1), std::ssize(layers));
+    check(layer >= 0 && layer < std::ssize(layers), "there is no layer {}: the decoder has {}, from 0", layer,
+          layers.size());
+    const Tensor& map = layers[static_cast<std::size_t>(layer)];
+    const std::int64_t head = flags_.head ? from_end(*flags_.head, map.size(0)) : 0;
+    check(head >= 0 && head < map.size(0), "there is no head {}: there are {}, from 0", *flags_.head, map.size(0));
+    const models::PretrainedConfig& how = opened_.model->image_model.pretrained;
+    io::make_folder(flags_.output);
+    io::write_png(fs::path(flags_.output) / pictures_.next(name),
+                  explain::caption_strip(explain::image_of(x, how.mean, how.std),
+                                         explain::words_of_caption(opened_.tokenizer, ids),
+                                         flags_.head ? map.select(0, head).contiguous() : ops::mean(map, {0})));
+  }
+
+  const CaptionFlags& flags_;
+  DType dtype_;
+  OpenCaptioner opened_;
+  train::CaptionOptions options_;
+  PictureNames pictures_;
+  nlohmann::ordered_json results_ = nlohmann::ordered_json::array();
+};
+
 }  // namespace
 
 bool is_captioner(const ModelFlags& flags) { return models::is_captioner_folder(flags.name_or_folder()); }
 
 std::unique_ptr<models::Captioner> open_captioner(const ModelFlags& flags) {
   flags.check_unchanged("captions images");
-  std::unique_ptr<models::Captioner> model = models::load_captioner(flags.name_or_folder());
+  const std::string folder = flags.name_or_folder();
+  check(fs::exists(folder) || models::is_shipped_name(folder), "there is no model folder '{}'", folder);
+  check(is_captioner(flags),
+        "'{}' captions no images: 'vitrail train --task caption' makes a model that does; what else a model says of "
+        "images is printed by 'vitrail predict'",
+        flags.model);
+  std::unique_ptr<models::Captioner> model = models::load_captioner(folder);
   as_usage([&] { data::apply(flags.images, model->image_model.pretrained); });
   return model;
 }
 
-void predict_captions(const ModelFlags& model, const ComputeFlags& compute, const PredictCaptionsFlags& flags) {
-  const DType dtype = compute.apply();
-  const OpenCaptioner opened(model);
-  nlohmann::ordered_json results = nlohmann::ordered_json::array();
-  if (flags.format == "csv") {
-    fmt::print("file,caption\n");
-  }
-  const auto caption = [&](const std::vector<std::string>& names, const std::vector<io::Image>& images) {
-    const std::vector<std::string> said =
-        train::caption(*opened.model, opened.tokenizer, images, {.num_beams = 3, .dtype = dtype});
-    for (std::size_t i = 0; i < said.size(); ++i) {
-      if (flags.format == "json") {
-        results.push_back({{"file", io::as_utf8(names[i])}, {"caption", said[i]}});
-      } else if (flags.format == "csv") {
-        fmt::print("{},{}\n", csv_field(names[i]), csv_field(said[i]));
-      } else {
-        fmt::print("{}: {}\n", names[i], said[i]);
-      }
-    }
-  };
-  for_each_batch(list_images(flags.images), flags.batch_size, flags.skip_broken, caption);
-  if (flags.format == "json") {
-    fmt::print("{}\n", results.dump(2));
-  }
-}
+void caption_images(const CaptionFlags& flags) { ImageCaptions(flags).run(); }
 
 void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, const DataFlags& data, bool json) {
   const train::EvaluateOptions options = data.options(compute.apply());
   const OpenCaptioner opened(model);
-  data::DatasetOptions part;
-  part.split = data.split;
-  const auto dataset = data::open_dataset(data.data, part);
-  const train::CaptionEvaluation result = train::evaluate_captions(*opened.model, opened.tokenizer, *dataset, options);
+  const data::TextPairs pairs = data::open_captioned_images(data.data, data.split);
+  const train::CaptionEvaluation result = train::evaluate_captions(*opened.model, opened.tokenizer, pairs, options);
   if (json) {
     const nlohmann::ordered_json all = {{"model", model.model},  {"data", data.data},   {"count", result.count},
                                         {"exact", result.exact}, {"loss", result.loss}, {"broken", result.broken}};
@@ -74,6 +201,57 @@ void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, co
   for (const std::string& broken : result.broken) {
     fmt::print("left out: {}\n", broken);
   }
+}
+
+void add_caption(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("caption", "Say what is in images, and show where the model looked");
+  const auto flags = std::make_shared<CaptionFlags>();
+  command
+      .add_option("MODEL", flags->model.model,
+                  "Captioner: the folder of a run, or of transformers' VisionEncoderDecoderModel with its tokenizer")
+      ->required();
+  add_images_argument(command, flags->images);
+  const auto count = [&](const char* name, std::optional<std::int64_t>& field, const char* help, int least = 1) {
+    command.add_option(name, field, help)->check(at_least(least))->type_name("N")->group("Search");
+  };
+  count("--num-beams,--beams", flags->num_beams, "Beams of the search; 1: none (default: the model's, or 3)");
+  count("--num-return-sequences", flags->num_return_sequences, "Captions of each image");
+  count("--max-new-tokens", flags->max_new_tokens, "Most tokens of a caption (default: the model's)");
+  count("--no-repeat-ngram-size", flags->no_repeat_ngram_size, "No sequence of N tokens comes twice; 0: any may", 0);
+  command
+      .add_option("--length-penalty", flags->length_penalty,
+                  "Beams are compared by log-probability / length to this power")
+      ->check(finite())
+      ->type_name("X")
+      ->group("Search");
+  command.add_option("--early-stopping", flags->early_stopping, "When a beam search ends: see `vitrail generate`")
+      ->check(CLI::IsMember({"true", "false", "never"}))
+      ->type_name("WHEN")
+      ->group("Search");
+  CLI::Option* const output =
+      command.add_option("--output", flags->output, "Folder for the strips of --attention")->type_name("DIR");
+  CLI::Option* const attention =
+      command
+          .add_flag("--attention", flags->attention,
+                    "Draw for each word where the decoder looked in the step that produced it")
+          ->needs(output);
+  output->needs(attention);
+  const auto choice = [&](const char* name, std::optional<std::int64_t>& field, const char* help) {
+    command.add_option(name, field, help)->check(whole_number())->type_name("N")->needs(attention);
+  };
+  choice("--layer", flags->layer, "Layer that is drawn; negative: from the end (default: the last)");
+  choice("--head", flags->head, "Head that is drawn (default: the mean of all)");
+  command.add_option("-b,--batch-size", flags->batch_size, "Images a batch")->capture_default_str()->check(at_least(1));
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out and name them");
+  command.add_option("--format", flags->format, "Output: text or csv, a line for each caption; json, a list")
+      ->capture_default_str()
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"text", "csv", "json"}));
+  add_compute_flags(command, flags->compute);
+  add_image_flags(command, flags->model);
+  add_examples(command, {"vitrail caption runs/scenes photo.png --beams 4",
+                         "vitrail caption vit-gpt2-image-captioning photos/ --attention --output looked"});
+  command.callback([flags] { caption_images(*flags); });
 }
 
 }  // namespace vitrail::cli

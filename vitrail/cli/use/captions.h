@@ -4,11 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "vitrail/cli/flags.h"
-#include "vitrail/models/recurrent/captioner.h"
+#include "vitrail/models/joint/captioner.h"
 
 namespace vitrail::cli {
 
@@ -17,15 +18,23 @@ bool is_captioner(const ModelFlags& flags);
 /// Loads it, with the flags' way of preparing images. Throws UsageError for flags that it does not take.
 std::unique_ptr<models::Captioner> open_captioner(const ModelFlags& flags);
 
-/// What `vitrail predict` is asked for about captions.
-struct PredictCaptionsFlags {
+/// What `vitrail caption` and `vitrail predict` are asked for about captions.
+struct CaptionFlags {
+  ModelFlags model;
+  ComputeFlags compute;
   std::vector<std::string> images;
+  std::optional<std::int64_t> num_beams, num_return_sequences, max_new_tokens, no_repeat_ngram_size;
+  std::optional<double> length_penalty;
+  std::string early_stopping;
   std::int64_t batch_size = 64;
   bool skip_broken = false;
   std::string format = "text";
+  bool attention = false;
+  std::optional<std::int64_t> layer, head;
+  std::string output;
 };
-/// Prints what the model says about images.
-void predict_captions(const ModelFlags& model, const ComputeFlags& compute, const PredictCaptionsFlags& flags);
+/// Prints what the model says about images, and draws where it looked.
+void caption_images(const CaptionFlags& flags);
 
 /// Prints how many captions of a data set are right, and the loss.
 void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, const DataFlags& data, bool json);

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <map>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -39,19 +38,6 @@ struct DetectFlags {
   bool skip_broken = false;
   std::string format = "text";
   std::string output;
-};
-
-// Names for the pictures of images that may have the same name.
-class PictureNames {
- public:
-  std::string next(const std::string& image) {
-    const std::string stem = fs::path(image).stem().string();
-    const int before = used_[stem]++;
-    return before == 0 ? stem + ".png" : fmt::format("{}-{}.png", stem, before + 1);
-  }
-
- private:
-  std::map<std::string, int> used_;
 };
 
 class Detections {

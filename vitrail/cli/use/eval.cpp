@@ -211,11 +211,14 @@ void predict(const PredictFlags& flags) {
     check_usage(flags.tta == 0 && !flags.truncate && !flags.batch_tokens && flags.topk_flag->count() == 0,
                 "'{}' captions images: it takes none of --topk, --tta, --truncate and --batch-tokens",
                 flags.model.model);
-    predict_captions(flags.model, flags.compute,
-                     {.images = flags.images,
-                      .batch_size = flags.batch_size,
-                      .skip_broken = flags.skip_broken,
-                      .format = flags.format});
+    CaptionFlags captions;
+    captions.model = flags.model;
+    captions.compute = flags.compute;
+    captions.images = flags.images;
+    captions.batch_size = flags.batch_size;
+    captions.skip_broken = flags.skip_broken;
+    captions.format = flags.format;
+    caption_images(captions);
     return;
   }
   if (!is_text_model(flags.model)) {

@@ -38,6 +38,16 @@ FolderConfig read_hub_folder(const Json& config, const fs::path& folder, const H
   return result;
 }
 
+HubForm hub_form_of(const Model& model) {
+  const std::string refusal = fmt::format("'{}' cannot be written in Hugging Face's layout: ", model.architecture);
+  check(model.family->hub_form != nullptr, "{}only Vision Transformers and Swin Transformers can", refusal);
+  try {
+    return model.family->hub_form(*model.net);
+  } catch (const Error& error) {
+    fail("{}{}", refusal, error.what());
+  }
+}
+
 HubFiles hub_files(const Model& model, const HubForm& form) {
   HubFiles files;
   OrderedJson head;

@@ -79,12 +79,18 @@ struct HubForm {
   std::vector<std::pair<std::string, Shape>> zeros = {};
 };
 
+/// That of a model. Throws Error that says why transformers has no such model.
+HubForm hub_form_of(const Model& model);
+
 /// Whether a config.json is in this layout: it then has a "model_type".
 bool is_hub_config(const nlohmann::json& config);
 /// The "model_type" of a config.json in this layout; errors name `source`.
 std::string hub_model_type(const nlohmann::json& config, const std::string& source);
 /// Reads the folder's config.json (`config`, which is of the given kind) and its preprocessor_config.json.
 FolderConfig read_hub_folder(const nlohmann::json& config, const std::filesystem::path& folder, const HubKind& kind);
+
+/// The same of the kind that its "model_type" names. Throws Error if no family reads it.
+FolderConfig read_hub_folder(const nlohmann::json& config, const std::filesystem::path& folder);
 
 /// The files of a folder that transformers' from_pretrained() reads.
 struct HubFiles {

@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 
 #include "vitrail/io/suggest.h"
+#include "vitrail/models/base/family.h"
 #include "vitrail/models/formats/huggingface.h"
 
 namespace vitrail::models {
 namespace {
 
+namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using ops::Activation;
 
@@ -142,6 +144,22 @@ void take_pretrained(FolderConfig& folder) {
   PretrainedConfig pretrained = pretrained_of(find_architecture(folder.architecture), "");
   pretrained.label_names = std::move(folder.pretrained.label_names);
   folder.pretrained = std::move(pretrained);
+}
+
+FolderConfig read_hub_folder(const Json& json, const fs::path& folder) {
+  const std::string source = (folder / config_file).string();
+  const std::string model_type = hub_model_type(json, source);
+  std::vector<std::string> known;
+  for (const Family* family : families()) {
+    for (const HubKind& kind : family->hub_kinds) {
+      if (kind.model_type == model_type) {
+        return read_hub_folder(json, folder, kind);
+      }
+      known.emplace_back(kind.model_type);
+    }
+  }
+  fail("{}: 'model_type' is '{}', expected {}{}", source, model_type, io::quoted_list(known),
+       io::did_you_mean(model_type, known));
 }
 
 }  // namespace vitrail::models

@@ -143,6 +143,21 @@ NameMap names_in(const io::StoredTensors& file, std::span<const NameRule> rules,
           any(written_by_version_5) ? written_by_version_5 : "decoder.decoder_layers."};
 }
 
+nlohmann::json FolderConfig::arguments() const {
+  nlohmann::json arguments = nlohmann::json::object();
+  if (!input_size.empty()) {
+    arguments["in_chans"] = input_size[0];
+    if (fixed_input_size) {
+      arguments["img_size"] = {input_size[1], input_size[2]};
+    }
+  }
+  arguments.update(model_args);
+  if (num_classes) {
+    arguments["num_classes"] = *num_classes;
+  }
+  return arguments;
+}
+
 nlohmann::json read_config(const fs::path& folder) {
   check(fs::is_directory(folder), "there is no model folder '{}'", folder.string());
   const fs::path path = folder / config_file;

@@ -36,6 +36,9 @@ struct FolderConfig {
   /// The names of the tensors in the file, if they are not timm's, and the prefix that bare models leave out.
   std::span<const NameRule> names = {};
   std::string prefix;
+
+  /// The arguments that the checkpoint was created with, which override those of the architecture.
+  nlohmann::json arguments() const;
 };
 
 /// The map of names for this file: it has the prefix if names in the file begin with it, and the name that the file has

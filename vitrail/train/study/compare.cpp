@@ -14,7 +14,7 @@
 #include "vitrail/io/toml.h"
 #include "vitrail/models/detection/detr_folder.h"
 #include "vitrail/models/model.h"
-#include "vitrail/models/recurrent/captioner.h"
+#include "vitrail/models/joint/captioner.h"
 #include "vitrail/models/recurrent/frame_network.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/run/run_folder.h"

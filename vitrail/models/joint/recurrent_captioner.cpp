@@ -1,4 +1,4 @@
-#include "vitrail/models/recurrent/captioner.h"
+#include "vitrail/models/joint/recurrent_captioner.h"
 
 #include <algorithm>
 
@@ -16,23 +16,20 @@
 #include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::models {
-namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* captioner_type = "recurrent_captioner";
-
-}  // namespace
-
-Captioner::Captioner(Model pictures, const std::string& decoder, const std::string& source)
-    : image_model(std::move(pictures)), decoder_config_(decoder) {
+RecurrentCaptioner::RecurrentCaptioner(Model pictures, const std::string& decoder, const std::string& source)
+    : decoder_config_(decoder) {
+  image_model = std::move(pictures);
   adopt_encoder(image_model, parameters, source);
 
   const nlohmann::json json = io::parse_json(decoder, source);
   io::Fields f(json, source);
   RecurrentDecoderConfig c;
   c.vocab_size = f.get<std::int64_t>("vocab_size", {1, largest_size});
-  end_ = f.get<std::int64_t>("eos_token_id", {0, static_cast<double>(c.vocab_size - 1)});
+  end = f.get<std::int64_t>("eos_token_id", {0, static_cast<double>(c.vocab_size - 1)});
+  start = end;
   read_cells(f, c.network);
   c.embedding_size = f.get<std::int64_t>("embedding_size", c.network.hidden_size, {1, largest_size});
   c.tied_head = f.get<bool>("tie_word_embeddings", false);
@@ -50,7 +47,7 @@ Captioner::Captioner(Model pictures, const std::string& decoder, const std::stri
   initialize_own(parameters, of_decoder);
 }
 
-RecurrentDecoder::Start Captioner::look(const Tensor& x, nn::Pass& pass) const {
+RecurrentDecoder::Start RecurrentCaptioner::look(const Tensor& x, nn::Pass& pass) const {
   const Tensor features = ops::cast(image_model.net->forward(x, pass), pass.dtype);
   std::vector<Tensor> h;
   std::vector<Tensor> c;
@@ -63,7 +60,7 @@ RecurrentDecoder::Start Captioner::look(const Tensor& x, nn::Pass& pass) const {
   return {{ops::stack(h, 0), c.empty() ? Tensor() : ops::stack(c, 0)}};
 }
 
-std::int64_t Captioner::layer_of(const std::string& parameter) const {
+std::int64_t RecurrentCaptioner::layer_of(const std::string& parameter) const {
   const std::int64_t below = image_model.net->depth();
   if (!of_decoder(parameter)) {
     return std::min(image_model.net->layer_of(parameter), below);
@@ -73,34 +70,30 @@ std::int64_t Captioner::layer_of(const std::string& parameter) const {
                                                : below + 1;
 }
 
-std::unique_ptr<TextState> Captioning::begin(std::optional<DType> /*cache*/) const {
-  nn::Pass pass{.dtype = dtype_};
-  return model_.decoder().begin(model_.look(x_, pass));
+TextShape RecurrentCaptioner::decoder_shape() const {
+  const RecurrentDecoderConfig& c = decoder_->config();
+  return {.vocab_size = c.vocab_size,
+          .max_positions = unbounded_positions,
+          .depth = c.network.num_layers,
+          .dim = c.network.hidden_size};
 }
 
-Tensor Captioning::forward(const Tensor& ids, nn::Pass& pass, TextState* state) const {
-  check(state == nullptr, "a caption goes on by forward_last()");
-  return ops::cast(model_.logits(x_, {ids}, pass), DType::f32);
+std::string RecurrentCaptioner::decoder_kind() const {
+  return nlohmann::json::parse(decoder_config_).at("architecture").get<std::string>();
 }
 
-bool is_captioner_folder(const fs::path& folder) {
-  if (!fs::exists(folder / config_file)) {
-    return false;
-  }
-  const nlohmann::json config = io::read_json(folder / config_file);
-  return config.is_object() && config.contains("model_type") && config["model_type"] == captioner_type;
-}
-
-std::unique_ptr<Captioner> load_captioner(const fs::path& folder) {
+std::unique_ptr<Captioner> load_recurrent_captioner(const fs::path& folder) {
   const std::string source = (folder / config_file).string();
   const nlohmann::json config = io::read_json(source);
   io::Fields f(config, source);
   const auto type = f.get<std::string>("model_type");
-  check(type == captioner_type, "{}: 'model_type' is '{}', expected '{}'", source, type, captioner_type);
+  check(type == recurrent_captioner_type, "{}: 'model_type' is '{}', expected '{}'", source, type,
+        recurrent_captioner_type);
   f.object("decoder");  // the network reads it
   Model image_model = read_encoder(f);
   f.finish();
-  auto model = std::make_unique<Captioner>(std::move(image_model), f.raw("decoder").dump(), source + ": 'decoder'");
+  auto model =
+      std::make_unique<RecurrentCaptioner>(std::move(image_model), f.raw("decoder").dump(), source + ": 'decoder'");
   const WeightsTarget target{
       .parameters = model->parameters,
       .prefix = "",
@@ -110,12 +103,12 @@ std::unique_ptr<Captioner> load_captioner(const fs::path& folder) {
   return model;
 }
 
-void write_captioner(const Captioner& model, const fs::path& folder) {
-  const nlohmann::ordered_json config = {{"model_type", captioner_type},
-                                         {"encoder", encoder_json(model.image_model)},
-                                         {"decoder", nlohmann::ordered_json::parse(model.decoder_config())}};
+void RecurrentCaptioner::write(const fs::path& folder) const {
+  const nlohmann::ordered_json config = {{"model_type", recurrent_captioner_type},
+                                         {"encoder", encoder_json(image_model)},
+                                         {"decoder", nlohmann::ordered_json::parse(decoder_config_)}};
   io::write_atomically(folder / config_file, config.dump(2) + "\n");
-  io::save_safetensors(folder / weights_file, named_tensors(model.parameters));
+  io::save_safetensors(folder / weights_file, named_tensors(parameters));
 }
 
 }  // namespace vitrail::models

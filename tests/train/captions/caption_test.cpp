@@ -1,4 +1,4 @@
-#include "vitrail/train/tasks/caption.h"
+#include "vitrail/train/captions/caption.h"
 
 #include <fstream>
 
@@ -6,10 +6,11 @@
 
 #include "tests/support/errors.h"
 #include "tests/train/tiny.h"
-#include "vitrail/models/recurrent/captioner.h"
+#include "vitrail/data/pairs/captioned_images.h"
+#include "vitrail/models/joint/captioner.h"
 #include "vitrail/text/tokenizer.h"
+#include "vitrail/train/captions/captions.h"
 #include "vitrail/train/run/records.h"
-#include "vitrail/train/study/captions.h"
 
 namespace vitrail::train {
 namespace {
@@ -60,18 +61,19 @@ TEST(LearningToCaption, WritesTheLettersOfTheClass) {
   EXPECT_TRUE(models::is_captioner_folder(best));
   const std::unique_ptr<models::Captioner> model = models::load_captioner(best);
   const text::Tokenizer tokenizer = text::load_tokenizer(best);
-  const auto validation = data::open_dataset(options.val_dir);
+  const data::TextPairs validation = data::open_captioned_images(options.val_dir);
   EvaluateOptions small;
   small.batch_size = 5;
-  const CaptionEvaluation again = evaluate_captions(*model, tokenizer, *validation, small, 64);
+  const CaptionEvaluation again = evaluate_captions(*model, tokenizer, validation, small, 64);
   EXPECT_NEAR(again.exact, result.figure("exact"), 1e-9);
   EXPECT_NEAR(again.loss, result.figure("loss"), 1e-4);
   EXPECT_EQ(again.count, 12);
   std::vector<io::Image> images;
   for (const std::int64_t i : {0, 1, 2}) {
-    images.push_back(validation->image(i));
+    images.push_back(validation.images->image(i));
   }
-  EXPECT_EQ(caption(*model, tokenizer, images, {.num_beams = 3}), (std::vector<std::string>{"red", "green", "blue"}));
+  EXPECT_EQ(caption(*model, tokenizer, prepared(*model, images), caption_options(*model, 3, 64)),
+            (std::vector<std::string>{"red", "green", "blue"}));
   EXPECT_LT(model->layer_of("blocks.0.attn.qkv.weight"), model->layer_of("decoder.start.h.0.weight"));
   EXPECT_EQ(model->layer_of("decoder.out.bias"), model->depth() + 1);
 }
@@ -94,6 +96,90 @@ TEST(LearningToCaption, TakesSentencesOfATable) {
   const FitResult result = fit(options);
   const fs::path last = result.folder / "last";
   EXPECT_EQ(text::load_tokenizer(last).decode(text::load_tokenizer(last).encode("Red, 7").ids), "Red, 7");
+}
+
+// A transformer that attends to the image, with pieces of words in lower case, and two captions of some images.
+CaptionTaskOptions tiny_pairs(const fs::path& folder) {
+  CaptionTaskOptions options = tiny_captions(folder);
+  for (const auto& [part, count] : {std::pair("train", 8), {"validation", 4}}) {
+    std::ofstream table(folder / (std::string("captions_") + part + ".csv"));
+    table << "path,caption\n";
+    for (int i = 0; i < count; ++i) {
+      int number = 0;
+      for (const char* name : {"Red", "green", "blue"}) {
+        const std::string path =
+            "data/" + std::string(part) + "/class" + std::to_string(number++) + "/" + std::to_string(i) + ".png";
+        table << path << "," << name << " all over\n";
+        if (i % 2 == 0) {
+          table << path << ",all " << name << "\n";
+        }
+      }
+    }
+  }
+  const auto folder_of = [&](const char* part) {
+    const fs::path own = folder / part;
+    fs::create_directories(own);
+    fs::create_directory_symlink(folder / "data", own / "data");
+    fs::rename(folder / (std::string("captions_") + part + ".csv"), own / "captions.csv");
+    return own.string();
+  };
+  options.data_dir = folder_of("train");
+  options.val_dir = folder_of("validation");
+  options.decoder = "gpt2";
+  options.decoder_kwargs = R"({"n_embd": 24, "n_layer": 2, "n_head": 2})";
+  options.vocab_size = 514;
+  options.max_length = 12;
+  return options;
+}
+
+TEST(LearningToCaption, WritesByATransformerThatAttendsToTheImage) {
+  const test::TemporaryFolder folder;
+  CaptionTaskOptions options = tiny_pairs(folder.path());
+  options.epochs = 60;
+  options.val_interval = 60;
+  const FitResult result = fit(options);
+  EXPECT_GT(result.figure("exact"), 90);
+  const fs::path best = result.folder / "best";
+  const std::unique_ptr<models::Captioner> model = models::load_captioner(best);
+  const text::Tokenizer tokenizer = text::load_tokenizer(best);
+  EXPECT_EQ(model->decoder_kind(), "gpt2");
+  EXPECT_EQ(model->max_positions(), 13);
+  const data::TextPairs validation = data::open_captioned_images(options.val_dir);
+  const Tensor x = prepared(*model, {validation.images->image(0)});
+  const std::vector<Caption> best_two = [&] {
+    CaptionOptions how = caption_options(*model, 2, 64);
+    how.config.num_return_sequences = 2;
+    return captions_of(*model, tokenizer, x, how).front();
+  }();
+  ASSERT_EQ(best_two.size(), 2);
+  EXPECT_THAT((std::vector<std::string>{best_two[0].text, best_two[1].text}),
+              testing::UnorderedElementsAre("red all over", "all red"));
+  EXPECT_EQ(best_two[0].ids.back(), model->end);
+
+  // It goes on from there.
+  CaptionTaskOptions again = options;
+  again.model = best.string();
+  again.decoder = "lstm";  // is not asked for
+  again.model_kwargs = "{}";
+  again.decoder_kwargs = "{}";
+  again.experiment = "again";
+  again.epochs = 1;
+  again.lr = 1e-6;
+  EXPECT_GT(fit(again).figure("exact"), 90);
+}
+
+TEST(LearningToCaption, ResumesToTheSameBitsWithATransformer) {
+  const test::TemporaryFolder folder;
+  CaptionTaskOptions options = tiny_pairs(folder.path());
+  options.drop = 0.2;
+  options.experiment = "whole";
+  fit(options);
+  options.experiment = "stopped";
+  test::fit_in_two_parts(options, 8);
+  const auto checksum = [&](const char* run) {
+    return weights_checksum(*models::load_captioner(fs::path(options.output) / run / "last"));
+  };
+  EXPECT_EQ(checksum("whole"), checksum("stopped"));
 }
 
 TEST(LearningToCaption, ResumesToTheSameBits) {
@@ -127,6 +213,18 @@ TEST(LearningToCaption, SaysWhatCannotBe) {
               HasSubstr("did you mean 'hidden_size'"));
   EXPECT_THAT(error([](CaptionTaskOptions& o) { o.tokenizer = "nowhere.json"; }), HasSubstr("nowhere.json"));
   EXPECT_THAT(error([](CaptionTaskOptions& o) { o.model = "gpt2"; }), HasSubstr("gpt2"));
+  EXPECT_THAT(error([](CaptionTaskOptions& o) {
+                o.decoder = "gpt2";
+                o.model = "resnet18";
+                o.model_kwargs = "{}";
+              }),
+              HasSubstr("'resnet18' cannot be written in Hugging Face's layout"));
+  EXPECT_THAT(error([](CaptionTaskOptions& o) {
+                o.decoder = "gpt2";
+                o.decoder_kwargs = R"({"n_embd": 10, "n_head": 3})";
+              }),
+              HasSubstr("the width 10 cannot be divided among 3 heads"));
+  EXPECT_THAT(error([](CaptionTaskOptions& o) { o.train_split = "holdout"; }), HasSubstr("holdout"));
   EXPECT_THAT(error_of([&] { models::load_captioner(folder.path()); }), HasSubstr("config.json"));
 }
 

@@ -11,13 +11,14 @@
 
 namespace vitrail::train {
 
-/// The options of captions. The caption of an image is what its class is called: a folder's name, or what a .csv of
-/// path,label says of it, which may be a sentence.
+/// The options of captions: of images that have some (data::open_captioned_images()), of which each step takes one of
+/// an image's, or of classes, whose names are then the captions.
 struct CaptionTaskOptions : ImageTaskOptions {
   CaptionTaskOptions();
 
   // Data
   std::string tokenizer;
+  std::int64_t vocab_size = 1000;
   std::int64_t max_length = 64;
 
   // Model

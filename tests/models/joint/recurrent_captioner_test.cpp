@@ -1,4 +1,4 @@
-#include "vitrail/models/recurrent/captioner.h"
+#include "vitrail/models/joint/recurrent_captioner.h"
 
 #include <cmath>
 
@@ -26,7 +26,7 @@ std::unique_ptr<Captioner> small_captioner(
   CreateOptions options;
   options.num_classes = 0;
   options.model_kwargs = R"({"img_size": 8, "hidden_size": 10, "rows": 2})";
-  return std::make_unique<Captioner>(create_model("gru_rows", options), decoder, "the decoder");
+  return std::make_unique<RecurrentCaptioner>(create_model("gru_rows", options), decoder, "the decoder");
 }
 
 Texts two_captions() {
@@ -40,7 +40,7 @@ Tensor loss_of(const Captioner& model, const Tensor& x) {
 }
 
 // Each parameter, of the image model too, is moved a little against its gradient.
-TEST(Captioner, LearnsByAllItsParameters) {
+TEST(RecurrentCaptioner, LearnsByAllItsParameters) {
   const std::unique_ptr<Captioner> model = small_captioner();
   const Tensor x = random_tensor({2, 3, 8, 8}, 1);
   double before = 0;
@@ -73,7 +73,7 @@ TEST(Captioner, LearnsByAllItsParameters) {
   }
 }
 
-TEST(Captioner, GoesOnFromItsStateAsFromTheWholeCaption) {
+TEST(RecurrentCaptioner, GoesOnFromItsStateAsFromTheWholeCaption) {
   const std::unique_ptr<Captioner> model = small_captioner();
   const Tensor x = random_tensor({2, 3, 8, 8}, 1);
   const Captioning captioning(*model, x, DType::f32);
@@ -92,22 +92,22 @@ TEST(Captioner, GoesOnFromItsStateAsFromTheWholeCaption) {
   expect_close(row.narrow(1, 4, 2).contiguous(), alone, 1e-6);
 }
 
-TEST(Captioner, IsSavedToTheSameBits) {
+TEST(RecurrentCaptioner, IsSavedToTheSameBits) {
   const test::TemporaryFolder folder;
   const std::unique_ptr<Captioner> model = small_captioner();
-  write_captioner(*model, folder.path());
+  model->write(folder.path());
   EXPECT_TRUE(is_captioner_folder(folder.path()));
   const std::unique_ptr<Captioner> again = load_captioner(folder.path());
   ASSERT_EQ(again->parameters.all().size(), model->parameters.all().size());
   for (const nn::Parameter& parameter : model->parameters.all()) {
     expect_close(again->parameters.at(parameter.name).value, parameter.value, 0, parameter.name);
   }
-  EXPECT_EQ(again->end(), 8);
+  EXPECT_EQ(again->end, 8);
   EXPECT_EQ(again->image_model.pretrained.mean, model->image_model.pretrained.mean);
   EXPECT_FALSE(is_captioner_folder(folder / "nowhere"));
 }
 
-TEST(Captioner, SaysWhatCannotBe) {
+TEST(RecurrentCaptioner, SaysWhatCannotBe) {
   const auto creating = [](const std::string& decoder) { return error_of([&] { small_captioner(decoder); }); };
   EXPECT_THAT(creating(R"({"architecture": "gru", "hidden_size": 4, "vocab_size": 9, "eos_token_id": 9})"),
               HasSubstr("the decoder: 'eos_token_id'"));
@@ -115,7 +115,7 @@ TEST(Captioner, SaysWhatCannotBe) {
               HasSubstr("unknown key 'layers'"));
   CreateOptions options;
   options.num_classes = 3;
-  EXPECT_EQ(error_of([&] { Captioner(create_model("gru_rows", options), "{}", "the decoder"); }),
+  EXPECT_EQ(error_of([&] { RecurrentCaptioner(create_model("gru_rows", options), "{}", "the decoder"); }),
             "the decoder: the image model of a recurrent network has no classifier");
 }
 

@@ -1,0 +1,178 @@
+#include "vitrail/models/joint/vision_encoder_decoder.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/errors.h"
+#include "tests/support/golden.h"
+#include "vitrail/autograd/tape.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
+#include "vitrail/io/safetensors.h"
+#include "vitrail/models/model.h"
+#include "vitrail/nn/recorder.h"
+#include "vitrail/ops/math/softmax.h"
+#include "vitrail/ops/shape/shape.h"
+
+namespace vitrail::models {
+namespace {
+
+namespace fs = std::filesystem;
+using test::error_of;
+using test::expect_close;
+using test::golden_path;
+using ::testing::HasSubstr;
+
+// A folder that transformers wrote, and what it computes with it (tools/golden/captioner.py).
+class VisionEncoderDecoderVariant : public testing::TestWithParam<const char*> {
+ protected:
+  fs::path folder() const { return golden_path("models/joint/captioner") / GetParam(); }
+  io::Safetensors expected() const { return io::Safetensors::open(folder() / "expected.safetensors"); }
+};
+
+// The texts of labels [B, N], in a row: the first token, and what stands before each end at -100.
+Texts texts_of(const Tensor& labels, std::int64_t start, std::vector<std::int64_t>& next) {
+  TextRow row;
+  for (std::int64_t b = 0; b < labels.size(0); ++b) {
+    std::vector<std::int64_t> text = {start};
+    for (std::int64_t n = 0; n < labels.size(1); ++n) {
+      const std::int64_t label = labels.data<std::int64_t>()[b * labels.size(1) + n];
+      if (label >= 0) {
+        text.push_back(label);
+        next.push_back(label);
+      }
+    }
+    text.pop_back();
+    row.add(text);
+  }
+  return row.texts();
+}
+
+TEST_P(VisionEncoderDecoderVariant, GivesTransformersLogits) {
+  const std::unique_ptr<Captioner> model = load_captioner(folder());
+  const io::Safetensors golden = expected();
+  for (const auto& [dtype, tolerance] : {std::pair(DType::f32, 2e-5), {DType::bf16, 0.15}}) {
+    nn::Pass pass{.dtype = dtype};
+    expect_close(model->logits(golden.get("pixel_values"), {golden.get("decoder_input_ids")}, pass),
+                 golden.get("logits"), tolerance);
+  }
+  nn::Pass pass;
+  expect_close(model->image_model.net->forward_features(golden.get("pixel_values"), pass),
+               golden.get("encoder_last_hidden_state"), 1e-5);
+}
+
+TEST_P(VisionEncoderDecoderVariant, LooksWhereTransformersDoes) {
+  const std::unique_ptr<Captioner> model = load_captioner(folder());
+  const io::Safetensors golden = expected();
+  nn::Recorder recorder(false, true);
+  nn::Pass pass{.recorder = &recorder};
+  model->logits(golden.get("pixel_values"), {golden.get("decoder_input_ids")}, pass);
+  ASSERT_EQ(model->cross_attention().size(), 2);
+  for (const std::size_t i : {0, 1}) {
+    expect_close(recorder.attention().at(model->cross_attention()[i]).value,
+                 golden.get(fmt::format("cross_attention.{}", i)), 1e-5);
+  }
+}
+
+// Texts lie in a row here, without transformers' padding. Gradients are compared by the names of a file.
+TEST_P(VisionEncoderDecoderVariant, HasTransformersLossAndGradients) {
+  const std::unique_ptr<Captioner> model = load_captioner(folder());
+  const io::Safetensors golden = expected();
+  autograd::Tape tape;
+  nn::Pass pass;
+  std::vector<std::int64_t> next;
+  const Texts texts = texts_of(golden.get("labels"), model->start, next);
+  const Tensor logits = model->logits(golden.get("pixel_values"), texts, pass);
+  const Tensor loss =
+      ops::cross_entropy(ops::reshape(logits, {-1, logits.size(2)}), Tensor::from(next, {std::ssize(next)}));
+  expect_close(loss, golden.get("loss"), 1e-5);
+  tape.backward(loss);
+  for (const nn::Parameter& parameter : model->parameters.all()) {
+    ASSERT_TRUE(autograd::grad(parameter.value).defined()) << parameter.name;
+    model->parameters.set(parameter, autograd::grad(parameter.value));
+  }
+  const test::TemporaryFolder written;
+  model->write(written.path());
+  const io::Safetensors gradients = io::Safetensors::open(written / "model.safetensors");
+  int compared = 0;
+  for (const std::string& name : golden.names()) {
+    if (name.starts_with("grad.")) {
+      expect_close(gradients.get(name.substr(5)), golden.get(name), 1e-4, name);
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 20);
+}
+
+TEST_P(VisionEncoderDecoderVariant, IsWrittenAsItWasRead) {
+  const std::unique_ptr<Captioner> model = load_captioner(folder());
+  const test::TemporaryFolder written;
+  model->write(written.path());
+  const io::Safetensors theirs = io::Safetensors::open(folder() / "model.safetensors");
+  const io::Safetensors ours = io::Safetensors::open(written / "model.safetensors");
+  for (const std::string& name : theirs.names()) {
+    if (name.find("pooler") == std::string::npos) {
+      expect_close(ours.get(name), theirs.get(name), 0, name);
+    }
+  }
+  const std::unique_ptr<Captioner> again = load_captioner(written.path());
+  EXPECT_EQ(again->start, model->start);
+  EXPECT_EQ(again->end, model->end);
+  const Tensor x = expected().get("pixel_values");
+  nn::Pass pass;
+  const Texts texts{expected().get("decoder_input_ids")};
+  expect_close(again->logits(x, texts, pass), model->logits(x, texts, pass), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, VisionEncoderDecoderVariant, testing::Values("vit", "deit"));
+
+// A folder with what `change` makes of its config.json.
+std::string error_of_config(const std::function<void(nlohmann::json&)>& change) {
+  const test::TemporaryFolder folder;
+  const fs::path from = golden_path("models/joint/captioner/vit");
+  fs::copy(from, folder.path(), fs::copy_options::recursive);
+  nlohmann::json config = io::read_json(from / "config.json");
+  change(config);
+  io::write_atomically(folder / "config.json", config.dump());
+  return error_of([&] { load_captioner(folder.path()); });
+}
+
+TEST(VisionEncoderDecoder, SaysWhatIsWrongWithAFolder) {
+  EXPECT_THAT(error_of_config([](auto& c) { c["decoder"]["model_type"] = "bert"; }),
+              HasSubstr("the decoder is a 'bert', expected 'gpt2'"));
+  EXPECT_THAT(error_of_config([](auto& c) { c["encoder"]["model_type"] = "vilt"; }),
+              HasSubstr("'model_type' is 'vilt', expected "));
+  EXPECT_THAT(error_of_config([](auto& c) { c.erase("decoder"); }), HasSubstr("'decoder'"));
+  EXPECT_THAT(error_of_config([](auto& c) { c["decoder_start_token_id"] = 60; }),
+              HasSubstr("the token that begins a text, 60, is none of the decoder's 60"));
+  EXPECT_THAT(error_of_config([](auto& c) { c["decoder"]["cross_attention_hidden_size"] = 7; }),
+              HasSubstr("'cross_attention_hidden_size' 7 is neither the encoder's width, 24, nor the decoder's, 32"));
+  EXPECT_THAT(error_of_config([](auto& c) { c["decoder"]["n_layer"] = 3; }), HasSubstr("decoder.transformer.h.2."));
+}
+
+TEST(VisionEncoderDecoder, TakesTextsOfItsPositionsAlone) {
+  const std::unique_ptr<Captioner> model = load_captioner(golden_path("models/joint/captioner/vit"));
+  nn::Pass pass;
+  EXPECT_EQ(error_of([&] {
+              model->logits(Tensor::zeros({1, 3, 16, 16}), {Tensor::zeros({1, 25}, DType::i64)}, pass);
+            }),
+            "the caption has 25 tokens, but the model is made for at most 24");
+}
+
+TEST(VisionEncoderDecoder, AttendsToTokensAlone) {
+  CreateOptions options;
+  options.num_classes = 0;
+  const VisionEncoderDecoder model(create_model("resnet18", options),
+                                   R"({"vocab_size": 9, "n_embd": 8, "n_layer": 1, "n_head": 2, "bos_token_id": 8})",
+                                   "the decoder");
+  nn::Pass pass;
+  EXPECT_THAT(error_of([&] {
+                model.look(Tensor::zeros({1, 3, 64, 64}), pass);
+              }),
+              HasSubstr("the decoder attends to an image's tokens [B, M, D], and 'resnet18' gives features"));
+}
+
+}  // namespace
+}  // namespace vitrail::models

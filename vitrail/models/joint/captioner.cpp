@@ -1,0 +1,52 @@
+#include "vitrail/models/joint/captioner.h"
+
+#include <nlohmann/json.hpp>
+
+#include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
+#include "vitrail/models/base/shipped.h"
+#include "vitrail/models/formats/weights.h"
+#include "vitrail/models/joint/recurrent_captioner.h"
+#include "vitrail/models/joint/vision_encoder_decoder.h"
+#include "vitrail/ops/math/arithmetic.h"
+
+namespace vitrail::models {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// The "model_type" of a folder's config.json; "" if it has none.
+std::string model_type_in(const fs::path& folder) {
+  if (!fs::exists(folder / config_file)) {
+    return "";
+  }
+  const nlohmann::json config = io::read_json(folder / config_file);
+  const bool has = config.is_object() && config.contains("model_type") && config["model_type"].is_string();
+  return has ? config["model_type"].get<std::string>() : "";
+}
+
+}  // namespace
+
+std::unique_ptr<TextState> Captioning::begin(std::optional<DType> cache) const {
+  nn::Pass pass{.dtype = dtype_};
+  return model_.begin(x_, pass, cache);
+}
+
+Tensor Captioning::forward(const Tensor& ids, nn::Pass& pass, TextState* state) const {
+  check(state == nullptr, "a caption goes on by forward_last()");
+  return ops::cast(model_.logits(x_, {ids}, pass), DType::f32);
+}
+
+bool is_captioner_folder(const fs::path& folder) {
+  const std::string type = model_type_in(shipped_or(folder));
+  return type == recurrent_captioner_type || type == vision_encoder_decoder_type;
+}
+
+std::unique_ptr<Captioner> load_captioner(const fs::path& given) {
+  const fs::path folder = shipped_or(given);
+  return model_type_in(folder) == vision_encoder_decoder_type ? load_vision_encoder_decoder(folder)
+                                                              : load_recurrent_captioner(folder);
+}
+
+}  // namespace vitrail::models

@@ -1,0 +1,263 @@
+#include "vitrail/models/joint/vision_encoder_decoder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
+#include "vitrail/io/safetensors.h"
+#include "vitrail/models/base/adapt.h"
+#include "vitrail/models/base/owner.h"
+#include "vitrail/models/formats/huggingface.h"
+#include "vitrail/models/formats/preprocessor.h"
+#include "vitrail/models/formats/weights.h"
+#include "vitrail/models/recurrent/image_encoder.h"
+#include "vitrail/models/text/decoder.h"
+#include "vitrail/models/text/gpt2.h"
+#include "vitrail/ops/shape/shape.h"
+
+namespace vitrail::models {
+namespace {
+
+namespace fs = std::filesystem;
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr const char* generation_file = "generation_config.json";
+constexpr std::string_view encoder_prefix = "encoder.";
+
+// The names of a file's tensors: those of the decoder and between the two are the network's own, those of the encoder
+// are the ones of its kind.
+std::vector<NameRule> names_of(std::span<const NameRule> encoder, bool tied_head) {
+  std::vector<NameRule> rules = {{"", "decoder.transformer.h.#.attn.bias"},  // the masks of older versions
+                                 {"", "decoder.transformer.h.#.attn.masked_bias"},
+                                 {"", "decoder.transformer.h.#.crossattention.bias"},
+                                 {"", "decoder.transformer.h.#.crossattention.masked_bias"}};
+  if (tied_head) {
+    rules.push_back({"", "decoder.lm_head.weight"});
+  }
+  rules.push_back({"decoder.@", "decoder.@"});
+  rules.push_back({"enc_to_dec_proj.@", "enc_to_dec_proj.@"});
+  rules.insert(rules.end(), encoder.begin(), encoder.end());
+  return rules;
+}
+
+// A token that generating begins or ends with, by config.json or else by generation_config.json.
+std::optional<std::int64_t> token_by(const nlohmann::json& config, const nlohmann::json& generation, const char* key) {
+  for (const nlohmann::json* json : {&config, &generation}) {
+    const auto at = json->find(key);
+    if (at != json->end() && at->is_number_integer()) {
+      return at->get<std::int64_t>();
+    }
+    if (at != json->end() && at->is_array() && !at->empty() && at->front().is_number_integer()) {
+      return at->front().get<std::int64_t>();
+    }
+  }
+  return std::nullopt;
+}
+
+Model read_image_model(io::Fields& f, const nlohmann::json& config, const fs::path& folder,
+                       std::span<const NameRule>& names) {
+  f.object("encoder");
+  nlohmann::json encoder = config["encoder"];
+  for (const char* key : {"architectures", "id2label", "label2id"}) {  // the weights are those of the bare model
+    encoder.erase(key);
+  }
+  FolderConfig folder_config = read_hub_folder(encoder, folder);
+  folder_config.num_classes = 0;
+  names = folder_config.names;
+  Model model = build_model(folder_config.architecture, folder_config.arguments(), f.source() + ": 'encoder'",
+                            {.fill = nn::Fill::leave});
+  const PretrainedConfig built = std::exchange(model.pretrained, folder_config.pretrained);
+  check(built.height == model.pretrained.height && built.width == model.pretrained.width,
+        "'{}': its preprocessor_config.json makes images of {} x {} pixels, but the encoder takes {} x {}",
+        folder.string(), model.pretrained.height, model.pretrained.width, built.height, built.width);
+  return model;
+}
+
+}  // namespace
+
+VisionEncoderDecoder::VisionEncoderDecoder(Model pictures, const std::string& decoder, const std::string& source)
+    : decoder_config_(decoder) {
+  image_model = std::move(pictures);
+  adopt_encoder(image_model, parameters, source);
+  const std::int64_t features = image_model.net->num_features();
+  const nlohmann::json json = io::parse_json(decoder, source);
+  io::Fields f(json, source);
+  const CrossDecoderConfig c = read_gpt2_cross_decoder(f);
+  const auto asked = f.optional<std::int64_t>("cross_attention_hidden_size", positive);
+  check(asked.value_or(c.dim) == c.dim && (!asked || features == c.dim),
+        "{}: 'cross_attention_hidden_size' {} is neither the encoder's width, {}, nor the decoder's, {}", source,
+        asked.value_or(0), features, c.dim);
+  start = f.optional<std::int64_t>("bos_token_id", {0, largest_size}).value_or(0);
+  end = f.optional<std::int64_t>("eos_token_id", {0, largest_size}).value_or(start);
+
+  const nn::Scope root(parameters);
+  const nn::InitRule init = gpt_init(static_cast<float>(f.get<double>("initializer_range", 0.02, {0, 10})),
+                                     {".c_proj.weight"}, gpt_scale(c.depth));
+  if (features != c.dim) {
+    projection_.emplace(root.with_init(init) / "enc_to_dec_proj", features, c.dim);
+  }
+  const nn::Scope own = (root / "decoder").with_init(init);
+  decoder_.emplace(own, c, nn::Embedding(own / c.names.embedding, c.vocab_size, c.dim));
+  initialize_own(parameters, is_own);
+}
+
+Tensor VisionEncoderDecoder::look(const Tensor& x, nn::Pass& pass) const {
+  Tensor tokens = image_model.net->forward_features(x, pass);
+  check(tokens.rank() == 3, "the decoder attends to an image's tokens [B, M, D], and '{}' gives features {}",
+        image_model.architecture, tokens.shape());
+  tokens = ops::cast(tokens, pass.dtype);
+  return projection_ ? (*projection_)(tokens) : tokens;
+}
+
+Tensor VisionEncoderDecoder::logits(const Tensor& x, const Texts& texts, nn::Pass& pass) const {
+  const Tensor memory = look(x, pass);
+  if (!texts.offsets.defined()) {
+    return decoder_->head((*decoder_)(texts, decoder_->remember(memory), pass, nullptr, "caption"));
+  }
+  // Of texts in one row, the tokens of the images lie in a row too.
+  const std::int64_t images = memory.size(0);
+  const std::int64_t each = memory.size(1);
+  check(texts.offsets.numel() == images + 1, "there are {} texts about {} images", texts.offsets.numel() - 1, images);
+  std::vector<std::int64_t> begins(static_cast<std::size_t>(images) + 1);
+  for (std::size_t i = 0; i < begins.size(); ++i) {
+    begins[i] = static_cast<std::int64_t>(i) * each;
+  }
+  const CrossDecoder::Sources sources = decoder_->remember(ops::reshape(memory, {1, images * each, memory.size(2)}), {},
+                                                           Tensor::from(begins, {std::ssize(begins)}));
+  return decoder_->head((*decoder_)(texts, sources, pass, nullptr, "caption"));
+}
+
+std::unique_ptr<TextState> VisionEncoderDecoder::begin(const Tensor& x, nn::Pass& pass,
+                                                       std::optional<DType> cache) const {
+  return std::make_unique<CrossDecoderState>(decoder_->remember(look(x, pass)), cache);
+}
+
+TextShape VisionEncoderDecoder::decoder_shape() const {
+  const CrossDecoderConfig& c = decoder_->config();
+  return {.vocab_size = c.vocab_size,
+          .max_positions = c.max_positions,
+          .depth = c.depth,
+          .dim = c.dim,
+          .num_heads = c.block.attention.num_heads,
+          .num_kv_heads = c.block.attention.num_heads};
+}
+
+std::size_t VisionEncoderDecoder::state_bytes(std::int64_t tokens, DType dtype) const {
+  const PretrainedConfig& images = image_model.pretrained;
+  const TokenLayout layout = image_model.net->token_layout(images.height, images.width);
+  return decoder_->state_bytes(layout.prefix + layout.rows * layout.columns, tokens, dtype);
+}
+
+std::vector<std::string> VisionEncoderDecoder::cross_attention() const {
+  const CrossDecoderConfig& c = decoder_->config();
+  std::vector<std::string> names;
+  for (std::int64_t i = 0; i < c.depth; ++i) {
+    names.push_back(fmt::format("decoder.{}.{}.{}", c.names.blocks, i, c.block.names.cross));
+  }
+  return names;
+}
+
+std::int64_t VisionEncoderDecoder::layer_of(const std::string& parameter) const {
+  const std::int64_t below = image_model.net->depth();
+  if (!is_own(parameter)) {
+    return std::min(image_model.net->layer_of(parameter), below);
+  }
+  if (const auto block = index_after(parameter, "decoder." + decoder_->config().names.blocks + ".")) {
+    return below + *block + 1;
+  }
+  return parameter.starts_with("decoder.transformer.w") || parameter.starts_with("enc_to_dec_proj.") ? below
+                                                                                                     : depth() + 1;
+}
+
+void VisionEncoderDecoder::write(const fs::path& folder) const {
+  const HubForm form = hub_form_of(image_model);
+  OrderedJson encoder = {{"model_type", form.model_type}};
+  encoder.update(form.config);
+  encoder[own_object]["architecture"] = image_model.architecture;
+  OrderedJson decoder = OrderedJson::parse(decoder_config_);
+  decoder["model_type"] = "gpt2";
+  decoder["is_decoder"] = true;
+  decoder["add_cross_attention"] = true;
+  decoder.emplace("bos_token_id", start);
+  decoder.emplace("eos_token_id", end);
+  const OrderedJson config = {{"architectures", {"VisionEncoderDecoderModel"}},
+                              {"model_type", vision_encoder_decoder_type},
+                              {"encoder", encoder},
+                              {"decoder", decoder},
+                              {"decoder_start_token_id", start},
+                              {"eos_token_id", end},
+                              {"pad_token_id", end},
+                              {"is_encoder_decoder", true},
+                              {"tie_word_embeddings", false},
+                              {"dtype", "float32"}};
+  OrderedJson generation = OrderedJson::parse(generation_config);
+  generation.emplace("decoder_start_token_id", start);
+  generation.emplace("bos_token_id", start);
+  generation.emplace("eos_token_id", end);
+  generation.emplace("pad_token_id", end);
+
+  io::NamedTensors tensors;
+  const std::vector<NameRule> rules = names_of(form.names, decoder_->config().tied_head);
+  const NameMap names(rules, std::string(encoder_prefix));
+  for (const nn::Parameter& parameter : parameters.all()) {
+    for (auto& entry : names.split(parameter.name, parameter.value.detach())) {
+      tensors.push_back(std::move(entry));
+    }
+  }
+  if (form.model_type == "vit" || form.model_type == "deit") {  // what no decoder reads
+    const std::int64_t dim = image_model.net->num_features();
+    tensors.emplace_back("encoder.pooler.dense.weight", Tensor::zeros({dim, dim}));
+    tensors.emplace_back("encoder.pooler.dense.bias", Tensor::zeros({dim}));
+  }
+  for (const auto& [name, shape] : form.zeros) {
+    const bool of_prefix = !form.prefix.empty() && name.starts_with(form.prefix);
+    tensors.emplace_back(std::string(encoder_prefix) + (of_prefix ? name.substr(form.prefix.size()) : name),
+                         Tensor::zeros(shape));
+  }
+  io::write_atomically(folder / config_file, config.dump(2) + "\n");
+  io::write_atomically(folder / generation_file, generation.dump(2) + "\n");
+  io::write_atomically(folder / "preprocessor_config.json", preprocessor_json(image_model.pretrained).dump(2) + "\n");
+  io::save_safetensors(folder / weights_file, join_parts(std::move(tensors)));
+}
+
+std::unique_ptr<Captioner> load_vision_encoder_decoder(const fs::path& folder) {
+  const std::string source = (folder / config_file).string();
+  const nlohmann::json config = read_config(folder);
+  io::Fields f(config, source);
+  f.object("decoder");  // the network reads it
+  const auto kind = f.object("decoder").get<std::string>("model_type", "bert");
+  check(kind == "gpt2", "{}: the decoder is a '{}', expected 'gpt2'", source, kind);
+  std::span<const NameRule> encoder_names;
+  Model image_model = read_image_model(f, config, folder, encoder_names);
+  auto model =
+      std::make_unique<VisionEncoderDecoder>(std::move(image_model), config["decoder"].dump(), source + ": 'decoder'");
+  nlohmann::json generation = nlohmann::json::object();
+  if (fs::exists(folder / generation_file)) {
+    generation = io::read_json(folder / generation_file);
+    check(generation.is_object(), "{}: expected an object", (folder / generation_file).string());
+    model->generation_config = io::read_text(folder / generation_file);
+  }
+  model->start = token_by(config, generation, "decoder_start_token_id").value_or(model->start);
+  model->end = token_by(config, generation, "eos_token_id").value_or(model->end);
+  for (const auto& [token, what] : {std::pair(model->start, "begins"), std::pair(model->end, "ends")}) {
+    check(token >= 0 && token < model->vocab_size(), "{}: the token that {} a text, {}, is none of the decoder's {}",
+          source, what, token, model->vocab_size());
+  }
+  const io::StoredTensors file = open_weights(folder);
+  const WeightsTarget target{.parameters = model->parameters,
+                             .prefix = "",
+                             .is_head = [](const std::string&) { return false; },
+                             .adapt = [net = model->image_model.net.get()](
+                                          const std::string& name, const Tensor& value, const Shape& wanted,
+                                          const nn::Size2& size) { return net->adapt(name, value, wanted, size); }};
+  const std::vector<NameRule> rules = names_of(encoder_names, model->tied_head());
+  const PretrainedConfig& images = model->image_model.pretrained;
+  load_weights(target, file, {rules, std::string(encoder_prefix)}, {images.height, images.width});
+  return model;
+}
+
+}  // namespace vitrail::models

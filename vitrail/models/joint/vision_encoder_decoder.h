@@ -1,0 +1,79 @@
+/// \file
+/// Captioners whose decoder is a transformer that attends to the image, as transformers' VisionEncoderDecoderModel.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vitrail/models/joint/captioner.h"
+#include "vitrail/models/text/cross_decoder.h"
+#include "vitrail/nn/linear.h"
+
+namespace vitrail::models {
+
+/// The "model_type" of its config.json.
+inline constexpr const char* vision_encoder_decoder_type = "vision-encoder-decoder";
+
+/// An image model whose tokens e_1 … e_M a decoder of GPT-2's kind attends to,
+///
+/// ```text
+/// memory = W f(x) + b   (enc_to_dec_proj, where the two differ in width; else f(x)),   logits = decoder(texts, memory)
+/// ```
+///
+/// transformers' VisionEncoderDecoderModel with a Vision Transformer (ViT, DeiT, BEiT, DINOv2) and GPT-2. All tokens of
+/// the image are memory, the class token too. Parameters: those of the image model by timm's names,
+/// `enc_to_dec_proj.{weight,bias}`, and GPT-2's behind `decoder.`:
+/// `decoder.transformer.h.0.crossattention.q_attn.weight`.
+class VisionEncoderDecoder final : public Captioner {
+ public:
+  /// `image_model` gives tokens and has no classifier; `decoder` is the JSON object of a GPT2Config. Throws Error,
+  /// naming `source`, if they do not fit.
+  VisionEncoderDecoder(Model image_model, const std::string& decoder, const std::string& source);
+
+  Tensor logits(const Tensor& x, const Texts& texts, nn::Pass& pass) const override;
+  std::unique_ptr<TextState> begin(const Tensor& x, nn::Pass& pass,
+                                   std::optional<DType> cache = std::nullopt) const override;
+  Tensor forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const override {
+    return decoder_->forward_last(ids, pass, state, "caption");
+  }
+  /// What the decoder attends to, [B, M, D].
+  Tensor look(const Tensor& x, nn::Pass& pass) const;
+
+  TextShape decoder_shape() const override;
+  std::int64_t decoder_flops() const override { return decoder_->flops(0, 1); }
+  std::size_t state_bytes(std::int64_t tokens, DType dtype) const override;
+  std::vector<std::string> cross_attention() const override;
+  std::string decoder_kind() const override { return "gpt2"; }
+  void write(const std::filesystem::path& folder) const override;
+
+  std::int64_t depth() const override { return image_model.net->depth() + decoder_->config().depth; }
+  std::int64_t layer_of(const std::string& parameter) const override;
+  bool no_weight_decay(const std::string& parameter) const override {
+    return !is_own(parameter) && image_model.net->no_weight_decay(parameter);
+  }
+  bool is_head(const std::string& parameter) const override { return parameter.starts_with("decoder.lm_head."); }
+  bool is_backbone(const std::string& parameter) const override { return !is_own(parameter); }
+
+  bool tied_head() const { return decoder_->config().tied_head; }
+  /// generation_config.json as text, which is written as it was read.
+  std::string generation_config = "{}";
+
+ private:
+  static bool is_own(const std::string& parameter) {
+    return parameter.starts_with("decoder.") || parameter.starts_with("enc_to_dec_proj.");
+  }
+
+  std::string decoder_config_;
+  std::optional<nn::Linear> projection_;
+  std::optional<CrossDecoder> decoder_;
+};
+
+/// Loads a folder that save_pretrained() of transformers' VisionEncoderDecoderModel, or Captioner::write(), wrote. The
+/// tokens that begin and end a text are those of its config.json, or of its generation_config.json.
+std::unique_ptr<Captioner> load_vision_encoder_decoder(const std::filesystem::path& folder);
+
+}  // namespace vitrail::models

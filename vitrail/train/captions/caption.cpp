@@ -1,0 +1,316 @@
+#include "vitrail/train/captions/caption.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/data/pairs/captioned_images.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/models/formats/huggingface.h"
+#include "vitrail/models/joint/recurrent_captioner.h"
+#include "vitrail/models/joint/vision_encoder_decoder.h"
+#include "vitrail/models/quantize.h"
+#include "vitrail/models/text/text_model.h"
+#include "vitrail/text/tokenizer.h"
+#include "vitrail/text/train.h"
+#include "vitrail/train/captions/captions.h"
+#include "vitrail/train/run/run_folder.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* transformer = "gpt2";  // the --decoder that is none of the recurrent cells
+
+// The captioner that --model names, to go on from; empty: an image model.
+fs::path given_captioner(const CaptionTaskOptions& options) {
+  const fs::path folder = model_of(options.model);
+  if (!models::is_captioner_folder(folder)) {
+    return {};
+  }
+  check(nlohmann::json::parse(options.model_kwargs).empty() && nlohmann::json::parse(options.decoder_kwargs).empty() &&
+            options.tokenizer.empty() && !options.img_size && options.input_size.empty() && !options.in_chans,
+        "--model '{}' is a captioner, which is trained as it is: --model-kwargs, --decoder-kwargs, --tokenizer, "
+        "--img-size, --input-size and --in-chans are for a new one",
+        options.model);
+  return folder;
+}
+
+// The tokenizer of texts that the captions are written with, and the tokens that begin and end one.
+struct CaptionVocabulary {
+  text::Tokenizer tokenizer;
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+  std::int64_t size = 0;  // of the model's vocabulary
+};
+
+// The tokens that the tokenizer itself puts around a text, or GPT-2's, or one more than it has.
+CaptionVocabulary with_ends(text::Tokenizer tokenizer) {
+  const std::int64_t size = tokenizer.vocab_size();
+  const CaptionTokens::Ids ids = tokenizer.encode("a").ids;
+  const CaptionTokens::Ids inside = tokenizer.encode("a", false).ids;
+  if (ids.size() > inside.size() && ids.back() != inside.back()) {
+    const std::int64_t start = ids.front() != inside.front() ? ids.front() : ids.back();
+    return {std::move(tokenizer), start, ids.back(), size};
+  }
+  if (const auto end = tokenizer.id_of("<|endoftext|>")) {
+    return {std::move(tokenizer), *end, *end, size};
+  }
+  return {std::move(tokenizer), size, size, size + 1};
+}
+
+CaptionVocabulary caption_vocabulary(const CaptionTaskOptions& options, const fs::path& trained,
+                                     const std::vector<std::vector<std::string>>& captions) {
+  if (!trained.empty()) {
+    return with_ends(text::load_tokenizer(trained));
+  }
+  const std::string kind = !options.tokenizer.empty()       ? options.tokenizer
+                           : options.decoder == transformer ? "bpe"
+                                                            : "char";
+  if (kind == "byte") {
+    return with_ends(text::byte_tokenizer());
+  }
+  if (kind != "char" && kind != "bpe") {
+    return with_ends(text::load_tokenizer(model_of(kind)));
+  }
+  std::vector<std::string> all;
+  for (const std::vector<std::string>& own : captions) {
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  if (kind == "bpe") {
+    return with_ends(text::train_clip_bpe(all, options.vocab_size, options.max_length + 2));
+  }
+  std::string joined;
+  for (const std::string& caption : all) {
+    joined += caption;
+  }
+  return with_ends(text::char_tokenizer(joined));
+}
+
+// The fields of the decoder, beside those that the user gives.
+nlohmann::json decoder_config(const CaptionTaskOptions& options, const CaptionVocabulary& vocabulary) {
+  nlohmann::json decoder = nlohmann::json::parse(options.decoder_kwargs);
+  decoder["vocab_size"] = vocabulary.size;
+  decoder["eos_token_id"] = vocabulary.end;
+  if (options.decoder != transformer) {
+    decoder["architecture"] = options.decoder;
+    decoder.emplace("hidden_size", 256);
+    decoder.emplace("dropout", options.drop);
+    return decoder;
+  }
+  decoder["bos_token_id"] = vocabulary.start;
+  decoder.emplace("n_embd", 192);
+  decoder.emplace("n_layer", 3);
+  decoder.emplace("n_head", 3);
+  decoder.emplace("n_positions", options.max_length + 1);
+  for (const char* rate : {"resid_pdrop", "embd_pdrop", "attn_pdrop"}) {
+    decoder.emplace(rate, options.drop);
+  }
+  return decoder;
+}
+
+// The network of a checkpoint or of --model, or a new decoder for the image model that --model names.
+std::unique_ptr<models::Captioner> make_captioner(const CaptionTaskOptions& options, const fs::path& trained,
+                                                  const CaptionVocabulary& vocabulary) {
+  if (!trained.empty()) {
+    return models::load_captioner(trained);
+  }
+  models::CreateOptions create = create_options(options);
+  create.num_classes = 0;
+  models::Model pictures = models::open_model(model_of(options.model).string(), create);
+  models::check_takes_images(pictures);
+  check(!models::is_quantized(*pictures.net), "the weights of '{}' are in int8 and cannot be trained", options.model);
+  const std::string decoder = decoder_config(options, vocabulary).dump();
+  const std::string source = "--decoder-kwargs";
+  if (options.decoder != transformer) {
+    return std::make_unique<models::RecurrentCaptioner>(std::move(pictures), decoder, source);
+  }
+  models::hub_form_of(pictures);  // it can be written
+  return std::make_unique<models::VisionEncoderDecoder>(std::move(pictures), decoder, source);
+}
+
+class CaptionTask final : public Task {
+ public:
+  CaptionTask(const CaptionTaskOptions& options, const fs::path& checkpoint);
+
+  nn::Network& network() override { return *model_; }
+  data::Batches& batches() override { return *loader_; }
+  std::optional<Drawn> next() override { return draw_images(*loader_, batch_); }
+  Tensor loss(nn::Pass& pass) override;
+  std::string units() const override { return "images"; }
+  std::vector<FigureKind> figures() const override;
+  Figures evaluate(const Work& work) override;
+  std::string loss_axis() const override { return "cross-entropy of the next token"; }
+  void save(const fs::path& folder) const override;
+  std::vector<std::string> draw(const fs::path& run) const override;
+  std::string name() const override {
+    return fmt::format("{}-{}", model_->image_model.architecture, model_->decoder_kind());
+  }
+  std::vector<std::string> summary() const override;
+  std::vector<std::pair<std::string, std::string>> facts() const override;
+
+ private:
+  std::int64_t longest() const { return most_new_tokens(*model_, options_.max_length); }
+
+  const CaptionTaskOptions options_;
+  data::TextPairs training_;
+  std::optional<data::TextPairs> validation_;
+  std::optional<text::Tokenizer> tokenizer_;
+  std::optional<CaptionTokens> captions_;
+  std::unique_ptr<models::Captioner> model_;
+  std::unique_ptr<data::Loader> loader_;
+  data::Batch batch_;
+};
+
+CaptionTask::CaptionTask(const CaptionTaskOptions& options, const fs::path& checkpoint)
+    : options_(options), training_(data::open_captioned_images(options.data_dir, options.train_split)) {
+  if (!options_.val_dir.empty()) {
+    validation_ = data::open_captioned_images(options_.val_dir);
+  } else if (!options_.val_split.empty()) {
+    validation_ = data::open_captioned_images(options_.data_dir, options_.val_split);
+  }
+  const fs::path trained = checkpoint.empty() ? given_captioner(options_) : checkpoint;
+  CaptionVocabulary vocabulary = caption_vocabulary(options_, trained, training_.texts);
+  model_ = make_captioner(options_, trained, vocabulary);
+  tokenizer_ = std::move(vocabulary.tokenizer);
+  models::check_vocabulary(tokenizer_->vocab_size(), model_->vocab_size());
+  captions_.emplace(training_.texts, *tokenizer_, longest());
+  data::apply(options_.images, model_->image_model.pretrained);
+  loader_ = std::make_unique<data::Loader>(*training_.images,
+                                           data::train_transform(model_->image_model.pretrained, options_.augment),
+                                           training_loading(options_));
+}
+
+// Of an image with several captions, each step draws one.
+Tensor CaptionTask::loss(nn::Pass& pass) {
+  const Philox draws = pass.random.next();
+  std::vector<const CaptionTokens::Ids*> texts;
+  texts.reserve(batch_.indices.size());
+  for (std::size_t i = 0; i < batch_.indices.size(); ++i) {
+    const auto& own = captions_->ids[static_cast<std::size_t>(batch_.indices[i])];
+    texts.push_back(&own[draws.word(i) % own.size()]);
+  }
+  return caption_loss(*model_, batch_.x, texts, pass, static_cast<float>(options_.smoothing));
+}
+
+std::vector<FigureKind> CaptionTask::figures() const {
+  if (!validation_) {
+    return {};
+  }
+  return {FigureKind{.name = "exact",
+                     .label = "exact",
+                     .unit = "%",
+                     .decimals = 2,
+                     .higher_is_better = true,
+                     .chart = "Captions that are right to the letter",
+                     .axis = "% of the images",
+                     .axis_max = 100},
+          loss_figure(loss_axis())};
+}
+
+Figures CaptionTask::evaluate(const Work& work) {
+  work.begin("evaluating", validation_->images->size());
+  const CaptionEvaluation result =
+      evaluate_captions(*model_, *tokenizer_, *validation_, evaluation_options(options_, work), options_.max_length);
+  work.say_left_out(result.broken);
+  return {{"exact", result.exact}, {"loss", result.loss}};
+}
+
+void CaptionTask::save(const fs::path& folder) const {
+  io::replace_folder(folder, [&](const fs::path& temporary) {
+    model_->write(temporary);
+    tokenizer_->save(temporary);
+  });
+}
+
+std::vector<std::string> CaptionTask::draw(const fs::path& run) const {
+  const fs::path best = run / "best";
+  if (!validation_ || !fs::exists(best)) {
+    return {};
+  }
+  const std::unique_ptr<models::Captioner> model = models::load_captioner(best);
+  data::apply(options_.images, model->image_model.pretrained);
+  io::write_png(run / "captions.png", caption_sheet(*model, *tokenizer_, *validation_));
+  return {fmt::format("what it says of images to evaluate on: {}", (run / "captions.png").string())};
+}
+
+std::vector<std::string> CaptionTask::summary() const {
+  const models::PretrainedConfig& images = model_->image_model.pretrained;
+  std::vector<std::string> lines = {
+      fmt::format("{} and {}, {:.2f} M parameters, {}x{} pixels, {} of {}", model_->image_model.architecture,
+                  model_->decoder_kind(), static_cast<double>(model_->parameters.count()) * 1e-6, images.width,
+                  images.height, io::counted(tokenizer_->vocab_size(), "tokens"), tokenizer_->kind()),
+      fmt::format("{} with {}, {} different ones", io::counted(training_.images->size(), "training images"),
+                  io::counted(training_.count(), "captions"), captions_->different)};
+  const std::vector<std::string> data =
+      data_summary(options_, *training_.images, validation_ ? validation_->images.get() : nullptr);
+  lines.insert(lines.end(), data.begin(), data.end());
+  if (captions_->cut > 0) {
+    lines.push_back(fmt::format("{} longer than {} tokens {} cut", io::counted(captions_->cut, "captions"), longest(),
+                                captions_->cut == 1 ? "is" : "are"));
+  }
+  return lines;
+}
+
+std::vector<std::pair<std::string, std::string>> CaptionTask::facts() const {
+  return {{"architecture", model_->image_model.architecture},
+          {"decoder", model_->decoder_kind()},
+          {"training_images", std::to_string(training_.images->size())},
+          {"validation_images", std::to_string(validation_ ? validation_->images->size() : 0)},
+          {"captions", std::to_string(captions_->different)}};
+}
+
+}  // namespace
+
+CaptionTaskOptions::CaptionTaskOptions() { eval_metric = "exact"; }
+
+void CaptionTaskOptions::describe(OptionList& list) {
+  add_data_options(list, *this);
+  list.add("tokenizer", tokenizer, "NAME",
+           "Tokenizer: char (a token a character), bpe (pieces of words, learned from the captions, in lower case), "
+           "byte, or "
+           "a tokenizer.json or a folder with one (default: char, of a gpt2 bpe)")
+      .path()
+      .settled();
+  list.add("vocab_size", vocab_size, "N", "Most tokens of a new bpe tokenizer")
+      .at_least(514)
+      .settled()
+      .idle_if("without --tokenizer bpe",
+               [this] { return tokenizer.empty() ? decoder != transformer : tokenizer != "bpe"; });
+  list.add("max_length", max_length, "N", "Cut captions to N tokens").at_least(1);
+  list.group("model");
+  list.add("model", model, "MODEL",
+           "Image model that looks: a name (see: vitrail models), or a model folder; or the folder of a captioner, to "
+           "go on "
+           "from")
+      .path()
+      .settled();
+  add_model_options(list, *this);
+  list.add("decoder", decoder, "CELL",
+           "What writes: gpt2, a transformer that attends to the image; rnn, lstm, gru, mut3 or nas …, a recurrent "
+           "network "
+           "that begins with it")
+      .settled();
+  list.add_arguments("decoder_kwargs", decoder_kwargs, "KEY=VALUE",
+                     "Its fields: hidden_size=256 num_layers=1 …, of gpt2 n_embd=192 n_layer=3 n_head=3 …")
+      .settled();
+  list.add("drop", drop, "P", "Dropout of the decoder").below_one().settled();
+  list.add("smoothing", smoothing, "S", "Label smoothing").below_one();
+  add_parameter_options(list, *this);
+  add_fitting_options(list, *this);
+  add_batch_augment_options(list, *this);
+  add_average_options(list, *this);
+  add_run_options(list, *this, {"exact", "loss"});
+  idle_without_images(list, *this);
+}
+
+std::unique_ptr<Task> CaptionTaskOptions::make(const fs::path& checkpoint) const {
+  return std::make_unique<CaptionTask>(*this, checkpoint);
+}
+
+}  // namespace vitrail::train

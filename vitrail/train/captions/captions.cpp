@@ -1,0 +1,158 @@
+#include "vitrail/train/captions/captions.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/data/loader.h"
+#include "vitrail/ops/math/softmax.h"
+#include "vitrail/ops/shape/shape.h"
+
+namespace vitrail::train {
+namespace {
+
+using Ids = CaptionTokens::Ids;
+
+// What the tokenizer makes of a text without the tokens that are none of its words.
+std::string text_of(const models::Captioner& model, const text::Tokenizer& tokenizer, Ids ids) {
+  std::erase_if(ids, [&](std::int64_t id) { return id == model.end || id == model.start || !tokenizer.has(id); });
+  return tokenizer.decode(ids);
+}
+
+}  // namespace
+
+CaptionTokens::CaptionTokens(const std::vector<std::vector<std::string>>& texts, const text::Tokenizer& tokenizer,
+                             std::int64_t longest) {
+  std::unordered_map<std::string, Ids> known;
+  ids.reserve(texts.size());
+  for (const std::vector<std::string>& own : texts) {
+    std::vector<Ids>& of_image = ids.emplace_back();
+    of_image.reserve(own.size());
+    for (const std::string& text : own) {
+      const auto [it, is_new] = known.try_emplace(text);
+      if (is_new) {
+        try {
+          it->second = tokenizer.encode(text, false).ids;
+        } catch (const Error& error) {
+          fail("the caption '{}': {}", text, error.what());
+        }
+        cut += std::ssize(it->second) > longest ? 1 : 0;
+        it->second.resize(static_cast<std::size_t>(std::min(std::ssize(it->second), longest)));
+      }
+      of_image.push_back(it->second);
+    }
+  }
+  different = std::ssize(known);
+}
+
+Tensor caption_loss(const models::Captioner& model, const Tensor& x, std::span<const Ids* const> texts, nn::Pass& pass,
+                    float smoothing) {
+  models::TextRow read;
+  Ids next;
+  for (const Ids* const ids : texts) {
+    Ids text = {model.start};
+    text.insert(text.end(), ids->begin(), ids->end());
+    read.add(text);
+    next.insert(next.end(), ids->begin(), ids->end());
+    next.push_back(model.end);
+  }
+  const Tensor logits = model.logits(x, read.texts(), pass);
+  return ops::cross_entropy(ops::reshape(logits, {-1, logits.size(2)}), Tensor::from(next, {std::ssize(next)}),
+                            smoothing);
+}
+
+std::int64_t most_new_tokens(const models::Captioner& model, std::int64_t wanted) {
+  return std::min(wanted, model.max_positions() - 1);
+}
+
+CaptionOptions caption_options(const models::Captioner& model, std::int64_t num_beams, std::int64_t max_new_tokens,
+                               DType dtype) {
+  CaptionOptions options;
+  options.config.eos_token_id = {model.end};
+  options.config.num_beams = num_beams;
+  options.config.max_new_tokens = most_new_tokens(model, max_new_tokens);
+  options.generate.dtype = dtype;
+  return options;
+}
+
+std::vector<std::vector<Caption>> captions_of(const models::Captioner& model, const text::Tokenizer& tokenizer,
+                                              const Tensor& x, const CaptionOptions& options) {
+  const autograd::NoGrad no_grad;
+  const models::Captioning captioning(model, x, options.generate.dtype);
+  const std::vector<Ids> prompts(static_cast<std::size_t>(x.size(0)), Ids{model.start});
+  std::vector<std::vector<Caption>> result;
+  result.reserve(prompts.size());
+  for (auto& sequences : generate::generate_batch(captioning, prompts, options.config, options.generate)) {
+    std::vector<Caption>& own = result.emplace_back();
+    own.reserve(sequences.size());
+    for (generate::Sequence& sequence : sequences) {
+      own.push_back({text_of(model, tokenizer, sequence.ids), std::move(sequence.ids), sequence.score});
+    }
+  }
+  return result;
+}
+
+std::vector<std::string> caption(const models::Captioner& model, const text::Tokenizer& tokenizer, const Tensor& x,
+                                 const CaptionOptions& options) {
+  std::vector<std::string> result;
+  result.reserve(static_cast<std::size_t>(x.size(0)));
+  for (std::vector<Caption>& own : captions_of(model, tokenizer, x, options)) {
+    result.push_back(std::move(own.front().text));
+  }
+  return result;
+}
+
+Tensor prepared(const models::Captioner& model, const std::vector<io::Image>& images) {
+  const data::Transform transform = data::eval_transform(model.image_model.pretrained);
+  const Shape shape = transform.shape();
+  Tensor x = Tensor::empty(shape.inserted(0, std::ssize(images)));
+  for (std::int64_t i = 0; i < std::ssize(images); ++i) {
+    transform.apply(images[static_cast<std::size_t>(i)], 0, 0, 0, x.data<float>() + i * shape.numel());
+  }
+  return x;
+}
+
+CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::Tokenizer& tokenizer,
+                                    const data::TextPairs& pairs, const EvaluateOptions& options,
+                                    std::int64_t longest) {
+  const autograd::NoGrad no_grad;
+  const CaptionTokens captions(pairs.texts, tokenizer, most_new_tokens(model, longest));
+  const CaptionOptions how = caption_options(model, 1, longest + 1, options.dtype);
+  data::LoaderOptions loading;
+  loading.batch_size = options.batch_size;
+  loading.workers = options.workers;
+  loading.skip_broken = options.skip_broken;
+  data::Loader loader(*pairs.images, data::eval_transform(model.image_model.pretrained), loading);
+  CaptionEvaluation result;
+  std::int64_t tokens = 0;
+  std::int64_t right = 0;
+  loader.start_epoch(0);
+  for (data::Batch batch; loader.next(batch);) {
+    const std::vector<std::string> said = caption(model, tokenizer, batch.x, how);
+    std::vector<const Ids*> first;
+    first.reserve(said.size());
+    std::int64_t own_tokens = 0;
+    for (std::size_t i = 0; i < said.size(); ++i) {
+      const std::vector<Ids>& own = captions.ids[static_cast<std::size_t>(batch.indices[i])];
+      first.push_back(&own.front());
+      own_tokens += std::ssize(own.front()) + 1;
+      right += std::ranges::any_of(own, [&](const Ids& ids) { return text_of(model, tokenizer, ids) == said[i]; });
+    }
+    nn::Pass pass{.dtype = options.dtype};
+    result.loss +=
+        static_cast<double>(caption_loss(model, batch.x, first, pass).item()) * static_cast<double>(own_tokens);
+    tokens += own_tokens;
+    result.count += std::ssize(said);
+    if (options.progress) {
+      options.progress(result.count, pairs.images->size());
+    }
+  }
+  loader.check_any(result.count, "evaluate");
+  result.loss /= static_cast<double>(tokens);
+  result.exact = 100 * static_cast<double>(right) / static_cast<double>(result.count);
+  result.broken = loader.broken();
+  return result;
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,80 @@
+/// \file
+/// Captions of images: how they are learned, written and evaluated.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "vitrail/data/pairs/text_pairs.h"
+#include "vitrail/generate/generate.h"
+#include "vitrail/io/image.h"
+#include "vitrail/models/joint/captioner.h"
+#include "vitrail/text/tokenizer.h"
+#include "vitrail/train/study/evaluate.h"
+
+namespace vitrail::train {
+
+/// The captions of images as tokens, without those that begin and end a text.
+struct CaptionTokens {
+  using Ids = std::vector<std::int64_t>;
+
+  /// Captions of more than `longest` tokens are cut. Throws Error, naming it, for one that the tokenizer cannot encode.
+  CaptionTokens(const std::vector<std::vector<std::string>>& texts, const text::Tokenizer& tokenizer,
+                std::int64_t longest);
+
+  std::vector<std::vector<Ids>> ids;  ///< of each image, of each of its captions
+  std::int64_t different = 0;         ///< captions
+  std::int64_t cut = 0;               ///< of these
+};
+
+/// The mean cross-entropy of the tokens of a caption of each of images x [B, C, H, W], ends included: a scalar f32.
+Tensor caption_loss(const models::Captioner& model, const Tensor& x, std::span<const CaptionTokens::Ids* const> texts,
+                    nn::Pass& pass, float smoothing = 0);
+
+/// How captions are written.
+struct CaptionOptions {
+  generate::GenerationConfig config;  ///< its tokens are those of the model
+  generate::GenerateOptions generate;
+};
+/// Greedily or by a beam search, with at most so many tokens, and no more than the model has positions for.
+CaptionOptions caption_options(const models::Captioner& model, std::int64_t num_beams, std::int64_t max_new_tokens,
+                               DType dtype = DType::f32);
+/// The longest text, without the token that it begins with, that the model can write, or `wanted` if that is less.
+std::int64_t most_new_tokens(const models::Captioner& model, std::int64_t wanted);
+
+/// A caption that a model has written.
+struct Caption {
+  std::string text;
+  CaptionTokens::Ids ids;  ///< with the token that ended it, if one did
+  double score = 0;        ///< of a beam search (generate::Sequence)
+};
+/// What the model says about each of images x [B, C, H, W]: num_return_sequences captions, the best first.
+std::vector<std::vector<Caption>> captions_of(const models::Captioner& model, const text::Tokenizer& tokenizer,
+                                              const Tensor& x, const CaptionOptions& options);
+/// The best of each.
+std::vector<std::string> caption(const models::Captioner& model, const text::Tokenizer& tokenizer, const Tensor& x,
+                                 const CaptionOptions& options);
+/// Images as the model takes them, by the evaluation transform of its image model: [B, C, H, W].
+Tensor prepared(const models::Captioner& model, const std::vector<io::Image>& images);
+
+/// How well a model captions images.
+struct CaptionEvaluation {
+  std::int64_t count = 0;  ///< images
+  double exact = 0;        ///< per cent of the images one of whose captions is said to the letter
+  double loss = 0;         ///< mean cross-entropy of a token of the images' first captions, ends included
+  std::vector<std::string> broken;
+};
+/// Writes captions of all images greedily, and compares them with those that they have.
+CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::Tokenizer& tokenizer,
+                                    const data::TextPairs& pairs, const EvaluateOptions& options,
+                                    std::int64_t longest = 64);
+
+/// A sheet of at most `most` images, evenly spread over those there are, with what the model says under each: green
+/// where it is one of the image's captions, else red.
+io::Image caption_sheet(const models::Captioner& model, const text::Tokenizer& tokenizer, const data::TextPairs& pairs,
+                        std::int64_t most = 20, DType dtype = DType::f32);
+
+}  // namespace vitrail::train
