@@ -235,6 +235,7 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   add_encoder(app);
   add_tokenizer(app);
   add_bleu(app);
+  add_eval_captions(app);
   name_group(app, "Use a model");
   add_attention(app);
   add_patches(app);

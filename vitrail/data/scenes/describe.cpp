@@ -1,7 +1,6 @@
 #include "vitrail/data/scenes/describe.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <utility>
 
@@ -14,8 +13,6 @@
 namespace vitrail::data {
 namespace {
 
-constexpr std::array<std::string_view, 13> numbers = {"no",    "one",   "two",  "three", "four",   "five",  "six",
-                                                      "seven", "eight", "nine", "ten",   "eleven", "twelve"};
 constexpr std::int64_t tries_a_caption = 8;
 
 // A phrase, and the objects that it is about.
@@ -86,29 +83,18 @@ class Captioner {
     if (phrase.objects.size() == 1) {
       return one(object);
     }
-    phrase.words = fmt::format("{} {}", numbers.at(phrase.objects.size()), mention.plural());
+    phrase.words = fmt::format("{} {}", scene_numbers.at(phrase.objects.size()), mention.plural());
     return phrase;
   }
 
   // The phrase with the side of the scene that its objects are on, if they are on one.
   std::string placed(const Phrase& phrase) {
-    const auto all = [&](auto&& holds) {
-      return std::ranges::all_of(phrase.objects, [&](const SceneObject* object) { return holds(object->box); });
-    };
-    constexpr std::int64_t nearer = scene_side * 7 / 8;  // twice the distance of a middle from the side that it is on
-    constexpr std::int64_t farther = 2 * scene_side - nearer;
     std::vector<std::string_view> sides;
-    if (all([](const SceneBox& box) { return box.left + box.right < nearer; })) {
-      sides.emplace_back("on the left");
-    }
-    if (all([](const SceneBox& box) { return box.left + box.right > farther; })) {
-      sides.emplace_back("on the right");
-    }
-    if (all([](const SceneBox& box) { return box.top + box.bottom < nearer; })) {
-      sides.emplace_back("at the top");
-    }
-    if (all([](const SceneBox& box) { return box.top + box.bottom > farther; })) {
-      sides.emplace_back("at the bottom");
+    for (std::size_t i = 0; i < scene_sides.size(); ++i) {
+      const auto is_there = [&](const SceneObject* object) { return is_on(*object, static_cast<SceneSide>(i)); };
+      if (std::ranges::all_of(phrase.objects, is_there)) {
+        sides.push_back(scene_sides[i]);
+      }
     }
     if (sides.empty()) {
       return phrase.words;
@@ -147,7 +133,7 @@ class Captioner {
 }  // namespace
 
 std::vector<std::string> scene_captions(const Scene& scene, std::int64_t count) {
-  check(!scene.objects.empty() && scene.objects.size() < numbers.size(), "a scene of {} objects has no captions",
+  check(!scene.objects.empty() && scene.objects.size() < scene_numbers.size(), "a scene of {} objects has no captions",
         scene.objects.size());
   Captioner captioner(scene);
   std::vector<std::string> captions;

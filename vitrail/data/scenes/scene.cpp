@@ -43,6 +43,24 @@ SceneKind scene_kind(std::string_view name) {
        io::quoted_list({scene_shapes.begin(), scene_shapes.end()}));
 }
 
+bool is_on(const SceneObject& object, SceneSide side) {
+  constexpr std::int64_t nearer = scene_side * 7 / 8;  // twice the distance of a middle from the side that it is on
+  constexpr std::int64_t farther = 2 * scene_side - nearer;
+  const std::int64_t x = object.box.left + object.box.right;
+  const std::int64_t y = object.box.top + object.box.bottom;
+  switch (side) {
+    case SceneSide::left:
+      return x < nearer;
+    case SceneSide::right:
+      return x > farther;
+    case SceneSide::top:
+      return y < nearer;
+    case SceneSide::bottom:
+      return y > farther;
+  }
+  return false;
+}
+
 std::optional<SceneRelation> relation_of(const SceneObject& a, const SceneObject& b) {
   // Twice the distances, so that middles need no rounding.
   const std::int64_t x = a.box.left + a.box.right - b.box.left - b.box.right;

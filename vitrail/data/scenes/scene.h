@@ -89,6 +89,18 @@ struct Scene {
   bool operator==(const Scene&) const = default;
 };
 
+/// A side of the scene that an object is on.
+enum class SceneSide { left, right, top, bottom };
+inline constexpr std::array<std::string_view, 4> scene_sides = {"on the left", "on the right", "at the top",
+                                                                "at the bottom"};
+inline std::string_view name_of(SceneSide side) { return scene_sides[static_cast<std::size_t>(side)]; }
+/// Whether the middle of an object is nearer to that side than 7/16 of the scene.
+bool is_on(const SceneObject& object, SceneSide side);
+
+/// Numbers in words, from 0.
+inline constexpr std::array<std::string_view, 13> scene_numbers = {
+    "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"};
+
 /// Where one object is, seen from another.
 enum class SceneRelation { left_of, right_of, above, below };
 inline constexpr std::array<std::string_view, 4> scene_relations = {"left of", "right of", "above", "below"};

@@ -162,6 +162,7 @@ Json json_of(const Scene& scene, const DrawnScene& drawn) {
     object.update(attributes_of(scene.objects[i]));
     object["bbox"] = coco_box(box_of_object(drawn.objects, drawn.image.width, number));
     object["area"] = area_of_object(drawn.objects, number);
+    object["units"] = coco_box(scene.objects[i].box);
     json["objects"].push_back(std::move(object));
     for (std::size_t other = 0; other < scene.objects.size(); ++other) {
       const auto relation = relation_of(scene.objects[i], scene.objects[other]);
