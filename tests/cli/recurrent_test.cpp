@@ -142,6 +142,40 @@ TEST(Captions, ShowTheAttentionOfTheirImageModel) {
   EXPECT_TRUE(std::filesystem::exists(folder / "maps" / "layer01-head01.png"));
 }
 
+TEST(Captions, AreWrittenByATransformerAndDrawn) {
+  const TemporaryFolder folder;
+  const auto path = [&](const char* name) { return (folder / name).string(); };
+  ASSERT_EQ(vitrail("scenes " + path("train") + " --count 12").status, 0);
+  ASSERT_EQ(vitrail("scenes " + path("test") + " --start 100 --count 4").status, 0);
+  const Outcome trained =
+      vitrail("train " + path("train") + " --val-dir " + path("test") +
+              " --task caption --model vit_tiny_patch16_224 --model-kwargs img_size=64 patch_size=16 embed_dim=16 "
+              "depth=1 num_heads=2 --decoder gpt2 --decoder-kwargs n_embd=16 n_layer=2 n_head=2 --vocab-size 560 "
+              "--max-length 20 --no-aug -b 4 --epochs 1 --threads 1 --output " +
+              path("runs") + " --experiment words");
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  EXPECT_THAT(trained.out + trained.err, HasSubstr("CIDEr"));
+  EXPECT_THAT(trained.out + trained.err, HasSubstr("true of the scene"));
+  const std::string image = path("test/images/000100.png");
+  const Outcome said =
+      vitrail("caption " + path("runs/words") + " " + image +
+              " --beams 2 --num-return-sequences 2 --format json --attention --output " + path("looked"));
+  ASSERT_EQ(said.status, 0) << said.err;
+  EXPECT_THAT(said.out, HasSubstr("\"score\""));
+  EXPECT_TRUE(std::filesystem::exists(folder / "looked" / "000100.png"));
+  EXPECT_THAT(vitrail("info " + path("runs/words")).out, HasSubstr("gpt2, 2 blocks of width 16, 21 tokens at most"));
+  EXPECT_THAT(vitrail("eval " + path("runs/words") + " " + path("test")).out, HasSubstr("true of the scene"));
+  EXPECT_THAT(vitrail("eval " + path("runs/words") + " " + path("test") + " --json").out, HasSubstr("\"Bleu_4\""));
+  const auto error = [&](const std::string& flags) {
+    return vitrail("caption " + path("runs/words") + " " + image + " " + flags).err;
+  };
+  EXPECT_THAT(error("--max-new-tokens 90"), HasSubstr("--max-new-tokens is 90, but"));
+  EXPECT_THAT(error("--attention"), HasSubstr("--output"));
+  EXPECT_THAT(error("--attention --layer 2 --output " + path("looked")), HasSubstr("there is no layer 2"));
+  EXPECT_THAT(vitrail("caption " + path("nowhere") + " " + image).err, HasSubstr("there is no model folder"));
+  EXPECT_THAT(vitrail("caption vitrail/cifar10_vit " + image).err, HasSubstr("captions no images"));
+}
+
 TEST(FrameNetwork, IsTrainedSaysAndIsEvaluated) {
   const TemporaryFolder folder;
   const auto path = [&](const char* name) { return (folder / name).string(); };

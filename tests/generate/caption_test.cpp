@@ -21,7 +21,7 @@ Ids padded(Ids ids, std::int64_t start, std::int64_t pad, std::size_t length) {
 }
 
 TEST(Captions, AreTransformersTokens) {
-  for (const char* name : {"vit", "deit"}) {
+  for (const char* name : {"vit", "deit", "swin"}) {
     const std::filesystem::path folder = test::golden_path("models/joint/captioner") / name;
     const std::unique_ptr<models::Captioner> model = models::load_captioner(folder);
     const io::Safetensors golden = io::Safetensors::open(folder / "expected.safetensors");

@@ -1,4 +1,4 @@
-"""Writes the fixtures of transformers' VisionEncoderDecoderModel with a ViT or DeiT as encoder and GPT-2 as decoder:
+"""Writes the fixtures of transformers' VisionEncoderDecoderModel with a ViT, DeiT or Swin as encoder and GPT-2 as decoder:
 folders with perturbed random weights, logits and gradients of a batch, and what greedy and beam search write.
 
 usage: captioner.py tests/golden
@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 from transformers import (DeiTConfig, DeiTImageProcessor, DeiTModel, GPT2Config, GPT2LMHeadModel,
-                          VisionEncoderDecoderModel, ViTConfig, ViTImageProcessor, ViTModel)
+                          SwinConfig, SwinModel, VisionEncoderDecoderModel, ViTConfig, ViTImageProcessor, ViTModel)
 
 START, VOCABULARY = 58, 60
 KEPT = ["h.1.", "wte", "enc_to_dec_proj", "patch_embeddings", "layer.0.attention.output", "lm_head"]  # gradients
@@ -42,6 +42,10 @@ CASES = {
     "deit": lambda: (9, DeiTModel(DeiTConfig(**vit()), add_pooling_layer=False),
                      gpt2(n_embd=24, activation_function="gelu", scale_attn_by_inverse_layer_idx=True,
                           tie_word_embeddings=False)),
+    # Features on a grid, whose width grows from stage to stage.
+    "swin": lambda: (9, SwinModel(SwinConfig(image_size=16, patch_size=2, embed_dim=12, depths=[1, 1], num_heads=[1, 2],
+                                             window_size=2, mlp_ratio=2.0)),
+                     gpt2(n_embd=16)),
 }
 
 
@@ -63,7 +67,7 @@ def main(root):
         folder.mkdir(parents=True, exist_ok=True)
         model.save_pretrained(folder)
         size = {"height": 16, "width": 16}
-        processor = ViTImageProcessor(size=size) if name == "vit" else DeiTImageProcessor(size=size, crop_size=size)
+        processor = ViTImageProcessor(size=size) if name != "deit" else DeiTImageProcessor(size=size, crop_size=size)
         processor.save_pretrained(folder)
 
         generator = torch.Generator().manual_seed(2)

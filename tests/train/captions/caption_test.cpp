@@ -61,7 +61,7 @@ TEST(LearningToCaption, WritesTheLettersOfTheClass) {
   EXPECT_TRUE(models::is_captioner_folder(best));
   const std::unique_ptr<models::Captioner> model = models::load_captioner(best);
   const text::Tokenizer tokenizer = text::load_tokenizer(best);
-  const data::TextPairs validation = data::open_captioned_images(options.val_dir);
+  const data::CaptionedImages validation = data::open_captioned_images(options.val_dir);
   EvaluateOptions small;
   small.batch_size = 5;
   const CaptionEvaluation again = evaluate_captions(*model, tokenizer, validation, small, 64);
@@ -144,7 +144,7 @@ TEST(LearningToCaption, WritesByATransformerThatAttendsToTheImage) {
   const text::Tokenizer tokenizer = text::load_tokenizer(best);
   EXPECT_EQ(model->decoder_kind(), "gpt2");
   EXPECT_EQ(model->max_positions(), 13);
-  const data::TextPairs validation = data::open_captioned_images(options.val_dir);
+  const data::CaptionedImages validation = data::open_captioned_images(options.val_dir);
   const Tensor x = prepared(*model, {validation.images->image(0)});
   const std::vector<Caption> best_two = [&] {
     CaptionOptions how = caption_options(*model, 2, 64);

@@ -189,15 +189,28 @@ void caption_images(const CaptionFlags& flags) { ImageCaptions(flags).run(); }
 void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, const DataFlags& data, bool json) {
   const train::EvaluateOptions options = data.options(compute.apply());
   const OpenCaptioner opened(model);
-  const data::TextPairs pairs = data::open_captioned_images(data.data, data.split);
+  const data::CaptionedImages pairs = data::open_captioned_images(data.data, data.split, true);
   const train::CaptionEvaluation result = train::evaluate_captions(*opened.model, opened.tokenizer, pairs, options);
   if (json) {
-    const nlohmann::ordered_json all = {{"model", model.model},  {"data", data.data},   {"count", result.count},
-                                        {"exact", result.exact}, {"loss", result.loss}, {"broken", result.broken}};
+    nlohmann::ordered_json all = {{"model", model.model}, {"data", data.data}, {"count", result.count}};
+    for (std::size_t n = 0; n < result.scores.bleu.size(); ++n) {
+      all[fmt::format("Bleu_{}", n + 1)] = result.scores.bleu[n];
+    }
+    all["ROUGE_L"] = result.scores.rouge_l;
+    all["CIDEr"] = result.scores.cider;
+    if (result.truth) {
+      all["true"] = *result.truth;
+    }
+    all["exact"] = result.exact;
+    all["loss"] = result.loss;
+    all["broken"] = result.broken;
     fmt::print("{}\n", all.dump(2));
     return;
   }
-  fmt::print("exact {:.2f} %   loss {:.4f}   {}\n", result.exact, result.loss, io::counted(result.count, "images"));
+  fmt::print("CIDEr {:.4f}   BLEU-4 {:.4f}   ROUGE-L {:.4f}{}   exact {:.2f} %   loss {:.4f}   {}\n",
+             result.scores.cider, result.scores.bleu[3], result.scores.rouge_l,
+             result.truth ? fmt::format("   true of the scene {:.2f} %", *result.truth) : "", result.exact, result.loss,
+             io::counted(result.count, "images"));
   for (const std::string& broken : result.broken) {
     fmt::print("left out: {}\n", broken);
   }

@@ -1,9 +1,12 @@
 #include "vitrail/data/pairs/captioned_images.h"
 
+#include <charconv>
+#include <map>
 #include <utility>
 #include <vector>
 
 #include "vitrail/data/dataset.h"
+#include "vitrail/data/scenes/read.h"
 #include "vitrail/data/sources.h"
 #include "vitrail/tensor/error.h"
 
@@ -22,11 +25,11 @@ bool has_texts(const fs::path& source) {
 }
 
 // The names of the classes as the captions of their images; images without a class are left out.
-TextPairs captioned_by_class(const fs::path& source, const std::string& split) {
+CaptionedImages captioned_by_class(const fs::path& source, const std::string& split) {
   DatasetOptions part;
   part.split = split;
   const std::shared_ptr<const Dataset> images = open_dataset(source.string(), part);
-  TextPairs all{images, {}};
+  CaptionedImages all{{images, {}}};
   std::vector<std::int64_t> named;
   for (std::int64_t i = 0; i < images->size(); ++i) {
     const std::int64_t label = images->label(i);
@@ -37,19 +40,39 @@ TextPairs captioned_by_class(const fs::path& source, const std::string& split) {
     }
   }
   check(!named.empty(), "{}: no image has a caption, or the name of a class", source.string());
-  return std::ssize(named) == images->size() ? all : part_of(all, std::move(named));
+  return std::ssize(named) == images->size() ? all : CaptionedImages{part_of(all, std::move(named))};
+}
+
+// The pairs of a source, and the scenes of those that were drawn. An image's name is its index.
+CaptionedImages pairs_in(const fs::path& source, bool judged) {
+  CaptionedImages all{open_text_pairs(source)};
+  const fs::path file = (fs::is_directory(source) ? source : source.parent_path()) / "scene.json";
+  if (!judged || !fs::exists(file)) {
+    return all;
+  }
+  const std::map<std::int64_t, Scene> scenes = read_scenes(file);
+  all.scenes.reserve(static_cast<std::size_t>(all.images->size()));
+  for (std::int64_t i = 0; i < all.images->size(); ++i) {
+    const std::string stem = fs::path(all.images->name(i)).stem().string();
+    std::int64_t index = -1;
+    std::from_chars(stem.data(), stem.data() + stem.size(), index);
+    const auto scene = scenes.find(index);
+    check(scene != scenes.end(), "{}: there is no scene of the image {}", file.string(), all.images->name(i));
+    all.scenes.push_back(scene->second);
+  }
+  return all;
 }
 
 }  // namespace
 
-TextPairs open_captioned_images(const fs::path& source, const std::string& split) {
+CaptionedImages open_captioned_images(const fs::path& source, const std::string& split, bool judged) {
   if (has_texts(source)) {
     check(split.empty() || is_training_split(split), "{}: there is no part '{}' of it", source.string(), split);
-    return open_text_pairs(source);
+    return pairs_in(source, judged);
   }
   for (const std::string& name : split.empty() ? std::vector<std::string>() : names_of_split(split)) {
     if (has_texts(source / name)) {
-      return open_text_pairs(source / name);
+      return pairs_in(source / name, judged);
     }
   }
   return captioned_by_class(source, split);

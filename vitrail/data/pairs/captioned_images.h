@@ -4,16 +4,24 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "vitrail/data/pairs/text_pairs.h"
+#include "vitrail/data/scenes/scene.h"
 
 namespace vitrail::data {
+
+/// Images with one or more captions each.
+struct CaptionedImages : TextPairs {
+  std::vector<Scene> scenes = {};  ///< what is in each image, where `vitrail scenes` has drawn it and it was asked for
+};
 
 /// Opens images with captions. `source` is one of those of open_text_pairs(), or a data set with classes, whose names
 /// (of a folder, or what a .csv of path,label says of an image) are then the captions. `split` chooses a part under the
 /// names that names_of_split() knows: a subfolder train/, validation/ … of a folder of pairs, or what open_dataset()
-/// takes; "" and, where there are no parts, that of training are the whole. Throws Error, naming the place, if there is
-/// no such part, or a file does not fit its layout.
-TextPairs open_captioned_images(const std::filesystem::path& source, const std::string& split = "");
+/// takes; "" and, where there are no parts, that of training are the whole. A scene.json beside captions.json says what
+/// is in scenes. Throws Error, naming the place, if there is no such part, or a file does not fit its layout.
+CaptionedImages open_captioned_images(const std::filesystem::path& source, const std::string& split = "",
+                                      bool judged = false);
 
 }  // namespace vitrail::data

@@ -107,6 +107,10 @@ VisionEncoderDecoder::VisionEncoderDecoder(Model pictures, const std::string& de
 
 Tensor VisionEncoderDecoder::look(const Tensor& x, nn::Pass& pass) const {
   Tensor tokens = image_model.net->forward_features(x, pass);
+  const std::int64_t dim = image_model.net->num_features();
+  if (tokens.rank() == 4 && tokens.size(3) == dim) {  // Swin's, on their grid
+    tokens = ops::reshape(tokens, {tokens.size(0), tokens.size(1) * tokens.size(2), dim});
+  }
   check(tokens.rank() == 3, "the decoder attends to an image's tokens [B, M, D], and '{}' gives features {}",
         image_model.architecture, tokens.shape());
   tokens = ops::cast(tokens, pass.dtype);

@@ -24,8 +24,8 @@ inline constexpr const char* vision_encoder_decoder_type = "vision-encoder-decod
 /// memory = W f(x) + b   (enc_to_dec_proj, where the two differ in width; else f(x)),   logits = decoder(texts, memory)
 /// ```
 ///
-/// transformers' VisionEncoderDecoderModel with a Vision Transformer (ViT, DeiT, BEiT, DINOv2) and GPT-2. All tokens of
-/// the image are memory, the class token too. Parameters: those of the image model by timm's names,
+/// transformers' VisionEncoderDecoderModel with a Vision Transformer (ViT, DeiT, BEiT, DINOv2) or Swin and GPT-2. All
+/// tokens of the image are memory, the class token too. Parameters: those of the image model by timm's names,
 /// `enc_to_dec_proj.{weight,bias}`, and GPT-2's behind `decoder.`:
 /// `decoder.transformer.h.0.crossattention.q_attn.weight`.
 class VisionEncoderDecoder final : public Captioner {

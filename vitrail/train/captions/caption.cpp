@@ -158,8 +158,8 @@ class CaptionTask final : public Task {
   std::int64_t longest() const { return most_new_tokens(*model_, options_.max_length); }
 
   const CaptionTaskOptions options_;
-  data::TextPairs training_;
-  std::optional<data::TextPairs> validation_;
+  data::CaptionedImages training_;
+  std::optional<data::CaptionedImages> validation_;
   std::optional<text::Tokenizer> tokenizer_;
   std::optional<CaptionTokens> captions_;
   std::unique_ptr<models::Captioner> model_;
@@ -170,9 +170,9 @@ class CaptionTask final : public Task {
 CaptionTask::CaptionTask(const CaptionTaskOptions& options, const fs::path& checkpoint)
     : options_(options), training_(data::open_captioned_images(options.data_dir, options.train_split)) {
   if (!options_.val_dir.empty()) {
-    validation_ = data::open_captioned_images(options_.val_dir);
+    validation_ = data::open_captioned_images(options_.val_dir, "", true);
   } else if (!options_.val_split.empty()) {
-    validation_ = data::open_captioned_images(options_.data_dir, options_.val_split);
+    validation_ = data::open_captioned_images(options_.data_dir, options_.val_split, true);
   }
   const fs::path trained = checkpoint.empty() ? given_captioner(options_) : checkpoint;
   CaptionVocabulary vocabulary = caption_vocabulary(options_, trained, training_.texts);
@@ -202,15 +202,26 @@ std::vector<FigureKind> CaptionTask::figures() const {
   if (!validation_) {
     return {};
   }
-  return {FigureKind{.name = "exact",
-                     .label = "exact",
-                     .unit = "%",
-                     .decimals = 2,
-                     .higher_is_better = true,
-                     .chart = "Captions that are right to the letter",
-                     .axis = "% of the images",
-                     .axis_max = 100},
-          loss_figure(loss_axis())};
+  std::vector<FigureKind> kinds = {
+      FigureKind{.name = "cider", .label = "CIDEr", .higher_is_better = true, .chart = "CIDEr-D", .axis = "CIDEr-D"},
+      FigureKind{.name = "bleu_4",
+                 .label = "BLEU-4",
+                 .higher_is_better = true,
+                 .chart = "BLEU-4",
+                 .axis = "BLEU-4",
+                 .axis_max = 1}};
+  const auto share = [](const char* name, const char* label) {
+    FigureKind kind = accuracy_figure(name, label, "% of the images");
+    kind.decimals = 2;
+    kind.chart = "Captions that are right";
+    return kind;
+  };
+  if (!validation_->scenes.empty()) {
+    kinds.push_back(share("true", "true of the scene"));
+  }
+  kinds.push_back(share("exact", "exact"));
+  kinds.push_back(loss_figure(loss_axis()));
+  return kinds;
 }
 
 Figures CaptionTask::evaluate(const Work& work) {
@@ -218,7 +229,13 @@ Figures CaptionTask::evaluate(const Work& work) {
   const CaptionEvaluation result =
       evaluate_captions(*model_, *tokenizer_, *validation_, evaluation_options(options_, work), options_.max_length);
   work.say_left_out(result.broken);
-  return {{"exact", result.exact}, {"loss", result.loss}};
+  Figures figures = {{"cider", result.scores.cider}, {"bleu_4", result.scores.bleu[3]}};
+  if (result.truth) {
+    figures.push_back({"true", *result.truth});
+  }
+  figures.push_back({"exact", result.exact});
+  figures.push_back({"loss", result.loss});
+  return figures;
 }
 
 void CaptionTask::save(const fs::path& folder) const {
@@ -267,7 +284,7 @@ std::vector<std::pair<std::string, std::string>> CaptionTask::facts() const {
 
 }  // namespace
 
-CaptionTaskOptions::CaptionTaskOptions() { eval_metric = "exact"; }
+CaptionTaskOptions::CaptionTaskOptions() { eval_metric = "cider"; }
 
 void CaptionTaskOptions::describe(OptionList& list) {
   add_data_options(list, *this);
@@ -305,7 +322,7 @@ void CaptionTaskOptions::describe(OptionList& list) {
   add_fitting_options(list, *this);
   add_batch_augment_options(list, *this);
   add_average_options(list, *this);
-  add_run_options(list, *this, {"exact", "loss"});
+  add_run_options(list, *this, {"cider", "bleu_4", "true", "exact", "loss"});
   idle_without_images(list, *this);
 }
 

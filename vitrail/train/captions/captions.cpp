@@ -6,6 +6,7 @@
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/data/loader.h"
+#include "vitrail/data/scenes/truth.h"
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/shape/shape.h"
 
@@ -114,7 +115,7 @@ Tensor prepared(const models::Captioner& model, const std::vector<io::Image>& im
 }
 
 CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::Tokenizer& tokenizer,
-                                    const data::TextPairs& pairs, const EvaluateOptions& options,
+                                    const data::CaptionedImages& pairs, const EvaluateOptions& options,
                                     std::int64_t longest) {
   const autograd::NoGrad no_grad;
   const CaptionTokens captions(pairs.texts, tokenizer, most_new_tokens(model, longest));
@@ -127,6 +128,9 @@ CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::
   CaptionEvaluation result;
   std::int64_t tokens = 0;
   std::int64_t right = 0;
+  std::int64_t holding = 0;
+  std::vector<std::string> candidates;
+  std::vector<std::vector<std::string>> references;
   loader.start_epoch(0);
   for (data::Batch batch; loader.next(batch);) {
     const std::vector<std::string> said = caption(model, tokenizer, batch.x, how);
@@ -134,8 +138,17 @@ CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::
     first.reserve(said.size());
     std::int64_t own_tokens = 0;
     for (std::size_t i = 0; i < said.size(); ++i) {
-      const std::vector<Ids>& own = captions.ids[static_cast<std::size_t>(batch.indices[i])];
+      const auto index = static_cast<std::size_t>(batch.indices[i]);
+      const std::vector<Ids>& own = captions.ids[index];
       first.push_back(&own.front());
+      candidates.push_back(text::caption_tokenized(said[i]));
+      std::vector<std::string>& of_image = references.emplace_back();
+      for (const std::string& text : pairs.texts[index]) {
+        of_image.push_back(text::caption_tokenized(text));
+      }
+      if (!pairs.scenes.empty()) {
+        holding += data::caption_truth(said[i], pairs.scenes[index]).truth == data::SceneTruth::holds;
+      }
       own_tokens += std::ssize(own.front()) + 1;
       right += std::ranges::any_of(own, [&](const Ids& ids) { return text_of(model, tokenizer, ids) == said[i]; });
     }
@@ -151,6 +164,10 @@ CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::
   loader.check_any(result.count, "evaluate");
   result.loss /= static_cast<double>(tokens);
   result.exact = 100 * static_cast<double>(right) / static_cast<double>(result.count);
+  result.scores = text::caption_scores(candidates, references);
+  if (!pairs.scenes.empty()) {
+    result.truth = 100 * static_cast<double>(holding) / static_cast<double>(result.count);
+  }
   result.broken = loader.broken();
   return result;
 }

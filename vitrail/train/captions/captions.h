@@ -8,10 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "vitrail/data/pairs/text_pairs.h"
+#include "vitrail/data/pairs/captioned_images.h"
 #include "vitrail/generate/generate.h"
 #include "vitrail/io/image.h"
 #include "vitrail/models/joint/captioner.h"
+#include "vitrail/text/score/captions.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/study/evaluate.h"
 
@@ -62,14 +63,16 @@ Tensor prepared(const models::Captioner& model, const std::vector<io::Image>& im
 
 /// How well a model captions images.
 struct CaptionEvaluation {
-  std::int64_t count = 0;  ///< images
-  double exact = 0;        ///< per cent of the images one of whose captions is said to the letter
-  double loss = 0;         ///< mean cross-entropy of a token of the images' first captions, ends included
+  std::int64_t count = 0;       ///< images
+  double exact = 0;             ///< per cent of the images one of whose captions is said to the letter
+  text::CaptionScores scores;   ///< of the words of what is said, against all captions of an image
+  std::optional<double> truth;  ///< per cent of the captions that are true of their scenes, if these are known
+  double loss = 0;              ///< mean cross-entropy of a token of the images' first captions, ends included
   std::vector<std::string> broken;
 };
 /// Writes captions of all images greedily, and compares them with those that they have.
 CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::Tokenizer& tokenizer,
-                                    const data::TextPairs& pairs, const EvaluateOptions& options,
+                                    const data::CaptionedImages& pairs, const EvaluateOptions& options,
                                     std::int64_t longest = 64);
 
 /// A sheet of at most `most` images, evenly spread over those there are, with what the model says under each: green

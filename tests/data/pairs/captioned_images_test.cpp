@@ -1,0 +1,69 @@
+#include "vitrail/data/pairs/captioned_images.h"
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/errors.h"
+#include "tests/support/golden.h"
+#include "vitrail/data/scenes/write.h"
+#include "vitrail/io/image.h"
+
+namespace vitrail::data {
+namespace {
+
+namespace fs = std::filesystem;
+using test::error_of;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+void draw(const fs::path& file) {
+  fs::create_directories(file.parent_path());
+  io::write_png(file, io::Image(2, 2));
+}
+
+TEST(CaptionedImages, AreThoseOfClassesByTheirNames) {
+  const test::TemporaryFolder folder;
+  for (const char* part : {"train", "validation"}) {
+    draw(folder / part / "red bird" / "0.png");
+    draw(folder / part / "square" / "1.png");
+  }
+  const CaptionedImages whole = open_captioned_images(folder.path(), "validation");
+  EXPECT_THAT(whole.texts, ElementsAre(ElementsAre("red bird"), ElementsAre("square")));
+  EXPECT_TRUE(whole.scenes.empty());
+  EXPECT_THAT(error_of([&] { open_captioned_images(folder.path(), "holdout"); }), HasSubstr("holdout"));
+}
+
+TEST(CaptionedImages, AreInPartsOfAFolder) {
+  const test::TemporaryFolder folder;
+  for (const char* part : {"train", "val"}) {
+    draw(folder / part / "a.png");
+    std::ofstream(folder / part / "captions.csv") << "path,caption\na.png,a thing of " << part << "\na.png,a thing\n";
+  }
+  EXPECT_THAT(open_captioned_images(folder.path(), "train").texts,
+              ElementsAre(ElementsAre("a thing of train", "a thing")));
+  EXPECT_THAT(open_captioned_images(folder.path(), "validation").texts,
+              ElementsAre(ElementsAre("a thing of val", "a thing")));
+  EXPECT_THAT(open_captioned_images(folder / "val", "train").texts,
+              ElementsAre(ElementsAre("a thing of val", "a thing")))
+      << "a source without parts is all for training";
+  EXPECT_THAT(error_of([&] { open_captioned_images(folder / "val", "validation"); }),
+              HasSubstr("there is no part 'validation'"));
+}
+
+TEST(CaptionedImages, KnowTheScenesThatWereDrawn) {
+  const test::TemporaryFolder folder;
+  SceneFolder files;
+  files.first = 40;
+  files.count = 3;
+  write_scenes(folder.path(), files);
+  const CaptionedImages pairs = open_captioned_images(folder.path(), "", true);
+  ASSERT_EQ(pairs.scenes.size(), 3);
+  EXPECT_EQ(pairs.scenes[2].index, 42);
+  EXPECT_EQ(pairs.texts[0].size(), 5);
+  EXPECT_TRUE(open_captioned_images(folder.path()).scenes.empty());
+}
+
+}  // namespace
+}  // namespace vitrail::data
