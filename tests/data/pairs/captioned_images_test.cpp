@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/data/tar_writer.h"
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "vitrail/data/scenes/write.h"
@@ -50,6 +51,22 @@ TEST(CaptionedImages, AreInPartsOfAFolder) {
       << "a source without parts is all for training";
   EXPECT_THAT(error_of([&] { open_captioned_images(folder / "val", "validation"); }),
               HasSubstr("there is no part 'validation'"));
+}
+
+// Shards with a .txt beside each image are pairs; one with a class for each is not.
+TEST(CaptionedImages, AreToldApartInArchives) {
+  const test::TemporaryFolder folder;
+  draw(folder / "a.png");
+  std::ofstream(folder / "text") << "a thing";
+  test::TarWriter pairs;
+  pairs.add_file("a.png", folder / "a.png");
+  pairs.add_file("a.txt", folder / "text");
+  pairs.write(folder / "pairs.tar");
+  test::TarWriter classes;
+  classes.add_file("square/a.png", folder / "a.png");
+  classes.write(folder / "classes.tar");
+  EXPECT_THAT(open_captioned_images(folder / "pairs.tar").texts, ElementsAre(ElementsAre("a thing")));
+  EXPECT_THAT(open_captioned_images(folder / "classes.tar").texts, ElementsAre(ElementsAre("square")));
 }
 
 TEST(CaptionedImages, KnowTheScenesThatWereDrawn) {

@@ -1,5 +1,6 @@
 #include "vitrail/data/pairs/captioned_images.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "vitrail/data/dataset.h"
 #include "vitrail/data/scenes/read.h"
 #include "vitrail/data/sources.h"
+#include "vitrail/io/tar.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::data {
@@ -15,13 +17,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether a source has texts beside its images, in a form that says so itself.
+bool has_texts_inside(const fs::path& archive) {
+  const io::Tar tar = io::Tar::open(archive);
+  return std::ranges::any_of(tar.entries(), [](const io::TarEntry& entry) { return entry.name.ends_with(".txt"); });
+}
+
+// Whether a source has texts beside its images, in a form that says so itself: one of open_text_pairs(), other than a
+// .csv, which open_dataset() reads too.
 bool has_texts(const fs::path& source) {
-  const std::string extension = source.extension().string();
-  if (extension == ".json" || extension == ".tar") {
+  if (!fs::is_directory(source)) {
+    return source.extension() == ".json" || (io::is_tar_name(source) && has_texts_inside(source));
+  }
+  if (fs::exists(source / "captions.json") || fs::exists(source / "captions.csv")) {
     return true;
   }
-  return fs::exists(source / "captions.json") || fs::exists(source / "captions.csv");
+  for (const fs::directory_entry& entry : fs::directory_iterator(source)) {
+    if (io::is_tar_name(entry.path())) {  // one shard stands for all
+      return has_texts_inside(entry.path());
+    }
+  }
+  return false;
 }
 
 // The names of the classes as the captions of their images; images without a class are left out.
