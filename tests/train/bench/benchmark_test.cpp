@@ -113,6 +113,37 @@ TEST(Benchmark, TrainsATranslatorOnPairsOfGivenLengths) {
             "a text of 1025 tokens is longer than the 1024 positions of 'transformer-small'");
 }
 
+TEST(Benchmark, TimesRecurrentTranslators) {
+  for (const char* name : {"lstm_bahdanau", "gru_seq2seq"}) {
+    BenchmarkOptions options;
+    options.model = name;
+    options.create.model_kwargs = R"({"hidden_size": 8, "vocab_size": 50})";
+    options.steps = 1;
+    options.warmup = 0;
+    options.batch_size = 20;
+    options.pair_lengths = {{5, 7}, {9, 4}};
+    const BenchmarkResult trained = benchmark(options);
+    EXPECT_EQ(trained.unit, "token") << name;
+    EXPECT_NEAR(trained.units_per_second, 18 * 1e3 / trained.step_ms_median, 1e-6) << name;
+    options.training = false;
+    options.batch_size = 2;
+    options.seq_len = 6;
+    const BenchmarkResult read = benchmark(options);
+    EXPECT_EQ(read.unit, "sentence") << name;
+    EXPECT_NEAR(read.units_per_second, 2 * 1e3 / read.step_ms_median, 1e-6) << name;
+    GenerationBenchmarkOptions generation;
+    generation.model = name;
+    generation.create.model_kwargs = options.create.model_kwargs;
+    generation.prompt_len = 5;
+    generation.new_tokens = 3;
+    generation.steps = 1;
+    generation.warmup = 0;
+    const GenerationBenchmarkResult translated = benchmark_generation(generation);
+    EXPECT_GT(translated.tokens_per_second, 0) << name;
+    EXPECT_LT(translated.bytes_per_token, 4 * translated.parameters) << name << " reads its source before";
+  }
+}
+
 TEST(Benchmark, TimesGeneration) {
   GenerationBenchmarkOptions options;
   options.create.model_kwargs = tiny_text(false).create.model_kwargs;

@@ -92,13 +92,19 @@ void bench(const BenchFlags& flags) {
   }
   options.batch_size = flags.batch_size.value_or(16);
   options.seq_len = flags.seq_len;
-  if (!flags.lengths.empty()) {
+  if (flags.mode == "train") {
     const bool translates =
         models::names_text_model(flags.model.name_or_folder()) &&
         models::open_text_model(flags.model.name_or_folder(), {.fill = nn::Fill::meta}).net->translator() != nullptr;
-    check_usage(translates, "--lengths are those of sentences and their translations, but '{}' is no translator",
+    check_usage(translates || flags.lengths.empty(),
+                "--lengths are those of sentences and their translations, but '{}' is no translator",
                 flags.model.model);
-    options.pair_lengths = read_lengths(flags.lengths);
+    check_usage(!translates || !flags.lengths.empty(),
+                "'{}' is a translator, which is trained on pairs of sentences: give the lengths of some with --lengths",
+                flags.model.model);
+    if (translates) {
+      options.pair_lengths = read_lengths(flags.lengths);
+    }
   }
   options.dtype = flags.compute.apply();
   options.int8 = flags.compute.int8;

@@ -85,6 +85,9 @@ RecurrentDecoder::Start RecurrentTranslator::read(const Texts& sources, nn::Pass
 
 std::int64_t RecurrentTranslator::flops(std::int64_t source, std::int64_t target) const {
   std::int64_t total = encoder_->flops(source) + decoder_->flops(target, source);
+  if (source == 0) {
+    return total;
+  }
   for (const std::vector<nn::Linear>* bridge : {&bridge_h_, &bridge_c_}) {
     for (const nn::Linear& layer : *bridge) {
       total += layer.flops(1);

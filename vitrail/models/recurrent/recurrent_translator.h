@@ -64,8 +64,7 @@ class RecurrentTranslator final : public Translator {
   bool has_attention() const override { return decoder_->has_attention(); }
 
   const RecurrentTranslatorConfig& config() const { return config_; }
-  /// Multiply-accumulates of the products, for a source and a target of these many tokens.
-  std::int64_t flops(std::int64_t source, std::int64_t target) const;
+  std::int64_t flops(std::int64_t source, std::int64_t target) const override;
 
  private:
   RecurrentDecoder::Start read(const Texts& sources, nn::Pass& pass) const;

@@ -60,8 +60,7 @@ class EncoderDecoder final : public Translator {
   }
   std::int64_t max_positions() const override { return config_.encoder.max_positions; }
   bool has_attention() const override { return true; }
-  /// Multiply-accumulates of the products, for a source and a target of these many tokens.
-  std::int64_t flops(std::int64_t source, std::int64_t target) const;
+  std::int64_t flops(std::int64_t source, std::int64_t target) const override;
   /// 0 for embeddings, then the encoder's blocks, then the decoder's, then the head (nn::Network::layer_of()).
   std::int64_t layer_of(const std::string& parameter) const;
   bool is_head(const std::string& parameter) const { return parameter.starts_with(config_.decoder.names.head + "."); }

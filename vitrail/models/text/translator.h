@@ -38,6 +38,9 @@ class Translator {
   /// The logits [B, V] f32 of the token after the last of targets [B, N], which continue those that the state has seen.
   virtual Tensor forward_last(const Tensor& targets, nn::Pass& pass, TextState& state) const = 0;
 
+  /// Multiply-accumulates of the products, for a source and a target of these many tokens; without a source, of what is
+  /// written alone.
+  virtual std::int64_t flops(std::int64_t source, std::int64_t target) const = 0;
   /// About how much memory a state holds of a translation of so many tokens and of its source.
   virtual std::size_t state_bytes(std::int64_t source, std::int64_t tokens, DType dtype) const = 0;
 

@@ -16,9 +16,9 @@
 #include "vitrail/kernels/peak.h"
 #include "vitrail/models/detection/detr_folder.h"
 #include "vitrail/models/quantize.h"
-#include "vitrail/models/text/encoder_decoder.h"
 #include "vitrail/models/text/encoder_network.h"
 #include "vitrail/models/text/text_model.h"
+#include "vitrail/models/text/translator.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/shape/shape.h"
@@ -179,9 +179,7 @@ std::vector<TokenPair> random_pairs(const BenchmarkOptions& options, const model
 // A step of training a translator, as the task of translation takes it.
 Subject translator_subject(const BenchmarkOptions& options, const std::shared_ptr<models::TextModel>& model,
                            DType dtype) {
-  const auto* const network = dynamic_cast<const models::EncoderDecoderNetwork*>(model->net.get());
-  check(network != nullptr, "'{}' is no transformer: of its kind, training is not timed", model->name);
-  const models::EncoderDecoder& body = network->body;
+  const models::Translator& body = models::translator_of(*model);
   const std::vector<TokenPair> pairs = random_pairs(options, body);
   std::vector<const TokenPair*> all;
   double products = 0;
@@ -252,7 +250,7 @@ Subject text_subject(const BenchmarkOptions& options, DType dtype) {
       .owner = model};
   const auto [ids, next] = random_texts(options.batch_size, options.seq_len, shape.vocab_size);
   if (!options.training) {
-    const bool translates = dynamic_cast<const models::EncoderDecoderNetwork*>(model->net.get()) != nullptr;
+    const bool translates = model->net->translator() != nullptr;
     subject.step = [model, translates, ids = ids, next = next, dtype](std::int64_t) {
       const autograd::NoGrad no_grad;
       nn::Pass pass{.dtype = dtype};

@@ -7,7 +7,8 @@
 #include "vitrail/generate/generate.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/kernels/peak.h"
-#include "vitrail/models/text/encoder_decoder.h"
+#include "vitrail/models/text/text_model.h"
+#include "vitrail/models/text/translator.h"
 #include "vitrail/tensor/allocator.h"
 #include "vitrail/tensor/random.h"
 #include "vitrail/train/bench/memory.h"
@@ -16,15 +17,9 @@
 namespace vitrail::train {
 namespace {
 
-// The translator, if the model is one.
-const models::EncoderDecoder* translator(const models::TextModel& model) {
-  const auto* const network = dynamic_cast<const models::EncoderDecoderNetwork*>(model.net.get());
-  return network != nullptr ? &network->body : nullptr;
-}
-
 // The bytes of the weights that one token needs: each is multiplied once, so there are as many as products.
 double weight_bytes(const models::TextModel& model, DType dtype) {
-  const models::EncoderDecoder* const body = translator(model);
+  const models::Translator* const body = model.net->translator();
   const std::int64_t products = body != nullptr ? body->flops(0, 1) : model.net->flops(1);
   return static_cast<double>(products) * static_cast<double>(size_of(dtype));
 }
@@ -53,10 +48,10 @@ GenerationBenchmarkResult benchmark_generation(const GenerationBenchmarkOptions&
   create.weights = options.int8 ? DType::i8 : dtype;
   const models::TextModel model = models::open_text_model(options.model, create);
   const std::int64_t parameters = model.net->parameters.count();
-  const models::EncoderDecoder* const translates = translator(model);
+  const models::Translator* const translates = model.net->translator();
   std::optional<models::Translation> translation;
   if (translates != nullptr) {
-    const Tensor sources = random_ids(options.batch_size, options.prompt_len, translates->config().source_vocab_size);
+    const Tensor sources = random_ids(options.batch_size, options.prompt_len, translates->source_vocab_size());
     translation.emplace(*translates, models::Texts{sources}, dtype);
   }
   const models::LanguageBody& body = translation ? *translation : models::language_of(model);
