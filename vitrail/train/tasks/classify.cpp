@@ -46,7 +46,8 @@ std::unique_ptr<data::Dataset> open_validation(const ClassifyOptions& options,
   try {
     return open_part(options.data_dir, options.val_split, classes);
   } catch (const Error& error) {
-    fail("{}; name another folder with --val-dir, or train without evaluation by --val-split ''", error.what());
+    fail("{}; name another folder with --val-dir{}", error.what(),
+         options.resume.empty() ? ", or train without evaluation by --val-split ''" : "");  // a run goes on as it began
   }
 }
 
