@@ -8,6 +8,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/print_json.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/cli/use/captions.h"
 #include "vitrail/cli/use/detect.h"
@@ -351,7 +352,7 @@ void list_models(const std::string& pattern, bool names_only, bool as_json) {
   }
   check(any || names_only, "no model's name contains '{}'; vitrail models lists all", pattern);
   if (as_json) {
-    fmt::print("{}\n", list.dump(2));
+    print_json(list);
   }
 }
 
@@ -386,7 +387,7 @@ void list_shipped(const std::string& pattern, bool names_only, bool as_json) {
     }
   }
   if (as_json) {
-    fmt::print("{}\n", list.dump(2));
+    print_json(list);
   } else if (!any && !names_only) {
     check(pattern.empty(), "no checkpoint's name contains '{}'; vitrail models --shipped lists all", pattern);
     fmt::print("no checkpoint came with this program; VITRAIL_WEIGHTS names a folder of them\n");
@@ -417,7 +418,7 @@ void add_info(CLI::App& app) {
       if (flags->parameters) {
         json["tensors"] = tensors_of(parameters);
       }
-      fmt::print("{}\n", json.dump(2));
+      print_json(json);
     } else {
       print_info(model);
       if (int8 > 0) {

@@ -12,6 +12,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/print_json.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/io/file.h"
 
@@ -190,7 +191,7 @@ void compare(const CompareFlags& flags) {
   if (flags.json) {
     nlohmann::ordered_json json = nlohmann::ordered_json::array();
     std::ranges::transform(rows, std::back_inserter(json), to_json);
-    fmt::print("{}\n", json.dump(2));
+    print_json(json);
     return;
   }
   const train::RunSummary& first = runs.front();

@@ -10,6 +10,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/print_json.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/data/resize.h"
 #include "vitrail/explain/map_page.h"
@@ -205,7 +206,7 @@ void project(const ProjectFlags& flags) {
   places.x = result.coordinates;
   train::save_features(folder / "map.safetensors", places, {{"format", "pt"}, {"method", flags.method}});
   if (flags.json) {
-    fmt::print("{}\n", result.facts.dump(2));
+    print_json(result.facts);
   } else {
     fmt::print("{}\n{}/index.html, map.png, map.safetensors\n", result.lead, flags.output);
   }

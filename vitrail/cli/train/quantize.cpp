@@ -12,6 +12,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/print_json.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/cli/train/quantize_texts.h"
 #include "vitrail/train/bench/benchmark.h"
@@ -133,7 +134,7 @@ void quantize(const QuantizeFlags& flags) {
   }
   models::save_model(small, flags.output);
   if (flags.json) {
-    fmt::print("{}\n", json.dump(2));
+    print_json(json);
     return;
   }
   fmt::print("{}: weights by output in int8, activations by {}\n", flags.output,

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/cli/print_json.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/generate/generation_config.h"
 #include "vitrail/generate/translate.h"
@@ -174,7 +175,7 @@ void quantize_texts(const std::filesystem::path& folder, const QuantizeTextsFlag
     json["cosine"] = cosines_of(vectors, vectors_of(flags.output, texts, dtype));
   }
   if (flags.json) {
-    fmt::print("{}\n", json.dump(2));
+    print_json(json);
     return;
   }
   fmt::print("{}: weights by output in int8, activations by token\n", flags.output);

@@ -13,6 +13,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/print_json.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/detection/detr_folder.h"
@@ -45,14 +46,19 @@ void soup(const SoupFlags& flags) {
   std::transform(flags.folders.begin(), flags.folders.end(), std::back_inserter(folders), train::model_of);
   nlohmann::ordered_json json;
   json["output"] = flags.output;
-  if (models::names_text_model(folders.front().string())) {
+  const auto print_result = [&](const std::string& text) {
+    if (flags.json) {
+      print_json(json);
+    } else {
+      fmt::print("{}\n", text);
+    }
+  };
+  if (models::kind_of(folders.front().string()) == models::ModelKind::texts) {
     check_usage(!flags.greedy && flags.data.data.empty(),
                 "--greedy and --data take images, but '{}' is a model of texts", flags.folders.front());
     save_beside_files_of(folders.front(), train::uniform_text_soup(folders), flags.output);
     json["models"] = flags.folders;
-    fmt::print("{}\n", flags.json ? json.dump(2)
-                                  : fmt::format("{}: the average of {}", flags.output,
-                                                io::counted(std::ssize(folders), "models")));
+    print_result(fmt::format("{}: the average of {}", flags.output, io::counted(std::ssize(folders), "models")));
     return;
   }
   train::EvaluateOptions options = flags.data.options(flags.compute.apply());
@@ -86,7 +92,7 @@ void soup(const SoupFlags& flags) {
       text += fmt::format(", top-1 {:.2f} %", top1);
     }
     models::save_model(model, flags.output);
-    fmt::print("{}\n", flags.json ? json.dump(2) : text);
+    print_result(text);
     return;
   }
   const train::GreedySoup made = train::greedy_soup(folders, evaluate);
@@ -102,7 +108,7 @@ void soup(const SoupFlags& flags) {
     used += one.used ? 1 : 0;
   }
   if (flags.json) {
-    fmt::print("{}\n", json.dump(2));
+    print_json(json);
     return;
   }
   fmt::print("{}: the average of {} of {}, top-1 {:.2f} %\n", flags.output, used,

@@ -9,6 +9,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/print_json.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/data/pairs/captioned_images.h"
 #include "vitrail/explain/caption_attention.h"
@@ -109,7 +110,7 @@ class ImageCaptions {
         listed, flags_.batch_size, flags_.skip_broken,
         [this](const std::vector<std::string>& names, const std::vector<io::Image>& images) { take(names, images); });
     if (flags_.format == "json") {
-      fmt::print("{}\n", results_.dump(2));
+      print_json(results_);
     } else if (flags_.attention && flags_.format == "text") {
       fmt::print("{}: where it looked for each word\n", flags_.output);
     }
@@ -204,7 +205,7 @@ void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, co
     all["exact"] = result.exact;
     all["loss"] = result.loss;
     all["broken"] = result.broken;
-    fmt::print("{}\n", all.dump(2));
+    print_json(all);
     return;
   }
   fmt::print("CIDEr {:.4f}   BLEU-4 {:.4f}   ROUGE-L {:.4f}{}   exact {:.2f} %   loss {:.4f}   {}\n",

@@ -11,6 +11,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/print_json.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/data/boxes/boxed_images.h"
@@ -58,7 +59,7 @@ class Detections {
                      take(names.front(), images.front());
                    });
     if (flags_.format == "json") {
-      fmt::print("{}\n", results_.dump(2));
+      print_json(results_);
     }
     if (!flags_.output.empty()) {
       io::write_atomically(fs::path(flags_.output) / results_file, results_.dump(2) + "\n");
@@ -168,7 +169,7 @@ void evaluate_detections(const ModelFlags& model, const ComputeFlags& compute, c
     io::write_png(folder / "detections.png", train::detection_sheet(detector, images));
   }
   if (json) {
-    fmt::print("{}\n", all.dump(2));
+    print_json(all);
     return;
   }
   fmt::print("{}\n{}", io::counted(result.count, "images"), train::coco_table(result.figures, detector.labels));

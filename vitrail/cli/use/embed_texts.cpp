@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/cli/print_json.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/data/dataset.h"
 #include "vitrail/io/wording.h"
@@ -78,7 +79,7 @@ void print_nearest(const Embedder& embedder, const std::vector<std::string>& que
     all.push_back({{"query", queries[q]}, {"hits", std::move(hits)}});
   }
   if (flags.json) {
-    fmt::print("{}\n", all.dump(2));
+    print_json(all);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/print_json.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/cli/use/captions.h"
 #include "vitrail/cli/use/detect.h"
@@ -100,7 +101,7 @@ void evaluate(const EvalFlags& flags) {
     io::write_atomically(folder / "eval.json", to_json(flags, result).dump(2) + "\n");
   }
   if (flags.json) {
-    fmt::print("{}\n", to_json(flags, result).dump(2));
+    print_json(to_json(flags, result));
     return;
   }
   print_text(result);
@@ -147,7 +148,7 @@ class Predictor {
                      predict_batch(names, images);
                    });
     if (flags_.format == "json") {
-      fmt::print("{}\n", results_.dump(2));
+      print_json(results_);
     }
   }
 

@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/cli/print_json.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/io/charts/chart.h"
 #include "vitrail/io/file.h"
@@ -214,7 +215,7 @@ void evaluate_language_model(const ModelFlags& model_flags, const std::string& d
     }
   }
   if (json) {
-    fmt::print("{}\n", all.dump(2));
+    print_json(all);
     return;
   }
   fmt::print("loss {:.4f}   perplexity {:.3f}   bits per character {:.4f}   per byte {:.4f}   {} in blocks of {}\n",

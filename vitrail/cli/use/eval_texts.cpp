@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/cli/print_json.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/io/file.h"
@@ -135,7 +136,11 @@ void evaluate_by_task(const std::string& kind, const ModelFlags& model, const Co
     }
     io::write_atomically(fs::path(flags.output) / "eval.json", json.dump(2) + "\n");
   }
-  fmt::print("{}\n", flags.json ? json.dump(2) : text);
+  if (flags.json) {
+    print_json(json);
+  } else {
+    fmt::print("{}\n", text);
+  }
   if (!flags.output.empty() && !flags.json) {
     fmt::print("\n{}{}/eval.json\n", written, flags.output);
   }

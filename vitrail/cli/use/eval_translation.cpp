@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/cli/print_json.h"
 #include "vitrail/generate/generation_config.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
@@ -90,7 +91,7 @@ void evaluate_translator(const std::string& model_name, const TranslationFlags& 
                                            {"signature", signature},
                                            {"num_beams", config.num_beams},
                                            {"lines_per_second", pace}};
-    fmt::print("{}\n", result.dump(2));
+    print_json(result);
     return;
   }
   fmt::print("BLEU {:.2f} {}   loss {:.4f} a token   {}, {:.0f} a second with {}\n{}\n", score.score,

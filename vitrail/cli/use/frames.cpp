@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/print_json.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/io/file.h"
@@ -72,7 +73,7 @@ class FramePrinter {
 
   void finish() const {
     if (flags_.format == "json") {
-      fmt::print("{}\n", results_.dump(2));
+      print_json(results_);
     }
   }
 
@@ -181,7 +182,7 @@ void evaluate_frames(const ModelFlags& flags, const ComputeFlags& compute, const
     io::write_atomically(folder / "eval.json", all.dump(2) + "\n");
   }
   if (json) {
-    fmt::print("{}\n", all.dump(2));
+    print_json(all);
     return;
   }
   const std::vector<train::FigureKind> kinds = train::frame_figures(model->target);

@@ -16,6 +16,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/print_json.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/features.h"
 
@@ -101,7 +102,7 @@ void knn(const KnnFlags& flags) {
       json["knn"].push_back(
           {{"k", result.k}, {"top1", result.top1}, {"top5", result.top5}, {"majority_top1", result.majority_top1}});
     }
-    fmt::print("{}\n", json.dump(2));
+    print_json(json);
     return;
   }
   fmt::print("{} by their neighbours among {}, {} each\n\n", io::counted(test.x.size(0), "images"), training.x.size(0),

@@ -7,6 +7,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/say.h"
+#include "vitrail/cli/print_json.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/explain/labelled_text.h"
 #include "vitrail/io/file.h"
@@ -57,7 +58,7 @@ void print_classes(const models::TextModel& model, const text::Tokenizer& tokeni
     }
   }
   if (flags.format == "json") {
-    fmt::print("{}\n", json.dump(2));
+    print_json(json);
   }
 }
 
@@ -133,7 +134,7 @@ void print_tags(const models::TextModel& model, const text::Tokenizer& tokenizer
     io::write_atomically(flags.output, explain::labelled_texts_svg(drawn, models::labels_of(model)));
   }
   if (flags.format == "json") {
-    fmt::print("{}\n", json.dump(2));
+    print_json(json);
   }
 }
 

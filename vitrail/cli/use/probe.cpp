@@ -8,6 +8,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/print_json.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/train/run/progress.h"
 #include "vitrail/train/study/linear_classifier.h"
@@ -50,7 +51,7 @@ void probe(const ProbeFlags& flags) {
                                {"best_top1", result.best_top1},
                                {"best_epoch", result.best_epoch}});
     }
-    fmt::print("{}\n", json.dump(2));
+    print_json(json);
     return;
   }
   fmt::print("{} by a linear classifier of {}, {} each, {}\n\n", io::counted(test.x.size(0), "images"),

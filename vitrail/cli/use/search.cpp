@@ -13,6 +13,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/print_json.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/data/resize.h"
 #include "vitrail/explain/drawing.h"
@@ -302,7 +303,7 @@ void search_images(const SearchFlags& flags) {
     io::write_png(flags.output, explain::sheet(sheet));
   }
   if (flags.json) {
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(json);
     return;
   }
   for (const auto& query : json) {
@@ -343,7 +344,7 @@ void find_duplicates(const DuplicateFlags& flags) {
     }
   }
   if (flags.json) {
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(json);
     return;
   }
   for (const nlohmann::json& group : json) {

@@ -26,6 +26,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/help.h"
+#include "vitrail/cli/print_json.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/tensor/error.h"
@@ -201,7 +202,7 @@ void info(const TokenizerFlags& flags) {
                          {"special_tokens", special},
                          {"max_length", truncation ? json(truncation->max_length) : json()},
                          {"pads", padding.has_value()}};
-    fmt::print("{}\n", result.dump(2));
+    print_json(result);
     return;
   }
   fmt::print("{}, {} tokens\n", tokenizer.kind(), tokenizer.vocab_size());

@@ -15,6 +15,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/print_json.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/data/pairs/text_pairs.h"
@@ -127,7 +128,7 @@ class Zeroshot {
                      report(names, images, labels, vectors);
                    });
     if (flags_.format == "json") {
-      fmt::print("{}\n", results_.dump(2));
+      print_json(results_);
     }
   }
 
@@ -191,7 +192,7 @@ class Zeroshot {
       io::write_atomically(folder / "zeroshot.json", json.dump(2) + "\n");
     }
     if (flags_.format == "json") {
-      fmt::print("{}\n", json.dump(2));
+      print_json(json);
       return;
     }
     print(result);
@@ -222,7 +223,7 @@ class Zeroshot {
                          {"broken", found.broken},
                          {"image_to_text", recalls_json(found.image_to_text)},
                          {"text_to_image", recalls_json(found.text_to_image)}};
-      fmt::print("{}\n", json.dump(2));
+      print_json(json);
       return;
     }
     fmt::print("{}, {}\n\n{:<14}", io::counted(found.images, "images"), io::counted(found.texts, "texts"), "");
