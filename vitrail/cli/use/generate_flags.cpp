@@ -84,7 +84,7 @@ void add_search_flags(CLI::App& command, GenerateFlags& flags) {
       ->group("Search");
   command.add_flag("--slide", flags.slide, "Go on beyond the model's positions, with the last half of them in view")
       ->group("Search");
-  command.add_option("--stop", flags.stop, "End a text behind this word; may be given several times")
+  command.add_option("--stop", flags.stop, "End a text behind this word: one a flag, which may be given several times")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false)
       ->type_name("TEXT")

@@ -1,13 +1,14 @@
 // `vitrail predict` with a model of texts, and `vitrail fill-mask`.
 #include <memory>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "vitrail/cli/app.h"
-#include "vitrail/cli/say.h"
 #include "vitrail/cli/print_json.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/explain/labelled_text.h"
 #include "vitrail/io/file.h"
@@ -147,6 +148,28 @@ struct FillMaskFlags {
   bool json = false;
 };
 
+// Behind the texts, `--targets` takes all words up to the next flag, which the parser has put among the texts, as it
+// takes one alone: in front of MODEL and TEXT nothing would tell them apart.
+void sort_targets(const CLI::App& command, FillMaskFlags& flags) {
+  const CLI::Option* const text = command.get_option("TEXT");
+  const CLI::Option* const targets = command.get_option("--targets");
+  const std::vector<std::string> words = std::exchange(flags.texts, {});
+  const std::vector<std::string> named = std::exchange(flags.targets, {});
+  auto word = words.begin();
+  auto target = named.begin();
+  bool takes_more = false;
+  for (const CLI::Option* option : command.parse_order()) {
+    if (option == text) {
+      (takes_more && !flags.texts.empty() ? flags.targets : flags.texts).push_back(*word++);
+      continue;
+    }
+    takes_more = option == targets;
+    if (takes_more) {
+      flags.targets.push_back(*target++);
+    }
+  }
+}
+
 void fill_mask(const FillMaskFlags& flags) {
   const DType dtype = flags.compute.apply();
   const std::string folder = text_model_folder(flags.model);
@@ -159,7 +182,9 @@ void fill_mask(const FillMaskFlags& flags) {
           tokenizer.token_of(ids.front()));
     }
   }
-  for (const std::string& text : list_texts(flags.texts)) {
+  const std::vector<std::string> texts = list_texts(flags.texts);
+  LabelJson of_texts = LabelJson::array();
+  for (const std::string& text : texts) {
     const auto masks = train::fill_masks(model, tokenizer, text, flags.top_k, flags.targets, dtype);
     LabelJson json = LabelJson::array();
     for (const std::vector<train::FilledMask>& mask : masks) {
@@ -175,9 +200,10 @@ void fill_mask(const FillMaskFlags& flags) {
       }
       json.push_back(std::move(list));
     }
-    if (flags.json) {  // a single mask has no list around its list, as in transformers
-      fmt::print("{}\n", (masks.size() == 1 ? json[0] : json).dump());
-    }
+    of_texts.push_back(masks.size() == 1 ? std::move(json[0]) : std::move(json));
+  }
+  if (flags.json) {  // a single text, as a single mask, has no list around its list, as in transformers
+    fmt::print("{}\n", (texts.size() == 1 ? of_texts[0] : of_texts).dump());
   }
 }
 
@@ -208,15 +234,24 @@ void add_fill_mask(CLI::App& app) {
       ->capture_default_str()
       ->check(at_least(1))
       ->type_name("K");
-  command.add_option("--targets", flags->targets, "Compare this word alone, or these: may be given several times")
+  command
+      .add_option("--targets", flags->targets,
+                  "Compare these words alone: one in front of the texts, behind them all up to the next flag; may be "
+                  "given several times")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false)
       ->type_name("WORD");
-  command.add_flag("--json", flags->json, "Print the list that transformers' fill-mask pipeline gives");
+  command.add_flag(
+      "--json", flags->json,
+      "Print the list that transformers' fill-mask pipeline gives: of several texts, a list of their lists");
   add_compute_flags(command, flags->compute);
   add_examples(command, {"vitrail fill-mask my_bert \"A man is [MASK] a horse.\"",
+                         "vitrail fill-mask my_bert \"A man is [MASK] a horse.\" --targets riding feeding",
                          "vitrail fill-mask my_roberta \"A man is <mask> a horse.\" --top-k 3 --json"});
-  command.callback([flags] { fill_mask(*flags); });
+  command.callback([flags, &command] {
+    sort_targets(command, *flags);
+    fill_mask(*flags);
+  });
 }
 
 }  // namespace vitrail::cli
