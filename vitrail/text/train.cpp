@@ -157,19 +157,49 @@ std::string plain_words(const std::string& status) {
   return status;
 }
 
+// The special tokens, each once and without those that all vocabularies of sentencepiece have.
+std::vector<std::string> control_symbols(const std::vector<std::string>& special_tokens) {
+  const std::set<std::string> own = {"<unk>", "<s>", "</s>"};
+  std::vector<std::string> symbols;
+  for (const std::string& token : special_tokens) {
+    if (!own.contains(token) && std::ranges::find(symbols, token) == symbols.end()) {
+      symbols.push_back(token);
+    }
+  }
+  return symbols;
+}
+
+// A line of comma-separated values, as the library reads lists.
+std::string comma_separated(const std::vector<std::string>& values) {
+  std::string line;
+  for (const std::string& value : values) {
+    line += line.empty() ? "\"" : ",\"";
+    for (const char c : value) {
+      line += c == '"' ? "\"\"" : std::string(1, c);
+    }
+    line += '"';
+  }
+  return line;
+}
+
 // The file that the sentencepiece library learns.
 std::string learn_sentencepiece(std::span<const std::string> texts, const std::string& kind,
                                 const TokenizerTraining& training) {
   check_texts(texts);
   check(kind == "unigram" || kind == "bpe", "sentencepiece is to learn 'unigram' or 'bpe', not '{}'", kind);
+  const std::vector<std::string> symbols = control_symbols(training.special_tokens);
+  check(training.vocab_size >= 3 + std::ssize(symbols),
+        "a vocabulary of {} tokens has no room for the {} special tokens, of which sentencepiece adds <unk>, <s> and "
+        "</s>",
+        training.vocab_size, 3 + symbols.size());
   Sentences sentences(texts);
   std::string bytes;
   const auto status = sentencepiece::SentencePieceTrainer::Train(
       {{"model_type", kind},
        {"vocab_size", std::to_string(training.vocab_size)},
-       {"control_symbols", fmt::format("{}", fmt::join(training.special_tokens, ","))},
+       {"control_symbols", comma_separated(symbols)},
        {"num_threads", "1"},  // the sums of several would depend on their order
-       {"minloglevel", "2"}},
+       {"minloglevel", "3"}},
       &sentences, &bytes);
   check(status.ok(), "sentencepiece cannot learn {} tokens: {}", training.vocab_size, plain_words(status.ToString()));
   return bytes;

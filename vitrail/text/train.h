@@ -37,7 +37,8 @@ Tokenizer train_clip_bpe(std::span<const std::string> texts, std::int64_t vocab_
 /// this does not.
 Tokenizer train_wordpiece(std::span<const std::string> texts, const TokenizerTraining& training);
 
-/// "unigram" or "bpe" by the sentencepiece library, with its defaults. `special_tokens` are its control symbols.
+/// "unigram" or "bpe" by the sentencepiece library, with its defaults. `special_tokens` are its control symbols,
+/// which are found in no text.
 Tokenizer train_sentencepiece(std::span<const std::string> texts, const std::string& kind,
                               const TokenizerTraining& training);
 

@@ -323,7 +323,11 @@ void add_tokenizer(CLI::App& app) {
                                            ->capture_default_str()
                                            ->check(whole_number())
                                            ->type_name("N");
-  training.add_option("--special-tokens", train_flags->training.special_tokens, "Tokens such as <|endoftext|>")
+  training
+      .add_option(
+          "--special-tokens", train_flags->training.special_tokens,
+          "Tokens such as <|endoftext|>; with unigram and sentencepiece-bpe control symbols, which are found in "
+          "no text")
       ->type_name("TOKEN");
   training.add_flag("--lowercase", train_flags->training.lowercase, "wordpiece: without capitals and accents");
   training.callback([train_flags, frequency] {
