@@ -39,6 +39,10 @@ TEST(Init, HasTheMomentsOfItsDistribution) {
   EXPECT_NEAR(fresh(Init::trunc_normal(0.02F)).std, 0.02, 2e-4);
   EXPECT_NEAR(fresh(Init::uniform(3)).std, 3 / std::sqrt(3.0), 0.02);
   EXPECT_NEAR(fresh(Init::uniform(3)).mean, 0, 0.03);
+  const Statistics shifted = fresh(Init::uniform(2, 5).scaled(0.5F));
+  EXPECT_NEAR(shifted.mean, 1.75, 0.01);
+  EXPECT_NEAR(shifted.std, 1.5 / std::sqrt(12.0), 0.01);
+  EXPECT_LE(shifted.largest, 2.5);
   EXPECT_EQ(fresh(Init::ones()).mean, 1);
   EXPECT_EQ(fresh(Init::constant(0.25F)).mean, 0.25);
   EXPECT_EQ(fresh(Init::zeros()).largest, 0);

@@ -109,6 +109,7 @@ void fill(const Tensor& tensor, const Init& init, const Philox& philox) {
   const std::span<float> out = tensor.span<float>();
   const double a = init.a;
   const double scale = init.scale;
+  const double middle = init.middle;
   // Draws from a normal distribution truncated at ±bound standard deviations, by inverting its distribution function.
   const auto truncated = [&](double bound) {
     const double low = normal_cdf(-bound);
@@ -136,7 +137,7 @@ void fill(const Tensor& tensor, const Init& init, const Philox& philox) {
       truncated(2);
       break;
     case Init::Kind::uniform:
-      fill_from_uniform(out, philox, [=](double u) { return scale * a * (2 * u - 1); });
+      fill_from_uniform(out, philox, [=](double u) { return scale * middle + scale * a * (2 * u - 1); });
       break;
   }
   tensor.touch();

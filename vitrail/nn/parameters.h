@@ -21,9 +21,10 @@ namespace vitrail::nn {
 struct Init {
   enum class Kind { zeros, ones, constant, normal, trunc_normal, trunc_normal_tf, uniform };
   Kind kind = Kind::zeros;
-  float a = 0;                   ///< the constant; the standard deviation; the bound of uniform(-a, a)
+  float a = 0;                   ///< the constant; the standard deviation; half the width of a uniform distribution
   float scale = 1;               ///< factor on the values
   std::vector<Init> parts = {};  ///< unless empty: how equal parts of the first dimension are initialized
+  float middle = 0;              ///< of a uniform distribution
 
   static Init zeros() { return {}; }
   static Init ones() { return {Kind::ones}; }
@@ -33,7 +34,9 @@ struct Init {
   static Init trunc_normal(float std) { return {Kind::trunc_normal, std}; }
   /// N(0, 1) truncated at ±2 and then multiplied by std, as timm's trunc_normal_tf_.
   static Init trunc_normal_tf(float std) { return {Kind::trunc_normal_tf, std}; }
-  static Init uniform(float bound) { return {Kind::uniform, bound}; }
+  static Init uniform(float bound) { return {Kind::uniform, bound}; }  ///< from -bound to bound
+  /// From `low` to `high`, as torch's uniform_(low, high).
+  static Init uniform(float low, float high) { return {Kind::uniform, (high - low) / 2, 1, {}, (high + low) / 2}; }
   static Init xavier_uniform(const Shape& shape);   ///< bound √(6 / (fan_in + fan_out)) (Glorot & Bengio 2010)
   static Init kaiming_uniform(const Shape& shape);  ///< bound 1 / √fan_in, as torch.nn.Linear and Conv2d
   static Init kaiming_normal(const Shape& shape);   ///< N(0, 2 / fan_out) (He et al. 2015), as timm's convolutions
@@ -41,7 +44,7 @@ struct Init {
                                                     ///< lecun_normal_
 
   /// This Init with its values multiplied by `factor`.
-  Init scaled(float factor) const { return {kind, a, scale * factor, parts}; }
+  Init scaled(float factor) const { return {kind, a, scale * factor, parts, middle}; }
   /// The first dimension in equal parts (their ends rounded down), each initialized by an Init of its own.
   static Init in_parts(std::vector<Init> inits) { return {Kind::zeros, 0, 1, std::move(inits)}; }
   /// This Init for the first half of the first dimension (rounded down), and `lower` for the rest.

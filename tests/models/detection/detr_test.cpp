@@ -165,6 +165,21 @@ TEST(Detr, StartsAsTheOriginal) {
   EXPECT_NEAR(deviation("class_labels_classifier.weight"), 1 / std::sqrt(3.0 * 128), 0.005);  // as torch.nn.Linear
 }
 
+// facebookresearch/detr's PositionEmbeddingLearned: nn.init.uniform_, from 0 to 1.
+TEST(Detr, StartsLearnedPlacesAsTheOriginal) {
+  const Detector detector = create_detector("detr_scenes", {.seed = 3}, R"({"position_embedding_type": "learned"})");
+  for (const char* name : {"row", "column"}) {
+    const std::vector<float> values =
+        detector.net->parameters.at(fmt::format("model.position_embedding.{}_embeddings.weight", name)).value.values();
+    double sum = 0;
+    for (const float value : values) {
+      EXPECT_TRUE(value >= 0 && value < 1) << name << ": " << value;
+      sum += static_cast<double>(value);
+    }
+    EXPECT_NEAR(sum / static_cast<double>(values.size()), 0.5, 0.03) << name;
+  }
+}
+
 TEST(Detr, CountsItsLayersFromTheBackboneToTheHeads) {
   const Detector detector = create_detector("detr_scenes", {.fill = nn::Fill::meta});
   const Detr& net = *detector.net;

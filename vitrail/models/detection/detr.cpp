@@ -216,9 +216,10 @@ Detr::Detr(const DetrConfig& config, const nn::StoreOptions& store) : nn::Networ
   backbone_.emplace(model / "backbone" / "conv_encoder" / "model", config_.backbone);
   if (config_.positions == DetrConfig::Positions::learned) {
     const nn::Scope places = model / "position_embedding";
-    // uniform from 0 to 1 in the original
-    rows_.emplace(places / "row_embeddings", learned_places, config_.d_model / 2, nn::Init::uniform(1));
-    columns_.emplace(places / "column_embeddings", learned_places, config_.d_model / 2, nn::Init::uniform(1));
+    // As facebookresearch/detr's PositionEmbeddingLearned.
+    const nn::Init from_0_to_1 = nn::Init::uniform(0, 1);
+    rows_.emplace(places / "row_embeddings", learned_places, config_.d_model / 2, from_0_to_1);
+    columns_.emplace(places / "column_embeddings", learned_places, config_.d_model / 2, from_0_to_1);
   }
   input_projection_.emplace(model / "input_projection", backbone_->num_features(), config_.d_model,
                             std::array<std::int64_t, 2>{1, 1});
