@@ -93,6 +93,9 @@ VARIANTS = {
     # The windows of the last stage are those of fewer rows than it has.
     "hf_swinv2_padded": (hf.Swinv2ForImageClassification, hf.Swinv2Config(
         **(SWIN | dict(image_size=[43, 27], depths=[2, 1, 2], window_size=8)), num_labels=5), None),
+    # It has no register tokens, and a tensor without elements for them.
+    "hf_dinov3_bare": (hf.DINOv3ViTModel, hf.DINOv3ViTConfig(
+        **(VIT | dict(num_hidden_layers=1, intermediate_size=30)), num_register_tokens=0), None),
 }
 
 # Of images at another size than the model's. The second of hf_dinov2's has as many patches as the model has positions,

@@ -153,8 +153,9 @@ INSTANTIATE_TEST_SUITE_P(HuggingFace, HubVariant,
                          testing::Values("hf_vit", "hf_vit_unusual", "hf_vit_model", "hf_deit", "hf_deit_teacher",
                                          "hf_dinov2", "hf_dinov2_gated", "hf_dinov2_registers",
                                          "hf_dinov2_registers_gated", "hf_dinov3", "hf_dinov3_gated", "hf_dinov3_bias",
-                                         "hf_beit", "hf_beit_unusual", "hf_beit_model", "hf_swin", "hf_swin_model",
-                                         "hf_swin_padded", "hf_swinv2", "hf_swinv2_unusual", "hf_swinv2_padded"),
+                                         "hf_dinov3_bare", "hf_beit", "hf_beit_unusual", "hf_beit_model", "hf_swin",
+                                         "hf_swin_model", "hf_swin_padded", "hf_swinv2", "hf_swinv2_unusual",
+                                         "hf_swinv2_padded"),
                          [](const auto& info) { return info.param; });
 
 // A vision tower in a folder of its own, which is read and not written.

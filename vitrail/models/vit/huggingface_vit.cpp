@@ -191,6 +191,9 @@ HubForm dinov3_form(const VitConfig& c) {
   form.config["num_register_tokens"] = c.reg_tokens;
   form.config["rope_theta"] = c.rope->axial.temperature;
   form.zeros = {{"embeddings.mask_token", {1, 1, c.embed_dim}}};
+  if (c.reg_tokens == 0) {
+    form.zeros.emplace_back("embeddings.register_tokens", Shape{1, 0, c.embed_dim});
+  }
   return form;
 }
 
