@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/io/suggest.h"
 #include "vitrail/kernels/optimizer.h"
 #include "vitrail/optim/state.h"
 
@@ -249,20 +250,16 @@ io::NamedTensors Optimizer::state() const {
 
 void Optimizer::load_state(const io::NamedTensors& state) { copy_state("optimizer", state, this->state()); }
 
+const std::vector<std::string>& clip_mode_names() {
+  static const std::vector<std::string> names = {"norm", "value", "agc", "parameter"};
+  return names;
+}
+
 ClipMode clip_mode_named(std::string_view name) {
-  if (name == "norm") {
-    return ClipMode::norm;
-  }
-  if (name == "value") {
-    return ClipMode::value;
-  }
-  if (name == "agc") {
-    return ClipMode::agc;
-  }
-  if (name == "parameter") {
-    return ClipMode::parameter;
-  }
-  fail("unknown clip mode '{}': expected norm, value, agc or parameter", name);
+  const std::vector<std::string>& names = clip_mode_names();
+  const auto found = std::ranges::find(names, name);
+  check(found != names.end(), "unknown clip mode '{}': expected {}", name, io::quoted_list(names));
+  return static_cast<ClipMode>(found - names.begin());
 }
 
 double gradient_norm(const nn::ParameterStore& store) {

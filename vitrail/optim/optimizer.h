@@ -127,7 +127,8 @@ class Optimizer {
 /// norm of each unit's gradient relative to that of its weights (agc, adaptive gradient clipping: Brock et al. 2021);
 /// and DINO's, the norm of each parameter's gradient by itself (parameter).
 enum class ClipMode { norm, value, agc, parameter };
-ClipMode clip_mode_named(std::string_view name);  ///< "norm", "value", "agc", "parameter"; Error otherwise
+const std::vector<std::string>& clip_mode_names();  ///< "norm", "value", "agc", "parameter"
+ClipMode clip_mode_named(std::string_view name);    ///< Error if it is none of these
 
 /// What clip_gradients() has done.
 struct Clipping {

@@ -128,7 +128,7 @@ void add_optimizer_options(OptionList& list, RunOptions& o) {
       .positive();
   list.add("clip_mode", o.clip_mode, "MODE",
            "What --clip-grad limits: norm, value, agc (adaptive) or parameter (the norm of each)")
-      .one_of({"norm", "value", "agc", "parameter"})
+      .one_of(optim::clip_mode_names())
       .needs("--clip-grad", [&o] { return o.clip_grad.has_value(); });
   list.add("layer_decay", o.layer_decay, "RATE", "Learning rate is multiplied by this for each layer below the head")
       .check_that([&o](const Option& self) {
