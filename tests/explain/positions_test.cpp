@@ -56,7 +56,7 @@ TEST(PositionImage, HasWhatTheModelHas) {
                                           {"depth", 2},           {"num_heads", 2},  {"pos_embed", code}}
                                .dump();
     const models::Model model = models::create_model("vit_tiny_patch16_224", options);
-    return position_image(*models::body_of<models::VisionTransformer>(*model.net), {3, 4}, 1);
+    return position_image(positions_of(*models::body_of<models::VisionTransformer>(*model.net), {3, 4}), 1);
   };
   // The caption and, at the lower right under labels and a caption of their own, 3 x 4 tiles of 3 x 4 cells of 14
   // pixels; above these a table of 12 rows and 16 columns.

@@ -198,20 +198,33 @@ io::Image map_image(const Tensor& map, float low, float high, std::int64_t cell)
   return image;
 }
 
-io::Image position_image(const models::VisionTransformer& model, const Size2& grid, std::int64_t layer) {
+bool ModelPositions::in_scores() const {
+  return std::ranges::any_of(
+      blocks, [](const models::ScorePositions& block) { return block.bias.defined() || block.rotation.defined(); });
+}
+
+ModelPositions positions_of(const models::VisionTransformer& model, const Size2& grid) {
   nn::Pass pass;
   const Tensor added = model.token_positions(grid, pass);
-  const std::vector<models::ScorePositions> blocks = model.score_positions(grid, pass);
+  ModelPositions result{
+      .grid = grid, .added = {}, .blocks = model.score_positions(grid, pass), .num_heads = model.config().num_heads};
+  if (added.defined()) {
+    result.added = added.select(0, 0).narrow(0, model.position_prefix(), grid[0] * grid[1]).contiguous();
+  }
+  return result;
+}
+
+io::Image position_image(const ModelPositions& positions, std::int64_t layer) {
+  const auto& [grid, added, blocks, num_heads] = positions;
   check(layer >= 0 && layer < std::ssize(blocks), "there is no layer {}: the model has {}", layer, blocks.size());
   const models::ScorePositions& scores = blocks[static_cast<std::size_t>(layer)];
   check(added.defined() || scores.bias.defined() || scores.rotation.defined(), "the model has no positions to draw");
   io::Image image;
   if (added.defined()) {
-    const std::int64_t patches = grid[0] * grid[1];
-    image = table_image(added.select(0, 0).narrow(0, model.position_prefix(), patches).contiguous(), grid);
+    image = table_image(added, grid);
   }
   if (scores.bias.defined() || scores.rotation.defined()) {
-    const io::Image relative = score_image(scores, grid, model.config().num_heads, layer);
+    const io::Image relative = score_image(scores, grid, num_heads, layer);
     image = added.defined() ? stacked(image, relative, 12) : relative;
   }
   return image;

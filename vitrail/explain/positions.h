@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "vitrail/explain/attention.h"
 #include "vitrail/io/image.h"
@@ -25,12 +26,22 @@ Tensor rotation_map(const ops::Rotation& rotation, const nn::Size2& grid, std::i
 /// The map in colours (viridis) from `low` to `high`, with each place as a square of `cell` pixels.
 io::Image map_image(const Tensor& map, float low, float high, std::int64_t cell);
 
-/// An image of all that `model` knows about places. With absolute positions: above, the table itself (a row per patch,
+/// What a model knows about where the patches of a grid lie.
+struct ModelPositions {
+  nn::Size2 grid = {};
+  Tensor added;                                ///< [N, D], what is added to the patches; undefined: nothing
+  std::vector<models::ScorePositions> blocks;  ///< what the scores of each block have
+  std::int64_t num_heads = 0;
+  /// Whether blocks have positions of their own.
+  bool in_scores() const;
+};
+ModelPositions positions_of(const models::VisionTransformer& model, const nn::Size2& grid);
+
+/// An image of all that a model knows about places. With absolute positions: above, the table itself (a row per patch,
 /// a column per element of the vectors); below, for every patch the map of its similarities, laid out as the patches
 /// are. With relative and rotary positions: one row for the patch in the middle and one for the patch in the upper left
-/// corner, a column for each head of block `layer`. Captions and
-/// labels say so. Throws Error if there is no such block or the model has no
-/// positions.
-io::Image position_image(const models::VisionTransformer& model, const nn::Size2& grid, std::int64_t layer);
+/// corner, a column for each head of block `layer`. Captions and labels say so. Throws Error if there is no such block
+/// or the model has no positions.
+io::Image position_image(const ModelPositions& positions, std::int64_t layer);
 
 }  // namespace vitrail::explain

@@ -1,7 +1,6 @@
 // `vitrail positions` shows what a model knows about where its patches lie.
 #include "vitrail/explain/positions.h"
 
-#include <algorithm>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -27,16 +26,11 @@ void draw(const PositionFlags& flags) {
   check(transformer != nullptr, "{} is not a plain Vision Transformer, whose positions this command draws",
         model.architecture);
   const models::TokenLayout layout = transformer->token_layout(model.pretrained.height, model.pretrained.width);
-  nn::Pass pass;
-  const auto scores = transformer->score_positions({layout.rows, layout.columns}, pass);
-  check_usage(!flags.layer || std::ranges::any_of(scores,
-                                                  [](const models::ScorePositions& block) {
-                                                    return block.bias.defined() || block.rotation.defined();
-                                                  }),
+  const explain::ModelPositions positions = explain::positions_of(*transformer, {layout.rows, layout.columns});
+  check_usage(!flags.layer || positions.in_scores(),
               "--layer has no effect on '{}', whose blocks have no positions of their own", flags.model.model);
   const std::int64_t layer = from_end(flags.layer.value_or(0), transformer->depth());
-  const io::Image image = explain::position_image(*transformer, {layout.rows, layout.columns}, layer);
-  io::write_png(flags.output, image);
+  io::write_png(flags.output, explain::position_image(positions, layer));
   fmt::print("{}: positions of {} x {} patches\n", flags.output, layout.rows, layout.columns);
 }
 
