@@ -126,21 +126,4 @@ Listing list_folder(const fs::path& path, bool labeled) {
   return listing;
 }
 
-fs::path coco_image(const fs::path& file, const std::string& name, const std::string& source) {
-  const fs::path folder = file.parent_path();
-  std::vector<fs::path> places = {folder, folder / "images"};
-  const std::string stem = file.stem().string();
-  if (const std::size_t underscore = stem.find('_'); underscore != std::string::npos && underscore > 0) {
-    const fs::path beside = fs::absolute(folder).lexically_normal().parent_path();
-    places.push_back(beside / stem.substr(underscore + 1));
-    places.push_back(beside / "images" / stem.substr(underscore + 1));
-  }
-  std::error_code error;
-  const auto found =
-      std::ranges::find_if(places, [&](const fs::path& place) { return fs::exists(place / name, error); });
-  check(found != places.end(), "{}: the image '{}' does not exist, neither beside the file nor in '{}'", source, name,
-        places[std::min<std::size_t>(2, places.size() - 1)].string());
-  return *found / name;
-}
-
 }  // namespace vitrail::data

@@ -75,11 +75,6 @@ Listing list_cifar(const std::vector<std::filesystem::path>& files);
 /// lie.
 Listing list_idx(const std::filesystem::path& images);
 
-/// The image `name` of a file in the layout of COCO: it lies beside the file, in `images/` beside it, or, for
-/// annotations/captions_NAME.json or instances_NAME.json, in NAME/ or images/NAME/ beside its folder. Throws Error,
-/// which begins with `source`, if it is in none of them.
-std::filesystem::path coco_image(const std::filesystem::path& file, const std::string& name, const std::string& source);
-
 bool is_cifar_file(const std::filesystem::path& path);       ///< data_batch_1.bin, test_batch.bin, train.bin, test.bin
 bool is_idx_images_file(const std::filesystem::path& path);  ///< `*images-idx3-ubyte`, `*images.idx3-ubyte`
 

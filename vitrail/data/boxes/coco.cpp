@@ -1,13 +1,10 @@
 #include <algorithm>
-#include <array>
-#include <unordered_map>
 #include <utility>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "vitrail/data/boxes/listings.h"
-#include "vitrail/data/sources.h"
+#include "vitrail/data/pairs/coco_file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/tensor/error.h"
 
@@ -15,24 +12,6 @@ namespace vitrail::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Reads the objects of a list with `id`s that are unique, and gives each with its fields to `read`.
-template <class Read>
-std::unordered_map<std::int64_t, std::size_t> read_list(const nlohmann::json& json, const char* key,
-                                                        const std::string& source, Read&& read) {
-  std::unordered_map<std::int64_t, std::size_t> place_of;
-  std::size_t number = 0;
-  for (const nlohmann::json& item : json[key]) {
-    io::Fields f(item, fmt::format("{}: '{}' {}", source, key, number));
-    if (f.kind("id") != io::Kind::absent || std::string_view(key) != "annotations") {
-      const auto id = f.get<std::int64_t>("id");
-      check(place_of.emplace(id, number).second, "{}: the id {} is there twice", f.source(), id);
-    }
-    read(f);
-    ++number;
-  }
-  return place_of;
-}
 
 Box read_bbox(io::Fields& f) {
   const auto numbers = f.get<std::vector<double>>("bbox", {-1e7, 1e7});
@@ -55,38 +34,32 @@ void check_outline(io::Fields& f) {
 
 }  // namespace
 
-BoxListing list_coco_boxes(const fs::path& file) {
-  const std::string source = file.string();
-  const nlohmann::json json = io::read_json(file);
-  io::Fields fields(json, source);
-  for (const char* key : {"images", "annotations", "categories"}) {
-    check(fields.kind(key) == io::Kind::list, "{}: there is no list '{}', as boxes in COCO's layout have it", source,
-          key);
-  }
+BoxListing list_coco_boxes(const fs::path& path) {
+  const CocoFile file(path, {"images", "annotations", "categories"}, "boxes");
   BoxListing result;
   std::vector<std::pair<std::int64_t, std::string>> categories;
-  read_list(json, "categories", source,
-            [&](io::Fields& f) { categories.emplace_back(f.get<std::int64_t>("id"), f.get<std::string>("name")); });
+  file.read_with_ids("categories", [&](io::Fields& f) {
+    categories.emplace_back(f.get<std::int64_t>("id"), f.get<std::string>("name"));
+  });
   std::ranges::sort(categories);
-  std::unordered_map<std::int64_t, std::size_t> class_of;
+  CocoPlaces class_of;
   for (const auto& [id, name] : categories) {
     class_of[id] = result.categories.size();
     result.categories.push_back(name);
     result.category_ids.push_back(id);
   }
-  const auto place_of = read_list(json, "images", source, [&](io::Fields& f) {
-    ListedImage image;
-    image.id = f.get<std::int64_t>("id");
-    image.name = f.get<std::string>("file_name");
-    image.width = f.get<std::int64_t>("width", 0, {0, 1e7});
-    image.height = f.get<std::int64_t>("height", 0, {0, 1e7});
-    image.path = coco_image(file, image.name, f.source());
-    result.images.push_back(std::move(image));
-  });
-  read_list(json, "annotations", source, [&](io::Fields& f) {
-    const auto image = f.get<std::int64_t>("image_id");
-    const auto place = place_of.find(image);
-    check(place != place_of.end(), "{}: there is no image with the id {}", f.source(), image);
+  const CocoPlaces images =
+      file.read_images([&](io::Fields& f, std::int64_t id, const std::string& name, const fs::path& where) {
+        ListedImage image;
+        image.id = id;
+        image.name = name;
+        image.path = where;
+        image.width = f.get<std::int64_t>("width", 0, {0, 1e7});
+        image.height = f.get<std::int64_t>("height", 0, {0, 1e7});
+        result.images.push_back(std::move(image));
+      });
+  const auto read_object = [&](io::Fields& f) {
+    const std::size_t image = CocoFile::image_of(f, images);
     const auto category = f.get<std::int64_t>("category_id");
     const auto found = class_of.find(category);
     check(found != class_of.end(), "{}: the category {} is none of those that 'categories' declares", f.source(),
@@ -97,8 +70,9 @@ BoxListing list_coco_boxes(const fs::path& file) {
     object.area = f.optional<double>("area");
     object.crowd = f.get<std::int64_t>("iscrowd", 0, {0, 1}) == 1;
     check_outline(f);
-    result.images[place->second].objects.push_back(object);
-  });
+    result.images[image].objects.push_back(object);
+  };
+  file.read_with_ids("annotations", read_object, true);
   return result;
 }
 

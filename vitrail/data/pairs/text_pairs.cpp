@@ -5,12 +5,12 @@
 #include <map>
 #include <numeric>
 #include <set>
-#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/data/pairs/coco_file.h"
 #include "vitrail/data/sources.h"
 #include "vitrail/io/csv.h"
 #include "vitrail/io/file.h"
@@ -68,34 +68,20 @@ std::function<io::Image(std::int64_t)> reader_of(std::vector<fs::path> paths) {
   return [paths = std::move(paths)](std::int64_t i) { return io::read_image(paths[static_cast<std::size_t>(i)]); };
 }
 
-PairListing list_coco(const fs::path& file) {
-  const nlohmann::json json = io::read_json(file);
-  io::Fields fields(json, file.string());
-  for (const char* key : {"images", "annotations"}) {
-    check(fields.kind(key) == io::Kind::list, "{}: there is no list '{}', as captions in COCO's layout have it",
-          file.string(), key);
-  }
+PairListing list_coco(const fs::path& path) {
+  const CocoFile file(path, {"images", "annotations"}, "captions");
   PairListing result;
   std::vector<fs::path> paths;
-  std::unordered_map<std::int64_t, std::size_t> place_of;
-  std::size_t number = 0;
-  for (const nlohmann::json& item : json["images"]) {
-    io::Fields f(item, fmt::format("{}: 'images' {}", file.string(), number++));
-    const auto id = f.get<std::int64_t>("id");
-    const auto name = f.get<std::string>("file_name");
-    check(place_of.emplace(id, paths.size()).second, "{}: the id {} is there twice", f.source(), id);
-    paths.push_back(coco_image(file, name, f.source()));
-    result.images.names.push_back(name);
-  }
+  const CocoPlaces images =
+      file.read_images([&](io::Fields&, std::int64_t, const std::string& name, const fs::path& image) {
+        paths.push_back(image);
+        result.images.names.push_back(name);
+      });
   result.texts.resize(paths.size());
-  number = 0;
-  for (const nlohmann::json& item : json["annotations"]) {
-    io::Fields f(item, fmt::format("{}: 'annotations' {}", file.string(), number++));
-    const auto id = f.get<std::int64_t>("image_id");
-    const auto image = place_of.find(id);
-    check(image != place_of.end(), "{}: there is no image with the id {}", f.source(), id);
-    result.texts[image->second].push_back(trimmed(f.get<std::string>("caption")));
-  }
+  file.read("annotations", [&](io::Fields& f) {
+    const std::size_t image = CocoFile::image_of(f, images);
+    result.texts[image].push_back(trimmed(f.get<std::string>("caption")));
+  });
   result.images.image = reader_of(std::move(paths));
   return result;
 }
