@@ -40,16 +40,12 @@ struct Looked {
 
 Looked look(const models::Detector& detector, const io::Image& image, DType dtype) {
   const autograd::NoGrad no_grad;
-  const data::BoxTransform how = train::box_transform(detector.images);
-  data::BoxBatch batch;
-  batch.samples.push_back(data::transformed(image, {}, how));
-  data::stack_samples(batch, how);
+  const data::BoxBatch batch = data::batch_of_one(image, train::box_transform(detector.images));
   nn::Recorder recorder(false, true);
   nn::Pass pass{.dtype = dtype, .recorder = &recorder};
   Looked result;
   result.predictions = detector.net->forward({batch.x, batch.pixel_mask}, pass);
-  const std::array<std::array<std::int64_t, 2>, 1> size = {{{image.width, image.height}}};
-  result.found = train::found_objects(result.predictions, size).front();
+  result.found = train::found_objects(result.predictions, batch.sizes).front();
   result.grid = detector.net->grid(batch.x.size(2), batch.x.size(3));
   const models::DetrConfig& config = detector.net->config();
   for (std::int64_t i = 0; i < config.encoder_layers; ++i) {

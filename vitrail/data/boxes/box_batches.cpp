@@ -208,6 +208,14 @@ void stack_samples(BoxBatch& batch, const BoxTransform& how) {
   batch.samples.clear();
 }
 
+BoxBatch batch_of_one(const io::Image& image, const BoxTransform& how) {
+  BoxBatch batch;
+  batch.samples.push_back(transformed(image, {}, how));
+  batch.sizes.push_back({image.width, image.height});
+  stack_samples(batch, how);
+  return batch;
+}
+
 std::unique_ptr<BoxLoader> box_loader(const BoxedImages& data, const BoxTransform& how, const LoaderOptions& options) {
   const std::int64_t floats = 3 * how.shortest_edge * how.longest_edge;
   return std::make_unique<BoxLoader>(std::make_shared<BoxSamples>(data, how, options),

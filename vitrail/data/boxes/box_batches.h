@@ -60,6 +60,8 @@ struct BoxBatch {
 
 /// Puts images into a batch: normalizes and pads `batch.samples`.
 void stack_samples(BoxBatch& batch, const BoxTransform& how);
+/// A batch of one image without boxes, as detection takes it.
+BoxBatch batch_of_one(const io::Image& image, const BoxTransform& how);
 
 /// Makes batches of the images of a data set, which must outlive it, in the order and memory that `options` ask for.
 using BoxLoader = Prefetch<BoxBatch>;

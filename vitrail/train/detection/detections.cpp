@@ -61,12 +61,9 @@ std::vector<std::vector<FoundObject>> detect(const models::Detector& detector, c
   const data::BoxTransform how = box_transform(detector.images);
   std::vector<std::vector<FoundObject>> result;
   for (const io::Image& image : images) {
-    data::BoxBatch batch;
-    batch.samples.push_back(data::transformed(image, {}, how));
-    data::stack_samples(batch, how);
+    const data::BoxBatch batch = data::batch_of_one(image, how);
     nn::Pass pass{.dtype = dtype};
-    const std::array<std::array<std::int64_t, 2>, 1> size = {{{image.width, image.height}}};
-    result.push_back(found_objects(detector.net->forward({batch.x, batch.pixel_mask}, pass), size).front());
+    result.push_back(found_objects(detector.net->forward({batch.x, batch.pixel_mask}, pass), batch.sizes).front());
   }
   return result;
 }
