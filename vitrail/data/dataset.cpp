@@ -5,6 +5,7 @@
 #include <charconv>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -164,11 +165,26 @@ void note_beside_parts(const fs::path& folder, Listing& part) {
   }
 }
 
+// Notes which folders of a folder are other names of the part that was taken of it, and were not.
+void note_other_names(const fs::path& folder, std::span<const std::string> others, const std::string& taken,
+                      Listing& part) {
+  std::vector<std::string> left;
+  std::ranges::copy_if(others, std::back_inserter(left), [&](const std::string& name) {
+    return name != "test" && fs::is_directory(folder / name);  // which is a part of its own
+  });
+  if (!left.empty()) {
+    part.notes.push_back(fmt::format("'{}' has {} beside '{}', which alone is taken", folder.string(),
+                                     io::quoted_list(left, "and"), taken));
+  }
+}
+
 // The part of a folder that has one of `names`, if there is one.
 std::optional<Listing> find_split(const fs::path& folder, const std::vector<std::string>& names, bool labeled) {
-  for (const std::string& name : names) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string& name = names[i];
     if (fs::is_directory(folder / name)) {
       Listing part = list_folder(folder / name, labeled);
+      note_other_names(folder, std::span(names).subspan(i + 1), name, part);
       note_beside_parts(folder, part);
       return part;
     }

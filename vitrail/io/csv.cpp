@@ -18,6 +18,10 @@ std::vector<CsvRow> parse_csv(std::string_view text, const std::string& source) 
     row.fields.push_back(std::move(field));
     field.clear();
     if (row.fields.size() > 1 || !row.fields[0].empty()) {  // not a blank line
+      check(rows.empty() || row.fields.size() <= rows[0].fields.size(),
+            "{}: line {} has {} fields, but line {} has {}: a field that has a comma in it stands in double quotes",
+            source, row.line, row.fields.size(), rows.empty() ? 0 : rows[0].line,
+            rows.empty() ? 0 : rows[0].fields.size());
       rows.push_back(std::move(row));
     }
     row = {line, {}};

@@ -16,7 +16,8 @@ struct CsvRow {
 };
 
 /// Parses fields between commas, in double quotes if they contain commas, line breaks or (doubled) quotes. Blank lines
-/// are passed over. Throws Error, naming `source` and the line, if a quote is never closed.
+/// are passed over. Throws Error, naming `source` and the line, if a quote is never closed, or if a row has more fields
+/// than the first one.
 std::vector<CsvRow> parse_csv(std::string_view text, const std::string& source);
 
 }  // namespace vitrail::io

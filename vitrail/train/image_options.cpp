@@ -236,6 +236,20 @@ std::string model_summary(const models::Model& model) {
                                               io::counted(columns, "columns")));
 }
 
+namespace {
+
+// Whether the part to evaluate on is the part to train on.
+bool evaluates_training_part(const ImageTaskOptions& o) {
+  namespace fs = std::filesystem;
+  if (o.val_dir.empty()) {
+    return o.val_split == o.train_split;
+  }
+  std::error_code not_there;
+  return fs::equivalent(o.val_dir, fs::path(o.data_dir) / o.train_split, not_there);
+}
+
+}  // namespace
+
 std::vector<std::string> data_summary(const ImageTaskOptions& options, const data::Dataset& training,
                                       const data::Dataset* validation) {
   std::vector<std::string> lines = {
@@ -249,6 +263,9 @@ std::vector<std::string> data_summary(const ImageTaskOptions& options, const dat
   if (rest > 0 && rest < training.size() && rest * 100 >= training.size()) {
     lines.push_back(fmt::format("each epoch leaves out {} of the {} training images, which do not fill a batch of {}",
                                 rest, training.size(), options.batch_size));
+  }
+  if (validation != nullptr && evaluates_training_part(options)) {
+    lines.emplace_back("the images to evaluate on are those to train on: their figures say nothing of other images");
   }
   std::ranges::copy(data::notes_of({&training, validation}), std::back_inserter(lines));
   return lines;

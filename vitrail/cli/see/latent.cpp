@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
@@ -79,6 +80,9 @@ std::vector<double> amounts_of(const LatentFlags& flags) {
 void draw_direction(const train::Autoencoder& model, const LatentFlags& flags, DType dtype) {
   const std::vector<std::string> a = paths_in(flags.direction[0]);
   const std::vector<std::string> b = paths_in(flags.direction[1]);
+  check(std::multiset<std::string>(a.begin(), a.end()) != std::multiset<std::string>(b.begin(), b.end()),
+        "'{}' and '{}' name the same images: a direction leads from the mean of some to the mean of others",
+        flags.direction[0], flags.direction[1]);
   const std::vector<Tensor> inputs_a = inputs_of(model, a, flags.output);
   const std::vector<Tensor> inputs_b = inputs_of(model, b, flags.output);
   const train::LatentDirection direction = train::latent_direction(train::latent_vectors(model, inputs_a, dtype),

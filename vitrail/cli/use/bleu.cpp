@@ -221,16 +221,19 @@ void add_bleu(CLI::App& app) {
       ->capture_default_str()
       ->check(whole_number(0, 15))
       ->type_name("N");
-  command.add_option("-f,--format", flags->format, "How to print: json or text")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"json", "text"}))
-      ->type_name("FORMAT");
+  const CLI::Option* const format =
+      command.add_option("-f,--format", flags->format, "How to print: json or text; --sentence-level prints text")
+          ->capture_default_str()
+          ->check(CLI::IsMember({"json", "text"}))
+          ->type_name("FORMAT");
   add_bleu_flags(command, *flags);
   add_chrf_flags(command, *flags);
   add_examples(command,
                {"vitrail bleu test.en -i translated.en", "vitrail bleu test.en -i translated.en -m bleu chrf -f text",
                 "vitrail bleu test.en -b -w 2 -lc < translated.en"});
-  command.callback([flags, &command] {
+  command.callback([flags, format, &command] {
+    check_usage(!flags->sentence_level || format->count() == 0 || flags->format == "text",
+                "--format json has no effect with --sentence-level, which prints a line of text for each score");
     for (const auto& [metric, group] : {std::pair{"bleu", "BLEU"}, {"chrf", "chrF"}}) {
       const bool scores = std::ranges::find(flags->metrics, metric) != flags->metrics.end();
       for (const CLI::Option* option :

@@ -277,7 +277,7 @@ void PretrainDinoOptions::validate() const {
   ViewTaskOptions::validate();
   check(warmup_teacher_temp_epochs <= epochs, "--warmup-teacher-temp-epochs {} is more than the {} --epochs of the run",
         warmup_teacher_temp_epochs, epochs);
-  check(freeze_last_layer < epochs || freeze_last_layer == 0 || epochs == 1,
+  check(freeze_last_layer < epochs || freeze_last_layer == 0 || (epochs == 1 && freeze_last_layer == 1),
         "--freeze-last-layer {} would leave it untrained in all {} --epochs", freeze_last_layer, epochs);
 }
 
