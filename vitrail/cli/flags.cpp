@@ -262,22 +262,19 @@ void add_compute_flags(CLI::App& command, ComputeFlags& flags) {
 
 namespace {
 
-// Says on stderr that weights which a model's folder has in int8 stay so.
-void note_int8(const CLI::App& command) {
-  for (const char* name : {"MODEL", "--model"}) {
-    const CLI::Option* const model = command.get_option_no_throw(name);
-    if (model != nullptr && model->count() > 0 &&
-        models::int8_weights_in(train::model_of(model->results().back())) > 0) {
-      say("note: the weights of '{}' are in int8, and --dtype is for the rest of the model\n", model->results().back());
-    }
-  }
-}
-
 // `int8`: whether the weights are to be quantized; null if they cannot.
 CLI::Option* add_dtype_of(CLI::App& command, std::string& dtype, const std::string& help, const bool* int8) {
   command.parse_complete_callback([&command, &dtype, int8] {
-    if (!dtype.empty() && (int8 == nullptr || !*int8)) {
-      note_int8(command);
+    const CLI::Option* const amp = command.get_option_no_throw("--amp");
+    const bool is_amp = amp != nullptr && amp->count() > 0;
+    if ((dtype.empty() && !is_amp) || (int8 != nullptr && *int8)) {
+      return;
+    }
+    for (const char* name : {"MODEL", "--model"}) {
+      const CLI::Option* const model = command.get_option_no_throw(name);
+      if (model != nullptr && model->count() > 0) {
+        note_int8_weights(model->results().back(), is_amp ? "--amp" : "--dtype");
+      }
     }
   });
   return command.add_option("--dtype", dtype, help)->type_name("DTYPE")->excludes("--amp", "--amp-dtype");
@@ -302,6 +299,12 @@ void add_compute_flags_with_int8(CLI::App& command, ComputeFlags& flags) {
   CLI::Option* const dtype =
       add_dtype_of(command, flags.dtype, "Compute in f32, bf16 or int8: the same as --amp or --int8", &flags.int8);
   dtype->transform([&flags](const std::string& word) {  // before the check
+void note_int8_weights(const std::string& model, std::string_view flag) {
+  if (models::int8_weights_in(train::model_of(model)) > 0) {
+    say("note: the weights of '{}' are in int8, and {} is for the rest of the model\n", model, flag);
+  }
+}
+
     flags.int8 = flags.int8 || word == "int8";
     return word == "int8" ? std::string("f32") : word;
   });

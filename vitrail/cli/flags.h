@@ -102,6 +102,9 @@ void add_dtype_flag(CLI::App& command, std::string& dtype);
 void add_compute_flags_with_int8(CLI::App& command, ComputeFlags& flags);
 /// Adds --cache-dtype: of the keys and values that are kept of texts; unset: that of the products.
 CLI::Option* add_cache_flag(CLI::App& command, std::optional<DType>& dtype);
+/// Says on stderr, if the weights of a model folder are in int8, that they stay so whatever `flag` asks for. The
+/// functions above see to it for MODEL and --model.
+void note_int8_weights(const std::string& model, std::string_view flag);
 
 /// Has a flag that names a file to write refuse names that do not end in `ending`, such as ".png".
 CLI::Option* expect_ending(CLI::Option* option, const std::string& ending);

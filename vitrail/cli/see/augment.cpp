@@ -80,7 +80,9 @@ void add_augment(CLI::App& app) {
       ->check(whole_number(2, 64));
   const auto list = std::make_shared<train::OptionList>();
   train::add_augment_options(*list, flags->augment);
-  list->add("seed", flags->seed, "S", "Seed of all that is random");
+  list->add("seed", flags->seed, "S", "Seed of all that is random").idle_if("with --no-aug", [flags] {
+    return flags->augment.no_aug;
+  });
   const auto options = std::make_shared<OptionFlags>(command);
   for (const train::Option& option : list->all()) {
     options->add(option, "As in training");

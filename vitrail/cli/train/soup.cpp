@@ -133,6 +133,9 @@ void add_soup(CLI::App& app) {
       .add_option("--tta", flags->tta,
                   "Average each image and its mirror image (2), both also moved by a pixel (6), or take it alone (0)")
       ->capture_default_str()
+  for (const char* name : {"--amp", "--dtype"}) {  // the average is taken in float32
+    command.get_option(name)->needs("--data");
+  }
       ->type_name("N")
       ->check(whole_number())
       ->needs(command.get_option("--data"));

@@ -260,6 +260,9 @@ std::string path_in(const train::ImageIndex& index, std::int64_t image) {
 void search_images(const SearchFlags& flags) {
   const DType dtype = flags.compute.apply();
   const train::ImageIndex index = train::load_index(flags.index);
+  if (flags.compute.amp || !flags.compute.dtype.empty()) {
+    note_int8_weights(index.model, flags.compute.amp ? "--amp" : "--dtype");
+  }
   ModelFlags chosen;
   chosen.model = index.model;
   apply_changes(index.changes, flags.index, chosen);
