@@ -65,6 +65,8 @@ void forward_text(const ForwardFlags& flags) {
         "'{}' is a model of texts: it takes no --num-classes or --img-size", flags.model.model);
   const models::TextModel model = models::open_text_model(
       flags.model.name_or_folder(), {.model_kwargs = flags.model.options().model_kwargs, .seed = 0});
+  check(!flags.attention || model.net->shape().num_heads > 0, "{} has no attention to write: leave out --attention",
+        model.name);
   const io::Safetensors input = io::Safetensors::open(flags.input);
   const auto get = [&](const char* name) { return input.contains(name) ? input.get(name) : Tensor(); };
   nn::Recorder recorder(flags.features, flags.attention);
@@ -82,7 +84,6 @@ void forward_text(const ForwardFlags& flags) {
   try {
     output = model.net->run(inputs, pass);
     check(!flags.features || !recorder.features().empty(), "--features: {} records none", model.name);
-    check(!flags.attention || !model.net->attention_maps(recorder).empty(), "--attention: {} has none", model.name);
   } catch (const Error& error) {
     fail("{}: {}", flags.input, error.what());
   }
