@@ -208,6 +208,8 @@ TEST(DetrFolder, TakesOtherClassesWithANewClassifier) {
   const Detector before = load_detector(folder);
   const Detector after = load_detector(folder, {.labels = {"cat", "dog"}, .seed = 1});
   EXPECT_EQ(after.net->parameters.at("class_labels_classifier.weight").value.size(0), 3);
+  EXPECT_TRUE(after.new_classifier);
+  EXPECT_FALSE(load_detector(folder, {.labels = before.labels}).new_classifier);
   expect_close(after.net->parameters.at("bbox_predictor.layers.2.weight").value,
                before.net->parameters.at("bbox_predictor.layers.2.weight").value, 0);
 }

@@ -264,6 +264,7 @@ Detector load_detector(const fs::path& given, const DetectorOptions& options) {
   Detector detector =
       make_detector(json, path.string(), options.labels,
                     {.seed = options.seed, .fill = options.fill == nn::Fill::meta ? nn::Fill::meta : nn::Fill::leave});
+  detector.new_classifier = renewed;
   read_images(folder, detector.images);
   if (options.fill != nn::Fill::meta) {
     const WeightsTarget target{.parameters = detector.net->parameters,

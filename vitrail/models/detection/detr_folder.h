@@ -28,7 +28,8 @@ struct Detector {
   std::unique_ptr<Detr> net;
   std::vector<std::string> labels;  ///< the names of the kinds of objects, in the order of the classes
   DetectorImages images;
-  std::string config = "{}";  ///< config.json as text, also with fields that are of no use here
+  std::string config = "{}";    ///< config.json as text, also with fields that are of no use here
+  bool new_classifier = false;  ///< whether its folder has other labels, and the classifier of the queries begins anew
 };
 
 /// Whether `folder` has a config.json whose "model_type" is "detr".

@@ -64,7 +64,7 @@ Made make_detector(const DetectionOptions& options, const fs::path& checkpoint,
           folder.string());
     made.detector = models::load_detector(folder, {.labels = classes, .seed = seed});
     made.pretrained = true;
-    if (models::load_detector(folder, {.fill = nn::Fill::meta}).labels != classes) {
+    if (made.detector.new_classifier) {
       made.notes.push_back(
           fmt::format("the classes of '{}' are others: the classifier of the queries begins anew", folder.string()));
     }
