@@ -183,7 +183,7 @@ TEST_F(TextNewcomer, IsToldWhichModelsACommandTakes) {
   for (const std::string& command :
        {"convert " + path("runs/one") + " --output " + path("x"), "positions " + path("runs/one"),
         "report " + path("runs/one") + " " + path("text.txt") + " --output " + path("x")}) {
-    fails(vitrail(command), 1, "is a model of texts, but this takes models of images");
+    fails(vitrail(command), 1, "is a model of texts, but this takes models that classify or embed images");
   }
   fails(vitrail("attention " + path("runs/one") + " cat.jpg"), 2, "is a model of texts: name one by --text");
   EXPECT_THAT(vitrail("models 'gpt2*'").out, HasSubstr("gpt2-xl"));

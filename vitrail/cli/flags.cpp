@@ -18,13 +18,8 @@
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/models/base/kwargs.h"
-#include "vitrail/models/detection/detr_folder.h"
 #include "vitrail/models/formats/weights.h"
-#include "vitrail/models/joint/captioner.h"
-#include "vitrail/models/joint/clip_folder.h"
 #include "vitrail/models/quantize.h"
-#include "vitrail/models/recurrent/frame_network.h"
-#include "vitrail/models/text/text_model.h"
 #include "vitrail/train/pretrain/autoencoder_network.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/run_options.h"
@@ -125,7 +120,8 @@ models::CreateOptions ModelFlags::options() const {
 
 void ModelFlags::check_unchanged(std::string_view is_or_does) const {
   check_usage(kwargs.empty() && !num_classes && !img_size,
-              "'{}' {}: it takes no --model-kwargs, --num-classes or --img-size", model, is_or_does);
+              "'{}' {}: it takes no --model-kwargs, --num-classes or --img-size", model,
+              is_or_does.empty() ? models::words_of(kind()).is_or_does : is_or_does);
 }
 
 bool ModelFlags::prepares_images() const {
@@ -135,14 +131,11 @@ bool ModelFlags::prepares_images() const {
 
 std::string ModelFlags::name_or_folder() const { return train::model_of(model).string(); }
 
+models::ModelKind ModelFlags::kind() const { return models::kind_of(name_or_folder()); }
+
 models::Model ModelFlags::open() const {
   const std::string source = name_or_folder();
-  check(!models::names_text_model(source), "'{}' is a model of texts, but this takes models of images", model);
-  check(!models::is_captioner_folder(source), "'{}' captions images, but this takes models that classify them", model);
-  check(!models::is_detector_folder(source),
-        "'{}' finds objects, but this takes models that classify images: see 'vitrail detect'", model);
-  check(!models::is_frame_network_folder(source), "'{}' reads sequences of images, but this takes models of one image",
-        model);
+  models::check_has_image_model(source, model);
   models::Model result = models::open_model(source, options());
   as_usage([&] { data::apply(images, result.pretrained); });
   return result;
@@ -176,9 +169,8 @@ models::Model ModelFlags::open_for_images() const {
 models::Model ModelFlags::open_classifier() const {
   const std::string source = name_or_folder();
   check(!train::is_autoencoder(source), "'{}' is an autoencoder, which has no classifier", model);
-  check(!models::is_clip_folder(source),
-        "'{}' is a model of images and texts, which has no classifier: `vitrail zeroshot` tells images apart by names",
-        model);
+  check(kind() != models::ModelKind::joint, "'{}' {}, which has no classifier: {}", model,
+        models::words_of(models::ModelKind::joint).is_or_does, models::words_of(models::ModelKind::joint).use);
   return open_for_images();
 }
 
@@ -299,18 +291,18 @@ void add_compute_flags_with_int8(CLI::App& command, ComputeFlags& flags) {
   CLI::Option* const dtype =
       add_dtype_of(command, flags.dtype, "Compute in f32, bf16 or int8: the same as --amp or --int8", &flags.int8);
   dtype->transform([&flags](const std::string& word) {  // before the check
-void note_int8_weights(const std::string& model, std::string_view flag) {
-  if (models::int8_weights_in(train::model_of(model)) > 0) {
-    say("note: the weights of '{}' are in int8, and {} is for the rest of the model\n", model, flag);
-  }
-}
-
     flags.int8 = flags.int8 || word == "int8";
     return word == "int8" ? std::string("f32") : word;
   });
   dtype->check(CLI::IsMember({"f32", "bf16", "int8", "float32", "bfloat16"}).description(""));
   command.add_flag("--int8", flags.int8, "Quantize the model's linear maps first; the rest runs as --amp says")
       ->excludes(dtype);
+}
+
+void note_int8_weights(const std::string& model, std::string_view flag) {
+  if (models::int8_weights_in(train::model_of(model)) > 0) {
+    say("note: the weights of '{}' are in int8, and {} is for the rest of the model\n", model, flag);
+  }
 }
 
 CLI::Option* add_cache_flag(CLI::App& command, std::optional<DType>& dtype) {
@@ -369,7 +361,9 @@ void note_left_out(const std::string& folder) {
            std::ranges::any_of(models::open_weights(folder).names(),
                                [](const auto& name) { return name.starts_with("decoder."); });
   };
-  const char* left_out = models::is_clip_folder(folder) ? "text model" : has_decoder() ? "decoder" : nullptr;
+  const char* left_out = models::kind_of(folder) == models::ModelKind::joint ? "text model"
+                         : has_decoder()                                     ? "decoder"
+                                                                             : nullptr;
   if (left_out != nullptr) {
     say("note: this is the image model of '{}' alone, without its {}\n", folder, left_out);
   }

@@ -12,6 +12,7 @@
 
 #include <fmt/core.h>
 
+#include "vitrail/models/kind.h"
 #include "vitrail/models/model.h"
 #include "vitrail/train/study/evaluate.h"
 
@@ -60,11 +61,12 @@ struct ModelFlags {
 
   models::CreateOptions options() const;
   /// Wrong usage if flags of add_model_changes() were given to a model that is taken as it is, since it `is_or_does`
-  /// something: "captions images", "is a model of images and texts".
-  void check_unchanged(std::string_view is_or_does) const;
+  /// something; without this word, since it is of its kind().
+  void check_unchanged(std::string_view is_or_does = "") const;
   bool prepares_images() const;        ///< whether flags of add_image_flags() were given
   std::string name_or_folder() const;  ///< `model`, or the best model of the run folder `model`
-  models::Model open() const;          ///< opens the model by name or folder
+  models::ModelKind kind() const;
+  models::Model open() const;  ///< opens the model by name or folder
   /// Opens the model to use it on images, and calls note_random_weights(). Throws Error if it takes videos.
   models::Model open_for_images() const;
   /// The same, for commands that take what the model gives for classes. Throws Error if it has a bottleneck instead.
@@ -100,11 +102,11 @@ void add_compute_flags(CLI::App& command, ComputeFlags& flags);  ///< adds --thr
 void add_dtype_flag(CLI::App& command, std::string& dtype);
 /// The same as add_compute_flags(), and --int8, for which --dtype int8 stands too; here the help shows --dtype.
 void add_compute_flags_with_int8(CLI::App& command, ComputeFlags& flags);
-/// Adds --cache-dtype: of the keys and values that are kept of texts; unset: that of the products.
-CLI::Option* add_cache_flag(CLI::App& command, std::optional<DType>& dtype);
 /// Says on stderr, if the weights of a model folder are in int8, that they stay so whatever `flag` asks for. The
 /// functions above see to it for MODEL and --model.
 void note_int8_weights(const std::string& model, std::string_view flag);
+/// Adds --cache-dtype: of the keys and values that are kept of texts; unset: that of the products.
+CLI::Option* add_cache_flag(CLI::App& command, std::optional<DType>& dtype);
 
 /// Has a flag that names a file to write refuse names that do not end in `ending`, such as ".png".
 CLI::Option* expect_ending(CLI::Option* option, const std::string& ending);

@@ -17,6 +17,7 @@
 #include "vitrail/models/formats/preprocessor.h"
 #include "vitrail/models/formats/stored.h"
 #include "vitrail/models/formats/weights.h"
+#include "vitrail/models/kind.h"
 #include "vitrail/models/model.h"
 #include "vitrail/models/quantize.h"
 
@@ -251,7 +252,11 @@ OrderedJson config_json(const Model& model) {
 
 FolderConfig read_folder(const fs::path& folder) {
   const nlohmann::json json = read_config(folder);
-  return is_hub_config(json) ? read_hub_folder(json, folder) : read_timm_config(json, folder / config_file);
+  if (!is_hub_config(json)) {
+    return read_timm_config(json, folder / config_file);
+  }
+  check_has_image_model(folder.string());
+  return read_hub_folder(json, folder);
 }
 
 void load_weights(const WeightsTarget& target, const fs::path& folder, bool fresh_head) {
@@ -336,6 +341,7 @@ Model open_model(const std::string& name_or_folder, const CreateOptions& options
   if (names_folder(name_or_folder)) {
     return load_model(folder, options);
   }
+  check_has_image_model(name_or_folder);
   check(!fs::exists(folder), "'{}' is a file: a model is given by its name or by its folder", name_or_folder);
   check(name_or_folder.find('/') == std::string::npos, "there is no model folder '{}'", name_or_folder);
   return create_model(name_or_folder, options);

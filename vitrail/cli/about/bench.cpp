@@ -94,7 +94,7 @@ void bench(const BenchFlags& flags) {
   options.seq_len = flags.seq_len;
   if (flags.mode == "train") {
     const bool translates =
-        models::names_text_model(flags.model.name_or_folder()) &&
+        flags.model.kind() == models::ModelKind::texts &&
         models::open_text_model(flags.model.name_or_folder(), {.fill = nn::Fill::meta}).net->translator() != nullptr;
     check_usage(translates || flags.lengths.empty(),
                 "--lengths are those of sentences and their translations, but '{}' is no translator",
@@ -212,9 +212,9 @@ void add_bench(CLI::App& app) {
       check_unused(option, flags->mode == "generate", "only generate continues texts");
     }
     check_unused(of_texts, flags->mode == "train" || flags->mode == "infer", "only train and infer read whole texts");
-    check_unused(of_texts, models::names_text_model(flags->model.name_or_folder()), "the model is one of images");
+    check_unused(of_texts, flags->model.kind() == models::ModelKind::texts, "the model is one of images");
     check_unused(of_pairs, flags->mode == "train", "only train has pairs of sentences");
-    if (models::names_text_model(flags->model.name_or_folder())) {
+    if (flags->model.kind() == models::ModelKind::texts) {
       refuse_image_flags(flags->model);
     }
     if (flags->mode == "generate") {

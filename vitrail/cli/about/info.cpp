@@ -11,9 +11,9 @@
 #include "vitrail/cli/print_json.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/cli/use/captions.h"
-#include "vitrail/cli/use/detect.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/base/shipped.h"
+#include "vitrail/models/detection/detr_folder.h"
 #include "vitrail/models/formats/preprocessor.h"
 #include "vitrail/models/joint/clip_folder.h"
 #include "vitrail/models/model.h"
@@ -433,26 +433,27 @@ void add_info(CLI::App& app) {
     const std::string name = flags->model.name_or_folder();
     models::CreateOptions options = flags->model.options();
     options.fill = nn::Fill::meta;  // the model is asked about, not run
-    if (models::names_text_model(name)) {
+    const models::ModelKind kind = flags->model.kind();
+    if (kind == models::ModelKind::texts) {
       refuse_image_flags(flags->model);
       const models::TextModel model =
           models::open_text_model(name, {.model_kwargs = options.model_kwargs, .fill = options.fill});
       tell(model, model.net->parameters);
       return;
     }
-    if (models::is_clip_folder(name)) {
-      flags->model.check_unchanged("is a model of images and texts");
+    if (kind == models::ModelKind::joint) {
+      flags->model.check_unchanged();
       const models::JointModel model = models::load_clip(name, options.fill);
       tell(model, model.net->parameters);
       return;
     }
-    if (is_detector(flags->model)) {
-      flags->model.check_unchanged("finds objects");
+    if (kind == models::ModelKind::detector) {
+      flags->model.check_unchanged();
       const models::Detector model = models::load_detector(name, {.fill = options.fill});
       tell(model, model.net->parameters);
       return;
     }
-    if (is_captioner(flags->model)) {
+    if (kind == models::ModelKind::captioner) {
       const std::unique_ptr<models::Captioner> model = open_captioner(flags->model);
       tell(*model, model->parameters);
       return;

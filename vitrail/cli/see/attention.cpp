@@ -266,7 +266,7 @@ void add_attention(CLI::App& app) {
           "'{}' writes images pixel by pixel, whose attention is not drawn: name a model that reads images or texts",
           flags->model.model);
     check_usage(!is_text_model(flags->model), "'{}' is a model of texts: name one by --text", flags->model.model);
-    if (is_detector(flags->model)) {
+    if (flags->model.kind() == models::ModelKind::detector) {
       check_usage(!flags->query && flags->method == "layers" && !flags->threshold && flags->masks.empty(),
                   "'{}' finds objects: --query, --method, --threshold and --masks have no effect on it",
                   flags->model.model);
@@ -311,7 +311,8 @@ void add_attention(CLI::App& app) {
       return;
     }
     check_usage(!flags->threshold && flags->masks.empty(), "--threshold and --masks belong to --method dino");
-    if (is_captioner(flags->model)) {  // the words come of a recurrent network: what attends is the image model
+    if (flags->model.kind() ==
+        models::ModelKind::captioner) {  // the words come of a recurrent network: what attends is the image model
       Report(*flags, open_captioner(flags->model)->image_model, query).write();
       return;
     }

@@ -89,7 +89,7 @@ std::string size_line(const nlohmann::ordered_json& bytes) {
 void quantize(const QuantizeFlags& flags) {
   check(!fs::exists(flags.output) || (fs::is_directory(flags.output) && fs::is_empty(flags.output)),
         "'{}' exists: choose another --output", flags.output);
-  if (models::names_text_model(flags.model.name_or_folder())) {
+  if (flags.model.kind() == models::ModelKind::texts) {
     const fs::path folder = text_model_folder(flags.model);
     check_usage(flags.calibrate.empty() && flags.eval.split.empty(),
                 "--calibrate and --split are for images, but '{}' is a model of texts", flags.model.model);

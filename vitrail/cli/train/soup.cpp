@@ -16,9 +16,7 @@
 #include "vitrail/cli/print_json.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/io/wording.h"
-#include "vitrail/models/detection/detr_folder.h"
-#include "vitrail/models/joint/captioner.h"
-#include "vitrail/models/recurrent/frame_network.h"
+#include "vitrail/models/kind.h"
 #include "vitrail/train/run/run_folder.h"
 
 namespace vitrail::cli {
@@ -74,12 +72,9 @@ void soup(const SoupFlags& flags) {
   };
 
   for (std::size_t i = 0; i < folders.size(); ++i) {
-    const char* other = models::is_captioner_folder(folders[i])       ? "captions images"
-                        : models::is_frame_network_folder(folders[i]) ? "reads sequences of images"
-                        : models::is_detector_folder(folders[i])      ? "finds objects"
-                                                                      : nullptr;
-    check(other == nullptr, "'{}' {}: soups are made of models that classify images, or of texts", flags.folders[i],
-          other == nullptr ? "" : other);
+    const models::ModelKind kind = models::kind_of(folders[i].string());
+    check(models::has_image_model(kind), "'{}' {}: soups are made of models that classify images, or of texts",
+          flags.folders[i], models::words_of(kind).is_or_does);
   }
   note_left_out(folders.front().string());
   if (!flags.greedy) {
@@ -133,14 +128,14 @@ void add_soup(CLI::App& app) {
       .add_option("--tta", flags->tta,
                   "Average each image and its mirror image (2), both also moved by a pixel (6), or take it alone (0)")
       ->capture_default_str()
-  for (const char* name : {"--amp", "--dtype"}) {  // the average is taken in float32
-    command.get_option(name)->needs("--data");
-  }
       ->type_name("N")
       ->check(whole_number())
       ->needs(command.get_option("--data"));
   command.add_flag("--json", flags->json, "Print one JSON object");
   add_compute_flags(command, flags->compute);
+  for (const char* name : {"--amp", "--dtype"}) {  // the average is taken in float32
+    command.get_option(name)->needs("--data");
+  }
   add_examples(command, {"vitrail soup runs/a/best runs/b/best runs/c/best --output soup",
                          "vitrail soup runs/*/best --output soup --greedy --data photos --split validation"});
   command.callback([flags] { soup(*flags); });

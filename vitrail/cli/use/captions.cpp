@@ -170,13 +170,11 @@ class ImageCaptions {
 
 }  // namespace
 
-bool is_captioner(const ModelFlags& flags) { return models::is_captioner_folder(flags.name_or_folder()); }
-
 std::unique_ptr<models::Captioner> open_captioner(const ModelFlags& flags) {
-  flags.check_unchanged("captions images");
+  flags.check_unchanged();
   const std::string folder = flags.name_or_folder();
   check(fs::exists(folder) || models::is_shipped_name(folder), "there is no model folder '{}'", folder);
-  check(is_captioner(flags),
+  check(models::is_captioner_folder(folder),
         "'{}' captions no images: 'vitrail train --task caption' makes a model that does; what else a model says of "
         "images is printed by 'vitrail predict'",
         flags.model);

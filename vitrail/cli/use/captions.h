@@ -13,8 +13,6 @@
 
 namespace vitrail::cli {
 
-/// Whether the flags name the folder of such a model.
-bool is_captioner(const ModelFlags& flags);
 /// Loads it, with the flags' way of preparing images. Throws UsageError for flags that it does not take.
 std::unique_ptr<models::Captioner> open_captioner(const ModelFlags& flags);
 

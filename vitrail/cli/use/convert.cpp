@@ -57,8 +57,8 @@ void convert(const ConvertFlags& flags) {
   const DType dtype = flags.dtype.starts_with("b") ? DType::bf16 : DType::f32;
   const std::string source = flags.model.name_or_folder();
   const bool timm = flags.layout != "huggingface";
-  if (models::is_clip_folder(source) && flags.layout != "timm") {
-    flags.model.check_unchanged("is a model of images and texts");
+  if (flags.model.kind() == models::ModelKind::joint && flags.layout != "timm") {
+    flags.model.check_unchanged();
     check_usage(!flags.model.prepares_images(),
                 "'{}' is a model of images and texts, which keeps its preparation of images: it takes no flags of it",
                 flags.model.model);

@@ -131,14 +131,12 @@ Json to_json(const train::DetectorEvaluation& result, const std::vector<std::str
 
 }  // namespace
 
-bool is_detector(const ModelFlags& flags) { return models::is_detector_folder(flags.name_or_folder()); }
-
 models::Detector open_detector(const ModelFlags& flags) {
-  flags.check_unchanged("finds objects");
+  flags.check_unchanged();
   check_usage(!flags.prepares_images(), "'{}' finds objects: its images are resized as its folder says", flags.model);
   const std::string folder = flags.name_or_folder();
   check(fs::exists(folder) || models::is_shipped_name(folder), "there is no model folder '{}'", folder);
-  check(models::is_detector_folder(folder),
+  check(flags.kind() == models::ModelKind::detector,
         "'{}' is no detector: 'vitrail train --task detect' makes one; what else a model says of images is printed by "
         "'vitrail predict'",
         flags.model);

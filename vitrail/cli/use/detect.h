@@ -9,8 +9,6 @@
 
 namespace vitrail::cli {
 
-/// Whether the flags name the folder of a detector.
-bool is_detector(const ModelFlags& flags);
 /// Loads it. Throws UsageError for flags that it does not take, and Error, which names the right command, if it is
 /// none.
 models::Detector open_detector(const ModelFlags& flags);

@@ -193,7 +193,7 @@ class Predictor {
 void predict(const PredictFlags& flags) {
   check_usage(flags.output.empty() || is_text_model(flags.model),
               "--output draws the labels of words, but '{}' is no model of texts", flags.model.model);
-  if (is_frame_network(flags.model)) {
+  if (flags.model.kind() == models::ModelKind::frames) {
     check_usage(flags.tta == 0 && !flags.truncate && !flags.batch_tokens,
                 "'{}' reads sequences: it takes none of --tta, --truncate and --batch-tokens", flags.model.model);
     predict_frames(flags.model, flags.compute,
@@ -208,7 +208,7 @@ void predict(const PredictFlags& flags) {
   }
   check_usage(flags.frames.empty(), "--frames is for models of sequences of images, but '{}' is none",
               flags.model.model);
-  if (is_captioner(flags.model)) {
+  if (flags.model.kind() == models::ModelKind::captioner) {
     check_usage(flags.tta == 0 && !flags.truncate && !flags.batch_tokens && flags.topk_flag->count() == 0,
                 "'{}' captions images: it takes none of --topk, --tta, --truncate and --batch-tokens",
                 flags.model.model);
@@ -299,19 +299,19 @@ void add_eval(CLI::App& app) {
     check_usage(!flags->language.given() && !pairs.num_beams && !pairs.batch_tokens,
                 "'{}' is no model of texts: it takes no flags of language models, nor --num-beams and --batch-tokens",
                 flags->model.model);
-    if (is_frame_network(flags->model)) {
+    if (flags->model.kind() == models::ModelKind::frames) {
       check_usage(flags->tta == 0, "'{}' reads sequences: it takes no --tta", flags->model.model);
       evaluate_frames(flags->model, flags->compute, flags->data, flags->frames, flags->output, flags->json);
       return;
     }
     check_usage(flags->frames.empty(), "--frames is for models of sequences of images, but '{}' is none",
                 flags->model.model);
-    if (is_detector(flags->model)) {
+    if (flags->model.kind() == models::ModelKind::detector) {
       check_usage(flags->tta == 0, "'{}' finds objects: it takes no --tta", flags->model.model);
       evaluate_detections(flags->model, flags->compute, flags->data, flags->output, flags->json);
       return;
     }
-    if (is_captioner(flags->model)) {
+    if (flags->model.kind() == models::ModelKind::captioner) {
       check_usage(flags->tta == 0 && flags->output.empty(), "'{}' captions images: it takes neither --tta nor --output",
                   flags->model.model);
       evaluate_captioner(flags->model, flags->compute, flags->data, flags->json);

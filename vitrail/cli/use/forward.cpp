@@ -97,7 +97,7 @@ void forward_text(const ForwardFlags& flags) {
 
 // Of images, of texts, or of both.
 void forward_joint(const ForwardFlags& flags) {
-  flags.model.check_unchanged("is a model of images and texts");
+  flags.model.check_unchanged();
   const models::JointModel model = models::load_clip(flags.model.name_or_folder());
   const io::Safetensors input = io::Safetensors::open(flags.input);
   const char* const images = input.contains("pixel_values") ? "pixel_values" : "x";
@@ -184,13 +184,13 @@ void forward_detector(const ForwardFlags& flags) {
 void forward(const ForwardFlags& flags) {
   check_not_input(flags.output, flags.input);
   check_not_of_model(flags.output, flags.model);
-  if (models::is_clip_folder(flags.model.name_or_folder())) {
+  if (flags.model.kind() == models::ModelKind::joint) {
     return forward_joint(flags);
   }
-  if (models::names_text_model(flags.model.name_or_folder())) {
+  if (flags.model.kind() == models::ModelKind::texts) {
     return forward_text(flags);
   }
-  if (is_detector(flags.model)) {
+  if (flags.model.kind() == models::ModelKind::detector) {
     return forward_detector(flags);
   }
   if (models::is_recurrent_folder(flags.model.name_or_folder())) {

@@ -26,7 +26,7 @@ using FrameJson = nlohmann::ordered_json;
 using models::FrameTarget;
 
 std::unique_ptr<models::FrameNetwork> open_frame_network(const ModelFlags& flags) {
-  flags.check_unchanged("reads sequences of images");
+  flags.check_unchanged();
   auto model = models::load_frame_network(flags.name_or_folder());
   as_usage([&] { data::apply(flags.images, model->encoder.pretrained); });
   return model;
@@ -129,8 +129,6 @@ void add_frames_flag(CLI::App& command, std::string& frames) {
   command.add_option("--frames", frames, "In sequences, take frames with file names like this alone: '090-*.jpg'")
       ->type_name("PATTERN");
 }
-
-bool is_frame_network(const ModelFlags& flags) { return models::is_frame_network_folder(flags.name_or_folder()); }
 
 void predict_frames(const ModelFlags& flags, const ComputeFlags& compute, const PredictFramesFlags& asked) {
   train::FrameRunOptions run;

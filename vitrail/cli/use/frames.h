@@ -17,9 +17,6 @@ namespace vitrail::cli {
 /// Adds --frames, a pattern of the file names of the frames of sequences.
 void add_frames_flag(CLI::App& command, std::string& frames);
 
-/// Whether the flags name the folder of such a model.
-bool is_frame_network(const ModelFlags& flags);
-
 /// What `vitrail predict` is asked for about sequences.
 struct PredictFramesFlags {
   std::vector<std::string> sources;  ///< folders, archives or tables of sequences

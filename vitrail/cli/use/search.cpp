@@ -88,11 +88,11 @@ class IndexModel {
  public:
   IndexModel(const ModelFlags& flags, const std::string& pool) : name_(flags.model), pool_(pool) {
     const std::string source = flags.name_or_folder();
-    if (!pool.empty() || !models::is_clip_folder(source)) {
+    if (!pool.empty() || flags.kind() != models::ModelKind::joint) {
       trunk_ = models::without_head(flags.open_for_images(), pool);
       return;
     }
-    flags.check_unchanged("is a model of images and texts");
+    flags.check_unchanged();
     folder_ = source;
     joint_ = models::load_clip(source);
     data::apply(flags.images, joint_->pretrained);

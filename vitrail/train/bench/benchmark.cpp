@@ -15,6 +15,7 @@
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/kernels/peak.h"
 #include "vitrail/models/detection/detr_folder.h"
+#include "vitrail/models/kind.h"
 #include "vitrail/models/quantize.h"
 #include "vitrail/models/text/encoder_network.h"
 #include "vitrail/models/text/text_model.h"
@@ -272,7 +273,7 @@ Subject detector_subject(const BenchmarkOptions& options, DType dtype) {
   const nlohmann::json img_size = kwargs.contains("img_size") ? kwargs["img_size"] : nlohmann::json();
   kwargs.erase("img_size");
   const std::vector<std::string> labels(static_cast<std::size_t>(options.create.num_classes.value_or(91)), "object");
-  const bool folder = models::is_detector_folder(options.model);
+  const bool folder = models::kind_of(options.model) == models::ModelKind::detector;
   const auto detector = std::make_shared<models::Detector>(
       folder ? models::load_detector(options.model)
              : models::create_detector(options.model, {.labels = labels}, kwargs.dump()));
@@ -324,7 +325,7 @@ Subject detector_subject(const BenchmarkOptions& options, DType dtype) {
 // Whether a model is a detector, by its name or its folder.
 bool is_detector(const std::string& model) {
   const std::vector<std::string> names = models::detector_names();
-  return std::ranges::find(names, model) != names.end() || models::is_detector_folder(model);
+  return std::ranges::find(names, model) != names.end() || models::kind_of(model) == models::ModelKind::detector;
 }
 
 // The matrix peak in GF/s: of a product of a fixed size, or of the largest linear map of the subject with the rows of a

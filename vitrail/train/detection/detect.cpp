@@ -12,6 +12,7 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/detection/detr_folder.h"
+#include "vitrail/models/kind.h"
 #include "vitrail/train/detection/detection_sheet.h"
 #include "vitrail/train/detection/detections.h"
 #include "vitrail/train/run/run_folder.h"
@@ -58,8 +59,11 @@ Made make_detector(const DetectionOptions& options, const fs::path& checkpoint,
   }
   const fs::path given = model_of(options.model);
   const fs::path initial = options.initial_checkpoint.empty() ? fs::path() : model_of(options.initial_checkpoint);
-  const fs::path folder = models::is_detector_folder(initial) ? initial : given;
-  if (models::is_detector_folder(folder)) {
+  const auto is_detector = [](const fs::path& path) {
+    return models::kind_of(path.string()) == models::ModelKind::detector;
+  };
+  if (is_detector(initial) || is_detector(given)) {
+    const fs::path& folder = is_detector(initial) ? initial : given;
     check(kwargs_of(options).empty(), "--model-kwargs, --num-queries and --drop are for a new detector, not for '{}'",
           folder.string());
     made.detector = models::load_detector(folder, {.labels = classes, .seed = seed});
@@ -70,6 +74,9 @@ Made make_detector(const DetectionOptions& options, const fs::path& checkpoint,
     }
     return made;
   }
+  check(!models::names_folder(given.string()), "'{}' {}, but this task takes a detector{}", options.model,
+        models::words_of(models::kind_of(given.string())).is_or_does,
+        models::has_image_model(models::kind_of(given.string())) ? ": a ResNet is given by --initial-checkpoint" : "");
   made.detector = models::create_detector(options.model, {.labels = classes, .seed = seed}, kwargs_of(options).dump());
   if (!initial.empty()) {
     models::CreateOptions bare;

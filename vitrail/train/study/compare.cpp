@@ -12,10 +12,8 @@
 #include "vitrail/io/charts/chart.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/toml.h"
-#include "vitrail/models/detection/detr_folder.h"
+#include "vitrail/models/kind.h"
 #include "vitrail/models/model.h"
-#include "vitrail/models/joint/captioner.h"
-#include "vitrail/models/recurrent/frame_network.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/study/evaluate.h"
@@ -80,8 +78,7 @@ void describe_network(RunSummary& run, const fs::path& folder) {
   }
   const auto text_model = facts.find("model");
   const fs::path last = folder / "last";
-  if (text_model != facts.end() || models::is_captioner_folder(last) || models::is_frame_network_folder(last) ||
-      models::is_detector_folder(last)) {
+  if (text_model != facts.end() || !models::has_image_model(models::kind_of(last.string()))) {
     run.architecture = text_model != facts.end() ? text_model->second : architecture->second;
     run.parameters = number_in(facts, "parameters");
     return;

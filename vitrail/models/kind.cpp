@@ -1,0 +1,64 @@
+#include "vitrail/models/kind.h"
+
+#include <algorithm>
+#include <array>
+
+#include "vitrail/models/detection/detr_folder.h"
+#include "vitrail/models/joint/captioner.h"
+#include "vitrail/models/joint/clip_folder.h"
+#include "vitrail/models/recurrent/frame_network.h"
+#include "vitrail/models/text/text_model.h"
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::models {
+namespace {
+
+struct Kind {
+  ModelKind kind;
+  bool (*holds)(const std::string& name_or_folder);
+  KindWords words;
+};
+
+// All kinds but models of images, in the order of ModelKind.
+const std::array<Kind, 5> kinds = {{
+    {ModelKind::joint,
+     [](const std::string& name) { return is_clip_folder(name); },
+     {"is a model of images and texts", "`vitrail zeroshot` tells images apart by names"}},
+    {ModelKind::texts,
+     [](const std::string& name) { return names_text_model(name); },
+     {"is a model of texts", "the tasks lm, translate, classify-text, tag and embed of `vitrail train` take such"}},
+    {ModelKind::captioner,
+     [](const std::string& name) { return is_captioner_folder(name); },
+     {"captions images",
+      "`vitrail caption` takes it, and `vitrail train --task caption --model` goes on with it"}},
+    {ModelKind::frames,
+     [](const std::string& name) { return is_frame_network_folder(name); },
+     {"reads sequences of images",
+      "`vitrail predict` takes it, and `vitrail train --task frames --resume` goes on with its run"}},
+    {ModelKind::detector,
+     [](const std::string& name) { return is_detector_folder(name); },
+     {"finds objects", "`vitrail detect` and `vitrail train --task detect` take it"}},
+}};
+
+}  // namespace
+
+const KindWords& words_of(ModelKind kind) {
+  static const KindWords of_images = {"is a model of images", "`vitrail predict` takes it"};
+  const auto* const found = std::ranges::find(kinds, kind, &Kind::kind);
+  return found == kinds.end() ? of_images : found->words;
+}
+
+ModelKind kind_of(const std::string& name_or_folder) {
+  const auto* const found = std::ranges::find_if(kinds, [&](const Kind& one) { return one.holds(name_or_folder); });
+  return found == kinds.end() ? ModelKind::images : found->kind;
+}
+
+bool has_image_model(ModelKind kind) { return kind == ModelKind::images || kind == ModelKind::joint; }
+
+void check_has_image_model(const std::string& name_or_folder, const std::string& given) {
+  const ModelKind kind = kind_of(name_or_folder);
+  check(has_image_model(kind), "'{}' {}, but this takes models that classify or embed images: {}",
+        given.empty() ? name_or_folder : given, words_of(kind).is_or_does, words_of(kind).use);
+}
+
+}  // namespace vitrail::models
