@@ -155,7 +155,8 @@ TEST_F(Detect, StartsFromADetectorOfOtherClasses) {
 
 TEST_F(Detect, NamesTheRightCommand) {
   const std::string image = path("test/images/000100.png");
-  EXPECT_THAT(vitrail("predict " + run() + " " + image).err, HasSubstr("see 'vitrail detect'"));
+  EXPECT_THAT(vitrail("predict " + run() + " " + image).err,
+              HasSubstr("finds objects, but this takes models that classify or embed images: `vitrail detect` and"));
   EXPECT_THAT(vitrail("detect " + golden_path("models/text/bert_bare").string() + " " + image).err,
               HasSubstr("is no detector: 'vitrail train --task detect' makes one"));
   EXPECT_THAT(vitrail("train --task detect " + path("test/images") + " --val-split ''" + small()).err,
