@@ -189,10 +189,11 @@ TEST_F(FifthWalk, IsToldWhichImagesJudge) {
 }
 
 TEST_F(FifthWalk, IsToldOfMissingAttentionBeforeARun) {
-  const std::string model = golden_path("models/text/recurrent_lstm").string();
-  refuses("forward " + model + " --input " + path("nowhere.safetensors") + " --output " + path("y.safetensors") +
-              " --attention",
-          "has no attention to write: leave out --attention");
+  for (const std::string& model : {golden_path("models/text/recurrent_lstm").string(), std::string("resnet18")}) {
+    refuses("forward " + model + " --input " + path("nowhere.safetensors") + " --output " + path("y.safetensors") +
+                " --attention",
+            "has no attention to write: leave out --attention");
+  }
 }
 
 }  // namespace

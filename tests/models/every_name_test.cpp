@@ -198,6 +198,7 @@ void expect_recorded(const Model& model, const nn::Recorder& recorder, bool bloc
     }
   }
   EXPECT_EQ(!recorder.attention().empty(), attends) << name;
+  EXPECT_EQ(model.net->has_attention(), attends) << name;
   const TokenLayout layout = model.net->token_layout(model.pretrained.height, model.pretrained.width);
   const nn::Size2 grid = {layout.rows, layout.columns};
   for (const auto& [layer, map, lies] : recorder.attention()) {

@@ -47,6 +47,7 @@ struct Heads : models::ImageModel {
   bool no_weight_decay(const std::string&) const override { return false; }
   bool is_head(const std::string&) const override { return true; }
   bool takes_any_size() const override { return true; }
+  bool has_attention() const override { return false; }
   Tensor adapt(const std::string&, const Tensor& value, const Shape&, const nn::Size2&) const override { return value; }
 
   std::vector<Tensor> heads;

@@ -82,6 +82,7 @@ class Report {
  public:
   Report(const AttentionFlags& flags, const models::Model& model, const explain::Query& query)
       : flags_(flags), folder_(flags.output), x_(model_input(model, io::read_image(flags.image))), query_(query) {
+    check(model.net->has_attention(), "{} has no attention to show", model.architecture);
     attention_ = explain::record_attention(*model.net, x_, flags.compute.apply());
     check(!attention_.layers.empty(), "{} has no attention to show", model.architecture);
     image_ = explain::image_of(x_, model.pretrained.mean, model.pretrained.std);

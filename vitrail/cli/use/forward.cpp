@@ -197,6 +197,8 @@ void forward(const ForwardFlags& flags) {
     return forward_recurrent(flags);
   }
   const models::Model model = flags.model.open();
+  check(!flags.attention || model.net->has_attention(), "{} has no attention to write: leave out --attention",
+        model.architecture);
   const io::Safetensors input = io::Safetensors::open(flags.input);
   const bool video = model.net->frames() > 0;
   const std::string expected = fmt::format("f32 [B, {}, {}H, W]", model.pretrained.channels, video ? "T, " : "");
@@ -209,8 +211,6 @@ void forward(const ForwardFlags& flags) {
   pass.dtype = flags.compute.apply();
   pass.recorder = flags.features || flags.attention ? &recorder : nullptr;
   io::NamedTensors output = {{"logits", model.net->forward(x, pass)}};
-  check(!flags.attention || !recorder.attention().empty() || !recorder.pool_attention().empty(),
-        "{} has no attention to write: leave out --attention", model.architecture);
   add_records(output, "features.stem", recorder.stem_features());
   add_records(output, "features", recorder.features());
   add_records(output, "attention", recorder.attention());

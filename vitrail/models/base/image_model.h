@@ -74,6 +74,8 @@ struct ImageModel : nn::Network {
                        const nn::Size2& source) const = 0;
   /// Whether the model takes images of every size, not only of the size that it was created for.
   virtual bool takes_any_size() const = 0;
+  /// Whether a recorder gets attention maps of it.
+  virtual bool has_attention() const = 0;
 };
 
 struct Family;

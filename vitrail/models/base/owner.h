@@ -23,8 +23,8 @@ Tensor adapted(const Body& body, const std::string& parameter, const Tensor& val
 /// A stand-alone model: a body together with the store of its parameters. A body is constructed by Body(scope, config),
 /// so that it can also be a part of another model and have its parameters in the store of that model. It has the
 /// functions of ImageModel without deriving from it, and is asked about parameters by their names within the body.
-/// Functions with an obvious default may be omitted: forward_heads (one head), frames (images), no_weight_decay (none)
-/// and adapt (nothing changes).
+/// Functions with an obvious default may be omitted: forward_heads (one head), frames (images), has_attention (it has),
+/// no_weight_decay (none) and adapt (nothing changes).
 template <class Body>
 class Owner final : public ImageModel {
  public:
@@ -60,6 +60,13 @@ class Owner final : public ImageModel {
   }
   std::int64_t flops(std::int64_t height, std::int64_t width) const override { return body.flops(height, width); }
   bool takes_any_size() const override { return body.takes_any_size(); }
+  bool has_attention() const override {
+    if constexpr (requires { body.has_attention(); }) {
+      return body.has_attention();
+    } else {
+      return true;
+    }
+  }
 
   std::int64_t depth() const override { return body.depth(); }
   std::int64_t layer_of(const std::string& parameter) const override { return body.layer_of(parameter); }

@@ -74,6 +74,7 @@ class Airbench {
   std::int64_t layer_of(const std::string& parameter) const;
   bool is_head(const std::string& parameter) const { return parameter == head_name_; }
   bool takes_any_size() const { return false; }
+  bool has_attention() const { return false; }
 
   /// Sets the filters of the first layer from images [N, C, H, W], which are prepared as for evaluation.
   void whiten(const Tensor& images) const;

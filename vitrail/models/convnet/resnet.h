@@ -120,6 +120,9 @@ class ResNet {
   bool is_head(const std::string& parameter) const { return parameter.starts_with("fc."); }
   Tensor adapt(const std::string& parameter, const Tensor& value, const Shape& wanted, const nn::Size2& source) const;
   bool takes_any_size() const { return true; }
+  bool has_attention() const {
+    return config_.attention == ResNetConfig::Attention::nl || !config_.sagan_stages.empty();
+  }
   const ResNetConfig& config() const { return config_; }
 
  private:

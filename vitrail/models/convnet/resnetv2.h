@@ -141,6 +141,7 @@ class ResNetV2 {
   bool is_head(const std::string& parameter) const { return parameter.starts_with("head.fc."); }
   Tensor adapt(const std::string& parameter, const Tensor& value, const Shape& wanted, const nn::Size2& source) const;
   bool takes_any_size() const { return true; }
+  bool has_attention() const { return false; }
   const ResNetV2Config& config() const { return config_; }
 
  private:

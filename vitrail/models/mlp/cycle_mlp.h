@@ -104,6 +104,7 @@ class CycleMlp {
   bool is_head(const std::string& parameter) const { return parameter.starts_with("head."); }
   Tensor adapt(const std::string& parameter, const Tensor& value, const Shape& wanted, const nn::Size2& source) const;
   bool takes_any_size() const { return true; }
+  bool has_attention() const { return false; }
   const CycleMlpConfig& config() const { return config_; }
 
  private:

@@ -43,6 +43,7 @@ class LinearClassifier {
   std::int64_t layer_of(const std::string& /*parameter*/) const { return 1; }
   bool is_head(const std::string& parameter) const { return parameter.starts_with("head."); }
   bool takes_any_size() const { return false; }
+  bool has_attention() const { return false; }
 
  private:
   LinearClassifierConfig config_;

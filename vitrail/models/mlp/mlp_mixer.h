@@ -157,6 +157,7 @@ class MlpMixer {
   bool is_head(const std::string& parameter) const { return parameter.starts_with("head."); }
   Tensor adapt(const std::string& parameter, const Tensor& value, const Shape& wanted, const nn::Size2& source) const;
   bool takes_any_size() const { return false; }
+  bool has_attention() const { return false; }
   const MlpMixerConfig& config() const { return config_; }
 
  private:

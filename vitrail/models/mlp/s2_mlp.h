@@ -83,6 +83,7 @@ class S2Mlp {
   bool is_head(const std::string& parameter) const { return parameter.starts_with("head."); }
   Tensor adapt(const std::string& parameter, const Tensor& value, const Shape& wanted, const nn::Size2& source) const;
   bool takes_any_size() const { return true; }
+  bool has_attention() const { return false; }
   const S2MlpConfig& config() const { return config_; }
 
  private:

@@ -48,6 +48,7 @@ class RowNetwork {
   std::int64_t layer_of(const std::string& parameter) const;
   bool is_head(const std::string& parameter) const { return parameter.starts_with("head."); }
   bool takes_any_size() const { return false; }
+  bool has_attention() const { return false; }
   const RowNetworkConfig& config() const { return config_; }
 
  private:
