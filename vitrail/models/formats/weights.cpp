@@ -242,9 +242,9 @@ void load_weights(const WeightsTarget& target, const io::StoredTensors& file, co
       continue;
     }
     const std::optional<std::string> own = names.own_of(name);
-    const bool is_head = changes.classifier && own && target.is_head(*own);
     const bool holds_nothing = file.shape(name).numel() == 0;  // as transformers' register tokens where there are none
-    if (!own || (!own->empty() && !is_head && !holds_nothing)) {
+    const bool passed_over = own && (own->empty() || holds_nothing || (changes.classifier && target.is_head(*own)));
+    if (!passed_over) {
       problems.add(fmt::format("the model has no parameter '{}'", name));
     }
   }
