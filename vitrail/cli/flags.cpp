@@ -19,7 +19,6 @@
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/models/base/kwargs.h"
 #include "vitrail/models/formats/weights.h"
-#include "vitrail/models/quantize.h"
 #include "vitrail/train/pretrain/autoencoder_network.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/run_options.h"

@@ -32,14 +32,14 @@ struct EvalCaptionsFlags {
   bool json = false;
 };
 
-struct Captions {
+struct ReadCaptions {
   std::vector<std::int64_t> image_ids;
   std::vector<std::string> captions;
 };
 
 // The captions of a list in COCO's layout of results and annotations.
-Captions read_captions(const nlohmann::json& list, const std::string& source) {
-  Captions captions;
+ReadCaptions read_captions(const nlohmann::json& list, const std::string& source) {
+  ReadCaptions captions;
   for (const nlohmann::json& item : list) {
     io::Fields fields(item, fmt::format("{}: entry {}", source, captions.captions.size()));
     captions.image_ids.push_back(fields.get<std::int64_t>("image_id"));
@@ -48,7 +48,7 @@ Captions read_captions(const nlohmann::json& list, const std::string& source) {
   return captions;
 }
 
-Captions read_results(const fs::path& file) {
+ReadCaptions read_results(const fs::path& file) {
   const nlohmann::json json = io::read_json(file);
   check(json.is_array(), "{}: a list of {{\"image_id\": …, \"caption\": …}} was expected, COCO's layout of results",
         file.string());
@@ -69,7 +69,7 @@ std::map<std::int64_t, std::vector<std::string>> read_references(const fs::path&
   io::Fields fields(json, file.string());
   check(fields.kind("annotations") == io::Kind::list,
         "{}: there is no list 'annotations', as captions in COCO's layout have it", file.string());
-  const Captions all = read_captions(json["annotations"], file.string() + ": 'annotations'");
+  const ReadCaptions all = read_captions(json["annotations"], file.string() + ": 'annotations'");
   std::map<std::int64_t, std::vector<std::string>> references;
   for (std::size_t i = 0; i < all.captions.size(); ++i) {
     references[all.image_ids[i]].push_back(all.captions[i]);
@@ -88,7 +88,7 @@ struct Judged {
   }
 };
 
-Judged judge(const Captions& results, const fs::path& file) {
+Judged judge(const ReadCaptions& results, const fs::path& file) {
   const auto scenes = data::read_scenes(file);
   Judged judged;
   for (std::size_t i = 0; i < results.captions.size(); ++i) {
@@ -103,7 +103,7 @@ std::string_view word_of(data::SceneTruth truth) {
   return truth == data::SceneTruth::holds ? "true" : truth == data::SceneTruth::fails ? "false" : "not understood";
 }
 
-void print_json(const Captions& results, const text::CaptionScores& scores, const Judged& judged, std::size_t without) {
+void print_scores_json(const ReadCaptions& results, const text::CaptionScores& scores, const Judged& judged, std::size_t without) {
   nlohmann::ordered_json json = {{"images", results.captions.size()}, {"without_caption", without}};
   for (std::size_t n = 0; n < scores.bleu.size(); ++n) {
     json[fmt::format("Bleu_{}", n + 1)] = scores.bleu[n];
@@ -130,7 +130,7 @@ void print_json(const Captions& results, const text::CaptionScores& scores, cons
   fmt::print("{}\n", json.dump(2));
 }
 
-void print_scores(const Captions& results, const text::CaptionScores& scores, const Judged& judged,
+void print_scores(const ReadCaptions& results, const text::CaptionScores& scores, const Judged& judged,
                   std::size_t without) {
   fmt::print("{}{}\n", io::counted(std::ssize(results.captions), "images"),
              without > 0 ? fmt::format("; {} without a caption left out",
@@ -157,7 +157,7 @@ void print_scores(const Captions& results, const text::CaptionScores& scores, co
 }
 
 void eval_captions(const EvalCaptionsFlags& flags) {
-  const Captions results = read_results(flags.results);
+  const ReadCaptions results = read_results(flags.results);
   std::error_code error;
   const bool folder = fs::is_directory(flags.data, error);
   const fs::path file = folder ? fs::path(flags.data) / "captions.json" : fs::path(flags.data);
@@ -179,7 +179,7 @@ void eval_captions(const EvalCaptionsFlags& flags) {
   const text::CaptionScores scores = text::caption_scores(candidates, tokenized);
   const fs::path scenes = file.parent_path() / "scene.json";
   const Judged judged = fs::exists(scenes, error) ? judge(results, scenes) : Judged();
-  (flags.json ? print_json : print_scores)(results, scores, judged, references.size() - candidates.size());
+  (flags.json ? print_scores_json : print_scores)(results, scores, judged, references.size() - candidates.size());
 }
 
 }  // namespace
