@@ -124,6 +124,63 @@ TEST(ScenesCommand, MakesPartsOfOneDataSetByRanges) {
             std::string::npos);
 }
 
+TEST(ScenesCommand, DrawsCells) {
+  const TemporaryFolder folder;
+  const std::string out = (folder / "blood").string();
+  const Outcome made = vitrail("scenes " + out + " --style cells --count 8 --size 96 --preview 2");
+  ASSERT_EQ(made.status, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("8 scenes of 96 x 96 pixels, 0 … 7 of seed 0: images, masks, instances.json"));
+  EXPECT_FALSE(fs::exists(fs::path(out) / "captions.json"));
+  EXPECT_GT(io::read_image(fs::path(out) / "preview.png").width, 400);
+  const json instances = io::read_json(fs::path(out) / "instances.json");
+  EXPECT_EQ(instances["categories"][1]["name"], "WBC");
+  const json scenes = io::read_json(fs::path(out) / "scene.json")["scenes"];
+  std::size_t objects = 0;
+  for (const json& scene : scenes) {
+    objects += scene["objects"].size();
+  }
+  ASSERT_EQ(instances["annotations"].size(), objects);
+  EXPECT_GT(objects, 40U);
+  for (const json& instance : instances["annotations"]) {
+    const json& box = instance["bbox"];
+    EXPECT_TRUE(box[2] > 0 && box[3] > 0 && box[0].get<int>() + box[2].get<int>() <= 96);
+    EXPECT_LE(instance["area"].get<int>(), box[2].get<int>() * box[3].get<int>());
+  }
+  EXPECT_EQ(vitrail("scenes " + out + " --count 1").status, 0);  // it is a folder of scenes, and replaced
+}
+
+TEST(ScenesCommand, WritesClassFolders) {
+  const TemporaryFolder folder;
+  const std::string out = (folder / "species").string();
+  const Outcome made = vitrail("scenes " + out + " --task same-different --count 20 --size 32");
+  ASSERT_EQ(made.status, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("22 scenes of 32 x 32 pixels, 0 … 21 of seed 0: train, validation, scene.json"));
+  data::DatasetOptions part;
+  part.split = "train";
+  const auto training = data::open_dataset(out, part);
+  EXPECT_EQ(training->size(), 20);
+  EXPECT_EQ(training->classes(), (std::vector<std::string>{"different", "same"}));
+  part.split = "validation";
+  EXPECT_EQ(data::open_dataset(out, part)->size(), 2);
+  EXPECT_TRUE(fs::exists(fs::path(out) / "train/same/000000.png"));
+  EXPECT_EQ(io::read_json(fs::path(out) / "scene.json")["scenes"][1]["file_name"], "train/different/000001.png");
+}
+
+// A model learns from scenes that no file has.
+TEST(ScenesCommand, IsNotNeededToTrain) {
+  const TemporaryFolder folder;
+  const std::string runs = " --workers 0 --batch-size 8 --epochs 1 --output " + folder.path().string();
+  const Outcome classes = vitrail(
+      "train scenes:count=16,size=32,task=count --experiment count --model "
+      "vit_tiny_patch16_224 --model-kwargs depth=1 embed_dim=24 num_heads=2 --img-size 32" +
+      runs);
+  ASSERT_EQ(classes.status, 0) << classes.err;
+  const Outcome scored =
+      vitrail("eval " + (folder / "count/best").string() + " scenes:count=16,size=32,task=count --split validation");
+  EXPECT_EQ(scored.status, 0) << scored.err;
+  EXPECT_EQ(vitrail("train scenes:count=16 --model vit_tiny_patch16_224" + runs).status, 1);
+}
+
 TEST(ScenesCommand, SaysWhatIsWrongAndWritesNothing) {
   const TemporaryFolder folder;
   const std::string out = (folder / "scenes").string();
@@ -138,6 +195,11 @@ TEST(ScenesCommand, SaysWhatIsWrongAndWritesNothing) {
   EXPECT_THAT(error("--count 1 --objects 2-"), HasSubstr("--objects takes a number or a range of numbers, as in 2-6"));
   EXPECT_THAT(error("--count 1 --objects 4-99"), HasSubstr("a scene has 1 to 12 objects, not 4 to 99"));
   EXPECT_THAT(error("--count 1 --held-out"), HasSubstr("nothing is held out"));
+  EXPECT_THAT(error("--count 1 --style blobs"), HasSubstr("--style"));
+  EXPECT_THAT(error("--count 1 --style cells --objects 3"), HasSubstr("--objects has no effect with --style cells"));
+  EXPECT_THAT(error("--count 1 --task count --questions 3"), HasSubstr("--questions has no effect with --task count"));
+  EXPECT_THAT(error("--count 1 --task same-different --objects 3"), HasSubstr("there are two birds"));
+  EXPECT_THAT(error("--count 1 --validation 3"), HasSubstr("--validation is for --task"));
   EXPECT_THAT(error("--count 1 --holdout \"red bird,pink bird\""), HasSubstr("scenes have no 'pink bird'"));
   fs::create_directories(out);
   std::ofstream(out + "/mine.txt") << "mine";

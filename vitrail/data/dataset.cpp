@@ -10,6 +10,7 @@
 
 #include <fmt/ranges.h>
 
+#include "vitrail/data/scenes/source.h"
 #include "vitrail/data/sources.h"
 #include "vitrail/io/suggest.h"
 #include "vitrail/io/tar.h"
@@ -257,6 +258,9 @@ std::vector<fs::path> only_binary_files(const fs::path& folder, const std::vecto
 }
 
 Listing list_source(const fs::path& source, const std::string& split, bool labeled) {
+  if (is_scene_source(source)) {
+    return list_scenes(source, split, labeled);
+  }
   std::error_code error;
   check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
   const std::vector<std::string> names = split.empty() ? std::vector<std::string>{} : names_of_split(split);
@@ -366,6 +370,9 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& source, const DatasetOptio
 }
 
 bool has_parts(const fs::path& source) {
+  if (is_scene_source(source)) {
+    return true;
+  }
   std::error_code error;
   if (!fs::is_directory(source, error)) {
     return false;
@@ -376,13 +383,17 @@ bool has_parts(const fs::path& source) {
 
 std::unique_ptr<Dataset> open_unlabeled(const fs::path& source) {
   std::error_code error;
-  check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
+  check(is_scene_source(source) || fs::exists(source, error), "{}: {}", source.string(),
+        error ? error.message() : "no such file or folder");
   const auto without_labels = [&](Listing listing) -> std::unique_ptr<Dataset> {
     check(!listing.names.empty(), "{}: there are no images (.jpg, .jpeg, .png or .webp)", source.string());
     listing.classes.clear();
     listing.labels.assign(listing.names.size(), unlabeled);
     return std::make_unique<ListedDataset>(std::move(listing));
   };
+  if (is_scene_source(source)) {
+    return without_labels(list_scenes(source, "", false));
+  }
   if (!fs::is_directory(source, error)) {
     return without_labels(list_file(source, {}, false));
   }

@@ -47,7 +47,8 @@ struct DatasetOptions {
 /// - a folder of class folders, or a `.tar`, `.tar.gz` or `.tgz` of such a tree,
 /// - CIFAR-10's or CIFAR-100's binary files: a folder with `data_batch_*.bin` or `train.bin`, or one `.bin` file,
 /// - MNIST-style idx files: a folder with `*-images-idx3-ubyte`, or one such file beside its labels,
-/// - a `.csv` of path,label, with paths relative to the CSV; a header line is understood.
+/// - a `.csv` of path,label, with paths relative to the CSV; a header line is understood,
+/// - `scenes:count=8000,task=count`: scenes that are drawn when they are asked for, see read_scene_source().
 ///
 /// DatasetOptions::split chooses a subfolder, a tar or a set of files of a source that has such parts. If there is no
 /// part of that name, other names of it are tried ("val", "valid", … for "validation", then "test"); for "train", a

@@ -10,9 +10,11 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "vitrail/data/dataset.h"
+#include "vitrail/data/scenes/write.h"
 #include "vitrail/io/csv.h"
 
 namespace vitrail::data {
@@ -74,6 +76,12 @@ Listing list_cifar(const std::vector<std::filesystem::path>& files);
 /// Lists the images of an MNIST-style idx file: `images` is the file `*-images-idx3-ubyte`, beside which its labels
 /// lie.
 Listing list_idx(const std::filesystem::path& images);
+
+/// Lists scenes that are drawn when they are asked for (read_scene_source()), by the class of their task if `labeled`.
+/// The part for training is `count` scenes; any other is the `validation` scenes behind them.
+Listing list_scenes(const std::filesystem::path& source, const std::string& split, bool labeled = true);
+/// The index of the first scene of a part, and how many it has.
+std::pair<std::int64_t, std::int64_t> range_of_part(const SceneFolder& what, const std::string& split);
 
 bool is_cifar_file(const std::filesystem::path& path);       ///< data_batch_1.bin, test_batch.bin, train.bin, test.bin
 bool is_idx_images_file(const std::filesystem::path& path);  ///< `*images-idx3-ubyte`, `*images.idx3-ubyte`

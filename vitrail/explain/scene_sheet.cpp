@@ -16,8 +16,8 @@ constexpr std::size_t scenes_a_row = 4;
 constexpr std::int64_t captions_shown = 3;
 constexpr std::int64_t questions_shown = 3;
 
-// A frame just outside of a box, white with black around it, and a number in its corner.
-void draw_box(io::Image& image, const data::SceneBox& box, std::int64_t number) {
+// A frame just outside of a box, white with black around it, and a word in its corner if there is one.
+void draw_box(io::Image& image, const data::SceneBox& box, const std::string& text) {
   const auto frame = [&](std::int64_t out, std::uint8_t value) {
     for (std::int64_t y = box.top - out; y < box.bottom + out; ++y) {
       for (std::int64_t x = box.left - out; x < box.right + out; ++x) {
@@ -31,7 +31,9 @@ void draw_box(io::Image& image, const data::SceneBox& box, std::int64_t number) 
   };
   frame(2, 0);
   frame(1, 255);
-  const std::string text = std::to_string(number);
+  if (text.empty()) {
+    return;
+  }
   const io::Image tag = [&] {
     io::Image label = white_image(text_width(text, 1) + 2, letter_height + 1);
     draw_text(label, 1, 1, text, 1);
@@ -47,7 +49,7 @@ io::Image shown_scene(const data::Scene& scene, std::int64_t side) {
   io::Image image = magnified(drawn.image, zoom);
   for (std::int64_t number = 1; number <= std::ssize(scene.objects); ++number) {
     const data::SceneBox box = data::box_of_object(drawn.objects, side, number);
-    draw_box(image, {box.left * zoom, box.top * zoom, box.right * zoom, box.bottom * zoom}, number);
+    draw_box(image, {box.left * zoom, box.top * zoom, box.right * zoom, box.bottom * zoom}, std::to_string(number));
   }
   std::vector<std::string> lines = data::scene_captions(scene, captions_shown);
   for (const data::SceneQuestion& question : data::scene_questions(scene, questions_shown)) {
@@ -59,9 +61,20 @@ io::Image shown_scene(const data::Scene& scene, std::int64_t side) {
   return captioned(image, "scene " + std::to_string(scene.index), 1);
 }
 
-}  // namespace
+io::Image shown_cells(const data::CellScene& scene, std::int64_t side) {
+  const std::int64_t zoom = std::max<std::int64_t>(1, 256 / side);
+  io::Image image = magnified(data::draw_cells(scene, side).image, zoom);
+  for (const data::Cell& cell : scene.cells) {
+    const data::SceneBox box = data::box_of_object(data::mask_of_cell(cell, side), side, 1);
+    draw_box(image, {box.left * zoom, box.top * zoom, box.right * zoom, box.bottom * zoom},
+             cell.kind == data::CellKind::rbc ? "" : std::string(name_of(cell.kind).substr(0, 1)));
+  }
+  return captioned(image, "scene " + std::to_string(scene.index), 1);
+}
 
-io::Image scene_sheet(const std::vector<data::Scene>& scenes, std::int64_t side) {
+// Images in rows, each on white of the size of the largest.
+template <class Scenes, class Show>
+io::Image sheet_of(const Scenes& scenes, const Show& show) {
   std::vector<std::vector<io::Image>> rows;
   std::int64_t width = 0;
   std::int64_t height = 0;
@@ -69,7 +82,7 @@ io::Image scene_sheet(const std::vector<data::Scene>& scenes, std::int64_t side)
     if (i % scenes_a_row == 0) {
       rows.emplace_back();
     }
-    rows.back().push_back(shown_scene(scenes[i], side));
+    rows.back().push_back(show(scenes[i]));
     width = std::max(width, rows.back().back().width);
     height = std::max(height, rows.back().back().height);
   }
@@ -81,6 +94,16 @@ io::Image scene_sheet(const std::vector<data::Scene>& scenes, std::int64_t side)
     }
   }
   return sheet(rows, 12);
+}
+
+}  // namespace
+
+io::Image scene_sheet(const std::vector<data::Scene>& scenes, std::int64_t side) {
+  return sheet_of(scenes, [&](const data::Scene& scene) { return shown_scene(scene, side); });
+}
+
+io::Image cell_sheet(const std::vector<data::CellScene>& scenes, std::int64_t side) {
+  return sheet_of(scenes, [&](const data::CellScene& scene) { return shown_cells(scene, side); });
 }
 
 }  // namespace vitrail::explain

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "vitrail/data/scenes/cells.h"
 #include "vitrail/data/scenes/scene.h"
 #include "vitrail/io/image.h"
 
@@ -13,5 +14,8 @@ namespace vitrail::explain {
 /// Scenes drawn with `side` pixels and enlarged, the boxes of their objects with their numbers, and captions above, in
 /// rows of four. Throws Error if there are none.
 io::Image scene_sheet(const std::vector<data::Scene>& scenes, std::int64_t side);
+/// Scenes of cells with their boxes, of white cells and platelets with the first letter of what they are. Throws Error
+/// if there are none.
+io::Image cell_sheet(const std::vector<data::CellScene>& scenes, std::int64_t side);
 
 }  // namespace vitrail::explain

@@ -44,6 +44,18 @@ TEST(DrawScene, GivesTheSameBytesEverywhere) {
   EXPECT_EQ(questions, 1787998233340245720U);
 }
 
+TEST(DrawScene, GivesTheSameBytesOfScenesThatOverlapAndOfTwoBirds) {
+  std::uint64_t overlapping = 0;
+  std::uint64_t birds = 0;
+  for (std::int64_t index = 0; index < 50; ++index) {
+    const DrawnScene drawn = draw_scene(sample_scene({.overlap = true}, index));
+    overlapping = mix(mix(overlapping, hash_of(drawn.image.pixels)), hash_of(drawn.objects));
+    birds = mix(birds, hash_of(draw_scene(sample_scene({.task = SceneTask::same_different}, index)).image.pixels));
+  }
+  EXPECT_EQ(overlapping, 10663196392535333946U);
+  EXPECT_EQ(birds, 6166641848255471924U);
+}
+
 SceneObject object_at(SceneShape shape, const SceneBox& box) {
   SceneObject object;
   object.kind = {SceneColor::red, shape};

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/errors.h"
+#include "vitrail/data/scenes/draw.h"
 
 namespace vitrail::data {
 namespace {
@@ -116,6 +117,80 @@ TEST(Scenes, FindRoomForManyObjects) {
   }
 }
 
+std::int64_t area_in(const SceneBox& box) {
+  return box.width() > 0 && box.height() > 0 ? box.width() * box.height() : 0;
+}
+
+std::int64_t area_in_both(const SceneBox& a, const SceneBox& b) {
+  return area_in(
+      {std::max(a.left, b.left), std::max(a.top, b.top), std::min(a.right, b.right), std::min(a.bottom, b.bottom)});
+}
+
+TEST(Scenes, MayOverlapButHideNothing) {
+  int overlapping = 0;
+  for (std::int64_t index = 0; index < many; ++index) {
+    const Scene scene = sample_scene({.overlap = true}, index);
+    bool overlaps = false;
+    const DrawnScene drawn = draw_scene(scene);
+    for (std::size_t i = 0; i < scene.objects.size(); ++i) {
+      const SceneObject& object = scene.objects[i];
+      std::int64_t covered = 0;
+      for (std::size_t j = 0; j < scene.objects.size(); ++j) {
+        if (j != i) {
+          const std::int64_t common = area_in_both(object.box, scene.objects[j].box);
+          EXPECT_LE(3 * common, area_in(object.box));
+          covered += common;
+        }
+      }
+      EXPECT_LE(2 * covered, area_in(object.box));
+      overlaps = overlaps || covered > 0;
+      const auto number = static_cast<std::int64_t>(i + 1);
+      EXPECT_GT(area_of_object(drawn.objects, number), object.kind.shape == SceneShape::bird ? 60 : 15);
+      if (object.kind.shape == SceneShape::bird) {
+        Scene alone = scene;
+        alone.objects = {object};
+        EXPECT_EQ(area_of_object(drawn.heads, number), area_of_object(draw_scene(alone).heads, 1)) << index;
+      }
+    }
+    overlapping += overlaps ? 1 : 0;
+  }
+  EXPECT_GT(overlapping, many / 3);
+}
+
+TEST(Scenes, OfTwoBirdsAreOfOneSpeciesOrNot) {
+  const SceneOptions options{.holdout = {scene_kind("red bird")}, .task = SceneTask::same_different};
+  std::map<std::pair<bool, bool>, int> differences;  // of the body, of the head
+  int beaks = 0;
+  for (std::int64_t index = 0; index < many; ++index) {
+    const Scene scene = sample_scene(options, index);
+    ASSERT_EQ(scene.objects.size(), 2U);
+    const SceneObject& a = scene.objects[0];
+    const SceneObject& b = scene.objects[1];
+    EXPECT_EQ(scene_class(options.task, scene), index % 2 == 0 ? "same" : "different");
+    ++differences[{a.kind.color != b.kind.color, a.head != b.head}];
+    beaks += a.beak == b.beak ? 1 : 0;
+    for (const SceneObject& bird : scene.objects) {
+      EXPECT_EQ(bird.kind.shape, SceneShape::bird);
+      EXPECT_NE(bird.kind.color, SceneColor::red);
+      EXPECT_TRUE(bird.head != bird.kind.color && bird.beak != bird.head && bird.beak != bird.kind.color);
+      EXPECT_FALSE(is_behind(scene.background, bird.kind.color) || is_behind(scene.background, bird.head));
+    }
+    // Each lies in its corner, and these are opposite.
+    const auto is_low = [](std::int64_t low, std::int64_t high) { return low + high < scene_side; };
+    EXPECT_NE(is_low(a.box.left, a.box.right), is_low(b.box.left, b.box.right));
+    EXPECT_NE(is_low(a.box.top, a.box.bottom), is_low(b.box.top, b.box.bottom));
+    EXPECT_TRUE((a.box.right < 128 || a.box.left > 128) && (a.box.bottom < 128 || a.box.top > 128));
+  }
+  EXPECT_EQ(differences.size(), 4U);
+  EXPECT_EQ((differences[{false, false}]), many / 2);
+  for (const auto& [which, count] : differences) {
+    EXPECT_GT(count, many / 10);
+  }
+  EXPECT_LT(beaks, many / 2);
+  EXPECT_EQ(scene_classes(options), (std::vector<std::string>{"different", "same"}));
+  EXPECT_EQ(scene_classes({.task = SceneTask::count}), (std::vector<std::string>{"2", "3", "4", "5", "6"}));
+}
+
 TEST(Scenes, HaveRelationsByTheirMiddles) {
   const auto at = [](std::int64_t x, std::int64_t y) {
     SceneObject object;
@@ -151,6 +226,15 @@ TEST(Scenes, SayWhatTheyCannotBe) {
               sample_scene({.holdout = {all.begin(), all.end() - 5}}, 0);
             }),
             "27 of the 32 kinds of objects are held out: those left need three colours at least");
+  SceneOptions birds{.task = SceneTask::same_different};
+  birds.holdout = {scene_kind("red circle")};
+  birds.held_out = true;
+  EXPECT_EQ(error_of([&] { sample_scene(birds, 0); }), "no bird is held out that a scene of two could be made of");
+  for (const char* name : {"red bird", "blue bird", "green bird", "white bird", "black bird"}) {
+    birds.holdout.insert(scene_kind(name));
+  }
+  EXPECT_EQ(error_of([&] { sample_scene(birds, 0); }),
+            "5 of the 8 kinds of birds are held out: those left need four colours");
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ ReadCaptions read_results(const fs::path& file) {
   const nlohmann::json json = io::read_json(file);
   check(json.is_array(), "{}: a list of {{\"image_id\": …, \"caption\": …}} was expected, COCO's layout of results",
         file.string());
-  Captions results = read_captions(json, file.string());
+  ReadCaptions results = read_captions(json, file.string());
   check(!results.captions.empty(), "{}: there are no captions", file.string());
   std::map<std::int64_t, std::size_t> seen;
   for (std::size_t i = 0; i < results.image_ids.size(); ++i) {
@@ -103,7 +103,8 @@ std::string_view word_of(data::SceneTruth truth) {
   return truth == data::SceneTruth::holds ? "true" : truth == data::SceneTruth::fails ? "false" : "not understood";
 }
 
-void print_scores_json(const ReadCaptions& results, const text::CaptionScores& scores, const Judged& judged, std::size_t without) {
+void print_scores_json(const ReadCaptions& results, const text::CaptionScores& scores, const Judged& judged,
+                       std::size_t without) {
   nlohmann::ordered_json json = {{"images", results.captions.size()}, {"without_caption", without}};
   for (std::size_t n = 0; n < scores.bleu.size(); ++n) {
     json[fmt::format("Bleu_{}", n + 1)] = scores.bleu[n];

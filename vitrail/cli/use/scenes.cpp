@@ -1,13 +1,9 @@
 // `vitrail scenes` draws a data set of which everything is known.
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
-#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -15,7 +11,9 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/data/scenes/cells.h"
 #include "vitrail/data/scenes/draw.h"
+#include "vitrail/data/scenes/source.h"
 #include "vitrail/data/scenes/write.h"
 #include "vitrail/explain/scene_sheet.h"
 #include "vitrail/io/file.h"
@@ -33,43 +31,72 @@ struct SceneFlags {
   std::string objects = "2-6";
   std::string holdout;
   std::string background;
+  std::string style = "shapes";
+  std::string task = "none";
   std::int64_t preview = 0;
 };
 
-// Reads "2-6", or "3" for 3-3.
-std::pair<std::int64_t, std::int64_t> range_of(const std::string& text) {
-  const auto number = [&](std::string_view part, std::int64_t& value) {
-    const auto [end, status] = std::from_chars(part.data(), part.data() + part.size(), value);
-    return status == std::errc() && end == part.data() + part.size();
-  };
-  const std::string_view all = text;
-  const std::size_t dash = all.find('-');
-  std::int64_t low = 0;
-  std::int64_t high = 0;
-  const bool right =
-      number(all.substr(0, dash), low) && number(dash == std::string_view::npos ? all : all.substr(dash + 1), high);
-  check(right, "--objects takes a number or a range of numbers, as in 2-6, not '{}'", text);
-  return {low, high};
+// The value of this name, which is one of `names`.
+template <class T, class Names>
+T chosen(const std::string& name, const Names& names) {
+  return static_cast<T>(std::ranges::find(names, name) - names.begin());
 }
 
-std::set<data::SceneKind> kinds_of(std::string_view list) {
-  std::set<data::SceneKind> kinds;
-  while (!list.empty()) {
-    const std::size_t comma = std::min(list.find(','), list.size());
-    std::string_view name = list.substr(0, comma);
-    list.remove_prefix(std::min(comma + 1, list.size()));
-    const std::size_t first = std::min(name.find_first_not_of(' '), name.size());
-    name = name.substr(first, name.find_last_not_of(' ') + 1 - first);
-    kinds.insert(data::scene_kind(name));
+// Wrong usage if flags were given that do nothing for this style or this task.
+void check_effect(const CLI::App& command, const SceneFlags& flags) {
+  const auto refuse = [&](const std::vector<std::string>& names, const std::string& with) {
+    for (const std::string& name : names) {
+      check_usage(command.count(name) == 0, "{} has no effect with {}", name, with);
+    }
+  };
+  if (flags.style == "cells") {
+    refuse({"--objects", "--holdout", "--held-out", "--background", "--overlap", "--task", "--questions"},
+           "--style cells");
   }
-  return kinds;
+  if (flags.task != "none") {
+    refuse({"--questions"}, "--task " + flags.task);
+  } else {
+    check_usage(command.count("--validation") == 0,
+                "--validation is for --task: other parts are other ranges of --start");
+  }
+  if (flags.task == "same-different") {
+    refuse({"--objects"}, "--task same-different: there are two birds");
+  }
+}
+
+// The first scenes with what is known of them.
+io::Image preview_of(const data::SceneFolder& what, std::int64_t count) {
+  if (what.style == data::SceneStyle::cells) {
+    std::vector<data::CellScene> shown;
+    for (std::int64_t i = 0; i < count; ++i) {
+      shown.push_back(data::sample_cells(what.scenes.seed, what.first + i));
+    }
+    return explain::cell_sheet(shown, what.side);
+  }
+  std::vector<data::Scene> shown;
+  for (std::int64_t i = 0; i < count; ++i) {
+    shown.push_back(data::sample_scene(what.scenes, what.first + i));
+  }
+  return explain::scene_sheet(shown, what.side);
+}
+
+// What lies in the folder beside the images.
+std::string_view files_of(const data::SceneFolder& what) {
+  if (what.style == data::SceneStyle::cells) {
+    return "images, masks, instances.json, scene.json";
+  }
+  return what.scenes.task == data::SceneTask::none
+             ? "images, masks, captions.json, instances.json, heads.json, scene.json"
+             : "train, validation, scene.json";
 }
 
 void scenes(SceneFlags& flags) {
   data::SceneFolder& what = flags.what;
   as_usage([&] {
-    std::tie(what.scenes.fewest_objects, what.scenes.most_objects) = range_of(flags.objects);
-    what.scenes.holdout = kinds_of(flags.holdout);
+    data::read_object_range(flags.objects, "--objects", what.scenes);
+    what.scenes.holdout = data::read_scene_kinds(flags.holdout);
+    what.style = chosen<data::SceneStyle>(flags.style, data::scene_styles);
+    what.scenes.task = chosen<data::SceneTask>(flags.task, data::scene_tasks);
     if (!flags.background.empty()) {
       what.scenes.background = data::scene_color(flags.background);
     }
@@ -83,9 +110,10 @@ void scenes(SceneFlags& flags) {
     check(foreign.empty(), "'{}' would be lost with the scenes in '{}': name a new folder, or move it away",
           foreign.string(), flags.output);
   }
+  const std::int64_t total = what.count + (what.scenes.task == data::SceneTask::none ? 0 : what.validation_count());
   train::Progress progress(stderr);
   if (progress.terminal()) {
-    progress.begin("scenes", what.count);
+    progress.begin("scenes", total);
   }
   data::ScenesWritten written;
   io::replace_folder(flags.output, [&](const fs::path& folder) {
@@ -96,18 +124,11 @@ void scenes(SceneFlags& flags) {
     });
     progress.end();
     if (flags.preview > 0) {
-      std::vector<data::Scene> shown;
-      for (std::int64_t i = 0; i < std::min(flags.preview, what.count); ++i) {
-        shown.push_back(data::sample_scene(what.scenes, what.first + i));
-      }
-      io::write_png(folder / data::scene_preview, explain::scene_sheet(shown, what.side));
+      io::write_png(folder / data::scene_preview, preview_of(what, std::min(flags.preview, what.count)));
     }
   });
-  fmt::print(
-      "{}: {} of {} x {} pixels, {} … {} of seed {}: images, masks, captions.json, instances.json, heads.json, "
-      "scene.json\n",
-      flags.output, io::counted(what.count, "scenes"), what.side, what.side, what.first, what.first + what.count - 1,
-      what.scenes.seed);
+  fmt::print("{}: {} of {} x {} pixels, {} … {} of seed {}: {}\n", flags.output, io::counted(total, "scenes"),
+             what.side, what.side, what.first, what.first + total - 1, what.scenes.seed, files_of(what));
   if (written.questions > 0) {
     fmt::print(
         "{} in vqa_questions.json and vqa_annotations.json; their text alone answers {:.1f} % of those of the "
@@ -120,7 +141,8 @@ void scenes(SceneFlags& flags) {
 
 void add_scenes(CLI::App& app) {
   CLI::App& command = *app.add_subcommand(
-      "scenes", "Draw images of coloured shapes and birds, with masks, boxes, captions and questions");
+      "scenes",
+      "Draw images of coloured shapes and birds, with masks, boxes, captions and questions, or of blood cells");
   const auto flags = std::make_shared<SceneFlags>();
   data::SceneFolder& what = flags->what;
   command.add_option("OUT", flags->output, "Folder to write; one of scenes is replaced")->required()->type_name("");
@@ -147,6 +169,22 @@ void add_scenes(CLI::App& app) {
   command.add_flag("--held-out", what.scenes.held_out, "Instead, scenes that have one of the kinds of --holdout each");
   command.add_option("--background", flags->background, "One background for all scenes, in this colour")
       ->type_name("COLOR");
+  command.add_flag("--overlap", what.scenes.overlap, "Objects may cover parts of each other");
+  command.add_option("--style", flags->style, "What is drawn: shapes, or cells: blood under a microscope, with boxes")
+      ->capture_default_str()
+      ->check(CLI::IsMember(std::vector<std::string>(data::scene_styles.begin(), data::scene_styles.end())))
+      ->type_name("NAME");
+  command
+      .add_option("--task", flags->task,
+                  "Write class folders in train/ and validation/ instead: same-different (are two birds of one "
+                  "species?), count (of objects)")
+      ->capture_default_str()
+      ->check(CLI::IsMember(std::vector<std::string>(data::scene_tasks.begin(), data::scene_tasks.end())))
+      ->type_name("NAME");
+  command
+      .add_option("--validation", what.validation, "Scenes of validation/ with --task; by default a tenth of --count")
+      ->check(whole_number(1, 1'000'000))
+      ->type_name("N");
   command.add_option("--questions", what.questions, "Questions about each scene; 0: none")
       ->capture_default_str()
       ->check(whole_number(0, 100))
@@ -155,13 +193,19 @@ void add_scenes(CLI::App& app) {
       .add_option("--preview", flags->preview, "Draw preview.png: this many scenes with boxes, captions and questions")
       ->check(whole_number(0, 400))
       ->type_name("N");
-  add_examples(command,
-               {"vitrail scenes scenes/train --count 8000 --holdout \"red triangle,blue bird\" --preview 16",
-                "vitrail scenes scenes/validation --start 8000 --count 500 --holdout \"red triangle,blue bird\"",
-                "vitrail scenes scenes/unseen --start 8500 --count 500 --holdout \"red triangle,blue bird\" "
-                "--held-out",
-                "vitrail pretrain dino scenes/train/images"});
-  command.callback([flags] { scenes(*flags); });
+  add_examples(
+      command,
+      {"vitrail scenes scenes/train --count 8000 --holdout \"red triangle,blue bird\" --preview 16",
+       "vitrail scenes scenes/validation --start 8000 --count 500 --holdout \"red triangle,blue bird\"",
+       "vitrail scenes scenes/unseen --start 8500 --count 500 --holdout \"red triangle,blue bird\" "
+       "--held-out",
+       "vitrail scenes species --task same-different --count 8000", "vitrail scenes blood --style cells --count 300",
+       "vitrail pretrain dino scenes/train/images",
+       "vitrail train --task detect --data-dir scenes:count=8000,overlap   # the same scenes, with nothing written"});
+  command.callback([flags, &command] {
+    check_effect(command, *flags);
+    scenes(*flags);
+  });
 }
 
 }  // namespace vitrail::cli

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "vitrail/data/boxes/listings.h"
+#include "vitrail/data/scenes/source.h"
 #include "vitrail/data/sources.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/image.h"
@@ -143,6 +144,9 @@ std::optional<BoxListing> list_part(const fs::path& source, const std::vector<st
 }
 
 BoxListing list_boxes(const fs::path& source, const std::string& split) {
+  if (is_scene_source(source)) {
+    return list_scene_boxes(source, split);
+  }
   std::error_code error;
   check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
   const std::vector<std::string> splits = split.empty() ? std::vector<std::string>{} : names_of_split(split);
@@ -164,14 +168,14 @@ BoxListing list_boxes(const fs::path& source, const std::string& split) {
       source.string(), split.empty() ? "" : fmt::format(" of a part '{}'", split));
 }
 
-// Images as files have them.
+// Images as they are listed.
 class BoxedFiles final : public Dataset {
  public:
-  explicit BoxedFiles(std::vector<ListedImage> images) : images_(std::move(images)) {}
+  explicit BoxedFiles(BoxListing listing) : images_(std::move(listing.images)), image_(std::move(listing.image)) {}
   std::int64_t size() const override { return std::ssize(images_); }
   io::Image image(std::int64_t index) const override {
     const ListedImage& listed = images_.at(static_cast<std::size_t>(index));
-    io::Image image = io::read_image(listed.path);
+    io::Image image = image_ ? image_(index) : io::read_image(listed.path);
     check(listed.width == 0 || (image.width == listed.width && image.height == listed.height),
           "{}: the image has {} x {} pixels, but its annotation says {} x {}", listed.path.string(), image.width,
           image.height, listed.width, listed.height);
@@ -183,6 +187,7 @@ class BoxedFiles final : public Dataset {
 
  private:
   std::vector<ListedImage> images_;
+  std::function<io::Image(std::int64_t)> image_;
   std::vector<std::string> none_;
 };
 
@@ -265,11 +270,14 @@ BoxedImages open_boxed_images(const fs::path& source, const BoxedOptions& option
                     fmt::join(empty.begin(), empty.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
                     empty.size() > most ? fmt::format(" and {} more images", empty.size() - most) : ""));
   }
-  result.images = std::make_shared<BoxedFiles>(std::move(listing.images));
+  result.images = std::make_shared<BoxedFiles>(std::move(listing));
   return result;
 }
 
 bool has_boxes(const fs::path& source) {
+  if (is_scene_source(source)) {
+    return read_scene_source(source).scenes.task == SceneTask::none;
+  }
   if (!is_folder(source)) {
     return source.extension() == ".json";
   }

@@ -46,7 +46,8 @@ struct BoxedOptions {
 ///   _annotations.coco.json, or with annotations/instances_NAME.json; images lie beside the file, in `images/` beside
 ///   it, or, for annotations/instances_NAME.json, in NAME/ beside its folder,
 /// - a folder in the layout of Pascal VOC: Annotations/*.xml, JPEGImages/ and, for parts, ImageSets/Main/NAME.txt,
-/// - a folder with a `.xml` beside each image.
+/// - a folder with a `.xml` beside each image,
+/// - `scenes:count=8000`: scenes that are drawn when they are asked for, see read_scene_source().
 ///
 /// BoxedOptions::split chooses a file or a subfolder of a source that has such parts, under the names that
 /// names_of_split() knows too; a source without parts serves as a whole for training. Which layout it is, is found by

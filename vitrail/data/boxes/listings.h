@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "vitrail/data/boxes/box.h"
+#include "vitrail/io/image.h"
 
 namespace vitrail::data {
 
@@ -36,10 +38,14 @@ struct BoxListing {
   std::vector<ListedImage> images;
   std::vector<std::string> categories;
   std::vector<std::int64_t> category_ids;
+  std::function<io::Image(std::int64_t)> image = {};  ///< makes image i; empty: it is read from its path
 };
 
 /// Reads a file in the layout of COCO.
 BoxListing list_coco_boxes(const std::filesystem::path& file);
+
+/// Scenes that are drawn when they are asked for (read_scene_source()), with the boxes that their files would have.
+BoxListing list_scene_boxes(const std::filesystem::path& source, const std::string& split);
 
 /// Where the annotations and images of a source in VOC's layout lie, and which of them are meant.
 struct VocFiles {

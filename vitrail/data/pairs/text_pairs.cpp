@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/data/pairs/coco_file.h"
+#include "vitrail/data/scenes/describe.h"
+#include "vitrail/data/scenes/source.h"
 #include "vitrail/data/sources.h"
 #include "vitrail/io/csv.h"
 #include "vitrail/io/file.h"
@@ -165,7 +167,23 @@ PairListing list_shards(const std::vector<fs::path>& shards) {
   return result;
 }
 
+// Scenes that are drawn when they are asked for, with the captions that their file would have.
+PairListing list_described_scenes(const fs::path& source) {
+  const SceneFolder what = read_scene_source(source);
+  check(what.style == SceneStyle::shapes, "{}: scenes of cells have no captions", source.string());
+  PairListing result;
+  for (std::int64_t index = what.first; index < what.first + what.count; ++index) {
+    result.images.names.push_back(scene_file(index));
+    result.texts.push_back(scene_captions(sample_scene(what.scenes, index), what.captions));
+  }
+  result.images.image = [what](std::int64_t i) { return scene_image(what, what.first + i); };
+  return result;
+}
+
 PairListing list_pairs(const fs::path& source) {
+  if (is_scene_source(source)) {
+    return list_described_scenes(source);
+  }
   std::error_code error;
   check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
   if (!fs::is_directory(source)) {

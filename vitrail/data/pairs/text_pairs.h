@@ -27,7 +27,8 @@ struct TextPairs {
 /// - a `.csv` of path,caption, with paths relative to the CSV, or a folder with a captions.csv. A header line is
 ///   understood; a path may come in several lines;
 /// - shards in the layout of WebDataset: a `.tar`, or a folder of them, with KEY.jpg (.jpeg, .png, .webp) and KEY.txt
-///   side by side.
+///   side by side;
+/// - `scenes:count=8000`: scenes that are drawn when they are asked for, see read_scene_source().
 ///
 /// Images without a text are counted as passed over. Throws Error, naming the place, if a file does not fit its layout,
 /// an image is not there, or there are no pairs.

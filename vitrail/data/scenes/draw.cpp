@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "vitrail/data/scenes/noise.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/tensor/random.h"
 
@@ -142,14 +143,6 @@ std::vector<Rgb> cell_colors(const Scene& scene) {
   return colors;
 }
 
-// Noise of deviation noise_sigma: the sum of the four bytes of a word has the deviation 147.8 and the mean 510.
-std::int64_t noise_of(std::uint32_t word) {
-  constexpr std::int64_t deviation = 148;
-  const std::int64_t sum = (word & 255U) + (word >> 8 & 255U) + (word >> 16 & 255U) + (word >> 24);
-  constexpr std::int64_t shift = 1000;  // keeps the quotient positive, so that it is rounded the same way
-  return ((sum - 510) * noise_sigma + deviation / 2 + deviation * shift) / deviation - shift;
-}
-
 }  // namespace
 
 DrawnScene draw_scene(const Scene& scene, std::int64_t side) {
@@ -202,7 +195,7 @@ DrawnScene draw_scene(const Scene& scene, std::int64_t side) {
         }
         const std::int64_t mean = (sum[c] + bare * slope + finer * finer / 2) / (finer * finer);
         drawn.image.pixels[value] =
-            static_cast<std::uint8_t>(std::clamp<std::int64_t>(mean + noise_of(words[value % 4]), 0, 255));
+            static_cast<std::uint8_t>(std::clamp<std::int64_t>(mean + noise_of(words[value % 4], noise_sigma), 0, 255));
       }
       mark(covered, drawn.objects, y * side + x);
       mark(heads, drawn.heads, y * side + x);

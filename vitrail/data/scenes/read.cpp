@@ -50,7 +50,10 @@ SceneObject object_in_file(const nlohmann::json& json, const std::string& source
 std::map<std::int64_t, Scene> read_scenes(const std::filesystem::path& file) {
   const nlohmann::json json = io::read_json(file);
   io::Fields fields(json, file.string());
-  const auto seed = static_cast<std::uint64_t>(fields.object("info").get<std::int64_t>("seed"));
+  io::Fields info = fields.object("info");
+  const auto seed = static_cast<std::uint64_t>(info.get<std::int64_t>("seed"));
+  check(info.get<std::string>("style", "shapes") == "shapes", "{}: these are scenes of cells, not of shapes",
+        file.string());
   check(fields.kind("scenes") == io::Kind::list, "{}: there is no list 'scenes', as `vitrail scenes` writes it",
         file.string());
   std::map<std::int64_t, Scene> scenes;

@@ -1,11 +1,8 @@
 #include "vitrail/data/scenes/write.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +14,8 @@
 #include "vitrail/data/scenes/describe.h"
 #include "vitrail/data/scenes/draw.h"
 #include "vitrail/data/scenes/questions.h"
+#include "vitrail/data/scenes/record_file.h"
+#include "vitrail/data/scenes/records.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/gray_png.h"
 
@@ -25,96 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-// What a scene folder holds, apart from scene_preview.
-constexpr const char* images_folder = "images";
-constexpr const char* masks_folder = "masks";
-constexpr const char* captions_file = "captions.json";
-constexpr const char* instances_file = "instances.json";
-constexpr const char* heads_file = "heads.json";
-constexpr const char* questions_file = "vqa_questions.json";
-constexpr const char* answers_file = "vqa_annotations.json";
-constexpr const char* scenes_file = "scene.json";
-constexpr const char* counts_file = "count.csv";
-constexpr const char* kinds_file = "kind.csv";
-
-// A file in a folder that is not in use yet: nothing need be synced or renamed.
-class PlainFile {
- public:
-  explicit PlainFile(fs::path path) : path_(std::move(path)), stream_(path_, std::ios::binary) { check_stream(); }
-  void write(std::string_view text) { stream_.write(text.data(), std::ssize(text)); }
-  void finish() {
-    stream_.close();
-    check_stream();
-  }
-
- private:
-  void check_stream() const {
-    if (!stream_) {
-      io::fail_writing(path_, errno);
-    }
-  }
-  fs::path path_;
-  std::ofstream stream_;
-};
-
-void write_bytes(const fs::path& path, std::span<const std::uint8_t> bytes) {
-  PlainFile file(path);
-  file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  file.finish();
-}
-
-// A JSON file of an object whose last member is a list, a line a record: `head` is the object without that member.
-class RecordFile {
- public:
-  RecordFile(const fs::path& path, const Json& head, std::string_view list) : file_(path) {
-    const std::string text = head.dump();
-    file_.write(fmt::format("{}{}\n\"{}\": [", text.substr(0, text.size() - 1), head.empty() ? "" : ",", list));
-  }
-  void add(const Json& record) {
-    file_.write(first_ ? "\n" : ",\n");
-    file_.write(record.dump());
-    first_ = false;
-  }
-  void finish() {
-    file_.write("\n]}\n");
-    file_.finish();
-  }
-
- private:
-  PlainFile file_;
-  bool first_ = true;
-};
-
-std::string scene_file(std::int64_t index) { return fmt::format("{:06}.png", index); }
-
-Json info_of(const SceneFolder& what) {
-  Json holdout = Json::array();
-  for (const SceneKind& kind : what.scenes.holdout) {
-    holdout.push_back(name_of(kind));
-  }
-  Json background = nullptr;
-  if (what.scenes.background) {
-    background = name_of(*what.scenes.background);
-  }
-  return {{"description", "rendered scenes"},
-          {"seed", what.scenes.seed},
-          {"first", what.first},
-          {"count", what.count},
-          {"size", what.side},
-          {"objects", {what.scenes.fewest_objects, what.scenes.most_objects}},
-          {"background", background},
-          {"holdout", holdout},
-          {"held_out", what.scenes.held_out}};
-}
-
-Json images_of(const SceneFolder& what) {
-  Json images = Json::array();
-  for (std::int64_t i = what.first; i < what.first + what.count; ++i) {
-    images.push_back({{"id", i}, {"file_name", scene_file(i)}, {"width", what.side}, {"height", what.side}});
-  }
-  return images;
-}
 
 Json one_category(std::string_view name) {
   return Json::array({{{"id", 1}, {"name", name}, {"supercategory", "part"}}});
@@ -130,54 +39,13 @@ Json categories_of_shapes() {
 
 // What a COCO file of annotations says before them.
 Json coco_head(const SceneFolder& what, const Json& categories) {
-  return {{"info", info_of(what)}, {"images", images_of(what)}, {"categories", categories}};
-}
-
-Json coco_box(const SceneBox& box) { return {box.left, box.top, box.width(), box.height()}; }
-
-Json attributes_of(const SceneObject& object) {
-  Json json = {
-      {"shape", name_of(object.kind.shape)}, {"color", name_of(object.kind.color)}, {"size", name_of(object.size)}};
-  if (object.kind.shape == SceneShape::bird) {
-    json["head"] = name_of(object.head);
-    json["beak"] = name_of(object.beak);
-    json["faces"] = object.faces_left ? "left" : "right";
-  }
-  return json;
-}
-
-// What scene.json says of a scene. Of each pair of relations, such as "left of" and "right of", the first is listed.
-Json json_of(const Scene& scene, const DrawnScene& drawn) {
-  Json json = {{"index", scene.index}, {"file_name", scene_file(scene.index)}};
-  json["background"] = {{"sky", name_of(scene.background.sky)}};
-  if (scene.background.ground) {
-    json["background"]["ground"] = name_of(*scene.background.ground);
-    json["background"]["horizon"] = scene.background.horizon * drawn.image.height / scene_side;
-  }
-  json["objects"] = Json::array();
-  json["relations"] = Json::array();
-  for (std::size_t i = 0; i < scene.objects.size(); ++i) {
-    const auto number = static_cast<std::int64_t>(i + 1);
-    Json object = {{"number", number}};
-    object.update(attributes_of(scene.objects[i]));
-    object["bbox"] = coco_box(box_of_object(drawn.objects, drawn.image.width, number));
-    object["area"] = area_of_object(drawn.objects, number);
-    object["units"] = coco_box(scene.objects[i].box);
-    json["objects"].push_back(std::move(object));
-    for (std::size_t other = 0; other < scene.objects.size(); ++other) {
-      const auto relation = relation_of(scene.objects[i], scene.objects[other]);
-      if (relation == SceneRelation::left_of || relation == SceneRelation::above) {
-        json["relations"].push_back({number, name_of(*relation), other + 1});
-      }
-    }
-  }
-  return json;
+  return {{"info", scene_info(what)}, {"images", scene_images(what)}, {"categories", categories}};
 }
 
 constexpr int answers_of_a_question = 10;
 
 Json vqa_head(const SceneFolder& what) {
-  return {{"info", info_of(what)}, {"task_type", "Open-Ended"}, {"data_type", "scenes"}};
+  return {{"info", scene_info(what)}, {"task_type", "Open-Ended"}, {"data_type", "scenes"}};
 }
 
 // The files of a scene folder, which grow scene by scene.
@@ -186,12 +54,12 @@ class SceneFiles {
   SceneFiles(const fs::path& folder, const SceneFolder& what)
       : folder_(folder),
         what_(what),
-        captions_(folder / captions_file, {{"info", info_of(what)}, {"images", images_of(what)}}, "annotations"),
+        captions_(folder / captions_file, {{"info", scene_info(what)}, {"images", scene_images(what)}}, "annotations"),
         instances_(folder / instances_file, coco_head(what, categories_of_shapes()), "annotations"),
         heads_(folder / heads_file, coco_head(what, one_category("head")), "annotations"),
         questions_(folder / questions_file, vqa_head(what), "questions"),
         answers_(folder / answers_file, vqa_head(what), "annotations"),
-        scenes_(folder / scenes_file, {{"info", info_of(what)}}, "scenes"),
+        scenes_(folder / scenes_file, {{"info", scene_info(what)}}, "scenes"),
         count_(folder / counts_file) {
     count_.write("path,label\n");
     if (what.scenes.most_objects == 1) {
@@ -216,7 +84,7 @@ class SceneFiles {
     for (const SceneQuestion& question : scene_questions(scene, what_.questions)) {
       add_question(scene, question, drawn);
     }
-    scenes_.add(json_of(scene, drawn));
+    scenes_.add(scene_record(scene, drawn, name));
     count_.write(fmt::format("{}/{},{}\n", images_folder, name, scene.objects.size()));
     if (kind_) {
       kind_->write(fmt::format("{}/{},{}\n", images_folder, name, name_of(scene.objects[0].kind)));
@@ -319,6 +187,10 @@ class SceneFiles {
 
 ScenesWritten write_scenes(const fs::path& folder, const SceneFolder& what,
                            const std::function<void(std::int64_t done)>& advance) {
+  if (what.style == SceneStyle::cells || what.scenes.task != SceneTask::none) {
+    (what.style == SceneStyle::cells ? write_cells : write_classes)(folder, what, advance);
+    return {};
+  }
   SceneFiles files(folder, what);
   for (std::int64_t i = 0; i < what.count; ++i) {
     files.add(sample_scene(what.scenes, what.first + i));
@@ -331,25 +203,30 @@ ScenesWritten write_scenes(const fs::path& folder, const SceneFolder& what,
 
 bool is_scene_folder(const fs::path& folder) {
   std::error_code error;
-  return fs::is_regular_file(folder / scenes_file, error) && fs::is_directory(folder / images_folder, error) &&
-         fs::is_directory(folder / masks_folder, error);
+  const auto has = [&](const char* first, const char* second) {
+    return fs::is_directory(folder / first, error) && fs::is_directory(folder / second, error);
+  };
+  return fs::is_regular_file(folder / scenes_file, error) &&
+         (has(images_folder, masks_folder) || has(training_folder, validation_folder));
 }
 
 fs::path foreign_in_scenes(const fs::path& folder) {
-  const std::set<std::string> own = {images_folder, masks_folder,   captions_file, instances_file,
-                                     heads_file,    questions_file, answers_file,  scenes_file,
-                                     counts_file,   kinds_file,     scene_preview};
+  const std::set<std::string> files = {captions_file, instances_file, heads_file, questions_file, answers_file,
+                                       scenes_file,   counts_file,    kinds_file, scene_preview};
+  const std::set<std::string> folders = {images_folder, masks_folder, training_folder, validation_folder};
+  const auto is_image = [](const fs::path& path) {
+    return path.extension() == ".png" &&
+           std::ranges::all_of(path.stem().string(), [](char c) { return c >= '0' && c <= '9'; });
+  };
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (!own.contains(entry.path().filename().string())) {
+    const std::string name = entry.path().filename().string();
+    if (!folders.contains(name) && !files.contains(name)) {
       return entry.path();
     }
-  }
-  for (const char* part : {images_folder, masks_folder}) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder / part)) {
-      const std::string number = entry.path().stem().string();
-      if (entry.path().extension() != ".png" ||
-          !std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; })) {
-        return entry.path();
+    for (const fs::directory_entry& inner :
+         folders.contains(name) ? fs::recursive_directory_iterator(entry.path()) : fs::recursive_directory_iterator()) {
+      if (!inner.is_directory() && !is_image(inner.path())) {
+        return inner.path();
       }
     }
   }
