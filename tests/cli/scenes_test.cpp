@@ -131,7 +131,7 @@ TEST(ScenesCommand, DrawsCells) {
   ASSERT_EQ(made.status, 0) << made.err;
   EXPECT_THAT(made.out, HasSubstr("8 scenes of 96 x 96 pixels, 0 … 7 of seed 0: images, masks, instances.json"));
   EXPECT_FALSE(fs::exists(fs::path(out) / "captions.json"));
-  EXPECT_GT(io::read_image(fs::path(out) / "preview.png").width, 400);
+  EXPECT_GT(io::read_image(fs::path(out) / "preview.png").width, 350);
   const json instances = io::read_json(fs::path(out) / "instances.json");
   EXPECT_EQ(instances["categories"][1]["name"], "WBC");
   const json scenes = io::read_json(fs::path(out) / "scene.json")["scenes"];

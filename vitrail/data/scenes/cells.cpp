@@ -18,8 +18,8 @@ constexpr std::int64_t inside_ellipse = 1024;  // the largest of radius_squared(
 
 // How much of red, green and blue a layer lets through, of full_light.
 using Light = std::array<std::int64_t, 3>;
-constexpr Light rbc_rim = {228, 176, 168};
-constexpr Light rbc_middle = {250, 240, 234};
+constexpr Light rbc_rim = {236, 194, 190};
+constexpr Light rbc_middle = {252, 244, 240};
 constexpr Light wbc_body = {236, 206, 240};
 constexpr Light wbc_nucleus = {128, 104, 234};
 constexpr Light platelet_light = {176, 164, 232};
@@ -69,7 +69,9 @@ SceneBox sample_cell_box(Draws& draws, CellKind kind) {
       break;
   }
   const std::int64_t height = width * draws.integer(80, 116) / 100;
-  return box_around(draws.integer(0, scene_side), draws.integer(0, scene_side), width, height);
+  const std::int64_t from_border = kind == CellKind::wbc ? scene_side / 8 : 0;  // photographs are taken of white cells
+  const std::int64_t x = draws.integer(from_border, scene_side - from_border);
+  return box_around(x, draws.integer(from_border, scene_side - from_border), width, height);
 }
 
 // A round nucleus that fills the cell, or two to four lobes around its middle.
@@ -101,7 +103,7 @@ void place_cell(Draws& draws, CellKind kind, std::vector<Cell>& cells) {
     Cell cell{.kind = kind, .box = sample_cell_box(draws, kind)};
     const auto apart = [&](const Cell& other) { return far_enough(cell.box, other.box, eighths_of(kind, other.kind)); };
     if (std::ranges::all_of(cells, apart)) {
-      cell.dark = draws.integer(0, 33);
+      cell.dark = draws.integer(0, 25);
       if (kind == CellKind::rbc) {
         cell.pale = chance_of(draws, 2, 3) ? draws.integer(60, 257) : draws.integer(0, 60);
       } else if (kind == CellKind::wbc) {
@@ -138,8 +140,8 @@ Cell on_canvas(Cell cell, std::int64_t points) {
 Light light_of(const Cell& cell, std::int64_t x, std::int64_t y, std::int64_t radius) {
   Light light = platelet_light;
   if (cell.kind == CellKind::rbc) {
-    // The pale middle fades out from a third of the radius on.
-    light = mixed(rbc_rim, rbc_middle, std::clamp<std::int64_t>(360 - radius, 0, full_light) * cell.pale / full_light);
+    // The pale middle fades out from half of the radius on.
+    light = mixed(rbc_rim, rbc_middle, std::clamp<std::int64_t>(480 - radius, 0, full_light) * cell.pale / full_light);
   } else if (cell.kind == CellKind::wbc) {
     light = wbc_body;
     for (const SceneBox& lobe : cell.lobes) {
@@ -176,7 +178,7 @@ CellScene sample_cells(std::uint64_t seed, std::int64_t index) {
   Draws draws(Philox(mix(seed, hash("scene of cells")), static_cast<std::uint64_t>(index)));
   CellScene scene{.seed = seed, .index = index};
   const std::int64_t brightness = draws.integer(-8, 9);
-  scene.background = {208 + brightness + draws.integer(0, 12), 203 + brightness, 205 + brightness};
+  scene.background = {204 + brightness + draws.integer(0, 14), 203 + brightness, 205 + brightness};
   scene.slope_x = draws.integer(-20, 21);
   scene.slope_y = draws.integer(-20, 21);
   const std::int64_t white = chance_of(draws, 1, 4) ? 0 : 1 + (chance_of(draws, 1, 12) ? 1 : 0);

@@ -21,7 +21,7 @@ struct Cell {
   CellKind kind = CellKind::rbc;
   SceneBox box;                      ///< in units of a scene; it may reach beyond the scene
   std::int64_t pale = 0;             ///< of a red cell: how pale its middle is, 0 … 256
-  std::int64_t dark = 0;             ///< how much darker it is than others, 0 … 32
+  std::int64_t dark = 0;             ///< how much darker it is than others, 0 … 24
   std::vector<SceneBox> lobes = {};  ///< of the nucleus of a white cell
   bool operator==(const Cell&) const = default;
 };
