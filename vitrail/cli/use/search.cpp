@@ -16,6 +16,7 @@
 #include "vitrail/cli/print_json.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/data/resize.h"
+#include "vitrail/data/scenes/source.h"
 #include "vitrail/explain/drawing.h"
 #include "vitrail/explain/overlay.h"
 #include "vitrail/io/json.h"
@@ -139,7 +140,9 @@ class IndexModel {
 void make_index(const IndexFlags& flags) {
   std::error_code none;
   train::ImageIndex index;
-  const std::string source = fs::absolute(flags.images.data).lexically_normal().string();
+  const std::string source = data::is_scene_source(flags.images.data)
+                                 ? flags.images.data
+                                 : fs::absolute(flags.images.data).lexically_normal().string();
   if (fs::exists(flags.output, none)) {
     index = train::load_index(flags.output);
     check(index.source == source, "'{}' is an index of '{}', not of '{}'", flags.output, index.source, source);
