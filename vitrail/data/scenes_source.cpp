@@ -22,6 +22,8 @@ Listing list_scenes(const std::filesystem::path& source, const std::string& spli
   const auto [first, count] = range_of_part(what, split);
   Listing listing;
   std::vector<std::string> class_names;
+  class_names.reserve(static_cast<std::size_t>(count));
+  listing.names.reserve(static_cast<std::size_t>(count));
   for (std::int64_t index = first; index < first + count; ++index) {
     listing.names.push_back(scene_file(index));
     if (labeled) {

@@ -91,6 +91,7 @@ struct Judged {
 Judged judge(const ReadCaptions& results, const fs::path& file) {
   const auto scenes = data::read_scenes(file);
   Judged judged;
+  judged.verdicts.reserve(results.captions.size());
   for (std::size_t i = 0; i < results.captions.size(); ++i) {
     const auto scene = scenes.find(results.image_ids[i]);
     check(scene != scenes.end(), "{}: there is no scene {}", file.string(), results.image_ids[i]);
@@ -166,6 +167,7 @@ void eval_captions(const EvalCaptionsFlags& flags) {
         flags.data);
   const auto references = read_references(file);
   std::vector<std::string> candidates;
+  candidates.reserve(results.captions.size());
   std::vector<std::vector<std::string>> tokenized;
   for (std::size_t i = 0; i < results.captions.size(); ++i) {
     const auto of_image = references.find(results.image_ids[i]);
@@ -173,6 +175,7 @@ void eval_captions(const EvalCaptionsFlags& flags) {
           results.image_ids[i], flags.results);
     candidates.push_back(text::caption_tokenized(results.captions[i]));
     std::vector<std::string>& of_it = tokenized.emplace_back();
+    of_it.reserve(of_image->second.size());
     for (const std::string& reference : of_image->second) {
       of_it.push_back(text::caption_tokenized(reference));
     }

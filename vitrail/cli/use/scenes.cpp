@@ -68,12 +68,14 @@ void check_effect(const CLI::App& command, const SceneFlags& flags) {
 io::Image preview_of(const data::SceneFolder& what, std::int64_t count) {
   if (what.style == data::SceneStyle::cells) {
     std::vector<data::CellScene> shown;
+    shown.reserve(static_cast<std::size_t>(count));
     for (std::int64_t i = 0; i < count; ++i) {
       shown.push_back(data::sample_cells(what.scenes.seed, what.first + i));
     }
     return explain::cell_sheet(shown, what.side);
   }
   std::vector<data::Scene> shown;
+  shown.reserve(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
     shown.push_back(data::sample_scene(what.scenes, what.first + i));
   }

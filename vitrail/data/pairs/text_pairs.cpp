@@ -172,6 +172,8 @@ PairListing list_described_scenes(const fs::path& source) {
   const SceneFolder what = read_scene_source(source);
   check(what.style == SceneStyle::shapes, "{}: scenes of cells have no captions", source.string());
   PairListing result;
+  result.images.names.reserve(static_cast<std::size_t>(what.count));
+  result.texts.reserve(static_cast<std::size_t>(what.count));
   for (std::int64_t index = what.first; index < what.first + what.count; ++index) {
     result.images.names.push_back(scene_file(index));
     result.texts.push_back(scene_captions(sample_scene(what.scenes, index), what.captions));

@@ -92,6 +92,7 @@ std::map<std::string, std::function<void(SceneFolder&, const std::string&)>> fie
 void read_fields(std::string_view text, SceneFolder& what) {
   const auto fields = fields_of_source();
   std::vector<std::string> names;
+  names.reserve(fields.size());
   for (const auto& [name, set] : fields) {
     names.push_back(name);
   }
@@ -153,6 +154,7 @@ std::vector<SceneInstance> scene_instances(const SceneFolder& what, std::int64_t
   std::vector<SceneInstance> instances;
   if (what.style == SceneStyle::cells) {
     const CellScene scene = sample_cells(what.scenes.seed, index);
+    instances.reserve(scene.cells.size());
     for (const Cell& cell : scene.cells) {
       const std::vector<std::uint8_t> mask = mask_of_cell(cell, what.side);
       instances.push_back(
@@ -162,6 +164,7 @@ std::vector<SceneInstance> scene_instances(const SceneFolder& what, std::int64_t
   }
   const Scene scene = sample_scene(what.scenes, index);
   const DrawnScene drawn = draw_scene(scene, what.side);
+  instances.reserve(scene.objects.size());
   for (std::size_t i = 0; i < scene.objects.size(); ++i) {
     const auto number = static_cast<std::int64_t>(i + 1);
     instances.push_back({static_cast<std::size_t>(scene.objects[i].kind.shape),

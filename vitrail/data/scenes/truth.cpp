@@ -192,6 +192,7 @@ SceneVerdict caption_truth(std::string_view caption, const Scene& scene) {
     return {SceneTruth::not_understood, *sentence.unclear};
   }
   std::vector<Found> found;
+  found.reserve(sentence.claims.size());
   std::vector<Found> single;  // of the claims without a number
   for (const Claim& claim : sentence.claims) {
     found.push_back(objects_that_fit(scene, claim.mention));

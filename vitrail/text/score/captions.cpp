@@ -216,12 +216,15 @@ CaptionScores caption_scores(const std::vector<std::string>& candidates,
   for (std::size_t i = 0; i < images.size(); ++i) {
     check(!references[i].empty(), "image {} has no references", i);
     images[i].candidate = words.sentence(candidates[i]);
+    images[i].references.reserve(references[i].size());
     for (const std::string& reference : references[i]) {
       images[i].references.push_back(words.sentence(reference));
     }
   }
   CaptionScores scores{.bleu = bleu_of(images)};
   const Cider cider(images);
+  scores.rouge_l_of.reserve(images.size());
+  scores.cider_of.reserve(images.size());
   for (const Captioned& image : images) {
     scores.rouge_l_of.push_back(rouge_l_of(image));
     scores.cider_of.push_back(cider.score(image));
