@@ -80,6 +80,10 @@ TEST(CaptionedImages, KnowTheScenesThatWereDrawn) {
   EXPECT_EQ(pairs.scenes[2].index, 42);
   EXPECT_EQ(pairs.texts[0].size(), 5);
   EXPECT_TRUE(open_captioned_images(folder.path()).scenes.empty());
+  const CaptionedImages drawn = open_captioned_images("scenes:start=40,count=3", "train", true);
+  ASSERT_EQ(drawn.scenes.size(), 3);
+  EXPECT_EQ(drawn.scenes[2].objects.size(), pairs.scenes[2].objects.size());
+  EXPECT_EQ(drawn.texts, pairs.texts);
 }
 
 }  // namespace

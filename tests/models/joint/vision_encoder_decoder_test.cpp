@@ -162,17 +162,33 @@ TEST(VisionEncoderDecoder, TakesTextsOfItsPositionsAlone) {
             "the caption has 25 tokens, but the model is made for at most 24");
 }
 
-TEST(VisionEncoderDecoder, AttendsToTokensAlone) {
+// With a network that transformers does not have, whose map gets positions: a mirrored image gives other logits,
+// although what the pooled features say is the same up to the borders.
+TEST(VisionEncoderDecoder, TakesMapsOfConvolutionalNetworks) {
   CreateOptions options;
   options.num_classes = 0;
-  const VisionEncoderDecoder model(create_model("resnet18", options),
-                                   R"({"vocab_size": 9, "n_embd": 8, "n_layer": 1, "n_head": 2, "bos_token_id": 8})",
-                                   "the decoder");
+  options.model_kwargs = R"({"layers": [1, 1], "channels": [8, 16], "img_size": 32})";
+  const VisionEncoderDecoder model(
+      create_model("resnet18", options),
+      R"({"vocab_size": 9, "n_embd": 8, "n_layer": 1, "n_head": 2, "bos_token_id": 8, "eos_token_id": 8})",
+      "the decoder");
+  EXPECT_FALSE(model.in_transformers());
   nn::Pass pass;
-  EXPECT_THAT(error_of([&] {
-                model.look(Tensor::zeros({1, 3, 64, 64}), pass);
-              }),
-              HasSubstr("the decoder attends to an image's tokens [B, M, D], and 'resnet18' gives features"));
+  const Tensor x = test::random_tensor({2, 3, 32, 32}, 1);
+  EXPECT_EQ(model.look(x, pass).shape().str(), "[2, 16, 8]");
+  const Texts row{Tensor::from<std::int64_t>({8, 1, 2, 8, 4}, {1, 5}), {}, Tensor::from<std::int64_t>({0, 3, 5}, {3})};
+  const Texts side_by_side{Tensor::from<std::int64_t>({8, 1, 2, 8, 4, 0}, {2, 3})};
+  const Tensor in_a_row = model.logits(x, row, pass);
+  const Tensor padded = model.logits(x, side_by_side, pass);
+  expect_close(in_a_row.narrow(1, 0, 3), padded.narrow(0, 0, 1), 1e-5);
+  expect_close(in_a_row.narrow(1, 3, 2), padded.narrow(0, 1, 1).narrow(1, 0, 2), 1e-5);
+
+  const test::TemporaryFolder folder;
+  model.write(folder.path());
+  EXPECT_TRUE(is_captioner_folder(folder.path()));
+  const std::unique_ptr<Captioner> again = load_captioner(folder.path());
+  EXPECT_EQ(again->start, 8);
+  expect_close(again->logits(x, row, pass), in_a_row, 0);
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 
 #include "vitrail/data/dataset.h"
 #include "vitrail/data/scenes/read.h"
+#include "vitrail/data/scenes/sample.h"
+#include "vitrail/data/scenes/source.h"
 #include "vitrail/data/sources.h"
 #include "vitrail/io/tar.h"
 #include "vitrail/tensor/error.h"
@@ -25,6 +27,9 @@ bool has_texts_inside(const fs::path& archive) {
 // Whether a source has texts beside its images, in a form that says so itself: one of open_text_pairs(), other than a
 // .csv, which open_dataset() reads too.
 bool has_texts(const fs::path& source) {
+  if (is_scene_source(source)) {
+    return true;
+  }
   if (!fs::is_directory(source)) {
     return source.extension() == ".json" || (io::is_tar_name(source) && has_texts_inside(source));
   }
@@ -61,6 +66,13 @@ CaptionedImages captioned_by_class(const fs::path& source, const std::string& sp
 // The pairs of a source, and the scenes of those that were drawn. An image's name is its index.
 CaptionedImages pairs_in(const fs::path& source, bool judged) {
   CaptionedImages all{open_text_pairs(source)};
+  if (is_scene_source(source)) {
+    const SceneFolder what = read_scene_source(source);
+    for (std::int64_t i = 0; judged && i < what.count; ++i) {
+      all.scenes.push_back(sample_scene(what.scenes, what.first + i));
+    }
+    return all;
+  }
   const fs::path file = (fs::is_directory(source) ? source : source.parent_path()) / "scene.json";
   if (!judged || !fs::exists(file)) {
     return all;

@@ -10,7 +10,7 @@
 namespace vitrail::data {
 namespace {
 
-constexpr std::int64_t finer = 4;  // points of a pixel along a side
+constexpr std::int64_t points_of_side = 4;  // points of a pixel along a side
 constexpr std::int64_t noise_of_photographs = 3;
 constexpr std::int64_t tries_a_cell = 40;
 constexpr std::int64_t full_light = 256;
@@ -199,7 +199,7 @@ DrawnScene draw_cells(const CellScene& scene, std::int64_t side) {
   check(side >= smallest_scene && side <= largest_scene, "a scene is drawn with {} to {} pixels a side, not {}",
         smallest_scene, largest_scene, side);
   check(scene.cells.size() < 256, "a scene of {} cells cannot be drawn", scene.cells.size());
-  const std::int64_t points = finer * side;
+  const std::int64_t points = points_of_side * side;
   constexpr std::int64_t fine = 64;  // of a step of brightness, for layers one over the other
   std::vector<std::array<std::uint16_t, 3>> canvas(static_cast<std::size_t>(points * points));
   for (auto& point : canvas) {
@@ -231,9 +231,10 @@ DrawnScene draw_cells(const CellScene& scene, std::int64_t side) {
   for (std::int64_t y = 0; y < side; ++y) {
     for (std::int64_t x = 0; x < side; ++x) {
       Light sum = {};
-      for (std::int64_t point = 0; point < finer * finer; ++point) {
-        const std::int64_t row = y * finer + point / finer;
-        const auto& light = canvas[static_cast<std::size_t>(row * points + x * finer + point % finer)];
+      for (std::int64_t point = 0; point < points_of_side * points_of_side; ++point) {
+        const std::int64_t row = y * points_of_side + point / points_of_side;
+        const auto& light =
+            canvas[static_cast<std::size_t>(row * points + x * points_of_side + point % points_of_side)];
         for (std::size_t c = 0; c < sum.size(); ++c) {
           sum[c] += light[c];
         }
@@ -245,7 +246,7 @@ DrawnScene draw_cells(const CellScene& scene, std::int64_t side) {
         }
         const std::int64_t noise = noise_of(words[value % 4], noise_of_photographs);
         drawn.image.pixels[value] = static_cast<std::uint8_t>(
-            std::clamp<std::int64_t>(sum[c] / (finer * finer * fine) + slope + noise, 0, 255));
+            std::clamp<std::int64_t>(sum[c] / (points_of_side * points_of_side * fine) + slope + noise, 0, 255));
       }
     }
   }
@@ -254,11 +255,12 @@ DrawnScene draw_cells(const CellScene& scene, std::int64_t side) {
 
 std::vector<std::uint8_t> mask_of_cell(const Cell& cell, std::int64_t side) {
   std::vector<std::uint8_t> covered(static_cast<std::size_t>(side * side), 0);
-  for_each_point(on_canvas(cell, finer * side), finer * side, [&](std::int64_t x, std::int64_t y, std::int64_t) {
-    ++covered[static_cast<std::size_t>(y / finer * side + x / finer)];
-  });
+  for_each_point(on_canvas(cell, points_of_side * side), points_of_side * side,
+                 [&](std::int64_t x, std::int64_t y, std::int64_t) {
+                   ++covered[static_cast<std::size_t>(y / points_of_side * side + x / points_of_side)];
+                 });
   for (std::uint8_t& pixel : covered) {
-    pixel = 2 * pixel >= finer * finer ? 1 : 0;
+    pixel = 2 * pixel >= points_of_side * points_of_side ? 1 : 0;
   }
   return covered;
 }

@@ -40,13 +40,15 @@ Tensor Captioning::forward(const Tensor& ids, nn::Pass& pass, TextState* state) 
 
 bool is_captioner_folder(const fs::path& folder) {
   const std::string type = model_type_in(shipped_or(folder));
-  return type == recurrent_captioner_type || type == vision_encoder_decoder_type;
+  return type == recurrent_captioner_type || type == vision_encoder_decoder_type || type == attending_captioner_type;
 }
 
 std::unique_ptr<Captioner> load_captioner(const fs::path& given) {
   const fs::path folder = shipped_or(given);
-  return model_type_in(folder) == vision_encoder_decoder_type ? load_vision_encoder_decoder(folder)
-                                                              : load_recurrent_captioner(folder);
+  const std::string type = model_type_in(folder);
+  return type == vision_encoder_decoder_type ? load_vision_encoder_decoder(folder)
+         : type == attending_captioner_type  ? load_attending_captioner(folder)
+                                             : load_recurrent_captioner(folder);
 }
 
 }  // namespace vitrail::models

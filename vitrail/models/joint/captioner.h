@@ -83,8 +83,8 @@ class Captioning final : public LanguageBody {
 
 /// Whether `folder` has a config.json that names a captioner.
 bool is_captioner_folder(const std::filesystem::path& folder);
-/// Loads the network of a folder: one that `vitrail train --task caption` has written, with a recurrent decoder, or
-/// transformers' VisionEncoderDecoderModel. Throws Error if the folder cannot be read, or if its files do not fit each
+/// Loads the network of a folder: one that `vitrail train --task caption` has written, or transformers'
+/// VisionEncoderDecoderModel. Throws Error if the folder cannot be read, or if its files do not fit each
 /// other.
 std::unique_ptr<Captioner> load_captioner(const std::filesystem::path& folder);
 

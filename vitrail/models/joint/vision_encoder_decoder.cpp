@@ -17,6 +17,8 @@
 #include "vitrail/models/recurrent/image_encoder.h"
 #include "vitrail/models/text/decoder.h"
 #include "vitrail/models/text/gpt2.h"
+#include "vitrail/nn/positions/position.h"
+#include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::models {
@@ -77,10 +79,26 @@ Model read_image_model(io::Fields& f, const nlohmann::json& config, const fs::pa
   return model;
 }
 
+bool has_hub_form(const Model& model) {
+  try {
+    hub_form_of(model);
+    return true;
+  } catch (const Error&) {  // which says why not
+    return false;
+  }
+}
+
+void check_tokens(const VisionEncoderDecoder& model, const std::string& source) {
+  for (const auto& [token, what] : {std::pair(model.start, "begins"), std::pair(model.end, "ends")}) {
+    check(token >= 0 && token < model.vocab_size(), "{}: the token that {} a text, {}, is none of the decoder's {}",
+          source, what, token, model.vocab_size());
+  }
+}
+
 }  // namespace
 
 VisionEncoderDecoder::VisionEncoderDecoder(Model pictures, const std::string& decoder, const std::string& source)
-    : decoder_config_(decoder) {
+    : in_transformers_(has_hub_form(pictures)), decoder_config_(decoder) {
   image_model = std::move(pictures);
   adopt_encoder(image_model, parameters, source);
   const std::int64_t features = image_model.net->num_features();
@@ -108,8 +126,14 @@ VisionEncoderDecoder::VisionEncoderDecoder(Model pictures, const std::string& de
 Tensor VisionEncoderDecoder::look(const Tensor& x, nn::Pass& pass) const {
   Tensor tokens = image_model.net->forward_features(x, pass);
   const std::int64_t dim = image_model.net->num_features();
-  if (tokens.rank() == 4 && tokens.size(3) == dim) {  // Swin's, on their grid
-    tokens = ops::reshape(tokens, {tokens.size(0), tokens.size(1) * tokens.size(2), dim});
+  if (tokens.rank() == 4) {
+    const bool channels_last = tokens.size(3) == dim;
+    const Tensor map = channels_last ? tokens : ops::permute(tokens, {0, 2, 3, 1});
+    const nn::Size2 grid = {map.size(1), map.size(2)};
+    tokens = ops::reshape(map, {map.size(0), grid[0] * grid[1], map.size(3)});
+    if (!in_transformers_) {
+      tokens = ops::cast(tokens, pass.dtype) + ops::cast(nn::sincos_positions(grid, dim, 0), pass.dtype);
+    }
   }
   check(tokens.rank() == 3, "the decoder attends to an image's tokens [B, M, D], and '{}' gives features {}",
         image_model.architecture, tokens.shape());
@@ -177,7 +201,21 @@ std::int64_t VisionEncoderDecoder::layer_of(const std::string& parameter) const 
                                                                                                      : depth() + 1;
 }
 
+void VisionEncoderDecoder::write_own(const fs::path& folder) const {
+  OrderedJson decoder = OrderedJson::parse(decoder_config_);
+  decoder["bos_token_id"] = start;
+  decoder["eos_token_id"] = end;
+  const OrderedJson config = {
+      {"model_type", attending_captioner_type}, {"encoder", encoder_json(image_model)}, {"decoder", decoder}};
+  io::write_atomically(folder / config_file, config.dump(2) + "\n");
+  io::save_safetensors(folder / weights_file, named_tensors(parameters));
+}
+
 void VisionEncoderDecoder::write(const fs::path& folder) const {
+  if (!in_transformers_) {
+    write_own(folder);
+    return;
+  }
   const HubForm form = hub_form_of(image_model);
   OrderedJson encoder = {{"model_type", form.model_type}};
   encoder.update(form.config);
@@ -247,10 +285,7 @@ std::unique_ptr<Captioner> load_vision_encoder_decoder(const fs::path& folder) {
   }
   model->start = token_by(config, generation, "decoder_start_token_id").value_or(model->start);
   model->end = token_by(config, generation, "eos_token_id").value_or(model->end);
-  for (const auto& [token, what] : {std::pair(model->start, "begins"), std::pair(model->end, "ends")}) {
-    check(token >= 0 && token < model->vocab_size(), "{}: the token that {} a text, {}, is none of the decoder's {}",
-          source, what, token, model->vocab_size());
-  }
+  check_tokens(*model, source);
   const io::StoredTensors file = open_weights(folder);
   const WeightsTarget target{.parameters = model->parameters,
                              .prefix = "",
@@ -261,6 +296,26 @@ std::unique_ptr<Captioner> load_vision_encoder_decoder(const fs::path& folder) {
   const std::vector<NameRule> rules = names_of(encoder_names, model->tied_head());
   const PretrainedConfig& images = model->image_model.pretrained;
   load_weights(target, file, {rules, std::string(encoder_prefix)}, {images.height, images.width});
+  return model;
+}
+
+std::unique_ptr<Captioner> load_attending_captioner(const fs::path& folder) {
+  const std::string source = (folder / config_file).string();
+  const nlohmann::json config = read_config(folder);
+  io::Fields f(config, source);
+  f.ignore("model_type");
+  f.object("decoder");  // the network reads it
+  Model image_model = read_encoder(f);
+  f.finish();
+  auto model =
+      std::make_unique<VisionEncoderDecoder>(std::move(image_model), config["decoder"].dump(), source + ": 'decoder'");
+  check_tokens(*model, source);
+  const WeightsTarget target{
+      .parameters = model->parameters,
+      .prefix = "",
+      .is_head = [](const std::string&) { return false; },
+      .adapt = [](const std::string&, const Tensor& value, const Shape&, const nn::Size2&) { return value; }};
+  load_weights(target, open_weights(folder), {}, {});
   return model;
 }
 

@@ -15,8 +15,9 @@
 
 namespace vitrail::models {
 
-/// The "model_type" of its config.json.
+/// The "model_type" of its config.json: transformers', or with an image model that transformers does not have.
 inline constexpr const char* vision_encoder_decoder_type = "vision-encoder-decoder";
+inline constexpr const char* attending_captioner_type = "attending_captioner";
 
 /// An image model whose tokens e_1 … e_M a decoder of GPT-2's kind attends to,
 ///
@@ -58,6 +59,7 @@ class VisionEncoderDecoder final : public Captioner {
   bool is_head(const std::string& parameter) const override { return parameter.starts_with("decoder.lm_head."); }
   bool is_backbone(const std::string& parameter) const override { return !is_own(parameter); }
 
+  bool in_transformers() const { return in_transformers_; }
   bool tied_head() const { return decoder_->config().tied_head; }
   /// generation_config.json as text, which is written as it was read.
   std::string generation_config = "{}";
@@ -67,6 +69,9 @@ class VisionEncoderDecoder final : public Captioner {
     return parameter.starts_with("decoder.") || parameter.starts_with("enc_to_dec_proj.");
   }
 
+  void write_own(const std::filesystem::path& folder) const;
+
+  bool in_transformers_;  // whether transformers has the image model
   std::string decoder_config_;
   std::optional<nn::Linear> projection_;
   std::optional<CrossDecoder> decoder_;
@@ -75,5 +80,7 @@ class VisionEncoderDecoder final : public Captioner {
 /// Loads a folder that save_pretrained() of transformers' VisionEncoderDecoderModel, or Captioner::write(), wrote. The
 /// tokens that begin and end a text are those of its config.json, or of its generation_config.json.
 std::unique_ptr<Captioner> load_vision_encoder_decoder(const std::filesystem::path& folder);
+/// Loads a folder of vitrail's own (attending_captioner_type).
+std::unique_ptr<Captioner> load_attending_captioner(const std::filesystem::path& folder);
 
 }  // namespace vitrail::models

@@ -10,7 +10,6 @@
 #include "vitrail/data/pairs/captioned_images.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
-#include "vitrail/models/formats/huggingface.h"
 #include "vitrail/models/joint/recurrent_captioner.h"
 #include "vitrail/models/joint/vision_encoder_decoder.h"
 #include "vitrail/models/quantize.h"
@@ -130,7 +129,6 @@ std::unique_ptr<models::Captioner> make_captioner(const CaptionTaskOptions& opti
   if (options.decoder != transformer) {
     return std::make_unique<models::RecurrentCaptioner>(std::move(pictures), decoder, source);
   }
-  models::hub_form_of(pictures);  // it can be written
   return std::make_unique<models::VisionEncoderDecoder>(std::move(pictures), decoder, source);
 }
 
@@ -267,6 +265,11 @@ std::vector<std::string> CaptionTask::summary() const {
   const std::vector<std::string> data =
       data_summary(options_, *training_.images, validation_ ? validation_->images.get() : nullptr);
   lines.insert(lines.end(), data.begin(), data.end());
+  const auto* const attending = dynamic_cast<const models::VisionEncoderDecoder*>(model_.get());
+  if (attending != nullptr && !attending->in_transformers()) {
+    lines.push_back(fmt::format("transformers has no {} as part of a captioner: the folder is vitrail's own",
+                                model_->image_model.architecture));
+  }
   if (captions_->cut > 0) {
     lines.push_back(fmt::format("{} longer than {} tokens {} cut", io::counted(captions_->cut, "captions"), longest(),
                                 captions_->cut == 1 ? "is" : "are"));
