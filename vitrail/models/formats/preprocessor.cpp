@@ -47,6 +47,7 @@ constexpr ProcessorClass processor_classes[] = {{"ViT", 2, half, half, {{224, 22
                                                 {"DeiT", 3, half, half, {{256, 256}, false}, 224},
                                                 {"Bit", 3, clip_mean, clip_std, {{224, 224}, true}, 224},
                                                 {"CLIP", 3, clip_mean, clip_std, {{224, 224}, true}, 224},
+                                                {"Blip", 3, clip_mean, clip_std, {{384, 384}, false}, 0},
                                                 {"Beit", 3, half, half, {{224, 224}, false}, 0},
                                                 {"ConvNext", 3, half, half, {{384, 384}, true}, 0},
                                                 {"Siglip", 3, half, half, {{224, 224}, false}, 0},

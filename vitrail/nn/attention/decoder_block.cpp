@@ -65,6 +65,20 @@ DecoderBlockConfig named_as_gpt2(DecoderBlockConfig config) {
   return config;
 }
 
+DecoderBlockConfig named_as_bert(DecoderBlockConfig config) {
+  config.names = {.attn = "attention",
+                  .norm1 = "attention.output.LayerNorm",
+                  .cross = "crossattention",
+                  .norm2 = "crossattention.output.LayerNorm",
+                  .norm3 = "output.LayerNorm"};
+  for (AttentionConfig* attention : {&config.attention, &config.cross}) {
+    attention->fused = false;
+    attention->names = AttentionNames{.q = "self.query", .k = "self.key", .v = "self.value", .proj = "output.dense"};
+  }
+  config.mlp.names = {.fc1 = "intermediate.dense", .fc2 = "output.dense"};
+  return config;
+}
+
 BlockConfig named_as_marian(BlockConfig config) {
   config.names = {.norm1 = "self_attn_layer_norm", .attn = "self_attn", .norm2 = "final_layer_norm", .mlp = ""};
   config.attention.fused = false;

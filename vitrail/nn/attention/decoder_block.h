@@ -40,6 +40,9 @@ DecoderBlockConfig named_as_marian(DecoderBlockConfig config);
 /// The names of transformers' GPT2Block with cross-attention: `ln_1`, `attn.{c_attn,c_proj}`, `ln_cross_attn`,
 /// `crossattention.{q_attn,c_attn,c_proj}`, `ln_2`, `mlp.{c_fc,c_proj}`, with all weights laid out [in, out].
 DecoderBlockConfig named_as_gpt2(DecoderBlockConfig config);
+/// The names of transformers' BertLayer with cross-attention: those of nn::named_as_bert(BlockConfig), and
+/// `crossattention.self.{query,key,value}`, `crossattention.output.{dense,LayerNorm}`.
+DecoderBlockConfig named_as_bert(DecoderBlockConfig config);
 /// The names of transformers' MarianEncoderLayer and BartEncoderLayer, which are those of the decoder's layer.
 BlockConfig named_as_marian(BlockConfig config);
 

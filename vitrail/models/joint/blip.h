@@ -1,0 +1,108 @@
+/// \file
+/// BLIP (Li et al. 2022): a picture's tokens, a question that looks at them, and a decoder that answers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "vitrail/models/joint/blip_text.h"
+#include "vitrail/models/text/language_body.h"
+#include "vitrail/models/text/text_network.h"
+#include "vitrail/models/vit/vit.h"
+#include "vitrail/nn/linear.h"
+#include "vitrail/nn/network.h"
+#include "vitrail/nn/norm.h"
+#include "vitrail/nn/pass.h"
+
+namespace vitrail::models {
+
+/// The sizes and parts of a Blip.
+struct BlipConfig {
+  VitConfig vision = {};
+  BlipTextConfig text = {};
+  bool answers = true;                ///< whether there is an encoder of questions, which the decoder looks at
+  std::int64_t bos_token_id = 30522;  ///< with which the decoder begins, [DEC]
+  std::int64_t sep_token_id = 102;    ///< which ends what it writes
+  std::int64_t pad_token_id = 0;
+};
+
+/// transformers' BlipForQuestionAnswering and BlipForConditionalGeneration, which has no encoder of questions:
+///
+/// ```text
+/// image = vision(x)                               [B, 1 + patches, D], the class token first
+/// question = text_encoder(ids, image)             every token of a question sees all others, and the image
+/// logits = head(text_decoder(answer, question))   the decoder looks at the question's states, not at the image
+/// logits = head(text_decoder(caption, image))     without questions
+/// ```
+///
+/// Parameters: `vision_model` with timm's names inside, `text_encoder`, `text_decoder.bert` and
+/// `text_decoder.cls.predictions.{transform,bias}`; the head's weight is the decoder's embedding. Checkpoints have
+/// transformers' names (blip_folder.h).
+class Blip final : public nn::Network {
+ public:
+  explicit Blip(const BlipConfig& config, const nn::StoreOptions& store = {});
+
+  /// What the decoder looks at: states [B, M, D], of which the first lengths [B] are real (undefined: all).
+  struct Context {
+    Tensor states;
+    Tensor lengths = {};
+  };
+  /// The tokens [B, 1 + patches, D] of images x [B, C, H, W], normalized.
+  Tensor image_states(const Tensor& x, nn::Pass& pass) const;
+  /// The states of questions about such images, one each, with the lengths of the questions. transformers 5.23 shows
+  /// the decoder also the states of padding, in forward() as in generate(), so that an answer depends on what else is
+  /// in the batch; to get the same, drop the lengths.
+  Context question_states(const Texts& questions, const Tensor& image_states, nn::Pass& pass) const;
+  /// The context of images x and, for a model that answers, of questions about them. Throws Error if questions are
+  /// missing, or given to a model without them.
+  Context context(const Tensor& x, const Texts& questions, nn::Pass& pass) const;
+  /// The logits [B, N, V] f32 of the token that follows each of texts [B, N], answers or captions. No token sees a
+  /// later one, so that padding behind a text changes nothing.
+  Tensor logits(const Texts& texts, const Context& context, nn::Pass& pass) const;
+  /// The same of states of the decoder.
+  Tensor head(const Tensor& states) const;
+
+  const VisionTransformer& vision() const { return *vision_; }
+  const BlipText& question() const;  ///< throws Error if there is none
+  const BlipText& decoder() const { return *decoder_; }
+  const BlipConfig& config() const { return config_; }
+  bool answers() const { return config_.answers; }
+
+  std::int64_t depth() const override;
+  std::int64_t layer_of(const std::string& parameter) const override;
+  bool no_weight_decay(const std::string& /*parameter*/) const override { return false; }
+  bool is_head(const std::string& parameter) const override;
+
+ private:
+  BlipConfig config_;
+  std::optional<VisionTransformer> vision_;
+  std::optional<BlipText> question_;
+  std::optional<BlipText> decoder_;
+  std::optional<nn::Linear> transform_;
+  std::optional<nn::Norm> transform_norm_;
+  Tensor bias_;
+};
+
+/// A Blip with a context, as one that continues texts about it: begin() has a text for each of the B contexts.
+class BlipWriting final : public LanguageBody {
+ public:
+  /// The model must outlive this object.
+  BlipWriting(const Blip& model, Blip::Context context, DType dtype)
+      : model_(model), context_(std::move(context)), dtype_(dtype) {}
+
+  std::unique_ptr<TextState> begin(std::optional<DType> cache = std::nullopt) const override;
+  Tensor forward(const Tensor& ids, nn::Pass& pass, TextState* state) const override;
+  Tensor forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const override;
+  std::int64_t vocab_size() const override { return model_.config().text.vocab_size; }
+  std::int64_t max_positions() const override { return model_.config().text.max_positions; }
+  std::size_t state_bytes(std::int64_t tokens, DType dtype) const override;
+
+ private:
+  const Blip& model_;
+  Blip::Context context_;
+  DType dtype_;
+};
+
+}  // namespace vitrail::models
