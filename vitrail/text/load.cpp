@@ -1,4 +1,5 @@
 // Which of the layouts a folder has, and the older ones as the tokenizer.json that means the same.
+#include <algorithm>
 #include <map>
 #include <set>
 #include <sstream>
@@ -204,6 +205,66 @@ Tokenizer char_tokenizer(std::string_view corpus) {
       {"type", "Split"}, {"pattern", {{"Regex", "(?m:.)"}}}, {"behavior", "Isolated"}, {"invert", false}};
   document["decoder"] = {{"type", "Fuse"}};
   return from_document(document, "the tokenizer of characters");
+}
+
+std::vector<std::string> unknown_words(const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<std::string> words;
+  const std::optional<std::int64_t> bracketed = tokenizer.id_of("[UNK]");
+  const std::optional<std::int64_t> unknown = bracketed ? bracketed : tokenizer.id_of("<unk>");
+  const Encoding encoding = tokenizer.encode(text, false);
+  for (std::size_t i = 0; i < encoding.size(); ++i) {
+    if (encoding.ids[i] != unknown) {
+      continue;
+    }
+    const auto [begin, end] = encoding.offsets[i];
+    std::string word;
+    std::int64_t place = 0;
+    for_each_code_point(text, [&, begin = begin, end = end](char32_t c, std::size_t) {
+      if (place >= begin && place < end) {
+        append_utf8(word, c);
+      }
+      ++place;
+    });
+    words.push_back(std::move(word));
+  }
+  return words;
+}
+
+Tokenizer word_tokenizer(std::span<const std::string> texts, std::int64_t most) {
+  const std::vector<std::string> specials = {"[PAD]", "[UNK]", "[CLS]", "[SEP]"};
+  json vocab = json::object();
+  for (const std::string& special : specials) {
+    vocab[special] = vocab.size();
+  }
+  const auto document_of = [&] {
+    json document = empty_document({{"type", "WordLevel"}, {"vocab", vocab}, {"unk_token", "[UNK]"}});
+    for (const std::string& special : specials) {
+      document["added_tokens"].push_back(added_token(special, vocab.at(special).get<std::int64_t>()));
+    }
+    document["normalizer"] = {{"type", "Lowercase"}};
+    document["pre_tokenizer"] = {{"type", "BertPreTokenizer"}};
+    document["post_processor"] = bert_template(vocab);
+    return document;
+  };
+  // The words are where this tokenizer, which knows none yet, finds tokens.
+  const Tokenizer cuts = from_document(document_of(), "the tokenizer of words");
+  std::map<std::string, std::int64_t> counts;
+  for (const std::string& text : texts) {
+    for (const std::string& word : unknown_words(cuts, text)) {
+      std::string lower;
+      for_each_code_point(word, [&](char32_t c, std::size_t) { append_utf8(lower, lowercase(c)); });
+      ++counts[lower];
+    }
+  }
+  std::vector<std::pair<std::string, std::int64_t>> words(counts.begin(), counts.end());
+  std::ranges::stable_sort(words, std::greater{}, &std::pair<std::string, std::int64_t>::second);
+  for (const auto& [word, count] : words) {
+    if (most > 0 && std::ssize(vocab) >= most + std::ssize(specials)) {
+      break;
+    }
+    vocab.emplace(word, vocab.size());
+  }
+  return from_document(document_of(), "the tokenizer of words");
 }
 
 Tokenizer marian_tokenizer(const fs::path& sentencepiece_file) {

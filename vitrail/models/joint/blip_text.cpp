@@ -66,7 +66,7 @@ BlipText::Sources BlipText::remember(const Tensor& context, const Tensor& length
   sources.reserve(blocks_.size());
   for (const nn::DecoderBlock& block : blocks_) {
     const nn::Memory memory = block.cross.remember(context);
-    sources.push_back({{chosen(memory.keys), chosen(memory.values)}, own_lengths, {}});
+    sources.push_back({{chosen(memory.keys), chosen(memory.values)}, own_lengths, {}, {}});
   }
   return sources;
 }

@@ -111,6 +111,7 @@ Tensor DecoderBlock::operator()(const Tensor& x, const Source& source, Pass& pas
     extras.lengths = source.lengths;
     extras.query_offsets = own.query_offsets;
     extras.key_offsets = source.offsets;
+    extras.bias = source.bias;
     extras.residual = ops::reshape(residual, together);
     return ops::reshape(cross.attend(ops::reshape(input, together), source.memory, pass, extras), x.shape());
   });

@@ -63,6 +63,9 @@ struct DecoderBlock {
     Memory memory;        ///< cross.remember() of it, [S, M, …]
     Tensor lengths = {};  ///< i64 [S]: how many of its tokens are real; undefined: all
     Tensor offsets = {};  ///< of texts in one row, as AttentionExtras::key_offsets; then x is such a row too
+    /// f32, broadcastable to [S, H, N, M]: is added to the scores of the attention to the memory. The gradient at zeros
+    /// tells what each score brings.
+    Tensor bias = {};
   };
   /// `own` are the extras of the attention to the block's own tokens, without a residual. B is a multiple of S: the
   /// samples of one source (such as the beams of a search) follow each other, and share its memory.

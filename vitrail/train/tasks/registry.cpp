@@ -25,6 +25,7 @@
 #include "vitrail/train/tasks/pretrain_mae.h"
 #include "vitrail/train/tasks/tag.h"
 #include "vitrail/train/tasks/translate.h"
+#include "vitrail/train/vqa/vqa.h"
 
 namespace vitrail::train {
 namespace {
@@ -50,6 +51,7 @@ const std::vector<TaskKind>& task_kinds() {
       {"pixels", "train", "predict the next pixel of an image", defaults<PixelOptions>},
       {"tag", "train", "give each word of a sentence a label", defaults<TagOptions>},
       {"translate", "train", "translate texts", defaults<TranslationOptions>},
+      {"vqa", "train", "answer questions about images", defaults<VqaOptions>},
       {"mae", "pretrain", "masked autoencoder (He et al. 2022)", defaults<PretrainMaeOptions>},
       {"autoencoder", "pretrain", "encoder, bottleneck and decoder", defaults<PretrainAutoencoderOptions>},
       {"simclr", "pretrain", "contrastive learning (Chen et al. 2020)", defaults<PretrainSimclrOptions>},

@@ -1,0 +1,340 @@
+#include "vitrail/data/pairs/questions.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/data/sources.h"
+#include "vitrail/io/csv.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/image.h"
+#include "vitrail/io/json.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view questions_ending = "questions.json";
+constexpr const char* questions_csv = "questions.csv";
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// The number that a file's name ends with: 9 of COCO_train2014_000000000009.jpg.
+std::optional<std::int64_t> number_of(const fs::path& image) {
+  const std::string stem = image.stem().string();
+  std::size_t begin = stem.size();
+  while (begin > 0 && stem.size() - begin < 18 && is_digit(stem[begin - 1])) {
+    --begin;
+  }
+  return begin == stem.size() ? std::nullopt : std::optional(std::stoll(stem.substr(begin)));
+}
+
+// The questions files of a folder, of which there should be one.
+std::vector<fs::path> question_files(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.path().filename().string().ends_with(questions_ending) && !is_hidden(entry.path().filename())) {
+      files.push_back(entry.path());
+    }
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+fs::path annotations_beside(const fs::path& questions) {
+  std::string name = questions.filename().string();
+  const std::size_t ending = name.size() - questions_ending.size();
+  name.replace(ending, std::string_view("questions").size(), "annotations");
+  const fs::path same = questions.parent_path() / name;
+  const std::string open_ended = "OpenEnded_";
+  if (const std::size_t at = name.find(open_ended); at != std::string::npos) {
+    const fs::path own = questions.parent_path() / name.erase(at, open_ended.size());
+    if (fs::exists(own)) {
+      return own;
+    }
+  }
+  check(fs::exists(same), "{}: the answers are not there: '{}' was expected beside it", questions.string(),
+        same.filename().string());
+  return same;
+}
+
+// The folder with the images: images/ beside the file, or a folder, beside it or one level up, whose name is within
+// that of the file.
+fs::path images_of(const fs::path& questions) {
+  const fs::path folder = fs::absolute(questions).lexically_normal().parent_path();
+  if (fs::is_directory(folder / "images")) {
+    return folder / "images";
+  }
+  const std::string name = questions.filename().string();
+  for (const fs::path& place : {folder, folder.parent_path(), folder.parent_path() / "images"}) {
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator(place, error)) {
+      const std::string own = entry.path().filename().string();
+      if (entry.is_directory() && own.size() > 3 && name.find(own) != std::string::npos) {
+        return entry.path();
+      }
+    }
+  }
+  fail("{}: its images are not there: a folder 'images' was expected beside it", questions.string());
+}
+
+// What answers a question, as it stands in the annotations.
+struct Answered {
+  std::vector<std::string> answers;
+  std::string answer;
+  std::string type;
+  std::vector<QuestionBox> about;
+  std::int64_t image = 0;
+  bool used = false;
+};
+
+Answered read_answered(io::Fields& f) {
+  Answered result;
+  result.image = f.get<std::int64_t>("image_id");
+  result.type = f.optional<std::string>("question_type").value_or("");
+  if (f.kind("answers") == io::Kind::list) {
+    std::size_t number = 0;
+    for (const nlohmann::json& item : f.raw("answers")) {
+      io::Fields answer(item, fmt::format("{}: 'answers' {}", f.source(), number++));
+      result.answers.push_back(plain_answer(answer.get<std::string>("answer")));
+    }
+  }
+  result.answer = plain_answer(f.optional<std::string>("multiple_choice_answer").value_or(""));
+  if (result.answers.empty() && !result.answer.empty()) {
+    result.answers.push_back(result.answer);
+  }
+  check(!result.answers.empty(), "{}: the question has no answer", f.source());
+  if (result.answer.empty()) {
+    std::map<std::string, std::int64_t> counts;
+    for (const std::string& answer : result.answers) {
+      ++counts[answer];
+    }
+    result.answer = std::ranges::max_element(counts, {}, &std::pair<const std::string, std::int64_t>::second)->first;
+  }
+  if (f.kind("boxes") == io::Kind::list) {
+    for (const nlohmann::json& item : f.raw("boxes")) {
+      check(
+          item.is_array() && item.size() == 4 && std::ranges::all_of(item, [](const auto& n) { return n.is_number(); }),
+          "{}: a box must be four numbers: left, top, width, height", f.source());
+      result.about.push_back({item[0], item[1], item[2], item[3]});
+    }
+  }
+  return result;
+}
+
+// Images and questions as a layout lists them, also images that have none.
+struct QuestionListing {
+  Listing images;
+  std::vector<fs::path> paths;
+  std::vector<std::vector<Question>> questions;
+};
+
+QuestionListing list_vqa(const fs::path& file) {
+  const fs::path answers_file = annotations_beside(file);
+  const nlohmann::json answers_json = io::read_json(answers_file);
+  io::Fields answer_fields(answers_json, answers_file.string());
+  check(answer_fields.kind("annotations") == io::Kind::list,
+        "{}: there is no list 'annotations', as answers in VQA's layout have it", answers_file.string());
+  std::unordered_map<std::int64_t, Answered> answered;
+  std::size_t number = 0;
+  for (const nlohmann::json& item : answers_json["annotations"]) {
+    io::Fields f(item, fmt::format("{}: 'annotations' {}", answers_file.string(), number++));
+    const auto id = f.get<std::int64_t>("question_id");
+    check(answered.emplace(id, read_answered(f)).second, "{}: the question {} is answered twice", f.source(), id);
+  }
+
+  QuestionListing result;
+  std::unordered_map<std::int64_t, std::size_t> place_of;
+  const fs::path folder = images_of(file);
+  std::vector<fs::path> images;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (io::is_image_name(entry.path().filename().string()) && !is_hidden(entry.path().filename())) {
+      images.push_back(entry.path());
+    }
+  }
+  std::ranges::sort(images, [](const fs::path& a, const fs::path& b) { return natural_less(a.string(), b.string()); });
+  for (const fs::path& image : images) {
+    if (const auto id = number_of(image)) {
+      const auto [place, is_new] = place_of.emplace(*id, result.paths.size());
+      check(is_new, "{}: '{}' and '{}' both end with the id {}", folder.string(), image.filename().string(),
+            result.images.names[place->second], *id);
+      result.paths.push_back(image);
+      result.images.names.push_back(image.filename().string());
+    }
+  }
+  result.questions.resize(result.paths.size());
+
+  const nlohmann::json json = io::read_json(file);
+  io::Fields fields(json, file.string());
+  check(fields.kind("questions") == io::Kind::list,
+        "{}: there is no list 'questions', as questions in VQA's layout have it", file.string());
+  number = 0;
+  for (const nlohmann::json& item : json["questions"]) {
+    io::Fields f(item, fmt::format("{}: 'questions' {}", file.string(), number++));
+    const auto id = f.get<std::int64_t>("question_id");
+    const auto image = f.get<std::int64_t>("image_id");
+    const auto place = place_of.find(image);
+    check(place != place_of.end(), "{}: the question {} is about the image {}, but no image in '{}' ends with that",
+          f.source(), id, image, folder.string());
+    const auto own = answered.find(id);
+    check(own != answered.end(), "{}: the question {} has no answer in '{}'", f.source(), id,
+          answers_file.filename().string());
+    check(!own->second.used, "{}: the question {} is there twice", f.source(), id);
+    check(own->second.image == image, "{}: the question {} is about the image {}, but its answer about {}", f.source(),
+          id, image, own->second.image);
+    own->second.used = true;
+    Answered& a = own->second;
+    result.questions[place->second].push_back({id, f.get<std::string>("question"), std::move(a.answers),
+                                               std::move(a.answer), std::move(a.type), std::move(a.about)});
+  }
+  for (const auto& [id, a] : answered) {
+    check(a.used, "{}: there are answers to the question {}, which is not in '{}'", answers_file.string(), id,
+          file.filename().string());
+  }
+  return result;
+}
+
+QuestionListing list_questions_csv(const fs::path& file) {
+  const std::string source = file.string();
+  const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(file), source);
+  check(!rows.empty(), "{}: the file is empty; lines of path,question,answer were expected", source);
+  std::size_t path = 0;
+  std::size_t question = 1;
+  std::size_t answer = 2;
+  std::optional<std::size_t> type;
+  const bool header = std::ranges::none_of(rows[0].fields, [](const auto& field) { return io::is_image_name(field); });
+  if (header) {
+    const auto paths = column_named(rows[0], {"path", "file", "filename", "file_name", "filepath", "image", "picture"});
+    const auto questions = column_named(rows[0], {"question", "text"});
+    const auto answers = column_named(rows[0], {"answer", "label"});
+    check(paths && questions && answers,
+          "{}: line 1 names neither an image nor the columns 'path', 'question' and 'answer'", source);
+    path = *paths;
+    question = *questions;
+    answer = *answers;
+    type = column_named(rows[0], {"type", "question_type"});
+  }
+  QuestionListing result;
+  std::map<std::string, std::size_t> place_of;
+  for (std::size_t i = header ? 1 : 0; i < rows.size(); ++i) {
+    const auto& [line, fields] = rows[i];
+    const std::size_t most = std::max({path, question, answer});
+    check(fields.size() > most, "{}: line {} has {} of the {} columns", source, line, fields.size(), most + 1);
+    const auto [place, is_new] = place_of.emplace(fields[path], result.paths.size());
+    if (is_new) {
+      const fs::path image = file.parent_path() / fields[path];
+      std::error_code error;
+      check(fs::exists(image, error), "{}: line {} names the image {}, which does not exist", source, line,
+            image.string());
+      result.paths.push_back(image);
+      result.images.names.push_back(fields[path]);
+      result.questions.emplace_back();
+    }
+    const std::string own = plain_answer(fields[answer]);
+    check(!own.empty(), "{}: line {} has no answer", source, line);
+    result.questions[place->second].push_back({static_cast<std::int64_t>(line),
+                                               fields[question],
+                                               {own},
+                                               own,
+                                               type && *type < fields.size() ? fields[*type] : "",
+                                               {}});
+  }
+  return result;
+}
+
+QuestionListing list_questions(const fs::path& source) {
+  std::error_code error;
+  check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
+  if (!fs::is_directory(source)) {
+    const std::string name = source.filename().string();
+    check(
+        name.ends_with(questions_ending) || source.extension() == ".csv",
+        "{}: questions about images are a file NAMEquestions.json in VQA's layout, a .csv of path,question,answer, or "
+        "a folder with one of them",
+        source.string());
+    return source.extension() == ".csv" ? list_questions_csv(source) : list_vqa(source);
+  }
+  const std::vector<fs::path> files = question_files(source);
+  check(files.size() < 2, "{}: there are several files of questions, '{}' and '{}': name one of them", source.string(),
+        files.front().filename().string(), files.back().filename().string());
+  if (!files.empty()) {
+    return list_vqa(files.front());
+  }
+  check(fs::exists(source / questions_csv),
+        "{}: there are no questions: neither a file NAMEquestions.json in VQA's layout, nor {}", source.string(),
+        questions_csv);
+  return list_questions_csv(source / questions_csv);
+}
+
+}  // namespace
+
+std::int64_t ImageQuestions::count() const {
+  return std::accumulate(questions.begin(), questions.end(), std::int64_t{0},
+                         [](std::int64_t total, const auto& own) { return total + std::ssize(own); });
+}
+
+double vqa_accuracy(const std::vector<std::string>& answers, const std::string& given) {
+  const auto equal = static_cast<double>(std::ranges::count(answers, given));
+  return std::min(1.0, equal / static_cast<double>(std::clamp<std::ptrdiff_t>(std::ssize(answers), 1, 3)));
+}
+
+std::string plain_answer(std::string_view answer) {
+  const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
+  while (!answer.empty() && is_space(answer.front())) {
+    answer.remove_prefix(1);
+  }
+  while (!answer.empty() && (is_space(answer.back()) || answer.back() == '.')) {
+    answer.remove_suffix(1);
+  }
+  std::string result(answer);
+  std::ranges::transform(result, result.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return result;
+}
+
+ImageQuestions open_questions(const fs::path& source) {
+  QuestionListing listing = list_questions(source);
+  Listing kept;
+  ImageQuestions result;
+  std::vector<fs::path> paths;
+  for (std::size_t i = 0; i < listing.paths.size(); ++i) {
+    if (listing.questions[i].empty()) {
+      ++kept.passed_over;
+      continue;
+    }
+    kept.names.push_back(std::move(listing.images.names[i]));
+    paths.push_back(std::move(listing.paths[i]));
+    result.questions.push_back(std::move(listing.questions[i]));
+  }
+  check(!paths.empty(), "{}: there are no questions", source.string());
+  kept.labels.assign(paths.size(), unlabeled);
+  if (kept.passed_over > 0) {
+    kept.notes.push_back(fmt::format("{} without a question", io::counted(kept.passed_over, "images")));
+  }
+  kept.passed_over = 0;
+  kept.image = [paths = std::move(paths)](std::int64_t i) {
+    return io::read_image(paths[static_cast<std::size_t>(i)]);
+  };
+  result.images = dataset_of(std::move(kept));
+  return result;
+}
+
+bool has_questions(const fs::path& source) {
+  std::error_code error;
+  if (fs::is_directory(source, error)) {
+    return !question_files(source).empty() || fs::exists(source / questions_csv, error);
+  }
+  return source.filename().string().ends_with(questions_ending);
+}
+
+}  // namespace vitrail::data

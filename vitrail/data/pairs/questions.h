@@ -1,0 +1,65 @@
+/// \file
+/// Questions about images, with their answers.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vitrail/data/dataset.h"
+
+namespace vitrail::data {
+
+/// The part of an image that a question is about, in pixels.
+struct QuestionBox {
+  double left = 0;
+  double top = 0;
+  double width = 0;
+  double height = 0;
+};
+
+/// A question about an image.
+struct Question {
+  std::int64_t id = 0;
+  std::string text;
+  std::vector<std::string> answers;  ///< what people answered, in lower case; one at least
+  std::string answer;                ///< the one that counts as right where there must be one: the most frequent
+  std::string type;                  ///< "count", "what colour" …; "" if the source does not say it
+  std::vector<QuestionBox> about;    ///< what it is about, where the source says that
+};
+
+/// Images with one or more questions each.
+struct ImageQuestions {
+  std::shared_ptr<const Dataset> images;         ///< without labels
+  std::vector<std::vector<Question>> questions;  ///< of each image, one at least
+
+  std::int64_t count() const;  ///< of all questions
+};
+
+/// How right an answer is: min(n / 3, 1) where n of ten people have given it (VQA: Agrawal et al. 2015, without the
+/// mean over subsets of nine), and of fewer than three answers, the share that is equal.
+double vqa_accuracy(const std::vector<std::string>& answers, const std::string& given);
+/// An answer as answers are compared: in lower case, without spaces at its ends and a full stop.
+std::string plain_answer(std::string_view answer);
+
+/// Opens questions about images. `source` is one of
+/// - a file of questions in the layout of VQA v2, NAMEquestions.json ("questions": image_id, question, question_id), or
+/// a
+///   folder with one. Beside it lies NAMEannotations.json ("annotations": question_id, image_id, answers,
+///   multiple_choice_answer, question_type), without the "OpenEnded_" that VQA v2 has in the first; `boxes` of
+///   [left, top, width, height], which `vitrail scenes` writes, may say what a question is about. The images are those
+///   of a folder beside the files, `images` or one that is named within their names ("train2014"), whose names end with
+///   the image's id: COCO_train2014_000000000009.jpg, 000009.png;
+/// - a `.csv` of path,question,answer, with paths relative to the CSV, or a folder with a questions.csv. A header line
+/// is
+///   understood, and a further column `type` with it; a path may come in several lines.
+///
+/// Images without a question are counted as passed over. Throws Error, naming the place, if a file does not fit its
+/// layout, an id is there twice, a question has no image or no answers, answers have no question, or there are none.
+ImageQuestions open_questions(const std::filesystem::path& source);
+/// Whether a source looks like questions about images.
+bool has_questions(const std::filesystem::path& source);
+
+}  // namespace vitrail::data

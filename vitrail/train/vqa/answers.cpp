@@ -1,0 +1,205 @@
+#include "vitrail/train/vqa/answers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "vitrail/autograd/tape.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/ops/math/reduce.h"
+#include "vitrail/ops/math/softmax.h"
+
+namespace vitrail::train {
+
+std::vector<std::string> frequent_answers(const data::ImageQuestions& questions, std::int64_t most) {
+  std::map<std::string, std::int64_t> counts;
+  for (const auto& own : questions.questions) {
+    for (const data::Question& question : own) {
+      ++counts[question.answer];
+    }
+  }
+  std::vector<std::pair<std::string, std::int64_t>> sorted(counts.begin(), counts.end());
+  std::ranges::stable_sort(sorted, std::greater{}, &std::pair<std::string, std::int64_t>::second);
+  std::vector<std::string> answers;
+  answers.reserve(sorted.size());
+  for (auto& [answer, count] : sorted) {
+    if (most == 0 || std::ssize(answers) < most) {
+      answers.push_back(answer);
+    }
+  }
+  return answers;
+}
+
+KnownAnswers::KnownAnswers(const std::vector<std::string>& answers) {
+  for (const std::string& answer : answers) {
+    numbers_.emplace(answer, std::ssize(numbers_));
+  }
+}
+
+bool KnownAnswers::knows_any(const data::Question& question) const {
+  return std::ranges::any_of(question.answers, [&](const std::string& answer) { return numbers_.contains(answer); });
+}
+
+void KnownAnswers::shares(const data::Question& question, float* out) const {
+  std::fill_n(out, count(), 0.0F);
+  float known = 0;
+  for (const std::string& answer : question.answers) {
+    if (const auto it = numbers_.find(answer); it != numbers_.end()) {
+      out[it->second] += 1;
+      ++known;
+    }
+  }
+  for (std::int64_t i = 0; i < count() && known > 0; ++i) {
+    out[i] /= known;
+  }
+}
+
+std::int64_t keep_answerable(data::ImageQuestions& questions, const KnownAnswers& answers) {
+  std::int64_t left_out = 0;
+  for (auto& own : questions.questions) {
+    left_out += static_cast<std::int64_t>(
+        std::erase_if(own, [&](const data::Question& question) { return !answers.knows_any(question); }));
+  }
+  return left_out;
+}
+
+data::QuestionTokens tokens_of(const data::ImageQuestions& questions, const text::Tokenizer& tokenizer,
+                               std::int64_t longest) {
+  data::QuestionTokens tokens;
+  tokens.reserve(questions.questions.size());
+  for (const auto& own : questions.questions) {
+    auto& of_image = tokens.emplace_back();
+    of_image.reserve(own.size());
+    for (const data::Question& question : own) {
+      try {
+        of_image.push_back(tokenizer.encode(question.text).ids);
+      } catch (const Error& error) {
+        fail("the question {}: {}", question.id, error.what());
+      }
+      of_image.back().resize(static_cast<std::size_t>(std::min(std::ssize(of_image.back()), longest)));
+    }
+  }
+  return tokens;
+}
+
+std::int64_t with_unknown_words(const data::QuestionTokens& tokens, const text::Tokenizer& tokenizer) {
+  const std::optional<std::int64_t> unknown = tokenizer.id_of("[UNK]");
+  std::int64_t count = 0;
+  for (const auto& own : tokens) {
+    count += std::ranges::count_if(own, [&](const std::vector<std::int64_t>& ids) {
+      return unknown && std::ranges::find(ids, *unknown) != ids.end();
+    });
+  }
+  return count;
+}
+
+models::VqaInput input_of(const data::QuestionBatch& batch) {
+  return {batch.x, {batch.ids, batch.lengths, {}}, batch.rows, {}};
+}
+
+std::vector<const data::Question*> questions_of(const data::QuestionBatch& batch,
+                                                const data::ImageQuestions& questions) {
+  std::vector<const data::Question*> result;
+  result.reserve(batch.places.size());
+  const std::int64_t* rows = batch.rows.data<std::int64_t>();
+  for (std::size_t b = 0; b < batch.places.size(); ++b) {
+    const std::int64_t image = batch.indices[static_cast<std::size_t>(rows[b])];
+    result.push_back(&questions.questions[static_cast<std::size_t>(image)][static_cast<std::size_t>(batch.places[b])]);
+  }
+  return result;
+}
+
+Tensor answer_loss(const Tensor& logits, const std::vector<const data::Question*>& questions,
+                   const KnownAnswers& answers) {
+  const Tensor targets = Tensor::empty({std::ssize(questions), answers.count()});
+  for (std::size_t b = 0; b < questions.size(); ++b) {
+    answers.shares(*questions[b], targets.data<float>() + static_cast<std::int64_t>(b) * answers.count());
+  }
+  return ops::soft_cross_entropy(logits, targets);
+}
+
+void AnswerTally::add(const data::Question& question, const std::string& given) {
+  auto& [count, right] = types_[question.type];
+  ++count;
+  right += data::vqa_accuracy(question.answers, given);
+  given_.emplace_back(question.id, given);
+}
+
+void AnswerTally::finish(AnswerEvaluation& evaluation) {
+  double right = 0;
+  for (const auto& [type, own] : types_) {
+    evaluation.types.push_back({type, own.first, 100 * own.second / static_cast<double>(own.first)});
+    evaluation.count += own.first;
+    right += own.second;
+  }
+  evaluation.accuracy = 100 * right / static_cast<double>(std::max<std::int64_t>(evaluation.count, 1));
+  evaluation.given = std::move(given_);
+}
+
+AnswerEvaluation evaluate_answers(const models::VqaModel& model, const text::Tokenizer& tokenizer,
+                                  const data::ImageQuestions& questions, const EvaluateOptions& options) {
+  const autograd::NoGrad no_grad;
+  const KnownAnswers answers(model.answers);
+  const data::QuestionTokens tokens = tokens_of(questions, tokenizer, model.net->config().max_positions);
+  data::LoaderOptions loading;
+  loading.batch_size = options.batch_size;
+  loading.workers = options.workers;
+  loading.skip_broken = options.skip_broken;
+  const auto loader = data::question_loader(*questions.images, tokens, data::eval_transform(model.pretrained),
+                                            {.images = loading, .per_image = 0});
+  AnswerEvaluation result;
+  AnswerTally tally;
+  std::int64_t known = 0;
+  loader->start_epoch(0);
+  for (data::QuestionBatch batch; loader->next(batch);) {
+    nn::Pass pass{.dtype = options.dtype};
+    const std::vector<const data::Question*> asked = questions_of(batch, questions);
+    result.images += std::ssize(batch.indices);
+    if (!asked.empty()) {
+      const Tensor logits = model.net->forward(input_of(batch), pass);
+      const auto own = std::ranges::count_if(asked, [&](const data::Question* q) { return answers.knows_any(*q); });
+      // What has no known answer has a target of zeros, which adds nothing to the sum.
+      result.loss +=
+          static_cast<double>(answer_loss(logits, asked, answers).item()) * static_cast<double>(asked.size());
+      known += own;
+      result.unseen += std::ssize(asked) - own;
+      const Tensor best = ops::argmax(logits, 1);
+      for (std::size_t b = 0; b < asked.size(); ++b) {
+        tally.add(*asked[b], model.answers[static_cast<std::size_t>(best.data<std::int64_t>()[b])]);
+      }
+    }
+    if (options.progress) {
+      options.progress(result.images, questions.images->size());
+    }
+  }
+  loader->check_any(result.images, "evaluate");
+  result.loss /= static_cast<double>(std::max<std::int64_t>(known, 1));
+  result.unknown_words = with_unknown_words(tokens, tokenizer);
+  result.broken = loader->broken();
+  tally.finish(result);
+  return result;
+}
+
+std::string answer_table(const AnswerEvaluation& e) {
+  std::string text = fmt::format("accuracy {:.2f} %   loss {:.4f}   {} about {}\n", e.accuracy, e.loss,
+                                 io::counted(e.count, "questions"), io::counted(e.images, "images"));
+  if (e.unseen > 0) {
+    text += fmt::format("{} of an answer that the model has never seen, and so cannot give\n",
+                        io::counted(e.unseen, "questions"));
+  }
+  if (e.unknown_words > 0) {
+    text += fmt::format("{} with a word that the model has never read\n", io::counted(e.unknown_words, "questions"));
+  }
+  std::size_t widest = 4;
+  for (const TypeAccuracy& type : e.types) {
+    widest = std::max(widest, type.type.size());
+  }
+  for (const TypeAccuracy& type : e.types) {
+    text += fmt::format("  {:<{}}  {:6.2f} %  of {}\n", type.type.empty() ? "–" : type.type, widest, type.accuracy,
+                        type.count);
+  }
+  return text;
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,206 @@
+#include "vitrail/train/vqa/vqa.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/vqa/answers.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+data::ImageQuestions open_part(const std::string& source, const std::string& split) {
+  const fs::path part = fs::path(source) / split;
+  return data::open_questions(!split.empty() && data::has_questions(part) ? part : fs::path(source));
+}
+
+std::vector<std::string> texts_of(const data::ImageQuestions& questions) {
+  std::vector<std::string> texts;
+  texts.reserve(static_cast<std::size_t>(questions.count()));
+  for (const auto& own : questions.questions) {
+    for (const data::Question& question : own) {
+      texts.push_back(question.text);
+    }
+  }
+  return texts;
+}
+
+std::string kwargs_of_vqa(const VqaOptions& options) {
+  nlohmann::json kwargs = nlohmann::json::parse(create_options(options).model_kwargs);
+  if (options.attn_norm != "softmax") {
+    kwargs["attn_norm"] = options.attn_norm;
+  }
+  return kwargs.dump();
+}
+
+class VqaTask final : public Task {
+ public:
+  VqaTask(const VqaOptions& options, const fs::path& checkpoint);
+
+  nn::Network& network() override { return *model_.net; }
+  data::Batches& batches() override { return *loader_; }
+  std::optional<Drawn> next() override {
+    return loader_->next(batch_) ? std::optional(Drawn{batch_.number, std::ssize(batch_.indices)}) : std::nullopt;
+  }
+  Tensor loss(nn::Pass& pass) override {
+    return answer_loss(model_.net->forward(input_of(batch_), pass), questions_of(batch_, training_), *answers_);
+  }
+  std::string units() const override { return "images"; }
+  std::vector<FigureKind> figures() const override;
+  Figures evaluate(const Work& work) override;
+  std::string loss_axis() const override { return "cross-entropy of the answer"; }
+  void save(const fs::path& folder) const override;
+  std::string name() const override { return model_.name; }
+  std::vector<std::string> summary() const override;
+  std::vector<std::pair<std::string, std::string>> facts() const override;
+
+ private:
+  const VqaOptions options_;
+  data::ImageQuestions training_;
+  std::optional<data::ImageQuestions> validation_;
+  std::optional<text::Tokenizer> tokenizer_;
+  models::VqaModel model_;
+  std::optional<KnownAnswers> answers_;
+  std::int64_t left_out_ = 0;
+  data::QuestionTokens tokens_;
+  std::unique_ptr<data::QuestionLoader> loader_;
+  data::QuestionBatch batch_;
+};
+
+VqaTask::VqaTask(const VqaOptions& options, const fs::path& checkpoint)
+    : options_(options), training_(open_part(options.data_dir, options.train_split)) {
+  if (!options_.val_dir.empty()) {
+    validation_ = open_part(options_.val_dir, "");
+  } else if (!options_.val_split.empty()) {
+    const fs::path part = fs::path(options_.data_dir) / options_.val_split;
+    check(data::has_questions(part),
+          "'{}' has no questions to evaluate on: give them by --val-dir, or --val-split \"\" for none", part.string());
+    validation_ = data::open_questions(part);
+  }
+  const fs::path folder = checkpoint.empty() ? model_of(options_.model) : checkpoint;
+  if (models::is_vqa_folder(folder)) {
+    model_ = models::load_vqa(folder);
+    tokenizer_ = text::load_tokenizer(folder);
+  } else {
+    tokenizer_ = text::word_tokenizer(texts_of(training_));
+    model_ = models::create_vqa(options_.model, kwargs_of_vqa(options_), tokenizer_->vocab_size(),
+                                frequent_answers(training_, options_.most_answers), static_cast<float>(options_.drop),
+                                {.seed = static_cast<std::uint64_t>(options_.seed)});
+  }
+  answers_.emplace(model_.answers);
+  left_out_ = keep_answerable(training_, *answers_);
+  check(training_.count() > 0, "'{}': none of the questions has an answer that '{}' knows", options_.data_dir,
+        options_.model);
+  data::apply(options_.images, model_.pretrained);
+  tokens_ = tokens_of(training_, *tokenizer_, model_.net->config().max_positions);
+  loader_ = data::question_loader(*training_.images, tokens_, data::eval_transform(model_.pretrained),
+                                  {.images = training_loading(options_), .per_image = options_.questions_per_image});
+}
+
+std::vector<FigureKind> VqaTask::figures() const {
+  if (!validation_) {
+    return {};
+  }
+  return {accuracy_figure("accuracy", "accuracy", "% of the questions"), loss_figure(loss_axis())};
+}
+
+Figures VqaTask::evaluate(const Work& work) {
+  work.begin("evaluating", validation_->images->size());
+  const AnswerEvaluation result =
+      evaluate_answers(model_, *tokenizer_, *validation_, evaluation_options(options_, work));
+  work.say_left_out(result.broken);
+  return {{"accuracy", result.accuracy}, {"loss", result.loss}};
+}
+
+void VqaTask::save(const fs::path& folder) const {
+  io::replace_folder(folder, [&](const fs::path& temporary) {
+    models::write_vqa(model_, temporary);
+    tokenizer_->save(temporary);
+  });
+}
+
+std::vector<std::string> VqaTask::summary() const {
+  std::vector<std::string> lines = {
+      fmt::format("{}, {:.2f} M parameters, {}x{} pixels, {} words, {}", model_.name,
+                  static_cast<double>(model_.net->parameters.count()) * 1e-6, model_.pretrained.width,
+                  model_.pretrained.height, tokenizer_->vocab_size() - 4,
+                  io::counted(std::ssize(model_.answers), "answers")),
+      fmt::format("{} to learn from{}", io::counted(training_.count(), "questions"),
+                  validation_ ? fmt::format(", {} to evaluate on", validation_->count()) : "")};
+  if (left_out_ > 0) {
+    lines.push_back(fmt::format("{} left out, of whose answers the model knows none (see --most-answers)",
+                                io::counted(left_out_, "questions")));
+  }
+  std::ranges::copy(data_summary(options_, *training_.images, validation_ ? validation_->images.get() : nullptr),
+                    std::back_inserter(lines));
+  return lines;
+}
+
+std::vector<std::pair<std::string, std::string>> VqaTask::facts() const {
+  return {{"architecture", model_.name},
+          {"training_images", std::to_string(training_.images->size())},
+          {"training_questions", std::to_string(training_.count())},
+          {"validation_questions", std::to_string(validation_ ? validation_->count() : 0)},
+          {"words", std::to_string(tokenizer_->vocab_size())},
+          {"answers", std::to_string(model_.answers.size())}};
+}
+
+}  // namespace
+
+VqaOptions::VqaOptions() {
+  model = "vqa_small";
+  batch_size = 32;
+  epochs = 30;
+  lr = 1e-3;
+  weight_decay = 0.05;
+  clip_grad = 1;
+  eval_metric = "accuracy";
+}
+
+void VqaOptions::describe(OptionList& list) {
+  add_data_options(list, *this);
+  list.find("data_dir")->help =
+      "Questions about images: a folder or a NAMEquestions.json in VQA's layout, or a .csv of path,question,answer "
+      "(see "
+      "docs/questions.md)";
+  list.add("questions_per_image", questions_per_image, "N",
+           "Questions of an image in one batch, drawn anew in each epoch; 0: all")
+      .at_least(0);
+  list.add("most_answers", most_answers, "N", "Answers that a new network can give, the most frequent ones; 0: all")
+      .at_least(0)
+      .settled();
+  list.group("model");
+  list.add("model", model, "MODEL",
+           fmt::format("Network: {}, or a folder of one", fmt::join(models::vqa_names(), ", ")))
+      .path()
+      .settled();
+  add_model_options(list, *this);
+  list.add("attn_norm", attn_norm, "NORM",
+           "Of vqa_one: softmax, whose weights sum to 1, or sigmoid, whose sum can count")
+      .one_of({"softmax", "sigmoid"})
+      .settled();
+  list.add("drop", drop, "P", "Dropout").below_one().settled();
+  add_parameter_options(list, *this);
+  add_batch_options(list, *this, "images");
+  add_optimizer_options(list, *this);
+  add_schedule_options(list, *this, "images");
+  add_average_options(list, *this);
+  add_run_options(list, *this, {"accuracy", "loss"});
+  idle_without_images(list, *this);
+}
+
+std::unique_ptr<Task> VqaOptions::make(const fs::path& checkpoint) const {
+  return std::make_unique<VqaTask>(*this, checkpoint);
+}
+
+}  // namespace vitrail::train
