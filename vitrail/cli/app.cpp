@@ -220,6 +220,7 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   add_predict(app);
   add_detect(app);
   add_caption(app);
+  add_ask(app);
   add_fill_mask(app);
   add_embed(app);
   add_knn(app);

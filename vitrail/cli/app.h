@@ -23,6 +23,7 @@ void add_pretrain(CLI::App& app, const std::vector<std::string>& arguments);
 
 void add_eval(CLI::App& app);
 void add_predict(CLI::App& app);
+void add_ask(CLI::App& app);
 void add_detect(CLI::App& app);
 void add_caption(CLI::App& app);
 void add_fill_mask(CLI::App& app);

@@ -63,6 +63,12 @@ train::DetectorEvaluation evaluate_under_bar(std::string_view title, const model
                    [&](const train::EvaluateOptions& o) { return train::evaluate_detector(detector, data, o); });
 }
 
+train::AnswerEvaluation evaluate_under_bar(std::string_view title, const train::Answerer& answerer,
+                                           const data::ImageQuestions& questions, train::EvaluateOptions options) {
+  return under_bar(title, *questions.images, std::move(options),
+                   [&](const train::EvaluateOptions& o) { return answerer.evaluate(questions, o); });
+}
+
 void note_left_out_images(const std::vector<std::string>& broken) {
   static std::set<std::string> said;
   for (const std::string& one : broken) {

@@ -19,6 +19,7 @@
 #include "vitrail/train/study/embedding_file.h"
 #include "vitrail/train/study/evaluate.h"
 #include "vitrail/train/study/features.h"
+#include "vitrail/train/vqa/answerer.h"
 
 namespace CLI {
 class App;
@@ -42,6 +43,10 @@ train::Evaluation evaluate_under_bar(std::string_view title, const models::Model
 /// The same of train::evaluate_detector().
 train::DetectorEvaluation evaluate_under_bar(std::string_view title, const models::Detector& detector,
                                              const data::BoxedImages& data, train::EvaluateOptions options);
+
+/// The same of Answerer::evaluate().
+train::AnswerEvaluation evaluate_under_bar(std::string_view title, const train::Answerer& answerer,
+                                           const data::ImageQuestions& questions, train::EvaluateOptions options);
 
 /// Says on stderr which images an evaluation left out, once for the same ones.
 void note_left_out_images(const std::vector<std::string>& broken);

@@ -4,8 +4,10 @@
 #include <array>
 
 #include "vitrail/models/detection/detr_folder.h"
+#include "vitrail/models/joint/blip_folder.h"
 #include "vitrail/models/joint/captioner.h"
 #include "vitrail/models/joint/clip_folder.h"
+#include "vitrail/models/joint/vqa_folder.h"
 #include "vitrail/models/recurrent/frame_network.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/tensor/error.h"
@@ -20,7 +22,7 @@ struct Kind {
 };
 
 // All kinds but models of images, in the order of ModelKind.
-const std::array<Kind, 5> kinds = {{
+const std::array<Kind, 6> kinds = {{
     {ModelKind::joint,
      [](const std::string& name) { return is_clip_folder(name); },
      {"is a model of images and texts", "`vitrail zeroshot` tells images apart by names"}},
@@ -38,6 +40,9 @@ const std::array<Kind, 5> kinds = {{
     {ModelKind::detector,
      [](const std::string& name) { return is_detector_folder(name); },
      {"finds objects", "`vitrail detect` and `vitrail train --task detect` take it"}},
+    {ModelKind::answerer,
+     [](const std::string& name) { return is_vqa_folder(name) || is_blip_folder(name); },
+     {"answers questions about images", "`vitrail ask` takes it"}},
 }};
 
 }  // namespace

@@ -15,6 +15,7 @@ enum class ModelKind {
   captioner,  ///< load_captioner()
   frames,     ///< of sequences of images: load_frame_network()
   detector,   ///< load_detector()
+  answerer,   ///< of questions about images: load_vqa(), or load_blip()
 };
 
 /// What is said of a kind of model.

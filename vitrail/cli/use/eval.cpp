@@ -15,6 +15,7 @@
 #include "vitrail/cli/images.h"
 #include "vitrail/cli/print_json.h"
 #include "vitrail/cli/texts.h"
+#include "vitrail/cli/use/ask.h"
 #include "vitrail/cli/use/captions.h"
 #include "vitrail/cli/use/detect.h"
 #include "vitrail/cli/use/eval_language.h"
@@ -309,6 +310,11 @@ void add_eval(CLI::App& app) {
     if (flags->model.kind() == models::ModelKind::detector) {
       check_usage(flags->tta == 0, "'{}' finds objects: it takes no --tta", flags->model.model);
       evaluate_detections(flags->model, flags->compute, flags->data, flags->output, flags->json);
+      return;
+    }
+    if (flags->model.kind() == models::ModelKind::answerer) {
+      check_usage(flags->tta == 0, "'{}' answers questions: it takes no --tta", flags->model.model);
+      evaluate_questions(flags->model, flags->compute, flags->data, flags->output, flags->json);
       return;
     }
     if (flags->model.kind() == models::ModelKind::captioner) {

@@ -41,6 +41,18 @@ nn::BlockConfig block_of_vqa(const VqaConfig& c) {
   return block;
 }
 
+// Whether each of `pictures` has equally many questions, side by side.
+bool evenly_asked(const Tensor& rows, std::int64_t pictures) {
+  const std::int64_t each = rows.numel() / pictures;
+  const std::int64_t* row = rows.data<std::int64_t>();
+  for (std::int64_t b = 0; b < rows.numel(); ++b) {
+    if (each * pictures != rows.numel() || row[b] != b / each) {
+      return false;
+    }
+  }
+  return true;
+}
+
 Tensor at_rows(const Tensor& x, const Tensor& rows) { return rows.defined() ? ops::index_select(x, 0, rows) : x; }
 
 }  // namespace
@@ -158,7 +170,10 @@ Tensor Vqa::cross(const VqaInput& input, nn::Pass& pass) const {
     picture =
         nn::run_block([&block](Tensor x, nn::Pass& own) { return block(std::move(x), own); }, std::move(picture), pass);
   }
-  BlipText::Sources sources = text_->remember((*vision_norm_)(picture), {}, input.rows);
+  // Questions that lie side by side share the keys of their picture, and a map of all of them then.
+  const bool shared = input.rows.defined() && !pass.wants_attention() && !input.score_bias.defined() &&
+                      evenly_asked(input.rows, input.x.size(0));
+  BlipText::Sources sources = text_->remember((*vision_norm_)(picture), {}, shared ? Tensor() : input.rows);
   sources.back().bias = input.score_bias;
   return ops::select((*text_)(input.questions, sources, false, pass), 1, 0);
 }

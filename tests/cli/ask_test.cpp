@@ -1,0 +1,133 @@
+// What a person does who has questions about images: trains a network, measures it, and asks.
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/golden.h"
+#include "tests/support/program.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
+
+namespace vitrail::test {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// Scenes, and a network that has read their questions for a moment.
+class Ask : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TemporaryFolder;
+    EXPECT_EQ(vitrail("scenes " + path("train") + " --count 24").status, 0);
+    EXPECT_EQ(vitrail("scenes " + path("test") + " --start 100 --count 6").status, 0);
+    trained_ = vitrail("train --task vqa " + path("train") + " --val-dir " + path("test") + " --output " +
+                       path("runs") + " --experiment one --epochs 2" + small());
+  }
+  static void TearDownTestSuite() {
+    delete folder_;
+    folder_ = nullptr;
+  }
+  static std::string small(const std::string& model = "vqa_small") {
+    return " --model " + model +
+           " --model-kwargs 'channels=[8,8,16]' dim=16 num_heads=2 vision_depth=1 depth=2 -b 8 --threads 1";
+  }
+  static std::string path(const std::string& name) { return (*folder_ / name).string(); }
+  static std::string run() { return path("runs/one"); }
+  static std::string image() { return path("test/images/000100.png"); }
+  static std::string blip(const std::string& name) {
+    return (fs::path(VITRAIL_SOURCE_DIR) / "tests/golden/models/joint" / name).string();
+  }
+
+  static inline TemporaryFolder* folder_ = nullptr;
+  static inline Outcome trained_;
+};
+
+TEST_F(Ask, TrainsOnVqaAndGoesOn) {
+  EXPECT_EQ(trained_.status, 0) << trained_.err;
+  EXPECT_THAT(trained_.out, HasSubstr("192 questions to learn from, 48 to evaluate on"));
+  EXPECT_THAT(trained_.out, HasSubstr("accuracy "));
+  EXPECT_TRUE(fs::exists(run() + "/best/tokenizer.json"));
+  const Outcome more = vitrail("train --resume " + run() + " --epochs 3");
+  EXPECT_EQ(more.status, 0) << more.err;
+  EXPECT_THAT(more.out, HasSubstr("epoch 3/3"));
+  EXPECT_THAT(vitrail("compare " + run()).out, HasSubstr("vqa_small"));
+}
+
+TEST_F(Ask, MeasuresByType) {
+  const Outcome measured = vitrail("eval " + run() + " " + path("test") + " --output " + path("report"));
+  EXPECT_EQ(measured.status, 0) << measured.err;
+  EXPECT_THAT(measured.out, HasSubstr("48 questions about 6 images"));
+  EXPECT_THAT(measured.out, HasSubstr("attribute"));
+  const nlohmann::json report = io::read_json(path("report/eval.json"));
+  EXPECT_EQ(report["questions"], 48);
+  double sum = 0;
+  for (const auto& type : report["types"]) {
+    sum += type["count"].get<double>() * type["accuracy"].get<double>();
+  }
+  EXPECT_NEAR(sum / 48, report["accuracy"].get<double>(), 1e-6);
+  const nlohmann::json answers = io::read_json(path("report/answers.json"));
+  ASSERT_EQ(answers.size(), 48U);
+  EXPECT_TRUE(answers[0].contains("question_id") && answers[0].contains("answer"));
+}
+
+TEST_F(Ask, AnswersAndDrawsWhatWasLookedAt) {
+  const Outcome said = vitrail("ask " + run() + " " + image() + " 'is there a red circle?' --output " + path("looked"));
+  EXPECT_EQ(said.status, 0) << said.err;
+  EXPECT_THAT(said.out, HasSubstr(" %  "));
+  for (const char* name : {"index.html", "image.png", "layers.png", "words.png"}) {
+    EXPECT_TRUE(fs::exists(path("looked") + "/" + name)) << name;
+  }
+  const Outcome json = vitrail("ask " + run() + " " + image() + " 'Is there a red circle?' --json --topk 3");
+  EXPECT_EQ(json.status, 0) << json.err;
+  const nlohmann::json answer = nlohmann::json::parse(json.out);
+  ASSERT_EQ(answer["best"].size(), 3U);
+  EXPECT_EQ(answer["best"][0]["answer"], answer["answer"]);
+  EXPECT_GE(answer["best"][0]["probability"], answer["best"][1]["probability"]);
+  EXPECT_EQ(vitrail("ask " + run() + " " + image() + " 'is there a red circle?' --output " + path("looked") +
+                    " --layer -1 --head 1 --word red")
+                .status,
+            0);
+}
+
+TEST_F(Ask, AnswersByBlip) {
+  const Outcome said =
+      vitrail("ask " + blip("blip_vqa") + " " + image() + " 'what colour is the bird?' --output " + path("blip"));
+  EXPECT_EQ(said.status, 0) << said.err;
+  EXPECT_TRUE(fs::exists(path("blip/words.png")));
+  EXPECT_EQ(std::ranges::count(said.out, '%'), 5);
+}
+
+TEST_F(Ask, SaysWhatDoesNotFit) {
+  const auto error = [](const std::string& command) { return vitrail(command).err; };
+  EXPECT_THAT(error("ask " + run() + " " + image() + " 'is there a purple zebra with stripes?'"),
+              HasSubstr("the model has never read 'zebra', 'with' and 'stripes' of the question"));
+  EXPECT_THAT(error("ask " + run() + " " + image() + " ''"), HasSubstr("the question is empty"));
+  EXPECT_THAT(error("ask " + run() + " " + image() + " 'is there a circle?' --output " + path("x") + " --layer 7"),
+              HasSubstr("there is no layer 7: there are 2, from 0"));
+  EXPECT_THAT(error("ask " + run() + " " + image() + " 'is there a circle?' --output " + path("x") + " --word dog"),
+              HasSubstr("the question has no word 'dog'"));
+  EXPECT_THAT(error("ask " + path("train") + " " + image() + " 'what?'"), HasSubstr("answers no questions"));
+  EXPECT_THAT(error("ask " + blip("clip") + " " + image() + " 'what?'"), HasSubstr("vitrail predict"));
+  EXPECT_THAT(error("ask " + blip("blip_caption") + " " + image() + " 'what?'"), HasSubstr("reads no questions"));
+  EXPECT_THAT(error("predict " + blip("blip_vqa") + " " + image()), HasSubstr("see 'vitrail ask'"));
+  EXPECT_THAT(error("predict " + run() + " " + image()), HasSubstr("see 'vitrail ask'"));
+  EXPECT_THAT(error("train --task vqa " + path("train/images") + " --val-split ''"),
+              HasSubstr("there are no questions"));
+  EXPECT_THAT(error("train --task vqa " + path("train") + " --val-split '' --attn-norm sigmoid" + small()),
+              HasSubstr("only vqa_one"));
+  // An answer and a word that training had not.
+  fs::create_directories(path("other/images"));
+  fs::copy_file(image(), path("other/images/1.png"));
+  io::write_atomically(path("other/questions.csv"),
+                       "path,question,answer\nimages/1.png,is there a giraffe?,yes\nimages/1.png,what is it?,lilac\n");
+  const Outcome measured = vitrail("eval " + run() + " " + path("other"));
+  EXPECT_EQ(measured.status, 0) << measured.err;
+  EXPECT_THAT(measured.out, HasSubstr("1 question of an answer that the model has never seen"));
+  EXPECT_THAT(measured.out, HasSubstr("with a word that the model has never read"));
+}
+
+}  // namespace
+}  // namespace vitrail::test
