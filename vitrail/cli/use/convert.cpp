@@ -10,6 +10,8 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/io/file.h"
+#include "vitrail/models/base/shipped.h"
+#include "vitrail/models/joint/blip_folder.h"
 #include "vitrail/models/joint/clip_folder.h"
 #include "vitrail/models/quantize.h"
 
@@ -26,12 +28,13 @@ struct ConvertFlags {
 };
 
 // A model of images and texts is written whole; what belongs to its tokenizer is copied.
-void convert_clip(const fs::path& source, const fs::path& output, DType dtype) {
-  const models::JointModel model = models::load_clip(source);
+template <class JointModel, class Write>
+void convert_joint(const JointModel& model, const Write& write, const fs::path& source, const fs::path& output,
+                   DType dtype) {
   io::replace_folder(output, [&](const fs::path& temporary) {
-    models::write_clip(model, temporary, dtype);
-    for (const char* file :
-         {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json", "merges.txt"}) {
+    write(model, temporary, dtype);
+    for (const char* file : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
+                             "merges.txt", "vocab.txt"}) {
       if (fs::exists(source / file)) {
         fs::copy_file(source / file, temporary / file);
       }
@@ -57,12 +60,20 @@ void convert(const ConvertFlags& flags) {
   const DType dtype = flags.dtype.starts_with("b") ? DType::bf16 : DType::f32;
   const std::string source = flags.model.name_or_folder();
   const bool timm = flags.layout != "huggingface";
-  if (flags.model.kind() == models::ModelKind::joint && flags.layout != "timm") {
+  const bool blip = models::is_blip_folder(source);
+  check_usage(!blip || flags.layout != "timm", "'{}' answers questions, for which there is no layout of timm's",
+              flags.model.model);
+  if (blip || (flags.model.kind() == models::ModelKind::joint && flags.layout != "timm")) {
     flags.model.check_unchanged();
     check_usage(!flags.model.prepares_images(),
                 "'{}' is a model of images and texts, which keeps its preparation of images: it takes no flags of it",
                 flags.model.model);
-    convert_clip(source, flags.output, dtype);
+    const fs::path folder = models::shipped_or(source);
+    if (blip) {
+      convert_joint(models::load_blip(folder), models::write_blip, folder, flags.output, dtype);
+    } else {
+      convert_joint(models::load_clip(folder), models::write_clip, folder, flags.output, dtype);
+    }
     return;
   }
   const models::Model model = flags.model.open();
@@ -87,7 +98,7 @@ void add_convert(CLI::App& app) {
   command
       .add_option("--layout", flags->layout,
                   "Layout: timm (default), or huggingface, which transformers' from_pretrained() reads (default of a "
-                  "CLIPModel or SiglipModel, whose image model alone has a layout of timm's)")
+                  "CLIPModel or SiglipModel, whose image model alone has a layout of timm's, and of BLIP)")
       ->check(CLI::IsMember({"timm", "huggingface"}));
   command
       .add_option("--dtype", flags->dtype,

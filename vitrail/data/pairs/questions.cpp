@@ -265,8 +265,10 @@ QuestionListing list_questions(const fs::path& source) {
     return source.extension() == ".csv" ? list_questions_csv(source) : list_vqa(source);
   }
   const std::vector<fs::path> files = question_files(source);
-  check(files.size() < 2, "{}: there are several files of questions, '{}' and '{}': name one of them", source.string(),
-        files.front().filename().string(), files.back().filename().string());
+  if (files.size() > 1) {
+    fail("{}: there are several files of questions, '{}' and '{}': name one of them", source.string(),
+         files.front().filename().string(), files.back().filename().string());
+  }
   if (!files.empty()) {
     return list_vqa(files.front());
   }

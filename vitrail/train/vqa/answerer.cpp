@@ -142,8 +142,8 @@ AnsweredQuestion Answerer::of_blip(const Tensor& x, const text::Encoding& questi
     how.num_return_sequences = options.best;
     how.length_penalty = 0;  // the score is then the log of the probability
     const models::BlipWriting writing(net, context, options.dtype);
-    for (const generate::Sequence& sequence :
-         generate::generate_batch(writing, {start}, how, {.dtype = options.dtype}).front()) {
+    const auto written = generate::generate_batch(writing, {start}, how, {.dtype = options.dtype});
+    for (const generate::Sequence& sequence : written.front()) {
       result.best.push_back({answer_text(*tokenizer_, sequence.ids), std::exp(sequence.score)});
       given = given.empty() ? sequence.ids : given;
     }

@@ -1,0 +1,56 @@
+"""Checks that transformers loads the BLIP folders that vitrail writes, with no weight missing or left over, and answers the same.
+
+    python tools/check_blip.py [--vitrail build/bin/vitrail]
+
+The folders of tests/golden/models/joint/blip_* are written anew by `vitrail convert`, and go through BlipForQuestionAnswering,
+BlipForConditionalGeneration and BlipImageProcessor; `vitrail ask` and generate() answer questions about a scene. Needs
+transformers 5.23, torch, pillow.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import tempfile
+
+import torch
+import transformers as hf
+from PIL import Image
+
+GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "tests/golden/models/joint"
+QUESTIONS = ["what colour is the head of the large bird?", "how many small circles are there?", "is the circle red?"]
+
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("--vitrail", default="build/bin/vitrail")
+options = parser.parse_args()
+
+
+def vitrail(*arguments):
+    return subprocess.run([options.vitrail, *map(str, arguments)], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def load(work, name, kind):
+    vitrail("convert", GOLDEN / name, "--output", work / name)
+    model, info = kind.from_pretrained(work / name, output_loading_info=True, local_files_only=True)
+    assert not any(info[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys")), info
+    return model.eval()
+
+
+with tempfile.TemporaryDirectory() as temporary:
+    work = pathlib.Path(temporary)
+    load(work, "blip_caption", hf.BlipForConditionalGeneration)
+    model = load(work, "blip_vqa", hf.BlipForQuestionAnswering)
+    processor = hf.BlipImageProcessorPil.from_pretrained(work / "blip_vqa")
+    tokenizer = hf.AutoTokenizer.from_pretrained(work / "blip_vqa")
+    vitrail("scenes", work / "scenes", "--count", 2)
+    for number in range(2):
+        image = work / f"scenes/images/{number:06}.png"
+        pixels = processor(Image.open(image).convert("RGB"), return_tensors="pt").pixel_values
+        for question in QUESTIONS:
+            ids = tokenizer(question, return_tensors="pt").input_ids
+            theirs = model.generate(ids, pixels, num_beams=5, max_new_tokens=19, length_penalty=0.0, do_sample=False)
+            theirs = tokenizer.decode(theirs[0], skip_special_tokens=True).replace("[DEC]", "").strip().rstrip(".")
+            ours = json.loads(vitrail("ask", work / "blip_vqa", image, question, "--json"))["answer"]
+            print(f"{question}: {ours!r}, {theirs!r}")
+            assert ours == theirs.lower()
+print("equal")
