@@ -18,7 +18,7 @@ import transformers as hf
 from PIL import Image
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "tests/golden/models/joint"
-QUESTIONS = ["what colour is the head of the large bird?", "how many small circles are there?", "is the circle red?"]
+QUESTIONS = ["what colour is the head of the large bird?", "how many small circles are there?", "is the picture red?"]
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--vitrail", default="build/bin/vitrail")
@@ -48,9 +48,12 @@ with tempfile.TemporaryDirectory() as temporary:
         pixels = processor(Image.open(image).convert("RGB"), return_tensors="pt").pixel_values
         for question in QUESTIONS:
             ids = tokenizer(question, return_tensors="pt").input_ids
-            theirs = model.generate(ids, pixels, num_beams=5, max_new_tokens=19, length_penalty=0.0, do_sample=False)
-            theirs = tokenizer.decode(theirs[0], skip_special_tokens=True).replace("[DEC]", "").strip().rstrip(".")
-            ours = json.loads(vitrail("ask", work / "blip_vqa", image, question, "--json"))["answer"]
-            print(f"{question}: {ours!r}, {theirs!r}")
-            assert ours == theirs.lower()
+            written = model.generate(ids, pixels, num_beams=5, num_return_sequences=5, max_new_tokens=19, length_penalty=0.0,
+                                     do_sample=False, output_scores=True, return_dict_in_generate=True)
+            theirs = [tokenizer.decode(row[1:], skip_special_tokens=True).strip() for row in written.sequences]
+            best = json.loads(vitrail("ask", work / "blip_vqa", image, question, "--json"))["best"]
+            ours = [answer["answer"] for answer in best]
+            error = max(abs(answer["probability"] - score) for answer, score in zip(best, written.sequences_scores.exp().tolist()))
+            print(f"{question}: {ours}, probabilities within {error:.1e}")
+            assert ours == theirs and error < 1e-5, theirs
 print("equal")
