@@ -141,15 +141,21 @@ Vqa::Vqa(const VqaConfig& config, const nn::StoreOptions& store) : nn::Network(s
   answer_.emplace(root / "answer", features, c.num_answers);
 }
 
+// What the convolutions give of pictures, always in f32: those of stride 2 are slow in bf16.
+Tensor Vqa::features(const Tensor& x, nn::Pass& pass) const {
+  Tensor y = x;
+  for (const nn::ConvNorm& convolution : convolutions_) {
+    y = convolution(y, pass, ops::Activation::relu);
+  }
+  return y;
+}
+
 // The tokens [S, patches, D] of pictures.
 Tensor Vqa::picture_tokens(const Tensor& x, nn::Pass& pass) const {
   check(x.rank() == 4 && x.size(1) == 3 && x.size(2) == config_.img_size && x.size(3) == config_.img_size,
         "the model takes images [B, 3, {0}, {0}], not {1}", config_.img_size, x.shape());
-  Tensor y = ops::cast(x, pass.dtype);
-  for (const nn::ConvNorm& convolution : convolutions_) {
-    y = convolution(y, pass, ops::Activation::relu);
-  }
-  const Tensor tokens = ops::transpose(ops::reshape(y, {y.size(0), y.size(1), -1}), 1, 2);
+  const Tensor y = features(x, pass);
+  const Tensor tokens = ops::cast(ops::transpose(ops::reshape(y, {y.size(0), y.size(1), -1}), 1, 2), pass.dtype);
   const Tensor places = (*places_)({config_.side(), config_.side()}, pass);
   return ops::cast((*projection_)(tokens), DType::f32) + places;
 }
@@ -231,12 +237,9 @@ Tensor Vqa::one(const VqaInput& input, nn::Pass& pass) const {
 }
 
 Tensor Vqa::product(const VqaInput& input, nn::Pass& pass) const {
-  Tensor y = ops::cast(input.x, pass.dtype);
-  for (const nn::ConvNorm& convolution : convolutions_) {
-    y = convolution(y, pass, ops::Activation::relu);
-  }
-  y = (*last_convolution_)(y, pass, ops::Activation::relu);
-  const Tensor picture = (*fc1_)(ops::reshape(ops::contiguous(y), {y.size(0), -1}), ops::Activation::tanh);
+  const Tensor y = (*last_convolution_)(features(input.x, pass), pass, ops::Activation::relu);
+  const Tensor flat = ops::cast(ops::reshape(ops::contiguous(y), {y.size(0), -1}), pass.dtype);
+  const Tensor picture = (*fc1_)(flat, ops::Activation::tanh);
   const Tensor read = ops::cast(words(input.questions, pass), pass.dtype);
   const nn::RecurrentOutput output = (*lstm_)(read, {}, input.questions.lengths, pass);
   const Tensor question = (*fc2_)(ops::cast(ops::select(output.state.h, 0, 0), pass.dtype), ops::Activation::tanh);

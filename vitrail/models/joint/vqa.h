@@ -92,6 +92,7 @@ class Vqa final : public nn::Network {
   bool is_head(const std::string& parameter) const override { return parameter.starts_with("answer."); }
 
  private:
+  Tensor features(const Tensor& x, nn::Pass& pass) const;
   Tensor picture_tokens(const Tensor& x, nn::Pass& pass) const;
   Tensor words(const Texts& questions, nn::Pass& pass) const;
   Tensor cross(const VqaInput& input, nn::Pass& pass) const;
