@@ -159,9 +159,9 @@ std::vector<std::pair<std::string, std::string>> VqaTask::facts() const {
 
 VqaOptions::VqaOptions() {
   model = "vqa_small";
-  batch_size = 32;
+  batch_size = 16;
   epochs = 30;
-  lr = 1e-3;
+  lr = 5e-4;
   weight_decay = 0.05;
   clip_grad = 1;
   eval_metric = "accuracy";
