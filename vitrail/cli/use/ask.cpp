@@ -230,7 +230,6 @@ Json to_json(const train::AnswerEvaluation& e, const std::vector<train::OnTarget
 
 }  // namespace
 
-bool is_answerer(const ModelFlags& flags) { return train::answers_questions(flags.name_or_folder()); }
 
 void evaluate_questions(const ModelFlags& model, const ComputeFlags& compute, const DataFlags& data,
                         const std::string& output, bool json) {

@@ -8,9 +8,6 @@
 
 namespace vitrail::cli {
 
-/// Whether the flags name the folder of a model that answers questions about images.
-bool is_answerer(const ModelFlags& flags);
-
 /// Prints how well such a model answers questions, by type, and where it looks; `output` is a folder for eval.json and
 /// answers.json, in the layout of VQA's results, or empty.
 void evaluate_questions(const ModelFlags& model, const ComputeFlags& compute, const DataFlags& data,
