@@ -9,6 +9,7 @@
 #include "tests/support/golden.h"
 #include "vitrail/models/folder.h"
 #include "vitrail/models/joint/clip_folder.h"
+#include "vitrail/models/model.h"
 #include "vitrail/models/recurrent/recurrent.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/models/vit/mae.h"

@@ -81,9 +81,8 @@ std::int64_t Blip::layer_of(const std::string& parameter) const {
 bool Blip::is_head(const std::string& parameter) const { return parameter.starts_with("text_decoder.cls."); }
 
 std::unique_ptr<TextState> BlipWriting::begin(std::optional<DType> cache) const {
-  auto state = std::make_unique<EncoderDecoderState>(static_cast<std::size_t>(model_.config().text.depth), cache);
-  state->sources = model_.decoder().remember(ops::cast(context_.states, dtype_), context_.lengths);
-  return state;
+  return std::make_unique<CrossDecoderState>(
+      model_.decoder().remember(ops::cast(context_.states, dtype_), context_.lengths), cache);
 }
 
 Tensor BlipWriting::forward(const Tensor& ids, nn::Pass& pass, TextState* state) const {
@@ -92,7 +91,7 @@ Tensor BlipWriting::forward(const Tensor& ids, nn::Pass& pass, TextState* state)
 }
 
 Tensor BlipWriting::forward_last(const Tensor& ids, nn::Pass& pass, TextState& state) const {
-  auto* const own = dynamic_cast<EncoderDecoderState*>(&state);
+  auto* const own = dynamic_cast<CrossDecoderState*>(&state);
   check(own != nullptr, "a text about a picture goes on from its own state alone");
   const Tensor states = model_.decoder()({ids}, own->sources, true, pass, own);
   return model_.head(states.narrow(1, states.size(1) - 1, 1)).reshape({ids.size(0), vocab_size()});

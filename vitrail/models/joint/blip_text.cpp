@@ -72,7 +72,7 @@ BlipText::Sources BlipText::remember(const Tensor& context, const Tensor& length
 }
 
 Tensor BlipText::operator()(const Texts& texts, const Sources& sources, bool causal, nn::Pass& pass,
-                            EncoderDecoderState* state) const {
+                            CrossDecoderState* state) const {
   check_token_ids(texts.ids, config_.vocab_size);
   check(!texts.offsets.defined(), "texts that look at a picture lie side by side, not in a row");
   const std::int64_t begin = state != nullptr ? state->length() : 0;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "vitrail/models/text/encoder_decoder.h"
+#include "vitrail/models/text/cross_decoder.h"
 #include "vitrail/models/text/text_positions.h"
 #include "vitrail/models/text/token_ids.h"
 #include "vitrail/nn/attention/decoder_block.h"
@@ -61,7 +61,7 @@ class BlipText {
   /// texts continue those that the state has seen. Throws Error for an id that is not in the vocabulary, and for texts
   /// longer than the model's positions.
   Tensor operator()(const Texts& texts, const Sources& sources, bool causal, nn::Pass& pass,
-                    EncoderDecoderState* state = nullptr) const;
+                    CrossDecoderState* state = nullptr) const;
 
   const BlipTextConfig& config() const { return config_; }
   const nn::Embedding& embedding() const { return *embedding_; }
