@@ -112,8 +112,8 @@ TEST_F(Ask, SaysWhatDoesNotFit) {
   EXPECT_THAT(error("ask " + path("train") + " " + image() + " 'what?'"), HasSubstr("answers no questions"));
   EXPECT_THAT(error("ask " + blip("clip") + " " + image() + " 'what?'"), HasSubstr("vitrail predict"));
   EXPECT_THAT(error("ask " + blip("blip_caption") + " " + image() + " 'what?'"), HasSubstr("reads no questions"));
-  EXPECT_THAT(error("predict " + blip("blip_vqa") + " " + image()), HasSubstr("see 'vitrail ask'"));
-  EXPECT_THAT(error("predict " + run() + " " + image()), HasSubstr("see 'vitrail ask'"));
+  EXPECT_THAT(error("predict " + blip("blip_vqa") + " " + image()), HasSubstr("`vitrail ask` takes it"));
+  EXPECT_THAT(error("predict " + run() + " " + image()), HasSubstr("`vitrail ask` takes it"));
   EXPECT_THAT(error("train --task vqa " + path("train/images") + " --val-split ''"),
               HasSubstr("there are no questions"));
   EXPECT_THAT(error("train --task vqa " + path("train") + " --val-split '' --attn-norm sigmoid" + small()),

@@ -140,11 +140,11 @@ TEST_F(FifthWalk, IsToldWhatAFolderOfAnotherKindIs) {
       "hidden_size=8 --no-aug -b 8 --threads 1";
   ASSERT_EQ(train(path("data"), "captions", captions).status, 0);
   const std::string captioner = path("runs/captions/best");
-  for (const std::string task : {"", " --task caption"}) {
-    refuses("train " + path("data") + task + " --model " + captioner + " --output " + path("runs"),
-            "captions images, but this takes models that classify or embed images: `vitrail predict` takes it, and "
-            "`vitrail train --task caption --resume` goes on with its run");
-  }
+  refuses("train " + path("data") + " --model " + captioner + " --output " + path("runs"),
+          "captions images, but this takes models that classify or embed images: `vitrail caption` takes it, and "
+          "`vitrail train --task caption --model` goes on with it");
+  refuses("train " + path("data") + " --task caption --decoder-kwargs hidden_size=8 --model " + captioner,
+          "is a captioner, which is trained as it is");
   refuses("bench infer --model " + captioner, "captions images, but this takes models");
   refuses("embed " + captioner + " " + path("data") + " --output " + path("x.safetensors"),
           "captions images, but this takes models");

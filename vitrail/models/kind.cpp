@@ -15,14 +15,14 @@
 namespace vitrail::models {
 namespace {
 
-struct Kind {
+struct KnownKind {
   ModelKind kind;
   bool (*holds)(const std::string& name_or_folder);
   KindWords words;
 };
 
 // All kinds but models of images, in the order of ModelKind.
-const std::array<Kind, 6> kinds = {{
+const std::array<KnownKind, 6> kinds = {{
     {ModelKind::joint,
      [](const std::string& name) { return is_clip_folder(name); },
      {"is a model of images and texts", "`vitrail zeroshot` tells images apart by names"}},
@@ -31,8 +31,7 @@ const std::array<Kind, 6> kinds = {{
      {"is a model of texts", "the tasks lm, translate, classify-text, tag and embed of `vitrail train` take such"}},
     {ModelKind::captioner,
      [](const std::string& name) { return is_captioner_folder(name); },
-     {"captions images",
-      "`vitrail caption` takes it, and `vitrail train --task caption --model` goes on with it"}},
+     {"captions images", "`vitrail caption` takes it, and `vitrail train --task caption --model` goes on with it"}},
     {ModelKind::frames,
      [](const std::string& name) { return is_frame_network_folder(name); },
      {"reads sequences of images",
@@ -49,12 +48,13 @@ const std::array<Kind, 6> kinds = {{
 
 const KindWords& words_of(ModelKind kind) {
   static const KindWords of_images = {"is a model of images", "`vitrail predict` takes it"};
-  const auto* const found = std::ranges::find(kinds, kind, &Kind::kind);
+  const auto* const found = std::ranges::find(kinds, kind, &KnownKind::kind);
   return found == kinds.end() ? of_images : found->words;
 }
 
 ModelKind kind_of(const std::string& name_or_folder) {
-  const auto* const found = std::ranges::find_if(kinds, [&](const Kind& one) { return one.holds(name_or_folder); });
+  const auto* const found =
+      std::ranges::find_if(kinds, [&](const KnownKind& one) { return one.holds(name_or_folder); });
   return found == kinds.end() ? ModelKind::images : found->kind;
 }
 

@@ -265,7 +265,8 @@ TEST(TextModel, SaysWhatIsWrongWithAConfig) {
       reading(R"({"model_type": "llama", "num_attention_heads": 6, "num_key_value_heads": 4, "hidden_size": 60})"),
       "config.json: 'num_key_value_heads' 4 does not divide 'num_attention_heads' 6");
   EXPECT_EQ(reading(R"({"model_type": "gpt2", "add_cross_attention": true})"),
-            "config.json: 'add_cross_attention': GPT-2 as a decoder of another model's states is not supported");
+            "config.json: 'add_cross_attention': GPT-2 as a decoder of another model's states is one part of a "
+            "VisionEncoderDecoderModel, and not alone");
   EXPECT_EQ(reading(R"({"model_type": "qwen2", "num_hidden_layers": 2, "layer_types": ["sliding_attention"]})"),
             "config.json: 'layer_types': layer 0 is 'sliding_attention', but 'full_attention' follows from the other "
             "fields");

@@ -27,13 +27,13 @@ namespace fs = std::filesystem;
 constexpr std::string_view questions_ending = "questions.json";
 constexpr const char* questions_csv = "questions.csv";
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_decimal_digit(char c) { return c >= '0' && c <= '9'; }
 
 // The number that a file's name ends with: 9 of COCO_train2014_000000000009.jpg.
 std::optional<std::int64_t> number_of(const fs::path& image) {
   const std::string stem = image.stem().string();
   std::size_t begin = stem.size();
-  while (begin > 0 && stem.size() - begin < 18 && is_digit(stem[begin - 1])) {
+  while (begin > 0 && stem.size() - begin < 18 && is_decimal_digit(stem[begin - 1])) {
     --begin;
   }
   return begin == stem.size() ? std::nullopt : std::optional(std::stoll(stem.substr(begin)));
