@@ -112,6 +112,13 @@ TEST_F(Ask, SaysWhatDoesNotFit) {
   EXPECT_THAT(error("ask " + path("train") + " " + image() + " 'what?'"), HasSubstr("answers no questions"));
   EXPECT_THAT(error("ask " + blip("clip") + " " + image() + " 'what?'"), HasSubstr("vitrail predict"));
   EXPECT_THAT(error("ask " + blip("blip_caption") + " " + image() + " 'what?'"), HasSubstr("reads no questions"));
+  EXPECT_THAT(vitrail("caption " + blip("blip_caption") + " " + image() + " --max-new-tokens 5").out,
+              HasSubstr(image() + ": "));
+  EXPECT_THAT(error("caption " + blip("blip_caption") + " " + image() + " --attention --output " + path("x")),
+              HasSubstr("not yet what"));
+  EXPECT_THAT(error("eval " + blip("blip_caption") + " " + path("train")),
+              HasSubstr("scored by 'vitrail eval-captions'"));
+  EXPECT_THAT(error("info " + blip("blip_caption")), HasSubstr("which 'vitrail caption' alone takes"));
   EXPECT_THAT(error("predict " + blip("blip_vqa") + " " + image()), HasSubstr("`vitrail ask` takes it"));
   EXPECT_THAT(error("predict " + run() + " " + image()), HasSubstr("`vitrail ask` takes it"));
   EXPECT_THAT(error("train --task vqa " + path("train/images") + " --val-split ''"),

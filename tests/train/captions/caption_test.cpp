@@ -72,7 +72,7 @@ TEST(LearningToCaption, WritesTheLettersOfTheClass) {
   for (const std::int64_t i : {0, 1, 2}) {
     images.push_back(validation.images->image(i));
   }
-  EXPECT_EQ(caption(*model, tokenizer, prepared(*model, images), caption_options(*model, 3, 64)),
+  EXPECT_EQ(caption(*model, tokenizer, prepared(model->image_model.pretrained, images), caption_options(*model, 3, 64)),
             (std::vector<std::string>{"red", "green", "blue"}));
   EXPECT_LT(model->layer_of("blocks.0.attn.qkv.weight"), model->layer_of("decoder.start.h.0.weight"));
   EXPECT_EQ(model->layer_of("decoder.out.bias"), model->depth() + 1);
@@ -145,7 +145,7 @@ TEST(LearningToCaption, WritesByATransformerThatAttendsToTheImage) {
   EXPECT_EQ(model->decoder_kind(), "gpt2");
   EXPECT_EQ(model->max_positions(), 13);
   const data::CaptionedImages validation = data::open_captioned_images(options.val_dir);
-  const Tensor x = prepared(*model, {validation.images->image(0)});
+  const Tensor x = prepared(model->image_model.pretrained, {validation.images->image(0)});
   const std::vector<Caption> best_two = [&] {
     CaptionOptions how = caption_options(*model, 2, 64);
     how.config.num_return_sequences = 2;

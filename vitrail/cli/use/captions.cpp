@@ -1,12 +1,14 @@
 // `vitrail caption` says what is in images, and where it looked for each word.
 #include "vitrail/cli/use/captions.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/autograd/tape.h"
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/images.h"
 #include "vitrail/cli/print_json.h"
@@ -18,6 +20,7 @@
 #include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/base/shipped.h"
+#include "vitrail/models/joint/blip_folder.h"
 #include "vitrail/ops/math/reduce.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/captions/captions.h"
@@ -30,17 +33,49 @@ namespace fs = std::filesystem;
 constexpr std::int64_t usual_beams = 3;  // if neither the user nor the folder says how many
 constexpr std::int64_t usual_new_tokens = 64;
 
-struct OpenCaptioner {
+models::BlipModel open_blip(const ModelFlags& flags) {
+  flags.check_unchanged();
+  check_usage(!flags.prepares_images(), "'{}' prepares images as its folder says", flags.model);
+  return models::load_blip(flags.name_or_folder());
+}
+
+// A captioner, or transformers' BlipForConditionalGeneration, with its tokenizer.
+class OpenCaptioner {
+ public:
   explicit OpenCaptioner(const ModelFlags& flags)
-      : model(open_captioner(flags)), tokenizer(text::load_tokenizer(flags.name_or_folder())) {}
-  std::unique_ptr<models::Captioner> model;
-  text::Tokenizer tokenizer;
+      : model_(models::is_blip_captioner_folder(flags.name_or_folder()) ? nullptr : open_captioner(flags)),
+        blip_(model_ ? models::BlipModel() : open_blip(flags)),
+        tokenizer_(text::load_tokenizer(flags.name_or_folder())) {}
+
+  const models::Captioner* captioner() const { return model_.get(); }  // null: a Blip
+  const text::Tokenizer& tokenizer() const { return tokenizer_; }
+  const models::PretrainedConfig& images() const { return model_ ? model_->image_model.pretrained : blip_.pretrained; }
+  std::int64_t end() const { return model_ ? model_->end : blip_.net->config().sep_token_id; }
+  std::int64_t max_positions() const {
+    return model_ ? model_->max_positions() : blip_.net->config().text.max_positions;
+  }
+  std::vector<std::vector<train::Caption>> captions_of(const Tensor& x, const train::CaptionOptions& options) const {
+    if (model_) {
+      return train::captions_of(*model_, tokenizer_, x, options);
+    }
+    const autograd::NoGrad no_grad;
+    nn::Pass pass{.dtype = options.generate.dtype};
+    const models::BlipWriting writing(*blip_.net, blip_.net->context(x, {}, pass), options.generate.dtype);
+    return train::captions_of(writing, x.size(0), blip_.net->config().bos_token_id, end(), tokenizer_, options);
+  }
+
+ private:
+  std::unique_ptr<models::Captioner> model_;
+  models::BlipModel blip_;
+  text::Tokenizer tokenizer_;
 };
 
 // The folder's own config, with what the flags change.
-train::CaptionOptions options_of(const CaptionFlags& flags, const models::Captioner& model, DType dtype) {
+train::CaptionOptions options_of(const CaptionFlags& flags, const OpenCaptioner& model, DType dtype) {
   const fs::path folder = flags.model.name_or_folder();
-  train::CaptionOptions options = train::caption_options(model, usual_beams, usual_new_tokens, dtype);
+  train::CaptionOptions options =
+      train::caption_options(model.end(), model.max_positions(), usual_beams, usual_new_tokens, dtype);
+  const std::int64_t longest = model.max_positions() - 1;
   generate::GenerationConfig& c = options.config;
   if (fs::exists(folder / "generation_config.json")) {
     std::vector<std::string> said;
@@ -58,9 +93,9 @@ train::CaptionOptions options_of(const CaptionFlags& flags, const models::Captio
     if (!c.max_new_tokens) {
       c.max_new_tokens = c.max_length == usual.max_length ? most : c.max_length - 1;
     }
-    c.max_new_tokens = train::most_new_tokens(model, *c.max_new_tokens);
+    c.max_new_tokens = std::min(*c.max_new_tokens, longest);
     if (c.eos_token_id.empty()) {
-      c.eos_token_id = {model.end};
+      c.eos_token_id = {model.end()};
     }
     if (c.num_beams == usual.num_beams && !c.do_sample) {
       c.num_beams = usual_beams;
@@ -74,10 +109,9 @@ train::CaptionOptions options_of(const CaptionFlags& flags, const models::Captio
     c.early_stopping = generate::early_stopping_named(flags.early_stopping);
   }
   if (flags.max_new_tokens) {
-    const std::int64_t most = train::most_new_tokens(model, *flags.max_new_tokens);
-    check_usage(most == *flags.max_new_tokens, "--max-new-tokens is {}, but '{}' is made for {}", *flags.max_new_tokens,
-                flags.model.model, most);
-    c.max_new_tokens = most;
+    check_usage(*flags.max_new_tokens <= longest, "--max-new-tokens is {}, but '{}' is made for {}",
+                *flags.max_new_tokens, flags.model.model, longest);
+    c.max_new_tokens = flags.max_new_tokens;
   }
   as_generation_usage([&] { generate::validate(c); });
   if (c.num_beams == 1) {
@@ -94,11 +128,14 @@ class ImageCaptions {
       : flags_(flags),
         dtype_(flags.compute.apply()),
         opened_(flags.model),
-        options_(options_of(flags, *opened_.model, dtype_)) {
-    check_usage(!flags.attention || !opened_.model->cross_attention().empty(),
+        options_(options_of(flags, opened_, dtype_)) {
+    const models::Captioner* const model = opened_.captioner();
+    check_usage(!flags.attention || model != nullptr,
+                "--attention draws what a captioner looks at, not yet what '{}' does", flags.model.model);
+    check_usage(!flags.attention || !model->cross_attention().empty(),
                 "'{}' writes with a {}, which attends to no places of the image: its image model's attention is drawn "
                 "by 'vitrail attention'",
-                flags.model.model, opened_.model->decoder_kind());
+                flags.model.model, model == nullptr ? "" : model->decoder_kind());
   }
 
   void run() {
@@ -118,8 +155,8 @@ class ImageCaptions {
 
  private:
   void take(const std::vector<std::string>& names, const std::vector<io::Image>& images) {
-    const Tensor x = train::prepared(*opened_.model, images);
-    const auto said = train::captions_of(*opened_.model, opened_.tokenizer, x, options_);
+    const Tensor x = train::prepared(opened_.images(), images);
+    const auto said = opened_.captions_of(x, options_);
     for (std::size_t i = 0; i < said.size(); ++i) {
       for (const train::Caption& one : said[i]) {
         print(names[i], one);
@@ -145,18 +182,18 @@ class ImageCaptions {
   }
 
   void draw(const std::string& name, const Tensor& x, const std::vector<std::int64_t>& ids) {
-    const std::vector<Tensor> layers = explain::caption_attention(*opened_.model, x, ids, dtype_);
+    const std::vector<Tensor> layers = explain::caption_attention(*opened_.captioner(), x, ids, dtype_);
     const std::int64_t layer = from_end(flags_.layer.value_or(-1), std::ssize(layers));
     check(layer >= 0 && layer < std::ssize(layers), "there is no layer {}: the decoder has {}, from 0", layer,
           layers.size());
     const Tensor& map = layers[static_cast<std::size_t>(layer)];
     const std::int64_t head = flags_.head ? from_end(*flags_.head, map.size(0)) : 0;
     check(head >= 0 && head < map.size(0), "there is no head {}: there are {}, from 0", *flags_.head, map.size(0));
-    const models::PretrainedConfig& how = opened_.model->image_model.pretrained;
+    const models::PretrainedConfig& how = opened_.images();
     io::make_folder(flags_.output);
     io::write_png(fs::path(flags_.output) / pictures_.next(name),
                   explain::caption_strip(explain::image_of(x, how.mean, how.std),
-                                         explain::words_of_caption(opened_.tokenizer, ids),
+                                         explain::words_of_caption(opened_.tokenizer(), ids),
                                          flags_.head ? map.select(0, head).contiguous() : ops::mean(map, {0})));
   }
 
@@ -174,6 +211,7 @@ std::unique_ptr<models::Captioner> open_captioner(const ModelFlags& flags) {
   flags.check_unchanged();
   const std::string folder = flags.name_or_folder();
   check(fs::exists(folder) || models::is_shipped_name(folder), "there is no model folder '{}'", folder);
+  check(!models::is_blip_captioner_folder(folder), "'{}' is a Blip, which 'vitrail caption' alone takes", flags.model);
   check(models::is_captioner_folder(folder),
         "'{}' captions no images: 'vitrail train --task caption' makes a model that does; what else a model says of "
         "images is printed by 'vitrail predict'",
@@ -188,8 +226,12 @@ void caption_images(const CaptionFlags& flags) { ImageCaptions(flags).run(); }
 void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, const DataFlags& data, bool json) {
   const train::EvaluateOptions options = data.options(compute.apply());
   const OpenCaptioner opened(model);
+  check_usage(opened.captioner() != nullptr,
+              "'{}' is a Blip, whose captions are written by 'vitrail caption' and scored by 'vitrail eval-captions'",
+              model.model);
   const data::CaptionedImages pairs = data::open_captioned_images(data.data, data.split, true);
-  const train::CaptionEvaluation result = train::evaluate_captions(*opened.model, opened.tokenizer, pairs, options);
+  const train::CaptionEvaluation result =
+      train::evaluate_captions(*opened.captioner(), opened.tokenizer(), pairs, options);
   if (json) {
     nlohmann::ordered_json all = {{"model", model.model}, {"data", data.data}, {"count", result.count}};
     for (std::size_t n = 0; n < result.scores.bleu.size(); ++n) {
@@ -220,7 +262,8 @@ void add_caption(CLI::App& app) {
   const auto flags = std::make_shared<CaptionFlags>();
   command
       .add_option("MODEL", flags->model.model,
-                  "Captioner: the folder of a run, or of transformers' VisionEncoderDecoderModel with its tokenizer")
+                  "Captioner: the folder of a run, or of transformers' VisionEncoderDecoderModel or "
+                  "BlipForConditionalGeneration with its tokenizer")
       ->required();
   add_images_argument(command, flags->images);
   const auto count = [&](const char* name, std::optional<std::int64_t>& field, const char* help, int least = 1) {

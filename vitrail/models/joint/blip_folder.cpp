@@ -116,6 +116,16 @@ bool is_blip_folder(const fs::path& given) {
   return fs::exists(folder / config_file) && is_blip(io::read_json(folder / config_file));
 }
 
+bool is_blip_captioner_folder(const fs::path& given) {
+  if (!is_blip_folder(given)) {
+    return false;
+  }
+  const nlohmann::json config = io::read_json(shipped_or(given) / config_file);
+  const auto classes = config.find("architectures");
+  return classes != config.end() && classes->is_array() && !classes->empty() &&
+         classes->front() == "BlipForConditionalGeneration";
+}
+
 BlipModel load_blip(const fs::path& given, nn::Fill fill) {
   const fs::path folder = shipped_or(given);
   const fs::path path = folder / config_file;

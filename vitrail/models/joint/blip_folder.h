@@ -22,6 +22,8 @@ struct BlipModel {
 
 /// Whether `folder` has a config.json whose "model_type" is "blip".
 bool is_blip_folder(const std::filesystem::path& folder);
+/// Whether it is one of a BlipForConditionalGeneration, which says what is in images.
+bool is_blip_captioner_folder(const std::filesystem::path& folder);
 /// Loads the folder that save_pretrained() of transformers' BlipForQuestionAnswering or BlipForConditionalGeneration
 /// wrote: config.json, model.safetensors and, if it is there, preprocessor_config.json. Throws Error if the folder
 /// cannot be read, or is of another class.

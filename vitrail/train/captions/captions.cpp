@@ -16,8 +16,8 @@ namespace {
 using Ids = CaptionTokens::Ids;
 
 // What the tokenizer makes of a text without the tokens that are none of its words.
-std::string text_of(const models::Captioner& model, const text::Tokenizer& tokenizer, Ids ids) {
-  std::erase_if(ids, [&](std::int64_t id) { return id == model.end || id == model.start || !tokenizer.has(id); });
+std::string text_of(std::int64_t start, std::int64_t end, const text::Tokenizer& tokenizer, Ids ids) {
+  std::erase_if(ids, [&](std::int64_t id) { return id == end || id == start || !tokenizer.has(id); });
   return tokenizer.decode(ids);
 }
 
@@ -67,31 +67,42 @@ std::int64_t most_new_tokens(const models::Captioner& model, std::int64_t wanted
   return std::min(wanted, model.max_positions() - 1);
 }
 
-CaptionOptions caption_options(const models::Captioner& model, std::int64_t num_beams, std::int64_t max_new_tokens,
-                               DType dtype) {
+CaptionOptions caption_options(std::int64_t end, std::int64_t max_positions, std::int64_t num_beams,
+                               std::int64_t max_new_tokens, DType dtype) {
   CaptionOptions options;
-  options.config.eos_token_id = {model.end};
+  options.config.eos_token_id = {end};
   options.config.num_beams = num_beams;
-  options.config.max_new_tokens = most_new_tokens(model, max_new_tokens);
+  options.config.max_new_tokens = std::min(max_new_tokens, max_positions - 1);
   options.generate.dtype = dtype;
   return options;
 }
 
-std::vector<std::vector<Caption>> captions_of(const models::Captioner& model, const text::Tokenizer& tokenizer,
-                                              const Tensor& x, const CaptionOptions& options) {
+CaptionOptions caption_options(const models::Captioner& model, std::int64_t num_beams, std::int64_t max_new_tokens,
+                               DType dtype) {
+  return caption_options(model.end, model.max_positions(), num_beams, max_new_tokens, dtype);
+}
+
+std::vector<std::vector<Caption>> captions_of(const models::LanguageBody& writing, std::int64_t images,
+                                              std::int64_t start, std::int64_t end, const text::Tokenizer& tokenizer,
+                                              const CaptionOptions& options) {
   const autograd::NoGrad no_grad;
-  const models::Captioning captioning(model, x, options.generate.dtype);
-  const std::vector<Ids> prompts(static_cast<std::size_t>(x.size(0)), Ids{model.start});
+  const std::vector<Ids> prompts(static_cast<std::size_t>(images), Ids{start});
   std::vector<std::vector<Caption>> result;
   result.reserve(prompts.size());
-  for (auto& sequences : generate::generate_batch(captioning, prompts, options.config, options.generate)) {
+  for (auto& sequences : generate::generate_batch(writing, prompts, options.config, options.generate)) {
     std::vector<Caption>& own = result.emplace_back();
     own.reserve(sequences.size());
     for (generate::Sequence& sequence : sequences) {
-      own.push_back({text_of(model, tokenizer, sequence.ids), std::move(sequence.ids), sequence.score});
+      own.push_back({text_of(start, end, tokenizer, sequence.ids), std::move(sequence.ids), sequence.score});
     }
   }
   return result;
+}
+
+std::vector<std::vector<Caption>> captions_of(const models::Captioner& model, const text::Tokenizer& tokenizer,
+                                              const Tensor& x, const CaptionOptions& options) {
+  const models::Captioning writing(model, x, options.generate.dtype);
+  return captions_of(writing, x.size(0), model.start, model.end, tokenizer, options);
 }
 
 std::vector<std::string> caption(const models::Captioner& model, const text::Tokenizer& tokenizer, const Tensor& x,
@@ -104,8 +115,8 @@ std::vector<std::string> caption(const models::Captioner& model, const text::Tok
   return result;
 }
 
-Tensor prepared(const models::Captioner& model, const std::vector<io::Image>& images) {
-  const data::Transform transform = data::eval_transform(model.image_model.pretrained);
+Tensor prepared(const models::PretrainedConfig& how, const std::vector<io::Image>& images) {
+  const data::Transform transform = data::eval_transform(how);
   const Shape shape = transform.shape();
   Tensor x = Tensor::empty(shape.inserted(0, std::ssize(images)));
   for (std::int64_t i = 0; i < std::ssize(images); ++i) {
@@ -150,7 +161,8 @@ CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::
         holding += data::caption_truth(said[i], pairs.scenes[index]).truth == data::SceneTruth::holds;
       }
       own_tokens += std::ssize(own.front()) + 1;
-      right += std::ranges::any_of(own, [&](const Ids& ids) { return text_of(model, tokenizer, ids) == said[i]; });
+      right += std::ranges::any_of(
+          own, [&](const Ids& ids) { return text_of(model.start, model.end, tokenizer, ids) == said[i]; });
     }
     nn::Pass pass{.dtype = options.dtype};
     result.loss +=

@@ -40,7 +40,10 @@ struct CaptionOptions {
   generate::GenerationConfig config;  ///< its tokens are those of the model
   generate::GenerateOptions generate;
 };
-/// Greedily or by a beam search, with at most so many tokens, and no more than the model has positions for.
+/// Greedily or by a beam search, with at most so many tokens, and no more than there are positions for behind the
+/// first. A text ends with the token `end`.
+CaptionOptions caption_options(std::int64_t end, std::int64_t max_positions, std::int64_t num_beams,
+                               std::int64_t max_new_tokens, DType dtype = DType::f32);
 CaptionOptions caption_options(const models::Captioner& model, std::int64_t num_beams, std::int64_t max_new_tokens,
                                DType dtype = DType::f32);
 /// The longest text, without the token that it begins with, that the model can write, or `wanted` if that is less.
@@ -55,11 +58,15 @@ struct Caption {
 /// What the model says about each of images x [B, C, H, W]: num_return_sequences captions, the best first.
 std::vector<std::vector<Caption>> captions_of(const models::Captioner& model, const text::Tokenizer& tokenizer,
                                               const Tensor& x, const CaptionOptions& options);
+/// The same of `images` of them about which `writing` continues texts that begin with `start` and end with `end`.
+std::vector<std::vector<Caption>> captions_of(const models::LanguageBody& writing, std::int64_t images,
+                                              std::int64_t start, std::int64_t end, const text::Tokenizer& tokenizer,
+                                              const CaptionOptions& options);
 /// The best of each.
 std::vector<std::string> caption(const models::Captioner& model, const text::Tokenizer& tokenizer, const Tensor& x,
                                  const CaptionOptions& options);
-/// Images as the model takes them, by the evaluation transform of its image model: [B, C, H, W].
-Tensor prepared(const models::Captioner& model, const std::vector<io::Image>& images);
+/// Images as a model takes them, by its evaluation transform: [B, C, H, W].
+Tensor prepared(const models::PretrainedConfig& how, const std::vector<io::Image>& images);
 
 /// How well a model captions images.
 struct CaptionEvaluation {
