@@ -166,8 +166,10 @@ QuestionListing list_vqa(const fs::path& file) {
   for (const fs::path& image : images) {
     if (const auto id = number_of(image)) {
       const auto [place, is_new] = place_of.emplace(*id, result.paths.size());
-      check(is_new, "{}: '{}' and '{}' both end with the id {}", folder.string(), image.filename().string(),
-            result.images.names[place->second], *id);
+      if (!is_new) {
+        fail("{}: '{}' and '{}' both end with the id {}", folder.string(), image.filename().string(),
+             result.images.names[place->second], *id);
+      }
       result.paths.push_back(image);
       result.images.names.push_back(image.filename().string());
     }
