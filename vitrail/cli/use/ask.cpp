@@ -230,7 +230,6 @@ Json to_json(const train::AnswerEvaluation& e, const std::vector<train::OnTarget
 
 }  // namespace
 
-
 void evaluate_questions(const ModelFlags& model, const ComputeFlags& compute, const DataFlags& data,
                         const std::string& output, bool json) {
   const train::EvaluateOptions options = data.options(compute.apply());
