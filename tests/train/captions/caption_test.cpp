@@ -218,6 +218,11 @@ TEST(LearningToCaption, SaysWhatCannotBe) {
                 o.decoder_kwargs = R"({"n_embd": 10, "n_head": 3})";
               }),
               HasSubstr("the width 10 cannot be divided among 3 heads"));
+  EXPECT_THAT(error([](CaptionTaskOptions& o) {
+                o.decoder = "gpt2";
+                o.decoder_kwargs = R"({"n_layers": 2})";
+              }),
+              HasSubstr("did you mean 'n_layer'"));
   EXPECT_THAT(error([](CaptionTaskOptions& o) { o.train_split = "holdout"; }), HasSubstr("holdout"));
   EXPECT_THAT(error_of([&] { models::load_captioner(folder.path()); }), HasSubstr("config.json"));
 }

@@ -9,10 +9,12 @@
 
 #include "vitrail/data/pairs/captioned_images.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/joint/recurrent_captioner.h"
 #include "vitrail/models/joint/vision_encoder_decoder.h"
 #include "vitrail/models/quantize.h"
+#include "vitrail/models/text/gpt2.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/text/train.h"
@@ -113,6 +115,16 @@ nlohmann::json decoder_config(const CaptionTaskOptions& options, const CaptionVo
   return decoder;
 }
 
+// Configs of transformers have fields that are passed over; what the user gives should have a meaning.
+void check_transformer_fields(const nlohmann::json& decoder, const std::string& source) {
+  io::Fields f(decoder, source);
+  models::read_gpt2_cross_decoder(f);
+  for (const char* key : {"bos_token_id", "eos_token_id"}) {
+    f.ignore(key);
+  }
+  f.finish();
+}
+
 // The network of a checkpoint or of --model, or a new decoder for the image model that --model names.
 std::unique_ptr<models::Captioner> make_captioner(const CaptionTaskOptions& options, const fs::path& trained,
                                                   const CaptionVocabulary& vocabulary) {
@@ -124,11 +136,13 @@ std::unique_ptr<models::Captioner> make_captioner(const CaptionTaskOptions& opti
   models::Model pictures = models::open_model(model_of(options.model).string(), create);
   models::check_takes_images(pictures);
   check(!models::is_quantized(*pictures.net), "the weights of '{}' are in int8 and cannot be trained", options.model);
-  const std::string decoder = decoder_config(options, vocabulary).dump();
+  const nlohmann::json fields = decoder_config(options, vocabulary);
+  const std::string decoder = fields.dump();
   const std::string source = "--decoder-kwargs";
   if (options.decoder != transformer) {
     return std::make_unique<models::RecurrentCaptioner>(std::move(pictures), decoder, source);
   }
+  check_transformer_fields(fields, source);
   return std::make_unique<models::VisionEncoderDecoder>(std::move(pictures), decoder, source);
 }
 

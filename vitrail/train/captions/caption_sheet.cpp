@@ -14,7 +14,7 @@ io::Image caption_sheet(const models::Captioner& model, const text::Tokenizer& t
   constexpr std::int64_t columns = 5;
   constexpr std::int64_t bar = 6;    // below an image, in the colour of right or wrong
   constexpr std::int64_t lines = 3;  // of text
-  constexpr auto letters = static_cast<std::size_t>(cell / explain::letter_width);  // of a line
+  constexpr auto letters = static_cast<std::size_t>(cell / explain::letter_width - 1);  // of a line
   const std::int64_t count = std::min(most, pairs.images->size());
   std::vector<io::Image> images;
   std::vector<std::vector<std::string>> right;
