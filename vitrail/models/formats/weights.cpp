@@ -143,6 +143,15 @@ NameMap names_in(const io::StoredTensors& file, std::span<const NameRule> rules,
           any(written_by_version_5) ? written_by_version_5 : "decoder.decoder_layers."};
 }
 
+std::string model_type_in(const fs::path& folder) {
+  if (!fs::exists(folder / config_file)) {
+    return "";
+  }
+  const nlohmann::json config = io::read_json(folder / config_file);
+  const bool has = config.is_object() && config.contains("model_type") && config["model_type"].is_string();
+  return has ? config["model_type"].get<std::string>() : "";
+}
+
 nlohmann::json FolderConfig::arguments() const {
   nlohmann::json arguments = nlohmann::json::object();
   if (!input_size.empty()) {

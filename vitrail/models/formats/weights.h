@@ -25,6 +25,9 @@ inline constexpr const char* weights_file = "model.safetensors";  ///< as it is 
 /// Reads the config.json of a model folder. Throws Error if there is no such folder, or none of a model.
 nlohmann::json read_config(const std::filesystem::path& folder);
 
+/// The "model_type" of a folder's config.json; "" if there is no such file, or it has none.
+std::string model_type_in(const std::filesystem::path& folder);
+
 /// What a folder says about its checkpoint, in timm's terms.
 struct FolderConfig {
   std::string architecture;
@@ -79,6 +82,11 @@ WeightsTarget weights_of(const Body& model, const nn::ParameterStore& parameters
           .is_head = [&model](const std::string& name) { return model.is_head(name); },
           .adapt = [&model](const std::string& name, const Tensor& value, const Shape& wanted,
                             const nn::Size2& source) { return adapted(model, name, value, wanted, source); }};
+}
+
+/// The target for all parameters of a network, none of which is changed to fit or made anew.
+inline WeightsTarget whole_network(const nn::ParameterStore& parameters) {
+  return {.parameters = parameters, .prefix = "", .is_head = [](const std::string&) { return false; }, .adapt = {}};
 }
 
 /// Copies the file's tensors into the parameters of `target`. If a tensor is missing, unknown or of another shape, no

@@ -111,10 +111,7 @@ BlipModel make_blip(const Json& json, const std::string& source, const nn::Store
 
 }  // namespace
 
-bool is_blip_folder(const fs::path& given) {
-  const fs::path folder = shipped_or(given);
-  return fs::exists(folder / config_file) && is_blip(io::read_json(folder / config_file));
-}
+bool is_blip_folder(const fs::path& given) { return model_type_in(shipped_or(given)) == blip_type; }
 
 bool is_blip_captioner_folder(const fs::path& given) {
   if (!is_blip_folder(given)) {
@@ -122,8 +119,7 @@ bool is_blip_captioner_folder(const fs::path& given) {
   }
   const nlohmann::json config = io::read_json(shipped_or(given) / config_file);
   const auto classes = config.find("architectures");
-  return classes != config.end() && classes->is_array() && !classes->empty() &&
-         classes->front() == "BlipForConditionalGeneration";
+  return classes != config.end() && classes->is_array() && !classes->empty() && classes->front() == captions_class;
 }
 
 BlipModel load_blip(const fs::path& given, nn::Fill fill) {
@@ -139,10 +135,7 @@ BlipModel load_blip(const fs::path& given, nn::Fill fill) {
         "'{}': its preprocessor_config.json makes images of {} x {} pixels, but the model takes {} x {}",
         folder.string(), model.pretrained.height, model.pretrained.width, vision.img_size[0], vision.img_size[1]);
   if (fill != nn::Fill::meta) {
-    const WeightsTarget target{.parameters = model.net->parameters,
-                               .prefix = "",
-                               .is_head = [](const std::string&) { return false; },
-                               .adapt = {}};
+    const WeightsTarget target = whole_network(model.net->parameters);
     load_weights(target, open_weights(folder), {blip_names, ""}, {}, {});
   }
   return model;

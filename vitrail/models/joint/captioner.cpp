@@ -1,9 +1,5 @@
 #include "vitrail/models/joint/captioner.h"
 
-#include <nlohmann/json.hpp>
-
-#include "vitrail/io/file.h"
-#include "vitrail/io/json.h"
 #include "vitrail/models/base/shipped.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/joint/recurrent_captioner.h"
@@ -13,20 +9,6 @@
 namespace vitrail::models {
 
 namespace fs = std::filesystem;
-
-namespace {
-
-// The "model_type" of a folder's config.json; "" if it has none.
-std::string model_type_in(const fs::path& folder) {
-  if (!fs::exists(folder / config_file)) {
-    return "";
-  }
-  const nlohmann::json config = io::read_json(folder / config_file);
-  const bool has = config.is_object() && config.contains("model_type") && config["model_type"].is_string();
-  return has ? config["model_type"].get<std::string>() : "";
-}
-
-}  // namespace
 
 std::unique_ptr<TextState> Captioning::begin(std::optional<DType> cache) const {
   nn::Pass pass{.dtype = dtype_};

@@ -154,12 +154,8 @@ JointModel make_clip(const Json& json, const std::string& source, const nn::Stor
 }  // namespace
 
 bool is_clip_folder(const fs::path& given) {
-  const fs::path folder = shipped_or(given);
-  if (!fs::exists(folder / config_file)) {
-    return false;
-  }
-  const Json config = io::read_json(folder / config_file);
-  return is_joint_type(config);
+  const std::string type = model_type_in(shipped_or(given));
+  return type == clip_type || type == siglip_type;
 }
 
 JointModel load_clip(const fs::path& given, nn::Fill fill) {
@@ -177,10 +173,7 @@ JointModel load_clip(const fs::path& given, nn::Fill fill) {
         folder.string(), model.pretrained.height, model.pretrained.width, vision.img_size[0], vision.img_size[1]);
   if (fill != nn::Fill::meta) {
     const io::StoredTensors file = open_weights(folder);
-    const WeightsTarget target{.parameters = model.net->parameters,
-                               .prefix = "",
-                               .is_head = [](const std::string&) { return false; },
-                               .adapt = {}};
+    const WeightsTarget target = whole_network(model.net->parameters);
     const std::vector<NameRule> rules = joint_names(model.net->config().kind);
     load_weights(target, file, {rules, ""}, {});
   }

@@ -94,11 +94,7 @@ std::unique_ptr<Captioner> load_recurrent_captioner(const fs::path& folder) {
   f.finish();
   auto model =
       std::make_unique<RecurrentCaptioner>(std::move(image_model), f.raw("decoder").dump(), source + ": 'decoder'");
-  const WeightsTarget target{
-      .parameters = model->parameters,
-      .prefix = "",
-      .is_head = [](const std::string&) { return false; },
-      .adapt = [](const std::string&, const Tensor& value, const Shape&, const nn::Size2&) { return value; }};
+  const WeightsTarget target = whole_network(model->parameters);
   load_weights(target, open_weights(folder), {}, {});
   return model;
 }

@@ -287,12 +287,11 @@ std::unique_ptr<Captioner> load_vision_encoder_decoder(const fs::path& folder) {
   model->end = token_by(config, generation, "eos_token_id").value_or(model->end);
   check_tokens(*model, source);
   const io::StoredTensors file = open_weights(folder);
-  const WeightsTarget target{.parameters = model->parameters,
-                             .prefix = "",
-                             .is_head = [](const std::string&) { return false; },
-                             .adapt = [net = model->image_model.net.get()](
-                                          const std::string& name, const Tensor& value, const Shape& wanted,
-                                          const nn::Size2& size) { return net->adapt(name, value, wanted, size); }};
+  WeightsTarget target = whole_network(model->parameters);
+  target.adapt = [net = model->image_model.net.get()](const std::string& name, const Tensor& value, const Shape& wanted,
+                                                      const nn::Size2& size) {
+    return net->adapt(name, value, wanted, size);
+  };
   const std::vector<NameRule> rules = names_of(encoder_names, model->tied_head());
   const PretrainedConfig& images = model->image_model.pretrained;
   load_weights(target, file, {rules, std::string(encoder_prefix)}, {images.height, images.width});
@@ -310,11 +309,7 @@ std::unique_ptr<Captioner> load_attending_captioner(const fs::path& folder) {
   auto model =
       std::make_unique<VisionEncoderDecoder>(std::move(image_model), config["decoder"].dump(), source + ": 'decoder'");
   check_tokens(*model, source);
-  const WeightsTarget target{
-      .parameters = model->parameters,
-      .prefix = "",
-      .is_head = [](const std::string&) { return false; },
-      .adapt = [](const std::string&, const Tensor& value, const Shape&, const nn::Size2&) { return value; }};
+  const WeightsTarget target = whole_network(model->parameters);
   load_weights(target, open_weights(folder), {}, {});
   return model;
 }

@@ -117,10 +117,7 @@ VqaModel create_vqa(const std::string& name, const std::string& kwargs, std::int
   return make_vqa(config, name, drop, store);
 }
 
-bool is_vqa_folder(const fs::path& given) {
-  const fs::path folder = shipped_or(given);
-  return fs::exists(folder / config_file) && is_vqa(io::read_json(folder / config_file));
-}
+bool is_vqa_folder(const fs::path& given) { return model_type_in(shipped_or(given)) == vqa_type; }
 
 VqaModel load_vqa(const fs::path& given, nn::Fill fill) {
   const fs::path folder = shipped_or(given);
@@ -129,10 +126,7 @@ VqaModel load_vqa(const fs::path& given, nn::Fill fill) {
         config_file, vqa_type);
   VqaModel model = make_vqa(json, (folder / config_file).string(), 0, {.fill = fill});
   if (fill != nn::Fill::meta) {
-    const WeightsTarget target{.parameters = model.net->parameters,
-                               .prefix = "",
-                               .is_head = [](const std::string&) { return false; },
-                               .adapt = {}};
+    const WeightsTarget target = whole_network(model.net->parameters);
     load_weights(target, open_weights(folder), {}, {});
   }
   return model;

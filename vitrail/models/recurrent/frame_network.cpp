@@ -117,13 +117,7 @@ std::int64_t FrameNetwork::layer_of(const std::string& parameter) const {
   return is_head(parameter) ? depth() + 1 : below + layer_of_recurrent(parameter);
 }
 
-bool is_frame_network_folder(const fs::path& folder) {
-  if (!fs::exists(folder / config_file)) {
-    return false;
-  }
-  const nlohmann::json config = io::read_json(folder / config_file);
-  return config.is_object() && config.contains("model_type") && config["model_type"] == frame_network_type;
-}
+bool is_frame_network_folder(const fs::path& folder) { return model_type_in(folder) == frame_network_type; }
 
 std::unique_ptr<FrameNetwork> load_frame_network(const fs::path& folder) {
   const std::string source = (folder / config_file).string();
@@ -141,8 +135,7 @@ std::unique_ptr<FrameNetwork> load_frame_network(const fs::path& folder) {
   f.finish();
   auto model = std::make_unique<FrameNetwork>(std::move(encoder), f.raw("network").dump(), std::move(target),
                                               source + ": 'network'");
-  const WeightsTarget weights{
-      .parameters = model->parameters, .prefix = "", .is_head = [](const std::string&) { return false; }, .adapt = {}};
+  const WeightsTarget weights = whole_network(model->parameters);
   load_weights(weights, open_weights(folder), {}, {});
   return model;
 }

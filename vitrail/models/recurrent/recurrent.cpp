@@ -106,8 +106,7 @@ std::unique_ptr<RecurrentModel> load_recurrent(const fs::path& folder) {
   const io::StoredTensors file = open_weights(folder);
   check_fits(config, file, source);
   auto model = std::make_unique<RecurrentModel>(config, nn::StoreOptions{.fill = nn::Fill::leave});
-  const WeightsTarget target{
-      .parameters = model->parameters, .prefix = "", .is_head = [](const std::string&) { return false; }, .adapt = {}};
+  const WeightsTarget target = whole_network(model->parameters);
   load_weights(target, file, names_in(file, {}, ""), {});
   return model;
 }
