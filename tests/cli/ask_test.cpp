@@ -56,6 +56,17 @@ TEST_F(Ask, TrainsOnVqaAndGoesOn) {
   EXPECT_THAT(vitrail("compare " + run()).out, HasSubstr("vqa_small"));
 }
 
+TEST_F(Ask, IsToldWhatAnswers) {
+  const Outcome described = vitrail("info " + run() + "/best");
+  EXPECT_EQ(described.status, 0) << described.err;
+  EXPECT_THAT(described.out, HasSubstr("vqa_small, which answers questions about images"));
+  EXPECT_THAT(described.out, HasSubstr("8 x 8 tokens"));
+  EXPECT_FALSE(nlohmann::json::parse(vitrail("info --json " + run() + "/best").out)["answers"].empty());
+  EXPECT_THAT(vitrail("info " + blip("blip_vqa")).out, HasSubstr("BlipForQuestionAnswering"));
+  EXPECT_THAT(vitrail("info " + blip("blip_caption")).out, HasSubstr("blip, which says what is in images"));
+  EXPECT_EQ(nlohmann::json::parse(vitrail("info --json --parameters " + blip("blip_vqa")).out)["model"], "blip");
+}
+
 TEST_F(Ask, MeasuresByType) {
   const Outcome measured = vitrail("eval " + run() + " " + path("test") + " --output " + path("report"));
   EXPECT_EQ(measured.status, 0) << measured.err;

@@ -145,6 +145,8 @@ TEST_F(FifthWalk, IsToldWhatAFolderOfAnotherKindIs) {
           "`vitrail train --task caption --model` goes on with it");
   refuses("train " + path("data") + " --task caption --decoder-kwargs hidden_size=8 --model " + captioner,
           "is a captioner, which is trained as it is");
+  refuses("train " + path("data") + " --task caption --decoder gru --model " + captioner,
+          "--decoder has no effect with a captioner as --model", 2);
   refuses("bench infer --model " + captioner, "captions images, but this takes models");
   refuses("embed " + captioner + " " + path("data") + " --output " + path("x.safetensors"),
           "captions images, but this takes models");
@@ -173,12 +175,32 @@ TEST_F(FifthWalk, IsToldWhatTablesAndListsHold) {
   const std::string again = write("again.txt", "data/train/red/1.png\ndata/train/red/0.png\n");
   refuses("latent " + path("runs/ae") + " --direction " + list + " " + again + " --output " + path("latent.png"),
           "name the same images: a direction leads from the mean of some to the mean of others");
+  refuses("latent " + path("runs/ae") + " --between " + path("data/train/red/0.png") + " " + path("data") +
+              "/train/../train/red/0.png --output " + path("latent.png"),
+          "twice: there is no way between an image and itself");
 }
 
 TEST_F(FifthWalk, IsToldWhichImagesJudge) {
   const std::string says = "the images to evaluate on are those to train on";
   EXPECT_THAT(train(path("data"), "same", " --val-split train" + small()).out, HasSubstr(says));
   EXPECT_THAT(train(path("data"), "same-folder", " --val-dir " + path("data/train") + small()).out, HasSubstr(says));
+  EXPECT_THAT(train(path("data/train"), "itself", " --val-dir " + path("data/train") + small()).out, HasSubstr(says));
+  const std::string frames = path("frames");
+  for (const char* name : {"a/1/0.png", "a/1/1.png", "b/2/0.png", "b/2/1.png"}) {
+    fs::create_directories(fs::path(frames + "/" + name).parent_path());
+    fs::copy(path("data/train/red/0.png"), frames + "/" + name);
+  }
+  EXPECT_THAT(
+      train(frames, "frames",
+            " --val-dir " + frames + " --task frames --model gru_rows --img-size 16 --model-kwargs hidden_size=8 " +
+                "--cell gru --cell-kwargs hidden_size=8 --no-aug -b 2 --threads 1")
+          .out,
+      HasSubstr(says));
+  const Outcome described = vitrail("info " + path("runs/frames/best"));
+  EXPECT_EQ(described.status, 0) << described.err;
+  EXPECT_THAT(described.out, HasSubstr("which reads sequences of images and tells the class of each"));
+  EXPECT_EQ(nlohmann::json::parse(vitrail("info --json " + path("runs/frames/best")).out)["target"]["kind"],
+            "sequence");
   const std::string both = copy_of_data("both");
   fs::copy(both + "/validation", both + "/val", fs::copy_options::recursive);
   const Outcome twice = train(both, "both");

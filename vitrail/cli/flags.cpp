@@ -19,6 +19,7 @@
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/models/base/kwargs.h"
 #include "vitrail/models/formats/weights.h"
+#include "vitrail/models/quantize.h"
 #include "vitrail/train/pretrain/autoencoder_network.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/run_options.h"
@@ -389,7 +390,9 @@ CLI::Option* add_split(CLI::App& command, DataFlags& flags, const std::string& o
 void add_data_argument(CLI::App& command, DataFlags& flags, const std::string& help, const std::string& parts) {
   command
       .add_option("DATA", flags.data,
-                  help.empty() ? "Images: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv" : help)
+                  help.empty() ? "Images: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv, or "
+                                 "scenes:count=1000,task=count"
+                               : help)
       ->required()
       ->type_name("");
   add_split(command, flags, "DATA", parts);

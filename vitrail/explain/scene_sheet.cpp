@@ -43,7 +43,19 @@ void draw_box(io::Image& image, const data::SceneBox& box, const std::string& te
         std::clamp<std::int64_t>(box.top - 2, 0, image.height - tag.height));
 }
 
-io::Image shown_scene(const data::Scene& scene, std::int64_t side) {
+// What is known of a scene, in lines.
+std::vector<std::string> said_of(const data::Scene& scene, data::SceneTask task) {
+  if (task != data::SceneTask::none) {
+    return {std::string(data::scene_class(task, scene))};
+  }
+  std::vector<std::string> lines = data::scene_captions(scene, captions_shown);
+  for (const data::SceneQuestion& question : data::scene_questions(scene, questions_shown)) {
+    lines.push_back(question.text + " " + question.answer);
+  }
+  return lines;
+}
+
+io::Image shown_scene(const data::Scene& scene, std::int64_t side, data::SceneTask task) {
   const data::DrawnScene drawn = data::draw_scene(scene, side);
   const std::int64_t zoom = std::max<std::int64_t>(1, 256 / side);
   io::Image image = magnified(drawn.image, zoom);
@@ -51,10 +63,7 @@ io::Image shown_scene(const data::Scene& scene, std::int64_t side) {
     const data::SceneBox box = data::box_of_object(drawn.objects, side, number);
     draw_box(image, {box.left * zoom, box.top * zoom, box.right * zoom, box.bottom * zoom}, std::to_string(number));
   }
-  std::vector<std::string> lines = data::scene_captions(scene, captions_shown);
-  for (const data::SceneQuestion& question : data::scene_questions(scene, questions_shown)) {
-    lines.push_back(question.text + " " + question.answer);
-  }
+  const std::vector<std::string> lines = said_of(scene, task);
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
     image = captioned(image, *line, 1);
   }
@@ -98,8 +107,8 @@ io::Image sheet_of(const Scenes& scenes, const Show& show) {
 
 }  // namespace
 
-io::Image scene_sheet(const std::vector<data::Scene>& scenes, std::int64_t side) {
-  return sheet_of(scenes, [&](const data::Scene& scene) { return shown_scene(scene, side); });
+io::Image scene_sheet(const std::vector<data::Scene>& scenes, std::int64_t side, data::SceneTask task) {
+  return sheet_of(scenes, [&](const data::Scene& scene) { return shown_scene(scene, side, task); });
 }
 
 io::Image cell_sheet(const std::vector<data::CellScene>& scenes, std::int64_t side) {

@@ -47,7 +47,8 @@ MergedKwargs merged_kwargs(const ImageTaskOptions& options) {
 
 void add_data_options(OptionList& list, ImageTaskOptions& o) {
   list.group("data");
-  list.add("data_dir", o.data_dir, "DIR", "Images: a folder, a .tar, CIFAR or MNIST files, or a .csv")
+  list.add("data_dir", o.data_dir, "DIR",
+           "Images: a folder, a .tar, CIFAR or MNIST files, a .csv, or scenes:count=8000 (vitrail scenes)")
       .argument("DATA")
       .path()
       .check_that([&o](const Option& self) {
@@ -236,19 +237,19 @@ std::string model_summary(const models::Model& model) {
                                               io::counted(columns, "columns")));
 }
 
-namespace {
-
-// Whether the part to evaluate on is the part to train on.
-bool evaluates_training_part(const ImageTaskOptions& o) {
+std::vector<std::string> notes_of_parts(const ImageTaskOptions& o) {
   namespace fs = std::filesystem;
-  if (o.val_dir.empty()) {
-    return o.val_split == o.train_split;
-  }
-  std::error_code not_there;
-  return fs::equivalent(o.val_dir, fs::path(o.data_dir) / o.train_split, not_there);
+  const auto same = [](const fs::path& a, const fs::path& b) {
+    std::error_code not_there;
+    return fs::equivalent(a, b, not_there);
+  };
+  const bool shared = o.val_dir.empty()
+                          ? o.val_split == o.train_split
+                          : same(o.val_dir, o.data_dir) || same(o.val_dir, fs::path(o.data_dir) / o.train_split);
+  return shared ? std::vector<std::string>{"the images to evaluate on are those to train on: their figures say nothing "
+                                           "of other images"}
+                : std::vector<std::string>();
 }
-
-}  // namespace
 
 std::vector<std::string> data_summary(const ImageTaskOptions& options, const data::Dataset& training,
                                       const data::Dataset* validation) {
@@ -264,8 +265,8 @@ std::vector<std::string> data_summary(const ImageTaskOptions& options, const dat
     lines.push_back(fmt::format("each epoch leaves out {} of the {} training images, which do not fill a batch of {}",
                                 rest, training.size(), options.batch_size));
   }
-  if (validation != nullptr && evaluates_training_part(options)) {
-    lines.emplace_back("the images to evaluate on are those to train on: their figures say nothing of other images");
+  if (validation != nullptr) {
+    std::ranges::copy(notes_of_parts(options), std::back_inserter(lines));
   }
   std::ranges::copy(data::notes_of({&training, validation}), std::back_inserter(lines));
   return lines;

@@ -70,6 +70,8 @@ std::string model_summary(const models::Model& model);
 /// What config.toml states about a model and its data: names and values.
 std::vector<std::pair<std::string, std::string>> image_facts(const models::Model& model, const data::Dataset& training,
                                                              const data::Dataset* validation);
+/// A line that says so if images to evaluate on are images to train on; otherwise nothing.
+std::vector<std::string> notes_of_parts(const ImageTaskOptions& options);
 /// Lines about the data: "54 training and 18 validation images", and what of them is not used.
 std::vector<std::string> data_summary(const ImageTaskOptions& options, const data::Dataset& training,
                                       const data::Dataset* validation);

@@ -73,6 +73,14 @@ TEST(RecurrentCaptioner, LearnsByAllItsParameters) {
   }
 }
 
+TEST(RecurrentCaptioner, LooksOnceForSeveralTexts) {
+  const std::unique_ptr<Captioner> model = small_captioner();
+  const Tensor x = random_tensor({1, 3, 8, 8}, 1);
+  nn::Pass pass;
+  expect_close(model->logits(x, two_captions(), pass), model->logits(ops::concat({x, x}, 0), two_captions(), pass),
+               1e-6);
+}
+
 TEST(RecurrentCaptioner, GoesOnFromItsStateAsFromTheWholeCaption) {
   const std::unique_ptr<Captioner> model = small_captioner();
   const Tensor x = random_tensor({2, 3, 8, 8}, 1);

@@ -1,5 +1,8 @@
 #include "vitrail/models/joint/vision_encoder_decoder.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +17,7 @@
 #include "vitrail/models/model.h"
 #include "vitrail/nn/recorder.h"
 #include "vitrail/ops/math/softmax.h"
+#include "vitrail/ops/shape/embedding.h"
 #include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::models {
@@ -189,6 +193,78 @@ TEST(VisionEncoderDecoder, TakesMapsOfConvolutionalNetworks) {
   const std::unique_ptr<Captioner> again = load_captioner(folder.path());
   EXPECT_EQ(again->start, 8);
   expect_close(again->logits(x, row, pass), in_a_row, 0);
+}
+
+// Behind a convolutional network, layers of a transformer let places see each other.
+std::unique_ptr<VisionEncoderDecoder> with_map_encoder() {
+  CreateOptions options;
+  options.num_classes = 0;
+  options.model_kwargs = R"({"layers": [1, 1], "channels": [8, 16], "img_size": 32})";
+  return std::make_unique<VisionEncoderDecoder>(
+      create_model("resnet18", options),
+      R"({"vocab_size": 9, "n_embd": 8, "n_layer": 2, "n_head": 2, "bos_token_id": 8, "eos_token_id": 8})",
+      "the decoder", 2);
+}
+
+TEST(VisionEncoderDecoder, HasLayersOverTheMap) {
+  const std::unique_ptr<VisionEncoderDecoder> model = with_map_encoder();
+  nn::Pass pass;
+  const Tensor x = test::random_tensor({2, 3, 32, 32}, 1);
+  const Tensor memory = model->look(x, pass);
+  EXPECT_EQ(memory.shape().str(), "[2, 16, 8]");
+  // The corner that is changed is seen from the opposite one.
+  Tensor changed = x.clone();
+  changed.narrow(2, 0, 4).narrow(3, 0, 4).fill(3);
+  const Tensor other = model->look(changed, pass);
+  double apart = 0;
+  for (std::int64_t i = 0; i < 8; ++i) {
+    apart = std::max(apart, std::abs(static_cast<double>(memory.values()[static_cast<std::size_t>(15 * 8 + i)] -
+                                                         other.values()[static_cast<std::size_t>(15 * 8 + i)])));
+  }
+  EXPECT_GT(apart, 1e-4);
+  EXPECT_EQ(model->layer_of("map_encoder.blocks.1.attn.qkv.weight"), model->image_model.net->depth());
+
+  const test::TemporaryFolder folder;
+  model->write(folder.path());
+  const std::unique_ptr<Captioner> again = load_captioner(folder.path());
+  const Texts texts{Tensor::from<std::int64_t>({8, 1, 2, 8, 4, 0}, {2, 3})};
+  expect_close(again->logits(x, texts, pass), model->logits(x, texts, pass), 0);
+}
+
+// Several texts about an image give what they give about copies of it, and its gradients add up.
+TEST(VisionEncoderDecoder, LooksOnceForSeveralTexts) {
+  const std::unique_ptr<VisionEncoderDecoder> model = with_map_encoder();
+  const Tensor x = test::random_tensor({2, 3, 32, 32}, 1);
+  const Tensor copies = ops::index_select(x, 0, repeated_rows(2, 2));
+  const Texts row{Tensor::from<std::int64_t>({8, 1, 2, 8, 4, 8, 5, 6, 8}, {1, 9}),
+                  {},
+                  Tensor::from<std::int64_t>({0, 3, 5, 8, 9}, {5})};
+  const Tensor next = Tensor::from<std::int64_t>({1, 2, 8, 4, 8, 5, 6, 8, 8}, {9});
+  const auto learn = [&](const Tensor& images) {
+    model->parameters.zero_grad();
+    autograd::Tape tape;
+    nn::Pass pass;
+    const Tensor logits = model->logits(images, row, pass);
+    tape.backward(ops::cross_entropy(ops::reshape(logits, {-1, 9}), next));
+    std::vector<Tensor> result = {logits.detach()};
+    for (const nn::Parameter& parameter : model->parameters.all()) {
+      if (!parameter.buffer) {
+        result.push_back(autograd::grad(parameter.value).clone());
+      }
+    }
+    return result;
+  };
+  const std::vector<Tensor> once = learn(x);
+  const std::vector<Tensor> copied = learn(copies);
+  ASSERT_EQ(once.size(), copied.size());
+  for (std::size_t i = 0; i < once.size(); ++i) {
+    expect_close(once[i], copied[i], 1e-4);
+  }
+  nn::Pass pass;
+  EXPECT_THAT(error_of([&] {
+                model->logits(test::random_tensor({3, 3, 32, 32}, 1), row, pass);
+              }),
+              HasSubstr("4 texts cannot be about 3 images, equally many about each"));
 }
 
 }  // namespace

@@ -159,7 +159,6 @@ TEST(LearningToCaption, WritesByATransformerThatAttendsToTheImage) {
   // It goes on from there.
   CaptionTaskOptions again = options;
   again.model = best.string();
-  again.decoder = "lstm";  // is not asked for
   again.model_kwargs = "{}";
   again.decoder_kwargs = "{}";
   again.experiment = "again";
@@ -172,6 +171,7 @@ TEST(LearningToCaption, ResumesToTheSameBitsWithATransformer) {
   const test::TemporaryFolder folder;
   CaptionTaskOptions options = tiny_pairs(folder.path());
   options.drop = 0.2;
+  options.captions_per_image = 2;
   options.experiment = "whole";
   fit(options);
   options.experiment = "stopped";

@@ -125,6 +125,9 @@ void latent(const LatentFlags& flags) {
   const std::vector<Tensor> ends = inputs_of(*model, flags.between, flags.output);
   check(ends.size() == 2, "--between takes two images, but '{}' and '{}' are {}", flags.between[0], flags.between[1],
         ends.size());
+  std::error_code not_there;
+  check(!std::filesystem::equivalent(flags.between[0], flags.between[1], not_there),
+        "--between names '{}' twice: there is no way between an image and itself", flags.between[0]);
   io::write_png(flags.output, train::between_sheet(*model, ends[0], ends[1], flags.steps.value_or(8), dtype));
   fmt::print("{}\n", flags.output);
 }

@@ -79,7 +79,7 @@ io::Image preview_of(const data::SceneFolder& what, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     shown.push_back(data::sample_scene(what.scenes, what.first + i));
   }
-  return explain::scene_sheet(shown, what.side);
+  return explain::scene_sheet(shown, what.side, what.scenes.task);
 }
 
 // What lies in the folder beside the images.
@@ -192,7 +192,9 @@ void add_scenes(CLI::App& app) {
       ->check(whole_number(0, 100))
       ->type_name("N");
   command
-      .add_option("--preview", flags->preview, "Draw preview.png: this many scenes with boxes, captions and questions")
+      .add_option(
+          "--preview", flags->preview,
+          "Draw preview.png: this many scenes with their boxes, and captions and questions, or the class of --task")
       ->check(whole_number(0, 400))
       ->type_name("N");
   add_examples(

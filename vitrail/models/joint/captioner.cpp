@@ -20,6 +20,20 @@ Tensor Captioning::forward(const Tensor& ids, nn::Pass& pass, TextState* state) 
   return ops::cast(model_.logits(x_, {ids}, pass), DType::f32);
 }
 
+std::int64_t texts_of_each(std::int64_t texts, std::int64_t images) {
+  check(images > 0 && texts > 0 && texts % images == 0, "{} texts cannot be about {} images, equally many about each",
+        texts, images);
+  return texts / images;
+}
+
+Tensor repeated_rows(std::int64_t images, std::int64_t each) {
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(images * each));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i] = static_cast<std::int64_t>(i) / each;
+  }
+  return Tensor::from(rows, {std::ssize(rows)});
+}
+
 bool is_captioner_folder(const fs::path& folder) {
   const std::string type = model_type_in(shipped_or(folder));
   return type == recurrent_captioner_type || type == vision_encoder_decoder_type || type == attending_captioner_type;

@@ -29,7 +29,7 @@ class Captioner : public nn::Network {
   using nn::Network::Network;
 
   /// The logits [..., V] of the token that follows each of `texts`, in either form, about images x [B, C, H, W],
-  /// normalized.
+  /// normalized. An image may have several texts, all equally many, which follow each other.
   virtual Tensor logits(const Tensor& x, const Texts& texts, nn::Pass& pass) const = 0;
   /// The state of texts about images x of which nothing has been written. An image may get several texts by
   /// TextState::select(), all images equally many, which follow each other. Keys and values are kept in the dtype
@@ -59,6 +59,11 @@ class Captioner : public nn::Network {
   std::int64_t start = 0;  ///< the token that a text begins with
   std::int64_t end = 0;    ///< the one that ends it
 };
+
+/// How many of `texts` texts each of `images` images has. Throws Error if they are not equally many.
+std::int64_t texts_of_each(std::int64_t texts, std::int64_t images);
+/// The index [images · each] i64 of the image of each text.
+Tensor repeated_rows(std::int64_t images, std::int64_t each);
 
 /// Images with the model that writes about them, as one that continues the texts, which begin with Captioner::start.
 class Captioning final : public LanguageBody {

@@ -13,6 +13,7 @@
 #include "vitrail/models/recurrent/recurrent.h"
 #include "vitrail/ops/math/activation.h"
 #include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/shape/embedding.h"
 #include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::models {
@@ -58,6 +59,18 @@ RecurrentDecoder::Start RecurrentCaptioner::look(const Tensor& x, nn::Pass& pass
     c.push_back(ops::cast(layer(features), DType::f32));
   }
   return {{ops::stack(h, 0), c.empty() ? Tensor() : ops::stack(c, 0)}};
+}
+
+Tensor RecurrentCaptioner::logits(const Tensor& x, const Texts& texts, nn::Pass& pass) const {
+  RecurrentDecoder::Start from = look(x, pass);
+  const std::int64_t count = texts.offsets.defined() ? texts.offsets.numel() - 1 : texts.ids.size(0);
+  const std::int64_t each = texts_of_each(count, x.size(0));
+  if (each > 1) {
+    const Tensor rows = repeated_rows(x.size(0), each);
+    from.state.h = ops::index_select(from.state.h, 1, rows);
+    from.state.c = from.state.c.defined() ? ops::index_select(from.state.c, 1, rows) : Tensor();
+  }
+  return decoder_->logits(texts, from, pass);
 }
 
 std::int64_t RecurrentCaptioner::layer_of(const std::string& parameter) const {

@@ -33,9 +33,7 @@ class RecurrentCaptioner final : public Captioner {
   /// `source`, if they do not fit.
   RecurrentCaptioner(Model image_model, const std::string& decoder, const std::string& source);
 
-  Tensor logits(const Tensor& x, const Texts& texts, nn::Pass& pass) const override {
-    return decoder_->logits(texts, look(x, pass), pass);
-  }
+  Tensor logits(const Tensor& x, const Texts& texts, nn::Pass& pass) const override;
   std::unique_ptr<TextState> begin(const Tensor& x, nn::Pass& pass,
                                    std::optional<DType> /*cache*/ = std::nullopt) const override {
     return decoder_->begin(look(x, pass));

@@ -19,6 +19,7 @@
 #include "vitrail/models/text/gpt2.h"
 #include "vitrail/nn/positions/position.h"
 #include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/shape/embedding.h"
 #include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::models {
@@ -97,8 +98,11 @@ void check_tokens(const VisionEncoderDecoder& model, const std::string& source) 
 
 }  // namespace
 
-VisionEncoderDecoder::VisionEncoderDecoder(Model pictures, const std::string& decoder, const std::string& source)
-    : in_transformers_(has_hub_form(pictures)), decoder_config_(decoder) {
+VisionEncoderDecoder::VisionEncoderDecoder(Model pictures, const std::string& decoder, const std::string& source,
+                                           std::int64_t encoder_layers)
+    : in_transformers_(encoder_layers == 0 && has_hub_form(pictures)),
+      decoder_config_(decoder),
+      encoder_layers_(encoder_layers) {
   image_model = std::move(pictures);
   adopt_encoder(image_model, parameters, source);
   const std::int64_t features = image_model.net->num_features();
@@ -115,7 +119,9 @@ VisionEncoderDecoder::VisionEncoderDecoder(Model pictures, const std::string& de
   const nn::Scope root(parameters);
   const nn::InitRule init = gpt_init(static_cast<float>(f.get<double>("initializer_range", 0.02, {0, 10})),
                                      {".c_proj.weight"}, gpt_scale(c.depth));
-  if (features != c.dim) {
+  if (encoder_layers > 0) {
+    map_encoder_.emplace(root / "map_encoder", features, c.dim, encoder_layers);
+  } else if (features != c.dim) {
     projection_.emplace(root.with_init(init) / "enc_to_dec_proj", features, c.dim);
   }
   const nn::Scope own = (root / "decoder").with_init(init);
@@ -126,18 +132,24 @@ VisionEncoderDecoder::VisionEncoderDecoder(Model pictures, const std::string& de
 Tensor VisionEncoderDecoder::look(const Tensor& x, nn::Pass& pass) const {
   Tensor tokens = image_model.net->forward_features(x, pass);
   const std::int64_t dim = image_model.net->num_features();
-  if (tokens.rank() == 4) {
+  const TokenLayout layout = image_model.net->token_layout(x.size(2), x.size(3));
+  nn::Size2 grid = {layout.rows, layout.columns};
+  const bool is_map = tokens.rank() == 4;
+  if (is_map) {
     const bool channels_last = tokens.size(3) == dim;
     const Tensor map = channels_last ? tokens : ops::permute(tokens, {0, 2, 3, 1});
-    const nn::Size2 grid = {map.size(1), map.size(2)};
-    tokens = ops::reshape(map, {map.size(0), grid[0] * grid[1], map.size(3)});
-    if (!in_transformers_) {
-      tokens = ops::cast(tokens, pass.dtype) + ops::cast(nn::sincos_positions(grid, dim, 0), pass.dtype);
-    }
+    grid = {map.size(1), map.size(2)};
+    tokens = ops::reshape(map, {map.size(0), grid[0] * grid[1], dim});
   }
   check(tokens.rank() == 3, "the decoder attends to an image's tokens [B, M, D], and '{}' gives features {}",
         image_model.architecture, tokens.shape());
   tokens = ops::cast(tokens, pass.dtype);
+  if (map_encoder_) {
+    return (*map_encoder_)(tokens, grid, is_map ? 0 : layout.prefix, pass);
+  }
+  if (is_map && !in_transformers_) {
+    tokens = tokens + ops::cast(nn::sincos_positions(grid, dim, 0), pass.dtype);
+  }
   return projection_ ? (*projection_)(tokens) : tokens;
 }
 
@@ -146,16 +158,22 @@ Tensor VisionEncoderDecoder::logits(const Tensor& x, const Texts& texts, nn::Pas
   if (!texts.offsets.defined()) {
     return decoder_->head((*decoder_)(texts, decoder_->remember(memory), pass, nullptr, "caption"));
   }
-  // Of texts in one row, the tokens of the images lie in a row too.
-  const std::int64_t images = memory.size(0);
-  const std::int64_t each = memory.size(1);
-  check(texts.offsets.numel() == images + 1, "there are {} texts about {} images", texts.offsets.numel() - 1, images);
-  std::vector<std::int64_t> begins(static_cast<std::size_t>(images) + 1);
+  // Of texts in one row, what they look at lies in a row too.
+  const std::int64_t count = texts.offsets.numel() - 1;
+  const std::int64_t each = texts_of_each(count, memory.size(0));
+  std::vector<std::int64_t> begins(static_cast<std::size_t>(count) + 1);
   for (std::size_t i = 0; i < begins.size(); ++i) {
-    begins[i] = static_cast<std::int64_t>(i) * each;
+    begins[i] = static_cast<std::int64_t>(i) * memory.size(1);
   }
-  const CrossDecoder::Sources sources = decoder_->remember(ops::reshape(memory, {1, images * each, memory.size(2)}), {},
-                                                           Tensor::from(begins, {std::ssize(begins)}));
+  CrossDecoder::Sources sources = decoder_->remember(memory);
+  const auto in_a_row = [&](const Tensor& x) {
+    const Tensor repeated = each == 1 ? x : ops::index_select(x, 0, repeated_rows(memory.size(0), each));
+    return ops::reshape(repeated, {1, count * x.size(1), x.size(2)});
+  };
+  for (nn::DecoderBlock::Source& source : sources) {
+    source.memory = {in_a_row(source.memory.keys), in_a_row(source.memory.values)};
+    source.offsets = Tensor::from(begins, {std::ssize(begins)});
+  }
   return decoder_->head((*decoder_)(texts, sources, pass, nullptr, "caption"));
 }
 
@@ -197,16 +215,18 @@ std::int64_t VisionEncoderDecoder::layer_of(const std::string& parameter) const 
   if (const auto block = index_after(parameter, "decoder." + decoder_->config().names.blocks + ".")) {
     return below + *block + 1;
   }
-  return parameter.starts_with("decoder.transformer.w") || parameter.starts_with("enc_to_dec_proj.") ? below
-                                                                                                     : depth() + 1;
+  const bool between = parameter.starts_with("enc_to_dec_proj.") || parameter.starts_with("map_encoder.");
+  return between || parameter.starts_with("decoder.transformer.w") ? below : depth() + 1;
 }
 
 void VisionEncoderDecoder::write_own(const fs::path& folder) const {
   OrderedJson decoder = OrderedJson::parse(decoder_config_);
   decoder["bos_token_id"] = start;
   decoder["eos_token_id"] = end;
-  const OrderedJson config = {
-      {"model_type", attending_captioner_type}, {"encoder", encoder_json(image_model)}, {"decoder", decoder}};
+  const OrderedJson config = {{"model_type", attending_captioner_type},
+                              {"encoder", encoder_json(image_model)},
+                              {"encoder_layers", encoder_layers_},
+                              {"decoder", decoder}};
   io::write_atomically(folder / config_file, config.dump(2) + "\n");
   io::save_safetensors(folder / weights_file, named_tensors(parameters));
 }
@@ -304,10 +324,11 @@ std::unique_ptr<Captioner> load_attending_captioner(const fs::path& folder) {
   io::Fields f(config, source);
   f.ignore("model_type");
   f.object("decoder");  // the network reads it
+  const auto layers = f.get<std::int64_t>("encoder_layers", 0, {0, most_encoder_layers});
   Model image_model = read_encoder(f);
   f.finish();
-  auto model =
-      std::make_unique<VisionEncoderDecoder>(std::move(image_model), config["decoder"].dump(), source + ": 'decoder'");
+  auto model = std::make_unique<VisionEncoderDecoder>(std::move(image_model), config["decoder"].dump(),
+                                                      source + ": 'decoder'", layers);
   check_tokens(*model, source);
   const WeightsTarget target = whole_network(model->parameters);
   load_weights(target, open_weights(folder), {}, {});

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "vitrail/models/joint/captioner.h"
+#include "vitrail/models/joint/map_encoder.h"
 #include "vitrail/models/text/cross_decoder.h"
 #include "vitrail/nn/linear.h"
 
@@ -18,6 +19,7 @@ namespace vitrail::models {
 /// The "model_type" of its config.json: transformers', or with an image model that transformers does not have.
 inline constexpr const char* vision_encoder_decoder_type = "vision-encoder-decoder";
 inline constexpr const char* attending_captioner_type = "attending_captioner";
+inline constexpr std::int64_t most_encoder_layers = 100;
 
 /// An image model whose tokens e_1 … e_M a decoder of GPT-2's kind attends to,
 ///
@@ -31,9 +33,11 @@ inline constexpr const char* attending_captioner_type = "attending_captioner";
 /// `decoder.transformer.h.0.crossattention.q_attn.weight`.
 class VisionEncoderDecoder final : public Captioner {
  public:
-  /// `image_model` gives tokens and has no classifier; `decoder` is the JSON object of a GPT2Config. Throws Error,
-  /// naming `source`, if they do not fit.
-  VisionEncoderDecoder(Model image_model, const std::string& decoder, const std::string& source);
+  /// `image_model` gives tokens and has no classifier; `decoder` is the JSON object of a GPT2Config. With
+  /// `encoder_layers`, which transformers does not have, the memory is MapEncoder(f(x)). Throws Error, naming `source`,
+  /// if they do not fit.
+  VisionEncoderDecoder(Model image_model, const std::string& decoder, const std::string& source,
+                       std::int64_t encoder_layers = 0);
 
   Tensor logits(const Tensor& x, const Texts& texts, nn::Pass& pass) const override;
   std::unique_ptr<TextState> begin(const Tensor& x, nn::Pass& pass,
@@ -66,13 +70,16 @@ class VisionEncoderDecoder final : public Captioner {
 
  private:
   static bool is_own(const std::string& parameter) {
-    return parameter.starts_with("decoder.") || parameter.starts_with("enc_to_dec_proj.");
+    return parameter.starts_with("decoder.") || parameter.starts_with("enc_to_dec_proj.") ||
+           parameter.starts_with("map_encoder.");
   }
 
   void write_own(const std::filesystem::path& folder) const;
 
   bool in_transformers_;  // whether transformers has the image model
   std::string decoder_config_;
+  std::int64_t encoder_layers_;
+  std::optional<MapEncoder> map_encoder_;
   std::optional<nn::Linear> projection_;
   std::optional<CrossDecoder> decoder_;
 };

@@ -143,7 +143,8 @@ std::unique_ptr<models::Captioner> make_captioner(const CaptionTaskOptions& opti
     return std::make_unique<models::RecurrentCaptioner>(std::move(pictures), decoder, source);
   }
   check_transformer_fields(fields, source);
-  return std::make_unique<models::VisionEncoderDecoder>(std::move(pictures), decoder, source);
+  const std::int64_t layers = options.encoder_layers.value_or(pictures.net->has_attention() ? 0 : 2);
+  return std::make_unique<models::VisionEncoderDecoder>(std::move(pictures), decoder, source, layers);
 }
 
 class CaptionTask final : public Task {
@@ -198,14 +199,18 @@ CaptionTask::CaptionTask(const CaptionTaskOptions& options, const fs::path& chec
                                            training_loading(options_));
 }
 
-// Of an image with several captions, each step draws one.
+// Of an image with several captions, each step takes some that follow each other, from one that is drawn.
 Tensor CaptionTask::loss(nn::Pass& pass) {
   const Philox draws = pass.random.next();
+  const auto each = static_cast<std::size_t>(options_.captions_per_image);
   std::vector<const CaptionTokens::Ids*> texts;
-  texts.reserve(batch_.indices.size());
+  texts.reserve(batch_.indices.size() * each);
   for (std::size_t i = 0; i < batch_.indices.size(); ++i) {
     const auto& own = captions_->ids[static_cast<std::size_t>(batch_.indices[i])];
-    texts.push_back(&own[draws.word(i) % own.size()]);
+    const std::size_t first = draws.word(i) % own.size();
+    for (std::size_t k = 0; k < each; ++k) {
+      texts.push_back(&own[(first + k) % own.size()]);
+    }
   }
   return caption_loss(*model_, batch_.x, texts, pass, static_cast<float>(options_.smoothing));
 }
@@ -304,6 +309,8 @@ std::vector<std::pair<std::string, std::string>> CaptionTask::facts() const {
 CaptionTaskOptions::CaptionTaskOptions() { eval_metric = "cider"; }
 
 void CaptionTaskOptions::describe(OptionList& list) {
+  const char* const with_captioner = "with a captioner as --model, which is trained as it is";
+  const auto continues = [this] { return models::is_captioner_folder(model_of(model)); };
   add_data_options(list, *this);
   list.add("tokenizer", tokenizer, "NAME",
            "Tokenizer: char (a token a character), bpe (pieces of words, learned from the captions, in lower case), "
@@ -316,6 +323,10 @@ void CaptionTaskOptions::describe(OptionList& list) {
       .settled()
       .idle_if("without --tokenizer bpe",
                [this] { return tokenizer.empty() ? decoder != transformer : tokenizer != "bpe"; });
+  list.add("captions_per_image", captions_per_image, "N",
+           "Captions that each step learns from for an image, which is looked at once; those of one with fewer are "
+           "repeated")
+      .at_least(1);
   list.add("max_length", max_length, "N", "Cut captions to N tokens").at_least(1);
   list.group("model");
   list.add("model", model, "MODEL",
@@ -329,11 +340,19 @@ void CaptionTaskOptions::describe(OptionList& list) {
            "What writes: gpt2, a transformer that attends to the image; rnn, lstm, gru, mut3 or nas …, a recurrent "
            "network "
            "that begins with it")
-      .settled();
+      .settled()
+      .idle_if(with_captioner, continues);
   list.add_arguments("decoder_kwargs", decoder_kwargs, "KEY=VALUE",
                      "Its fields: hidden_size=256 num_layers=1 …, of gpt2 n_embd=192 n_layer=3 n_head=3 …")
       .settled();
-  list.add("drop", drop, "P", "Dropout of the decoder").below_one().settled();
+  list.add("encoder_layers", encoder_layers, "N",
+           "Transformer layers between image model and gpt2, as DETR has them (default: 2 behind a convolutional "
+           "network)")
+      .at_least(0)
+      .settled()
+      .idle_if(with_captioner, continues)
+      .idle_if("without --decoder gpt2", [this] { return decoder != transformer; });
+  list.add("drop", drop, "P", "Dropout of the decoder").below_one().settled().idle_if(with_captioner, continues);
   list.add("smoothing", smoothing, "S", "Label smoothing").below_one();
   add_parameter_options(list, *this);
   add_fitting_options(list, *this);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "vitrail/train/image_options.h"
@@ -19,11 +20,15 @@ struct CaptionTaskOptions : ImageTaskOptions {
   // Data
   std::string tokenizer;
   std::int64_t vocab_size = 1000;
+  std::int64_t captions_per_image = 1;
   std::int64_t max_length = 64;
 
   // Model
   std::string decoder = "lstm";
   std::string decoder_kwargs = "{}";  ///< fields of the decoder as a JSON object
+  /// Transformer layers between an image model without attention and a gpt2 decoder; unset: 2, or none behind
+  /// attention.
+  std::optional<std::int64_t> encoder_layers;
   double drop = 0;
   double smoothing = 0;
 

@@ -131,11 +131,7 @@ CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::
   const autograd::NoGrad no_grad;
   const CaptionTokens captions(pairs.texts, tokenizer, most_new_tokens(model, longest));
   const CaptionOptions how = caption_options(model, 1, longest + 1, options.dtype);
-  data::LoaderOptions loading;
-  loading.batch_size = options.batch_size;
-  loading.workers = options.workers;
-  loading.skip_broken = options.skip_broken;
-  data::Loader loader(*pairs.images, data::eval_transform(model.image_model.pretrained), loading);
+  data::Loader loader(*pairs.images, data::eval_transform(model.image_model.pretrained), loading(options));
   CaptionEvaluation result;
   std::int64_t tokens = 0;
   std::int64_t right = 0;

@@ -72,11 +72,7 @@ DetectorEvaluation evaluate_detector(const models::Detector& detector, const dat
                                      const EvaluateOptions& options, const MatchCosts& costs,
                                      const SetLossWeights& weights) {
   const autograd::NoGrad no_grad;
-  data::LoaderOptions loading;
-  loading.batch_size = options.batch_size;
-  loading.workers = options.workers;
-  loading.skip_broken = options.skip_broken;
-  const auto loader = data::box_loader(data, box_transform(detector.images), loading);
+  const auto loader = data::box_loader(data, box_transform(detector.images), loading(options));
   DetectorEvaluation result;
   std::vector<std::vector<data::BoxedObject>> objects;
   std::int64_t batches = 0;

@@ -173,11 +173,16 @@ double Evaluation::class_accuracy(std::int64_t label) const {
                   : 100.0 * static_cast<double>(right) / static_cast<double>(all);
 }
 
-data::LoaderOptions loading(const models::Model& model, const EvaluateOptions& options) {
+data::LoaderOptions loading(const EvaluateOptions& options) {
   data::LoaderOptions result;
   result.batch_size = options.batch_size;
   result.workers = options.workers;
   result.skip_broken = options.skip_broken;
+  return result;
+}
+
+data::LoaderOptions loading(const models::Model& model, const EvaluateOptions& options) {
+  data::LoaderOptions result = loading(options);
   result.num_classes = model.net->num_classes();
   return result;
 }

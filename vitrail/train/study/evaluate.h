@@ -73,7 +73,9 @@ Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, co
 /// model's own. Throws Error as evaluate() of a model and a data set does.
 Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, data::Loader& loader,
                     const Forward& forward, const EvaluateOptions& options);
-/// Options of a loader that goes through a data set for an evaluation: whole and in order.
+/// Options of a loader that goes through a data set for an evaluation: whole and in order; of a classifier, whose
+/// labels it can have.
+data::LoaderOptions loading(const EvaluateOptions& options);
 data::LoaderOptions loading(const models::Model& model, const EvaluateOptions& options);
 
 /// The confusion matrix of `evaluation` as an SVG heat map.

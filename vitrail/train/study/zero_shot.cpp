@@ -142,11 +142,7 @@ Tensor embed_pair_texts(const models::ClipModel& model, const PairTexts& texts, 
 
 Features embed_images(const models::JointModel& model, const data::Dataset& images, const EvaluateOptions& options) {
   const autograd::NoGrad no_grad;
-  data::LoaderOptions loading;
-  loading.batch_size = options.batch_size;
-  loading.workers = options.workers;
-  loading.skip_broken = options.skip_broken;
-  data::Loader loader(images, data::eval_transform(model.pretrained), loading);
+  data::Loader loader(images, data::eval_transform(model.pretrained), loading(options));
   Features result;
   result.classes = images.classes();
   std::vector<Tensor> parts;

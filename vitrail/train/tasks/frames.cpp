@@ -195,16 +195,16 @@ std::vector<std::pair<std::string, std::string>> FrameTask::pictures() const {
 
 std::vector<std::string> FrameTask::summary() const {
   const models::PretrainedConfig& images = model_->encoder.pretrained;
-  std::int64_t frames = 0;
-  for (const data::Sequence& sequence : training_.sequences) {
-    frames += std::ssize(sequence.frames);
-  }
-  return {
+  std::vector<std::string> lines = {
       fmt::format("{} and {}, {:.2f} M parameters, {}x{} pixels", model_->encoder.architecture, options_.cell,
                   static_cast<double>(model_->parameters.count()) * 1e-6, images.width, images.height),
       fmt::format(
           "{} training and {}, of {}", learned_.size(), io::counted(std::ssize(evaluated_), "validation sequences"),
           model_->target.classes.empty() ? "no classes" : io::counted(std::ssize(model_->target.classes), "classes"))};
+  if (separate_) {
+    std::ranges::copy(notes_of_parts(options_), std::back_inserter(lines));
+  }
+  return lines;
 }
 
 std::vector<std::pair<std::string, std::string>> FrameTask::facts() const {

@@ -185,12 +185,8 @@ AnswerEvaluation Answerer::evaluate_blip(const data::ImageQuestions& questions, 
   const autograd::NoGrad no_grad;
   const Blip& net = *blip_->net;
   const data::QuestionTokens tokens = tokens_of(questions, *tokenizer_, net.config().text.max_positions);
-  data::LoaderOptions loading;
-  loading.batch_size = options.batch_size;
-  loading.workers = options.workers;
-  loading.skip_broken = options.skip_broken;
   const auto loader = data::question_loader(*questions.images, tokens, data::eval_transform(blip_->pretrained),
-                                            {.images = loading, .per_image = 0});
+                                            {.images = loading(options), .per_image = 0});
   AnswerEvaluation result;
   AnswerTally tally;
   loader->start_epoch(0);

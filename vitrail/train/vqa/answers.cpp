@@ -142,12 +142,8 @@ AnswerEvaluation evaluate_answers(const models::VqaModel& model, const text::Tok
   const autograd::NoGrad no_grad;
   const KnownAnswers answers(model.answers);
   const data::QuestionTokens tokens = tokens_of(questions, tokenizer, model.net->config().max_positions);
-  data::LoaderOptions loading;
-  loading.batch_size = options.batch_size;
-  loading.workers = options.workers;
-  loading.skip_broken = options.skip_broken;
   const auto loader = data::question_loader(*questions.images, tokens, data::eval_transform(model.pretrained),
-                                            {.images = loading, .per_image = 0});
+                                            {.images = loading(options), .per_image = 0});
   AnswerEvaluation result;
   AnswerTally tally;
   std::int64_t known = 0;

@@ -65,12 +65,8 @@ std::vector<OnTarget> attention_on_target(const models::VqaModel& model, const t
   }
   const std::int64_t patches = c.patches();
   const data::QuestionTokens tokens = tokens_of(questions, tokenizer, c.max_positions);
-  data::LoaderOptions loading;
-  loading.batch_size = options.batch_size;
-  loading.workers = options.workers;
-  loading.skip_broken = options.skip_broken;
   const auto loader = data::question_loader(*questions.images, tokens, data::eval_transform(model.pretrained),
-                                            {.images = loading, .per_image = 0});
+                                            {.images = loading(options), .per_image = 0});
   std::vector<OnTarget> result;
   const auto counted_in = [&](const std::string& map) -> OnTarget& {
     const auto it = std::ranges::find(result, map, &OnTarget::map);
