@@ -87,5 +87,21 @@ TEST(EvalCaptionsCommand, SaysWhatDoesNotFit) {
   EXPECT_THAT(vitrail("eval-captions " + file + " --data /").err, HasSubstr("the folder '/' has no captions.json"));
 }
 
+// Of images with boxes, captions say how many there are.
+TEST(CountingCaptioner, IsJudgedByItsNumbers) {
+  const TemporaryFolder folder;
+  const std::string output = folder.path().string();
+  const Outcome trained = vitrail(
+      "train scenes:count=16,style=cells --val-dir scenes:count=6,style=cells,start=100 --task caption --model "
+      "gru_rows --img-size 16 --model-kwargs hidden_size=8 --decoder gru --decoder-kwargs hidden_size=8 --no-aug "
+      "-b 8 --threads 1 --epochs 1 --eval-metric counts --output " +
+      output + " --experiment cells");
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  EXPECT_THAT(trained.out, ::testing::HasSubstr("numbers right"));
+  const std::string eval = "eval " + output + "/cells scenes:count=6,style=cells,start=100";
+  EXPECT_THAT(vitrail(eval).out, ::testing::HasSubstr("numbers right "));
+  EXPECT_TRUE(nlohmann::json::parse(vitrail(eval + " --json").out).contains("counts"));
+}
+
 }  // namespace
 }  // namespace vitrail::test

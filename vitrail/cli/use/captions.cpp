@@ -242,15 +242,22 @@ void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, co
     if (result.truth) {
       all["true"] = *result.truth;
     }
+    if (result.counting) {
+      all["counts"] = result.counting->right;
+      all["count_error"] = result.counting->error;
+    }
     all["exact"] = result.exact;
     all["loss"] = result.loss;
     all["broken"] = result.broken;
     print_json(all);
     return;
   }
+  const std::string known = result.truth      ? fmt::format("   true of the scene {:.2f} %", *result.truth)
+                            : result.counting ? fmt::format("   numbers right {:.2f} %, off by {:.2f} in the mean",
+                                                            result.counting->right, result.counting->error)
+                                              : "";
   fmt::print("CIDEr {:.4f}   BLEU-4 {:.4f}   ROUGE-L {:.4f}{}   exact {:.2f} %   loss {:.4f}   {}\n",
-             result.scores.cider, result.scores.bleu[3], result.scores.rouge_l,
-             result.truth ? fmt::format("   true of the scene {:.2f} %", *result.truth) : "", result.exact, result.loss,
+             result.scores.cider, result.scores.bleu[3], result.scores.rouge_l, known, result.exact, result.loss,
              io::counted(result.count, "images"));
   for (const std::string& broken : result.broken) {
     fmt::print("left out: {}\n", broken);

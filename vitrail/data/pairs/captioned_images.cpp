@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "vitrail/data/boxes/boxed_images.h"
 #include "vitrail/data/dataset.h"
+#include "vitrail/data/pairs/counted_captions.h"
 #include "vitrail/data/scenes/read.h"
 #include "vitrail/data/scenes/sample.h"
 #include "vitrail/data/scenes/source.h"
@@ -28,7 +30,7 @@ bool has_texts_inside(const fs::path& archive) {
 // .csv, which open_dataset() reads too.
 bool has_texts(const fs::path& source) {
   if (is_scene_source(source)) {
-    return true;
+    return read_scene_source(source).style == SceneStyle::shapes;
   }
   if (!fs::is_directory(source)) {
     return source.extension() == ".json" || (io::is_tar_name(source) && has_texts_inside(source));
@@ -102,7 +104,7 @@ CaptionedImages open_captioned_images(const fs::path& source, const std::string&
       return pairs_in(source / name, judged);
     }
   }
-  return captioned_by_class(source, split);
+  return has_boxes(source) ? counted_captions(source, split) : captioned_by_class(source, split);
 }
 
 }  // namespace vitrail::data

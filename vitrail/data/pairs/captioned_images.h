@@ -2,6 +2,7 @@
 /// Images with captions, for a model that learns to write them.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -14,10 +15,14 @@ namespace vitrail::data {
 /// Images with one or more captions each.
 struct CaptionedImages : TextPairs {
   std::vector<Scene> scenes = {};  ///< what is in each image, where `vitrail scenes` has drawn it and it was asked for
+  std::vector<std::vector<std::int64_t>> counts = {};  ///< of each image, how many objects there are of each class,
+                                                       ///< where the captions say this and nothing else
+  std::vector<std::string> counted = {};               ///< these classes
 };
 
-/// Opens images with captions. `source` is one of those of open_text_pairs(), or a data set with classes, whose names
-/// (of a folder, or what a .csv of path,label says of an image) are then the captions. `split` chooses a part under the
+/// Opens images with captions. `source` is one of those of open_text_pairs(), or images with boxes, of which captions
+/// say how many there are (counted_captions()), or a data set with classes, whose names (of a folder, or what a .csv of
+/// path,label says of an image) are then the captions. `split` chooses a part under the
 /// names that names_of_split() knows: a subfolder train/, validation/ … of a folder of pairs, or what open_dataset()
 /// takes; "" and, where there are no parts, that of training are the whole. A scene.json beside captions.json says what
 /// is in scenes. Throws Error, naming the place, if there is no such part, or a file does not fit its layout.

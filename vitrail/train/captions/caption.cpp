@@ -236,6 +236,9 @@ std::vector<FigureKind> CaptionTask::figures() const {
   if (!validation_->scenes.empty()) {
     kinds.push_back(share("true", "true of the scene"));
   }
+  if (!validation_->counts.empty()) {
+    kinds.push_back(share("counts", "numbers right"));
+  }
   kinds.push_back(share("exact", "exact"));
   kinds.push_back(loss_figure(loss_axis()));
   return kinds;
@@ -249,6 +252,9 @@ Figures CaptionTask::evaluate(const Work& work) {
   Figures figures = {{"cider", result.scores.cider}, {"bleu_4", result.scores.bleu[3]}};
   if (result.truth) {
     figures.push_back({"true", *result.truth});
+  }
+  if (result.counting) {
+    figures.push_back({"counts", result.counting->right});
   }
   figures.push_back({"exact", result.exact});
   figures.push_back({"loss", result.loss});
@@ -358,7 +364,7 @@ void CaptionTaskOptions::describe(OptionList& list) {
   add_fitting_options(list, *this);
   add_batch_augment_options(list, *this);
   add_average_options(list, *this);
-  add_run_options(list, *this, {"cider", "bleu_4", "true", "exact", "loss"});
+  add_run_options(list, *this, {"cider", "bleu_4", "true", "counts", "exact", "loss"});
   idle_without_images(list, *this);
 }
 

@@ -1,11 +1,14 @@
 #include "vitrail/train/captions/captions.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <unordered_map>
 #include <utility>
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/data/loader.h"
+#include "vitrail/data/pairs/counted_captions.h"
 #include "vitrail/data/scenes/truth.h"
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/shape/shape.h"
@@ -125,6 +128,34 @@ Tensor prepared(const models::PretrainedConfig& how, const std::vector<io::Image
   return x;
 }
 
+namespace {
+
+// How captions of how many there are do.
+class CountTally {
+ public:
+  void add(const std::string& said, const std::vector<std::int64_t>& counts, const std::vector<std::string>& classes) {
+    ++captions_;
+    const auto told = data::counts_of_caption(said, classes);
+    right_ += told == counts ? 1 : 0;
+    for (std::size_t i = 0; told && i < counts.size(); ++i) {
+      error_ += static_cast<double>(std::abs((*told)[i] - counts[i]));
+      ++numbers_;
+    }
+  }
+  CaptionEvaluation::Counting counting() const {
+    return {100 * static_cast<double>(right_) / static_cast<double>(captions_),
+            numbers_ == 0 ? std::nan("") : error_ / static_cast<double>(numbers_)};
+  }
+
+ private:
+  std::int64_t captions_ = 0;
+  std::int64_t right_ = 0;
+  std::int64_t numbers_ = 0;
+  double error_ = 0;
+};
+
+}  // namespace
+
 CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::Tokenizer& tokenizer,
                                     const data::CaptionedImages& pairs, const EvaluateOptions& options,
                                     std::int64_t longest) {
@@ -136,6 +167,7 @@ CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::
   std::int64_t tokens = 0;
   std::int64_t right = 0;
   std::int64_t holding = 0;
+  CountTally counting;
   std::vector<std::string> candidates;
   std::vector<std::vector<std::string>> references;
   loader.start_epoch(0);
@@ -156,6 +188,9 @@ CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::
       if (!pairs.scenes.empty()) {
         holding += data::caption_truth(said[i], pairs.scenes[index]).truth == data::SceneTruth::holds;
       }
+      if (!pairs.counts.empty()) {
+        counting.add(said[i], pairs.counts[index], pairs.counted);
+      }
       own_tokens += std::ssize(own.front()) + 1;
       right += std::ranges::any_of(
           own, [&](const Ids& ids) { return text_of(model.start, model.end, tokenizer, ids) == said[i]; });
@@ -175,6 +210,9 @@ CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::
   result.scores = text::caption_scores(candidates, references);
   if (!pairs.scenes.empty()) {
     result.truth = 100 * static_cast<double>(holding) / static_cast<double>(result.count);
+  }
+  if (!pairs.counts.empty()) {
+    result.counting = counting.counting();
   }
   result.broken = loader.broken();
   return result;

@@ -74,7 +74,14 @@ struct CaptionEvaluation {
   double exact = 0;             ///< per cent of the images one of whose captions is said to the letter
   text::CaptionScores scores;   ///< of the words of what is said, against all captions of an image
   std::optional<double> truth;  ///< per cent of the captions that are true of their scenes, if these are known
-  double loss = 0;              ///< mean cross-entropy of a token of the images' first captions, ends included
+  /// Of captions that say how many there are, per cent whose numbers are all right, and by how many the number of a
+  /// class is wrong in the mean, of captions that can be understood.
+  struct Counting {
+    double right = 0;
+    double error = 0;
+  };
+  std::optional<Counting> counting;
+  double loss = 0;  ///< mean cross-entropy of a token of the images' first captions, ends included
   std::vector<std::string> broken;
 };
 /// Writes captions of all images greedily, and compares them with those that they have.
