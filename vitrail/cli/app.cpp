@@ -289,6 +289,10 @@ int run_command(std::vector<std::string> arguments) {
       say("unpacking {} of {:.1f} GB …\n", path.string(), static_cast<double>(bytes) * 1e-9);
     }
   });
+  if (!arguments.empty() && arguments.front() == "help") {  // `help`, `help train`
+    arguments.erase(arguments.begin());
+    arguments.emplace_back("--help");
+  }
   try {
     arguments = with_values_marked(prepared(with_dashes(arguments)));
     add_commands(app, arguments);

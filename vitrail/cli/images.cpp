@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "vitrail/cli/say.h"
+#include "vitrail/data/scenes/source.h"
 #include "vitrail/data/transforms.h"
 #include "vitrail/io/tar.h"
 #include "vitrail/tensor/error.h"
@@ -116,7 +117,9 @@ std::string PictureNames::next(const std::string& image) {
 }
 
 void add_images_argument(CLI::App& command, std::vector<std::string>& images) {
-  command.add_option("IMAGES", images, "Image files, folders, .tar files, or - for a list of paths on standard input")
+  command
+      .add_option("IMAGES", images,
+                  "Image files, folders, .tar files, scenes:count=8, or - for a list of paths on standard input")
       ->required()
       ->type_name("");
 }
@@ -152,8 +155,9 @@ std::vector<NamedImage> list_images(const std::vector<std::string>& arguments, c
       std::ranges::for_each(with_input_lines({argument}), add_file);
       continue;
     }
-    check(fs::exists(argument, error), "{}: there is no such file or folder", argument);
-    if (!fs::is_directory(argument, error) && !io::is_tar_name(argument)) {
+    const bool drawn = data::is_scene_source(argument);
+    check(drawn || fs::exists(argument, error), "{}: there is no such file or folder", argument);
+    if (!drawn && !fs::is_directory(argument, error) && !io::is_tar_name(argument)) {
       add_file(argument);
       continue;
     }

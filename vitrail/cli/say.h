@@ -1,7 +1,8 @@
 /// \file
-/// Words on stderr.
+/// Words on stderr, and output that nobody reads.
 #pragma once
 
+#include <csignal>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -16,5 +17,8 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
   const std::string text = fmt::format(format, std::forward<Args>(args)...);
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
+
+/// That nobody reads what is printed any more, as in `vitrail … | head`, does not end a command that writes files too.
+inline void outlive_reader() { std::signal(SIGPIPE, SIG_IGN); }
 
 }  // namespace vitrail::cli

@@ -327,6 +327,7 @@ void use_classes(Listing& listing, const std::vector<std::string>& classes, cons
   const bool numbered =
       std::ranges::none_of(listing.classes, is_known) &&
       std::ranges::none_of(classes, [](const std::string& name) { return whole_number(name).has_value(); });
+  std::vector<std::string> by_place;
   for (std::size_t c = 0; c < listing.classes.size(); ++c) {
     const std::string& name = listing.classes[c];
     const auto at = std::find(classes.begin(), classes.end(), name);
@@ -334,12 +335,21 @@ void use_classes(Listing& listing, const std::vector<std::string>& classes, cons
       position[c] = at - classes.begin();
     } else if (const auto number = numbered ? whole_number(name) : std::nullopt; number && *number < classes.size()) {
       position[c] = static_cast<std::int64_t>(*number);
+      by_place.push_back(fmt::format("{} is {}", name, classes[*number]));
     } else {
       check(!used[c], "{}: the class '{}' is unknown: it is none of the {} ({}{})", source, name,
             io::counted(std::ssize(classes), "classes"),
             fmt::join(classes.begin(), classes.begin() + std::min<std::ptrdiff_t>(10, std::ssize(classes)), ", "),
             classes.size() > 10 ? ", …" : "");
     }
+  }
+  if (!by_place.empty()) {
+    constexpr std::ptrdiff_t shown = 3;
+    listing.notes.push_back(
+        fmt::format("{}: its classes are numbers, which are taken for places among the {} that are expected: {}{}",
+                    source, io::counted(std::ssize(classes), "classes"),
+                    fmt::join(by_place.begin(), by_place.begin() + std::min(shown, std::ssize(by_place)), ", "),
+                    std::ssize(by_place) > shown ? ", …" : ""));
   }
   for (std::int64_t& label : listing.labels) {
     label = position[static_cast<std::size_t>(label)];

@@ -80,7 +80,7 @@ Listing list_idx(const std::filesystem::path& images);
 /// Lists scenes that are drawn when they are asked for (read_scene_source()), by the class of their task if `labeled`.
 /// The part for training is `count` scenes; any other is the `validation` scenes behind them.
 Listing list_scenes(const std::filesystem::path& source, const std::string& split, bool labeled = true);
-/// The index of the first scene of a part, and how many it has.
+/// The index of the first scene of a part, and how many it has. Throws Error for a part that scenes do not have.
 std::pair<std::int64_t, std::int64_t> range_of_part(const SceneFolder& what, const std::string& split);
 
 bool is_cifar_file(const std::filesystem::path& path);       ///< data_batch_1.bin, test_batch.bin, train.bin, test.bin

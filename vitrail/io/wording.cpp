@@ -34,6 +34,21 @@ std::string shown(std::string_view text) {
   return text.size() <= most ? std::string(text) : std::string(text.substr(0, most)) + "…";
 }
 
+std::string shell_word(std::string_view word) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c < 0 ||
+           std::string_view("_-./+,:=@%").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::ranges::all_of(word, is_plain)) {
+    return std::string(word);
+  }
+  std::string quoted = "'";
+  for (const char c : word) {
+    quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  }
+  return quoted + "'";
+}
+
 std::string wrapped(std::string_view text, std::size_t width) {
   std::string result;
   std::size_t used = 0;

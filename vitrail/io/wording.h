@@ -18,6 +18,10 @@ std::string capitalized(std::string_view words);
 /// A text from a file, shortened to 80 bytes for an error message.
 std::string shown(std::string_view text);
 
+/// A path or another word as a shell takes it in a command: in quotes where it has other characters than letters,
+/// digits and those of plain paths.
+std::string shell_word(std::string_view word);
+
 /// The text with line breaks in place of spaces, so that no line has more than `width` letters unless a word has.
 std::string wrapped(std::string_view text, std::size_t width);
 

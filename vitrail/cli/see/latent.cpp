@@ -112,6 +112,11 @@ void draw_direction(const train::Autoencoder& model, const LatentFlags& flags, D
 void latent(const LatentFlags& flags) {
   check_usage(flags.direction.empty() != flags.between.empty(),
               "--direction A.txt B.txt or --between a.png b.png is required, and not both");
+  for (const auto& [name, given] :
+       {std::pair("--direction", &flags.direction), std::pair("--between", &flags.between)}) {
+    check_usage(given->empty() || given->size() == 2, "{} takes two {}, not {}", name,
+                given == &flags.between ? "images" : "lists", given->size());
+  }
   check_usage(flags.images.empty() || flags.between.empty(), "IMAGES go along a --direction, not --between two images");
   check_usage(!flags.strength || flags.between.empty(), "--strength has no effect on --between: it is for --direction");
   const DType dtype = flags.compute.apply();

@@ -12,6 +12,10 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/option_flags.h"
+#include "vitrail/data/scenes/source.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/models/detection/detr_folder.h"
+#include "vitrail/models/joint/vqa_folder.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/train/run/interrupt.h"
 #include "vitrail/train/run/run_folder.h"
@@ -83,6 +87,13 @@ const train::TaskKind& task_of(std::string_view command, const std::vector<std::
     const std::string on_texts = text_task(arguments);
     if (!on_texts.empty()) {
       return train::task_kind(task.empty() ? on_texts : "classify-text");
+    }
+    const std::string model = value_of(arguments, "--model");
+    if (task.empty() && std::ranges::count(models::detector_names(), model) > 0) {
+      return train::task_kind("detect");
+    }
+    if (task.empty() && models::is_vqa_name(model)) {
+      return train::task_kind("vqa");
     }
   }
   if (const auto kind = named(task); kind != kinds.end()) {
@@ -170,9 +181,9 @@ class TaskFlags {
     for (const train::Option& option : list.all()) {
       const std::string path = option.positional.empty() ? "" : std::get<std::string>(option.get());
       std::error_code error;
-      check(path.empty() || std::filesystem::exists(path, error),
+      check(path.empty() || data::is_scene_source(path) || std::filesystem::exists(path, error),
             "'{}', with the data of the run '{}', is not there: name them again by {} {} --resume {}", path,
-            options.resume, options.command(), option.positional, options.resume);
+            options.resume, options.command(), option.positional, io::shell_word(options.resume));
     }
   }
 

@@ -66,19 +66,22 @@ std::optional<std::int64_t> checked_index(const std::optional<std::int64_t>& ask
 class LookedAtPages {
  public:
   LookedAtPages(const AskFlags& flags, const io::Image& image, const AnsweredQuestion& answered)
-      : flags_(flags), image_(explain::large_enough(image)), answered_(answered) {}
-
-  void write() const {
+      : flags_(flags), image_(explain::large_enough(image)), answered_(answered) {
     check(!answered_.maps.empty(),
           "'{}' looks at no part of an image more than at others: --output has nothing to draw", flags_.model.model);
+    layers_ = of_layers();
+    words_ = of_words();
+  }
+
+  void write() const {
     const fs::path folder = flags_.output;
     for (const char* name : {"image.png", "layers.png", "words.png"}) {
       check_not_input((folder / name).string(), flags_.image);
     }
     io::make_folder(folder);
     io::write_png(folder / "image.png", image_);
-    io::write_png(folder / "layers.png", of_layers());
-    io::write_png(folder / "words.png", of_words());
+    io::write_png(folder / "layers.png", layers_);
+    io::write_png(folder / "words.png", words_);
     explain::Section answers{.title = "Answers", .text = {}, .table = {}, .figures = {}, .figure_width = 480};
     answers.table.header = {"answer", "probability"};
     for (const train::GivenAnswer& answer : answered_.best) {
@@ -171,6 +174,8 @@ class LookedAtPages {
   const AskFlags& flags_;
   io::Image image_;
   const AnsweredQuestion& answered_;
+  io::Image layers_;
+  io::Image words_;
 };
 
 void ask(const AskFlags& flags) {
@@ -181,6 +186,8 @@ void ask(const AskFlags& flags) {
   const io::Image image = io::read_image(flags.image);
   const AnsweredQuestion answered =
       answerer.answer(image, flags.question, {.best = flags.topk, .maps = !flags.output.empty(), .dtype = dtype});
+  const std::optional<LookedAtPages> pages =
+      flags.output.empty() ? std::nullopt : std::optional<LookedAtPages>(std::in_place, flags, image, answered);
   if (flags.json) {
     Json best = Json::array();
     for (const train::GivenAnswer& answer : answered.best) {
@@ -197,8 +204,8 @@ void ask(const AskFlags& flags) {
       fmt::print("  {:5.1f} %  {}\n", 100 * answer.probability, answer.text);
     }
   }
-  if (!flags.output.empty()) {
-    LookedAtPages(flags, image, answered).write();
+  if (pages) {
+    pages->write();
   }
 }
 

@@ -12,7 +12,9 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/images.h"
 #include "vitrail/cli/print_json.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
+#include "vitrail/data/coco/coco_file.h"
 #include "vitrail/data/pairs/captioned_images.h"
 #include "vitrail/explain/caption_attention.h"
 #include "vitrail/explain/overlay.h"
@@ -136,10 +138,18 @@ class ImageCaptions {
                 "'{}' writes with a {}, which attends to no places of the image: its image model's attention is drawn "
                 "by 'vitrail attention'",
                 flags.model.model, model == nullptr ? "" : model->decoder_kind());
+    if (flags.attention) {
+      layer_ = checked_place(flags.layer.value_or(-1), std::ssize(model->cross_attention()), "layer");
+      head_ = flags.head ? std::optional(checked_place(*flags.head, model->decoder_shape().num_heads, "head"))
+                         : std::nullopt;
+    }
   }
 
   void run() {
     const std::vector<NamedImage> listed = list_images(flags_.images);
+    if (flags_.attention) {
+      outlive_reader();
+    }
     if (flags_.format == "csv") {
       fmt::print("file,caption\n");
     }
@@ -170,6 +180,9 @@ class ImageCaptions {
   void print(const std::string& name, const train::Caption& one) {
     if (flags_.format == "json") {
       nlohmann::ordered_json result = {{"file", io::as_utf8(name)}, {"caption", one.text}};
+      if (const auto id = data::id_in_name(name)) {  // COCO's, as eval-captions reads it
+        result["image_id"] = *id;
+      }
       if (options_.config.num_beams > 1) {
         result["score"] = one.score;
       }
@@ -183,21 +196,24 @@ class ImageCaptions {
 
   void draw(const std::string& name, const Tensor& x, const std::vector<std::int64_t>& ids) {
     const std::vector<Tensor> layers = explain::caption_attention(*opened_.captioner(), x, ids, dtype_);
-    const std::int64_t layer = from_end(flags_.layer.value_or(-1), std::ssize(layers));
-    check(layer >= 0 && layer < std::ssize(layers), "there is no layer {}: the decoder has {}, from 0", layer,
-          layers.size());
-    const Tensor& map = layers[static_cast<std::size_t>(layer)];
-    const std::int64_t head = flags_.head ? from_end(*flags_.head, map.size(0)) : 0;
-    check(head >= 0 && head < map.size(0), "there is no head {}: there are {}, from 0", *flags_.head, map.size(0));
+    const Tensor& map = layers[static_cast<std::size_t>(layer_)];
     const models::PretrainedConfig& how = opened_.images();
     io::make_folder(flags_.output);
     io::write_png(fs::path(flags_.output) / pictures_.next(name),
                   explain::caption_strip(explain::image_of(x, how.mean, how.std),
                                          explain::words_of_caption(opened_.tokenizer(), ids),
-                                         flags_.head ? map.select(0, head).contiguous() : ops::mean(map, {0})));
+                                         head_ ? map.select(0, *head_).contiguous() : ops::mean(map, {0})));
+  }
+
+  static std::int64_t checked_place(std::int64_t asked, std::int64_t count, std::string_view what) {
+    const std::int64_t place = from_end(asked, count);
+    check(place >= 0 && place < count, "there is no {} {}: the decoder has {}, from 0", what, asked, count);
+    return place;
   }
 
   const CaptionFlags& flags_;
+  std::int64_t layer_ = 0;  // which is drawn
+  std::optional<std::int64_t> head_;
   DType dtype_;
   OpenCaptioner opened_;
   train::CaptionOptions options_;

@@ -50,6 +50,7 @@ class Detections {
     const std::vector<NamedImage> listed = list_images(flags_.images);
     if (!flags_.output.empty()) {
       io::make_folder(flags_.output);
+      outlive_reader();
     }
     if (flags_.format == "csv") {
       fmt::print("file,label,score,x,y,width,height\n");

@@ -123,10 +123,21 @@ FrameJson evaluation_json(const train::FrameEvaluation& evaluation, const data::
   return json;
 }
 
+// The pattern of the frames to take: the one that is asked for, or else the one of the training, which is said.
+std::string frames_of(const std::string& asked, const FrameTarget& target) {
+  if (!asked.empty() || target.frames.empty()) {
+    return asked;
+  }
+  say("note: takes the frames '{}' alone, as in training (--frames '*' takes all)\n", target.frames);
+  return target.frames;
+}
+
 }  // namespace
 
 void add_frames_flag(CLI::App& command, std::string& frames) {
-  command.add_option("--frames", frames, "In sequences, take frames with file names like this alone: '090-*.jpg'")
+  command
+      .add_option("--frames", frames,
+                  "In sequences, take frames with file names like this alone: '090-*.jpg' (default: as in training)")
       ->type_name("PATTERN");
 }
 
@@ -142,7 +153,7 @@ void predict_frames(const ModelFlags& flags, const ComputeFlags& compute, const 
   FramePrinter printer(model->target, asked);
   data::SequenceOptions wanted;
   wanted.labels = data::SequenceOptions::Labels::none;
-  wanted.frames = asked.frames;
+  wanted.frames = frames_of(asked.frames, model->target);
   for (const std::string& source : with_input_lines(asked.sources)) {
     const data::Sequences data = data::open_sequences(source, wanted);
     const train::FrameEvaluation said = train::run_frames(*model, data, all_of(data), run);
@@ -167,7 +178,7 @@ void evaluate_frames(const ModelFlags& flags, const ComputeFlags& compute, const
   run.turned = model->target.circular;
   data::SequenceOptions wanted = train::sequence_options(model->target, model->target.classes);
   wanted.split = asked.split;
-  wanted.frames = frames;
+  wanted.frames = frames_of(frames, model->target);
   const data::Sequences data = data::open_sequences(asked.data, wanted);
   const train::FrameEvaluation result = train::run_frames(*model, data, all_of(data), run);
   FrameJson all = {{"model", flags.model}, {"data", asked.data}};

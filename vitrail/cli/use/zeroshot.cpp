@@ -209,6 +209,9 @@ class Zeroshot {
 
   void retrieve() {
     const data::TextPairs pairs = data::open_text_pairs(flags_.pairs);
+    for (const std::string& note : data::notes_of({pairs.images.get()})) {
+      say_note(note);
+    }
     std::string cut;
     const train::Retrieval found = with_bar("looking at images", pairs.images->size(), flags_.data.options(dtype_),
                                             [&](const train::EvaluateOptions& o) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <sstream>
@@ -75,9 +76,18 @@ bool has_xml_beside_images(const fs::path& folder) { return !annotations_in(fold
 BoxListing list_voc_tree(const fs::path& folder, const std::vector<std::string>& splits) {
   VocFiles files{{}, {folder / "JPEGImages", folder / "images", folder}};
   const fs::path sets = folder / "ImageSets" / "Main";
+  std::vector<std::string> there;
+  for (const fs::path& path : sorted_files(sets, [](const fs::path& file) { return file.extension() == ".txt"; })) {
+    there.push_back(path.stem().string());
+  }
   if (splits.empty()) {
     files.annotations = annotations_in(folder / "Annotations");
-    return list_voc(files);
+    BoxListing all = list_voc(files);
+    if (there.size() > 1) {
+      all.notes.push_back(fmt::format("takes all images of '{}', whose parts are {}: --split chooses one",
+                                      folder.string(), fmt::join(there, ", ")));
+    }
+    return all;
   }
   for (const std::string& split : splits) {
     const fs::path list = sets / (split + ".txt");
@@ -86,21 +96,20 @@ BoxListing list_voc_tree(const fs::path& folder, const std::vector<std::string>&
     }
     std::istringstream lines(io::read_text(list));
     std::string line;
+    std::map<std::string, int> line_of;
     for (int number = 1; std::getline(lines, line); ++number) {
       const std::string name = line.substr(0, line.find_first_of(" \t\r"));
       if (name.empty()) {
         continue;
       }
+      const auto [first, is_new] = line_of.emplace(name, number);
+      check(is_new, "{}: line {} names {}, as line {} does", list.string(), number, name, first->second);
       const fs::path annotation = folder / "Annotations" / (name + ".xml");
       check(is_file(annotation), "{}: line {} names {}, which does not exist", list.string(), number,
             annotation.string());
       files.annotations.push_back(annotation);
     }
     return list_voc(files);
-  }
-  std::vector<std::string> there;
-  for (const fs::path& path : sorted_files(sets, [](const fs::path& file) { return file.extension() == ".txt"; })) {
-    there.push_back(path.stem().string());
   }
   check(there.empty() && is_training_split(splits.front()), "{}: there is no part '{}': {}", folder.string(),
         splits.front(),
@@ -143,6 +152,24 @@ std::optional<BoxListing> list_part(const fs::path& source, const std::vector<st
   return std::nullopt;
 }
 
+bool is_boxed_folder(const fs::path& folder) {
+  return own_coco_file(folder) || is_voc_tree(folder) || has_xml_beside_images(folder);
+}
+
+// The parts of a folder that has its boxes in nothing but parts.
+std::vector<std::string> box_parts(const fs::path& source) {
+  std::vector<std::string> parts;
+  for (const fs::path& file : coco_parts(source)) {
+    parts.push_back(file.stem().string().substr(std::string("instances_").size()));
+  }
+  for (const std::string& split : known_splits()) {
+    if (is_boxed_folder(source / split)) {
+      parts.push_back(split);
+    }
+  }
+  return parts;
+}
+
 BoxListing list_boxes(const fs::path& source, const std::string& split) {
   if (is_scene_source(source)) {
     return list_scene_boxes(source, split);
@@ -161,6 +188,9 @@ BoxListing list_boxes(const fs::path& source, const std::string& split) {
   }
   if (std::optional<BoxListing> whole = list_folder_itself(source, splits)) {
     return std::move(*whole);
+  }
+  if (const std::vector<std::string> parts = box_parts(source); split.empty() && !parts.empty()) {
+    fail("{} is split into parts ({}): choose one", source.string(), fmt::join(parts, ", "));
   }
   fail(
       "{}: there are no images with boxes{}: neither instances.json, annotations/instances_NAME.json or "
@@ -213,14 +243,16 @@ std::vector<std::int64_t> classes_of(const BoxListing& listing, const std::vecto
 }  // namespace
 
 std::int64_t BoxedImages::count() const {
-  return std::accumulate(objects.begin(), objects.end(), std::int64_t{0},
-                         [](std::int64_t total, const auto& own) { return total + std::ssize(own); });
+  return std::accumulate(objects.begin(), objects.end(), std::int64_t{0}, [](std::int64_t total, const auto& own) {
+    return total + std::ranges::count(own, false, &BoxedObject::crowd);
+  });
 }
 
 BoxedImages open_boxed_images(const fs::path& source, const BoxedOptions& options) {
   BoxListing listing = list_boxes(source, options.split);
   check(!listing.images.empty(), "{}: there are no images", source.string());
   BoxedImages result;
+  result.notes = listing.notes;
   if (options.classes.empty()) {
     // Categories of which nothing is drawn, such as the heading of Roboflow's files, are classes all the same.
     result.classes = listing.categories;
@@ -281,11 +313,7 @@ bool has_boxes(const fs::path& source) {
   if (!is_folder(source)) {
     return source.extension() == ".json";
   }
-  const auto itself = [](const fs::path& folder) {
-    return own_coco_file(folder) || is_voc_tree(folder) || has_xml_beside_images(folder);
-  };
-  return itself(source) || !coco_parts(source).empty() ||
-         std::ranges::any_of(known_splits(), [&](const std::string& split) { return itself(source / split); });
+  return is_boxed_folder(source) || !box_parts(source).empty();
 }
 
 }  // namespace vitrail::data

@@ -31,7 +31,7 @@ struct BoxedImages {
   std::vector<std::int64_t> category_ids;  ///< of the classes, in COCO's files
   std::vector<std::string> notes;  ///< what a user may not expect of the source, in sentences without a full stop
 
-  std::int64_t count() const;  ///< of all objects
+  std::int64_t count() const;  ///< of all objects but crowds
 };
 
 /// Which images open_boxed_images() takes, and with which classes.

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/data/boxes/listings.h"
-#include "vitrail/data/pairs/coco_file.h"
+#include "vitrail/data/coco/coco_file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/tensor/error.h"
 
@@ -44,6 +44,9 @@ BoxListing list_coco_boxes(const fs::path& path) {
   std::ranges::sort(categories);
   CocoPlaces class_of;
   for (const auto& [id, name] : categories) {
+    const auto other = std::ranges::find(result.categories, name);
+    check(other == result.categories.end(), "{}: the categories {} and {} are both called '{}'", path.string(),
+          result.category_ids[static_cast<std::size_t>(other - result.categories.begin())], id, name);
     class_of[id] = result.categories.size();
     result.categories.push_back(name);
     result.category_ids.push_back(id);

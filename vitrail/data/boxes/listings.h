@@ -39,6 +39,7 @@ struct BoxListing {
   std::vector<std::string> categories;
   std::vector<std::int64_t> category_ids;
   std::function<io::Image(std::int64_t)> image = {};  ///< makes image i; empty: it is read from its path
+  std::vector<std::string> notes = {};                ///< BoxedImages::notes
 };
 
 /// Reads a file in the layout of COCO.

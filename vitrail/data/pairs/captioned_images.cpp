@@ -1,12 +1,13 @@
 #include "vitrail/data/pairs/captioned_images.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "vitrail/data/boxes/boxed_images.h"
+#include "vitrail/data/coco/coco_file.h"
 #include "vitrail/data/dataset.h"
 #include "vitrail/data/pairs/counted_captions.h"
 #include "vitrail/data/scenes/read.h"
@@ -30,7 +31,7 @@ bool has_texts_inside(const fs::path& archive) {
 // .csv, which open_dataset() reads too.
 bool has_texts(const fs::path& source) {
   if (is_scene_source(source)) {
-    return read_scene_source(source).style == SceneStyle::shapes;
+    return false;
   }
   if (!fs::is_directory(source)) {
     return source.extension() == ".json" || (io::is_tar_name(source) && has_texts_inside(source));
@@ -68,13 +69,6 @@ CaptionedImages captioned_by_class(const fs::path& source, const std::string& sp
 // The pairs of a source, and the scenes of those that were drawn. An image's name is its index.
 CaptionedImages pairs_in(const fs::path& source, bool judged) {
   CaptionedImages all{open_text_pairs(source)};
-  if (is_scene_source(source)) {
-    const SceneFolder what = read_scene_source(source);
-    for (std::int64_t i = 0; judged && i < what.count; ++i) {
-      all.scenes.push_back(sample_scene(what.scenes, what.first + i));
-    }
-    return all;
-  }
   const fs::path file = (fs::is_directory(source) ? source : source.parent_path()) / "scene.json";
   if (!judged || !fs::exists(file)) {
     return all;
@@ -82,12 +76,20 @@ CaptionedImages pairs_in(const fs::path& source, bool judged) {
   const std::map<std::int64_t, Scene> scenes = read_scenes(file);
   all.scenes.reserve(static_cast<std::size_t>(all.images->size()));
   for (std::int64_t i = 0; i < all.images->size(); ++i) {
-    const std::string stem = fs::path(all.images->name(i)).stem().string();
-    std::int64_t index = -1;
-    std::from_chars(stem.data(), stem.data() + stem.size(), index);
-    const auto scene = scenes.find(index);
+    const auto scene = scenes.find(id_in_name(all.images->name(i)).value_or(-1));
     check(scene != scenes.end(), "{}: there is no scene of the image {}", file.string(), all.images->name(i));
     all.scenes.push_back(scene->second);
+  }
+  return all;
+}
+
+// The same of scenes that are drawn when they are asked for.
+CaptionedImages drawn_pairs(const fs::path& source, const std::string& split, bool judged) {
+  SceneFolder what = read_scene_source(source);
+  std::tie(what.first, what.count) = range_of_part(what, split);
+  CaptionedImages all{described_scenes(what, source.string())};
+  for (std::int64_t i = 0; judged && i < what.count; ++i) {
+    all.scenes.push_back(sample_scene(what.scenes, what.first + i));
   }
   return all;
 }
@@ -95,6 +97,9 @@ CaptionedImages pairs_in(const fs::path& source, bool judged) {
 }  // namespace
 
 CaptionedImages open_captioned_images(const fs::path& source, const std::string& split, bool judged) {
+  if (is_scene_source(source) && read_scene_source(source).style == SceneStyle::shapes) {
+    return drawn_pairs(source, split, judged);
+  }
   if (has_texts(source)) {
     check(split.empty() || is_training_split(split), "{}: there is no part '{}' of it", source.string(), split);
     return pairs_in(source, judged);

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/data/coco/coco_file.h"
 #include "vitrail/data/sources.h"
 #include "vitrail/io/csv.h"
 #include "vitrail/io/file.h"
@@ -26,18 +27,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view questions_ending = "questions.json";
 constexpr const char* questions_csv = "questions.csv";
-
-bool is_decimal_digit(char c) { return c >= '0' && c <= '9'; }
-
-// The number that a file's name ends with: 9 of COCO_train2014_000000000009.jpg.
-std::optional<std::int64_t> number_of(const fs::path& image) {
-  const std::string stem = image.stem().string();
-  std::size_t begin = stem.size();
-  while (begin > 0 && stem.size() - begin < 18 && is_decimal_digit(stem[begin - 1])) {
-    --begin;
-  }
-  return begin == stem.size() ? std::nullopt : std::optional(std::stoll(stem.substr(begin)));
-}
 
 // The questions files of a folder, of which there should be one.
 std::vector<fs::path> question_files(const fs::path& folder) {
@@ -86,6 +75,12 @@ fs::path images_of(const fs::path& questions) {
     }
   }
   fail("{}: its images are not there: a folder 'images' was expected beside it", questions.string());
+}
+
+// The words of a question, none of spaces alone.
+std::string_view asked_in(std::string_view question) {
+  const std::size_t first = question.find_first_not_of(" \t\r\n");
+  return first == std::string_view::npos ? std::string_view() : question.substr(first);
 }
 
 // What answers a question, as it stands in the annotations.
@@ -164,7 +159,7 @@ QuestionListing list_vqa(const fs::path& file) {
   }
   std::ranges::sort(images, [](const fs::path& a, const fs::path& b) { return natural_less(a.string(), b.string()); });
   for (const fs::path& image : images) {
-    if (const auto id = number_of(image)) {
+    if (const auto id = id_in_name(image)) {
       const auto [place, is_new] = place_of.emplace(*id, result.paths.size());
       if (!is_new) {
         fail("{}: '{}' and '{}' both end with the id {}", folder.string(), image.filename().string(),
@@ -194,6 +189,7 @@ QuestionListing list_vqa(const fs::path& file) {
     check(!own->second.used, "{}: the question {} is there twice", f.source(), id);
     check(own->second.image == image, "{}: the question {} is about the image {}, but its answer about {}", f.source(),
           id, image, own->second.image);
+    check(!asked_in(f.get<std::string>("question")).empty(), "{}: the question {} has no words", f.source(), id);
     own->second.used = true;
     Answered& a = own->second;
     result.questions[place->second].push_back({id, f.get<std::string>("question"), std::move(a.answers),
@@ -242,6 +238,7 @@ QuestionListing list_questions_csv(const fs::path& file) {
       result.images.names.push_back(fields[path]);
       result.questions.emplace_back();
     }
+    check(!asked_in(fields[question]).empty(), "{}: line {} has no question", source, line);
     const std::string own = plain_answer(fields[answer]);
     check(!own.empty(), "{}: line {} has no answer", source, line);
     result.questions[place->second].push_back({static_cast<std::int64_t>(line),
@@ -274,6 +271,10 @@ QuestionListing list_questions(const fs::path& source) {
   if (!files.empty()) {
     return list_vqa(files.front());
   }
+  std::vector<std::string> parts;
+  std::ranges::copy_if(known_splits(), std::back_inserter(parts),
+                       [&](const std::string& split) { return has_questions(source / split); });
+  check(parts.empty(), "{} is split into parts ({}): choose one", source.string(), fmt::join(parts, ", "));
   check(fs::exists(source / questions_csv),
         "{}: there are no questions: neither a file NAMEquestions.json in VQA's layout, nor {}", source.string(),
         questions_csv);

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "vitrail/data/pairs/coco_file.h"
+#include "vitrail/data/coco/coco_file.h"
 #include "vitrail/data/scenes/describe.h"
 #include "vitrail/data/scenes/source.h"
 #include "vitrail/data/sources.h"
@@ -19,6 +19,7 @@
 #include "vitrail/io/image.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/tar.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::data {
@@ -45,11 +46,12 @@ TextPairs pairs_of(PairListing listing, const std::string& source) {
   Listing kept;
   TextPairs result;
   std::vector<std::int64_t> places;
+  std::int64_t without = 0;
   for (std::size_t i = 0; i < listing.texts.size(); ++i) {
     std::vector<std::string>& texts = listing.texts[i];
     std::erase(texts, "");
     if (texts.empty()) {
-      ++listing.images.passed_over;
+      ++without;
       continue;
     }
     kept.names.push_back(std::move(listing.images.names[i]));
@@ -59,6 +61,10 @@ TextPairs pairs_of(PairListing listing, const std::string& source) {
   check(!places.empty(), "{}: there are no images with texts", source);
   kept.labels.assign(places.size(), unlabeled);
   kept.passed_over = listing.images.passed_over;
+  if (without > 0) {
+    kept.notes.push_back(fmt::format("{}: {} without a text {} left out", source, io::counted(without, "images"),
+                                     without == 1 ? "is" : "are"));
+  }
   kept.image = [image = std::move(listing.images.image), places = std::move(places)](std::int64_t i) {
     return image(places[static_cast<std::size_t>(i)]);
   };
@@ -80,10 +86,11 @@ PairListing list_coco(const fs::path& path) {
         result.images.names.push_back(name);
       });
   result.texts.resize(paths.size());
-  file.read("annotations", [&](io::Fields& f) {
+  const auto read_text = [&](io::Fields& f) {
     const std::size_t image = CocoFile::image_of(f, images);
     result.texts[image].push_back(trimmed(f.get<std::string>("caption")));
-  });
+  };
+  file.read_with_ids("annotations", read_text, true);
   result.images.image = reader_of(std::move(paths));
   return result;
 }
@@ -168,9 +175,8 @@ PairListing list_shards(const std::vector<fs::path>& shards) {
 }
 
 // Scenes that are drawn when they are asked for, with the captions that their file would have.
-PairListing list_described_scenes(const fs::path& source) {
-  const SceneFolder what = read_scene_source(source);
-  check(what.style == SceneStyle::shapes, "{}: scenes of cells have no captions", source.string());
+PairListing list_described_scenes(const SceneFolder& what, const std::string& source) {
+  check(what.style == SceneStyle::shapes, "{}: scenes of cells have no captions", source);
   PairListing result;
   result.images.names.reserve(static_cast<std::size_t>(what.count));
   result.texts.reserve(static_cast<std::size_t>(what.count));
@@ -184,7 +190,7 @@ PairListing list_described_scenes(const fs::path& source) {
 
 PairListing list_pairs(const fs::path& source) {
   if (is_scene_source(source)) {
-    return list_described_scenes(source);
+    return list_described_scenes(read_scene_source(source), source.string());
   }
   std::error_code error;
   check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
@@ -242,6 +248,10 @@ class ChosenImages final : public Dataset {
 std::int64_t TextPairs::count() const {
   return std::accumulate(texts.begin(), texts.end(), std::int64_t{0},
                          [](std::int64_t total, const auto& own) { return total + std::ssize(own); });
+}
+
+TextPairs described_scenes(const SceneFolder& what, const std::string& source) {
+  return pairs_of(list_described_scenes(what, source), source);
 }
 
 TextPairs open_text_pairs(const fs::path& source) { return pairs_of(list_pairs(source), source.string()); }

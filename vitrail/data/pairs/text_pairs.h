@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "vitrail/data/dataset.h"
+#include "vitrail/data/scenes/write.h"
 
 namespace vitrail::data {
 
@@ -30,9 +31,12 @@ struct TextPairs {
 ///   side by side;
 /// - `scenes:count=8000`: scenes that are drawn when they are asked for, see read_scene_source().
 ///
-/// Images without a text are counted as passed over. Throws Error, naming the place, if a file does not fit its layout,
-/// an image is not there, or there are no pairs.
+/// Images without a text are left out and told in a note. Throws Error, naming the place, if a file does not fit its
+/// layout, an image is not there, or there are no pairs.
 TextPairs open_text_pairs(const std::filesystem::path& source);
+
+/// The captions of scenes that are drawn when they are asked for. Errors name `source`.
+TextPairs described_scenes(const SceneFolder& what, const std::string& source);
 
 /// The pairs of the images at `indices`.
 TextPairs part_of(const TextPairs& pairs, std::vector<std::int64_t> indices);

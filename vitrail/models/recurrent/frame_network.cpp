@@ -130,6 +130,7 @@ std::unique_ptr<FrameNetwork> load_frame_network(const fs::path& folder) {
   target.classes = f.get<std::vector<std::string>>("label_names", std::vector<std::string>());
   target.bins = f.get<std::int64_t>("angle_bins", 0, {0, largest_size});
   target.circular = f.get<bool>("circular", false);
+  target.frames = f.get<std::string>("frames", "");
   f.object("network");  // the network reads it
   Model encoder = read_encoder(f);
   f.finish();
@@ -141,13 +142,11 @@ std::unique_ptr<FrameNetwork> load_frame_network(const fs::path& folder) {
 }
 
 void save_frame_network(const FrameNetwork& model, const fs::path& folder) {
-  const nlohmann::ordered_json config = {{"model_type", frame_network_type},
-                                         {"target", name_of(model.target.kind)},
-                                         {"label_names", model.target.classes},
-                                         {"angle_bins", model.target.bins},
-                                         {"circular", model.target.circular},
-                                         {"encoder", encoder_json(model.encoder)},
-                                         {"network", nlohmann::ordered_json::parse(model.network_config())}};
+  const nlohmann::ordered_json config = {
+      {"model_type", frame_network_type},       {"target", name_of(model.target.kind)},
+      {"label_names", model.target.classes},    {"angle_bins", model.target.bins},
+      {"circular", model.target.circular},      {"frames", model.target.frames},
+      {"encoder", encoder_json(model.encoder)}, {"network", nlohmann::ordered_json::parse(model.network_config())}};
   io::replace_folder(folder, [&](const fs::path& temporary) {
     io::write_atomically(temporary / config_file, config.dump(2) + "\n");
     io::save_safetensors(temporary / weights_file, named_tensors(model.parameters));

@@ -24,9 +24,10 @@ struct FrameTarget {
   };
   Kind kind = Kind::sequence;
   std::vector<std::string>
-      classes;            ///< what they are called; of angles: the classes of the sequences, if there are any
-  std::int64_t bins = 0;  ///< of angles: bin k is around 360° k / bins; 0: cosine and sine
-  bool circular = false;  ///< behind the last frame comes the first again, as on a turntable
+      classes;              ///< what they are called; of angles: the classes of the sequences, if there are any
+  std::int64_t bins = 0;    ///< of angles: bin k is around 360° k / bins; 0: cosine and sine
+  bool circular = false;    ///< behind the last frame comes the first again, as on a turntable
+  std::string frames = {};  ///< the pattern of the names of files that are frames, as it has learnt them; empty: any
 
   bool each_frame() const { return kind != Kind::sequence; }
   /// The number of outputs, of the sequence or of each frame.

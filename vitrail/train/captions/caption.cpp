@@ -1,5 +1,7 @@
 #include "vitrail/train/captions/caption.h"
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "vitrail/models/quantize.h"
 #include "vitrail/models/text/gpt2.h"
 #include "vitrail/models/text/text_model.h"
+#include "vitrail/text/strings/unicode.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/text/train.h"
 #include "vitrail/train/captions/captions.h"
@@ -106,6 +109,11 @@ nlohmann::json decoder_config(const CaptionTaskOptions& options, const CaptionVo
   }
   decoder["bos_token_id"] = vocabulary.start;
   decoder.emplace("n_embd", 192);
+  // GPT-2's 0.02 is that of a width of 2500. With it, a decoder as narrow as ours learns the words and not, in the time
+  // that it has, where the image says what they are about (docs/results.md).
+  if (decoder["n_embd"].is_number()) {
+    decoder.emplace("initializer_range", 1 / std::sqrt(std::max(1.0, decoder["n_embd"].get<double>())));
+  }
   decoder.emplace("n_layer", 3);
   decoder.emplace("n_head", 3);
   decoder.emplace("n_positions", options.max_length + 1);
@@ -186,6 +194,11 @@ CaptionTask::CaptionTask(const CaptionTaskOptions& options, const fs::path& chec
     validation_ = data::open_captioned_images(options_.val_dir, "", true);
   } else if (!options_.val_split.empty()) {
     validation_ = data::open_captioned_images(options_.data_dir, options_.val_split, true);
+  }
+  for (std::size_t i = 0; i < training_.texts.size(); ++i) {
+    for (const std::string& caption : training_.texts[i]) {
+      text::check_utf8(caption, fmt::format("a caption of '{}'", training_.images->name(static_cast<std::int64_t>(i))));
+    }
   }
   const fs::path trained = checkpoint.empty() ? given_captioner(options_) : checkpoint;
   CaptionVocabulary vocabulary = caption_vocabulary(options_, trained, training_.texts);

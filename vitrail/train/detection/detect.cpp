@@ -31,6 +31,9 @@ struct Made {
 
 void override_images(const DetectionOptions& options, models::DetectorImages& images) {
   images.shortest_edge = options.shortest_edge.value_or(images.shortest_edge);
+  check(!options.longest_edge || *options.longest_edge >= images.shortest_edge,
+        "--longest-edge {} is less than the shorter side of the images, {} (--shortest-edge)",
+        options.longest_edge.value_or(0), images.shortest_edge);
   images.longest_edge = std::max(options.longest_edge.value_or(images.longest_edge), images.shortest_edge);
 }
 

@@ -147,6 +147,7 @@ void Run::write_config_to(const fs::path& folder) const {
   for (auto& fact : task_->facts()) {
     facts.push_back(std::move(fact));
   }
+  facts.emplace_back("keeps", task_->keeps_latest() ? "latest" : "best");
   facts.emplace_back("learning_rate", fmt::format("{}", learning_rate(real_)));
   write_config(folder, options_, facts, record_kind());
 }
@@ -217,7 +218,7 @@ FitResult Run::go() {
   if (stopped_) {
     save();
     say(fmt::format("stopped after step {}; go on with: {} --resume {}", counters_.step, options_.command(),
-                    folder_.string()));
+                    io::shell_word(folder_.string())));
     return outcome;
   }
   say(fmt::format("{} in {}, {:.1f} % of the training spent waiting for {}", io::counted(counters_.epoch, "epochs"),
@@ -242,7 +243,7 @@ std::string Run::with_advice(std::string words) const {
     words += fmt::format("; try a --batch-size below {} (and more --grad-accum-steps)", options_.batch_size);
   }
   return words + fmt::format("; the checkpoint of step {} is whole: {} --resume {}", saved_step_, options_.command(),
-                             folder_.string());
+                             io::shell_word(folder_.string()));
 }
 
 // Trains to the end of the epoch; returns false if the run was stopped before.

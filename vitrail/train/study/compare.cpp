@@ -144,9 +144,11 @@ RunSummary read_run(const fs::path& folder, const std::string& metric) {
                                  : !chosen.empty() ? chosen
                                                    : run.records.figures.front().name);
   run.last = run.evaluations.back();
-  run.best = run.evaluations.front();
+  const bool latest = metric.empty() && read_facts(folder / "config.toml")["keeps"] == "latest";
+  run.best = latest ? run.last : run.evaluations.front();
   for (const EvaluationRecord& record : run.evaluations) {
-    if (is_better(run.metric, figure(record.figures, run.metric.name), figure(run.best.figures, run.metric.name))) {
+    if (!latest &&
+        is_better(run.metric, figure(record.figures, run.metric.name), figure(run.best.figures, run.metric.name))) {
       run.best = record;
     }
   }

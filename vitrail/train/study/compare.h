@@ -23,8 +23,8 @@ struct RunSummary {
   double seconds = 0;
   double rate = 0;  ///< units per second at the median step
   RecordKind records;
-  FigureKind metric;  ///< the figure that `best` is chosen by
-  EvaluationRecord best;
+  FigureKind metric;      ///< the figure that `best` is chosen by
+  EvaluationRecord best;  ///< or the last, where no figure chose the network that is kept
   EvaluationRecord last;
   /// Those that `best` was chosen from: of the moving average of the weights if the run has one, else of the weights.
   std::vector<EvaluationRecord> evaluations;

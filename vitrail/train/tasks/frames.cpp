@@ -97,6 +97,7 @@ FrameTask::FrameTask(const FrameTaskOptions& options, const fs::path& checkpoint
   target.kind = models::target_named(options_.target, "--target");
   target.bins = options_.angle_bins;
   target.circular = options_.circular;
+  target.frames = options_.frames;
   training_ = open_frames(options_, options_.data_dir, options_.train_split, target);
   target.classes = training_.classes;
   check(target.kind == models::FrameTarget::Kind::angle || target.classes.size() >= 2,

@@ -199,6 +199,7 @@ AnswerEvaluation Answerer::evaluate_blip(const data::ImageQuestions& questions, 
     const std::vector<std::vector<std::int64_t>> starts(batch.places.size(), {net.config().bos_token_id});
     const auto written = generate::generate_batch(writing, starts, answering(net.config()), {.dtype = options.dtype});
     const std::vector<const data::Question*> own = questions_of(batch, questions);
+    result.unknown_words += with_unknown_words(batch, *tokenizer_);
     for (std::size_t b = 0; b < own.size(); ++b) {
       tally.add(*own[b], answer_text(*tokenizer_, written[b].front().ids));
     }
@@ -208,7 +209,6 @@ AnswerEvaluation Answerer::evaluate_blip(const data::ImageQuestions& questions, 
     }
   }
   loader->check_any(result.images, "evaluate");
-  result.unknown_words = with_unknown_words(tokens, *tokenizer_);
   result.broken = loader->broken();
   tally.finish(result);
   return result;

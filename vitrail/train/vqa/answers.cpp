@@ -1,6 +1,7 @@
 #include "vitrail/train/vqa/answers.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -83,13 +84,13 @@ data::QuestionTokens tokens_of(const data::ImageQuestions& questions, const text
   return tokens;
 }
 
-std::int64_t with_unknown_words(const data::QuestionTokens& tokens, const text::Tokenizer& tokenizer) {
+std::int64_t with_unknown_words(const data::QuestionBatch& batch, const text::Tokenizer& tokenizer) {
   const std::optional<std::int64_t> unknown = tokenizer.id_of("[UNK]");
+  const std::int64_t longest = batch.ids.size(1);
   std::int64_t count = 0;
-  for (const auto& own : tokens) {
-    count += std::ranges::count_if(own, [&](const std::vector<std::int64_t>& ids) {
-      return unknown && std::ranges::find(ids, *unknown) != ids.end();
-    });
+  for (std::int64_t b = 0; unknown && b < batch.ids.size(0); ++b) {
+    const std::int64_t* ids = batch.ids.data<std::int64_t>() + b * longest;
+    count += std::find(ids, ids + longest, *unknown) != ids + longest ? 1 : 0;
   }
   return count;
 }
@@ -160,6 +161,7 @@ AnswerEvaluation evaluate_answers(const models::VqaModel& model, const text::Tok
           static_cast<double>(answer_loss(logits, asked, answers).item()) * static_cast<double>(asked.size());
       known += own;
       result.unseen += std::ssize(asked) - own;
+      result.unknown_words += with_unknown_words(batch, tokenizer);
       const Tensor best = ops::argmax(logits, 1);
       for (std::size_t b = 0; b < asked.size(); ++b) {
         tally.add(*asked[b], model.answers[static_cast<std::size_t>(best.data<std::int64_t>()[b])]);
@@ -170,15 +172,15 @@ AnswerEvaluation evaluate_answers(const models::VqaModel& model, const text::Tok
     }
   }
   loader->check_any(result.images, "evaluate");
-  result.loss /= static_cast<double>(std::max<std::int64_t>(known, 1));
-  result.unknown_words = with_unknown_words(tokens, tokenizer);
+  result.loss = known > 0 ? result.loss / static_cast<double>(known) : std::nan("");
   result.broken = loader->broken();
   tally.finish(result);
   return result;
 }
 
 std::string answer_table(const AnswerEvaluation& e) {
-  std::string text = fmt::format("accuracy {:.2f} %   loss {:.4f}   {} about {}\n", e.accuracy, e.loss,
+  std::string text = fmt::format("accuracy {:.2f} %   loss {}   {} about {}\n", e.accuracy,
+                                 std::isnan(e.loss) ? "–" : fmt::format("{:.4f}", e.loss),
                                  io::counted(e.count, "questions"), io::counted(e.images, "images"));
   if (e.unseen > 0) {
     text += fmt::format("{} of an answer that the model has never seen, and so cannot give\n",

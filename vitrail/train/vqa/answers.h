@@ -39,8 +39,8 @@ std::int64_t keep_answerable(data::ImageQuestions& questions, const KnownAnswers
 /// The tokens of all questions, each cut to `longest`.
 data::QuestionTokens tokens_of(const data::ImageQuestions& questions, const text::Tokenizer& tokenizer,
                                std::int64_t longest);
-/// How many questions have a word that the tokenizer does not know.
-std::int64_t with_unknown_words(const data::QuestionTokens& tokens, const text::Tokenizer& tokenizer);
+/// How many questions of a batch have a word that the tokenizer does not know.
+std::int64_t with_unknown_words(const data::QuestionBatch& batch, const text::Tokenizer& tokenizer);
 
 /// The input of a network that a batch is.
 models::VqaInput input_of(const data::QuestionBatch& batch);
@@ -63,7 +63,7 @@ struct AnswerEvaluation {
   std::int64_t images = 0;
   std::int64_t count = 0;  ///< questions
   double accuracy = 0;     ///< per cent, data::vqa_accuracy()
-  double loss = 0;         ///< mean cross-entropy, of questions with a known answer
+  double loss = 0;         ///< mean cross-entropy, of questions with a known answer; NaN if there are none
   std::vector<TypeAccuracy> types;
   std::int64_t unseen = 0;                                  ///< questions of which no answer is known to the network
   std::int64_t unknown_words = 0;                           ///< questions with a word that it has never read

@@ -168,6 +168,8 @@ VqaOptions::VqaOptions() {
 }
 
 void VqaOptions::describe(OptionList& list) {
+  const char* const with_folder = "with a folder as --model, whose network is trained as it is";
+  const auto continues = [this] { return models::is_vqa_folder(model_of(model)); };
   add_data_options(list, *this);
   list.find("data_dir")->help =
       "Questions about images: a folder or a NAMEquestions.json in VQA's layout, or a .csv of path,question,answer "
@@ -178,18 +180,23 @@ void VqaOptions::describe(OptionList& list) {
       .at_least(0);
   list.add("most_answers", most_answers, "N", "Answers that a new network can give, the most frequent ones; 0: all")
       .at_least(0)
-      .settled();
+      .settled()
+      .idle_if(with_folder, continues);
   list.group("model");
   list.add("model", model, "MODEL",
            fmt::format("Network: {}, or a folder of one", fmt::join(models::vqa_names(), ", ")))
       .path()
       .settled();
   add_model_options(list, *this);
+  for (const char* name : {"model_kwargs", "img_size", "input_size", "in_chans"}) {
+    list.find(name)->idle_if(with_folder, continues);
+  }
   list.add("attn_norm", attn_norm, "NORM",
            "Of vqa_one: softmax, whose weights sum to 1, or sigmoid, whose sum can count")
       .one_of({"softmax", "sigmoid"})
-      .settled();
-  list.add("drop", drop, "P", "Dropout").below_one().settled();
+      .settled()
+      .idle_if(with_folder, continues);
+  list.add("drop", drop, "P", "Dropout").below_one().settled().idle_if(with_folder, continues);
   add_parameter_options(list, *this);
   add_batch_options(list, *this, "images");
   add_optimizer_options(list, *this);

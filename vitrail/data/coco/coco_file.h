@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -15,6 +16,10 @@
 #include "vitrail/io/json.h"
 
 namespace vitrail::data {
+
+/// The id of an image that its file's name ends with, as COCO has it: 9 of "COCO_train2014_000000000009.jpg"; nothing
+/// if it ends with no digit.
+std::optional<std::int64_t> id_in_name(const std::filesystem::path& file);
 
 /// The places of objects in their list, by their ids.
 using CocoPlaces = std::unordered_map<std::int64_t, std::size_t>;

@@ -1,4 +1,4 @@
-#include "vitrail/data/pairs/coco_file.h"
+#include "vitrail/data/coco/coco_file.h"
 
 #include <algorithm>
 
@@ -29,6 +29,15 @@ fs::path coco_image(const fs::path& file, const std::string& name, const std::st
 }
 
 }  // namespace
+
+std::optional<std::int64_t> id_in_name(const fs::path& file) {
+  const std::string stem = file.stem().string();
+  std::size_t begin = stem.size();
+  while (begin > 0 && stem.size() - begin < 18 && stem[begin - 1] >= '0' && stem[begin - 1] <= '9') {
+    --begin;
+  }
+  return begin == stem.size() ? std::nullopt : std::optional(std::stoll(stem.substr(begin)));
+}
 
 CocoFile::CocoFile(const fs::path& path, const std::vector<std::string>& lists, const std::string& what)
     : path_(path), json_(io::read_json(path)) {
@@ -64,8 +73,11 @@ CocoPlaces CocoFile::read_with_ids(const std::string& list, const std::function<
 
 CocoPlaces CocoFile::read_images(
     const std::function<void(io::Fields&, std::int64_t, const std::string&, const fs::path&)>& read) const {
+  std::unordered_map<std::string, std::int64_t> ids;
   return read_with_ids("images", [&](io::Fields& object) {
     const auto name = object.get<std::string>("file_name");
+    const auto [first, is_new] = ids.emplace(name, object.get<std::int64_t>("id"));
+    check(is_new, "{}: the file '{}' is that of the image {} too", object.source(), name, first->second);
     read(object, object.get<std::int64_t>("id"), name, coco_image(path_, name, object.source()));
   });
 }
