@@ -80,7 +80,7 @@ TEST(DrawnSets, SayWhatIsWrongWithTheirSource) {
   EXPECT_THAT(error("sets:count=3"), HasSubstr("sets:count=3: 'task' is missing: sort or centres"));
   EXPECT_THAT(error("sets:task=sort"), HasSubstr("'count' is missing"));
   EXPECT_THAT(error("sets:task=sorting,count=3"), HasSubstr("'task' is 'sort' or 'centres', not 'sorting'"));
-  EXPECT_THAT(error("sets:task=sort,count=3,sizes=4"), HasSubstr("there is no field 'sizes', did you mean 'size'"));
+  EXPECT_THAT(error("sets:task=sort,count=3,sizes=4"), HasSubstr("there is no field 'sizes' (did you mean 'size'?)"));
   EXPECT_THAT(error("sets:task=sort,count=3,size=8-2"), HasSubstr("'size' is from 1 to 1000, not '8-2'"));
   EXPECT_THAT(error("sets:task=sort,count=3,points=2"), HasSubstr("'points' is for task=centres"));
   EXPECT_THAT(error("sets:task=centres,count=3,size=2"), HasSubstr("'size' is for task=sort"));

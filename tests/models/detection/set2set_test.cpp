@@ -1,6 +1,7 @@
 #include "vitrail/models/detection/set2set.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include <gmock/gmock.h>
@@ -75,6 +76,14 @@ Gradients gradients_of(const SetModel& model, const Tensor& x, const Tensor& mas
   return result;
 }
 
+float largest(const Tensor& x) {
+  float most = 0;
+  for (const float value : x.values()) {
+    most = std::max(most, std::abs(value));
+  }
+  return most;
+}
+
 TEST(Set2Set, SaysTheSameOfElementsInAnyOrder) {
   const SetModel model = perturbed();
   const Tensor x = random_tensor({3, 9, 2}, "elements");
@@ -83,6 +92,10 @@ TEST(Set2Set, SaysTheSameOfElementsInAnyOrder) {
     std::fill_n(mask.data<bool>() + 9 * b, 9 - 2 * b, true);
   }
   const Gradients plain = gradients_of(model, x, mask);
+  float of_all = 0;
+  for (const Tensor& gradient : plain.of_parameters) {
+    of_all = std::max(of_all, largest(gradient));
+  }
   std::vector<std::int64_t> order(9);
   std::iota(order.begin(), order.end(), 0);
   for (int turn = 0; turn < 5; ++turn) {
@@ -96,8 +109,12 @@ TEST(Set2Set, SaysTheSameOfElementsInAnyOrder) {
     expect_close(other.said.logits, plain.said.logits, 1e-5);
     expect_close(other.said.values, plain.said.values, 1e-5);
     test::expect_gradient(other.of_x, permuted(plain.of_x, order), 1e-5, "elements");
+    // Some vanish but for rounding: of the keys' biases, and of the queries and keys of the decoder's first layer, in
+    // which all values are alike.
     for (std::size_t i = 0; i < plain.of_parameters.size(); ++i) {
-      test::expect_gradient(other.of_parameters[i], plain.of_parameters[i], 1e-5, model.net->parameters.all()[i].name);
+      const float own = largest(plain.of_parameters[i]);
+      EXPECT_LE(largest(other.of_parameters[i] - plain.of_parameters[i]), 1e-5F * own + 1e-6F * of_all)
+          << model.net->parameters.all()[i].name;
     }
   }
 }

@@ -113,15 +113,15 @@ TEST(SetScore, CountsSetsThatAreRightWhateverTheOrder) {
   const auto score = [&](std::vector<FoundElement> found) { return score_of(found, wanted, 0.05); };
   const SetScore right = score({element(1, 0.72F), element(0, 0.5F, false), element(0, 0.2F)});
   EXPECT_TRUE(right.right);
-  EXPECT_TRUE(right.right_count);
+  EXPECT_TRUE(right.right_size);
   EXPECT_NEAR(right.distance, 0.01, 1e-6);
   EXPECT_FALSE(score({element(1, 0.76F), element(0, 0.2F)}).right);  // too far
   EXPECT_FALSE(score({element(0, 0.7F), element(1, 0.2F)}).right);   // of the other class
   EXPECT_NEAR(score({element(0, 0.7F), element(1, 0.2F)}).distance, 0, 1e-6);
   const SetScore three = score({element(1, 0.7F), element(0, 0.2F), element(0, 0.4F)});
-  EXPECT_FALSE(three.right || three.right_count);
+  EXPECT_FALSE(three.right || three.right_size);
   const SetScore one = score({element(1, 0.7F), element(0, 0.4F, false)});
-  EXPECT_FALSE(one.right || one.right_count);
+  EXPECT_FALSE(one.right || one.right_size);
   EXPECT_NEAR(one.distance, 0.1, 1e-6);
   EXPECT_TRUE(score_of({element(0, 1, false)}, {}, 0.05).right);
 }

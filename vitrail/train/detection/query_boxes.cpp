@@ -22,7 +22,7 @@ explain::Color color_of_size(double width, double height) {
   const auto level = [](double share) {
     return static_cast<std::uint8_t>(std::lround(210 * std::clamp(share, 0.0, 1.0)));
   };
-  return {level(width), level(1 - 1.6 * std::max(width, height)), level(height)};
+  return {level(width), level(1 - std::max(width, height)), level(height)};
 }
 
 }  // namespace

@@ -165,12 +165,12 @@ std::vector<std::pair<std::string, std::string>> Set2SetTask::facts() const {
 }  // namespace
 
 Set2SetOptions::Set2SetOptions() {
-  batch_size = 64;
+  batch_size = 32;
   epochs = 10;
-  lr = 1e-3;
+  lr = 2e-3;
   weight_decay = 1e-4;
   clip_grad = 0.1;
-  eval_metric = "sets";
+  eval_metric = "right";
 }
 
 void Set2SetOptions::describe(OptionList& list) {
@@ -222,7 +222,7 @@ void Set2SetOptions::describe(OptionList& list) {
   list.add("tolerance", tolerance, "D",
            "How far the numbers of an element may be from its target's in a set that is right")
       .positive();
-  add_run_options(list, *this, {"sets", "count", "distance", "loss"});
+  add_run_options(list, *this, {"right", "size", "distance", "loss"});
   idle_without_evaluation(list, "sets to evaluate on (--val-split, --val-dir)",
                           [this] { return !val_split.empty() || !val_dir.empty(); });
 }

@@ -100,12 +100,12 @@ SetScore score_of(const std::vector<FoundElement>& found, const TargetSet& wante
     }
   }
   SetScore score;
-  score.right_count = std::ssize(said) == wanted.count();
+  score.right_size = std::ssize(said) == wanted.count();
   if (wanted.count() == 0) {
-    score.right = score.right_count;
+    score.right = score.right_size;
     return score;
   }
-  if (score.right_count) {
+  if (score.right_size) {
     const Assignment pairs = nearest(said, wanted, true);
     score.right = true;
     for (std::size_t i = 0; i < pairs.rows.size(); ++i) {
@@ -130,8 +130,8 @@ SetScore score_of(const std::vector<FoundElement>& found, const TargetSet& wante
 }
 
 std::vector<FigureKind> set_figures() {
-  return {accuracy_figure("sets", "sets", "% of the sets"),
-          accuracy_figure("count", "right count", "% of the sets"),
+  return {accuracy_figure("right", "right sets", "% of the sets"),
+          accuracy_figure("size", "right size", "% of the sets"),
           {.name = "distance",
            .label = "mean distance",
            .decimals = 4,
@@ -166,7 +166,7 @@ SetEvaluation evaluate_sets(const models::Set2Set& net, const data::Sets& data, 
     for (std::size_t i = 0; i < targets.size(); ++i) {
       const SetScore score = score_of(found[i], targets[i], options.tolerance);
       right += score.right ? 1 : 0;
-      counted += score.right_count ? 1 : 0;
+      counted += score.right_size ? 1 : 0;
       distance += score.distance;
       with_targets += targets[i].count() > 0 ? 1 : 0;
       if (result.shown.size() < shown_sets) {
@@ -180,8 +180,8 @@ SetEvaluation evaluate_sets(const models::Set2Set& net, const data::Sets& data, 
     }
   }
   const auto all = static_cast<double>(result.count);
-  result.figures = {{"sets", 100 * right / all},
-                    {"count", 100 * counted / all},
+  result.figures = {{"right", 100 * right / all},
+                    {"size", 100 * counted / all},
                     {"distance", distance / static_cast<double>(std::max<std::int64_t>(with_targets, 1))},
                     {"loss", loss / all}};
   return result;

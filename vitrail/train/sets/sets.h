@@ -19,7 +19,7 @@ struct SetWeights {
   double set_cost_class = 1;  ///< in the matching
   double set_cost_value = 5;  ///< likewise, of the values' L1 distance
   double value_loss_coef = 5;
-  double eos_coef = 0.1;
+  double eos_coef = 1;  ///< DETR has 0.1, since most of its queries are "nothing": here there are few more than targets
   bool no_matching = false;  ///< query i is target i, in the order in which the targets come
 };
 
@@ -44,10 +44,10 @@ std::vector<FoundElement> said_elements(const std::vector<FoundElement>& found);
 
 /// How near what was found comes to what it should be, whatever the order.
 struct SetScore {
-  bool right = false;        ///< there is as much as there should be, each of its class and within the tolerance
-  bool right_count = false;  ///< there is as much as there should be
-  double distance = 0;       ///< mean Euclidean distance of the values of all targets from those of the likeliest
-                             ///< queries, as many as there are targets, matched at the least distance in all
+  bool right = false;       ///< there is as much as there should be, each of its class and within the tolerance
+  bool right_size = false;  ///< there is as much as there should be
+  double distance = 0;      ///< mean Euclidean distance of the values of all targets from those of the likeliest
+                            ///< queries, as many as there are targets, matched at the least distance in all
 };
 SetScore score_of(const std::vector<FoundElement>& found, const TargetSet& wanted, double tolerance);
 
@@ -69,7 +69,7 @@ struct SetEvaluation {
   std::vector<data::SetExample> shown;           ///< the first of the data set
   std::vector<std::vector<FoundElement>> found;  ///< in these
 };
-/// The kinds of the figures: "sets", % of them that are right; "count", % of them with as many elements as there should
+/// The kinds of the figures: "right", % of them that are right; "size", % of them with as many elements as there should
 /// be; "distance"; "loss".
 std::vector<FigureKind> set_figures();
 /// Runs the network over all sets, which have targets.

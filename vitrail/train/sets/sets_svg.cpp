@@ -87,11 +87,11 @@ std::string sets_svg(const SetEvaluation& evaluation, std::int64_t input_size, s
                                     : "dots, left: the set; then by class, rings: targets; crosses: what was found";
   svg += io::svg_text(margin, 22, "start", io::svg_ink, legend);
   for (std::size_t i = 0; i < evaluation.shown.size(); ++i) {
+    const std::size_t row = i / columns;
     svg += fmt::format(
         "<g transform=\"translate({:.0f} {:.0f})\">\n<rect width=\"{:.0f}\" height=\"{:.0f}\" "
         "fill=\"none\" stroke=\"#d5dae2\"/>\n",
-        margin + panel * static_cast<double>(i % columns), top + panel * static_cast<double>(i / columns), inner,
-        inner);
+        margin + panel * static_cast<double>(i % columns), top + panel * static_cast<double>(row), inner, inner);
     for_each_place(places, evaluation.shown[i], evaluation.found[i], size,
                    [&](char kind, const std::array<double, 2>& place) {
                      const auto [x, y] = places.pixel(place);
