@@ -121,8 +121,8 @@ class DetrTransformer {
 /// facebookresearch/detr's Transformer._reset_parameters has it, others as layers do.
 nn::InitRule detr_init_rule();
 
-/// What states of the decoder say, in f32: a class by one linear map, `class_labels_classifier`, and numbers by three,
-/// NAME`.layers.{0,1,2}`, with ReLU between them.
+/// What states of the decoder say, in f32: a class by one linear map, `class_labels_classifier`, and numbers by three
+/// with ReLU between them, `layers.{0,1,2}` below `name`.
 class DetrHeads {
  public:
   DetrHeads(const nn::Scope& scope, const std::string& name, const DetrTransformerConfig& config, std::int64_t numbers);
