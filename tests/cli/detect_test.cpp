@@ -50,10 +50,13 @@ TEST_F(Detect, TrainsOnCocoAndDrawsWhatItFinds) {
   EXPECT_THAT(trained_.out, HasSubstr("batch norms of the backbone trained"));
   EXPECT_THAT(trained_.out, HasSubstr("AP50 0.0"));
   EXPECT_TRUE(fs::exists(run() + "/detections.png"));
+  EXPECT_THAT(io::read_text(run() + "/matching/index.html"), HasSubstr("\"records\":2"));
+  EXPECT_TRUE(fs::exists(run() + "/matching/3.png"));
   EXPECT_EQ(io::read_json(run() + "/best/preprocessor_config.json")["size"]["shortest_edge"], 64);
   const Outcome more = vitrail("train --resume " + run() + " --epochs 3");
   EXPECT_EQ(more.status, 0) << more.err;
   EXPECT_THAT(more.out, HasSubstr("epoch 3/3"));
+  EXPECT_THAT(io::read_text(run() + "/matching/index.html"), HasSubstr("\"records\":3"));
   const Outcome compared = vitrail("compare " + run());
   EXPECT_EQ(compared.status, 0) << compared.err;
   EXPECT_THAT(compared.out, HasSubstr("detr_scenes"));
@@ -70,6 +73,9 @@ TEST_F(Detect, IsMeasuredByCocosFigures) {
   EXPECT_EQ(results.size(), 6 * 7);
   EXPECT_EQ(results[0]["image_id"], 100);
   EXPECT_TRUE(fs::exists(path("report/detections.png")));
+  EXPECT_EQ(io::read_image(path("report/queries.png")).width, 10 + 7 * 130);  // a square for each query
+  EXPECT_EQ(vitrail("eval " + run() + " --data " + path("test") + " --metric coco --json").out,
+            vitrail("eval " + run() + " " + path("test") + " --json").out);
   EXPECT_THAT(vitrail("eval " + run() + " " + path("test")).out, HasSubstr("AR100"));
   EXPECT_THAT(vitrail("eval " + run() + " " + path("test") + " --tta 2").err,
               HasSubstr("finds objects: it takes no --tta"));

@@ -388,13 +388,14 @@ CLI::Option* add_split(CLI::App& command, DataFlags& flags, const std::string& o
 }  // namespace
 
 void add_data_argument(CLI::App& command, DataFlags& flags, const std::string& help, const std::string& parts) {
-  command
-      .add_option("DATA", flags.data,
-                  help.empty() ? "Images: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv, or "
-                                 "scenes:count=1000,task=count"
-                               : help)
-      ->required()
-      ->type_name("");
+  CLI::Option* const data =
+      command
+          .add_option("DATA", flags.data,
+                      help.empty() ? "Images: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv, or "
+                                     "scenes:count=1000,task=count"
+                                   : help)
+          ->type_name("");
+  command.add_option("--data", flags.data, "The same as DATA")->type_name("DATA")->excludes(data);
   add_split(command, flags, "DATA", parts);
 }
 

@@ -130,7 +130,8 @@ struct DataFlags {
 
   train::EvaluateOptions options(DType dtype) const;
 };
-/// Adds the argument DATA and the flag --split, whose help names some parts.
+/// Adds the argument DATA, --data in its place, and the flag --split, whose help names some parts. The command checks
+/// whether one of both was given.
 void add_data_argument(CLI::App& command, DataFlags& flags, const std::string& help = "",
                        const std::string& parts = "validation, test …");
 /// Adds a flag in place of the argument DATA, and --split.

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "vitrail/io/charts/svg.h"
 
@@ -83,6 +84,14 @@ std::string html_page(const std::string& title, const std::string& lead, const s
     append_section(page, section);
   }
   return page + "</body>\n</html>\n";
+}
+
+std::string script_json(const nlohmann::json& json) {
+  std::string text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos;) {
+    text.replace(at, 1, "\\u003c");
+  }
+  return text;
 }
 
 }  // namespace vitrail::explain

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 namespace vitrail::explain {
 
 struct Figure {
@@ -28,5 +30,8 @@ struct Section {
 /// One self-contained HTML page: its style is inside, it has no scripts and takes nothing from elsewhere but the
 /// figures' files. It is readable on a phone and in dark mode.
 std::string html_page(const std::string& title, const std::string& lead, const std::vector<Section>& sections);
+
+/// JSON as text that may stand inside of a script of a page.
+std::string script_json(const nlohmann::json& json);
 
 }  // namespace vitrail::explain

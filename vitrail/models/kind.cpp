@@ -4,6 +4,7 @@
 #include <array>
 
 #include "vitrail/models/detection/detr_folder.h"
+#include "vitrail/models/detection/set2set.h"
 #include "vitrail/models/joint/blip_folder.h"
 #include "vitrail/models/joint/captioner.h"
 #include "vitrail/models/joint/clip_folder.h"
@@ -22,7 +23,7 @@ struct KnownKind {
 };
 
 // All kinds but models of images, in the order of ModelKind.
-const std::array<KnownKind, 6> kinds = {{
+const std::array<KnownKind, 7> kinds = {{
     {ModelKind::joint,
      [](const std::string& name) { return is_clip_folder(name); },
      {"is a model of images and texts", "`vitrail zeroshot` tells images apart by names"}},
@@ -42,6 +43,9 @@ const std::array<KnownKind, 6> kinds = {{
     {ModelKind::answerer,
      [](const std::string& name) { return is_vqa_folder(name) || is_blip_folder(name); },
      {"answers questions about images", "`vitrail ask` takes it"}},
+    {ModelKind::sets,
+     [](const std::string& name) { return is_set_model_folder(name); },
+     {"says sets of sets", "`vitrail predict`, `vitrail eval` and `vitrail train --task set2set` take it"}},
 }};
 
 }  // namespace

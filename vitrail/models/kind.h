@@ -16,6 +16,7 @@ enum class ModelKind {
   frames,     ///< of sequences of images: load_frame_network()
   detector,   ///< load_detector()
   answerer,   ///< of questions about images: load_vqa(), or load_blip()
+  sets,       ///< load_set_model()
 };
 
 /// What is said of a kind of model.

@@ -50,6 +50,7 @@ void add_data_options(OptionList& list, ImageTaskOptions& o) {
   list.add("data_dir", o.data_dir, "DIR",
            "Images: a folder, a .tar, CIFAR or MNIST files, a .csv, or scenes:count=8000 (vitrail scenes)")
       .argument("DATA")
+      .also("--data")
       .path()
       .check_that([&o](const Option& self) {
         check(!o.data_dir.empty(), "{} is missing: the folder (or .tar, CIFAR, MNIST or .csv file) of the images",

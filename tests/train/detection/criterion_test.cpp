@@ -131,7 +131,8 @@ TEST(Criterion, SaysWhatDoesNotFit) {
   const std::vector<ObjectSet> two = {bird, bird};
   EXPECT_THAT(error_of([&] { set_loss(predictions, two); }), HasSubstr("an object is of class 3, expected 0 … 2"));
   const std::vector<ObjectSet> three(3);
-  EXPECT_THAT(error_of([&] { set_loss(predictions, three); }), HasSubstr("no whole number of layers for 3 images"));
+  EXPECT_THAT(error_of([&] { set_loss(predictions, three); }),
+              HasSubstr("no whole number of layers for 3 sets of targets"));
 }
 
 }  // namespace

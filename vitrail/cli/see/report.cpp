@@ -207,7 +207,10 @@ void add_report(CLI::App& app) {
   add_model_changes(command, flags->model);
   add_image_flags(command, flags->model);
   add_examples(command, {"vitrail report demo/run data/cifar10/test.tar --output demo"});
-  command.callback([flags] { report(*flags); });
+  command.callback([flags] {
+    check_usage(!flags->data.data.empty(), "DATA is required");
+    report(*flags);
+  });
 }
 
 }  // namespace vitrail::cli

@@ -13,6 +13,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/option_flags.h"
 #include "vitrail/data/scenes/source.h"
+#include "vitrail/data/sets/sets.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/detection/detr_folder.h"
 #include "vitrail/models/joint/vqa_folder.h"
@@ -181,7 +182,8 @@ class TaskFlags {
     for (const train::Option& option : list.all()) {
       const std::string path = option.positional.empty() ? "" : std::get<std::string>(option.get());
       std::error_code error;
-      check(path.empty() || data::is_scene_source(path) || std::filesystem::exists(path, error),
+      const bool is_drawn = data::is_scene_source(path) || data::is_set_source(path);
+      check(path.empty() || is_drawn || std::filesystem::exists(path, error),
             "'{}', with the data of the run '{}', is not there: name them again by {} {} --resume {}", path,
             options.resume, options.command(), option.positional, io::shell_word(options.resume));
     }

@@ -21,6 +21,7 @@
 #include "vitrail/models/base/shipped.h"
 #include "vitrail/train/detection/detection_sheet.h"
 #include "vitrail/train/detection/detections.h"
+#include "vitrail/train/detection/query_boxes.h"
 
 namespace vitrail::cli {
 namespace {
@@ -166,6 +167,8 @@ void evaluate_detections(const ModelFlags& model, const ComputeFlags& compute, c
     io::write_atomically(folder / "eval.json", all.dump(2) + "\n");
     io::write_atomically(folder / results_file, train::coco_results(result.found, ids, images.category_ids));
     io::write_png(folder / "detections.png", train::detection_sheet(detector, images));
+    io::write_png(folder / "queries.png",
+                  train::query_boxes(result.found, result.sizes, detector.net->config().num_queries));
   }
   if (json) {
     print_json(all);
@@ -176,7 +179,7 @@ void evaluate_detections(const ModelFlags& model, const ComputeFlags& compute, c
     fmt::print("left out: {}\n", broken);
   }
   if (!output.empty()) {
-    fmt::print("\n{0}/eval.json, {0}/{1}, {0}/detections.png\n", output, results_file);
+    fmt::print("\n{0}/eval.json, {0}/{1}, {0}/detections.png, {0}/queries.png\n", output, results_file);
   }
 }
 

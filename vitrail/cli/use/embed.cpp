@@ -119,7 +119,6 @@ void add_embed(CLI::App& app) {
                     "Images: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv; for a model of texts a "
                     "file of lines, - for the standard input, or a text",
                     "train, validation, test …");
-  command.get_option("DATA")->required(false);
   expect_ending(
       command.add_option(
           "--output", flags->output,

@@ -22,6 +22,7 @@
 #include "vitrail/cli/use/eval_texts.h"
 #include "vitrail/cli/use/eval_translation.h"
 #include "vitrail/cli/use/frames.h"
+#include "vitrail/cli/use/sets.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
@@ -39,6 +40,7 @@ struct EvalFlags {
   DataFlags data;
   std::string output;
   std::string frames;
+  std::string metric;
   std::int64_t tta = 0;
   LanguageFlags language;
   TranslationFlags translation;
@@ -223,6 +225,14 @@ void predict(const PredictFlags& flags) {
     caption_images(captions);
     return;
   }
+  if (flags.model.kind() == models::ModelKind::sets) {
+    check_usage(flags.tta == 0 && !flags.truncate && !flags.batch_tokens && flags.topk_flag->count() == 0,
+                "'{}' says sets of sets: it takes none of --topk, --tta, --truncate and --batch-tokens",
+                flags.model.model);
+    predict_sets(flags.model, flags.compute,
+                 {.sources = flags.images, .batch_size = flags.batch_size, .format = flags.format});
+    return;
+  }
   if (!is_text_model(flags.model)) {
     check_usage(!flags.truncate && !flags.batch_tokens, "--truncate and --batch-tokens are for texts");
     Predictor(flags).run();
@@ -253,7 +263,6 @@ void add_eval(CLI::App& app) {
       command, flags->data,
       "Images: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv; or what a model of texts is trained "
       "on: a text, texts or words with labels");
-  CLI::Option* const images = command.get_option("DATA")->required(false);
   add_language_flags(command, flags->language);
   add_translation_flags(command, flags->translation);
   command
@@ -268,6 +277,9 @@ void add_eval(CLI::App& app) {
       ->capture_default_str()
       ->type_name("N")
       ->check(whole_number());
+  command.add_option("--metric", flags->metric, "Of a detector: coco, the twelve figures of COCO, which it has anyway")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"coco"}));
   command.add_flag("--json", flags->json, "Print one JSON object");
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
@@ -277,9 +289,11 @@ void add_eval(CLI::App& app) {
                          "vitrail eval runs/moods test.tsv", "vitrail eval runs/de-en --src test.de --tgt test.en"});
   CLI::Option* const batch = command.get_option("--batch-size");
   const CLI::Option* const workers = command.get_option("--workers");
-  command.callback([flags, images, batch, workers] {
+  command.callback([flags, batch, workers] {
     const TranslationFlags& pairs = flags->translation;
-    check_usage(!pairs.given() || images->count() == 0, "give DATA, or --src and --tgt, not both");
+    check_usage(flags->metric.empty() || flags->model.kind() == models::ModelKind::detector,
+                "--metric is for detectors, but '{}' is none", flags->model.model);
+    check_usage(!pairs.given() || flags->data.data.empty(), "give DATA, or --src and --tgt, not both");
     if (is_text_model(flags->model)) {
       check_usage(flags->tta == 0 && flags->frames.empty(),
                   "'{}' is a model of texts: it takes neither --tta nor --frames", flags->model.model);
@@ -296,7 +310,7 @@ void add_eval(CLI::App& app) {
     }
     check_usage(!pairs.given(), "'{}' is no model of texts: it is evaluated on DATA, not on --src and --tgt",
                 flags->model.model);
-    check_usage(images->count() > 0, "DATA is required: images, or sequences of them");
+    check_usage(!flags->data.data.empty(), "DATA is required: images, or sequences of them");
     check_usage(!flags->language.given() && !pairs.num_beams && !pairs.batch_tokens,
                 "'{}' is no model of texts: it takes no flags of language models, nor --num-beams and --batch-tokens",
                 flags->model.model);
@@ -310,6 +324,11 @@ void add_eval(CLI::App& app) {
     if (flags->model.kind() == models::ModelKind::detector) {
       check_usage(flags->tta == 0, "'{}' finds objects: it takes no --tta", flags->model.model);
       evaluate_detections(flags->model, flags->compute, flags->data, flags->output, flags->json);
+      return;
+    }
+    if (flags->model.kind() == models::ModelKind::sets) {
+      check_usage(flags->tta == 0, "'{}' says sets of sets: it takes no --tta", flags->model.model);
+      evaluate_sets(flags->model, flags->compute, flags->data, flags->output, flags->json);
       return;
     }
     if (flags->model.kind() == models::ModelKind::answerer) {

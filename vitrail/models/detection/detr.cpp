@@ -5,13 +5,7 @@
 #include <numbers>
 #include <span>
 #include <string_view>
-#include <utility>
 
-#include <fmt/format.h>
-
-#include "vitrail/models/base/adapt.h"
-#include "vitrail/nn/checkpoint.h"
-#include "vitrail/nn/drop.h"
 #include "vitrail/ops/math/activation.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/shape/shape.h"
@@ -21,33 +15,6 @@ namespace {
 
 constexpr std::string_view backbone_name = "model.backbone.conv_encoder.model.";
 constexpr std::int64_t learned_places = 50;  // rows and columns that have a learned position
-
-nn::AttentionConfig attention_of(const DetrConfig& config, std::int64_t heads) {
-  return {.dim = config.d_model,
-          .num_heads = heads,
-          .fused = false,
-          .qkv_bias = true,
-          .attn_drop = config.attention_dropout,
-          .proj_drop = config.dropout,
-          .names = nn::AttentionNames{.q = "q_proj", .k = "k_proj", .v = "v_proj", .proj = "out_proj"}};
-}
-
-nn::MlpConfig mlp_of(const DetrConfig& config, std::int64_t hidden) {
-  return {.dim = config.d_model,
-          .hidden = hidden,
-          .activation = config.activation,
-          .drop1 = config.activation_dropout,
-          .drop2 = config.dropout};
-}
-
-constexpr nn::NormConfig layer_norm{.eps = 1e-5F};
-
-// norm(x + attention), where queries and keys have had their positions added.
-Tensor attend(const nn::CrossAttention& attention, const nn::Norm& norm, const Tensor& x, const Tensor& queries,
-              const Tensor& keys, const Tensor& values, const Tensor& mask, nn::Pass& pass) {
-  const nn::Memory memory{(*attention.k)(keys), (*attention.v)(values)};
-  return norm(attention.attend(queries, memory, pass, {.residual = x, .mask = mask}));
-}
 
 // The mask of features [B, rows · columns]: each is real if the pixel is that the nearest neighbour takes for it, as
 // torch.nn.functional.interpolate does.
@@ -151,24 +118,6 @@ Tensor numbers_up_to(std::int64_t count) {
   return Tensor::from(all, {count});
 }
 
-// How the transformer starts: all matrices Xavier uniform (facebookresearch/detr, Transformer._reset_parameters). Its
-// heads and the projection start as layers do.
-nn::InitRule detr_init_rule() {
-  return [](std::string_view name, const Shape& shape, const nn::Init& own) {
-    const bool of_transformer = name.starts_with("encoder.") || name.starts_with("decoder.");
-    if (!of_transformer) {
-      return own;
-    }
-    if (shape.rank() > 1) {
-      // nn.MultiheadAttention holds queries, keys and values as rows of one matrix.
-      const bool joined =
-          name.ends_with("q_proj.weight") || name.ends_with("k_proj.weight") || name.ends_with("v_proj.weight");
-      return nn::Init::xavier_uniform(joined ? Shape{3 * shape[0], shape[1]} : shape);
-    }
-    return name.find("_proj.bias") != std::string_view::npos ? nn::Init::zeros() : own;
-  };
-}
-
 void check_detr(const DetrConfig& c) {
   check(c.d_model % 4 == 0, "d_model must be a multiple of 4, for sines and cosines of rows and columns, not {}",
         c.d_model);
@@ -178,35 +127,6 @@ void check_detr(const DetrConfig& c) {
 }
 
 }  // namespace
-
-DetrEncoderLayer::DetrEncoderLayer(const nn::Scope& scope, const DetrConfig& config)
-    : self_attn(scope / "self_attn", attention_of(config, config.encoder_attention_heads)),
-      self_attn_layer_norm(scope / "self_attn_layer_norm", config.d_model, layer_norm),
-      mlp(scope, mlp_of(config, config.encoder_ffn_dim)),
-      final_layer_norm(scope / "final_layer_norm", config.d_model, layer_norm) {}
-
-Tensor DetrEncoderLayer::operator()(const Tensor& x, const Tensor& positions, const Tensor& mask,
-                                    nn::Pass& pass) const {
-  const Tensor placed = x + positions;
-  const Tensor y = attend(self_attn, self_attn_layer_norm, x, placed, placed, x, mask, pass);
-  return final_layer_norm(mlp(y, pass, y));
-}
-
-DetrDecoderLayer::DetrDecoderLayer(const nn::Scope& scope, const DetrConfig& config)
-    : self_attn(scope / "self_attn", attention_of(config, config.decoder_attention_heads)),
-      self_attn_layer_norm(scope / "self_attn_layer_norm", config.d_model, layer_norm),
-      encoder_attn(scope / "encoder_attn", attention_of(config, config.decoder_attention_heads)),
-      encoder_attn_layer_norm(scope / "encoder_attn_layer_norm", config.d_model, layer_norm),
-      mlp(scope, mlp_of(config, config.decoder_ffn_dim)),
-      final_layer_norm(scope / "final_layer_norm", config.d_model, layer_norm) {}
-
-Tensor DetrDecoderLayer::operator()(const Tensor& x, const Tensor& queries, const Memory& memory,
-                                    nn::Pass& pass) const {
-  const Tensor asking = x + queries;
-  Tensor y = attend(self_attn, self_attn_layer_norm, x, asking, asking, x, {}, pass);
-  y = attend(encoder_attn, encoder_attn_layer_norm, y, y + queries, memory.keys, memory.values, memory.mask, pass);
-  return final_layer_norm(mlp(y, pass, y));
-}
 
 Detr::Detr(const DetrConfig& config, const nn::StoreOptions& store) : nn::Network(store), config_(config) {
   check_detr(config_);
@@ -223,19 +143,8 @@ Detr::Detr(const DetrConfig& config, const nn::StoreOptions& store) : nn::Networ
   }
   input_projection_.emplace(model / "input_projection", backbone_->num_features(), config_.d_model,
                             std::array<std::int64_t, 2>{1, 1});
-  queries_.emplace(model / "query_position_embeddings", config_.num_queries, config_.d_model);
-  for (std::int64_t i = 0; i < config_.encoder_layers; ++i) {
-    encoder_.emplace_back(model / "encoder" / "layers" / i, config_);
-  }
-  for (std::int64_t i = 0; i < config_.decoder_layers; ++i) {
-    decoder_.emplace_back(model / "decoder" / "layers" / i, config_);
-  }
-  norm_.emplace(model / "decoder" / "layernorm", config_.d_model, layer_norm);
-  classifier_.emplace(root / "class_labels_classifier", config_.d_model, config_.num_labels + 1);
-  const nn::Scope boxes = root / "bbox_predictor" / "layers";
-  for (const std::int64_t i : {0, 1, 2}) {
-    box_layers_.emplace_back(boxes / i, config_.d_model, i < 2 ? config_.d_model : 4);
-  }
+  transformer_.emplace(model, config_);
+  heads_.emplace(root, "bbox_predictor", config_, 4);
 }
 
 nn::Size2 Detr::grid(std::int64_t height, std::int64_t width) const {
@@ -257,23 +166,10 @@ void Detr::freeze_backbone() {
 std::int64_t Detr::flops(std::int64_t height, std::int64_t width) const {
   const nn::Size2 size = grid(height, width);
   const std::int64_t tokens = size[0] * size[1];
-  const std::int64_t queries = config_.num_queries;
-  const std::int64_t dim = config_.d_model;
   // The pooling in front of a classifier, which is not there, is counted with it.
-  std::int64_t total = backbone_->flops(height, width) - tokens * backbone_->num_features();
-  total += input_projection_->flops(size[0], size[1]);
-  for (const DetrEncoderLayer& layer : encoder_) {
-    total += layer.self_attn.flops(tokens, tokens) + layer.mlp.flops(tokens) + 2 * 5 * tokens * dim;
-  }
-  for (const DetrDecoderLayer& layer : decoder_) {
-    total += layer.self_attn.flops(queries, queries) + layer.encoder_attn.flops(queries, tokens) +
-             layer.mlp.flops(queries) + 3 * 5 * queries * dim;
-  }
-  total += 5 * queries * dim + classifier_->flops(queries);
-  for (const nn::Linear& layer : box_layers_) {
-    total += layer.flops(queries);
-  }
-  return total;
+  const std::int64_t features = backbone_->flops(height, width) - tokens * backbone_->num_features();
+  return features + input_projection_->flops(size[0], size[1]) + transformer_->flops(tokens) +
+         heads_->flops(config_.num_queries);
 }
 
 // The positions [B or 1, N, D] of a grid of features with this mask, undefined: all are real.
@@ -305,37 +201,13 @@ std::vector<Tensor> Detr::decode(const DetrInput& input, nn::Pass& pass, bool al
   }
   const Tensor positions = ops::cast(positions_of(mask, batch, grid), pass.dtype);
   const Tensor keys = mask.defined() ? ops::reshape(mask, {batch, 1, 1, grid[0] * grid[1]}) : Tensor();
-  Tensor memory = ops::reshape(ops::permute(features, {0, 2, 3, 1}), {batch, grid[0] * grid[1], config_.d_model});
-  for (const DetrEncoderLayer& layer : encoder_) {
-    memory = nn::run_block(
-        [&layer, positions, keys](const Tensor& x, nn::Pass& own) { return layer(x, positions, keys, own); },
-        std::move(memory), pass);
-  }
-  const DetrDecoderLayer::Memory seen{memory, memory + positions, keys};
-  const Tensor queries = ops::cast(ops::unsqueeze(queries_->weight, 0), pass.dtype);
-  Tensor x = Tensor::zeros({batch, config_.num_queries, config_.d_model}, pass.dtype);
-  std::vector<Tensor> states;
-  for (std::size_t i = 0; i < decoder_.size(); ++i) {
-    x = decoder_[i](x, queries, seen, pass);
-    const bool last = i + 1 == decoder_.size();
-    const Tensor normed = all_layers || last ? (*norm_)(x) : Tensor();
-    if (normed.defined()) {
-      states.push_back(normed);
-    }
-    if (pass.wants_features()) {  // as transformers has them, of the last layer behind the final norm
-      pass.recorder->feature(fmt::format("model.decoder.layers.{}", i), last ? normed : x);
-    }
-  }
-  return states;
+  const Tensor tokens = ops::reshape(ops::permute(features, {0, 2, 3, 1}), {batch, grid[0] * grid[1], config_.d_model});
+  return (*transformer_)({tokens, positions, keys}, pass, all_layers);
 }
 
 SetPredictions Detr::predict(const Tensor& states) const {
-  Tensor boxes = ops::cast(states, DType::f32);  // the heads run in f32
-  const Tensor logits = (*classifier_)(boxes);
-  for (std::size_t i = 0; i < box_layers_.size(); ++i) {
-    boxes = box_layers_[i](boxes, i + 1 < box_layers_.size() ? ops::Activation::relu : ops::Activation::identity);
-  }
-  return {logits, ops::sigmoid(boxes)};
+  const SetOutputs said = (*heads_)(states);
+  return {said.logits, ops::sigmoid(said.values)};
 }
 
 SetPredictions Detr::forward(const DetrInput& input, nn::Pass& pass) const {
@@ -346,7 +218,7 @@ SetPredictions Detr::forward_layers(const DetrInput& input, nn::Pass& pass) cons
   return predict(ops::concat(decode(input, pass, true), 0));
 }
 
-std::int64_t Detr::depth() const { return backbone_->depth() + config_.encoder_layers + config_.decoder_layers; }
+std::int64_t Detr::depth() const { return backbone_->depth() + transformer_->depth(); }
 
 bool Detr::is_backbone(const std::string& parameter) const { return parameter.starts_with(backbone_name); }
 
@@ -354,14 +226,7 @@ std::int64_t Detr::layer_of(const std::string& parameter) const {
   if (is_backbone(parameter)) {
     return backbone_->layer_of(parameter.substr(backbone_name.size()));
   }
-  if (const auto encoder = index_after(parameter, "model.encoder.layers.")) {
-    return backbone_->depth() + 1 + *encoder;
-  }
-  if (const auto decoder = index_after(parameter, "model.decoder.layers.")) {
-    return backbone_->depth() + config_.encoder_layers + 1 + *decoder;
-  }
-  const bool before = parameter.starts_with("model.") && !parameter.starts_with("model.decoder.");
-  return before ? backbone_->depth() : depth() + 1;  // projection and positions; norm and heads
+  return backbone_->depth() + transformer_->layer_of(parameter);
 }
 
 bool Detr::is_head(const std::string& parameter) const { return parameter.starts_with("class_labels_classifier."); }

@@ -8,7 +8,7 @@
 
 #include "vitrail/data/boxes/box.h"
 #include "vitrail/models/detection/detr.h"
-#include "vitrail/train/detection/assignment.h"
+#include "vitrail/train/sets/set_criterion.h"
 
 namespace vitrail::train {
 

@@ -15,6 +15,7 @@
 #include "vitrail/models/kind.h"
 #include "vitrail/train/detection/detection_sheet.h"
 #include "vitrail/train/detection/detections.h"
+#include "vitrail/train/detection/matching_history.h"
 #include "vitrail/train/run/run_folder.h"
 
 namespace vitrail::train {
@@ -104,6 +105,8 @@ class DetectionTask final : public Task {
   std::vector<FigureKind> figures() const override;
   Figures evaluate(const Work& work) override;
   std::string loss_axis() const override { return "loss of all layers"; }
+  io::NamedTensors state() const override { return history_.state(); }
+  void load_state(const io::NamedTensors& state) override { history_.load_state(state); }
   void save(const fs::path& folder) const override;
   std::vector<std::string> draw(const fs::path& run) const override;
   std::string name() const override { return options_.model; }
@@ -121,6 +124,7 @@ class DetectionTask final : public Task {
   std::vector<std::string> notes_;
   std::unique_ptr<data::BoxLoader> loader_;
   data::BoxBatch batch_;
+  MatchingHistory history_;  // of the first images to evaluate on
 };
 
 DetectionTask::DetectionTask(const DetectionOptions& options, const fs::path& checkpoint)
@@ -143,6 +147,9 @@ DetectionTask::DetectionTask(const DetectionOptions& options, const fs::path& ch
   how.hflip = options_.hflip;
   how.random_resize = !options_.no_random_resize;
   loader_ = data::box_loader(training_, how, training_loading(options_));
+  if (validation_) {
+    history_ = MatchingHistory(*validation_);
+  }
 }
 
 std::optional<Drawn> DetectionTask::next() {
@@ -182,6 +189,7 @@ Figures DetectionTask::evaluate(const Work& work) {
   const DetectorEvaluation result =
       evaluate_detector(detector_, *validation_, evaluation_options(options_, work), options_.costs, options_.weights);
   work.say_left_out(result.broken);
+  history_.record(detector_, options_.costs, work.dtype);
   const auto& stats = result.figures.stats;
   return {{"AP", stats[0]}, {"AP50", stats[1]}, {"AP75", stats[2]}, {"loss", result.loss}};
 }
@@ -197,7 +205,13 @@ std::vector<std::string> DetectionTask::draw(const fs::path& run) const {
   }
   const fs::path file = run / "detections.png";
   io::write_png(file, detection_sheet(models::load_detector(best), *validation_));
-  return {fmt::format("what it finds in images to evaluate on: {}", file.string())};
+  std::vector<std::string> lines = {fmt::format("what it finds in images to evaluate on: {}", file.string())};
+  if (!history_.state().empty()) {
+    history_.write_page(run / "matching");
+    lines.push_back(fmt::format("which query stood for which object, from one evaluation to the next: {}",
+                                (run / "matching" / "index.html").string()));
+  }
+  return lines;
 }
 
 std::vector<std::string> DetectionTask::summary() const {

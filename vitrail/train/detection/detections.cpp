@@ -86,6 +86,7 @@ DetectorEvaluation evaluate_detector(const models::Detector& detector, const dat
     const auto last = [&](const Tensor& x) { return x.narrow(0, x.size(0) - images, images); };
     std::ranges::move(found_objects({last(layers.logits), last(layers.boxes)}, batch.sizes),
                       std::back_inserter(result.found));
+    result.sizes.insert(result.sizes.end(), batch.sizes.begin(), batch.sizes.end());
     for (const std::int64_t index : batch.indices) {
       objects.push_back(data.objects[static_cast<std::size_t>(index)]);
       result.indices.push_back(index);

@@ -2,6 +2,7 @@
 /// What a detector finds in images, and how well.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -33,10 +34,11 @@ std::vector<std::vector<FoundObject>> detect(const models::Detector& detector, c
 struct DetectorEvaluation {
   std::int64_t count = 0;  ///< images
   CocoFigures figures;
-  double loss = 0;                              ///< mean over the batches, of all layers of the decoder
-  std::vector<std::vector<FoundObject>> found;  ///< in each image
-  std::vector<std::int64_t> indices;            ///< of these images in the data set
-  std::vector<std::string> broken;              ///< images left out, with the reasons
+  double loss = 0;                                 ///< mean over the batches, of all layers of the decoder
+  std::vector<std::vector<FoundObject>> found;     ///< in each image
+  std::vector<std::array<std::int64_t, 2>> sizes;  ///< widths and heights of these images
+  std::vector<std::int64_t> indices;               ///< of these images in the data set
+  std::vector<std::string> broken;                 ///< images left out, with the reasons
 };
 /// Runs the detector over all images, and takes all that its queries say.
 DetectorEvaluation evaluate_detector(const models::Detector& detector, const data::BoxedImages& data,

@@ -125,6 +125,7 @@ void add_view_options(OptionList& list, ViewTaskOptions& o) {
   list.group("data");
   list.add("data_dir", o.data_dir, "DIR", "Images: a folder, a .tar, CIFAR or MNIST files, or a .csv")
       .argument("DATA")
+      .also("--data")
       .path();
   list.add("train_split", o.train_split, "NAME", "Part of --data-dir to learn from");
   list.add("no_shuffle", o.no_shuffle, "", "Take the sorted files in order");

@@ -14,6 +14,7 @@
 #include "vitrail/train/pretrain/mocov3.h"
 #include "vitrail/train/pretrain/simclr.h"
 #include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/sets/set2set.h"
 #include "vitrail/train/tasks/classify.h"
 #include "vitrail/train/tasks/classify_text.h"
 #include "vitrail/train/tasks/embed_sentences.h"
@@ -49,6 +50,7 @@ const std::vector<TaskKind>& task_kinds() {
       {"frames", "train", "read sequences of images", defaults<FrameTaskOptions>},
       {"lm", "train", "predict the next token of a text", defaults<LanguageOptions>},
       {"pixels", "train", "predict the next pixel of an image", defaults<PixelOptions>},
+      {"set2set", "train", "say a set of a set: numbers sorted, the centres of points", defaults<Set2SetOptions>},
       {"tag", "train", "give each word of a sentence a label", defaults<TagOptions>},
       {"translate", "train", "translate texts", defaults<TranslationOptions>},
       {"vqa", "train", "answer questions about images", defaults<VqaOptions>},

@@ -1,4 +1,4 @@
-#include "vitrail/train/detection/assignment.h"
+#include "vitrail/train/sets/assignment.h"
 
 #include <algorithm>
 #include <cmath>
