@@ -30,8 +30,8 @@ struct TextPairs {
 ///   side by side;
 /// - `scenes:count=8000`: scenes that are drawn when they are asked for, see read_scene_source().
 ///
-/// Images without a text are counted as passed over. Throws Error, naming the place, if a file does not fit its layout,
-/// an image is not there, or there are no pairs.
+/// Images without a text are left out, of which a note tells. Throws Error, naming the place, if a file does not fit
+/// its layout, an image is not there, or there are no pairs.
 TextPairs open_text_pairs(const std::filesystem::path& source);
 
 /// The pairs of the images at `indices`.
