@@ -9,6 +9,7 @@
 
 #include "vitrail/explain/colormap.h"
 #include "vitrail/explain/drawing.h"
+#include "vitrail/explain/page.h"
 #include "vitrail/io/charts/svg.h"
 #include "vitrail/io/file.h"
 #include "vitrail/tensor/error.h"
@@ -107,15 +108,6 @@ io::Image thumbnail_sheet(const std::vector<io::Image>& thumbnails, std::int64_t
     paste(result, thumbnails[static_cast<std::size_t>(i)], i % columns * side, i / columns * side);
   }
   return result;
-}
-
-// Text that may stand inside of a script.
-std::string script_json(const nlohmann::json& json) {
-  std::string text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos;) {
-    text.replace(at, 1, "\\u003c");
-  }
-  return text;
 }
 
 constexpr std::string_view map_style = R"(
