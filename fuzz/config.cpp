@@ -6,6 +6,8 @@
 #include "memory_limit.h"
 #include "require.h"
 #include "vitrail/io/json.h"
+#include "vitrail/models/detection/detr_folder.h"
+#include "vitrail/models/joint/vqa_folder.h"
 #include "vitrail/models/model.h"
 #include "vitrail/models/recurrent/recurrent.h"
 #include "vitrail/tensor/error.h"
@@ -55,6 +57,22 @@ void read_recurrent(std::string_view text) {
   }
 }
 
+// A detector, and a network for questions.
+void read_others(std::string_view text) {
+  static const Folder folder("config-others");
+  folder.write("config.json", text);
+  try {
+    const models::Detector detector = models::load_detector(folder.path(), {.fill = nn::Fill::meta});
+    require(std::ssize(detector.labels) == detector.net->config().num_labels);
+  } catch (const Error&) {
+  }
+  try {
+    const models::VqaModel model = models::load_vqa(folder.path(), nn::Fill::meta);
+    require(std::ssize(model.answers) == model.net->config().num_answers && model.net->config().patches() > 0);
+  } catch (const Error&) {
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -63,5 +81,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read_json(text);
   read_model(text);
   read_recurrent(text);
+  read_others(text);
   return 0;
 }

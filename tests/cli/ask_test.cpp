@@ -121,7 +121,8 @@ TEST_F(Ask, SaysWhatDoesNotFit) {
   EXPECT_THAT(error("ask " + run() + " " + image() + " 'is there a circle?' --output " + path("x") + " --word dog"),
               HasSubstr("the question has no word 'dog'"));
   EXPECT_THAT(error("ask " + path("train") + " " + image() + " 'what?'"), HasSubstr("answers no questions"));
-  EXPECT_THAT(error("ask " + blip("clip") + " " + image() + " 'what?'"), HasSubstr("vitrail predict"));
+  EXPECT_THAT(error("ask " + blip("clip") + " " + image() + " 'what?'"),
+              HasSubstr("it is a model of images and texts; `vitrail zeroshot`"));
   EXPECT_THAT(error("ask " + blip("blip_caption") + " " + image() + " 'what?'"), HasSubstr("reads no questions"));
   EXPECT_THAT(vitrail("caption " + blip("blip_caption") + " " + image() + " --max-new-tokens 5").out,
               HasSubstr(image() + ": "));

@@ -15,6 +15,7 @@ namespace vitrail::test {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -164,7 +165,16 @@ TEST_F(Detect, NamesTheRightCommand) {
   EXPECT_THAT(vitrail("predict " + run() + " " + image).err,
               HasSubstr("finds objects, but this takes models that classify or embed images: `vitrail detect` and"));
   EXPECT_THAT(vitrail("detect " + golden_path("models/text/bert_bare").string() + " " + image).err,
-              HasSubstr("is no detector: 'vitrail train --task detect' makes one"));
+              HasSubstr("finds no objects: it is a model of texts; "));
+  EXPECT_THAT(
+      vitrail("detect vitrail/cifar10_vit " + image).err,
+      AllOf(HasSubstr("'vitrail/cifar10_vit' finds no objects: 'vitrail train --task detect' makes a model that "
+                      "does; "),
+            HasSubstr("'vitrail predict'")));
+  EXPECT_THAT(vitrail("detect " + golden_path("models/joint/blip_vqa").string() + " " + image).err,
+              HasSubstr("finds no objects: it answers questions about images; `vitrail ask` takes it"));
+  EXPECT_THAT(vitrail("train --task detect " + path("train") + " --val-split '' --num-classes 91" + small()).err,
+              HasSubstr("--num-classes is 91, but " + path("train") + " declares 4 classes, with ids up to 4: "));
   EXPECT_THAT(vitrail("train --task detect " + path("test/images") + " --val-split ''" + small()).err,
               HasSubstr("there are no images with boxes"));
   EXPECT_THAT(vitrail("train --task detect " + path("train") + " --val-split '' --model detr_scene").err,

@@ -13,6 +13,7 @@ namespace vitrail::io {
 namespace {
 
 using test::error_of;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -34,6 +35,19 @@ TEST(Json, SaysWhereAndWhatIsWrong) {
   }
   EXPECT_THAT(json_complaint(std::string("{}\0{", 4)), EndsWith("it has a NUL byte"));
   EXPECT_LT(json_complaint("[\"" + std::string(100'000, 'x')).size(), 400U);
+}
+
+// A list as long as that of COCO's annotations takes a moment, not a time that grows with the square of its length.
+TEST(Json, MayHaveLongLists) {
+  std::string whole = R"({"annotations": [)";
+  for (int i = 0; i < 200'000; ++i) {
+    whole += R"({"id": 7, "caption": "a \" and a [ and a }"},)";
+  }
+  EXPECT_THAT(
+      json_complaint(whole + R"({"id": 7, "capt)"),
+      AllOf(StartsWith("config.json: not valid JSON: line 1, column 90000"), HasSubstr("missing closing quote")));
+  whole.back() = ']';
+  EXPECT_EQ(json_complaint(whole + "}"), "no error");
 }
 
 TEST(Json, MustNotRepeatAKey) {

@@ -7,6 +7,7 @@
 
 #include "tests/support/errors.h"
 #include "tests/text/golden_text.h"
+#include "vitrail/io/base64.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/text/parts/charsmap.h"
@@ -124,7 +125,7 @@ TEST_F(Files, OfSentencepiece) {
   const json golden = golden_json("sentencepiece");
   const auto texts = golden["texts"].get<std::vector<std::string>>();
   for (const char* kind : {"unigram", "bpe"}) {
-    write("spiece.model", decode_base64(golden[kind]["model"].get<std::string>()));
+    write("spiece.model", io::decode_base64(golden[kind]["model"].get<std::string>()));
     const Tokenizer tokenizer = load();
     EXPECT_EQ(tokenizer.kind(), "SentencePiece");
     for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -146,7 +147,7 @@ TEST_F(Files, OfSentencepiece) {
 }
 
 TEST_F(Files, OfSentencepieceThatAreBroken) {
-  const std::string model = decode_base64(golden_json("sentencepiece")["unigram"]["model"].get<std::string>());
+  const std::string model = io::decode_base64(golden_json("sentencepiece")["unigram"]["model"].get<std::string>());
   write("tokenizer.model", model.substr(0, 1000));
   EXPECT_THAT(complaint(), StartsWith("…/tokenizer.model: not a model of sentencepiece: cut off or broken at byte "));
   write("tokenizer.model", "");
@@ -156,7 +157,7 @@ TEST_F(Files, OfSentencepieceThatAreBroken) {
 }
 
 TEST_F(Files, OfMarian) {
-  const std::string model = decode_base64(golden_json("sentencepiece")["unigram"]["model"].get<std::string>());
+  const std::string model = io::decode_base64(golden_json("sentencepiece")["unigram"]["model"].get<std::string>());
   write("source.spm", model);
   write("target.spm", model);
   write("vocab.json",

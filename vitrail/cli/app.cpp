@@ -238,6 +238,7 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   add_bleu(app);
   add_eval_captions(app);
   name_group(app, "Use a model");
+  add_gallery(app);
   add_attention(app);
   add_patches(app);
   add_reconstruct(app);

@@ -36,6 +36,7 @@ void add_search(CLI::App& app);
 void add_duplicates(CLI::App& app);
 void add_bleu(CLI::App& app);
 void add_eval_captions(CLI::App& app);
+void add_gallery(CLI::App& app);
 void add_attention(CLI::App& app);
 void add_patches(CLI::App& app);
 void add_positions(CLI::App& app);

@@ -133,6 +133,16 @@ std::string ModelFlags::name_or_folder() const { return train::model_of(model).s
 
 models::ModelKind ModelFlags::kind() const { return models::kind_of(name_or_folder()); }
 
+std::string ModelFlags::instead(std::string_view task) const {
+  const models::KindWords& words = models::words_of(kind());
+  return kind() == models::ModelKind::images ? fmt::format(
+                                                   "'vitrail train --task {}' makes a model that does; what a model "
+                                                   "says of images as a whole is printed by "
+                                                   "'vitrail predict'",
+                                                   task)
+                                             : fmt::format("it {}; {}", words.is_or_does, words.use);
+}
+
 models::Model ModelFlags::open() const {
   const std::string source = name_or_folder();
   models::check_has_image_model(source, model);

@@ -66,6 +66,9 @@ struct ModelFlags {
   bool prepares_images() const;        ///< whether flags of add_image_flags() were given
   std::string name_or_folder() const;  ///< `model`, or the best model of the run folder `model`
   models::ModelKind kind() const;
+  /// For a message that it is not of the kind that was expected: what it is instead, and which command takes it, or
+  /// that `vitrail train --task TASK` makes such a model.
+  std::string instead(std::string_view task) const;
   models::Model open() const;  ///< opens the model by name or folder
   /// Opens the model to use it on images, and calls note_random_weights(). Throws Error if it takes videos.
   models::Model open_for_images() const;

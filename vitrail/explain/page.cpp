@@ -75,15 +75,20 @@ void append_section(std::string& page, const Section& section) {
 }  // namespace
 
 std::string html_page(const std::string& title, const std::string& lead, const std::vector<Section>& sections) {
-  std::string page = fmt::format(
+  std::string body;
+  for (const Section& section : sections) {
+    append_section(body, section);
+  }
+  return html_frame(title, lead, body);
+}
+
+std::string html_frame(const std::string& title, const std::string& lead, std::string_view body,
+                       std::string_view more_style) {
+  return fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{0}</title>\n"
-      "<style>{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n<p class=\"lead\">{2}</p>\n",
-      io::escape_xml(title), style, io::escape_xml(lead));
-  for (const Section& section : sections) {
-    append_section(page, section);
-  }
-  return page + "</body>\n</html>\n";
+      "<style>{1}{2}</style>\n</head>\n<body>\n<h1>{0}</h1>\n<p class=\"lead\">{3}</p>\n{4}</body>\n</html>\n",
+      io::escape_xml(title), style, more_style, io::escape_xml(lead), body);
 }
 
 std::string script_json(const nlohmann::json& json) {

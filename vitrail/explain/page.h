@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -30,6 +31,10 @@ struct Section {
 /// One self-contained HTML page: its style is inside, it has no scripts and takes nothing from elsewhere but the
 /// figures' files. It is readable on a phone and in dark mode.
 std::string html_page(const std::string& title, const std::string& lead, const std::vector<Section>& sections);
+
+/// A page in the same dress with another content: `body`, behind the title and the lead, and `style`, CSS besides.
+std::string html_frame(const std::string& title, const std::string& lead, std::string_view body,
+                       std::string_view style = "");
 
 /// JSON as text that may stand inside of a script of a page.
 std::string script_json(const nlohmann::json& json);

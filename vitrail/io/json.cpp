@@ -1,7 +1,6 @@
 #include "vitrail/io/json.h"
 
 #include <cmath>
-#include <functional>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -19,29 +18,54 @@ namespace {
 // The limit of nesting: deeper than any configuration, shallow enough for code that recurses through a document.
 constexpr int max_depth = 64;
 
-// A callback that follows the parser and stops it at what JSON's grammar allows but a configuration must not have.
+// Follows the parser through a text, of which no document is made, and stops at the first thing that is wrong, or that
+// JSON's grammar allows but a configuration must not have. Where a file is cut short that takes no memory; a callback
+// of the parser that does make a document would take a time that grows with the square of a list's length.
 class Watch {
  public:
   explicit Watch(const std::string& source) : source_(source) {}
 
-  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
-    using Event = Json::parse_event_t;
-    if (event == Event::object_start || event == Event::array_start) {
-      check(depth < max_depth, "{}: nested deeper than {} levels", source_, max_depth);
-      if (event == Event::object_start) {
-        keys_.emplace_back();
-      }
-    } else if (event == Event::object_end) {
-      keys_.pop_back();
-    } else if (event == Event::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      check(keys_.back().insert(key).second, "{}: the key '{}' is there twice in one object", source_, key);
-    }
+  bool null() { return true; }
+  bool boolean(bool /*value*/) { return true; }
+  bool number_integer(Json::number_integer_t /*value*/) { return true; }
+  bool number_unsigned(Json::number_unsigned_t /*value*/) { return true; }
+  bool number_float(Json::number_float_t /*value*/, const std::string& /*text*/) { return true; }
+  bool string(std::string& /*value*/) { return true; }
+  bool binary(Json::binary_t& /*value*/) { return true; }
+  bool start_object(std::size_t /*size*/) {
+    enter();
+    keys_.emplace_back();
     return true;
+  }
+  bool key(std::string& key) {
+    check(keys_.back().insert(key).second, "{}: the key '{}' is there twice in one object", source_, key);
+    return true;
+  }
+  bool end_object() {
+    --depth_;
+    keys_.pop_back();
+    return true;
+  }
+  bool start_array(std::size_t /*size*/) {
+    enter();
+    return true;
+  }
+  bool end_array() {
+    --depth_;
+    return true;
+  }
+  bool parse_error(std::size_t /*byte*/, const std::string& /*token*/, const Json::exception& error) {
+    fail("{}: not valid JSON: {}", source_, json_reason(error.what()));
   }
 
  private:
+  void enter() {
+    check(depth_ < max_depth, "{}: nested deeper than {} levels", source_, max_depth);
+    ++depth_;
+  }
+
   const std::string& source_;
+  int depth_ = 0;
   std::vector<std::set<std::string>> keys_;  // of each object that is open, those seen so far
 };
 
@@ -146,8 +170,10 @@ std::string json_reason(std::string_view what) {
 Json parse_json(std::string_view text, const std::string& source) {
   // The parser would take a NUL byte for the end of the text.
   check(text.find('\0') == std::string_view::npos, "{}: not valid JSON: it has a NUL byte", source);
+  Watch watch(source);
+  Json::sax_parse(text.begin(), text.end(), &watch);
   try {
-    return Json::parse(text.begin(), text.end(), std::function(Watch(source)));
+    return Json::parse(text.begin(), text.end());
   } catch (const Json::exception& error) {
     fail("{}: not valid JSON: {}", source, json_reason(error.what()));
   }

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "vitrail/io/base64.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/text/read_parts.h"
 
@@ -48,7 +49,8 @@ Normalizer read_normalizer(const Part& part) {
     return finished(type == "NFC" ? nfc : type == "NFD" ? nfd : type == "NFKC" ? nfkc : nfkd);
   }
   if (type == "Precompiled") {
-    return finished(std::make_shared<const Charsmap>(decode_base64(fields.get<std::string>("precompiled_charsmap"))));
+    return finished(
+        std::make_shared<const Charsmap>(io::decode_base64(fields.get<std::string>("precompiled_charsmap"))));
   }
   fail_unknown(part, type,
                {"BertNormalizer", "ByteLevel", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "Nmt", "Precompiled",

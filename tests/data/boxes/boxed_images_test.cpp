@@ -73,7 +73,10 @@ TEST_F(CocoBoxes, BecomeClassesInTheOrderOfTheirIds) {
   EXPECT_EQ(data.objects[1][1].box.x1, 40);  // cut off at the border
   EXPECT_EQ(data.objects[1][1].box.area(), 100);
   EXPECT_TRUE(data.objects[0][0].crowd);
-  EXPECT_THAT(data.notes, ElementsAre("left out 1 box without an area inside of the image: b.png"));
+  EXPECT_THAT(
+      data.notes,
+      ElementsAre("the ids of the categories go up to 18: by their order they become 2 classes, which keep their names",
+                  "left out 1 box without an area inside of the image: b.png"));
   EXPECT_EQ(data.images->image(0).width, 40);
 }
 
@@ -173,6 +176,7 @@ TEST(VocBoxes, AreReadWithTheirParts) {
   EXPECT_EQ(whole.images->name(1), "b.png");  // its annotation names another file, as after a conversion
   EXPECT_EQ(open_boxed_images(folder.path(), {.split = "trainval"}).images->size(), 2);
   EXPECT_EQ(open_boxed_images(folder.path(), {.split = "test"}).images->size(), 1);
+  EXPECT_THAT(whole.notes, ElementsAre("1 image has no box: nothing is to be found there"));
   EXPECT_THAT(error_of([&] { open_boxed_images(folder.path(), {.split = "train"}); }),
               HasSubstr("there is no part 'train': ImageSets/Main has test, trainval"));
   write(folder / "ImageSets/Main/test.txt", "b\nd\n");
@@ -206,6 +210,12 @@ TEST(VocBoxes, SayWhatIsWrong) {
   EXPECT_EQ(error_with(voc("a.png", voc_object("cat", "<xmin>x</xmin>"))),
             file + ": <xmin> is 'x', expected a number of pixels");
   EXPECT_THAT(error_with(voc("a.png", voc_object("cat", usual_box), 50)), HasSubstr("its annotation says 50 x 30"));
+  write_image(folder / "z.png");
+  EXPECT_EQ(error_with(voc("a.png", voc_object("cat", usual_box))), "no error");
+  EXPECT_THAT(open_boxed_images(folder.path()).notes, ElementsAre("passed over 1 image without an annotation: z.png"));
+  write(folder / "b.xml", voc("a.png", ""));
+  EXPECT_EQ(error_with(voc("a.png", "")), (folder / "b.xml").string() + ": its image 'a.png' is that of 'a.xml' too");
+  fs::remove(folder / "b.xml");
   fs::remove(folder / "a.png");
   EXPECT_THAT(error_with(voc("a.png", "")), HasSubstr("the image 'a.png' does not exist in"));
 }

@@ -29,37 +29,7 @@ using train::FoundObject;
 
 constexpr std::size_t most_boxes = 16;  // that one sheet shows
 
-// What a detector says of an image, and how it came to say it.
-struct Looked {
-  std::vector<FoundObject> found;
-  models::SetPredictions predictions;
-  std::vector<Tensor> encoder;  // of each layer [H, N, N]
-  std::vector<Tensor> decoder;  // [H, Q, N]
-  nn::Size2 grid = {};
-};
-
-Looked look(const models::Detector& detector, const io::Image& image, DType dtype) {
-  const autograd::NoGrad no_grad;
-  const data::BoxBatch batch = data::batch_of_one(image, train::box_transform(detector.images));
-  nn::Recorder recorder(false, true);
-  nn::Pass pass{.dtype = dtype, .recorder = &recorder};
-  Looked result;
-  result.predictions = detector.net->forward({batch.x, batch.pixel_mask}, pass);
-  result.found = train::found_objects(result.predictions, batch.sizes).front();
-  result.grid = detector.net->grid(batch.x.size(2), batch.x.size(3));
-  const models::DetrConfig& config = detector.net->config();
-  for (std::int64_t i = 0; i < config.encoder_layers; ++i) {
-    result.encoder.push_back(
-        recorder.attention().at(fmt::format("model.encoder.layers.{}.self_attn", i)).value.select(0, 0));
-  }
-  for (std::int64_t i = 0; i < config.decoder_layers; ++i) {
-    result.decoder.push_back(
-        recorder.attention().at(fmt::format("model.decoder.layers.{}.encoder_attn", i)).value.select(0, 0));
-  }
-  return result;
-}
-
-void write_raw(const std::string& path, const Looked& looked) {
+void write_raw(const std::string& path, const DetectorLooks& looked) {
   io::NamedTensors tensors = {{"logits", looked.predictions.logits}, {"pred_boxes", looked.predictions.boxes}};
   for (std::size_t i = 0; i < looked.encoder.size(); ++i) {
     tensors.emplace_back(fmt::format("encoder_attention.{}", i), looked.encoder[i].contiguous());
@@ -74,7 +44,8 @@ void write_raw(const std::string& path, const Looked& looked) {
 
 class DetectorReport {
  public:
-  DetectorReport(const DetectorAttentionFlags& flags, const models::Detector& detector, io::Image image, Looked looked)
+  DetectorReport(const DetectorAttentionFlags& flags, const models::Detector& detector, io::Image image,
+                 DetectorLooks looked)
       : flags_(flags),
         detector_(detector),
         width_(image.width),
@@ -239,15 +210,36 @@ class DetectorReport {
   std::int64_t height_;
   io::Image image_;  // enlarged
   double zoom_;
-  Looked looked_;
+  DetectorLooks looked_;
 };
 
 }  // namespace
 
+DetectorLooks looks_of(const models::Detector& detector, const io::Image& image, DType dtype) {
+  const autograd::NoGrad no_grad;
+  const data::BoxBatch batch = data::batch_of_one(image, train::box_transform(detector.images));
+  nn::Recorder recorder(false, true);
+  nn::Pass pass{.dtype = dtype, .recorder = &recorder};
+  DetectorLooks result;
+  result.predictions = detector.net->forward({batch.x, batch.pixel_mask}, pass);
+  result.found = train::found_objects(result.predictions, batch.sizes).front();
+  result.grid = detector.net->grid(batch.x.size(2), batch.x.size(3));
+  const models::DetrConfig& config = detector.net->config();
+  for (std::int64_t i = 0; i < config.encoder_layers; ++i) {
+    result.encoder.push_back(
+        recorder.attention().at(fmt::format("model.encoder.layers.{}.self_attn", i)).value.select(0, 0));
+  }
+  for (std::int64_t i = 0; i < config.decoder_layers; ++i) {
+    result.decoder.push_back(
+        recorder.attention().at(fmt::format("model.decoder.layers.{}.encoder_attn", i)).value.select(0, 0));
+  }
+  return result;
+}
+
 void draw_detector_attention(const DetectorAttentionFlags& flags) {
   const models::Detector detector = open_detector(flags.model);
   const io::Image image = io::read_image(flags.image);
-  Looked looked = look(detector, image, flags.dtype);
+  DetectorLooks looked = looks_of(detector, image, flags.dtype);
   if (!flags.raw.empty()) {
     write_raw(flags.raw, looked);
   }

@@ -5,10 +5,25 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "vitrail/cli/flags.h"
+#include "vitrail/io/image.h"
+#include "vitrail/models/detection/detr_folder.h"
+#include "vitrail/tensor/tensor.h"
+#include "vitrail/train/detection/detections.h"
 
 namespace vitrail::cli {
+
+/// What a detector says of an image, and how it came to say it.
+struct DetectorLooks {
+  std::vector<train::FoundObject> found;  ///< all queries, the likeliest first
+  models::SetPredictions predictions;
+  std::vector<Tensor> encoder;  ///< of each layer [H, N, N]
+  std::vector<Tensor> decoder;  ///< of each layer [H, Q, N]
+  nn::Size2 grid = {};          ///< of the N places
+};
+DetectorLooks looks_of(const models::Detector& detector, const io::Image& image, DType dtype);
 
 /// What draw_detector_attention() is told.
 struct DetectorAttentionFlags {

@@ -43,17 +43,6 @@ struct AskFlags {
   bool json = false;
 };
 
-train::Answerer open_answerer(const ModelFlags& flags) {
-  flags.check_unchanged("answers questions");
-  const std::string folder = flags.name_or_folder();
-  check(fs::exists(folder) || models::is_shipped_name(folder), "there is no model folder '{}'", folder);
-  check(train::answers_questions(folder),
-        "'{}' answers no questions: 'vitrail train --task vqa' makes a model that does; what another model says of "
-        "images is printed by 'vitrail predict'",
-        flags.model);
-  return train::Answerer(folder);
-}
-
 std::optional<std::int64_t> checked_index(const std::optional<std::int64_t>& asked, std::int64_t count,
                                           const char* what) {
   const std::optional<std::int64_t> index = asked ? std::optional(from_end(*asked, count)) : std::nullopt;
@@ -236,6 +225,14 @@ Json to_json(const train::AnswerEvaluation& e, const std::vector<train::OnTarget
 }
 
 }  // namespace
+
+train::Answerer open_answerer(const ModelFlags& flags) {
+  flags.check_unchanged("answers questions");
+  const std::string folder = flags.name_or_folder();
+  check(fs::exists(folder) || models::is_shipped_name(folder), "there is no model folder '{}'", folder);
+  check(train::answers_questions(folder), "'{}' answers no questions: {}", flags.model, flags.instead("vqa"));
+  return train::Answerer(folder);
+}
 
 void evaluate_questions(const ModelFlags& model, const ComputeFlags& compute, const DataFlags& data,
                         const std::string& output, bool json) {

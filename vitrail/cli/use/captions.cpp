@@ -72,65 +72,13 @@ class OpenCaptioner {
   text::Tokenizer tokenizer_;
 };
 
-// The folder's own config, with what the flags change.
-train::CaptionOptions options_of(const CaptionFlags& flags, const OpenCaptioner& model, DType dtype) {
-  const fs::path folder = flags.model.name_or_folder();
-  train::CaptionOptions options =
-      train::caption_options(model.end(), model.max_positions(), usual_beams, usual_new_tokens, dtype);
-  const std::int64_t longest = model.max_positions() - 1;
-  generate::GenerationConfig& c = options.config;
-  if (fs::exists(folder / "generation_config.json")) {
-    std::vector<std::string> said;
-    const generate::GenerationConfig usual;
-    const std::int64_t most = *c.max_new_tokens;
-    c = generate::read_generation_config(folder, &said);
-    say_generation_config((folder / "generation_config.json").string(), std::move(said),
-                          {{"num_beams", flags.num_beams.has_value()},
-                           {"num_return_sequences", flags.num_return_sequences.has_value()},
-                           {"early_stopping", !flags.early_stopping.empty()},
-                           {"length_penalty", flags.length_penalty.has_value()},
-                           {"no_repeat_ngram_size", flags.no_repeat_ngram_size.has_value()},
-                           {"max_new_tokens", flags.max_new_tokens.has_value()},
-                           {"max_length", flags.max_new_tokens.has_value()}});
-    if (!c.max_new_tokens) {
-      c.max_new_tokens = c.max_length == usual.max_length ? most : c.max_length - 1;
-    }
-    c.max_new_tokens = std::min(*c.max_new_tokens, longest);
-    if (c.eos_token_id.empty()) {
-      c.eos_token_id = {model.end()};
-    }
-    if (c.num_beams == usual.num_beams && !c.do_sample) {
-      c.num_beams = usual_beams;
-    }
-  }
-  c.num_beams = flags.num_beams.value_or(c.num_beams);
-  c.num_return_sequences = flags.num_return_sequences.value_or(c.num_return_sequences);
-  c.no_repeat_ngram_size = flags.no_repeat_ngram_size.value_or(c.no_repeat_ngram_size);
-  c.length_penalty = flags.length_penalty.value_or(c.length_penalty);
-  if (!flags.early_stopping.empty()) {
-    c.early_stopping = generate::early_stopping_named(flags.early_stopping);
-  }
-  if (flags.max_new_tokens) {
-    check_usage(*flags.max_new_tokens <= longest, "--max-new-tokens is {}, but '{}' is made for {}",
-                *flags.max_new_tokens, flags.model.model, longest);
-    c.max_new_tokens = flags.max_new_tokens;
-  }
-  as_generation_usage([&] { generate::validate(c); });
-  if (c.num_beams == 1) {
-    note_idle(
-        {{"--length-penalty", flags.length_penalty.has_value()}, {"--early-stopping", !flags.early_stopping.empty()}},
-        "--num-beams");
-  }
-  return options;
-}
-
 class ImageCaptions {
  public:
   explicit ImageCaptions(const CaptionFlags& flags)
       : flags_(flags),
         dtype_(flags.compute.apply()),
         opened_(flags.model),
-        options_(options_of(flags, opened_, dtype_)) {
+        options_(caption_options_of(flags, opened_.end(), opened_.max_positions(), dtype_)) {
     const models::Captioner* const model = opened_.captioner();
     check_usage(!flags.attention || model != nullptr,
                 "--attention draws what a captioner looks at, not yet what '{}' does", flags.model.model);
@@ -228,13 +176,61 @@ std::unique_ptr<models::Captioner> open_captioner(const ModelFlags& flags) {
   const std::string folder = flags.name_or_folder();
   check(fs::exists(folder) || models::is_shipped_name(folder), "there is no model folder '{}'", folder);
   check(!models::is_blip_captioner_folder(folder), "'{}' is a Blip, which 'vitrail caption' alone takes", flags.model);
-  check(models::is_captioner_folder(folder),
-        "'{}' captions no images: 'vitrail train --task caption' makes a model that does; what else a model says of "
-        "images is printed by 'vitrail predict'",
-        flags.model);
+  check(models::is_captioner_folder(folder), "'{}' captions no images: {}", flags.model, flags.instead("caption"));
   std::unique_ptr<models::Captioner> model = models::load_captioner(folder);
   as_usage([&] { data::apply(flags.images, model->image_model.pretrained); });
   return model;
+}
+
+train::CaptionOptions caption_options_of(const CaptionFlags& flags, std::int64_t end, std::int64_t max_positions,
+                                         DType dtype) {
+  const fs::path folder = flags.model.name_or_folder();
+  train::CaptionOptions options = train::caption_options(end, max_positions, usual_beams, usual_new_tokens, dtype);
+  const std::int64_t longest = max_positions - 1;
+  generate::GenerationConfig& c = options.config;
+  if (fs::exists(folder / "generation_config.json")) {
+    std::vector<std::string> said;
+    const generate::GenerationConfig usual;
+    const std::int64_t most = *c.max_new_tokens;
+    c = generate::read_generation_config(folder, &said);
+    say_generation_config((folder / "generation_config.json").string(), std::move(said),
+                          {{"num_beams", flags.num_beams.has_value()},
+                           {"num_return_sequences", flags.num_return_sequences.has_value()},
+                           {"early_stopping", !flags.early_stopping.empty()},
+                           {"length_penalty", flags.length_penalty.has_value()},
+                           {"no_repeat_ngram_size", flags.no_repeat_ngram_size.has_value()},
+                           {"max_new_tokens", flags.max_new_tokens.has_value()},
+                           {"max_length", flags.max_new_tokens.has_value()}});
+    if (!c.max_new_tokens) {
+      c.max_new_tokens = c.max_length == usual.max_length ? most : c.max_length - 1;
+    }
+    c.max_new_tokens = std::min(*c.max_new_tokens, longest);
+    if (c.eos_token_id.empty()) {
+      c.eos_token_id = {end};
+    }
+    if (c.num_beams == usual.num_beams && !c.do_sample) {
+      c.num_beams = usual_beams;
+    }
+  }
+  c.num_beams = flags.num_beams.value_or(c.num_beams);
+  c.num_return_sequences = flags.num_return_sequences.value_or(c.num_return_sequences);
+  c.no_repeat_ngram_size = flags.no_repeat_ngram_size.value_or(c.no_repeat_ngram_size);
+  c.length_penalty = flags.length_penalty.value_or(c.length_penalty);
+  if (!flags.early_stopping.empty()) {
+    c.early_stopping = generate::early_stopping_named(flags.early_stopping);
+  }
+  if (flags.max_new_tokens) {
+    check_usage(*flags.max_new_tokens <= longest, "--max-new-tokens is {}, but '{}' is made for {}",
+                *flags.max_new_tokens, flags.model.model, longest);
+    c.max_new_tokens = flags.max_new_tokens;
+  }
+  as_generation_usage([&] { generate::validate(c); });
+  if (c.num_beams == 1) {
+    note_idle(
+        {{"--length-penalty", flags.length_penalty.has_value()}, {"--early-stopping", !flags.early_stopping.empty()}},
+        "--num-beams");
+  }
+  return options;
 }
 
 void caption_images(const CaptionFlags& flags) { ImageCaptions(flags).run(); }
@@ -264,6 +260,7 @@ void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, co
     }
     all["exact"] = result.exact;
     all["loss"] = result.loss;
+    all["cut"] = result.cut;
     all["broken"] = result.broken;
     print_json(all);
     return;
@@ -275,6 +272,11 @@ void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, co
   fmt::print("CIDEr {:.4f}   BLEU-4 {:.4f}   ROUGE-L {:.4f}{}   exact {:.2f} %   loss {:.4f}   {}\n",
              result.scores.cider, result.scores.bleu[3], result.scores.rouge_l, known, result.exact, result.loss,
              io::counted(result.count, "images"));
+  if (result.cut > 0) {
+    fmt::print("{} longer than the model's {}, of which the loss is that of the beginning\n",
+               result.cut == 1 ? "1 caption is" : fmt::format("{} captions are", result.cut),
+               io::counted(train::most_new_tokens(*opened.captioner(), usual_new_tokens), "tokens"));
+  }
   for (const std::string& broken : result.broken) {
     fmt::print("left out: {}\n", broken);
   }

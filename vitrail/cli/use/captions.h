@@ -10,6 +10,7 @@
 
 #include "vitrail/cli/flags.h"
 #include "vitrail/models/joint/captioner.h"
+#include "vitrail/train/captions/captions.h"
 
 namespace vitrail::cli {
 
@@ -31,6 +32,9 @@ struct CaptionFlags {
   std::optional<std::int64_t> layer, head;
   std::string output;
 };
+/// How captions are written, whose end is the token `end`: as the model's folder says, with what the flags change.
+train::CaptionOptions caption_options_of(const CaptionFlags& flags, std::int64_t end, std::int64_t max_positions,
+                                         DType dtype);
 /// Prints what the model says about images, and draws where it looked.
 void caption_images(const CaptionFlags& flags);
 

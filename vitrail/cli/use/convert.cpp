@@ -1,6 +1,7 @@
 // `vitrail convert` writes a model folder in another layout.
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -10,9 +11,13 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/io/file.h"
-#include "vitrail/models/base/shipped.h"
+#include "vitrail/models/detection/detr_folder.h"
+#include "vitrail/models/formats/weights.h"
 #include "vitrail/models/joint/blip_folder.h"
+#include "vitrail/models/joint/captioner.h"
 #include "vitrail/models/joint/clip_folder.h"
+#include "vitrail/models/joint/vision_encoder_decoder.h"
+#include "vitrail/models/joint/vqa_folder.h"
 #include "vitrail/models/quantize.h"
 
 namespace vitrail::cli {
@@ -27,12 +32,14 @@ struct ConvertFlags {
   std::string dtype = "float32";
 };
 
-// A model of images and texts is written whole; what belongs to its tokenizer is copied.
-template <class JointModel, class Write>
-void convert_joint(const JointModel& model, const Write& write, const fs::path& source, const fs::path& output,
-                   DType dtype) {
+constexpr const char* layout_of_transformers = "the layout of Hugging Face's transformers";
+constexpr const char* own_layout = "vitrail's own layout";
+
+// A model that is more than an image model is written whole by `write`; what belongs to its tokenizer is copied.
+void write_whole(const nn::Network& net, const std::function<void(const fs::path&)>& write, const char* layout,
+                 const fs::path& source, const fs::path& output) {
   io::replace_folder(output, [&](const fs::path& temporary) {
-    write(model, temporary, dtype);
+    write(temporary);
     for (const char* file : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
                              "merges.txt", "vocab.txt"}) {
       if (fs::exists(source / file)) {
@@ -40,8 +47,42 @@ void convert_joint(const JointModel& model, const Write& write, const fs::path& 
       }
     }
   });
-  fmt::print("{:.2f} M parameters, in the layout of Hugging Face's transformers: {}\n",
-             static_cast<double>(model.net->parameters.count()) * 1e-6, output.string());
+  fmt::print("{:.2f} M parameters, in {}: {}\n", static_cast<double>(net.parameters.count()) * 1e-6, layout,
+             output.string());
+}
+
+// Writes a model that open_model() does not take as a whole: all but models of images, texts and sequences of images.
+void convert_whole(const ConvertFlags& flags, models::ModelKind kind, DType dtype) {
+  const fs::path source = flags.model.name_or_folder();
+  const auto write = [&](const nn::Network& net, const char* layout, const std::function<void(const fs::path&)>& fill) {
+    check_usage(flags.layout.empty() || layout == layout_of_transformers, "'{}' has {}, and no other",
+                flags.model.model, layout);
+    write_whole(net, fill, layout, source, flags.output);
+  };
+  if (models::is_blip_folder(source)) {
+    const models::BlipModel model = models::load_blip(source);
+    write(*model.net, layout_of_transformers, [&](const fs::path& to) { models::write_blip(model, to, dtype); });
+  } else if (kind == models::ModelKind::joint) {
+    const models::JointModel model = models::load_clip(source);
+    write(*model.net, layout_of_transformers, [&](const fs::path& to) { models::write_clip(model, to, dtype); });
+  } else if (kind == models::ModelKind::detector) {
+    const models::Detector model = models::load_detector(source);
+    write(*model.net, layout_of_transformers, [&](const fs::path& to) { models::write_detector(model, to, dtype); });
+  } else if (kind == models::ModelKind::captioner) {
+    const std::unique_ptr<models::Captioner> model = models::load_captioner(source);
+    const bool of_transformers = models::model_type_in(source) == models::vision_encoder_decoder_type;
+    write(*model, of_transformers ? layout_of_transformers : own_layout,
+          [&](const fs::path& to) { model->write(to, dtype); });
+  } else {
+    const models::VqaModel model = models::load_vqa(source);
+    write(*model.net, own_layout, [&](const fs::path& to) { models::write_vqa(model, to, dtype); });
+  }
+}
+
+// Whether convert_whole() takes models of this kind.
+bool is_written_whole(models::ModelKind kind) {
+  return kind == models::ModelKind::joint || kind == models::ModelKind::detector ||
+         kind == models::ModelKind::captioner || kind == models::ModelKind::answerer;
 }
 
 // Says where transformers crops images a pixel beside the place of timm's crop.
@@ -60,20 +101,14 @@ void convert(const ConvertFlags& flags) {
   const DType dtype = flags.dtype.starts_with("b") ? DType::bf16 : DType::f32;
   const std::string source = flags.model.name_or_folder();
   const bool timm = flags.layout != "huggingface";
-  const bool blip = models::is_blip_folder(source);
-  check_usage(!blip || flags.layout != "timm", "'{}' answers questions, for which there is no layout of timm's",
-              flags.model.model);
-  if (blip || (flags.model.kind() == models::ModelKind::joint && flags.layout != "timm")) {
+  const models::ModelKind kind = flags.model.kind();
+  if (is_written_whole(kind) && (kind != models::ModelKind::joint || flags.layout != "timm")) {
     flags.model.check_unchanged();
-    check_usage(!flags.model.prepares_images(),
-                "'{}' is a model of images and texts, which keeps its preparation of images: it takes no flags of it",
-                flags.model.model);
-    const fs::path folder = models::shipped_or(source);
-    if (blip) {
-      convert_joint(models::load_blip(folder), models::write_blip, folder, flags.output, dtype);
-    } else {
-      convert_joint(models::load_clip(folder), models::write_clip, folder, flags.output, dtype);
-    }
+    check_usage(flags.layout != "timm", "'{}' {}, for which there is no layout of timm's", flags.model.model,
+                models::words_of(kind).is_or_does);
+    check_usage(!flags.model.prepares_images(), "'{}' {}, and keeps its preparation of images: it takes no flags of it",
+                flags.model.model, models::words_of(kind).is_or_does);
+    convert_whole(flags, kind, dtype);
     return;
   }
   const models::Model model = flags.model.open();
@@ -98,7 +133,8 @@ void add_convert(CLI::App& app) {
   command
       .add_option("--layout", flags->layout,
                   "Layout: timm (default), or huggingface, which transformers' from_pretrained() reads (default of a "
-                  "CLIPModel or SiglipModel, whose image model alone has a layout of timm's, and of BLIP)")
+                  "CLIPModel or SiglipModel, whose image model alone has a layout of timm's). What finds objects, "
+                  "captions or answers has one layout only")
       ->check(CLI::IsMember({"timm", "huggingface"}));
   command
       .add_option("--dtype", flags->dtype,

@@ -94,6 +94,7 @@ BoxListing list_voc_tree(const fs::path& folder, const std::vector<std::string>&
     if (!is_file(list)) {
       continue;
     }
+    files.all = false;
     std::istringstream lines(io::read_text(list));
     std::string line;
     std::map<std::string, int> line_of;
@@ -248,15 +249,26 @@ std::int64_t BoxedImages::count() const {
   });
 }
 
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 5;
+  const std::size_t shown = std::min(names.size(), most);
+  return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+                     names.size() > most ? fmt::format(" and {} more", names.size() - most) : "");
+}
+
 BoxedImages open_boxed_images(const fs::path& source, const BoxedOptions& options) {
   BoxListing listing = list_boxes(source, options.split);
   check(!listing.images.empty(), "{}: there are no images", source.string());
   BoxedImages result;
-  result.notes = listing.notes;
   if (options.classes.empty()) {
     // Categories of which nothing is drawn, such as the heading of Roboflow's files, are classes all the same.
     result.classes = listing.categories;
     result.category_ids = listing.category_ids;
+    if (!result.category_ids.empty() && result.category_ids.back() > std::ssize(result.classes)) {
+      result.notes.push_back(
+          fmt::format("the ids of the categories go up to {}: by their order they become {}, which keep their names",
+                      result.category_ids.back(), io::counted(std::ssize(result.classes), "classes")));
+    }
   } else {
     result.classes = options.classes;
   }
@@ -272,9 +284,11 @@ BoxedImages open_boxed_images(const fs::path& source, const BoxedOptions& option
   }
   std::vector<std::string> empty;  // images with boxes of no area
   std::int64_t left_out = 0;
+  std::int64_t background = 0;
   for (const ListedImage& image : listing.images) {
     std::vector<BoxedObject>& objects = result.objects.emplace_back();
     result.ids.push_back(image.id);
+    background += image.objects.empty() ? 1 : 0;
     for (const ListedObject& object : image.objects) {
       Box box = object.box;
       if (image.width > 0) {
@@ -295,13 +309,14 @@ BoxedImages open_boxed_images(const fs::path& source, const BoxedOptions& option
     }
   }
   if (left_out > 0) {
-    constexpr std::size_t most = 5;
-    const std::size_t shown = std::min(empty.size(), most);
-    result.notes.push_back(
-        fmt::format("left out {} without an area inside of the image: {}{}", io::counted(left_out, "boxes"),
-                    fmt::join(empty.begin(), empty.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-                    empty.size() > most ? fmt::format(" and {} more images", empty.size() - most) : ""));
+    result.notes.push_back(fmt::format("left out {} without an area inside of the image: {}",
+                                       io::counted(left_out, "boxes"), some_of(empty)));
   }
+  if (background > 0) {
+    result.notes.push_back(fmt::format("{} {} no box: nothing is to be found there", io::counted(background, "images"),
+                                       background == 1 ? "has" : "have"));
+  }
+  std::ranges::move(listing.notes, std::back_inserter(result.notes));
   result.images = std::make_shared<BoxedFiles>(std::move(listing));
   return result;
 }

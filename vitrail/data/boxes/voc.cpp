@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "vitrail/data/sources.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/image.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::data {
@@ -54,6 +56,23 @@ fs::path image_of(const fs::path& annotation, const std::string& name, const std
   fail("{}: the image '{}' does not exist in '{}'", annotation.string(), names.front(), folders.front().string());
 }
 
+// The images of the folder in which those of the listing lie that have no annotation.
+std::vector<std::string> without_annotation(const BoxListing& listing) {
+  std::set<std::string> known;
+  for (const ListedImage& image : listing.images) {
+    known.insert(image.name);
+  }
+  std::vector<std::string> result;
+  for (const fs::directory_entry& entry : fs::directory_iterator(listing.images.front().path.parent_path())) {
+    std::string name = entry.path().filename().string();
+    if (io::is_image_name(name) && !is_hidden(entry.path().filename()) && !known.contains(name)) {
+      result.push_back(std::move(name));
+    }
+  }
+  std::ranges::sort(result, natural_less);
+  return result;
+}
+
 struct NamedObject {
   ListedObject object;
   std::string name;
@@ -76,6 +95,7 @@ BoxListing list_voc(const VocFiles& files) {
   BoxListing result;
   std::vector<std::pair<std::size_t, std::string>> names;  // of the objects, with their images
   std::map<std::string, std::size_t> classes;
+  std::map<fs::path, fs::path> annotation_of;
   for (const fs::path& path : files.annotations) {
     const std::string source = path.string();
     const std::string text = io::read_text(path);
@@ -90,6 +110,8 @@ BoxListing list_voc(const VocFiles& files) {
     ListedImage image;
     image.path = image_of(path, root.child("filename").text().get(), files.image_folders);
     image.name = image.path.filename().string();
+    const auto [earlier, is_first] = annotation_of.emplace(image.path, path);
+    check(is_first, "{}: its image '{}' is that of '{}' too", source, image.name, earlier->second.filename().string());
     image.id = std::ssize(result.images) + 1;
     if (const pugi::xml_node size = root.child("size"); !size.empty()) {
       image.width = static_cast<std::int64_t>(number_in(size, "width", source));
@@ -113,6 +135,13 @@ BoxListing list_voc(const VocFiles& files) {
     classes[sorted[i]] = i;
     result.categories.push_back(sorted[i]);
     result.category_ids.push_back(static_cast<std::int64_t>(i) + 1);
+  }
+  if (files.all && !result.images.empty()) {
+    const std::vector<std::string> bare = without_annotation(result);
+    if (!bare.empty()) {
+      result.notes.push_back(fmt::format("passed over {} without an annotation: {}",
+                                         io::counted(std::ssize(bare), "images"), some_of(bare)));
+    }
   }
   std::size_t next = 0;
   for (ListedImage& image : result.images) {

@@ -52,8 +52,8 @@ class Captioner : public nn::Network {
   virtual std::vector<std::string> cross_attention() const { return {}; }
   /// What it is called: "gru" or "gpt2", the kind of its decoder.
   virtual std::string decoder_kind() const = 0;
-  /// Writes what load_captioner() reads into `folder`, which exists.
-  virtual void write(const std::filesystem::path& folder) const = 0;
+  /// Writes what load_captioner() reads into `folder`, which exists, weights in `dtype`: f32 or bf16.
+  virtual void write(const std::filesystem::path& folder, DType dtype = DType::f32) const = 0;
 
   Model image_model;       ///< whose parameters are in this network's store
   std::int64_t start = 0;  ///< the token that a text begins with

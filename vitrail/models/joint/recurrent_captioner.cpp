@@ -8,6 +8,7 @@
 #include "vitrail/io/json.h"
 #include "vitrail/io/safetensors.h"
 #include "vitrail/models/base/arguments.h"
+#include "vitrail/models/formats/stored.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/recurrent/image_encoder.h"
 #include "vitrail/models/recurrent/recurrent.h"
@@ -112,12 +113,12 @@ std::unique_ptr<Captioner> load_recurrent_captioner(const fs::path& folder) {
   return model;
 }
 
-void RecurrentCaptioner::write(const fs::path& folder) const {
+void RecurrentCaptioner::write(const fs::path& folder, DType dtype) const {
   const nlohmann::ordered_json config = {{"model_type", recurrent_captioner_type},
                                          {"encoder", encoder_json(image_model)},
                                          {"decoder", nlohmann::ordered_json::parse(decoder_config_)}};
   io::write_atomically(folder / config_file, config.dump(2) + "\n");
-  io::save_safetensors(folder / weights_file, named_tensors(parameters));
+  io::save_safetensors(folder / weights_file, stored_as(named_tensors(parameters), dtype));
 }
 
 }  // namespace vitrail::models

@@ -50,7 +50,7 @@ class RecurrentCaptioner final : public Captioner {
     return decoder_->state_bytes(0, dtype);
   }
   std::string decoder_kind() const override;
-  void write(const std::filesystem::path& folder) const override;
+  void write(const std::filesystem::path& folder, DType dtype) const override;
 
   std::int64_t depth() const override { return image_model.net->depth() + layers(); }
   std::int64_t layer_of(const std::string& parameter) const override;

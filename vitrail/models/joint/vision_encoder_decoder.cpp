@@ -13,6 +13,7 @@
 #include "vitrail/models/base/owner.h"
 #include "vitrail/models/formats/huggingface.h"
 #include "vitrail/models/formats/preprocessor.h"
+#include "vitrail/models/formats/stored.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/recurrent/image_encoder.h"
 #include "vitrail/models/text/decoder.h"
@@ -219,7 +220,7 @@ std::int64_t VisionEncoderDecoder::layer_of(const std::string& parameter) const 
   return between || parameter.starts_with("decoder.transformer.w") ? below : depth() + 1;
 }
 
-void VisionEncoderDecoder::write_own(const fs::path& folder) const {
+void VisionEncoderDecoder::write_own(const fs::path& folder, DType dtype) const {
   OrderedJson decoder = OrderedJson::parse(decoder_config_);
   decoder["bos_token_id"] = start;
   decoder["eos_token_id"] = end;
@@ -228,12 +229,12 @@ void VisionEncoderDecoder::write_own(const fs::path& folder) const {
                               {"encoder_layers", encoder_layers_},
                               {"decoder", decoder}};
   io::write_atomically(folder / config_file, config.dump(2) + "\n");
-  io::save_safetensors(folder / weights_file, named_tensors(parameters));
+  io::save_safetensors(folder / weights_file, stored_as(named_tensors(parameters), dtype));
 }
 
-void VisionEncoderDecoder::write(const fs::path& folder) const {
+void VisionEncoderDecoder::write(const fs::path& folder, DType dtype) const {
   if (!in_transformers_) {
-    write_own(folder);
+    write_own(folder, dtype);
     return;
   }
   const HubForm form = hub_form_of(image_model);
@@ -255,7 +256,7 @@ void VisionEncoderDecoder::write(const fs::path& folder) const {
                               {"pad_token_id", end},
                               {"is_encoder_decoder", true},
                               {"tie_word_embeddings", false},
-                              {"dtype", "float32"}};
+                              {"dtype", dtype == DType::bf16 ? "bfloat16" : "float32"}};
   OrderedJson generation = OrderedJson::parse(generation_config);
   generation.emplace("decoder_start_token_id", start);
   generation.emplace("bos_token_id", start);
@@ -283,7 +284,7 @@ void VisionEncoderDecoder::write(const fs::path& folder) const {
   io::write_atomically(folder / config_file, config.dump(2) + "\n");
   io::write_atomically(folder / generation_file, generation.dump(2) + "\n");
   io::write_atomically(folder / "preprocessor_config.json", preprocessor_json(image_model.pretrained).dump(2) + "\n");
-  io::save_safetensors(folder / weights_file, join_parts(std::move(tensors)));
+  io::save_safetensors(folder / weights_file, stored_as(join_parts(std::move(tensors)), dtype));
 }
 
 std::unique_ptr<Captioner> load_vision_encoder_decoder(const fs::path& folder) {

@@ -53,7 +53,7 @@ class VisionEncoderDecoder final : public Captioner {
   std::size_t state_bytes(std::int64_t tokens, DType dtype) const override;
   std::vector<std::string> cross_attention() const override;
   std::string decoder_kind() const override { return "gpt2"; }
-  void write(const std::filesystem::path& folder) const override;
+  void write(const std::filesystem::path& folder, DType dtype) const override;
 
   std::int64_t depth() const override { return image_model.net->depth() + decoder_->config().depth; }
   std::int64_t layer_of(const std::string& parameter) const override;
@@ -74,7 +74,7 @@ class VisionEncoderDecoder final : public Captioner {
            parameter.starts_with("map_encoder.");
   }
 
-  void write_own(const std::filesystem::path& folder) const;
+  void write_own(const std::filesystem::path& folder, DType dtype) const;
 
   bool in_transformers_;  // whether transformers has the image model
   std::string decoder_config_;

@@ -14,6 +14,7 @@
 #include "vitrail/models/base/arguments.h"
 #include "vitrail/models/base/shipped.h"
 #include "vitrail/models/formats/huggingface.h"
+#include "vitrail/models/formats/stored.h"
 #include "vitrail/models/formats/weights.h"
 
 namespace vitrail::models {
@@ -132,9 +133,9 @@ VqaModel load_vqa(const fs::path& given, nn::Fill fill) {
   return model;
 }
 
-void write_vqa(const VqaModel& model, const fs::path& folder) {
+void write_vqa(const VqaModel& model, const fs::path& folder, DType dtype) {
   io::write_atomically(folder / config_file, nlohmann::ordered_json(Json::parse(model.config)).dump(2) + "\n");
-  io::save_safetensors(folder / weights_file, named_tensors(model.net->parameters));
+  io::save_safetensors(folder / weights_file, stored_as(named_tensors(model.net->parameters), dtype));
 }
 
 }  // namespace vitrail::models

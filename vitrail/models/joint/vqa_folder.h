@@ -36,7 +36,7 @@ VqaModel create_vqa(const std::string& name, const std::string& kwargs, std::int
 bool is_vqa_folder(const std::filesystem::path& folder);
 /// Loads the folder that write_vqa() wrote. Throws Error if it cannot be read.
 VqaModel load_vqa(const std::filesystem::path& folder, nn::Fill fill = nn::Fill::leave);
-/// Writes config.json and model.safetensors into `folder`, which exists.
-void write_vqa(const VqaModel& model, const std::filesystem::path& folder);
+/// Writes config.json and model.safetensors into `folder`, which exists, weights in `dtype`: f32 or bf16.
+void write_vqa(const VqaModel& model, const std::filesystem::path& folder, DType dtype = DType::f32);
 
 }  // namespace vitrail::models

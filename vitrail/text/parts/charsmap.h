@@ -34,8 +34,4 @@ class Charsmap {
   std::string replacements_;
 };
 
-/// The bytes of a text in base 64. Throws Error if it is not that.
-std::string decode_base64(std::string_view text);
-std::string encode_base64(std::string_view bytes);
-
 }  // namespace vitrail::text

@@ -28,6 +28,7 @@ std::string text_of(std::int64_t start, std::int64_t end, const text::Tokenizer&
 
 CaptionTokens::CaptionTokens(const std::vector<std::vector<std::string>>& texts, const text::Tokenizer& tokenizer,
                              std::int64_t longest) {
+  const text::Tokenizer uncut = tokenizer.with_truncation(std::nullopt);  // so that what is too long can be counted
   std::unordered_map<std::string, Ids> known;
   ids.reserve(texts.size());
   for (const std::vector<std::string>& own : texts) {
@@ -37,7 +38,7 @@ CaptionTokens::CaptionTokens(const std::vector<std::vector<std::string>>& texts,
       const auto [it, is_new] = known.try_emplace(text);
       if (is_new) {
         try {
-          it->second = tokenizer.encode(text, false).ids;
+          it->second = uncut.encode(text, false).ids;
         } catch (const Error& error) {
           fail("the caption '{}': {}", text, error.what());
         }
@@ -164,6 +165,7 @@ CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::
   const CaptionOptions how = caption_options(model, 1, longest + 1, options.dtype);
   data::Loader loader(*pairs.images, data::eval_transform(model.image_model.pretrained), loading(options));
   CaptionEvaluation result;
+  result.cut = captions.cut;
   std::int64_t tokens = 0;
   std::int64_t right = 0;
   std::int64_t holding = 0;

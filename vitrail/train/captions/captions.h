@@ -81,7 +81,8 @@ struct CaptionEvaluation {
     double error = 0;
   };
   std::optional<Counting> counting;
-  double loss = 0;  ///< mean cross-entropy of a token of the images' first captions, ends included
+  double loss = 0;       ///< mean cross-entropy of a token of the images' first captions, ends included
+  std::int64_t cut = 0;  ///< different captions that are longer than the model's, whose beginnings the loss is of
   std::vector<std::string> broken;
 };
 /// Writes captions of all images greedily, and compares them with those that they have.

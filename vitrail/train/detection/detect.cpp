@@ -135,6 +135,13 @@ DetectionTask::DetectionTask(const DetectionOptions& options, const fs::path& ch
     validation_ =
         data::open_boxed_images(options_.data_dir, {.split = options_.val_split, .classes = training_.classes});
   }
+  check(training_.count() > 0, "{}: there is no box to learn from", options_.data_dir);
+  const std::int64_t classes = std::ssize(training_.classes);
+  check(options_.num_classes.value_or(classes) == classes,
+        "--num-classes is {}, but {} declares {}, with ids up to {}: ids become classes by their order, whatever gaps "
+        "they have, so that the flag can be left out",
+        options_.num_classes.value_or(0), options_.data_dir, io::counted(classes, "classes"),
+        training_.category_ids.empty() ? 0 : training_.category_ids.back());
   Made made = make_detector(options_, checkpoint, training_.classes);
   detector_ = std::move(made.detector);
   notes_ = std::move(made.notes);
@@ -282,6 +289,8 @@ void DetectionOptions::describe(OptionList& list) {
   list.add_arguments("model_kwargs", model_kwargs, "KEY=VALUE",
                      "Fields of a new model's config.json: d_model=128 encoder_layers=3 … (backbone_kwargs: timm's)")
       .settled();
+  list.add("num_classes", num_classes, "N", "Classes, if you want them checked: they are those of the annotations")
+      .at_least(1);
   list.add("num_queries", num_queries, "N", "Predictions an image, at least its objects").at_least(1).settled();
   list.add("backbone_norm", backbone_norm, "HOW",
            "Batch norms of the backbone: frozen, as its first layers, batch (trained), or auto, which freezes those "

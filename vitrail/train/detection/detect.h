@@ -24,6 +24,7 @@ struct DetectionOptions : ImageTaskOptions {
   // Model
   std::string initial_checkpoint;
   std::string backbone_norm = "auto";
+  std::optional<std::int64_t> num_classes;
   std::optional<std::int64_t> num_queries;
   std::optional<std::int64_t> shortest_edge;
   std::optional<std::int64_t> longest_edge;

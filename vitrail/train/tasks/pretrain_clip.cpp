@@ -302,10 +302,7 @@ std::vector<std::string> PretrainClip::summary() const {
   if (!cut_.empty()) {
     lines.push_back(cut_);
   }
-  if (const std::int64_t others = training_.images->passed_over(); others > 0) {
-    lines.push_back(fmt::format("{} without a text or of another kind {} passed over", io::counted(others, "files"),
-                                others == 1 ? "is" : "are"));
-  }
+  std::ranges::move(data::notes_of({training_.images.get()}), std::back_inserter(lines));
   return lines;
 }
 
