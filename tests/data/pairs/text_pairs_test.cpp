@@ -54,7 +54,7 @@ TEST_F(TextPairsTest, ReadsCaptionsInCocosLayout) {
     EXPECT_EQ(pairs.count(), 3);
     EXPECT_EQ(pairs.images->name(1), "b.png");
     EXPECT_EQ(pairs.images->label(1), unlabeled);
-    EXPECT_THAT(pairs.images->notes(), ElementsAre("passed over 1 image without a text"));
+    EXPECT_THAT(pairs.images->notes(), ElementsAre(source.string() + ": 1 image without a text is left out"));
     EXPECT_EQ(shade(pairs, 1), 'b');
     EXPECT_THAT(pairs.texts, ElementsAre(ElementsAre("a circle"), ElementsAre("a bird", "a red bird")));
   }
@@ -93,7 +93,8 @@ TEST_F(TextPairsTest, ReadsShardsOfWebDataset) {
   EXPECT_EQ(pairs.images->name(0), "part9.tar/x/000.png");
   EXPECT_EQ(shade(pairs, 0), 1);
   EXPECT_EQ(shade(pairs, 1), 2);
-  EXPECT_THAT(pairs.images->notes(), ElementsAre("passed over 2 images without a text"));
+  EXPECT_THAT(pairs.images->notes(),
+              ElementsAre((folder_ / "shards").string() + ": 2 images without a text are left out"));
   EXPECT_THAT(pairs.texts, ElementsAre(ElementsAre("a bird"), ElementsAre("a bird")));
   EXPECT_EQ(open_text_pairs(folder_ / "shards/part10.tar").images->name(0), "x/000.png");
 }

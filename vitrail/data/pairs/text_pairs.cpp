@@ -41,17 +41,17 @@ struct PairListing {
   std::vector<std::vector<std::string>> texts;
 };
 
-// The pairs of a listing; images without a text are left out and told.
+// The pairs of a listing; images without a text are left out and counted.
 TextPairs pairs_of(PairListing listing, const std::string& source) {
   Listing kept;
   TextPairs result;
   std::vector<std::int64_t> places;
-  std::int64_t bare = 0;
+  std::int64_t without = 0;
   for (std::size_t i = 0; i < listing.texts.size(); ++i) {
     std::vector<std::string>& texts = listing.texts[i];
     std::erase(texts, "");
     if (texts.empty()) {
-      ++bare;
+      ++without;
       continue;
     }
     kept.names.push_back(std::move(listing.images.names[i]));
@@ -61,8 +61,9 @@ TextPairs pairs_of(PairListing listing, const std::string& source) {
   check(!places.empty(), "{}: there are no images with texts", source);
   kept.labels.assign(places.size(), unlabeled);
   kept.passed_over = listing.images.passed_over;
-  if (bare > 0) {
-    kept.notes.push_back(fmt::format("passed over {} without a text", io::counted(bare, "images")));
+  if (without > 0) {
+    kept.notes.push_back(fmt::format("{}: {} without a text {} left out", source, io::counted(without, "images"),
+                                     without == 1 ? "is" : "are"));
   }
   kept.image = [image = std::move(listing.images.image), places = std::move(places)](std::int64_t i) {
     return image(places[static_cast<std::size_t>(i)]);
@@ -85,11 +86,11 @@ PairListing list_coco(const fs::path& path) {
         result.images.names.push_back(name);
       });
   result.texts.resize(paths.size());
-  const auto read_caption = [&](io::Fields& f) {
+  const auto read_text = [&](io::Fields& f) {
     const std::size_t image = CocoFile::image_of(f, images);
     result.texts[image].push_back(trimmed(f.get<std::string>("caption")));
   };
-  file.read_with_ids("annotations", read_caption, true);
+  file.read_with_ids("annotations", read_text, true);
   result.images.image = reader_of(std::move(paths));
   return result;
 }

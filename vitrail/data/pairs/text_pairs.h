@@ -31,8 +31,8 @@ struct TextPairs {
 ///   side by side;
 /// - `scenes:count=8000`: scenes that are drawn when they are asked for, see read_scene_source().
 ///
-/// Images without a text are left out, of which a note tells. Throws Error, naming the place, if a file does not fit
-/// its layout, an image is not there, or there are no pairs.
+/// Images without a text are left out and told in a note. Throws Error, naming the place, if a file does not fit its
+/// layout, an image is not there, or there are no pairs.
 TextPairs open_text_pairs(const std::filesystem::path& source);
 
 /// The captions of scenes that are drawn when they are asked for. Errors name `source`.
