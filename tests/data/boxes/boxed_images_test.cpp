@@ -176,7 +176,8 @@ TEST(VocBoxes, AreReadWithTheirParts) {
   EXPECT_EQ(whole.images->name(1), "b.png");  // its annotation names another file, as after a conversion
   EXPECT_EQ(open_boxed_images(folder.path(), {.split = "trainval"}).images->size(), 2);
   EXPECT_EQ(open_boxed_images(folder.path(), {.split = "test"}).images->size(), 1);
-  EXPECT_THAT(whole.notes, ElementsAre("1 image has no box: nothing is to be found there"));
+  EXPECT_THAT(whole.notes, ElementsAre("1 image has no box: nothing is to be found there",
+                                       HasSubstr("whose parts are test, trainval: --split chooses one")));
   EXPECT_THAT(error_of([&] { open_boxed_images(folder.path(), {.split = "train"}); }),
               HasSubstr("there is no part 'train': ImageSets/Main has test, trainval"));
   write(folder / "ImageSets/Main/test.txt", "b\nd\n");

@@ -103,7 +103,7 @@ TEST(RecurrentCaptioner, GoesOnFromItsStateAsFromTheWholeCaption) {
 TEST(RecurrentCaptioner, IsSavedToTheSameBits) {
   const test::TemporaryFolder folder;
   const std::unique_ptr<Captioner> model = small_captioner();
-  model->write(folder.path());
+  model->write(folder.path(), DType::f32);
   EXPECT_TRUE(is_captioner_folder(folder.path()));
   const std::unique_ptr<Captioner> again = load_captioner(folder.path());
   ASSERT_EQ(again->parameters.all().size(), model->parameters.all().size());

@@ -188,7 +188,7 @@ TEST(VisionEncoderDecoder, TakesMapsOfConvolutionalNetworks) {
   expect_close(in_a_row.narrow(1, 3, 2), padded.narrow(0, 1, 1).narrow(1, 0, 2), 1e-5);
 
   const test::TemporaryFolder folder;
-  model.write(folder.path());
+  model.write(folder.path(), DType::f32);
   EXPECT_TRUE(is_captioner_folder(folder.path()));
   const std::unique_ptr<Captioner> again = load_captioner(folder.path());
   EXPECT_EQ(again->start, 8);
@@ -225,7 +225,7 @@ TEST(VisionEncoderDecoder, HasLayersOverTheMap) {
   EXPECT_EQ(model->layer_of("map_encoder.blocks.1.attn.qkv.weight"), model->image_model.net->depth());
 
   const test::TemporaryFolder folder;
-  model->write(folder.path());
+  model->write(folder.path(), DType::f32);
   const std::unique_ptr<Captioner> again = load_captioner(folder.path());
   const Texts texts{Tensor::from<std::int64_t>({8, 1, 2, 8, 4, 0}, {2, 3})};
   expect_close(again->logits(x, texts, pass), model->logits(x, texts, pass), 0);

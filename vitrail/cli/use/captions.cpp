@@ -33,7 +33,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t usual_beams = 3;  // if neither the user nor the folder says how many
-constexpr std::int64_t usual_new_tokens = 64;
+constexpr std::int64_t usual_caption_tokens = 64;
 
 models::BlipModel open_blip(const ModelFlags& flags) {
   flags.check_unchanged();
@@ -185,7 +185,7 @@ std::unique_ptr<models::Captioner> open_captioner(const ModelFlags& flags) {
 train::CaptionOptions caption_options_of(const CaptionFlags& flags, std::int64_t end, std::int64_t max_positions,
                                          DType dtype) {
   const fs::path folder = flags.model.name_or_folder();
-  train::CaptionOptions options = train::caption_options(end, max_positions, usual_beams, usual_new_tokens, dtype);
+  train::CaptionOptions options = train::caption_options(end, max_positions, usual_beams, usual_caption_tokens, dtype);
   const std::int64_t longest = max_positions - 1;
   generate::GenerationConfig& c = options.config;
   if (fs::exists(folder / "generation_config.json")) {
@@ -275,7 +275,7 @@ void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, co
   if (result.cut > 0) {
     fmt::print("{} longer than the model's {}, of which the loss is that of the beginning\n",
                result.cut == 1 ? "1 caption is" : fmt::format("{} captions are", result.cut),
-               io::counted(train::most_new_tokens(*opened.captioner(), usual_new_tokens), "tokens"));
+               io::counted(train::most_new_tokens(*opened.captioner(), usual_caption_tokens), "tokens"));
   }
   for (const std::string& broken : result.broken) {
     fmt::print("left out: {}\n", broken);

@@ -144,9 +144,8 @@ void Run::write_config_to(const fs::path& folder) const {
                  {"threads", fmt::format("{}", kernels::threads())},
                  {"dtype", std::string(name_of(dtype_))},
                  {"parameters", fmt::format("{}", task_->network().parameters.count())}};
-  for (auto& fact : task_->facts()) {
-    facts.push_back(std::move(fact));
-  }
+  const Facts own = task_->facts();
+  facts.insert(facts.end(), own.begin(), own.end());
   facts.emplace_back("keeps", task_->keeps_latest() ? "latest" : "best");
   facts.emplace_back("learning_rate", fmt::format("{}", learning_rate(real_)));
   write_config(folder, options_, facts, record_kind());
