@@ -1,5 +1,5 @@
 /// \file
-/// Words on stderr, and output that nobody reads.
+/// Words on stderr and stdout.
 #pragma once
 
 #include <csignal>
@@ -16,6 +16,13 @@ template <class... Args>
 void say(fmt::format_string<Args...> format, Args&&... args) {
   const std::string text = fmt::format(format, std::forward<Args>(args)...);
   std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+/// Prints to stdout. What cannot be written there is told at the end of the command (app.cpp), and the work goes on.
+template <class... Args>
+void tell(fmt::format_string<Args...> format, Args&&... args) {
+  const std::string text = fmt::format(format, std::forward<Args>(args)...);
+  std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
 /// That nobody reads what is printed any more, as in `vitrail … | head`, does not end a command that writes files too.

@@ -99,7 +99,7 @@ class ImageCaptions {
       outlive_reader();
     }
     if (flags_.format == "csv") {
-      fmt::print("file,caption\n");
+      tell("file,caption\n");
     }
     for_each_batch(
         listed, flags_.batch_size, flags_.skip_broken,
@@ -107,7 +107,7 @@ class ImageCaptions {
     if (flags_.format == "json") {
       print_json(results_);
     } else if (flags_.attention && flags_.format == "text") {
-      fmt::print("{}: where it looked for each word\n", flags_.output);
+      tell("{}: where it looked for each word\n", flags_.output);
     }
   }
 
@@ -136,9 +136,9 @@ class ImageCaptions {
       }
       results_.push_back(std::move(result));
     } else if (flags_.format == "csv") {
-      fmt::print("{},{}\n", csv_field(name), csv_field(one.text));
+      tell("{},{}\n", csv_field(name), csv_field(one.text));
     } else {
-      fmt::print("{}: {}\n", name, one.text);
+      tell("{}: {}\n", name, one.text);
     }
   }
 
@@ -269,16 +269,16 @@ void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, co
                             : result.counting ? fmt::format("   numbers right {:.2f} %, off by {:.2f} in the mean",
                                                             result.counting->right, result.counting->error)
                                               : "";
-  fmt::print("CIDEr {:.4f}   BLEU-4 {:.4f}   ROUGE-L {:.4f}{}   exact {:.2f} %   loss {:.4f}   {}\n",
-             result.scores.cider, result.scores.bleu[3], result.scores.rouge_l, known, result.exact, result.loss,
-             io::counted(result.count, "images"));
+  tell("CIDEr {:.4f}   BLEU-4 {:.4f}   ROUGE-L {:.4f}{}   exact {:.2f} %   loss {:.4f}   {}\n", result.scores.cider,
+       result.scores.bleu[3], result.scores.rouge_l, known, result.exact, result.loss,
+       io::counted(result.count, "images"));
   if (result.cut > 0) {
-    fmt::print("{} longer than the model's {}, of which the loss is that of the beginning\n",
-               result.cut == 1 ? "1 caption is" : fmt::format("{} captions are", result.cut),
-               io::counted(train::most_new_tokens(*opened.captioner(), usual_caption_tokens), "tokens"));
+    tell("{} longer than the model's {}, of which the loss is that of the beginning\n",
+         result.cut == 1 ? "1 caption is" : fmt::format("{} captions are", result.cut),
+         io::counted(train::most_new_tokens(*opened.captioner(), usual_caption_tokens), "tokens"));
   }
   for (const std::string& broken : result.broken) {
-    fmt::print("left out: {}\n", broken);
+    tell("left out: {}\n", broken);
   }
 }
 

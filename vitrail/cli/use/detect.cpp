@@ -54,7 +54,7 @@ class Detections {
       outlive_reader();
     }
     if (flags_.format == "csv") {
-      fmt::print("file,label,score,x,y,width,height\n");
+      tell("file,label,score,x,y,width,height\n");
     }
     for_each_batch(listed, 1, flags_.skip_broken,
                    [this](const std::vector<std::string>& names, const std::vector<io::Image>& images) {
@@ -66,7 +66,7 @@ class Detections {
     if (!flags_.output.empty()) {
       io::write_atomically(fs::path(flags_.output) / results_file, results_.dump(2) + "\n");
       if (flags_.format == "text") {
-        fmt::print("{0}: the images with boxes, and {1}\n", flags_.output, results_file);
+        tell("{0}: the images with boxes, and {1}\n", flags_.output, results_file);
       }
     }
   }
@@ -90,15 +90,15 @@ class Detections {
                           {"bbox", {rounded(box.x0), rounded(box.y0), rounded(box.width()), rounded(box.height())}},
                           {"score", std::round(object.score * 1e6) / 1e6}});
       if (flags_.format == "csv") {
-        fmt::print("{},{},{:.4f},{:.1f},{:.1f},{:.1f},{:.1f}\n", csv_field(name), csv_field(label), object.score,
-                   box.x0, box.y0, box.width(), box.height());
+        tell("{},{},{:.4f},{:.1f},{:.1f},{:.1f},{:.1f}\n", csv_field(name), csv_field(label), object.score, box.x0,
+             box.y0, box.width(), box.height());
       } else if (flags_.format == "text") {
-        fmt::print("{}: {} {:.1f} % at {:.0f} {:.0f}, {:.0f} x {:.0f}\n", name, label, 100 * object.score, box.x0,
-                   box.y0, box.width(), box.height());
+        tell("{}: {} {:.1f} % at {:.0f} {:.0f}, {:.0f} x {:.0f}\n", name, label, 100 * object.score, box.x0, box.y0,
+             box.width(), box.height());
       }
     }
     if (shown == 0 && flags_.format == "text") {
-      fmt::print("{}: nothing with {:.0f} % or more\n", name, 100 * flags_.threshold);
+      tell("{}: nothing with {:.0f} % or more\n", name, 100 * flags_.threshold);
     }
     if (!flags_.output.empty()) {
       io::write_png(fs::path(flags_.output) / pictures_.next(name),
@@ -171,12 +171,12 @@ void evaluate_detections(const ModelFlags& model, const ComputeFlags& compute, c
     print_json(all);
     return;
   }
-  fmt::print("{}\n{}", io::counted(result.count, "images"), train::coco_table(result.figures, detector.labels));
+  tell("{}\n{}", io::counted(result.count, "images"), train::coco_table(result.figures, detector.labels));
   for (const std::string& broken : result.broken) {
-    fmt::print("left out: {}\n", broken);
+    tell("left out: {}\n", broken);
   }
   if (!output.empty()) {
-    fmt::print("\n{0}/eval.json, {0}/{1}, {0}/detections.png, {0}/queries.png\n", output, results_file);
+    tell("\n{0}/eval.json, {0}/{1}, {0}/detections.png, {0}/queries.png\n", output, results_file);
   }
 }
 
