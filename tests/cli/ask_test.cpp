@@ -130,7 +130,6 @@ TEST_F(Ask, SaysWhatDoesNotFit) {
               HasSubstr("not yet what"));
   EXPECT_THAT(error("eval " + blip("blip_caption") + " " + path("train")),
               HasSubstr("scored by 'vitrail eval-captions'"));
-  EXPECT_THAT(error("info " + blip("blip_caption")), HasSubstr("which 'vitrail caption' alone takes"));
   EXPECT_THAT(error("predict " + blip("blip_vqa") + " " + image()), HasSubstr("`vitrail ask` takes it"));
   EXPECT_THAT(error("predict " + run() + " " + image()), HasSubstr("`vitrail ask` takes it"));
   EXPECT_THAT(error("train --task vqa " + path("train/images") + " --val-split ''"),

@@ -135,7 +135,8 @@ DetectionTask::DetectionTask(const DetectionOptions& options, const fs::path& ch
     validation_ =
         data::open_boxed_images(options_.data_dir, {.split = options_.val_split, .classes = training_.classes});
   }
-  check(training_.count() > 0, "{}: there is no box to learn from", options_.data_dir);
+  check(std::ranges::any_of(training_.objects, [](const auto& own) { return !own.empty(); }),
+        "{}: there is no box to learn from", options_.data_dir);
   const std::int64_t classes = std::ssize(training_.classes);
   check(options_.num_classes.value_or(classes) == classes,
         "--num-classes is {}, but {} declares {}, with ids up to {}: ids become classes by their order, whatever gaps "
