@@ -59,6 +59,11 @@ TEST_F(SetsOfNumbers, AreAskedAbout) {
   EXPECT_THAT(vitrail("embed " + run() + " x --output y.safetensors").err, HasSubstr("says sets of sets"));
 }
 
+TEST_F(SetsOfNumbers, AreDescribed) {
+  EXPECT_THAT(vitrail("info " + run()).out, HasSubstr("sets of elements of 1 number, in any order"));
+  EXPECT_EQ(nlohmann::json::parse(vitrail("info --json " + run()).out)["num_queries"], 3);
+}
+
 TEST_F(SetsOfNumbers, AreMeasured) {
   const std::string unseen = "sets:task=sort,count=40,size=2-3,start=100000";
   const nlohmann::json figures = nlohmann::json::parse(

@@ -360,4 +360,27 @@ void print_info(const models::BlipModel& model) {
                             c.text.depth, c.text.dim, c.text.num_heads, c.text.max_positions, c.text.vocab_size));
 }
 
+DescribeJson describe(const models::SetModel& model) {
+  const models::Set2SetConfig& c = model.net->config();
+  return {{"model", "set2set"},
+          {"parameters", model.net->parameters.count()},
+          {"input_size", c.input_size},
+          {"output_size", c.output_size},
+          {"num_queries", c.num_queries},
+          {"d_model", c.d_model},
+          {"encoder_layers", c.encoder_layers},
+          {"decoder_layers", c.decoder_layers},
+          {"config", DescribeJson::parse(model.config)}};
+}
+
+void print_info(const models::SetModel& model) {
+  const models::Set2SetConfig& c = model.net->config();
+  line("model", "set2set, which says sets of sets");
+  line("parameters", count_text(model.net->parameters.count()));
+  line("reads", fmt::format("sets of elements of {}, in any order", io::counted(c.input_size, "numbers")));
+  line("says", fmt::format("sets of elements of {}, {} at most", io::counted(c.output_size, "numbers"), c.num_queries));
+  line("layers",
+       fmt::format("{} of the encoder, {} of the decoder, of width {}", c.encoder_layers, c.decoder_layers, c.d_model));
+}
+
 }  // namespace vitrail::cli

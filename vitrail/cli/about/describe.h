@@ -10,6 +10,7 @@
 
 #include "vitrail/models/base/image_model.h"
 #include "vitrail/models/detection/detr_folder.h"
+#include "vitrail/models/detection/set2set.h"
 #include "vitrail/models/joint/blip_folder.h"
 #include "vitrail/models/joint/captioner.h"
 #include "vitrail/models/joint/clip_folder.h"
@@ -37,6 +38,7 @@ nlohmann::ordered_json describe(const models::Captioner& model);
 nlohmann::ordered_json describe(const models::FrameNetwork& model);
 nlohmann::ordered_json describe(const models::VqaModel& model);
 nlohmann::ordered_json describe(const models::BlipModel& model);
+nlohmann::ordered_json describe(const models::SetModel& model);
 
 /// The same as lines for people.
 void print_info(const models::Model& model);
@@ -47,5 +49,6 @@ void print_info(const models::Captioner& model);
 void print_info(const models::FrameNetwork& model);
 void print_info(const models::VqaModel& model);
 void print_info(const models::BlipModel& model);
+void print_info(const models::SetModel& model);
 
 }  // namespace vitrail::cli

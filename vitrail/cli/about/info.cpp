@@ -117,6 +117,12 @@ void add_info(CLI::App& app) {
       tell(*model, model->parameters);
       return;
     }
+    if (kind == models::ModelKind::sets) {
+      flags->model.check_unchanged();
+      const models::SetModel model = models::load_set_model(name, options.fill);
+      tell(model, model.net->parameters);
+      return;
+    }
     if (kind == models::ModelKind::answerer) {
       flags->model.check_unchanged();
       const models::VqaModel model = models::load_vqa(name, options.fill);
