@@ -51,6 +51,12 @@ class Commands : public ::testing::Test {
     return " --model vit_tiny_patch16_224 --model-kwargs img_size=16 patch_size=4 embed_dim=24 depth=2 num_heads=3 "
            "--threads 1 --no-aug -b 8";
   }
+  // A command fails with this status, and says this.
+  static void refuses(const std::string& arguments, const std::string& message, int status = 1) {
+    const Outcome outcome = vitrail(arguments);
+    EXPECT_EQ(outcome.status, status) << arguments << ": " << outcome.err;
+    EXPECT_THAT(outcome.err, ::testing::HasSubstr(message)) << arguments;
+  }
   static std::string path(const std::string& name) { return (*folder_ / name).string(); }
   static std::string best() { return path("runs/one/best"); }
 

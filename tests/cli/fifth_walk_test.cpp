@@ -29,11 +29,6 @@ class FifthWalk : public Commands {
     fs::copy(path("data"), path(name), fs::copy_options::recursive);
     return path(name);
   }
-  static void refuses(const std::string& arguments, const std::string& message, int status = 1) {
-    const Outcome outcome = vitrail(arguments);
-    EXPECT_EQ(outcome.status, status) << arguments << ": " << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr(message)) << arguments;
-  }
 };
 
 TEST_F(FifthWalk, TimesRecurrentTranslators) {

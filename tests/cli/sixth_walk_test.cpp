@@ -18,11 +18,6 @@ using ::testing::Not;
 
 class SixthWalk : public Commands {
  protected:
-  static void refuses(const std::string& arguments, const std::string& message, int status = 1) {
-    const Outcome outcome = vitrail(arguments);
-    EXPECT_EQ(outcome.status, status) << arguments << ": " << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr(message)) << arguments;
-  }
   static Outcome train(const std::string& flags, const std::string& name) {
     return vitrail("train " + flags + " --threads 1 --output " + path("runs") + " --experiment " + name);
   }
