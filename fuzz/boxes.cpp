@@ -3,8 +3,8 @@
 #include "folder.h"
 #include "memory_limit.h"
 #include "require.h"
+#include "two_images.h"
 #include "vitrail/data/boxes/boxed_images.h"
-#include "vitrail/io/image.h"
 #include "vitrail/tensor/error.h"
 
 namespace {
@@ -28,12 +28,7 @@ void read_boxes(const std::filesystem::path& source) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const Folder folder("boxes");
-  static const bool ready = [] {
-    for (const char* name : {"a.png", "b.png"}) {
-      vitrail::io::write_png(folder.path() / name, vitrail::io::Image(20, 10));
-    }
-    return true;
-  }();
+  static const bool ready = with_two_images(folder);
   require(ready);
   const MemoryLimit limit;
   folder.write("input.json", text_of(data, size));

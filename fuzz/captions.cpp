@@ -2,8 +2,8 @@
 #include "folder.h"
 #include "memory_limit.h"
 #include "require.h"
+#include "two_images.h"
 #include "vitrail/data/pairs/captioned_images.h"
-#include "vitrail/io/image.h"
 #include "vitrail/tensor/error.h"
 
 namespace {
@@ -24,12 +24,7 @@ void read_captions(const std::filesystem::path& source) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const Folder folder("captions");
-  static const bool ready = [] {
-    for (const char* name : {"a.png", "b.png"}) {
-      vitrail::io::write_png(folder.path() / name, vitrail::io::Image(20, 10));
-    }
-    return true;
-  }();
+  static const bool ready = with_two_images(folder);
   require(ready);
   const MemoryLimit limit;
   for (const char* name : {"captions.json", "captions.csv"}) {

@@ -2,15 +2,11 @@
 #include "dataset.h"
 #include "folder.h"
 #include "memory_limit.h"
+#include "two_images.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const Folder folder("csv");
-  static const bool ready = [] {
-    for (const char* name : {"a.png", "b.png"}) {
-      vitrail::io::write_png(folder.path() / name, vitrail::io::Image(2, 1));
-    }
-    return true;
-  }();
+  static const bool ready = with_two_images(folder);
   require(ready);
   const MemoryLimit limit;
   folder.write("input.csv", text_of(data, size));
