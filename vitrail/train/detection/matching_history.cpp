@@ -26,20 +26,20 @@ namespace fs = std::filesystem;
 constexpr const char* state_name = "matching";
 constexpr std::int64_t stand_numbers = 6;
 
+// Besides the dress of all pages.
 constexpr std::string_view matching_style = R"(
-:root { color-scheme: light dark; --ink: #1c2024; --soft: #60646c; --paper: #fcfcfd; --line: #d9d9e0 }
-@media (prefers-color-scheme: dark) { :root { --ink: #edeef0; --soft: #b0b4ba; --paper: #16181b; --line: #363a3f } }
-* { box-sizing: border-box }
-body { margin: 0 auto; max-width: 1080px; padding: 1.5rem 1.25rem 3rem; font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper) }
-h1 { font-size: 1.5rem; margin: 0 } p { margin: .2rem 0 .8rem; color: var(--soft) }
 #bar { display: flex; gap: .8rem; align-items: center; position: sticky; top: 0; padding: .5rem 0; background: var(--paper) }
 #bar input { flex: 1 } #bar button { font: inherit; min-width: 5rem } #bar output { min-width: 11rem; font-variant-numeric: tabular-nums }
 main { display: grid; gap: 1.2rem; grid-template-columns: repeat(auto-fill, minmax(min(320px, 100%), 1fr)) }
 svg.view { width: 100%; height: auto; display: block; border-radius: 6px }
-table { border-collapse: collapse; font-size: .8rem; margin-top: .3rem; width: 100%; table-layout: fixed }
-td { height: 1.1rem; padding: 0; overflow: hidden; color: #fff; text-align: center; cursor: pointer } td.now { outline: 2px solid var(--ink) }
-th { width: 6.5rem; font-weight: 400; text-align: left; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; color: var(--soft) }
+table { font-size: .8rem; margin-top: .3rem; width: 100%; table-layout: fixed }
+td { height: 1.1rem; padding: 0; border: 0; overflow: hidden; color: #fff; text-align: center; cursor: pointer } td.now { outline: 2px solid var(--ink) }
+th { width: 6.5rem; padding: 0; border: 0; font-weight: 400; overflow: hidden; text-overflow: ellipsis; white-space: nowrap }
 )";
+
+constexpr std::string_view matching_lead =
+    "Dashed: objects. Solid, with its number and the probability of the object's class: the query that stands for it. "
+    "Below, the query of each object at each evaluation.";
 
 constexpr std::string_view matching_script = R"(
 const svg = (name, attributes, parent, text) => {
@@ -216,18 +216,14 @@ void MatchingHistory::write_page(const fs::path& folder) const {
       json["images"].push_back(
           {{"file", file}, {"width", image.width}, {"height", image.height}, {"objects", std::move(objects)}});
     }
+    const std::string body = fmt::format(
+        "<div id=\"bar\"><button id=\"play\">play</button><input id=\"at\" type=\"range\" min=\"0\" value=\"0\" "
+        "aria-label=\"evaluation\"><output id=\"said\"></output></div>\n<main></main>\n<script>\nconst data = {};\n{}"
+        "</script>\n",
+        explain::script_json(json), matching_script);
     io::write_atomically(
         temporary / "index.html",
-        fmt::format(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
-            "content=\"width=device-width, initial-scale=1\">\n<title>Matching through training</title>\n"
-            "<style>{}</style>\n</head>\n<body>\n<h1>Matching through training</h1>\n<p>Dashed: objects. Solid, "
-            "with its number and the probability of the object's class: the query that stands for it. Below, "
-            "the query of each object at each evaluation.</p>\n<div id=\"bar\"><button id=\"play\">play"
-            "</button><input id=\"at\" type=\"range\" min=\"0\" value=\"0\" aria-label=\"evaluation\"><output "
-            "id=\"said\"></output></div>\n<main></main>\n<script>\nconst data = {};\n{}</script>\n</body>\n"
-            "</html>\n",
-            matching_style, explain::script_json(json), matching_script));
+        explain::html_frame("Matching through training", std::string(matching_lead), body, matching_style));
   });
 }
 
