@@ -316,6 +316,16 @@ std::vector<std::string> names_of_split(const std::string& split) {
   return names;
 }
 
+bool is_drawn_for_validation(const std::string& split, std::string_view what) {
+  if (split.empty() || is_training_split(split)) {
+    return false;
+  }
+  const std::vector<std::string> names = names_of_split("validation");
+  check(split != "test" && std::ranges::find(names, split) != names.end(),
+        "{} have no part '{}', only train and validation: others are those of another 'start'", what, split);
+  return true;
+}
+
 void use_classes(Listing& listing, const std::vector<std::string>& classes, const std::string& source) {
   std::vector<std::int64_t> position(listing.classes.size(), -1);
   std::vector<bool> used(listing.classes.size(), false);

@@ -1,5 +1,4 @@
 // Scenes that are drawn when they are asked for, as a data set.
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -12,13 +11,8 @@
 namespace vitrail::data {
 
 std::pair<std::int64_t, std::int64_t> range_of_part(const SceneFolder& what, const std::string& split) {
-  if (split.empty() || is_training_split(split)) {
-    return {what.first, what.count};
-  }
-  const std::vector<std::string> names = names_of_split("validation");
-  check(split != "test" && std::ranges::find(names, split) != names.end(),
-        "scenes have no part '{}', only train and validation: other scenes are those of another 'start'", split);
-  return {what.first + what.count, what.validation_count()};
+  return is_drawn_for_validation(split, "scenes") ? std::pair(what.first + what.count, what.validation_count())
+                                                  : std::pair(what.first, what.count);
 }
 
 Listing list_scenes(const std::filesystem::path& source, const std::string& split, bool labeled) {

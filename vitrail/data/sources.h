@@ -47,6 +47,9 @@ const std::vector<std::string>& known_splits();
 bool is_training_split(const std::string& split);
 /// The names under which people keep a part, the requested one first. Validation falls back to the test images.
 std::vector<std::string> names_of_split(const std::string& split);
+/// Whether a part of data that is drawn when it is asked for (`what`: "scenes") is the one to evaluate on, and not that
+/// for training, which "" is too. Throws Error for another part.
+bool is_drawn_for_validation(const std::string& split, std::string_view what);
 /// Fills `classes` and `labels` from the class name of each image.
 void label_by_name(Listing& listing, const std::vector<std::string>& class_of);
 /// Renumbers the labels by the caller's classes. Classes that the source merely numbers, "0", "1", …, take names by

@@ -156,7 +156,7 @@ SetExample points_around_centres(const DrawnSets& what, Draws& draws) {
 Sets drawn_sets(const fs::path& source, const std::string& split) {
   const DrawnSets what = read_set_source(source);
   const bool sorts = what.task == DrawnTask::sort;
-  const bool trains = split.empty() || is_training_split(split);
+  const bool trains = !is_drawn_for_validation(split, "sets");
   Sets sets;
   sets.input_size = sorts ? 1 : 2;
   sets.output_size = sets.input_size;

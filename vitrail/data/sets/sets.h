@@ -49,8 +49,8 @@ bool is_set_source(const std::filesystem::path& source);
 /// - a `.jsonl` with a set a line: `{"set": [[0.3, 0.1], …], "targets": [{"class": "centre", "values": [0.2, 0.2]},
 /// …]}`.
 ///
-/// Those that are drawn depend on `seed` and their index alone, which counts from `start`. The part "validation" (every
-/// part but "" and "train") has `validation` further ones, by default a tenth. A .jsonl is one part, whatever `split`
+/// Those that are drawn depend on `seed` and their index alone, which counts from `start`. The part "validation"
+/// has `validation` further ones, by default a tenth. A .jsonl is one part, whatever `split`
 /// says. `labels` are the classes of a network, unless it is empty: a set may have the
 /// first of them alone, and other ones are an Error. Throws Error, which names
 /// the source, if it cannot be read.
