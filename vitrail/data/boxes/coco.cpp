@@ -45,8 +45,10 @@ BoxListing list_coco_boxes(const fs::path& path) {
   CocoPlaces class_of;
   for (const auto& [id, name] : categories) {
     const auto other = std::ranges::find(result.categories, name);
-    check(other == result.categories.end(), "{}: the categories {} and {} are both called '{}'", path.string(),
-          result.category_ids[static_cast<std::size_t>(other - result.categories.begin())], id, name);
+    if (other != result.categories.end()) {
+      fail("{}: the categories {} and {} are both called '{}'", path.string(),
+           result.category_ids[static_cast<std::size_t>(other - result.categories.begin())], id, name);
+    }
     class_of[id] = result.categories.size();
     result.categories.push_back(name);
     result.category_ids.push_back(id);
