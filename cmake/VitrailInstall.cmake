@@ -17,6 +17,9 @@ target_include_directories(vitrail PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR
 target_link_libraries(vitrail PUBLIC fmt::fmt nlohmann_json::nlohmann_json oneDNN::oneDNN OpenMP::OpenMP_CXX Threads::Threads PkgConfig::hwy
                                      PkgConfig::icu PkgConfig::jpeg PkgConfig::pcre2 PkgConfig::png PkgConfig::pugixml PkgConfig::sentencepiece
                                      PkgConfig::tomlplusplus PkgConfig::zlib $<$<BOOL:${VITRAIL_WEBP}>:PkgConfig::webp>)
+if(VITRAIL_MPI AND MPI_CXX_FOUND)
+  target_link_libraries(vitrail PRIVATE MPI::MPI_CXX)
+endif()
 
 # Headers that have moved are still found where they were: a header there includes the one that took its place.
 set(moved_dir ${PROJECT_BINARY_DIR}/moved)

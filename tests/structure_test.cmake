@@ -7,6 +7,7 @@ set(rooms
     tensor
     kernels kernels/cpu/simd kernels/cpu kernels/cpu/elements kernels/cpu/products kernels/cpu/attention
     kernels/cpu/images kernels/cpu/recurrent
+    dist
     io io/charts autograd
     ops/math ops/shape ops/products ops/attention ops/images ops/recurrent ops
     nn nn/positions nn/attention nn/images nn/recurrent

@@ -134,6 +134,7 @@ struct Batches::State {
   std::vector<std::vector<Pick>> epoch_plan;
   std::int64_t epoch = 0;
   std::int64_t next_batch = 0;
+  std::function<bool(std::int64_t)> wanted;  // empty: all
   double seconds_waited = 0;
   std::vector<std::string> broken;
   std::set<std::int64_t> broken_indices;
@@ -161,6 +162,10 @@ Batches::State::~State() {
 // Adds batches to the queue up to the number that may wait.
 void Batches::State::enqueue() {
   while (std::ssize(queue) < std::max<std::int64_t>(options.most_ahead, 1) && next_batch < std::ssize(epoch_plan)) {
+    if (wanted && !wanted(next_batch)) {
+      ++next_batch;
+      continue;
+    }
     auto pending = std::make_shared<Pending>();
     pending->job = begin({epoch, next_batch, epoch_plan[static_cast<std::size_t>(next_batch)]});
     ++next_batch;
@@ -273,7 +278,7 @@ Batches::Batches(EpochPlan plan, Begin begin, const PrefetchOptions& options)
 
 Batches::~Batches() = default;
 
-void Batches::start_epoch(std::int64_t epoch, std::int64_t first_batch) {
+void Batches::start_epoch(std::int64_t epoch, std::int64_t first_batch, std::function<bool(std::int64_t)> wanted) {
   check(epoch >= 0 && first_batch >= 0, "there is no batch {} of epoch {}", first_batch, epoch);
   const std::lock_guard lock(state_->mutex);
   state_->queue.clear();
@@ -282,6 +287,7 @@ void Batches::start_epoch(std::int64_t epoch, std::int64_t first_batch) {
     state_->epoch_plan = state_->plan(epoch);
   }
   state_->next_batch = first_batch;
+  state_->wanted = std::move(wanted);
   if (!state_->workers.empty()) {
     state_->enqueue();
   }

@@ -85,8 +85,9 @@ class Batches {
   Batches& operator=(const Batches&) = delete;
 
   /// Begins epoch `epoch` at batch `first_batch`, which is above 0 if a run is resumed in the middle of an epoch. If it
-  /// is not called, the first epoch is number 0.
-  void start_epoch(std::int64_t epoch, std::int64_t first_batch = 0);
+  /// is not called, the first epoch is number 0. With `wanted`, only the batches with such numbers are made.
+  void start_epoch(std::int64_t epoch, std::int64_t first_batch = 0,
+                   std::function<bool(std::int64_t number)> wanted = {});
   std::int64_t batches_per_epoch() const;
   std::int64_t largest_batch() const;              ///< samples of the largest batch of an epoch
   double seconds_waited() const;                   ///< how long next() has waited for workers so far

@@ -249,7 +249,45 @@ void add_average_options(OptionList& list, RunOptions& o) {
       .needs("--lookahead", looks_ahead);
 }
 
+namespace {
+
+void add_rank_options(OptionList& list, RunOptions& o) {
+  list.group("several ranks");
+  list.add(
+          "grad_shards", o.grad_shards, "S",
+          "Batches of an update on all ranks together, added in an order that does not depend on the ranks: any number "
+          "of them that divides S gives the same bits; 0: --grad-accum-steps on each rank")
+      .at_least(0)
+      .at_most(1e6)
+      .check_that([&o](const Option& self) {
+        check(o.grad_shards == 0 || o.grad_accum_steps == 1,
+              "{} says how many batches an update has, and --grad-accum-steps does so too: take one of them",
+              self.flag());
+      });
+  list.add("grad_dtype", o.grad_dtype, "DTYPE", "In what gradients travel: f32, or bf16 in half the bytes")
+      .one_of({"f32", "bf16"})
+      .check_that([&o](const Option& self) {
+        check(o.grad_shards == 0 || o.grad_dtype == "f32",
+              "{} bf16 rounds what travels, so that the bits would depend on the number of ranks, which --grad-shards "
+              "excludes",
+              self.flag());
+      });
+  list.add("bucket_mb", o.bucket_mb, "MB", "Gradients that travel together, while backward goes on with the others")
+      .at_least(1)
+      .at_most(1024);
+  list.add(
+          "check_every", o.check_every, "N",
+          "Updates between comparisons of the ranks' weights, which are compared at each checkpoint too; 0: then alone")
+      .at_least(0);
+  list.add("comm_timeout", o.comm_timeout, "SECONDS", "After this long without another rank, say which, and end")
+      .positive()
+      .at_most(1e6);
+}
+
+}  // namespace
+
 void add_run_options(OptionList& list, RunOptions& o, const std::vector<std::string>& figures) {
+  add_rank_options(list, o);
   list.group("run");
   list.add("seed", o.seed, "S", "Seed of all that is random").settled();
   list.add("workers", o.workers, "N", "Threads that prepare batches ahead; 0: none")

@@ -24,6 +24,7 @@ struct RunOptions {
   std::int64_t batch_size = 64;
   std::optional<std::int64_t> validation_batch_size;
   std::int64_t grad_accum_steps = 1;
+  std::int64_t grad_shards = 0;  ///< batches of an update on all ranks together; 0: grad_accum_steps on each
   bool amp = false;
   std::string amp_dtype = "bfloat16";
 
@@ -61,6 +62,12 @@ struct RunOptions {
   // Lookahead
   std::int64_t lookahead = 0;  ///< updates between two returns to the slow weights; 0: none
   double lookahead_decay = 0.95;
+
+  // Several ranks
+  std::string grad_dtype = "f32";  ///< in which gradients travel
+  std::int64_t bucket_mb = 25;
+  std::int64_t check_every = 1000;
+  double comm_timeout = 120;
 
   // The run
   std::int64_t seed = 42;

@@ -87,6 +87,8 @@ class Task {
   virtual std::vector<std::pair<std::string, std::string>> pictures() const { return {}; }
   /// Whether the latest network is the best one, whatever the figures say, as where no figure tells how good it is.
   virtual bool keeps_latest() const { return false; }
+  /// Why several ranks cannot train it, "its centre follows the batches"; empty if they can.
+  virtual std::string alone_because() const { return ""; }
   /// The label of the axis of the training loss in curves.svg.
   virtual std::string loss_axis() const { return "loss"; }
 

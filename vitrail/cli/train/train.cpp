@@ -12,8 +12,10 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/option_flags.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/data/scenes/source.h"
 #include "vitrail/data/sets/sets.h"
+#include "vitrail/dist/communicator.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/detection/detr_folder.h"
 #include "vitrail/models/joint/vqa_folder.h"
@@ -196,15 +198,30 @@ class TaskFlags {
 };
 
 void run_training(const train::TaskOptions& options) {
+  const std::unique_ptr<dist::Communicator> ranks = dist::started_ranks();
   const train::Interrupt interrupt;
   train::Progress progress(stdout);
   progress.set_interval(options.log_interval);
   train::FitHooks hooks;
   hooks.should_stop = train::Interrupt::requested;
   hooks.progress = &progress;
-  if (train::fit(options, hooks).stopped) {
-    // The exit status tells a shell, as in `vitrail train … && …`, that the run was stopped.
-    throw CLI::RuntimeError(128 + train::Interrupt::signal());
+  hooks.ranks = ranks.get();
+  try {
+    if (train::fit(options, hooks).stopped) {
+      // The exit status tells a shell, as in `vitrail train … && …`, that the run was stopped.
+      throw CLI::RuntimeError(128 + std::max(train::Interrupt::signal(), 0));
+    }
+  } catch (const dist::AgreedError&) {
+    if (ranks->rank() == 0) {
+      throw;
+    }
+    throw CLI::RuntimeError(EXIT_FAILURE);  // rank 0 says it
+  } catch (const Error& error) {
+    if (ranks->size() == 1) {
+      throw;
+    }
+    say("vitrail: rank {}: {}\n", ranks->rank(), error.what());
+    ranks->abort();  // the others would wait for this one
   }
 }
 

@@ -56,6 +56,7 @@ class PretrainDino final : public ViewTask {
   void updated(std::int64_t step) override;
   io::NamedTensors state() const override;
   std::string loss_axis() const override { return "cross-entropy with the teacher"; }
+  std::string alone_because() const override { return "DINO's centre follows the batches of one process"; }
   std::vector<std::string> summary() const override;
 
  protected:

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "vitrail/autograd/tape.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/gemm.h"
 #include "vitrail/optim/ema.h"
@@ -129,8 +128,9 @@ double Learner::Parts::backward(const Loss& loss, std::uint64_t number, float sh
   return value;
 }
 
-double Learner::accumulate(const Loss& loss, std::uint64_t number, float share) {
-  return parts_->backward(loss, number, share, {});
+double Learner::accumulate(const Loss& loss, std::uint64_t number, float share,
+                           const autograd::Tape::Complete& complete) {
+  return parts_->backward(loss, number, share, complete);
 }
 
 // Sets the weight decay of an update, if it follows a schedule.

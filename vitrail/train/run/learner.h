@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "vitrail/autograd/tape.h"
 #include "vitrail/io/safetensors.h"
 #include "vitrail/nn/network.h"
 #include "vitrail/nn/pass.h"
@@ -46,7 +47,9 @@ class Learner {
 
   /// Adds `share` times the gradient of the loss to the gradients of the parameters, and returns the loss. Dropout and
   /// stochastic depth depend on (seed, number) alone. A loss that is not finite leaves the gradients unchanged.
-  double accumulate(const Loss& loss, std::uint64_t number, float share = 1);
+  /// `complete` is handed to Tape::backward().
+  double accumulate(const Loss& loss, std::uint64_t number, float share = 1,
+                    const autograd::Tape::Complete& complete = {});
   /// Scales the accumulated gradients by `scale`, clips them, updates the weights and then the moving average, and
   /// clears the gradients. `update` is the number of the update, counted from 0. Returns the norm of the gradients
   /// before clipping if they are clipped by norm.

@@ -65,6 +65,20 @@ double mean_loss(const History& history, std::int64_t epoch) {
   return count == 0 ? std::nan("") : sum / static_cast<double>(count);
 }
 
+StepRecord recent_mean(const History& history) {
+  const std::vector<StepRecord>& steps = history.steps;
+  StepRecord mean = steps.back();
+  const std::size_t count = std::min<std::size_t>(steps.size(), 20);
+  double seconds_a_unit = 0;
+  mean.loss = 0;
+  for (std::size_t i = steps.size() - count; i < steps.size(); ++i) {
+    mean.loss += steps[i].loss / static_cast<double>(count);
+    seconds_a_unit += 1 / steps[i].rate / static_cast<double>(count);
+  }
+  mean.rate = 1 / seconds_a_unit;
+  return mean;
+}
+
 std::string to_json(const StepRecord& record, const std::string& units) {
   std::string line =
       fmt::format(R"({{"step": {}, "epoch": {}, "loss": {}, "lr": {}, "{}": {}, "{}{}": {})", record.step, record.epoch,

@@ -51,6 +51,8 @@ struct RecordKind {
 /// The mean loss of the steps of an epoch (from 1), including those before the run was stopped and resumed; NaN if
 /// there are none.
 double mean_loss(const History& history, std::int64_t epoch);
+/// The last step, but with the means of loss and rate over up to 20 steps, which are steadier. There must be one.
+StepRecord recent_mean(const History& history);
 
 /// A record as one line of metrics.jsonl, without the newline. `units` names the rate.
 std::string to_json(const StepRecord& record, const std::string& units);

@@ -16,8 +16,10 @@
 #include "vitrail/train/run/judge.h"
 #include "vitrail/train/run/learner.h"
 #include "vitrail/train/run/parameter_names.h"
+#include "vitrail/train/run/ranks.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/run/run_log.h"
+#include "vitrail/train/run/updates.h"
 
 namespace vitrail::train {
 namespace {
@@ -47,39 +49,41 @@ class Run {
   void write_config_to(const fs::path& folder) const;
   void announce() const;
   bool train_epoch();
-  void update();
-  std::optional<Drawn> draw();
+  void record(const Update& made);
   void close_epoch();
   bool prepare();
   Work work() const;
   Figures evaluate(bool average);
   void keep_if_best(const FigureKind& metric, double value, bool average);
   void save();
-  bool save_is_due() const;
+  bool save_is_due(std::int64_t step) const;
   void show_progress();
   FitResult result() const;
 
   RecordKind record_kind() const { return {task_->units(), judge_->kinds(), task_->loss_axis()}; }
-  std::int64_t updates_done() const {
-    return (counters_.batch + options_.grad_accum_steps - 1) / options_.grad_accum_steps;
-  }
+  std::int64_t updates_done() const { return (counters_.batch + group_ - 1) / group_; }
+  bool leads() const { return ranks_.rank() == 0; }
   fs::path last() const { return folder_ / "last"; }
   fs::path best() const { return folder_ / "best"; }
   bool has_best() const { return counters_.best_epoch > 0 && fs::exists(best()); }
   bool stop_wanted() const { return hooks_.should_stop && hooks_.should_stop(); }
   void say(const std::string& text) const {
-    if (hooks_.progress != nullptr) {
-      hooks_.progress->line(text);
+    if (progress_ != nullptr) {
+      progress_->line(text);
     }
   }
   void end_bar() const {
-    if (hooks_.progress != nullptr) {
-      hooks_.progress->end();
+    if (progress_ != nullptr) {
+      progress_->end();
     }
   }
 
   const TaskOptions& options_;
   const FitHooks& hooks_;
+  const std::unique_ptr<dist::Communicator> alone_ = dist::alone();
+  dist::Communicator& ranks_;
+  Progress* progress_ = nullptr;  // of rank 0
+  RankThreads threads_;
   fs::path folder_;
   std::optional<RunLock> lock_;  // of a run that goes on, until its log has it
   DType dtype_ = DType::f32;
@@ -88,8 +92,10 @@ class Run {
   RunOptions real_;  // with the batch and the batches of an update that there are, where the data have fewer
   std::optional<Judge> judge_;
   std::unique_ptr<Learner> learner_;
+  std::unique_ptr<Updates> updates_;
   std::unique_ptr<RunLog> log_;
   Counters counters_;
+  std::int64_t group_ = 1;  // batches of an update
   std::int64_t updates_per_epoch_ = 0;
   std::int64_t saved_step_ = 0;
   std::size_t broken_told_ = 0;
@@ -105,43 +111,59 @@ class Run {
   double last_loss_ = 0;
 };
 
-Run::Run(const TaskOptions& options, const FitHooks& hooks) : options_(options), hooks_(hooks) {
+Run::Run(const TaskOptions& options, const FitHooks& hooks)
+    : options_(options),
+      hooks_(hooks),
+      ranks_(hooks.ranks == nullptr ? *alone_ : *hooks.ranks),
+      progress_(leads() ? hooks.progress : nullptr) {
   validate(options);
-  if (options.threads > 0) {
-    kernels::set_threads(static_cast<int>(options.threads));
-  }
+  ranks_.timeout = options.comm_timeout;
+  threads_ = threads_of_rank(ranks_, static_cast<int>(options.threads));
+  kernels::set_threads(threads_.threads);
   const bool resuming = !options.resume.empty();
   folder_ = options.resume;
-  if (resuming && fs::exists(last())) {
+  if (resuming && leads() && fs::exists(last())) {
     lock_.emplace(folder_);  // before anything is read that another process may be writing
   }
   dtype_ = compute_dtype(options, &dtype_message_);
-  task_ = options.make(resuming ? last() : fs::path());
+  const std::unique_ptr<TaskOptions> together = options.clone();  // as one process would have to be told
+  together->grad_accum_steps = batches_of_update(options, ranks_.size());
+  task_ = together->make(resuming ? last() : fs::path());
   freeze(task_->network(), options.freeze);
   judge_.emplace(task_->figures(), options.eval_metric);
   counters_.batches_per_epoch = task_->batches().batches_per_epoch();
-  updates_per_epoch_ = (counters_.batches_per_epoch + options.grad_accum_steps - 1) / options.grad_accum_steps;
+  check(ranks_.size() == 1 || task_->alone_because().empty(), "{} ranks cannot train this together: {}", ranks_.size(),
+        task_->alone_because());
+  check_same(ranks_, facts_in_common(options, *task_, dtype_));
+  group_ = std::min(together->grad_accum_steps, counters_.batches_per_epoch);
+  updates_per_epoch_ = (counters_.batches_per_epoch + group_ - 1) / group_;
   real_ = options;
   real_.batch_size = std::min(options.batch_size, task_->items_of_batch(options.batch_size));
-  real_.grad_accum_steps = std::min(options.grad_accum_steps, counters_.batches_per_epoch);
+  real_.grad_accum_steps = group_;
   learner_ = std::make_unique<Learner>(real_, task_->network(), updates_per_epoch_, dtype_);
+  updates_ = std::make_unique<Updates>(*task_, *learner_, ranks_, options);
   resuming ? restore() : create();
+  check_same_weights(ranks_, task_->network(), counters_.step);
 }
 
 void Run::create() {
   counters_.threads = kernels::threads();
-  // The folder is made together with a checkpoint of step 0, so that there is always one to resume from.
-  folder_ = create_run_folder(options_, task_->name(), [&](const fs::path& temporary) {
-    write_config_to(temporary);
-    save_checkpoint(temporary / "last", *task_, task_->network(), counters_, learner_->state());
-  });
-  log_ = std::make_unique<RunLog>(RunLock(folder_), 0, record_kind());
+  if (leads()) {
+    // The folder is made together with a checkpoint of step 0, so that there is always one to resume from.
+    folder_ = create_run_folder(options_, task_->name(), [&](const fs::path& temporary) {
+      write_config_to(temporary);
+      save_checkpoint(temporary / "last", *task_, task_->network(), counters_, learner_->state());
+    });
+    log_ = std::make_unique<RunLog>(RunLock(folder_), 0, record_kind());
+  }
+  folder_ = dist::all_gather(ranks_, folder_.string(), "the start").front();
 }
 
 void Run::write_config_to(const fs::path& folder) const {
   Facts facts = {{"version", VITRAIL_VERSION},
                  {"cpu", kernels::cpu_name()},
                  {"threads", fmt::format("{}", kernels::threads())},
+                 {"ranks", fmt::format("{}", ranks_.size())},
                  {"dtype", std::string(name_of(dtype_))},
                  {"parameters", fmt::format("{}", task_->network().parameters.count())}};
   const Facts own = task_->facts();
@@ -171,10 +193,17 @@ void Run::restore() {
   counters_.batches_per_epoch = std::exchange(counters_, state.counters).batches_per_epoch;  // as the data has now
   learner_->load_state(state.tensors);
   task_->load_state(with_prefix(state.tensors, task_prefix));
-  take_changes();
+  const std::string ranks = read_facts(folder_ / "config.toml")["ranks"];
+  if (!ranks.empty() && ranks != fmt::format("{}", ranks_.size()) && options_.grad_shards == 0) {
+    say(fmt::format("ranks: it began with {}, and with {} an update has {} (--grad-shards keeps their number)", ranks,
+                    ranks_.size(), io::counted(group_, "batches")));
+  }
+  if (leads()) {
+    take_changes();
+    log_ = std::make_unique<RunLog>(std::move(lock_).value(), counters_.metrics_bytes, record_kind());
+  }
   seconds_before_ = counters_.seconds;
   saved_step_ = counters_.step;
-  log_ = std::make_unique<RunLog>(std::move(lock_).value(), counters_.metrics_bytes, record_kind());
   if (counters_.threads != kernels::threads()) {
     say(fmt::format("this run began with {}: with {} its numbers may differ in the last bits",
                     io::counted(counters_.threads, "threads"), kernels::threads()));
@@ -183,20 +212,23 @@ void Run::restore() {
 }
 
 void Run::announce() const {
-  if (!dtype_message_.empty()) {
-    say(dtype_message_);
+  for (const std::string& remark : {dtype_message_, threads_.remark}) {
+    if (!remark.empty()) {
+      say(remark);
+    }
   }
   std::vector<std::string> lines = task_->summary();
   std::ranges::copy(learner_->remarks(), std::back_inserter(lines));
   for (const std::string& line : lines) {
     say(line);
   }
-  const bool even = counters_.batches_per_epoch % real_.grad_accum_steps == 0;
-  const std::int64_t items = task_->items_of_batch(options_.batch_size) * real_.grad_accum_steps;
-  say(fmt::format("{} of {}{} an epoch, {}, learning rate {:.4g}, {}, {}: {}",
+  const bool even = counters_.batches_per_epoch % group_ == 0;
+  const std::int64_t items = task_->items_of_batch(options_.batch_size) * group_;
+  say(fmt::format("{} of {}{} an epoch, {}, learning rate {:.4g}, {}, {}{}: {}",
                   io::counted(updates_per_epoch_, "updates"), even ? "" : "up to ",
                   io::counted(items, task_->batch_items()), options_.optimizer.opt, learning_rate(real_),
-                  name_of(dtype_), io::counted(kernels::threads(), "threads"), folder_.string()));
+                  name_of(dtype_), ranks_.size() == 1 ? "" : io::counted(ranks_.size(), "ranks") + " of ",
+                  io::counted(kernels::threads(), "threads"), folder_.string()));
   if (counters_.step > 0) {
     say(counters_.epoch < learner_->epochs()
             ? fmt::format("going on after step {}, in epoch {}", counters_.step, counters_.epoch + 1)
@@ -218,6 +250,9 @@ FitResult Run::go() {
     save();
     say(fmt::format("stopped after step {}; go on with: {} --resume {}", counters_.step, options_.command(),
                     io::shell_word(folder_.string())));
+    return outcome;
+  }
+  if (!leads()) {
     return outcome;
   }
   say(fmt::format("{} in {}, {:.1f} % of the training spent waiting for {}", io::counted(counters_.epoch, "epochs"),
@@ -250,16 +285,26 @@ bool Run::train_epoch() {
   data::Batches& batches = task_->batches();
   const double waited_before = batches.seconds_waited();
   const Clock::time_point begin = Clock::now();
-  batches.start_epoch(counters_.epoch, counters_.batch);
-  if (hooks_.progress != nullptr) {
-    hooks_.progress->begin(fmt::format("epoch {}/{}", counters_.epoch + 1, learner_->epochs()), updates_per_epoch_,
-                           updates_done());
+  updates_->start_epoch(counters_);
+  if (progress_ != nullptr) {
+    progress_->begin(fmt::format("epoch {}/{}", counters_.epoch + 1, learner_->epochs()), updates_per_epoch_,
+                     updates_done());
   }
   step_ended_ = begin;
   while (counters_.batch < counters_.batches_per_epoch && !stopped_) {
-    update();
-    stopped_ = stop_wanted();
-    if (save_is_due() && !stopped_) {
+    const auto own_wishes = [this](std::int64_t step) { return Wishes{stop_wanted(), save_is_due(step)}; };
+    const std::optional<Update> made = updates_->next(counters_, own_wishes);
+    if (!made) {
+      continue;
+    }
+    task_->updated(counters_.step);
+    record(*made);
+    const Wishes wishes = made->agreed ? *made->agreed : own_wishes(counters_.step);
+    stopped_ = wishes.stop;
+    if (options_.check_every > 0 && counters_.step % options_.check_every == 0) {
+      check_same_weights(ranks_, task_->network(), counters_.step);
+    }
+    if (wishes.save && !stopped_) {
       save();
     }
   }
@@ -276,89 +321,34 @@ bool Run::train_epoch() {
   return !stopped_;
 }
 
-// The next batch of the task; empty if broken items have made the epoch shorter.
-std::optional<Drawn> Run::draw() {
-  std::optional<Drawn> drawn = task_->next();
-  counters_.batch = drawn ? drawn->number + 1 : counters_.batches_per_epoch;
-  return drawn;
-}
-
-// Updates the weights once, from the gradients of --grad-accum-steps batches. The loss is the mean over the units of
-// all of them: each batch is weighted by its share of the units. As the sizes of the later batches are not known yet,
-// they are assumed to be that of the first, and the error of this assumption is corrected in the end.
-void Run::update() {
-  const std::int64_t group = std::min(options_.grad_accum_steps, counters_.batches_per_epoch - counters_.batch);
-  const Loss loss_of_batch = [&](nn::Pass& pass) { return task_->loss(pass); };
-  const double lr = learner_->lr(counters_.step);
-  double loss = 0;
-  double expected = 0;  // the assumed units of the whole group
-  std::int64_t units = 0;
-  std::optional<double> norm;
-  for (std::int64_t i = 0; i < group; ++i) {
-    const std::optional<Drawn> batch = draw();
-    if (!batch) {
-      break;
-    }
-    expected = i == 0 ? static_cast<double>(batch->units * group) : expected;
-    const double share = static_cast<double>(batch->units) / expected;
-    const auto number = static_cast<std::uint64_t>(counters_.epoch * counters_.batches_per_epoch + batch->number);
-    double one = 0;
-    if (group == 1) {
-      const Learner::Step step = learner_->step(loss_of_batch, number, counters_.step);
-      one = step.loss;
-      norm = step.gradient_norm;
-    } else {
-      one = learner_->accumulate(loss_of_batch, number, static_cast<float>(share));
-    }
-    check(std::isfinite(one),
-          "the loss is {} in step {} (epoch {}, learning rate {:.3g}): try a smaller --lr, more --warmup-epochs or "
-          "--clip-grad 1",
-          std::isnan(one) ? "NaN" : "infinite", counters_.step + 1, counters_.epoch + 1, lr);
-    loss += one * share;
-    units += batch->units;
-  }
-  if (units == 0) {
-    return;
-  }
-  const double correction = expected / static_cast<double>(units);  // 1 if all batches have equally many units
-  loss *= correction;
-  if (group > 1) {
-    norm = learner_->update(counters_.step, correction);
-  }
-  ++counters_.step;
-  task_->updated(counters_.step);
+// Writes an update down, and shows it.
+void Run::record(const Update& made) {
   const Clock::time_point now = Clock::now();
   const double seconds = std::max(std::chrono::duration<double>(now - step_ended_).count(), 1e-9);
   step_ended_ = now;
-  log_->add(
-      StepRecord{counters_.step, counters_.epoch + 1, loss, lr, units, static_cast<double>(units) / seconds, norm});
+  if (leads()) {
+    log_->add(StepRecord{counters_.step, counters_.epoch + 1, made.loss, made.lr, made.units,
+                         static_cast<double>(made.units) / seconds, made.gradient_norm});
+  }
   show_progress();
   if (hooks_.on_step) {
-    hooks_.on_step(counters_.step, loss);
+    hooks_.on_step(counters_.step, made.loss);
   }
 }
 
 void Run::show_progress() {
-  if (hooks_.progress == nullptr) {
+  if (progress_ == nullptr) {
     return;
   }
-  // The means over the last steps are steadier than the values of one step.
-  const std::vector<StepRecord>& steps = log_->history().steps;
-  const std::size_t count = std::min<std::size_t>(steps.size(), 20);
-  double loss = 0;
-  double seconds_a_unit = 0;
-  for (std::size_t i = steps.size() - count; i < steps.size(); ++i) {
-    loss += steps[i].loss / static_cast<double>(count);
-    seconds_a_unit += 1 / steps[i].rate / static_cast<double>(count);
-  }
-  hooks_.progress->update(
+  const StepRecord recent = recent_mean(log_->history());
+  progress_->update(
       updates_done(),
-      fmt::format("loss {:.3f}, lr {:.2e}, {:.0f} {}/s", loss, steps.back().lr, 1 / seconds_a_unit, task_->units()),
+      fmt::format("loss {:.3f}, lr {:.2e}, {:.0f} {}/s", recent.loss, recent.lr, recent.rate, task_->units()),
       (learner_->epochs() - counters_.epoch - 1) * updates_per_epoch_);
 }
 
-bool Run::save_is_due() const {
-  return options_.recovery_interval > 0 ? counters_.step % options_.recovery_interval == 0
+bool Run::save_is_due(std::int64_t step) const {
+  return options_.recovery_interval > 0 ? step % options_.recovery_interval == 0
                                         : seconds_since(saved_at_) > seconds_between_checkpoints;
 }
 
@@ -366,7 +356,7 @@ bool Run::save_is_due() const {
 // left at the end of the epoch's training, and the evaluation is repeated on resuming.
 void Run::close_epoch() {
   check_finite_weights(task_->network(), counters_.step);
-  last_loss_ = mean_loss(log_->history(), counters_.epoch + 1);
+  last_loss_ = leads() ? mean_loss(log_->history(), counters_.epoch + 1) : 0;
   const bool final = counters_.epoch + 1 == learner_->epochs();
   std::string text = fmt::format("epoch {}/{}: loss {:.4f}", counters_.epoch + 1, learner_->epochs(), last_loss_);
   try {
@@ -380,7 +370,9 @@ void Run::close_epoch() {
         text += ", " + judge_->text(figures_, average);
       }
       for (const EvaluationRecord& record : records) {
-        log_->add(record);
+        if (leads()) {
+          log_->add(record);
+        }
       }
       keep_if_best(judge_->metric(), figure(figures_, judge_->metric().name), learner_->has_average());
     }
@@ -411,15 +403,15 @@ Work Run::work() const {
   Work work;
   work.dtype = dtype_;
   work.begin = [this](std::string_view title, std::int64_t total) {
-    if (hooks_.progress != nullptr) {
-      hooks_.progress->begin(title, total);
+    if (progress_ != nullptr) {
+      progress_->begin(title, total);
     }
   };
   work.advance = [this](std::int64_t done) {
-    if (hooks_.progress != nullptr && hooks_.progress->terminal()) {
-      hooks_.progress->update(done, "");
+    if (progress_ != nullptr && progress_->terminal()) {
+      progress_->update(done, "");
     }
-    if (stop_wanted()) {
+    if (ranks_.size() == 1 && stop_wanted()) {  // several stop together, after an update
       throw Stopped{};
     }
   };
@@ -445,6 +437,9 @@ Figures Run::evaluate(bool average) {
 
 // Saves the network if it is better than the one that is there; a user may have deleted that.
 void Run::keep_if_best(const FigureKind& metric, double value, bool average) {
+  if (!leads()) {
+    return;
+  }
   if (has_best() && !task_->keeps_latest() && !is_better(metric, value, counters_.best_metric)) {
     return;
   }
@@ -462,9 +457,12 @@ void Run::keep_if_best(const FigureKind& metric, double value, bool average) {
 
 void Run::save() {
   check_finite_weights(task_->network(), counters_.step);
-  counters_.metrics_bytes = log_->commit(static_cast<double>(updates_per_epoch_));
-  counters_.seconds = seconds_before_ + seconds_since(began_);
-  save_checkpoint(last(), *task_, task_->network(), counters_, learner_->state());
+  check_same_weights(ranks_, task_->network(), counters_.step);
+  if (leads()) {
+    counters_.metrics_bytes = log_->commit(static_cast<double>(updates_per_epoch_));
+    counters_.seconds = seconds_before_ + seconds_since(began_);
+    save_checkpoint(last(), *task_, task_->network(), counters_, learner_->state());
+  }
   saved_step_ = counters_.step;
   saved_at_ = Clock::now();
 }
@@ -492,6 +490,8 @@ FitResult fit(const TaskOptions& options, const FitHooks& hooks) {
     return run.go();
   } catch (const std::bad_alloc&) {
     fail("{}", run.with_advice("out of memory: the system has none left"));
+  } catch (const dist::AgreedError& error) {
+    throw dist::AgreedError(run.with_advice(error.what()));
   } catch (const Error& error) {
     fail("{}", run.with_advice(error.what()));
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "vitrail/dist/communicator.h"
 #include "vitrail/train/run/progress.h"
 #include "vitrail/train/task.h"
 
@@ -17,6 +18,7 @@ namespace vitrail::train {
 struct FitHooks {
   std::function<bool()> should_stop;                  ///< called after each update: if true, the run is saved and ended
   Progress* progress = nullptr;                       ///< where the run reports; null: it is silent
+  dist::Communicator* ranks = nullptr;                ///< the ranks that train together; null: this process is alone
   std::function<void(std::int64_t, double)> on_step;  ///< called after each update with its number (from 1) and loss
 };
 
@@ -51,6 +53,9 @@ struct FitResult {
 /// last/ is replaced as a whole, so that a process killed at any moment leaves a consistent checkpoint. What happens in
 /// a step depends on (seed, step) alone: a resumed run has the same bits as one that was never stopped, for the same
 /// number of threads.
+///
+/// Of several ranks, each calls fit() with the same options and trains its part of each update (updates.h). Rank 0
+/// alone writes and reports.
 ///
 /// With options.resume, continues that run; its options must have been taken over by resume() first.
 ///

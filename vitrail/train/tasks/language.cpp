@@ -152,6 +152,9 @@ class Language final : public Task {
   }
   Figures evaluate(const Work& work) override;
   std::string loss_axis() const override { return "cross-entropy of the next token"; }
+  std::string alone_because() const override {
+    return state_ == nullptr ? "" : "with --bptt a batch goes on where the last one has ended";
+  }
   io::NamedTensors state() const override;
   void load_state(const io::NamedTensors& state) override;
   void save(const fs::path& folder) const override;

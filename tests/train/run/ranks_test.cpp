@@ -1,0 +1,215 @@
+// Several ranks train as one process does. Here they are threads; tests/cli/ranks_test.cpp has processes of MPI.
+#include "vitrail/train/run/ranks.h"
+
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/dist/thread_ranks.h"
+#include "tests/support/errors.h"
+#include "tests/train/tiny.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+using test::error_of;
+using ::testing::HasSubstr;
+
+class RanksTest : public ::testing::Test {
+ protected:
+  // A run of 15 updates: six batches of four images an epoch, of which an update has up to four.
+  ClassifyOptions options(const std::string& name) const {
+    ClassifyOptions options = test::tiny_options(folder_.path());
+    options.experiment = name;
+    options.grad_shards = 4;
+    options.epochs = 3;
+    options.comm_timeout = 20;
+    return options;
+  }
+  fs::path run(const std::string& name) const { return folder_ / "runs" / name; }
+  std::uint64_t weights(const std::string& name) const { return test::weights_of(run(name) / "last"); }
+  std::vector<double> losses(const std::string& name) const {
+    std::vector<double> losses;
+    for (const nlohmann::json& line : test::json_lines(run(name) / "metrics.jsonl")) {
+      if (line.contains("lr")) {
+        losses.push_back(line["loss"]);
+      }
+    }
+    return losses;
+  }
+  // Trains on so many ranks; each stops after `stop` updates (0: none does).
+  static void fit_on(int ranks, const ClassifyOptions& options, std::int64_t stop = 0) {
+    test::on_ranks(ranks, [&](test::ThreadRank& self) {
+      FitHooks hooks = stop > 0 ? test::stop_after(stop) : FitHooks();
+      hooks.ranks = &self;
+      EXPECT_EQ(fit(options, hooks).stopped, stop > 0);
+    });
+  }
+  void expect_losses(const std::string& name, const std::string& other, double relative) const {
+    const std::vector<double> one = losses(name);
+    const std::vector<double> two = losses(other);
+    ASSERT_EQ(one.size(), two.size());
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      EXPECT_NEAR(one[i], two[i], relative * one[i]) << "step " << i + 1;
+    }
+  }
+  // The bits of the weights after the same options on 1, 2 and 4 ranks.
+  void expect_same_bits(ClassifyOptions options) {
+    std::vector<std::uint64_t> sums;
+    for (const int ranks : {1, 2, 4}) {
+      options.experiment = fmt::format("ranks-{}", ranks);
+      fs::remove_all(run(options.experiment));
+      fit_on(ranks, options);
+      sums.push_back(weights(options.experiment));
+    }
+    EXPECT_EQ(sums[1], sums[0]);
+    EXPECT_EQ(sums[2], sums[0]);
+    EXPECT_EQ(losses("ranks-1"), losses("ranks-4"));
+  }
+
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(RanksTest, GiveTheSameBitsWhateverTheirNumber) { expect_same_bits(options("bits")); }
+
+TEST_F(RanksTest, ClipAndAverageTogether) {
+  ClassifyOptions with = options("clipped");
+  with.clip_grad = 0.1;
+  with.model_ema = true;
+  with.grad_checkpointing = true;
+  expect_same_bits(with);
+}
+
+TEST_F(RanksTest, AverageRunningStatistics) {
+  ClassifyOptions with = options("norms");
+  with.model = "resnet18";
+  with.model_kwargs = R"({"channels": [4, 4, 8, 8], "layers": [1, 1, 1, 1], "img_size": 16})";
+  with.drop = 0;
+  expect_same_bits(with);
+}
+
+TEST_F(RanksTest, LeaveTheSameBrokenImagesOut) {
+  ClassifyOptions with = options("broken");
+  for (int i = 0; i < 6; ++i) {
+    std::ofstream(folder_ / "data" / "train" / "class1" / fmt::format("{}.png", i)) << "no image";
+  }
+  with.skip_broken = true;
+  expect_same_bits(with);
+}
+
+TEST_F(RanksTest, GoOnWithAnyNumber) {
+  fit_on(1, options("whole"));
+  fit_on(4, options("changing"), 3);
+  fit_on(2, test::resumed<ClassifyOptions>(run("changing")), 4);
+  fit_on(1, test::resumed<ClassifyOptions>(run("changing")));
+  EXPECT_EQ(weights("changing"), weights("whole"));
+  EXPECT_EQ(losses("changing"), losses("whole"));
+}
+
+TEST_F(RanksTest, HaveTheLossesOfOneProcess) {
+  ClassifyOptions one = options("one");
+  one.grad_shards = 0;
+  one.grad_accum_steps = 4;
+  fit(one);
+  ClassifyOptions two = one;
+  two.experiment = "two";
+  two.grad_accum_steps = 2;
+  fit_on(2, two);
+  expect_losses("one", "two", 1e-6);
+  ClassifyOptions rounded = two;
+  rounded.experiment = "rounded";
+  rounded.grad_dtype = "bf16";
+  fit_on(2, rounded);
+  expect_losses("one", "rounded", 1e-3);
+  EXPECT_NE(weights("two"), weights("rounded"));
+}
+
+TEST_F(RanksTest, RefuseWhatCannotBeShared) {
+  ClassifyOptions with = options("refused");
+  EXPECT_THAT(error_of([&] { fit_on(3, with); }), HasSubstr("--grad-shards 4 cannot be divided among 3 ranks"));
+  with.grad_shards = 0;
+  EXPECT_THAT(error_of([&] { fit_on(7, with); }), HasSubstr("there are 7 ranks, but an epoch has 6 batches"));
+  with.grad_shards = 4;
+  with.grad_accum_steps = 2;
+  EXPECT_THAT(error_of([&] { fit(with); }), HasSubstr("--grad-shards says how many batches an update has"));
+  with.grad_accum_steps = 1;
+  with.grad_dtype = "bf16";
+  EXPECT_THAT(error_of([&] { fit(with); }), HasSubstr("--grad-dtype bf16 rounds what travels"));
+  EXPECT_FALSE(fs::exists(run("refused")));
+}
+
+TEST_F(RanksTest, SayInWhatTheyDiffer) {
+  const ClassifyOptions with = options("differing");
+  const std::string error = error_of([&] {
+    test::on_ranks(2, [&](test::ThreadRank& self) {
+      ClassifyOptions own = with;
+      own.weight_decay = self.rank() == 0 ? 0.05 : 0.5;
+      FitHooks hooks;
+      hooks.ranks = &self;
+      fit(own, hooks);
+    });
+  });
+  EXPECT_THAT(error, HasSubstr(R"(rank 1 differs from rank 0: "--weight-decay: 0.5" there is "--weight-decay: 0.05")"));
+  EXPECT_FALSE(fs::exists(run("differing")));
+}
+
+TEST_F(RanksTest, NameTheFirstWeightThatDiffers) {
+  const std::string error = error_of([&] {
+    test::on_ranks(3, [&](test::ThreadRank& self) {
+      models::CreateOptions create;
+      create.model_kwargs = R"({"img_size": 8, "patch_size": 4, "embed_dim": 24, "depth": 2})";
+      const models::Model model = models::create_model("vit_tiny_patch16_224", create);
+      if (self.rank() == 2) {
+        model.net->parameters.at("blocks.1.mlp.fc1.bias").value.span<float>()[3] += 1e-6F;
+      }
+      check_same_weights(self, *model.net, 40);
+    });
+  });
+  EXPECT_THAT(error,
+              HasSubstr("after step 40 the weights of the rank 2 are not those of rank 0: 'blocks.1.mlp.fc1.bias'"));
+}
+
+TEST_F(RanksTest, EndTogetherIfTheLossIsNotFinite) {
+  ClassifyOptions with = options("diverging");
+  with.lr = 1e30;
+  with.warmup_epochs = 0;
+  int agreed = 0;
+  std::mutex mutex;
+  test::on_ranks(2, [&](test::ThreadRank& self) {
+    FitHooks hooks;
+    hooks.ranks = &self;
+    try {
+      fit(with, hooks);
+    } catch (const dist::AgreedError& error) {
+      const std::lock_guard lock(mutex);
+      ++agreed;
+      EXPECT_THAT(error.what(), HasSubstr("in step 2"));
+    }
+  });
+  EXPECT_EQ(agreed, 2);
+}
+
+TEST_F(RanksTest, SayWhoIsMissingAndWhere) {
+  ClassifyOptions with = options("alone");
+  with.comm_timeout = 1;
+  with.grad_shards = 2;  // three updates an epoch
+  const std::string error = error_of([&] {
+    test::on_ranks(2, [&](test::ThreadRank& self) {
+      FitHooks hooks;
+      hooks.ranks = &self;
+      hooks.on_step = [&](std::int64_t step, double) { check(self.rank() == 0 || step < 1, "this rank is lost"); };
+      if (self.rank() == 0) {
+        fit(with, hooks);
+      } else {
+        EXPECT_THAT(error_of([&] { fit(with, hooks); }), HasSubstr("this rank is lost"));
+      }
+    });
+  });
+  EXPECT_THAT(error, HasSubstr("rank 0 has waited 1 s at step 2 for the rank 1"));
+  EXPECT_THAT(error, HasSubstr("the checkpoint of step 0 is whole"));
+}
+
+}  // namespace
+}  // namespace vitrail::train

@@ -1,0 +1,118 @@
+#include "vitrail/dist/communicator.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "vitrail/dist/mpi.h"
+
+namespace vitrail::dist {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class Alone final : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  std::unique_ptr<Message> send(std::span<const std::byte>, int to, int) override { no_other(to); }
+  std::unique_ptr<Message> receive(std::span<std::byte>, int from, int) override { no_other(from); }
+  [[noreturn]] void abort() override { std::exit(EXIT_FAILURE); }
+
+ private:
+  [[noreturn]] static void no_other(int rank) { fail("there is no rank {}: this process is alone", rank); }
+};
+
+// What the launchers of MPI programs tell each process: the number of ranks.
+int announced_ranks() {
+  int ranks = 1;
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"}) {
+    const char* value = std::getenv(name);
+    ranks = std::max(ranks, value == nullptr ? 1 : std::atoi(value));
+  }
+  // Slurm sets its variables for `sbatch` scripts too; only steps that are started for MPI have the second one.
+  const char* slurm = std::getenv("SLURM_NTASKS");
+  const char* step = std::getenv("PMIX_RANK");
+  return slurm != nullptr && step != nullptr ? std::max(ranks, std::atoi(slurm)) : ranks;
+}
+
+std::span<std::byte> bytes_of(std::string& text) { return std::as_writable_bytes(std::span(text.data(), text.size())); }
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> alone() { return std::make_unique<Alone>(); }
+
+bool has_mpi() { return mpi_is_built; }
+
+std::unique_ptr<Communicator> started_ranks() {
+  const int ranks = announced_ranks();
+  if (ranks == 1) {
+    return alone();
+  }
+  check(
+      mpi_is_built,
+      "this is one of {} processes, but this program was built without MPI: install libopenmpi-dev and build it again "
+      "(script/bootstrap --mpi)",
+      ranks);
+  return mpi_ranks();
+}
+
+bool take_done(std::vector<Awaited>& messages) {
+  std::erase_if(messages, [](const Awaited& one) { return one.message->done(); });
+  return messages.empty();
+}
+
+void wait(const Communicator& ranks, std::vector<Awaited>& messages, const std::string& where) {
+  const Clock::time_point begin = Clock::now();
+  while (!take_done(messages)) {
+    const double waited = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (waited > ranks.timeout) {
+      std::vector<int> missing;
+      for (const Awaited& one : messages) {
+        missing.push_back(one.rank);
+      }
+      std::ranges::sort(missing);
+      missing.erase(std::ranges::unique(missing).begin(), missing.end());
+      fail("rank {} has waited {:.0f} s at {} for the {} {}", ranks.rank(), waited, where,
+           missing.size() == 1 ? "rank" : "ranks", fmt::join(missing, ", "));
+    }
+    // The ranks of one machine may share its cores.
+    waited < 1e-3 ? std::this_thread::yield() : std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+std::vector<std::string> all_gather(Communicator& ranks, const std::string& own, const std::string& where) {
+  const auto count = static_cast<std::size_t>(ranks.size());
+  std::vector<std::uint64_t> sizes(count);
+  std::vector<std::string> all(count);
+  all[static_cast<std::size_t>(ranks.rank())] = own;
+  const std::uint64_t size = own.size();
+  std::vector<Awaited> awaited;
+  const auto with_each_other = [&](const auto& exchange) {
+    for (int other = 0; other < ranks.size(); ++other) {
+      if (other != ranks.rank()) {
+        exchange(static_cast<std::size_t>(other), other);
+      }
+    }
+    wait(ranks, awaited, where);
+  };
+  with_each_other([&](std::size_t at, int other) {
+    awaited.push_back({ranks.receive(std::as_writable_bytes(std::span(&sizes[at], 1)), other, sizes_tag), other});
+    awaited.push_back({ranks.send(std::as_bytes(std::span(&size, 1)), other, sizes_tag), other});
+  });
+  with_each_other([&](std::size_t at, int other) {
+    all[at].resize(sizes[at]);
+    awaited.push_back({ranks.receive(bytes_of(all[at]), other, bytes_tag), other});
+    awaited.push_back({ranks.send(bytes_of(own), other, bytes_tag), other});
+  });
+  return all;
+}
+
+}  // namespace vitrail::dist

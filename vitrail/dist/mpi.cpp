@@ -1,0 +1,75 @@
+#include "vitrail/dist/mpi.h"
+
+#include <cstdlib>
+#include <limits>
+
+#ifdef VITRAIL_MPI
+#include <mpi.h>
+#endif
+
+namespace vitrail::dist {
+
+#ifdef VITRAIL_MPI
+namespace {
+
+class MpiMessage final : public Message {
+ public:
+  bool done() override {
+    int done = 0;
+    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    return done != 0;
+  }
+  MPI_Request request = MPI_REQUEST_NULL;
+};
+
+int length(std::size_t bytes) {
+  check(bytes <= static_cast<std::size_t>(std::numeric_limits<int>::max()), "a message of {} bytes is too long for MPI",
+        bytes);
+  return static_cast<int>(bytes);
+}
+
+// A call of MPI that fails ends all ranks, after it has said why: that is the library's own way.
+class Mpi final : public Communicator {
+ public:
+  Mpi() {
+    int threads = 0;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &threads);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &size_);
+  }
+  ~Mpi() override { MPI_Finalize(); }
+  Mpi(const Mpi&) = delete;
+  Mpi& operator=(const Mpi&) = delete;
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::unique_ptr<Message> send(std::span<const std::byte> bytes, int to, int tag) override {
+    auto message = std::make_unique<MpiMessage>();
+    MPI_Isend(bytes.data(), length(bytes.size()), MPI_BYTE, to, tag, MPI_COMM_WORLD, &message->request);
+    return message;
+  }
+  std::unique_ptr<Message> receive(std::span<std::byte> bytes, int from, int tag) override {
+    auto message = std::make_unique<MpiMessage>();
+    MPI_Irecv(bytes.data(), length(bytes.size()), MPI_BYTE, from, tag, MPI_COMM_WORLD, &message->request);
+    return message;
+  }
+  [[noreturn]] void abort() override {
+    MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+    std::abort();  // not reached
+  }
+
+ private:
+  int rank_ = 0;
+  int size_ = 1;
+};
+
+}  // namespace
+
+const bool mpi_is_built = true;
+std::unique_ptr<Communicator> mpi_ranks() { return std::make_unique<Mpi>(); }
+#else
+const bool mpi_is_built = false;
+std::unique_ptr<Communicator> mpi_ranks() { fail("this program was built without MPI"); }
+#endif
+
+}  // namespace vitrail::dist

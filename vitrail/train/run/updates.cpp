@@ -1,0 +1,267 @@
+#include "vitrail/train/run/updates.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "vitrail/dist/tree_sum.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/train/run/gradient_sum.h"
+
+namespace vitrail::train {
+namespace {
+
+// The loss of a batch, weighted by its units.
+struct LeafLoss {
+  double loss = 0;
+  std::int64_t units = 0;
+};
+
+// What a rank tells the others about its part of an update.
+struct Report {
+  std::uint8_t stop = 0;
+  std::uint8_t save = 0;
+  std::vector<LeafLoss> leaves;
+  std::vector<std::uint8_t> touched;
+};
+
+template <class T>
+void put(std::string& text, const T& value) {
+  text.append(reinterpret_cast<const char*>(&value), sizeof(T));
+}
+
+std::string written(const Report& report) {
+  std::string text;
+  put(text, report.stop);
+  put(text, report.save);
+  put(text, static_cast<std::uint64_t>(report.leaves.size()));
+  for (const LeafLoss& leaf : report.leaves) {
+    put(text, leaf);
+  }
+  text.append(report.touched.begin(), report.touched.end());
+  return text;
+}
+
+Report read_report(const std::string& text) {
+  std::size_t at = 0;
+  const auto get = [&](auto& value) {
+    check(at + sizeof(value) <= text.size(), "a rank has sent too little of its report: is it another version?");
+    std::memcpy(&value, text.data() + at, sizeof(value));
+    at += sizeof(value);
+  };
+  Report report;
+  get(report.stop);
+  get(report.save);
+  std::uint64_t leaves = 0;
+  get(leaves);
+  check(leaves <= text.size() / sizeof(LeafLoss), "a rank has sent a report that is damaged");
+  report.leaves.resize(leaves);
+  for (LeafLoss& leaf : report.leaves) {
+    get(leaf);
+  }
+  report.touched.assign(text.begin() + static_cast<std::ptrdiff_t>(at), text.end());
+  return report;
+}
+
+}  // namespace
+
+std::int64_t batches_of_update(const RunOptions& options, int ranks) {
+  return options.grad_shards > 0 ? options.grad_shards : options.grad_accum_steps * ranks;
+}
+
+struct Updates::Parts {
+  // What adds up the parts of several ranks, or of shards.
+  struct Sums {
+    Sums(const nn::Network& net, dist::Communicator& ranks, const RunOptions& options)
+        : gradients(net.parameters, ranks, options.grad_dtype == "bf16" ? DType::bf16 : DType::f32,
+                    options.bucket_mb << 20, dist::first_free_tag),
+          statistics(net.parameters, ranks, dist::first_free_tag + gradients.tags()) {}
+    GradientSum gradients;
+    StatisticsMean statistics;
+  };
+
+  Task& task;
+  Learner& learner;
+  dist::Communicator& ranks;
+  bool checkpointing;
+  std::int64_t group;
+  std::optional<Sums> sums;    // unless this process goes through all batches one after the other
+  std::optional<Drawn> ahead;  // a batch that has been drawn and is not of this update: those before it were broken
+
+  std::optional<Drawn> draw(Counters& counters);
+  std::optional<Drawn> draw(std::int64_t number);
+  std::uint64_t number_in_run(const Counters& counters, const Drawn& batch) const {
+    return static_cast<std::uint64_t>(counters.epoch * counters.batches_per_epoch + batch.number);
+  }
+  void check_loss(double loss, const Counters& counters, double lr) const;
+  std::optional<Update> make_alone(Counters& counters, std::int64_t batches);
+  std::optional<Update> make_together(Counters& counters, std::int64_t batches, const Wishes& wishes);
+};
+
+Updates::Updates(Task& task, Learner& learner, dist::Communicator& ranks, const RunOptions& options)
+    : parts_(new Parts{
+          task, learner, ranks, options.grad_checkpointing, batches_of_update(options, ranks.size()), {}, {}}) {
+  const std::int64_t batches = task.batches().batches_per_epoch();
+  check(batches >= ranks.size(), "there are {}, but an epoch has {}: take fewer, or a smaller --batch-size",
+        io::counted(ranks.size(), "ranks"), io::counted(batches, "batches"));
+  check(parts_->group % ranks.size() == 0, "--grad-shards {} cannot be divided among {} ranks: take a multiple of {}",
+        parts_->group, ranks.size(), ranks.size());
+  parts_->group = std::min(parts_->group, batches);
+  if (ranks.size() > 1 || options.grad_shards > 0) {
+    parts_->sums.emplace(task.network(), ranks, options);
+  }
+}
+
+Updates::~Updates() = default;
+
+std::int64_t Updates::group() const { return parts_->group; }
+
+void Updates::start_epoch(const Counters& counters) {
+  const Parts& p = *parts_;
+  parts_->ahead.reset();
+  const auto is_own = [group = p.group, first = counters.batch, batches = counters.batches_per_epoch,
+                       rank = p.ranks.rank(), ranks = p.ranks.size()](std::int64_t number) {
+    const std::int64_t begin = first + (number - first) / group * group;
+    const auto [own, end] = dist::leaves_of(std::min(group, batches - begin), rank, ranks);
+    return number - begin >= own && number - begin < end;
+  };
+  p.task.batches().start_epoch(counters.epoch, counters.batch,
+                               p.ranks.size() > 1 ? is_own : std::function<bool(std::int64_t)>());
+}
+
+std::optional<Update> Updates::next(Counters& counters, const std::function<Wishes(std::int64_t)>& wishes) {
+  const std::int64_t batches = std::min(parts_->group, counters.batches_per_epoch - counters.batch);
+  if (parts_->sums) {
+    return parts_->make_together(counters, batches, wishes(counters.step + 1));
+  }
+  return parts_->make_alone(counters, batches);
+}
+
+// The next batch of the task; empty if broken items have made the epoch shorter.
+std::optional<Drawn> Updates::Parts::draw(Counters& counters) {
+  std::optional<Drawn> drawn = task.next();
+  counters.batch = drawn ? drawn->number + 1 : counters.batches_per_epoch;
+  return drawn;
+}
+
+// The batch of that number; empty if all its items are broken.
+std::optional<Drawn> Updates::Parts::draw(std::int64_t number) {
+  if (!ahead) {
+    ahead = task.next();
+  }
+  return ahead && ahead->number == number ? std::exchange(ahead, std::nullopt) : std::nullopt;
+}
+
+void Updates::Parts::check_loss(double loss, const Counters& counters, double lr) const {
+  if (!std::isfinite(loss)) {
+    throw dist::AgreedError(
+        fmt::format("the loss is {} in step {} (epoch {}, learning rate {:.3g}): try a smaller --lr, more "
+                    "--warmup-epochs or --clip-grad 1",
+                    std::isnan(loss) ? "NaN" : "infinite", counters.step + 1, counters.epoch + 1, lr));
+  }
+}
+
+// The loss is the mean over the units of all batches: each is weighted by its share of the units. As the sizes of the
+// later batches are not known yet, they are assumed to be that of the first, and the error of this assumption is
+// corrected in the end.
+std::optional<Update> Updates::Parts::make_alone(Counters& counters, std::int64_t batches) {
+  const Loss loss_of_batch = [&](nn::Pass& pass) { return task.loss(pass); };
+  Update made;
+  made.lr = learner.lr(counters.step);
+  double expected = 0;  // the assumed units of all batches
+  for (std::int64_t i = 0; i < batches; ++i) {
+    const std::optional<Drawn> batch = draw(counters);
+    if (!batch) {
+      break;
+    }
+    expected = i == 0 ? static_cast<double>(batch->units * batches) : expected;
+    const double share = static_cast<double>(batch->units) / expected;
+    const std::uint64_t number = number_in_run(counters, *batch);
+    double one = 0;
+    if (batches == 1) {
+      const Learner::Step step = learner.step(loss_of_batch, number, counters.step);
+      one = step.loss;
+      made.gradient_norm = step.gradient_norm;
+    } else {
+      one = learner.accumulate(loss_of_batch, number, static_cast<float>(share));
+    }
+    check_loss(one, counters, made.lr);
+    made.loss += one * share;
+    made.units += batch->units;
+  }
+  if (made.units == 0) {
+    return std::nullopt;
+  }
+  const double correction = expected / static_cast<double>(made.units);  // 1 if all batches have equally many units
+  made.loss *= correction;
+  if (batches > 1) {
+    made.gradient_norm = learner.update(counters.step, correction);
+  }
+  ++counters.step;
+  return made;
+}
+
+// Each batch is weighted by its units, and the sum divided by those of all.
+std::optional<Update> Updates::Parts::make_together(Counters& counters, std::int64_t batches, const Wishes& wishes) {
+  const Loss loss_of_batch = [&](nn::Pass& pass) { return task.loss(pass); };
+  const auto [first, last] = dist::leaves_of(batches, ranks.rank(), ranks.size());
+  Report own;
+  sums->gradients.begin(batches);
+  sums->statistics.begin(batches);
+  for (std::int64_t i = first; i < last; ++i) {
+    LeafLoss leaf;
+    sums->statistics.begin_leaf();
+    if (const std::optional<Drawn> batch = draw(counters.batch + i)) {
+      leaf.units = batch->units;
+      leaf.loss = learner.accumulate(loss_of_batch, number_in_run(counters, *batch), static_cast<float>(batch->units),
+                                     checkpointing ? autograd::Tape::Complete() : sums->gradients.collector());
+    }
+    own.leaves.push_back(leaf);
+    sums->gradients.end_leaf();
+    sums->statistics.end_leaf();
+  }
+  own.stop = wishes.stop ? 1 : 0;
+  own.save = wishes.save ? 1 : 0;
+  own.touched = sums->gradients.touched();
+  Update made;
+  made.lr = learner.lr(counters.step);
+  Wishes agreed;
+  std::vector<std::uint8_t> touched(own.touched.size(), 0);
+  for (int rank = 0;
+       const std::string& text : dist::all_gather(ranks, written(own), fmt::format("step {}", counters.step + 1))) {
+    const Report report = read_report(text);
+    check(report.touched.size() == touched.size(), "rank {} trains {} parameters, this one {}", rank,
+          report.touched.size(), touched.size());
+    for (const LeafLoss& leaf : report.leaves) {
+      made.loss += leaf.units == 0 ? 0 : leaf.loss * static_cast<double>(leaf.units);
+      made.units += leaf.units;
+    }
+    for (std::size_t i = 0; i < touched.size(); ++i) {
+      touched[i] |= report.touched[i];
+    }
+    agreed.stop = agreed.stop || report.stop != 0;
+    agreed.save = agreed.save || (rank == 0 && report.save != 0);
+    ++rank;
+  }
+  if (ranks.size() > 1) {
+    made.agreed = agreed;
+  }
+  const std::string when = fmt::format("of step {}", counters.step + 1);
+  sums->gradients.finish(touched, when);
+  sums->statistics.finish(when);
+  check_loss(made.loss, counters, made.lr);
+  counters.batch += batches;
+  if (made.units == 0) {  // all items were broken
+    return std::nullopt;
+  }
+  made.loss /= static_cast<double>(made.units);
+  made.gradient_norm = learner.update(counters.step, 1 / static_cast<double>(made.units));
+  ++counters.step;
+  return made;
+}
+
+}  // namespace vitrail::train
