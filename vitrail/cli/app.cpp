@@ -18,6 +18,7 @@
 
 #include "vitrail/cli/help.h"
 #include "vitrail/cli/say.h"
+#include "vitrail/dist/communicator.h"
 #include "vitrail/io/gzip.h"
 #include "vitrail/io/suggest.h"
 #include "vitrail/tensor/error.h"
@@ -193,6 +194,9 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error, const std::v
     message = fmt::format("there is no {} '{}'{}",
                           word.starts_with("-") ? "flag" : (command == &app ? "command" : "argument"), name,
                           others.empty() ? io::did_you_mean(name, known_words(*command)) : others);
+  }
+  if (dist::announced_rank() > 0) {  // another process has been told the same
+    return 2;
   }
   say("{}: {}\nSee: {} --help\n", path, as_typed(message, *command, arguments), path);
   return 2;

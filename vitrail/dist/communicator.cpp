@@ -27,17 +27,21 @@ class Alone final : public Communicator {
   [[noreturn]] static void no_other(int rank) { fail("there is no rank {}: this process is alone", rank); }
 };
 
+// The largest number among these environment variables; 0 if none is set.
+int largest_of(std::initializer_list<const char*> names) {
+  int largest = 0;
+  for (const char* name : names) {
+    const char* value = std::getenv(name);
+    largest = std::max(largest, value == nullptr ? 0 : std::atoi(value));
+  }
+  return largest;
+}
+
 // What the launchers of MPI programs tell each process: the number of ranks.
 int announced_ranks() {
-  int ranks = 1;
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"}) {
-    const char* value = std::getenv(name);
-    ranks = std::max(ranks, value == nullptr ? 1 : std::atoi(value));
-  }
-  // Slurm sets its variables for `sbatch` scripts too; only steps that are started for MPI have the second one.
-  const char* slurm = std::getenv("SLURM_NTASKS");
-  const char* step = std::getenv("PMIX_RANK");
-  return slurm != nullptr && step != nullptr ? std::max(ranks, std::atoi(slurm)) : ranks;
+  // Slurm sets its variable for `sbatch` scripts too; only steps that are started for MPI have a rank of PMIx.
+  const bool is_step = std::getenv("PMIX_RANK") != nullptr;
+  return std::max({1, largest_of({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}), is_step ? largest_of({"SLURM_NTASKS"}) : 0});
 }
 
 std::span<std::byte> bytes_of(std::string& text) { return std::as_writable_bytes(std::span(text.data(), text.size())); }
@@ -48,6 +52,8 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 }  // namespace
 
 std::unique_ptr<Communicator> alone() { return std::make_unique<Alone>(); }
+
+int announced_rank() { return largest_of({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}); }
 
 bool has_mpi() { return mpi_is_built; }
 

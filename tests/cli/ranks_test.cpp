@@ -1,0 +1,172 @@
+// Training by several processes, as a person starts it: mpirun -n 4 vitrail train …
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/cli/commands.h"
+#include "vitrail/dist/communicator.h"
+#include "vitrail/io/file.h"
+
+namespace vitrail::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Open MPI refuses root, and more ranks than cores, unless it is told to do as it is bid.
+const std::string as_anybody = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ";
+
+class Ranks : public Commands {
+ protected:
+  void SetUp() override {
+    if (!dist::has_mpi()) {
+      GTEST_SKIP() << "this program was built without MPI";
+    }
+    if (std::system("mpirun --version >/dev/null 2>&1") != 0) {
+      GTEST_SKIP() << "there is no mpirun";
+    }
+  }
+  static std::string launcher(int ranks) {
+    return as_anybody + fmt::format("mpirun -n {} --oversubscribe --bind-to none", ranks);
+  }
+  static Outcome on(int ranks, const std::string& arguments) { return vitrail(arguments, "", launcher(ranks)); }
+
+  // What is trained: a ViT on images, or a GPT on a text; three epochs of four updates of four batches.
+  static std::string images() {
+    return "train " + path("data") + small() + " -b 2 --epochs 3 --lr 3e-3 --val-split ''";
+  }
+  static std::string text() {
+    const std::string file = path("text.txt");
+    std::string words;
+    for (int i = 0; i < 120; ++i) {
+      words += i % 3 == 0 ? "the cat sat on the mat. " : "a dog ran after it, and away. ";
+    }
+    io::write_atomically(file, words);
+    return "train " + file +
+           " --task lm --model-kwargs n_layer=2 n_head=2 n_embd=16 --block-size 16 -b 8 --epochs 3 --threads 1 "
+           "--val-interval 3";
+  }
+  static std::string named(const std::string& name) {
+    return " --output " + path("runs") + " --experiment " + name + " --grad-shards 4 --recovery-interval 2";
+  }
+  static std::string weights(const std::string& name) {
+    return io::read_text(path("runs/" + name + "/last/model.safetensors"));
+  }
+
+  // Starts so many ranks, kills one of them once updates have been saved, and returns the status of mpirun.
+  static int killed(int ranks, const std::string& arguments, const std::string& name);
+};
+
+// The processes that `parent` has started.
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> children;
+  for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
+    if (entry.path().filename().string().find_first_not_of("0123456789") != std::string::npos) {
+      continue;
+    }
+    std::ifstream file(entry.path() / "stat");
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::size_t behind_name = text.rfind(')');
+    pid_t pid = 0;
+    char state = 0;
+    pid_t from = 0;
+    if (behind_name != std::string::npos && std::sscanf(text.c_str(), "%d", &pid) == 1 &&
+        std::sscanf(text.c_str() + behind_name + 1, " %c %d", &state, &from) == 2 && from == parent) {
+      children.push_back(pid);
+    }
+  }
+  return children;
+}
+
+int Ranks::killed(int ranks, const std::string& arguments, const std::string& name) {
+  const pid_t launched = fork();
+  if (launched == 0) {
+    const int null = open("/dev/null", O_RDWR);
+    for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+      dup2(null, file);
+    }
+    const std::string command = "exec env " + launcher(ranks) + " " + VITRAIL_PROGRAM + " " + arguments + named(name);
+    execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
+    _exit(99);
+  }
+  // Each checkpoint is a new file: the first is that of step 0.
+  const std::string state = path("runs/" + name + "/last/train-state.safetensors");
+  std::set<std::pair<time_t, long>> seen;
+  for (int turn = 0; turn < 30000 && seen.size() < 3; ++turn) {
+    struct stat file = {};
+    if (stat(state.c_str(), &file) == 0) {
+      seen.emplace(file.st_mtim.tv_sec, file.st_mtim.tv_nsec);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  const std::vector<pid_t> processes = children_of(launched);
+  if (!processes.empty()) {
+    kill(processes.back(), SIGKILL);
+  }
+  int status = 0;
+  waitpid(launched, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_F(Ranks, GiveTheWeightsOfOneProcess) {
+  for (const auto& [kind, arguments] : {std::pair{"vit", images()}, std::pair{"gpt", text()}}) {
+    const std::string one = fmt::format("{}-1", kind);
+    ASSERT_EQ(vitrail(arguments + named(one)).status, 0);
+    for (const int ranks : {2, 4}) {
+      const std::string name = fmt::format("{}-{}", kind, ranks);
+      const Outcome outcome = on(ranks, arguments + named(name));
+      ASSERT_EQ(outcome.status, 0) << outcome.err;
+      EXPECT_THAT(outcome.out, HasSubstr(fmt::format("{} ranks of 1 thread", ranks)));
+      EXPECT_EQ(weights(name), weights(one)) << name;
+    }
+  }
+}
+
+TEST_F(Ranks, KilledOnFourGoOnWithTwo) {
+  for (const auto& [kind, arguments] : {std::pair{"vit", images()}, std::pair{"gpt", text()}}) {
+    const std::string longer = arguments + " --epochs 6";
+    const std::string whole = fmt::format("{}-whole", kind);
+    const std::string name = fmt::format("{}-killed", kind);
+    ASSERT_EQ(vitrail(longer + named(whole)).status, 0);
+    EXPECT_NE(killed(4, longer, name), 0);
+    const Outcome outcome = on(2, "train --resume " + path("runs/" + name));
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("going on after step"));
+    EXPECT_EQ(weights(name), weights(whole)) << name;
+  }
+}
+
+TEST_F(Ranks, SpeakOnce) {
+  const Outcome outcome = on(2, images() + named("once"));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const std::string begin = "2 ranks of 1 thread";
+  EXPECT_EQ(outcome.out.find(begin), outcome.out.rfind(begin));
+  const Outcome refused = on(3, images() + named("refused"));
+  EXPECT_NE(refused.status, 0);
+  EXPECT_THAT(refused.err, HasSubstr("rank 0: --grad-shards 4 cannot be divided among 3 ranks: take a multiple of 3"));
+  EXPECT_FALSE(fs::exists(path("runs/refused")));
+}
+
+TEST_F(Ranks, AreRefusedWhatFollowsOneProcess) {
+  text();  // writes it
+  const Outcome outcome =
+      on(2, "train " + path("text.txt") + " --task lm --model gru --bptt 8 --model-kwargs hidden_size=16 --output " +
+                path("runs") + " --experiment streams");
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("2 ranks cannot train this together: with --bptt a batch goes on where the last"));
+}
+
+}  // namespace
+}  // namespace vitrail::test
