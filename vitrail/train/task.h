@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "vitrail/data/prefetch.h"
+#include "vitrail/dist/communicator.h"
 #include "vitrail/io/safetensors.h"
 #include "vitrail/nn/network.h"
 #include "vitrail/nn/pass.h"
@@ -33,7 +34,8 @@ struct Drawn {
 
 /// What the trainer lends to a task for work outside of training, such as evaluation.
 struct Work {
-  DType dtype = DType::f32;  ///< of activations and products
+  DType dtype = DType::f32;             ///< of activations and products
+  dist::Communicator* ranks = nullptr;  ///< that evaluate together; null: this process is alone
   /// Begins a progress bar of `total` units.
   std::function<void(std::string_view title, std::int64_t total)> begin = [](std::string_view, std::int64_t) {};
   /// To be called often, with the units done; throws to end the work if the user wants to stop.

@@ -126,6 +126,37 @@ TEST_F(RanksTest, HaveTheLossesOfOneProcess) {
   EXPECT_NE(weights("two"), weights("rounded"));
 }
 
+TEST_F(RanksTest, EvaluateTogether) {
+  ClassifyOptions with = options("alone");
+  with.validation_batch_size = 5;
+  fit_on(1, with);
+  with.experiment = "together";
+  fit_on(3, [&] {
+    ClassifyOptions three = with;
+    three.grad_shards = 6;
+    return three;
+  }());
+  test::on_ranks(3, [&](test::ThreadRank& self) {
+    const models::Model model = models::load_model(run("alone") / "best");
+    data::DatasetOptions part;
+    part.split = "validation";
+    const std::unique_ptr<data::Dataset> images = data::open_dataset((folder_ / "data").string(), part);
+    EvaluateOptions how;
+    how.batch_size = 5;
+    const Evaluation one = evaluate(model, *images, how);
+    how.ranks = &self;
+    const Evaluation all = evaluate(model, *images, how);
+    EXPECT_EQ(all.loss, one.loss);
+    EXPECT_EQ(all.top1, one.top1);
+    EXPECT_EQ(all.confusion, one.confusion);
+    EXPECT_EQ(all.indices, one.indices);
+    EXPECT_EQ(all.predictions, one.predictions);
+    EXPECT_EQ(all.count, 12);
+  });
+  const nlohmann::json step = test::json_lines(run("together") / "metrics.jsonl").front();
+  EXPECT_EQ(step.at("rank_seconds").size(), 3);
+}
+
 TEST_F(RanksTest, RefuseWhatCannotBeShared) {
   ClassifyOptions with = options("refused");
   EXPECT_THAT(error_of([&] { fit_on(3, with); }), HasSubstr("--grad-shards 4 cannot be divided among 3 ranks"));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "vitrail/io/file.h"
@@ -85,6 +86,9 @@ std::string to_json(const StepRecord& record, const std::string& units) {
                   number(record.loss), number(record.lr), units, record.units, units, rate_ending, number(record.rate));
   if (record.grad_norm) {
     line += fmt::format(R"(, "grad_norm": {})", number(*record.grad_norm));
+  }
+  if (!record.rank_seconds.empty()) {
+    line += fmt::format(R"(, "rank_seconds": [{:.4f}])", fmt::join(record.rank_seconds, ", "));
   }
   return line + "}";
 }

@@ -25,6 +25,9 @@ struct StepRecord {
   std::int64_t units = 0;           ///< images or tokens that the update learned from
   double rate = 0;                  ///< units per second
   std::optional<double> grad_norm;  ///< norm of the gradients before clipping, if they are clipped by norm
+  /// How long each of several ranks has worked on its batches, without waiting for the others; empty for a process
+  /// alone.
+  std::vector<double> rank_seconds = {};
 };
 
 /// The record of one evaluation.

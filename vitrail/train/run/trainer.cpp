@@ -328,7 +328,7 @@ void Run::record(const Update& made) {
   step_ended_ = now;
   if (leads()) {
     log_->add(StepRecord{counters_.step, counters_.epoch + 1, made.loss, made.lr, made.units,
-                         static_cast<double>(made.units) / seconds, made.gradient_norm});
+                         static_cast<double>(made.units) / seconds, made.gradient_norm, made.rank_seconds});
   }
   show_progress();
   if (hooks_.on_step) {
@@ -369,10 +369,8 @@ void Run::close_epoch() {
         records.push_back({counters_.step, counters_.epoch + 1, figures_, average});
         text += ", " + judge_->text(figures_, average);
       }
-      for (const EvaluationRecord& record : records) {
-        if (leads()) {
-          log_->add(record);
-        }
+      if (leads()) {
+        std::ranges::for_each(records, [this](const EvaluationRecord& record) { log_->add(record); });
       }
       keep_if_best(judge_->metric(), figure(figures_, judge_->metric().name), learner_->has_average());
     }
@@ -402,6 +400,7 @@ bool Run::prepare() {
 Work Run::work() const {
   Work work;
   work.dtype = dtype_;
+  work.ranks = &ranks_;
   work.begin = [this](std::string_view title, std::int64_t total) {
     if (progress_ != nullptr) {
       progress_->begin(title, total);

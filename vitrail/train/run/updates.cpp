@@ -1,13 +1,14 @@
 #include "vitrail/train/run/updates.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "vitrail/dist/packed.h"
 #include "vitrail/dist/tree_sum.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/train/run/gradient_sum.h"
@@ -23,47 +24,28 @@ struct LeafLoss {
 
 // What a rank tells the others about its part of an update.
 struct Report {
-  std::uint8_t stop = 0;
-  std::uint8_t save = 0;
+  Wishes wishes;
+  double seconds = 0;  // from the beginning of the update to the end of its own work
   std::vector<LeafLoss> leaves;
   std::vector<std::uint8_t> touched;
 };
 
-template <class T>
-void put(std::string& text, const T& value) {
-  text.append(reinterpret_cast<const char*>(&value), sizeof(T));
+std::string packed(const Report& report) {
+  dist::Packer packer;
+  packer.put(report.wishes);
+  packer.put(report.seconds);
+  packer.put_all(report.leaves);
+  packer.put_all(report.touched);
+  return packer.bytes();
 }
 
-std::string written(const Report& report) {
-  std::string text;
-  put(text, report.stop);
-  put(text, report.save);
-  put(text, static_cast<std::uint64_t>(report.leaves.size()));
-  for (const LeafLoss& leaf : report.leaves) {
-    put(text, leaf);
-  }
-  text.append(report.touched.begin(), report.touched.end());
-  return text;
-}
-
-Report read_report(const std::string& text) {
-  std::size_t at = 0;
-  const auto get = [&](auto& value) {
-    check(at + sizeof(value) <= text.size(), "a rank has sent too little of its report: is it another version?");
-    std::memcpy(&value, text.data() + at, sizeof(value));
-    at += sizeof(value);
-  };
+Report unpacked(const std::string& bytes) {
+  dist::Unpacker unpacker(bytes);
   Report report;
-  get(report.stop);
-  get(report.save);
-  std::uint64_t leaves = 0;
-  get(leaves);
-  check(leaves <= text.size() / sizeof(LeafLoss), "a rank has sent a report that is damaged");
-  report.leaves.resize(leaves);
-  for (LeafLoss& leaf : report.leaves) {
-    get(leaf);
-  }
-  report.touched.assign(text.begin() + static_cast<std::ptrdiff_t>(at), text.end());
+  report.wishes = unpacker.get<Wishes>();
+  report.seconds = unpacker.get<double>();
+  report.leaves = unpacker.get_all<LeafLoss>();
+  report.touched = unpacker.get_all<std::uint8_t>();
   return report;
 }
 
@@ -209,6 +191,7 @@ std::optional<Update> Updates::Parts::make_alone(Counters& counters, std::int64_
 std::optional<Update> Updates::Parts::make_together(Counters& counters, std::int64_t batches, const Wishes& wishes) {
   const Loss loss_of_batch = [&](nn::Pass& pass) { return task.loss(pass); };
   const auto [first, last] = dist::leaves_of(batches, ranks.rank(), ranks.size());
+  const auto began = std::chrono::steady_clock::now();
   Report own;
   sums->gradients.begin(batches);
   sums->statistics.begin(batches);
@@ -224,16 +207,16 @@ std::optional<Update> Updates::Parts::make_together(Counters& counters, std::int
     sums->gradients.end_leaf();
     sums->statistics.end_leaf();
   }
-  own.stop = wishes.stop ? 1 : 0;
-  own.save = wishes.save ? 1 : 0;
+  own.wishes = wishes;
+  own.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   own.touched = sums->gradients.touched();
   Update made;
   made.lr = learner.lr(counters.step);
   Wishes agreed;
   std::vector<std::uint8_t> touched(own.touched.size(), 0);
   for (int rank = 0;
-       const std::string& text : dist::all_gather(ranks, written(own), fmt::format("step {}", counters.step + 1))) {
-    const Report report = read_report(text);
+       const std::string& text : dist::all_gather(ranks, packed(own), fmt::format("step {}", counters.step + 1))) {
+    const Report report = unpacked(text);
     check(report.touched.size() == touched.size(), "rank {} trains {} parameters, this one {}", rank,
           report.touched.size(), touched.size());
     for (const LeafLoss& leaf : report.leaves) {
@@ -243,12 +226,15 @@ std::optional<Update> Updates::Parts::make_together(Counters& counters, std::int
     for (std::size_t i = 0; i < touched.size(); ++i) {
       touched[i] |= report.touched[i];
     }
-    agreed.stop = agreed.stop || report.stop != 0;
-    agreed.save = agreed.save || (rank == 0 && report.save != 0);
+    agreed.stop = agreed.stop || report.wishes.stop;
+    agreed.save = agreed.save || (rank == 0 && report.wishes.save);
+    made.rank_seconds.push_back(report.seconds);
     ++rank;
   }
   if (ranks.size() > 1) {
     made.agreed = agreed;
+  } else {
+    made.rank_seconds.clear();
   }
   const std::string when = fmt::format("of step {}", counters.step + 1);
   sums->gradients.finish(touched, when);

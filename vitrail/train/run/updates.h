@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "vitrail/dist/communicator.h"
 #include "vitrail/train/run/checkpoint.h"
@@ -26,7 +27,8 @@ struct Update {
   std::int64_t units = 0;
   double lr = 0;
   std::optional<double> gradient_norm;
-  std::optional<Wishes> agreed;  ///< what several ranks have agreed on
+  std::optional<Wishes> agreed;      ///< what several ranks have agreed on
+  std::vector<double> rank_seconds;  ///< how long each of several ranks has worked on its batches
 };
 
 /// Makes updates of the batches that a task gives. An update has `group()` batches; its gradient is that of the mean

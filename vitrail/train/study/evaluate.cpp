@@ -4,11 +4,13 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include <fmt/format.h>
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/data/loader.h"
+#include "vitrail/dist/packed.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/softmax.h"
@@ -67,6 +69,54 @@ class Tally {
   std::int64_t count_ = 0;
   double loss_ = 0;
 };
+
+// What has come of the images of an evaluation, each in turn.
+struct Judged {
+  std::vector<std::int64_t> batches;  // the number of its batch
+  std::vector<std::int64_t> indices;  // in the data set
+  std::vector<std::int64_t> labels;
+  std::vector<Verdict> verdicts;  // on its logits, and on those of each head if there are several
+  std::vector<std::string> broken;
+};
+
+// What all ranks have judged, in the order of the batches.
+Judged of_all(dist::Communicator& ranks, const Judged& own) {
+  dist::Packer packer;
+  packer.put_all(own.batches);
+  packer.put_all(own.indices);
+  packer.put_all(own.labels);
+  packer.put_all(own.verdicts);
+  packer.put(static_cast<std::uint64_t>(own.broken.size()));
+  for (const std::string& one : own.broken) {
+    packer.put_text(one);
+  }
+  Judged all;
+  for (const std::string& bytes : dist::all_gather(ranks, packer.bytes(), "the end of the evaluation")) {
+    dist::Unpacker unpacker(bytes);
+    const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+    append(all.batches, unpacker.get_all<std::int64_t>());
+    append(all.indices, unpacker.get_all<std::int64_t>());
+    append(all.labels, unpacker.get_all<std::int64_t>());
+    append(all.verdicts, unpacker.get_all<Verdict>());
+    for (auto left = unpacker.get<std::uint64_t>(); left > 0; --left) {
+      all.broken.push_back(unpacker.get_text());
+    }
+  }
+  std::vector<std::size_t> order(all.batches.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t at) { return all.batches[at]; });
+  const std::size_t each = order.empty() ? 0 : all.verdicts.size() / order.size();
+  Judged result;
+  for (const std::size_t at : order) {
+    result.batches.push_back(all.batches[at]);
+    result.indices.push_back(all.indices[at]);
+    result.labels.push_back(all.labels[at]);
+    result.verdicts.insert(result.verdicts.end(), all.verdicts.begin() + static_cast<std::ptrdiff_t>(at * each),
+                           all.verdicts.begin() + static_cast<std::ptrdiff_t>((at + 1) * each));
+  }
+  result.broken = std::move(all.broken);
+  return result;
+}
 
 // Images [B, C, H, W], mirrored left to right.
 Tensor mirrored(const Tensor& x) {
@@ -142,6 +192,7 @@ EvaluateOptions evaluation_options(const ImageTaskOptions& options, const Work& 
   result.dtype = work.dtype;
   result.workers = static_cast<int>(options.workers);
   result.skip_broken = options.skip_broken;
+  result.ranks = work.ranks;
   result.progress = [advance = work.advance](std::int64_t done, std::int64_t) { advance(done); };
   return result;
 }
@@ -208,38 +259,52 @@ Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, da
   }
   result.confusion.resize(static_cast<std::size_t>(num_classes * num_classes));
   const autograd::NoGrad no_grad;
-  Tally tally;
-  std::vector<Tally> tally_of_head;
   const auto began = std::chrono::steady_clock::now();
-  loader.start_epoch(0);
+  const int ranks = options.ranks == nullptr ? 1 : options.ranks->size();
+  const auto is_own = [&](std::int64_t number) { return number % ranks == options.ranks->rank(); };
+  Judged judged;
+  loader.start_epoch(0, 0, ranks > 1 ? is_own : std::function<bool(std::int64_t)>());
   for (data::Batch batch; loader.next(batch);) {
-    result.indices.insert(result.indices.end(), batch.indices.begin(), batch.indices.end());
+    judged.indices.insert(judged.indices.end(), batch.indices.begin(), batch.indices.end());
     const std::vector<Tensor> heads = augmented_forward(forward, batch.x, options.dtype, options.tta);
     const bool several = heads.size() > 1;
-    tally_of_head.resize(several ? heads.size() : 0);
     const Tensor logits = several ? (heads[0] + heads[1]) * 0.5F : heads[0];
     check_finite(logits);
     for (std::int64_t i = 0; i < logits.size(0); ++i) {
       const std::int64_t label = batch.labels.data<std::int64_t>()[i];
-      const Verdict verdict = judge(logits.data<float>() + i * num_classes, num_classes, label);
-      ++result.confusion[static_cast<std::size_t>(label * num_classes + verdict.predicted)];
-      result.predictions.push_back(verdict.predicted);
-      tally.add(verdict);
-      for (std::size_t h = 0; h < tally_of_head.size(); ++h) {
-        tally_of_head[h].add(judge(heads[h].data<float>() + i * num_classes, num_classes, label));
+      judged.batches.push_back(batch.number);
+      judged.labels.push_back(label);
+      judged.verdicts.push_back(judge(logits.data<float>() + i * num_classes, num_classes, label));
+      for (std::size_t h = 0; several && h < heads.size(); ++h) {
+        judged.verdicts.push_back(judge(heads[h].data<float>() + i * num_classes, num_classes, label));
       }
-      ++result.count;
     }
     if (options.progress) {
-      options.progress(result.count, dataset.size());
+      options.progress(std::min(std::ssize(judged.labels) * ranks, dataset.size()), dataset.size());
     }
   }
-  loader.check_any(result.count, "evaluate");
-  static_cast<Accuracy&>(result) = tally.accuracy();
-  for (const Tally& head : tally_of_head) {
-    result.heads.push_back(head.accuracy());
+  judged.broken = loader.broken();
+  if (ranks > 1) {
+    judged = of_all(*options.ranks, judged);
   }
-  result.broken = loader.broken();
+  result.count = std::ssize(judged.labels);
+  loader.check_any(result.count, "evaluate");
+  const std::size_t each = judged.labels.empty() ? 1 : judged.verdicts.size() / judged.labels.size();
+  std::vector<Tally> tallies(each);
+  for (std::size_t i = 0; i < judged.verdicts.size(); ++i) {
+    tallies[i % each].add(judged.verdicts[i]);
+  }
+  for (std::size_t i = 0; i < judged.labels.size(); ++i) {
+    const std::int64_t predicted = judged.verdicts[i * each].predicted;
+    ++result.confusion[static_cast<std::size_t>(judged.labels[i] * num_classes + predicted)];
+    result.predictions.push_back(predicted);
+  }
+  static_cast<Accuracy&>(result) = tallies.front().accuracy();
+  for (std::size_t h = 1; h < each; ++h) {
+    result.heads.push_back(tallies[h].accuracy());
+  }
+  result.indices = std::move(judged.indices);
+  result.broken = std::move(judged.broken);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   result.images_per_second = static_cast<double>(result.count) / result.seconds;
   return result;

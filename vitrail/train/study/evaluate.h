@@ -10,6 +10,7 @@
 #include "vitrail/data/dataset.h"
 #include "vitrail/data/loader.h"
 #include "vitrail/data/transforms.h"
+#include "vitrail/dist/communicator.h"
 #include "vitrail/io/image.h"
 #include "vitrail/models/model.h"
 #include "vitrail/tensor/dtype.h"
@@ -34,6 +35,9 @@ struct EvaluateOptions {
   /// a pixel along the diagonal, either way, each with half the weight (airbench94).
   std::int64_t tta = 0;
   std::function<void(std::int64_t done, std::int64_t total)> progress;  ///< called after each batch
+  /// Ranks that evaluate together: each runs the model on its part of the batches, and all get the whole Evaluation,
+  /// with the bits of one process. Null: this process does all of it.
+  dist::Communicator* ranks = nullptr;
 };
 /// How a task on images evaluates: as its options say, with its progress told to `work`.
 EvaluateOptions evaluation_options(const ImageTaskOptions& options, const Work& work);
