@@ -65,7 +65,8 @@ class Ranks : public Commands {
     return io::read_text(path("runs/" + name + "/last/model.safetensors"));
   }
 
-  // Starts so many ranks, kills one of them once updates have been saved, and returns the status of mpirun.
+  // Starts so many ranks (0: the command does so), kills one of them once updates have been saved, and returns the
+  // status of what was started.
   static int killed(int ranks, const std::string& arguments, const std::string& name);
 };
 
@@ -97,7 +98,8 @@ int Ranks::killed(int ranks, const std::string& arguments, const std::string& na
     for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
       dup2(null, file);
     }
-    const std::string command = "exec env " + launcher(ranks) + " " + VITRAIL_PROGRAM + " " + arguments + named(name);
+    const std::string command = "exec env " + (ranks == 0 ? as_anybody : launcher(ranks)) + " " + VITRAIL_PROGRAM +
+                                " " + arguments + named(name);
     execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
     _exit(99);
   }
@@ -111,7 +113,10 @@ int Ranks::killed(int ranks, const std::string& arguments, const std::string& na
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  const std::vector<pid_t> processes = children_of(launched);
+  std::vector<pid_t> processes = children_of(launched);
+  if (ranks == 0 && !processes.empty()) {
+    processes = children_of(processes.front());  // of mpirun
+  }
   if (!processes.empty()) {
     kill(processes.back(), SIGKILL);
   }
@@ -146,6 +151,17 @@ TEST_F(Ranks, KilledOnFourGoOnWithTwo) {
     EXPECT_THAT(outcome.out, HasSubstr("going on after step"));
     EXPECT_EQ(weights(name), weights(whole)) << name;
   }
+}
+
+TEST_F(Ranks, AreLaunchedAgain) {
+  const std::string longer = images() + " --epochs 6";
+  ASSERT_EQ(vitrail(longer + named("launch-whole")).status, 0);
+  EXPECT_EQ(killed(0, "launch -n 4 -- " + longer, "launched"), 0);
+  EXPECT_EQ(weights("launched"), weights("launch-whole"));
+  refuses("launch -n 2 -- " + longer + " --lr -1" + named("misspelt"), "--lr", 2);
+  refuses("launch -n 2", "what is to be started follows", 2);
+  refuses("launch -- train x", "-n, the number of ranks, or --hosts is needed", 2);
+  refuses("launch --hosts " + path("nowhere") + " -- train x", "cannot be read");
 }
 
 TEST_F(Ranks, SpeakOnce) {

@@ -217,6 +217,7 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);  // as in argparse, the last one counts
   add_train(app, arguments);
   add_pretrain(app, arguments);
+  add_launch(app);
   add_soup(app);
   add_quantize(app);
   name_group(app, "Make a model");
@@ -255,6 +256,7 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   add_augment(app);
   name_group(app, "Look at models, runs and images");
   add_scenes(app);
+  add_shard(app);
   name_group(app, "Make data");
   add_info(app);
   add_models(app);

@@ -20,6 +20,7 @@ int run(std::vector<std::string> arguments);
 /// These two have the flags of the kind of task that the arguments are about.
 void add_train(CLI::App& app, const std::vector<std::string>& arguments);
 void add_pretrain(CLI::App& app, const std::vector<std::string>& arguments);
+void add_launch(CLI::App& app);
 
 void add_eval(CLI::App& app);
 void add_predict(CLI::App& app);
@@ -59,6 +60,7 @@ void add_reconstruct(CLI::App& app);
 void add_report(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_scenes(CLI::App& app);
+void add_shard(CLI::App& app);
 void add_completion(CLI::App& app);
 
 }  // namespace vitrail::cli

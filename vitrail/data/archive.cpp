@@ -1,10 +1,12 @@
-// Class folders inside a tar archive, read where they lie.
+// Class folders inside a tar archive, and the samples of shards, read where they lie.
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <set>
 
 #include <fmt/ranges.h>
 
+#include "vitrail/data/shards/shards.h"
 #include "vitrail/data/sources.h"
 #include "vitrail/io/tar.h"
 #include "vitrail/tensor/error.h"
@@ -43,10 +45,66 @@ std::vector<std::string> choose_part(std::vector<std::string> names, const std::
   return names;
 }
 
+// Labels by what the samples say. If all say numbers, these are the labels, of as many classes as `names` has, or as
+// the largest needs; otherwise the classes are the names that occur.
+void label_by_numbers(Listing& listing, const std::vector<std::string>& class_of, const std::vector<std::string>& names,
+                      const std::string& source) {
+  std::vector<std::int64_t> numbers;
+  for (const std::string& one : class_of) {
+    std::int64_t number = 0;
+    const auto [end, status] = std::from_chars(one.data(), one.data() + one.size(), number);
+    if (status != std::errc() || end != one.data() + one.size() || number < 0) {
+      label_by_name(listing, class_of);
+      return;
+    }
+    numbers.push_back(number);
+  }
+  constexpr std::int64_t most_classes = 1000000;
+  const std::int64_t largest = numbers.empty() ? -1 : *std::ranges::max_element(numbers);
+  check(largest < (names.empty() ? most_classes : std::ssize(names)), "{}: a sample has the class {}, but there are {}",
+        source, largest, names.empty() ? most_classes : std::ssize(names));
+  listing.classes = names;
+  for (std::int64_t i = 0; names.empty() && i <= largest; ++i) {
+    listing.classes.push_back(fmt::format("{}", i));
+  }
+  listing.labels = std::move(numbers);
+}
+
 }  // namespace
+
+Listing list_shards(const std::vector<fs::path>& files, const fs::path& source, bool labeled) {
+  Shards shards = open_shards(files, source);
+  Listing listing;
+  listing.passed_over = shards.passed_over;
+  std::vector<std::string> class_of;
+  for (const ShardSample& sample : shards.samples) {
+    check(!labeled || !sample.cls.empty(), "{}: the sample '{}' has no class: a file '{}.cls' was expected",
+          shards.files[sample.shard].source(), sample.key, sample.key);
+    listing.names.push_back(files.size() == 1 ? sample.image.name
+                                              : (files[sample.shard].filename() / sample.image.name).string());
+    class_of.push_back(sample.cls);
+  }
+  if (labeled) {
+    label_by_numbers(listing, class_of, shards.classes, source.string());
+  }
+  const auto held = std::make_shared<const Shards>(std::move(shards));
+  listing.image = [held](std::int64_t i) {
+    const ShardSample& sample = held->samples[static_cast<std::size_t>(i)];
+    return io::decode_image(held->files[sample.shard].bytes(sample.image), sample.image.name);
+  };
+  listing.file = [held](std::int64_t i) {
+    const ShardSample& sample = held->samples[static_cast<std::size_t>(i)];
+    const auto bytes = held->files[sample.shard].bytes(sample.image);
+    return std::vector<std::uint8_t>(bytes.begin(), bytes.end());
+  };
+  return listing;
+}
 
 Listing list_tar(const fs::path& path, const std::vector<std::string>& splits, bool labeled) {
   const io::Tar tar = io::Tar::open(path);
+  if (holds_samples(tar)) {
+    return list_shards({path}, path, labeled);
+  }
   std::map<std::string, io::TarEntry, std::less<>> entries;
   std::vector<std::string> names;
   Listing listing;
@@ -72,9 +130,14 @@ Listing list_tar(const fs::path& path, const std::vector<std::string>& splits, b
   for (const std::string& name : listing.names) {
     images.push_back(entries.at(name));
   }
-  listing.image = [tar, images = std::move(images)](std::int64_t i) {
-    const io::TarEntry& entry = images[static_cast<std::size_t>(i)];
+  const auto held = std::make_shared<const std::vector<io::TarEntry>>(std::move(images));
+  listing.image = [tar, held](std::int64_t i) {
+    const io::TarEntry& entry = (*held)[static_cast<std::size_t>(i)];
     return io::decode_image(tar.bytes(entry), entry.name);
+  };
+  listing.file = [tar, held](std::int64_t i) {
+    const auto bytes = tar.bytes((*held)[static_cast<std::size_t>(i)]);
+    return std::vector<std::uint8_t>(bytes.begin(), bytes.end());
   };
   return listing;
 }

@@ -110,6 +110,9 @@ Listing list_csv(const fs::path& path, const std::vector<std::string>& asked, bo
   listing.image = [folder, names = listing.names](std::int64_t i) {
     return io::read_image(folder / names[static_cast<std::size_t>(i)]);
   };
+  listing.file = [folder, names = listing.names](std::int64_t i) {
+    return io::read_bytes(folder / names[static_cast<std::size_t>(i)]);
+  };
   return listing;
 }
 

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "vitrail/data/scenes/source.h"
+#include "vitrail/data/shards/shards.h"
 #include "vitrail/data/sources.h"
 #include "vitrail/io/suggest.h"
 #include "vitrail/io/tar.h"
@@ -27,6 +28,9 @@ class ListedDataset final : public Dataset {
   explicit ListedDataset(Listing listing) : listing_(std::move(listing)) {}
   std::int64_t size() const override { return static_cast<std::int64_t>(listing_.names.size()); }
   io::Image image(std::int64_t index) const override { return listing_.image(checked(index)); }
+  std::vector<std::uint8_t> file(std::int64_t index) const override {
+    return listing_.file ? listing_.file(checked(index)) : Dataset::file(index);
+  }
   std::int64_t label(std::int64_t index) const override {
     return listing_.labels[static_cast<std::size_t>(checked(index))];
   }
@@ -194,6 +198,10 @@ std::optional<Listing> find_split(const fs::path& folder, const std::vector<std:
         return list_file(folder / (name + extension), {}, labeled);
       }
     }
+    if (const std::vector<fs::path> shards = shards_of_part(folder, name); !shards.empty()) {
+      const fs::path index = folder / (name + ".json");  // says how many samples each has
+      return list_shards(shards, fs::exists(index) ? index : folder, labeled);
+    }
     if (is_training_split(name) || name == "test") {
       const std::vector<fs::path> files = binary_files(folder, is_training_split(name));
       if (!files.empty()) {
@@ -238,7 +246,7 @@ std::vector<Listing> list_unlabeled(const fs::path& folder) {
 std::vector<std::string> splits_in(const fs::path& folder) {
   std::vector<std::string> found;
   for (const std::string& name : known_splits()) {
-    if (fs::is_directory(folder / name) ||
+    if (fs::is_directory(folder / name) || !shards_of_part(folder, name).empty() ||
         std::any_of(part_extensions.begin(), part_extensions.end(),
                     [&](const char* extension) { return fs::exists(folder / (name + extension)); })) {
       found.push_back(name);
@@ -262,6 +270,11 @@ Listing list_source(const fs::path& source, const std::string& split, bool label
     return list_scenes(source, split, labeled);
   }
   std::error_code error;
+  if (is_shard_source(source) && !fs::is_directory(source, error)) {
+    check(split.empty() || is_training_split(split),
+          "{}: shards that are named are of one part: name those of '{}' too", source.string(), split);
+    return list_shards(shards_named(source), source, labeled);
+  }
   check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
   const std::vector<std::string> names = split.empty() ? std::vector<std::string>{} : names_of_split(split);
   if (!fs::is_directory(source, error)) {

@@ -26,6 +26,8 @@ class Dataset {
   virtual std::int64_t label(std::int64_t index) const = 0;  ///< 0 … classes().size() - 1, or unlabeled
   virtual std::string name(std::int64_t index) const = 0;    ///< the path of the image inside the source
   virtual const std::vector<std::string>& classes() const = 0;
+  /// The bytes of the image's file as it lies; of images that lie in no files of their own, a PNG of it.
+  virtual std::vector<std::uint8_t> file(std::int64_t index) const { return io::encode_png(image(index)); }
   /// How many files of the source are not images by their names.
   virtual std::int64_t passed_over() const { return 0; }
   /// What else of the source a user may not expect, in sentences without a full stop.
@@ -45,6 +47,9 @@ struct DatasetOptions {
 };
 /// Opens a data set. `source` is one of
 /// - a folder of class folders, or a `.tar`, `.tar.gz` or `.tgz` of such a tree,
+/// - shards of WebDataset: `shards/train-{000000..000127}.tar`, several joined by `::`, an index of them (`.json`), or
+/// a
+///   folder with `train-000000.tar` … (shards/shards.h),
 /// - CIFAR-10's or CIFAR-100's binary files: a folder with `data_batch_*.bin` or `train.bin`, or one `.bin` file,
 /// - MNIST-style idx files: a folder with `*-images-idx3-ubyte`, or one such file beside its labels,
 /// - a `.csv` of path,label, with paths relative to the CSV; a header line is understood,

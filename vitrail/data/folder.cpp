@@ -123,6 +123,9 @@ Listing list_folder(const fs::path& path, bool labeled) {
   listing.image = [path, names = listing.names](std::int64_t i) {
     return io::read_image(path / names[static_cast<std::size_t>(i)]);
   };
+  listing.file = [path, names = listing.names](std::int64_t i) {
+    return io::read_bytes(path / names[static_cast<std::size_t>(i)]);
+  };
   return listing;
 }
 

@@ -27,6 +27,8 @@ struct Listing {
   std::int64_t passed_over = 0;                  ///< files that are not images by their names
   std::vector<std::string> notes;                ///< Dataset::notes()
   std::function<io::Image(std::int64_t)> image;  ///< decodes image i; called from several threads
+  /// The bytes of the file of image i; empty if the images lie in no files of their own.
+  std::function<std::vector<std::uint8_t>(std::int64_t)> file = {};
 };
 
 /// The data set of a listing.
@@ -64,6 +66,10 @@ Listing list_folder(const std::filesystem::path& path, bool labeled = true);
 /// Lists the images of a tar archive in the folder that is named by the first of `splits` that exists, or all images if
 /// `splits` is empty. If the archive has no such folders at all, it serves as a whole for training.
 Listing list_tar(const std::filesystem::path& path, const std::vector<std::string>& splits, bool labeled = true);
+/// Lists the images of shards, and `source`, which names them, for what errors say (shards/shards.h). Classes are the
+/// names that they say; those that are numbers count from 0, and take the names of a `classes.txt` beside the shards.
+Listing list_shards(const std::vector<std::filesystem::path>& files, const std::filesystem::path& source,
+                    bool labeled = true);
 /// Lists the rows of a CSV whose column "split" is the first of `splits` that any row has, or all rows if `splits` is
 /// empty; then the column may have one value only, unless `labeled` is false. A CSV without that column serves as a
 /// whole for training.

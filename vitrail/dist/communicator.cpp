@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
@@ -75,23 +75,33 @@ bool take_done(std::vector<Awaited>& messages) {
   return messages.empty();
 }
 
-void wait(const Communicator& ranks, std::vector<Awaited>& messages, const std::string& where) {
+void wait(Communicator& ranks, std::vector<Awaited>& messages, const std::string& where) {
+  const auto seconds_since = [](Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  };
   const Clock::time_point begin = Clock::now();
+  std::optional<Clock::time_point> stopping;
   while (!take_done(messages)) {
-    const double waited = std::chrono::duration<double>(Clock::now() - begin).count();
-    if (waited > ranks.timeout) {
+    const double waited = seconds_since(begin);
+    if (!stopping && ranks.stopping && ranks.stopping()) {
+      stopping = Clock::now();
+    }
+    const bool given_up = stopping && seconds_since(*stopping) > std::max(30.0, 3 * ranks.longest_wait);
+    if (waited > ranks.timeout || given_up) {
       std::vector<int> missing;
       for (const Awaited& one : messages) {
         missing.push_back(one.rank);
       }
       std::ranges::sort(missing);
       missing.erase(std::ranges::unique(missing).begin(), missing.end());
-      fail("rank {} has waited {:.0f} s at {} for the {} {}", ranks.rank(), waited, where,
-           missing.size() == 1 ? "rank" : "ranks", fmt::join(missing, ", "));
+      fail("rank {} has waited {:.0f} s at {} for the {} {}{}", ranks.rank(), waited, where,
+           missing.size() == 1 ? "rank" : "ranks", fmt::join(missing, ", "),
+           given_up ? ", and has been asked to stop" : "");
     }
     // The ranks of one machine may share its cores.
     waited < 1e-3 ? std::this_thread::yield() : std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
+  ranks.longest_wait = std::max(ranks.longest_wait, seconds_since(begin));
 }
 
 std::vector<std::string> all_gather(Communicator& ranks, const std::string& own, const std::string& where) {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -42,11 +43,15 @@ class Communicator {
   virtual std::unique_ptr<Message> send(std::span<const std::byte> bytes, int to, int tag) = 0;
   /// Begins to receive a message of exactly that many bytes.
   virtual std::unique_ptr<Message> receive(std::span<std::byte> bytes, int from, int tag) = 0;
-  /// Ends all ranks, with the exit status 1.
+  /// Ends this rank with the exit status 1, and so all of them: the launcher ends the others.
   [[noreturn]] virtual void abort() = 0;
 
   /// After so many seconds wait() gives a rank up.
   double timeout = 120;
+  /// Whether this rank has been asked to stop, as all are when one has died: then wait() gives up after half a minute, or
+  /// three times the longest wait so far.
+  std::function<bool()> stopping = {};
+  double longest_wait = 0;  ///< that has ended well, in seconds
 };
 
 /// This process by itself.
@@ -71,7 +76,7 @@ struct Awaited {
 bool take_done(std::vector<Awaited>& messages);
 /// Waits until all messages are done. After Communicator::timeout seconds throws an Error that names the ranks which
 /// have not come to `where` ("step 40").
-void wait(const Communicator& ranks, std::vector<Awaited>& messages, const std::string& where);
+void wait(Communicator& ranks, std::vector<Awaited>& messages, const std::string& where);
 
 /// What each rank gives, for all to have, by rank. `where` says in an error what was waited for.
 std::vector<std::string> all_gather(Communicator& ranks, const std::string& own, const std::string& where);

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "vitrail/io/gzip.h"
 #include "vitrail/tensor/error.h"
 
@@ -270,6 +272,58 @@ bool is_tar_name(const std::filesystem::path& path) {
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return name.ends_with(".tar") || name.ends_with(".tar.gz") || name.ends_with(".tgz");
+}
+
+void TarWriter::write_block(const std::string& name, char type, std::span<const std::uint8_t> content) {
+  std::array<char, block> header{};
+  const auto put = [&](Field field, const std::string& text) {
+    std::copy_n(text.begin(), std::min(text.size(), field.length),
+                header.begin() + static_cast<std::ptrdiff_t>(field.offset));
+  };
+  put(name_field, name);
+  put({100, 8}, "0000644");
+  put({108, 8}, "0000000");
+  put({116, 8}, "0000000");
+  put(size_field, fmt::format("{:011o}", content.size()));
+  put({136, 12}, "00000000000");
+  put(checksum_field, "        ");
+  header[type_offset] = type;
+  put(magic_field, std::string("ustar\0", 6));
+  put({263, 2}, "00");
+  std::uint32_t sum = 0;
+  for (const char byte : header) {
+    sum += static_cast<std::uint8_t>(byte);
+  }
+  put(checksum_field, fmt::format("{:06o}", sum) + std::string("\0 ", 2));
+  constexpr std::array<char, block> zeros{};
+  const std::size_t padding = (block - content.size() % block) % block;
+  file_.write(header.data(), block);
+  file_.write(content.data(), content.size());
+  file_.write(zeros.data(), padding);
+  bytes_ += static_cast<std::int64_t>(block + content.size() + padding);
+}
+
+void TarWriter::add(const std::string& name, std::span<const std::uint8_t> content) {
+  check(content.size() < std::size_t{1} << 33, "the file '{}' has {} bytes: too large for a tar archive", name,
+        content.size());
+  if (name.size() > name_field.length) {
+    // The length of a record "LENGTH path=NAME\n" counts its own digits.
+    std::string record;
+    std::size_t length = 0;
+    do {
+      length = record.size();
+      record = fmt::format("{} path={}\n", length, name);
+    } while (record.size() != length);
+    write_block("pax", 'x', {reinterpret_cast<const std::uint8_t*>(record.data()), record.size()});
+  }
+  write_block(name, '0', content);
+}
+
+void TarWriter::commit() {
+  constexpr std::array<char, 2 * block> end{};
+  file_.write(end.data(), end.size());
+  bytes_ += static_cast<std::int64_t>(end.size());
+  file_.commit();
 }
 
 Tar Tar::open(const std::filesystem::path& path) {

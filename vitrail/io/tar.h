@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "vitrail/io/file.h"
@@ -46,6 +47,21 @@ class Tar {
   std::shared_ptr<const void> owner_;
   std::vector<TarEntry> entries_;
   std::string source_;
+};
+
+/// Writes a tar archive (POSIX ustar, names of more than 100 bytes in pax headers), whole or not at all, as AtomicFile.
+class TarWriter {
+ public:
+  explicit TarWriter(std::filesystem::path path) : file_(std::move(path)) {}
+  void add(const std::string& name, std::span<const std::uint8_t> content);
+  void commit();
+  std::int64_t bytes() const { return bytes_; }  ///< written so far
+
+ private:
+  void write_block(const std::string& name, char type, std::span<const std::uint8_t> content);
+
+  AtomicFile file_;
+  std::int64_t bytes_ = 0;
 };
 
 }  // namespace vitrail::io

@@ -15,6 +15,7 @@
 #include "vitrail/cli/say.h"
 #include "vitrail/data/scenes/source.h"
 #include "vitrail/data/sets/sets.h"
+#include "vitrail/data/shards/shards.h"
 #include "vitrail/dist/communicator.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/detection/detr_folder.h"
@@ -184,7 +185,7 @@ class TaskFlags {
     for (const train::Option& option : list.all()) {
       const std::string path = option.positional.empty() ? "" : std::get<std::string>(option.get());
       std::error_code error;
-      const bool is_drawn = data::is_scene_source(path) || data::is_set_source(path);
+      const bool is_drawn = data::is_scene_source(path) || data::is_set_source(path) || data::is_shard_source(path);
       check(path.empty() || is_drawn || std::filesystem::exists(path, error),
             "'{}', with the data of the run '{}', is not there: name them again by {} {} --resume {}", path,
             options.resume, options.command(), option.positional, io::shell_word(options.resume));

@@ -118,6 +118,7 @@ Run::Run(const TaskOptions& options, const FitHooks& hooks)
       progress_(leads() ? hooks.progress : nullptr) {
   validate(options);
   ranks_.timeout = options.comm_timeout;
+  ranks_.stopping = hooks.should_stop;
   threads_ = threads_of_rank(ranks_, static_cast<int>(options.threads));
   kernels::set_threads(threads_.threads);
   const bool resuming = !options.resume.empty();

@@ -1,0 +1,160 @@
+// Shards as the webdataset package writes them, and ours.
+#include "vitrail/data/shards/shards.h"
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/errors.h"
+#include "tests/support/golden.h"
+#include "vitrail/data/dataset.h"
+#include "vitrail/data/shards/shard_writer.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/image.h"
+
+namespace vitrail::data {
+namespace {
+
+namespace fs = std::filesystem;
+using test::error_of;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+
+// An image of one colour.
+io::Image one_colour(std::uint8_t value) {
+  io::Image image(4, 4);
+  std::ranges::fill(image.pixels, value);
+  return image;
+}
+
+class ShardsTest : public ::testing::Test {
+ protected:
+  // A shard with these files; "1.png" is an image whose pixels are 1.
+  fs::path write(const std::string& name, const std::vector<std::pair<std::string, std::string>>& files) const {
+    io::TarWriter tar(folder_ / name);
+    for (const auto& [file, content] : files) {
+      tar.add(file, io::is_image_name(file) ? io::encode_png(one_colour(static_cast<std::uint8_t>(std::stoi(content))))
+                                            : bytes_of(content));
+    }
+    tar.commit();
+    return folder_ / name;
+  }
+  fs::path two_shards() const {
+    write("train-000000.tar", {{"cat/1.png", "1"}, {"cat/1.cls", "2\n"}, {"2.png", "2"}, {"2.cls", "0"}});
+    write("train-000001.tar", {{"3.json", R"({"label": 1, "width": 4})"}, {"3.png", "3"}, {"readme", "hello"}});
+    return folder_ / "train-{000000..000001}.tar";
+  }
+  static std::vector<std::int64_t> labels_of(const Dataset& images) {
+    std::vector<std::int64_t> labels;
+    for (std::int64_t i = 0; i < images.size(); ++i) {
+      labels.push_back(images.label(i));
+    }
+    return labels;
+  }
+
+  test::TemporaryFolder folder_;
+};
+
+TEST(ShardNames, CountListAndJoin) {
+  EXPECT_THAT(shards_named("a-{08..11}.tar"), ElementsAre("a-08.tar", "a-09.tar", "a-10.tar", "a-11.tar"));
+  EXPECT_THAT(shards_named("{a,b}/{1..2}.tar"), ElementsAre("a/1.tar", "a/2.tar", "b/1.tar", "b/2.tar"));
+  EXPECT_THAT(shards_named("a.tar::b-{0..1}.tar"), ElementsAre("a.tar", "b-0.tar", "b-1.tar"));
+  EXPECT_THAT(error_of([] { shards_named("a-{3..1}.tar"); }), HasSubstr("'{3..1}' counts from one number to a larger"));
+  EXPECT_THAT(error_of([] { shards_named("a-{0..99999999999}.tar"); }), HasSubstr("at most a million shards"));
+  EXPECT_THAT(error_of([] { shards_named("a-{0..999999}{0..999999}.tar"); }), HasSubstr("more than a million shards"));
+}
+
+TEST_F(ShardsTest, HaveTheClassesOfTheirSamples) {
+  const std::unique_ptr<Dataset> images = open_dataset(two_shards());
+  EXPECT_THAT(images->classes(), ElementsAre("0", "1", "2"));
+  EXPECT_THAT(labels_of(*images), ElementsAre(2, 0, 1));
+  EXPECT_EQ(images->image(2).pixels[0], 3);
+  EXPECT_EQ(images->name(0), "train-000000.tar/cat/1.png");
+  EXPECT_EQ(images->passed_over(), 1);
+}
+
+// Made by tools/golden/shards.py: image i has the red 20 i and the class i % 4.
+TEST(WebdatasetShards, AreReadAsTheyWereWritten) {
+  const fs::path folder = fs::path(VITRAIL_SOURCE_DIR) / "tests/golden/shards";
+  const std::unique_ptr<Dataset> images = open_dataset(folder / "train-{000000..000002}.tar");
+  ASSERT_EQ(images->size(), 9);
+  EXPECT_THAT(images->classes(), ElementsAre("0", "1", "2", "3"));
+  for (std::int64_t i = 0; i < 9; ++i) {
+    EXPECT_EQ(images->image(i).pixels[0], 20 * i);
+    EXPECT_EQ(images->label(i), i % 4);
+  }
+}
+
+TEST_F(ShardsTest, AreTakenByFolderPartListAndName) {
+  two_shards();
+  write("validation-0.tar", {{"9.png", "9"}, {"9.cls", "1"}});
+  for (const std::string& source : {folder_.path().string(), (folder_ / "train-000000.tar").string() +
+                                                                 "::" + (folder_ / "train-000001.tar").string()}) {
+    EXPECT_EQ(open_dataset(source, {"train", {}, true, true, false})->size(), 3) << source;
+  }
+  EXPECT_EQ(open_dataset(folder_.path(), {"validation", {}, true, true, false})->size(), 1);
+  EXPECT_EQ(open_dataset(folder_ / "train-000000.tar")->size(), 2);
+  EXPECT_EQ(open_unlabeled(folder_ / "train-000001.tar")->size(), 1);
+}
+
+TEST_F(ShardsTest, MayNameTheirClasses) {
+  write("a.tar", {{"1.png", "1"}, {"1.cls", "tabby cat"}, {"2.png", "2"}, {"2.cls", "dog"}});
+  EXPECT_THAT(open_dataset(folder_ / "a.tar")->classes(), ElementsAre("dog", "tabby cat"));
+  two_shards();
+  io::write_atomically(folder_ / "classes.txt", "apple\nbear\ncat\n");
+  EXPECT_THAT(open_dataset(folder_ / "train-{000000..000001}.tar")->classes(), ElementsAre("apple", "bear", "cat"));
+}
+
+TEST_F(ShardsTest, SayWhatIsWrong) {
+  const fs::path source = two_shards();
+  EXPECT_THAT(error_of([&] { open_dataset(folder_ / "train-{000000..000002}.tar"); }), HasSubstr("train-000002.tar"));
+  EXPECT_THAT(error_of([&] {
+                open_dataset(source, {"validation", {}, true, true, false});
+              }),
+              HasSubstr("shards that are named are of one part"));
+  write("two.tar", {{"1.png", "1"}, {"1.jpg", "1"}, {"1.cls", "0"}});
+  EXPECT_THAT(error_of([&] { open_dataset(folder_ / "two.tar"); }), HasSubstr("the sample '1' has two images"));
+  write("none.tar", {{"1.png", "1"}, {"1.cls", "0"}, {"2.png", "2"}});
+  EXPECT_THAT(error_of([&] { open_dataset(folder_ / "none.tar"); }), HasSubstr("the sample '2' has no class"));
+  io::write_atomically(folder_ / "classes.txt", "apple\nbear\n");
+  EXPECT_THAT(error_of([&] { open_dataset(source); }), HasSubstr("a sample has the class 2, but there are 2"));
+  io::write_atomically(folder_ / "train.json", R"({"shardlist": [{"url": "train-000000.tar", "nsamples": 5}]})");
+  EXPECT_THAT(error_of([&] { open_dataset(folder_ / "train.json"); }), HasSubstr("has 2 samples, but the index"));
+  io::write_atomically(folder_ / "other.json", R"({"images": []})");
+  EXPECT_THAT(error_of([&] { open_dataset(folder_ / "other.json"); }), HasSubstr("a list 'shardlist' was expected"));
+  const std::string bytes = io::read_text(folder_ / "train-000000.tar");
+  io::write_atomically(folder_ / "cut.tar", bytes.substr(0, 2600));
+  EXPECT_THAT(error_of([&] { open_dataset(folder_ / "cut.tar"); }), HasSubstr("cut.tar: cut short"));
+}
+
+TEST_F(ShardsTest, AreWrittenAndReadAgain) {
+  const std::string long_name = std::string(180, 'x') + "/1.png";
+  ShardWriter writer(folder_ / "out", "train", 3000, {"apple", "bear"});
+  for (int i = 0; i < 6; ++i) {
+    writer.add(i == 5 ? long_name : fmt::format("a/{}.v1.png", i / 2), "png",
+               io::encode_png(one_colour(static_cast<std::uint8_t>(i))), i % 2);
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "out/train.json"));  // not before all shards are there
+  EXPECT_EQ(writer.commit(), folder_ / "out/train.json");
+  EXPECT_GT(writer.shards(), 1);
+  for (const fs::path& source : {folder_ / "out", folder_ / "out/train.json"}) {
+    const std::unique_ptr<Dataset> images = open_dataset(source, {"train", {}, true, true, false});
+    ASSERT_EQ(images->size(), 6);
+    EXPECT_THAT(images->classes(), ElementsAre("apple", "bear"));
+    for (std::int64_t i = 0; i < 6; ++i) {
+      EXPECT_EQ(images->image(i).pixels[0], i);
+      EXPECT_EQ(images->label(i), i % 2);
+    }
+    EXPECT_THAT(images->name(1), HasSubstr("a/0_v1-2.png"));
+    EXPECT_THAT(images->name(5), HasSubstr(long_name));
+    EXPECT_EQ(images->file(3), io::encode_png(one_colour(3)));
+  }
+  EXPECT_THAT(error_of([&] { ShardWriter again(folder_ / "out", "train", 3000, {}); }),
+              HasSubstr("has shards of 'train' already"));
+}
+
+}  // namespace
+}  // namespace vitrail::data

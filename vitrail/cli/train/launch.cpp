@@ -1,0 +1,286 @@
+// `vitrail launch` starts a training on several ranks, and starts it again from its last checkpoint if it breaks off.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/cli/say.h"
+#include "vitrail/io/safetensors.h"
+#include "vitrail/io/toml.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/train/run/interrupt.h"
+#include "vitrail/train/run_options.h"
+
+namespace vitrail::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct LaunchFlags {
+  std::int64_t ranks = 0;
+  std::string hosts;
+  std::int64_t max_restarts = 3;
+  std::vector<std::string> words;
+};
+
+// A machine, and how many ranks it takes.
+struct Host {
+  std::string name;
+  std::int64_t slots = 1;
+};
+
+// A file of lines "node1 slots=2", as mpirun's --hostfile.
+std::vector<Host> read_hosts(const std::string& path) {
+  std::ifstream file(path);
+  check(file.good(), "--hosts {} cannot be read", path);
+  std::vector<Host> hosts;
+  int number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    std::istringstream words(line.substr(0, line.find('#')));
+    Host host;
+    if (!(words >> host.name)) {
+      continue;
+    }
+    for (std::string word; words >> word;) {
+      const bool is_slots = word.starts_with("slots=");
+      const std::string count = is_slots ? word.substr(6) : "";
+      check(is_slots && !count.empty() && count.size() < 6 &&
+                std::ranges::all_of(count, [](unsigned char c) { return std::isdigit(c) != 0; }) &&
+                std::stoll(count) > 0,
+            "{}: line {}: '{}' is not slots=N", path, number, word);
+      host.slots = std::stoll(count);
+    }
+    hosts.push_back(host);
+  }
+  check(!hosts.empty(), "{} names no hosts", path);
+  return hosts;
+}
+
+// Runs a program to its end in a process group of its own, without input, and returns what wait() says. If the user
+// asks to stop, it is told so once, and may take its time.
+int run_program(const std::vector<std::string>& words, bool quiet = false) {
+  const pid_t child = fork();
+  check(child >= 0, "no process can be started: {}", std::strerror(errno));
+  if (child == 0) {
+    setpgid(0, 0);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    const int null = open("/dev/null", O_RDWR);
+    dup2(null, STDIN_FILENO);
+    if (quiet) {
+      dup2(null, STDOUT_FILENO);
+      dup2(null, STDERR_FILENO);
+    }
+    std::vector<char*> arguments;
+    for (const std::string& word : words) {
+      arguments.push_back(const_cast<char*>(word.c_str()));
+    }
+    arguments.push_back(nullptr);
+    execvp(arguments[0], arguments.data());
+    _exit(127);
+  }
+  int status = 0;
+  bool told = false;
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    if (train::Interrupt::requested() && !told) {
+      kill(child, SIGTERM);
+      told = true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return status;
+}
+
+// The hosts that answer. Open MPI reaches them by ssh too.
+std::vector<Host> that_answer(std::vector<Host> hosts) {
+  std::erase_if(hosts, [](const Host& host) {
+    const bool is_here = host.name == "localhost" || host.name == "127.0.0.1";
+    const bool answers =
+        is_here || run_program({"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", host.name, "true"}, true) == 0;
+    if (!answers) {
+      say("vitrail launch: {} does not answer and is left out\n", host.name);
+    }
+    return !answers;
+  });
+  check(!hosts.empty(), "none of the hosts answers");
+  return hosts;
+}
+
+std::string value_of(const std::vector<std::string>& arguments, const std::string& flag) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == flag && i + 1 < arguments.size()) {
+      return arguments[i + 1];
+    }
+    if (arguments[i].starts_with(flag + "=")) {
+      return arguments[i].substr(flag.size() + 1);
+    }
+  }
+  return "";
+}
+
+// The step of the last checkpoint of a run; -1 if there is none.
+std::int64_t step_of(const fs::path& run) {
+  try {
+    const auto metadata = io::Safetensors::open(run / "last/train-state.safetensors").metadata();
+    const auto step = metadata.find("step");
+    return step == metadata.end() ? -1 : std::stoll(step->second);
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+// The largest number of ranks up to `most` among which the shards of a run can be divided.
+std::int64_t ranks_for(const fs::path& run, std::int64_t most) {
+  const fs::path config = run / "config.toml";
+  std::int64_t shards = 0;
+  if (fs::exists(config)) {
+    const auto file = io::read_toml(config);
+    for (const auto& [group, options] : file.items()) {
+      shards =
+          options.is_object() && options.contains("grad_shards") ? options["grad_shards"].get<std::int64_t>() : shards;
+    }
+  }
+  while (shards > 0 && shards % most != 0) {
+    --most;
+  }
+  return most;
+}
+
+class Launch {
+ public:
+  Launch(const LaunchFlags& flags, std::vector<std::string> arguments);
+  int go();
+
+ private:
+  std::vector<std::string> command(const std::vector<std::string>& arguments) const;
+
+  const LaunchFlags& flags_;
+  std::vector<std::string> arguments_;
+  std::vector<Host> hosts_;
+  fs::path run_;
+};
+
+Launch::Launch(const LaunchFlags& flags, std::vector<std::string> arguments)
+    : flags_(flags), arguments_(std::move(arguments)) {
+  if (!flags.hosts.empty()) {
+    hosts_ = read_hosts(flags.hosts);
+  }
+  run_ = value_of(arguments_, "--resume");
+  if (run_.empty()) {
+    std::string name = value_of(arguments_, "--experiment");
+    if (name.empty()) {
+      name = fmt::format("{:%Y%m%d-%H%M%S}-launched", fmt::localtime(std::time(nullptr)));
+      arguments_.insert(arguments_.end(), {"--experiment", name});
+    }
+    const std::string output = value_of(arguments_, "--output");
+    run_ = fs::path(output.empty() ? train::RunOptions().output : output) / name;
+  }
+  // Open MPI would kill the ranks a second after it has told them to stop; they save first.
+  setenv("OMPI_MCA_odls_base_sigkill_timeout", "300", 0);
+  if (getuid() == 0) {
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
+    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
+  }
+}
+
+std::vector<std::string> Launch::command(const std::vector<std::string>& arguments) const {
+  std::vector<std::string> words = {"mpirun", "--bind-to", "none"};
+  std::int64_t ranks = flags_.ranks;
+  if (hosts_.empty()) {
+    words.emplace_back("--oversubscribe");
+  } else {
+    std::vector<std::string> places;
+    std::int64_t slots = 0;
+    for (const Host& host : hosts_) {
+      places.push_back(fmt::format("{}:{}", host.name, host.slots));
+      slots += host.slots;
+    }
+    words.insert(words.end(), {"--host", fmt::format("{}", fmt::join(places, ","))});
+    ranks = ranks == 0 ? slots : std::min(ranks, slots);
+  }
+  words.insert(words.end(), {"-n", fmt::format("{}", ranks_for(run_, std::max<std::int64_t>(ranks, 1)))});
+  words.push_back(fs::read_symlink("/proc/self/exe").string());
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
+}
+
+int Launch::go() {
+  const train::Interrupt interrupt;
+  std::vector<std::string> arguments = arguments_;
+  std::int64_t reached = step_of(run_);
+  for (std::int64_t restarts = 0;;) {
+    const int status = run_program(command(arguments));
+    if (train::Interrupt::requested()) {
+      return 128 + train::Interrupt::signal();
+    }
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    check(code != 127, "mpirun was not found: install an MPI (script/bootstrap --mpi)");
+    const std::int64_t step = step_of(run_);
+    if (code == 0 || step < 0) {
+      return code;  // it is done, or there is nothing to go on from
+    }
+    restarts = step > reached ? 1 : restarts + 1;
+    reached = std::max(step, reached);
+    if (restarts > flags_.max_restarts) {
+      say("vitrail launch: given up after {} without progress; the checkpoint of step {} is whole: {}\n",
+          io::counted(flags_.max_restarts, "restarts"), step, run_.string());
+      return code;
+    }
+    say("vitrail launch: it ended with {}; going on from the checkpoint of step {}\n", code, step);
+    if (!hosts_.empty()) {
+      hosts_ = that_answer(hosts_);
+    }
+    arguments = {arguments_.front(), "--resume", run_.string()};
+  }
+}
+
+}  // namespace
+
+void add_launch(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand(
+      "launch", "Train on several ranks (MPI), and go on from the last checkpoint if they break off");
+  const auto flags = std::make_shared<LaunchFlags>();
+  CLI::Option* ranks = command.add_option("-n,--ranks", flags->ranks, "Ranks (default: all slots of --hosts)")
+                           ->type_name("N")
+                           ->check(whole_number(1, 100000));
+  command.add_option("--hosts", flags->hosts, "File with a machine a line, as mpirun's hostfile: node1 slots=2")
+      ->type_name("FILE");
+  command.add_option("--max-restarts", flags->max_restarts, "Most restarts between two checkpoints")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(whole_number(0, 1000000));
+  command.add_option("COMMAND", flags->words, "What is started, after --: train … or pretrain …")->type_name("");
+  add_examples(command, {"vitrail launch -n 4 -- train photos --model vit_small_patch16_224 --grad-shards 4",
+                         "vitrail launch --hosts machines -- train --resume output/train/NAME"});
+  command.callback([flags, ranks] {
+    const std::vector<std::string>& words = flags->words;
+    check_usage(!words.empty() && (words.front() == "train" || words.front() == "pretrain"),
+                "what is to be started follows: vitrail launch -n 4 -- train …");
+    check_usage(ranks->count() > 0 || !flags->hosts.empty(), "-n, the number of ranks, or --hosts is needed");
+    if (const int code = Launch(*flags, words).go(); code != 0) {
+      throw CLI::RuntimeError(code);
+    }
+  });
+}
+
+}  // namespace vitrail::cli

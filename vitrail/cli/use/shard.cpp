@@ -1,0 +1,117 @@
+// `vitrail shard` writes a data set as shards, tar archives that WebDataset reads too.
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
+#include "vitrail/cli/say.h"
+#include "vitrail/data/dataset.h"
+#include "vitrail/data/shards/shard_writer.h"
+#include "vitrail/io/image.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/tensor/random.h"
+#include "vitrail/train/run/progress.h"
+
+namespace vitrail::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ShardFlags {
+  std::string source;
+  std::string split = "train";
+  std::string output;
+  std::int64_t megabytes = 256;
+  std::int64_t seed = 0;
+  bool in_order = false;
+  bool unlabeled = false;
+};
+
+std::unique_ptr<data::Dataset> open_source(const ShardFlags& flags) {
+  if (flags.unlabeled) {
+    return data::open_unlabeled(flags.source);
+  }
+  data::DatasetOptions options;
+  options.split = flags.split;
+  return data::open_dataset(flags.source, options);
+}
+
+// The order in which the samples are written: a reader that goes through the shards meets the classes mixed.
+std::vector<std::int64_t> order_of(std::int64_t count, const ShardFlags& flags) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  if (!flags.in_order) {
+    Draws draws(Philox(mix(static_cast<std::uint64_t>(flags.seed), hash("shards")), 0));
+    for (std::int64_t i = count - 1; i > 0; --i) {
+      std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(draws.integer(0, i + 1))]);
+    }
+  }
+  return order;
+}
+
+// The ending of an image's file; that of a PNG for images that lie in no files of their own.
+std::string kind_of_file(const std::string& name) {
+  std::string kind = io::is_image_name(name) ? fs::path(name).extension().string().substr(1) : "png";
+  std::ranges::transform(kind, kind.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return kind;
+}
+
+void shard(const ShardFlags& flags) {
+  const std::unique_ptr<data::Dataset> images = open_source(flags);
+  data::ShardWriter writer(flags.output, flags.split, flags.megabytes << 20, images->classes());
+  train::Progress progress(stderr);
+  if (progress.terminal()) {
+    progress.begin("images", images->size());
+  }
+  std::int64_t done = 0;
+  for (const std::int64_t i : order_of(images->size(), flags)) {
+    const std::string name = images->name(i);
+    writer.add(name, kind_of_file(name), images->file(i), flags.unlabeled ? data::unlabeled : images->label(i));
+    if (progress.terminal()) {
+      progress.update(++done, "");
+    }
+  }
+  progress.end();
+  const fs::path index = writer.commit();
+  for (const std::string& note : data::notes_of({images.get()})) {
+    say("note: {}\n", note);
+  }
+  tell("{} in {}: {}\n", io::counted(images->size(), "images"), io::counted(writer.shards(), "shards"), index.string());
+}
+
+}  // namespace
+
+void add_shard(CLI::App& app) {
+  CLI::App& command =
+      *app.add_subcommand("shard", "Write a data set as shards: tar files that are read one after the other");
+  const auto flags = std::make_shared<ShardFlags>();
+  command.add_option("SOURCE", flags->source, "Images as `vitrail train` takes them")->required()->type_name("");
+  command.add_option("--output", flags->output, "Folder of the shards")->type_name("DIR")->required();
+  command.add_option("--split", flags->split, "Part of SOURCE, after which the shards are called")
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->check([](const std::string& name) {
+        return name.empty() || name.find('/') != std::string::npos ? "the name of a part was expected" : std::string();
+      });
+  command.add_option("--shard-mb", flags->megabytes, "Size of a shard")
+      ->type_name("MB")
+      ->capture_default_str()
+      ->check(whole_number(1, 1 << 20));
+  CLI::Option* seed =
+      command.add_option("--seed", flags->seed, "Of the order of the images")->type_name("S")->capture_default_str();
+  command.add_flag("--in-order", flags->in_order, "Write the images in their order, and not shuffled")->excludes(seed);
+  command.add_flag("--unlabeled", flags->unlabeled, "Take all images of SOURCE, without classes");
+  add_examples(command,
+               {"vitrail shard photos --output shards", "vitrail shard photos --split validation --output shards",
+                "vitrail train shards                    # or 'shards/train-{000000..000127}.tar'"});
+  command.callback([flags] { shard(*flags); });
+}
+
+}  // namespace vitrail::cli

@@ -1,0 +1,225 @@
+#include "vitrail/data/shards/shards.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/io/file.h"
+#include "vitrail/io/image.h"
+#include "vitrail/io/json.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t most_shards = 1000000;
+
+std::string trimmed(std::string text) {
+  const auto is_space = [](unsigned char c) { return std::isspace(c) != 0; };
+  text.erase(text.begin(), std::find_if_not(text.begin(), text.end(), is_space));
+  text.erase(std::find_if_not(text.rbegin(), text.rend(), is_space).base(), text.end());
+  return text;
+}
+
+std::optional<std::int64_t> number_in(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = !text.empty() && status == std::errc() && end == text.data() + text.size() && number >= 0;
+  return whole ? std::optional(number) : std::nullopt;
+}
+
+// What stands between braces: the words of a list, or the numbers of a range.
+std::vector<std::string> choices(const std::string& inside, const std::string& pattern) {
+  const std::size_t dots = inside.find("..");
+  if (dots == std::string::npos) {
+    std::vector<std::string> words;
+    std::istringstream list(inside);
+    for (std::string word; std::getline(list, word, ',');) {
+      words.push_back(word);
+    }
+    return words;
+  }
+  const std::string begin = inside.substr(0, dots);
+  const std::string end = inside.substr(dots + 2);
+  const std::optional<std::int64_t> first = number_in(begin);
+  const std::optional<std::int64_t> last = number_in(end);
+  check(first && last && *first <= *last && static_cast<std::size_t>(*last - *first) < most_shards,
+        "{}: '{{{}}}' counts from one number to a larger one, as {{000000..000127}}, to at most a million shards",
+        pattern, inside);
+  const std::size_t digits = begin.size() > 1 && begin.front() == '0' ? begin.size() : 1;
+  std::vector<std::string> words;
+  for (std::int64_t number = *first; number <= *last; ++number) {
+    words.push_back(fmt::format("{:0{}}", number, digits));
+  }
+  return words;
+}
+
+void expand(const std::string& pattern, std::vector<fs::path>& files) {
+  const std::size_t open = pattern.find('{');
+  if (open == std::string::npos) {
+    check(files.size() < most_shards, "'{}' names more than a million shards", pattern);
+    files.emplace_back(pattern);
+    return;
+  }
+  const std::size_t close = pattern.find('}', open);
+  check(close != std::string::npos, "{}: the brace of '{}' is not closed", pattern, pattern.substr(open));
+  const std::string inside = pattern.substr(open + 1, close - open - 1);
+  for (const std::string& word : choices(inside, pattern)) {
+    expand(pattern.substr(0, open) + word + pattern.substr(close + 1), files);
+  }
+}
+
+// An index of shards as the wids package reads it: the file and the number of samples of each.
+std::vector<std::pair<fs::path, std::int64_t>> read_index(const fs::path& path) {
+  const nlohmann::json index = io::read_json(path);
+  check(index.is_object() && index.contains("shardlist") && index["shardlist"].is_array(),
+        "{}: not an index of shards: a list 'shardlist' was expected", path.string());
+  std::vector<std::pair<fs::path, std::int64_t>> shards;
+  for (const auto& entry : index["shardlist"]) {
+    io::Fields fields(entry, fmt::format("{}: shard {}", path.string(), shards.size() + 1));
+    const fs::path url = fields.get<std::string>("url");
+    shards.emplace_back(url.is_absolute() ? url : path.parent_path() / url, fields.get<std::int64_t>("nsamples"));
+  }
+  return shards;
+}
+
+// The key of a sample, and what the file is of it: "cat/1" and "jpg" of "cat/1.jpg"; no dot, no sample.
+std::optional<std::pair<std::string, std::string>> key_of(const std::string& name) {
+  const std::size_t base = name.rfind('/') == std::string::npos ? 0 : name.rfind('/') + 1;
+  const std::size_t dot = name.find('.', base);
+  if (dot == std::string::npos || dot == base) {
+    return std::nullopt;
+  }
+  return std::pair{name.substr(0, dot), name.substr(dot + 1)};
+}
+
+std::string text_of(const io::Tar& tar, const io::TarEntry& entry) {
+  const auto bytes = tar.bytes(entry);
+  return {bytes.begin(), bytes.end()};
+}
+
+// The class that the .json of a sample says; "" if it says none.
+std::string class_in(const std::string& text, const std::string& source) {
+  const nlohmann::json fields = io::parse_json(text, source);
+  for (const char* name : {"label", "cls", "class"}) {
+    if (fields.is_object() && fields.contains(name)) {
+      const auto& value = fields[name];
+      return value.is_string() ? value.get<std::string>() : value.dump();
+    }
+  }
+  return "";
+}
+
+void read_samples(const io::Tar& tar, std::size_t shard, Shards& shards) {
+  std::map<std::string, std::size_t, std::less<>> place;  // of a key among the samples
+  std::map<std::string, std::string, std::less<>> classes;
+  for (const io::TarEntry& entry : tar.entries()) {
+    const auto parts = key_of(entry.name);
+    if (!parts) {
+      ++shards.passed_over;
+      continue;
+    }
+    const auto& [key, kind] = *parts;
+    const std::string source = fmt::format("{}: {}", tar.source(), entry.name);
+    if (io::is_image_name(entry.name)) {
+      check(place.emplace(key, shards.samples.size()).second, "{}: the sample '{}' has two images", tar.source(), key);
+      shards.samples.push_back({shard, key, entry, ""});
+    } else if (kind == "cls") {
+      classes[key] = trimmed(text_of(tar, entry));
+    } else if (kind == "json" && !classes.contains(key)) {
+      const std::string name = class_in(text_of(tar, entry), source);
+      if (!name.empty()) {
+        classes[key] = name;
+      }
+    }
+  }
+  for (const auto& [key, name] : classes) {
+    if (const auto sample = place.find(key); sample != place.end()) {
+      shards.samples[sample->second].cls = name;
+    } else {
+      ++shards.passed_over;
+    }
+  }
+}
+
+}  // namespace
+
+bool is_shard_source(const fs::path& source) {
+  const std::string text = source.string();
+  return (text.find('{') != std::string::npos && text.find('}') != std::string::npos) ||
+         text.find("::") != std::string::npos || source.extension() == ".json";
+}
+
+std::vector<fs::path> shards_named(const fs::path& source) {
+  std::vector<fs::path> files;
+  if (source.extension() == ".json") {
+    for (const auto& [file, samples] : read_index(source)) {
+      files.push_back(file);
+    }
+  } else {
+    std::string text = source.string();
+    for (std::size_t end = 0; end != std::string::npos;) {
+      end = text.find("::");
+      expand(text.substr(0, end), files);
+      text = end == std::string::npos ? "" : text.substr(end + 2);
+    }
+  }
+  check(!files.empty(), "'{}' names no shards", source.string());
+  return files;
+}
+
+std::vector<fs::path> shards_of_part(const fs::path& folder, const std::string& part) {
+  std::vector<fs::path> files;
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, none)) {
+    const std::string name = entry.path().filename().string();
+    const std::string begin = part + "-";
+    if (name.starts_with(begin) && name.ends_with(".tar") &&
+        number_in(name.substr(begin.size(), name.size() - begin.size() - 4))) {
+      files.push_back(entry.path());
+    }
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+bool holds_samples(const io::Tar& tar) {
+  return std::ranges::any_of(tar.entries(), [](const io::TarEntry& entry) { return entry.name.ends_with(".cls"); });
+}
+
+Shards open_shards(const std::vector<fs::path>& files, const fs::path& source) {
+  Shards shards;
+  std::vector<std::size_t> samples;
+  for (const fs::path& file : files) {
+    const std::size_t before = shards.samples.size();
+    shards.files.push_back(io::Tar::open(file));
+    read_samples(shards.files.back(), shards.files.size() - 1, shards);
+    samples.push_back(shards.samples.size() - before);
+  }
+  if (source.extension() == ".json") {
+    const auto index = read_index(source);
+    for (std::size_t i = 0; i < index.size(); ++i) {
+      check(static_cast<std::int64_t>(samples[i]) == index[i].second,
+            "{} has {}, but the index {} says {}: it is cut short, or the index is of other shards", files[i].string(),
+            io::counted(static_cast<std::int64_t>(samples[i]), "samples"), source.string(), index[i].second);
+    }
+  }
+  if (const fs::path names = files.front().parent_path() / "classes.txt"; fs::exists(names)) {
+    std::istringstream lines(io::read_text(names));
+    for (std::string line; std::getline(lines, line);) {
+      shards.classes.push_back(trimmed(line));
+    }
+  }
+  return shards;
+}
+
+}  // namespace vitrail::data
