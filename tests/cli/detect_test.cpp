@@ -125,6 +125,20 @@ TEST_F(Detect, ShowsWhereItLooked) {
   }
 }
 
+// A picture one pixel wide was magnified until it had 224: gigabytes, and a file that no PNG can be.
+TEST_F(Detect, ShowsWhereItLookedInAThinImage) {
+  const std::string thin = path("thin.png");
+  io::write_png(thin, io::Image(1, 5000));
+  const std::string attention = "attention " + run() + " " + thin + " --output " + path("thin");
+  for (const char* flags : {"", " --point 0,4999", " --query-box 1"}) {
+    const Outcome outcome = vitrail(attention + flags);
+    EXPECT_EQ(outcome.status, 0) << flags << outcome.err;
+    const io::Image sheet = io::read_image(path("thin/sheet.png"));
+    EXPECT_LT(sheet.width * sheet.height, 4'000'000) << flags;
+    EXPECT_EQ(io::read_image(path("thin/image.png")).height, 1024);
+  }
+}
+
 TEST_F(Detect, RunsOnTensors) {
   const std::string model = golden_path("models/detection/detr").string();
   const io::Safetensors golden = io::Safetensors::open(model + "/expected.safetensors");

@@ -73,6 +73,20 @@ TEST(Drawing, BreaksACaptionIntoLines) {
   EXPECT_EQ(captioned(io::Image(5, 10), "twelve words", 2).width, 12 * 2 * letter_width) << "wider than the image";
 }
 
+TEST(Drawing, MagnifiesWithinBounds) {
+  EXPECT_EQ(zoom_to_be_seen(16, 16), 14);
+  EXPECT_EQ(zoom_to_be_seen(30, 20), 12);
+  EXPECT_EQ(zoom_to_be_seen(640, 480), 1);
+  EXPECT_EQ(zoom_to_be_seen(1, 300), 5) << "8 x 224 pixels at most";
+  EXPECT_EQ(zoom_to_be_seen(5000, 1), 1);
+  const io::Image thin = fit_for_sheet(io::Image(1, 5000));
+  EXPECT_EQ(thin.width, 1);
+  EXPECT_EQ(thin.height, 1024);
+  const io::Image photograph = fit_for_sheet(io::Image(4096, 3072));
+  EXPECT_EQ(photograph.width, 1024);
+  EXPECT_EQ(photograph.height, 768);
+}
+
 TEST(Sheet, HasLabels) {
   const io::Image dark(50, 20);
   const io::Image result = sheet({{dark, dark}, {dark}}, {.rows = {"a", "row b"}, .columns = {"1", "2"}}, 4);
@@ -97,6 +111,10 @@ TEST(Sheet, HasLabels) {
   EXPECT_EQ(zoomed.width, 100);
   EXPECT_EQ(zoomed.height, 40 + letter_height + 2);
   EXPECT_EQ(zoomed.at(99, zoomed.height - 1)[0], 0);
+  const io::Image padded = sheet({{io::Image(1, 5000)}}, {.rows = {}, .columns = {"nine....."}});
+  EXPECT_EQ(padded.width, 54);
+  EXPECT_EQ(padded.height, 5000 + letter_height + 2);
+  EXPECT_EQ(padded.at(26, padded.height - 1)[0], 0) << "in the middle";
   EXPECT_THROW(sheet({{dark}}, {.rows = {}, .columns = {"1", "2"}}), Error);
   EXPECT_THROW(sheet({{dark}}, {.rows = {"1", "2"}, .columns = {}}), Error);
 }

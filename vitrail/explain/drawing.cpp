@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <string>
 
+#include "vitrail/data/resize.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::explain {
 namespace {
 
+constexpr std::int64_t largest_on_sheet = 1024;
 constexpr std::int64_t letter_pixels = 5;  // of the width of a letter, without the space behind it
 
 // The letters of ASCII from ' ' to '~', drawn for vitrail: sixteen side by side in eight rows.
@@ -127,10 +129,25 @@ io::Image magnified(const io::Image& image, std::int64_t zoom) {
   return large;
 }
 
-io::Image large_enough(const io::Image& image, std::int64_t smallest) {
-  const std::int64_t least = std::min(image.width, image.height);
-  return magnified(image, std::max<std::int64_t>(1, (smallest - 1 + least) / std::max<std::int64_t>(least, 1)));
+std::int64_t zoom_to_be_seen(std::int64_t width, std::int64_t height, std::int64_t smallest) {
+  const auto [shorter, longer] = std::minmax({std::max<std::int64_t>(width, 1), std::max<std::int64_t>(height, 1)});
+  return std::max<std::int64_t>(1, std::min((smallest - 1 + shorter) / shorter, 8 * smallest / longer));
 }
+
+io::Image large_enough(const io::Image& image, std::int64_t smallest) {
+  return magnified(image, zoom_to_be_seen(image.width, image.height, smallest));
+}
+
+io::Image small_enough(const io::Image& image, std::int64_t largest) {
+  const std::int64_t longest = std::max(image.width, image.height);
+  if (longest <= largest) {
+    return image;
+  }
+  const auto shrunk = [&](std::int64_t side) { return std::max<std::int64_t>(1, side * largest / longest); };
+  return data::resize(image, shrunk(image.width), shrunk(image.height), data::Interpolation::bicubic);
+}
+
+io::Image fit_for_sheet(const io::Image& image) { return small_enough(large_enough(image), largest_on_sheet); }
 
 io::Image captioned(const io::Image& image, std::string_view text, std::int64_t scale) {
   constexpr std::int64_t fewest_letters = 24;

@@ -27,8 +27,15 @@ void paste(io::Image& onto, const io::Image& image, std::int64_t left, std::int6
 
 /// The image with each pixel as a square of `zoom` pixels.
 io::Image magnified(const io::Image& image, std::int64_t zoom);
-/// The image magnified so far that its shorter side has `smallest` pixels at least.
+/// The factor by which an image is magnified so that its shorter side has `smallest` pixels at least; less where its
+/// longer side would have more than eight times as many.
+std::int64_t zoom_to_be_seen(std::int64_t width, std::int64_t height, std::int64_t smallest = 224);
+/// The image magnified by zoom_to_be_seen().
 io::Image large_enough(const io::Image& image, std::int64_t smallest = 224);
+/// The image in its proportions with at most `largest` pixels on its longer side.
+io::Image small_enough(const io::Image& image, std::int64_t largest);
+/// The image as one of many on a sheet: large_enough(), and with at most 1024 pixels on its longer side.
+io::Image fit_for_sheet(const io::Image& image);
 
 /// The image under a text, which is broken into lines that are about as wide as the image.
 io::Image captioned(const io::Image& image, std::string_view text, std::int64_t scale);

@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "vitrail/data/resize.h"
+#include "vitrail/explain/drawing.h"
 #include "vitrail/explain/page.h"
 #include "vitrail/io/base64.h"
 #include "vitrail/io/charts/svg.h"
@@ -135,15 +135,6 @@ std::string picture_source(const io::Image& image) {
   return "data:image/png;base64," + io::encode_base64({reinterpret_cast<const char*>(png.data()), png.size()});
 }
 
-io::Image small_enough(const io::Image& image) {
-  const std::int64_t longest = std::max(image.width, image.height);
-  if (longest <= largest_side) {
-    return image;
-  }
-  const auto shrunk = [&](std::int64_t side) { return std::max<std::int64_t>(1, side * largest_side / longest); };
-  return data::resize(image, shrunk(image.width), shrunk(image.height), data::Interpolation::bicubic);
-}
-
 // The page as it grows: its body, and the maps for its script.
 class Gallery {
  public:
@@ -166,7 +157,7 @@ class Gallery {
     const std::string name = io::escape_xml(picture.name);
     body_ +=
         fmt::format("<section class=\"picture\">\n<h2>{}</h2>\n<div class=\"columns\">\n<div class=\"view\">\n", name);
-    const io::Image image = small_enough(picture.image);
+    const io::Image image = small_enough(picture.image, largest_side);
     const std::string ratio = ratio_of(image);
     body_ += fmt::format(
         "<div class=\"stage\" style=\"aspect-ratio: {0}\" data-whole=\"{0}\"{1}>\n<img src=\"{2}\"{3} alt=\"{4}\">\n",

@@ -35,13 +35,25 @@ std::int64_t widest(const std::vector<std::string>& texts) {
   return most;
 }
 
-// The images, enlarged by an integer factor so that they are at least `width` pixels wide.
+// The image in the middle of a white one that is `width` pixels wide.
+io::Image widened(const io::Image& image, std::int64_t width) {
+  io::Image result = white_image(width, image.height);
+  paste(result, image, (width - image.width) / 2, 0);
+  return result;
+}
+
+// The images, enlarged by an integer factor so that they are at least `width` pixels wide. High ones would become
+// huge: they get a white margin.
 std::vector<std::vector<io::Image>> enlarged(std::vector<std::vector<io::Image>> rows, std::int64_t width) {
-  const std::int64_t first = rows.front().front().width;
-  const std::int64_t zoom = std::max<std::int64_t>(1, (width + first - 1) / first);
+  constexpr std::int64_t highest = 2048;
+  const io::Image& first = rows.front().front();
+  const std::int64_t wanted = std::max<std::int64_t>(1, (width + first.width - 1) / first.width);
+  const std::int64_t zoom = std::clamp<std::int64_t>(highest / std::max<std::int64_t>(first.height, 1), 1, wanted);
+  const std::int64_t room = std::max(width, first.width * zoom);
   for (std::vector<io::Image>& row : rows) {
     for (io::Image& image : row) {
       image = zoom == 1 ? std::move(image) : magnified(image, zoom);
+      image = image.width < room ? widened(image, room) : std::move(image);
     }
   }
   return rows;
@@ -58,8 +70,7 @@ io::Image image_of(const Tensor& x, std::span<const double> mean, std::span<cons
   const std::int64_t width = one.size(2);
   check(std::ssize(mean) >= channels && std::ssize(std) >= channels, "{} channels need as many means and deviations",
         channels);
-  const std::int64_t zoom =
-      std::max<std::int64_t>(1, (smallest + std::min(height, width) - 1) / std::min(height, width));
+  const std::int64_t zoom = zoom_to_be_seen(width, height, smallest);
   const Tensor dense = one.contiguous();
   const float* values = dense.data<float>();
   io::Image image(width * zoom, height * zoom);

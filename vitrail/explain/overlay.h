@@ -13,8 +13,7 @@
 namespace vitrail::explain {
 
 /// The image that a model sees: x [C, H, W] or [1, C, H, W], C = 3 or 1, without its normalization (x · std + mean),
-/// enlarged by an integer factor so that the shorter side has at least `smallest` pixels. Throws Error for another
-/// shape.
+/// enlarged by zoom_to_be_seen(). Throws Error for another shape.
 io::Image image_of(const Tensor& x, std::span<const double> mean, std::span<const double> std,
                    std::int64_t smallest = 224);
 
@@ -37,7 +36,8 @@ struct SheetLabels {
   std::vector<std::string> rows;
   std::vector<std::string> columns;
 };
-/// A sheet with labels, for which images that are narrower than a label are enlarged by an integer factor. Its letters
+/// A sheet with labels, for which images that are narrower than a label are enlarged by an integer factor, or get a
+/// white margin where they would be higher than 2048 pixels. Its letters
 /// are as large as the columns permit, up to a size that is readable where the whole sheet is shown about 1000 pixels
 /// wide. Throws Error as the other sheet() does, and if there are not as many labels as rows or columns.
 io::Image sheet(const std::vector<std::vector<io::Image>>& rows, const SheetLabels& labels, std::int64_t gap = 6);

@@ -50,8 +50,9 @@ class DetectorReport {
         detector_(detector),
         width_(image.width),
         height_(image.height),
-        image_(explain::large_enough(image)),
-        zoom_(static_cast<double>(image_.width) / static_cast<double>(image.width)),
+        image_(explain::fit_for_sheet(image)),
+        zoom_x_(static_cast<double>(image_.width) / static_cast<double>(image.width)),
+        zoom_y_(static_cast<double>(image_.height) / static_cast<double>(image.height)),
         looked_(std::move(looked)) {}
 
   void write() {
@@ -69,7 +70,7 @@ class DetectorReport {
     return fmt::format("{} {:.2f}", detector_.labels[static_cast<std::size_t>(object.label)], object.score);
   }
   explain::NamedBox framed(const FoundObject& object) const {
-    return {object.box.scaled(zoom_, zoom_), name_of(object), explain::class_color(object.label)};
+    return {object.box.scaled(zoom_x_, zoom_y_), name_of(object), explain::class_color(object.label)};
   }
   Tensor on_grid(const Tensor& weights) const {
     return weights.contiguous().reshape({looked_.grid[0], looked_.grid[1]});
@@ -183,7 +184,7 @@ class DetectorReport {
   std::vector<FoundObject> scaled_found() const {
     std::vector<FoundObject> all = looked_.found;
     for (FoundObject& object : all) {
-      object.box = object.box.scaled(zoom_, zoom_);
+      object.box = object.box.scaled(zoom_x_, zoom_y_);
     }
     return all;
   }
@@ -208,8 +209,9 @@ class DetectorReport {
   const models::Detector& detector_;
   std::int64_t width_;
   std::int64_t height_;
-  io::Image image_;  // enlarged
-  double zoom_;
+  io::Image image_;  // as it is drawn
+  double zoom_x_;
+  double zoom_y_;
   DetectorLooks looked_;
 };
 

@@ -55,7 +55,7 @@ std::optional<std::int64_t> checked_index(const std::optional<std::int64_t>& ask
 class LookedAtPages {
  public:
   LookedAtPages(const AskFlags& flags, const io::Image& image, const AnsweredQuestion& answered)
-      : flags_(flags), image_(explain::large_enough(image)), answered_(answered) {
+      : flags_(flags), image_(explain::fit_for_sheet(image)), answered_(answered) {
     check(!answered_.maps.empty(),
           "'{}' looks at no part of an image more than at others: --output has nothing to draw", flags_.model.model);
     layers_ = of_layers();
