@@ -26,27 +26,78 @@ struct Columns {
   std::optional<std::size_t> split;
 };
 
-// Finds the columns by the first line, which is a header if no field of it is the name of an image.
+// Finds the columns by the first line.
 Columns find_columns(const CsvRow& first, const std::string& source) {
   Columns columns;
-  columns.header = std::none_of(first.fields.begin(), first.fields.end(),
-                                [](const std::string& field) { return io::is_image_name(field); });
+  columns.header = is_table_header(first);
   if (!columns.header) {
     return columns;
   }
-  const auto path = column_named(first, {"path", "file", "filename", "file_name", "filepath", "image", "picture"});
-  const auto label = column_named(first, {"label", "class", "class_name", "target", "category"});
+  const auto path = path_column(first);
+  const auto label = label_column(first);
   check(path.has_value() && label.has_value(),
         "{}: line 1 names neither an image nor the columns 'path' and 'label' (also understood: file, filename, image; "
         "class, target)",
         source);
   columns.path = *path;
   columns.label = *label;
-  columns.split = column_named(first, {"split", "set", "subset"});
+  columns.split = split_column(first);
   return columns;
 }
 
 }  // namespace
+
+bool is_table_header(const CsvRow& row) {
+  return std::ranges::none_of(row.fields, [](const std::string& field) { return io::is_image_name(field); });
+}
+
+std::optional<std::size_t> path_column(const CsvRow& header) {
+  return column_named(header, {"path", "file", "filename", "file_name", "filepath", "image", "picture"});
+}
+
+std::optional<std::size_t> label_column(const CsvRow& header) {
+  return column_named(header, {"label", "class", "class_name", "target", "category"});
+}
+
+std::optional<std::size_t> split_column(const CsvRow& header) {
+  return column_named(header, {"split", "set", "subset"});
+}
+
+std::vector<const CsvRow*> rows_of(const std::vector<CsvRow>& rows, const TablePart& part, const std::string& source) {
+  check(part.names.empty() || part.split || is_training_split(part.names[0]),
+        "{}: there are no '{}' images: no column 'split' says which they are", source,
+        part.names.empty() ? "" : part.names[0]);
+  const std::size_t needed = std::max(part.columns, part.split ? *part.split + 1 : 0);
+  std::set<std::string> parts;
+  for (std::size_t i = part.first; i < rows.size(); ++i) {
+    check(rows[i].fields.size() >= needed, "{}: line {} has {} of the {} columns", source, rows[i].line,
+          rows[i].fields.size(), needed);
+    if (part.split) {
+      parts.insert(rows[i].fields[*part.split]);
+    }
+  }
+  const bool all = part.names.empty() || !part.split;
+  const auto wanted = std::ranges::find_if(part.names, [&](const std::string& name) { return parts.contains(name); });
+  check(all || wanted != part.names.end(), "{}: there are no '{}' images, only parts called '{}'", source,
+        part.names.empty() ? "" : part.names[0], fmt::join(parts, "', '"));
+  check(!all || part.mixed || !part.names.empty() || parts.size() < 2,
+        "{}: the table is split into parts ({}): choose one of them", source, fmt::join(parts, ", "));
+  std::vector<const CsvRow*> chosen;
+  for (std::size_t i = part.first; i < rows.size(); ++i) {
+    if (all || rows[i].fields[*part.split] == *wanted) {
+      chosen.push_back(&rows[i]);
+    }
+  }
+  return chosen;
+}
+
+fs::path image_of_row(const fs::path& path, const CsvRow& row, std::size_t column) {
+  fs::path image = path.parent_path() / row.fields[column];
+  std::error_code error;  // a name may be too long for the system
+  check(fs::exists(image, error), "{}: line {} names the image {}, which does not exist", path.string(), row.line,
+        image.string());
+  return image;
+}
 
 std::optional<std::size_t> column_named(const CsvRow& header, const std::vector<std::string_view>& names) {
   for (std::size_t i = 0; i < header.fields.size(); ++i) {
@@ -60,54 +111,28 @@ std::optional<std::size_t> column_named(const CsvRow& header, const std::vector<
   return std::nullopt;
 }
 
-std::optional<std::string> chosen_part(const std::set<std::string>& parts, const std::vector<std::string>& splits,
-                                       const std::string& source) {
-  const auto wanted = std::ranges::find_if(splits, [&](const std::string& split) { return parts.contains(split); });
-  check(splits.empty() || wanted != splits.end(), "{}: there are no '{}' images, only parts called '{}'", source,
-        splits.empty() ? "" : splits[0], fmt::join(parts, "', '"));
-  return splits.empty() ? std::nullopt : std::optional(*wanted);
-}
-
 Listing list_csv(const fs::path& path, const std::vector<std::string>& asked, bool labeled) {
   const std::string source = path.string();
   const std::vector<CsvRow> rows = io::parse_csv(io::read_text(path), source);
   check(!rows.empty(), "{}: the file is empty; lines of path,label were expected", source);
   const Columns columns = find_columns(rows[0], source);
   check(!columns.header || rows.size() > 1, "{}: there are no lines below the header", source);
-  check(asked.empty() || columns.split.has_value() || is_training_split(asked[0]),
-        "{}: there are no '{}' images: no column 'split' says which they are", source, asked.empty() ? "" : asked[0]);
-  const std::vector<std::string> splits = columns.split.has_value() ? asked : std::vector<std::string>();
   Listing listing;
   std::vector<std::string> classes;
-  const std::size_t first = columns.header ? 1 : 0;
-  const std::size_t needed = std::max({columns.path, columns.label, columns.split.value_or(0)}) + 1;
-  for (std::size_t i = first; i < rows.size(); ++i) {
-    check(rows[i].fields.size() >= needed, "{}: line {} has {} of the {} columns", source, rows[i].line,
-          rows[i].fields.size(), needed);
-  }
-  std::set<std::string> parts;
-  for (std::size_t i = first; i < rows.size() && columns.split.has_value(); ++i) {
-    parts.insert(rows[i].fields[*columns.split]);
-  }
-  const std::optional<std::string> wanted = chosen_part(parts, splits, source);
-  check(!labeled || !splits.empty() || parts.size() < 2, "{}: the table is split into parts ({}): choose one of them",
-        source, fmt::join(parts, ", "));
-  const fs::path folder = path.parent_path();
-  for (std::size_t i = first; i < rows.size(); ++i) {
-    const auto& [line, fields] = rows[i];
-    if (wanted && fields[*columns.split] != *wanted) {
-      continue;
-    }
-    check(!fields[columns.label].empty(), "{}: line {} has no label", source, line);
-    const fs::path image = folder / fields[columns.path];
-    std::error_code error;  // a name may be too long for the system
-    check(fs::exists(image, error), "{}: line {} names the image {}, which does not exist", source, line,
-          image.string());
-    listing.names.push_back(fields[columns.path]);
-    classes.push_back(fields[columns.label]);
+  for (const CsvRow* row : rows_of(rows,
+                                   {.first = columns.header ? 1U : 0U,
+                                   .columns = std::max(columns.path, columns.label) + 1,
+                                   .split = columns.split,
+                                   .names = asked,
+                                   .mixed = !labeled},
+                                   source)) {
+    check(!row->fields[columns.label].empty(), "{}: line {} has no label", source, row->line);
+    image_of_row(path, *row, columns.path);
+    listing.names.push_back(row->fields[columns.path]);
+    classes.push_back(row->fields[columns.label]);
   }
   label_by_name(listing, classes);
-  listing.image = [folder, names = listing.names](std::int64_t i) {
+  listing.image = [folder = path.parent_path(), names = listing.names](std::int64_t i) {
     return io::read_image(folder / names[static_cast<std::size_t>(i)]);
   };
   listing.file = [folder, names = listing.names](std::int64_t i) {

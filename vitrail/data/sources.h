@@ -74,12 +74,28 @@ Listing list_shards(const std::vector<std::filesystem::path>& files, const std::
 /// empty; then the column may have one value only, unless `labeled` is false. A CSV without that column serves as a
 /// whole for training.
 Listing list_csv(const std::filesystem::path& path, const std::vector<std::string>& splits, bool labeled = true);
+/// Whether a row is a header: whether no field of it is the name of an image.
+bool is_table_header(const io::CsvRow& row);
 /// The column of a table that has one of these names, in lower case.
 std::optional<std::size_t> column_named(const io::CsvRow& header, const std::vector<std::string_view>& names);
-/// The part of a table that is asked for: the first of `splits` among `parts`, the values of its column "split";
-/// nothing if `splits` is empty. Throws Error, which names `source`, if there is none of them.
-std::optional<std::string> chosen_part(const std::set<std::string>& parts, const std::vector<std::string>& splits,
+/// The columns of images' paths, of classes, and of parts, under all names that are understood.
+std::optional<std::size_t> path_column(const io::CsvRow& header);
+std::optional<std::size_t> label_column(const io::CsvRow& header);
+std::optional<std::size_t> split_column(const io::CsvRow& header);
+/// Which rows of a table are to be read.
+struct TablePart {
+  std::size_t first = 0;                            ///< the row that is read first: 1 below a header
+  std::size_t columns = 0;                          ///< that a row must have
+  std::optional<std::size_t> split = std::nullopt;  ///< the column that says of which part a row is
+  std::vector<std::string> names = {};  ///< names of the part, of which the first that any row has is taken; none: all
+  bool mixed = false;                   ///< all may be of several parts
+};
+/// The rows of a part. A table without a column "split" serves as a whole for training. Throws Error, which names
+/// `source`, if there is no such part, or for all rows if they are of several parts.
+std::vector<const io::CsvRow*> rows_of(const std::vector<io::CsvRow>& rows, const TablePart& part,
                                        const std::string& source);
+/// The image that a row of the table `path` names, a path relative to it. Throws Error if it does not exist.
+std::filesystem::path image_of_row(const std::filesystem::path& path, const io::CsvRow& row, std::size_t column);
 /// Lists the images of CIFAR's binary files of one split, in order.
 Listing list_cifar(const std::vector<std::filesystem::path>& files);
 /// Lists the images of an MNIST-style idx file: `images` is the file `*-images-idx3-ubyte`, beside which its labels

@@ -75,10 +75,10 @@ TEST(Sequences, AreFoldersOfFramesInClassFolders) {
 TEST(Sequences, AreRowsOfATable) {
   const test::TemporaryFolder folder;
   write_herd(folder.path());
-  std::ofstream(folder / "frames.csv") << "sequence,path,label,angle,split\n"
-                                          "a,cow/1/1.png,walks,-90,train\n"
-                                          "b,cup/1/0.png,stands,10,test\n"
-                                          "a,cow/1/0.png,walks,370.5,train\n";
+  std::ofstream(folder / "frames.csv") << "sequence,path,label,angle\n"
+                                          "a,cow/1/1.png,walks,-90\n"
+                                          "b,cup/1/0.png,stands,10\n"
+                                          "a,cow/1/0.png,walks,370.5\n";
   const Sequences data = open_sequences(folder / "frames.csv");
   EXPECT_THAT(names_of(data), ElementsAre("a", "b"));
   EXPECT_THAT(data.classes, ElementsAre("stands", "walks"));
@@ -86,6 +86,19 @@ TEST(Sequences, AreRowsOfATable) {
   EXPECT_THAT(data.angles, ElementsAre(-90, 10, 370.5));
   EXPECT_EQ(data.images->name(2), "cow/1/0.png");
   EXPECT_EQ(data.images->image(0).pixels[0], 1);
+}
+
+TEST(Sequences, AreRowsOfAPartOfATable) {
+  const test::TemporaryFolder folder;
+  write_herd(folder.path());
+  const std::string rows =
+      "sequence,path,label,split\na,cow/1/1.png,walks,train\nb,cup/1/0.png,stands,test\na,cow/1/0.png,walks,";
+  std::ofstream(folder / "frames.csv") << rows << "train\n";
+  EXPECT_THAT(error_of([&] { open_sequences(folder / "frames.csv"); }),
+              HasSubstr("the table is split into parts (test, train): choose one of them"));
+  SequenceOptions none;
+  none.labels = Labels::none;
+  EXPECT_EQ(open_sequences(folder / "frames.csv", none).sequences.size(), 2U) << "nothing is measured";
   SequenceOptions frames;
   frames.split = "validation";  // the test images stand in
   frames.labels = Labels::frames;
@@ -93,6 +106,10 @@ TEST(Sequences, AreRowsOfATable) {
   const Sequences part = open_sequences(folder / "frames.csv", frames);
   EXPECT_THAT(names_of(part), ElementsAre("b"));
   EXPECT_THAT(part.frame_labels, ElementsAre(1));
+  EXPECT_THAT(part.parts, ElementsAre("test", "train"));
+  std::ofstream(folder / "frames.csv") << rows << "test\n";
+  EXPECT_THAT(error_of([&] { open_sequences(folder / "frames.csv", frames); }),
+              HasSubstr("line 4 puts the sequence 'a' into the part 'test', but an earlier line into 'train'"));
 }
 
 TEST(Sequences, SayWhatIsWrong) {

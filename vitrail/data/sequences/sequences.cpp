@@ -99,11 +99,28 @@ struct FrameColumns {
           source, header.line);
     path = *paths;
     sequence = *sequences;
-    label = column_named(header, {"label", "class", "class_name", "target", "category"});
+    label = label_column(header);
     angle = column_named(header, {"angle", "degrees"});
-    split = column_named(header, {"split", "set", "subset"});
+    split = split_column(header);
   }
 };
+
+// The parts that a table is split into, whole sequences each.
+std::set<std::string> parts_of_sequences(const std::vector<io::CsvRow>& rows, const FrameColumns& columns,
+                                         const std::string& source) {
+  std::set<std::string> parts;
+  std::map<std::string, std::string> part_of;
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    const auto& [line, fields] = rows[i];
+    const auto [before, fresh] = part_of.emplace(fields[columns.sequence], fields[*columns.split]);
+    check(before->second == fields[*columns.split],
+          "{}: line {} puts the sequence '{}' into the part '{}', but an earlier line into '{}': a sequence is of one "
+          "part",
+          source, line, fields[columns.sequence], fields[*columns.split], before->second);
+    parts.insert(before->second);
+  }
+  return parts;
+}
 
 Told sequences_of_table(const fs::path& path, const SequenceOptions& options) {
   const std::string source = path.string();
@@ -111,32 +128,23 @@ Told sequences_of_table(const fs::path& path, const SequenceOptions& options) {
   check(rows.size() > 1, "{}: a header with the columns 'path' and 'sequence' and a line for each frame were expected",
         source);
   const FrameColumns columns(rows[0], source);
-  const std::size_t needed = rows[0].fields.size();
-  std::set<std::string> parts;
-  for (std::size_t i = 1; i < rows.size(); ++i) {
-    check(rows[i].fields.size() >= needed, "{}: line {} has {} of the {} columns", source, rows[i].line,
-          rows[i].fields.size(), needed);
-    if (columns.split) {
-      parts.insert(rows[i].fields[*columns.split]);
-    }
-  }
-  check(options.split.empty() || columns.split || is_training_split(options.split),
-        "{}: there are no '{}' images: no column 'split' says which they are", source, options.split);
-  const std::vector<std::string> wanted =
-      options.split.empty() || !columns.split ? std::vector<std::string>() : names_of_split(options.split);
-  const std::optional<std::string> part = chosen_part(parts, wanted, source);
+  const std::vector<const io::CsvRow*> chosen =
+      rows_of(rows,
+              {.first = 1,
+               .columns = rows[0].fields.size(),
+               .split = columns.split,
+               .names = options.split.empty() ? std::vector<std::string>() : names_of_split(options.split),
+               .mixed = options.labels == Labels::none},
+              source);
   Told told;
+  if (columns.split && options.labels != Labels::none) {
+    told.found.parts = parts_of_sequences(rows, columns, source);
+  }
   std::vector<std::string> names;
   std::map<std::string, std::size_t> numbers;
-  for (std::size_t i = 1; i < rows.size(); ++i) {
-    const auto& [line, fields] = rows[i];
-    if (part && fields[*columns.split] != *part) {
-      continue;
-    }
-    const fs::path image = path.parent_path() / fields[columns.path];
-    std::error_code error;  // a name may be too long for the system
-    check(fs::exists(image, error), "{}: line {} names the image {}, which does not exist", source, line,
-          image.string());
+  for (const io::CsvRow* row : chosen) {
+    const auto& [line, fields] = *row;
+    image_of_row(path, *row, columns.path);
     const bool fresh = !numbers.contains(fields[columns.sequence]);
     add_frame(told.found, numbers, fields[columns.sequence], std::ssize(names));
     names.push_back(fields[columns.path]);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct Sequences {
   std::vector<Sequence> sequences;
   std::vector<std::string> classes;        ///< of sequences, or of frames if frame_labels were asked for
   std::vector<std::int64_t> frame_labels;  ///< the class of each image; empty unless it was asked for
+  std::set<std::string> parts = {};        ///< that a table is split into by its column "split"
   std::vector<double> angles;              ///< of each image, in degrees; empty if the source does not tell them
 };
 
@@ -49,8 +51,9 @@ struct SequenceOptions {
 /// as
 ///   they are needed `label` (of the sequence or of the frame), `angle` (in degrees) and `split`.
 ///
-/// Throws Error, which says what was looked for, if there are no sequences, if a sequence has no class, or frames of
-/// several ones, and if labels of frames are asked of a source that has none.
+/// Throws Error, which says what was looked for, if there are no sequences, if a sequence is of several parts, if no
+/// part is chosen of a table with several and classes are asked for, if a sequence has no class, or frames of several
+/// ones, and if labels of frames are asked of a source that has none.
 Sequences open_sequences(const std::filesystem::path& source, const SequenceOptions& options = {});
 
 }  // namespace vitrail::data

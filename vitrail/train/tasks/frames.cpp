@@ -13,6 +13,7 @@
 
 #include "vitrail/data/sequences/sequence_loader.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/suggest.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/quantize.h"
 #include "vitrail/models/recurrent/frame_network.h"
@@ -204,6 +205,9 @@ std::vector<std::string> FrameTask::summary() const {
           model_->target.classes.empty() ? "no classes" : io::counted(std::ssize(model_->target.classes), "classes"))};
   if (separate_) {
     std::ranges::copy(notes_of_parts(options_), std::back_inserter(lines));
+  } else if (training_.parts.size() > 1) {
+    lines.push_back(fmt::format("'{}' has the parts {}: --val-split evaluates on one of them", options_.data_dir,
+                                io::quoted_list({training_.parts.begin(), training_.parts.end()}, "and")));
   }
   return lines;
 }

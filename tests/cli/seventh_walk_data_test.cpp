@@ -1,0 +1,76 @@
+// What a seventh newcomer was told wrongly or not at all about data and about flags.
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/commands.h"
+#include "tests/support/golden.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
+
+namespace vitrail::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Small data and networks of every kind, which the tests share.
+class SeventhWalkData : public Commands {
+ protected:
+  static void SetUpTestSuite() {
+    Commands::SetUpTestSuite();
+    EXPECT_EQ(vitrail("scenes " + path("scenes") + " --count 8").status, 0);
+    EXPECT_EQ(vitrail("scenes " + path("others") + " --count 4 --start 100").status, 0);
+    std::ofstream words(path("words.txt"));
+    for (int i = 0; i < 40; ++i) {
+      words << "a red circle and " << i << " birds\n";
+    }
+  }
+  static Outcome train(const std::string& flags, const std::string& name) {
+    return vitrail("train " + flags + " --epochs 1 --threads 1 --output " + path("runs") + " --experiment " + name);
+  }
+  static std::string captioner() {
+    return " --task caption --model gru_rows --img-size 16 --model-kwargs hidden_size=8 --decoder gru --decoder-kwargs "
+           "hidden_size=8 --no-aug -b 8 --val-split ''";
+  }
+  static std::string detector() { return " --task detect --model detr_scenes --no-random-resize -b 8 --val-split ''"; }
+  static std::string vqa() {
+    return " --task vqa --model vqa_small --model-kwargs 'channels=[8,8,16]' dim=16 num_heads=2 vision_depth=1 depth=1 "
+           "-b 8 --val-split ''";
+  }
+  static void write(const std::string& name, const std::string& text) { std::ofstream(path(name)) << text; }
+  static std::string lines_of(std::initializer_list<const char*> lines) {
+    std::string text;
+    for (const char* line : lines) {
+      text += std::string(line) + "\n";
+    }
+    return text;
+  }
+};
+
+TEST_F(SeventhWalkData, KeepsSequencesInOnePart) {
+  std::string table = "path,sequence,label,split\n";
+  for (int i = 0; i < 8; ++i) {
+    const std::string name = "s" + std::to_string(i);
+    for (const char* frame : {"0.png", "1.png"}) {
+      table += std::string("data/train/") + (i % 2 == 0 ? "red/" : "blue/") + frame + "," + name + "," +
+               (i % 2 == 0 ? "red," : "blue,") + (i < 4 ? "train" : "validation") + "\n";
+    }
+  }
+  write("frames.csv", table);
+  const std::string flags =
+      " --task frames --model linear --img-size 16 --cell gru --cell-kwargs hidden_size=8 --no-aug -b 2";
+  const Outcome trained = train(path("frames.csv") + flags + " --val-share 0", "frames");
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  EXPECT_THAT(trained.out, HasSubstr("has the parts 'train' and 'validation': --val-split evaluates on one of them"));
+  const std::string eval = "eval " + path("runs/frames") + " ";
+  refuses(eval + path("frames.csv"), "the table is split into parts (train, validation): choose one of them");
+  EXPECT_THAT(vitrail(eval + path("frames.csv") + " --split validation").out, HasSubstr("4 sequences"));
+  write("mixed.csv", table + "data/train/red/2.png,s0,red,validation\n");
+  refuses("train " + path("mixed.csv") + flags + " --val-split validation --output " + path("runs"),
+          "line 18 puts the sequence 's0' into the part 'validation', but an earlier line into 'train'");
+}
+
+}  // namespace
+}  // namespace vitrail::test
