@@ -72,5 +72,11 @@ TEST_F(SeventhWalkData, KeepsSequencesInOnePart) {
           "line 18 puts the sequence 's0' into the part 'validation', but an earlier line into 'train'");
 }
 
+TEST_F(SeventhWalkData, IsToldHowToDoWithoutEvaluation) {
+  refuses("train " + path("scenes") + " --output " + path("runs") + captioner().substr(0, captioner().find(" --val")),
+          "there is no part 'validation' of it; name another folder with --val-dir, or train without evaluation by "
+          "--val-split ''");
+}
+
 }  // namespace
 }  // namespace vitrail::test

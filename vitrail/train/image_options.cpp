@@ -238,6 +238,15 @@ std::string model_summary(const models::Model& model) {
                                               io::counted(columns, "columns")));
 }
 
+void with_other_ways(const ImageTaskOptions& options, const std::function<void()>& open) {
+  try {
+    open();
+  } catch (const Error& error) {
+    fail("{}; name another folder with --val-dir{}", error.what(),
+         options.resume.empty() ? ", or train without evaluation by --val-split ''" : "");  // a run goes on as it began
+  }
+}
+
 std::vector<std::string> notes_of_parts(const ImageTaskOptions& o) {
   namespace fs = std::filesystem;
   const auto same = [](const fs::path& a, const fs::path& b) {

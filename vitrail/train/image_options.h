@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -64,6 +65,10 @@ models::CreateOptions create_options(const ImageTaskOptions& options);
 data::LoaderOptions training_loading(const ImageTaskOptions& options);
 /// Takes the next batch of images for Task::next().
 std::optional<Drawn> draw_images(data::Loader& loader, data::Batch& batch);
+
+/// Calls `open`, which opens a part of --data-dir to evaluate on; an Error gets the flags by which there would be
+/// another one, or none.
+void with_other_ways(const ImageTaskOptions& options, const std::function<void()>& open);
 
 /// A line about a model: "vit_tiny_patch16_224, 5.72 M parameters, 224x224 pixels", and which of these it leaves out.
 std::string model_summary(const models::Model& model);

@@ -193,7 +193,8 @@ CaptionTask::CaptionTask(const CaptionTaskOptions& options, const fs::path& chec
   if (!options_.val_dir.empty()) {
     validation_ = data::open_captioned_images(options_.val_dir, "", true);
   } else if (!options_.val_split.empty()) {
-    validation_ = data::open_captioned_images(options_.data_dir, options_.val_split, true);
+    with_other_ways(options_,
+                    [&] { validation_ = data::open_captioned_images(options_.data_dir, options_.val_split, true); });
   }
   for (std::size_t i = 0; i < training_.texts.size(); ++i) {
     for (const std::string& caption : training_.texts[i]) {

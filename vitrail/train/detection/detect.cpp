@@ -132,8 +132,10 @@ DetectionTask::DetectionTask(const DetectionOptions& options, const fs::path& ch
   if (!options_.val_dir.empty()) {
     validation_ = data::open_boxed_images(options_.val_dir, {.split = "", .classes = training_.classes});
   } else if (!options_.val_split.empty()) {
-    validation_ =
-        data::open_boxed_images(options_.data_dir, {.split = options_.val_split, .classes = training_.classes});
+    with_other_ways(options_, [&] {
+      validation_ =
+          data::open_boxed_images(options_.data_dir, {.split = options_.val_split, .classes = training_.classes});
+    });
   }
   check(std::ranges::any_of(training_.objects, [](const auto& own) { return !own.empty(); }),
         "{}: there is no box to learn from", options_.data_dir);

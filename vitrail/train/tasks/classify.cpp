@@ -43,12 +43,9 @@ std::unique_ptr<data::Dataset> open_validation(const ClassifyOptions& options,
   if (options.val_split.empty()) {
     return nullptr;
   }
-  try {
-    return open_part(options.data_dir, options.val_split, classes);
-  } catch (const Error& error) {
-    fail("{}; name another folder with --val-dir{}", error.what(),
-         options.resume.empty() ? ", or train without evaluation by --val-split ''" : "");  // a run goes on as it began
-  }
+  std::unique_ptr<data::Dataset> part;
+  with_other_ways(options, [&] { part = open_part(options.data_dir, options.val_split, classes); });
+  return part;
 }
 
 // The first names of a list, for a message.
