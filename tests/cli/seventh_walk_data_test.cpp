@@ -49,6 +49,26 @@ class SeventhWalkData : public Commands {
   }
 };
 
+TEST_F(SeventhWalkData, TakesTablesOfCaptions) {
+  const std::string rows = lines_of({"scenes/images/000000.png,a red circle", "scenes/images/000001.png,a bird",
+                                     "scenes/images/000001.png,a nice bird"});
+  write("named.csv", "path,caption\n" + rows);
+  write("plain.csv", rows);
+  for (const char* table : {"named.csv", "plain.csv"}) {
+    fs::remove_all(path("runs/captions"));
+    const Outcome trained = train(path(table) + captioner(), "captions");
+    EXPECT_THAT(trained.out, HasSubstr("2 training images with 3 captions")) << table << trained.err;
+    EXPECT_THAT(vitrail("eval " + path("runs/captions") + " " + path(table)).out, HasSubstr("2 images")) << table;
+  }
+  write("parts.csv", lines_of({"path,caption,split", "scenes/images/000000.png,a red circle,train",
+                               "scenes/images/000001.png,a bird,val", "scenes/images/000001.png,a nice bird,val"}));
+  const std::string eval = "eval " + path("runs/captions") + " " + path("parts.csv");
+  EXPECT_THAT(vitrail(eval + " --split validation").out, HasSubstr("1 image"));
+  refuses(eval, "the table is split into parts (train, val): choose one of them");
+  refuses("eval " + path("runs/captions") + " " + path("named.csv") + " --split validation",
+          "there are no 'validation' images: no column 'split' says which they are");
+}
+
 TEST_F(SeventhWalkData, KeepsSequencesInOnePart) {
   std::string table = "path,sequence,label,split\n";
   for (int i = 0; i < 8; ++i) {

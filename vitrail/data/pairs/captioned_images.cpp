@@ -27,25 +27,7 @@ bool has_texts_inside(const fs::path& archive) {
   return std::ranges::any_of(tar.entries(), [](const io::TarEntry& entry) { return entry.name.ends_with(".txt"); });
 }
 
-// Whether a source has texts beside its images, in a form that says so itself: one of open_text_pairs(), other than a
-// .csv, which open_dataset() reads too.
-bool has_texts(const fs::path& source) {
-  if (is_scene_source(source)) {
-    return false;
-  }
-  if (!fs::is_directory(source)) {
-    return source.extension() == ".json" || (io::is_tar_name(source) && has_texts_inside(source));
-  }
-  if (fs::exists(source / "captions.json") || fs::exists(source / "captions.csv")) {
-    return true;
-  }
-  for (const fs::directory_entry& entry : fs::directory_iterator(source)) {
-    if (io::is_tar_name(entry.path())) {  // one shard stands for all
-      return has_texts_inside(entry.path());
-    }
-  }
-  return false;
-}
+bool is_csv(const fs::path& source) { return source.extension() == ".csv" && fs::is_regular_file(source); }
 
 // The names of the classes as the captions of their images; images without a class are left out.
 CaptionedImages captioned_by_class(const fs::path& source, const std::string& split) {
@@ -66,9 +48,22 @@ CaptionedImages captioned_by_class(const fs::path& source, const std::string& sp
   return std::ssize(named) == images->size() ? all : CaptionedImages{part_of(all, std::move(named))};
 }
 
-// The pairs of a source, and the scenes of those that were drawn. An image's name is its index.
-CaptionedImages pairs_in(const fs::path& source, bool judged) {
-  CaptionedImages all{open_text_pairs(source)};
+// The table of captions that a source is, or that a folder has; empty if there is none.
+fs::path captions_table_in(const fs::path& source) {
+  if (is_csv(source)) {
+    return source;
+  }
+  return fs::exists(source / "captions.csv") && !fs::exists(source / "captions.json") ? source / "captions.csv"
+                                                                                      : fs::path();
+}
+
+// The pairs of a source, and the scenes of those that were drawn. An image's name is its index. `split` is a part that
+// only a table can have, if it is not that for training.
+CaptionedImages pairs_in(const fs::path& source, const std::string& split, bool judged) {
+  const fs::path table = captions_table_in(source);
+  check(!table.empty() || split.empty() || is_training_split(split), "{}: there is no part '{}' of it", source.string(),
+        split);
+  CaptionedImages all{table.empty() ? open_text_pairs(source) : open_captions_table(table, split)};
   const fs::path file = (fs::is_directory(source) ? source : source.parent_path()) / "scene.json";
   if (!judged || !fs::exists(file)) {
     return all;
@@ -96,17 +91,37 @@ CaptionedImages drawn_pairs(const fs::path& source, const std::string& split, bo
 
 }  // namespace
 
+bool has_captions(const fs::path& source) {
+  if (is_scene_source(source)) {
+    return false;
+  }
+  if (!fs::is_directory(source)) {
+    return source.extension() == ".json" || (is_csv(source) && is_captions_table(source)) ||
+           (io::is_tar_name(source) && fs::exists(source) && has_texts_inside(source));
+  }
+  if (fs::exists(source / "captions.json") || fs::exists(source / "captions.csv")) {
+    return true;
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(source)) {
+    if (io::is_tar_name(entry.path())) {  // one shard stands for all
+      return has_texts_inside(entry.path());
+    }
+  }
+  return false;
+}
+
 CaptionedImages open_captioned_images(const fs::path& source, const std::string& split, bool judged) {
   if (is_scene_source(source) && read_scene_source(source).style == SceneStyle::shapes) {
     return drawn_pairs(source, split, judged);
   }
-  if (has_texts(source)) {
-    check(split.empty() || is_training_split(split), "{}: there is no part '{}' of it", source.string(), split);
-    return pairs_in(source, judged);
+  if (has_captions(source)) {
+    return pairs_in(source, split, judged);
   }
   for (const std::string& name : split.empty() ? std::vector<std::string>() : names_of_split(split)) {
-    if (has_texts(source / name)) {
-      return pairs_in(source / name, judged);
+    for (const fs::path& part : {source / name, source / (name + ".csv")}) {
+      if (has_captions(part)) {
+        return pairs_in(part, "", judged);
+      }
     }
   }
   return has_boxes(source) ? counted_captions(source, split) : captioned_by_class(source, split);

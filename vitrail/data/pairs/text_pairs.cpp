@@ -95,41 +95,42 @@ PairListing list_coco(const fs::path& path) {
   return result;
 }
 
-PairListing list_captions_csv(const fs::path& file) {
+std::optional<std::size_t> caption_column(const io::CsvRow& header) {
+  return column_named(header, {"caption", "text", "title", "description", "sentence"});
+}
+
+// `part` says which rows are taken, but for what the header says of them.
+PairListing list_captions_csv(const fs::path& file, TablePart part) {
   const std::string source = file.string();
   const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(file), source);
   check(!rows.empty(), "{}: the file is empty; lines of path,caption were expected", source);
   std::size_t path = 0;
   std::size_t text = 1;
-  const bool header = std::ranges::none_of(rows[0].fields, [](const auto& field) { return io::is_image_name(field); });
-  if (header) {
-    const auto paths = column_named(rows[0], {"path", "file", "filename", "file_name", "filepath", "image", "picture"});
-    const auto texts = column_named(rows[0], {"caption", "text", "title", "description", "sentence"});
+  if (is_table_header(rows[0])) {
+    const auto paths = path_column(rows[0]);
+    const auto texts = caption_column(rows[0]);
     check(paths && texts,
           "{}: line 1 names neither an image nor the columns 'path' and 'caption' (also understood: file, filename, "
           "image; text, title)",
           source);
     path = *paths;
     text = *texts;
+    part.first = 1;
+    part.split = split_column(rows[0]);
   }
+  part.columns = std::max(path, text) + 1;
   PairListing result;
   std::vector<fs::path> images;
   std::map<std::string, std::size_t> place_of;
-  for (std::size_t i = header ? 1 : 0; i < rows.size(); ++i) {
-    const auto& [line, fields] = rows[i];
-    check(fields.size() > std::max(path, text), "{}: line {} has {} of the {} columns", source, line, fields.size(),
-          std::max(path, text) + 1);
-    const auto [place, is_new] = place_of.emplace(fields[path], images.size());
+  for (const io::CsvRow* row : rows_of(rows, part, source)) {
+    const std::string& name = row->fields[path];
+    const auto [place, is_new] = place_of.emplace(name, images.size());
     if (is_new) {
-      const fs::path image = file.parent_path() / fields[path];
-      std::error_code error;
-      check(fs::exists(image, error), "{}: line {} names the image {}, which does not exist", source, line,
-            image.string());
-      images.push_back(image);
-      result.images.names.push_back(fields[path]);
+      images.push_back(image_of_row(file, *row, path));
+      result.images.names.push_back(name);
       result.texts.emplace_back();
     }
-    result.texts[place->second].push_back(trimmed(fields[text]));
+    result.texts[place->second].push_back(trimmed(row->fields[text]));
   }
   result.images.image = reader_of(std::move(images));
   return result;
@@ -204,13 +205,13 @@ PairListing list_pairs(const fs::path& source) {
         "{}: pairs of images and texts are a .json in COCO's layout, a .csv of path,caption, a .tar of WebDataset, or "
         "a folder with one of them",
         source.string());
-    return extension == ".json" ? list_coco(source) : list_captions_csv(source);
+    return extension == ".json" ? list_coco(source) : list_captions_csv(source, {.mixed = true});
   }
   if (fs::exists(source / "captions.json")) {
     return list_coco(source / "captions.json");
   }
   if (fs::exists(source / "captions.csv")) {
-    return list_captions_csv(source / "captions.csv");
+    return list_captions_csv(source / "captions.csv", {.mixed = true});
   }
   std::vector<fs::path> shards;
   for (const fs::directory_entry& entry : fs::directory_iterator(source)) {
@@ -236,6 +237,7 @@ class ChosenImages final : public Dataset {
   std::int64_t label(std::int64_t index) const override { return whole_->label(at(index)); }
   std::string name(std::int64_t index) const override { return whole_->name(at(index)); }
   const std::vector<std::string>& classes() const override { return whole_->classes(); }
+  std::vector<std::string> notes() const override { return whole_->notes(); }
 
  private:
   std::int64_t at(std::int64_t index) const { return indices_.at(static_cast<std::size_t>(index)); }
@@ -255,6 +257,17 @@ TextPairs described_scenes(const SceneFolder& what, const std::string& source) {
 }
 
 TextPairs open_text_pairs(const fs::path& source) { return pairs_of(list_pairs(source), source.string()); }
+
+bool is_captions_table(const fs::path& file) {
+  const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(file), file.string());
+  return rows.empty() || !is_table_header(rows[0]) || caption_column(rows[0]) || !label_column(rows[0]);
+}
+
+TextPairs open_captions_table(const fs::path& file, const std::string& split) {
+  TablePart part;
+  part.names = split.empty() ? std::vector<std::string>() : names_of_split(split);
+  return pairs_of(list_captions_csv(file, std::move(part)), file.string());
+}
 
 TextPairs part_of(const TextPairs& pairs, std::vector<std::int64_t> indices) {
   TextPairs result;
