@@ -69,6 +69,13 @@ TEST_F(SeventhWalkData, TakesTablesOfCaptions) {
           "there are no 'validation' images: no column 'split' says which they are");
 }
 
+TEST_F(SeventhWalkData, SaysWhichImagesHaveNoCaption) {
+  ASSERT_EQ(train(path("scenes") + captioner(), "told").status, 0);
+  write("empty.csv", "path,caption\nscenes/images/000000.png,a bird\nscenes/images/000001.png,\n");
+  const Outcome eval = vitrail("eval " + path("runs/told") + " " + path("empty.csv"));
+  EXPECT_THAT(eval.err, HasSubstr("note: " + path("empty.csv") + ": 1 image without a text is left out"));
+}
+
 TEST_F(SeventhWalkData, KeepsSequencesInOnePart) {
   std::string table = "path,sequence,label,split\n";
   for (int i = 0; i < 8; ++i) {

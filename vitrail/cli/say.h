@@ -25,6 +25,13 @@ void tell(fmt::format_string<Args...> format, Args&&... args) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
+/// Prints a note to stderr; an empty one is none.
+inline void say_note(const std::string& note) {
+  if (!note.empty()) {
+    say("note: {}\n", note);
+  }
+}
+
 /// That nobody reads what is printed any more, as in `vitrail … | head`, does not end a command that writes files too.
 inline void outlive_reader() { std::signal(SIGPIPE, SIG_IGN); }
 

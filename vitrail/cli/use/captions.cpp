@@ -242,6 +242,9 @@ void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, co
               "'{}' is a Blip, whose captions are written by 'vitrail caption' and scored by 'vitrail eval-captions'",
               model.model);
   const data::CaptionedImages pairs = data::open_captioned_images(data.data, data.split, true);
+  for (const std::string& note : data::notes_of({pairs.images.get()})) {
+    say_note(note);
+  }
   const train::CaptionEvaluation result =
       train::evaluate_captions(*opened.captioner(), opened.tokenizer(), pairs, options);
   if (json) {

@@ -44,12 +44,6 @@ struct ZeroshotFlags {
   std::string output;
 };
 
-void say_note(const std::string& note) {
-  if (!note.empty()) {
-    say("note: {}\n", note);
-  }
-}
-
 // The labels of a file, one a line, or between commas.
 std::vector<std::string> read_labels(const std::string& given) {
   std::error_code error;
