@@ -76,6 +76,27 @@ TEST_F(SeventhWalkData, SaysWhichImagesHaveNoCaption) {
   EXPECT_THAT(eval.err, HasSubstr("note: " + path("empty.csv") + ": 1 image without a text is left out"));
 }
 
+TEST_F(SeventhWalkData, EvaluatesAnswersAsItIsAsked) {
+  ASSERT_EQ(train(path("scenes") + vqa(), "vqa").status, 0);
+  const std::string eval = "eval " + path("runs/vqa") + " " + path("others") + " --json";
+  const auto loss = [&](const std::string& flags) {
+    return nlohmann::json::parse(vitrail(eval + flags).out)["loss"].get<double>();
+  };
+  const double plain = loss("");
+  EXPECT_NE(loss(" --mean 0 0 0"), plain);
+  EXPECT_NE(loss(" --crop-pct 0.3 --std 0.1 0.1 0.1"), plain);
+  EXPECT_EQ(loss(" --split train"), plain);
+  refuses(eval + " --split nope", "there is no part 'nope'");
+  write("parts.csv", lines_of({"path,question,answer,split", "scenes/images/000000.png,how many birds?,1,train",
+                               "scenes/images/000001.png,how many birds?,0,validation"}));
+  const std::string table = "eval " + path("runs/vqa") + " " + path("parts.csv");
+  EXPECT_THAT(vitrail(table + " --split validation").out, HasSubstr("1 question about 1 image"));
+  refuses(table, "the table is split into parts (train, validation): choose one of them");
+  const Outcome both = vitrail("train " + path("parts.csv") + vqa().substr(0, vqa().find(" --val-split")) +
+                               " --val-split validation --epochs 1 --threads 1 --output " + path("runs"));
+  EXPECT_THAT(both.out, HasSubstr("1 question to learn from, 1 to evaluate on")) << both.err;
+}
+
 TEST_F(SeventhWalkData, KeepsSequencesInOnePart) {
   std::string table = "path,sequence,label,split\n";
   for (int i = 0; i < 8; ++i) {

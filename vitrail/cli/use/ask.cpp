@@ -231,23 +231,26 @@ train::Answerer open_answerer(const ModelFlags& flags) {
   const std::string folder = flags.name_or_folder();
   check(fs::exists(folder) || models::is_shipped_name(folder), "there is no model folder '{}'", folder);
   check(train::answers_questions(folder), "'{}' answers no questions: {}", flags.model, flags.instead("vqa"));
-  return train::Answerer(folder);
+  train::Answerer answerer(folder);
+  as_usage([&] { answerer.prepare_images(flags.images); });
+  return answerer;
 }
 
 void evaluate_questions(const ModelFlags& model, const ComputeFlags& compute, const DataFlags& data,
                         const std::string& output, bool json) {
   const train::EvaluateOptions options = data.options(compute.apply());
   const train::Answerer answerer = open_answerer(model);
-  const fs::path part = fs::path(data.data) / data.split;
-  const data::ImageQuestions questions =
-      data::open_questions(!data.split.empty() && data::has_questions(part) ? part : fs::path(data.data));
+  const data::ImageQuestions questions = data::open_questions_of(data.data, data.split);
   for (const std::string& note : questions.images->notes()) {
     say("{}\n", note);
   }
   const train::AnswerEvaluation result = evaluate_under_bar("evaluating", answerer, questions, options);
+  // A map lies over what the network sees: over the image unless that is cropped.
+  const bool whole = !model.images.crop_pct && (model.images.crop_mode.empty() || model.images.crop_mode == "squash");
   const std::vector<train::OnTarget> maps =
-      answerer.vqa() != nullptr ? train::attention_on_target(*answerer.vqa(), answerer.tokenizer(), questions, options)
-                                : std::vector<train::OnTarget>{};
+      answerer.vqa() != nullptr && whole
+          ? train::attention_on_target(*answerer.vqa(), answerer.tokenizer(), questions, options)
+          : std::vector<train::OnTarget>{};
   Json all = {{"model", model.model}, {"data", data.data}};
   all.update(to_json(result, maps));
   if (!output.empty()) {

@@ -202,7 +202,8 @@ QuestionListing list_vqa(const fs::path& file) {
   return result;
 }
 
-QuestionListing list_questions_csv(const fs::path& file) {
+// `part` says which rows are taken, but for what the header says of them.
+QuestionListing list_questions_csv(const fs::path& file, TablePart part) {
   const std::string source = file.string();
   const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(file), source);
   check(!rows.empty(), "{}: the file is empty; lines of path,question,answer were expected", source);
@@ -210,9 +211,8 @@ QuestionListing list_questions_csv(const fs::path& file) {
   std::size_t question = 1;
   std::size_t answer = 2;
   std::optional<std::size_t> type;
-  const bool header = std::ranges::none_of(rows[0].fields, [](const auto& field) { return io::is_image_name(field); });
-  if (header) {
-    const auto paths = column_named(rows[0], {"path", "file", "filename", "file_name", "filepath", "image", "picture"});
+  if (is_table_header(rows[0])) {
+    const auto paths = path_column(rows[0]);
     const auto questions = column_named(rows[0], {"question", "text"});
     const auto answers = column_named(rows[0], {"answer", "label"});
     check(paths && questions && answers,
@@ -221,20 +221,17 @@ QuestionListing list_questions_csv(const fs::path& file) {
     question = *questions;
     answer = *answers;
     type = column_named(rows[0], {"type", "question_type"});
+    part.first = 1;
+    part.split = split_column(rows[0]);
   }
+  part.columns = std::max({path, question, answer}) + 1;
   QuestionListing result;
   std::map<std::string, std::size_t> place_of;
-  for (std::size_t i = header ? 1 : 0; i < rows.size(); ++i) {
-    const auto& [line, fields] = rows[i];
-    const std::size_t most = std::max({path, question, answer});
-    check(fields.size() > most, "{}: line {} has {} of the {} columns", source, line, fields.size(), most + 1);
+  for (const io::CsvRow* row : rows_of(rows, part, source)) {
+    const auto& [line, fields] = *row;
     const auto [place, is_new] = place_of.emplace(fields[path], result.paths.size());
     if (is_new) {
-      const fs::path image = file.parent_path() / fields[path];
-      std::error_code error;
-      check(fs::exists(image, error), "{}: line {} names the image {}, which does not exist", source, line,
-            image.string());
-      result.paths.push_back(image);
+      result.paths.push_back(image_of_row(file, *row, path));
       result.images.names.push_back(fields[path]);
       result.questions.emplace_back();
     }
@@ -251,7 +248,7 @@ QuestionListing list_questions_csv(const fs::path& file) {
   return result;
 }
 
-QuestionListing list_questions(const fs::path& source) {
+QuestionListing list_questions(const fs::path& source, const TablePart& rows = {.mixed = true}) {
   std::error_code error;
   check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
   if (!fs::is_directory(source)) {
@@ -261,7 +258,7 @@ QuestionListing list_questions(const fs::path& source) {
         "{}: questions about images are a file NAMEquestions.json in VQA's layout, a .csv of path,question,answer, or "
         "a folder with one of them",
         source.string());
-    return source.extension() == ".csv" ? list_questions_csv(source) : list_vqa(source);
+    return source.extension() == ".csv" ? list_questions_csv(source, rows) : list_vqa(source);
   }
   const std::vector<fs::path> files = question_files(source);
   if (files.size() > 1) {
@@ -278,7 +275,33 @@ QuestionListing list_questions(const fs::path& source) {
   check(fs::exists(source / questions_csv),
         "{}: there are no questions: neither a file NAMEquestions.json in VQA's layout, nor {}", source.string(),
         questions_csv);
-  return list_questions_csv(source / questions_csv);
+  return list_questions_csv(source / questions_csv, rows);
+}
+
+ImageQuestions questions_of(QuestionListing listing, const fs::path& source) {
+  Listing kept;
+  ImageQuestions result;
+  std::vector<fs::path> paths;
+  for (std::size_t i = 0; i < listing.paths.size(); ++i) {
+    if (listing.questions[i].empty()) {
+      ++kept.passed_over;
+      continue;
+    }
+    kept.names.push_back(std::move(listing.images.names[i]));
+    paths.push_back(std::move(listing.paths[i]));
+    result.questions.push_back(std::move(listing.questions[i]));
+  }
+  check(!paths.empty(), "{}: there are no questions", source.string());
+  kept.labels.assign(paths.size(), unlabeled);
+  if (kept.passed_over > 0) {
+    kept.notes.push_back(fmt::format("{} without a question", io::counted(kept.passed_over, "images")));
+  }
+  kept.passed_over = 0;
+  kept.image = [paths = std::move(paths)](std::int64_t i) {
+    return io::read_image(paths[static_cast<std::size_t>(i)]);
+  };
+  result.images = dataset_of(std::move(kept));
+  return result;
 }
 
 }  // namespace
@@ -307,31 +330,24 @@ std::string plain_answer(std::string_view answer) {
   return result;
 }
 
-ImageQuestions open_questions(const fs::path& source) {
-  QuestionListing listing = list_questions(source);
-  Listing kept;
-  ImageQuestions result;
-  std::vector<fs::path> paths;
-  for (std::size_t i = 0; i < listing.paths.size(); ++i) {
-    if (listing.questions[i].empty()) {
-      ++kept.passed_over;
-      continue;
+ImageQuestions open_questions(const fs::path& source) { return questions_of(list_questions(source), source); }
+
+ImageQuestions open_questions_of(const fs::path& source, const std::string& split) {
+  if (split.empty()) {
+    return questions_of(list_questions(source, {}), source);
+  }
+  const std::vector<std::string> names = names_of_split(split);
+  for (const std::string& name : names) {
+    if (has_questions(source / name)) {
+      return open_questions(source / name);
     }
-    kept.names.push_back(std::move(listing.images.names[i]));
-    paths.push_back(std::move(listing.paths[i]));
-    result.questions.push_back(std::move(listing.questions[i]));
   }
-  check(!paths.empty(), "{}: there are no questions", source.string());
-  kept.labels.assign(paths.size(), unlabeled);
-  if (kept.passed_over > 0) {
-    kept.notes.push_back(fmt::format("{} without a question", io::counted(kept.passed_over, "images")));
-  }
-  kept.passed_over = 0;
-  kept.image = [paths = std::move(paths)](std::int64_t i) {
-    return io::read_image(paths[static_cast<std::size_t>(i)]);
-  };
-  result.images = dataset_of(std::move(kept));
-  return result;
+  const bool table = source.extension() == ".csv" || ((!fs::is_directory(source) || question_files(source).empty()) &&
+                                                      fs::exists(source / questions_csv));
+  check(table || is_training_split(split), "{}: there is no part '{}' of it", source.string(), split);
+  TablePart part;
+  part.names = names;
+  return questions_of(list_questions(source, part), source);
 }
 
 bool has_questions(const fs::path& source) {

@@ -54,11 +54,15 @@ std::string plain_answer(std::string_view answer);
 ///   the image's id: COCO_train2014_000000000009.jpg, 000009.png;
 /// - a `.csv` of path,question,answer, with paths relative to the CSV, or a folder with a questions.csv. A header line
 /// is
-///   understood, and a further column `type` with it; a path may come in several lines.
+///   understood, and further columns `type` and `split` with it; a path may come in several lines.
 ///
 /// Images without a question are counted as passed over. Throws Error, naming the place, if a file does not fit its
 /// layout, an id is there twice, a question has no image or no answers, answers have no question, or there are none.
 ImageQuestions open_questions(const std::filesystem::path& source);
+/// The same of a part, under the names that names_of_split() knows: of a subfolder train/, validation/ …, or the rows
+/// of a table by its column "split"; "" and, where there are no parts, that of training are the whole. Throws Error if
+/// there is no such part, or for "" if there are several.
+ImageQuestions open_questions_of(const std::filesystem::path& source, const std::string& split);
 /// Whether a source looks like questions about images.
 bool has_questions(const std::filesystem::path& source);
 

@@ -69,6 +69,10 @@ Answerer::Answerer(const fs::path& folder) {
   tokenizer_ = text::load_tokenizer(models::shipped_or(folder));
 }
 
+void Answerer::prepare_images(const data::ImageOverrides& overrides) {
+  data::apply(overrides, vqa_ ? vqa_->pretrained : blip_->pretrained);
+}
+
 AnsweredQuestion Answerer::answer(const io::Image& image, const std::string& question,
                                   const AskOptions& options) const {
   const std::vector<std::string> unknown = text::unknown_words(*tokenizer_, question);

@@ -46,6 +46,9 @@ class Answerer {
   /// Loads a folder. Throws Error if it is of another kind.
   explicit Answerer(const std::filesystem::path& folder);
 
+  /// Changes how images are prepared. Throws Error, naming the flag, for numbers that do not fit.
+  void prepare_images(const data::ImageOverrides& overrides);
+
   /// Throws Error, naming them, if the question has words that the model has never read, or if it is empty or too long.
   AnsweredQuestion answer(const io::Image& image, const std::string& question, const AskOptions& options) const;
   /// Answers all questions. A Blip writes its answers greedily; there is no loss of it.

@@ -19,11 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-data::ImageQuestions open_part(const std::string& source, const std::string& split) {
-  const fs::path part = fs::path(source) / split;
-  return data::open_questions(!split.empty() && data::has_questions(part) ? part : fs::path(source));
-}
-
 std::vector<std::string> texts_of(const data::ImageQuestions& questions) {
   std::vector<std::string> texts;
   texts.reserve(static_cast<std::size_t>(questions.count()));
@@ -78,14 +73,11 @@ class VqaTask final : public Task {
 };
 
 VqaTask::VqaTask(const VqaOptions& options, const fs::path& checkpoint)
-    : options_(options), training_(open_part(options.data_dir, options.train_split)) {
+    : options_(options), training_(data::open_questions_of(options.data_dir, options.train_split)) {
   if (!options_.val_dir.empty()) {
-    validation_ = open_part(options_.val_dir, "");
+    validation_ = data::open_questions_of(options_.val_dir, "");
   } else if (!options_.val_split.empty()) {
-    const fs::path part = fs::path(options_.data_dir) / options_.val_split;
-    check(data::has_questions(part),
-          "'{}' has no questions to evaluate on: give them by --val-dir, or --val-split \"\" for none", part.string());
-    validation_ = data::open_questions(part);
+    with_other_ways(options_, [&] { validation_ = data::open_questions_of(options_.data_dir, options_.val_split); });
   }
   const fs::path folder = checkpoint.empty() ? model_of(options_.model) : checkpoint;
   if (models::is_vqa_folder(folder)) {
