@@ -76,6 +76,21 @@ TEST_F(SeventhWalkData, SaysWhichImagesHaveNoCaption) {
   EXPECT_THAT(eval.err, HasSubstr("note: " + path("empty.csv") + ": 1 image without a text is left out"));
 }
 
+TEST_F(SeventhWalkData, OpensTheImageModelOfSiglipsLoss) {
+  const std::string small = "hidden_size=16 num_hidden_layers=1 num_attention_heads=2 intermediate_size=16";
+  const Outcome trained =
+      vitrail("pretrain clip " + path("scenes") + " --loss siglip --vision-kwargs image_size=32 patch_size=16 " +
+              small + " --text-kwargs " + small +
+              " --projection-dim 8 --epochs 1 --batch-size 4 --threads 1"
+              " --output " +
+              path("runs") + " --experiment siglip");
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const Outcome embedded = vitrail("embed " + path("runs/siglip") + " " + path("scenes/images") +
+                                   " --unlabeled --output " + path("x.safetensors"));
+  EXPECT_EQ(embedded.status, 0) << embedded.err;
+  EXPECT_THAT(embedded.out, HasSubstr("[8, 16] f32"));
+}
+
 TEST_F(SeventhWalkData, EvaluatesAnswersAsItIsAsked) {
   ASSERT_EQ(train(path("scenes") + vqa(), "vqa").status, 0);
   const std::string eval = "eval " + path("runs/vqa") + " " + path("others") + " --json";

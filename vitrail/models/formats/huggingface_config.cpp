@@ -47,7 +47,11 @@ const ArchitectureEntry& architecture_of(io::Fields& f, const std::string& neare
   if (f.kind(own_object) == io::Kind::absent) {
     return found;
   }
-  const auto name = f.object(own_object).get<std::string>("architecture");
+  const auto given = f.object(own_object).optional<std::string>("architecture");
+  if (!given) {  // what a model of images and texts has beyond its image model
+    return found;
+  }
+  const std::string& name = *given;
   const ArchitectureEntry* named = nullptr;
   try {
     named = &find_architecture(name);
