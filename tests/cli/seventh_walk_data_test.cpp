@@ -91,6 +91,22 @@ TEST_F(SeventhWalkData, OpensTheImageModelOfSiglipsLoss) {
   EXPECT_THAT(embedded.out, HasSubstr("[8, 16] f32"));
 }
 
+TEST_F(SeventhWalkData, NamesTheArgumentsThatAreNone) {
+  refuses("train " + path("scenes") + " --output " + path("runs") + detector() + " --model-kwargs backbone_kwargs=3",
+          "'backbone_kwargs' must be an object, such as {\"channels\": [32, 64, 128]}, but is 3");
+  refuses("train " + path("scenes") + " --output " + path("runs") + detector() + " --model-kwargs backbone_kwargs=None",
+          "'backbone_kwargs' must be an object");
+  const Outcome usual = train(path("scenes") + detector() + " --model-kwargs backbone=None", "usual");
+  EXPECT_EQ(usual.status, 0) << "as in transformers, the usual one: " << usual.err;
+  write("wrong.toml", "model_kwargs = \"img_size=32\"\n");
+  refuses(
+      "train " + path("data") + " -c " + path("wrong.toml") + " --output " + path("runs"),
+      "wrong.toml: 'model_kwargs' must be a text with a JSON object, such as '{\"key\": 32}', but is 'img_size=32'");
+  write("list.toml", "decoder_kwargs = \"[]\"\n");
+  refuses("train " + path("scenes") + captioner() + " -c " + path("list.toml") + " --output " + path("runs"),
+          "list.toml: 'decoder_kwargs' must be");
+}
+
 TEST_F(SeventhWalkData, EvaluatesAnswersAsItIsAsked) {
   ASSERT_EQ(train(path("scenes") + vqa(), "vqa").status, 0);
   const std::string eval = "eval " + path("runs/vqa") + " " + path("others") + " --json";

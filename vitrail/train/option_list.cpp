@@ -9,6 +9,7 @@
 
 #include "vitrail/io/json.h"
 #include "vitrail/io/toml.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::train {
@@ -49,8 +50,14 @@ OptionValue read_value(io::Fields& fields, const Option& option) {
       return fields.get<std::vector<double>>(name);
     case OptionKind::texts:
       return fields.get<std::vector<std::string>>(name);
+    case OptionKind::arguments: {
+      auto text = fields.get<std::string>(name);
+      const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+      check(json.is_object(), "{}: '{}' must be a text with a JSON object, such as '{{\"key\": 32}}', but is '{}'",
+            fields.source(), name, io::shown(text));
+      return text;
+    }
     case OptionKind::text:
-    case OptionKind::arguments:
       break;
   }
   return fields.get<std::string>(name);

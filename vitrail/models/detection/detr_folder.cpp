@@ -13,6 +13,7 @@
 #include "vitrail/io/json.h"
 #include "vitrail/io/safetensors.h"
 #include "vitrail/io/suggest.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/models/base/registry.h"
 #include "vitrail/models/base/shipped.h"
 #include "vitrail/models/formats/huggingface.h"
@@ -289,6 +290,8 @@ Detector create_detector(const std::string& name, const DetectorOptions& options
   Json config = named.config;
   Json given = Json::parse(kwargs);
   if (given.contains(kwargs_key)) {
+    check(given[kwargs_key].is_object(), "'{}' must be an object, such as {{\"channels\": [32, 64, 128]}}, but is {}",
+          kwargs_key, io::shown(given[kwargs_key].dump()));
     config[own_object][kwargs_key].update(given[kwargs_key]);
     given.erase(kwargs_key);
   }
@@ -322,8 +325,9 @@ void write_detector(const Detector& detector, const fs::path& folder, DType dtyp
   OrderedJson config = {{"architectures", {"DetrForObjectDetection"}}, {"model_type", detr_type}};
   OrderedJson given = OrderedJson::parse(detector.config);
   if (!given.contains("backbone_config")) {  // the older form, and vitrail's own
+    const bool named = given.contains("backbone") && given["backbone"].is_string();  // or null
     OrderedJson backbone = {{"model_type", "timm_backbone"},
-                            {"backbone", given.value("backbone", "resnet50")},
+                            {"backbone", named ? given["backbone"] : OrderedJson("resnet50")},
                             {"num_channels", given.value("num_channels", 3)},
                             {"features_only", true},
                             {"use_pretrained_backbone", false},
