@@ -100,6 +100,8 @@ class SetFile : public testing::Test {
   std::string error(const std::string& text, const std::vector<std::string>& labels = {}) {
     return error_of([&] { read(text, labels); });
   }
+  // A line with these elements, and nothing to say of them.
+  static std::string without(const std::string& set) { return "{\"set\": " + set + ", \"targets\": []}\n"; }
   test::TemporaryFolder folder_;
 };
 
@@ -118,10 +120,14 @@ TEST_F(SetFile, IsRead) {
 
 TEST_F(SetFile, SaysWhereItIsWrong) {
   EXPECT_THAT(error(""), HasSubstr("there is no set in it"));
-  EXPECT_THAT(error("{\"set\": [[1]]}\n{\"sett\": [[1]]}"), HasSubstr("sets.jsonl, line 2: it has no \"set\""));
-  EXPECT_THAT(error("{\"set\": [[1], [2, 3]]}"),
+  EXPECT_THAT(error(without("[[1]]") + "{\"sett\": [[1]]}"), HasSubstr("sets.jsonl, line 2: it has no \"set\""));
+  EXPECT_THAT(error(without("[[1], [2, 3]]")),
               HasSubstr("line 1: an element has 2 numbers, the ones before it have 1"));
-  EXPECT_THAT(error("{\"set\": [[\"x\"]]}"), HasSubstr("an element has something that is no finite number"));
+  EXPECT_THAT(error(without("[[1]]") + "{\"set\": [[1]]}"), HasSubstr("sets.jsonl, line 2: it has no \"targets\""));
+  EXPECT_THAT(error("{\"set\": [[1]], \"target\": []}"),
+              HasSubstr("sets.jsonl, line 1: there is a key \"target\", but only \"set\" and \"targets\""));
+  EXPECT_EQ(open_sets(folder_ / "sets.jsonl", "", {}, false).count, 1) << "nothing is to be learned";
+  EXPECT_THAT(error(without("[[\"x\"]]")), HasSubstr("an element has something that is no finite number"));
   EXPECT_THAT(error("{\"set\": [[1]], \"targets\": [{\"values\": [1]}]}"), HasSubstr("a target has a \"class\""));
   EXPECT_THAT(error("{\"set\": [[1]], \"targets\": [{\"class\": \"c\", \"values\": [1]}]}", {"a"}),
               HasSubstr("a target is of the class 'c', which the network does not know"));

@@ -191,7 +191,8 @@ void append_numbers(const nlohmann::json& numbers, std::string_view what, std::i
   }
 }
 
-SetExample read_example(const std::string& line, Sets& sets, bool known) {
+// `known`: whether the classes are settled; `targets`: whether what is to be said of the set must be there.
+SetExample read_example(const std::string& line, Sets& sets, bool known, bool targets) {
   const nlohmann::json json = io::parse_json(line, "the line");
   check(json.is_object() && json.contains("set") && json["set"].is_array() && !json["set"].empty(),
         "it has no \"set\", a list of elements");
@@ -199,7 +200,12 @@ SetExample read_example(const std::string& line, Sets& sets, bool known) {
   for (const nlohmann::json& element : json["set"]) {
     append_numbers(element, "an element", sets.input_size, example.elements);
   }
+  for (const auto& [key, value] : json.items()) {
+    check(!targets || key == "set" || key == "targets",
+          "there is a key \"{}\", but only \"set\" and \"targets\" were expected", io::shown(key));
+  }
   if (!json.contains("targets")) {
+    check(!targets, "it has no \"targets\", a list of what is to be said of the set: [] for nothing");
     return example;
   }
   check(json["targets"].is_array(), "its \"targets\" are no list");
@@ -218,7 +224,7 @@ SetExample read_example(const std::string& line, Sets& sets, bool known) {
   return example;
 }
 
-Sets read_sets(const fs::path& source, const std::vector<std::string>& labels) {
+Sets read_sets(const fs::path& source, const std::vector<std::string>& labels, bool targets) {
   Sets sets;
   sets.labels = labels;
   sets.input_size = 0;
@@ -235,7 +241,7 @@ Sets read_sets(const fs::path& source, const std::vector<std::string>& labels) {
       continue;
     }
     try {
-      examples->push_back(read_example(line, sets, !labels.empty()));
+      examples->push_back(read_example(line, sets, !labels.empty(), targets));
     } catch (const Error& error) {
       fail("{}, line {}: {}", source.string(), number, error.what());
     }
@@ -284,13 +290,13 @@ class SetSamples final : public Samples<SetBatch> {
 
 bool is_set_source(const fs::path& source) { return source.native().starts_with(set_scheme); }
 
-Sets open_sets(const fs::path& source, const std::string& split, const std::vector<std::string>& labels) {
+Sets open_sets(const fs::path& source, const std::string& split, const std::vector<std::string>& labels, bool targets) {
   if (!is_set_source(source)) {
     std::error_code error;
     check(fs::is_regular_file(source, error) && source.extension() == ".jsonl",
           "'{}' is no .jsonl of sets, nor are they drawn, as in sets:task=sort,count=20000", source.string());
   }
-  Sets sets = is_set_source(source) ? drawn_sets(source, split) : read_sets(source, labels);
+  Sets sets = is_set_source(source) ? drawn_sets(source, split) : read_sets(source, labels, targets);
   if (!labels.empty()) {
     const bool known =
         sets.labels.size() <= labels.size() && std::equal(sets.labels.begin(), sets.labels.end(), labels.begin());

@@ -52,10 +52,10 @@ bool is_set_source(const std::filesystem::path& source);
 /// Those that are drawn depend on `seed` and their index alone, which counts from `start`. The part "validation"
 /// has `validation` further ones, by default a tenth. A .jsonl is one part, whatever `split`
 /// says. `labels` are the classes of a network, unless it is empty: a set may have the
-/// first of them alone, and other ones are an Error. Throws Error, which names
-/// the source, if it cannot be read.
+/// first of them alone, and other ones are an Error. With `targets`, each line of a .jsonl must have its "targets", []
+/// where there are none, and nothing but them and the set. Throws Error, which names the source, if it cannot be read.
 Sets open_sets(const std::filesystem::path& source, const std::string& split,
-               const std::vector<std::string>& labels = {});
+               const std::vector<std::string>& labels = {}, bool targets = true);
 
 /// One set as a data set, of JSON: a list of numbers, "[0.3, 0.1]", or of lists of numbers. Throws Error if it is none.
 Sets set_of_text(const std::string& text);
