@@ -12,6 +12,7 @@ TEST(Wording, CountsThings) {
   EXPECT_EQ(counted(1, "batches"), "1 batch");
   EXPECT_EQ(counted(1, "classes"), "1 class");
   EXPECT_EQ(counted(1, "images"), "1 image");
+  EXPECT_EQ(counted(1, "queries"), "1 query");
   EXPECT_EQ(counted(-1, "layers"), "-1 layers");
 }
 

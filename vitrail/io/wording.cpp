@@ -8,17 +8,18 @@
 namespace vitrail::io {
 namespace {
 
-std::string_view singular(std::string_view plural) {
+std::string singular(std::string_view plural) {
   constexpr std::array<std::string_view, 4> with_e = {"ches", "shes", "sses", "xes"};
   const bool two = std::ranges::any_of(with_e, [&](std::string_view ending) { return plural.ends_with(ending); });
-  plural.remove_suffix(two ? 2 : plural.ends_with('s') ? 1 : 0);
-  return plural;
+  const bool three = plural.ends_with("ries");
+  plural.remove_suffix(three ? 3 : two ? 2 : plural.ends_with('s') ? 1 : 0);
+  return std::string(plural) + (three ? "y" : "");
 }
 
 }  // namespace
 
 std::string counted(std::int64_t count, std::string_view plural) {
-  return fmt::format("{} {}", count, count == 1 ? singular(plural) : plural);
+  return fmt::format("{} {}", count, count == 1 ? singular(plural) : std::string(plural));
 }
 
 std::string capitalized(std::string_view words) {
