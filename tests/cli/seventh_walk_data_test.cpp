@@ -151,6 +151,29 @@ TEST_F(SeventhWalkData, KeepsSequencesInOnePart) {
           "line 18 puts the sequence 's0' into the part 'validation', but an earlier line into 'train'");
 }
 
+TEST_F(SeventhWalkData, WantsTheTargetsOfSets) {
+  std::string sets;
+  for (int i = 0; i < 40; ++i) {
+    sets += "{\"set\": [[0.1], [0.7]], \"targets\": [{\"class\": \"a\", \"values\": [0.1]}]}\n";
+  }
+  write("sets.jsonl", sets);
+  const std::string flags = " --task set2set --val-split ''";
+  const Outcome trained = train(path("sets.jsonl") + flags, "sets");
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  EXPECT_THAT(trained.out, HasSubstr("1 query, queries are matched with targets"));
+  write("wrong.jsonl", sets + "{\"set\": [[0.1]], \"target\": []}\n");
+  refuses("eval " + path("runs/sets") + " " + path("wrong.jsonl"), "wrong.jsonl, line 41: there is a key \"target\"");
+  write("bare.jsonl", sets + "{\"set\": [[0.1]]}\n");
+  refuses("train " + path("bare.jsonl") + flags + " --output " + path("runs"),
+          "bare.jsonl, line 41: it has no \"targets\"");
+  EXPECT_THAT(vitrail("predict " + path("runs/sets") + " " + path("bare.jsonl")).out, HasSubstr("set 41: "));
+  refuses("train " + path("sets.jsonl") + flags + " --set-cost-class 0 --set-cost-value 0 --output " + path("runs"),
+          "nothing is left to match by", 2);
+  refuses("train " + path("scenes") + detector() + " --set-cost-class 0 --set-cost-bbox 0 --set-cost-giou 0 --output " +
+              path("runs"),
+          "--set-cost-class, --set-cost-bbox and --set-cost-giou are all 0: nothing is left to match by", 2);
+}
+
 TEST_F(SeventhWalkData, IsToldHowToDoWithoutEvaluation) {
   refuses("train " + path("scenes") + " --output " + path("runs") + captioner().substr(0, captioner().find(" --val")),
           "there is no part 'validation' of it; name another folder with --val-dir, or train without evaluation by "

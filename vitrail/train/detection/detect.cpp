@@ -313,7 +313,11 @@ void DetectionOptions::describe(OptionList& list) {
   list.add("set_cost_class", costs.set_cost_class, "W", "Weight of the class in the matching").at_least(0);
   list.add("set_cost_bbox", costs.set_cost_bbox, "W", "Weight of the boxes' L1 distance in the matching").at_least(0);
   list.add("set_cost_giou", costs.set_cost_giou, "W", "Weight of the boxes' generalized IoU in the matching")
-      .at_least(0);
+      .at_least(0)
+      .check_that([this](const Option&) {
+        check(costs.set_cost_class + costs.set_cost_bbox + costs.set_cost_giou > 0,
+              "--set-cost-class, --set-cost-bbox and --set-cost-giou are all 0: nothing is left to match by");
+      });
   list.add("bbox_loss_coef", weights.bbox_loss_coef, "W", "Weight of the L1 distance in the loss").at_least(0);
   list.add("giou_loss_coef", weights.giou_loss_coef, "W", "Weight of the generalized IoU in the loss").at_least(0);
   list.add("eos_coef", weights.eos_coef, "W", "Weight of 'no object' in the cross-entropy").positive();

@@ -208,6 +208,10 @@ void Set2SetOptions::describe(OptionList& list) {
       .idle_if("with --no-matching", [this] { return weights.no_matching; });
   list.add("set_cost_value", weights.set_cost_value, "W", "Weight of the values' L1 distance in the matching")
       .at_least(0)
+      .check_that([this](const Option&) {
+        check(weights.no_matching || weights.set_cost_class + weights.set_cost_value > 0,
+              "--set-cost-class and --set-cost-value are both 0: nothing is left to match by");
+      })
       .idle_if("with --no-matching", [this] { return weights.no_matching; });
   list.add("value_loss_coef", weights.value_loss_coef, "W", "Weight of the values' L1 distance in the loss")
       .at_least(0);
