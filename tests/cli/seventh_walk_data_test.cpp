@@ -151,6 +151,15 @@ TEST_F(SeventhWalkData, KeepsSequencesInOnePart) {
           "line 18 puts the sequence 's0' into the part 'validation', but an earlier line into 'train'");
 }
 
+TEST_F(SeventhWalkData, RefusesFlagsOfAGalleryThatDoNothing) {
+  ASSERT_EQ(train(path("scenes") + captioner(), "gallery").status, 0);
+  const std::string gallery = "gallery " + path("scenes/images/000001.png") + " --captioner " + path("runs/gallery") +
+                              " --output " + path("g.html");
+  refuses(gallery + " --threshold 0.1", "--threshold is for the boxes of --detector", 2);
+  refuses(gallery + " --scenes " + path("others"), "knows none of these images");
+  EXPECT_EQ(vitrail(gallery + " --scenes " + path("scenes")).status, 0);
+}
+
 TEST_F(SeventhWalkData, WantsTheTargetsOfSets) {
   std::string sets;
   for (int i = 0; i < 40; ++i) {

@@ -51,7 +51,7 @@ struct GalleryFlags {
   std::string questions;
   std::vector<std::string> ask;
   std::string scenes;
-  double threshold = train::shown_score;
+  std::optional<double> threshold;  // none: train::shown_score
   bool skip_broken = false;
   std::string title = "What models see";
   std::string output = "gallery.html";
@@ -83,7 +83,7 @@ class DetectorPart {
     const DetectorLooks looked = looks_of(detector_, image, dtype_);
     std::vector<explain::GalleryBox>& boxes = picture.boxes.emplace();
     for (const train::FoundObject& object : looked.found) {
-      if (object.score < flags_.threshold) {
+      if (object.score < flags_.threshold.value_or(train::shown_score)) {
         continue;
       }
       std::vector<Tensor> layers;
@@ -116,7 +116,7 @@ std::optional<std::int64_t> index_of_scene(const std::string& name) {
 
 class CaptionerPart {
  public:
-  CaptionerPart(const GalleryFlags& flags, DType dtype)
+  CaptionerPart(const GalleryFlags& flags, const std::vector<NamedImage>& images, DType dtype)
       : dtype_(dtype),
         model_(open_captioner(flags.captioner)),
         tokenizer_(text::load_tokenizer(flags.captioner.name_or_folder())) {
@@ -126,6 +126,8 @@ class CaptionerPart {
     if (!flags.scenes.empty()) {
       scenes_ = data::read_scenes(fs::is_directory(flags.scenes) ? fs::path(flags.scenes) / "scene.json"
                                                                  : fs::path(flags.scenes));
+      check(std::ranges::any_of(images, [&](const NamedImage& image) { return scene_of(image.name) != nullptr; }),
+            "'{}' knows none of these images: scenes are found by numbers, as 000007.png is the scene 7", flags.scenes);
     }
   }
 
@@ -162,13 +164,19 @@ class CaptionerPart {
            (how.crop_mode == "squash" || image.width * how.height == image.height * how.width);
   }
 
-  std::string note_on(const std::string& caption, const std::string& name) const {
+  // What is in an image of this name; null if that is not known.
+  const data::Scene* scene_of(const std::string& name) const {
     const auto index = index_of_scene(name);
     const auto scene = index ? scenes_.find(*index) : scenes_.end();
-    if (scene == scenes_.end()) {
+    return scene == scenes_.end() ? nullptr : &scene->second;
+  }
+
+  std::string note_on(const std::string& caption, const std::string& name) const {
+    const data::Scene* const scene = scene_of(name);
+    if (scene == nullptr) {
       return "";
     }
-    const data::SceneVerdict verdict = data::caption_truth(caption, scene->second);
+    const data::SceneVerdict verdict = data::caption_truth(caption, *scene);
     return verdict.truth == data::SceneTruth::holds ? "This is true of the scene."
            : verdict.truth == data::SceneTruth::fails
                ? fmt::format("This is not true of the scene: {}.", verdict.reason)
@@ -278,6 +286,7 @@ void make_gallery(const GalleryFlags& flags) {
   check_usage(flags.vqa.model.empty() || asks, "--vqa answers questions: give --questions FILE or --ask QUESTION");
   check_usage(!flags.vqa.model.empty() || !asks, "--questions and --ask are for --vqa");
   check_usage(!flags.captioner.model.empty() || flags.scenes.empty(), "--scenes judges what --captioner says");
+  check_usage(!flags.detector.model.empty() || !flags.threshold, "--threshold is for the boxes of --detector");
   const DType dtype = flags.compute.apply();
   const std::vector<NamedImage> images = list_images(flags.images, flags.output);
   std::optional<DetectorPart> detector;
@@ -289,7 +298,7 @@ void make_gallery(const GalleryFlags& flags) {
     said.push_back(fmt::format("boxes by {}", flags.detector.model));
   }
   if (!flags.captioner.model.empty()) {
-    captioner.emplace(flags, dtype);
+    captioner.emplace(flags, images, dtype);
     said.push_back(fmt::format("captions by {}", flags.captioner.model));
   }
   if (!flags.vqa.model.empty()) {
@@ -355,8 +364,9 @@ void add_gallery(CLI::App& app) {
       ->allow_extra_args(false);
   command.add_option("--scenes", flags->scenes, "The scene.json of `vitrail scenes`: says which captions are true")
       ->type_name("FILE");
-  command.add_option("--threshold", flags->threshold, "Least score of a box that is shown")
-      ->capture_default_str()
+  command
+      .add_option("--threshold", flags->threshold,
+                  fmt::format("Least score of a box that is shown (default: {:g})", train::shown_score))
       ->type_name("P")
       ->check(share());
   command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out and name them");
