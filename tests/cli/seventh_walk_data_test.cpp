@@ -183,6 +183,17 @@ TEST_F(SeventhWalkData, WantsTheTargetsOfSets) {
           "--set-cost-class, --set-cost-bbox and --set-cost-giou are all 0: nothing is left to match by", 2);
 }
 
+TEST_F(SeventhWalkData, SaysWhichTextModelsTakeNoArguments) {
+  const std::string text = path("words.txt");
+  ASSERT_EQ(vitrail("tokenizer train " + text + " --model wordpiece --vocab-size 80 --output " + path("pieces")).status,
+            0);
+  const Outcome trained = train(
+      "--task embed --src " + text + " --tgt " + text + " --model bert-tiny --tokenizer " + path("pieces"), "emb");
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  refuses("eval " + path("runs/emb") + " --src " + text + " --tgt " + text + " --model-kwargs a=1",
+          "makes vectors of texts: it takes no --model-kwargs", 2);
+}
+
 TEST_F(SeventhWalkData, IsToldHowToDoWithoutEvaluation) {
   refuses("train " + path("scenes") + " --output " + path("runs") + captioner().substr(0, captioner().find(" --val")),
           "there is no part 'validation' of it; name another folder with --val-dir, or train without evaluation by "

@@ -64,7 +64,8 @@ std::unique_ptr<train::TaskOptions> task_options(const std::string& kind, const 
 
 // The kind of task that judges a model of texts; "lm" and "translate" are evaluated in ways of their own.
 std::string evaluation_task_of(const ModelFlags& flags, bool of_pairs) {
-  const std::string folder = text_model_folder(flags);
+  check_trained(flags.name_or_folder(), flags.model);
+  const std::string folder = flags.name_or_folder();
   if (models::is_sentence_folder(folder)) {
     return "embed";
   }
@@ -152,8 +153,11 @@ void evaluate_text_model(const ModelFlags& model, const ComputeFlags& compute, c
                          const LanguageFlags& language, const TranslationFlags& pairs) {
   const std::string& name = model.model;
   refuse_image_flags(model);
-  const bool changed = !model.kwargs.empty();  // which only a language model may be
-  const std::string kind = changed ? "lm" : evaluation_task_of(model, pairs.given());
+  const std::string kind = evaluation_task_of(model, pairs.given());
+  check_usage(kind == "lm" || model.kwargs.empty(), "'{}' {}: it takes no --model-kwargs", name,
+              kind == "translate" ? "is a translator"
+              : kind == "embed"   ? "makes vectors of texts"
+                                  : "is no language model");
   check_usage(kind == "lm" || !language.given(), "'{}' is no language model: it takes no flags of those", name);
   check_usage(kind == "translate" || (!pairs.num_beams && !pairs.batch_tokens),
               "'{}' does not translate: it takes neither --num-beams nor --batch-tokens", name);
