@@ -200,5 +200,12 @@ TEST_F(SeventhWalkData, IsToldHowToDoWithoutEvaluation) {
           "--val-split ''");
 }
 
+TEST_F(SeventhWalkData, IsToldWhatElseTheDataAreFor) {
+  refuses("train " + path("scenes") + " --output " + path("runs") + small(),
+          "; what is there is for --task detect, caption, vqa");
+  EXPECT_THAT(vitrail("train " + path("nothing") + " --output " + path("runs") + small()).err,
+              Not(HasSubstr("--task")));
+}
+
 }  // namespace
 }  // namespace vitrail::test

@@ -8,6 +8,9 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/data/boxes/boxed_images.h"
+#include "vitrail/data/pairs/captioned_images.h"
+#include "vitrail/data/pairs/questions.h"
 #include "vitrail/io/tensor_files.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/convnet/airbench.h"
@@ -32,6 +35,24 @@ std::unique_ptr<data::Dataset> open_part(const std::string& source, const std::s
   options.classes = std::move(classes);
   options.allow_single_class = !options.classes.empty();
   return data::open_dataset(source, options);
+}
+
+// The tasks that a source is for which has no classes, but boxes, captions or questions.
+std::vector<std::string> other_tasks(const ClassifyOptions& options) {
+  const fs::path source = options.data_dir;
+  std::vector<std::string> tasks;
+  std::error_code error;
+  if (!fs::exists(source, error)) {
+    return tasks;
+  }
+  using Finder = bool (*)(const fs::path&);
+  for (const auto& [task, has] : std::initializer_list<std::pair<const char*, Finder>>{
+           {"detect", data::has_boxes}, {"caption", data::has_captions}, {"vqa", data::has_questions}}) {
+    if (has(source) || (!options.train_split.empty() && has(source / options.train_split))) {
+      tasks.emplace_back(task);
+    }
+  }
+  return tasks;
 }
 
 // The images to evaluate on, with these classes; null if there are none.
@@ -208,8 +229,14 @@ Classify::Classify(const ClassifyOptions& options, const fs::path& checkpoint) :
 }
 
 void Classify::open_data() {
-  training_ = open_part(options_.data_dir, options_.train_split, {});
-  validation_ = open_validation(options_, training_->classes());
+  try {
+    training_ = open_part(options_.data_dir, options_.train_split, {});
+    validation_ = open_validation(options_, training_->classes());
+  } catch (const Error& error) {
+    const std::vector<std::string> tasks = other_tasks(options_);
+    fail("{}{}", error.what(),
+         tasks.empty() ? "" : fmt::format("; what is there is for --task {}", fmt::join(tasks, ", ")));
+  }
 }
 
 // Sets the label names of the model. A fine-tuned model keeps its own order if it is for the same classes, and as many
