@@ -102,7 +102,7 @@ TEST_F(Detect, ShowsWhereItLooked) {
       "attention " + run() + " " + path("test/images/000100.png") + " --output " + path("maps");
   const Outcome all = vitrail(attention + " --raw " + path("maps.safetensors"));
   EXPECT_EQ(all.status, 0) << all.err;
-  EXPECT_THAT(all.out, HasSubstr("for each box that"));
+  EXPECT_THAT(all.out, HasSubstr("for the likeliest box in"));
   const io::Safetensors raw = io::Safetensors::open(path("maps.safetensors"));
   EXPECT_EQ(raw.get("cross_attention.1").shape(), (Shape{8, 7, 64}));
   EXPECT_EQ(raw.get("encoder_attention.0").shape(), (Shape{8, 64, 64}));

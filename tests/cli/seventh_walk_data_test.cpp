@@ -207,5 +207,13 @@ TEST_F(SeventhWalkData, IsToldWhatElseTheDataAreFor) {
               Not(HasSubstr("--task")));
 }
 
+TEST_F(SeventhWalkData, SaysThatNothingWasFound) {
+  ASSERT_EQ(train(path("scenes") + detector(), "detector").status, 0);
+  const Outcome looked = vitrail("attention " + path("runs/detector") + " " + path("scenes/images/000000.png") +
+                                 " --output " + path("looked"));
+  EXPECT_THAT(looked.out, HasSubstr("found nothing with 70 % or more")) << looked.err;
+  EXPECT_THAT(looked.out, HasSubstr("the likeliest box"));
+}
+
 }  // namespace
 }  // namespace vitrail::test

@@ -174,11 +174,13 @@ class DetectorReport {
       explain::draw_boxes(drawn, {framed(shown[i])});
       rows.back().push_back(std::move(drawn));
     }
-    finish(
-        train::with_detections(image_, scaled_found(), detector_.labels), explain::sheet(rows),
-        fmt::format("Where the last layer of the decoder looked for each box that {} found in {}. --query-box N draws "
-                    "one by layer and head.",
-                    flags_.model.model, flags_.image));
+    const bool any = shown.front().score >= train::shown_score;
+    const std::string what = any ? fmt::format("each box that {} found in {}", flags_.model.model, flags_.image)
+                                 : fmt::format("the likeliest box in {}: {} found nothing with {:g} % or more",
+                                               flags_.image, flags_.model.model, 100 * train::shown_score);
+    finish(train::with_detections(image_, scaled_found(), detector_.labels), explain::sheet(rows),
+           fmt::format("Where the last layer of the decoder looked for {}. --query-box N draws one by layer and head.",
+                       what));
   }
 
   std::vector<FoundObject> scaled_found() const {
