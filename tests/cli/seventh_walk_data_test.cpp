@@ -215,5 +215,11 @@ TEST_F(SeventhWalkData, SaysThatNothingWasFound) {
   EXPECT_THAT(looked.out, HasSubstr("the likeliest box"));
 }
 
+TEST_F(SeventhWalkData, RefusesToHideEverything) {
+  const Outcome outcome = vitrail("reconstruct " + path("none") + " " + path("data") + " --mask-ratio 1");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("must be above 0 and below 1, but is 1"));
+}
+
 }  // namespace
 }  // namespace vitrail::test

@@ -91,6 +91,10 @@ CLI::Validator share() {
   return check_of_number("from 0 to 1", [](double number) { return number >= 0 && number <= 1; });
 }
 
+CLI::Validator inner_share() {
+  return check_of_number("above 0 and below 1", [](double number) { return number > 0 && number < 1; });
+}
+
 std::int64_t from_end(std::int64_t index, std::int64_t count) {
   return index < 0 && index >= -count ? index + count : index;
 }

@@ -40,10 +40,11 @@ void as_usage(const std::function<void()>& read);
 CLI::Validator whole_number();
 CLI::Validator whole_number(std::int64_t low, std::int64_t high);
 CLI::Validator at_least(std::int64_t low);
-/// Checks of values: that a number is finite, and above 0, or from 0 to 1.
+/// Checks of values: that a number is finite, and above 0, or from 0 to 1, or between them.
 CLI::Validator finite();
 CLI::Validator positive();
 CLI::Validator share();
+CLI::Validator inner_share();
 
 /// The index that a flag means which counts from the end if it is negative; one beyond either end stays as it is.
 std::int64_t from_end(std::int64_t index, std::int64_t count);

@@ -80,7 +80,7 @@ void add_reconstruct(CLI::App& app) {
                 ".png");
   command
       .add_option("--mask-ratio", flags->mae.mask_ratio, "Share of the patches that are hidden (default: the model's)")
-      ->check(share());
+      ->check(inner_share());
   command.add_option("--most", flags->most, "Most rows")->capture_default_str()->check(at_least(1));
   flags->seed_flag = command.add_option("--seed", flags->seed, "Seed of the choice of hidden patches")
                          ->capture_default_str()
