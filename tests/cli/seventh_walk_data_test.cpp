@@ -221,5 +221,13 @@ TEST_F(SeventhWalkData, RefusesToHideEverything) {
   EXPECT_THAT(outcome.err, HasSubstr("must be above 0 and below 1, but is 1"));
 }
 
+TEST_F(SeventhWalkData, ComparesNoRunsWithoutEvaluation) {
+  ASSERT_EQ(vitrail("pretrain mae " + path("data/train") + " --epochs 1 --output " + path("runs") +
+                    " --experiment mae" + small())
+                .status,
+            0);
+  refuses("compare " + path("runs/mae"), "is one without evaluation: there are no figures to compare");
+}
+
 }  // namespace
 }  // namespace vitrail::test

@@ -134,11 +134,12 @@ RunSummary read_run(const fs::path& folder, const std::string& metric) {
   run.evaluations = std::move(history.evaluations);
   const bool average = std::ranges::any_of(run.evaluations, &EvaluationRecord::ema);
   std::erase_if(run.evaluations, [&](const EvaluationRecord& record) { return record.ema != average; });
-  check(!run.evaluations.empty() && !history.steps.empty(), "'{}' has no evaluation to compare yet", folder.string());
   run.records = read_record_kind(folder / "config.toml").value_or(RecordKind{"images", accuracy_figures(), "loss"});
+  check(!run.records.figures.empty(), "the run '{}' is one without evaluation: there are no figures to compare",
+        run.name);
+  check(!run.evaluations.empty() && !history.steps.empty(), "'{}' has no evaluation to compare yet", folder.string());
   const nlohmann::json config = io::read_toml(folder / "config.toml");
   const nlohmann::json chosen_by = config_value(config, "eval_metric");
-  check(!run.records.figures.empty(), "the run '{}' has no figures to compare", run.name);
   const std::string chosen = chosen_by.is_string() ? chosen_by.get<std::string>() : "";
   run.metric = metric_named(run, !metric.empty()   ? metric
                                  : !chosen.empty() ? chosen
