@@ -229,5 +229,13 @@ TEST_F(SeventhWalkData, ComparesNoRunsWithoutEvaluation) {
   refuses("compare " + path("runs/mae"), "is one without evaluation: there are no figures to compare");
 }
 
+TEST_F(SeventhWalkData, CompletesModelsOfTheKindThatIsTaken) {
+  EXPECT_THAT(vitrail("completion bash -- train --task detect --model detr_s").out, HasSubstr("detr_scenes"));
+  EXPECT_THAT(vitrail("completion bash -- train --task vqa --model vqa").out, HasSubstr("vqa_joint"));
+  EXPECT_THAT(vitrail("completion bash -- generate gpt2 --dtype ''").out, HasSubstr("bf16"));
+  EXPECT_THAT(vitrail("completion bash -- detect vit").out, Not(HasSubstr("vit_tiny")));
+  EXPECT_THAT(vitrail("completion bash -- embed vit_t").out, HasSubstr("vit_tiny"));
+}
+
 }  // namespace
 }  // namespace vitrail::test

@@ -296,7 +296,7 @@ void add_dtype_flag(CLI::App& command, std::string& dtype) {
             const bool known = word == "f32" || word == "bf16" || word == "float32" || word == "bfloat16";
             return known ? std::string() : fmt::format("--dtype: {} is neither f32 nor bf16", word);
           },
-          ""));
+          "{f32,bf16}"));  // for completion
 }
 
 void add_compute_flags_with_int8(CLI::App& command, ComputeFlags& flags) {
@@ -308,7 +308,7 @@ void add_compute_flags_with_int8(CLI::App& command, ComputeFlags& flags) {
     flags.int8 = flags.int8 || word == "int8";
     return word == "int8" ? std::string("f32") : word;
   });
-  dtype->check(CLI::IsMember({"f32", "bf16", "int8", "float32", "bfloat16"}).description(""));
+  dtype->check(CLI::IsMember({"f32", "bf16", "int8", "float32", "bfloat16"}).description("{f32,bf16,int8}"));
   command.add_flag("--int8", flags.int8, "Quantize the model's linear maps first; the rest runs as --amp says")
       ->excludes(dtype);
 }

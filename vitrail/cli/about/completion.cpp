@@ -1,9 +1,12 @@
 // `vitrail completion` prints scripts that complete command lines in shells. A script asks the program itself, as
 // `vitrail completion SHELL -- WORDS`, what may stand in place of the last word.
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +18,9 @@
 #include "vitrail/cli/help.h"
 #include "vitrail/models/base/registry.h"
 #include "vitrail/models/base/shipped.h"
+#include "vitrail/models/detection/detr_folder.h"
+#include "vitrail/models/joint/vqa_folder.h"
+#include "vitrail/models/kind.h"
 #include "vitrail/models/text/text_model.h"
 
 namespace vitrail::cli {
@@ -76,23 +82,58 @@ std::vector<std::string> choices_of(const CLI::Option& option) {
 
 bool is_model(const std::string& name) { return name == "MODEL" || name == "PATTERN"; }
 
-std::vector<Candidate> models() {
-  std::vector<Candidate> names;
-  for (const models::Architecture& architecture : models::architectures()) {
-    names.push_back({architecture.name, ""});
+// A command or a task that takes models of one kind alone.
+struct Taker {
+  std::string_view name;
+  models::ModelKind kind;
+  std::vector<std::string> (*new_ones)();  // names that a task makes models of; null: none
+};
+constexpr std::array<Taker, 6> takers = {{{"detect", models::ModelKind::detector, nullptr},
+                                          {"ask", models::ModelKind::answerer, nullptr},
+                                          {"caption", models::ModelKind::captioner, nullptr},
+                                          {"zeroshot", models::ModelKind::joint, nullptr},
+                                          {"--task detect", models::ModelKind::detector, models::detector_names},
+                                          {"--task vqa", models::ModelKind::answerer, models::vqa_names}}};
+
+// What takes the model that is typed: the command, or the task of a training.
+std::string taker_in(const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i].starts_with("--task=")) {
+      return "--task " + words[i].substr(words[i].find('=') + 1);
+    }
+    if (words[i] == "--task" && i + 1 < words.size()) {
+      return "--task " + words[i + 1];
+    }
   }
-  for (const std::string& name : models::text_models()) {
-    names.push_back({name, ""});
-  }
-  for (const models::ShippedModel& model : models::shipped_models()) {
-    names.push_back({model.card.name, model.card.what});
-  }
-  return names;
+  return words.empty() ? "" : words.front();
 }
 
-std::vector<Candidate> values_of(const CLI::Option& option, const std::string& name) {
+std::vector<Candidate> models_for(const std::string& taker) {
+  const auto* const own = std::ranges::find(takers, taker, &Taker::name);
+  std::vector<std::string> names;
+  if (own == takers.end()) {
+    for (const models::Architecture& architecture : models::architectures()) {
+      names.push_back(architecture.name);
+    }
+    std::ranges::copy(models::text_models(), std::back_inserter(names));
+  } else if (own->new_ones != nullptr) {
+    names = own->new_ones();
+  }
+  std::vector<Candidate> candidates;
+  for (std::string& name : names) {
+    candidates.push_back({std::move(name), ""});
+  }
+  for (const models::ShippedModel& model : models::shipped_models()) {
+    if (own == takers.end() || models::kind_of(model.card.name) == own->kind) {
+      candidates.push_back({model.card.name, model.card.what});
+    }
+  }
+  return candidates;
+}
+
+std::vector<Candidate> values_of(const CLI::Option& option, const std::string& name, const std::string& taker) {
   if (is_model(name)) {
-    return models();
+    return models_for(taker);
   }
   std::vector<Candidate> values;
   for (std::string& choice : choices_of(option)) {
@@ -121,13 +162,14 @@ std::vector<Candidate> flags_of(const CLI::App& command) {
   return flags;
 }
 
-// What may stand behind `words`, in a command that has been found, whose own words begin at `begin`.
+// What may stand behind `words`, in a command that has been found, whose own words begin at `begin`; `taker` is what
+// takes a model.
 std::vector<Candidate> candidates_in(const CLI::App& command, const std::vector<std::string>& words, std::size_t begin,
-                                     bool begins_with_dash) {
+                                     bool begins_with_dash, const std::string& taker) {
   const std::string before = words.size() > begin ? words.back() : "";
   const CLI::Option* flag = before.starts_with('-') ? command.get_option_no_throw(before) : nullptr;
   if (flag != nullptr && !value_name(*flag).empty() && !begins_with_dash) {
-    return values_of(*flag, value_name(*flag));
+    return values_of(*flag, value_name(*flag), taker);
   }
   if (begins_with_dash) {
     return flags_of(command);
@@ -137,7 +179,7 @@ std::vector<Candidate> candidates_in(const CLI::App& command, const std::vector<
   }
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_positional()) {
-      return values_of(*option, option->get_name(true, false));
+      return values_of(*option, option->get_name(true, false), taker);
     }
   }
   return commands_of(command);
@@ -168,7 +210,7 @@ std::vector<Candidate> candidates(const CLI::App& app, std::vector<std::string> 
   if (begin == 0 && !words.empty()) {
     return {};  // no command
   }
-  std::vector<Candidate> found = candidates_in(*command, words, begin, last.starts_with('-'));
+  std::vector<Candidate> found = candidates_in(*command, words, begin, last.starts_with('-'), taker_in(words));
   std::erase_if(found, [&](const Candidate& candidate) { return !candidate.word.starts_with(last); });
   return found;
 }
