@@ -112,6 +112,7 @@ TEST_F(RanksTest, HaveTheLossesOfOneProcess) {
   ClassifyOptions one = options("one");
   one.grad_shards = 0;
   one.grad_accum_steps = 4;
+  one.epochs = 10;  // 20 updates
   fit(one);
   ClassifyOptions two = one;
   two.experiment = "two";
