@@ -72,6 +72,7 @@ Listing list_tar(const fs::path& path, const std::vector<std::string>& splits, b
   for (const std::string& name : listing.names) {
     images.push_back(entries.at(name));
   }
+  listing.file = [path](std::int64_t) { return path; };
   listing.image = [tar, images = std::move(images)](std::int64_t i) {
     const io::TarEntry& entry = images[static_cast<std::size_t>(i)];
     return io::decode_image(tar.bytes(entry), entry.name);

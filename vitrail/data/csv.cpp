@@ -107,9 +107,10 @@ Listing list_csv(const fs::path& path, const std::vector<std::string>& asked, bo
     classes.push_back(fields[columns.label]);
   }
   label_by_name(listing, classes);
-  listing.image = [folder, names = listing.names](std::int64_t i) {
-    return io::read_image(folder / names[static_cast<std::size_t>(i)]);
+  listing.file = [folder, names = listing.names](std::int64_t i) {
+    return folder / names[static_cast<std::size_t>(i)];
   };
+  listing.image = [file = listing.file](std::int64_t i) { return io::read_image(file(i)); };
   return listing;
 }
 

@@ -33,6 +33,9 @@ class ListedDataset final : public Dataset {
   std::string name(std::int64_t index) const override {
     return listing_.names[static_cast<std::size_t>(checked(index))];
   }
+  fs::path file(std::int64_t index) const override {
+    return listing_.file ? listing_.file(checked(index)) : fs::path();
+  }
   const std::vector<std::string>& classes() const override { return listing_.classes; }
   std::int64_t passed_over() const override { return listing_.passed_over; }
   std::vector<std::string> notes() const override { return listing_.notes; }
@@ -59,6 +62,9 @@ class JoinedDataset final : public Dataset {
   }
   std::string name(std::int64_t index) const override {
     return index < labeled_->size() ? labeled_->name(index) : more_->name(index - labeled_->size());
+  }
+  fs::path file(std::int64_t index) const override {
+    return index < labeled_->size() ? labeled_->file(index) : more_->file(index - labeled_->size());
   }
   const std::vector<std::string>& classes() const override { return labeled_->classes(); }
   std::int64_t passed_over() const override { return labeled_->passed_over() + more_->passed_over(); }

@@ -25,6 +25,12 @@ class Dataset {
   virtual io::Image image(std::int64_t index) const = 0;     ///< decoded; Error naming the file if it is broken
   virtual std::int64_t label(std::int64_t index) const = 0;  ///< 0 … classes().size() - 1, or unlabeled
   virtual std::string name(std::int64_t index) const = 0;    ///< the path of the image inside the source
+  /// The file that holds the image, its own or an archive; of an image that is drawn, the description of the source.
+  /// Empty where a source does not tell.
+  virtual std::filesystem::path file(std::int64_t index) const {
+    (void)index;
+    return {};
+  }
   virtual const std::vector<std::string>& classes() const = 0;
   /// How many files of the source are not images by their names.
   virtual std::int64_t passed_over() const { return 0; }

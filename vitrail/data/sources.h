@@ -21,12 +21,13 @@ namespace vitrail::data {
 
 /// The images that a source was found to hold, with its own classes.
 struct Listing {
-  std::vector<std::string> names;                ///< of the images, as they are shown
-  std::vector<std::int64_t> labels;              ///< indices into `classes`
-  std::vector<std::string> classes;              ///< in natural order
-  std::int64_t passed_over = 0;                  ///< files that are not images by their names
-  std::vector<std::string> notes;                ///< Dataset::notes()
-  std::function<io::Image(std::int64_t)> image;  ///< decodes image i; called from several threads
+  std::vector<std::string> names;                           ///< of the images, as they are shown
+  std::vector<std::int64_t> labels;                         ///< indices into `classes`
+  std::vector<std::string> classes;                         ///< in natural order
+  std::int64_t passed_over = 0;                             ///< files that are not images by their names
+  std::vector<std::string> notes;                           ///< Dataset::notes()
+  std::function<io::Image(std::int64_t)> image;             ///< decodes image i; called from several threads
+  std::function<std::filesystem::path(std::int64_t)> file;  ///< Dataset::file(); unset where a source does not tell
 };
 
 /// The data set of a listing.

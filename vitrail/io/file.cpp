@@ -159,6 +159,18 @@ std::string_view without_byte_order_mark(std::string_view text) {
   return text.starts_with(mark) ? text.substr(mark.size()) : text;
 }
 
+FileStamp stamp_of(const fs::path& path) {
+  FileStamp stamp;
+  std::error_code error;
+  if (const auto bytes = fs::file_size(path, error); !error) {
+    stamp.bytes = static_cast<std::int64_t>(bytes);
+  }
+  if (const auto time = fs::last_write_time(path, error); !error) {
+    stamp.modified = static_cast<std::int64_t>(time.time_since_epoch().count());
+  }
+  return stamp;
+}
+
 std::string read_text(const fs::path& path) { return read_whole<std::string>(path); }
 
 std::vector<std::uint8_t> read_bytes(const fs::path& path) { return read_whole<std::vector<std::uint8_t>>(path); }

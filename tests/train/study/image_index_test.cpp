@@ -27,7 +27,7 @@ ImageIndex random_index(std::int64_t count, std::int64_t width) {
   ImageIndex index{.source = "photos", .model = "m", .pool = "", .weights = "1", .images = {}, .features = {}};
   index.features = ops::cast(x, DType::bf16);
   for (std::int64_t i = 0; i < count; ++i) {
-    index.images.push_back({std::to_string(i) + ".png", i, 2 * i});
+    index.images.push_back({.name = std::to_string(i) + ".png", .file = {.bytes = i, .modified = 2 * i}});
   }
   return index;
 }

@@ -14,6 +14,7 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/safetensors.h"
+#include "vitrail/io/file.h"
 #include "vitrail/kernels/choice.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/kernels/few_rows.h"
@@ -35,18 +36,8 @@ constexpr std::int64_t images_between_saves = 20000;
 constexpr std::int64_t rows_at_once = 4096;  // of the index, in products that convert it
 
 // What is known of the file of an image; of an image in an archive, what is known of the archive.
-ImageIndex::Entry entry_of(const fs::path& source, const std::string& name) {
-  std::error_code error;
-  const fs::path inside = source / name;
-  const fs::path file = fs::is_regular_file(inside, error) ? inside : source;
-  ImageIndex::Entry entry{.name = io::as_utf8(name), .bytes = 0, .modified = 0};
-  if (const auto bytes = fs::file_size(file, error); !error) {
-    entry.bytes = static_cast<std::int64_t>(bytes);
-  }
-  if (const auto time = fs::last_write_time(file, error); !error) {
-    entry.modified = static_cast<std::int64_t>(time.time_since_epoch().count());
-  }
-  return entry;
+ImageIndex::Entry entry_of(const data::Dataset& images, std::int64_t image) {
+  return {.name = io::as_utf8(images.name(image)), .file = io::stamp_of(images.file(image))};
 }
 
 // The rows of x [N, D] f32 with length 1.
@@ -172,7 +163,7 @@ ImageIndex load_index(const fs::path& file) {
   const nlohmann::json images = io::parse_json(fact("images"), stored.source() + ": images");
   try {
     for (const nlohmann::json& image : images) {
-      index.images.push_back({image.at(0), image.at(1), image.at(2)});
+      index.images.push_back({.name = image.at(0), .file = {.bytes = image.at(1), .modified = image.at(2)}});
     }
   } catch (const nlohmann::json::exception&) {
     fail("{}: 'images' in the metadata is not a list of [name, bytes, time]", stored.source());
@@ -190,7 +181,7 @@ ImageIndex load_index(const fs::path& file) {
 void save_index(const fs::path& file, const ImageIndex& index) {
   nlohmann::json images = nlohmann::json::array();
   for (const ImageIndex::Entry& image : index.images) {
-    images.push_back({image.name, image.bytes, image.modified});
+    images.push_back({image.name, image.file.bytes, image.file.modified});
   }
   io::NamedTensors tensors;
   if (index.features.defined()) {
@@ -222,7 +213,7 @@ IndexChanges update_index(ImageIndex& index, const IndexEncoder& encoder, const 
   std::vector<std::int64_t> kept_rows;
   std::vector<std::int64_t> missing;
   for (std::int64_t i = 0; i < dataset->size(); ++i) {
-    const ImageIndex::Entry entry = entry_of(index.source, dataset->name(i));
+    const ImageIndex::Entry entry = entry_of(*dataset, i);
     const auto it = known.find(entry.name);
     if (it != known.end() && index.images[static_cast<std::size_t>(it->second)] == entry) {
       kept.push_back(entry);
@@ -251,8 +242,8 @@ IndexChanges update_index(ImageIndex& index, const IndexEncoder& encoder, const 
       std::iota(old.begin(), old.end(), std::int64_t{0});
       index.features = joined(index.features, old, ops::cast(unit_rows(features.x), DType::bf16).contiguous());
     }
-    for (const std::string& name : features.names) {
-      index.images.push_back(entry_of(index.source, name));
+    for (const std::int64_t image : features.indices) {
+      index.images.push_back(entry_of(part, image));
     }
     changes.added += std::ssize(features.names);
     changes.broken.insert(changes.broken.end(), features.broken.begin(), features.broken.end());

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "vitrail/io/file.h"
 #include "vitrail/models/joint/clip_folder.h"
 #include "vitrail/models/model.h"
 #include "vitrail/tensor/tensor.h"
@@ -21,9 +22,8 @@ namespace vitrail::train {
 struct ImageIndex {
   /// An image, and what tells whether its file has changed since.
   struct Entry {
-    std::string name;           ///< inside the source
-    std::int64_t bytes = 0;     ///< of its file, or of the archive that it lies in
-    std::int64_t modified = 0;  ///< the time of the file's last change, in the file system's units
+    std::string name;    ///< inside the source
+    io::FileStamp file;  ///< of its file, or of the archive that it lies in
     bool operator==(const Entry&) const = default;
   };
   std::string source;  ///< the folder or archive
