@@ -82,12 +82,11 @@ bool looks_like_file(const std::string& word) {
 std::vector<std::string> list_texts(const std::vector<std::string>& arguments) {
   std::vector<std::string> texts;
   for (const std::string& argument : arguments) {
-    std::error_code none;
     if (argument == "-") {
       const std::string all(std::istreambuf_iterator<char>(std::cin), {});
       text::check_corpus(all, "standard input");
       std::ranges::copy(text::lines_of(all), std::back_inserter(texts));
-    } else if (fs::is_regular_file(argument, none)) {
+    } else if (io::is_file(argument)) {
       std::ranges::copy(text::lines_of(text::read_corpus(argument)), std::back_inserter(texts));
     } else {
       text::check_corpus(argument, "the command line");
@@ -109,8 +108,7 @@ std::vector<std::string> list_texts(const std::vector<std::string>& arguments) {
 std::vector<text::LabelledText> list_texts_to_classify(const std::vector<std::string>& arguments) {
   std::vector<text::LabelledText> texts;
   for (const std::string& argument : arguments) {
-    std::error_code none;
-    if (text::names_table(argument) && fs::is_regular_file(argument, none)) {
+    if (text::names_table(argument) && io::is_file(argument)) {
       std::ranges::copy(text::read_labelled_texts(argument, nullptr, text::Labels::optional),
                         std::back_inserter(texts));
     } else {
@@ -125,8 +123,7 @@ std::vector<text::LabelledText> list_texts_to_classify(const std::vector<std::st
 std::vector<std::string> list_texts_to_tag(const std::vector<std::string>& arguments) {
   std::vector<std::string> texts;
   for (const std::string& argument : arguments) {
-    std::error_code none;
-    if (argument.ends_with(".conll") && fs::is_regular_file(argument, none)) {
+    if (argument.ends_with(".conll") && io::is_file(argument)) {
       for (const text::TaggedSentence& sentence : text::read_tagged_sentences(argument)) {
         texts.push_back(fmt::format("{}", fmt::join(sentence.words, " ")));
       }

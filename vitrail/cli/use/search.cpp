@@ -19,6 +19,7 @@
 #include "vitrail/data/scenes/source.h"
 #include "vitrail/explain/drawing.h"
 #include "vitrail/explain/overlay.h"
+#include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/base/shipped.h"
@@ -429,9 +430,7 @@ void add_search(CLI::App& app) {
     };
     check_usage(std::ranges::none_of(flags->texts, is_blank), "a --text is empty: give words to search by");
     for (const std::string& text : flags->texts) {
-      std::error_code none;
-      check_usage(!fs::is_regular_file(text, none),
-                  "'{}' is a file, and not what --text asks for: name images before it", text);
+      check_usage(!io::is_file(text), "'{}' is a file, and not what --text asks for: name images before it", text);
     }
     search_images(*flags);
   });

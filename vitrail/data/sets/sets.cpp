@@ -286,8 +286,7 @@ bool is_set_source(const fs::path& source) { return source.native().starts_with(
 
 Sets open_sets(const fs::path& source, const std::string& split, const std::vector<std::string>& labels) {
   if (!is_set_source(source)) {
-    std::error_code error;
-    check(fs::is_regular_file(source, error) && source.extension() == ".jsonl",
+    check(io::is_file(source) && source.extension() == ".jsonl",
           "'{}' is no .jsonl of sets, nor are they drawn, as in sets:task=sort,count=20000", source.string());
   }
   Sets sets = is_set_source(source) ? drawn_sets(source, split) : read_sets(source, labels);

@@ -1,0 +1,95 @@
+// What a seventh newcomer was told wrongly or not at all: pipes in place of files, features of two models, texts that
+// are cut, data that judge themselves.
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "tests/cli/commands.h"
+#include "tests/support/golden.h"
+
+namespace vitrail::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class SeventhWalk : public Commands {
+ protected:
+  static Outcome train(const std::string& flags, const std::string& name) {
+    return vitrail("train " + flags + " --threads 1 --output " + path("runs") + " --experiment " + name);
+  }
+  static std::string model(const std::string& name) { return golden_path("models/" + name).string(); }
+  static std::string write(const std::string& name, const std::string& text) {
+    std::ofstream(path(name)) << text;
+    return path(name);
+  }
+  // Runs a command in which the words PIPE1, PIPE2 … stand for pipes that give these texts once.
+  static Outcome with_pipes(std::string arguments, const std::vector<std::string>& texts) {
+    std::string before;
+    for (const std::string& text : texts) {
+      const std::string number = std::to_string(++pipes_);
+      const std::string pipe = path("pipe" + number);
+      const std::string file = write("piped" + number, text);
+      before += "mkfifo " + pipe + "; timeout 60 sh -c 'cat " + file + " >" + pipe + "' & ";
+      const std::string word = "PIPE" + std::to_string(&text - texts.data() + 1);
+      arguments.replace(arguments.find(word), word.size(), pipe);
+    }
+    return vitrail(arguments, "", before);
+  }
+
+  static inline int pipes_ = 0;
+};
+
+TEST_F(SeventhWalk, GivesPipesForTexts) {
+  const std::string classes = model("predictions/classes");
+  const Outcome said = with_pipes("predict " + classes + " PIPE1 --topk 1 --threads 1", {"two dogs\nsnow\n"});
+  EXPECT_THAT(said.out, StartsWith("two dogs:  O 43.4 %\nsnow:"));
+  EXPECT_THAT(said.err, Not(HasSubstr("note")));
+  const Outcome judged = with_pipes("eval " + classes + " PIPE1 --threads 1", {"O\ttwo dogs\nB-animal\tsnow\n"});
+  EXPECT_THAT(judged.out, StartsWith("accuracy ")) << judged.err;
+  const Outcome tagged =
+      with_pipes("eval " + model("predictions/tokens") + " PIPE1 --threads 1", {"two B-person\ndogs O\n"});
+  EXPECT_THAT(tagged.out, StartsWith("accuracy ")) << tagged.err;
+  const std::string sentences = model("sentences/mean");
+  EXPECT_THAT(
+      with_pipes("embed " + sentences + " PIPE1 --threads 1 --output " + path("x.safetensors"), {"a\nb\nc\n"}).out,
+      HasSubstr("with 3 texts"));
+  EXPECT_THAT(
+      with_pipes("embed " + sentences + " 'two dogs' --topk 1 --threads 1 --search PIPE1", {"snow\ntwo dogs\n"}).out,
+      StartsWith("1.0000  two dogs"));
+  const Outcome pairs = with_pipes("eval " + sentences + " --src PIPE1 --tgt PIPE2 --threads 1",
+                                   {"two dogs\nsnow\na man\n", "two dogs\nsnow\na man\n"});
+  EXPECT_EQ(pairs.status, 0) << pairs.err;
+}
+
+TEST_F(SeventhWalk, GivesPipesForLabelsListsAndOptions) {
+  const std::string image = path("data/train/red/0.png");
+  const Outcome told =
+      with_pipes("zeroshot " + model("joint/siglip") + " " + image + " --labels PIPE1 --format csv --threads 1",
+                 {"a red bird\na blue circle\n"});
+  EXPECT_THAT(told.out, HasSubstr("a blue circle")) << told.err;
+  EXPECT_THAT(told.out, Not(HasSubstr("pipe")));
+  ASSERT_EQ(vitrail("pretrain autoencoder " + path("data/train") + " --epochs 1 --output " + path("runs") +
+                    " --experiment ae" + small())
+                .status,
+            0);
+  const Outcome way = with_pipes("latent " + path("runs/ae") + " --direction PIPE1 PIPE2 --output " + path("way.png"),
+                                 {path("data/train/red/0.png\n"), path("data/train/blue/0.png\n")});
+  EXPECT_EQ(way.status, 0) << way.err;
+  const Outcome trained =
+      with_pipes("train " + path("data") + " -c PIPE1 --threads 1 --output " + path("runs") + " --experiment piped",
+                 {"epochs = 1\nbatch_size = 16\nmodel = \"vit_tiny_patch16_224\"\nmodel_kwargs = '{\"img_size\": 16, "
+                  "\"patch_size\": 8, \"embed_dim\": 8, \"depth\": 1, \"num_heads\": 1}'\n"});
+  EXPECT_EQ(trained.status, 0) << trained.err;
+  EXPECT_THAT(trained.out, HasSubstr("16x16 pixels"));
+  EXPECT_THAT(trained.out, HasSubstr("epoch 1/1"));
+  EXPECT_THAT(
+      with_pipes("train " + path("data") + " -c PIPE1 --output " + path("runs") + " --experiment none", {""}).err,
+      HasSubstr("there are no options in it"));
+}
+
+}  // namespace
+}  // namespace vitrail::test
