@@ -18,7 +18,7 @@
 
 namespace vitrail::train {
 
-/// The features of the images of a source, each of which has length 1, so that products of two are their cosine.
+/// The features of the images of a source, each of which has length 1 but for the rounding to bf16.
 struct ImageIndex {
   /// An image, and what tells whether its file has changed since.
   struct Entry {
@@ -33,7 +33,8 @@ struct ImageIndex {
       {};               ///< JSON of what the caller changes of the model and of its images' preparation; empty: nothing
   std::string weights;  ///< a hash of the model's weights
   std::vector<Entry> images;
-  Tensor features;  ///< [N, D] bf16; undefined if there are no images
+  Tensor features;      ///< [N, D] bf16; undefined if there are no images
+  Tensor lengths = {};  ///< [N] f32, of the features, which bf16 makes a little longer or shorter; undefined: not kept
 };
 
 /// What update_index() has done.
