@@ -91,5 +91,33 @@ TEST_F(SeventhWalk, GivesPipesForLabelsListsAndOptions) {
       HasSubstr("there are no options in it"));
 }
 
+TEST_F(SeventhWalk, IsToldOfFeaturesThatAreNotComparable) {
+  const auto embed = [](const std::string& flags, const std::string& name) {
+    const Outcome done = vitrail("embed " + flags + " --threads 1 --output " + path(name + ".safetensors"));
+    EXPECT_EQ(done.status, 0) << done.err;
+    return path(name + ".safetensors");
+  };
+  ASSERT_EQ(train(path("data") + small() + " --epochs 1 --seed 7", "other").status, 0);
+  const std::string training = embed(best() + " " + path("data") + " --split train", "of-train");
+  const std::string data = path("data") + " --split validation";
+  const std::string other = embed(path("runs/other") + " " + data, "of-other");
+  for (const std::string command : {"knn ", "probe --epochs 1 "}) {
+    refuses(command + training + " " + other, "with other weights: they are not of one model");
+  }
+  refuses("knn " + training + " " + data + " --model " + path("runs/other"), "they are not of one model");
+  refuses("knn " + training + " " + embed(best() + " " + data + " --layer 0", "of-layer"),
+          "the training features have the layer '', but the test features '0'");
+  const Outcome pooled = vitrail("knn " + training + " " + embed(best() + " " + data + " --pool token", "of-token"));
+  EXPECT_EQ(pooled.status, 0) << pooled.err;
+  EXPECT_THAT(pooled.err, HasSubstr("the test features are pooled by 'token', and the training features as their "
+                                    "classifier does"));
+  const Outcome cropped = vitrail("knn " + training + " " + embed(best() + " " + data + " --crop-pct 0.5", "of-crop"));
+  EXPECT_EQ(cropped.status, 0) << cropped.err;
+  EXPECT_THAT(cropped.err, HasSubstr("were prepared differently: crop_pct is 0.9 and 0.5"));
+  const Outcome alike = vitrail("knn " + training + " " + data + " --model " + best());
+  EXPECT_EQ(alike.status, 0);
+  EXPECT_THAT(alike.err, Not(HasSubstr("note")));
+}
+
 }  // namespace
 }  // namespace vitrail::test
