@@ -119,5 +119,23 @@ TEST_F(SeventhWalk, IsToldOfFeaturesThatAreNotComparable) {
   EXPECT_THAT(alike.err, Not(HasSubstr("note")));
 }
 
+TEST_F(SeventhWalk, IsToldHowManyTextsAreCut) {
+  const std::string longer = "two two two two two two two two two two two two two two two two two two two two two two";
+  const std::string texts = write("long.tsv", "O\ttwo dogs\nB-animal\t" + longer + "\n");
+  const std::string classes = model("predictions/classes");
+  EXPECT_THAT(vitrail("eval " + classes + " " + texts + " --threads 1").err,
+              HasSubstr("note: 1 of 2 texts has more than 20 tokens and is cut"));
+  EXPECT_THAT(train(texts + " --model " + classes + " --val-data " + texts + " --epochs 1", "cut").out,
+              HasSubstr("2 of 4 texts have more than 20 tokens and are cut"));
+  std::string words;
+  for (int i = 0; i < 30; ++i) {
+    words += "two O\n";
+  }
+  const std::string tags = write("long.conll", words + "\ndogs B-animal\n");
+  EXPECT_THAT(vitrail("eval " + model("predictions/tokens") + " " + tags + " --threads 1").err,
+              HasSubstr("1 of 2 sentences has more than 20 tokens and is cut"));
+  EXPECT_THAT(vitrail("eval " + classes + " " + write("short.tsv", "O\ttwo dogs\n") + " --threads 1").err, "");
+}
+
 }  // namespace
 }  // namespace vitrail::test
