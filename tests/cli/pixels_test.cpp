@@ -41,6 +41,7 @@ TEST(Pixels, AreLearnedAndCompleted) {
       path("runs") + " --experiment one");
   ASSERT_EQ(trained.status, 0) << trained.err;
   EXPECT_THAT(trained.out, HasSubstr("6x6 pixels in 12 colours"));
+  EXPECT_THAT(trained.out, HasSubstr("the images to evaluate on are those to train on"));
   const nlohmann::json config = io::read_json(folder / "runs/one/best/config.json");
   EXPECT_EQ(config["architectures"][0], "ImageGPTForCausalImageModeling");
   EXPECT_EQ(config["vocab_size"], 13);

@@ -137,5 +137,38 @@ TEST_F(SeventhWalk, IsToldHowManyTextsAreCut) {
   EXPECT_THAT(vitrail("eval " + classes + " " + write("short.tsv", "O\ttwo dogs\n") + " --threads 1").err, "");
 }
 
+TEST_F(SeventhWalk, IsToldThatDataJudgeThemselves) {
+  const std::string says = "evaluate on are those to train on";
+  const std::string texts = write("classes.tsv", "O\ttwo dogs\nB-animal\tsnow\nO\ta man\nB-animal\tdogs\n");
+  const std::string classes = texts + " --model " + model("predictions/classes") + " --epochs 1 --val-data ";
+  EXPECT_THAT(train(classes + texts, "same").out, HasSubstr("the texts to " + says));
+  EXPECT_THAT(train(classes + write("others.tsv", "O\ta dog\n"), "others").out, Not(HasSubstr(says)));
+  std::string lines;
+  for (int i = 0; i < 40; ++i) {
+    lines += "der Bär ist da.\n";
+  }
+  const std::string text = write("text.txt", lines);
+  EXPECT_THAT(train(text + " --task lm --val-data " + text +
+                        " --model-kwargs n_layer=1 n_head=2 n_embd=16 --block-size 20 --epochs 1 -b 4",
+                    "lm")
+                  .out,
+              HasSubstr("the texts to " + says));
+  const std::string pairs = " --src " + text + " --tgt " + text + " --val-src " + text + " --val-tgt " + text;
+  EXPECT_THAT(train("--task embed --model " + model("sentences/mean") + pairs + " --epochs 1", "embed").out,
+              HasSubstr("the pairs to " + says));
+  const std::string sets =
+      "--task set2set --data sets:task=sort,count=64,size=2-3,validation=8 --model-kwargs "
+      "d_model=16 --epochs 1";
+  EXPECT_THAT(train(sets + " --val-split train", "sets").out, HasSubstr("the sets to " + says));
+  EXPECT_THAT(train(sets, "more-sets").out, Not(HasSubstr(says)));
+  EXPECT_THAT(train("scenes:count=8 --val-dir scenes:count=8 --task detect --model detr_scenes --model-kwargs "
+                    "d_model=32 encoder_layers=1 decoder_layers=1 encoder_ffn_dim=32 decoder_ffn_dim=32 num_queries=7 "
+                    "'backbone_kwargs={\"channels\": [8, 8, 16], \"stem_width\": 8}' --no-random-resize -b 8 "
+                    "--epochs 1",
+                    "drawn")
+                  .out,
+              HasSubstr("the images to " + says));
+}
+
 }  // namespace
 }  // namespace vitrail::test

@@ -163,6 +163,7 @@ std::vector<std::string> ClassifyText::summary() const {
   if (!cut.empty()) {
     lines.push_back(cut);
   }
+  note_same_data(lines, "texts", {options_.data}, {options_.val_data});
   return lines;
 }
 

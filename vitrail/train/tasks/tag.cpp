@@ -204,6 +204,7 @@ std::vector<std::string> Tag::summary() const {
   if (!cut.empty()) {
     lines.push_back(cut);
   }
+  note_same_data(lines, "sentences", {options_.data}, {options_.val_data});
   return lines;
 }
 
