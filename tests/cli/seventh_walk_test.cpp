@@ -170,5 +170,15 @@ TEST_F(SeventhWalk, IsToldThatDataJudgeThemselves) {
               HasSubstr("the images to " + says));
 }
 
+TEST_F(SeventhWalk, FindsImagesWhoseFolderIsGone) {
+  fs::copy(path("data/train/red"), path("album"), fs::copy_options::recursive);
+  ASSERT_EQ(vitrail("index " + path("album") + " --model " + best() + " --output " + path("a.index")).status, 0);
+  fs::rename(path("album"), path("moved"));
+  const Outcome found = vitrail("search " + path("a.index") + " " + path("moved/3.png") + " -k 1");
+  EXPECT_THAT(found.out, HasSubstr("1.0000  " + path("album/3.png")));
+  EXPECT_THAT(found.err, HasSubstr("'" + path("album") + "' is not there any more"));
+  EXPECT_THAT(vitrail("duplicates " + path("a.index")).err, HasSubstr("is not there any more"));
+}
+
 }  // namespace
 }  // namespace vitrail::test

@@ -257,13 +257,22 @@ struct SearchFlags {
 
 std::string path_in(const train::ImageIndex& index, std::int64_t image) {
   const std::string& name = index.images[static_cast<std::size_t>(image)].name;
+  const bool is_folder = !data::is_scene_source(index.source) && !io::is_file(index.source);
+  return is_folder ? (fs::path(index.source) / name).string() : name;
+}
+
+// Says so if the source of an index has gone.
+void note_gone(const train::ImageIndex& index) {
   std::error_code none;
-  return fs::is_directory(index.source, none) ? (fs::path(index.source) / name).string() : name;
+  if (!data::is_scene_source(index.source) && !fs::exists(index.source, none)) {
+    say("note: '{}' is not there any more: the index tells where its images were\n", index.source);
+  }
 }
 
 void search_images(const SearchFlags& flags) {
   const DType dtype = flags.compute.apply();
   const train::ImageIndex index = train::load_index(flags.index);
+  note_gone(index);
   if (flags.compute.amp || !flags.compute.dtype.empty()) {
     note_int8_weights(index.model, flags.compute.amp ? "--amp" : "--dtype");
   }
@@ -333,6 +342,7 @@ struct DuplicateFlags {
 void find_duplicates(const DuplicateFlags& flags) {
   flags.compute.apply();
   const train::ImageIndex index = train::load_index(flags.index);
+  note_gone(index);
   train::Progress progress(stderr);
   if (progress.terminal()) {
     progress.begin("comparing", std::ssize(index.images));
