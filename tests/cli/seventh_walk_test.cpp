@@ -180,5 +180,10 @@ TEST_F(SeventhWalk, FindsImagesWhoseFolderIsGone) {
   EXPECT_THAT(vitrail("duplicates " + path("a.index")).err, HasSubstr("is not there any more"));
 }
 
+TEST_F(SeventhWalk, IsToldWhatFlagsTake) {
+  refuses("bleu x --smooth-method floor --smooth-value -3", "--smooth-value: must be a number of 0 or more, but is -3",
+          2);
+}
+
 }  // namespace
 }  // namespace vitrail::test

@@ -43,6 +43,7 @@ CLI::Validator at_least(std::int64_t low);
 /// Checks of values: that a number is finite, and above 0, or from 0 to 1.
 CLI::Validator finite();
 CLI::Validator positive();
+CLI::Validator not_negative();
 CLI::Validator share();
 
 /// The index that a flag means which counts from the end if it is negative; one beyond either end stays as it is.
