@@ -183,6 +183,10 @@ TEST_F(SeventhWalk, FindsImagesWhoseFolderIsGone) {
 TEST_F(SeventhWalk, IsToldWhatFlagsTake) {
   refuses("bleu x --smooth-method floor --smooth-value -3", "--smooth-value: must be a number of 0 or more, but is -3",
           2);
+  const Outcome none = train(path("data") + " --val-split= " + small() + " --epochs 1", "no-validation");
+  EXPECT_EQ(none.status, 0) << none.err;
+  EXPECT_THAT(none.out, HasSubstr("32 training and 0 validation images"));
+  refuses("train " + path("data") + " --epochs= ", "--epochs", 2);
 }
 
 }  // namespace
