@@ -187,6 +187,7 @@ TEST_F(SeventhWalk, IsToldWhatFlagsTake) {
   EXPECT_EQ(none.status, 0) << none.err;
   EXPECT_THAT(none.out, HasSubstr("32 training and 0 validation images"));
   refuses("train " + path("data") + " --epochs= ", "--epochs", 2);
+  refuses("generate " + model("joint/blip_caption") + " 'a word'", "captions images");
 }
 
 }  // namespace
