@@ -302,7 +302,8 @@ Sets open_sets(const fs::path& source, const std::string& split, const std::vect
 }
 
 Sets set_of_text(const std::string& text) {
-  const nlohmann::json json = io::parse_json(text, "the set " + io::shown(text));
+  const nlohmann::json whole = io::parse_json(text, "the set " + io::shown(text));
+  const nlohmann::json json = whole.is_object() ? whole.value("set", nlohmann::json()) : whole;
   check(json.is_array() && !json.empty(), "the set {} has no elements", io::shown(text));
   Sets sets;
   sets.source = io::shown(text);
