@@ -56,8 +56,10 @@ void save_beside_files_of(const fs::path& source, const models::TextModel& model
 }
 
 void refuse_image_flags(const ModelFlags& flags) {
+  const bool of_pixels = fs::exists(fs::path(flags.name_or_folder()) / "preprocessor_config.json");
   check_usage(!flags.num_classes && !flags.img_size && !flags.prepares_images(),
-              "'{}' is a model of texts: it takes no --num-classes, --img-size or other flags of images", flags.model);
+              "'{}' {}: it takes no --num-classes, --img-size or other flags of images", flags.model,
+              of_pixels ? "reads images as its folder says" : "is a model of texts");
 }
 
 std::string text_model_folder(const ModelFlags& flags) {
