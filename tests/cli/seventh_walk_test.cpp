@@ -135,6 +135,9 @@ TEST_F(SeventhWalk, IsToldHowManyTextsAreCut) {
   EXPECT_THAT(vitrail("eval " + model("predictions/tokens") + " " + tags + " --threads 1").err,
               HasSubstr("1 of 2 sentences has more than 20 tokens and is cut"));
   EXPECT_THAT(vitrail("eval " + classes + " " + write("short.tsv", "O\ttwo dogs\n") + " --threads 1").err, "");
+  EXPECT_THAT(
+      vitrail("eval " + classes + " " + write("latin.tsv", "O\ttwo\nO\tB\xe4r\n") + " --skip-broken --threads 1").err,
+      HasSubstr("1 line that is not UTF-8 is left out"));
 }
 
 TEST_F(SeventhWalk, IsToldThatDataJudgeThemselves) {

@@ -111,8 +111,8 @@ void evaluate_by_task(const std::string& kind, const ModelFlags& model, const Co
   const train::Figures figures = task->evaluate(work);
   progress.end();
   if (const auto* reader = dynamic_cast<const train::TextTask*>(task.get()); reader != nullptr) {
-    if (reader->skipped_lines() > 0) {
-      say("note: {}\n", train::skipped_summary(reader->skipped_lines()));
+    if (const std::int64_t skipped = reader->skipped_lines() / 2; skipped > 0) {  // it read them to learn from, too
+      say("note: {}\n", train::skipped_summary(skipped));
     }
     if (const std::string cut = reader->cut_note(); !cut.empty()) {
       say("note: {}\n", cut);
