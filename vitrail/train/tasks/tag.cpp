@@ -195,14 +195,14 @@ std::vector<std::string> Tag::summary() const {
   std::vector<std::string> lines = {
       model_summary(), fmt::format("{} training and {} validation sentences, {}", training_.size(), validation_.size(),
                                    io::counted(std::ssize(labels_), "labels"))};
-  if (cut_words_ > 0) {
-    lines.push_back(fmt::format("{} lie behind the longest text that the model takes, or have no token",
-                                io::counted(cut_words_, "words")));
-  }
   const std::string cut =
       cutter_->note(cut_ + judged_cut_, std::ssize(training_) + std::ssize(validation_), "sentences");
   if (!cut.empty()) {
     lines.push_back(cut);
+  }
+  if (cut_words_ > 0) {
+    lines.push_back(fmt::format("{} lie behind the longest text that the model takes, or have no token",
+                                io::counted(cut_words_, "words")));
   }
   note_same_data(lines, "sentences", {options_.data}, {options_.val_data});
   return lines;
