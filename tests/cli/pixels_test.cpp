@@ -41,6 +41,7 @@ TEST(Pixels, AreLearnedAndCompleted) {
       path("runs") + " --experiment one");
   ASSERT_EQ(trained.status, 0) << trained.err;
   EXPECT_THAT(trained.out, HasSubstr("6x6 pixels in 12 colours"));
+  EXPECT_THAT(trained.out, HasSubstr("the images to evaluate on are those to train on"));
   const nlohmann::json config = io::read_json(folder / "runs/one/best/config.json");
   EXPECT_EQ(config["architectures"][0], "ImageGPTForCausalImageModeling");
   EXPECT_EQ(config["vocab_size"], 13);
@@ -71,6 +72,8 @@ TEST(Pixels, AreLearnedAndCompleted) {
     EXPECT_THAT(outcome.err, HasSubstr(words));
   };
   fails(vitrail("generate " + path("runs/one") + " " + path("pictures/0.png")), 2, "--output FILE.png says where");
+  fails(vitrail("eval " + path("runs/one") + " " + path("pictures") + " --img-size 4"), 2,
+        "reads images as its folder says: it takes no --num-classes, --img-size");
   fails(vitrail("generate " + path("runs/one") + " " + path("pictures/0.png") + " --rows 6 --output " + path("x.png")),
         2, "--rows 6 leaves nothing of a picture of 6 rows to complete");
   fails(vitrail("generate " + path("runs/one") + " --rows 3 --output " + path("x.png")), 2, "of no picture");

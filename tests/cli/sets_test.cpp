@@ -52,6 +52,8 @@ TEST_F(SetsOfNumbers, AreAskedAbout) {
       nlohmann::json::parse(vitrail("predict " + run() + " " + sets_path("own.jsonl") + " --format json").out);
   ASSERT_EQ(said.size(), 2);
   EXPECT_EQ(said[1]["set"], 2);
+  EXPECT_THAT(vitrail("predict " + run() + " -", "{\"set\": [[0.5], [0.25]]}\n[0.75]\n").out, HasSubstr("\nset 2: "));
+  EXPECT_THAT(vitrail("predict " + run() + " '{\"sets\": [0.7]}'").err, HasSubstr("has no elements"));
   EXPECT_THAT(vitrail("predict " + run() + " '[0.7]' --format csv").out, StartsWith("set,class,score,value1\n"));
   EXPECT_THAT(vitrail("predict " + run() + " '[[0.7, 1]]'").err,
               HasSubstr("elements have 2 numbers, but '" + run() + "' takes 1"));

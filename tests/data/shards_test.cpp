@@ -150,7 +150,7 @@ TEST_F(ShardsTest, AreWrittenAndReadAgain) {
     }
     EXPECT_THAT(images->name(1), HasSubstr("a/0_v1-2.png"));
     EXPECT_THAT(images->name(5), HasSubstr(long_name));
-    EXPECT_EQ(images->file(3), io::encode_png(one_colour(3)));
+    EXPECT_EQ(images->encoded(3), io::encode_png(one_colour(3)));
   }
   EXPECT_THAT(error_of([&] { ShardWriter again(folder_ / "out", "train", 3000, {}); }),
               HasSubstr("has shards of 'train' already"));

@@ -73,6 +73,25 @@ class FullDisk {
   void (*handler_)(int);
 };
 
+TEST(Files, ArePipesTooWhichAreReadOnce) {
+  const TemporaryFolder folder;
+  const fs::path pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_TRUE(is_file(pipe));
+  EXPECT_FALSE(is_file(folder / "none"));
+  EXPECT_FALSE(is_file(folder.path()));
+  std::thread writer([&] { std::ofstream(pipe) << "a line\n"; });
+  EXPECT_EQ(read_text(pipe), "a line\n");
+  writer.join();
+  EXPECT_EQ(read_text(pipe), "a line\n");  // nobody writes to it any more
+  EXPECT_EQ(read_bytes(pipe).size(), 7U);
+  std::ofstream(folder / "file") << "a";
+  EXPECT_TRUE(is_file(folder / "file"));
+  const FileStamp stamp = stamp_of(folder / "file");
+  EXPECT_EQ(stamp.bytes, 1);
+  EXPECT_EQ(stamp_of(folder / "none"), FileStamp());
+}
+
 TEST(ReadFile, GivesTheBytesOfTextBinaryAndEmptyFiles) {
   const TemporaryFolder folder;
   const std::string content = std::string("a\0b\n", 4) + std::string(100'000, 'x');

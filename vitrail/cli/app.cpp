@@ -87,7 +87,8 @@ std::vector<std::string> prepared(const std::vector<std::string>& arguments) {
 }
 
 // This sign in front of a value says that it is meant as it stands, until it is taken: the parser takes a word in
-// brackets for a list, which a text or the name of a file is not, and `--stop=--json` means the word.
+// brackets for a list, which a text or the name of a file is not, `--stop=--json` means the word, and `--split=` an
+// empty one.
 constexpr char as_it_stands = '\x01';
 
 std::vector<std::string> with_values_marked(std::vector<std::string> arguments) {
@@ -95,7 +96,8 @@ std::vector<std::string> with_values_marked(std::vector<std::string> arguments) 
     if (word.starts_with('[') && word.ends_with(']')) {
       word.insert(word.begin(), as_it_stands);
     } else if (const std::size_t equals = word.find('=');
-               word.starts_with("--") && equals != std::string::npos && word.find("--", equals) == equals + 1) {
+               word.starts_with("--") && equals != std::string::npos &&
+               (equals + 1 == word.size() || word.find("--", equals) == equals + 1)) {
       word.insert(equals + 1, 1, as_it_stands);
     }
   }
@@ -181,6 +183,7 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error, const std::v
     path += " " + command->get_name();
   }
   std::string message = error.what();
+  std::erase(message, as_it_stands);
   message = message.starts_with(": ") ? message.substr(2) : message;  // a flag that the help does not show
   const std::vector<std::string> rest = command->remaining();
   const auto unknown = std::ranges::find_if(rest, [](const std::string& word) { return word.starts_with("-"); });

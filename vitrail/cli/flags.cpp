@@ -87,6 +87,10 @@ CLI::Validator positive() {
   return check_of_number("a number above 0", [](double number) { return number > 0; });
 }
 
+CLI::Validator not_negative() {
+  return check_of_number("a number of 0 or more", [](double number) { return number >= 0; });
+}
+
 CLI::Validator share() {
   return check_of_number("from 0 to 1", [](double number) { return number >= 0 && number <= 1; });
 }

@@ -43,6 +43,7 @@ CLI::Validator at_least(std::int64_t low);
 /// Checks of values: that a number is finite, and above 0, or from 0 to 1, or between them.
 CLI::Validator finite();
 CLI::Validator positive();
+CLI::Validator not_negative();
 CLI::Validator share();
 CLI::Validator inner_share();
 

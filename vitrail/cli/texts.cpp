@@ -56,8 +56,10 @@ void save_beside_files_of(const fs::path& source, const models::TextModel& model
 }
 
 void refuse_image_flags(const ModelFlags& flags) {
+  const bool of_pixels = fs::exists(fs::path(flags.name_or_folder()) / "preprocessor_config.json");
   check_usage(!flags.num_classes && !flags.img_size && !flags.prepares_images(),
-              "'{}' is a model of texts: it takes no --num-classes, --img-size or other flags of images", flags.model);
+              "'{}' {}: it takes no --num-classes, --img-size or other flags of images", flags.model,
+              of_pixels ? "reads images as its folder says" : "is a model of texts");
 }
 
 std::string text_model_folder(const ModelFlags& flags) {
@@ -82,12 +84,11 @@ bool looks_like_file(const std::string& word) {
 std::vector<std::string> list_texts(const std::vector<std::string>& arguments) {
   std::vector<std::string> texts;
   for (const std::string& argument : arguments) {
-    std::error_code none;
     if (argument == "-") {
       const std::string all(std::istreambuf_iterator<char>(std::cin), {});
       text::check_corpus(all, "standard input");
       std::ranges::copy(text::lines_of(all), std::back_inserter(texts));
-    } else if (fs::is_regular_file(argument, none)) {
+    } else if (io::is_file(argument)) {
       std::ranges::copy(text::lines_of(text::read_corpus(argument)), std::back_inserter(texts));
     } else {
       text::check_corpus(argument, "the command line");
@@ -109,8 +110,7 @@ std::vector<std::string> list_texts(const std::vector<std::string>& arguments) {
 std::vector<text::LabelledText> list_texts_to_classify(const std::vector<std::string>& arguments) {
   std::vector<text::LabelledText> texts;
   for (const std::string& argument : arguments) {
-    std::error_code none;
-    if (text::names_table(argument) && fs::is_regular_file(argument, none)) {
+    if (text::names_table(argument) && io::is_file(argument)) {
       std::ranges::copy(text::read_labelled_texts(argument, nullptr, text::Labels::optional),
                         std::back_inserter(texts));
     } else {
@@ -125,8 +125,7 @@ std::vector<text::LabelledText> list_texts_to_classify(const std::vector<std::st
 std::vector<std::string> list_texts_to_tag(const std::vector<std::string>& arguments) {
   std::vector<std::string> texts;
   for (const std::string& argument : arguments) {
-    std::error_code none;
-    if (argument.ends_with(".conll") && fs::is_regular_file(argument, none)) {
+    if (argument.ends_with(".conll") && io::is_file(argument)) {
       for (const text::TaggedSentence& sentence : text::read_tagged_sentences(argument)) {
         texts.push_back(fmt::format("{}", fmt::join(sentence.words, " ")));
       }

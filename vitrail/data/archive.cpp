@@ -92,7 +92,8 @@ Listing list_shards(const std::vector<fs::path>& files, const fs::path& source, 
     const ShardSample& sample = held->samples[static_cast<std::size_t>(i)];
     return io::decode_image(held->files[sample.shard].bytes(sample.image), sample.image.name);
   };
-  listing.file = [held](std::int64_t i) {
+  listing.file = [held, files](std::int64_t i) { return files[held->samples[static_cast<std::size_t>(i)].shard]; };
+  listing.encoded = [held](std::int64_t i) {
     const ShardSample& sample = held->samples[static_cast<std::size_t>(i)];
     const auto bytes = held->files[sample.shard].bytes(sample.image);
     return std::vector<std::uint8_t>(bytes.begin(), bytes.end());
@@ -130,12 +131,13 @@ Listing list_tar(const fs::path& path, const std::vector<std::string>& splits, b
   for (const std::string& name : listing.names) {
     images.push_back(entries.at(name));
   }
+  listing.file = [path](std::int64_t) { return path; };
   const auto held = std::make_shared<const std::vector<io::TarEntry>>(std::move(images));
   listing.image = [tar, held](std::int64_t i) {
     const io::TarEntry& entry = (*held)[static_cast<std::size_t>(i)];
     return io::decode_image(tar.bytes(entry), entry.name);
   };
-  listing.file = [tar, held](std::int64_t i) {
+  listing.encoded = [tar, held](std::int64_t i) {
     const auto bytes = tar.bytes((*held)[static_cast<std::size_t>(i)]);
     return std::vector<std::uint8_t>(bytes.begin(), bytes.end());
   };

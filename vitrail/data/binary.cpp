@@ -158,10 +158,14 @@ Listing list_cifar(const std::vector<fs::path>& files) {
   if (static_cast<std::int64_t>(listing.classes.size()) <= most) {
     listing.classes = numbered_classes(cifar100 ? 100 : 10);
   }
-  listing.image = [parts](std::int64_t index) {
+  const auto number_of = [parts](std::int64_t index) {
     const auto after = std::upper_bound(parts.begin(), parts.end(), index,
                                         [](std::int64_t i, const CifarFile& part) { return i < part.first; });
-    const CifarFile& part = *std::prev(after);
+    return static_cast<std::size_t>(after - parts.begin() - 1);
+  };
+  listing.file = [files, number_of](std::int64_t index) { return files[number_of(index)]; };
+  listing.image = [parts, number_of](std::int64_t index) {
+    const CifarFile& part = parts[number_of(index)];
     return cifar_image(part.record(index) + part.labels);
   };
   return listing;
@@ -180,6 +184,7 @@ Listing list_idx(const fs::path& images_path) {
   for (std::int64_t i = 0; i < images.sizes[0]; ++i) {
     listing.names.push_back(fmt::format("{}[{}]", images_path.filename().string(), i));
   }
+  listing.file = [images_path](std::int64_t) { return images_path; };
   listing.image = [images](std::int64_t index) {
     io::Image image(images.sizes[2], images.sizes[1]);
     const std::uint8_t* gray = images.data + index * images.sizes[1] * images.sizes[2];

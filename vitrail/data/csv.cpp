@@ -132,12 +132,11 @@ Listing list_csv(const fs::path& path, const std::vector<std::string>& asked, bo
     classes.push_back(row->fields[columns.label]);
   }
   label_by_name(listing, classes);
-  listing.image = [folder = path.parent_path(), names = listing.names](std::int64_t i) {
-    return io::read_image(folder / names[static_cast<std::size_t>(i)]);
+  listing.file = [folder = path.parent_path(), names = listing.names](std::int64_t i) {
+    return folder / names[static_cast<std::size_t>(i)];
   };
-  listing.file = [folder, names = listing.names](std::int64_t i) {
-    return io::read_bytes(folder / names[static_cast<std::size_t>(i)]);
-  };
+  listing.image = [file = listing.file](std::int64_t i) { return io::read_image(file(i)); };
+  listing.encoded = [file = listing.file](std::int64_t i) { return io::read_bytes(file(i)); };
   return listing;
 }
 

@@ -28,14 +28,17 @@ class ListedDataset final : public Dataset {
   explicit ListedDataset(Listing listing) : listing_(std::move(listing)) {}
   std::int64_t size() const override { return static_cast<std::int64_t>(listing_.names.size()); }
   io::Image image(std::int64_t index) const override { return listing_.image(checked(index)); }
-  std::vector<std::uint8_t> file(std::int64_t index) const override {
-    return listing_.file ? listing_.file(checked(index)) : Dataset::file(index);
+  std::vector<std::uint8_t> encoded(std::int64_t index) const override {
+    return listing_.encoded ? listing_.encoded(checked(index)) : Dataset::encoded(index);
   }
   std::int64_t label(std::int64_t index) const override {
     return listing_.labels[static_cast<std::size_t>(checked(index))];
   }
   std::string name(std::int64_t index) const override {
     return listing_.names[static_cast<std::size_t>(checked(index))];
+  }
+  fs::path file(std::int64_t index) const override {
+    return listing_.file ? listing_.file(checked(index)) : fs::path();
   }
   const std::vector<std::string>& classes() const override { return listing_.classes; }
   std::int64_t passed_over() const override { return listing_.passed_over; }
@@ -63,6 +66,9 @@ class JoinedDataset final : public Dataset {
   }
   std::string name(std::int64_t index) const override {
     return index < labeled_->size() ? labeled_->name(index) : more_->name(index - labeled_->size());
+  }
+  fs::path file(std::int64_t index) const override {
+    return index < labeled_->size() ? labeled_->file(index) : more_->file(index - labeled_->size());
   }
   const std::vector<std::string>& classes() const override { return labeled_->classes(); }
   std::int64_t passed_over() const override { return labeled_->passed_over() + more_->passed_over(); }

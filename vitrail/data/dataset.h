@@ -25,9 +25,15 @@ class Dataset {
   virtual io::Image image(std::int64_t index) const = 0;     ///< decoded; Error naming the file if it is broken
   virtual std::int64_t label(std::int64_t index) const = 0;  ///< 0 … classes().size() - 1, or unlabeled
   virtual std::string name(std::int64_t index) const = 0;    ///< the path of the image inside the source
+  /// The file that holds the image, its own or an archive; of an image that is drawn, the description of the source.
+  /// Empty where a source does not tell.
+  virtual std::filesystem::path file(std::int64_t index) const {
+    (void)index;
+    return {};
+  }
   virtual const std::vector<std::string>& classes() const = 0;
   /// The bytes of the image's file as it lies; of images that lie in no files of their own, a PNG of it.
-  virtual std::vector<std::uint8_t> file(std::int64_t index) const { return io::encode_png(image(index)); }
+  virtual std::vector<std::uint8_t> encoded(std::int64_t index) const { return io::encode_png(image(index)); }
   /// How many files of the source are not images by their names.
   virtual std::int64_t passed_over() const { return 0; }
   /// What else of the source a user may not expect, in sentences without a full stop.

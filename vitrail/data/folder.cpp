@@ -120,12 +120,9 @@ Listing list_folder(const fs::path& path, bool labeled) {
   if (labeled) {
     label_by_folder(listing, path.string());
   }
-  listing.image = [path, names = listing.names](std::int64_t i) {
-    return io::read_image(path / names[static_cast<std::size_t>(i)]);
-  };
-  listing.file = [path, names = listing.names](std::int64_t i) {
-    return io::read_bytes(path / names[static_cast<std::size_t>(i)]);
-  };
+  listing.file = [path, names = listing.names](std::int64_t i) { return path / names[static_cast<std::size_t>(i)]; };
+  listing.image = [file = listing.file](std::int64_t i) { return io::read_image(file(i)); };
+  listing.encoded = [file = listing.file](std::int64_t i) { return io::read_bytes(file(i)); };
   return listing;
 }
 

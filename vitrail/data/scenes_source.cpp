@@ -33,6 +33,7 @@ Listing list_scenes(const std::filesystem::path& source, const std::string& spli
   if (labeled) {
     label_by_name(listing, class_names);
   }
+  listing.file = [source](std::int64_t) { return source; };
   listing.image = [what, first = first](std::int64_t i) { return scene_image(what, first + i); };
   return listing;
 }

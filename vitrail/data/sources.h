@@ -27,8 +27,10 @@ struct Listing {
   std::int64_t passed_over = 0;                  ///< files that are not images by their names
   std::vector<std::string> notes;                ///< Dataset::notes()
   std::function<io::Image(std::int64_t)> image;  ///< decodes image i; called from several threads
-  /// The bytes of the file of image i; empty if the images lie in no files of their own.
-  std::function<std::vector<std::uint8_t>(std::int64_t)> file = {};
+  std::function<std::filesystem::path(std::int64_t)> file =
+      {};  ///< Dataset::file(); unset where a source does not tell
+  /// The bytes of the file of image i as they lie; unset if the images lie in no files of their own.
+  std::function<std::vector<std::uint8_t>(std::int64_t)> encoded = {};
 };
 
 /// The data set of a listing.

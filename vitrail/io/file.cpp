@@ -5,7 +5,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include <fcntl.h>
@@ -47,7 +50,7 @@ class Descriptor {
 };
 
 template <class Container>
-Container read_whole(const fs::path& path) {
+Container read_once(const fs::path& path) {
   const Descriptor file(path, O_RDONLY);
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0) {
@@ -75,6 +78,34 @@ Container read_whole(const fs::path& path) {
   }
   content.resize(length);
   return content;
+}
+
+// What a pipe has given, which it gives to its first reader alone. Another pipe may get the number of one that is gone,
+// but hardly its name too.
+const std::string& content_of_pipe(const fs::path& path, const struct stat& status) {
+  static std::mutex mutex;
+  static std::map<std::tuple<std::string, dev_t, ino_t>, std::string> read;
+  const std::scoped_lock lock(mutex);
+  const auto [at, fresh] = read.try_emplace({path.native(), status.st_dev, status.st_ino});
+  if (fresh) {
+    try {
+      at->second = read_once<std::string>(path);
+    } catch (...) {
+      read.erase(at);
+      throw;
+    }
+  }
+  return at->second;
+}
+
+template <class Container>
+Container read_whole(const fs::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISFIFO(status.st_mode)) {
+    return read_once<Container>(path);
+  }
+  const std::string& content = content_of_pipe(path, status);
+  return Container(content.begin(), content.end());
 }
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
@@ -157,6 +188,24 @@ void fail_writing(const fs::path& path, int error) { fail("cannot write '{}': {}
 std::string_view without_byte_order_mark(std::string_view text) {
   constexpr std::string_view mark = "\xef\xbb\xbf";
   return text.starts_with(mark) ? text.substr(mark.size()) : text;
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code none;
+  const fs::file_status status = fs::status(path, none);
+  return fs::exists(status) && !fs::is_directory(status);
+}
+
+FileStamp stamp_of(const fs::path& path) {
+  FileStamp stamp;
+  std::error_code error;
+  if (const auto bytes = fs::file_size(path, error); !error) {
+    stamp.bytes = static_cast<std::int64_t>(bytes);
+  }
+  if (const auto time = fs::last_write_time(path, error); !error) {
+    stamp.modified = static_cast<std::int64_t>(time.time_since_epoch().count());
+  }
+  return stamp;
 }
 
 std::string read_text(const fs::path& path) { return read_whole<std::string>(path); }

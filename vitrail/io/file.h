@@ -19,6 +19,18 @@ std::string read_text(const std::filesystem::path& path);
 std::string_view without_byte_order_mark(std::string_view text);
 std::vector<std::uint8_t> read_bytes(const std::filesystem::path& path);
 
+/// Whether a file of that name can be read: a regular one, or a pipe, such as a shell's `<(…)`. A pipe gives its
+/// content once; read_text() and read_bytes() keep what they have read of one, so that it may be asked for again.
+bool is_file(const std::filesystem::path& path);
+
+/// What tells cheaply whether a file has changed: zeros of one that is not there.
+struct FileStamp {
+  std::int64_t bytes = 0;
+  std::int64_t modified = 0;  ///< the time of its last change, in the file system's units
+  bool operator==(const FileStamp&) const = default;
+};
+FileStamp stamp_of(const std::filesystem::path& path);
+
 /// Writes to a temporary file beside `path` (`.NAME.tmp`), syncs it, renames it to `path` and syncs the folder. After a
 /// crash at any moment, either the old or the new content is there, whole. Throws Error, naming the path and the
 /// system's reason (disk full, not writable, another process is writing it), and leaves no temporary file behind.

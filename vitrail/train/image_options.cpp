@@ -248,17 +248,14 @@ void with_other_ways(const ImageTaskOptions& options, const std::function<void()
 }
 
 std::vector<std::string> notes_of_parts(const ImageTaskOptions& o) {
-  namespace fs = std::filesystem;
-  const auto same = [](const fs::path& a, const fs::path& b) {
-    std::error_code not_there;
-    return fs::equivalent(a, b, not_there);
-  };
-  const bool shared = o.val_dir.empty()
-                          ? o.val_split == o.train_split
-                          : same(o.val_dir, o.data_dir) || same(o.val_dir, fs::path(o.data_dir) / o.train_split);
-  return shared ? std::vector<std::string>{"the images to evaluate on are those to train on: their figures say nothing "
-                                           "of other images"}
-                : std::vector<std::string>();
+  const std::string part = (std::filesystem::path(o.data_dir) / o.train_split).string();
+  const std::string judging = !o.val_dir.empty() ? o.val_dir : o.val_split == o.train_split ? o.data_dir : "";
+  std::vector<std::string> note;
+  note_same_data(note, "images", {o.data_dir}, {judging});
+  if (note.empty()) {
+    note_same_data(note, "images", {part}, {judging});
+  }
+  return note;
 }
 
 std::vector<std::string> data_summary(const ImageTaskOptions& options, const data::Dataset& training,

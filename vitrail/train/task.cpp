@@ -1,5 +1,8 @@
 #include "vitrail/train/task.h"
 
+#include <algorithm>
+#include <system_error>
+
 #include <fmt/format.h>
 
 #include "vitrail/io/file.h"
@@ -16,6 +19,18 @@ std::string left_out_text(const std::vector<std::string>& broken) {
 void Work::say_left_out(const std::vector<std::string>& broken) const {
   if (!broken.empty()) {
     say(left_out_text(broken));
+  }
+}
+
+void note_same_data(std::vector<std::string>& lines, std::string_view items, const std::vector<std::string>& learned,
+                    const std::vector<std::string>& judging) {
+  const auto is_same = [](const std::string& a, const std::string& b) {
+    std::error_code not_there;
+    return !a.empty() && (a == b || std::filesystem::equivalent(a, b, not_there));
+  };
+  if (std::ranges::equal(learned, judging, is_same)) {
+    lines.push_back(
+        fmt::format("the {0} to evaluate on are those to train on: their figures say nothing of other {0}", items));
   }
 }
 

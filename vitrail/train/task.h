@@ -137,6 +137,11 @@ struct TaskOptions : RunOptions {
   virtual std::unique_ptr<Task> make(const std::filesystem::path& checkpoint) const = 0;
 };
 
+/// Adds a line that says so if what a task evaluates on, files, folders or parts of `items` ("texts"), is what it
+/// learns from. Empty names are none.
+void note_same_data(std::vector<std::string>& lines, std::string_view items, const std::vector<std::string>& learned,
+                    const std::vector<std::string>& judging);
+
 /// Runs the checks of all options. Throws Error, naming the flag as the command line spells it, if a value is not
 /// valid.
 void validate(const TaskOptions& options);

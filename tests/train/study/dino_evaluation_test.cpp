@@ -20,7 +20,10 @@ const io::Safetensors& dino_file() {
 }
 
 Features dino_features(const std::string& prefix) {
-  return {dino_file().get(prefix + "x"), dino_file().get(prefix + "labels"), {}, {}, {}, {}, {}};
+  Features features;
+  features.x = dino_file().get(prefix + "x");
+  features.labels = dino_file().get(prefix + "labels");
+  return features;
 }
 
 TEST(EvalKnn, GivesDinosFigures) {

@@ -1,6 +1,7 @@
 // Files of features that grow part by part.
 #include "vitrail/train/study/embedding_file.h"
 
+#include <chrono>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -77,6 +78,18 @@ TEST_F(EmbeddingFiles, GoOnToTheSameBits) {
   EXPECT_EQ(features.names, direct.names);
 }
 
+TEST_F(EmbeddingFiles, MakePartsOfChangedFilesAnew) {
+  EXPECT_THAT(error_of([&] { written("f.safetensors", 14); }), HasSubstr("killed"));  // two parts of six are there
+  fs::copy(folder_ / "data/class2/1.png", folder_ / "data/class0/1.png", fs::copy_options::overwrite_existing);
+  fs::last_write_time(folder_ / "data/class0/1.png", fs::file_time_type::clock::now() + std::chrono::hours(1));
+  const EmbeddingFile resumed = written("f.safetensors");
+  EXPECT_EQ(resumed.found, 6);
+  EXPECT_EQ(resumed.changed, 6);
+  written("whole.safetensors");
+  EXPECT_EQ(load_features(folder_ / "f.safetensors").x.values(),
+            load_features(folder_ / "whole.safetensors").x.values());
+}
+
 TEST_F(EmbeddingFiles, HoldHalfTheBytesInBf16) {
   written("f32.safetensors");
   file_.dtype = DType::bf16;
@@ -104,6 +117,11 @@ TEST_F(EmbeddingFiles, RefusePartsOfAnotherEmbedding) {
                 bias.value.touch();
               }),
               HasSubstr("of another embedding (weights is"));
+  EXPECT_THAT(refusal([&] { model_.pretrained.crop_pct = 0.4; }), HasSubstr("crop_pct is '0.9' there and '0.4' here"));
+  EXPECT_THAT(refusal([&] {
+                model_.pretrained.mean = {0.1, 0.2, 0.3};
+              }),
+              HasSubstr("mean is '0.5 0.5 0.5' there and '0.1 0.2 0.3' here"));
   EXPECT_THAT(refusal([&] {
                 fs::remove(folder_ / "data/class0/1.png");
                 dataset_ = data::open_dataset(folder_ / "data");

@@ -149,7 +149,10 @@ TEST(Embed, GoesOverADataSetInItsOrder) {
 
 Features golden_features(const std::string& prefix) {
   const io::Safetensors file = golden("knn.safetensors");
-  return {file.get(prefix + "x"), file.get(prefix + "labels"), {}, {}, {}, {}, {}};
+  Features features;
+  features.x = file.get(prefix + "x");
+  features.labels = file.get(prefix + "labels");
+  return features;
 }
 
 TEST(Knn, VotesAsInDino) {

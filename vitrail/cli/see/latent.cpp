@@ -37,13 +37,13 @@ struct LatentFlags {
 
 // The paths of a list, one a line; those that are not there lie beside the list.
 std::vector<std::string> paths_in(const fs::path& list) {
-  std::error_code none;
-  check(fs::is_regular_file(list, none), "there is no list of images '{}'", list.string());
+  check(io::is_file(list), "there is no list of images '{}'", list.string());
   const std::string all = io::read_text(list);
   check(text::find_invalid_utf8(all) == std::string::npos,
         "'{}' is no text: a list of images, a path a line, was expected", list.string());
   std::istringstream file(all);
   std::vector<std::string> paths;
+  std::error_code none;
   for (std::string line; std::getline(file, line);) {
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) {
       line.pop_back();

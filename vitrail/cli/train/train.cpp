@@ -17,6 +17,7 @@
 #include "vitrail/data/sets/sets.h"
 #include "vitrail/data/shards/shards.h"
 #include "vitrail/dist/communicator.h"
+#include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/detection/detr_folder.h"
 #include "vitrail/models/joint/vqa_folder.h"
@@ -46,9 +47,8 @@ std::string value_of(const std::vector<std::string>& arguments, const std::strin
 // Whether one of the arguments is a file whose name ends so.
 bool names_file(const std::vector<std::string>& arguments, std::initializer_list<std::string_view> endings) {
   return std::ranges::any_of(arguments, [&](const std::string& argument) {
-    std::error_code none;
     return std::ranges::any_of(endings, [&](std::string_view ending) { return argument.ends_with(ending); }) &&
-           std::filesystem::is_regular_file(argument, none);
+           io::is_file(argument);
   });
 }
 

@@ -162,8 +162,7 @@ void add_bleu_flags(CLI::App& command, BleuFlags& flags) {
   command
       .add_option("--smooth-value", flags.bleu.smooth_value, "Of floor (by default 0.1) and add-k (1); in short -sv")
       ->group(group)
-      ->check(finite())
-      ->check(CLI::NonNegativeNumber.description(""))
+      ->check(not_negative())
       ->type_name("X");
 }
 

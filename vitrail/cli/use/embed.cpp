@@ -101,6 +101,10 @@ void embed(const EmbedFlags& flags) {
   if (written.found > 0) {
     fmt::print("the features of {} were there already\n", io::counted(written.found, "images"));
   }
+  if (written.changed > 0) {
+    fmt::print("the features of {} were made anew, as files have changed since\n",
+               io::counted(written.changed, "images"));
+  }
   for (const std::string& broken : written.broken) {
     fmt::print("left out: {}\n", broken);
   }

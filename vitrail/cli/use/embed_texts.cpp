@@ -8,6 +8,7 @@
 #include "vitrail/cli/print_json.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/data/dataset.h"
+#include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/text/sentence_model.h"
 #include "vitrail/ops/math/normalize.h"
@@ -56,7 +57,7 @@ Tensor cosines_of_rows(const Tensor& a, const Tensor& b) {
 }
 
 void print_nearest(const Embedder& embedder, const std::vector<std::string>& queries, const EmbedTextsFlags& flags) {
-  check(flags.search == "-" || std::filesystem::is_regular_file(flags.search),
+  check(flags.search == "-" || io::is_file(flags.search),
         "--search looks for texts among the lines of a file, but there is no file '{}'", flags.search);
   const std::vector<std::string> corpus = list_texts({flags.search});
   const auto most = std::min<std::int64_t>(flags.topk, std::ssize(corpus));

@@ -111,9 +111,13 @@ void evaluate_by_task(const std::string& kind, const ModelFlags& model, const Co
   const std::unique_ptr<train::Task> task = options->make(model.name_or_folder());
   const train::Figures figures = task->evaluate(work);
   progress.end();
-  if (const auto* reader = dynamic_cast<const train::TextTask*>(task.get());
-      reader != nullptr && reader->skipped_lines() > 0) {
-    say("note: {}\n", train::skipped_summary(reader->skipped_lines()));
+  if (const auto* reader = dynamic_cast<const train::TextTask*>(task.get()); reader != nullptr) {
+    if (const std::int64_t skipped = reader->skipped_lines() / 2; skipped > 0) {  // it read them to learn from, too
+      say("note: {}\n", train::skipped_summary(skipped));
+    }
+    if (const std::string cut = reader->cut_note(); !cut.empty()) {
+      say("note: {}\n", cut);
+    }
   }
   nlohmann::ordered_json json = {{"model", model.model}};
   if (kind == "embed") {

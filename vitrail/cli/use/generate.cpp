@@ -245,6 +245,10 @@ void generate_texts(const GenerateFlags& flags) {
   check_usage(std::ranges::find(flags.stop, "") == flags.stop.end(), "--stop is empty: every text would end at once");
   const train::Interrupt interrupt;
   const fs::path folder = train::model_of(flags.model);
+  ModelFlags named;
+  named.model = flags.model;
+  check(named.kind() == models::ModelKind::texts || named.kind() == models::ModelKind::images,
+        "'{}' continues no texts: {}", flags.model, named.instead("lm"));
   if (fs::exists(folder / "preprocessor_config.json")) {
     check_usage(flags.prompts.empty() && !flags.stream && !flags.json && flags.stop.empty() && !flags.max_new_tokens &&
                     !flags.min_new_tokens && !flags.slide && !flags.cache_dtype && flags.prompt_lookup_num_tokens == 0,

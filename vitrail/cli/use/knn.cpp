@@ -17,6 +17,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
 #include "vitrail/cli/print_json.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/features.h"
 
@@ -41,7 +42,7 @@ bool is_features(const std::string& source) {
     return true;
   }
   std::error_code error;
-  if (!std::filesystem::is_regular_file(source, error)) {
+  if (!std::filesystem::is_regular_file(source, error)) {  // features are mapped, which a pipe cannot be
     return false;
   }
   std::ifstream file(source, std::ios::binary);
@@ -73,7 +74,10 @@ std::pair<train::Features, train::Features> features_of(const KnnFlags& flags) {
     data::DatasetOptions where;
     where.split = split;
     where.classes = std::move(classes);
-    return embed_under_bar(title, trunk, *data::open_dataset(source, where), options);
+    train::Features features = embed_under_bar(title, trunk, *data::open_dataset(source, where), options);
+    features.facts = train::facts_of(trunk);
+    features.facts.insert({{"model", flags.model.model}, {"pool", flags.pool}, {"layer", ""}});
+    return features;
   };
   train::Features training = open(flags.training, flags.train_split, {}, "features to compare with");
   train::Features test = open(flags.test.data, flags.test.split, training.classes, "features to tell apart");
@@ -92,6 +96,9 @@ void knn(const KnnFlags& flags) {
     }
   }
   const std::vector<train::KnnResult> results = train::knn(training, test, options);
+  for (const std::string& difference : train::differences(training, test)) {
+    say("note: {}\n", difference);
+  }
   if (flags.json) {
     nlohmann::ordered_json json;
     json["training"] = training.x.size(0);

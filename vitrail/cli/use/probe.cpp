@@ -9,6 +9,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/print_json.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/train/run/progress.h"
 #include "vitrail/train/study/linear_classifier.h"
@@ -36,6 +37,9 @@ void probe(const ProbeFlags& flags) {
   }
   const std::vector<train::LinearClassifierResult> results = train::train_linear_classifiers(training, test, options);
   progress.end();
+  for (const std::string& difference : train::differences(training, test)) {
+    say("note: {}\n", difference);
+  }
   if (flags.json) {
     nlohmann::ordered_json json;
     json["training"] = training.x.size(0);

@@ -19,6 +19,7 @@
 #include "vitrail/data/scenes/source.h"
 #include "vitrail/explain/drawing.h"
 #include "vitrail/explain/overlay.h"
+#include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/base/shipped.h"
@@ -256,13 +257,22 @@ struct SearchFlags {
 
 std::string path_in(const train::ImageIndex& index, std::int64_t image) {
   const std::string& name = index.images[static_cast<std::size_t>(image)].name;
+  const bool is_folder = !data::is_scene_source(index.source) && !io::is_file(index.source);
+  return is_folder ? (fs::path(index.source) / name).string() : name;
+}
+
+// Says so if the source of an index has gone.
+void note_gone(const train::ImageIndex& index) {
   std::error_code none;
-  return fs::is_directory(index.source, none) ? (fs::path(index.source) / name).string() : name;
+  if (!data::is_scene_source(index.source) && !fs::exists(index.source, none)) {
+    say("note: '{}' is not there any more: the index tells where its images were\n", index.source);
+  }
 }
 
 void search_images(const SearchFlags& flags) {
   const DType dtype = flags.compute.apply();
   const train::ImageIndex index = train::load_index(flags.index);
+  note_gone(index);
   if (flags.compute.amp || !flags.compute.dtype.empty()) {
     note_int8_weights(index.model, flags.compute.amp ? "--amp" : "--dtype");
   }
@@ -332,6 +342,7 @@ struct DuplicateFlags {
 void find_duplicates(const DuplicateFlags& flags) {
   flags.compute.apply();
   const train::ImageIndex index = train::load_index(flags.index);
+  note_gone(index);
   train::Progress progress(stderr);
   if (progress.terminal()) {
     progress.begin("comparing", std::ssize(index.images));
@@ -429,9 +440,7 @@ void add_search(CLI::App& app) {
     };
     check_usage(std::ranges::none_of(flags->texts, is_blank), "a --text is empty: give words to search by");
     for (const std::string& text : flags->texts) {
-      std::error_code none;
-      check_usage(!fs::is_regular_file(text, none),
-                  "'{}' is a file, and not what --text asks for: name images before it", text);
+      check_usage(!io::is_file(text), "'{}' is a file, and not what --text asks for: name images before it", text);
     }
     search_images(*flags);
   });

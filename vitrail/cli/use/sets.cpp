@@ -95,8 +95,8 @@ void predict_sets(const ModelFlags& flags, const ComputeFlags& compute, const Pr
   const models::SetModel model = open_set_model(flags);
   SetPrinter printer(model, asked.format);
   for (const std::string& source : with_input_lines(asked.sources)) {
-    const data::Sets sets =
-        source.starts_with("[") ? data::set_of_text(source) : data::open_sets(source, "", {}, false);
+    const data::Sets sets = source.starts_with("[") || source.starts_with("{") ? data::set_of_text(source)
+                                                                               : data::open_sets(source, "", {}, false);
     check_sizes(model, sets, flags.model, false);
     data::LoaderOptions loading;
     loading.batch_size = asked.batch_size;

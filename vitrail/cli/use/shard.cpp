@@ -73,7 +73,7 @@ void shard(const ShardFlags& flags) {
   std::int64_t done = 0;
   for (const std::int64_t i : order_of(images->size(), flags)) {
     const std::string name = images->name(i);
-    writer.add(name, kind_of_file(name), images->file(i), flags.unlabeled ? data::unlabeled : images->label(i));
+    writer.add(name, kind_of_file(name), images->encoded(i), flags.unlabeled ? data::unlabeled : images->label(i));
     if (progress.terminal()) {
       progress.update(++done, "");
     }

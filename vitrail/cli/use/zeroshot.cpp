@@ -46,8 +46,7 @@ struct ZeroshotFlags {
 
 // The labels of a file, one a line, or between commas.
 std::vector<std::string> read_labels(const std::string& given) {
-  std::error_code error;
-  const bool from_file = std::filesystem::is_regular_file(given, error);
+  const bool from_file = io::is_file(given);
   check(from_file || !given.ends_with(".txt"), "--labels: there is no file '{}'", given);
   std::istringstream text(from_file ? io::read_text(given) : given);
   std::vector<std::string> labels;

@@ -292,8 +292,7 @@ bool is_set_source(const fs::path& source) { return source.native().starts_with(
 
 Sets open_sets(const fs::path& source, const std::string& split, const std::vector<std::string>& labels, bool targets) {
   if (!is_set_source(source)) {
-    std::error_code error;
-    check(fs::is_regular_file(source, error) && source.extension() == ".jsonl",
+    check(io::is_file(source) && source.extension() == ".jsonl",
           "'{}' is no .jsonl of sets, nor are they drawn, as in sets:task=sort,count=20000", source.string());
   }
   Sets sets = is_set_source(source) ? drawn_sets(source, split) : read_sets(source, labels, targets);
@@ -309,7 +308,8 @@ Sets open_sets(const fs::path& source, const std::string& split, const std::vect
 }
 
 Sets set_of_text(const std::string& text) {
-  const nlohmann::json json = io::parse_json(text, "the set " + io::shown(text));
+  const nlohmann::json whole = io::parse_json(text, "the set " + io::shown(text));
+  const nlohmann::json json = whole.is_object() ? whole.value("set", nlohmann::json()) : whole;
   check(json.is_array() && !json.empty(), "the set {} has no elements", io::shown(text));
   Sets sets;
   sets.source = io::shown(text);

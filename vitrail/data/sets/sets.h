@@ -57,7 +57,8 @@ bool is_set_source(const std::filesystem::path& source);
 Sets open_sets(const std::filesystem::path& source, const std::string& split,
                const std::vector<std::string>& labels = {}, bool targets = true);
 
-/// One set as a data set, of JSON: a list of numbers, "[0.3, 0.1]", or of lists of numbers. Throws Error if it is none.
+/// One set as a data set, of JSON: a list of numbers, "[0.3, 0.1]", or of lists of numbers, or an object that has such
+/// a list as its "set", as a line of a .jsonl. Throws Error if it is none.
 Sets set_of_text(const std::string& text);
 
 /// A batch of sets, padded with zeros to the size of the largest.

@@ -390,6 +390,7 @@ std::vector<std::string> ViewTask::summary() const {
   if (knn_data_ != nullptr) {
     lines.push_back(fmt::format("after each epoch, the classes of {} are told by the {} nearest of {}",
                                 io::counted(knn_data_->size(), "images"), options_.knn_k, knn_training_->size()));
+    note_same_data(lines, "images", {"train"}, {options_.knn_split});
   }
   return lines;
 }

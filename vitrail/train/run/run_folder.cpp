@@ -131,6 +131,7 @@ void read_config(const fs::path& path, TaskOptions& options) {
   const std::string kind = task_in_config(path);
   check(kind.empty() || kind == options.kind(), "{}: 'task' is '{}', but '{}' was expected", path.string(), kind,
         options.kind());
+  check(!io::read_toml(path).empty(), "{}: there are no options in it", path.string());
   OptionList list;
   options.describe(list);
   std::set<std::string> passed_over = options.retired_options();

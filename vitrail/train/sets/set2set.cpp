@@ -152,6 +152,11 @@ std::vector<std::string> Set2SetTask::summary() const {
     lines.push_back(fmt::format("there are sets with {} targets, but {} queries: some targets are not learned",
                                 training_.most_targets, config.num_queries));
   }
+  if (!data::is_set_source(options_.val_dir)) {  // which would be another part of what is drawn
+    const bool by_part = options_.val_dir.empty();
+    note_same_data(lines, "sets", {by_part ? options_.train_split : options_.data_dir},
+                   {by_part ? options_.val_split : options_.val_dir});
+  }
   return lines;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@ class DatasetPart final : public data::Dataset {
   io::Image image(std::int64_t index) const override { return whole_.image(at(index)); }
   std::int64_t label(std::int64_t index) const override { return whole_.label(at(index)); }
   std::string name(std::int64_t index) const override { return whole_.name(at(index)); }
+  std::filesystem::path file(std::int64_t index) const override { return whole_.file(at(index)); }
   const std::vector<std::string>& classes() const override { return whole_.classes(); }
 
  private:

@@ -2,16 +2,19 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/safetensors.h"
+#include "vitrail/models/formats/preprocessor.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/tensor/random.h"
 #include "vitrail/train/study/dataset_part.h"
 #include "vitrail/train/study/image_index.h"
 
@@ -22,12 +25,26 @@ namespace fs = std::filesystem;
 
 using PartFacts = std::map<std::string, std::string>;
 
-// The features of some images, as they were written to `path`; undefined if the file is not there.
+// The features of some images, as they were written.
 struct Stored {
   Tensor x;  ///< in the dtype of the file
   Features features;
   std::vector<std::string> broken;
+  std::string files;  ///< stamp_of_files()
 };
+
+// What tells whether the files of images have changed.
+std::string stamp_of_files(const data::Dataset& images) {
+  std::uint64_t all = 0;
+  for (std::int64_t i = 0; i < images.size(); ++i) {
+    const fs::path file = images.file(i);
+    const io::FileStamp stamp = io::stamp_of(file);
+    const bool is_drawn = stamp == io::FileStamp();
+    all = mix(all, is_drawn ? hash(file.native())
+                            : mix(static_cast<std::uint64_t>(stamp.bytes), static_cast<std::uint64_t>(stamp.modified)));
+  }
+  return fmt::format("{:016x}", all);
+}
 
 Stored read_part(const fs::path& path, const PartFacts& facts) {
   const io::Safetensors file = io::Safetensors::open(path);
@@ -38,8 +55,11 @@ Stored read_part(const fs::path& path, const PartFacts& facts) {
           "--output",
           path.string(), name, it == file.metadata().end() ? "" : it->second, value, path.parent_path().string());
   }
-  Stored stored{.x = file.get("features"), .features = load_features(path), .broken = {}};
+  Stored stored{.x = file.get("features"), .features = load_features(path), .broken = {}, .files = {}};
   stored.broken = io::parse_json(file.metadata().at("broken"), path.string()).get<std::vector<std::string>>();
+  if (const auto files = file.metadata().find("files"); files != file.metadata().end()) {
+    stored.files = files->second;
+  }
   return stored;
 }
 
@@ -59,7 +79,7 @@ void check_images(const Stored& stored, const DatasetPart& part, const fs::path&
 }
 
 Stored stored_as(Features features, DType dtype) {
-  Stored stored{.x = ops::cast(features.x, dtype).contiguous(), .features = {}, .broken = features.broken};
+  Stored stored{.x = ops::cast(features.x, dtype).contiguous(), .features = {}, .broken = features.broken, .files = {}};
   features.x = stored.x;
   stored.features = std::move(features);
   return stored;
@@ -90,6 +110,22 @@ Features joined_parts(std::vector<Stored> parts, std::vector<std::string>& broke
 
 }  // namespace
 
+PartFacts facts_of(const models::Model& model) {
+  const data::ImageConfig& images = model.pretrained;
+  PartFacts facts = {{"weights", hash_of_weights(model)},
+                     {"input_size", fmt::format("{} x {} x {}", images.channels, images.height, images.width)},
+                     {"interpolation", images.interpolation},
+                     {"mean", fmt::format("{}", fmt::join(images.mean, " "))},
+                     {"std", fmt::format("{}", fmt::join(images.std, " "))}};
+  if (images.processor) {
+    facts["image_processor"] = models::processor_json(*images.processor).dump();
+  } else {
+    facts["crop_pct"] = fmt::format("{}", images.crop_pct);
+    facts["crop_mode"] = images.crop_mode;
+  }
+  return facts;
+}
+
 EmbeddingFile embed_to_file(const models::Model& model, const data::Dataset& dataset, const FeatureFunction& function,
                             const EvaluateOptions& options, const fs::path& output,
                             const EmbeddingFileOptions& file_options) {
@@ -101,7 +137,7 @@ EmbeddingFile embed_to_file(const models::Model& model, const data::Dataset& dat
   const std::int64_t total = dataset.size();
   const fs::path folder = output.string() + ".parts";
   PartFacts facts = file_options.facts;
-  facts["weights"] = hash_of_weights(model);
+  facts.merge(facts_of(model));
   std::vector<Stored> parts;
   for (std::int64_t begin = 0; begin < total; begin += step) {
     const std::int64_t end = std::min(begin + step, total);
@@ -114,11 +150,16 @@ EmbeddingFile embed_to_file(const models::Model& model, const data::Dataset& dat
     of_part["computed_in"] = name_of(options.dtype);
     of_part["images_of_part"] = fmt::format("{}", step);
     of_part["batch_size"] = fmt::format("{}", batch);
+    const std::string files = stamp_of_files(part);
     std::error_code none;
+    std::optional<Stored> left;
     if (fs::exists(path, none)) {
-      parts.push_back(read_part(path, of_part));
-      check_images(parts.back(), part, path);
-      result.found += part.size();
+      left = read_part(path, of_part);
+      check_images(*left, part, path);
+      (left->files == files ? result.found : result.changed) += part.size();
+    }
+    if (left && left->files == files) {
+      parts.push_back(std::move(*left));
     } else {
       EvaluateOptions these = options;
       if (options.progress) {
@@ -127,6 +168,7 @@ EmbeddingFile embed_to_file(const models::Model& model, const data::Dataset& dat
       parts.push_back(stored_as(embed(model, part, function, these), file_options.dtype));
       if (end < total) {
         io::make_folder(folder);
+        of_part["files"] = files;
         of_part["broken"] = nlohmann::json(parts.back().broken).dump();
         save_features(path, parts.back().features, of_part);
         parts.back() = read_part(path, of_part);  // from the file, so that memory holds no more than a part

@@ -12,6 +12,9 @@
 
 namespace vitrail::train {
 
+/// What a file of features says of the model that made them: its weights, and how images are prepared for it.
+std::map<std::string, std::string> facts_of(const models::Model& model);
+
 /// How embed_to_file() writes.
 struct EmbeddingFileOptions {
   DType dtype = DType::f32;                  ///< of the features on disk: f32 or bf16
@@ -23,13 +26,15 @@ struct EmbeddingFileOptions {
 struct EmbeddingFile {
   Shape shape;                      ///< [N, D]
   std::int64_t found = 0;           ///< images whose features an earlier run had left
+  std::int64_t changed = 0;         ///< those that it had left, too, and of which files have changed since
   std::vector<std::string> broken;  ///< images left out, with the reasons
 };
 
 /// embed() into a file as save_features() writes it. The features of more images than a part has are kept part by part
 /// in a folder beside it, `output`.parts, each written whole or not at all; a later call goes on behind the parts that
-/// are there, to the same bits, and removes the folder when the file is complete. Throws Error if the parts are of
-/// another embedding: other facts, dtype, weights, batch size or images.
+/// are there, to the same bits, and removes the folder when the file is complete. A part of whose images a file has
+/// changed since, by its size or time, is made anew. Throws Error if the parts are of another embedding: other facts,
+/// also those of facts_of(), dtype, batch size or images.
 EmbeddingFile embed_to_file(const models::Model& model, const data::Dataset& dataset, const FeatureFunction& function,
                             const EvaluateOptions& options, const std::filesystem::path& output,
                             const EmbeddingFileOptions& file_options);

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "vitrail/autograd/tape.h"
@@ -98,6 +100,36 @@ void check_all_finite(const Features& features) {
   }
 }
 
+// What features say of `name`; nothing if they do not say it.
+std::optional<std::string> fact(const Features& features, const std::string& name) {
+  const auto it = features.facts.find(name);
+  return it == features.facts.end() ? std::nullopt : std::optional(it->second);
+}
+
+// Whether both say something of `name`, and not the same.
+bool differ(const Features& training, const Features& test, const std::string& name) {
+  const std::optional<std::string> a = fact(training, name);
+  const std::optional<std::string> b = fact(test, name);
+  return a && b && *a != *b;
+}
+
+// Whether one of both has the pooling of its classifier, which may or may not be the one that the other names.
+bool may_pool_alike(const Features& training, const Features& test) {
+  return fact(training, "pool") == "" || fact(test, "pool") == "";
+}
+
+void check_of_one_model(const Features& training, const Features& test) {
+  for (const char* name : {"layer", "pool"}) {
+    check(!differ(training, test, name) || (name == std::string_view("pool") && may_pool_alike(training, test)),
+          "the training features have the {} '{}', but the test features '{}': they cannot be compared", name,
+          fact(training, name).value_or(""), fact(test, name).value_or(""));
+  }
+  check(
+      !differ(training, test, "weights"),
+      "the training features are of '{}', but the test features of '{}' with other weights: they are not of one model",
+      fact(training, "model").value_or("a model"), fact(test, "model").value_or("a model"));
+}
+
 }  // namespace
 
 Features embed(const models::Model& model, const data::Dataset& dataset, const EvaluateOptions& options) {
@@ -122,9 +154,32 @@ std::int64_t classes_of(const Features& training, const Features& test) {
         training.x.size(1), test.x.size(1));
   check(training.classes.empty() || test.classes.empty() || training.classes == test.classes,
         "the training and test features are of images of different classes, or in a different order of them");
+  check_of_one_model(training, test);
   check_all_finite(training);
   check_all_finite(test);
   return std::max({labels_below(training, "training"), labels_below(test, "test"), std::ssize(training.classes)});
+}
+
+std::vector<std::string> differences(const Features& training, const Features& test) {
+  std::vector<std::string> result;
+  if (differ(training, test, "pool")) {
+    result.push_back(fmt::format(
+        "{} are pooled by '{}', and the {} as their classifier does: unless that is the same, they cannot be compared",
+        fact(training, "pool") == "" ? "the test features" : "the training features",
+        fact(training, "pool") == "" ? *fact(test, "pool") : *fact(training, "pool"),
+        fact(training, "pool") == "" ? "training features" : "test features"));
+  }
+  std::vector<std::string> prepared;
+  for (const char* name : {"input_size", "image_processor", "crop_pct", "crop_mode", "interpolation", "mean", "std"}) {
+    if (differ(training, test, name)) {
+      prepared.push_back(fmt::format("{} is {} and {}", name, *fact(training, name), *fact(test, name)));
+    }
+  }
+  if (!prepared.empty()) {
+    result.push_back(fmt::format("the images of the training and test features were prepared differently: {}",
+                                 fmt::join(prepared, ", ")));
+  }
+  return result;
 }
 
 void save_features(const std::filesystem::path& path, const Features& features,
@@ -153,6 +208,10 @@ Features load_features(const std::filesystem::path& path) {
         "{}: labels are {} {}, expected i64 [{}]", file.source(), name_of(result.labels.dtype()), result.labels.shape(),
         result.x.size(0));
   result.x = ops::cast(result.x, DType::f32);
+  result.facts.insert(file.metadata().begin(), file.metadata().end());
+  for (const char* name : {"names", "classes"}) {
+    result.facts.erase(name);
+  }
   result.names = list_in(file, "names");
   result.classes = list_in(file, "classes");
   if (const auto part = file.metadata().find("split"); part != file.metadata().end()) {

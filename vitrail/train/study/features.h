@@ -21,6 +21,8 @@ struct Features {
   std::vector<std::string> classes;   ///< [C], names of the classes
   std::vector<std::string> broken;    ///< images left out, with the reasons
   std::string part;                   ///< of the data set, "train"; empty where a file does not say it
+  std::map<std::string, std::string>
+      facts;  ///< what a file says of how they were made: "weights", "pool", "crop_pct" …
 };
 
 /// Runs `model`, which has no classifier (models::without_head), over the whole data set in its order, prepared by the
@@ -38,8 +40,11 @@ Features embed(const models::Model& model, const data::Dataset& dataset, const F
                const EvaluateOptions& options);
 
 /// The number of classes of two sets of features of which one judges the other. Throws Error if they have different
-/// widths or different classes, if an image has no label, or if a feature is not finite.
+/// widths or different classes, if they say that they are of different models, layers or poolings, if an image has no
+/// label, or if a feature is not finite.
 std::int64_t classes_of(const Features& training, const Features& test);
+/// In what else two sets of features say that they were made differently, a sentence each.
+std::vector<std::string> differences(const Features& training, const Features& test);
 
 /// Writes a safetensors file with `features` [N, D] in the dtype that they have, f32 or bf16, `labels` [N] i64 and, as
 /// JSON in its metadata, `names` and `classes`. `facts` are further metadata.

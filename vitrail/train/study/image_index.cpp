@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <span>
@@ -12,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/safetensors.h"
 #include "vitrail/kernels/choice.h"
@@ -35,18 +38,8 @@ constexpr std::int64_t images_between_saves = 20000;
 constexpr std::int64_t rows_at_once = 4096;  // of the index, in products that convert it
 
 // What is known of the file of an image; of an image in an archive, what is known of the archive.
-ImageIndex::Entry entry_of(const fs::path& source, const std::string& name) {
-  std::error_code error;
-  const fs::path inside = source / name;
-  const fs::path file = fs::is_regular_file(inside, error) ? inside : source;
-  ImageIndex::Entry entry{.name = io::as_utf8(name), .bytes = 0, .modified = 0};
-  if (const auto bytes = fs::file_size(file, error); !error) {
-    entry.bytes = static_cast<std::int64_t>(bytes);
-  }
-  if (const auto time = fs::last_write_time(file, error); !error) {
-    entry.modified = static_cast<std::int64_t>(time.time_since_epoch().count());
-  }
-  return entry;
+ImageIndex::Entry entry_of(const data::Dataset& images, std::int64_t image) {
+  return {.name = io::as_utf8(images.name(image)), .file = io::stamp_of(images.file(image))};
 }
 
 // The rows of x [N, D] f32 with length 1.
@@ -75,14 +68,40 @@ Tensor joined(const Tensor& old, const std::vector<std::int64_t>& kept, const Te
   return result;
 }
 
-// The cosines [Q, N] of queries of length 1 [Q, D] f32 with rows begin … end - 1 of the index.
-Tensor block_cosines(const Tensor& features, const Tensor& queries, std::int64_t begin, std::int64_t end) {
+// The lengths [N] f32 of features.
+Tensor lengths_of(const Tensor& features) {
+  const std::int64_t total = features.size(0);
+  Tensor result = Tensor::empty({total});
+  float* const lengths = result.data<float>();
+  side_by_side(static_cast<std::size_t>((total + rows_at_once - 1) / rows_at_once), kernels::threads(),
+               [&](std::size_t b) {
+                 const std::int64_t begin = static_cast<std::int64_t>(b) * rows_at_once;
+                 const std::int64_t count = std::min(rows_at_once, total - begin);
+                 const Tensor rows = ops::cast(features.narrow(0, begin, count), DType::f32);
+                 const std::int64_t width = rows.size(1);
+                 const float* number = rows.data<float>();
+                 for (std::int64_t i = begin; i < begin + count; ++i) {
+                   double square = 0;
+                   for (std::int64_t d = 0; d < width; ++d, ++number) {
+                     square += static_cast<double>(*number) * static_cast<double>(*number);
+                   }
+                   lengths[i] = std::max(static_cast<float>(std::sqrt(square)), std::numeric_limits<float>::min());
+                 }
+               });
+  return result;
+}
+Tensor lengths_of(const ImageIndex& index) {
+  return index.lengths.defined() ? index.lengths : lengths_of(index.features);
+}
+
+// The products [Q, N] of queries of length 1 [Q, D] f32 with rows begin … end - 1 of the index.
+Tensor block_products(const Tensor& features, const Tensor& queries, std::int64_t begin, std::int64_t end) {
   const Tensor rows = features.narrow(0, begin, end - begin);
   return ops::matmul(queries, ops::cast(rows, DType::f32).transpose(0, 1)).contiguous();
 }
 
-// All cosines [Q, N]: of few queries at the pace at which memory gives the index.
-Tensor all_cosines(const Tensor& features, const Tensor& queries) {
+// All products [Q, N]: of few queries at the pace at which memory gives the index.
+Tensor all_products(const Tensor& features, const Tensor& queries) {
   Tensor result = Tensor::empty({queries.size(0), features.size(0)});
   const Tensor weight = features.transpose(0, 1);
   if (kernels::fits_few_rows(queries, weight, {}, result)) {
@@ -91,7 +110,7 @@ Tensor all_cosines(const Tensor& features, const Tensor& queries) {
   }
   for (std::int64_t begin = 0; begin < features.size(0); begin += rows_at_once) {
     const std::int64_t end = std::min(begin + rows_at_once, features.size(0));
-    result.narrow(1, begin, end - begin).copy_from(block_cosines(features, queries, begin, end));
+    result.narrow(1, begin, end - begin).copy_from(block_products(features, queries, begin, end));
   }
   return result;
 }
@@ -172,7 +191,7 @@ ImageIndex load_index(const fs::path& file) {
   const nlohmann::json images = io::parse_json(fact("images"), stored.source() + ": images");
   try {
     for (const nlohmann::json& image : images) {
-      index.images.push_back({image.at(0), image.at(1), image.at(2)});
+      index.images.push_back({.name = image.at(0), .file = {.bytes = image.at(1), .modified = image.at(2)}});
     }
   } catch (const nlohmann::json::exception&) {
     fail("{}: 'images' in the metadata is not a list of [name, bytes, time]", stored.source());
@@ -183,6 +202,14 @@ ImageIndex load_index(const fs::path& file) {
     check(x.rank() == 2 && x.dtype() == DType::bf16 && x.size(0) == std::ssize(index.images) && x.size(1) > 0,
           "{}: features are {} {}, expected bf16 [{}, D]", stored.source(), name_of(x.dtype()), x.shape(),
           index.images.size());
+    if (!stored.contains("lengths")) {  // it is of an earlier version
+      index.lengths = lengths_of(x);
+    } else {
+      index.lengths = stored.get("lengths");
+      check(index.lengths.dtype() == DType::f32 && index.lengths.shape() == Shape{x.size(0)},
+            "{}: lengths are {} {}, expected f32 [{}]", stored.source(), name_of(index.lengths.dtype()),
+            index.lengths.shape(), x.size(0));
+    }
   }
   return index;
 }
@@ -190,11 +217,12 @@ ImageIndex load_index(const fs::path& file) {
 void save_index(const fs::path& file, const ImageIndex& index) {
   nlohmann::json images = nlohmann::json::array();
   for (const ImageIndex::Entry& image : index.images) {
-    images.push_back({image.name, image.bytes, image.modified});
+    images.push_back({image.name, image.file.bytes, image.file.modified});
   }
   io::NamedTensors tensors;
   if (index.features.defined()) {
     tensors.emplace_back("features", index.features);
+    tensors.emplace_back("lengths", lengths_of(index));
   }
   io::save_safetensors(file, tensors,
                        {{"format", "pt"},
@@ -222,7 +250,7 @@ IndexChanges update_index(ImageIndex& index, const IndexEncoder& encoder, const 
   std::vector<std::int64_t> kept_rows;
   std::vector<std::int64_t> missing;
   for (std::int64_t i = 0; i < dataset->size(); ++i) {
-    const ImageIndex::Entry entry = entry_of(index.source, dataset->name(i));
+    const ImageIndex::Entry entry = entry_of(*dataset, i);
     const auto it = known.find(entry.name);
     if (it != known.end() && index.images[static_cast<std::size_t>(it->second)] == entry) {
       kept.push_back(entry);
@@ -234,6 +262,7 @@ IndexChanges update_index(ImageIndex& index, const IndexEncoder& encoder, const 
   changes.removed = std::ssize(index.images) - std::ssize(kept);
   if (changes.removed > 0) {
     index.features = joined(index.features, kept_rows, {});
+    index.lengths = index.features.defined() ? lengths_of(index.features) : Tensor();
     index.images = std::move(kept);
   }
   const auto total = std::ssize(missing);
@@ -250,9 +279,10 @@ IndexChanges update_index(ImageIndex& index, const IndexEncoder& encoder, const 
       std::vector<std::int64_t> old(index.images.size());
       std::iota(old.begin(), old.end(), std::int64_t{0});
       index.features = joined(index.features, old, ops::cast(unit_rows(features.x), DType::bf16).contiguous());
+      index.lengths = lengths_of(index.features);
     }
-    for (const std::string& name : features.names) {
-      index.images.push_back(entry_of(index.source, name));
+    for (const std::int64_t image : features.indices) {
+      index.images.push_back(entry_of(part, image));
     }
     changes.added += std::ssize(features.names);
     changes.broken.insert(changes.broken.end(), features.broken.begin(), features.broken.end());
@@ -270,15 +300,16 @@ std::vector<std::vector<Hit>> search(const ImageIndex& index, const Tensor& quer
         "a query {} does not fit the features of the index, which have {} numbers", queries.shape(),
         index.features.size(1));
   const autograd::NoGrad no_grad;
-  const Tensor found = all_cosines(index.features, unit_rows(queries));
+  const Tensor found = all_products(index.features, unit_rows(queries));
+  const Tensor lengths = lengths_of(index);
   const std::int64_t total = index.features.size(0);
   std::vector<std::vector<Hit>> result;
   for (std::int64_t q = 0; q < queries.size(0); ++q) {
-    const std::span<const float> row =
+    const std::span<float> row =
         found.span<float>().subspan(static_cast<std::size_t>(q * total), static_cast<std::size_t>(total));
+    std::ranges::transform(row, lengths.span<float>(), row.begin(), std::divides());
     std::vector<Hit>& hits = result.emplace_back();
     for (const std::int64_t image : kernels::largest(row, count)) {
-      // Rows in bf16 are a little longer or shorter than 1.
       hits.push_back({image, std::min(1.0, static_cast<double>(row[static_cast<std::size_t>(image)]))});
     }
   }
@@ -293,17 +324,22 @@ std::vector<std::vector<std::int64_t>> duplicates(const ImageIndex& index, doubl
   const autograd::NoGrad no_grad;
   const std::int64_t total = index.features.size(0);
   constexpr std::int64_t block = 512;
+  constexpr double rounding = 1e-5;  // by which the cosine of a row with itself may be less than 1
+  const auto least = static_cast<float>(threshold - rounding);
+  const Tensor all_lengths = lengths_of(index);
+  const std::span<const float> lengths = all_lengths.span<float>();
   Groups groups(total);
   for (std::int64_t begin = 0; begin < total; begin += block) {
     const std::int64_t end = std::min(begin + block, total);
     const Tensor rows = ops::cast(index.features.narrow(0, begin, end - begin), DType::f32);
     for (std::int64_t other = begin; other < total; other += rows_at_once) {
       const std::int64_t last = std::min(other + rows_at_once, total);
-      const Tensor found = block_cosines(index.features, rows, other, last);
+      const Tensor found = block_products(index.features, rows, other, last);
       const float* value = found.data<float>();
       for (std::int64_t i = begin; i < end; ++i) {
+        const float wanted = least * lengths[static_cast<std::size_t>(i)];
         for (std::int64_t j = other; j < last; ++j, ++value) {
-          if (j > i && static_cast<double>(*value) >= threshold) {
+          if (j > i && *value >= wanted * lengths[static_cast<std::size_t>(j)]) {
             groups.join(i, j);
           }
         }

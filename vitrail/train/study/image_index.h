@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "vitrail/io/file.h"
 #include "vitrail/models/joint/clip_folder.h"
 #include "vitrail/models/model.h"
 #include "vitrail/tensor/tensor.h"
@@ -17,13 +18,12 @@
 
 namespace vitrail::train {
 
-/// The features of the images of a source, each of which has length 1, so that products of two are their cosine.
+/// The features of the images of a source, each of which has length 1 but for the rounding to bf16.
 struct ImageIndex {
   /// An image, and what tells whether its file has changed since.
   struct Entry {
-    std::string name;           ///< inside the source
-    std::int64_t bytes = 0;     ///< of its file, or of the archive that it lies in
-    std::int64_t modified = 0;  ///< the time of the file's last change, in the file system's units
+    std::string name;    ///< inside the source
+    io::FileStamp file;  ///< of its file, or of the archive that it lies in
     bool operator==(const Entry&) const = default;
   };
   std::string source;  ///< the folder or archive
@@ -33,7 +33,8 @@ struct ImageIndex {
       {};               ///< JSON of what the caller changes of the model and of its images' preparation; empty: nothing
   std::string weights;  ///< a hash of the model's weights
   std::vector<Entry> images;
-  Tensor features;  ///< [N, D] bf16; undefined if there are no images
+  Tensor features;      ///< [N, D] bf16; undefined if there are no images
+  Tensor lengths = {};  ///< [N] f32, of the features, which bf16 makes a little longer or shorter; undefined: not kept
 };
 
 /// What update_index() has done.

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <numeric>
 
+#include <fmt/format.h>
+
 #include "vitrail/autograd/tape.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
@@ -22,6 +24,24 @@ text::Tokenizer cutting_tokenizer(const text::Tokenizer& tokenizer, std::int64_t
 
 text::Encoding encode_text(const text::Tokenizer& tokenizer, const text::LabelledText& text) {
   return text.second.empty() ? tokenizer.encode(text.text) : tokenizer.encode_pair(text.text, text.second);
+}
+
+TextCutter::TextCutter(const text::Tokenizer& tokenizer, std::int64_t most)
+    : whole_(cutting_tokenizer(tokenizer, 0)), cutting_(cutting_tokenizer(tokenizer, most)), most_(most) {}
+
+text::Encoding TextCutter::operator()(const text::LabelledText& text, std::int64_t& cut) const {
+  text::Encoding encoding = encode_text(whole_, text);
+  if (std::ssize(encoding.ids) <= most_) {
+    return encoding;
+  }
+  ++cut;
+  return encode_text(cutting_, text);
+}
+
+std::string TextCutter::note(std::int64_t cut, std::int64_t all, std::string_view items) const {
+  return cut == 0 ? ""
+                  : fmt::format("{} of {} {} more than {} tokens and {} cut", cut, io::counted(all, items),
+                                cut == 1 ? "has" : "have", most_, cut == 1 ? "is" : "are");
 }
 
 std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<const text::LabelledText> texts) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "vitrail/models/text/encoder.h"
@@ -32,6 +33,20 @@ text::Tokenizer cutting_tokenizer(const text::Tokenizer& tokenizer, std::int64_t
 
 /// The tokens of a text, with those of its second one if it has one; its label is passed over.
 text::Encoding encode_text(const text::Tokenizer& tokenizer, const text::LabelledText& text);
+/// Encodes texts, of which it cuts those that are too long, and counts them.
+class TextCutter {
+ public:
+  TextCutter(const text::Tokenizer& tokenizer, std::int64_t most);  ///< as cutting_tokenizer()
+  /// encode_text(); adds 1 to `cut` if the text has more tokens than it is cut to.
+  text::Encoding operator()(const text::LabelledText& text, std::int64_t& cut) const;
+  /// "1 of 2 texts has more than 512 tokens and is cut", of `items` such as "texts"; "" if none is.
+  std::string note(std::int64_t cut, std::int64_t all, std::string_view items) const;
+
+ private:
+  text::Tokenizer whole_;
+  text::Tokenizer cutting_;
+  std::int64_t most_;
+};
 /// The ids of encode_text() of each, by several threads. Throws Error, counting texts from 1, if one has no tokens.
 std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<const text::LabelledText> texts);
 /// The same of texts that stand alone.

@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 struct ClassTexts {
   std::vector<TextIds> texts;
   std::vector<std::int64_t> classes;
+  std::int64_t cut = 0;
 
   std::vector<std::int64_t> lengths() const {
     std::vector<std::int64_t> result;
@@ -52,6 +53,9 @@ class ClassifyText final : public TextTask {
   }
   std::string loss_axis() const override { return "cross-entropy"; }
   std::vector<std::string> summary() const override;
+  std::string cut_note() const override {
+    return cutter_->note(validation_.cut, std::ssize(validation_.texts), "texts");
+  }
   std::vector<std::pair<std::string, std::string>> facts() const override;
 
  private:
@@ -63,7 +67,7 @@ class ClassifyText final : public TextTask {
   models::TextModel model_;
   std::vector<std::string> labels_;
   std::int64_t different_ = 0;  // texts of the data
-  std::optional<text::Tokenizer> cutting_;
+  std::optional<TextCutter> cutter_;
   ClassTexts training_;
   ClassTexts validation_;
   Confusion confusion_;  // of the latest evaluation
@@ -84,7 +88,7 @@ ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& c
   if (!checkpoint.empty()) {
     labels_ = models::labels_of(model_);  // of which data that it is evaluated on need not have all
   }
-  cutting_ = cutting_tokenizer(tokenizer_, task_length(options_, model_));
+  cutter_.emplace(tokenizer_, task_length(options_, model_));
   const std::vector<bool> evaluated = validation_share(options_, std::ssize(texts));
   for (std::size_t i = 0; i < texts.size(); ++i) {
     add(evaluated[i] ? validation_ : training_, texts[i], options_.data);
@@ -100,7 +104,7 @@ ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& c
 
 void ClassifyText::add(ClassTexts& part, const text::LabelledText& text, const std::string& source) {
   part.classes.push_back(text::index_of_label(labels_, text.label, source));
-  text::Encoding encoding = encode_text(*cutting_, text);
+  text::Encoding encoding = (*cutter_)(text, part.cut);
   check(encoding.size() > 0, "{}: the text '{}' has no tokens", source, io::shown(text.text));
   part.texts.push_back({std::move(encoding.ids), std::move(encoding.type_ids)});
 }
@@ -154,6 +158,12 @@ std::vector<std::string> ClassifyText::summary() const {
     lines.push_back(fmt::format("these are only {}: are the columns of '{}' swapped? label<TAB>text was expected",
                                 io::counted(different_, "different texts"), options_.data));
   }
+  const std::string cut = cutter_->note(training_.cut + validation_.cut,
+                                        std::ssize(training_.texts) + std::ssize(validation_.texts), "texts");
+  if (!cut.empty()) {
+    lines.push_back(cut);
+  }
+  note_same_data(lines, "texts", {options_.data}, {options_.val_data});
   return lines;
 }
 

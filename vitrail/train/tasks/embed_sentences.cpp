@@ -150,9 +150,11 @@ Figures EmbedSentences::evaluate(const Work& work) {
 }
 
 std::vector<std::string> EmbedSentences::summary() const {
-  return {model_summary(),
-          fmt::format("{} training and {} validation pairs{}", src_.size(), validation_.src.size(),
-                      left_out_ > 0 ? fmt::format("; {} with an empty line left out", left_out_) : "")};
+  std::vector<std::string> lines = {
+      model_summary(), fmt::format("{} training and {} validation pairs{}", src_.size(), validation_.src.size(),
+                                   left_out_ > 0 ? fmt::format("; {} with an empty line left out", left_out_) : "")};
+  note_same_data(lines, "pairs", {options_.src, options_.tgt}, {options_.val_src, options_.val_tgt});
+  return lines;
 }
 
 std::vector<std::pair<std::string, std::string>> EmbedSentences::facts() const {

@@ -419,6 +419,7 @@ std::vector<std::string> Language::summary() const {
   if (skipped_ > 0) {
     lines.push_back(skipped_summary(skipped_));
   }
+  note_same_data(lines, "texts", {options_.data}, {options_.val_data});
   return lines;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numbers>
 #include <utility>
 #include <vector>
@@ -135,6 +136,9 @@ class Pixels final : public Task {
       if (images != nullptr && !images->broken().empty()) {
         lines.push_back(left_out_text(images->broken()));
       }
+    }
+    if (validation_ != nullptr) {
+      std::ranges::move(notes_of_parts(options_), std::back_inserter(lines));
     }
     return lines;
   }

@@ -211,8 +211,11 @@ std::vector<std::string> PretrainBert::summary() const {
   if (!training_) {
     return {model_summary(), fmt::format("{} examples, masked already", stored_.size())};
   }
-  return {model_summary(), fmt::format("{} training texts of {} documents, and {} validation texts", training_->count(),
-                                       training_->documents(), validation_ ? validation_->count() : 0)};
+  std::vector<std::string> lines = {
+      model_summary(), fmt::format("{} training texts of {} documents, and {} validation texts", training_->count(),
+                                   training_->documents(), validation_ ? validation_->count() : 0)};
+  note_same_data(lines, "texts", {options_.data}, {options_.val_data});
+  return lines;
 }
 
 std::vector<std::pair<std::string, std::string>> PretrainBert::facts() const {

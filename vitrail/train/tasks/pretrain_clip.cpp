@@ -302,6 +302,7 @@ std::vector<std::string> PretrainClip::summary() const {
   if (!cut_.empty()) {
     lines.push_back(cut_);
   }
+  note_same_data(lines, "images", {options_.data}, {options_.val_data});
   std::ranges::move(data::notes_of({training_.images.get()}), std::back_inserter(lines));
   return lines;
 }

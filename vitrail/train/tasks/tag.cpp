@@ -47,17 +47,20 @@ class Tag final : public TextTask {
   }
   std::string loss_axis() const override { return "cross-entropy of a word's label"; }
   std::vector<std::string> summary() const override;
+  std::string cut_note() const override { return cutter_->note(judged_cut_, std::ssize(validation_), "sentences"); }
   std::vector<std::pair<std::string, std::string>> facts() const override;
 
  private:
   const models::TextModel& model() const override { return model_; }
-  TaggedIds encoded(const text::TaggedSentence& sentence, const std::string& source);
+  TaggedIds encoded(const text::TaggedSentence& sentence, const std::string& source, std::int64_t& cut);
 
   const TagOptions options_;
   models::TextModel model_;
   std::vector<std::string> labels_;
-  std::optional<text::Tokenizer> cutting_;
-  std::int64_t cut_words_ = 0;  // for which the positions did not suffice
+  std::optional<TextCutter> cutter_;
+  std::int64_t cut_ = 0;         // sentences to learn from
+  std::int64_t judged_cut_ = 0;  // sentences to evaluate on
+  std::int64_t cut_words_ = 0;   // for which the positions did not suffice
   std::vector<TaggedIds> training_;
   std::vector<TaggedIds> validation_;
   Confusion confusion_;  // of the latest evaluation
@@ -80,14 +83,15 @@ Tag::Tag(const TagOptions& options, const fs::path& checkpoint) : TextTask(optio
   if (!checkpoint.empty()) {
     labels_ = models::labels_of(model_);  // of which data that it is evaluated on need not have all
   }
-  cutting_ = cutting_tokenizer(tokenizer_, task_length(options_, model_));
+  cutter_.emplace(tokenizer_, task_length(options_, model_));
   const std::vector<bool> evaluated = validation_share(options_, std::ssize(sentences));
   for (std::size_t i = 0; i < sentences.size(); ++i) {
-    (evaluated[i] ? validation_ : training_).push_back(encoded(sentences[i], options_.data));
+    (evaluated[i] ? validation_ : training_)
+        .push_back(encoded(sentences[i], options_.data, evaluated[i] ? judged_cut_ : cut_));
   }
   if (!options_.val_data.empty()) {
     for (const text::TaggedSentence& sentence : text::read_tagged_sentences(options_.val_data, skipped())) {
-      validation_.push_back(encoded(sentence, options_.val_data));
+      validation_.push_back(encoded(sentence, options_.val_data, judged_cut_));
     }
   }
   std::erase_if(training_, [](const TaggedIds& sentence) { return sentence.words == 0; });
@@ -99,7 +103,7 @@ Tag::Tag(const TagOptions& options, const fs::path& checkpoint) : TextTask(optio
 }
 
 // The words are joined by spaces, and tokens found again by where they begin.
-TaggedIds Tag::encoded(const text::TaggedSentence& sentence, const std::string& source) {
+TaggedIds Tag::encoded(const text::TaggedSentence& sentence, const std::string& source, std::int64_t& cut) {
   std::string joined;
   std::vector<std::int64_t> word_at;  // of each code point; -1: a space
   for (std::size_t w = 0; w < sentence.words.size(); ++w) {
@@ -111,7 +115,7 @@ TaggedIds Tag::encoded(const text::TaggedSentence& sentence, const std::string& 
     text::for_each_code_point(sentence.words[w],
                               [&](char32_t, std::size_t) { word_at.push_back(static_cast<std::int64_t>(w)); });
   }
-  text::Encoding encoding = cutting_->encode(joined);
+  text::Encoding encoding = (*cutter_)({joined, "", ""}, cut);
   TaggedIds result{{std::move(encoding.ids), std::move(encoding.type_ids)}, {}, 0};
   result.classes.assign(result.text.ids.size(), no_label);
   std::int64_t last = -1;
@@ -191,10 +195,16 @@ std::vector<std::string> Tag::summary() const {
   std::vector<std::string> lines = {
       model_summary(), fmt::format("{} training and {} validation sentences, {}", training_.size(), validation_.size(),
                                    io::counted(std::ssize(labels_), "labels"))};
+  const std::string cut =
+      cutter_->note(cut_ + judged_cut_, std::ssize(training_) + std::ssize(validation_), "sentences");
+  if (!cut.empty()) {
+    lines.push_back(cut);
+  }
   if (cut_words_ > 0) {
     lines.push_back(fmt::format("{} lie behind the longest text that the model takes, or have no token",
                                 io::counted(cut_words_, "words")));
   }
+  note_same_data(lines, "sentences", {options_.data}, {options_.val_data});
   return lines;
 }
 

@@ -107,6 +107,8 @@ class TextTask : public Task {
   /// Writes model and tokenizer into a folder, which replaces another.
   void save(const std::filesystem::path& folder) const override;
   std::int64_t skipped_lines() const { return skipped_; }  ///< of --skip-broken, in all texts that were read
+  /// That texts to evaluate on are cut, as TextCutter says it; "" if none is.
+  virtual std::string cut_note() const { return ""; }
 
  protected:
   /// Opens the tokenizer.

@@ -267,6 +267,7 @@ std::vector<std::string> TranslationTask::summary() const {
     lines.push_back(fmt::format("{} with a line that is not UTF-8 {} left out", io::counted(skipped_, "pairs"),
                                 skipped_ == 1 ? "is" : "are"));
   }
+  note_same_data(lines, "pairs", {options_.src, options_.tgt}, {options_.val_src, options_.val_tgt});
   return lines;
 }
 
