@@ -17,7 +17,12 @@ target_include_directories(vitrail PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR
 target_link_libraries(vitrail PUBLIC fmt::fmt nlohmann_json::nlohmann_json oneDNN::oneDNN OpenMP::OpenMP_CXX Threads::Threads PkgConfig::hwy
                                      PkgConfig::icu PkgConfig::jpeg PkgConfig::pcre2 PkgConfig::png PkgConfig::pugixml PkgConfig::sentencepiece
                                      PkgConfig::tomlplusplus PkgConfig::zlib $<$<BOOL:${VITRAIL_WEBP}>:PkgConfig::webp>)
+set(with_mpi OFF)
+set(mpi_libraries "")
 if(VITRAIL_MPI AND MPI_CXX_FOUND)
+  set(with_mpi ON)
+  list(JOIN MPI_CXX_LIBRARIES " " mpi_libraries)
+  string(PREPEND mpi_libraries " ")
   target_link_libraries(vitrail PRIVATE MPI::MPI_CXX)
 endif()
 

@@ -48,8 +48,8 @@ class Communicator {
 
   /// After so many seconds wait() gives a rank up.
   double timeout = 120;
-  /// Whether this rank has been asked to stop, as all are when one has died: then wait() gives up after half a minute, or
-  /// three times the longest wait so far.
+  /// Whether this rank has been asked to stop, as all are when one has died: then wait() gives up after half a minute,
+  /// or three times the longest wait so far.
   std::function<bool()> stopping = {};
   double longest_wait = 0;  ///< that has ended well, in seconds
 };
