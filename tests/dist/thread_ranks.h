@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstring>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <map>
@@ -17,10 +16,16 @@
 
 namespace vitrail::test {
 
-// The messages that have been sent and not yet received, by sender, receiver and tag.
+// The messages from one rank to another with one tag: the n-th that is asked for is the n-th that was sent.
+struct Letters {
+  std::vector<std::vector<std::byte>> sent;
+  std::size_t asked_for = 0;
+};
+
+// All messages, by sender, receiver and tag.
 struct Mailbox {
   std::mutex mutex;
-  std::map<std::tuple<int, int, int>, std::deque<std::vector<std::byte>>> letters;
+  std::map<std::tuple<int, int, int>, Letters> letters;
 };
 
 class ThreadRank final : public dist::Communicator {
@@ -31,7 +36,7 @@ class ThreadRank final : public dist::Communicator {
 
   std::unique_ptr<dist::Message> send(std::span<const std::byte> bytes, int to, int tag) override {
     const std::lock_guard lock(mailbox_.mutex);
-    mailbox_.letters[{rank_, to, tag}].emplace_back(bytes.begin(), bytes.end());
+    mailbox_.letters[{rank_, to, tag}].sent.emplace_back(bytes.begin(), bytes.end());
     bytes_sent += bytes.size();
     return std::make_unique<Sent>();
   }
@@ -46,25 +51,27 @@ class ThreadRank final : public dist::Communicator {
   struct Sent final : dist::Message {
     bool done() override { return true; }
   };
-  // Messages of one sender and tag are asked for in their order, as dist's functions do.
   struct Received final : dist::Message {
     Received(Mailbox& box, std::tuple<int, int, int> which, std::span<std::byte> to)
-        : mailbox(box), key(std::move(which)), bytes(to) {}
+        : mailbox(box), key(std::move(which)), bytes(to) {
+      const std::lock_guard lock(mailbox.mutex);
+      number = mailbox.letters[key].asked_for++;
+    }
     bool done() override {
       const std::lock_guard lock(mailbox.mutex);
-      auto& waiting = mailbox.letters[key];
-      if (waiting.empty()) {
+      const std::vector<std::vector<std::byte>>& sent = mailbox.letters[key].sent;
+      if (number >= sent.size()) {
         return false;
       }
-      check(waiting.front().size() == bytes.size(), "a message of {} bytes came where {} were expected",
-            waiting.front().size(), bytes.size());
-      std::memcpy(bytes.data(), waiting.front().data(), bytes.size());
-      waiting.pop_front();
+      check(sent[number].size() == bytes.size(), "a message of {} bytes came where {} were expected",
+            sent[number].size(), bytes.size());
+      std::memcpy(bytes.data(), sent[number].data(), bytes.size());
       return true;
     }
     Mailbox& mailbox;
     std::tuple<int, int, int> key;
     std::span<std::byte> bytes;
+    std::size_t number = 0;
   };
 
   Mailbox& mailbox_;

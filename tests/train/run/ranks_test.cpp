@@ -8,6 +8,7 @@
 
 #include "tests/dist/thread_ranks.h"
 #include "tests/support/errors.h"
+#include "tests/support/finite.h"
 #include "tests/train/tiny.h"
 
 namespace vitrail::train {
@@ -204,6 +205,7 @@ TEST_F(RanksTest, NameTheFirstWeightThatDiffers) {
 }
 
 TEST_F(RanksTest, EndTogetherIfTheLossIsNotFinite) {
+  const test::AllowNonFinite allow;
   ClassifyOptions with = options("diverging");
   with.lr = 1e30;
   with.warmup_epochs = 0;
