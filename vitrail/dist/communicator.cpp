@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include <fmt/format.h>
@@ -88,12 +89,10 @@ void wait(Communicator& ranks, std::vector<Awaited>& messages, const std::string
     }
     const bool given_up = stopping && seconds_since(*stopping) > std::max(30.0, 3 * ranks.longest_wait);
     if (waited > ranks.timeout || given_up) {
-      std::vector<int> missing;
+      std::set<int> missing;
       for (const Awaited& one : messages) {
-        missing.push_back(one.rank);
+        missing.insert(one.rank);
       }
-      std::ranges::sort(missing);
-      missing.erase(std::ranges::unique(missing).begin(), missing.end());
       fail("rank {} has waited {:.0f} s at {} for the {} {}{}", ranks.rank(), waited, where,
            missing.size() == 1 ? "rank" : "ranks", fmt::join(missing, ", "),
            given_up ? ", and has been asked to stop" : "");

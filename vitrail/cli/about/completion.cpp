@@ -120,6 +120,7 @@ std::vector<Candidate> models_for(const std::string& taker) {
     names = own->new_ones();
   }
   std::vector<Candidate> candidates;
+  candidates.reserve(names.size());
   for (std::string& name : names) {
     candidates.push_back({std::move(name), ""});
   }

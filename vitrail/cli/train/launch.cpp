@@ -92,6 +92,7 @@ int run_program(const std::vector<std::string>& words, bool quiet = false) {
       dup2(null, STDERR_FILENO);
     }
     std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
     for (const std::string& word : words) {
       arguments.push_back(const_cast<char*>(word.c_str()));
     }

@@ -11,9 +11,9 @@ namespace vitrail::train {
 namespace {
 
 constexpr std::int64_t first_bucket_bytes = 1 << 20;  // DistributedDataParallel's
-constexpr std::int64_t line = 16;                     // numbers of f32
+constexpr std::int64_t numbers_a_line = 16;           // of f32 in a cache line
 
-std::int64_t whole_lines(std::int64_t count) { return (count + line - 1) / line * line; }
+std::int64_t whole_lines(std::int64_t count) { return (count + numbers_a_line - 1) / numbers_a_line * numbers_a_line; }
 
 void copy(const float* from, float* to, std::int64_t n) {
   kernels::parallel_for(n, 1 << 16, kernels::lines, [&](std::int64_t begin, std::int64_t end, int) {

@@ -68,6 +68,7 @@ void check_same(dist::Communicator& ranks, const std::vector<std::pair<std::stri
     return;
   }
   std::vector<std::string> lines;
+  lines.reserve(facts.size());
   for (const auto& [name, value] : facts) {
     lines.push_back(on_one_line(name + ": " + value));
   }
