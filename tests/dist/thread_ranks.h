@@ -1,8 +1,8 @@
 // Ranks that are threads of one process, for tests of what is built on messages.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <exception>
 #include <functional>
 #include <map>
@@ -65,7 +65,7 @@ class ThreadRank final : public dist::Communicator {
       }
       check(sent[number].size() == bytes.size(), "a message of {} bytes came where {} were expected",
             sent[number].size(), bytes.size());
-      std::memcpy(bytes.data(), sent[number].data(), bytes.size());
+      std::ranges::copy(sent[number], bytes.begin());
       return true;
     }
     Mailbox& mailbox;

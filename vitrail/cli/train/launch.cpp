@@ -198,6 +198,7 @@ Launch::Launch(const LaunchFlags& flags, std::vector<std::string> arguments)
   }
   // Open MPI would kill the ranks a second after it has told them to stop; they save first.
   setenv("OMPI_MCA_odls_base_sigkill_timeout", "300", 0);
+  setenv("PRTE_MCA_odls_base_sigkill_timeout", "300", 0);  // its name since Open MPI 5
   if (getuid() == 0) {
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
