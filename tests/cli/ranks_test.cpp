@@ -26,7 +26,9 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // Open MPI refuses root, and more ranks than cores, unless it is told to do as it is bid.
-const std::string as_anybody = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ";
+const std::string as_anybody =
+    "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_odls_base_sigkill_timeout=1 "
+    "PRTE_MCA_odls_base_sigkill_timeout=1 ";
 
 class Ranks : public Commands {
  protected:

@@ -185,7 +185,8 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error, const std::v
   std::string message = error.what();
   std::erase(message, as_it_stands);
   message = message.starts_with(": ") ? message.substr(2) : message;  // a flag that the help does not show
-  const std::vector<std::string> rest = command->remaining();
+  std::vector<std::string> rest = command->remaining();
+  std::erase(rest, "--");  // behind which no word is a flag
   const auto unknown = std::ranges::find_if(rest, [](const std::string& word) { return word.starts_with("-"); });
   // A word that is left over may follow from a value that was wrong, an unknown flag may not.
   const bool is_of_value = dynamic_cast<const CLI::ValidationError*>(&error) != nullptr;

@@ -196,9 +196,10 @@ Launch::Launch(const LaunchFlags& flags, std::vector<std::string> arguments)
     const std::string output = value_of(arguments_, "--output");
     run_ = fs::path(output.empty() ? train::RunOptions().output : output) / name;
   }
-  // Open MPI would kill the ranks a second after it has told them to stop; they save first.
-  setenv("OMPI_MCA_odls_base_sigkill_timeout", "300", 0);
-  setenv("PRTE_MCA_odls_base_sigkill_timeout", "300", 0);  // its name since Open MPI 5
+  // Open MPI kills the ranks a second after it has told them to stop; they save first. It waits as long, always, when
+  // one has died.
+  setenv("OMPI_MCA_odls_base_sigkill_timeout", "10", 0);
+  setenv("PRTE_MCA_odls_base_sigkill_timeout", "10", 0);  // its name since Open MPI 5
   if (getuid() == 0) {
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
