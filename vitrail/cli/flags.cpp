@@ -57,6 +57,18 @@ CLI::Validator whole_number(std::int64_t low, std::int64_t high) {
           ""};
 }
 
+std::string value_of(const std::vector<std::string>& arguments, const std::string& flag) {
+  std::string value;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == flag && i + 1 < arguments.size()) {
+      value = arguments[i + 1];
+    } else if (arguments[i].starts_with(flag + "=")) {
+      value = arguments[i].substr(flag.size() + 1);
+    }
+  }
+  return value;
+}
+
 CLI::Validator whole_number() {
   return whole_number(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max());
 }

@@ -36,6 +36,10 @@ void check_usage(bool condition, fmt::format_string<Args...> format, Args&&... a
 /// Calls `read`, which makes something of the values of flags: an Error that it throws is wrong usage.
 void as_usage(const std::function<void()>& read);
 
+/// The value of a flag among the arguments, given as "--NAME VALUE" or "--NAME=VALUE", the last time if it is given
+/// several times; "" if it is not given.
+std::string value_of(const std::vector<std::string>& arguments, const std::string& flag);
+
 /// Checks of values: that a number is whole, fits 64 bits and, with limits, is within them.
 CLI::Validator whole_number();
 CLI::Validator whole_number(std::int64_t low, std::int64_t high);

@@ -30,6 +30,12 @@ class Packer {
     put(static_cast<std::uint64_t>(text.size()));
     bytes_ += text;
   }
+  void put_texts(const std::vector<std::string>& texts) {
+    put(static_cast<std::uint64_t>(texts.size()));
+    for (const std::string& text : texts) {
+      put_text(text);
+    }
+  }
   const std::string& bytes() const { return bytes_; }
 
  private:
@@ -60,6 +66,13 @@ class Unpacker {
   std::string get_text() {
     const auto size = get<std::uint64_t>();
     return {take(size, 1), size};
+  }
+  std::vector<std::string> get_texts() {
+    std::vector<std::string> texts;
+    for (auto left = get<std::uint64_t>(); left > 0; --left) {
+      texts.push_back(get_text());
+    }
+    return texts;
   }
 
  private:

@@ -127,18 +127,6 @@ std::vector<Host> that_answer(std::vector<Host> hosts) {
   return hosts;
 }
 
-std::string value_of(const std::vector<std::string>& arguments, const std::string& flag) {
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == flag && i + 1 < arguments.size()) {
-      return arguments[i + 1];
-    }
-    if (arguments[i].starts_with(flag + "=")) {
-      return arguments[i].substr(flag.size() + 1);
-    }
-  }
-  return "";
-}
-
 // The step of the last checkpoint of a run; -1 if there is none.
 std::int64_t step_of(const fs::path& run) {
   try {

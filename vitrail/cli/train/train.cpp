@@ -30,20 +30,6 @@
 namespace vitrail::cli {
 namespace {
 
-// The value of a flag among the arguments, given as "--NAME VALUE" or "--NAME=VALUE", the last time if it is given
-// several times; "" if it is not given.
-std::string value_of(const std::vector<std::string>& arguments, const std::string& flag) {
-  std::string value;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == flag && i + 1 < arguments.size()) {
-      value = arguments[i + 1];
-    } else if (arguments[i].starts_with(flag + "=")) {
-      value = arguments[i].substr(flag.size() + 1);
-    }
-  }
-  return value;
-}
-
 // Whether one of the arguments is a file whose name ends so.
 bool names_file(const std::vector<std::string>& arguments, std::initializer_list<std::string_view> endings) {
   return std::ranges::any_of(arguments, [&](const std::string& argument) {

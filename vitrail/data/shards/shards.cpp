@@ -129,14 +129,13 @@ void read_samples(const io::Tar& tar, std::size_t shard, Shards& shards) {
       continue;
     }
     const auto& [key, kind] = *parts;
-    const std::string source = fmt::format("{}: {}", tar.source(), entry.name);
     if (io::is_image_name(entry.name)) {
       check(place.emplace(key, shards.samples.size()).second, "{}: the sample '{}' has two images", tar.source(), key);
       shards.samples.push_back({shard, key, entry, ""});
     } else if (kind == "cls") {
       classes[key] = trimmed(text_of(tar, entry));
     } else if (kind == "json" && !classes.contains(key)) {
-      const std::string name = class_in(text_of(tar, entry), source);
+      const std::string name = class_in(text_of(tar, entry), fmt::format("{}: {}", tar.source(), entry.name));
       if (!name.empty()) {
         classes[key] = name;
       }

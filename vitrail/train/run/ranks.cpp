@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "vitrail/dist/packed.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/train/run/checkpoint.h"
@@ -20,23 +21,11 @@ namespace {
 // The options that need not be the same on all ranks: where things lie, and what a machine has.
 const std::set<std::string_view> own_options = {"data_dir", "output", "experiment", "resume", "workers", "threads"};
 
-// A text of lines and back, for what is sent.
-std::string joined(const std::vector<std::string>& lines) { return fmt::format("{}", fmt::join(lines, "\n")); }
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> lines(1);
-  for (const char c : text) {
-    if (c == '\n') {
-      lines.emplace_back();
-    } else {
-      lines.back() += c;
-    }
-  }
-  return lines;
-}
-
-std::string on_one_line(std::string text) {
-  std::ranges::replace(text, '\n', ' ');
-  return text;
+std::vector<std::string> unpacked_texts(const std::string& bytes) { return dist::Unpacker(bytes).get_texts(); }
+std::string packed_texts(const std::vector<std::string>& texts) {
+  dist::Packer packer;
+  packer.put_texts(texts);
+  return packer.bytes();
 }
 
 std::string host_name() {
@@ -70,12 +59,12 @@ void check_same(dist::Communicator& ranks, const std::vector<std::pair<std::stri
   std::vector<std::string> lines;
   lines.reserve(facts.size());
   for (const auto& [name, value] : facts) {
-    lines.push_back(on_one_line(name + ": " + value));
+    lines.push_back(name + ": " + value);
   }
-  const std::vector<std::string> all = dist::all_gather(ranks, joined(lines), "the comparison of their options");
-  const std::vector<std::string> first = split(all.front());
+  const std::vector<std::string> all = dist::all_gather(ranks, packed_texts(lines), "the comparison of their options");
+  const std::vector<std::string> first = unpacked_texts(all.front());
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    const std::vector<std::string> other = split(all[rank]);
+    const std::vector<std::string> other = unpacked_texts(all[rank]);
     for (std::size_t i = 0; i < std::max(first.size(), other.size()); ++i) {
       const std::string here = value_or_nothing(first, i);
       const std::string there = value_or_nothing(other, i);
@@ -144,13 +133,13 @@ RankThreads threads_of_rank(dist::Communicator& ranks, int wanted) {
   if (ranks.size() == 1) {
     return result;
   }
-  const std::string own = host_name() + "\n" + own_cores();
+  const std::string own = packed_texts({host_name(), own_cores()});
   const std::vector<std::string> all = dist::all_gather(ranks, own, "the start");
-  const std::vector<std::string> here = split(own);
+  const std::vector<std::string> here = unpacked_texts(own);
   const auto cores = std::ranges::count(here[1], '1');
   int sharing = 0;  // ranks that may use some of these cores
   for (const std::string& one : all) {
-    const std::vector<std::string> there = split(one);
+    const std::vector<std::string> there = unpacked_texts(one);
     bool overlap = false;
     for (std::size_t core = 0; core < std::min(here[1].size(), there[1].size()); ++core) {
       overlap = overlap || (here[1][core] == '1' && there[1][core] == '1');

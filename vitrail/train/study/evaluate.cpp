@@ -86,10 +86,7 @@ Judged of_all(dist::Communicator& ranks, const Judged& own) {
   packer.put_all(own.indices);
   packer.put_all(own.labels);
   packer.put_all(own.verdicts);
-  packer.put(static_cast<std::uint64_t>(own.broken.size()));
-  for (const std::string& one : own.broken) {
-    packer.put_text(one);
-  }
+  packer.put_texts(own.broken);
   Judged all;
   for (const std::string& bytes : dist::all_gather(ranks, packer.bytes(), "the end of the evaluation")) {
     dist::Unpacker unpacker(bytes);
@@ -98,9 +95,7 @@ Judged of_all(dist::Communicator& ranks, const Judged& own) {
     append(all.indices, unpacker.get_all<std::int64_t>());
     append(all.labels, unpacker.get_all<std::int64_t>());
     append(all.verdicts, unpacker.get_all<Verdict>());
-    for (auto left = unpacker.get<std::uint64_t>(); left > 0; --left) {
-      all.broken.push_back(unpacker.get_text());
-    }
+    append(all.broken, unpacker.get_texts());
   }
   std::vector<std::size_t> order(all.batches.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
