@@ -173,11 +173,20 @@ std::shared_ptr<const Compiled> compiled(Key key, const std::function<dnnl::prim
   constexpr std::size_t capacity = 4096;  // keys that never recur (images of any size) must not pile up
 
   key.add(omp_get_max_threads());  // a primitive divides its work among the threads when it is made
-  {
+  const auto find = [&]() -> std::shared_ptr<const Compiled> {
     const std::shared_lock lock(mutex);
-    if (const auto found = cache.find(key); found != cache.end()) {
-      return found->second;
-    }
+    const auto found = cache.find(key);
+    return found != cache.end() ? found->second : nullptr;
+  };
+  if (auto found = find()) {
+    return found;
+  }
+  // One thread makes at a time: another that waits for the same primitive then finds it, and what oneDNN shares among the
+  // descriptors of several threads is ordered by a lock that the thread sanitizer sees.
+  static std::mutex making;
+  const std::lock_guard one_at_a_time(making);
+  if (auto found = find()) {
+    return found;
   }
   auto made = std::make_shared<const Compiled>(make());
   const std::unique_lock lock(mutex);
