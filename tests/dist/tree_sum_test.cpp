@@ -10,6 +10,7 @@
 
 #include "tests/dist/thread_ranks.h"
 #include "tests/support/errors.h"
+#include "vitrail/dist/square_sum.h"
 #include "vitrail/tensor/random.h"
 
 namespace vitrail {
@@ -130,6 +131,50 @@ TEST(TreeSum, SendsNoMoreThanItMust) {
   sums(4, 4, 16 * 400, DType::f32, &bytes);
   for (const std::size_t sent : bytes) {
     EXPECT_EQ(sent, 2 * 3 * 16 * 100 * sizeof(float));  // 2 (p - 1) / p of the vector
+  }
+}
+
+TEST(TreeSum, GivesEachRankItsPartAtHalfTheTraffic) {
+  for (const std::int64_t count : {1, 1000, 16 * 400}) {
+    const std::vector<float> expected = sums(1, 4, count, DType::f32).front();
+    test::on_ranks(4, [&](test::ThreadRank& self) {
+      TreeSum sum(self, count, DType::f32, dist::first_free_tag, "the sum", dist::Share::part);
+      sum.begin(4);
+      sum.add(leaf_of(self.rank(), count));
+      const auto [first, last] = dist::part_of(count, self.rank(), 4);
+      EXPECT_THAT(sum.finish().values(), testing::ElementsAreArray(expected.begin() + first, expected.begin() + last));
+      EXPECT_EQ(self.bytes_sent, static_cast<std::size_t>(count - (last - first)) * sizeof(float));
+    });
+  }
+}
+
+TEST(SumOfSquares, HasTheSameBitsOnAnyNumberOfRanks) {
+  std::vector<Tensor> vectors;
+  double exact = 0;
+  for (const std::int64_t count : {0, 1, 16, 100, 7000}) {
+    vectors.push_back(leaf_of(count, count));
+    for (const float x : vectors.back().values()) {
+      exact += static_cast<double>(x) * x;
+    }
+  }
+  for (int ranks = 1; ranks <= 5; ++ranks) {
+    for (const bool whole : {true, false}) {
+      test::on_ranks(ranks, [&](test::ThreadRank& self) {
+        std::vector<dist::Held> held;
+        for (const Tensor& one : vectors) {
+          const auto [first, last] = dist::part_of(one.numel(), self.rank(), self.size());
+          held.push_back({whole ? one : one.narrow(0, first, last - first), one.numel()});
+        }
+        const double sum = dist::sum_of_squares(self, held, "a test");
+        EXPECT_NEAR(sum, exact, 1e-12 * exact);
+        const std::unique_ptr<dist::Communicator> alone = dist::alone();
+        std::vector<dist::Held> all;
+        for (const Tensor& one : vectors) {
+          all.push_back({one, one.numel()});
+        }
+        EXPECT_EQ(sum, dist::sum_of_squares(*alone, all, "a test")) << ranks << " ranks";
+      });
+    }
   }
 }
 

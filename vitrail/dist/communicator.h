@@ -64,8 +64,8 @@ int announced_rank();
 /// Whether this program was built with MPI.
 bool has_mpi();
 
-/// Tags of messages: those of the functions below, and the first that others may use.
-enum Tag : int { sizes_tag, bytes_tag, first_free_tag };
+/// Tags of messages: those of the functions below and of the sharded optimizer, and the first that others may use.
+enum Tag : int { sizes_tag, bytes_tag, weights_tag, moments_tag, first_free_tag };
 
 /// A message that is waited for, and the rank that it comes from or goes to.
 struct Awaited {

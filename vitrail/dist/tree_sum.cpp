@@ -63,22 +63,22 @@ std::pair<std::int64_t, std::int64_t> leaves_of(std::int64_t leaves, int rank, i
   return {leaves * rank / ranks, leaves * (rank + 1) / ranks};
 }
 
-TreeSum::TreeSum(Communicator& ranks, std::int64_t count, DType wire, int tag, std::string where)
-    : ranks_(ranks), count_(count), wire_(wire), tag_(tag), where_(std::move(where)) {
-  check(wire == DType::f32 || wire == DType::bf16, "numbers are sent in f32 or bf16, not in {}", name_of(wire));
+std::pair<std::int64_t, std::int64_t> part_of(std::int64_t count, int rank, int ranks) {
+  const std::int64_t lines = (count + numbers_a_line - 1) / numbers_a_line;
+  return {std::min(count, lines * rank / ranks * numbers_a_line),
+          std::min(count, lines * (rank + 1) / ranks * numbers_a_line)};
 }
 
-std::pair<std::int64_t, std::int64_t> TreeSum::part_of(int rank) const {
-  // Whole cache lines, as far as there are any.
-  const std::int64_t lines = (count_ + 15) / 16;
-  return {std::min(count_, lines * rank / ranks_.size() * 16),
-          std::min(count_, lines * (rank + 1) / ranks_.size() * 16)};
+TreeSum::TreeSum(Communicator& ranks, std::int64_t count, DType wire, int tag, std::string where, Share share)
+    : ranks_(ranks), count_(count), wire_(wire), tag_(tag), where_(std::move(where)), share_(share) {
+  check(wire == DType::f32 || wire == DType::bf16, "numbers are sent in f32 or bf16, not in {}", name_of(wire));
 }
 
 void TreeSum::begin(std::int64_t leaves) {
   leaves_ = leaves;
   next_leaf_ = leaves_of(leaves, ranks_.rank(), ranks_.size()).first;
   partials_.clear();
+  posted_ = false;
   added_ = false;
   result_ = Tensor();
   if (next_leaf_ == leaves_of(leaves, ranks_.rank(), ranks_.size()).second) {
@@ -110,18 +110,19 @@ void TreeSum::add(Tensor leaf) {
 
 // Sends the parts of this rank's nodes to their owners, and begins to receive.
 void TreeSum::post() {
+  posted_ = true;
   if (ranks_.size() == 1) {
     result_ = partials_.front().sum;
     return;
   }
-  const auto [first, last] = part_of(ranks_.rank());
+  const auto [first, last] = part(ranks_.rank());
   const std::size_t own = partials_.size();
-  result_ = Tensor::empty({count_});
+  result_ = Tensor::empty({share_ == Share::whole ? count_ : last - first});
   for (int other = 0; other < ranks_.size(); ++other) {
     if (other == ranks_.rank()) {
       continue;
     }
-    const auto [begin, end] = part_of(other);
+    const auto [begin, end] = part(other);
     const auto leaves = leaves_of(leaves_, other, ranks_.size());
     for (const Node& node : nodes_of(leaves_, leaves.first, leaves.second)) {
       if (first == last) {
@@ -139,7 +140,7 @@ void TreeSum::post() {
       }
       leaving_.push_back({ranks_.send(bytes_of(sent, 0, end - begin), other, tag_), other});
     }
-    if (begin < end) {
+    if (begin < end && share_ == Share::whole) {
       Tensor to = result_.narrow(0, begin, end - begin);
       if (wire_ != DType::f32) {
         to = Tensor::empty({end - begin}, wire_);
@@ -154,20 +155,20 @@ void TreeSum::post() {
 float* TreeSum::summed(const Node& node) {
   for (Partial& partial : partials_) {
     if (partial.node == node) {
-      return partial.sum.data<float>() + (partial.whole ? part_of(ranks_.rank()).first : 0);
+      return partial.sum.data<float>() + (partial.whole ? part(ranks_.rank()).first : 0);
     }
   }
   float* left = summed({node.begin, node.middle()});
   const float* right = summed({node.middle(), node.end});
-  const auto [first, last] = part_of(ranks_.rank());
+  const auto [first, last] = part(ranks_.rank());
   add_to(left, right, last - first);
   return left;
 }
 
-// Adds the own parts of all nodes up, and sends the sum to all.
+// Adds the own parts of all nodes up, and sends the sum to those who want it.
 void TreeSum::add_parts() {
   added_ = true;
-  const auto [first, last] = part_of(ranks_.rank());
+  const auto [first, last] = part(ranks_.rank());
   if (first == last) {
     return;
   }
@@ -177,8 +178,11 @@ void TreeSum::add_parts() {
     }
   }
   const float* sum = summed({0, leaves_});
-  Tensor own = result_.narrow(0, first, last - first);
+  Tensor own = share_ == Share::whole ? result_.narrow(0, first, last - first) : result_;
   std::copy(sum, sum + (last - first), own.data<float>());
+  if (share_ == Share::part) {
+    return;
+  }
   if (wire_ != DType::f32) {
     kept_.push_back(converted(own, wire_));
     kernels::cast(kept_.back().raw(), wire_, own.raw(), DType::f32, last - first);  // as the others have it
@@ -191,18 +195,26 @@ void TreeSum::add_parts() {
   }
 }
 
+// Gives the memory of the leaves back once it has been added up and sent.
+void TreeSum::release() {
+  partials_.clear();
+  kept_.clear();
+}
+
 void TreeSum::progress() {
-  if (result_.defined() && ranks_.size() > 1) {
+  if (posted_ && ranks_.size() > 1) {
     if (!added_ && take_done(parts_)) {
       add_parts();
     }
     take_done(sums_);
-    take_done(leaving_);
+    if (take_done(leaving_) && added_) {
+      release();
+    }
   }
 }
 
 Tensor TreeSum::finish(const std::string& when) {
-  check(result_.defined(), "{}: not all leaves of rank {} have been added", where_, ranks_.rank());
+  check(posted_, "{}: not all leaves of rank {} have been added", where_, ranks_.rank());
   if (ranks_.size() > 1) {
     progress();
     const std::string where = when.empty() ? where_ : where_ + " " + when;
@@ -211,15 +223,15 @@ Tensor TreeSum::finish(const std::string& when) {
       add_parts();
     }
     wait(ranks_, sums_, where);
-    for (const auto& [part, rank] : rounded_sums_) {
-      const auto [begin, end] = part_of(rank);
-      kernels::cast(part.raw(), wire_, result_.data<float>() + begin, DType::f32, end - begin);
+    for (const auto& [part_sum, rank] : rounded_sums_) {
+      const auto [begin, end] = part(rank);
+      kernels::cast(part_sum.raw(), wire_, result_.data<float>() + begin, DType::f32, end - begin);
     }
     wait(ranks_, leaving_, where);
     rounded_sums_.clear();
-    kept_.clear();
-    partials_.clear();
+    release();
   }
+  posted_ = false;
   return std::move(result_);
 }
 

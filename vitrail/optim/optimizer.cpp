@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -140,11 +141,13 @@ std::vector<std::string> optimizers_that_keep(std::string_view moment) {
 }
 
 Optimizer::Optimizer(nn::ParameterStore& store, const OptimizerOptions& options,
-                     const std::vector<ParameterGroup>& groups)
-    : store_(&store), options_(options) {
+                     const std::vector<ParameterGroup>& groups, std::optional<Sharding> sharding)
+    : store_(&store), options_(options), sharding_(std::move(sharding)) {
   const std::vector<std::string_view> names = optimizer_names();
   check(std::ranges::find(names, options.opt) != names.end(), "unknown optimizer '{}': expected one of {}", options.opt,
         fmt::join(names, ", "));
+  check(!sharding_ || (options.opt != "lamb" && options.opt != "lambc"),
+        "{} needs whole parameters for its trust ratio: it cannot be sharded", options.opt);
   moment_names_ = moment_names(options);
   std::set<std::string, std::less<>> seen;
   for (const ParameterGroup& group : groups) {
@@ -158,9 +161,14 @@ Optimizer::Optimizer(nn::ParameterStore& store, const OptimizerOptions& options,
                   group.weight_decay != 0,
                   group.lr_scale,
                   Tensor::zeros({}, DType::i64),
+                  0,
+                  parameter.value.numel(),
                   {}};
+      if (sharding_) {
+        std::tie(entry.begin, entry.end) = sharding_->owned(parameter);
+      }
       for (std::size_t i = 0; i < moment_names_.size(); ++i) {
-        entry.moments.push_back(Tensor::zeros(parameter.value.shape()));
+        entry.moments.push_back(Tensor::zeros(sharding_ ? Shape{entry.end - entry.begin} : parameter.value.shape()));
       }
       by_leaf_[parameter.value.slot().get()] = entries_.size();
       entries_.push_back(std::move(entry));
@@ -186,9 +194,13 @@ void Optimizer::step(double lr, double gradient_scale) {
   for (Entry& entry : entries_) {
     update(entry, lr * entry.lr_scale, gradient_scale);
   }
+  if (sharding_) {
+    sharding_->gather_weights();
+  }
 }
 
 void Optimizer::step_leaf(autograd::Slot& leaf, double lr, double gradient_scale) {
+  check(!sharding_, "a sharded optimizer updates all parameters together");
   check(!needs_all_gradients(),
         "{} clips all gradients together: no parameter can be updated before the others are known", options_.opt);
   const auto it = by_leaf_.find(&leaf);
@@ -211,9 +223,12 @@ void Optimizer::update(Entry& entry, double lr, double gradient_scale) {
   if (!gradient.defined()) {
     return;
   }
-  float* p = parameter.value.span<float>().data();
-  const float* g = gradient.span<float>().data();
-  const std::int64_t n = parameter.value.numel();
+  float* p = parameter.value.span<float>().data() + entry.begin;
+  const std::int64_t n = entry.end - entry.begin;
+  const bool whole = gradient.numel() == parameter.value.numel();
+  check(whole || gradient.numel() == n, "the gradient of '{}' has {} elements, but {} are updated", parameter.name,
+        gradient.numel(), n);
+  const float* g = gradient.span<float>().data() + (whole ? entry.begin : 0);
   const auto moment = [&](std::size_t i) {
     return i < entry.moments.size() ? entry.moments[i].data<float>() : nullptr;
   };
@@ -236,19 +251,38 @@ void Optimizer::update(Entry& entry, double lr, double gradient_scale) {
   parameter.value.touch();
 }
 
-io::NamedTensors Optimizer::state() const {
-  io::NamedTensors result;
+// Calls visit(name, parameter, entry, tensor) for each tensor of the state; a step has no parameter.
+template <class Visitor>
+void Optimizer::visit_state(Visitor&& visit) const {
   for (const Entry& entry : entries_) {
-    const std::string& name = store_->all()[entry.index].name;
-    result.emplace_back(name + ".step", entry.step);
+    const nn::Parameter& parameter = store_->all()[entry.index];
+    visit(parameter.name + ".step", nullptr, entry, entry.step);
     for (std::size_t i = 0; i < entry.moments.size(); ++i) {
-      result.emplace_back(fmt::format("{}.{}", name, moment_names_[i]), entry.moments[i]);
+      visit(fmt::format("{}.{}", parameter.name, moment_names_[i]), &parameter, entry, entry.moments[i]);
     }
   }
+}
+
+io::NamedTensors Optimizer::state() const {
+  io::NamedTensors result;
+  visit_state([&](const std::string& name, const nn::Parameter* parameter, const Entry&, const Tensor& kept) {
+    result.emplace_back(name, sharding_ && parameter != nullptr ? sharding_->whole(*parameter, kept) : kept);
+  });
   return result;
 }
 
-void Optimizer::load_state(const io::NamedTensors& state) { copy_state("optimizer", state, this->state()); }
+void Optimizer::load_state(const io::NamedTensors& state) {
+  std::map<std::string, Tensor> from(state.begin(), state.end());
+  io::NamedTensors to;
+  visit_state([&](const std::string& name, const nn::Parameter* parameter, const Entry& entry, const Tensor& kept) {
+    to.emplace_back(name, kept);
+    const auto whole = from.find(name);
+    if (sharding_ && parameter != nullptr && whole != from.end() && whole->second.shape() == parameter->value.shape()) {
+      whole->second = whole->second.reshape({-1}).narrow(0, entry.begin, entry.end - entry.begin);
+    }
+  });
+  copy_state("optimizer", {from.begin(), from.end()}, to);
+}
 
 const std::vector<std::string>& clip_mode_names() {
   static const std::vector<std::string> names = {"norm", "value", "agc", "parameter"};
@@ -273,13 +307,17 @@ double gradient_norm(const nn::ParameterStore& store) {
   return std::sqrt(sum);
 }
 
+Clipping clip_by_norm(double norm, double limit, double gradient_scale) {
+  norm *= gradient_scale;
+  const double factor = limit / (norm + 1e-6);
+  return {norm, gradient_scale * (factor >= 1 ? 1 : factor)};  // NaN is passed on, so that it is noticed
+}
+
 Clipping clip_gradients(const nn::ParameterStore& store, double limit, ClipMode mode, double gradient_scale) {
   check(limit > 0 && gradient_scale > 0, "gradients cannot be clipped to {} (scaled by {}): both must be positive",
         limit, gradient_scale);
   if (mode == ClipMode::norm) {
-    const double norm = gradient_scale * gradient_norm(store);
-    const double factor = limit / (norm + 1e-6);
-    return {norm, gradient_scale * (factor >= 1 ? 1 : factor)};  // NaN is passed on, so that it is noticed
+    return clip_by_norm(gradient_norm(store), limit, gradient_scale);
   }
   for (const nn::Parameter& parameter : store.all()) {
     const Tensor gradient = gradient_of(parameter);

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "vitrail/io/safetensors.h"
@@ -76,13 +77,26 @@ std::vector<std::string_view> moment_names(const OptimizerOptions& options);
 /// The optimizers that keep `moment`, one of these names, of each parameter.
 std::vector<std::string> optimizers_that_keep(std::string_view moment);
 
+/// How several ranks share an update: each updates the elements that it owns, and keeps moments of these alone (ZeRO,
+/// Rajbhandari et al. 2020). The gradient of a parameter may then be the flat one of these elements alone.
+struct Sharding {
+  /// The elements [begin, end) of the flat parameter that this rank owns.
+  std::function<std::pair<std::int64_t, std::int64_t>(const nn::Parameter&)> owned;
+  /// Called by all ranks together at the end of each update: gives each the elements that the others have updated.
+  std::function<void()> gather_weights;
+  /// Called by all ranks together: a tensor of the parameter's shape out of the flat parts that the ranks have, on the
+  /// rank that saves; an undefined tensor on the others.
+  std::function<Tensor(const nn::Parameter&, const Tensor& part)> whole;
+};
+
 /// An optimizer with the algorithms of torch.optim and timm.optim, each fused into one pass over memory (LAMB: two).
 /// The formulas are in vitrail/kernels/optimizer.h. The store must outlive the optimizer.
 class Optimizer {
  public:
-  /// Throws Error for an unknown algorithm, and for a group's parameter that is not in the store, is named twice or is
-  /// not f32.
-  Optimizer(nn::ParameterStore& store, const OptimizerOptions& options, const std::vector<ParameterGroup>& groups);
+  /// Throws Error for an unknown algorithm, for a group's parameter that is not in the store, is named twice or is
+  /// not f32, and for LAMB with `sharding`, since its trust ratio needs whole parameters.
+  Optimizer(nn::ParameterStore& store, const OptimizerOptions& options, const std::vector<ParameterGroup>& groups,
+            std::optional<Sharding> sharding = {});
 
   /// Changes the weight decay of all groups that have one, for schedules of it.
   void set_weight_decay(double weight_decay);
@@ -100,9 +114,11 @@ class Optimizer {
   void step_leaf(autograd::Slot& leaf, double lr, double gradient_scale = 1);
 
   /// All that is needed to resume training bit for bit: tensors "NAME.exp_avg" (Adam, Lion, LAMB), "NAME.exp_avg_sq"
-  /// (Adam, LAMB), "NAME.momentum_buffer" (SGD) and "NAME.step" i64. They share memory with the optimizer.
+  /// (Adam, LAMB), "NAME.momentum_buffer" (SGD) and "NAME.step" i64. They share memory with the optimizer, unless it is
+  /// sharded: then all ranks must ask together, and Sharding::whole says what each gets.
   io::NamedTensors state() const;
-  /// Copies such a state into the optimizer. Throws Error naming what is missing, unknown or of another shape or dtype.
+  /// Copies such a state, of whole parameters, into the optimizer. Throws Error naming what is missing, unknown or of
+  /// another shape or dtype.
   void load_state(const io::NamedTensors& state);
 
  private:
@@ -111,13 +127,18 @@ class Optimizer {
     double weight_decay;
     bool decays;
     double lr_scale;
-    Tensor step;                  ///< [] i64: number of updates so far
-    std::vector<Tensor> moments;  ///< {exp_avg, exp_avg_sq}, {exp_avg}, {momentum_buffer} or {}
+    Tensor step;         ///< [] i64: number of updates so far
+    std::int64_t begin;  ///< of the flat parameter's elements that are updated here
+    std::int64_t end;
+    std::vector<Tensor> moments;  ///< {exp_avg, exp_avg_sq}, {exp_avg}, {momentum_buffer} or {}; flat if sharded
   };
   void update(Entry& entry, double lr, double gradient_scale);
+  template <class Visitor>
+  void visit_state(Visitor&& visit) const;
 
   nn::ParameterStore* store_;
   OptimizerOptions options_;
+  std::optional<Sharding> sharding_;
   std::vector<std::string_view> moment_names_;
   std::vector<Entry> entries_;
   std::unordered_map<const autograd::Slot*, std::size_t> by_leaf_;  ///< indices into entries_
@@ -140,6 +161,8 @@ struct Clipping {
 /// limit / (norm + 1e-6), if below 1, becomes part of the factor. The other modes change the gradients in place. The
 /// factor always includes gradient_scale. Throws Error unless `limit` and `gradient_scale` are positive.
 Clipping clip_gradients(const nn::ParameterStore& store, double limit, ClipMode mode, double gradient_scale = 1);
+/// What the mode norm does if all gradients together have this norm.
+Clipping clip_by_norm(double norm, double limit, double gradient_scale = 1);
 
 /// The Euclidean norm of all gradients of the store together.
 double gradient_norm(const nn::ParameterStore& store);

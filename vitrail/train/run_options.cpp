@@ -272,6 +272,21 @@ void add_rank_options(OptionList& list, RunOptions& o) {
               "excludes",
               self.flag());
       });
+  list.add("zero", o.zero, "STAGE",
+           "ZeRO: 1: each rank keeps and updates its part of the optimizer's state; 2: and of the summed gradients; 0: "
+           "all of it")
+      .at_least(0)
+      .at_most(2)
+      .check_that([&o](const Option& self) {
+        check(o.zero == 0 || (o.optimizer.opt != "lamb" && o.optimizer.opt != "lambc"),
+              "{} {} leaves each rank a part of a parameter, but the trust ratio of --opt {} needs all of it: take "
+              "adamw, or {} 0",
+              self.flag(), o.zero, o.optimizer.opt, self.flag());
+        check(o.zero < 2 || !o.clip_grad || o.clip_mode == "norm" || o.clip_mode == "value",
+              "{} 2 leaves each rank a part of a gradient, but --clip-mode {} needs all of it: take {} 1, or "
+              "--clip-mode norm",
+              self.flag(), o.clip_mode, self.flag());
+      });
   list.add("bucket_mb", o.bucket_mb, "MB", "Gradients that travel together, while backward goes on with the others")
       .at_least(1)
       .at_most(1024);

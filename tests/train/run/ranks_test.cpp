@@ -31,6 +31,10 @@ class RanksTest : public ::testing::Test {
   }
   fs::path run(const std::string& name) const { return folder_ / "runs" / name; }
   std::uint64_t weights(const std::string& name) const { return test::weights_of(run(name) / "last"); }
+  std::uint64_t checksum_of_state(const std::string& name) const {
+    const io::Safetensors file = io::Safetensors::open(run(name) / "last" / "train-state.safetensors");
+    return checksum(with_prefix(file, ""));
+  }
   std::vector<double> losses(const std::string& name) const {
     std::vector<double> losses;
     for (const nlohmann::json& line : test::json_lines(run(name) / "metrics.jsonl")) {
@@ -109,6 +113,52 @@ TEST_F(RanksTest, GoOnWithAnyNumber) {
   EXPECT_EQ(losses("changing"), losses("whole"));
 }
 
+// Whatever the ranks share of the optimizer, the bits are those of one process.
+TEST_F(RanksTest, ShareTheOptimizer) {
+  for (const char* opt : {"adamw", "lion", "momentum"}) {
+    ClassifyOptions with = options("one");
+    with.optimizer.opt = opt;
+    with.clip_grad = 0.1;
+    with.model_ema = true;
+    fs::remove_all(run("one"));
+    fit_on(1, with);
+    const std::uint64_t state = checksum_of_state("one");
+    for (const int zero : {1, 2}) {
+      for (const int ranks : {2, 4}) {
+        with.experiment = fmt::format("zero-{}-{}-{}", opt, zero, ranks);
+        with.zero = zero;
+        fit_on(ranks, with);
+        EXPECT_EQ(weights(with.experiment), weights("one")) << with.experiment;
+        EXPECT_EQ(checksum_of_state(with.experiment), state) << with.experiment;
+      }
+    }
+  }
+}
+
+TEST_F(RanksTest, ShareTheOptimizerOfWhatIsTrainedAlone) {
+  ClassifyOptions with = options("frozen");
+  with.freeze = {"patch_embed.", "blocks.0."};
+  fit_on(1, with);
+  with.experiment = "frozen-shared";
+  with.zero = 2;
+  fit_on(4, with);
+  EXPECT_EQ(weights("frozen-shared"), weights("frozen"));
+}
+
+TEST_F(RanksTest, GoOnWithAnyPartOfTheOptimizer) {
+  fit_on(1, options("whole"));
+  ClassifyOptions with = options("changing");
+  with.zero = 2;
+  fit_on(4, with, 3);
+  ClassifyOptions further = test::resumed<ClassifyOptions>(run("changing"));
+  further.zero = 1;
+  fit_on(2, further, 4);
+  further.zero = 0;
+  fit_on(1, further);
+  EXPECT_EQ(weights("changing"), weights("whole"));
+  EXPECT_EQ(checksum_of_state("changing"), checksum_of_state("whole"));
+}
+
 TEST_F(RanksTest, HaveTheLossesOfOneProcess) {
   ClassifyOptions one = options("one");
   one.grad_shards = 0;
@@ -170,6 +220,15 @@ TEST_F(RanksTest, RefuseWhatCannotBeShared) {
   with.grad_accum_steps = 1;
   with.grad_dtype = "bf16";
   EXPECT_THAT(error_of([&] { fit(with); }), HasSubstr("--grad-dtype bf16 rounds what travels"));
+  with.grad_dtype = "f32";
+  with.zero = 1;
+  with.optimizer.opt = "lamb";
+  EXPECT_THAT(error_of([&] { fit(with); }), HasSubstr("the trust ratio of --opt lamb needs all of it"));
+  with.optimizer.opt = "adamw";
+  with.zero = 2;
+  with.clip_grad = 1;
+  with.clip_mode = "agc";
+  EXPECT_THAT(error_of([&] { fit(with); }), HasSubstr("--clip-mode agc needs all of it: take --zero 1"));
   EXPECT_FALSE(fs::exists(run("refused")));
 }
 

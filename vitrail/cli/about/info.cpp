@@ -1,5 +1,6 @@
 // `vitrail info` describes a model.
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +14,7 @@
 #include "vitrail/cli/texts.h"
 #include "vitrail/cli/use/captions.h"
 #include "vitrail/models/quantize.h"
+#include "vitrail/train/run/zero.h"
 
 namespace vitrail::cli {
 namespace {
@@ -41,6 +43,45 @@ Json tensors_of(const nn::ParameterStore& parameters) {
   }
   return list;
 }
+
+std::int64_t count_trainable(const nn::ParameterStore& parameters) {
+  std::int64_t count = 0;
+  for (const nn::Parameter& one : parameters.all()) {
+    count += one.trainable && !one.buffer ? one.value.numel() : 0;
+  }
+  return count;
+}
+
+// The bytes that a rank keeps for each number of ranks and stage of ZeRO, with an optimizer of two moments (Adam's).
+Json zero_of(const nn::ParameterStore& parameters) {
+  Json rows = Json::array();
+  for (const int ranks : {1, 2, 4, 8, 16, 32, 64}) {
+    Json row = {{"ranks", ranks}};
+    for (const int stage : {0, 1, 2}) {
+      row[fmt::format("zero_{}", stage)] =
+          std::llround(train::zero_state_bytes(stage, ranks, 2) * static_cast<double>(count_trainable(parameters)));
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+void print_zero(const nn::ParameterStore& parameters) {
+  fmt::print("\nMB a rank keeps in training: weights, gradients, and the two moments of AdamW, in f32\n{:>12}",
+             "ranks");
+  for (const int stage : {0, 1, 2}) {
+    fmt::print("{:>12}", fmt::format("--zero {}", stage));
+  }
+  fmt::print("\n");
+  for (const Json& row : zero_of(parameters)) {
+    fmt::print("{:>12}", row["ranks"].get<int>());
+    for (const int stage : {0, 1, 2}) {
+      fmt::print("{:>12.1f}", row[fmt::format("zero_{}", stage)].get<double>() / 1e6);
+    }
+    fmt::print("\n");
+  }
+}
+
 }  // namespace
 
 void add_info(CLI::App& app) {
@@ -49,12 +90,15 @@ void add_info(CLI::App& app) {
     ModelFlags model;
     bool json = false;
     bool parameters = false;
+    bool zero = false;
   };
   const auto flags = std::make_shared<Flags>();
   add_model_argument(command, flags->model);
   command.add_flag("--json", flags->json, "Print one JSON object");
   command.add_flag("--parameters", flags->parameters, "List every parameter with its shape");
-  add_examples(command, {"vitrail info vit_base_patch16_224",
+  command.add_flag("--zero", flags->zero,
+                   "What each of several ranks keeps in training, with `train --zero` and without");
+  add_examples(command, {"vitrail info vit_base_patch16_224", "vitrail info vit_large_patch16_224 --zero",
                          "vitrail info vit_tiny_patch16_224 --model-kwargs img_size=32 patch_size=4 --num-classes 10",
                          "vitrail info demo/run/best --json"});
   const auto tell = [flags](const auto& model, const nn::ParameterStore& parameters) {
@@ -65,6 +109,9 @@ void add_info(CLI::App& app) {
       if (flags->parameters) {
         json["tensors"] = tensors_of(parameters);
       }
+      if (flags->zero) {
+        json["zero"] = zero_of(parameters);
+      }
       print_json(json);
     } else {
       print_info(model);
@@ -74,6 +121,9 @@ void add_info(CLI::App& app) {
     }
     if (flags->parameters && !flags->json) {
       print_parameters(parameters);
+    }
+    if (flags->zero && !flags->json) {
+      print_zero(parameters);
     }
   };
   command.callback([flags, tell] {

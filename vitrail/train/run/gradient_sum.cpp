@@ -1,25 +1,14 @@
 #include "vitrail/train/run/gradient_sum.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cmath>
 
 #include <fmt/format.h>
 
-#include "vitrail/kernels/parallel.h"
+#include "vitrail/dist/square_sum.h"
 
 namespace vitrail::train {
 namespace {
-
-constexpr std::int64_t first_bucket_bytes = 1 << 20;  // DistributedDataParallel's
-constexpr std::int64_t numbers_a_line = 16;           // of f32 in a cache line
-
-std::int64_t whole_lines(std::int64_t count) { return (count + numbers_a_line - 1) / numbers_a_line * numbers_a_line; }
-
-void copy(const float* from, float* to, std::int64_t n) {
-  kernels::parallel_for(n, 1 << 16, kernels::lines, [&](std::int64_t begin, std::int64_t end, int) {
-    std::memcpy(to + begin, from + begin, static_cast<std::size_t>(end - begin) * sizeof(float));
-  });
-}
 
 std::int64_t total_size(const std::vector<Tensor>& tensors) {
   std::int64_t size = 0;
@@ -42,14 +31,14 @@ void for_each_part(const std::vector<Tensor>& tensors, Visit&& visit) {
 Tensor flat(const std::vector<Tensor>& tensors, std::int64_t size) {
   const Tensor all = Tensor::empty({size});
   for_each_part(tensors, [&](const Tensor& one, std::int64_t offset) {
-    copy(one.span<float>().data(), all.data<float>() + offset, one.numel());
+    copy_numbers(one.span<float>().data(), all.data<float>() + offset, one.numel());
   });
   return all;
 }
 
 void spread(const Tensor& all, const std::vector<Tensor>& tensors) {
   for_each_part(tensors, [&](const Tensor& one, std::int64_t offset) {
-    copy(all.data<float>() + offset, one.span<float>().data(), one.numel());
+    copy_numbers(all.data<float>() + offset, one.span<float>().data(), one.numel());
     one.touch();
   });
 }
@@ -68,28 +57,16 @@ std::vector<Tensor> buffers_named(const nn::ParameterStore& parameters, std::ini
 }  // namespace
 
 GradientSum::GradientSum(const nn::ParameterStore& parameters, dist::Communicator& ranks, DType wire,
-                         std::int64_t bucket_bytes, int first_tag)
-    : ranks_(ranks) {
-  std::vector<std::int64_t> sizes;
-  const std::vector<nn::Parameter>& all = parameters.all();
-  for (auto one = all.rbegin(); one != all.rend(); ++one) {
-    if (!one->trainable || one->buffer) {
-      continue;
-    }
-    const std::int64_t most = sizes.size() <= 1 ? std::min(first_bucket_bytes, bucket_bytes) : bucket_bytes;
-    if (sizes.empty() || sizes.back() * static_cast<std::int64_t>(sizeof(float)) >= most) {
-      sizes.push_back(0);
-    }
-    by_leaf_[one->value.slot().get()] = places_.size();
-    places_.push_back({&*one, sizes.size() - 1, sizes.back()});
-    sizes.back() += whole_lines(one->value.numel());
-  }
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
+                         std::int64_t bucket_bytes, dist::Share share, int first_tag)
+    : ranks_(ranks), share_(share), layout_(make_buckets(parameters, bucket_bytes)) {
+  for (std::size_t i = 0; i < layout_.sizes.size(); ++i) {
     const int tag = first_tag + 2 * static_cast<int>(i);
     buckets_.push_back(
-        {dist::TreeSum(ranks, sizes[i], wire, tag, fmt::format("bucket {} of the gradients", i + 1)), sizes[i]});
+        {dist::TreeSum(ranks, layout_.sizes[i], wire, tag, fmt::format("bucket {} of the gradients", i + 1), share)});
   }
-  for (const Place& place : places_) {
+  for (std::size_t at = 0; at < layout_.places.size(); ++at) {
+    const Buckets::Place& place = layout_.places[at];
+    by_leaf_[place.parameter->value.slot().get()] = at;
     ++buckets_[place.bucket].places;
   }
 }
@@ -97,7 +74,7 @@ GradientSum::GradientSum(const nn::ParameterStore& parameters, dist::Communicato
 int GradientSum::tags() const { return 2 * static_cast<int>(buckets_.size()); }
 
 void GradientSum::begin(std::int64_t leaves) {
-  touched_.assign(places_.size(), 0);
+  touched_.assign(layout_.places.size(), 0);
   for (Bucket& bucket : buckets_) {
     bucket.sum.begin(leaves);
   }
@@ -105,22 +82,22 @@ void GradientSum::begin(std::int64_t leaves) {
 }
 
 void GradientSum::begin_leaf() {
-  taken_.assign(places_.size(), 0);
+  taken_.assign(layout_.places.size(), 0);
   for (Bucket& bucket : buckets_) {
     bucket.missing = bucket.places;
   }
 }
 
 void GradientSum::take(std::size_t at, const Tensor& gradient) {
-  const Place& place = places_[at];
+  const Buckets::Place& place = layout_.places[at];
   Bucket& bucket = buckets_[place.bucket];
   if (!bucket.leaf.defined()) {
-    bucket.leaf = Tensor::empty({bucket.size});
+    bucket.leaf = Tensor::empty({layout_.sizes[place.bucket]});
   }
   float* to = bucket.leaf.data<float>() + place.offset;
   const std::int64_t n = place.parameter->value.numel();
   if (gradient.defined()) {
-    copy(gradient.span<float>().data(), to, n);
+    copy_numbers(gradient.span<float>().data(), to, n);
     touched_[at] = 1;
   } else {
     std::fill(to, to + n, 0.0F);
@@ -149,9 +126,9 @@ autograd::Tape::Complete GradientSum::collector() {
 }
 
 void GradientSum::end_leaf() {
-  for (std::size_t at = 0; at < places_.size(); ++at) {
+  for (std::size_t at = 0; at < layout_.places.size(); ++at) {
     if (taken_[at] == 0) {
-      autograd::Slot& leaf = *places_[at].parameter->value.slot();
+      autograd::Slot& leaf = *layout_.places[at].parameter->value.slot();
       take(at, leaf.grad);
       leaf.grad = Tensor();
     }
@@ -159,18 +136,28 @@ void GradientSum::end_leaf() {
   begin_leaf();
 }
 
-void GradientSum::finish(const std::vector<std::uint8_t>& touched, const std::string& when) {
-  std::vector<Tensor> sums;
+std::optional<double> GradientSum::finish(const std::vector<std::uint8_t>& touched, bool asked_norm,
+                                          const std::string& when) {
+  std::vector<dist::Held> sums;
   sums.reserve(buckets_.size());
-  for (Bucket& bucket : buckets_) {
-    sums.push_back(bucket.sum.finish(when));
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    sums.push_back({buckets_[i].sum.finish(when), layout_.sizes[i]});
   }
-  for (std::size_t at = 0; at < places_.size(); ++at) {
-    const Place& place = places_[at];
+  for (std::size_t at = 0; at < layout_.places.size(); ++at) {
+    const Buckets::Place& place = layout_.places[at];
     const Tensor& value = place.parameter->value;
-    value.slot()->grad =
-        touched[at] == 0 ? Tensor() : sums[place.bucket].narrow(0, place.offset, value.numel()).reshape(value.shape());
+    const Tensor& sum = sums[place.bucket].numbers;
+    Tensor& gradient = value.slot()->grad;
+    gradient = Tensor();
+    if (touched[at] != 0 && share_ == dist::Share::whole) {
+      gradient = sum.narrow(0, place.offset, value.numel()).reshape(value.shape());
+    } else if (touched[at] != 0) {
+      const Owned own = owned_of(layout_, place, ranks_.rank(), ranks_.size());
+      gradient = sum.narrow(0, own.at, own.end - own.begin);
+    }
   }
+  return asked_norm ? std::optional(std::sqrt(dist::sum_of_squares(ranks_, sums, "the norm of the gradients " + when)))
+                    : std::nullopt;
 }
 
 StatisticsMean::StatisticsMean(const nn::ParameterStore& parameters, dist::Communicator& ranks, int first_tag)

@@ -4,12 +4,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/dist/tree_sum.h"
 #include "vitrail/nn/parameters.h"
+#include "vitrail/train/run/buckets.h"
 
 namespace vitrail::train {
 
@@ -20,10 +23,11 @@ namespace vitrail::train {
 /// PyTorch's DistributedDataParallel (Li et al. 2020).
 class GradientSum {
  public:
-  /// `bucket_bytes` is about the size of a bucket, of which the first is smaller. `first_tag` and further numbers are
-  /// tags of its messages. The store must outlive it, and its parameters may not be frozen or released meanwhile.
+  /// `share` says whether each rank gets the gradients of all elements, or of those that it owns (owned_of()).
+  /// `first_tag` and further numbers are tags of its messages. The store must outlive it, and its parameters may not be
+  /// frozen or released meanwhile.
   GradientSum(const nn::ParameterStore& parameters, dist::Communicator& ranks, DType wire, std::int64_t bucket_bytes,
-              int first_tag);
+              dist::Share share, int first_tag);
 
   /// Begins an update of `leaves` leaves on all ranks together.
   void begin(std::int64_t leaves);
@@ -33,20 +37,15 @@ class GradientSum {
   void end_leaf();
   /// Whether each trainable parameter has got a gradient from this rank's leaves.
   const std::vector<std::uint8_t>& touched() const { return touched_; }
-  /// Waits for the sums, and makes them the gradients of the parameters that `touched` says, and no others. `when` is
-  /// for the Error of dist::wait().
-  void finish(const std::vector<std::uint8_t>& touched, const std::string& when);
+  /// Waits for the sums, and makes them the gradients of the parameters that `touched` says, and no others: with
+  /// Share::part flat ones, of the elements of this rank. Returns the Euclidean norm of all sums if it is `asked_norm`,
+  /// for which the ranks must ask together. `when` is for the Error of dist::wait().
+  std::optional<double> finish(const std::vector<std::uint8_t>& touched, bool asked_norm, const std::string& when);
   int tags() const;  ///< how many tags it uses
 
  private:
-  struct Place {
-    const nn::Parameter* parameter;
-    std::size_t bucket;
-    std::int64_t offset;
-  };
   struct Bucket {
     dist::TreeSum sum;
-    std::int64_t size;
     Tensor leaf = {};          // of the present leaf; undefined once it is complete
     std::int64_t missing = 0;  // gradients of the present leaf
     std::int64_t places = 0;
@@ -55,7 +54,8 @@ class GradientSum {
   void begin_leaf();
 
   dist::Communicator& ranks_;
-  std::vector<Place> places_;
+  dist::Share share_;
+  Buckets layout_;
   std::vector<Bucket> buckets_;
   std::unordered_map<const autograd::Slot*, std::size_t> by_leaf_;
   std::vector<std::uint8_t> taken_;

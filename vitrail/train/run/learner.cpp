@@ -14,6 +14,7 @@
 #include "vitrail/optim/schedule.h"
 #include "vitrail/tensor/profile.h"
 #include "vitrail/train/run/checkpoint.h"
+#include "vitrail/train/run/zero.h"
 
 namespace vitrail::train {
 namespace {
@@ -53,6 +54,15 @@ std::vector<optim::ParameterGroup> parameter_groups(const RunOptions& options, c
   return groups;
 }
 
+// What several ranks share of the optimizer, if they do.
+std::optional<optim::Sharding> sharding_of(const RunOptions& options, const nn::Network& net,
+                                           dist::Communicator* ranks) {
+  if (options.zero == 0 || ranks == nullptr || ranks->size() == 1) {
+    return std::nullopt;
+  }
+  return zero_sharding(net.parameters, *ranks, options.bucket_mb << 20);
+}
+
 }  // namespace
 
 struct Learner::Parts {
@@ -69,20 +79,24 @@ struct Learner::Parts {
   std::optional<optim::Ema> average;
   double weight_decay;
   std::optional<double> weight_decay_end;
+  bool shares_with_none = false;  // --zero, and there is one rank
 
   double backward(const Loss& loss, std::uint64_t number, float share, const autograd::Tape::Complete& complete);
   void schedule_decay(std::int64_t update);
 };
 
-Learner::Learner(const RunOptions& options, nn::Network& network, std::int64_t updates_per_epoch, DType dtype)
+Learner::Learner(const RunOptions& options, nn::Network& network, std::int64_t updates_per_epoch, DType dtype,
+                 dist::Communicator* ranks)
     : parts_(new Parts{network, dtype, mix(static_cast<std::uint64_t>(options.seed), hash("forward")),
                        updates_per_epoch, options.grad_checkpointing, options.clip_grad,
                        optim::clip_mode_named(options.clip_mode),
                        optim::Schedule(schedule_of(options, updates_per_epoch)),
-                       optim::Optimizer(network.parameters, options.optimizer, parameter_groups(options, network)),
+                       optim::Optimizer(network.parameters, options.optimizer, parameter_groups(options, network),
+                                        sharding_of(options, network, ranks)),
                        std::nullopt, std::nullopt, options.weight_decay, options.weight_decay_end}) {
   check(std::ranges::none_of(network.parameters.all(), [](const nn::Parameter& one) { return one.held.has_value(); }),
         "the weights are held for inference and cannot be trained: train the model that they were quantized from");
+  parts_->shares_with_none = options.zero > 0 && (ranks == nullptr || ranks->size() == 1);
   if (options.lookahead > 0) {
     parts_->lookahead.emplace(network.parameters, optim::LookaheadOptions{options.lookahead, options.lookahead_decay,
                                                                           epochs() * updates_per_epoch});
@@ -99,13 +113,17 @@ std::int64_t Learner::epochs() const { return parts_->schedule.epochs(); }
 std::vector<std::string> Learner::remarks() const {
   const std::int64_t updates = epochs() * parts_->updates_per_epoch;
   const double first = parts_->average ? parts_->average->share_of_first(updates) : 0;
-  if (first < 0.1) {
-    return {};
+  std::vector<std::string> result;
+  if (first >= 0.1) {
+    result.push_back(fmt::format(
+        "note: after all {}, the average of --model-ema is still to {:.0f} % the weights that it began with: take "
+        "--model-ema-warmup, or a smaller --model-ema-decay",
+        io::counted(updates, "updates"), 100 * first));
   }
-  return {fmt::format(
-      "note: after all {}, the average of --model-ema is still to {:.0f} % the weights that it began with: take "
-      "--model-ema-warmup, or a smaller --model-ema-decay",
-      io::counted(updates, "updates"), 100 * first)};
+  if (parts_->shares_with_none) {
+    result.emplace_back("note: --zero shares the optimizer's state among ranks, and there is one: it keeps all of it");
+  }
+  return result;
 }
 
 double Learner::lr(std::int64_t update) const {
@@ -162,12 +180,16 @@ Learner::Step Learner::step(const Loss& loss, std::uint64_t number, std::int64_t
   return result;
 }
 
-std::optional<double> Learner::update(std::int64_t update, double scale) {
+bool Learner::clips_by_norm() const { return parts_->clip_limit && parts_->clip_mode == optim::ClipMode::norm; }
+
+std::optional<double> Learner::update(std::int64_t update, double scale, std::optional<double> norm) {
   const Profile::Within within(Profile::Phase::update);
   nn::ParameterStore& parameters = parts_->net.parameters;
   optim::Clipping clipping{0, scale};
   if (parts_->clip_limit) {
-    clipping = optim::clip_gradients(parameters, *parts_->clip_limit, parts_->clip_mode, scale);
+    clipping = clips_by_norm() && norm
+                   ? optim::clip_by_norm(*norm, *parts_->clip_limit, scale)
+                   : optim::clip_gradients(parameters, *parts_->clip_limit, parts_->clip_mode, scale);
     Profile::mark("clip gradients");
   }
   parts_->schedule_decay(update);
@@ -182,8 +204,7 @@ std::optional<double> Learner::update(std::int64_t update, double scale) {
     parts_->average->update(parameters, update + 1);
     Profile::mark("average");
   }
-  const bool by_norm = parts_->clip_limit && parts_->clip_mode == optim::ClipMode::norm;
-  return by_norm ? std::optional(clipping.norm) : std::nullopt;
+  return clips_by_norm() ? std::optional(clipping.norm) : std::nullopt;
 }
 
 bool Learner::has_average() const { return parts_->average.has_value(); }

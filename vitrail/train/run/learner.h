@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/dist/communicator.h"
 #include "vitrail/io/safetensors.h"
 #include "vitrail/nn/network.h"
 #include "vitrail/nn/pass.h"
@@ -23,8 +24,10 @@ using Loss = std::function<Tensor(nn::Pass& pass)>;
 /// Updates the parameters of a network, which must outlive it.
 class Learner {
  public:
-  /// `dtype` is the dtype of activations and products; weights are always f32.
-  Learner(const RunOptions& options, nn::Network& network, std::int64_t updates_per_epoch, DType dtype);
+  /// `dtype` is the dtype of activations and products; weights are always f32. With --zero, `ranks` share the
+  /// optimizer, and must all call update() and state() together.
+  Learner(const RunOptions& options, nn::Network& network, std::int64_t updates_per_epoch, DType dtype,
+          dist::Communicator* ranks = nullptr);
   ~Learner();
   Learner(const Learner&) = delete;
   Learner& operator=(const Learner&) = delete;
@@ -51,9 +54,10 @@ class Learner {
   double accumulate(const Loss& loss, std::uint64_t number, float share = 1,
                     const autograd::Tape::Complete& complete = {});
   /// Scales the accumulated gradients by `scale`, clips them, updates the weights and then the moving average, and
-  /// clears the gradients. `update` is the number of the update, counted from 0. Returns the norm of the gradients
-  /// before clipping if they are clipped by norm.
-  std::optional<double> update(std::int64_t update, double scale = 1);
+  /// clears the gradients. `update` is the number of the update, counted from 0. `norm` is that of the accumulated
+  /// gradients, if it is known already. Returns the norm of the gradients before clipping if they are clipped by norm.
+  std::optional<double> update(std::int64_t update, double scale = 1, std::optional<double> norm = {});
+  bool clips_by_norm() const;
 
   bool has_average() const;
   /// While an object of this class exists, the parameters of the network hold their moving average. The constructor
@@ -69,7 +73,8 @@ class Learner {
     Learner& learner_;
   };
 
-  /// The tensors of the optimizer and of the moving average. They share the memory that later updates change.
+  /// The tensors of the optimizer and of the moving average. They share the memory that later updates change. If
+  /// ranks share the optimizer, its tensors are copies, and on all but rank 0 undefined.
   io::NamedTensors state() const;
   /// Restores what state() returned. Throws Error, naming the tensor, if one is missing or of another shape.
   void load_state(const io::Safetensors& state);

@@ -66,6 +66,9 @@ class Run {
   fs::path last() const { return folder_ / "last"; }
   fs::path best() const { return folder_ / "best"; }
   bool has_best() const { return counters_.best_epoch > 0 && fs::exists(best()); }
+  std::unique_ptr<Learner::Averaged> averaged_if(bool average) const {
+    return average ? std::make_unique<Learner::Averaged>(*learner_) : nullptr;
+  }
   bool stop_wanted() const { return hooks_.should_stop && hooks_.should_stop(); }
   void say(const std::string& text) const {
     if (progress_ != nullptr) {
@@ -141,7 +144,7 @@ Run::Run(const TaskOptions& options, const FitHooks& hooks)
   real_ = options;
   real_.batch_size = std::min(options.batch_size, task_->items_of_batch(options.batch_size));
   real_.grad_accum_steps = group_;
-  learner_ = std::make_unique<Learner>(real_, task_->network(), updates_per_epoch_, dtype_);
+  learner_ = std::make_unique<Learner>(real_, task_->network(), updates_per_epoch_, dtype_, &ranks_);
   updates_ = std::make_unique<Updates>(*task_, *learner_, ranks_, options);
   resuming ? restore() : create();
   check_same_weights(ranks_, task_->network(), counters_.step);
@@ -149,11 +152,12 @@ Run::Run(const TaskOptions& options, const FitHooks& hooks)
 
 void Run::create() {
   counters_.threads = kernels::threads();
+  const io::NamedTensors state = learner_->state();
   if (leads()) {
     // The folder is made together with a checkpoint of step 0, so that there is always one to resume from.
     folder_ = create_run_folder(options_, task_->name(), [&](const fs::path& temporary) {
       write_config_to(temporary);
-      save_checkpoint(temporary / "last", *task_, task_->network(), counters_, learner_->state());
+      save_checkpoint(temporary / "last", *task_, task_->network(), counters_, state);
     });
     log_ = std::make_unique<RunLog>(RunLock(folder_), 0, record_kind());
   }
@@ -420,10 +424,7 @@ Work Run::work() const {
 }
 
 Figures Run::evaluate(bool average) {
-  std::optional<Learner::Averaged> averaged;
-  if (average) {
-    averaged.emplace(*learner_);
-  }
+  const std::unique_ptr<Learner::Averaged> averaged = averaged_if(average);
   Work how = work();
   if (average) {
     how.begin = [begin = std::move(how.begin)](std::string_view title, std::int64_t total) {
@@ -445,10 +446,7 @@ void Run::keep_if_best(const FigureKind& metric, double value, bool average) {
   }
   counters_.best_epoch = counters_.epoch + 1;
   counters_.best_metric = value;
-  std::optional<Learner::Averaged> averaged;
-  if (average) {
-    averaged.emplace(*learner_);
-  }
+  const std::unique_ptr<Learner::Averaged> averaged = averaged_if(average);
   task_->save(best());
   for (const auto& [file, svg] : task_->pictures()) {
     io::write_atomically(folder_ / file, svg);
@@ -458,10 +456,11 @@ void Run::keep_if_best(const FigureKind& metric, double value, bool average) {
 void Run::save() {
   check_finite_weights(task_->network(), counters_.step);
   check_same_weights(ranks_, task_->network(), counters_.step);
+  const io::NamedTensors state = learner_->state();
   if (leads()) {
     counters_.metrics_bytes = log_->commit(static_cast<double>(updates_per_epoch_));
     counters_.seconds = seconds_before_ + seconds_since(began_);
-    save_checkpoint(last(), *task_, task_->network(), counters_, learner_->state());
+    save_checkpoint(last(), *task_, task_->network(), counters_, state);
   }
   saved_step_ = counters_.step;
   saved_at_ = Clock::now();

@@ -60,7 +60,8 @@ struct Updates::Parts {
   struct Sums {
     Sums(const nn::Network& net, dist::Communicator& ranks, const RunOptions& options)
         : gradients(net.parameters, ranks, options.grad_dtype == "bf16" ? DType::bf16 : DType::f32,
-                    options.bucket_mb << 20, dist::first_free_tag),
+                    options.bucket_mb << 20, options.zero >= 2 ? dist::Share::part : dist::Share::whole,
+                    dist::first_free_tag),
           statistics(net.parameters, ranks, dist::first_free_tag + gradients.tags()) {}
     GradientSum gradients;
     StatisticsMean statistics;
@@ -237,7 +238,7 @@ std::optional<Update> Updates::Parts::make_together(Counters& counters, std::int
     made.rank_seconds.clear();
   }
   const std::string when = fmt::format("of step {}", counters.step + 1);
-  sums->gradients.finish(touched, when);
+  const std::optional<double> norm = sums->gradients.finish(touched, learner.clips_by_norm(), when);
   sums->statistics.finish(when);
   check_loss(made.loss, counters, made.lr);
   counters.batch += batches;
@@ -245,7 +246,7 @@ std::optional<Update> Updates::Parts::make_together(Counters& counters, std::int
     return std::nullopt;
   }
   made.loss /= static_cast<double>(made.units);
-  made.gradient_norm = learner.update(counters.step, 1 / static_cast<double>(made.units));
+  made.gradient_norm = learner.update(counters.step, 1 / static_cast<double>(made.units), norm);
   ++counters.step;
   return made;
 }
