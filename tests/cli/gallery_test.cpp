@@ -157,7 +157,7 @@ TEST_F(Gallery, SaysWhatDoesNotFit) {
   const std::string image = images() + "/000100.png";
   for (const auto& [flags, words] : std::initializer_list<std::pair<std::string, std::string>>{
            {"", "give --detector, --captioner or --vqa"},
-           {" --vqa " + run("vqa"), "give --questions FILE or --ask QUESTION"},
+           {" --vqa " + run("vqa"), "give --questions DATA or --ask QUESTION"},
            {" --detector " + run("detect") + " --ask 'what?'", "are for --vqa"},
            {" --detector " + run("detect") + " --scenes " + path("test"), "judges what --captioner says"},
            {" --detector " + run("vqa"), "finds no objects: it answers questions about images; `vitrail ask` takes it"},

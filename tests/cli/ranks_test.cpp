@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -153,6 +154,48 @@ TEST_F(Ranks, KilledOnFourGoOnWithTwo) {
     EXPECT_THAT(outcome.out, HasSubstr("going on after step"));
     EXPECT_EQ(weights(name), weights(whole)) << name;
   }
+}
+
+TEST_F(Ranks, ShareTheOptimizer) {
+  for (const auto& [kind, arguments] : {std::pair{"vit", images()}, std::pair{"gpt", text()}}) {
+    const std::string clipped = arguments + " --clip-grad 0.5";
+    const std::string whole = fmt::format("{}-zero-0", kind);
+    const Outcome alone = vitrail(clipped + " --zero 1" + named(whole));
+    ASSERT_EQ(alone.status, 0) << alone.err;
+    EXPECT_THAT(alone.out, HasSubstr("--zero shares the optimizer's state among ranks, and there is one"));
+    for (const int stage : {1, 2}) {
+      const std::string name = fmt::format("{}-zero-{}", kind, stage);
+      const Outcome outcome = on(2, clipped + fmt::format(" --zero {}", stage) + named(name));
+      ASSERT_EQ(outcome.status, 0) << outcome.err;
+      EXPECT_EQ(weights(name), weights(whole)) << name;
+    }
+  }
+}
+
+TEST_F(Ranks, MeasureWhatLiesBetweenThem) {
+  const std::string file = path("link.json");
+  const Outcome outcome = on(2, "bench comm --threads 1 --output " + file);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("2 ranks"), HasSubstr("sums over all ranks, ms")));
+  const nlohmann::json json = nlohmann::json::parse(io::read_text(file));
+  ASSERT_EQ(json.at("links").size(), 1U);
+  EXPECT_GT(json["links"][0].at("mb_per_second"), 0);
+  EXPECT_EQ(json.at("sums").size(), 4U);
+  const std::string scale =
+      "scale --model vit_tiny_patch16_224 --model-kwargs img_size=16 patch_size=4 embed_dim=24 depth=2 "
+      "num_heads=3 -b 2 --threads 1 --steps 2 --ranks 1 2 --comm " +
+      file;
+  const nlohmann::json scaled = nlohmann::json::parse(vitrail(scale + " --json").out);
+  EXPECT_EQ(scaled.at("links").size(), 1U);
+  EXPECT_EQ(scaled["links"][0].at("rows").size(), 2U);
+  EXPECT_THAT(vitrail(scale).out, HasSubstr("measured"));
+  refuses(scale + " --gbps 1", "--gbps", 2);
+  refuses("bench comm", "what lies between ranks is measured by several of them");
+  refuses("bench comm --model vit_tiny_patch16_224", "--model has no effect on comm", 2);
+  refuses("bench train", "--model is required", 2);
+  refuses("scale --model vit_tiny_patch16_224 --comm " + path("nowhere.json"), "nowhere.json");
+  io::write_atomically(path("no.json"), "{}");
+  refuses("scale --model vit_tiny_patch16_224 --comm " + path("no.json"), "is no file of `vitrail bench comm");
 }
 
 TEST_F(Ranks, AreLaunchedAgain) {

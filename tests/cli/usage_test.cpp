@@ -28,7 +28,7 @@ TEST(Usage, HelpNamesEveryCommandAndShowsExamples) {
        {"train",   "eval",     "predict", "embed",    "knn",         "attention", "positions", "report",
         "forward", "quantize", "convert", "pretrain", "reconstruct", "compare",   "info",      "bleu",
         "models",  "augment",  "soup",    "bench",    "completion",  "tokenizer", "generate",  "gradients",
-        "encoder", "detect",   "scenes",  "latent",   "probe",       "patches",   "zeroshot"}) {
+        "encoder", "detect",   "scenes",  "latent",   "probe",       "patches",   "zeroshot",  "scale"}) {
     EXPECT_THAT(help.out, HasSubstr(command));
     const Outcome own = vitrail(std::string(command) + " --help");
     EXPECT_EQ(own.status, 0) << command;

@@ -10,6 +10,7 @@
 
 #include "tests/dist/thread_ranks.h"
 #include "tests/support/errors.h"
+#include "vitrail/dist/link.h"
 #include "vitrail/dist/square_sum.h"
 #include "vitrail/tensor/random.h"
 
@@ -176,6 +177,20 @@ TEST(SumOfSquares, HasTheSameBitsOnAnyNumberOfRanks) {
       });
     }
   }
+}
+
+TEST(Link, IsMeasured) {
+  test::on_ranks(3, [](test::ThreadRank& self) {
+    const std::vector<dist::Link> links = dist::measure_links(self);
+    EXPECT_EQ(links.size(), self.rank() == 0 ? 2U : 0U);
+    for (const dist::Link& link : links) {
+      EXPECT_GT(link.latency, 0);
+      EXPECT_GT(link.per_message, 0);
+      EXPECT_GT(link.bytes_per_second, 0);
+      EXPECT_GE(link.cpu_per_byte, 0);
+    }
+    EXPECT_GT(dist::measure_sum(self, 1 << 16, DType::bf16), 0);
+  });
 }
 
 TEST(Ranks, GiveEachOtherWhatTheyHave) {

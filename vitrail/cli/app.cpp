@@ -265,6 +265,7 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   add_info(app);
   add_models(app);
   add_bench(app);
+  add_scale(app);
   add_completion(app);
   name_group(app, "About models and this program");
   app.footer(

@@ -50,6 +50,7 @@ void add_translate(CLI::App& app);
 void add_info(CLI::App& app);
 void add_models(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_scale(CLI::App& app);
 void add_augment(CLI::App& app);
 void add_soup(CLI::App& app);
 void add_quantize(CLI::App& app);

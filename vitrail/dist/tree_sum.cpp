@@ -24,14 +24,6 @@ Tensor converted(const Tensor& x, DType dtype) {
   return result;
 }
 
-void add_to(float* sum, const float* x, std::int64_t n) {
-  kernels::parallel_for(n, 1 << 16, kernels::lines, [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      sum[i] += x[i];
-    }
-  });
-}
-
 void collect(const Node& node, std::int64_t begin, std::int64_t end, std::vector<Node>& nodes) {
   if (node.begin >= end || node.end <= begin) {
     return;
@@ -45,6 +37,14 @@ void collect(const Node& node, std::int64_t begin, std::int64_t end, std::vector
 }
 
 }  // namespace
+
+void add_numbers(float* sum, const float* x, std::int64_t n) {
+  kernels::parallel_for(n, 1 << 16, kernels::lines, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      sum[i] += x[i];
+    }
+  });
+}
 
 std::int64_t Node::middle() const {
   const auto size = static_cast<std::uint64_t>(end - begin);
@@ -99,7 +99,7 @@ void TreeSum::add(Tensor leaf) {
     if (nodes_of(leaves_, both.begin, both.end) != std::vector{both} || both.middle() != left.node.end) {
       break;
     }
-    add_to(left.sum.data<float>(), right.sum.data<float>(), count_);
+    add_numbers(left.sum.data<float>(), right.sum.data<float>(), count_);
     left.node = both;
     partials_.pop_back();
   }
@@ -161,7 +161,7 @@ float* TreeSum::summed(const Node& node) {
   float* left = summed({node.begin, node.middle()});
   const float* right = summed({node.middle(), node.end});
   const auto [first, last] = part(ranks_.rank());
-  add_to(left, right, last - first);
+  add_numbers(left, right, last - first);
   return left;
 }
 

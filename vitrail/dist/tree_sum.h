@@ -34,6 +34,9 @@ constexpr std::int64_t numbers_a_line = 16;  ///< of f32 in a cache line
 /// as nearly as can be.
 std::pair<std::int64_t, std::int64_t> part_of(std::int64_t count, int rank, int ranks);
 
+/// Adds n numbers to a sum, on all threads if there are many.
+void add_numbers(float* sum, const float* x, std::int64_t n);
+
 /// What a rank gets of a sum: all of it, or the part that belongs to it, at half the traffic.
 enum class Share { whole, part };
 

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
+#include "vitrail/cli/about/bench_comm.h"
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/texts.h"
@@ -148,13 +149,14 @@ void add_bench(CLI::App& app) {
   const auto flags = std::make_shared<BenchFlags>();
   command
       .add_option("MODE", flags->mode,
-                  "What is timed: train, infer, pretrain (of a masked autoencoder) or generate (texts)")
+                  "What is timed: train, infer, pretrain (of a masked autoencoder), generate (texts) or comm (messages "
+                  "between the ranks that mpirun has started)")
       ->required()
       ->type_name("")
-      ->check(CLI::IsMember({"train", "infer", "pretrain", "generate"}));
-  command.add_option("--model", flags->model.model, "Name (see: vitrail models) or model folder")
-      ->required()
-      ->type_name("MODEL");
+      ->check(CLI::IsMember({"train", "infer", "pretrain", "generate", "comm"}));
+  CLI::Option* const model =
+      command.add_option("--model", flags->model.model, "Name (see: vitrail models) or model folder; not for comm")
+          ->type_name("MODEL");
   add_model_changes(command, flags->model);
   command.add_option("-b,--batch-size", flags->batch_size, "Images or texts a step (default: 16, and 1 to generate)")
       ->check(at_least(1));
@@ -200,8 +202,20 @@ void add_bench(CLI::App& app) {
                          "--decoder-depth 4 --decoder-heads 3",
                          "vitrail bench train --model gpt2 --batch-size 4 --seq-len 256 --amp",
                          "vitrail bench train --model transformer-small --lengths lengths.txt --batch-size 2600",
-                         "vitrail bench generate --model gpt2 --prompt-len 32 --new-tokens 64"});
-  command.callback([flags, of_pretraining, of_generation, of_texts, of_pairs] {
+                         "vitrail bench generate --model gpt2 --prompt-len 32 --new-tokens 64",
+                         "mpirun -n 2 vitrail bench comm --output link.json"});
+  command.callback([&command, flags, model, of_pretraining, of_generation, of_texts, of_pairs] {
+    if (flags->mode == "comm") {
+      for (const CLI::Option* option : command.get_options()) {
+        const std::string name = option->get_single_name();
+        check_usage(option->count() == 0 || name == "MODE" || name == "json" || name == "output" || name == "threads",
+                    "{} has no effect on comm, which takes --json, --output and --threads", option->get_name());
+      }
+      flags->compute.apply();
+      bench_comm(flags->json, flags->output);
+      return;
+    }
+    check_usage(model->count() > 0, "--model is required");
     const auto check_unused = [&](const CLI::Option* option, bool used, const char* why) {
       check_usage(used || option->count() == 0, "{} has no effect on {}: {}", option->get_name(), flags->mode, why);
     };

@@ -7,6 +7,7 @@
 
 #include "vitrail/cli/about/describe.h"
 #include "vitrail/cli/app.h"
+#include "vitrail/cli/flags.h"
 #include "vitrail/cli/print_json.h"
 #include "vitrail/models/base/shipped.h"
 #include "vitrail/models/model.h"

@@ -283,7 +283,7 @@ void make_gallery(const GalleryFlags& flags) {
   const bool asks = !flags.questions.empty() || !flags.ask.empty();
   check_usage(!flags.detector.model.empty() || !flags.captioner.model.empty() || !flags.vqa.model.empty(),
               "there is nothing to show: give --detector, --captioner or --vqa, or several of them");
-  check_usage(flags.vqa.model.empty() || asks, "--vqa answers questions: give --questions FILE or --ask QUESTION");
+  check_usage(flags.vqa.model.empty() || asks, "--vqa answers questions: give --questions DATA or --ask QUESTION");
   check_usage(!flags.vqa.model.empty() || !asks, "--questions and --ask are for --vqa");
   check_usage(!flags.captioner.model.empty() || flags.scenes.empty(), "--scenes judges what --captioner says");
   check_usage(!flags.detector.model.empty() || !flags.threshold, "--threshold is for the boxes of --detector");
@@ -354,10 +354,11 @@ void add_gallery(CLI::App& app) {
   command.add_option("--vqa", flags->vqa.model, "Model that answers questions about them: see `vitrail ask`")
       ->type_name("MODEL");
   command
-      .add_option("--questions", flags->questions,
-                  "Questions about these images with their answers: in VQA v2's layout, or a .csv of "
-                  "path,question,answer. Images are found by their file names")
-      ->type_name("FILE");
+      .add_option(
+          "--questions", flags->questions,
+          "Questions about these images with their answers, as `train --task vqa` takes them: VQA v2's layout, a "
+          "folder of `vitrail scenes`, a .csv of path,question,answer. Images are found by their file names")
+      ->type_name("DATA");
   command.add_option("--ask", flags->ask, "A question about each of the images; may be given several times")
       ->type_name("QUESTION")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)

@@ -349,8 +349,9 @@ Model load_masked_autoencoder(const fs::path& folder, const CreateOptions& creat
   const fs::path path = folder / config_file;
   const nlohmann::json json = read_config(folder);
   check(is_hub_config(json) && json["model_type"] == "vit_mae",
-        "'{}' is not a masked autoencoder: the \"model_type\" in its {} is not 'vit_mae'", folder.string(),
-        config_file);
+        "'{}' is not a masked autoencoder: the \"model_type\" in its {} is not 'vit_mae'. If it is the encoder of one "
+        "(`vitrail quantize` and `vitrail encoder` keep that alone), take the folder that it was made from",
+        folder.string(), config_file);
   check(create.model_kwargs == "{}", "the arguments of the masked autoencoder in '{}' cannot be changed: {}",
         folder.string(), create.model_kwargs);
   const FolderConfig folder_config = read_hub_folder(json, folder, mae_hub_kinds[0]);

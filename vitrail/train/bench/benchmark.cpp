@@ -107,7 +107,17 @@ std::function<void(std::int64_t)> training_step(nn::Network& net, const Benchmar
   training.epochs = 1;
   training.schedule.sched = "none";
   const auto learner = std::make_shared<Learner>(training, net, options.warmup + options.steps, dtype);
-  return [learner, loss](std::int64_t number) { learner->step(loss, static_cast<std::uint64_t>(number), number); };
+  if (!options.watch) {
+    return [learner, loss](std::int64_t number) { learner->step(loss, static_cast<std::uint64_t>(number), number); };
+  }
+  return [learner, loss, &net, watch = *options.watch](std::int64_t number) {
+    watch.begins(net.parameters);
+    learner->accumulate(loss, static_cast<std::uint64_t>(number), 1,
+                        [&](autograd::Slot& leaf) { watch.complete(leaf); });
+    watch.computed();
+    learner->update(number);
+    watch.updated();
+  };
 }
 
 Subject image_subject(const BenchmarkOptions& options, DType dtype) {

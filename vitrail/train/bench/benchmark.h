@@ -3,16 +3,27 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "vitrail/autograd/tape.h"
 #include "vitrail/models/model.h"
 #include "vitrail/models/vit/mae.h"
 #include "vitrail/tensor/dtype.h"
 #include "vitrail/tensor/profile.h"
 
 namespace vitrail::train {
+
+/// Calls from within each step of training, which then updates the weights after backward, as several ranks do.
+struct StepWatch {
+  std::function<void(const nn::ParameterStore&)> begins;
+  std::function<void(const autograd::Slot&)> complete;  ///< the gradient of a parameter is complete
+  std::function<void()> computed;                       ///< backward has ended
+  std::function<void()> updated;
+};
 
 /// Options of benchmark().
 struct BenchmarkOptions {
@@ -28,10 +39,11 @@ struct BenchmarkOptions {
   /// them, over again if need be, with `batch_size` tokens of translations or a few less.
   std::vector<std::pair<std::int64_t, std::int64_t>> pair_lengths = {};
   DType dtype = DType::f32;
-  std::int64_t steps = 10;  ///< steps that are timed
-  std::int64_t warmup = 2;  ///< steps before these
-  bool int8 = false;        ///< quantize the model first, activations by token; inference only
-  bool profile = false;     ///< record the time of each op
+  std::int64_t steps = 10;                        ///< steps that are timed
+  std::int64_t warmup = 2;                        ///< steps before these
+  bool int8 = false;                              ///< quantize the model first, activations by token; inference only
+  bool profile = false;                           ///< record the time of each op
+  std::optional<StepWatch> watch = std::nullopt;  ///< of training
 };
 
 /// The result of benchmark().
