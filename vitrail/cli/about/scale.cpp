@@ -25,7 +25,7 @@ struct ScaleFlags {
   std::int64_t seq_len = 256;
   std::int64_t steps = 10;
   std::int64_t accumulated = 1;
-  std::int64_t bucket_mb = 25;
+  std::int64_t bucket_mb = 4;
   std::string grad_dtype = "f32";
   std::vector<std::int64_t> ranks = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
   std::vector<double> gigabits = {1, 10, 25, 100};
