@@ -162,7 +162,7 @@ TEST_F(Ranks, ShareTheOptimizer) {
     const std::string whole = fmt::format("{}-zero-0", kind);
     const Outcome alone = vitrail(clipped + " --zero 1" + named(whole));
     ASSERT_EQ(alone.status, 0) << alone.err;
-    EXPECT_THAT(alone.out, HasSubstr("--zero shares the optimizer's state among ranks, and there is one"));
+    EXPECT_THAT(alone.out, HasSubstr("note: --zero is for several ranks"));
     for (const int stage : {1, 2}) {
       const std::string name = fmt::format("{}-zero-{}", kind, stage);
       const Outcome outcome = on(2, clipped + fmt::format(" --zero {}", stage) + named(name));

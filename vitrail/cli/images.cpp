@@ -29,10 +29,14 @@ std::unique_ptr<data::Dataset> open_images(const DataFlags& flags, const models:
   where.classes = model.pretrained.label_names;
   where.or_own_classes = or_own_classes;
   auto dataset = data::open_dataset(flags.data, where);
-  for (const std::string& note : data::notes_of({dataset.get()})) {
-    say("note: {}\n", note);
-  }
+  say_notes_of(*dataset);
   return dataset;
+}
+
+void say_notes_of(const data::Dataset& dataset) {
+  for (const std::string& note : data::notes_of({&dataset})) {
+    say_note(note);
+  }
 }
 
 namespace {
@@ -162,6 +166,7 @@ std::vector<NamedImage> list_images(const std::vector<std::string>& arguments, c
       continue;
     }
     const std::shared_ptr<const data::Dataset> all = data::open_unlabeled(argument);
+    say_notes_of(*all);
     for (std::int64_t i = 0; i < all->size(); ++i) {
       result.push_back({(fs::path(argument) / all->name(i)).string(), [all, i] { return all->image(i); }});
     }

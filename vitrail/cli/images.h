@@ -36,6 +36,9 @@ Tensor model_input(const models::Model& model, const io::Image& image);
 std::unique_ptr<data::Dataset> open_images(const DataFlags& flags, const models::Model& model,
                                            bool or_own_classes = false);
 
+/// Lines on stderr that say what of a data set is passed over, and what else may not be expected (data::notes_of()).
+void say_notes_of(const data::Dataset& dataset);
+
 /// Runs train::evaluate(), under a progress bar with this title if stderr is a terminal.
 train::Evaluation evaluate_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
                                      train::EvaluateOptions options);

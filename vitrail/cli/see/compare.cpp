@@ -156,7 +156,17 @@ std::vector<train::RunSummary> read_runs(const CompareFlags& flags) {
 
 std::vector<Row> rows_of(const std::vector<train::RunSummary>& runs, bool by_seed) {
   if (by_seed) {
-    return train::grouped_by_settings(runs);
+    std::vector<Row> rows = train::grouped_by_settings(runs);
+    for (const Row& row : rows) {
+      for (std::size_t i = 1; i < row.size(); ++i) {
+        const auto first = std::ranges::find(row, row[i].seed, &train::RunSummary::seed);
+        if (first < row.begin() + static_cast<std::ptrdiff_t>(i)) {
+          say_note(fmt::format("{} has the seed {} of {}: a mean over seeds counts it twice", row[i].name, row[i].seed,
+                               first->name));
+        }
+      }
+    }
+    return rows;
   }
   std::vector<Row> rows;
   std::ranges::transform(runs, std::back_inserter(rows), [](const train::RunSummary& run) { return Row{run}; });

@@ -5,6 +5,9 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <set>
+#include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -14,6 +17,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
 #include "vitrail/cli/print_json.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/kind.h"
@@ -34,12 +38,28 @@ struct SoupFlags {
   bool json = false;
 };
 
-void soup(const SoupFlags& flags) {
+// The models, each once: one that is named twice would weigh twice.
+std::vector<std::string> each_once(const std::vector<std::string>& folders) {
+  std::vector<std::string> result;
+  std::set<fs::path> seen;
+  for (const std::string& folder : folders) {
+    std::error_code error;
+    if (seen.insert(fs::weakly_canonical(train::model_of(folder), error)).second) {
+      result.push_back(folder);
+    } else {
+      say("passed over: {} is named twice\n", folder);
+    }
+  }
+  return result;
+}
+
+void soup(SoupFlags flags) {
   check_usage(!flags.greedy || !flags.data.data.empty(),
               "--greedy chooses models by their accuracy: name the images with --data");
   as_usage([&] { train::check_tta(flags.tta); });
   check(!fs::exists(flags.output) || (fs::is_directory(flags.output) && fs::is_empty(flags.output)),
         "'{}' exists: choose another --output", flags.output);
+  flags.folders = each_once(flags.folders);
   std::vector<fs::path> folders;
   std::transform(flags.folders.begin(), flags.folders.end(), std::back_inserter(folders), train::model_of);
   nlohmann::ordered_json json;

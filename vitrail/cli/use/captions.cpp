@@ -224,18 +224,22 @@ train::CaptionOptions caption_options_of(const CaptionFlags& flags, std::int64_t
                 *flags.max_new_tokens, flags.model.model, longest);
     c.max_new_tokens = flags.max_new_tokens;
   }
+  check_usage(c.num_return_sequences == 1 || c.num_beams > 1 || c.do_sample,
+              "--num-return-sequences {} would be the same caption each time: it needs --num-beams of at least as many",
+              c.num_return_sequences);
   as_generation_usage([&] { generate::validate(c); });
   if (c.num_beams == 1) {
     note_idle(
         {{"--length-penalty", flags.length_penalty.has_value()}, {"--early-stopping", !flags.early_stopping.empty()}},
-        "--num-beams");
+        "more than one beam");
   }
   return options;
 }
 
 void caption_images(const CaptionFlags& flags) { ImageCaptions(flags).run(); }
 
-void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, const DataFlags& data, bool json) {
+void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, const DataFlags& data,
+                        std::int64_t num_beams, bool json) {
   const train::EvaluateOptions options = data.options(compute.apply());
   const OpenCaptioner opened(model);
   check_usage(opened.captioner() != nullptr,
@@ -245,10 +249,11 @@ void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, co
   for (const std::string& note : data::notes_of({pairs.images.get()})) {
     say_note(note);
   }
-  const train::CaptionEvaluation result =
-      train::evaluate_captions(*opened.captioner(), opened.tokenizer(), pairs, options);
+  const train::CaptionEvaluation result = train::evaluate_captions(*opened.captioner(), opened.tokenizer(), pairs,
+                                                                   options, usual_caption_tokens, num_beams);
   if (json) {
-    nlohmann::ordered_json all = {{"model", model.model}, {"data", data.data}, {"count", result.count}};
+    nlohmann::ordered_json all = {
+        {"model", model.model}, {"data", data.data}, {"count", result.count}, {"num_beams", num_beams}};
     for (std::size_t n = 0; n < result.scores.bleu.size(); ++n) {
       all[fmt::format("Bleu_{}", n + 1)] = result.scores.bleu[n];
     }
@@ -272,9 +277,9 @@ void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, co
                             : result.counting ? fmt::format("   numbers right {:.2f} %, off by {:.2f} in the mean",
                                                             result.counting->right, result.counting->error)
                                               : "";
-  tell("CIDEr {:.4f}   BLEU-4 {:.4f}   ROUGE-L {:.4f}{}   exact {:.2f} %   loss {:.4f}   {}\n", result.scores.cider,
+  tell("CIDEr {:.4f}   BLEU-4 {:.4f}   ROUGE-L {:.4f}{}   exact {:.2f} %   loss {:.4f}   {}, {}\n", result.scores.cider,
        result.scores.bleu[3], result.scores.rouge_l, known, result.exact, result.loss,
-       io::counted(result.count, "images"));
+       io::counted(result.count, "images"), num_beams == 1 ? "greedy" : io::counted(num_beams, "beams"));
   if (result.cut > 0) {
     tell("{} longer than the model's {}, of which the loss is that of the beginning\n",
          result.cut == 1 ? "1 caption is" : fmt::format("{} captions are", result.cut),

@@ -38,7 +38,8 @@ train::CaptionOptions caption_options_of(const CaptionFlags& flags, std::int64_t
 /// Prints what the model says about images, and draws where it looked.
 void caption_images(const CaptionFlags& flags);
 
-/// Prints how many captions of a data set are right, and the loss.
-void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, const DataFlags& data, bool json);
+/// Prints how good the captions of a data set are that a search with so many beams finds, and the loss.
+void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, const DataFlags& data,
+                        std::int64_t num_beams, bool json);
 
 }  // namespace vitrail::cli

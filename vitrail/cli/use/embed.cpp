@@ -87,6 +87,9 @@ void embed(const EmbedFlags& flags) {
   const train::EvaluateOptions options = flags.data.options(flags.compute.apply());
   models::Model model = flags.model.open_for_images();
   const auto dataset = flags.unlabeled ? data::open_unlabeled(flags.data.data) : open_labelled(flags, model);
+  if (flags.unlabeled) {
+    say_notes_of(*dataset);
+  }
   const FeatureChoice choice = choose_features(std::move(model), flags);
   train::EmbeddingFileOptions file;
   file.dtype = flags.output_dtype;

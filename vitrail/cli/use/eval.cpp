@@ -311,9 +311,10 @@ void add_eval(CLI::App& app) {
     check_usage(!pairs.given(), "'{}' is no model of texts: it is evaluated on DATA, not on --src and --tgt",
                 flags->model.model);
     check_usage(!flags->data.data.empty(), "DATA is required: images, or sequences of them");
-    check_usage(!flags->language.given() && !pairs.num_beams && !pairs.batch_tokens,
-                "'{}' is no model of texts: it takes no flags of language models, nor --num-beams and --batch-tokens",
-                flags->model.model);
+    const bool captions = flags->model.kind() == models::ModelKind::captioner;
+    check_usage(!flags->language.given() && (captions || !pairs.num_beams) && !pairs.batch_tokens,
+                "'{}' is no model of texts: it takes no flags of language models, nor {}--batch-tokens",
+                flags->model.model, captions ? "" : "--num-beams and ");
     if (flags->model.kind() == models::ModelKind::frames) {
       check_usage(flags->tta == 0, "'{}' reads sequences: it takes no --tta", flags->model.model);
       evaluate_frames(flags->model, flags->compute, flags->data, flags->frames, flags->output, flags->json);
@@ -336,10 +337,10 @@ void add_eval(CLI::App& app) {
       evaluate_questions(flags->model, flags->compute, flags->data, flags->output, flags->json);
       return;
     }
-    if (flags->model.kind() == models::ModelKind::captioner) {
+    if (captions) {
       check_usage(flags->tta == 0 && flags->output.empty(), "'{}' captions images: it takes neither --tta nor --output",
                   flags->model.model);
-      evaluate_captioner(flags->model, flags->compute, flags->data, flags->json);
+      evaluate_captioner(flags->model, flags->compute, flags->data, pairs.num_beams.value_or(1), flags->json);
       return;
     }
     evaluate(*flags);

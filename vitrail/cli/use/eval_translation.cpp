@@ -29,7 +29,7 @@ void add_translation_flags(CLI::App& command, TranslationFlags& flags) {
   command.add_option("--tgt", flags.tgt, "Their translations, or partners, line by line")
       ->type_name("FILE")
       ->group(group);
-  command.add_option("--num-beams", flags.num_beams, "Beams of the search (default: the model's)")
+  command.add_option("--num-beams", flags.num_beams, "Beams of the search (default: the model's; of captions: 1)")
       ->check(at_least(1))
       ->type_name("N")
       ->group(group);

@@ -183,6 +183,7 @@ void make_index(const IndexFlags& flags) {
       train::update_index(index, model.encoder(name), options,
                           [&](const train::ImageIndex& whole) { train::save_index(flags.output, whole); });
   progress.end();
+  std::ranges::for_each(changes.notes, say_note);
   for (const std::string& broken : changes.broken) {
     fmt::print("left out: {}\n", broken);
   }

@@ -159,10 +159,10 @@ class CountTally {
 
 CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::Tokenizer& tokenizer,
                                     const data::CaptionedImages& pairs, const EvaluateOptions& options,
-                                    std::int64_t longest) {
+                                    std::int64_t longest, std::int64_t num_beams) {
   const autograd::NoGrad no_grad;
   const CaptionTokens captions(pairs.texts, tokenizer, most_new_tokens(model, longest));
-  const CaptionOptions how = caption_options(model, 1, longest + 1, options.dtype);
+  const CaptionOptions how = caption_options(model, num_beams, longest + 1, options.dtype);
   data::Loader loader(*pairs.images, data::eval_transform(model.image_model.pretrained), loading(options));
   CaptionEvaluation result;
   result.cut = captions.cut;

@@ -85,10 +85,11 @@ struct CaptionEvaluation {
   std::int64_t cut = 0;  ///< different captions that are longer than the model's, whose beginnings the loss is of
   std::vector<std::string> broken;
 };
-/// Writes captions of all images greedily, and compares them with those that they have.
+/// Writes captions of all images, greedily or by a search with several beams, and compares them with those that they
+/// have.
 CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::Tokenizer& tokenizer,
                                     const data::CaptionedImages& pairs, const EvaluateOptions& options,
-                                    std::int64_t longest = 64);
+                                    std::int64_t longest = 64, std::int64_t num_beams = 1);
 
 /// A sheet of at most `most` images, evenly spread over those there are, with what the model says under each: green
 /// where it is one of the image's captions, else red.

@@ -79,7 +79,6 @@ struct Learner::Parts {
   std::optional<optim::Ema> average;
   double weight_decay;
   std::optional<double> weight_decay_end;
-  bool shares_with_none = false;  // --zero, and there is one rank
 
   double backward(const Loss& loss, std::uint64_t number, float share, const autograd::Tape::Complete& complete);
   void schedule_decay(std::int64_t update);
@@ -96,7 +95,6 @@ Learner::Learner(const RunOptions& options, nn::Network& network, std::int64_t u
                        std::nullopt, std::nullopt, options.weight_decay, options.weight_decay_end}) {
   check(std::ranges::none_of(network.parameters.all(), [](const nn::Parameter& one) { return one.held.has_value(); }),
         "the weights are held for inference and cannot be trained: train the model that they were quantized from");
-  parts_->shares_with_none = options.zero > 0 && (ranks == nullptr || ranks->size() == 1);
   if (options.lookahead > 0) {
     parts_->lookahead.emplace(network.parameters, optim::LookaheadOptions{options.lookahead, options.lookahead_decay,
                                                                           epochs() * updates_per_epoch});
@@ -113,17 +111,13 @@ std::int64_t Learner::epochs() const { return parts_->schedule.epochs(); }
 std::vector<std::string> Learner::remarks() const {
   const std::int64_t updates = epochs() * parts_->updates_per_epoch;
   const double first = parts_->average ? parts_->average->share_of_first(updates) : 0;
-  std::vector<std::string> result;
-  if (first >= 0.1) {
-    result.push_back(fmt::format(
-        "note: after all {}, the average of --model-ema is still to {:.0f} % the weights that it began with: take "
-        "--model-ema-warmup, or a smaller --model-ema-decay",
-        io::counted(updates, "updates"), 100 * first));
+  if (first < 0.1) {
+    return {};
   }
-  if (parts_->shares_with_none) {
-    result.emplace_back("note: --zero shares the optimizer's state among ranks, and there is one: it keeps all of it");
-  }
-  return result;
+  return {fmt::format(
+      "note: after all {}, the average of --model-ema is still to {:.0f} % the weights that it began with: take "
+      "--model-ema-warmup, or a smaller --model-ema-decay",
+      io::counted(updates, "updates"), 100 * first)};
 }
 
 double Learner::lr(std::int64_t update) const {

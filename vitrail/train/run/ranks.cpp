@@ -46,6 +46,24 @@ std::string own_cores() {
   return cores;
 }
 
+// Names the flags that do nothing where there is one rank.
+std::string idle_of_one_rank(const RunOptions& options) {
+  const RunOptions usual;
+  std::vector<std::string_view> idle;
+  for (const auto& [flag, given] : {std::pair{"--grad-dtype", options.grad_dtype != usual.grad_dtype},
+                                    {"--zero", options.zero != usual.zero},
+                                    {"--bucket-mb", options.bucket_mb != usual.bucket_mb},
+                                    {"--check-every", options.check_every != usual.check_every},
+                                    {"--comm-timeout", options.comm_timeout != usual.comm_timeout}}) {
+    if (given) {
+      idle.emplace_back(flag);
+    }
+  }
+  return idle.empty() ? ""
+                      : fmt::format("note: {} {} for several ranks (mpirun -n 2 vitrail …), and there is one",
+                                    fmt::join(idle, ", "), idle.size() == 1 ? "is" : "are");
+}
+
 std::string value_or_nothing(const std::vector<std::string>& lines, std::size_t at) {
   return at < lines.size() ? lines[at] : "nothing";
 }
@@ -127,10 +145,12 @@ void check_same_weights(dist::Communicator& ranks, const nn::Network& network, s
   }
 }
 
-RankThreads threads_of_rank(dist::Communicator& ranks, int wanted) {
+RankThreads threads_of_rank(dist::Communicator& ranks, const RunOptions& options) {
+  const auto wanted = static_cast<int>(options.threads);
   RankThreads result;
   result.threads = wanted > 0 ? wanted : kernels::threads();
   if (ranks.size() == 1) {
+    result.remark = idle_of_one_rank(options);
     return result;
   }
   const std::string own = packed_texts({host_name(), own_cores()});

@@ -29,7 +29,8 @@ struct RankThreads {
   std::string remark;  ///< "" if all is well
 };
 /// As many as the rank has cores. Ranks of a machine that may use the same cores divide them; where each was told to
-/// use `wanted` (above 0), the remark says if these are more than there are.
-RankThreads threads_of_rank(dist::Communicator& ranks, int wanted);
+/// use --threads, the remark says if these are more than there are; of one rank it names the flags that are for
+/// several.
+RankThreads threads_of_rank(dist::Communicator& ranks, const RunOptions& options);
 
 }  // namespace vitrail::train

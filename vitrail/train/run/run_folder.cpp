@@ -205,8 +205,27 @@ std::vector<OptionChange> changed_options(const fs::path& path, const TaskOption
   return result;
 }
 
+namespace {
+
+// What is added at the end of a config.toml stands in its last table, where no option is read.
+void check_nothing_is_added(const fs::path& config) {
+  const nlohmann::json facts = facts_of(config);
+  const auto records = facts.find("records");
+  if (records == facts.end() || !records->is_object()) {
+    return;
+  }
+  for (const auto& [name, value] : records->items()) {
+    check(name == "units" || name == "loss_axis" || name == "figures",
+          "{}: '{}' stands in its last table, [facts.records], where no option is read: move it above [facts]",
+          config.string(), name);
+  }
+}
+
+}  // namespace
+
 void resume(const fs::path& path, TaskOptions& options) {
   const fs::path folder = run_folder_of(path);
+  check_nothing_is_added(folder / "config.toml");
   read_config(folder / "config.toml", options);
   options.resume = folder.string();
 }

@@ -122,7 +122,7 @@ Run::Run(const TaskOptions& options, const FitHooks& hooks)
   validate(options);
   ranks_.timeout = options.comm_timeout;
   ranks_.stopping = hooks.should_stop;
-  threads_ = threads_of_rank(ranks_, static_cast<int>(options.threads));
+  threads_ = threads_of_rank(ranks_, options);
   kernels::set_threads(threads_.threads);
   const bool resuming = !options.resume.empty();
   folder_ = options.resume;

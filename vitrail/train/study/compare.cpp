@@ -158,6 +158,7 @@ RunSummary read_run(const fs::path& folder, const std::string& metric) {
                    whole_number_or(config_value(config, "grad_accum_steps"), 1));
   describe_network(run, folder);
   run.settings = settings_in(config);
+  run.seed = config_value(config, "seed").dump();
   return run;
 }
 

@@ -31,6 +31,7 @@ struct RunSummary {
   /// The options in config.toml as JSON, but for its seed and what names it: where they are equal, runs repeat each
   /// other.
   std::string settings;
+  std::string seed;
 };
 
 /// Reads a run folder (trainer.h). `metric` is the name of one of its figures; empty for the one by which its best

@@ -246,6 +246,7 @@ IndexChanges update_index(ImageIndex& index, const IndexEncoder& encoder, const 
     known.emplace(index.images[static_cast<std::size_t>(i)].name, i);
   }
   IndexChanges changes;
+  changes.notes = data::notes_of({dataset.get()});
   std::vector<ImageIndex::Entry> kept;
   std::vector<std::int64_t> kept_rows;
   std::vector<std::int64_t> missing;

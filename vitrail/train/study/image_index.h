@@ -42,6 +42,7 @@ struct IndexChanges {
   std::int64_t added = 0;           ///< new or changed images
   std::int64_t removed = 0;         ///< images that are gone, or have changed
   std::vector<std::string> broken;  ///< images left out, with the reasons
+  std::vector<std::string> notes;   ///< of the source (data::notes_of())
 };
 
 /// A hash of the names and values of all parameters of a model, as hexadecimal digits.

@@ -131,7 +131,7 @@ std::vector<LinearClassifierResult> train_linear_classifiers(const Features& tra
       results[p].test = judge_features(*pupils[p], test);
       if (results[p].test.top1 > results[p].best_top1) {
         results[p].best_top1 = results[p].test.top1;
-        results[p].best_epoch = epoch;
+        results[p].best_epoch = epoch + 1;
       }
     }
     if (options.progress) {

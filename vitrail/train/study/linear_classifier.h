@@ -26,12 +26,12 @@ struct LinearClassifierOptions {
 /// What became of one learning rate.
 struct LinearClassifierResult {
   double lr = 0;
-  double train_loss = 0;  ///< mean over the last epoch
-  Accuracy test;          ///< after the last epoch
-  double best_top1 = 0;   ///< of all epochs, as the reference reports it
-  std::int64_t best_epoch = 0;
-  Tensor weight;  ///< [C, D]
-  Tensor bias;    ///< [C]
+  double train_loss = 0;        ///< mean over the last epoch
+  Accuracy test;                ///< after the last epoch
+  double best_top1 = 0;         ///< of all epochs, as the reference reports it
+  std::int64_t best_epoch = 0;  ///< the one with that accuracy, from 1
+  Tensor weight;                ///< [C, D]
+  Tensor bias;                  ///< [C]
 };
 
 /// Trains a linear classifier for each learning rate, all of them on the same batches, as DINO's eval_linear.py does
