@@ -181,8 +181,8 @@ std::shared_ptr<const Compiled> compiled(Key key, const std::function<dnnl::prim
   if (auto found = find()) {
     return found;
   }
-  // One thread makes at a time: another that waits for the same primitive then finds it, and what oneDNN shares among the
-  // descriptors of several threads is ordered by a lock that the thread sanitizer sees.
+  // One thread makes at a time: another that waits for the same primitive then finds it, and what oneDNN shares among
+  // the descriptors of several threads is ordered by a lock that the thread sanitizer sees.
   static std::mutex making;
   const std::lock_guard one_at_a_time(making);
   if (auto found = find()) {
