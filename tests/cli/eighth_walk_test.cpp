@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/commands.h"
+#include "vitrail/io/file.h"
 
 namespace vitrail::test {
 namespace {
@@ -57,6 +58,17 @@ TEST_F(EighthWalk, TakesNoOptionAmongTheFacts) {
   run("edited");
   std::ofstream(path("runs/edited/config.toml"), std::ios::app) << "epochs = 9\n";
   refuses("train --resume " + path("runs/edited"), "'epochs' stands in its last table, [facts.records]");
+}
+
+TEST_F(EighthWalk, ShardsNoPartsOfOtherClassesIntoOneFolder) {
+  fs::copy(path("data"), path("uneven"), fs::copy_options::recursive);
+  fs::create_directories(path("uneven/train/aqua"));
+  io::write_png(path("uneven/train/aqua/0.png"), image(0, 1));
+  const std::string shard = "shard " + path("uneven") + " --output " + path("shards");
+  ASSERT_EQ(vitrail(shard + " --split validation").status, 0);
+  refuses(shard + " --split train", "classes.txt has other classes than 'train'");
+  EXPECT_FALSE(fs::exists(path("shards/train.json")));
+  EXPECT_EQ(io::read_text(path("shards/classes.txt")), "blue\nred\n");
 }
 
 TEST_F(EighthWalk, NamesFlagsOfSeveralRanks) {

@@ -227,7 +227,7 @@ void add_attention(CLI::App& app) {
   expect_ending(
       command.add_option(
           "--raw", flags->raw,
-          "Write the logits [1, num_classes] of an image and the probabilities: attention.{i} [1, H, N, M] f32, with "
+          "Write the logits [num_classes] of an image and the probabilities: attention.{i} [1, H, N, M] f32, with "
           "windows [W, H, N, N]; of attention pooling, attention.pool [1, H, 1, N]; of a translator also "
           "decoder_attention.{i} and cross_attention.{i}; with --method dino, attention [H, rows, columns] f32 and "
           "mask u8"),

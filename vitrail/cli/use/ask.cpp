@@ -89,7 +89,9 @@ class LookedAtPages {
     words.figures = {{"words.png", "bright where it looks"}};
     io::write_atomically(folder / "index.html",
                          explain::html_page("What was looked at", flags_.question, {answers, layers, words}));
-    fmt::print("{}/index.html, image.png, layers.png, words.png\n", folder.string());
+    if (!flags_.json) {
+      fmt::print("{}/index.html, image.png, layers.png, words.png\n", folder.string());
+    }
   }
 
  private:

@@ -25,6 +25,14 @@ std::string without_ending(const std::string& name) {
   return key;
 }
 
+std::string lines_of(const std::vector<std::string>& names) {
+  std::string lines;
+  for (const std::string& name : names) {
+    lines += name + "\n";
+  }
+  return lines;
+}
+
 }  // namespace
 
 ShardWriter::ShardWriter(fs::path folder, std::string part, std::int64_t bytes_a_shard,
@@ -32,6 +40,12 @@ ShardWriter::ShardWriter(fs::path folder, std::string part, std::int64_t bytes_a
     : folder_(std::move(folder)), part_(std::move(part)), bytes_a_shard_(bytes_a_shard), classes_(std::move(classes)) {
   check(!fs::exists(folder_ / (part_ + ".json")) && shards_of_part(folder_, part_).empty(),
         "'{}' has shards of '{}' already: take another folder, or delete them", folder_.string(), part_);
+  const fs::path names = folder_ / "classes.txt";
+  check(classes_.empty() || !fs::exists(names) || io::read_text(names) == lines_of(classes_),
+        "{} has other classes than '{}': the labels of the shards beside it would be wrong; take another folder, or "
+        "parts "
+        "that have the same classes",
+        names.string(), part_);
   io::make_folder(folder_);
 }
 
@@ -70,11 +84,7 @@ fs::path ShardWriter::commit() {
     end_shard();
   }
   if (!classes_.empty()) {
-    std::string names;
-    for (const std::string& name : classes_) {
-      names += name + "\n";
-    }
-    io::write_atomically(folder_ / "classes.txt", names);
+    io::write_atomically(folder_ / "classes.txt", lines_of(classes_));
   }
   nlohmann::ordered_json index = {{"__kind__", "wids-shard-index-v1"}, {"wids_version", 1}, {"name", part_}};
   for (const Written& one : written_) {
