@@ -14,8 +14,6 @@ namespace {
 
 using NodeSums = std::map<std::pair<std::int64_t, std::int64_t>, double>;  // by the lines [begin, end) of a node
 
-std::int64_t lines_of(std::int64_t count) { return (count + numbers_a_line - 1) / numbers_a_line; }
-
 // The sum of the squares of up to 16 numbers. The squares of f32 are exact in f64, with or without fused instructions.
 double line_sum(const float* x, std::int64_t n) {
   std::array<double, numbers_a_line> squares{};

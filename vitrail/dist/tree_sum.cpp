@@ -9,11 +9,6 @@
 namespace vitrail::dist {
 namespace {
 
-std::span<std::byte> bytes_of(const Tensor& x, std::int64_t begin, std::int64_t end) {
-  const auto size = static_cast<std::int64_t>(size_of(x.dtype()));
-  return {x.raw() + begin * size, static_cast<std::size_t>((end - begin) * size)};
-}
-
 // `x`, contiguous, in another dtype.
 Tensor converted(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) {
@@ -37,6 +32,11 @@ void collect(const Node& node, std::int64_t begin, std::int64_t end, std::vector
 }
 
 }  // namespace
+
+std::span<std::byte> bytes_of(const Tensor& x, std::int64_t begin, std::int64_t end) {
+  const auto size = static_cast<std::int64_t>(size_of(x.dtype()));
+  return {x.raw() + begin * size, static_cast<std::size_t>((end - begin) * size)};
+}
 
 void add_numbers(float* sum, const float* x, std::int64_t n) {
   kernels::parallel_for(n, 1 << 16, kernels::lines, [&](std::int64_t begin, std::int64_t end, int) {
@@ -64,7 +64,7 @@ std::pair<std::int64_t, std::int64_t> leaves_of(std::int64_t leaves, int rank, i
 }
 
 std::pair<std::int64_t, std::int64_t> part_of(std::int64_t count, int rank, int ranks) {
-  const std::int64_t lines = (count + numbers_a_line - 1) / numbers_a_line;
+  const std::int64_t lines = lines_of(count);
   return {std::min(count, lines * rank / ranks * numbers_a_line),
           std::min(count, lines * (rank + 1) / ranks * numbers_a_line)};
 }

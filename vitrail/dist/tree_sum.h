@@ -2,7 +2,9 @@
 /// Sums of vectors that lie on several ranks, to the same bits whichever ranks hold them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,11 +31,15 @@ std::vector<Node> nodes_of(std::int64_t leaves, std::int64_t begin, std::int64_t
 std::pair<std::int64_t, std::int64_t> leaves_of(std::int64_t leaves, int rank, int ranks);
 
 constexpr std::int64_t numbers_a_line = 16;  ///< of f32 in a cache line
+/// The cache lines that `count` numbers take, the last of them perhaps in part.
+constexpr std::int64_t lines_of(std::int64_t count) { return (count + numbers_a_line - 1) / numbers_a_line; }
 
 /// The part [first, last) of a vector of `count` numbers that belongs to a rank: whole cache lines, as many for each,
 /// as nearly as can be.
 std::pair<std::int64_t, std::int64_t> part_of(std::int64_t count, int rank, int ranks);
 
+/// The memory of the elements [begin, end) of a contiguous tensor, for a message.
+std::span<std::byte> bytes_of(const Tensor& x, std::int64_t begin, std::int64_t end);
 /// Adds n numbers to a sum, on all threads if there are many.
 void add_numbers(float* sum, const float* x, std::int64_t n);
 

@@ -54,12 +54,12 @@ std::int64_t count_trainable(const nn::ParameterStore& parameters) {
 
 // The bytes that a rank keeps for each number of ranks and stage of ZeRO, with an optimizer of two moments (Adam's).
 Json zero_of(const nn::ParameterStore& parameters) {
+  const auto count = static_cast<double>(count_trainable(parameters));
   Json rows = Json::array();
   for (const int ranks : {1, 2, 4, 8, 16, 32, 64}) {
     Json row = {{"ranks", ranks}};
     for (const int stage : {0, 1, 2}) {
-      row[fmt::format("zero_{}", stage)] =
-          std::llround(train::zero_state_bytes(stage, ranks, 2) * static_cast<double>(count_trainable(parameters)));
+      row[fmt::format("zero_{}", stage)] = std::llround(train::zero_state_bytes(stage, ranks, 2) * count);
     }
     rows.push_back(std::move(row));
   }

@@ -13,10 +13,7 @@ constexpr std::int64_t first_bucket_bytes = 1 << 20;  // DistributedDataParallel
 
 }  // namespace
 
-std::int64_t whole_lines(std::int64_t count) {
-  constexpr std::int64_t line = dist::numbers_a_line;
-  return (count + line - 1) / line * line;
-}
+std::int64_t whole_lines(std::int64_t count) { return dist::lines_of(count) * dist::numbers_a_line; }
 
 Buckets make_buckets(const nn::ParameterStore& parameters, std::int64_t bucket_bytes) {
   Buckets result;

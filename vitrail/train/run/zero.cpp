@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -14,11 +13,6 @@
 
 namespace vitrail::train {
 namespace {
-
-std::span<std::byte> bytes_of(const Tensor& x, std::int64_t begin, std::int64_t end) {
-  return std::as_writable_bytes(
-      x.span<float>().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)));
-}
 
 // A bucket of weights on its way: the own part to the others, theirs to here.
 struct Travelling {
@@ -63,7 +57,7 @@ Travelling Zero::send_off(std::size_t bucket) {
   const std::int64_t size = layout_.sizes[bucket];
   Travelling result{bucket, Tensor::empty({size})};
   const auto [first, last] = dist::part_of(size, ranks_.rank(), ranks_.size());
-  std::ranges::fill(bytes_of(result.weights, first, last), std::byte{});  // what fills up the lines
+  std::ranges::fill(dist::bytes_of(result.weights, first, last), std::byte{});  // what fills up the lines
   for (const std::size_t at : places_of_buckets_[bucket]) {
     const Buckets::Place& place = layout_.places[at];
     const Owned own = owned(place, ranks_.rank());
@@ -76,10 +70,11 @@ Travelling Zero::send_off(std::size_t bucket) {
     }
     if (const auto [begin, end] = dist::part_of(size, other, ranks_.size()); begin < end) {
       result.messages.push_back(
-          {ranks_.receive(bytes_of(result.weights, begin, end), other, dist::weights_tag), other});
+          {ranks_.receive(dist::bytes_of(result.weights, begin, end), other, dist::weights_tag), other});
     }
     if (first < last) {
-      result.messages.push_back({ranks_.send(bytes_of(result.weights, first, last), other, dist::weights_tag), other});
+      result.messages.push_back(
+          {ranks_.send(dist::bytes_of(result.weights, first, last), other, dist::weights_tag), other});
     }
   }
   return result;
@@ -124,11 +119,12 @@ Tensor Zero::whole(const nn::Parameter& parameter, const Tensor& part) {
     copy_numbers(part.data<float>(), result.data<float>() + own.begin, own.end - own.begin);
     for (int other = 1; other < ranks_.size(); ++other) {
       if (const Owned there = owned(place, other); there.begin < there.end) {
-        messages.push_back({ranks_.receive(bytes_of(result, there.begin, there.end), other, dist::moments_tag), other});
+        messages.push_back(
+            {ranks_.receive(dist::bytes_of(result, there.begin, there.end), other, dist::moments_tag), other});
       }
     }
   } else if (part.numel() > 0) {
-    messages.push_back({ranks_.send(bytes_of(part, 0, part.numel()), 0, dist::moments_tag), 0});
+    messages.push_back({ranks_.send(dist::bytes_of(part, 0, part.numel()), 0, dist::moments_tag), 0});
   }
   dist::wait(ranks_, messages, fmt::format("the optimizer's state of '{}'", parameter.name));
   return result;
