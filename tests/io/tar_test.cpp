@@ -47,6 +47,7 @@ struct Header {
   std::string size = "0";
   std::string magic = std::string("ustar\0", 6) + "00";
   std::string prefix = {};
+  std::string link = {};
 
   std::string block(int checksum_error = 0) const {
     std::string bytes(512, '\0');
@@ -55,6 +56,7 @@ struct Header {
     put(124, size);
     put(148, "        ");
     bytes[156] = type;
+    put(157, link);
     put(257, magic);
     put(345, prefix);
     int sum = checksum_error;
@@ -85,7 +87,7 @@ TEST(Tar, ReadsWhatPythonWrote) {
   const std::string x(512, 'x');
   EXPECT_THAT(
       files_in(Tar::open(test::golden_path("io/ustar.tar"))),
-      ElementsAre(Pair("cat/empty.txt", ""), Pair("cat/block.txt", x),
+      ElementsAre(Pair("cat/empty.txt", ""), Pair("cat/block.txt", x), Pair("cat/link.txt", "replaced"),
                   Pair(std::string(90, 'p') + "/" + std::string(90, 'q'), "long name"), Pair("cat/1.txt", "replaced")));
   std::string longest;
   for (int i = 0; i < 9; ++i) {
@@ -125,6 +127,33 @@ TEST(Tar, PassesOverWhatIsNoFile) {
   }
   archive += file("unknown", "passed over", 'V') + file("a", "1", '\0') + file("b", "2", '7');
   EXPECT_THAT(parse_tar(archive), ElementsAre(Pair("a", "1"), Pair("b", "2")));
+}
+
+TEST(Tar, FollowsLinksToItsOwnFiles) {
+  const auto link = [](const std::string& name, char type, const std::string& target) {
+    Header header{name, type, "0"};
+    header.link = target;
+    return header.block();
+  };
+  EXPECT_THAT(parse_tar(file("b/1", "one") + link("b/2", '2', "1") + link("b/c/3", '2', "../2") +
+                        link("4", '1', "./b/1") + link("early", '2', "late") + file("late", "5")),
+              ElementsAre(Pair("b/1", "one"), Pair("b/2", "one"), Pair("b/c/3", "one"), Pair("4", "one"),
+                          Pair("early", "5"), Pair("late", "5")));
+  EXPECT_THAT(parse_tar(file("b/1", "one") + file("long", "b/1", 'K') + link("2", '1', "cut short")),
+              ElementsAre(Pair("b/1", "one"), Pair("2", "one")));
+  EXPECT_THAT(parse_tar(file("b/1", "one") + pax("16 linkpath=b/1\n") + link("2", '2', "cut short")),
+              ElementsAre(Pair("b/1", "one"), Pair("2", "one")));
+  // Links to themselves, in a circle, to nothing, out of the archive and to a folder.
+  const std::string lost = link("self", '2', "self") + link("x", '2', "y") + link("y", '2', "x") +
+                           link("gone", '1', "nothing") + link("out", '2', "../b/1") + link("root", '2', "/b/1") +
+                           link("folder", '2', "b");
+  EXPECT_THAT(parse_tar(file("b/1", "one") + lost), ElementsAre(Pair("b/1", "one")));
+  const std::string archive = file("b/1", "one") + lost;
+  const Tar tar = Tar::parse({reinterpret_cast<const std::uint8_t*>(archive.data()), archive.size()}, nullptr, "a.tar");
+  EXPECT_THAT(tar.lost_links(), ElementsAre("self", "x", "y", "gone", "out", "root", "folder"));
+  // Of two entries with one name the later counts.
+  EXPECT_THAT(parse_tar(file("a", "1") + link("b", '2', "a") + file("b", "2") + file("c", "3") + link("c", '1', "a")),
+              ElementsAre(Pair("a", "1"), Pair("b", "2"), Pair("c", "1")));
 }
 
 TEST(Tar, UsesThePrefixOfPosixOnly) {

@@ -9,6 +9,7 @@
 #include "vitrail/data/shards/shards.h"
 #include "vitrail/data/sources.h"
 #include "vitrail/io/tar.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::data {
@@ -45,6 +46,14 @@ std::vector<std::string> choose_part(std::vector<std::string> names, const std::
   return names;
 }
 
+// Says which links of an archive lead to no file in it, and so are left out.
+void note_lost_links(const io::Tar& tar, Listing& listing) {
+  if (const std::vector<std::string>& lost = tar.lost_links(); !lost.empty()) {
+    listing.notes.push_back(fmt::format("{}: {} to no file in it left out, such as '{}'", tar.source(),
+                                        io::counted(std::ssize(lost), "links"), lost.front()));
+  }
+}
+
 // Labels by what the samples say. If all say numbers, these are the labels, of as many classes as `names` has, or as
 // the largest needs; otherwise the classes are the names that occur.
 void label_by_numbers(Listing& listing, const std::vector<std::string>& class_of, const std::vector<std::string>& names,
@@ -75,13 +84,15 @@ void label_by_numbers(Listing& listing, const std::vector<std::string>& class_of
 Listing list_shards(const std::vector<fs::path>& files, const fs::path& source, bool labeled) {
   Shards shards = open_shards(files, source);
   Listing listing;
+  std::ranges::for_each(shards.files, [&](const io::Tar& tar) { note_lost_links(tar, listing); });
   listing.passed_over = shards.passed_over;
   std::vector<std::string> class_of;
   for (const ShardSample& sample : shards.samples) {
     check(!labeled || !sample.cls.empty(), "{}: the sample '{}' has no class: a file '{}.cls' was expected",
           shards.files[sample.shard].source(), sample.key, sample.key);
-    listing.names.push_back(files.size() == 1 ? sample.image.name
-                                              : (files[sample.shard].filename() / sample.image.name).string());
+    listing.names.push_back(source == files[sample.shard]
+                                ? sample.image.name
+                                : (files[sample.shard].filename() / sample.image.name).string());
     class_of.push_back(sample.cls);
   }
   if (labeled) {
@@ -109,6 +120,7 @@ Listing list_tar(const fs::path& path, const std::vector<std::string>& splits, b
   std::map<std::string, io::TarEntry, std::less<>> entries;
   std::vector<std::string> names;
   Listing listing;
+  note_lost_links(tar, listing);
   for (const io::TarEntry& entry : tar.entries()) {
     if (is_hidden(entry.name)) {
       continue;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -20,6 +21,7 @@ namespace {
 
 constexpr std::size_t block = 512;
 constexpr std::size_t max_extension = 1 << 20;  // bytes of a long name or of a pax header
+constexpr int most_links = 40;                  // that lead from one to another, as the kernel has it
 
 // A field of the header block: where it begins and how long it is (POSIX.1-2001, pax, "ustar Interchange Format").
 struct Field {
@@ -30,6 +32,7 @@ constexpr Field name_field{0, 100};
 constexpr Field size_field{124, 12};
 constexpr Field checksum_field{148, 8};
 constexpr std::size_t type_offset = 156;
+constexpr Field link_field{157, 100};
 constexpr Field magic_field{257, 6};
 constexpr Field prefix_field{345, 155};
 
@@ -56,9 +59,12 @@ class TarReader {
       read_entry(header);
     }
     check(!name_ && !size_, "{}: cut short: a long name or pax header at its end belongs to no file", source_);
+    follow_links();
     drop_replaced();
     return std::move(entries_);
   }
+
+  std::vector<std::string> lost_links() { return std::move(lost_links_); }
 
  private:
   void check_kind() const {
@@ -87,7 +93,9 @@ class TarReader {
       case 'L':  // GNU: the next entry's name
         name_ = text_of(payload(extension(stored, at), at));
         return;
-      case 'K':  // GNU: the next entry's link target
+      case 'K':  // GNU: what the next entry is a link to
+        link_ = text_of(payload(extension(stored, at), at));
+        return;
       case 'g':  // pax: comments and the like for all entries
         payload(extension(stored, at), at);
         return;
@@ -103,15 +111,18 @@ class TarReader {
         break;
       case '1':
       case '2':
+        add_link(header, type == '2', at);
+        break;
       case '3':
       case '4':
       case '5':
       case '6':
-        break;  // links, devices, folders: if they state a size, no data of that size follow
+        break;  // devices, folders: if they state a size, as links may, no data of that size follow
       default:
         payload(size_.value_or(stored), at);  // POSIX: unknown types are skipped like files
     }
     name_.reset();
+    link_.reset();
     size_.reset();
   }
 
@@ -123,6 +134,49 @@ class TarReader {
     if (!name.ends_with('/')) {  // archives from before POSIX mark folders by this
       entries_.push_back({sanitized(name, at), offset, size});
     }
+  }
+
+  // A symbolic link is read from the folder that it lies in, a hard one from the archive's root.
+  void add_link(Block header, bool symbolic, std::size_t at) {
+    const std::string name = sanitized(name_ ? *name_ : name_of(header), at);
+    const std::string target = link_ ? *link_ : text_of(header, link_field);
+    const std::filesystem::path path = target;
+    const std::filesystem::path inside =
+        symbolic ? std::filesystem::path(name).parent_path() / path : path.relative_path();
+    targets_.emplace(entries_.size(), inside.lexically_normal().string());
+    entries_.push_back({name, 0, 0});
+  }
+
+  // Gives each link the place of the file that it leads to, over other links if need be, and drops those that lead to
+  // no file in the archive.
+  void follow_links() {
+    if (targets_.empty()) {
+      return;
+    }
+    std::map<std::string_view, std::size_t> last;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      last[entries_[i].name] = i;
+    }
+    std::vector<TarEntry> kept;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      TarEntry entry = entries_[i];
+      auto link = targets_.find(i);
+      for (int steps = 0; link != targets_.end(); ++steps) {
+        const auto at = last.find(link->second);
+        if (at == last.end() || steps == most_links) {
+          break;
+        }
+        entry.offset = entries_[at->second].offset;
+        entry.size = entries_[at->second].size;
+        link = targets_.find(at->second);
+      }
+      if (link == targets_.end()) {
+        kept.push_back(std::move(entry));
+      } else {
+        lost_links_.push_back(std::move(entry.name));
+      }
+    }
+    entries_ = std::move(kept);
   }
 
   // Returns the `size` bytes that follow the header at `at`, and moves past them and their padding.
@@ -211,6 +265,8 @@ class TarReader {
         check(value.find('\0') == std::string_view::npos, "{}: the name in the pax header at byte {} has a NUL byte",
               source_, at);
         name_ = value;
+      } else if (key == "linkpath") {
+        link_ = value;
       } else if (key == "size") {
         std::size_t size = 0;
         const auto [last, problem] = std::from_chars(value.data(), value.data() + value.size(), size);
@@ -261,8 +317,11 @@ class TarReader {
   const std::string& source_;
   std::size_t position_ = 0;
   std::optional<std::string> name_;  // from a long name or pax header, for the next entry
+  std::optional<std::string> link_;  // the same: what it leads to
   std::optional<std::size_t> size_;
   std::vector<TarEntry> entries_;
+  std::map<std::size_t, std::string> targets_;  // of entries that are links
+  std::vector<std::string> lost_links_;
 };
 
 }  // namespace
@@ -336,7 +395,9 @@ Tar Tar::open(const std::filesystem::path& path) {
 
 Tar Tar::parse(std::span<const std::uint8_t> bytes, std::shared_ptr<const void> owner, std::string source) {
   Tar tar;
-  tar.entries_ = TarReader(bytes, source).read();
+  TarReader reader(bytes, source);
+  tar.entries_ = reader.read();
+  tar.lost_links_ = reader.lost_links();
   tar.bytes_ = bytes;
   tar.owner_ = std::move(owner);
   tar.source_ = std::move(source);

@@ -15,7 +15,7 @@
 
 namespace vitrail::io {
 
-/// A regular file in an archive.
+/// A file in an archive.
 struct TarEntry {
   std::string name;  ///< relative, without "." or empty parts: "train/cat/0001.jpg"
   std::size_t offset = 0;
@@ -25,11 +25,11 @@ struct TarEntry {
 /// Whether a path is that of a tar archive by its name: `.tar`, `.tar.gz` or `.tgz`, in any case.
 bool is_tar_name(const std::filesystem::path& path);
 
-/// The index of a tar archive: POSIX ustar, with the long names and sizes of GNU tar and pax. Folders, links and
-/// devices are skipped; of two files with the same name the later one counts, as when the archive is unpacked. The
-/// archive is not trusted: a wrong checksum, a malformed number, an entry that reaches beyond the end, a name that
-/// leads out of the archive ("../x") and sparse files (GNU) throw Error naming the byte; so do archives compressed
-/// otherwise than with gzip, naming the program.
+/// The index of a tar archive: POSIX ustar, with the long names and sizes of GNU tar and pax. A hard or symbolic link
+/// to a file of the archive is that file once more. Folders, devices and other links are skipped; of two files with the
+/// same name the later one counts, as when the archive is unpacked. The archive is not trusted: a wrong checksum, a
+/// malformed number, an entry that reaches beyond the end, a name that leads out of the archive ("../x") and sparse
+/// files (GNU) throw Error naming the byte; so do archives compressed otherwise than with gzip, naming the program.
 class Tar {
  public:
   static Tar open(const std::filesystem::path& path);  ///< one that is compressed is unpacked by unpack_gzip()
@@ -37,6 +37,8 @@ class Tar {
   static Tar parse(std::span<const std::uint8_t> bytes, std::shared_ptr<const void> owner, std::string source);
 
   const std::vector<TarEntry>& entries() const { return entries_; }  ///< in the order of the archive
+  /// The names of links to what is no file of the archive.
+  const std::vector<std::string>& lost_links() const { return lost_links_; }
 
   /// The content of the file `entry`, which lies in the archive's memory.
   std::span<const std::uint8_t> bytes(const TarEntry& entry) const { return bytes_.subspan(entry.offset, entry.size); }
@@ -46,6 +48,7 @@ class Tar {
   std::span<const std::uint8_t> bytes_;
   std::shared_ptr<const void> owner_;
   std::vector<TarEntry> entries_;
+  std::vector<std::string> lost_links_;
   std::string source_;
 };
 
