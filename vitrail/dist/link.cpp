@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "vitrail/dist/tree_sum.h"
+#include "vitrail/tensor/median.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::dist {
@@ -27,11 +28,6 @@ double processor_seconds() {
     return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
   };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
 }
 
 void meet(Communicator& ranks) { all_gather(ranks, "", where); }

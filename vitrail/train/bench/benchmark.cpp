@@ -24,6 +24,7 @@
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/shape/shape.h"
 #include "vitrail/tensor/allocator.h"
+#include "vitrail/tensor/median.h"
 #include "vitrail/train/bench/memory.h"
 #include "vitrail/train/bench/profile_report.h"
 #include "vitrail/train/detection/criterion.h"
@@ -393,9 +394,7 @@ BenchmarkResult benchmark(const BenchmarkOptions& options) {
   result.batch_size = options.batch_size;
   result.steps = options.steps;
   result.step_ms_min = milliseconds.front();
-  const std::size_t half = milliseconds.size() / 2;
-  result.step_ms_median =
-      milliseconds.size() % 2 == 1 ? milliseconds[half] : (milliseconds[half - 1] + milliseconds[half]) / 2;
+  result.step_ms_median = median(milliseconds);
   result.unit = subject.unit;
   result.units_per_second = 1e3 * subject.units / result.step_ms_median;
   const double flops = subject.flops * (options.training ? 3 : 1);

@@ -6,18 +6,13 @@
 #include <unordered_map>
 
 #include "vitrail/dist/link.h"
+#include "vitrail/tensor/median.h"
 #include "vitrail/train/run/buckets.h"
 
 namespace vitrail::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 // The expected largest of so many independent draws from the values, which are sorted.
 double expected_largest(const std::vector<double>& sorted, std::int64_t draws) {

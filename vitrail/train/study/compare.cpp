@@ -15,6 +15,7 @@
 #include "vitrail/models/kind.h"
 #include "vitrail/models/model.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/tensor/median.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/study/evaluate.h"
 
@@ -22,12 +23,6 @@ namespace vitrail::train {
 namespace {
 
 namespace fs = std::filesystem;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 // The curve of the `metric` of one run over x(evaluation).
 template <class X>
