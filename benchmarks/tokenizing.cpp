@@ -20,19 +20,9 @@ namespace {
 
 using namespace vitrail;
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
-}
-
 void run(const char* const* arguments) {
   const text::Tokenizer tokenizer = text::load_tokenizer(arguments[1]);
-  const std::vector<std::string> lines = lines_of(io::read_text(arguments[2]));
+  const std::vector<std::string> lines = io::lines_of(io::read_text(arguments[2]));
   std::vector<double> seconds;
   std::size_t tokens = 0;
   for (int i = 0; i < std::stoi(arguments[4]); ++i) {

@@ -206,7 +206,7 @@ TEST_F(Ranks, AreLaunchedAgain) {
   refuses("launch -n 2 -- " + longer + " --lr -1" + named("misspelt"), "--lr", 2);
   refuses("launch -n 2", "what is to be started follows", 2);
   refuses("launch -- train x", "-n, the number of ranks, or --hosts is needed", 2);
-  refuses("launch --hosts " + path("nowhere") + " -- train x", "cannot be read");
+  refuses("launch --hosts " + path("nowhere") + " -- train x", "there is no file");
 }
 
 TEST_F(Ranks, SpeakOnce) {

@@ -81,7 +81,7 @@ TEST_F(TextNewcomer, IsToldWhatAPromptLacks) {
         "latin.txt: line 2 is not UTF-8: byte 2 of it is 0xe4");
   EXPECT_EQ(generate("--prompts - --max-new-tokens 2", "der\nist\n").out,
             generate("--prompts " + write("two.txt", "der\nist\n") + " --max-new-tokens 2").out);
-  EXPECT_THAT(generate("'der x' --max-new-tokens 2").err, HasSubstr("1 of 5 tokens are [UNK]"));
+  EXPECT_THAT(generate("'der x' --max-new-tokens 2").err, HasSubstr("1 of 5 tokens is [UNK]"));
 }
 
 TEST_F(TextNewcomer, EvaluatesEachKindOfModelOfTexts) {

@@ -3,6 +3,7 @@
 
 #include "tests/support/golden.h"
 #include "vitrail/text/tokenizer.h"
+#include "vitrail/text/unknown.h"
 
 namespace vitrail::text {
 namespace {

@@ -18,6 +18,7 @@
 #include "vitrail/models/text/sentence_model.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/text/corpus.h"
+#include "vitrail/text/unknown.h"
 
 namespace vitrail::cli {
 
@@ -79,60 +80,77 @@ bool looks_like_file(const std::string& word) {
   return word.find_first_of(" \t\n") == std::string::npos && (has_ending || word.find('/') != std::string::npos);
 }
 
+// The texts that an argument names or is, without empty ones, which are counted.
+std::vector<std::string> texts_of(const std::string& argument, std::int64_t& empty) {
+  std::vector<std::string> texts;
+  if (argument == "-") {
+    const std::string all(std::istreambuf_iterator<char>(std::cin), {});
+    text::check_corpus(all, "standard input");
+    texts = io::lines_of(all);
+  } else if (io::is_file(argument)) {
+    texts = io::lines_of(text::read_corpus(argument));
+  } else {
+    text::check_corpus(argument, "the command line");
+    if (looks_like_file(argument)) {
+      say("note: there is no file '{}': it is taken as a text\n", argument);
+    }
+    texts = {argument};
+  }
+  empty += static_cast<std::int64_t>(std::erase_if(
+      texts, [](const std::string& line) { return line.find_first_not_of(" \t\r") == std::string::npos; }));
+  return texts;
+}
+
+// Throws Error if there are no texts, and says how many empty ones were left out.
+void check_any(std::size_t texts, std::int64_t empty) {
+  check(texts > 0, "there are no texts");
+  if (empty > 0) {
+    say("note: {} left out\n", io::counted(empty, "empty lines"));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> list_texts(const std::vector<std::string>& arguments) {
   std::vector<std::string> texts;
+  std::int64_t empty = 0;
   for (const std::string& argument : arguments) {
-    if (argument == "-") {
-      const std::string all(std::istreambuf_iterator<char>(std::cin), {});
-      text::check_corpus(all, "standard input");
-      std::ranges::copy(text::lines_of(all), std::back_inserter(texts));
-    } else if (io::is_file(argument)) {
-      std::ranges::copy(text::lines_of(text::read_corpus(argument)), std::back_inserter(texts));
-    } else {
-      text::check_corpus(argument, "the command line");
-      if (looks_like_file(argument)) {
-        say("note: there is no file '{}': it is taken as a text\n", argument);
-      }
-      texts.push_back(argument);
-    }
+    std::ranges::copy(texts_of(argument, empty), std::back_inserter(texts));
   }
-  const std::size_t empty = std::erase_if(
-      texts, [](const std::string& line) { return line.find_first_not_of(" \t\r") == std::string::npos; });
-  check(!texts.empty(), "there are no texts");
-  if (empty > 0) {
-    say("note: {} left out\n", io::counted(static_cast<std::int64_t>(empty), "empty lines"));
-  }
+  check_any(texts.size(), empty);
   return texts;
 }
 
 std::vector<text::LabelledText> list_texts_to_classify(const std::vector<std::string>& arguments) {
   std::vector<text::LabelledText> texts;
+  std::int64_t empty = 0;
   for (const std::string& argument : arguments) {
     if (text::names_table(argument) && io::is_file(argument)) {
       std::ranges::copy(text::read_labelled_texts(argument, nullptr, text::Labels::optional),
                         std::back_inserter(texts));
     } else {
-      for (std::string& text : list_texts({argument})) {
+      for (std::string& text : texts_of(argument, empty)) {
         texts.push_back({std::move(text), "", ""});
       }
     }
   }
+  check_any(texts.size(), empty);
   return texts;
 }
 
 std::vector<std::string> list_texts_to_tag(const std::vector<std::string>& arguments) {
   std::vector<std::string> texts;
+  std::int64_t empty = 0;
   for (const std::string& argument : arguments) {
     if (argument.ends_with(".conll") && io::is_file(argument)) {
       for (const text::TaggedSentence& sentence : text::read_tagged_sentences(argument)) {
         texts.push_back(fmt::format("{}", fmt::join(sentence.words, " ")));
       }
     } else {
-      std::ranges::copy(list_texts({argument}), std::back_inserter(texts));
+      std::ranges::copy(texts_of(argument, empty), std::back_inserter(texts));
     }
   }
+  check_any(texts.size(), empty);
   return texts;
 }
 
@@ -177,14 +195,9 @@ void note_idle(const std::vector<std::pair<const char*, bool>>& given, const cha
 }
 
 void note_unknown(const text::Tokenizer& tokenizer, std::span<const std::int64_t> ids, const std::string& source) {
-  for (const char* name : {"[UNK]", "<unk>"}) {
-    const std::optional<std::int64_t> unknown = tokenizer.id_of(name);
-    const auto count = unknown ? std::ranges::count(ids, *unknown) : 0;
-    if (count > 0) {
-      say("note: {}: {} of {} are {}: the tokenizer does not know what stands there\n", source, count,
-          io::counted(std::ssize(ids), "tokens"), name);
-    }
-  }
+  text::UnknownTokens unknown(tokenizer);
+  unknown.add(ids);
+  say_note(unknown.note(source));
 }
 
 CLI::Option* add_batch_tokens_flag(CLI::App& command, std::optional<std::int64_t>& batch_tokens) {

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
-#include <fstream>
 
 #include <fmt/format.h>
 
@@ -25,16 +24,8 @@ std::vector<std::string> numbered_classes(std::int64_t count) {
 
 // Reads a file with one class name per line.
 std::vector<std::string> read_class_names(const fs::path& path) {
-  std::vector<std::string> names;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (!line.empty() && line.back() == '\r') {
-      line.pop_back();
-    }
-    if (!line.empty()) {
-      names.push_back(line);
-    }
-  }
+  std::vector<std::string> names = io::is_file(path) ? io::read_lines(path) : std::vector<std::string>();
+  std::erase(names, "");
   return names;
 }
 

@@ -190,6 +190,22 @@ std::string_view without_byte_order_mark(std::string_view text) {
   return text.starts_with(mark) ? text.substr(mark.size()) : text;
 }
 
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.ends_with('\r')) {
+      line.remove_suffix(1);
+    }
+    lines.emplace_back(line);
+  }
+  return lines;
+}
+
+std::vector<std::string> read_lines(const fs::path& path) { return lines_of(without_byte_order_mark(read_text(path))); }
+
 bool is_file(const fs::path& path) {
   std::error_code none;
   const fs::file_status status = fs::status(path, none);

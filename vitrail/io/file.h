@@ -17,6 +17,10 @@ namespace vitrail::io {
 std::string read_text(const std::filesystem::path& path);
 /// What follows the byte order mark with which some programs begin a UTF-8 file.
 std::string_view without_byte_order_mark(std::string_view text);
+/// The lines of a text without their ends, "\n" or "\r\n". What follows the last end is a line unless it is empty.
+std::vector<std::string> lines_of(std::string_view text);
+/// The lines of a file, without a byte order mark.
+std::vector<std::string> read_lines(const std::filesystem::path& path);
 std::vector<std::uint8_t> read_bytes(const std::filesystem::path& path);
 
 /// Whether a file of that name can be read: a regular one, or a pipe, such as a shell's `<(…)`. A pipe gives its

@@ -49,24 +49,10 @@ std::string read_corpus(const std::string& file, std::int64_t* skipped) {
   return text;
 }
 
-std::vector<std::string> lines_of(std::string_view text) {
-  std::vector<std::string> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (line.ends_with('\r')) {
-      line.remove_suffix(1);
-    }
-    lines.emplace_back(line);
-  }
-  return lines;
-}
-
 std::vector<std::vector<std::string>> documents_of(std::string_view text) {
   std::vector<std::vector<std::string>> documents;
   bool open = false;
-  for (std::string& line : lines_of(text)) {
+  for (std::string& line : io::lines_of(text)) {
     const bool blank = line.find_first_not_of(" \t") == std::string::npos;
     if (!blank && !open) {
       documents.emplace_back();

@@ -16,8 +16,6 @@ void check_corpus(std::string_view text, std::string_view source);
 std::string read_corpus(const std::string& file, std::int64_t* skipped = nullptr);
 /// A text without its lines that are not UTF-8; `skipped` is increased by their number.
 std::string without_broken_lines(const std::string& text, std::int64_t& skipped);
-/// The lines of a text without their ends, "\n" or "\r\n". What follows the last end is a line unless it is empty.
-std::vector<std::string> lines_of(std::string_view text);
 /// The lines of each document of a text, which blank lines part.
 std::vector<std::vector<std::string>> documents_of(std::string_view text);
 

@@ -39,7 +39,7 @@ std::vector<std::string> split_at_tabs(const std::string& line) {
 std::vector<io::CsvRow> split_lines(std::string_view corpus) {
   std::vector<io::CsvRow> rows;
   std::size_t number = 0;
-  for (const std::string& line : lines_of(corpus)) {
+  for (const std::string& line : io::lines_of(corpus)) {
     ++number;
     if (!line.empty()) {
       rows.push_back({number, split_at_tabs(line)});
@@ -106,7 +106,7 @@ std::vector<LabelledText> read_table(const std::vector<io::CsvRow>& rows, bool m
 std::vector<LabelledText> read_objects(std::string_view corpus, Labels labels, const std::string& source) {
   std::vector<LabelledText> result;
   std::size_t number = 0;
-  for (const std::string& line : lines_of(corpus)) {
+  for (const std::string& line : io::lines_of(corpus)) {
     const std::string place = fmt::format("{}: line {}", source, ++number);
     if (line.empty()) {
       continue;
@@ -185,7 +185,7 @@ std::vector<TaggedSentence> parse_tagged_sentences(std::string_view content, con
   bool open = false;
   std::size_t number = 0;
   std::size_t columns = 0;  // of the first line
-  for (const std::string& line : lines_of(content)) {
+  for (const std::string& line : io::lines_of(content)) {
     ++number;
     const std::size_t begin = line.find_first_not_of(" \t");
     if (begin == std::string::npos || line.starts_with("-DOCSTART-")) {

@@ -17,6 +17,7 @@
 #include "vitrail/text/strings/unicode.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/text/tokenizer_json.h"
+#include "vitrail/text/unknown.h"
 
 namespace vitrail::text {
 namespace {
@@ -205,29 +206,6 @@ Tokenizer char_tokenizer(std::string_view corpus) {
       {"type", "Split"}, {"pattern", {{"Regex", "(?m:.)"}}}, {"behavior", "Isolated"}, {"invert", false}};
   document["decoder"] = {{"type", "Fuse"}};
   return from_document(document, "the tokenizer of characters");
-}
-
-std::vector<std::string> unknown_words(const Tokenizer& tokenizer, std::string_view text) {
-  std::vector<std::string> words;
-  const std::optional<std::int64_t> bracketed = tokenizer.id_of("[UNK]");
-  const std::optional<std::int64_t> unknown = bracketed ? bracketed : tokenizer.id_of("<unk>");
-  const Encoding encoding = tokenizer.encode(text, false);
-  for (std::size_t i = 0; i < encoding.size(); ++i) {
-    if (encoding.ids[i] != unknown) {
-      continue;
-    }
-    const auto [begin, end] = encoding.offsets[i];
-    std::string word;
-    std::int64_t place = 0;
-    for_each_code_point(text, [&, begin = begin, end = end](char32_t c, std::size_t) {
-      if (place >= begin && place < end) {
-        append_utf8(word, c);
-      }
-      ++place;
-    });
-    words.push_back(std::move(word));
-  }
-  return words;
 }
 
 Tokenizer word_tokenizer(std::span<const std::string> texts, std::int64_t most) {

@@ -15,7 +15,7 @@ namespace {
 
 std::vector<std::string> lines_of_file(const std::string& file) {
   const std::string text = io::read_text(file);
-  std::vector<std::string> lines = lines_of(std::string_view(text));
+  std::vector<std::string> lines = io::lines_of(std::string_view(text));
   check(!lines.empty(), "{}: the text is empty", file);
   return lines;
 }

@@ -82,9 +82,6 @@ Tokenizer load_target_tokenizer(const std::filesystem::path& folder_or_file);
 /// A token for each character that `corpus` has, in the order of their code points, from id 0, and `[UNK]` after them.
 Tokenizer char_tokenizer(std::string_view corpus);
 
-/// The words of a text of which the tokenizer has nothing but its token for unknown ones, as they stand there.
-std::vector<std::string> unknown_words(const Tokenizer& tokenizer, std::string_view text);
-
 /// A token for each word of `texts` in lower case, and for each sign of punctuation, the most frequent first, behind
 /// `[PAD]` (0), `[UNK]`, `[CLS]` and `[SEP]`, which stand around a text as BERT has them. `most` is the greatest number
 /// of words; 0: all.

@@ -11,6 +11,7 @@
 
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
+#include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/text/corpus.h"
 
@@ -27,9 +28,7 @@ class SentenceVariant : public testing::TestWithParam<const char*> {
  protected:
   fs::path folder() const { return golden_path("models/sentences") / GetParam(); }
   Tensor expected() const { return io::Safetensors::open(folder() / "expected.safetensors").get("embeddings"); }
-  std::vector<std::string> texts() const {
-    return text::lines_of(text::read_corpus((folder() / "texts.txt").string()));
-  }
+  std::vector<std::string> texts() const { return io::lines_of(text::read_corpus((folder() / "texts.txt").string())); }
 };
 
 TEST_P(SentenceVariant, GivesTheVectorsOfSentenceTransformers) {
@@ -179,9 +178,9 @@ TEST(Texts, HaveDocumentsBetweenBlankLines) {
 }
 
 TEST(Texts, HaveLines) {
-  EXPECT_EQ(text::lines_of("a\r\n\nb"), (std::vector<std::string>{"a", "", "b"}));
-  EXPECT_EQ(text::lines_of("a\n"), (std::vector<std::string>{"a"}));
-  EXPECT_TRUE(text::lines_of("").empty());
+  EXPECT_EQ(io::lines_of("a\r\n\nb"), (std::vector<std::string>{"a", "", "b"}));
+  EXPECT_EQ(io::lines_of("a\n"), (std::vector<std::string>{"a"}));
+  EXPECT_TRUE(io::lines_of("").empty());
 }
 
 }  // namespace

@@ -255,7 +255,7 @@ TEST_F(TextTasks, LearnVectorsOfPairs) {
 // sentence-transformers' MultipleNegativesRankingLoss and its gradients (tools/golden/sentences.py).
 TEST_F(TextTasks, RankPairsAsSentenceTransformers) {
   const fs::path golden = test::golden_path("models/sentences/mean");
-  const std::vector<std::string> texts = text::lines_of(text::read_corpus((golden / "texts.txt").string()));
+  const std::vector<std::string> texts = io::lines_of(text::read_corpus((golden / "texts.txt").string()));
   EmbedSentencesOptions options;
   options.model = golden.string();
   options.src = path("golden_a.txt");

@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <memory>
 #include <set>
-#include <sstream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -38,14 +37,12 @@ struct LatentFlags {
 // The paths of a list, one a line; those that are not there lie beside the list.
 std::vector<std::string> paths_in(const fs::path& list) {
   check(io::is_file(list), "there is no list of images '{}'", list.string());
-  const std::string all = io::read_text(list);
-  check(text::find_invalid_utf8(all) == std::string::npos,
-        "'{}' is no text: a list of images, a path a line, was expected", list.string());
-  std::istringstream file(all);
   std::vector<std::string> paths;
   std::error_code none;
-  for (std::string line; std::getline(file, line);) {
-    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) {
+  for (std::string line : io::read_lines(list)) {
+    check(text::find_invalid_utf8(line) == std::string::npos,
+          "'{}' is no text: a list of images, a path a line, was expected", list.string());
+    while (line.ends_with(' ')) {
       line.pop_back();
     }
     if (line.empty()) {

@@ -5,7 +5,6 @@
 #include <csignal>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -23,6 +22,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/say.h"
+#include "vitrail/io/file.h"
 #include "vitrail/io/safetensors.h"
 #include "vitrail/io/toml.h"
 #include "vitrail/io/wording.h"
@@ -49,11 +49,10 @@ struct Host {
 
 // A file of lines "node1 slots=2", as mpirun's --hostfile.
 std::vector<Host> read_hosts(const std::string& path) {
-  std::ifstream file(path);
-  check(file.good(), "--hosts {} cannot be read", path);
+  check(io::is_file(path), "--hosts: there is no file '{}'", path);
   std::vector<Host> hosts;
   int number = 0;
-  for (std::string line; std::getline(file, line);) {
+  for (const std::string& line : io::read_lines(path)) {
     ++number;
     std::istringstream words(line.substr(0, line.find('#')));
     Host host;

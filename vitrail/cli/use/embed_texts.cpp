@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/cli/print_json.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/data/dataset.h"
 #include "vitrail/io/file.h"
@@ -40,8 +41,10 @@ class Embedder {
       progress.begin("texts", std::ssize(texts));
       options.progress = [&](std::int64_t done, std::int64_t) { progress.update(done, ""); };
     }
-    Tensor vectors = train::embed_texts(model_, tokenizer_, texts, options);
+    std::string cut;
+    Tensor vectors = train::embed_texts(model_, tokenizer_, texts, options, &cut);
     progress.end();
+    say_note(cut);
     return vectors;
   }
 

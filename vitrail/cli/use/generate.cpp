@@ -274,7 +274,7 @@ void generate_texts(const GenerateFlags& flags) {
     const std::string all =
         from_input ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : io::read_text(flags.prompts);
     text::check_corpus(all, from_input ? "standard input" : flags.prompts);
-    prompts = flags.prompts.empty() ? std::vector{all} : text::lines_of(all);
+    prompts = flags.prompts.empty() ? std::vector{all} : io::lines_of(all);
     check(!prompts.empty(), "'{}' has no prompts", flags.prompts);
   }
   const auto end_if_interrupted = [] {

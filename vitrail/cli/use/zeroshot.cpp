@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -48,9 +47,8 @@ struct ZeroshotFlags {
 std::vector<std::string> read_labels(const std::string& given) {
   const bool from_file = io::is_file(given);
   check(from_file || !given.ends_with(".txt"), "--labels: there is no file '{}'", given);
-  std::istringstream text(from_file ? io::read_text(given) : given);
   std::vector<std::string> labels;
-  for (std::string label; std::getline(text, label, from_file ? '\n' : ',');) {
+  for (const std::string& label : from_file ? io::read_lines(given) : CLI::detail::split(given, ',')) {
     const std::size_t begin = label.find_first_not_of(" \t\r");
     if (begin != std::string::npos) {
       labels.push_back(label.substr(begin, label.find_last_not_of(" \t\r") - begin + 1));

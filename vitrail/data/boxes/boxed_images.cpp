@@ -5,7 +5,6 @@
 #include <map>
 #include <numeric>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -95,11 +94,11 @@ BoxListing list_voc_tree(const fs::path& folder, const std::vector<std::string>&
       continue;
     }
     files.all = false;
-    std::istringstream lines(io::read_text(list));
-    std::string line;
     std::map<std::string, int> line_of;
-    for (int number = 1; std::getline(lines, line); ++number) {
-      const std::string name = line.substr(0, line.find_first_of(" \t\r"));
+    int number = 0;
+    for (const std::string& line : io::read_lines(list)) {
+      ++number;
+      const std::string name = line.substr(0, line.find_first_of(" \t"));
       if (name.empty()) {
         continue;
       }

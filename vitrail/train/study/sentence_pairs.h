@@ -53,6 +53,7 @@ class SentencePairs final : public data::Samples<PairBatch> {
                 const SpecialTokens& special, std::int64_t longest, int threads);
 
   std::int64_t count() const { return std::ssize(pairs_); }
+  const std::vector<TokenPair>& pairs() const { return pairs_; }
   std::int64_t source_tokens() const;
   std::int64_t target_tokens() const;
 

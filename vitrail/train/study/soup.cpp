@@ -37,7 +37,7 @@ void check_alike(const nn::Network& soup, const fs::path& first, const nn::Netwo
 
 void check_alike(const models::Model& soup, const fs::path& first, const models::Model& model, const fs::path& folder) {
   check(model.architecture == soup.architecture,
-        "'{}' is a {}, but '{}' is a {}: only models of one kind can be averaged", folder.string(), model.architecture,
+        "'{}' is of {}, but '{}' of {}: only models of one kind can be averaged", folder.string(), model.architecture,
         first.string(), soup.architecture);
   check(model.pretrained.label_names == soup.pretrained.label_names,
         "'{}' and '{}' are for different classes and cannot be averaged", folder.string(), first.string());

@@ -35,12 +35,13 @@ text::Tokenizer tokenizer_for(const models::TextModel& model, const text::Tokeni
   return cutting_tokenizer(tokenizer, truncate && most < models::unbounded_positions ? most : 0);
 }
 
-// The texts, none of which is too long.
-std::vector<TextIds> checked(std::vector<TextIds> texts, const models::TextModel& model) {
+// The texts, none of which is too long, or else an Error that gives `advice`.
+std::vector<TextIds> checked(std::vector<TextIds> texts, const models::TextModel& model,
+                             std::string_view advice = ": --truncate cuts it") {
   const std::int64_t most = positions_of(model);
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    check(texts[i].size() <= most, "text {} has {} tokens, but the model is made for at most {}: --truncate cuts it",
-          i + 1, texts[i].size(), most);
+    check(texts[i].size() <= most, "text {} has {} tokens, but the model is made for at most {}{}", i + 1,
+          texts[i].size(), most, advice);
   }
   return texts;
 }
@@ -129,7 +130,7 @@ std::vector<std::vector<FilledMask>> fill_masks(const models::TextModel& model, 
                                                 std::span<const std::string> targets, DType dtype) {
   const models::EncoderNetwork& net = models::encoder_of(model);
   const std::int64_t mask = mask_token(tokenizer);
-  const TextIds ids = encode_for(model, tokenizer, std::span(&text, 1), false)[0];
+  const TextIds ids = checked(encode_texts(cutting_tokenizer(tokenizer, 0), std::span(&text, 1)), model, "")[0];
   std::vector<std::int64_t> places;
   for (std::int64_t i = 0; i < ids.size(); ++i) {
     if (ids.ids[static_cast<std::size_t>(i)] == mask) {

@@ -1,11 +1,13 @@
 #include "vitrail/train/study/texts.h"
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <iterator>
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <type_traits>
 
 #include <fmt/format.h>
 
@@ -31,7 +33,7 @@ TextCutter::TextCutter(const text::Tokenizer& tokenizer, std::int64_t most)
 
 text::Encoding TextCutter::operator()(const text::LabelledText& text, std::int64_t& cut) const {
   text::Encoding encoding = encode_text(whole_, text);
-  if (std::ssize(encoding.ids) <= most_) {
+  if (most_ == 0 || std::ssize(encoding.ids) <= most_) {
     return encoding;
   }
   ++cut;
@@ -44,25 +46,50 @@ std::string TextCutter::note(std::int64_t cut, std::int64_t all, std::string_vie
                                 cut == 1 ? "has" : "have", most_, cut == 1 ? "is" : "are");
 }
 
-std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<const text::LabelledText> texts) {
+namespace {
+
+// What `encode` makes of each of the texts, by several threads.
+template <class Text>
+std::vector<TextIds> encode_each(std::span<const Text> texts,
+                                 const std::function<text::Encoding(const text::LabelledText& text)>& encode) {
   std::vector<TextIds> result(texts.size());
+  const auto labelled = [](const Text& text) {
+    if constexpr (std::is_same_v<Text, std::string>) {
+      return text::LabelledText{text, "", ""};
+    } else {
+      return text;
+    }
+  };
   side_by_side(texts.size(), kernels::threads(), [&](std::size_t i) {
-    text::Encoding encoding = encode_text(tokenizer, texts[i]);
+    text::Encoding encoding = encode(labelled(texts[i]));
     result[i] = {std::move(encoding.ids), std::move(encoding.type_ids)};
   });
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    check(result[i].size() > 0, "text {} has no tokens: '{}'", i + 1, io::shown(texts[i].text));
+    check(result[i].size() > 0, "text {} has no tokens: '{}'", i + 1, io::shown(labelled(texts[i]).text));
   }
   return result;
 }
 
+}  // namespace
+
+std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<const text::LabelledText> texts) {
+  return encode_each(texts, [&](const text::LabelledText& text) { return encode_text(tokenizer, text); });
+}
+
 std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<const std::string> texts) {
-  std::vector<text::LabelledText> alone;
-  alone.reserve(texts.size());
-  for (const std::string& text : texts) {
-    alone.push_back({text, "", ""});
-  }
-  return encode_texts(tokenizer, alone);
+  return encode_each(texts, [&](const text::LabelledText& text) { return encode_text(tokenizer, text); });
+}
+
+std::vector<TextIds> encode_texts(const TextCutter& cutter, std::span<const std::string> texts, std::int64_t& cut) {
+  std::atomic<std::int64_t> all_cut = 0;
+  std::vector<TextIds> result = encode_each(texts, [&](const text::LabelledText& text) {
+    std::int64_t this_cut = 0;
+    text::Encoding encoding = cutter(text, this_cut);
+    all_cut += this_cut;
+    return encoding;
+  });
+  cut += all_cut;
+  return result;
 }
 
 models::EncoderInput packed_batch(std::span<const TextIds* const> texts, bool with_types) {
@@ -138,12 +165,17 @@ std::int64_t count_right(const Tensor& predicted, std::span<const std::int64_t> 
 }
 
 Tensor embed_texts(const models::SentenceModel& model, const text::Tokenizer& tokenizer,
-                   std::span<const std::string> texts, const TextRunOptions& options) {
+                   std::span<const std::string> texts, const TextRunOptions& options, std::string* note) {
   std::vector<std::string> prompted(texts.begin(), texts.end());
   for (std::string& text : prompted) {
     text.insert(0, model.prompt);
   }
-  const std::vector<TextIds> ids = encode_texts(cutting_tokenizer(tokenizer, model.max_seq_length), prompted);
+  const TextCutter cutter(tokenizer, model.max_seq_length);
+  std::int64_t cut = 0;
+  const std::vector<TextIds> ids = encode_texts(cutter, prompted, cut);
+  if (note != nullptr) {
+    *note = cutter.note(cut, std::ssize(ids), "texts");
+  }
   const Tensor result = Tensor::empty({std::ssize(ids), models::encoder_of(model.model).body.config().dim});
   run_in_batches(
       ids, takes_types(model.model), options,

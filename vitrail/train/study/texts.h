@@ -51,6 +51,8 @@ class TextCutter {
 std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<const text::LabelledText> texts);
 /// The same of texts that stand alone.
 std::vector<TextIds> encode_texts(const text::Tokenizer& tokenizer, std::span<const std::string> texts);
+/// The same of texts that a cutter cuts: `cut` is the number of those that were cut.
+std::vector<TextIds> encode_texts(const TextCutter& cutter, std::span<const std::string> texts, std::int64_t& cut);
 
 /// The texts in one row, without padding; `with_types`: for a model whose tokens have types.
 models::EncoderInput packed_batch(std::span<const TextIds* const> texts, bool with_types);
@@ -79,8 +81,9 @@ void run_in_batches(std::span<const TextIds> texts, bool with_types, const TextR
 /// How many of the predicted ids [N] i64 are right.
 std::int64_t count_right(const Tensor& predicted, std::span<const std::int64_t> truth);
 
-/// The vectors [N, D] f32 of texts, cut to the model's length and with its prompt in front.
+/// The vectors [N, D] f32 of texts, cut to the model's length and with its prompt in front. With `note`, it becomes
+/// TextCutter::note() of them.
 Tensor embed_texts(const models::SentenceModel& model, const text::Tokenizer& tokenizer,
-                   std::span<const std::string> texts, const TextRunOptions& options = {});
+                   std::span<const std::string> texts, const TextRunOptions& options = {}, std::string* note = nullptr);
 
 }  // namespace vitrail::train

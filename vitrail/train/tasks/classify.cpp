@@ -123,7 +123,7 @@ models::Model make_model(const ClassifyOptions& options, const fs::path& checkpo
       options.pretrained_path.empty() ? models::open_model(name, create) : models::load_model(name, create);
   check(options.pretrained_path.empty() || options.model == ClassifyOptions().model ||
             options.model == model.architecture,
-        "--model {} is not what --pretrained-path {} holds: that is a {}", options.model, name, model.architecture);
+        "--model {} is not what --pretrained-path {} holds: that is {}", options.model, name, model.architecture);
   models::check_takes_images(model);
   if (!options.initial_checkpoint.empty()) {
     load_initial(model, model_of(options.initial_checkpoint));
@@ -348,7 +348,7 @@ std::vector<std::string> Classify::summary() const {
   if (teacher_ != nullptr) {
     const std::int64_t own = model_.net->num_classes();
     const std::int64_t known = teacher_->model().net->num_classes();
-    lines.push_back(fmt::format("the teacher is a {}{}: {} distillation{}", model_summary(teacher_->model()),
+    lines.push_back(fmt::format("the teacher is {}{}: {} distillation{}", model_summary(teacher_->model()),
                                 models::names_folder(options_.kd_model_name) ? "" : " with random weights",
                                 options_.distillation_type,
                                 known == own ? "" : fmt::format(" of {} of its {} classes", own, known)));

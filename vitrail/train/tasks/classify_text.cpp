@@ -105,6 +105,7 @@ ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& c
 void ClassifyText::add(ClassTexts& part, const text::LabelledText& text, const std::string& source) {
   part.classes.push_back(text::index_of_label(labels_, text.label, source));
   text::Encoding encoding = (*cutter_)(text, part.cut);
+  unknown_.add(encoding.ids);
   check(encoding.size() > 0, "{}: the text '{}' has no tokens", source, io::shown(text.text));
   part.texts.push_back({std::move(encoding.ids), std::move(encoding.type_ids)});
 }
@@ -163,6 +164,7 @@ std::vector<std::string> ClassifyText::summary() const {
   if (!cut.empty()) {
     lines.push_back(cut);
   }
+  note_unknown(lines);
   note_same_data(lines, "texts", {options_.data}, {options_.val_data});
   return lines;
 }

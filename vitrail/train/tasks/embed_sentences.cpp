@@ -79,11 +79,16 @@ class EmbedSentences final : public TextTask {
   std::vector<TextIds> src_;
   std::vector<TextIds> tgt_;
   Pairs validation_;
+  TextCutter cutter_;
+  std::int64_t cut_ = 0;
   std::int64_t left_out_ = 0;
 };
 
 EmbedSentences::EmbedSentences(const EmbedSentencesOptions& options, const fs::path& checkpoint)
-    : TextTask(options, checkpoint), options_(options), model_(open_sentences(options_, checkpoint, tokenizer_)) {
+    : TextTask(options, checkpoint),
+      options_(options),
+      model_(open_sentences(options_, checkpoint, tokenizer_)),
+      cutter_(tokenizer_, model_.max_seq_length) {
   const Pairs all = read_pairs(options_.src, options_.tgt, skipped());
   left_out_ = all.left_out;
   Pairs training;
@@ -102,9 +107,15 @@ EmbedSentences::EmbedSentences(const EmbedSentencesOptions& options, const fs::p
   check(training.src.size() >= 2, "{}: in-batch negatives need at least two pairs, not {}", options_.src,
         training.src.size());
   check(options_.batch_size >= 2, "--batch-size {}: in-batch negatives need at least two pairs", options_.batch_size);
-  const text::Tokenizer cutting = cutting_tokenizer(tokenizer_, model_.max_seq_length);
-  src_ = encode_texts(cutting, training.src);
-  tgt_ = encode_texts(cutting, training.tgt);
+  const auto encoded = [this](const std::vector<std::string>& texts) {
+    std::vector<TextIds> ids = encode_texts(cutter_, texts, cut_);
+    std::ranges::for_each(ids, [this](const TextIds& text) { unknown_.add(text.ids); });
+    return ids;
+  };
+  src_ = encoded(training.src);
+  tgt_ = encoded(training.tgt);
+  encoded(validation_.src);
+  encoded(validation_.tgt);
   std::vector<std::int64_t> lengths;
   std::ranges::transform(src_, tgt_, std::back_inserter(lengths),
                          [](const TextIds& a, const TextIds& b) { return a.size() + b.size(); });
@@ -153,6 +164,11 @@ std::vector<std::string> EmbedSentences::summary() const {
   std::vector<std::string> lines = {
       model_summary(), fmt::format("{} training and {} validation pairs{}", src_.size(), validation_.src.size(),
                                    left_out_ > 0 ? fmt::format("; {} with an empty line left out", left_out_) : "")};
+  if (const std::string cut = cutter_.note(cut_, 2 * (std::ssize(src_) + std::ssize(validation_.src)), "texts");
+      !cut.empty()) {
+    lines.push_back(cut);
+  }
+  note_unknown(lines);
   note_same_data(lines, "pairs", {options_.src, options_.tgt}, {options_.val_src, options_.val_tgt});
   return lines;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <numbers>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include "vitrail/text/corpus.h"
 #include "vitrail/text/strings/unicode.h"
 #include "vitrail/text/tokenizer.h"
+#include "vitrail/text/unknown.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/tasks/text_blocks.h"
 #include "vitrail/train/tasks/text_options.h"
@@ -94,27 +96,41 @@ nn::RecurrentState zero_state(const nn::RecurrentConfig& network, std::int64_t b
           network.has_memory() ? Tensor::zeros({network.num_layers, batch, network.hidden_size}) : Tensor()};
 }
 
-// The documents of a text as tokens, each with the model's token for the end before and behind it or, where there is
-// none, with the blank line that ends it.
-std::vector<Ids> encode_documents(const text::Tokenizer& tokenizer, const models::TextModel& model,
-                                  const std::string& corpus) {
+// The model's token for the end of a text, if it has one.
+std::optional<std::int64_t> end_of_text(const models::TextModel& model) {
   const nlohmann::json config = nlohmann::json::parse(model.config);
   nlohmann::json end = config.value("eos_token_id", nlohmann::json());
   end = end.is_array() && !end.empty() ? nlohmann::json(end.front()) : end;
-  const bool ends = end.is_number_integer();
-  std::vector<std::string> texts;
+  return end.is_number_integer() ? std::optional(end.get<std::int64_t>()) : std::nullopt;
+}
+
+// The documents of a text, each with the blank line that ends it where the model has no `end`.
+std::vector<std::string> documents_in(const std::string& corpus, const std::optional<std::int64_t>& end) {
+  std::vector<std::string> documents;
   for (const std::vector<std::string>& lines : text::documents_of(corpus)) {
-    texts.push_back(fmt::format("{}{}", fmt::join(lines, "\n"), ends ? "" : "\n\n"));
+    documents.push_back(fmt::format("{}{}", fmt::join(lines, "\n"), end ? "" : "\n\n"));
   }
+  return documents;
+}
+
+// Documents as tokens, each with the model's `end` before and behind it.
+std::vector<Ids> encode_documents(const text::Tokenizer& tokenizer, const std::vector<std::string>& texts,
+                                  const std::optional<std::int64_t>& end) {
   std::vector<Ids> documents;
   for (text::Encoding& encoding : tokenizer.encode_batch(texts, false, kernels::threads())) {
     Ids& ids = documents.emplace_back(std::move(encoding.ids));
-    if (ends) {
-      ids.insert(ids.begin(), end.get<std::int64_t>());
-      ids.push_back(ids.front());
+    if (end) {
+      ids.insert(ids.begin(), *end);
+      ids.push_back(*end);
     }
   }
   return documents;
+}
+
+std::int64_t characters_in(const std::vector<std::string>& texts) {
+  return std::accumulate(texts.begin(), texts.end(), std::int64_t{0}, [](std::int64_t sum, const std::string& text) {
+    return sum + static_cast<std::int64_t>(text::count_code_points(text));
+  });
 }
 
 // One document behind the other.
@@ -167,11 +183,12 @@ class Language final : public Task {
   Tensor loss_of(const TextBatch& batch, nn::Pass& pass, models::TextState* state) const;
   // Tokens of the longest part that is read at once.
   std::int64_t block_size() const;
-  // Of the text to evaluate on, in which so many tokens are predicted.
-  double characters_of_token(std::int64_t tokens) const;
+  // Of the text to evaluate on, as it stands in its file, and of the tokens that are predicted in it.
+  void count_characters(std::int64_t characters, std::int64_t tokens);
   void read_streams(std::int64_t steps);
   void read_blocks();
-  void read_documents(std::vector<Ids> training, std::vector<Ids> validation);
+  // The last of `corpus` are to evaluate on unless `evaluated` has some.
+  void read_documents(const std::string& corpus, const std::string& evaluated);
   const models::LanguageBody& body() const { return models::language_of(model_); }
 
   const LanguageOptions options_;
@@ -195,38 +212,31 @@ Language::Language(const LanguageOptions& options, const fs::path& checkpoint) :
   tokenizer_ = open_tokenizer(options_, checkpoint, corpus);
   model_ = make_language_model(options_, checkpoint, *tokenizer_);
   models::check_vocabulary(tokenizer_->vocab_size(), body().vocab_size());
+  const std::string evaluated = options_.val_data.empty() ? "" : text::read_corpus(options_.val_data, skipped);
+  if (options_.documents) {
+    read_documents(corpus, evaluated);
+    return;
+  }
   const auto encoded = [&](const std::string& file, const std::string& words) {
     try {
-      return tokenizer_->encode(words, false).ids;
+      return tokenizer_->encode(words, false);
     } catch (const Error& error) {
       fail("{}: {}", file, error.what());
     }
   };
-  if (options_.documents) {
-    std::vector<Ids> all = encode_documents(*tokenizer_, model_, corpus);
-    std::vector<Ids> evaluated;
-    if (!options_.val_data.empty()) {
-      evaluated = encode_documents(*tokenizer_, model_, text::read_corpus(options_.val_data, skipped));
-    } else {
-      const auto first = static_cast<std::ptrdiff_t>(static_cast<double>(all.size()) * (1 - options_.val_share));
-      evaluated.assign(all.begin() + first, all.end());
-      all.resize(static_cast<std::size_t>(first));
-    }
-    read_documents(std::move(all), std::move(evaluated));
-    return;
-  }
-  Ids all = encoded(options_.data, corpus);
+  text::Encoding all = encoded(options_.data, corpus);
   if (!options_.val_data.empty()) {
-    validation_ = std::make_shared<Ids>(encoded(options_.val_data, text::read_corpus(options_.val_data, skipped)));
+    validation_ = std::make_shared<Ids>(encoded(options_.val_data, evaluated).ids);
+    count_characters(static_cast<std::int64_t>(text::count_code_points(evaluated)), std::ssize(*validation_));
   } else if (options_.val_share > 0) {
     const auto first = static_cast<std::ptrdiff_t>(static_cast<double>(all.size()) * (1 - options_.val_share));
-    validation_ = std::make_shared<Ids>(all.begin() + first, all.end());
-    all.resize(static_cast<std::size_t>(first));
+    validation_ = std::make_shared<Ids>(all.ids.begin() + first, all.ids.end());
+    const auto end = static_cast<std::int64_t>(text::count_code_points(corpus));
+    count_characters(validation_->empty() ? 0 : end - all.offsets[static_cast<std::size_t>(first)].first,
+                     std::ssize(*validation_));
+    all.ids.resize(static_cast<std::size_t>(first));
   }
-  training_ = std::make_shared<Ids>(std::move(all));
-  if (validation_ != nullptr) {
-    characters_ = characters_of_token(std::ssize(*validation_));
-  }
+  training_ = std::make_shared<Ids>(std::move(all.ids));
   if (options_.bptt) {
     read_streams(*options_.bptt);
   } else {
@@ -253,8 +263,8 @@ void Language::read_streams(std::int64_t steps) {
   }
 }
 
-double Language::characters_of_token(std::int64_t tokens) const {
-  return static_cast<double>(text::count_code_points(tokenizer_->decode(*validation_))) / static_cast<double>(tokens);
+void Language::count_characters(std::int64_t characters, std::int64_t tokens) {
+  characters_ = static_cast<double>(characters) / static_cast<double>(tokens);
 }
 
 std::int64_t Language::block_size() const {
@@ -265,8 +275,18 @@ std::int64_t Language::block_size() const {
 }
 
 // Documents are read each by itself, and packed.
-void Language::read_documents(std::vector<Ids> training, std::vector<Ids> validation) {
+void Language::read_documents(const std::string& corpus, const std::string& evaluated) {
   block_ = block_size();
+  const std::optional<std::int64_t> end = end_of_text(model_);
+  std::vector<std::string> learned = documents_in(corpus, end);
+  std::vector<std::string> judged = documents_in(evaluated, end);
+  if (options_.val_data.empty()) {
+    const auto first = static_cast<std::ptrdiff_t>(static_cast<double>(learned.size()) * (1 - options_.val_share));
+    judged.assign(learned.begin() + first, learned.end());
+    learned.resize(static_cast<std::size_t>(first));
+  }
+  std::vector<Ids> training = encode_documents(*tokenizer_, learned, end);
+  std::vector<Ids> validation = encode_documents(*tokenizer_, judged, end);
   training_ = std::make_shared<Ids>(joined(training));
   const auto seed = mix(static_cast<std::uint64_t>(options_.seed), hash("documents"));
   const std::int64_t tokens = options_.batch_tokens.value_or(options_.batch_size * block_);
@@ -283,7 +303,7 @@ void Language::read_documents(std::vector<Ids> training, std::vector<Ids> valida
   const std::int64_t rows = options_.validation_batch_size.value_or(options_.batch_size);
   const std::int64_t most = options_.validation_batch_size ? rows * block_ : tokens;
   evaluation_ = {read, read->plan(most, false, 0), read->tokens()};
-  characters_ = characters_of_token(read->tokens());
+  count_characters(characters_in(judged), read->tokens());
 }
 
 void Language::read_blocks() {
@@ -385,7 +405,7 @@ std::vector<std::string> Language::draw(const fs::path& run) const {
   config.do_sample = true;
   config.top_k = 0;
   config.max_new_tokens = sample_tokens;
-  if (const auto unknown = tokenizer_->id_of("[UNK]")) {
+  if (const auto unknown = text::unknown_token(*tokenizer_)) {
     config.suppress_tokens = {*unknown};
   }
   std::string all;
@@ -418,6 +438,17 @@ std::vector<std::string> Language::summary() const {
                   validation_ != nullptr ? fmt::format(" and {} validation tokens", validation_->size()) : "")};
   if (skipped_ > 0) {
     lines.push_back(skipped_summary(skipped_));
+  }
+  const auto note_unknown = [&](const Ids& ids, const std::string& source) {
+    text::UnknownTokens unknown(*tokenizer_);
+    unknown.add(ids);
+    if (unknown.count() > 0) {
+      lines.push_back("note: " + unknown.note(source));
+    }
+  };
+  note_unknown(*training_, options_.data);
+  if (validation_ != nullptr) {
+    note_unknown(*validation_, options_.val_data.empty() ? "the share to evaluate on" : options_.val_data);
   }
   note_same_data(lines, "texts", {options_.data}, {options_.val_data});
   return lines;

@@ -99,6 +99,11 @@ void PretrainBert::read_documents() {
   if (!options_.val_data.empty()) {
     validation = read_token_documents(options_.val_data, tokenizer_, skipped());
   }
+  for (const TokenDocuments* part : {&training, &validation}) {
+    for (const std::vector<std::vector<std::int64_t>>& document : *part) {
+      std::ranges::for_each(document, [this](const std::vector<std::int64_t>& sentence) { unknown_.add(sentence); });
+    }
+  }
   training_.emplace(std::move(training), how);
   if (!validation.empty()) {
     validation_.emplace(std::move(validation), how);
@@ -214,6 +219,7 @@ std::vector<std::string> PretrainBert::summary() const {
   std::vector<std::string> lines = {
       model_summary(), fmt::format("{} training texts of {} documents, and {} validation texts", training_->count(),
                                    training_->documents(), validation_ ? validation_->count() : 0)};
+  note_unknown(lines);
   note_same_data(lines, "texts", {options_.data}, {options_.val_data});
   return lines;
 }

@@ -116,6 +116,7 @@ TaggedIds Tag::encoded(const text::TaggedSentence& sentence, const std::string& 
                               [&](char32_t, std::size_t) { word_at.push_back(static_cast<std::int64_t>(w)); });
   }
   text::Encoding encoding = (*cutter_)({joined, "", ""}, cut);
+  unknown_.add(encoding.ids);
   TaggedIds result{{std::move(encoding.ids), std::move(encoding.type_ids)}, {}, 0};
   result.classes.assign(result.text.ids.size(), no_label);
   std::int64_t last = -1;
@@ -204,6 +205,7 @@ std::vector<std::string> Tag::summary() const {
     lines.push_back(fmt::format("{} lie behind the longest text that the model takes, or have no token",
                                 io::counted(cut_words_, "words")));
   }
+  note_unknown(lines);
   note_same_data(lines, "sentences", {options_.data}, {options_.val_data});
   return lines;
 }

@@ -13,6 +13,7 @@
 #include "vitrail/data/prefetch.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/text/tokenizer.h"
+#include "vitrail/text/unknown.h"
 #include "vitrail/train/study/texts.h"
 #include "vitrail/train/task.h"
 
@@ -114,6 +115,7 @@ class TextTask : public Task {
   /// Opens the tokenizer.
   TextTask(const TextTaskOptions& options, const std::filesystem::path& checkpoint)
       : tokenizer_(open_task_tokenizer(options, checkpoint)),
+        unknown_(tokenizer_),
         batch_tokens_(options.batch_tokens),
         skips_(options.skip_broken) {}
 
@@ -126,8 +128,11 @@ class TextTask : public Task {
   virtual void write_model(const std::filesystem::path& folder) const { models::write_text_model(model(), folder); }
   /// "bert-mini (BertForMaskedLM), 11.17 M parameters, 8000 tokens of WordPiece", and how many lines were left out.
   std::string model_summary() const;
+  /// Adds a line about tokens that stand for what the tokenizer does not know, if the texts have any.
+  void note_unknown(std::vector<std::string>& lines) const;
 
   text::Tokenizer tokenizer_;
+  text::UnknownTokens unknown_;  ///< of all texts, to learn from and to evaluate on
   std::unique_ptr<data::Prefetch<IndexBatch>> batches_;
   IndexBatch batch_;
 

@@ -18,6 +18,7 @@
 #include "vitrail/text/parallel_text.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/text/train.h"
+#include "vitrail/text/unknown.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/study/evaluate_translation.h"
 #include "vitrail/train/study/sentence_pairs.h"
@@ -141,11 +142,15 @@ class TranslationTask final : public Task {
   std::vector<std::pair<std::string, std::string>> facts() const override;
 
  private:
+  void read_validation(std::int64_t* skipped, std::int64_t longest);
+
   const TranslationOptions options_;
   text::ParallelText validation_;  // empty: none
   std::int64_t training_lines_ = 0;
   std::int64_t left_out_ = 0;
-  std::int64_t skipped_ = 0;  // pairs with a line that is not UTF-8
+  std::int64_t judged_left_out_ = 0;  // of those to evaluate on, that are too long for the model
+  std::int64_t skipped_ = 0;          // pairs with a line that is not UTF-8
+  std::string unknown_;               // a note
   std::optional<Pieces> pieces_;
   models::TextModel model_;
   generate::GenerationConfig generation_;  // greedy
@@ -159,9 +164,6 @@ TranslationTask::TranslationTask(const TranslationOptions& options, const fs::pa
   check_texts(options_.src, options_.model);
   std::int64_t* const skipped = options_.skip_broken ? &skipped_ : nullptr;
   const text::ParallelText training = text::read_parallel_text(options_.src, options_.tgt, skipped);
-  if (!options_.val_src.empty()) {
-    validation_ = text::read_parallel_text(options_.val_src, options_.val_tgt, skipped);
-  }
   pieces_ = open_pieces(options_, checkpoint, training);
   const text::Tokenizer& tokenizer = pieces_->source;
   model_ = make_translator(options_, checkpoint, tokenizer);
@@ -176,14 +178,40 @@ TranslationTask::TranslationTask(const TranslationOptions& options, const fs::pa
         options_.src, options_.tgt, longest);
   training_lines_ = std::ssize(training.source);
   left_out_ = training.left_out + training_lines_ - training_->count();
-  if (!validation_.source.empty()) {
-    evaluated_ = std::make_shared<SentencePairs>(validation_, tokenizer, pieces_->target, special, longest, threads);
+  text::UnknownTokens unknown(tokenizer);
+  for (const TokenPair& pair : training_->pairs()) {
+    unknown.add(pair.source);
+    unknown.add(pair.target);
+  }
+  unknown_ = unknown.note("the pairs");
+  if (!options_.val_src.empty()) {
+    read_validation(skipped, longest);
   }
   const auto seed = mix(static_cast<std::uint64_t>(options_.seed), hash("pairs"));
   batches_ = std::make_unique<data::Prefetch<PairBatch>>(
       training_, training_->plan(options_.batch_size, !options_.no_shuffle, seed),
       data::PrefetchOptions{.workers = static_cast<int>(std::min<std::int64_t>(options_.workers, 1)),
                             .items = "pairs"});
+}
+
+// Texts that the model has no positions for cannot be translated, and are left out.
+void TranslationTask::read_validation(std::int64_t* skipped, std::int64_t longest) {
+  const text::Tokenizer& tokenizer = pieces_->source;
+  const auto threads = kernels::threads();
+  const std::int64_t positions = models::translator_of(model_).max_positions();
+  text::ParallelText all = text::read_parallel_text(options_.val_src, options_.val_tgt, skipped);
+  const std::vector<text::Encoding> sources = tokenizer.encode_batch(all.source, true, threads);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (std::ssize(sources[i].ids) <= positions) {
+      validation_.source.push_back(std::move(all.source[i]));
+      validation_.target.push_back(std::move(all.target[i]));
+    }
+  }
+  judged_left_out_ = std::ssize(sources) - std::ssize(validation_.source);
+  evaluated_ = std::make_shared<SentencePairs>(validation_, tokenizer, pieces_->target, special_tokens(generation_),
+                                               longest, threads);
+  check(evaluated_->count() > 0, "'{}' and '{}' have no pair of lines with at most {} tokens to evaluate on",
+        options_.val_src, options_.val_tgt, longest);
 }
 
 std::optional<Drawn> TranslationTask::next() {
@@ -262,6 +290,13 @@ std::vector<std::string> TranslationTask::summary() const {
   if (left_out_ > 0) {
     lines.push_back(fmt::format("{} with an empty line or more than {} tokens are left out",
                                 io::counted(left_out_, "pairs"), options_.max_length));
+  }
+  if (judged_left_out_ > 0) {
+    lines.push_back(fmt::format("{} to evaluate on left out: the model reads at most {} tokens",
+                                io::counted(judged_left_out_, "pairs"), models::translator_of(model_).max_positions()));
+  }
+  if (!unknown_.empty()) {
+    lines.push_back("note: " + unknown_);
   }
   if (skipped_ > 0) {
     lines.push_back(fmt::format("{} with a line that is not UTF-8 {} left out", io::counted(skipped_, "pairs"),

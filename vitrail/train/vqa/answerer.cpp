@@ -18,6 +18,7 @@
 #include "vitrail/ops/math/reduce.h"
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/shape/shape.h"
+#include "vitrail/text/unknown.h"
 
 namespace vitrail::train {
 namespace {

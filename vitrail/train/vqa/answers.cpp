@@ -10,6 +10,7 @@
 #include "vitrail/io/wording.h"
 #include "vitrail/ops/math/reduce.h"
 #include "vitrail/ops/math/softmax.h"
+#include "vitrail/text/unknown.h"
 
 namespace vitrail::train {
 
@@ -85,7 +86,7 @@ data::QuestionTokens tokens_of(const data::ImageQuestions& questions, const text
 }
 
 std::int64_t with_unknown_words(const data::QuestionBatch& batch, const text::Tokenizer& tokenizer) {
-  const std::optional<std::int64_t> unknown = tokenizer.id_of("[UNK]");
+  const std::optional<std::int64_t> unknown = text::unknown_token(tokenizer);
   const std::int64_t longest = batch.ids.size(1);
   std::int64_t count = 0;
   for (std::int64_t b = 0; unknown && b < batch.ids.size(0); ++b) {

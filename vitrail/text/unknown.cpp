@@ -1,0 +1,54 @@
+#include "vitrail/text/unknown.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "vitrail/io/wording.h"
+#include "vitrail/text/strings/unicode.h"
+
+namespace vitrail::text {
+
+std::optional<std::int64_t> unknown_token(const Tokenizer& tokenizer) {
+  const std::optional<std::int64_t> bracketed = tokenizer.id_of("[UNK]");
+  return bracketed ? bracketed : tokenizer.id_of("<unk>");
+}
+
+std::vector<std::string> unknown_words(const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<std::string> words;
+  const std::optional<std::int64_t> unknown = unknown_token(tokenizer);
+  const Encoding encoding = tokenizer.encode(text, false);
+  for (std::size_t i = 0; i < encoding.size(); ++i) {
+    if (encoding.ids[i] != unknown) {
+      continue;
+    }
+    const auto [begin, end] = encoding.offsets[i];
+    std::string word;
+    std::int64_t place = 0;
+    for_each_code_point(text, [&, begin = begin, end = end](char32_t c, std::size_t) {
+      if (place >= begin && place < end) {
+        append_utf8(word, c);
+      }
+      ++place;
+    });
+    words.push_back(std::move(word));
+  }
+  return words;
+}
+
+UnknownTokens::UnknownTokens(const Tokenizer& tokenizer)
+    : token_(unknown_token(tokenizer)), name_(token_ ? tokenizer.token_of(*token_) : "") {}
+
+void UnknownTokens::add(std::span<const std::int64_t> ids) {
+  all_ += std::ssize(ids);
+  count_ += token_ ? std::ranges::count(ids, *token_) : 0;
+}
+
+std::string UnknownTokens::note(std::string_view source) const {
+  return count_ == 0 ? ""
+                     : fmt::format("{}: {} of {} {} {}: the tokenizer does not know what stands there", source, count_,
+                                   io::counted(all_, "tokens"), count_ == 1 ? "is" : "are", name_);
+}
+
+}  // namespace vitrail::text

@@ -1,0 +1,39 @@
+/// \file
+/// What a tokenizer's vocabulary has nothing for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vitrail/text/tokenizer.h"
+
+namespace vitrail::text {
+
+/// The token that stands for what the vocabulary has nothing for, `[UNK]` or `<unk>`, if the tokenizer has one.
+std::optional<std::int64_t> unknown_token(const Tokenizer& tokenizer);
+
+/// The words of a text of which the tokenizer has nothing but its unknown_token(), as they stand there.
+std::vector<std::string> unknown_words(const Tokenizer& tokenizer, std::string_view text);
+
+/// Counts tokens, and among them unknown_token().
+class UnknownTokens {
+ public:
+  explicit UnknownTokens(const Tokenizer& tokenizer);
+
+  void add(std::span<const std::int64_t> ids);
+  std::int64_t count() const { return count_; }
+  /// "a.txt: 2 of 40 tokens are [UNK]: the tokenizer does not know what stands there"; "" if none is.
+  std::string note(std::string_view source) const;
+
+ private:
+  std::optional<std::int64_t> token_;
+  std::string name_;
+  std::int64_t count_ = 0;
+  std::int64_t all_ = 0;
+};
+
+}  // namespace vitrail::text
