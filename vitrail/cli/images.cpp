@@ -3,15 +3,20 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <set>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 #include "vitrail/cli/say.h"
+#include "vitrail/data/coco/coco_file.h"
 #include "vitrail/data/scenes/source.h"
+#include "vitrail/data/shards/shards.h"
 #include "vitrail/data/transforms.h"
+#include "vitrail/io/file.h"
 #include "vitrail/io/tar.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/run/progress.h"
 
@@ -116,14 +121,32 @@ train::EmbeddingFile embed_to_file_under_bar(std::string_view title, const model
 
 std::string PictureNames::next(const std::string& image) {
   const std::string stem = fs::path(image).stem().string();
-  const int before = used_[stem]++;
-  return before == 0 ? stem + ".png" : fmt::format("{}-{}.png", stem, before + 1);
+  for (int& count = counts_[stem];;) {
+    ++count;
+    const std::string name = count == 1 ? stem + ".png" : fmt::format("{}-{}.png", stem, count);
+    if (taken_.insert(name).second) {  // unless an image of another name took it: x-2 beside the second x
+      return name;
+    }
+  }
+}
+
+void PictureNames::note_others_in(const std::string& folder) const {
+  const std::int64_t others =
+      std::ranges::count_if(fs::directory_iterator(folder), [&](const fs::directory_entry& file) {
+        return file.path().extension() == ".png" && !taken_.contains(file.path().filename().string());
+      });
+  if (others > 0) {
+    say("note: '{}' has {} that {} there before\n", folder, io::counted(others, "other pictures"),
+        others == 1 ? "was" : "were");
+  }
 }
 
 void add_images_argument(CLI::App& command, std::vector<std::string>& images) {
   command
-      .add_option("IMAGES", images,
-                  "Image files, folders, .tar files, scenes:count=8, or - for a list of paths on standard input")
+      .add_option(
+          "IMAGES", images,
+          "Image files, folders, .tar files, shards 'train-{000000..000003}.tar', scenes:count=8, or - for a list "
+          "of paths on standard input")
       ->required()
       ->type_name("");
 }
@@ -136,7 +159,11 @@ std::vector<std::string> with_input_lines(const std::vector<std::string>& argume
       continue;
     }
     std::error_code error;
-    for (std::string line; std::getline(std::cin, line);) {
+    bool first = true;
+    for (std::string line; std::getline(std::cin, line); first = false) {
+      if (first) {
+        line = std::string(io::without_byte_order_mark(line));
+      }
       if (line.ends_with('\r') && !fs::exists(line, error)) {
         line.pop_back();  // a list from Windows
       }
@@ -159,16 +186,18 @@ std::vector<NamedImage> list_images(const std::vector<std::string>& arguments, c
       std::ranges::for_each(with_input_lines({argument}), add_file);
       continue;
     }
+    const bool in_shards = data::is_shard_source(argument);
     const bool drawn = data::is_scene_source(argument);
-    check(drawn || fs::exists(argument, error), "{}: there is no such file or folder", argument);
-    if (!drawn && !fs::is_directory(argument, error) && !io::is_tar_name(argument)) {
+    check(drawn || in_shards || fs::exists(argument, error), "{}: there is no such file or folder", argument);
+    if (!drawn && !in_shards && !fs::is_directory(argument, error) && !io::is_tar_name(argument)) {
       add_file(argument);
       continue;
     }
     const std::shared_ptr<const data::Dataset> all = data::open_unlabeled(argument);
     say_notes_of(*all);
     for (std::int64_t i = 0; i < all->size(); ++i) {
-      result.push_back({(fs::path(argument) / all->name(i)).string(), [all, i] { return all->image(i); }});
+      const fs::path folder = in_shards ? all->file(i).parent_path() : fs::path(argument);
+      result.push_back({(folder / all->name(i)).string(), [all, i] { return all->image(i); }});
     }
   }
   check(!result.empty(), "no images were given");
@@ -178,6 +207,18 @@ std::vector<NamedImage> list_images(const std::vector<std::string>& arguments, c
     }
   }
   return result;
+}
+
+std::map<std::string, std::int64_t> ids_in_names(const std::vector<NamedImage>& images) {
+  std::map<std::string, std::int64_t> ids;
+  std::set<std::int64_t> different;
+  for (const NamedImage& image : images) {
+    const std::optional<std::int64_t> id = data::id_in_name(image.name);
+    if (!id || (ids.emplace(image.name, *id).second && !different.insert(*id).second)) {
+      return {};
+    }
+  }
+  return ids;
 }
 
 void for_each_batch(

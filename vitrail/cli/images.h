@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -77,9 +78,12 @@ struct NamedImage {
 class PictureNames {
  public:
   std::string next(const std::string& image);
+  /// Says on stderr how many pictures of other names are in the folder that these were written to.
+  void note_others_in(const std::string& folder) const;
 
  private:
-  std::map<std::string, int> used_;
+  std::map<std::string, int> counts_;  // by stem
+  std::set<std::string> taken_;
 };
 
 /// Adds the argument IMAGES, which list_images() understands, to a command.
@@ -93,6 +97,10 @@ std::vector<std::string> with_input_lines(const std::vector<std::string>& argume
 /// per line. Throws Error for a path that does not exist, for a folder or an archive without images, and if there are
 /// no images at all.
 std::vector<NamedImage> list_images(const std::vector<std::string>& arguments, const std::string& output = "");
+
+/// COCO's ids of images, by their paths: the numbers at the ends of their file names. Empty if not each of them has one
+/// of its own.
+std::map<std::string, std::int64_t> ids_in_names(const std::vector<NamedImage>& images);
 
 /// Reads images for run(), `batch_size` at a time: their names and themselves, in order. Those that are broken are left
 /// out and named on stderr if `skip_broken` says so. Throws Error, which names --skip-broken, if one is broken and it

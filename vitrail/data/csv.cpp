@@ -68,6 +68,11 @@ std::vector<const CsvRow*> rows_of(const std::vector<CsvRow>& rows, const TableP
         "{}: there are no '{}' images: no column 'split' says which they are", source,
         part.names.empty() ? "" : part.names[0]);
   const std::size_t needed = std::max(part.columns, part.split ? *part.split + 1 : 0);
+  check(
+      part.first > 0 || rows[0].fields.size() <= needed,
+      "{}: line {} has {} fields, but {} were expected: put what has commas in quotes, or name the columns in a first "
+      "line",
+      source, rows[0].line, rows[0].fields.size(), needed);
   std::set<std::string> parts;
   for (std::size_t i = part.first; i < rows.size(); ++i) {
     check(rows[i].fields.size() >= needed, "{}: line {} has {} of the {} columns", source, rows[i].line,

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <functional>
 #include <iterator>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -176,46 +176,66 @@ void note_beside_parts(const fs::path& folder, Listing& part) {
   }
 }
 
-// Notes which folders of a folder are other names of the part that was taken of it, and were not.
-void note_other_names(const fs::path& folder, std::span<const std::string> others, const std::string& taken,
-                      Listing& part) {
-  std::vector<std::string> left;
-  std::ranges::copy_if(others, std::back_inserter(left), [&](const std::string& name) {
-    return name != "test" && fs::is_directory(folder / name);  // which is a part of its own
-  });
-  if (!left.empty()) {
-    part.notes.push_back(fmt::format("'{}' has {} beside '{}', which alone is taken", folder.string(),
-                                     io::quoted_list(left, "and"), taken));
-  }
+// The shards of a part of a folder, which its index counts if there is one.
+Listing list_shards_of(const fs::path& folder, const std::string& part, bool labeled) {
+  const fs::path index = folder / (part + ".json");
+  return list_shards(shards_of_part(folder, part), fs::exists(index) ? index : folder, labeled);
 }
 
-// The part of a folder that has one of `names`, if there is one.
-std::optional<Listing> find_split(const fs::path& folder, const std::vector<std::string>& names, bool labeled) {
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const std::string& name = names[i];
-    if (fs::is_directory(folder / name)) {
-      Listing part = list_folder(folder / name, labeled);
-      note_other_names(folder, std::span(names).subspan(i + 1), name, part);
-      note_beside_parts(folder, part);
-      return part;
-    }
-    for (const char* extension : part_extensions) {
-      if (fs::exists(folder / (name + extension))) {
-        return list_file(folder / (name + extension), {}, labeled);
-      }
-    }
-    if (const std::vector<fs::path> shards = shards_of_part(folder, name); !shards.empty()) {
-      const fs::path index = folder / (name + ".json");  // says how many samples each has
-      return list_shards(shards, fs::exists(index) ? index : folder, labeled);
-    }
-    if (is_training_split(name) || name == "test") {
-      const std::vector<fs::path> files = binary_files(folder, is_training_split(name));
-      if (!files.empty()) {
-        return list_binary(files);
-      }
+// Where the images of a part of a folder lie: in a folder, a file, shards or the files of CIFAR and MNIST.
+struct PartPlace {
+  std::string name;
+  std::function<Listing()> list;
+};
+
+// All places of a part under one of its names, in the order in which they count.
+std::vector<PartPlace> places_of_part(const fs::path& folder, const std::string& name, bool labeled) {
+  std::vector<PartPlace> places;
+  if (fs::is_directory(folder / name)) {
+    places.push_back({name, [=] {
+                        Listing part = list_folder(folder / name, labeled);
+                        note_beside_parts(folder, part);
+                        return part;
+                      }});
+  }
+  for (const char* extension : part_extensions) {
+    if (const fs::path file = folder / (name + extension); fs::exists(file)) {
+      places.push_back({name + extension, [=] { return list_file(file, {}, labeled); }});
     }
   }
-  return std::nullopt;
+  if (const std::vector<fs::path> shards = shards_of_part(folder, name); !shards.empty()) {
+    places.push_back({shards.front().filename().string(), [=] { return list_shards_of(folder, name, labeled); }});
+  }
+  if (is_training_split(name) || name == "test") {
+    if (const std::vector<fs::path> files = binary_files(folder, is_training_split(name)); !files.empty()) {
+      places.push_back({files.front().filename().string(), [=] { return list_binary(files); }});
+    }
+  }
+  return places;
+}
+
+// The part of a folder that has one of `names`, if there is one. What lies there under other names of the part, or in
+// another form, is noted.
+std::optional<Listing> find_split(const fs::path& folder, const std::vector<std::string>& names, bool labeled) {
+  std::vector<PartPlace> places;
+  for (const std::string& name : names) {
+    if (name == "test" && !places.empty()) {
+      break;  // a part of its own
+    }
+    std::ranges::move(places_of_part(folder, name, labeled), std::back_inserter(places));
+  }
+  if (places.empty()) {
+    return std::nullopt;
+  }
+  Listing part = places.front().list();
+  if (places.size() > 1) {
+    std::vector<std::string> left;
+    std::transform(places.begin() + 1, places.end(), std::back_inserter(left),
+                   [](const PartPlace& place) { return place.name; });
+    part.notes.push_back(fmt::format("'{}' has {} beside '{}', which alone is taken", folder.string(),
+                                     io::quoted_list(left, "and"), places.front().name));
+  }
+  return part;
 }
 
 // All images of a folder without labels: of its binary files, or those that lie in it, or, if there are none, those of
@@ -243,6 +263,9 @@ std::vector<Listing> list_unlabeled(const fs::path& folder) {
           name = io::is_tar_name(file) ? (file.filename() / name).string() : name;
         }
       }
+    }
+    if (!shards_of_part(folder, split).empty()) {
+      files.push_back(list_shards_of(folder, split, false));
     }
   }
   return files.empty() ? parts : files;
@@ -276,7 +299,7 @@ Listing list_source(const fs::path& source, const std::string& split, bool label
     return list_scenes(source, split, labeled);
   }
   std::error_code error;
-  if (is_shard_source(source) && !fs::is_directory(source, error)) {
+  if (is_shard_source(source)) {
     check(split.empty() || is_training_split(split),
           "{}: shards that are named are of one part: name those of '{}' too", source.string(), split);
     return list_shards(shards_named(source), source, labeled);
@@ -310,40 +333,6 @@ std::optional<std::size_t> whole_number(const std::string& name) {
 }
 
 }  // namespace
-
-const std::vector<std::string>& known_splits() {
-  static const std::vector<std::string> names = {"train", "training", "validation", "val",
-                                                 "valid", "eval",     "evaluation", "test"};
-  return names;
-}
-
-bool is_training_split(const std::string& split) { return split == "train" || split == "training"; }
-
-std::vector<std::string> names_of_split(const std::string& split) {
-  const std::vector<std::string> training = {"train", "training"};
-  const std::vector<std::string> validation = {"validation", "val", "valid", "eval", "evaluation"};
-  std::vector<std::string> names = {split};
-  for (const auto& group : {training, validation}) {
-    if (std::find(group.begin(), group.end(), split) != group.end()) {
-      std::copy_if(group.begin(), group.end(), std::back_inserter(names),
-                   [&](const std::string& name) { return name != split; });
-    }
-  }
-  if (std::find(validation.begin(), validation.end(), split) != validation.end()) {
-    names.emplace_back("test");
-  }
-  return names;
-}
-
-bool is_drawn_for_validation(const std::string& split, std::string_view what) {
-  if (split.empty() || is_training_split(split)) {
-    return false;
-  }
-  const std::vector<std::string> names = names_of_split("validation");
-  check(split != "test" && std::ranges::find(names, split) != names.end(),
-        "{} have no part '{}', only train and validation: others are those of another 'start'", what, split);
-  return true;
-}
 
 void use_classes(Listing& listing, const std::vector<std::string>& classes, const std::string& source) {
   std::vector<std::int64_t> position(listing.classes.size(), -1);
@@ -422,7 +411,8 @@ bool has_parts(const fs::path& source) {
 
 std::unique_ptr<Dataset> open_unlabeled(const fs::path& source) {
   std::error_code error;
-  check(is_scene_source(source) || fs::exists(source, error), "{}: {}", source.string(),
+  const bool in_shards = is_shard_source(source);
+  check(is_scene_source(source) || in_shards || fs::exists(source, error), "{}: {}", source.string(),
         error ? error.message() : "no such file or folder");
   const auto without_labels = [&](Listing listing) -> std::unique_ptr<Dataset> {
     check(!listing.names.empty(), "{}: there are no images (.jpg, .jpeg, .png or .webp)", source.string());
@@ -432,6 +422,9 @@ std::unique_ptr<Dataset> open_unlabeled(const fs::path& source) {
   };
   if (is_scene_source(source)) {
     return without_labels(list_scenes(source, "", false));
+  }
+  if (in_shards) {
+    return without_labels(list_shards(shards_named(source), source, false));
   }
   if (!fs::is_directory(source, error)) {
     return without_labels(list_file(source, {}, false));

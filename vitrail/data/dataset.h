@@ -71,8 +71,8 @@ std::unique_ptr<Dataset> open_dataset(const std::filesystem::path& source, const
 bool has_parts(const std::filesystem::path& source);
 
 /// Opens images without classes: all images below a folder, at any depth, or in a `.tar`; for other kinds of source,
-/// their images without their labels, of a folder that has nothing but its parts (`train.tar`, `test.csv` …) those of
-/// all. classes() is empty. Throws Error if there are no images.
+/// their images without their labels, of a folder that has nothing but its parts (`train.tar`, `test.csv`,
+/// `train-000000.tar` …) those of all. classes() is empty. Throws Error if there are no images.
 std::unique_ptr<Dataset> open_unlabeled(const std::filesystem::path& source);
 
 /// The notes of data sets that are used together, each once, and a sentence about what they pass over; null stands for

@@ -93,7 +93,8 @@ struct TablePart {
   bool mixed = false;                   ///< all may be of several parts
 };
 /// The rows of a part. A table without a column "split" serves as a whole for training. Throws Error, which names
-/// `source`, if there is no such part, or for all rows if they are of several parts.
+/// `source`, if there is no such part, for all rows if they are of several parts, or if a row has too few columns or,
+/// without a header, more than `part` says.
 std::vector<const io::CsvRow*> rows_of(const std::vector<io::CsvRow>& rows, const TablePart& part,
                                        const std::string& source);
 /// The image that a row of the table `path` names, a path relative to it. Throws Error if it does not exist.

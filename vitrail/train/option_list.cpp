@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/data/shards/shards.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/toml.h"
 #include "vitrail/io/wording.h"
@@ -198,7 +199,12 @@ void OptionList::resolve_paths() {
     }
     const std::filesystem::path path = std::get<std::string>(option.get());
     std::error_code error;
-    if (!path.empty() && path.is_relative() && std::filesystem::exists(path, error)) {
+    if (path.empty()) {
+      continue;
+    }
+    if (data::is_shard_source(path)) {
+      option.set(data::absolute_shards(path));
+    } else if (path.is_relative() && std::filesystem::exists(path, error)) {
       option.set(std::filesystem::absolute(path).lexically_normal().string());
     }
   }
@@ -250,6 +256,8 @@ void read_toml(const std::filesystem::path& path, OptionList& options, const std
   nlohmann::json flat = nlohmann::json::object();
   const auto take = [&](const std::string& name, const nlohmann::json& value) {
     check(!flat.contains(name), "{}: '{}' is given twice", path.string(), name);
+    check(!value.is_number_float() || std::isfinite(value.get<double>()), "{}: '{}' is {}, which is no number",
+          path.string(), name, value.is_number_float() ? value.get<double>() : 0);
     flat[name] = value;
   };
   for (const auto& [name, value] : file.items()) {

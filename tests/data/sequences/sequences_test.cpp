@@ -137,7 +137,20 @@ TEST(Sequences, SayWhatIsWrong) {
   EXPECT_THAT(table("path,sequence,angle\nherd/cow/1/0.png,a,north\n"), HasSubstr("line 2 has the angle 'north'"));
   EXPECT_THAT(table("path,sequence,label\nherd/cow/9.png,a,x\n"), HasSubstr("which does not exist"));
   EXPECT_THAT(table("path,sequence,label\nherd/cow/1/0.png,a\n"), HasSubstr("line 2 has 2 of the 3 columns"));
-  EXPECT_THAT(table("path,sequence,label\nherd/cow/1/0.png,a,x\n", pattern), HasSubstr("a table names the frames"));
+  EXPECT_THAT(table("path,sequence,label\nherd/cow/1/0.png,a,x\n", pattern),
+              HasSubstr("no image has a name that matches"));
+}
+
+TEST(Sequences, TakesThoseFramesOfATableThatMatchThePattern) {
+  const test::TemporaryFolder folder;
+  write_herd(folder / "herd");
+  std::ofstream(folder / "frames.csv") << "path,sequence,label\nherd/cow/1/0.png,a,x\nherd/cow/1/1.png,a,x\n";
+  SequenceOptions pattern;
+  pattern.frames = "1.*";
+  const Sequences found = open_sequences(folder / "frames.csv", pattern);
+  ASSERT_EQ(found.sequences.size(), 1);
+  EXPECT_THAT(found.sequences[0].frames, ElementsAre(0));
+  EXPECT_EQ(found.images->name(0), "herd/cow/1/1.png");
 }
 
 // The gray values of the frames of a batch, before normalization.

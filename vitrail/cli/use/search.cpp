@@ -17,6 +17,7 @@
 #include "vitrail/cli/say.h"
 #include "vitrail/data/resize.h"
 #include "vitrail/data/scenes/source.h"
+#include "vitrail/data/shards/shards.h"
 #include "vitrail/explain/drawing.h"
 #include "vitrail/explain/overlay.h"
 #include "vitrail/io/file.h"
@@ -141,18 +142,19 @@ class IndexModel {
 void make_index(const IndexFlags& flags) {
   std::error_code none;
   train::ImageIndex index;
-  const std::string source = data::is_scene_source(flags.images.data)
-                                 ? flags.images.data
-                                 : fs::absolute(flags.images.data).lexically_normal().string();
+  const std::string& given = flags.images.data;
+  const std::string source = data::is_scene_source(given)   ? given
+                             : data::is_shard_source(given) ? data::absolute_shards(given)
+                                                            : fs::absolute(given).lexically_normal().string();
   if (fs::exists(flags.output, none)) {
     index = train::load_index(flags.output);
     check(index.source == source, "'{}' is an index of '{}', not of '{}'", flags.output, index.source, source);
     check(flags.pool.empty() || flags.pool == index.pool, "'{}' was made {}, not with --pool {}", flags.output,
           index.pool.empty() ? "without --pool" : "with --pool " + index.pool, flags.pool);
     const std::string changes = changes_of(flags.model);
-    check(changes.empty() || changes == index.changes,
-          "'{}' was made with the model and images changed by {}, not by {}: leave these flags out", flags.output,
-          index.changes.empty() ? "nothing" : index.changes, changes);
+    check(changes.empty() || changes == index.changes, "'{}' was made {}, not with {}: leave these flags out",
+          flags.output, index.changes.empty() ? "with the model and images as they are" : "with " + index.changes,
+          changes);
   } else {
     check_usage(!flags.model.model.empty(), "a --model is needed to make a new index");
     index.source = source;
@@ -196,7 +198,7 @@ class Source {
  public:
   explicit Source(const train::ImageIndex& index) : index_(index), images_(data::open_unlabeled(index.source)) {
     for (std::int64_t i = 0; i < images_->size(); ++i) {
-      places_.emplace(images_->name(i), i);
+      places_.emplace(io::as_utf8(images_->name(i)), i);  // as the index has them
     }
   }
   io::Image image(std::int64_t number) const {
@@ -256,16 +258,21 @@ struct SearchFlags {
   ComputeFlags compute;
 };
 
+// Whether a source is a file or a folder, and not scenes or shards.
+bool is_one_place(const std::string& source) {
+  return !data::is_scene_source(source) && !data::is_shard_source(source);
+}
+
 std::string path_in(const train::ImageIndex& index, std::int64_t image) {
   const std::string& name = index.images[static_cast<std::size_t>(image)].name;
-  const bool is_folder = !data::is_scene_source(index.source) && !io::is_file(index.source);
+  const bool is_folder = is_one_place(index.source) && !io::is_file(index.source);
   return is_folder ? (fs::path(index.source) / name).string() : name;
 }
 
 // Says so if the source of an index has gone.
 void note_gone(const train::ImageIndex& index) {
   std::error_code none;
-  if (!data::is_scene_source(index.source) && !fs::exists(index.source, none)) {
+  if (is_one_place(index.source) && !fs::exists(index.source, none)) {
     say("note: '{}' is not there any more: the index tells where its images were\n", index.source);
   }
 }
@@ -302,7 +309,7 @@ void search_images(const SearchFlags& flags) {
     for (const train::Hit& hit : hits) {
       found.push_back({{"image", path_in(index, hit.image)}, {"cosine", hit.cosine}});
     }
-    json.push_back({{"query", query}, {"found", found}});
+    json.push_back({{"query", io::as_utf8(query)}, {"found", found}});
   };
   if (!flags.texts.empty()) {
     const Tensor x = model.of_texts(flags.texts, dtype);

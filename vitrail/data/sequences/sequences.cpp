@@ -45,6 +45,15 @@ struct Told {
   std::vector<std::string> frame_class;
 };
 
+// Whether an image is a frame by its file name.
+bool is_frame(const fs::path& image, const SequenceOptions& options) {
+  return options.frames.empty() || fnmatch(options.frames.c_str(), image.filename().c_str(), 0) == 0;
+}
+
+void check_any_frame(const Told& told, const fs::path& source, const SequenceOptions& options) {
+  check(!told.found.sequences.empty(), "{}: no image has a name that matches '{}'", source.string(), options.frames);
+}
+
 // Adds frame number `frame` to the sequence of this name.
 void add_frame(Sequences& found, std::map<std::string, std::size_t>& numbers, const std::string& name,
                std::int64_t frame) {
@@ -64,11 +73,11 @@ Told sequences_of_folders(const fs::path& source, const SequenceOptions& options
   std::map<std::string, std::size_t> numbers;
   for (std::int64_t i = 0; i < told.found.images->size(); ++i) {
     const fs::path path = told.found.images->name(i);
-    if (options.frames.empty() || fnmatch(options.frames.c_str(), path.filename().c_str(), 0) == 0) {
+    if (is_frame(path, options)) {
       add_frame(told.found, numbers, path.parent_path().string(), i);
     }
   }
-  check(!told.found.sequences.empty(), "{}: no image has a name that matches '{}'", source.string(), options.frames);
+  check_any_frame(told, source, options);
   for (Sequence& sequence : told.found.sequences) {
     told.sequence_class.push_back(fs::path(sequence.name).parent_path().filename().string());
     if (sequence.name.empty()) {
@@ -144,6 +153,9 @@ Told sequences_of_table(const fs::path& path, const SequenceOptions& options) {
   std::map<std::string, std::size_t> numbers;
   for (const io::CsvRow* row : chosen) {
     const auto& [line, fields] = *row;
+    if (!is_frame(fields[columns.path], options)) {
+      continue;
+    }
     image_of_row(path, *row, columns.path);
     const bool fresh = !numbers.contains(fields[columns.sequence]);
     add_frame(told.found, numbers, fields[columns.sequence], std::ssize(names));
@@ -161,6 +173,7 @@ Told sequences_of_table(const fs::path& path, const SequenceOptions& options) {
           "{}: line {} gives the sequence '{}' the class '{}', but an earlier line the class '{}'", source, line,
           fields[columns.sequence], label, before);
   }
+  check_any_frame(told, source, options);
   told.found.images = std::make_shared<TableImages>(path.parent_path(), std::move(names));
   return told;
 }
@@ -186,8 +199,6 @@ Sequences open_sequences(const fs::path& source, const SequenceOptions& options)
   std::error_code error;
   const bool table = extension == ".csv" && !fs::is_directory(source, error);
   check(!table || fs::exists(source, error), "{}: no such file or folder", source.string());
-  check(!table || options.frames.empty(), "{}: a table names the frames, so that there is no pattern for their names",
-        source.string());
   Told told = table ? sequences_of_table(source, options) : sequences_of_folders(source, options);
   Sequences& found = told.found;
   check(!found.sequences.empty(), "{}: there are no sequences of images", source.string());

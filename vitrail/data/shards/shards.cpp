@@ -5,6 +5,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -61,6 +62,18 @@ std::vector<std::string> choices(const std::string& inside, const std::string& p
     words.push_back(fmt::format("{:0{}}", number, digits));
   }
   return words;
+}
+
+// What is joined by "::".
+std::vector<std::string> joined_sources(const fs::path& source) {
+  std::vector<std::string> sources;
+  std::string text = source.string();
+  for (std::size_t end = 0; end != std::string::npos;) {
+    end = text.find("::");
+    sources.push_back(text.substr(0, end));
+    text = end == std::string::npos ? "" : text.substr(end + 2);
+  }
+  return sources;
 }
 
 void expand(const std::string& pattern, std::vector<fs::path>& files) {
@@ -154,8 +167,20 @@ void read_samples(const io::Tar& tar, std::size_t shard, Shards& shards) {
 
 bool is_shard_source(const fs::path& source) {
   const std::string text = source.string();
+  std::error_code error;
+  if (fs::exists(source, error)) {
+    return source.extension() == ".json" && !fs::is_directory(source, error);
+  }
   return (text.find('{') != std::string::npos && text.find('}') != std::string::npos) ||
          text.find("::") != std::string::npos || source.extension() == ".json";
+}
+
+std::string absolute_shards(const fs::path& source) {
+  std::string all;
+  for (const std::string& one : joined_sources(source)) {
+    all += (all.empty() ? "" : "::") + fs::absolute(one).lexically_normal().string();
+  }
+  return all;
 }
 
 std::vector<fs::path> shards_named(const fs::path& source) {
@@ -165,11 +190,8 @@ std::vector<fs::path> shards_named(const fs::path& source) {
       files.push_back(file);
     }
   } else {
-    std::string text = source.string();
-    for (std::size_t end = 0; end != std::string::npos;) {
-      end = text.find("::");
-      expand(text.substr(0, end), files);
-      text = end == std::string::npos ? "" : text.substr(end + 2);
+    for (const std::string& one : joined_sources(source)) {
+      expand(one, files);
     }
   }
   check(!files.empty(), "'{}' names no shards", source.string());
@@ -192,7 +214,22 @@ std::vector<fs::path> shards_of_part(const fs::path& folder, const std::string& 
 }
 
 bool holds_samples(const io::Tar& tar) {
-  return std::ranges::any_of(tar.entries(), [](const io::TarEntry& entry) { return entry.name.ends_with(".cls"); });
+  std::set<std::string, std::less<>> images;
+  for (const io::TarEntry& entry : tar.entries()) {
+    if (const auto parts = key_of(entry.name); parts && io::is_image_name(entry.name)) {
+      images.insert(parts->first);
+    }
+  }
+  for (const io::TarEntry& entry : tar.entries()) {
+    const auto parts = key_of(entry.name);
+    if (parts && parts->second == "cls") {
+      return true;
+    }
+    if (parts && parts->second == "json" && images.contains(parts->first)) {
+      return !class_in(text_of(tar, entry), fmt::format("{}: {}", tar.source(), entry.name)).empty();
+    }
+  }
+  return false;
 }
 
 Shards open_shards(const std::vector<fs::path>& files, const fs::path& source) {
@@ -213,8 +250,7 @@ Shards open_shards(const std::vector<fs::path>& files, const fs::path& source) {
     }
   }
   if (const fs::path names = files.front().parent_path() / "classes.txt"; fs::exists(names)) {
-    std::istringstream lines(io::read_text(names));
-    for (std::string line; std::getline(lines, line);) {
+    for (const std::string& line : io::read_lines(names)) {
       shards.classes.push_back(trimmed(line));
     }
   }

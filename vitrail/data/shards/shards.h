@@ -14,13 +14,15 @@
 
 namespace vitrail::data {
 
-/// Whether a source names shards: `shards/train-{000000..000127}.tar`, several joined by `::`, or an index of them (a
-/// `.json`).
+/// Whether a source names shards: `shards/train-{000000..000127}.tar` or several joined by `::`, unless a file or
+/// folder is called so, or an index of them (a `.json`).
 bool is_shard_source(const std::filesystem::path& source);
 /// The shards that a source names, in order: `{000..127}` counts, with as many digits, `{a,b}` lists, `::` joins, and
 /// an index of the `wids` package (`shardlist`, with `url` and `nsamples`) has paths relative to itself. Throws Error,
 /// which says what is wrong, if it names none or more than a million.
 std::vector<std::filesystem::path> shards_named(const std::filesystem::path& source);
+/// The same source with absolute paths, each of several that are joined.
+std::string absolute_shards(const std::filesystem::path& source);
 /// The shards of one part of a folder: `train-000000.tar`, `train-000001.tar` … in order; empty if there are none.
 std::vector<std::filesystem::path> shards_of_part(const std::filesystem::path& folder, const std::string& part);
 
@@ -40,7 +42,8 @@ struct Shards {
   std::int64_t passed_over = 0;      ///< files of samples without an image, or whose names have no dot
 };
 
-/// Whether an archive has samples rather than class folders: files ending in `.cls`.
+/// Whether an archive has samples rather than class folders: files ending in `.cls`, or beside the images such in
+/// `.json` that say classes.
 bool holds_samples(const io::Tar& tar);
 /// Reads where the samples lie. Throws Error, naming the file, if a shard is missing or damaged, if a sample has two
 /// images, and, with the index `source` of shards, if a shard has another number of samples than it says.
