@@ -310,7 +310,7 @@ TEST_F(Commands, TrainDistilsAndEvalShowsBothHeads) {
                                   "--unlabeled-dir " +
                                   path("data/validation"));
   ASSERT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("the teacher is a vit_tiny_patch16_224"), HasSubstr("soft distillation"),
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("the teacher is vit_tiny_patch16_224"), HasSubstr("soft distillation"),
                                  HasSubstr("32 of the training images have no labels")));
   const std::string command = "eval " + path("runs/distilled/best") + " " + path("data") + " --split validation";
   EXPECT_THAT(vitrail(command).out, AllOf(HasSubstr("class head"), HasSubstr("distillation head")));

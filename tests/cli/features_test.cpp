@@ -149,7 +149,8 @@ TEST_F(Commands, AnIndexFollowsItsFolderAndIsSearched) {
   EXPECT_THAT(other.err, HasSubstr("with other weights than these"));
   const Outcome changed = vitrail(index + " --mean 0.3");
   EXPECT_EQ(changed.status, 1);
-  EXPECT_THAT(changed.err, HasSubstr(R"(changed by nothing, not by {"mean":[0.3]}: leave these flags out)"));
+  EXPECT_THAT(changed.err,
+              HasSubstr(R"(with the model and images as they are, not with {"mean":[0.3]}: leave these flags out)"));
   const Outcome elsewhere = vitrail("index " + path("data") + " --output " + path("albums.index"));
   EXPECT_EQ(elsewhere.status, 1);
   EXPECT_THAT(elsewhere.err, HasSubstr("is an index of"));

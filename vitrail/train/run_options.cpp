@@ -184,8 +184,15 @@ void add_schedule_options(OptionList& list, RunOptions& o, const std::string& un
   list.add("lr_cycle_limit", o.schedule.cycle_limit, "N", "Number of cycles")
       .positive()
       .only_with("--sched", sched, cyclic);
-  list.add("warmup_lr", o.schedule.warmup_lr, "LR", "Learning rate at which the warm-up begins")
+  list.add("warmup_lr", o.schedule.warmup_lr, "LR",
+           "Learning rate at which the warm-up begins, at most the one that it ends with")
       .at_least(0)
+      .check_that([&o](const Option& self) {
+        const double usual = optim::ScheduleOptions().warmup_lr;  // which a smaller rate lowers
+        check(o.schedule.warmup_lr <= usual || o.schedule.warmup_lr * rate_scale(o) <= learning_rate(o),
+              "{} {} is above the learning rate {}, with which the warm-up ends", self.flag(), o.schedule.warmup_lr,
+              learning_rate(o));
+      })
       .only_with("--sched", sched, optim::schedule_names(&Kind::from_warmup_lr))
       .idle_if("with --warmup-epochs 0", has_no_warmup);
   list.add("min_lr", o.schedule.min_lr, "LR", "Learning rate at which the schedule ends")
@@ -353,6 +360,9 @@ void validate_run(const RunOptions& o) {
         "--warmup-epochs {} leaves nothing of the {} --epochs", o.warmup_epochs.value_or(0), o.epochs);
   check(o.schedule.sched != "step" || o.schedule.decay_epochs < static_cast<double>(o.epochs),
         "--sched step with --decay-epochs {} never decays in {} --epochs", o.schedule.decay_epochs, o.epochs);
+  const std::vector<std::int64_t>& milestones = o.schedule.decay_milestones;
+  check(o.schedule.sched != "multistep" || (!milestones.empty() && milestones.front() <= o.epochs),
+        "--sched multistep with --decay-milestones {} never decays in {} --epochs", option_text(milestones), o.epochs);
 }
 
 double learning_rate(const RunOptions& options) {
@@ -371,7 +381,7 @@ double learning_rate(const RunOptions& options) {
 optim::ScheduleOptions schedule_of(const RunOptions& options, std::int64_t updates_per_epoch) {
   optim::ScheduleOptions result = options.schedule;
   result.lr = learning_rate(options);
-  result.warmup_lr *= rate_scale(options);
+  result.warmup_lr = std::min(result.warmup_lr * rate_scale(options), result.lr);
   result.min_lr *= rate_scale(options);
   result.epochs = options.epochs;
   result.warmup_epochs = options.warmup_epochs.value_or(std::min(5.0, static_cast<double>(options.epochs) / 10));

@@ -221,7 +221,7 @@ TEST(DetrFolder, TakesABackbone) {
   expect_close(detector.net->parameters.at("model.backbone.conv_encoder.model.layer4.1.conv2.weight").value,
                given.net->parameters.at("layer4.1.conv2.weight").value, 0);
   EXPECT_THAT(error_of([&] { take_backbone(detector, create_model("resnet50")); }),
-              HasSubstr("a resnet50 does not fit the detector's backbone: its 'layer1.0.conv1.weight' has the shape "));
+              HasSubstr("resnet50 does not fit the detector's backbone: its 'layer1.0.conv1.weight' has the shape "));
 }
 
 TEST(DetrFolder, SaysWhatItDoesNotRead) {

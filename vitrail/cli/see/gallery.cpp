@@ -17,6 +17,7 @@
 #include "vitrail/cli/images.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/cli/see/detector_attention.h"
+#include "vitrail/cli/see/find_by_path.h"
 #include "vitrail/cli/use/ask.h"
 #include "vitrail/cli/use/captions.h"
 #include "vitrail/cli/use/detect.h"
@@ -201,19 +202,23 @@ class QuestionsPart {
       return;
     }
     const data::ImageQuestions read = data::open_questions(flags.questions);
+    std::vector<std::string> named;
     for (std::int64_t i = 0; i < read.images->size(); ++i) {
-      const std::string name = fs::path(read.images->name(i)).filename().string();
-      std::vector<data::Question>& own = questions_[name];
-      own.insert(own.end(), read.questions[static_cast<std::size_t>(i)].begin(),
-                 read.questions[static_cast<std::size_t>(i)].end());
+      named.push_back(read.images->name(i));
     }
-    check(std::ranges::any_of(images, [&](const NamedImage& image) { return questions_.contains(file_name(image)); }),
-          "'{}' has no question about any of these images: it asks about {} and others", flags.questions,
-          questions_.begin()->first);
+    std::vector<std::string> unclear;
+    for (const auto& [path, index] : find_by_path(images, named, unclear)) {
+      questions_.emplace(path, read.questions[index]);
+    }
+    for (const std::string& path : unclear) {
+      say("note: it is not clear which image '{}' of '{}' is: its questions are left out\n", path, flags.questions);
+    }
+    check(!questions_.empty(), "'{}' has no question about any of these images: it asks about {} and others",
+          flags.questions, named.front());
   }
 
-  void add(const io::Image& image, explain::GalleryPicture& picture) const {
-    const auto own = questions_.find(picture.name);
+  void add(const io::Image& image, const std::string& path, explain::GalleryPicture& picture) const {
+    const auto own = questions_.find(path);
     if (own != questions_.end()) {
       for (const data::Question& question : own->second) {
         picture.questions.push_back(answered(image, question.text, &question));
@@ -223,8 +228,6 @@ class QuestionsPart {
       picture.questions.push_back(answered(image, question, nullptr));
     }
   }
-
-  static std::string file_name(const NamedImage& image) { return fs::path(image.name).filename().string(); }
 
  private:
   explain::GalleryQuestion answered(const io::Image& image, const std::string& text,
@@ -276,7 +279,7 @@ class QuestionsPart {
   DType dtype_;
   train::Answerer answerer_;
   std::set<std::string> known_;                                   // answers; empty: it writes them word by word
-  std::map<std::string, std::vector<data::Question>> questions_;  // by the names of images
+  std::map<std::string, std::vector<data::Question>> questions_;  // by the paths of images
 };
 
 void make_gallery(const GalleryFlags& flags) {
@@ -318,7 +321,7 @@ void make_gallery(const GalleryFlags& flags) {
                      captioner->add(picture.image, picture);
                    }
                    if (questions) {
-                     questions->add(picture.image, picture);
+                     questions->add(picture.image, names.front(), picture);
                    }
                  });
   const std::string lead = fmt::format("{}: {}.", io::counted(std::ssize(pictures), "pictures"), fmt::join(said, ", "));
@@ -327,14 +330,19 @@ void make_gallery(const GalleryFlags& flags) {
   if (questions) {
     std::int64_t known = 0;
     std::int64_t right = 0;
+    std::int64_t unanswered = 0;
     for (const explain::GalleryPicture& picture : pictures) {
       for (const explain::GalleryQuestion& question : picture.questions) {
         known += question.right.has_value() ? 1 : 0;
         right += question.right.value_or(false) ? 1 : 0;
+        unanswered += question.best.empty() ? 1 : 0;
       }
     }
     if (known > 0) {
       fmt::print("{} of {} answers are right\n", right, known);
+    }
+    if (unanswered > 0) {
+      fmt::print("{} the model could not answer: the page says why\n", io::counted(unanswered, "questions"));
     }
   }
   fmt::print("{}\n", flags.output);
@@ -357,7 +365,8 @@ void add_gallery(CLI::App& app) {
       .add_option(
           "--questions", flags->questions,
           "Questions about these images with their answers, as `train --task vqa` takes them: VQA v2's layout, a "
-          "folder of `vitrail scenes`, a .csv of path,question,answer. Images are found by their file names")
+          "folder of `vitrail scenes`, a .csv of path,question,answer. Images are found by their file names and "
+          "folders")
       ->type_name("DATA");
   command.add_option("--ask", flags->ask, "A question about each of the images; may be given several times")
       ->type_name("QUESTION")

@@ -121,8 +121,10 @@ class TaskFlags {
     train::OptionList list;
     defaults->describe(list);
     flags_.add_all(list);
-    command.add_option("-c,--config", config_, "Take what is not given here from the config.toml of another run")
-        ->type_name("FILE")
+    command
+        .add_option("-c,--config", config_,
+                    "Take what is not given here from the config.toml of another run, or from its folder")
+        ->type_name("PATH")
         ->group("Run");
     add_dtype_flag(command, dtype_);
   }
@@ -137,7 +139,9 @@ class TaskFlags {
     if (!resumed.empty()) {
       train::resume(resumed, *options);
     } else if (!config_.empty()) {
-      train::read_config(config_, *options);
+      const std::filesystem::path given = config_;
+      const bool is_run = std::filesystem::is_directory(given);
+      train::read_config(is_run ? train::run_folder_of(given) / "config.toml" : given, *options);
     }
     const std::string resume = options->resume;
     train::OptionList list;

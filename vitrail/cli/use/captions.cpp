@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -14,7 +15,6 @@
 #include "vitrail/cli/print_json.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
-#include "vitrail/data/coco/coco_file.h"
 #include "vitrail/data/pairs/captioned_images.h"
 #include "vitrail/explain/caption_attention.h"
 #include "vitrail/explain/overlay.h"
@@ -100,6 +100,9 @@ class ImageCaptions {
     }
     if (flags_.format == "csv") {
       tell("file,caption\n");
+    } else if (flags_.format == "json") {
+      ids_ = ids_in_names(listed);
+      say_note(ids_.empty() ? "there is no image_id, as not each image has a file name with a number of its own" : "");
     }
     for_each_batch(
         listed, flags_.batch_size, flags_.skip_broken,
@@ -108,6 +111,9 @@ class ImageCaptions {
       print_json(results_);
     } else if (flags_.attention && flags_.format == "text") {
       tell("{}: where it looked for each word\n", flags_.output);
+    }
+    if (flags_.attention) {
+      pictures_.note_others_in(flags_.output);
     }
   }
 
@@ -128,8 +134,8 @@ class ImageCaptions {
   void print(const std::string& name, const train::Caption& one) {
     if (flags_.format == "json") {
       nlohmann::ordered_json result = {{"file", io::as_utf8(name)}, {"caption", one.text}};
-      if (const auto id = data::id_in_name(name)) {  // COCO's, as eval-captions reads it
-        result["image_id"] = *id;
+      if (!ids_.empty()) {
+        result["image_id"] = ids_.at(name);
       }
       if (options_.config.num_beams > 1) {
         result["score"] = one.score;
@@ -166,6 +172,7 @@ class ImageCaptions {
   OpenCaptioner opened_;
   train::CaptionOptions options_;
   PictureNames pictures_;
+  std::map<std::string, std::int64_t> ids_;  // COCO's, as eval-captions reads them
   nlohmann::ordered_json results_ = nlohmann::ordered_json::array();
 };
 

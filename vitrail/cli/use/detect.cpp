@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -49,9 +50,13 @@ class Detections {
 
   void run() {
     const std::vector<NamedImage> listed = list_images(flags_.images);
+    ids_ = ids_in_names(listed);
     if (!flags_.output.empty()) {
       io::make_folder(flags_.output);
       outlive_reader();
+    }
+    if (ids_.empty() && (!flags_.output.empty() || flags_.format == "json")) {
+      say_note("image_id counts the images from 1, as not each has a file name with a number of its own");
     }
     if (flags_.format == "csv") {
       tell("file,label,score,x,y,width,height\n");
@@ -65,6 +70,7 @@ class Detections {
     }
     if (!flags_.output.empty()) {
       io::write_atomically(fs::path(flags_.output) / results_file, results_.dump(2) + "\n");
+      pictures_.note_others_in(flags_.output);
       if (flags_.format == "text") {
         tell("{0}: the images with boxes, and {1}\n", flags_.output, results_file);
       }
@@ -83,7 +89,7 @@ class Detections {
       ++shown;
       const std::string& label = detector_.labels[static_cast<std::size_t>(object.label)];
       const data::Box& box = object.box;
-      results_.push_back({{"image_id", images_},
+      results_.push_back({{"image_id", ids_.empty() ? images_ : ids_.at(name)},
                           {"file_name", io::as_utf8(name)},
                           {"category_id", object.label + 1},
                           {"category", label},
@@ -112,6 +118,7 @@ class Detections {
   DType dtype_;
   models::Detector detector_;
   PictureNames pictures_;
+  std::map<std::string, std::int64_t> ids_;  // COCO's
   std::int64_t images_ = 0;
   Json results_ = Json::array();
 };

@@ -73,10 +73,11 @@ void write_encoder(const EncoderFlags& flags) {
   const models::Model model = models::load_model(folder, create);
   models::save_model(model, flags.output);
   const std::string what = bottleneck ? encoder_of(flags.no_bottleneck ? "mae" : "autoencoder") : encoder_of(kind);
-  fmt::print("of {}, {}: {}, {:.2f} M parameters, {} numbers for an image of {}x{} pixels: {}\n", folder.string(), what,
-             model.architecture, static_cast<double>(model.net->parameters.count()) * 1e-6,
+  fmt::print("of {}, {}: {}, {:.2f} M parameters, {} numbers for an image of {}x{} pixels{}: {}\n", folder.string(),
+             what, model.architecture, static_cast<double>(model.net->parameters.count()) * 1e-6,
              model.net->num_classes() > 0 ? model.net->num_classes() : model.net->num_features(),
-             model.pretrained.width, model.pretrained.height, flags.output);
+             model.pretrained.width, model.pretrained.height,
+             model.net->num_classes() > 0 ? ", which 'vitrail embed --logits' writes" : "", flags.output);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/data/scenes/cells.h"
 #include "vitrail/data/scenes/draw.h"
 #include "vitrail/data/scenes/source.h"
@@ -125,6 +126,9 @@ void scenes(SceneFlags& flags) {
       }
     });
     progress.end();
+    say_note(flags.preview > what.count
+                 ? fmt::format("--preview {} shows the {} that there are", flags.preview, io::counted(what.count, "scenes"))
+                 : "");
     if (flags.preview > 0) {
       io::write_png(folder / data::scene_preview, preview_of(what, std::min(flags.preview, what.count)));
     }

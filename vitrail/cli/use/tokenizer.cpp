@@ -72,6 +72,9 @@ void for_each_line(const std::string& path, const std::function<void(std::string
   std::istream& in = from_input(path) ? std::cin : file;
   std::size_t number = 0;
   for (std::string line; std::getline(in, line);) {
+    if (line.ends_with('\r')) {  // of Windows
+      line.pop_back();
+    }
     use(std::move(line), ++number);
   }
 }

@@ -313,9 +313,9 @@ void take_backbone(const Detector& detector, const Model& given) {
     }
     const std::string name = parameter.name.substr(prefix.size());
     const nn::Parameter* const theirs = given.net->parameters.find(name);
-    check(theirs != nullptr, "a {} does not fit the detector's backbone: it has no '{}'", given.architecture, name);
+    check(theirs != nullptr, "{} does not fit the detector's backbone: it has no '{}'", given.architecture, name);
     check(theirs->value.shape() == parameter.value.shape(),
-          "a {} does not fit the detector's backbone: its '{}' has the shape {}, expected {}", given.architecture, name,
+          "{} does not fit the detector's backbone: its '{}' has the shape {}, expected {}", given.architecture, name,
           theirs->value.shape(), parameter.value.shape());
     detector.net->parameters.set(parameter, theirs->value);
   }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/tensor/random.h"
 
 namespace vitrail::train {
@@ -136,6 +137,15 @@ TrainState load_train_state(const fs::path& folder, const nn::Network& network) 
         "{} does not match the model beside it: its weights are damaged, or from another moment of the training",
         source);
   return state;
+}
+
+void check_goes_on(const fs::path& folder, const Counters& saved, std::int64_t batches_per_epoch, std::int64_t epochs) {
+  check(saved.batches_per_epoch == batches_per_epoch || saved.batch == 0,
+        "the run '{}' stopped inside an epoch of {}, but now there are {}: the data or --batch-size changed",
+        folder.string(), io::counted(saved.batches_per_epoch, "batches"), batches_per_epoch);
+  const std::int64_t begun = saved.epoch + (saved.batch > 0 ? 1 : 0);
+  check(begun <= epochs, "the run '{}' is in epoch {} already: it cannot end after {} (--epochs)", folder.string(),
+        begun, epochs);
 }
 
 }  // namespace vitrail::train

@@ -39,6 +39,10 @@ struct TrainState {
 /// Reads the training state in `folder`. Throws Error, naming what is wrong, if it is damaged, or if it was not saved
 /// together with the weights of `network`, which were read from the same folder.
 TrainState load_train_state(const std::filesystem::path& folder, const nn::Network& network);
+/// Throws Error if the run `folder` cannot go on from `saved` with so many batches an epoch and epochs in all: it
+/// stopped inside an epoch of other batches, or has trained more epochs.
+void check_goes_on(const std::filesystem::path& folder, const Counters& saved, std::int64_t batches_per_epoch,
+                   std::int64_t epochs);
 /// The tensors of a state whose names begin with `prefix`, under their names without it.
 io::NamedTensors with_prefix(const io::Safetensors& state, std::string_view prefix);
 inline constexpr std::string_view task_prefix = "task.";  ///< prefix of the names of a task's own tensors

@@ -101,7 +101,9 @@ fs::path run_folder_of(const fs::path& path) {
   if (!fs::exists(folder / "config.toml") && fs::exists(folder / "train-state.safetensors")) {
     folder = fs::absolute(folder).parent_path();
   }
-  check(fs::exists(folder / "config.toml"), "'{}' is not a run folder: it has no config.toml", path.string());
+  const fs::path above = fs::absolute(folder).parent_path();
+  check(fs::exists(folder / "config.toml"), "'{}' is not a run folder: it has no config.toml{}", path.string(),
+        fs::exists(above / "config.toml") ? fmt::format(", but '{}' has one", above.string()) : "");
   return folder;
 }
 

@@ -192,9 +192,7 @@ void Run::take_changes() {
 
 void Run::restore() {
   const TrainState state = load_train_state(last(), task_->network());
-  check(state.counters.batches_per_epoch == counters_.batches_per_epoch || state.counters.batch == 0,
-        "the run '{}' stopped inside an epoch of {}, but now there are {}: the data or --batch-size changed",
-        folder_.string(), io::counted(state.counters.batches_per_epoch, "batches"), counters_.batches_per_epoch);
+  check_goes_on(folder_, state.counters, counters_.batches_per_epoch, learner_->epochs());
   counters_.batches_per_epoch = std::exchange(counters_, state.counters).batches_per_epoch;  // as the data has now
   learner_->load_state(state.tensors);
   task_->load_state(with_prefix(state.tensors, task_prefix));
@@ -237,7 +235,7 @@ void Run::announce() const {
   if (counters_.step > 0) {
     say(counters_.epoch < learner_->epochs()
             ? fmt::format("going on after step {}, in epoch {}", counters_.step, counters_.epoch + 1)
-            : fmt::format("all its {} are trained: nothing is left to do", io::counted(counters_.epoch, "epochs")));
+            : fmt::format("it has trained for {}: nothing is left to do", io::counted(counters_.epoch, "epochs")));
   }
 }
 
