@@ -89,18 +89,18 @@ struct Taker {
   std::vector<std::string> (*new_ones)();  // names that a task makes models of; null: none
 };
 constexpr std::array<Taker, 13> takers = {{{"detect", models::ModelKind::detector, nullptr},
-                                          {"ask", models::ModelKind::answerer, nullptr},
-                                          {"caption", models::ModelKind::captioner, nullptr},
-                                          {"zeroshot", models::ModelKind::joint, nullptr},
-                                          {"translate", models::ModelKind::texts, nullptr},
-                                          {"generate", models::ModelKind::texts, nullptr},
-                                          {"fill-mask", models::ModelKind::texts, nullptr},
-                                          {"--task detect", models::ModelKind::detector, models::detector_names},
-                                          {"--task vqa", models::ModelKind::answerer, models::vqa_names},
-                                          {"--task translate", models::ModelKind::texts, models::text_models},
-                                          {"--task lm", models::ModelKind::texts, models::text_models},
-                                          {"--task classify-text", models::ModelKind::texts, models::text_models},
-                                          {"--task tag", models::ModelKind::texts, models::text_models}}};
+                                           {"ask", models::ModelKind::answerer, nullptr},
+                                           {"caption", models::ModelKind::captioner, nullptr},
+                                           {"zeroshot", models::ModelKind::joint, nullptr},
+                                           {"translate", models::ModelKind::texts, nullptr},
+                                           {"generate", models::ModelKind::texts, nullptr},
+                                           {"fill-mask", models::ModelKind::texts, nullptr},
+                                           {"--task detect", models::ModelKind::detector, models::detector_names},
+                                           {"--task vqa", models::ModelKind::answerer, models::vqa_names},
+                                           {"--task translate", models::ModelKind::texts, models::text_models},
+                                           {"--task lm", models::ModelKind::texts, models::text_models},
+                                           {"--task classify-text", models::ModelKind::texts, models::text_models},
+                                           {"--task tag", models::ModelKind::texts, models::text_models}}};
 
 // What takes the model that is typed: the command, or the task of a training.
 std::string taker_in(const std::vector<std::string>& words) {
