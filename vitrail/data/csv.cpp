@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -10,6 +11,7 @@
 
 #include "vitrail/data/sources.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::data {
@@ -43,6 +45,21 @@ Columns find_columns(const CsvRow& first, const std::string& source) {
   columns.label = *label;
   columns.split = split_column(first);
   return columns;
+}
+
+// Notes the images that are there under several classes.
+void note_contradictions(Listing& listing, const std::vector<std::string>& classes, const std::string& source) {
+  std::map<std::string, std::string> class_of;
+  std::set<std::string> several;
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    if (class_of.emplace(listing.names[i], classes[i]).first->second != classes[i]) {
+      several.insert(listing.names[i]);
+    }
+  }
+  if (!several.empty()) {
+    listing.notes.push_back(fmt::format("{}: {} under several classes, such as {}", source,
+                                        io::counted(std::ssize(several), "images"), *several.begin()));
+  }
 }
 
 }  // namespace
@@ -136,6 +153,7 @@ Listing list_csv(const fs::path& path, const std::vector<std::string>& asked, bo
     listing.names.push_back(row->fields[columns.path]);
     classes.push_back(row->fields[columns.label]);
   }
+  note_contradictions(listing, classes, source);
   label_by_name(listing, classes);
   listing.file = [folder = path.parent_path(), names = listing.names](std::int64_t i) {
     return folder / names[static_cast<std::size_t>(i)];

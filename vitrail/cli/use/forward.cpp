@@ -1,14 +1,18 @@
 // `vitrail forward` runs a model on tensors from a file, for comparison with other programs.
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/cli/use/detect.h"
 #include "vitrail/io/safetensors.h"
+#include "vitrail/io/suggest.h"
 #include "vitrail/models/joint/clip_folder.h"
 #include "vitrail/models/recurrent/recurrent.h"
 #include "vitrail/models/text/text_model.h"
@@ -26,8 +30,37 @@ struct ForwardFlags {
   bool attention = false;
 };
 
-void print_tensors(const io::NamedTensors& tensors) {
-  for (const auto& [name, tensor] : tensors) {
+// The tensors of --input, and which of them the model has taken.
+class Inputs {
+ public:
+  explicit Inputs(const std::string& path) : file_(io::Safetensors::open(path)) {}
+
+  bool contains(const std::string& name) const { return file_.contains(name); }
+  Tensor get(const std::string& name) const {
+    taken_.insert(name);
+    return file_.get(name);
+  }
+  // An undefined one if it is not there.
+  Tensor get_if_any(const std::string& name) const { return contains(name) ? get(name) : Tensor(); }
+  std::vector<std::string> left() const {
+    std::vector<std::string> names = file_.names();
+    std::erase_if(names, [this](const std::string& name) { return taken_.contains(name); });
+    return names;
+  }
+
+ private:
+  io::Safetensors file_;
+  mutable std::set<std::string> taken_;
+};
+
+// Writes and prints what the model has made of its input, and says what of that it did not take.
+void finish(const ForwardFlags& flags, const Inputs& input, const io::NamedTensors& output) {
+  io::save_safetensors(flags.output, output);
+  if (const std::vector<std::string> left = input.left(); !left.empty()) {
+    say("note: {}: {} no input of '{}'\n", flags.input,
+        io::quoted_list(left, "and") + (left.size() == 1 ? " is" : " are"), flags.model.model);
+  }
+  for (const auto& [name, tensor] : output) {
     fmt::print("{:<16} {} {}\n", name, name_of(tensor.dtype()), tensor.shape().str());
   }
 }
@@ -39,19 +72,18 @@ void forward_recurrent(const ForwardFlags& flags) {
   const std::unique_ptr<models::RecurrentModel> model = models::load_recurrent(flags.model.name_or_folder());
   nn::Recurrent network = model->network;
   network.config.batch_first = true;
-  const io::Safetensors input = io::Safetensors::open(flags.input);
-  const auto get = [&](const char* name) { return input.contains(name) ? input.get(name) : Tensor(); };
+  const Inputs input(flags.input);
   check(input.contains("x"), "{}: there is no tensor 'x'; expected x f32 [B, T, {}]", flags.input,
         network.config.input_size);
   nn::Pass pass;
   pass.dtype = flags.compute.apply();
-  const nn::RecurrentOutput result = network(get("x"), {get("h_0"), get("c_0")}, get("lengths"), pass);
+  const nn::RecurrentOutput result = network(input.get("x"), {input.get_if_any("h_0"), input.get_if_any("c_0")},
+                                              input.get_if_any("lengths"), pass);
   io::NamedTensors output = {{"output", result.output}, {"h_n", result.state.h}};
   if (result.state.c.defined()) {
     output.emplace_back("c_n", result.state.c);
   }
-  io::save_safetensors(flags.output, output);
-  print_tensors(output);
+  finish(flags, input, output);
 }
 
 void add_records(io::NamedTensors& output, const std::string& name, const nn::Records& records) {
@@ -67,16 +99,15 @@ void forward_text(const ForwardFlags& flags) {
       flags.model.name_or_folder(), {.model_kwargs = flags.model.options().model_kwargs, .seed = 0});
   check(!flags.attention || model.net->shape().num_heads > 0, "{} has no attention to write: leave out --attention",
         model.name);
-  const io::Safetensors input = io::Safetensors::open(flags.input);
-  const auto get = [&](const char* name) { return input.contains(name) ? input.get(name) : Tensor(); };
+  const Inputs input(flags.input);
   nn::Recorder recorder(flags.features, flags.attention);
   nn::Pass pass;
   pass.dtype = flags.compute.apply();
   pass.recorder = flags.features || flags.attention ? &recorder : nullptr;
-  const models::TextInputs inputs{.input_ids = get("input_ids"),
-                                  .attention_mask = get("attention_mask"),
-                                  .token_type_ids = get("token_type_ids"),
-                                  .decoder_input_ids = get("decoder_input_ids")};
+  const models::TextInputs inputs{.input_ids = input.get_if_any("input_ids"),
+                                  .attention_mask = input.get_if_any("attention_mask"),
+                                  .token_type_ids = input.get_if_any("token_type_ids"),
+                                  .decoder_input_ids = input.get_if_any("decoder_input_ids")};
   for (const Tensor& ids : {inputs.input_ids, inputs.decoder_input_ids}) {
     check(!ids.defined() || ids.numel() > 0, "{}: ids are {}: there is no token in them", flags.input, ids.shape());
   }
@@ -91,15 +122,14 @@ void forward_text(const ForwardFlags& flags) {
   for (const models::TextAttentionMap& map : model.net->attention_maps(recorder)) {
     output.emplace_back(fmt::format("{}.{}", models::name_of(map.kind), map.layer), map.map);
   }
-  io::save_safetensors(flags.output, output);
-  print_tensors(output);
+  finish(flags, input, output);
 }
 
 // Of images, of texts, or of both.
 void forward_joint(const ForwardFlags& flags) {
   flags.model.check_unchanged();
   const models::JointModel model = models::load_clip(flags.model.name_or_folder());
-  const io::Safetensors input = io::Safetensors::open(flags.input);
+  const Inputs input(flags.input);
   const char* const images = input.contains("pixel_values") ? "pixel_values" : "x";
   const bool has_images = input.contains(images);
   const bool has_texts = input.contains("input_ids");
@@ -137,14 +167,13 @@ void forward_joint(const ForwardFlags& flags) {
   }
   add_records(output, "text.features", of_text.features());
   add_records(output, "text.attention", of_text.attention());
-  io::save_safetensors(flags.output, output);
-  print_tensors(output);
+  finish(flags, input, output);
 }
 
 // A detector, on padded batches.
 void forward_detector(const ForwardFlags& flags) {
   const models::Detector detector = open_detector(flags.model);
-  const io::Safetensors input = io::Safetensors::open(flags.input);
+  const Inputs input(flags.input);
   const char* const images = input.contains("pixel_values") ? "pixel_values" : "x";
   check(input.contains(images), "{}: there is neither 'pixel_values' nor 'x' f32 [B, {}, H, W]", flags.input,
         detector.net->config().backbone.in_chans);
@@ -177,8 +206,7 @@ void forward_detector(const ForwardFlags& flags) {
   add(recorder.attention(), "model.encoder.layers.", ".self_attn", "encoder_attention");
   add(recorder.attention(), "model.decoder.layers.", ".self_attn", "decoder_attention");
   add(recorder.attention(), "model.decoder.layers.", ".encoder_attn", "cross_attention");
-  io::save_safetensors(flags.output, output);
-  print_tensors(output);
+  finish(flags, input, output);
 }
 
 void forward(const ForwardFlags& flags) {
@@ -199,7 +227,7 @@ void forward(const ForwardFlags& flags) {
   const models::Model model = flags.model.open();
   check(!flags.attention || model.net->has_attention(), "{} has no attention to write: leave out --attention",
         model.architecture);
-  const io::Safetensors input = io::Safetensors::open(flags.input);
+  const Inputs input(flags.input);
   const bool video = model.net->frames() > 0;
   const std::string expected = fmt::format("f32 [B, {}, {}H, W]", model.pretrained.channels, video ? "T, " : "");
   check(input.contains("x"), "{}: there is no tensor 'x'; expected x {}", flags.input, expected);
@@ -217,8 +245,7 @@ void forward(const ForwardFlags& flags) {
   if (!recorder.pool_attention().empty()) {
     output.emplace_back("attention.pool", recorder.pool_attention()[0].value);
   }
-  io::save_safetensors(flags.output, output);
-  print_tensors(output);
+  finish(flags, input, output);
 }
 
 }  // namespace

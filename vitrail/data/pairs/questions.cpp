@@ -12,6 +12,8 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/data/coco/coco_file.h"
+#include "vitrail/data/pairs/drawn_questions.h"
+#include "vitrail/data/scenes/source.h"
 #include "vitrail/data/sources.h"
 #include "vitrail/io/csv.h"
 #include "vitrail/io/file.h"
@@ -330,9 +332,14 @@ std::string plain_answer(std::string_view answer) {
   return result;
 }
 
-ImageQuestions open_questions(const fs::path& source) { return questions_of(list_questions(source), source); }
+ImageQuestions open_questions(const fs::path& source) {
+  return is_scene_source(source) ? drawn_questions(source, "", false) : questions_of(list_questions(source), source);
+}
 
-ImageQuestions open_questions_of(const fs::path& source, const std::string& split) {
+ImageQuestions open_questions_of(const fs::path& source, const std::string& split, bool drawn_boxes) {
+  if (is_scene_source(source)) {
+    return drawn_questions(source, split, drawn_boxes);
+  }
   if (split.empty()) {
     return questions_of(list_questions(source, {}), source);
   }

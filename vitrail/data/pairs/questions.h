@@ -56,14 +56,18 @@ std::string plain_answer(std::string_view answer);
 /// is
 ///   understood, and further columns `type` and `split` with it; a path may come in several lines.
 ///
+/// - `scenes:count=8000`: the questions about scenes that are drawn when they are asked for, see read_scene_source().
+///
 /// Images without a question are counted as passed over. Throws Error, naming the place, if a file does not fit its
 /// layout, an id is there twice, a question has no image or no answers, answers have no question, or there are none.
 ImageQuestions open_questions(const std::filesystem::path& source);
 /// The same of a part, under the names that names_of_split() knows: of a subfolder train/, validation/ …, or the rows
 /// of a table by its column "split"; "" and, where there are no parts, that of training are the whole. Throws Error if
-/// there is no such part, or for "" if there are several.
-ImageQuestions open_questions_of(const std::filesystem::path& source, const std::string& split);
-/// Whether a source looks like questions about images.
+/// there is no such part, or for "" if there are several. Question::about of drawn scenes is filled in if `drawn_boxes`
+/// says so, for which each is drawn once.
+ImageQuestions open_questions_of(const std::filesystem::path& source, const std::string& split,
+                                 bool drawn_boxes = false);
+/// Whether a file or a folder looks like questions about images.
 bool has_questions(const std::filesystem::path& source);
 
 }  // namespace vitrail::data

@@ -27,6 +27,7 @@ SourceFields<SceneFolder> fields_of_source() {
       {"size", number("size", &SceneFolder::side, smallest_scene, largest_scene)},
       {"validation", number("validation", &SceneFolder::validation, 1, 10'000'000)},
       {"captions", number("captions", &SceneFolder::captions, 1, 100)},
+      {"questions", number("questions", &SceneFolder::questions, 1, 100)},
       {"seed",
        [](SceneFolder& what, const std::string& value) {
          what.scenes.seed = static_cast<std::uint64_t>(number_of_field("seed", value, 0, INT64_MAX));
@@ -55,7 +56,7 @@ void read_fields(std::string_view text, SceneFolder& what) {
   const std::set<std::string> given = read_source_fields(text, fields_of_source(), what);
   check(given.contains("count"), "'count' is missing: how many scenes");
   if (what.style == SceneStyle::cells) {
-    for (const char* name : {"objects", "holdout", "held-out", "background", "overlap", "task", "captions"}) {
+    for (const char* name : {"objects", "holdout", "held-out", "background", "overlap", "task", "captions", "questions"}) {
       check(!given.contains(name), "'{}' is not for scenes of cells", name);
     }
   }
