@@ -9,6 +9,7 @@
 #include "tests/cli/commands.h"
 #include "tests/support/golden.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/safetensors.h"
 #include "vitrail/io/tar.h"
 
 namespace vitrail::test {
@@ -212,6 +213,21 @@ TEST_F(NinthWalk, GoesOnFromWhatIsARun) {
   refuses("train " + path("data") + " -c " + write("nan.toml", "lr = nan\n"), "'lr' is nan, which is no number");
   refuses("predict " + best() + " " + path("data/train/red/1.png") + " --num-classes 0",
           "--num-classes 0 leaves no classes", 2);
+}
+
+TEST_F(NinthWalk, NamesWhatItDoesNotTake) {
+  const Tensor x = Tensor::zeros({1, 3, 16, 16});
+  io::save_safetensors(path("x.safetensors"), {{"x", x}, {"labels", Tensor::zeros({1})}});
+  const Outcome forward = vitrail("forward " + best() + " --threads 1 --input " + path("x.safetensors") + " --output " +
+                                  path("y.safetensors"));
+  EXPECT_EQ(forward.status, 0) << forward.err;
+  EXPECT_THAT(forward.err, HasSubstr("'labels' is no input of '" + best()));
+  const std::string red = path("data/train/red/1.png");
+  const std::string table = write("both.csv", red + ",red\n" + red + ",blue\n");
+  EXPECT_THAT(vitrail("eval " + best() + " " + table + " --threads 1").err,
+              HasSubstr("1 image under several classes, such as " + red));
+  EXPECT_THAT(vitrail("scenes " + path("few") + " --count 2 --preview 9").err,
+              HasSubstr("--preview 9 shows the 2 scenes that there are"));
 }
 
 TEST_F(NinthWalk, FindsImagesWhoseNamesAreNoUtf8) {

@@ -8,6 +8,8 @@
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "vitrail/data/pairs/question_batches.h"
+#include "vitrail/data/scenes/source.h"
+#include "vitrail/data/scenes/write.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/image.h"
 
@@ -49,6 +51,43 @@ class QuestionFiles : public testing::Test {
     {"question_id": 9, "image_id": 4, "multiple_choice_answer": "yes"},
     {"question_id": 5, "image_id": 12, "answers": [{"answer": "2"}, {"answer": "2"}, {"answer": "3"}]}]})";
 };
+
+TEST(DrawnQuestions, AreThoseOfTheFolder) {
+  const std::string source = "scenes:count=6,validation=4,seed=3,size=48,questions=6";
+  const test::TemporaryFolder folder;
+  SceneFolder files = read_scene_source(source);
+  files.first = files.count;
+  files.count = files.validation;
+  write_scenes(folder.path(), files);
+  const ImageQuestions written = open_questions(folder.path());
+  const ImageQuestions drawn = open_questions_of(source, "validation", true);
+  ASSERT_EQ(drawn.images->size(), 4);
+  ASSERT_EQ(written.images->size(), 4);
+  for (std::int64_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(drawn.images->name(i), written.images->name(i));
+    EXPECT_EQ(drawn.images->image(i).pixels, written.images->image(i).pixels);
+    const auto& own = drawn.questions[static_cast<std::size_t>(i)];
+    const auto& other = written.questions[static_cast<std::size_t>(i)];
+    ASSERT_EQ(own.size(), other.size());
+    for (std::size_t q = 0; q < own.size(); ++q) {
+      EXPECT_EQ(own[q].id, other[q].id);
+      EXPECT_EQ(own[q].text, other[q].text);
+      EXPECT_EQ(own[q].answer, other[q].answer);
+      EXPECT_EQ(vqa_accuracy(own[q].answers, own[q].answer), 1);
+      EXPECT_EQ(own[q].type, other[q].type);
+      ASSERT_EQ(own[q].about.size(), other[q].about.size());
+      for (std::size_t b = 0; b < own[q].about.size(); ++b) {
+        EXPECT_EQ(own[q].about[b].left, other[q].about[b].left);
+        EXPECT_EQ(own[q].about[b].width, other[q].about[b].width);
+        EXPECT_EQ(own[q].about[b].top, other[q].about[b].top);
+        EXPECT_EQ(own[q].about[b].height, other[q].about[b].height);
+      }
+    }
+  }
+  EXPECT_EQ(open_questions_of(source, "train").images->name(0), "000000.png");
+  EXPECT_THAT(error_of([&] { open_questions("scenes:count=2,style=cells"); }),
+              HasSubstr("there are no questions about scenes of cells"));
+}
 
 TEST_F(QuestionFiles, ReadsThoseOfVqa) {
   const ImageQuestions all = open_questions(folder_.path());

@@ -77,8 +77,8 @@ void forward_recurrent(const ForwardFlags& flags) {
         network.config.input_size);
   nn::Pass pass;
   pass.dtype = flags.compute.apply();
-  const nn::RecurrentOutput result = network(input.get("x"), {input.get_if_any("h_0"), input.get_if_any("c_0")},
-                                              input.get_if_any("lengths"), pass);
+  const nn::RecurrentOutput result =
+      network(input.get("x"), {input.get_if_any("h_0"), input.get_if_any("c_0")}, input.get_if_any("lengths"), pass);
   io::NamedTensors output = {{"output", result.output}, {"h_n", result.state.h}};
   if (result.state.c.defined()) {
     output.emplace_back("c_n", result.state.c);

@@ -126,9 +126,9 @@ void scenes(SceneFlags& flags) {
       }
     });
     progress.end();
-    say_note(flags.preview > what.count
-                 ? fmt::format("--preview {} shows the {} that there are", flags.preview, io::counted(what.count, "scenes"))
-                 : "");
+    say_note(flags.preview > what.count ? fmt::format("--preview {} shows the {} that there are", flags.preview,
+                                                      io::counted(what.count, "scenes"))
+                                        : "");
     if (flags.preview > 0) {
       io::write_png(folder / data::scene_preview, preview_of(what, std::min(flags.preview, what.count)));
     }
