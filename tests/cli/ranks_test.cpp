@@ -128,6 +128,17 @@ int Ranks::killed(int ranks, const std::string& arguments, const std::string& na
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+TEST_F(Ranks, WriteWhatTheyHaveToSay) {
+  const std::string logs = path("logs");
+  const Outcome two = on(2, images() + named("logged") + " --all-ranks-log " + logs);
+  ASSERT_EQ(two.status, 0) << two.err;
+  EXPECT_THAT(io::read_text(logs + "/rank-1.log"), HasSubstr("epoch 3/3, "));
+  EXPECT_FALSE(fs::exists(logs + "/rank-0.log"));
+  EXPECT_EQ(two.out.find("epoch 3/3: loss "), two.out.rfind("epoch 3/3: loss "));
+  EXPECT_THAT(vitrail(images() + named("lonely") + " --all-ranks-log " + logs).out,
+              HasSubstr("note: --all-ranks-log is for several ranks"));
+}
+
 TEST_F(Ranks, GiveTheWeightsOfOneProcess) {
   for (const auto& [kind, arguments] : {std::pair{"vit", images()}, std::pair{"gpt", text()}}) {
     const std::string one = fmt::format("{}-1", kind);

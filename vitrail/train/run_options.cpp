@@ -301,6 +301,8 @@ void add_rank_options(OptionList& list, RunOptions& o) {
           "check_every", o.check_every, "N",
           "Updates between comparisons of the ranks' weights, which are compared at each checkpoint too; 0: then alone")
       .at_least(0);
+  list.add("all_ranks_log", o.all_ranks_log, "DIR",
+           "Folder for what the ranks but the first have to say, which is not printed: rank-1.log …");
   list.add("comm_timeout", o.comm_timeout, "SECONDS", "After this long without another rank, say which, and end")
       .positive()
       .at_most(1e6);

@@ -1,5 +1,6 @@
 // The commands `vitrail train` and `vitrail pretrain`, which fit a network to data, with labels and without.
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <initializer_list>
 #include <memory>
@@ -188,14 +189,30 @@ class TaskFlags {
   std::string dtype_;
 };
 
+using Log = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+// The file that rank `rank` of several reports to, by --all-ranks-log; null: none.
+Log log_of_rank(int rank, const std::string& folder) {
+  Log log(nullptr, &std::fclose);
+  if (rank > 0 && !folder.empty()) {
+    io::make_folder(folder);
+    const std::string path = fmt::format("{}/rank-{}.log", folder, rank);
+    log.reset(std::fopen(path.c_str(), "a"));
+    check(log != nullptr, "--all-ranks-log: cannot write '{}'", path);
+    std::setvbuf(log.get(), nullptr, _IOLBF, BUFSIZ);
+  }
+  return log;
+}
+
 void run_training(const train::TaskOptions& options) {
   const std::unique_ptr<dist::Communicator> ranks = dist::started_ranks();
   const train::Interrupt interrupt;
-  train::Progress progress(stdout);
+  const Log log = log_of_rank(ranks->rank(), options.all_ranks_log);
+  train::Progress progress(log ? log.get() : stdout);
   progress.set_interval(options.log_interval);
   train::FitHooks hooks;
   hooks.should_stop = train::Interrupt::requested;
-  hooks.progress = &progress;
+  hooks.progress = log || ranks->rank() == 0 ? &progress : nullptr;
   hooks.ranks = ranks.get();
   try {
     if (train::fit(options, hooks).stopped) {

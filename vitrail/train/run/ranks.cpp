@@ -19,7 +19,8 @@ namespace vitrail::train {
 namespace {
 
 // The options that need not be the same on all ranks: where things lie, and what a machine has.
-const std::set<std::string_view> own_options = {"data_dir", "output", "experiment", "resume", "workers", "threads"};
+const std::set<std::string_view> own_options = {"data_dir", "output",  "experiment",   "resume",
+                                                "workers",  "threads", "all_ranks_log"};
 
 std::vector<std::string> unpacked_texts(const std::string& bytes) { return dist::Unpacker(bytes).get_texts(); }
 std::string packed_texts(const std::vector<std::string>& texts) {
@@ -54,7 +55,8 @@ std::string idle_of_one_rank(const RunOptions& options) {
                                     {"--zero", options.zero != usual.zero},
                                     {"--bucket-mb", options.bucket_mb != usual.bucket_mb},
                                     {"--check-every", options.check_every != usual.check_every},
-                                    {"--comm-timeout", options.comm_timeout != usual.comm_timeout}}) {
+                                    {"--comm-timeout", options.comm_timeout != usual.comm_timeout},
+                                    {"--all-ranks-log", options.all_ranks_log != usual.all_ranks_log}}) {
     if (given) {
       idle.emplace_back(flag);
     }

@@ -85,7 +85,7 @@ class Run {
   const FitHooks& hooks_;
   const std::unique_ptr<dist::Communicator> alone_ = dist::alone();
   dist::Communicator& ranks_;
-  Progress* progress_ = nullptr;  // of rank 0
+  Progress* progress_ = nullptr;
   RankThreads threads_;
   fs::path folder_;
   std::optional<RunLock> lock_;  // of a run that goes on, until its log has it
@@ -118,7 +118,7 @@ Run::Run(const TaskOptions& options, const FitHooks& hooks)
     : options_(options),
       hooks_(hooks),
       ranks_(hooks.ranks == nullptr ? *alone_ : *hooks.ranks),
-      progress_(leads() ? hooks.progress : nullptr) {
+      progress_(hooks.progress) {
   validate(options);
   ranks_.timeout = options.comm_timeout;
   ranks_.stopping = hooks.should_stop;
@@ -340,7 +340,7 @@ void Run::record(const Update& made) {
 }
 
 void Run::show_progress() {
-  if (progress_ == nullptr) {
+  if (progress_ == nullptr || !leads()) {  // who has the records
     return;
   }
   const StepRecord recent = recent_mean(log_->history());
@@ -361,7 +361,8 @@ void Run::close_epoch() {
   check_finite_weights(task_->network(), counters_.step);
   last_loss_ = leads() ? mean_loss(log_->history(), counters_.epoch + 1) : 0;
   const bool final = counters_.epoch + 1 == learner_->epochs();
-  std::string text = fmt::format("epoch {}/{}: loss {:.4f}", counters_.epoch + 1, learner_->epochs(), last_loss_);
+  std::string text = fmt::format("epoch {}/{}{}", counters_.epoch + 1, learner_->epochs(),
+                                 leads() ? fmt::format(": loss {:.4f}", last_loss_) : "");
   try {
     if (!judge_->evaluates()) {
       keep_if_best(judge_->metric(), last_loss_, learner_->has_average());

@@ -17,7 +17,7 @@ namespace vitrail::train {
 /// Optional hooks of the caller into a run.
 struct FitHooks {
   std::function<bool()> should_stop;                  ///< called after each update: if true, the run is saved and ended
-  Progress* progress = nullptr;                       ///< where the run reports; null: it is silent
+  Progress* progress = nullptr;                       ///< where this rank reports; null: it is silent
   dist::Communicator* ranks = nullptr;                ///< the ranks that train together; null: this process is alone
   std::function<void(std::int64_t, double)> on_step;  ///< called after each update with its number (from 1) and loss
 };
