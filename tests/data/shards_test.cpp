@@ -93,9 +93,9 @@ TEST_F(ShardsTest, AreTakenByFolderPartListAndName) {
   write("validation-0.tar", {{"9.png", "9"}, {"9.cls", "1"}});
   for (const std::string& source : {folder_.path().string(), (folder_ / "train-000000.tar").string() +
                                                                  "::" + (folder_ / "train-000001.tar").string()}) {
-    EXPECT_EQ(open_dataset(source, {"train", {}, true, true, false})->size(), 3) << source;
+    EXPECT_EQ(open_dataset(source, {.split = "train"})->size(), 3) << source;
   }
-  EXPECT_EQ(open_dataset(folder_.path(), {"validation", {}, true, true, false})->size(), 1);
+  EXPECT_EQ(open_dataset(folder_.path(), {.split = "validation"})->size(), 1);
   EXPECT_EQ(open_dataset(folder_ / "train-000000.tar")->size(), 2);
   EXPECT_EQ(open_unlabeled(folder_ / "train-000001.tar")->size(), 1);
 }
@@ -111,9 +111,7 @@ TEST_F(ShardsTest, MayNameTheirClasses) {
 TEST_F(ShardsTest, SayWhatIsWrong) {
   const fs::path source = two_shards();
   EXPECT_THAT(error_of([&] { open_dataset(folder_ / "train-{000000..000002}.tar"); }), HasSubstr("train-000002.tar"));
-  EXPECT_THAT(error_of([&] {
-                open_dataset(source, {"validation", {}, true, true, false});
-              }),
+  EXPECT_THAT(error_of([&] { open_dataset(source, {.split = "validation"}); }),
               HasSubstr("shards that are named are of one part"));
   write("two.tar", {{"1.png", "1"}, {"1.jpg", "1"}, {"1.cls", "0"}});
   EXPECT_THAT(error_of([&] { open_dataset(folder_ / "two.tar"); }), HasSubstr("the sample '1' has two images"));
@@ -130,6 +128,36 @@ TEST_F(ShardsTest, SayWhatIsWrong) {
   EXPECT_THAT(error_of([&] { open_dataset(folder_ / "cut.tar"); }), HasSubstr("cut.tar: cut short"));
 }
 
+TEST_F(ShardsTest, AreLeftOutIfTheyAreBrokenAndMayBeSkipped) {
+  two_shards();
+  const std::string bytes = io::read_text(folder_ / "train-000000.tar");
+  io::write_atomically(folder_ / "train-000002.tar", bytes.substr(0, 2600));
+  const auto opened = [&](const std::string& source) {
+    return open_dataset(folder_ / source, {.split = "train", .skip_broken = true});
+  };
+  const auto images = opened("train-{000000..000003}.tar");
+  EXPECT_THAT(labels_of(*images), ElementsAre(2, 0, 1));
+  EXPECT_EQ(images->image(2).pixels, one_colour(3).pixels);
+  EXPECT_THAT(images->notes(), ElementsAre(HasSubstr("a shard is left out: "), HasSubstr("train-000003.tar")));
+  EXPECT_THAT(error_of([&] { opened("train-{000002..000003}.tar"); }), HasSubstr("none of 2 shards can be read: "));
+  // An index that names another shard, has another number of samples of one, or does not know one.
+  fs::remove(folder_ / "train-000002.tar");
+  const auto indexed = [&](const std::string& list) {
+    io::write_atomically(folder_ / "train.json", R"({"shardlist": [)" + list + "]}");
+  };
+  const std::string zero = R"({"url": "train-000000.tar", "nsamples": 2})";
+  const std::string one = R"({"url": "train-000001.tar", "nsamples": 1})";
+  indexed(one + "," + zero + R"(, {"url": "train-000002.tar", "nsamples": 7})");
+  EXPECT_THAT(error_of([&] { open_dataset(folder_.path(), {.split = "train"}); }),
+              HasSubstr("names train-000002.tar, which is not there"));
+  EXPECT_EQ(opened("")->size(), 3);
+  indexed(zero);
+  EXPECT_THAT(error_of([&] { open_dataset(folder_.path(), {.split = "train"}); }), HasSubstr("does not name"));
+  EXPECT_EQ(opened("")->size(), 2);
+  indexed(zero + "," + one);
+  EXPECT_TRUE(opened("")->notes().empty());
+}
+
 TEST_F(ShardsTest, AreWrittenAndReadAgain) {
   const std::string long_name = std::string(180, 'x') + "/1.png";
   ShardWriter writer(folder_ / "out", "train", 3000, {"apple", "bear"});
@@ -141,7 +169,7 @@ TEST_F(ShardsTest, AreWrittenAndReadAgain) {
   EXPECT_EQ(writer.commit(), folder_ / "out/train.json");
   EXPECT_GT(writer.shards(), 1);
   for (const fs::path& source : {folder_ / "out", folder_ / "out/train.json"}) {
-    const std::unique_ptr<Dataset> images = open_dataset(source, {"train", {}, true, true, false});
+    const std::unique_ptr<Dataset> images = open_dataset(source, {.split = "train"});
     ASSERT_EQ(images->size(), 6);
     EXPECT_THAT(images->classes(), ElementsAre("apple", "bear"));
     for (std::int64_t i = 0; i < 6; ++i) {

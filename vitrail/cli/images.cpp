@@ -33,6 +33,7 @@ std::unique_ptr<data::Dataset> open_images(const DataFlags& flags, const models:
   where.split = flags.split;
   where.classes = model.pretrained.label_names;
   where.or_own_classes = or_own_classes;
+  where.skip_broken = flags.skip_broken;
   auto dataset = data::open_dataset(flags.data, where);
   say_notes_of(*dataset);
   return dataset;

@@ -81,21 +81,21 @@ void label_by_numbers(Listing& listing, const std::vector<std::string>& class_of
 
 }  // namespace
 
-Listing list_shards(const std::vector<fs::path>& files, const fs::path& source, bool labeled) {
-  Shards shards = open_shards(files, source);
+Listing list_shards(const std::vector<fs::path>& files, const fs::path& source, const ListOptions& how) {
+  Shards shards = open_shards(files, source, how.skip_broken);
   Listing listing;
+  listing.notes = shards.left_out;
   std::ranges::for_each(shards.files, [&](const io::Tar& tar) { note_lost_links(tar, listing); });
   listing.passed_over = shards.passed_over;
   std::vector<std::string> class_of;
   for (const ShardSample& sample : shards.samples) {
-    check(!labeled || !sample.cls.empty(), "{}: the sample '{}' has no class: a file '{}.cls' was expected",
+    check(!how.labeled || !sample.cls.empty(), "{}: the sample '{}' has no class: a file '{}.cls' was expected",
           shards.files[sample.shard].source(), sample.key, sample.key);
-    listing.names.push_back(source == files[sample.shard]
-                                ? sample.image.name
-                                : (files[sample.shard].filename() / sample.image.name).string());
+    const fs::path file = shards.files[sample.shard].source();
+    listing.names.push_back(source == file ? sample.image.name : (file.filename() / sample.image.name).string());
     class_of.push_back(sample.cls);
   }
-  if (labeled) {
+  if (how.labeled) {
     label_by_numbers(listing, class_of, shards.classes, source.string());
   }
   const auto held = std::make_shared<const Shards>(std::move(shards));
@@ -103,7 +103,9 @@ Listing list_shards(const std::vector<fs::path>& files, const fs::path& source, 
     const ShardSample& sample = held->samples[static_cast<std::size_t>(i)];
     return io::decode_image(held->files[sample.shard].bytes(sample.image), sample.image.name);
   };
-  listing.file = [held, files](std::int64_t i) { return files[held->samples[static_cast<std::size_t>(i)].shard]; };
+  listing.file = [held](std::int64_t i) {
+    return held->files[held->samples[static_cast<std::size_t>(i)].shard].source();
+  };
   listing.encoded = [held](std::int64_t i) {
     const ShardSample& sample = held->samples[static_cast<std::size_t>(i)];
     const auto bytes = held->files[sample.shard].bytes(sample.image);
@@ -112,10 +114,10 @@ Listing list_shards(const std::vector<fs::path>& files, const fs::path& source, 
   return listing;
 }
 
-Listing list_tar(const fs::path& path, const std::vector<std::string>& splits, bool labeled) {
+Listing list_tar(const fs::path& path, const std::vector<std::string>& splits, const ListOptions& how) {
   const io::Tar tar = io::Tar::open(path);
   if (holds_samples(tar)) {
-    return list_shards({path}, path, labeled);
+    return list_shards({path}, path, how);
   }
   std::map<std::string, io::TarEntry, std::less<>> entries;
   std::vector<std::string> names;
@@ -132,10 +134,10 @@ Listing list_tar(const fs::path& path, const std::vector<std::string>& splits, b
       ++listing.passed_over;
     }
   }
-  const bool whole = !labeled && splits.empty();
+  const bool whole = !how.labeled && splits.empty();
   listing.names = whole ? std::move(names) : choose_part(std::move(names), splits, path.string());
   std::sort(listing.names.begin(), listing.names.end(), natural_less);
-  if (labeled) {
+  if (how.labeled) {
     label_by_folder(listing, path.string());
   }
   std::vector<io::TarEntry> images;

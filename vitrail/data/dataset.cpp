@@ -122,13 +122,13 @@ Listing list_binary(const std::vector<fs::path>& files) {
   return is_idx_images_file(files[0]) ? list_idx(files[0]) : list_cifar(files);
 }
 
-Listing list_file(const fs::path& path, const std::vector<std::string>& splits, bool labeled) {
+Listing list_file(const fs::path& path, const std::vector<std::string>& splits, const ListOptions& how) {
   const std::string extension = extension_of(path);
   if (io::is_tar_name(path)) {
-    return list_tar(path, splits, labeled);
+    return list_tar(path, splits, how);
   }
   if (extension == ".csv") {
-    return list_csv(path, splits, labeled);
+    return list_csv(path, splits, how.labeled);
   }
   const bool binary = is_idx_images_file(path) || extension == ".bin";
   check(!binary || splits.empty() || is_training_split(splits[0]), "{}: a file of one part has no '{}' images",
@@ -177,9 +177,9 @@ void note_beside_parts(const fs::path& folder, Listing& part) {
 }
 
 // The shards of a part of a folder, which its index counts if there is one.
-Listing list_shards_of(const fs::path& folder, const std::string& part, bool labeled) {
+Listing list_shards_of(const fs::path& folder, const std::string& part, const ListOptions& how) {
   const fs::path index = folder / (part + ".json");
-  return list_shards(shards_of_part(folder, part), fs::exists(index) ? index : folder, labeled);
+  return list_shards(shards_of_part(folder, part), fs::exists(index) ? index : folder, how);
 }
 
 // Where the images of a part of a folder lie: in a folder, a file, shards or the files of CIFAR and MNIST.
@@ -189,22 +189,22 @@ struct PartPlace {
 };
 
 // All places of a part under one of its names, in the order in which they count.
-std::vector<PartPlace> places_of_part(const fs::path& folder, const std::string& name, bool labeled) {
+std::vector<PartPlace> places_of_part(const fs::path& folder, const std::string& name, const ListOptions& how) {
   std::vector<PartPlace> places;
   if (fs::is_directory(folder / name)) {
     places.push_back({name, [=] {
-                        Listing part = list_folder(folder / name, labeled);
+                        Listing part = list_folder(folder / name, how.labeled);
                         note_beside_parts(folder, part);
                         return part;
                       }});
   }
   for (const char* extension : part_extensions) {
     if (const fs::path file = folder / (name + extension); fs::exists(file)) {
-      places.push_back({name + extension, [=] { return list_file(file, {}, labeled); }});
+      places.push_back({name + extension, [=] { return list_file(file, {}, how); }});
     }
   }
   if (const std::vector<fs::path> shards = shards_of_part(folder, name); !shards.empty()) {
-    places.push_back({shards.front().filename().string(), [=] { return list_shards_of(folder, name, labeled); }});
+    places.push_back({shards.front().filename().string(), [=] { return list_shards_of(folder, name, how); }});
   }
   if (is_training_split(name) || name == "test") {
     if (const std::vector<fs::path> files = binary_files(folder, is_training_split(name)); !files.empty()) {
@@ -216,13 +216,14 @@ std::vector<PartPlace> places_of_part(const fs::path& folder, const std::string&
 
 // The part of a folder that has one of `names`, if there is one. What lies there under other names of the part, or in
 // another form, is noted.
-std::optional<Listing> find_split(const fs::path& folder, const std::vector<std::string>& names, bool labeled) {
+std::optional<Listing> find_split(const fs::path& folder, const std::vector<std::string>& names,
+                                  const ListOptions& how) {
   std::vector<PartPlace> places;
   for (const std::string& name : names) {
     if (name == "test" && !places.empty()) {
       break;  // a part of its own
     }
-    std::ranges::move(places_of_part(folder, name, labeled), std::back_inserter(places));
+    std::ranges::move(places_of_part(folder, name, how), std::back_inserter(places));
   }
   if (places.empty()) {
     return std::nullopt;
@@ -258,14 +259,14 @@ std::vector<Listing> list_unlabeled(const fs::path& folder) {
     for (const char* extension : part_extensions) {
       const fs::path file = folder / (split + extension);
       if (fs::exists(file)) {
-        Listing& part = files.emplace_back(list_file(file, {}, false));
+        Listing& part = files.emplace_back(list_file(file, {}, {.labeled = false}));
         for (std::string& name : part.names) {
           name = io::is_tar_name(file) ? (file.filename() / name).string() : name;
         }
       }
     }
     if (!shards_of_part(folder, split).empty()) {
-      files.push_back(list_shards_of(folder, split, false));
+      files.push_back(list_shards_of(folder, split, {.labeled = false}));
     }
   }
   return files.empty() ? parts : files;
@@ -294,22 +295,22 @@ std::vector<fs::path> only_binary_files(const fs::path& folder, const std::vecto
   return parts.size() == 1 ? binary_files(folder, is_training_split(parts[0])) : std::vector<fs::path>{};
 }
 
-Listing list_source(const fs::path& source, const std::string& split, bool labeled) {
+Listing list_source(const fs::path& source, const std::string& split, const ListOptions& how) {
   if (is_scene_source(source)) {
-    return list_scenes(source, split, labeled);
+    return list_scenes(source, split, how.labeled);
   }
   std::error_code error;
   if (is_shard_source(source)) {
     check(split.empty() || is_training_split(split),
           "{}: shards that are named are of one part: name those of '{}' too", source.string(), split);
-    return list_shards(shards_named(source), source, labeled);
+    return list_shards(shards_named(source), source, how);
   }
   check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
   const std::vector<std::string> names = split.empty() ? std::vector<std::string>{} : names_of_split(split);
   if (!fs::is_directory(source, error)) {
-    return list_file(source, names, labeled);
+    return list_file(source, names, how);
   }
-  if (std::optional<Listing> part = find_split(source, names, labeled)) {
+  if (std::optional<Listing> part = find_split(source, names, how)) {
     return std::move(*part);
   }
   const std::vector<std::string> parts = splits_in(source);
@@ -323,7 +324,7 @@ Listing list_source(const fs::path& source, const std::string& split, bool label
         "{}: there are no '{}' images: looked for the folders {} and for .tar, .tar.gz "
         "and .csv files of these names",
         source.string(), split, fmt::join(names, ", "));
-  return list_folder(source, labeled);
+  return list_folder(source, how.labeled);
 }
 
 std::optional<std::size_t> whole_number(const std::string& name) {
@@ -376,7 +377,7 @@ void use_classes(Listing& listing, const std::vector<std::string>& classes, cons
 }
 
 std::unique_ptr<Dataset> open_dataset(const fs::path& source, const DatasetOptions& options) {
-  Listing listing = list_source(source, options.split, options.labeled);
+  Listing listing = list_source(source, options.split, {options.labeled, options.skip_broken});
   check(!listing.names.empty(), "{}: there are no images (.jpg, .jpeg, .png or .webp{})", source.string(),
         options.labeled ? " in class folders" : "");
   if (!options.labeled) {
@@ -424,10 +425,10 @@ std::unique_ptr<Dataset> open_unlabeled(const fs::path& source) {
     return without_labels(list_scenes(source, "", false));
   }
   if (in_shards) {
-    return without_labels(list_shards(shards_named(source), source, false));
+    return without_labels(list_shards(shards_named(source), source, {.labeled = false}));
   }
   if (!fs::is_directory(source, error)) {
-    return without_labels(list_file(source, {}, false));
+    return without_labels(list_file(source, {}, {.labeled = false}));
   }
   std::unique_ptr<Dataset> all;
   for (Listing& listing : list_unlabeled(source)) {

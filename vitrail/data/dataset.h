@@ -42,13 +42,14 @@ class Dataset {
 
 /// Which images open_dataset() takes, and with which classes.
 struct DatasetOptions {
-  std::string split;  ///< "train", "validation", "test" …: this part of the source; "": the source itself
+  std::string split = {};  ///< "train", "validation", "test" …: this part of the source; "": the source itself
 
   /// If given: the classes to use, in this order (the label names of a model). An unknown class is an Error; classes
   /// that the source merely numbers ("0", "1", …) take these names by position.
-  std::vector<std::string> classes;
+  std::vector<std::string> classes = {};
   bool allow_single_class = true;  ///< false: a single class is an Error
   bool labeled = true;             ///< false: all images of the source, wherever they lie, as one class
+  bool skip_broken = false;        ///< leave shards out that are missing or damaged; notes() names them
   bool or_own_classes = false;     ///< true: a source with a class that is none of `classes` keeps all of its own
 };
 /// Opens a data set. `source` is one of

@@ -63,15 +63,21 @@ void use_classes(Listing& listing, const std::vector<std::string>& classes, cons
 // The functions below open `path` completely: a missing or malformed part throws Error naming it. Folders and archives
 // may be listed without labels; their images may then lie anywhere.
 
+/// How a source is listed.
+struct ListOptions {
+  bool labeled = true;
+  bool skip_broken = false;  ///< leave shards out that are missing or damaged, and note them
+};
 /// Lists the images below a folder.
 Listing list_folder(const std::filesystem::path& path, bool labeled = true);
 /// Lists the images of a tar archive in the folder that is named by the first of `splits` that exists, or all images if
 /// `splits` is empty. If the archive has no such folders at all, it serves as a whole for training.
-Listing list_tar(const std::filesystem::path& path, const std::vector<std::string>& splits, bool labeled = true);
+Listing list_tar(const std::filesystem::path& path, const std::vector<std::string>& splits,
+                 const ListOptions& how = {});
 /// Lists the images of shards, and `source`, which names them, for what errors say (shards/shards.h). Classes are the
 /// names that they say; those that are numbers count from 0, and take the names of a `classes.txt` beside the shards.
 Listing list_shards(const std::vector<std::filesystem::path>& files, const std::filesystem::path& source,
-                    bool labeled = true);
+                    const ListOptions& how = {});
 /// Lists the rows of a CSV whose column "split" is the first of `splits` that any row has, or all rows if `splits` is
 /// empty; then the column may have one value only, unless `labeled` is false. A CSV without that column serves as a
 /// whole for training.

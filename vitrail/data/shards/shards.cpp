@@ -232,23 +232,42 @@ bool holds_samples(const io::Tar& tar) {
   return false;
 }
 
-Shards open_shards(const std::vector<fs::path>& files, const fs::path& source) {
+Shards open_shards(const std::vector<fs::path>& files, const fs::path& source, bool skip_broken) {
   Shards shards;
-  std::vector<std::size_t> samples;
-  for (const fs::path& file : files) {
-    const std::size_t before = shards.samples.size();
-    shards.files.push_back(io::Tar::open(file));
-    read_samples(shards.files.back(), shards.files.size() - 1, shards);
-    samples.push_back(shards.samples.size() - before);
+  const bool counted = source.extension() == ".json";
+  std::map<std::string, std::int64_t> expected;  // samples of what the index names
+  for (const auto& [file, samples] : counted ? read_index(source) : std::vector<std::pair<fs::path, std::int64_t>>()) {
+    expected.emplace(file.filename().string(), samples);
   }
-  if (source.extension() == ".json") {
-    const auto index = read_index(source);
-    for (std::size_t i = 0; i < index.size(); ++i) {
-      check(static_cast<std::int64_t>(samples[i]) == index[i].second,
-            "{} has {}, but the index {} says {}: it is cut short, or the index is of other shards", files[i].string(),
-            io::counted(static_cast<std::int64_t>(samples[i]), "samples"), source.string(), index[i].second);
+  const auto leave_out = [&](const std::string& why) {
+    check(skip_broken, "{}", why);
+    shards.left_out.push_back("a shard is left out: " + why);
+  };
+  for (const fs::path& file : files) {
+    const std::size_t samples = shards.samples.size();
+    const std::size_t opened = shards.files.size();
+    const std::int64_t passed_over = shards.passed_over;
+    try {
+      const auto said = expected.extract(file.filename().string());
+      check(!counted || !said.empty(), "the index {} does not name {}", source.string(), file.string());
+      shards.files.push_back(io::Tar::open(file));
+      read_samples(shards.files.back(), opened, shards);
+      const std::int64_t own = std::ssize(shards.samples) - static_cast<std::int64_t>(samples);
+      check(!counted || own == said.mapped(),
+            "{} has {}, but the index {} says {}: it is cut short, or the index is of other shards", file.string(),
+            io::counted(own, "samples"), source.string(), counted ? said.mapped() : 0);
+    } catch (const Error& error) {
+      leave_out(error.what());
+      shards.samples.resize(samples);
+      shards.files.resize(opened);
+      shards.passed_over = passed_over;
     }
   }
+  for (const auto& [name, samples] : expected) {
+    leave_out(fmt::format("the index {} names {}, which is not there", source.string(), name));
+  }
+  check(!shards.files.empty(), "{}: none of {} can be read: {}", source.string(),
+        io::counted(std::ssize(files), "shards"), shards.left_out.empty() ? "" : shards.left_out.front());
   if (const fs::path names = files.front().parent_path() / "classes.txt"; fs::exists(names)) {
     for (const std::string& line : io::read_lines(names)) {
       shards.classes.push_back(trimmed(line));

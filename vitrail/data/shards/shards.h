@@ -38,15 +38,18 @@ struct ShardSample {
 struct Shards {
   std::vector<io::Tar> files;
   std::vector<ShardSample> samples;
-  std::vector<std::string> classes;  ///< the names of numbered classes, from a `classes.txt` beside the first shard
-  std::int64_t passed_over = 0;      ///< files of samples without an image, or whose names have no dot
+  std::vector<std::string> classes;   ///< the names of numbered classes, from a `classes.txt` beside the first shard
+  std::vector<std::string> left_out;  ///< why shards were skipped, a sentence each
+  std::int64_t passed_over = 0;       ///< files of samples without an image, or whose names have no dot
 };
 
 /// Whether an archive has samples rather than class folders: files ending in `.cls`, or beside the images such in
 /// `.json` that say classes.
 bool holds_samples(const io::Tar& tar);
 /// Reads where the samples lie. Throws Error, naming the file, if a shard is missing or damaged, if a sample has two
-/// images, and, with the index `source` of shards, if a shard has another number of samples than it says.
-Shards open_shards(const std::vector<std::filesystem::path>& files, const std::filesystem::path& source = {});
+/// images, and, with the index `source` of shards, if a shard has another number of samples than it says; with
+/// `skip_broken`, such shards are left out, unless all are.
+Shards open_shards(const std::vector<std::filesystem::path>& files, const std::filesystem::path& source = {},
+                   bool skip_broken = false);
 
 }  // namespace vitrail::data

@@ -9,21 +9,23 @@
 namespace vitrail::train {
 namespace {
 
-std::unique_ptr<data::Dataset> open_without_labels(const std::string& source, const std::string& split) {
+std::unique_ptr<data::Dataset> open_without_labels(const ImageTaskOptions& how, const std::string& source,
+                                                   const std::string& split) {
   data::DatasetOptions options;
   options.split = split;
   options.labeled = false;
+  options.skip_broken = how.skip_broken;
   return data::open_dataset(source, options);
 }
 
 }  // namespace
 
 UnlabeledImages::UnlabeledImages(const ImageTaskOptions& options) {
-  training = open_without_labels(options.data_dir, options.train_split);
+  training = open_without_labels(options, options.data_dir, options.train_split);
   if (!options.val_dir.empty()) {
-    validation = open_without_labels(options.val_dir, "");
+    validation = open_without_labels(options, options.val_dir, "");
   } else if (!options.val_split.empty()) {
-    validation = open_without_labels(options.data_dir, options.val_split);
+    validation = open_without_labels(options, options.data_dir, options.val_split);
   }
 }
 

@@ -222,6 +222,7 @@ ViewTask::ViewTask(const ViewTaskOptions& options)
     data::DatasetOptions part;
     part.split = options_.train_split;
     part.labeled = false;
+    part.skip_broken = options_.skip_broken;
     training_ = data::open_dataset(options_.data_dir, part);
     check(training_->size() >= options_.batch_size, "a batch of {} is more than the {}: choose a smaller --batch-size",
           options_.batch_size, io::counted(training_->size(), "training images"));

@@ -28,10 +28,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::unique_ptr<data::Dataset> open_part(const std::string& source, const std::string& split,
-                                         std::vector<std::string> classes) {
+std::unique_ptr<data::Dataset> open_part(const ClassifyOptions& how, const std::string& source,
+                                         const std::string& split, std::vector<std::string> classes) {
   data::DatasetOptions options;
   options.split = split;
+  options.skip_broken = how.skip_broken;
   options.classes = std::move(classes);
   options.allow_single_class = !options.classes.empty();
   return data::open_dataset(source, options);
@@ -59,13 +60,13 @@ std::vector<std::string> other_tasks(const ClassifyOptions& options) {
 std::unique_ptr<data::Dataset> open_validation(const ClassifyOptions& options,
                                                const std::vector<std::string>& classes) {
   if (!options.val_dir.empty()) {
-    return open_part(options.val_dir, "", classes);
+    return open_part(options, options.val_dir, "", classes);
   }
   if (options.val_split.empty()) {
     return nullptr;
   }
   std::unique_ptr<data::Dataset> part;
-  with_other_ways(options, [&] { part = open_part(options.data_dir, options.val_split, classes); });
+  with_other_ways(options, [&] { part = open_part(options, options.data_dir, options.val_split, classes); });
   return part;
 }
 
@@ -230,7 +231,7 @@ Classify::Classify(const ClassifyOptions& options, const fs::path& checkpoint) :
 
 void Classify::open_data() {
   try {
-    training_ = open_part(options_.data_dir, options_.train_split, {});
+    training_ = open_part(options_, options_.data_dir, options_.train_split, {});
     validation_ = open_validation(options_, training_->classes());
   } catch (const Error& error) {
     const std::vector<std::string> tasks = other_tasks(options_);
@@ -257,7 +258,7 @@ void Classify::name_classes(std::int64_t data_classes, bool fresh) {
     models::renew_classifier(model_);
   }
   if (known != training_->classes() && same) {
-    training_ = open_part(options_.data_dir, options_.train_split, known);
+    training_ = open_part(options_, options_.data_dir, options_.train_split, known);
     validation_ = open_validation(options_, known);
   }
   const std::int64_t num_classes = model_.net->num_classes();
