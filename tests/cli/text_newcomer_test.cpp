@@ -176,7 +176,7 @@ TEST_F(TextNewcomer, LeavesTheTaskAwayWhereThereIsNoChoice) {
   EXPECT_THAT(vitrail("train --model transformer-small" + help).out, HasSubstr("--batch-tokens"));
   EXPECT_THAT(vitrail("train --model bert-tiny --src a --tgt b" + help).out, HasSubstr("--pool"));
   fails(vitrail("train " + path("text.txt")), 2, "of a text, say what is learned: --task lm");
-  fails(vitrail("train --src a --tgt b"), 2, "vitrail train --task embed, vitrail train --task translate has it");
+  fails(vitrail("train --src a --tgt b"), 2, "vitrail train --task embed, translate have it");
 }
 
 TEST_F(TextNewcomer, IsToldWhichModelsACommandTakes) {

@@ -141,7 +141,8 @@ std::vector<std::string> known_words(const CLI::App& app) {
 
 // Says which tasks have a flag that the one at hand does not have, and how they are named; "" if none has.
 std::string tasks_with(const std::string& flag) {
-  std::vector<std::string> names;
+  std::vector<std::string_view> trained;
+  std::vector<std::string_view> pretrained;
   for (const train::TaskKind& kind : train::task_kinds()) {
     const std::unique_ptr<train::TaskOptions> options = kind.defaults();
     train::OptionList list;
@@ -150,11 +151,19 @@ std::string tasks_with(const std::string& flag) {
       return option.flag() == flag || option.short_flag == flag || option.other_flag == flag;
     });
     if (has) {
-      names.push_back(kind.command == "train" ? fmt::format("train --task {}", kind.name)
-                                              : fmt::format("{} {}", kind.command, kind.name));
+      (kind.command == "train" ? trained : pretrained).push_back(kind.name);
     }
   }
-  return names.empty() ? "" : fmt::format(" here, but vitrail {} has it", fmt::join(names, ", vitrail "));
+  std::vector<std::string> commands;
+  if (!trained.empty()) {
+    commands.push_back(fmt::format("vitrail train --task {}", fmt::join(trained, ", ")));
+  }
+  if (!pretrained.empty()) {
+    commands.push_back(fmt::format("vitrail pretrain {}", fmt::join(pretrained, ", ")));
+  }
+  return commands.empty() ? ""
+                          : fmt::format(" here, but {} {} it", fmt::join(commands, ", and "),
+                                        trained.size() + pretrained.size() == 1 ? "has" : "have");
 }
 
 // The message with a flag that has several names called by the one that was typed.

@@ -207,6 +207,9 @@ Json to_json(const train::TargetCount& count) {
 
 Json to_json(const train::AnswerEvaluation& e, const std::vector<train::OnTarget>& maps) {
   Json json = {{"images", e.images}, {"questions", e.count}, {"accuracy", e.accuracy}, {"loss", e.loss}};
+  if (e.official) {
+    json["vqa_accuracy"] = *e.official;
+  }
   json["types"] = Json::array();
   for (const train::TypeAccuracy& type : e.types) {
     json["types"].push_back({{"type", type.type}, {"count", type.count}, {"accuracy", type.accuracy}});

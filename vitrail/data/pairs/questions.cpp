@@ -91,6 +91,7 @@ struct Answered {
   std::string answer;
   std::string type;
   std::vector<QuestionBox> about;
+  std::vector<std::string> said;  // Question::said
   std::int64_t image = 0;
   bool used = false;
 };
@@ -103,8 +104,12 @@ Answered read_answered(io::Fields& f) {
     std::size_t number = 0;
     for (const nlohmann::json& item : f.raw("answers")) {
       io::Fields answer(item, fmt::format("{}: 'answers' {}", f.source(), number++));
-      result.answers.push_back(plain_answer(answer.get<std::string>("answer")));
+      result.said.push_back(answer.get<std::string>("answer"));
+      result.answers.push_back(plain_answer(result.said.back()));
     }
+  }
+  if (result.said == result.answers) {
+    result.said.clear();
   }
   result.answer = plain_answer(f.optional<std::string>("multiple_choice_answer").value_or(""));
   if (result.answers.empty() && !result.answer.empty()) {
@@ -195,7 +200,8 @@ QuestionListing list_vqa(const fs::path& file) {
     own->second.used = true;
     Answered& a = own->second;
     result.questions[place->second].push_back({id, f.get<std::string>("question"), std::move(a.answers),
-                                               std::move(a.answer), std::move(a.type), std::move(a.about)});
+                                               std::move(a.answer), std::move(a.type), std::move(a.about),
+                                               std::move(a.said)});
   }
   for (const auto& [id, a] : answered) {
     check(a.used, "{}: there are answers to the question {}, which is not in '{}'", answers_file.string(), id,

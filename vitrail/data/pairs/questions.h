@@ -24,10 +24,11 @@ struct QuestionBox {
 struct Question {
   std::int64_t id = 0;
   std::string text;
-  std::vector<std::string> answers;  ///< what people answered, in lower case; one at least
-  std::string answer;                ///< the one that counts as right where there must be one: the most frequent
-  std::string type;                  ///< "count", "what colour" …; "" if the source does not say it
-  std::vector<QuestionBox> about;    ///< what it is about, where the source says that
+  std::vector<std::string> answers;    ///< what people answered, in lower case; one at least
+  std::string answer;                  ///< the one that counts as right where there must be one: the most frequent
+  std::string type;                    ///< "count", "what colour" …; "" if the source does not say it
+  std::vector<QuestionBox> about;      ///< what it is about, where the source says that
+  std::vector<std::string> said = {};  ///< the answers as they stand in the source, if that is another way
 };
 
 /// Images with one or more questions each.

@@ -11,6 +11,7 @@
 #include "vitrail/ops/math/reduce.h"
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/text/unknown.h"
+#include "vitrail/train/vqa/official_accuracy.h"
 
 namespace vitrail::train {
 
@@ -125,6 +126,10 @@ void AnswerTally::add(const data::Question& question, const std::string& given) 
   auto& [count, right] = types_[question.type];
   ++count;
   right += data::vqa_accuracy(question.answers, given);
+  const std::vector<std::string>& said = question.said.empty() ? question.answers : question.said;
+  has_official_ = has_official_ && said.size() == official_answers;
+  official_ += has_official_ ? official_vqa_accuracy(said, given) : 0;
+  disagree_ = disagree_ || std::ranges::any_of(said, [&](const std::string& one) { return one != said.front(); });
   given_.emplace_back(question.id, given);
 }
 
@@ -136,6 +141,10 @@ void AnswerTally::finish(AnswerEvaluation& evaluation) {
     right += own.second;
   }
   evaluation.accuracy = 100 * right / static_cast<double>(std::max<std::int64_t>(evaluation.count, 1));
+  if (has_official_ && evaluation.count > 0) {
+    evaluation.official = 100 * official_ / static_cast<double>(evaluation.count);
+  }
+  evaluation.disagree = disagree_;
   evaluation.given = std::move(given_);
 }
 
@@ -183,6 +192,9 @@ std::string answer_table(const AnswerEvaluation& e) {
   std::string text = fmt::format("accuracy {:.2f} %   loss {}   {} about {}\n", e.accuracy,
                                  std::isnan(e.loss) ? "–" : fmt::format("{:.4f}", e.loss),
                                  io::counted(e.count, "questions"), io::counted(e.images, "images"));
+  if (e.official && e.disagree) {
+    text += fmt::format("{:.2f} % by VQA's own rules (ten people, words and numbers made alike)\n", *e.official);
+  }
   if (e.unseen > 0) {
     text += fmt::format("{} of an answer that the model has never seen, and so cannot give\n",
                         io::counted(e.unseen, "questions"));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,7 +64,10 @@ struct AnswerEvaluation {
   std::int64_t images = 0;
   std::int64_t count = 0;  ///< questions
   double accuracy = 0;     ///< per cent, data::vqa_accuracy()
-  double loss = 0;         ///< mean cross-entropy, of questions with a known answer; NaN if there are none
+  /// Per cent, official_vqa_accuracy(), if every question has the ten answers of VQA's data.
+  std::optional<double> official;
+  bool disagree = false;  ///< whether people gave several answers to a question
+  double loss = 0;        ///< mean cross-entropy, of questions with a known answer; NaN if there are none
   std::vector<TypeAccuracy> types;
   std::int64_t unseen = 0;                                  ///< questions of which no answer is known to the network
   std::int64_t unknown_words = 0;                           ///< questions with a word that it has never read
@@ -75,11 +79,14 @@ struct AnswerEvaluation {
 class AnswerTally {
  public:
   void add(const data::Question& question, const std::string& given);
-  /// Fills in count, accuracy, types and given.
+  /// Fills in count, accuracy, official, disagree, types and given.
   void finish(AnswerEvaluation& evaluation);
 
  private:
   std::map<std::string, std::pair<std::int64_t, double>> types_;
+  double official_ = 0;
+  bool has_official_ = true;
+  bool disagree_ = false;
   std::vector<std::pair<std::int64_t, std::string>> given_;
 };
 
