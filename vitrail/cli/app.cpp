@@ -204,9 +204,13 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error, const std::v
     const std::string name = word.substr(0, word.find('='));
     const bool trains = command->get_name() == "train" || command->get_name() == "pretrain";
     const std::string others = trains ? tasks_with(name) : "";
-    message = fmt::format("there is no {} '{}'{}",
+    std::error_code none;
+    message = fmt::format("there is no {} '{}'{}{}",
                           word.starts_with("-") ? "flag" : (command == &app ? "command" : "argument"), name,
-                          others.empty() ? io::did_you_mean(name, known_words(*command)) : others);
+                          others.empty() ? io::did_you_mean(name, known_words(*command)) : others,
+                          word.starts_with("-") && std::filesystem::exists(word, none)
+                              ? fmt::format(" (the file of this name is ./{})", word)
+                              : "");
   }
   if (dist::announced_rank() > 0) {  // another process has been told the same
     return 2;

@@ -29,7 +29,8 @@ bool is_text_model(const ModelFlags& flags) {
   if (models::is_sentence_folder(name) || models::names_text_model(name)) {
     return true;
   }
-  if (!models::names_folder(name) && !fs::exists(name) && name.find('/') == std::string::npos) {
+  if (!models::names_folder(name) && !fs::exists(name)) {
+    check(name.find('/') == std::string::npos, "there is no model folder '{}'", flags.model);
     models::find_architecture(name);
   }
   return false;

@@ -148,10 +148,11 @@ Listing list_csv(const fs::path& path, const std::vector<std::string>& asked, bo
                                    .names = asked,
                                    .mixed = !labeled},
                                    source)) {
-    check(!row->fields[columns.label].empty(), "{}: line {} has no label", source, row->line);
+    const std::string_view label = io::trimmed(row->fields[columns.label]);
+    check(!label.empty(), "{}: line {} has no label", source, row->line);
     image_of_row(path, *row, columns.path);
     listing.names.push_back(row->fields[columns.path]);
-    classes.push_back(row->fields[columns.label]);
+    classes.emplace_back(label);
   }
   note_contradictions(listing, classes, source);
   label_by_name(listing, classes);

@@ -94,7 +94,8 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (!it->is_directory()) {
+    std::error_code unknown;  // of a broken link, which is no folder
+    if (!it->is_directory(unknown)) {
       files.push_back(it->path());
     }
   }
@@ -162,10 +163,11 @@ bool holds_images(const fs::path& folder) {
 // Notes which folders of images lie beside the parts of a folder: they were probably meant to be in one of them.
 void note_beside_parts(const fs::path& folder, Listing& part) {
   std::vector<std::string> beside;
+  std::error_code unknown;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     const bool is_part = std::ranges::find(known_splits(), name) != known_splits().end();
-    if (entry.is_directory() && !is_hidden(name) && !is_part && holds_images(entry.path())) {
+    if (entry.is_directory(unknown) && !is_hidden(name) && !is_part && holds_images(entry.path())) {
       beside.push_back(name);
     }
   }
@@ -223,7 +225,11 @@ std::optional<Listing> find_split(const fs::path& folder, const std::vector<std:
     if (name == "test" && !places.empty()) {
       break;  // a part of its own
     }
-    std::ranges::move(places_of_part(folder, name, how), std::back_inserter(places));
+    for (PartPlace& place : places_of_part(folder, name, how)) {
+      if (std::ranges::find(places, place.name, &PartPlace::name) == places.end()) {  // binary files have no such names
+        places.push_back(std::move(place));
+      }
+    }
   }
   if (places.empty()) {
     return std::nullopt;

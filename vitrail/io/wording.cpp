@@ -70,4 +70,10 @@ std::string wrapped(std::string_view text, std::size_t width) {
   return result;
 }
 
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view spaces = " \t\r\n\f\v";
+  const std::size_t begin = std::min(text.find_first_not_of(spaces), text.size());
+  return text.substr(begin, text.find_last_not_of(spaces) + 1 - begin);
+}
+
 }  // namespace vitrail::io

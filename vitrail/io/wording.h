@@ -25,4 +25,7 @@ std::string shell_word(std::string_view word);
 /// The text with line breaks in place of spaces, so that no line has more than `width` letters unless a word has.
 std::string wrapped(std::string_view text, std::size_t width);
 
+/// A text without white space at its ends.
+std::string_view trimmed(std::string_view text);
+
 }  // namespace vitrail::io

@@ -58,6 +58,9 @@ std::optional<std::size_t> column(const io::CsvRow& header, std::span<const std:
   return std::nullopt;
 }
 
+// Spaces at the ends of a label make no other of it.
+std::string label_in(const std::string& field) { return std::string(io::trimmed(field)); }
+
 void check_filled(const LabelledText& text, bool labelled, const std::string& source, std::size_t line) {
   check(!text.text.empty() && !(labelled && text.label.empty()), "{}: line {} has no {}", source, line,
         text.text.empty() ? "text" : "label");
@@ -71,7 +74,7 @@ std::vector<LabelledText> read_columns(const std::vector<io::CsvRow>& rows, std:
   for (const io::CsvRow& row : std::span(rows).subspan(1)) {
     check(row.fields.size() == rows[0].fields.size(), "{}: line {} has {}, expected {}", source, row.line,
           io::counted(std::ssize(row.fields), "fields"), rows[0].fields.size());
-    result.push_back({row.fields[text], second ? row.fields[*second] : "", label ? row.fields[*label] : ""});
+    result.push_back({row.fields[text], second ? row.fields[*second] : "", label ? label_in(row.fields[*label]) : ""});
     check_filled(result.back(), label.has_value(), source, row.line);
   }
   return result;
@@ -84,7 +87,7 @@ std::vector<LabelledText> read_pairs(const std::vector<io::CsvRow>& rows, Labels
     const bool alone = labels == Labels::optional && row.fields.size() == 1;
     check(alone || row.fields.size() == 2, "{}: line {} has {}, expected 2: a label, a tab, a text", source, row.line,
           io::counted(std::ssize(row.fields), "fields"));
-    result.push_back({row.fields.back(), "", alone ? "" : row.fields[0]});
+    result.push_back({row.fields.back(), "", alone ? "" : label_in(row.fields[0])});
     check_filled(result.back(), !alone, source, row.line);
   }
   return result;

@@ -233,14 +233,23 @@ std::string option_text(const OptionValue& value) {
       value);
 }
 
+namespace {
+
+// The table of config.toml in which an option stands.
+std::string table_of(const Option& option) {
+  std::string table = option.group;
+  std::ranges::replace(table, ' ', '_');
+  return table;
+}
+
+}  // namespace
+
 std::string to_toml(const OptionList& options) {
   std::string out;
   std::string_view table;
   for (const Option& option : options.all()) {
     if (option.group != table) {
-      std::string key = option.group;
-      std::ranges::replace(key, ' ', '_');
-      out += fmt::format("{}[{}]\n", out.empty() ? "" : "\n", key);
+      out += fmt::format("{}[{}]\n", out.empty() ? "" : "\n", table_of(option));
       table = option.group;
     }
     const OptionValue value = option.get();
@@ -264,7 +273,11 @@ void read_toml(const std::filesystem::path& path, OptionList& options, const std
     if (!value.is_object()) {
       take(name, value);
     } else if (name != "facts") {
+      const bool known =
+          std::ranges::any_of(options.all(), [&](const Option& option) { return table_of(option) == name; });
       for (const auto& [inner, inner_value] : value.items()) {
+        check(known || passed_over.contains(inner), "{}: '{}' stands in the table [{}], which there is not",
+              path.string(), inner, name);
         take(inner, inner_value);
       }
     }

@@ -253,6 +253,8 @@ void add_attention(CLI::App& app) {
                   "--query, --query-box and --point name places of an image: they have no effect on --text");
       check_usage(flags->method == "layers" && !flags->threshold && flags->masks.empty(),
                   "--method, --threshold and --masks have no effect on --text");
+      check_usage(is_text_model(flags->model), "'{}' is no model of texts: name an IMAGE in place of --text",
+                  flags->model.model);
       draw_text_attention({.model = flags->model.name_or_folder(),
                            .text = flags->text,
                            .output = flags->output,

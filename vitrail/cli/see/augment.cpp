@@ -42,7 +42,7 @@ void augment(AugmentFlags& flags) {
   std::vector<std::vector<io::Image>> sheet;
   explain::SheetLabels labels{.rows = {}, .columns = {"as it is"}};
   for (std::int64_t i = 1; i < flags.columns; ++i) {
-    labels.columns.push_back(fmt::format("epoch {}", i - 1));
+    labels.columns.push_back(fmt::format("epoch {}", i));
   }
   const auto images_shown = std::min(std::ssize(images), std::ptrdiff_t{64});
   for (std::int64_t row = 0; row < std::max<std::int64_t>(flags.rows, images_shown); ++row) {

@@ -368,7 +368,8 @@ void add_gallery(CLI::App& app) {
           "folder of `vitrail scenes`, a .csv of path,question,answer. Images are found by their file names and "
           "folders")
       ->type_name("DATA");
-  command.add_option("--ask", flags->ask, "A question about each of the images; may be given several times")
+  command
+      .add_option("--ask", flags->ask, "A question about each of the images; of several, each has an --ask of its own")
       ->type_name("QUESTION")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false);

@@ -10,6 +10,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
@@ -80,6 +81,12 @@ void draw_direction(const train::Autoencoder& model, const LatentFlags& flags, D
   check(std::multiset<std::string>(a.begin(), a.end()) != std::multiset<std::string>(b.begin(), b.end()),
         "'{}' and '{}' name the same images: a direction leads from the mean of some to the mean of others",
         flags.direction[0], flags.direction[1]);
+  std::set<std::string> shared(a.begin(), a.end());
+  std::erase_if(shared, [&](const std::string& path) { return std::ranges::find(b, path) == b.end(); });
+  if (!shared.empty()) {
+    say("note: {} in both lists, such as '{}': they lie on either side of the direction\n",
+        io::counted(std::ssize(shared), "images"), *shared.begin());
+  }
   const std::vector<Tensor> inputs_a = inputs_of(model, a, flags.output);
   const std::vector<Tensor> inputs_b = inputs_of(model, b, flags.output);
   const train::LatentDirection direction = train::latent_direction(train::latent_vectors(model, inputs_a, dtype),

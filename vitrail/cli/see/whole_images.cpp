@@ -12,8 +12,8 @@ WholeImageModel open_for_whole_images(const ModelFlags& given) {
   flags.img_size.reset();
   models::CreateOptions options = flags.options();
   const std::string source = flags.name_or_folder();
-  check(models::let_take_any_size(source, options), "'{}' takes images of its own size alone, not whole ones",
-        flags.model);
+  check(models::let_take_any_size(source, options),
+        "'{}' reads images of one size alone: whole ones, of any size, need another network", flags.model);
   if (options.model_kwargs != flags.options().model_kwargs) {
     flags.kwargs.emplace_back("dynamic_img_size=true");
   }

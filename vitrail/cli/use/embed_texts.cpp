@@ -103,6 +103,8 @@ void embed_texts(const ModelFlags& model, const ComputeFlags& compute, const Dat
   check_usage(compares != !data.data.empty(), "name texts to embed, or two by --similarity");
   check_usage(!compares || flags.similarity.size() == 2, "--similarity compares two texts, but {} given",
               flags.similarity.size() == 1 ? "one is" : fmt::format("{} are", flags.similarity.size()));
+  check_usage(!compares || flags.search.empty(),
+              "--similarity compares two texts, and --search looks for others: take one");
   check_usage(compares || !flags.search.empty() || flags.json || !output.empty(),
               "name what to do with the vectors: --output FILE, --json or --search CORPUS");
   check_usage(output.empty() || (!compares && flags.search.empty()),
@@ -117,7 +119,10 @@ void embed_texts(const ModelFlags& model, const ComputeFlags& compute, const Dat
     fmt::print("{}\n", flags.json ? SearchJson{{"similarity", cosine}}.dump() : fmt::format("{:.4f}", cosine));
     return;
   }
-  const std::vector<std::string> texts = list_texts({data.data});
+  std::vector<std::string> texts;  // of a table those of its column of texts
+  for (text::LabelledText& one : list_texts_to_classify({data.data})) {
+    texts.push_back(std::move(one.text));
+  }
   if (!flags.search.empty()) {
     print_nearest(embedder, texts, flags);
     return;

@@ -49,15 +49,19 @@ class FramePrinter {
     }
   }
 
-  void print(const data::Sequences& data, const train::FramePrediction& prediction) {
-    const std::string& name = data.sequences[static_cast<std::size_t>(prediction.sequence)].name;
+  // Names of sequences and frames begin at `place`, which was named on the command line, unless it is a table.
+  void print(const data::Sequences& data, const std::string& place, const train::FramePrediction& prediction) {
+    const auto whole = [&](const std::string& name) {
+      return place.ends_with(".csv") || name == place ? name : (std::filesystem::path(place) / name).string();
+    };
+    const std::string name = whole(data.sequences[static_cast<std::size_t>(prediction.sequence)].name);
     if (!target_.each_frame()) {
       results_.push_back({{"sequence", io::as_utf8(name)}, {"top", labels(prediction.probabilities, 0, name)}});
       return;
     }
     FrameJson frames = FrameJson::array();
     for (std::size_t i = 0; i < prediction.frames.size(); ++i) {
-      const std::string frame = data.images->name(prediction.frames[i]);
+      const std::string frame = whole(data.images->name(prediction.frames[i]));
       FrameJson said = {{"frame", io::as_utf8(frame)}};
       if (target_.kind == FrameTarget::Kind::angle) {
         said["angle"] = prediction.angles[i];
@@ -158,7 +162,7 @@ void predict_frames(const ModelFlags& flags, const ComputeFlags& compute, const 
     const data::Sequences data = data::open_sequences(source, wanted);
     const train::FrameEvaluation said = train::run_frames(*model, data, all_of(data), run);
     for (const train::FramePrediction& prediction : said.predictions) {
-      printer.print(data, prediction);
+      printer.print(data, source, prediction);
     }
     for (const std::string& broken : said.broken) {
       say("left out: {}\n", broken);

@@ -236,8 +236,9 @@ class Generator {
 
 void generate_texts(const GenerateFlags& flags) {
   check_usage(!flags.prompt || flags.prompts.empty(), "PROMPT and --prompts exclude each other");
-  check_usage(!flags.stream || (!flags.json && flags.num_beams.value_or(1) == 1),
-              "--stream prints one text as it comes: it goes with neither --json nor beams");
+  check_usage(
+      !flags.stream || (!flags.json && flags.num_beams.value_or(1) == 1 && flags.num_return_sequences.value_or(1) == 1),
+      "--stream prints one text as it comes: it goes with neither --json, beams nor --num-return-sequences");
   check_usage(!flags.slide || (flags.num_beams.value_or(1) == 1 && flags.prompt_lookup_num_tokens == 0),
               "--slide goes on with one text: it goes with neither beams nor prompt lookup");
   check_usage(!(flags.min_new_tokens > flags.max_new_tokens) || !flags.max_new_tokens,

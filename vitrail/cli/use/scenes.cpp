@@ -54,6 +54,9 @@ void check_effect(const CLI::App& command, const SceneFlags& flags) {
     refuse({"--objects", "--holdout", "--held-out", "--background", "--overlap", "--task", "--questions"},
            "--style cells");
   }
+  if (flags.task == "same-different") {
+    refuse({"--overlap"}, "--task same-different, whose birds are in opposite corners");
+  }
   if (flags.task != "none") {
     refuse({"--questions"}, "--task " + flags.task);
   } else {
@@ -126,9 +129,10 @@ void scenes(SceneFlags& flags) {
       }
     });
     progress.end();
-    say_note(flags.preview > what.count ? fmt::format("--preview {} shows the {} that there are", flags.preview,
-                                                      io::counted(what.count, "scenes"))
-                                        : "");
+    say_note(flags.preview > what.count
+                 ? fmt::format("--preview {} shows the {} that there are{}", flags.preview,
+                               io::counted(what.count, "scenes"), flags.task == "none" ? "" : " to learn from")
+                 : "");
     if (flags.preview > 0) {
       io::write_png(folder / data::scene_preview, preview_of(what, std::min(flags.preview, what.count)));
     }

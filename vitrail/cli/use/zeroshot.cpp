@@ -48,15 +48,17 @@ std::vector<std::string> read_labels(const std::string& given) {
   const bool from_file = io::is_file(given);
   check(from_file || !given.ends_with(".txt"), "--labels: there is no file '{}'", given);
   std::vector<std::string> labels;
-  for (const std::string& label : from_file ? io::read_lines(given) : CLI::detail::split(given, ',')) {
-    const std::size_t begin = label.find_first_not_of(" \t\r");
-    if (begin != std::string::npos) {
-      labels.push_back(label.substr(begin, label.find_last_not_of(" \t\r") - begin + 1));
+  for (const std::string& field : from_file ? io::read_lines(given) : CLI::detail::split(given, ',')) {
+    const std::string label(io::trimmed(field));
+    if (!label.empty()) {
+      labels.push_back(label);
       check(std::find(labels.begin(), labels.end() - 1, labels.back()) == labels.end() - 1,
             "--labels '{}': '{}' is there twice", given, labels.back());
     }
   }
   check(!labels.empty(), "--labels '{}': there is no label in it", given);
+  check(from_file || std::ssize(labels) == std::ranges::count(given, ',') + 1, "--labels '{}': a label is empty",
+        given);
   return labels;
 }
 

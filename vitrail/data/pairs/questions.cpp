@@ -71,7 +71,7 @@ fs::path images_of(const fs::path& questions) {
     std::error_code error;
     for (const fs::directory_entry& entry : fs::directory_iterator(place, error)) {
       const std::string own = entry.path().filename().string();
-      if (entry.is_directory() && own.size() > 3 && name.find(own) != std::string::npos) {
+      if (entry.is_directory(error) && own.size() > 3 && name.find(own) != std::string::npos) {
         return entry.path();
       }
     }

@@ -27,14 +27,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view spaces = " \t\r\n";
-
-std::string trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(spaces);
-  return begin == std::string_view::npos ? ""
-                                         : std::string(text.substr(begin, text.find_last_not_of(spaces) - begin + 1));
-}
-
 // Images and texts as a layout lists them, also such as have no text.
 struct PairListing {
   Listing images;
@@ -47,13 +39,15 @@ TextPairs pairs_of(PairListing listing, const std::string& source) {
   TextPairs result;
   std::vector<std::int64_t> places;
   std::int64_t without = 0;
+  std::int64_t empty = 0;
   for (std::size_t i = 0; i < listing.texts.size(); ++i) {
     std::vector<std::string>& texts = listing.texts[i];
-    std::erase(texts, "");
+    const std::size_t erased = std::erase(texts, "");
     if (texts.empty()) {
       ++without;
       continue;
     }
+    empty += static_cast<std::int64_t>(erased);
     kept.names.push_back(std::move(listing.images.names[i]));
     result.texts.push_back(std::move(texts));
     places.push_back(static_cast<std::int64_t>(i));
@@ -64,6 +58,9 @@ TextPairs pairs_of(PairListing listing, const std::string& source) {
   if (without > 0) {
     kept.notes.push_back(fmt::format("{}: {} without a text {} left out", source, io::counted(without, "images"),
                                      without == 1 ? "is" : "are"));
+  }
+  if (empty > 0) {
+    kept.notes.push_back(fmt::format("{}: {} left out", source, io::counted(empty, "empty texts")));
   }
   kept.image = [image = std::move(listing.images.image), places = std::move(places)](std::int64_t i) {
     return image(places[static_cast<std::size_t>(i)]);
@@ -88,7 +85,7 @@ PairListing list_coco(const fs::path& path) {
   result.texts.resize(paths.size());
   const auto read_text = [&](io::Fields& f) {
     const std::size_t image = CocoFile::image_of(f, images);
-    result.texts[image].push_back(trimmed(f.get<std::string>("caption")));
+    result.texts[image].emplace_back(io::trimmed(f.get<std::string>("caption")));
   };
   file.read_with_ids("annotations", read_text, true);
   result.images.image = reader_of(std::move(paths));
@@ -130,7 +127,7 @@ PairListing list_captions_csv(const fs::path& file, TablePart part) {
       result.images.names.push_back(name);
       result.texts.emplace_back();
     }
-    result.texts[place->second].push_back(trimmed(row->fields[text]));
+    result.texts[place->second].emplace_back(io::trimmed(row->fields[text]));
   }
   result.images.image = reader_of(std::move(images));
   return result;
@@ -156,7 +153,7 @@ PairListing list_shards(const std::vector<fs::path>& shards) {
       if (entry.name.ends_with(".txt") && !is_hidden(entry.name)) {
         const auto bytes = tar.bytes(entry);
         texts[key_of(entry.name)] =
-            trimmed({reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(bytes.size())});
+            io::trimmed({reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(bytes.size())});
       }
     }
     for (const io::TarEntry& entry : tar.entries()) {

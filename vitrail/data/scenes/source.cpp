@@ -56,12 +56,15 @@ void read_fields(std::string_view text, SceneFolder& what) {
   const std::set<std::string> given = read_source_fields(text, fields_of_source(), what);
   check(given.contains("count"), "'count' is missing: how many scenes");
   if (what.style == SceneStyle::cells) {
-    for (const char* name : {"objects", "holdout", "held-out", "background", "overlap", "task", "captions", "questions"}) {
+    for (const char* name :
+         {"objects", "holdout", "held-out", "background", "overlap", "task", "captions", "questions"}) {
       check(!given.contains(name), "'{}' is not for scenes of cells", name);
     }
   }
   check(what.scenes.task != SceneTask::same_different || !given.contains("objects"),
         "scenes of 'task=same-different' have two objects: leave out 'objects'");
+  check(what.scenes.task != SceneTask::same_different || !what.scenes.overlap,
+        "the birds of 'task=same-different' are in opposite corners: leave out 'overlap'");
   check_scene_options(what.scenes);
 }
 

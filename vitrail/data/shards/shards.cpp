@@ -24,13 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t most_shards = 1000000;
 
-std::string trimmed(std::string text) {
-  const auto is_space = [](unsigned char c) { return std::isspace(c) != 0; };
-  text.erase(text.begin(), std::find_if_not(text.begin(), text.end(), is_space));
-  text.erase(std::find_if_not(text.rbegin(), text.rend(), is_space).base(), text.end());
-  return text;
-}
-
 std::optional<std::int64_t> number_in(std::string_view text) {
   std::int64_t number = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -146,7 +139,7 @@ void read_samples(const io::Tar& tar, std::size_t shard, Shards& shards) {
       check(place.emplace(key, shards.samples.size()).second, "{}: the sample '{}' has two images", tar.source(), key);
       shards.samples.push_back({shard, key, entry, ""});
     } else if (kind == "cls") {
-      classes[key] = trimmed(text_of(tar, entry));
+      classes[key] = io::trimmed(text_of(tar, entry));
     } else if (kind == "json" && !classes.contains(key)) {
       const std::string name = class_in(text_of(tar, entry), fmt::format("{}: {}", tar.source(), entry.name));
       if (!name.empty()) {
@@ -270,7 +263,7 @@ Shards open_shards(const std::vector<fs::path>& files, const fs::path& source, b
         io::counted(std::ssize(files), "shards"), shards.left_out.empty() ? "" : shards.left_out.front());
   if (const fs::path names = files.front().parent_path() / "classes.txt"; fs::exists(names)) {
     for (const std::string& line : io::read_lines(names)) {
-      shards.classes.push_back(trimmed(line));
+      shards.classes.emplace_back(io::trimmed(line));
     }
   }
   return shards;

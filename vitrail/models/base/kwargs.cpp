@@ -7,22 +7,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::models {
 namespace {
 
 using Json = nlohmann::json;
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0) {
-    text.remove_prefix(1);
-  }
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) {
-    text.remove_suffix(1);
-  }
-  return text;
-}
 
 // Splits a tuple or list into its elements, at the commas of its own nesting level.
 std::vector<std::string_view> split_elements(std::string_view text) {
@@ -37,7 +28,7 @@ std::vector<std::string_view> split_elements(std::string_view text) {
       begin = i + 1;
     }
   }
-  if (!trim(text.substr(begin)).empty()) {
+  if (!io::trimmed(text.substr(begin)).empty()) {
     parts.push_back(text.substr(begin));  // the trailing comma of (1, 2,) does not begin another element
   }
   return parts;
@@ -47,7 +38,7 @@ constexpr int deepest = 64;  // lists within lists
 
 Json literal(std::string_view text, int depth = 0) {
   check(depth <= deepest, "--model-kwargs takes lists that are nested at most {} deep", deepest);
-  text = trim(text);
+  text = io::trimmed(text);
   if (text == "True" || text == "true") {
     return true;
   }
@@ -74,10 +65,10 @@ Json literal(std::string_view text, int depth = 0) {
     Json object = Json::object();
     for (const std::string_view element : split_elements(text.substr(1, text.size() - 2))) {
       const std::size_t colon = element.find(':');
-      check(colon != std::string_view::npos, "'{}' is no 'key': value of a dictionary", trim(element));
+      check(colon != std::string_view::npos, "'{}' is no 'key': value of a dictionary", io::trimmed(element));
       const Json key = literal(element.substr(0, colon), depth + 1);
       check(key.is_string() && !object.contains(key.get<std::string>()), "'{}' is no new key of a dictionary",
-            trim(element.substr(0, colon)));
+            io::trimmed(element.substr(0, colon)));
       object[key.get<std::string>()] = literal(element.substr(colon + 1), depth + 1);
     }
     return object;

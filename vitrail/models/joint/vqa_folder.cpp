@@ -120,12 +120,12 @@ VqaModel create_vqa(const std::string& name, const std::string& kwargs, std::int
 
 bool is_vqa_folder(const fs::path& given) { return model_type_in(shipped_or(given)) == vqa_type; }
 
-VqaModel load_vqa(const fs::path& given, nn::Fill fill) {
+VqaModel load_vqa(const fs::path& given, nn::Fill fill, float drop) {
   const fs::path folder = shipped_or(given);
   const Json json = read_config(folder);
   check(is_vqa(json), "'{}' is no network for questions: the \"model_type\" in its {} is not '{}'", folder.string(),
         config_file, vqa_type);
-  VqaModel model = make_vqa(json, (folder / config_file).string(), 0, {.fill = fill});
+  VqaModel model = make_vqa(json, (folder / config_file).string(), drop, {.fill = fill});
   if (fill != nn::Fill::meta) {
     const WeightsTarget target = whole_network(model.net->parameters);
     load_weights(target, open_weights(folder), {}, {});

@@ -34,8 +34,9 @@ VqaModel create_vqa(const std::string& name, const std::string& kwargs, std::int
 
 /// Whether `folder` has a config.json of such a model.
 bool is_vqa_folder(const std::filesystem::path& folder);
-/// Loads the folder that write_vqa() wrote. Throws Error if it cannot be read.
-VqaModel load_vqa(const std::filesystem::path& folder, nn::Fill fill = nn::Fill::leave);
+/// Loads the folder that write_vqa() wrote, with this dropout, of which it says nothing. Throws Error if it cannot be
+/// read.
+VqaModel load_vqa(const std::filesystem::path& folder, nn::Fill fill = nn::Fill::leave, float drop = 0);
 /// Writes config.json and model.safetensors into `folder`, which exists, weights in `dtype`: f32 or bf16.
 void write_vqa(const VqaModel& model, const std::filesystem::path& folder, DType dtype = DType::f32);
 

@@ -12,6 +12,14 @@ namespace vitrail::models {
 namespace {
 
 void read_preparation(io::Fields& f, PretrainedConfig& p) {
+  const std::vector<std::int64_t> size =
+      f.get<std::vector<std::int64_t>>("input_size", {p.channels, p.height, p.width});
+  constexpr std::int64_t largest = 1 << 16;
+  check(size.size() == 3 && size[0] == p.channels && size[1] > 0 && size[1] <= largest && size[2] > 0 &&
+            size[2] <= largest,
+        "{}: 'input_size' must be [{}, height, width]", f.source(), p.channels);
+  p.height = size[1];
+  p.width = size[2];
   p.interpolation = f.get<std::string>("interpolation", p.interpolation);
   p.crop_pct = f.get<double>("crop_pct", p.crop_pct, {1e-3, 10});
   p.crop_mode = f.get<std::string>("crop_mode", p.crop_mode);
@@ -43,6 +51,7 @@ nlohmann::ordered_json encoder_json(const Model& encoder) {
         "images that are prepared by an image processor of transformers cannot be read by a recurrent network yet");
   return {{"architecture", encoder.architecture},
           {"arguments", nlohmann::ordered_json::parse(encoder.arguments)},
+          {"input_size", {p.channels, p.height, p.width}},  // which arguments tell of models of one size alone
           {"interpolation", p.interpolation},
           {"crop_pct", p.crop_pct},
           {"crop_mode", p.crop_mode},

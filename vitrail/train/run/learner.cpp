@@ -63,6 +63,18 @@ std::optional<optim::Sharding> sharding_of(const RunOptions& options, const nn::
   return zero_sharding(net.parameters, *ranks, options.bucket_mb << 20);
 }
 
+// A note if --warmup-steps do not end within the training; "" otherwise.
+std::string remark_on_warmup(const RunOptions& options, std::int64_t updates_per_epoch) {
+  const std::vector<std::string> warm_up = optim::schedule_names(&optim::ScheduleKind::warms_up);
+  const bool warms_up = std::ranges::find(warm_up, options.schedule.sched) != warm_up.end();
+  const std::int64_t updates = options.epochs * updates_per_epoch;
+  return options.warmup_steps && !options.warmup_epochs && warms_up && *options.warmup_steps > updates
+             ? fmt::format("note: the warm-up of {} {} the {} of the training",
+                           io::counted(*options.warmup_steps, "updates"),
+                           options.schedule.warmup_prefix ? "comes before" : "does not end within", updates)
+             : "";
+}
+
 }  // namespace
 
 struct Learner::Parts {
@@ -79,6 +91,7 @@ struct Learner::Parts {
   std::optional<optim::Ema> average;
   double weight_decay;
   std::optional<double> weight_decay_end;
+  std::string warmup_remark;
 
   double backward(const Loss& loss, std::uint64_t number, float share, const autograd::Tape::Complete& complete);
   void schedule_decay(std::int64_t update);
@@ -92,7 +105,8 @@ Learner::Learner(const RunOptions& options, nn::Network& network, std::int64_t u
                        optim::Schedule(schedule_of(options, updates_per_epoch)),
                        optim::Optimizer(network.parameters, options.optimizer, parameter_groups(options, network),
                                         sharding_of(options, network, ranks)),
-                       std::nullopt, std::nullopt, options.weight_decay, options.weight_decay_end}) {
+                       std::nullopt, std::nullopt, options.weight_decay, options.weight_decay_end,
+                       remark_on_warmup(options, updates_per_epoch)}) {
   check(std::ranges::none_of(network.parameters.all(), [](const nn::Parameter& one) { return one.held.has_value(); }),
         "the weights are held for inference and cannot be trained: train the model that they were quantized from");
   if (options.lookahead > 0) {
@@ -109,15 +123,19 @@ Learner::~Learner() = default;
 std::int64_t Learner::epochs() const { return parts_->schedule.epochs(); }
 
 std::vector<std::string> Learner::remarks() const {
+  std::vector<std::string> remarks;
+  if (!parts_->warmup_remark.empty()) {
+    remarks.push_back(parts_->warmup_remark);
+  }
   const std::int64_t updates = epochs() * parts_->updates_per_epoch;
   const double first = parts_->average ? parts_->average->share_of_first(updates) : 0;
-  if (first < 0.1) {
-    return {};
+  if (first >= 0.1) {
+    remarks.push_back(fmt::format(
+        "note: after all {}, the average of --model-ema is still to {:.0f} % the weights that it began with: take "
+        "--model-ema-warmup, or a smaller --model-ema-decay",
+        io::counted(updates, "updates"), 100 * first));
   }
-  return {fmt::format(
-      "note: after all {}, the average of --model-ema is still to {:.0f} % the weights that it began with: take "
-      "--model-ema-warmup, or a smaller --model-ema-decay",
-      io::counted(updates, "updates"), 100 * first)};
+  return remarks;
 }
 
 double Learner::lr(std::int64_t update) const {

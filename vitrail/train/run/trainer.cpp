@@ -182,6 +182,9 @@ void Run::write_config_to(const fs::path& folder) const {
 // time.
 void Run::take_changes() {
   const std::vector<OptionChange> changed = changed_options(folder_ / "config.toml", options_);
+  if (counters_.epoch == learner_->epochs()) {
+    return;  // a run that has ended has no next time
+  }
   for (const OptionChange& change : changed) {
     say(fmt::format("{} was {} and is now {}", flag_of(change.name), change.before, change.after));
   }
@@ -202,8 +205,8 @@ void Run::restore() {
                     ranks_.size(), io::counted(group_, "batches")));
   }
   if (leads()) {
-    take_changes();
     log_ = std::make_unique<RunLog>(std::move(lock_).value(), counters_.metrics_bytes, record_kind());
+    take_changes();
   }
   seconds_before_ = counters_.seconds;
   saved_step_ = counters_.step;
@@ -215,15 +218,13 @@ void Run::restore() {
 }
 
 void Run::announce() const {
-  for (const std::string& remark : {dtype_message_, threads_.remark}) {
-    if (!remark.empty()) {
-      say(remark);
+  const std::vector<std::string> of_machine = {dtype_message_, threads_.remark};
+  for (const std::vector<std::string>& lines : {of_machine, task_->summary(), learner_->remarks()}) {
+    for (const std::string& line : lines) {
+      if (!line.empty()) {
+        say(line);
+      }
     }
-  }
-  std::vector<std::string> lines = task_->summary();
-  std::ranges::copy(learner_->remarks(), std::back_inserter(lines));
-  for (const std::string& line : lines) {
-    say(line);
   }
   const bool even = counters_.batches_per_epoch % group_ == 0;
   const std::int64_t items = task_->items_of_batch(options_.batch_size) * group_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/ops/math/order.h"
@@ -39,7 +40,7 @@ std::int64_t first_of_largest(const std::vector<double>& votes) {
   return std::max_element(votes.begin(), votes.end()) - votes.begin();
 }
 
-// How many classes come before `label`; the number of all classes if it has no vote.
+// How many classes come before `label`; more than any number of classes if it has no vote.
 std::int64_t rank_of(std::int64_t label, const std::vector<double>& votes) {
   const double own = votes[static_cast<std::size_t>(label)];
   std::int64_t rank = 0;
@@ -47,7 +48,7 @@ std::int64_t rank_of(std::int64_t label, const std::vector<double>& votes) {
     const double other = votes[static_cast<std::size_t>(c)];
     rank += other > own || (other == own && c < label) ? 1 : 0;
   }
-  return own > 0 ? rank : std::ssize(votes);
+  return own > 0 ? rank : std::numeric_limits<std::int64_t>::max();
 }
 
 void check_options(const Features& training, const KnnOptions& options) {

@@ -353,6 +353,9 @@ std::vector<std::string> Classify::summary() const {
                                 models::names_folder(options_.kd_model_name) ? "" : " with random weights",
                                 options_.distillation_type,
                                 known == own ? "" : fmt::format(" of {} of its {} classes", own, known)));
+    if (options_.distillation_alpha == 0) {
+      lines.emplace_back("note: with --distillation-alpha 0 the teacher has no share in the loss");
+    }
   }
   lines.push_back(fmt::format("{}, {}", model_summary(model_), io::counted(model_.net->num_classes(), "classes")));
   const std::vector<std::string> data = data_summary(options_, *training_, validation_.get());

@@ -127,6 +127,7 @@ void ClassifyOptions::describe(OptionList& list) {
 
 void ClassifyOptions::validate() const {
   ImageTaskOptions::validate();
+  check(mix.mixup_off_epoch <= epochs, "--mixup-off-epoch {} never comes in {} --epochs", mix.mixup_off_epoch, epochs);
   check(distill_loss_weight || task_loss_weight.value_or(0) <= 1,
         "--task-loss-weight {} leaves nothing for the teacher: give --distill-loss-weight too",
         task_loss_weight.value_or(0));

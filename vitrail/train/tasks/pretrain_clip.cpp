@@ -298,6 +298,9 @@ std::vector<std::string> PretrainClip::summary() const {
   if (validation_.images != nullptr) {
     lines.push_back(fmt::format("{} with {}", io::counted(validation_.images->size(), "validation images"),
                                 io::counted(validation_.count(), "texts")));
+    if (validation_.images->size() == 1) {
+      lines.emplace_back("note: of one image every text is its own: recall@1 says nothing");
+    }
   }
   if (!cut_.empty()) {
     lines.push_back(cut_);

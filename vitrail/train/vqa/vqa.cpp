@@ -81,7 +81,7 @@ VqaTask::VqaTask(const VqaOptions& options, const fs::path& checkpoint)
   }
   const fs::path folder = checkpoint.empty() ? model_of(options_.model) : checkpoint;
   if (models::is_vqa_folder(folder)) {
-    model_ = models::load_vqa(folder);
+    model_ = models::load_vqa(folder, nn::Fill::leave, static_cast<float>(options_.drop));
     tokenizer_ = text::load_tokenizer(folder);
   } else {
     tokenizer_ = text::word_tokenizer(texts_of(training_));
@@ -188,7 +188,7 @@ void VqaOptions::describe(OptionList& list) {
       .one_of({"softmax", "sigmoid"})
       .settled()
       .idle_if(with_folder, continues);
-  list.add("drop", drop, "P", "Dropout").below_one().settled().idle_if(with_folder, continues);
+  list.add("drop", drop, "P", "Dropout").below_one().settled();
   add_parameter_options(list, *this);
   add_batch_options(list, *this, "images");
   add_optimizer_options(list, *this);
