@@ -273,8 +273,8 @@ void read_toml(const std::filesystem::path& path, OptionList& options, const std
     if (!value.is_object()) {
       take(name, value);
     } else if (name != "facts") {
-      const bool known =
-          std::ranges::any_of(options.all(), [&](const Option& option) { return table_of(option) == name; });
+      const bool known = std::ranges::any_of(
+          options.all(), [&, table = name](const Option& option) { return table_of(option) == table; });
       for (const auto& [inner, inner_value] : value.items()) {
         check(known || passed_over.contains(inner), "{}: '{}' stands in the table [{}], which there is not",
               path.string(), inner, name);

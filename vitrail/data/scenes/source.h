@@ -24,8 +24,8 @@ bool is_scene_source(const std::filesystem::path& source);
 
 /// Reads the fields behind "scenes:", which have the names and the meanings of the flags of `vitrail scenes`: count
 /// (which is needed), seed, start, size, objects (2-6), holdout (kinds joined by +), held-out, background, overlap,
-/// style, task, validation, captions, questions; those of switches stand alone or have true or false. Throws Error, which names
-/// the source, for a field that there is not, that is there twice or that cannot be.
+/// style, task, validation, captions, questions; those of switches stand alone or have true or false. Throws Error,
+/// which names the source, for a field that there is not, that is there twice or that cannot be.
 SceneFolder read_scene_source(const std::filesystem::path& source);
 
 /// The image of scene `index`, as write_scenes() writes it.
