@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "vitrail/data/scenes/source.h"
+#include "vitrail/data/sets/sets.h"
 #include "vitrail/data/shards/shards.h"
 #include "vitrail/data/sources.h"
 #include "vitrail/io/suggest.h"
@@ -402,6 +403,16 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& source, const DatasetOptio
         "{}: all images are of the class '{}'; at least two classes are needed", source.string(),
         listing.classes.empty() ? "" : listing.classes[0]);
   return std::make_unique<ListedDataset>(std::move(listing));
+}
+
+bool is_one_path(const fs::path& source) {
+  return !is_scene_source(source) && !is_set_source(source) && !is_shard_source(source);
+}
+
+std::string absolute_source(const fs::path& source) {
+  return is_one_path(source)       ? fs::absolute(source).lexically_normal().string()
+         : is_shard_source(source) ? absolute_shards(source)
+                                   : source.string();
 }
 
 bool has_parts(const fs::path& source) {

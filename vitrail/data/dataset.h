@@ -68,6 +68,12 @@ struct DatasetOptions {
 /// an empty class folder or a source without images.
 std::unique_ptr<Dataset> open_dataset(const std::filesystem::path& source, const DatasetOptions& options = {});
 
+/// Whether a source is one file or folder, rather than shards, or what is drawn when it is asked for (`scenes:…`,
+/// `sets:…`).
+bool is_one_path(const std::filesystem::path& source);
+/// A source that can be opened from any folder: the paths that it names are made absolute.
+std::string absolute_source(const std::filesystem::path& source);
+
 /// Whether a source is a folder of parts, of which DatasetOptions::split must choose one.
 bool has_parts(const std::filesystem::path& source);
 

@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "vitrail/data/shards/shards.h"
+#include "vitrail/data/dataset.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/toml.h"
 #include "vitrail/io/wording.h"
@@ -199,13 +199,8 @@ void OptionList::resolve_paths() {
     }
     const std::filesystem::path path = std::get<std::string>(option.get());
     std::error_code error;
-    if (path.empty()) {
-      continue;
-    }
-    if (data::is_shard_source(path)) {
-      option.set(data::absolute_shards(path));
-    } else if (path.is_relative() && std::filesystem::exists(path, error)) {
-      option.set(std::filesystem::absolute(path).lexically_normal().string());
+    if (!data::is_one_path(path) || (path.is_relative() && std::filesystem::exists(path, error))) {
+      option.set(data::absolute_source(path));
     }
   }
 }

@@ -14,9 +14,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/option_flags.h"
 #include "vitrail/cli/say.h"
-#include "vitrail/data/scenes/source.h"
-#include "vitrail/data/sets/sets.h"
-#include "vitrail/data/shards/shards.h"
+#include "vitrail/data/dataset.h"
 #include "vitrail/dist/communicator.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
@@ -80,7 +78,7 @@ const train::TaskKind& task_of(std::string_view command, const std::vector<std::
       return train::task_kind(task.empty() ? on_texts : "classify-text");
     }
     const std::string model = value_of(arguments, "--model");
-    if (task.empty() && std::ranges::count(models::detector_names(), model) > 0) {
+    if (task.empty() && models::is_detector_name(model)) {
       return train::task_kind("detect");
     }
     if (task.empty() && models::is_vqa_name(model)) {
@@ -176,8 +174,7 @@ class TaskFlags {
     for (const train::Option& option : list.all()) {
       const std::string path = option.positional.empty() ? "" : std::get<std::string>(option.get());
       std::error_code error;
-      const bool is_drawn = data::is_scene_source(path) || data::is_set_source(path) || data::is_shard_source(path);
-      check(path.empty() || is_drawn || std::filesystem::exists(path, error),
+      check(path.empty() || !data::is_one_path(path) || std::filesystem::exists(path, error),
             "'{}', with the data of the run '{}', is not there: name them again by {} {} --resume {}", path,
             options.resume, options.command(), option.positional, io::shell_word(options.resume));
     }

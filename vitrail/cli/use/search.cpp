@@ -15,9 +15,8 @@
 #include "vitrail/cli/images.h"
 #include "vitrail/cli/print_json.h"
 #include "vitrail/cli/say.h"
+#include "vitrail/data/dataset.h"
 #include "vitrail/data/resize.h"
-#include "vitrail/data/scenes/source.h"
-#include "vitrail/data/shards/shards.h"
 #include "vitrail/explain/drawing.h"
 #include "vitrail/explain/overlay.h"
 #include "vitrail/io/file.h"
@@ -142,10 +141,7 @@ class IndexModel {
 void make_index(const IndexFlags& flags) {
   std::error_code none;
   train::ImageIndex index;
-  const std::string& given = flags.images.data;
-  const std::string source = data::is_scene_source(given)   ? given
-                             : data::is_shard_source(given) ? data::absolute_shards(given)
-                                                            : fs::absolute(given).lexically_normal().string();
+  const std::string source = data::absolute_source(flags.images.data);
   if (fs::exists(flags.output, none)) {
     index = train::load_index(flags.output);
     check(index.source == source, "'{}' is an index of '{}', not of '{}'", flags.output, index.source, source);
@@ -258,21 +254,16 @@ struct SearchFlags {
   ComputeFlags compute;
 };
 
-// Whether a source is a file or a folder, and not scenes or shards.
-bool is_one_place(const std::string& source) {
-  return !data::is_scene_source(source) && !data::is_shard_source(source);
-}
-
 std::string path_in(const train::ImageIndex& index, std::int64_t image) {
   const std::string& name = index.images[static_cast<std::size_t>(image)].name;
-  const bool is_folder = is_one_place(index.source) && !io::is_file(index.source);
+  const bool is_folder = data::is_one_path(index.source) && !io::is_file(index.source);
   return is_folder ? (fs::path(index.source) / name).string() : name;
 }
 
 // Says so if the source of an index has gone.
 void note_gone(const train::ImageIndex& index) {
   std::error_code none;
-  if (is_one_place(index.source) && !fs::exists(index.source, none)) {
+  if (data::is_one_path(index.source) && !fs::exists(index.source, none)) {
     say("note: '{}' is not there any more: the index tells where its images were\n", index.source);
   }
 }

@@ -285,6 +285,10 @@ std::vector<std::string> detector_names() {
   return names;
 }
 
+bool is_detector_name(const std::string& name) {
+  return std::ranges::find(named_detectors(), name, &NamedDetector::name) != named_detectors().end();
+}
+
 Detector create_detector(const std::string& name, const DetectorOptions& options, const std::string& kwargs) {
   const NamedDetector& named = named_detector(name);
   Json config = named.config;

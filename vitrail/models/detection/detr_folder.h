@@ -54,6 +54,7 @@ Detector load_detector(const std::filesystem::path& folder, const DetectorOption
 Detector create_detector(const std::string& name, const DetectorOptions& options, const std::string& kwargs = "{}");
 /// The names that create_detector() knows.
 std::vector<std::string> detector_names();
+bool is_detector_name(const std::string& name);
 
 /// Puts the weights of an image model, a ResNet with the backbone's arguments, into the backbone; its classifier is
 /// left. Throws Error if they do not fit.

@@ -335,8 +335,7 @@ Subject detector_subject(const BenchmarkOptions& options, DType dtype) {
 
 // Whether a model is a detector, by its name or its folder.
 bool is_detector(const std::string& model) {
-  const std::vector<std::string> names = models::detector_names();
-  return std::ranges::find(names, model) != names.end() || models::kind_of(model) == models::ModelKind::detector;
+  return models::is_detector_name(model) || models::kind_of(model) == models::ModelKind::detector;
 }
 
 // The matrix peak in GF/s: of a product of a fixed size, or of the largest linear map of the subject with the rows of a

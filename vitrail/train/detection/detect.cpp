@@ -58,9 +58,8 @@ Made make_detector(const DetectionOptions& options, const fs::path& checkpoint,
   Made made;
   if (!checkpoint.empty()) {
     made.detector = models::load_detector(checkpoint, {.seed = seed});
-    const std::vector<std::string> names = models::detector_names();
-    const bool new_one = std::ranges::find(names, options.model) != names.end() && options.initial_checkpoint.empty();
-    made.pretrained = !new_one;  // when the run began
+    // When the run began:
+    made.pretrained = !models::is_detector_name(options.model) || !options.initial_checkpoint.empty();
     return made;
   }
   const fs::path given = model_of(options.model);
