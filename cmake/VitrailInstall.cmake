@@ -14,7 +14,7 @@ add_library(vitrail::vitrail ALIAS vitrail)
 set_target_properties(vitrail PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINKER_LANGUAGE CXX)
 target_compile_features(vitrail PUBLIC cxx_std_20)
 target_include_directories(vitrail PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_link_libraries(vitrail PUBLIC fmt::fmt nlohmann_json::nlohmann_json oneDNN::oneDNN OpenMP::OpenMP_CXX Threads::Threads PkgConfig::hwy
+target_link_libraries(vitrail PUBLIC fmt::fmt nlohmann_json::nlohmann_json oneDNN::oneDNN OpenMP::OpenMP_CXX Threads::Threads PkgConfig::curl PkgConfig::hwy
                                      PkgConfig::icu PkgConfig::jpeg PkgConfig::pcre2 PkgConfig::png PkgConfig::pugixml PkgConfig::sentencepiece
                                      PkgConfig::tomlplusplus PkgConfig::zlib $<$<BOOL:${VITRAIL_WEBP}>:PkgConfig::webp>)
 set(with_mpi OFF)

@@ -8,13 +8,13 @@ set(rooms
     kernels kernels/cpu/simd kernels/cpu kernels/cpu/elements kernels/cpu/products kernels/cpu/attention
     kernels/cpu/images kernels/cpu/recurrent
     dist
-    io io/charts autograd
+    io io/charts io/web autograd
     ops/math ops/shape ops/products ops/attention ops/images ops/recurrent ops
     nn nn/positions nn/attention nn/images nn/recurrent
     optim data/scenes data/shards data data/coco data/sequences data/boxes data/pairs data/sets text/score text/strings text/parts text
     models/base models/formats models/convnet models/vit models/swin models/mvit models/mlp models/text
     models/recurrent models/joint models/detection models
-    generate explain
+    generate explain/drawing explain
     train train/run train/study train/captions train/sets train/detection train/vqa train/pretrain train/tasks train/bench
     cli cli/train cli/use cli/see cli/about)
 set(most_sources 40)

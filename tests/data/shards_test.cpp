@@ -1,6 +1,7 @@
 // Shards as the webdataset package writes them, and ours.
 #include "vitrail/data/shards/shards.h"
 
+#include <cstdlib>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -8,6 +9,7 @@
 
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
+#include "tests/support/http_server.h"
 #include "vitrail/data/dataset.h"
 #include "vitrail/data/shards/shard_writer.h"
 #include "vitrail/io/file.h"
@@ -126,6 +128,35 @@ TEST_F(ShardsTest, SayWhatIsWrong) {
   const std::string bytes = io::read_text(folder_ / "train-000000.tar");
   io::write_atomically(folder_ / "cut.tar", bytes.substr(0, 2600));
   EXPECT_THAT(error_of([&] { open_dataset(folder_ / "cut.tar"); }), HasSubstr("cut.tar: cut short"));
+}
+
+TEST_F(ShardsTest, LieOnTheWebAsOnDisk) {
+  setenv("VITRAIL_CACHE", (folder_ / "cache").c_str(), 1);
+  const std::unique_ptr<Dataset> near = open_dataset(two_shards());
+  write("folders.tar", {{"cat/1.png", "1"}, {"dog/2.png", "2"}});
+  test::HttpServer server;
+  for (const char* name : {"train-000000.tar", "train-000001.tar", "folders.tar"}) {
+    server.put(std::string("/a/") + name, io::read_text(folder_ / name));
+  }
+  const std::unique_ptr<Dataset> far = open_dataset(server.url("/a/train-{000000..000001}.tar"));
+  EXPECT_THAT(labels_of(*far), ElementsAre(2, 0, 1));
+  for (std::int64_t i = 0; i < far->size(); ++i) {
+    EXPECT_EQ(far->name(i), near->name(i));
+    EXPECT_EQ(far->image(i).pixels, near->image(i).pixels);
+  }
+  const std::size_t asked = server.ranges().size();
+  EXPECT_EQ(open_unlabeled(server.url("/a/train-{000000..000001}.tar"))->size(), 3);
+  EXPECT_EQ(server.ranges().size(), asked + 1) << "for the classes that do not lie beside them";
+  EXPECT_THAT(open_dataset(server.url("/a/folders.tar"))->classes(), ElementsAre("cat", "dog"));
+
+  server.put("/a/index.json", R"({"shardlist": [{"url": "train-000000.tar", "nsamples": 2}]})");
+  EXPECT_EQ(open_dataset(server.url("/a/index.json"))->size(), 2);
+  const std::string more = server.url("/a/train-{000000..000002}.tar");
+  EXPECT_THAT(error_of([&] { open_dataset(more); }),
+              HasSubstr(server.url("/a/train-000002.tar") + " cannot be downloaded: the server answers 404"));
+  EXPECT_EQ(open_dataset(more, {.skip_broken = true})->size(), 3);
+  EXPECT_EQ(absolute_shards(more), more);
+  unsetenv("VITRAIL_CACHE");
 }
 
 TEST_F(ShardsTest, AreLeftOutIfTheyAreBrokenAndMayBeSkipped) {

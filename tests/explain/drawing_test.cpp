@@ -1,4 +1,4 @@
-#include "vitrail/explain/drawing.h"
+#include "vitrail/explain/drawing/drawing.h"
 
 #include <algorithm>
 #include <set>
@@ -8,6 +8,7 @@
 
 #include "vitrail/explain/overlay.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/text/strings/unicode.h"
 
 namespace vitrail::explain {
 namespace {
@@ -54,7 +55,32 @@ TEST(Drawing, HasALetterOfItsOwnForEachCharacterOfAscii) {
   for (char letter = ' '; letter <= '~'; ++letter) {
     EXPECT_TRUE(seen.insert(pattern(written(std::string(1, letter)))).second) << letter;
   }
-  EXPECT_EQ(pattern(written("ü")), pattern(written("?"))) << "one letter for two bytes";
+  EXPECT_EQ(pattern(written("я")), pattern(written("?"))) << "one letter for two bytes";
+}
+
+TEST(Drawing, WritesTheLettersOfLatinAlphabets) {
+  EXPECT_EQ(pattern(written("üÄç")),
+            ".#.#...#.#........\n"
+            ".......###........\n"
+            "#...#.#...#..###..\n"
+            "#...#.#...#.#...#.\n"
+            "#...#.#...#.#.....\n"
+            "#..##.#...#.#...#.\n"
+            ".##.#.#...#..###..\n"
+            "..............#...\n");
+  std::set<std::string> seen;
+  const std::u32string all =
+      U"aàáâãäåāăąbcçćčdďđeèéêëēęěfghiìíîïıjkķlļłmnñńňoòóôõöøőpqrřsśšşßtťuùúûüůűvwxyýÿzźżžæœ"
+      U"AÀÁÂÃÄÅĀĂĄBCÇĆČDĎEÈÉÊËĒĘĚIÌÍÎÏİNÑŃŇOÒÓÔÕÖØŐRŘSŚŠŞTŤUÙÚÛÜŮŰYÝŸZŹŻŽÆŒŁ…°";
+  for (const char32_t letter : all) {
+    const std::string text = text::to_utf8(letter);
+    EXPECT_TRUE(seen.insert(pattern(written(text))).second) << text;
+    EXPECT_NE(pattern(written(text)), pattern(written("?"))) << text;
+  }
+  EXPECT_EQ(pattern(written("a\u0308")), pattern(written("ä"))) << "a letter and a mark";
+  EXPECT_EQ(pattern(written("„a–b“")), pattern(written("\"a-b\"")));
+  EXPECT_EQ(text_width("läuft", 2), 5 * 2 * letter_width);
+  EXPECT_EQ(pattern(written("\xff")), pattern(written("?"))) << "what is no UTF-8";
 }
 
 TEST(Drawing, LeavesOutWhatLiesOutside) {

@@ -1,7 +1,7 @@
 #include "vitrail/explain/overlay.h"
 
 #include "tests/support/golden.h"
-#include "vitrail/explain/colormap.h"
+#include "vitrail/explain/drawing/colormap.h"
 #include "vitrail/explain/page.h"
 
 namespace vitrail::explain {

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/golden.h"
-#include "vitrail/explain/colormap.h"
-#include "vitrail/explain/drawing.h"
+#include "vitrail/explain/drawing/colormap.h"
+#include "vitrail/explain/drawing/drawing.h"
 #include "vitrail/models/base/owner.h"
 #include "vitrail/nn/positions/alibi.h"
 #include "vitrail/nn/positions/rotary.h"

@@ -21,7 +21,10 @@
 #include "vitrail/dist/communicator.h"
 #include "vitrail/io/gzip.h"
 #include "vitrail/io/suggest.h"
+#include "vitrail/io/web/download.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/train/run/interrupt.h"
+#include "vitrail/train/run/progress.h"
 #include "vitrail/train/tasks/registry.h"
 
 namespace vitrail::cli {
@@ -306,6 +309,27 @@ bool output_is_written() {
   return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
 }
 
+// Shows how a download gets on, under a bar on a terminal. A run that is asked to stop meanwhile stops.
+io::DownloadProgress shown_download(const std::string& url) {
+  const auto bar = std::make_shared<train::Progress>(stderr);
+  if (!bar->terminal()) {
+    say("downloading {}\n", url);
+  }
+  return [bar, url, begun = false](std::int64_t done, std::int64_t total) mutable {
+    constexpr double mega = 1e-6;
+    if (bar->terminal()) {
+      if (!std::exchange(begun, true)) {
+        bar->begin("downloading " + std::filesystem::path(url).filename().string(), std::max(total, done), done);
+      }
+      bar->update(done, fmt::format("{:.0f} MB", static_cast<double>(done) * mega));
+      if (done == total) {
+        bar->end();
+      }
+    }
+    return !train::Interrupt::requested();
+  };
+}
+
 // Runs the command that the arguments name, and says on stderr what it failed of. Returns the exit status.
 int run_command(std::vector<std::string> arguments) {
   CLI::App app{"Vision transformers on the CPU: train, evaluate, explain, run", "vitrail"};
@@ -314,6 +338,7 @@ int run_command(std::vector<std::string> arguments) {
       say("unpacking {} of {:.1f} GB …\n", path.string(), static_cast<double>(bytes) * 1e-9);
     }
   });
+  io::on_downloading(shown_download);
   if (!arguments.empty() && arguments.front() == "help") {  // `help`, `help train`
     arguments.erase(arguments.begin());
     arguments.emplace_back("--help");

@@ -111,6 +111,12 @@ train::Features embed_under_bar(std::string_view title, const models::Model& mod
                    [&](const train::EvaluateOptions& o) { return train::embed(model, dataset, o); });
 }
 
+train::Features embed_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
+                                const train::FeatureFunction& function, train::EvaluateOptions options) {
+  return under_bar(title, dataset, std::move(options),
+                   [&](const train::EvaluateOptions& o) { return train::embed(model, dataset, function, o); });
+}
+
 train::EmbeddingFile embed_to_file_under_bar(std::string_view title, const models::Model& model,
                                              const data::Dataset& dataset, const train::FeatureFunction& function,
                                              train::EvaluateOptions options, const std::string& output,
@@ -176,7 +182,8 @@ std::vector<std::string> with_input_lines(const std::vector<std::string>& argume
   return result;
 }
 
-std::vector<NamedImage> list_images(const std::vector<std::string>& arguments, const std::string& output) {
+std::vector<NamedImage> list_images(const std::vector<std::string>& arguments, const std::string& output,
+                                    bool skip_broken) {
   std::vector<NamedImage> result;
   const auto add_file = [&result](const std::string& path) {
     result.push_back({path, [path] { return io::read_image(path); }});
@@ -190,14 +197,18 @@ std::vector<NamedImage> list_images(const std::vector<std::string>& arguments, c
     const bool in_shards = data::is_shard_source(argument);
     const bool drawn = data::is_scene_source(argument);
     check(drawn || in_shards || fs::exists(argument, error), "{}: there is no such file or folder", argument);
-    if (!drawn && !in_shards && !fs::is_directory(argument, error) && !io::is_tar_name(argument)) {
+    const bool is_file = !drawn && !in_shards && !fs::is_directory(argument, error);
+    if (is_file && !data::holds_images(argument)) {
       add_file(argument);
       continue;
     }
-    const std::shared_ptr<const data::Dataset> all = data::open_unlabeled(argument);
+    const std::shared_ptr<const data::Dataset> all = data::open_unlabeled(argument, skip_broken);
     say_notes_of(*all);
     for (std::int64_t i = 0; i < all->size(); ++i) {
-      const fs::path folder = in_shards ? all->file(i).parent_path() : fs::path(argument);
+      const bool beside = is_file && !io::is_tar_name(argument);
+      const fs::path folder = in_shards ? all->file(i).parent_path()
+                              : beside  ? fs::path(argument).parent_path()
+                                        : fs::path(argument);
       result.push_back({(folder / all->name(i)).string(), [all, i] { return all->image(i); }});
     }
   }

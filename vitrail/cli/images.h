@@ -61,6 +61,8 @@ void print_by_class(const train::Evaluation& evaluation);
 /// Runs train::embed(), under a progress bar with this title if stderr is a terminal.
 train::Features embed_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
                                 train::EvaluateOptions options);
+train::Features embed_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,
+                                const train::FeatureFunction& function, train::EvaluateOptions options);
 
 /// Runs train::embed_to_file(), under a progress bar with this title if stderr is a terminal.
 train::EmbeddingFile embed_to_file_under_bar(std::string_view title, const models::Model& model,
@@ -95,8 +97,9 @@ std::vector<std::string> with_input_lines(const std::vector<std::string>& argume
 /// The images that `arguments` name, of which the image `output` that the command writes may be none: a file is itself,
 /// a folder or a tar archive is all images in it in natural order, and "-" is a list of paths on standard input, one
 /// per line. Throws Error for a path that does not exist, for a folder or an archive without images, and if there are
-/// no images at all.
-std::vector<NamedImage> list_images(const std::vector<std::string>& arguments, const std::string& output = "");
+/// no images at all. With `skip_broken`, shards that are missing or damaged are left out and named.
+std::vector<NamedImage> list_images(const std::vector<std::string>& arguments, const std::string& output = "",
+                                    bool skip_broken = false);
 
 /// COCO's ids of images, by their paths: the numbers at the ends of their file names. Empty if not each of them has one
 /// of its own.

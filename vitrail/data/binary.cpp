@@ -162,16 +162,18 @@ Listing list_cifar(const std::vector<fs::path>& files) {
   return listing;
 }
 
-Listing list_idx(const fs::path& images_path) {
-  const fs::path labels_path = with_name(with_name(images_path, "images", "labels"), "idx3", "idx1");
+Listing list_idx(const fs::path& images_path, bool labeled) {
   const IdxFile images = open_idx(images_path, 3);
-  check(fs::exists(labels_path), "{}: the labels {} are missing", images_path.string(), labels_path.string());
-  const IdxFile labels = open_idx(labels_path, 1);
-  check(labels.sizes[0] == images.sizes[0], "{} has {} labels for the {} images of {}", labels_path.string(),
-        labels.sizes[0], images.sizes[0], images_path.string());
   Listing listing;
-  listing.labels.assign(labels.data, labels.data + labels.sizes[0]);
-  listing.classes = numbered_classes(*std::max_element(listing.labels.begin(), listing.labels.end()) + 1);
+  if (labeled) {
+    const fs::path labels_path = with_name(with_name(images_path, "images", "labels"), "idx3", "idx1");
+    check(fs::exists(labels_path), "{}: the labels {} are missing", images_path.string(), labels_path.string());
+    const IdxFile labels = open_idx(labels_path, 1);
+    check(labels.sizes[0] == images.sizes[0], "{} has {} labels for the {} images of {}", labels_path.string(),
+          labels.sizes[0], images.sizes[0], images_path.string());
+    listing.labels.assign(labels.data, labels.data + labels.sizes[0]);
+    listing.classes = numbered_classes(*std::max_element(listing.labels.begin(), listing.labels.end()) + 1);
+  }
   for (std::int64_t i = 0; i < images.sizes[0]; ++i) {
     listing.names.push_back(fmt::format("{}[{}]", images_path.filename().string(), i));
   }

@@ -2,7 +2,6 @@
 #include "vitrail/io/csv.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <optional>
 #include <set>
@@ -28,22 +27,22 @@ struct Columns {
   std::optional<std::size_t> split;
 };
 
-// Finds the columns by the first line.
-Columns find_columns(const CsvRow& first, const std::string& source) {
+// Finds the columns by the first line; that of labels may be missing unless they are needed.
+Columns find_columns(const CsvRow& first, const std::string& source, bool labeled) {
   Columns columns;
   columns.header = is_table_header(first);
   if (!columns.header) {
+    columns.label = labeled || first.fields.size() > 1 ? columns.label : columns.path;
     return columns;
   }
-  const auto path = path_column(first);
-  const auto label = label_column(first);
+  const auto path = path_column(first, source);
+  const auto label = labeled ? label_column(first, source) : path;
   check(path.has_value() && label.has_value(),
-        "{}: line 1 names neither an image nor the columns 'path' and 'label' (also understood: file, filename, image; "
-        "class, target)",
-        source);
+        "{}: line 1 names neither an image nor the column{} (also understood: file, filename, image; class, target)",
+        source, labeled ? "s 'path' and 'label'" : " 'path'");
   columns.path = *path;
   columns.label = *label;
-  columns.split = split_column(first);
+  columns.split = split_column(first, source);
   return columns;
 }
 
@@ -68,16 +67,16 @@ bool is_table_header(const CsvRow& row) {
   return std::ranges::none_of(row.fields, [](const std::string& field) { return io::is_image_name(field); });
 }
 
-std::optional<std::size_t> path_column(const CsvRow& header) {
-  return column_named(header, {"path", "file", "filename", "file_name", "filepath", "image", "picture"});
+std::optional<std::size_t> path_column(const CsvRow& header, const std::string& source) {
+  return io::column_named(header, {"path", "file", "filename", "file_name", "filepath", "image", "picture"}, source);
 }
 
-std::optional<std::size_t> label_column(const CsvRow& header) {
-  return column_named(header, {"label", "class", "class_name", "target", "category"});
+std::optional<std::size_t> label_column(const CsvRow& header, const std::string& source) {
+  return io::column_named(header, {"label", "class", "class_name", "target", "category"}, source);
 }
 
-std::optional<std::size_t> split_column(const CsvRow& header) {
-  return column_named(header, {"split", "set", "subset"});
+std::optional<std::size_t> split_column(const CsvRow& header, const std::string& source) {
+  return io::column_named(header, {"split", "set", "subset"}, source);
 }
 
 std::vector<const CsvRow*> rows_of(const std::vector<CsvRow>& rows, const TablePart& part, const std::string& source) {
@@ -121,23 +120,11 @@ fs::path image_of_row(const fs::path& path, const CsvRow& row, std::size_t colum
   return image;
 }
 
-std::optional<std::size_t> column_named(const CsvRow& header, const std::vector<std::string_view>& names) {
-  for (std::size_t i = 0; i < header.fields.size(); ++i) {
-    std::string name = header.fields[i];
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (std::find(names.begin(), names.end(), name) != names.end()) {
-      return i;
-    }
-  }
-  return std::nullopt;
-}
-
 Listing list_csv(const fs::path& path, const std::vector<std::string>& asked, bool labeled) {
   const std::string source = path.string();
   const std::vector<CsvRow> rows = io::parse_csv(io::read_text(path), source);
   check(!rows.empty(), "{}: the file is empty; lines of path,label were expected", source);
-  const Columns columns = find_columns(rows[0], source);
+  const Columns columns = find_columns(rows[0], source, labeled);
   check(!columns.header || rows.size() > 1, "{}: there are no lines below the header", source);
   Listing listing;
   std::vector<std::string> classes;
@@ -149,7 +136,7 @@ Listing list_csv(const fs::path& path, const std::vector<std::string>& asked, bo
                                    .mixed = !labeled},
                                    source)) {
     const std::string_view label = io::trimmed(row->fields[columns.label]);
-    check(!label.empty(), "{}: line {} has no label", source, row->line);
+    check(!labeled || !label.empty(), "{}: line {} has no label", source, row->line);
     image_of_row(path, *row, columns.path);
     listing.names.push_back(row->fields[columns.path]);
     classes.emplace_back(label);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <functional>
 #include <iterator>
 #include <optional>
@@ -11,11 +10,12 @@
 #include <fmt/ranges.h>
 
 #include "vitrail/data/scenes/source.h"
-#include "vitrail/data/sets/sets.h"
+#include "vitrail/data/scenes/source_fields.h"
 #include "vitrail/data/shards/shards.h"
 #include "vitrail/data/sources.h"
 #include "vitrail/io/suggest.h"
 #include "vitrail/io/tar.h"
+#include "vitrail/io/web/download.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
@@ -84,13 +84,6 @@ class JoinedDataset final : public Dataset {
   std::unique_ptr<Dataset> more_;
 };
 
-std::string extension_of(const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return extension;
-}
-
 std::vector<fs::path> files_in(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code error;
@@ -120,12 +113,12 @@ std::vector<fs::path> binary_files(const fs::path& folder, bool training) {
   return found;
 }
 
-Listing list_binary(const std::vector<fs::path>& files) {
-  return is_idx_images_file(files[0]) ? list_idx(files[0]) : list_cifar(files);
+Listing list_binary(const std::vector<fs::path>& files, bool labeled) {
+  return is_idx_images_file(files[0]) ? list_idx(files[0], labeled) : list_cifar(files);
 }
 
 Listing list_file(const fs::path& path, const std::vector<std::string>& splits, const ListOptions& how) {
-  const std::string extension = extension_of(path);
+  const std::string extension = io::lower_case(path.extension().native());
   if (io::is_tar_name(path)) {
     return list_tar(path, splits, how);
   }
@@ -136,7 +129,7 @@ Listing list_file(const fs::path& path, const std::vector<std::string>& splits, 
   check(!binary || splits.empty() || is_training_split(splits[0]), "{}: a file of one part has no '{}' images",
         path.string(), splits.empty() ? "" : splits[0]);
   if (is_idx_images_file(path)) {
-    return list_idx(path);
+    return list_idx(path, how.labeled);
   }
   if (extension == ".bin") {
     return list_cifar({path});
@@ -211,7 +204,7 @@ std::vector<PartPlace> places_of_part(const fs::path& folder, const std::string&
   }
   if (is_training_split(name) || name == "test") {
     if (const std::vector<fs::path> files = binary_files(folder, is_training_split(name)); !files.empty()) {
-      places.push_back({files.front().filename().string(), [=] { return list_binary(files); }});
+      places.push_back({files.front().filename().string(), [=] { return list_binary(files, how.labeled); }});
     }
   }
   return places;
@@ -248,11 +241,11 @@ std::optional<Listing> find_split(const fs::path& folder, const std::vector<std:
 
 // All images of a folder without labels: of its binary files, or those that lie in it, or, if there are none, those of
 // the files that are its parts. The images of an archive are then named by it too.
-std::vector<Listing> list_unlabeled(const fs::path& folder) {
+std::vector<Listing> list_unlabeled(const fs::path& folder, bool skip_broken) {
   std::vector<Listing> parts;
   for (const bool training : {true, false}) {
     if (const std::vector<fs::path> binary = binary_files(folder, training); !binary.empty()) {
-      parts.push_back(list_binary(binary));
+      parts.push_back(list_binary(binary, false));
     }
   }
   if (parts.empty()) {
@@ -273,7 +266,7 @@ std::vector<Listing> list_unlabeled(const fs::path& folder) {
       }
     }
     if (!shards_of_part(folder, split).empty()) {
-      files.push_back(list_shards_of(folder, split, {.labeled = false}));
+      files.push_back(list_shards_of(folder, split, {.labeled = false, .skip_broken = skip_broken}));
     }
   }
   return files.empty() ? parts : files;
@@ -302,11 +295,21 @@ std::vector<fs::path> only_binary_files(const fs::path& folder, const std::vecto
   return parts.size() == 1 ? binary_files(folder, is_training_split(parts[0])) : std::vector<fs::path>{};
 }
 
+// Whether a source is one archive on the web, of samples or of class folders, rather than several.
+bool is_archive_on_the_web(const fs::path& source) {
+  const std::string text = source.string();
+  return io::is_url(text) && io::is_tar_name(source) && text.find('{') == std::string::npos &&
+         text.find("::") == std::string::npos;
+}
+
 Listing list_source(const fs::path& source, const std::string& split, const ListOptions& how) {
   if (is_scene_source(source)) {
     return list_scenes(source, split, how.labeled);
   }
   std::error_code error;
+  if (is_archive_on_the_web(source)) {
+    return list_source(io::local_file(source), split, how);
+  }
   if (is_shard_source(source)) {
     check(split.empty() || is_training_split(split),
           "{}: shards that are named are of one part: name those of '{}' too", source.string(), split);
@@ -322,10 +325,10 @@ Listing list_source(const fs::path& source, const std::string& split, const List
   }
   const std::vector<std::string> parts = splits_in(source);
   if (const auto files = only_binary_files(source, parts); split.empty() && !files.empty()) {
-    return list_binary(files);
+    return list_binary(files, how.labeled);
   }
-  check(parts.empty(), "{}: the folder is split into parts ({}): choose one of them{}", source.string(),
-        fmt::join(parts, ", "), split.empty() ? "" : fmt::format(", since there is no '{}'", split));
+  check(parts.empty(), "{}: the folder is split into parts ({}): choose one of them, or name its own folder or file{}",
+        source.string(), fmt::join(parts, ", "), split.empty() ? "" : fmt::format(", since there is no '{}'", split));
   // A folder without parts serves as a whole for training, but must not serve for testing as well.
   check(split.empty() || is_training_split(split),
         "{}: there are no '{}' images: looked for the folders {} and for .tar, .tar.gz "
@@ -334,54 +337,7 @@ Listing list_source(const fs::path& source, const std::string& split, const List
   return list_folder(source, how.labeled);
 }
 
-std::optional<std::size_t> whole_number(const std::string& name) {
-  std::size_t number = 0;
-  const auto [end, status] = std::from_chars(name.data(), name.data() + name.size(), number);
-  return status == std::errc() && end == name.data() + name.size() ? std::optional(number) : std::nullopt;
-}
-
 }  // namespace
-
-void use_classes(Listing& listing, const std::vector<std::string>& classes, const std::string& source) {
-  std::vector<std::int64_t> position(listing.classes.size(), -1);
-  std::vector<bool> used(listing.classes.size(), false);
-  for (const std::int64_t label : listing.labels) {
-    used[static_cast<std::size_t>(label)] = true;
-  }
-  // Labels are the numbers of classes where neither they nor the classes' names can mean anything else.
-  const auto is_known = [&](const std::string& name) { return std::ranges::find(classes, name) != classes.end(); };
-  const bool numbered =
-      std::ranges::none_of(listing.classes, is_known) &&
-      std::ranges::none_of(classes, [](const std::string& name) { return whole_number(name).has_value(); });
-  std::vector<std::string> by_place;
-  for (std::size_t c = 0; c < listing.classes.size(); ++c) {
-    const std::string& name = listing.classes[c];
-    const auto at = std::find(classes.begin(), classes.end(), name);
-    if (at != classes.end()) {
-      position[c] = at - classes.begin();
-    } else if (const auto number = numbered ? whole_number(name) : std::nullopt; number && *number < classes.size()) {
-      position[c] = static_cast<std::int64_t>(*number);
-      by_place.push_back(fmt::format("{} is {}", name, classes[*number]));
-    } else {
-      check(!used[c], "{}: the class '{}' is unknown: it is none of the {} ({}{})", source, name,
-            io::counted(std::ssize(classes), "classes"),
-            fmt::join(classes.begin(), classes.begin() + std::min<std::ptrdiff_t>(10, std::ssize(classes)), ", "),
-            classes.size() > 10 ? ", …" : "");
-    }
-  }
-  if (!by_place.empty()) {
-    constexpr std::ptrdiff_t shown = 3;
-    listing.notes.push_back(
-        fmt::format("{}: its classes are numbers, which are taken for places among the {} that are expected: {}{}",
-                    source, io::counted(std::ssize(classes), "classes"),
-                    fmt::join(by_place.begin(), by_place.begin() + std::min(shown, std::ssize(by_place)), ", "),
-                    std::ssize(by_place) > shown ? ", …" : ""));
-  }
-  for (std::int64_t& label : listing.labels) {
-    label = position[static_cast<std::size_t>(label)];
-  }
-  listing.classes = classes;
-}
 
 std::unique_ptr<Dataset> open_dataset(const fs::path& source, const DatasetOptions& options) {
   Listing listing = list_source(source, options.split, {options.labeled, options.skip_broken});
@@ -392,10 +348,7 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& source, const DatasetOptio
     listing.labels.assign(listing.names.size(), 0);
     return std::make_unique<ListedDataset>(std::move(listing));
   }
-  const auto is_unknown = [&](const std::string& name) {
-    return std::ranges::find(options.classes, name) == options.classes.end() && !whole_number(name);
-  };
-  const bool keeps_own = options.or_own_classes && std::ranges::any_of(listing.classes, is_unknown);
+  const bool keeps_own = options.or_own_classes && !are_known_classes(listing, options.classes);
   if (!options.classes.empty() && !keeps_own) {
     use_classes(listing, options.classes, source.string());
   }
@@ -403,6 +356,11 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& source, const DatasetOptio
         "{}: all images are of the class '{}'; at least two classes are needed", source.string(),
         listing.classes.empty() ? "" : listing.classes[0]);
   return std::make_unique<ListedDataset>(std::move(listing));
+}
+
+bool holds_images(const fs::path& file) {
+  const std::string extension = io::lower_case(file.extension().native());
+  return io::is_tar_name(file) || extension == ".csv" || extension == ".bin" || is_idx_images_file(file);
 }
 
 bool is_one_path(const fs::path& source) {
@@ -427,7 +385,10 @@ bool has_parts(const fs::path& source) {
   return !parts.empty() && only_binary_files(source, parts).empty();
 }
 
-std::unique_ptr<Dataset> open_unlabeled(const fs::path& source) {
+std::unique_ptr<Dataset> open_unlabeled(const fs::path& source, bool skip_broken) {
+  if (is_archive_on_the_web(source)) {
+    return open_unlabeled(io::local_file(source), skip_broken);
+  }
   std::error_code error;
   const bool in_shards = is_shard_source(source);
   check(is_scene_source(source) || in_shards || fs::exists(source, error), "{}: {}", source.string(),
@@ -442,13 +403,13 @@ std::unique_ptr<Dataset> open_unlabeled(const fs::path& source) {
     return without_labels(list_scenes(source, "", false));
   }
   if (in_shards) {
-    return without_labels(list_shards(shards_named(source), source, {.labeled = false}));
+    return without_labels(list_shards(shards_named(source), source, {.labeled = false, .skip_broken = skip_broken}));
   }
   if (!fs::is_directory(source, error)) {
     return without_labels(list_file(source, {}, {.labeled = false}));
   }
   std::unique_ptr<Dataset> all;
-  for (Listing& listing : list_unlabeled(source)) {
+  for (Listing& listing : list_unlabeled(source, skip_broken)) {
     auto part = without_labels(std::move(listing));
     all = all == nullptr ? std::move(part) : with_unlabeled(std::move(all), std::move(part));
   }

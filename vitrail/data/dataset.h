@@ -50,7 +50,9 @@ struct DatasetOptions {
   bool allow_single_class = true;  ///< false: a single class is an Error
   bool labeled = true;             ///< false: all images of the source, wherever they lie, as one class
   bool skip_broken = false;        ///< leave shards out that are missing or damaged; notes() names them
-  bool or_own_classes = false;     ///< true: a source with a class that is none of `classes` keeps all of its own
+  /// true: a source with a class that is none of `classes` keeps all of its own, unless it has a number for each of
+  /// them
+  bool or_own_classes = false;
 };
 /// Opens a data set. `source` is one of
 /// - a folder of class folders, or a `.tar`, `.tar.gz` or `.tgz` of such a tree,
@@ -68,11 +70,18 @@ struct DatasetOptions {
 /// an empty class folder or a source without images.
 std::unique_ptr<Dataset> open_dataset(const std::filesystem::path& source, const DatasetOptions& options = {});
 
+/// Whether a file is a source of images by its name, rather than one image: an archive, a table, a binary file of CIFAR
+/// or MNIST.
+bool holds_images(const std::filesystem::path& file);
+
 /// Whether a source is one file or folder, rather than shards, or what is drawn when it is asked for (`scenes:…`,
 /// `sets:…`).
 bool is_one_path(const std::filesystem::path& source);
 /// A source that can be opened from any folder: the paths that it names are made absolute.
 std::string absolute_source(const std::filesystem::path& source);
+
+/// The names under which people keep a part, the requested one first. Validation falls back to the test images.
+std::vector<std::string> names_of_split(const std::string& split);
 
 /// Whether a source is a folder of parts, of which DatasetOptions::split must choose one.
 bool has_parts(const std::filesystem::path& source);
@@ -80,7 +89,8 @@ bool has_parts(const std::filesystem::path& source);
 /// Opens images without classes: all images below a folder, at any depth, or in a `.tar`; for other kinds of source,
 /// their images without their labels, of a folder that has nothing but its parts (`train.tar`, `test.csv`,
 /// `train-000000.tar` …) those of all. classes() is empty. Throws Error if there are no images.
-std::unique_ptr<Dataset> open_unlabeled(const std::filesystem::path& source);
+/// With `skip_broken`, shards that are missing or damaged are left out; notes() names them.
+std::unique_ptr<Dataset> open_unlabeled(const std::filesystem::path& source, bool skip_broken = false);
 
 /// The notes of data sets that are used together, each once, and a sentence about what they pass over; null stands for
 /// none.

@@ -1,12 +1,15 @@
 // Images in folders named after their classes, and the names of folders that are parts of a data set.
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "vitrail/data/sources.h"
 #include "vitrail/io/json.h"
@@ -61,6 +64,12 @@ class FolderWalk {
   std::vector<fs::path> above_;  // the open folders, to notice links that lead back up
 };
 
+std::optional<std::size_t> whole_number(const std::string& name) {
+  std::size_t number = 0;
+  const auto [end, status] = std::from_chars(name.data(), name.data() + name.size(), number);
+  return status == std::errc() && end == name.data() + name.size() ? std::optional(number) : std::nullopt;
+}
+
 }  // namespace
 
 bool is_hidden(const fs::path& path) {
@@ -88,6 +97,56 @@ void label_by_name(Listing& listing, const std::vector<std::string>& class_of) {
     const auto at = std::lower_bound(sorted.begin(), sorted.end(), name);
     listing.labels.push_back(rank[static_cast<std::size_t>(at - sorted.begin())]);
   }
+}
+
+void use_classes(Listing& listing, const std::vector<std::string>& classes, const std::string& source) {
+  std::vector<std::int64_t> position(listing.classes.size(), -1);
+  std::vector<bool> used(listing.classes.size(), false);
+  for (const std::int64_t label : listing.labels) {
+    used[static_cast<std::size_t>(label)] = true;
+  }
+  // Labels are the numbers of classes where neither they nor the classes' names can mean anything else.
+  const auto is_known = [&](const std::string& name) { return std::ranges::find(classes, name) != classes.end(); };
+  const bool numbered =
+      std::ranges::none_of(listing.classes, is_known) &&
+      std::ranges::none_of(classes, [](const std::string& name) { return whole_number(name).has_value(); });
+  std::vector<std::string> by_place;
+  for (std::size_t c = 0; c < listing.classes.size(); ++c) {
+    const std::string& name = listing.classes[c];
+    const auto at = std::find(classes.begin(), classes.end(), name);
+    if (at != classes.end()) {
+      position[c] = at - classes.begin();
+    } else if (const auto number = numbered ? whole_number(name) : std::nullopt; number && *number < classes.size()) {
+      position[c] = static_cast<std::int64_t>(*number);
+      by_place.push_back(fmt::format("{} is {}", name, classes[*number]));
+    } else {
+      check(!used[c], "{}: the class '{}' is unknown: it is none of the {} ({}{})", source, name,
+            io::counted(std::ssize(classes), "classes"),
+            fmt::join(classes.begin(), classes.begin() + std::min<std::ptrdiff_t>(10, std::ssize(classes)), ", "),
+            classes.size() > 10 ? ", …" : "");
+    }
+  }
+  if (!by_place.empty()) {
+    constexpr std::ptrdiff_t shown = 3;
+    listing.notes.push_back(
+        fmt::format("{}: its classes are numbers, which are taken for places among the {} that are expected: {}{}",
+                    source, io::counted(std::ssize(classes), "classes"),
+                    fmt::join(by_place.begin(), by_place.begin() + std::min(shown, std::ssize(by_place)), ", "),
+                    std::ssize(by_place) > shown ? ", …" : ""));
+  }
+  for (std::int64_t& label : listing.labels) {
+    label = position[static_cast<std::size_t>(label)];
+  }
+  listing.classes = classes;
+}
+
+bool are_known_classes(const Listing& listing, const std::vector<std::string>& classes) {
+  const auto is_known = [&](const std::string& name) { return std::ranges::find(classes, name) != classes.end(); };
+  const auto is_place = [&](const std::string& name) {
+    return whole_number(name).value_or(classes.size()) < classes.size();
+  };
+  return std::ranges::all_of(listing.classes, is_known) ||
+         (listing.classes.size() == classes.size() && std::ranges::all_of(listing.classes, is_place));
 }
 
 void label_by_folder(Listing& listing, const std::string& source) {

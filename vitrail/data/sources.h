@@ -49,8 +49,6 @@ void label_by_folder(Listing& listing, const std::string& source);
 /// The names that people give to the parts of a data set: "train", "validation", "test" and others.
 const std::vector<std::string>& known_splits();
 bool is_training_split(const std::string& split);
-/// The names under which people keep a part, the requested one first. Validation falls back to the test images.
-std::vector<std::string> names_of_split(const std::string& split);
 /// Whether a part of data that is drawn when it is asked for (`what`: "scenes") is the one to evaluate on, and not that
 /// for training, which "" is too. Throws Error for another part.
 bool is_drawn_for_validation(const std::string& split, std::string_view what);
@@ -59,6 +57,8 @@ void label_by_name(Listing& listing, const std::vector<std::string>& class_of);
 /// Renumbers the labels by the caller's classes. Classes that the source merely numbers, "0", "1", …, take names by
 /// position. Throws Error, naming it, for a class that is not among them.
 void use_classes(Listing& listing, const std::vector<std::string>& classes, const std::string& source);
+/// Whether all classes of a listing are among `classes`, or number them, each of them.
+bool are_known_classes(const Listing& listing, const std::vector<std::string>& classes);
 
 // The functions below open `path` completely: a missing or malformed part throws Error naming it. Folders and archives
 // may be listed without labels; their images may then lie anywhere.
@@ -84,12 +84,10 @@ Listing list_shards(const std::vector<std::filesystem::path>& files, const std::
 Listing list_csv(const std::filesystem::path& path, const std::vector<std::string>& splits, bool labeled = true);
 /// Whether a row is a header: whether no field of it is the name of an image.
 bool is_table_header(const io::CsvRow& row);
-/// The column of a table that has one of these names, in lower case.
-std::optional<std::size_t> column_named(const io::CsvRow& header, const std::vector<std::string_view>& names);
-/// The columns of images' paths, of classes, and of parts, under all names that are understood.
-std::optional<std::size_t> path_column(const io::CsvRow& header);
-std::optional<std::size_t> label_column(const io::CsvRow& header);
-std::optional<std::size_t> split_column(const io::CsvRow& header);
+/// The columns of images' paths, of classes, and of parts, under all names that are understood (io::column_named()).
+std::optional<std::size_t> path_column(const io::CsvRow& header, const std::string& source);
+std::optional<std::size_t> label_column(const io::CsvRow& header, const std::string& source);
+std::optional<std::size_t> split_column(const io::CsvRow& header, const std::string& source);
 /// Which rows of a table are to be read.
 struct TablePart {
   std::size_t first = 0;                            ///< the row that is read first: 1 below a header
@@ -108,8 +106,8 @@ std::filesystem::path image_of_row(const std::filesystem::path& path, const io::
 /// Lists the images of CIFAR's binary files of one split, in order.
 Listing list_cifar(const std::vector<std::filesystem::path>& files);
 /// Lists the images of an MNIST-style idx file: `images` is the file `*-images-idx3-ubyte`, beside which its labels
-/// lie.
-Listing list_idx(const std::filesystem::path& images);
+/// lie, which are needed if `labeled`.
+Listing list_idx(const std::filesystem::path& images, bool labeled = true);
 
 /// Lists scenes that are drawn when they are asked for (read_scene_source()), by the class of their task if `labeled`.
 /// The part for training is `count` scenes; any other is the `validation` scenes behind them.

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "vitrail/explain/drawing.h"
+#include "vitrail/explain/drawing/drawing.h"
 
 namespace vitrail::explain {
 namespace {

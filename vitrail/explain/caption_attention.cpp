@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "vitrail/autograd/tape.h"
-#include "vitrail/explain/drawing.h"
+#include "vitrail/explain/drawing/drawing.h"
 #include "vitrail/explain/overlay.h"
 #include "vitrail/nn/recorder.h"
 #include "vitrail/ops/math/reduce.h"

@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "vitrail/explain/drawing.h"
+#include "vitrail/explain/drawing/drawing.h"
 #include "vitrail/explain/page.h"
 #include "vitrail/io/base64.h"
 #include "vitrail/io/charts/svg.h"

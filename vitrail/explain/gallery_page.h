@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "vitrail/data/boxes/box.h"
-#include "vitrail/explain/colormap.h"
+#include "vitrail/explain/drawing/colormap.h"
 #include "vitrail/io/image.h"
 #include "vitrail/tensor/tensor.h"
 

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "vitrail/explain/colormap.h"
-#include "vitrail/explain/drawing.h"
+#include "vitrail/explain/drawing/colormap.h"
+#include "vitrail/explain/drawing/drawing.h"
 #include "vitrail/explain/page.h"
 #include "vitrail/io/charts/svg.h"
 #include "vitrail/io/file.h"

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "vitrail/explain/colormap.h"
-#include "vitrail/explain/drawing.h"
+#include "vitrail/explain/drawing/colormap.h"
+#include "vitrail/explain/drawing/drawing.h"
 #include "vitrail/ops/images/interpolate.h"
 
 namespace vitrail::explain {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "vitrail/explain/drawing.h"
+#include "vitrail/explain/drawing/drawing.h"
 #include "vitrail/explain/segments.h"
 #include "vitrail/tensor/error.h"
 

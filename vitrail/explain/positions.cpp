@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "vitrail/explain/colormap.h"
-#include "vitrail/explain/drawing.h"
+#include "vitrail/explain/drawing/colormap.h"
+#include "vitrail/explain/drawing/drawing.h"
 #include "vitrail/explain/overlay.h"
 
 namespace vitrail::explain {

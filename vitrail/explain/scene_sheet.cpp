@@ -6,7 +6,7 @@
 #include "vitrail/data/scenes/describe.h"
 #include "vitrail/data/scenes/draw.h"
 #include "vitrail/data/scenes/questions.h"
-#include "vitrail/explain/drawing.h"
+#include "vitrail/explain/drawing/drawing.h"
 #include "vitrail/explain/overlay.h"
 
 namespace vitrail::explain {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "vitrail/explain/attention.h"
-#include "vitrail/explain/colormap.h"
+#include "vitrail/explain/drawing/colormap.h"
 #include "vitrail/io/image.h"
 
 namespace vitrail::explain {

@@ -8,8 +8,8 @@
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/explain/attention.h"
-#include "vitrail/explain/colormap.h"
-#include "vitrail/explain/drawing.h"
+#include "vitrail/explain/drawing/colormap.h"
+#include "vitrail/explain/drawing/drawing.h"
 #include "vitrail/io/charts/svg.h"
 #include "vitrail/nn/recorder.h"
 #include "vitrail/ops/math/reduce.h"

@@ -1,8 +1,10 @@
 #include "vitrail/io/csv.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::io {
@@ -51,6 +53,25 @@ std::vector<CsvRow> parse_csv(std::string_view text, const std::string& source) 
   check(!quoted, "{}: the quote opened in line {} is never closed", source, row.line);
   end_row();
   return rows;
+}
+
+std::optional<std::size_t> column_named(const CsvRow& header, std::span<const std::string_view> names,
+                                        const std::string& source) {
+  for (const std::string_view name : names) {
+    const auto is_named = [&](const std::string& field) { return lower_case(field) == name; };
+    const auto found = std::ranges::find_if(header.fields, is_named);
+    if (found != header.fields.end()) {
+      check(std::find_if(found + 1, header.fields.end(), is_named) == header.fields.end(),
+            "{}: line {} names two columns '{}'", source, header.line, name);
+      return static_cast<std::size_t>(found - header.fields.begin());
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> column_named(const CsvRow& header, std::initializer_list<std::string_view> names,
+                                        const std::string& source) {
+  return column_named(header, std::span(names.begin(), names.size()), source);
 }
 
 }  // namespace vitrail::io

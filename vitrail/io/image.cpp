@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstring>
 #include <new>
 #include <string_view>
 
 #include "vitrail/io/codecs.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::io {
@@ -53,9 +53,7 @@ Image read_image(const std::filesystem::path& path) { return decode_image(read_b
 
 bool is_image_name(const std::filesystem::path& path) {
   constexpr std::array<std::string_view, 4> extensions = {".jpg", ".jpeg", ".png", ".webp"};
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string extension = lower_case(path.extension().native());
   return std::find(extensions.begin(), extensions.end(), extension) != extensions.end();
 }
 

@@ -5,25 +5,13 @@
 
 #include <fmt/core.h>
 
+#include "vitrail/io/wording.h"
+
 namespace vitrail::io {
 
-namespace {
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& letter : result) {
-    if (letter >= 'A' && letter <= 'Z') {
-      letter = static_cast<char>(letter - 'A' + 'a');
-    }
-  }
-  return result;
-}
-
-}  // namespace
-
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  const std::string x = lower(a);
-  const std::string y = lower(b);
+  const std::string x = lower_case(a);
+  const std::string y = lower_case(b);
   // Rows i - 2, i - 1 and i of the table of distances between the first i letters of x and the first j letters of y.
   std::vector<std::size_t> before(y.size() + 1);
   std::vector<std::size_t> last(y.size() + 1);
@@ -46,10 +34,10 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::vector<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates, std::size_t most) {
-  const std::string wanted = lower(word);
+  const std::string wanted = lower_case(word);
   std::vector<std::pair<std::size_t, std::string>> near;
   for (const std::string& candidate : candidates) {
-    const std::string known = lower(candidate);
+    const std::string known = lower_case(candidate);
     const std::size_t shorter = std::min(wanted.size(), known.size());
     const std::size_t longer = std::max(wanted.size(), known.size());
     const bool begins = shorter >= 3 && wanted.compare(0, shorter, known, 0, shorter) == 0;

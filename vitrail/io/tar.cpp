@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <filesystem>
 #include <map>
@@ -13,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "vitrail/io/gzip.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::io {
@@ -327,9 +327,7 @@ class TarReader {
 }  // namespace
 
 bool is_tar_name(const std::filesystem::path& path) {
-  std::string name = path.filename().string();
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string name = lower_case(path.filename().native());
   return name.ends_with(".tar") || name.ends_with(".tar.gz") || name.ends_with(".tgz");
 }
 

@@ -70,6 +70,13 @@ std::string wrapped(std::string_view text, std::size_t width) {
   return result;
 }
 
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return result;
+}
+
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view spaces = " \t\r\n\f\v";
   const std::size_t begin = std::min(text.find_first_not_of(spaces), text.size());

@@ -25,6 +25,9 @@ std::string shell_word(std::string_view word);
 /// The text with line breaks in place of spaces, so that no line has more than `width` letters unless a word has.
 std::string wrapped(std::string_view text, std::size_t width);
 
+/// The text with the letters A to Z in lower case; others stay as they are.
+std::string lower_case(std::string_view text);
+
 /// A text without white space at its ends.
 std::string_view trimmed(std::string_view text);
 

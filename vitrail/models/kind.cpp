@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <system_error>
 
+#include "vitrail/models/base/shipped.h"
 #include "vitrail/models/detection/detr_folder.h"
 #include "vitrail/models/detection/set2set.h"
 #include "vitrail/models/joint/blip_folder.h"
@@ -57,6 +60,10 @@ const KindWords& words_of(ModelKind kind) {
 }
 
 ModelKind kind_of(const std::string& name_or_folder) {
+  std::error_code none;
+  check(name_or_folder.find('/') == std::string::npos || is_shipped_name(name_or_folder) ||
+            std::filesystem::exists(name_or_folder, none),
+        "there is no model folder '{}'", name_or_folder);
   const auto* const found =
       std::ranges::find_if(kinds, [&](const KnownKind& one) { return one.holds(name_or_folder); });
   return found == kinds.end() ? ModelKind::images : found->kind;

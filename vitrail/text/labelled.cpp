@@ -23,6 +23,7 @@ namespace {
 constexpr std::array<std::string_view, 3> text_columns = {"text", "sentence", "sentence1"};
 constexpr std::array<std::string_view, 2> second_columns = {"text_pair", "sentence2"};
 constexpr std::array<std::string_view, 1> label_columns = {"label"};
+constexpr std::array<std::string_view, 1> split_columns = {"split"};
 
 std::vector<std::string> split_at_tabs(const std::string& line) {
   std::vector<std::string> fields;
@@ -48,16 +49,6 @@ std::vector<io::CsvRow> split_lines(std::string_view corpus) {
   return rows;
 }
 
-std::optional<std::size_t> column(const io::CsvRow& header, std::span<const std::string_view> names) {
-  for (const std::string_view name : names) {
-    const auto found = std::ranges::find(header.fields, name);
-    if (found != header.fields.end()) {
-      return static_cast<std::size_t>(found - header.fields.begin());
-    }
-  }
-  return std::nullopt;
-}
-
 // Spaces at the ends of a label make no other of it.
 std::string label_in(const std::string& field) { return std::string(io::trimmed(field)); }
 
@@ -70,11 +61,13 @@ void check_filled(const LabelledText& text, bool labelled, const std::string& so
 std::vector<LabelledText> read_columns(const std::vector<io::CsvRow>& rows, std::size_t text,
                                        std::optional<std::size_t> label, const std::string& source) {
   std::vector<LabelledText> result;
-  const auto second = column(rows[0], second_columns);
+  const auto second = io::column_named(rows[0], second_columns, source);
+  const auto split = io::column_named(rows[0], split_columns, source);
   for (const io::CsvRow& row : std::span(rows).subspan(1)) {
     check(row.fields.size() == rows[0].fields.size(), "{}: line {} has {}, expected {}", source, row.line,
           io::counted(std::ssize(row.fields), "fields"), rows[0].fields.size());
-    result.push_back({row.fields[text], second ? row.fields[*second] : "", label ? label_in(row.fields[*label]) : ""});
+    result.push_back({row.fields[text], second ? row.fields[*second] : "", label ? label_in(row.fields[*label]) : "",
+                      split ? label_in(row.fields[*split]) : ""});
     check_filled(result.back(), label.has_value(), source, row.line);
   }
   return result;
@@ -95,8 +88,8 @@ std::vector<LabelledText> read_pairs(const std::vector<io::CsvRow>& rows, Labels
 
 std::vector<LabelledText> read_table(const std::vector<io::CsvRow>& rows, bool must_be_named, Labels labels,
                                      const std::string& source) {
-  const auto text = rows.empty() ? std::nullopt : column(rows[0], text_columns);
-  const auto label = rows.empty() ? std::nullopt : column(rows[0], label_columns);
+  const auto text = rows.empty() ? std::nullopt : io::column_named(rows[0], text_columns, source);
+  const auto label = rows.empty() ? std::nullopt : io::column_named(rows[0], label_columns, source);
   if (text && (label || labels == Labels::optional)) {
     return read_columns(rows, *text, label, source);
   }
@@ -129,7 +122,8 @@ std::vector<LabelledText> read_objects(std::string_view corpus, Labels labels, c
     const auto label = first_of(label_columns);
     const bool has_label = label ? !label->empty() : labels == Labels::optional;
     check(text && !text->empty() && has_label, "{} has no '{}'", place, text && !text->empty() ? "label" : "text");
-    result.push_back({*text, first_of(second_columns).value_or(""), label.value_or("")});
+    result.push_back(
+        {*text, first_of(second_columns).value_or(""), label.value_or(""), first_of(split_columns).value_or("")});
   }
   return result;
 }

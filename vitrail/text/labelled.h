@@ -16,6 +16,7 @@ struct LabelledText {
   std::string text;
   std::string second;  ///< empty: there is none
   std::string label;
+  std::string split = {};  ///< the part that it is of, "train", "validation", "test" …; empty: none is said
 };
 
 /// Whether the texts of a file must have labels: where they need not, a table may lack the column, and a line that has
@@ -24,7 +25,7 @@ enum class Labels { needed, optional };
 
 /// Reads texts with labels by the file's name:
 /// - `.csv` and `.tsv` whose first line names columns: `text` (or `sentence`, `sentence1`), `label`, and perhaps
-///   `text_pair` (or `sentence2`)
+///   `text_pair` (or `sentence2`) and `split`
 /// - `.jsonl` or `.json`: a line, an object with these fields
 /// - any other table: `label<TAB>text` a line
 ///

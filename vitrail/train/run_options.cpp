@@ -361,7 +361,8 @@ void validate_run(const RunOptions& o) {
             o.warmup_epochs.value_or(0) < static_cast<double>(o.epochs),
         "--warmup-epochs {} leaves nothing of the {} --epochs", o.warmup_epochs.value_or(0), o.epochs);
   check(o.schedule.sched != "step" || o.schedule.decay_epochs < static_cast<double>(o.epochs),
-        "--sched step with --decay-epochs {} never decays in {} --epochs", o.schedule.decay_epochs, o.epochs);
+        "--sched step with --decay-epochs {} never decays in {} --epochs (--decay-milestones are those of multistep)",
+        o.schedule.decay_epochs, o.epochs);
   const std::vector<std::int64_t>& milestones = o.schedule.decay_milestones;
   check(o.schedule.sched != "multistep" || (!milestones.empty() && milestones.front() <= o.epochs),
         "--sched multistep with --decay-milestones {} never decays in {} --epochs", option_text(milestones), o.epochs);

@@ -309,16 +309,12 @@ TEST_F(TextTasks, TakeExamplesThatAreMasked) {
     const fs::path golden = test::golden_path("models/text") / name;
     fs::create_directories(path(name));
     fs::copy(golden, path(name), fs::copy_options::recursive | fs::copy_options::overwrite_existing);
-    fs::copy(path("tokenizer/tokenizer.json"), fs::path(path(name)) / "tokenizer.json",
-             fs::copy_options::overwrite_existing);
     PretrainBertOptions options;
     options.model = path(name);
-    options.tokenizer = path("few");
-    fs::create_directories(options.tokenizer);
     std::vector<std::string> letters = {"a"};
     text::TokenizerTraining training;
     training.vocab_size = 6;
-    text::train_wordpiece(letters, training).save(options.tokenizer);
+    text::train_wordpiece(letters, training).save(options.model);
     options.examples = (golden / "expected.safetensors").string();
     const std::unique_ptr<Task> task = options.make("");
     ASSERT_EQ(task->next()->units, 3);

@@ -196,6 +196,10 @@ std::vector<Candidate> candidates_in(const CLI::App& command, const std::vector<
 // What may stand in place of the last word. Flags of `train` and `pretrain` are those of the task that the words are
 // about.
 std::vector<Candidate> candidates(const CLI::App& app, std::vector<std::string> words) {
+  const auto launched = std::ranges::find(words, "--");
+  if (words.front() == "launch" && launched != words.end() && launched + 1 != words.end()) {  // a training
+    words.erase(words.begin(), launched + 1);
+  }
   const std::string last = words.back();
   words.pop_back();
   CLI::App own;

@@ -9,7 +9,7 @@
 
 #include "vitrail/cli/images.h"
 #include "vitrail/cli/see/whole_images.h"
-#include "vitrail/explain/drawing.h"
+#include "vitrail/explain/drawing/drawing.h"
 #include "vitrail/explain/overlay.h"
 #include "vitrail/explain/page.h"
 #include "vitrail/explain/segment_score.h"

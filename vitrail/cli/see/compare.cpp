@@ -15,6 +15,7 @@
 #include "vitrail/cli/print_json.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/io/file.h"
+#include "vitrail/train/run/run_folder.h"
 
 namespace vitrail::cli {
 namespace {
@@ -134,6 +135,7 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
 // just begun; if there is no other, the reason is the error.
 std::vector<train::RunSummary> read_runs(const CompareFlags& flags) {
   std::vector<train::RunSummary> runs;
+  std::vector<std::string> folders;  // of them
   std::set<std::filesystem::path> seen;
   for (const std::string& folder : flags.runs) {
     check(std::filesystem::exists(folder), "{}: no such folder", folder);
@@ -143,6 +145,7 @@ std::vector<train::RunSummary> read_runs(const CompareFlags& flags) {
     }
     try {
       runs.push_back(train::read_run(folder, runs.empty() ? flags.metric : runs.front().metric.name));
+      folders.push_back(folder);
     } catch (const Error& error) {
       if (flags.runs.size() == 1) {
         throw;
@@ -151,6 +154,10 @@ std::vector<train::RunSummary> read_runs(const CompareFlags& flags) {
     }
   }
   check(!runs.empty(), "none of the {} folders is a run to compare", flags.runs.size());
+  const std::vector<std::string> names = train::run_names(folders);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    runs[i].name = names[i];
+  }
   return runs;
 }
 

@@ -10,7 +10,7 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/cli/use/detect.h"
 #include "vitrail/explain/box_overlay.h"
-#include "vitrail/explain/drawing.h"
+#include "vitrail/explain/drawing/drawing.h"
 #include "vitrail/explain/overlay.h"
 #include "vitrail/explain/page.h"
 #include "vitrail/io/file.h"

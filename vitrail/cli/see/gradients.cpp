@@ -47,7 +47,7 @@ Tensor parts_of(const std::vector<std::int64_t>& ids, std::int64_t count, std::i
   return result;
 }
 
-NamedReach reach_of(const std::string& name, const GradientFlags& flags, const std::string& words) {
+explain::GradientReach reach_of(const std::string& name, const GradientFlags& flags, const std::string& words) {
   const fs::path folder = train::model_of(name);
   const models::TextModel model = models::load_text_model(folder);
   const models::RecurrentLanguage* recurrent = models::as_recurrent(models::language_of(model));
@@ -55,9 +55,7 @@ NamedReach reach_of(const std::string& name, const GradientFlags& flags, const s
   const std::vector<std::int64_t> ids = text::load_tokenizer(folder).encode(words, false).ids;
   check(std::ssize(ids) > flags.steps, "{}: {} tokens are too few for {} steps and one more", flags.text, ids.size(),
         flags.steps);
-  const std::string last = fs::path(name).filename().string();
-  return {last.empty() ? fs::path(name).parent_path().filename().string() : last,
-          explain::gradient_reach(*recurrent, parts_of(ids, flags.texts, flags.steps + 1))};
+  return explain::gradient_reach(*recurrent, parts_of(ids, flags.texts, flags.steps + 1));
 }
 
 // A curve a model on a logarithmic scale; a gradient of 0 leaves a gap.
@@ -115,8 +113,9 @@ void draw(const GradientFlags& flags) {
   check_not_input(flags.output, flags.text);
   const std::string words = io::read_text(flags.text);
   std::vector<NamedReach> all;
-  for (const std::string& name : flags.models) {
-    all.push_back(reach_of(name, flags, words));
+  const std::vector<std::string> names = train::run_names(flags.models);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    all.push_back({names[i], reach_of(flags.models[i], flags, words)});
   }
   std::vector<io::LineChart> charts = {chart(all, &explain::GradientReach::h, "h")};
   if (std::ranges::any_of(all, [](const NamedReach& one) { return !one.reach.c.empty(); })) {

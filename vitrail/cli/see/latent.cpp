@@ -39,6 +39,7 @@ struct LatentFlags {
 std::vector<std::string> paths_in(const fs::path& list) {
   check(io::is_file(list), "there is no list of images '{}'", list.string());
   std::vector<std::string> paths;
+  std::set<std::string> seen;
   std::error_code none;
   for (std::string line : io::read_lines(list)) {
     check(text::find_invalid_utf8(line) == std::string::npos,
@@ -51,6 +52,9 @@ std::vector<std::string> paths_in(const fs::path& list) {
     }
     const fs::path beside = list.parent_path() / line;
     paths.push_back(!fs::exists(line, none) && fs::exists(beside, none) ? beside.string() : line);
+    if (!seen.insert(paths.back()).second) {
+      say("note: '{}' names '{}' twice, which weighs as two images\n", list.string(), line);
+    }
   }
   check(!paths.empty(), "the list '{}' names no images", list.string());
   return paths;

@@ -195,6 +195,9 @@ Launch::Launch(const LaunchFlags& flags, std::vector<std::string> arguments)
 
 std::vector<std::string> Launch::command(const std::vector<std::string>& arguments) const {
   std::vector<std::string> words = {"mpirun", "--bind-to", "none"};
+  if (isatty(STDOUT_FILENO) == 0) {  // mpirun gives the ranks a terminal of its own
+    words.insert(words.end(), {"-x", "TERM=dumb"});
+  }
   std::int64_t ranks = flags_.ranks;
   if (hosts_.empty()) {
     words.emplace_back("--oversubscribe");

@@ -63,12 +63,14 @@ models::Model quantized(const models::Model& model, const QuantizeFlags& flags) 
   if (flags.calibrate.empty()) {
     return models::quantize(model);
   }
-  DataFlags calibration = flags.eval;
-  calibration.data = flags.calibrate;
-  calibration.split.clear();
-  const auto images = open_images(calibration, model);
+  const auto images = data::open_unlabeled(flags.calibrate, flags.eval.skip_broken);
+  say_notes_of(*images);
+  const Sample sample(*images, flags.calibration_images);
+  const auto forward = [&](const Tensor& x, nn::Pass& pass) { return model.net->forward(x, pass); };
   models::InputRanges ranges;
-  run(model, Sample(*images, flags.calibration_images), flags, DType::f32, "calibrating");
+  const train::Features features =
+      embed_under_bar("calibrating", model, sample, forward, flags.eval.options(DType::f32));
+  note_left_out_images(features.broken);
   return models::quantize(model, &ranges);
 }
 

@@ -14,7 +14,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/images.h"
 #include "vitrail/cli/say.h"
-#include "vitrail/explain/drawing.h"
+#include "vitrail/explain/drawing/drawing.h"
 #include "vitrail/explain/overlay.h"
 #include "vitrail/explain/page.h"
 #include "vitrail/io/file.h"

@@ -2,6 +2,7 @@
 #include "vitrail/cli/use/captions.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -94,7 +95,7 @@ class ImageCaptions {
   }
 
   void run() {
-    const std::vector<NamedImage> listed = list_images(flags_.images);
+    const std::vector<NamedImage> listed = list_images(flags_.images, "", flags_.skip_broken);
     if (flags_.attention) {
       outlive_reader();
     }
@@ -280,9 +281,13 @@ void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, co
     print_json(all);
     return;
   }
+  const auto counting = [](const train::CaptionEvaluation::Counting& c) {
+    return fmt::format(
+        "   numbers right {:.2f} %, {}", c.right,
+        std::isnan(c.error) ? "none of which can be understood" : fmt::format("off by {:.2f} in the mean", c.error));
+  };
   const std::string known = result.truth      ? fmt::format("   true of the scene {:.2f} %", *result.truth)
-                            : result.counting ? fmt::format("   numbers right {:.2f} %, off by {:.2f} in the mean",
-                                                            result.counting->right, result.counting->error)
+                            : result.counting ? counting(*result.counting)
                                               : "";
   tell("CIDEr {:.4f}   BLEU-4 {:.4f}   ROUGE-L {:.4f}{}   exact {:.2f} %   loss {:.4f}   {}, {}\n", result.scores.cider,
        result.scores.bleu[3], result.scores.rouge_l, known, result.exact, result.loss,

@@ -10,7 +10,7 @@
 #include "vitrail/cli/images.h"
 #include "vitrail/data/color_clusters.h"
 #include "vitrail/data/resize.h"
-#include "vitrail/explain/drawing.h"
+#include "vitrail/explain/drawing/drawing.h"
 #include "vitrail/generate/generate.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/random.h"

@@ -49,7 +49,7 @@ class Detections {
       : flags_(flags), dtype_(flags.compute.apply()), detector_(open_detector(flags.model)) {}
 
   void run() {
-    const std::vector<NamedImage> listed = list_images(flags_.images);
+    const std::vector<NamedImage> listed = list_images(flags_.images, "", flags_.skip_broken);
     ids_ = ids_in_names(listed);
     if (!flags_.output.empty()) {
       io::make_folder(flags_.output);
@@ -91,7 +91,7 @@ class Detections {
       const data::Box& box = object.box;
       results_.push_back({{"image_id", ids_.empty() ? images_ : ids_.at(name)},
                           {"file_name", io::as_utf8(name)},
-                          {"category_id", object.label + 1},
+                          {"category_id", models::category_id_of(detector_, object.label)},
                           {"category", label},
                           {"bbox", {rounded(box.x0), rounded(box.y0), rounded(box.width()), rounded(box.height())}},
                           {"score", std::round(object.score * 1e6) / 1e6}});

@@ -86,7 +86,8 @@ void embed(const EmbedFlags& flags) {
   check_not_of_model(flags.output, flags.model);
   const train::EvaluateOptions options = flags.data.options(flags.compute.apply());
   models::Model model = flags.model.open_for_images();
-  const auto dataset = flags.unlabeled ? data::open_unlabeled(flags.data.data) : open_labelled(flags, model);
+  const auto dataset =
+      flags.unlabeled ? data::open_unlabeled(flags.data.data, flags.data.skip_broken) : open_labelled(flags, model);
   if (flags.unlabeled) {
     say_notes_of(*dataset);
   }

@@ -143,7 +143,7 @@ class Predictor {
 
   // Prints the predictions for all images: text and CSV batch by batch, JSON at the end.
   void run() {
-    const std::vector<NamedImage> listed = list_images(flags_.images);
+    const std::vector<NamedImage> listed = list_images(flags_.images, "", flags_.skip_broken);
     if (flags_.format == "csv") {
       fmt::print("file,rank,label,index,probability\n");
     }

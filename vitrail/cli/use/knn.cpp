@@ -79,8 +79,19 @@ std::pair<train::Features, train::Features> features_of(const KnnFlags& flags) {
     features.facts.insert({{"model", flags.model.model}, {"pool", flags.pool}, {"layer", ""}});
     return features;
   };
-  train::Features training = open(flags.training, flags.train_split, {}, "features to compare with");
-  train::Features test = open(flags.test.data, flags.test.split, training.classes, "features to tell apart");
+  const bool test_first = is_features(flags.test.data);  // whose classes are numbered already
+  train::Features training;
+  train::Features test;
+  const auto open_test = [&] {
+    test = open(flags.test.data, flags.test.split, training.classes, "features to tell apart");
+  };
+  if (test_first) {
+    open_test();
+  }
+  training = open(flags.training, flags.train_split, test.classes, "features to compare with");
+  if (!test_first) {
+    open_test();
+  }
   return {std::move(training), std::move(test)};
 }
 

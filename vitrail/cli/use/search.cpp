@@ -17,7 +17,7 @@
 #include "vitrail/cli/say.h"
 #include "vitrail/data/dataset.h"
 #include "vitrail/data/resize.h"
-#include "vitrail/explain/drawing.h"
+#include "vitrail/explain/drawing/drawing.h"
 #include "vitrail/explain/overlay.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"

@@ -1,6 +1,5 @@
 // `vitrail shard` writes a data set as shards, tar archives that WebDataset reads too.
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <memory>
 #include <numeric>
@@ -58,9 +57,7 @@ std::vector<std::int64_t> order_of(std::int64_t count, const ShardFlags& flags) 
 
 // The ending of an image's file; that of a PNG for images that lie in no files of their own.
 std::string kind_of_file(const std::string& name) {
-  std::string kind = io::is_image_name(name) ? fs::path(name).extension().string().substr(1) : "png";
-  std::ranges::transform(kind, kind.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return kind;
+  return io::is_image_name(name) ? io::lower_case(fs::path(name).extension().string().substr(1)) : "png";
 }
 
 void shard(const ShardFlags& flags) {

@@ -116,7 +116,8 @@ class Zeroshot {
     if (flags_.format == "csv") {
       fmt::print("file,rank,label,index,probability\n");
     }
-    for_each_batch(list_images(flags_.images), flags_.data.batch_size, flags_.data.skip_broken,
+    for_each_batch(list_images(flags_.images, "", flags_.data.skip_broken), flags_.data.batch_size,
+                   flags_.data.skip_broken,
                    [&](const std::vector<std::string>& names, const std::vector<io::Image>& images) {
                      report(names, images, labels, vectors);
                    });

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include <fmt/ranges.h>
 
 #include "vitrail/data/boxes/boxed_images.h"
 #include "vitrail/data/coco/coco_file.h"
@@ -13,8 +16,10 @@
 #include "vitrail/data/scenes/read.h"
 #include "vitrail/data/scenes/sample.h"
 #include "vitrail/data/scenes/source.h"
+#include "vitrail/data/shards/shards.h"
 #include "vitrail/data/sources.h"
 #include "vitrail/io/tar.h"
+#include "vitrail/io/web/download.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::data {
@@ -48,22 +53,12 @@ CaptionedImages captioned_by_class(const fs::path& source, const std::string& sp
   return std::ssize(named) == images->size() ? all : CaptionedImages{part_of(all, std::move(named))};
 }
 
-// The table of captions that a source is, or that a folder has; empty if there is none.
-fs::path captions_table_in(const fs::path& source) {
-  if (is_csv(source)) {
-    return source;
-  }
-  return fs::exists(source / "captions.csv") && !fs::exists(source / "captions.json") ? source / "captions.csv"
-                                                                                      : fs::path();
-}
-
-// The pairs of a source, and the scenes of those that were drawn. An image's name is its index. `split` is a part that
-// only a table can have, if it is not that for training.
+// The pairs of a source, or of a part of it, and the scenes of those that were drawn. An image's name is its index.
 CaptionedImages pairs_in(const fs::path& source, const std::string& split, bool judged) {
-  const fs::path table = captions_table_in(source);
-  check(!table.empty() || split.empty() || is_training_split(split), "{}: there is no part '{}' of it", source.string(),
-        split);
-  CaptionedImages all{table.empty() ? open_text_pairs(source) : open_captions_table(table, split)};
+  const std::set<std::string> parts = parts_of_pairs(source);
+  check(!split.empty() || parts.size() < 2, "{}: the {} split into parts ({}): choose one of them", source.string(),
+        fs::is_directory(source) ? "shards are" : "table is", fmt::join(parts, ", "));
+  CaptionedImages all{open_text_pairs(source, split)};
   const fs::path file = (fs::is_directory(source) ? source : source.parent_path()) / "scene.json";
   if (!judged || !fs::exists(file)) {
     return all;
@@ -80,7 +75,7 @@ CaptionedImages pairs_in(const fs::path& source, const std::string& split, bool 
 
 // The same of scenes that are drawn when they are asked for.
 CaptionedImages drawn_pairs(const fs::path& source, const std::string& split, bool judged) {
-  SceneFolder what = read_scene_source(source);
+  SceneFolder what = read_scene_source(source, {"questions"});
   std::tie(what.first, what.count) = range_of_part(what, split);
   CaptionedImages all{described_scenes(what, source.string())};
   for (std::int64_t i = 0; judged && i < what.count; ++i) {
@@ -94,6 +89,9 @@ CaptionedImages drawn_pairs(const fs::path& source, const std::string& split, bo
 bool has_captions(const fs::path& source) {
   if (is_scene_source(source)) {
     return false;
+  }
+  if (!fs::exists(source) && is_shard_source(source)) {
+    return has_texts_inside(io::local_file(shards_named(source).front()));
   }
   if (!fs::is_directory(source)) {
     return source.extension() == ".json" || (is_csv(source) && is_captions_table(source)) ||

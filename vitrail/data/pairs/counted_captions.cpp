@@ -8,18 +8,12 @@
 #include "vitrail/data/boxes/boxed_images.h"
 #include "vitrail/data/scenes/cells.h"
 #include "vitrail/data/scenes/scene.h"
+#include "vitrail/io/wording.h"
 
 namespace vitrail::data {
 namespace {
 
 constexpr std::string_view without_objects = "nothing";
-
-std::string in_lower_case(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return result;
-}
 
 // What one object of a class is called.
 std::string one_of(const std::string& name) {
@@ -68,7 +62,7 @@ std::string caption_of_counts(const std::vector<std::int64_t>& counts, const std
 std::optional<std::vector<std::int64_t>> counts_of_caption(std::string_view caption,
                                                            const std::vector<std::string>& classes) {
   std::vector<std::int64_t> counts(classes.size(), 0);
-  std::string rest = in_lower_case(caption);
+  std::string rest = io::lower_case(caption);
   if (rest == without_objects) {
     return counts;
   }
@@ -84,7 +78,7 @@ std::optional<std::vector<std::int64_t>> counts_of_caption(std::string_view capt
     std::size_t which = 0;
     std::size_t joint = 0;
     for (std::size_t i = 0; i < classes.size(); ++i) {
-      for (const std::string& name : {in_lower_case(several_of(classes[i])), in_lower_case(one_of(classes[i]))}) {
+      for (const std::string& name : {io::lower_case(several_of(classes[i])), io::lower_case(one_of(classes[i]))}) {
         if (name.size() <= taken || !rest.starts_with(name)) {
           continue;
         }

@@ -43,7 +43,7 @@ std::vector<Question> questions_about(const Scene& scene, const SceneFolder& wha
 }  // namespace
 
 ImageQuestions drawn_questions(const std::filesystem::path& source, const std::string& split, bool boxes) {
-  SceneFolder what = read_scene_source(source);
+  SceneFolder what = read_scene_source(source, {"captions"});
   check(what.style == SceneStyle::shapes, "{}: there are no questions about scenes of cells", source.string());
   std::tie(what.first, what.count) = range_of_part(what, split);
   Listing listing;

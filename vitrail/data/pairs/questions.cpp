@@ -220,17 +220,17 @@ QuestionListing list_questions_csv(const fs::path& file, TablePart part) {
   std::size_t answer = 2;
   std::optional<std::size_t> type;
   if (is_table_header(rows[0])) {
-    const auto paths = path_column(rows[0]);
-    const auto questions = column_named(rows[0], {"question", "text"});
-    const auto answers = column_named(rows[0], {"answer", "label"});
+    const auto paths = path_column(rows[0], source);
+    const auto questions = io::column_named(rows[0], {"question", "text"}, source);
+    const auto answers = io::column_named(rows[0], {"answer", "label"}, source);
     check(paths && questions && answers,
           "{}: line 1 names neither an image nor the columns 'path', 'question' and 'answer'", source);
     path = *paths;
     question = *questions;
     answer = *answers;
-    type = column_named(rows[0], {"type", "question_type"});
+    type = io::column_named(rows[0], {"type", "question_type"}, source);
     part.first = 1;
-    part.split = split_column(rows[0]);
+    part.split = split_column(rows[0], source);
   }
   part.columns = std::max({path, question, answer}) + 1;
   QuestionListing result;
@@ -332,10 +332,7 @@ std::string plain_answer(std::string_view answer) {
   while (!answer.empty() && (is_space(answer.back()) || answer.back() == '.')) {
     answer.remove_suffix(1);
   }
-  std::string result(answer);
-  std::ranges::transform(result, result.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return result;
+  return io::lower_case(answer);
 }
 
 ImageQuestions open_questions(const fs::path& source) {

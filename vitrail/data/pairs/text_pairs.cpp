@@ -8,17 +8,20 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "vitrail/data/coco/coco_file.h"
 #include "vitrail/data/scenes/describe.h"
 #include "vitrail/data/scenes/source.h"
+#include "vitrail/data/shards/shards.h"
 #include "vitrail/data/sources.h"
 #include "vitrail/io/csv.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/image.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/tar.h"
+#include "vitrail/io/web/download.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
@@ -92,8 +95,22 @@ PairListing list_coco(const fs::path& path) {
   return result;
 }
 
-std::optional<std::size_t> caption_column(const io::CsvRow& header) {
-  return column_named(header, {"caption", "text", "title", "description", "sentence"});
+std::optional<std::size_t> caption_column(const io::CsvRow& header, const std::string& source) {
+  return io::column_named(header, {"caption", "text", "title", "description", "sentence"}, source);
+}
+
+std::set<std::string> parts_in(const std::vector<io::CsvRow>& rows, const TablePart& part) {
+  std::set<std::string> parts;
+  for (std::size_t i = part.first; part.split && i < rows.size(); ++i) {
+    if (rows[i].fields.size() > *part.split) {
+      parts.insert(rows[i].fields[*part.split]);
+    }
+  }
+  return parts;
+}
+
+std::string note_of_parts(const std::string& source, const std::set<std::string>& parts) {
+  return fmt::format("{}: all of its parts are taken: {}", source, fmt::join(parts, ", "));
 }
 
 // `part` says which rows are taken, but for what the header says of them.
@@ -104,8 +121,8 @@ PairListing list_captions_csv(const fs::path& file, TablePart part) {
   std::size_t path = 0;
   std::size_t text = 1;
   if (is_table_header(rows[0])) {
-    const auto paths = path_column(rows[0]);
-    const auto texts = caption_column(rows[0]);
+    const auto paths = path_column(rows[0], source);
+    const auto texts = caption_column(rows[0], source);
     check(paths && texts,
           "{}: line 1 names neither an image nor the columns 'path' and 'caption' (also understood: file, filename, "
           "image; text, title)",
@@ -113,12 +130,15 @@ PairListing list_captions_csv(const fs::path& file, TablePart part) {
     path = *paths;
     text = *texts;
     part.first = 1;
-    part.split = split_column(rows[0]);
+    part.split = split_column(rows[0], source);
   }
   part.columns = std::max(path, text) + 1;
   PairListing result;
   std::vector<fs::path> images;
   std::map<std::string, std::size_t> place_of;
+  if (const std::set<std::string> parts = parts_in(rows, part); part.mixed && parts.size() > 1) {
+    result.images.notes.push_back(note_of_parts(source, parts));
+  }
   for (const io::CsvRow* row : rows_of(rows, part, source)) {
     const std::string& name = row->fields[path];
     const auto [place, is_new] = place_of.emplace(name, images.size());
@@ -147,7 +167,7 @@ PairListing list_shards(const std::vector<fs::path>& shards) {
   PairListing result;
   std::vector<Member> members;
   for (const fs::path& shard : shards) {
-    const io::Tar tar = io::Tar::open(shard);
+    const io::Tar tar = io::Tar::open(io::local_file(shard));
     std::map<std::string, std::string> texts;
     for (const io::TarEntry& entry : tar.entries()) {
       if (entry.name.ends_with(".txt") && !is_hidden(entry.name)) {
@@ -186,42 +206,93 @@ PairListing list_described_scenes(const SceneFolder& what, const std::string& so
   return result;
 }
 
-PairListing list_pairs(const fs::path& source) {
-  if (is_scene_source(source)) {
-    return list_described_scenes(read_scene_source(source), source.string());
+// The table of captions that a source is, or that a folder has; empty if there is none.
+fs::path table_of(const fs::path& source) {
+  if (io::lower_case(source.extension().native()) == ".csv" && !fs::is_directory(source)) {
+    return source;
   }
-  std::error_code error;
-  check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
-  if (!fs::is_directory(source)) {
-    if (io::is_tar_name(source)) {
-      return list_shards({source});
-    }
-    const std::string extension = source.extension().string();
-    check(
-        extension == ".json" || extension == ".csv",
-        "{}: pairs of images and texts are a .json in COCO's layout, a .csv of path,caption, a .tar of WebDataset, or "
-        "a folder with one of them",
-        source.string());
-    return extension == ".json" ? list_coco(source) : list_captions_csv(source, {.mixed = true});
-  }
-  if (fs::exists(source / "captions.json")) {
-    return list_coco(source / "captions.json");
-  }
-  if (fs::exists(source / "captions.csv")) {
-    return list_captions_csv(source / "captions.csv", {.mixed = true});
-  }
+  return fs::exists(source / "captions.csv") && !fs::exists(source / "captions.json") ? source / "captions.csv"
+                                                                                      : fs::path();
+}
+
+// The part that the name of a shard says: "train" of "train-000000.tar" and "train.tar"; empty: none.
+std::string part_of_shard(const fs::path& shard) {
+  const std::string name = shard.filename().string();
+  const std::string part = name.substr(0, name.find_first_of("-."));
+  return std::ranges::find(known_splits(), part) == known_splits().end() ? "" : part;
+}
+
+// The shards of a folder in natural order.
+std::vector<fs::path> shards_in(const fs::path& folder) {
   std::vector<fs::path> shards;
-  for (const fs::directory_entry& entry : fs::directory_iterator(source)) {
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, none)) {
     if (io::is_tar_name(entry.path()) && !is_hidden(entry.path().filename())) {
       shards.push_back(entry.path());
     }
   }
+  std::ranges::sort(shards, [](const fs::path& a, const fs::path& b) { return natural_less(a.string(), b.string()); });
+  return shards;
+}
+
+std::set<std::string> parts_of_shards(const fs::path& folder) {
+  std::set<std::string> parts;
+  for (const fs::path& shard : shards_in(folder)) {
+    parts.insert(part_of_shard(shard));
+  }
+  return parts.contains("") ? std::set<std::string>() : parts;
+}
+
+PairListing list_shards_of(const fs::path& folder, const std::string& split) {
+  std::vector<fs::path> shards = shards_in(folder);
   check(!shards.empty(),
         "{}: there are no pairs of images and texts: neither captions.json, nor captions.csv, nor .tar "
         "shards of WebDataset",
+        folder.string());
+  const std::set<std::string> parts = parts_of_shards(folder);
+  if (!split.empty() && !parts.empty()) {
+    const std::vector<std::string> names = names_of_split(split);
+    const auto wanted = std::ranges::find_if(names, [&](const std::string& name) { return parts.contains(name); });
+    check(wanted != names.end(), "{}: there is no part '{}', only {}", folder.string(), split,
+          fmt::join(parts, " and "));
+    std::erase_if(shards, [&](const fs::path& shard) { return part_of_shard(shard) != *wanted; });
+  }
+  PairListing result = list_shards(shards);
+  if (split.empty() && parts.size() > 1) {
+    result.images.notes.push_back(note_of_parts(folder.string(), parts));
+  }
+  return result;
+}
+
+PairListing list_pairs(const fs::path& source, const std::string& split) {
+  if (is_scene_source(source)) {
+    return list_described_scenes(read_scene_source(source, {"questions"}), source.string());
+  }
+  std::error_code error;
+  if (!fs::exists(source, error) && is_shard_source(source)) {
+    check(split.empty() || is_training_split(split),
+          "{}: shards that are named are of one part: name those of '{}' too", source.string(), split);
+    return list_shards(shards_named(source));
+  }
+  check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
+  if (const fs::path table = table_of(source); !table.empty()) {
+    TablePart part{.names = split.empty() ? std::vector<std::string>() : names_of_split(split)};
+    part.mixed = split.empty();
+    return list_captions_csv(table, std::move(part));
+  }
+  check(split.empty() || is_training_split(split) || !parts_of_shards(source).empty(),
+        "{}: there is no part '{}' of it", source.string(), split);
+  if (fs::is_directory(source)) {
+    return fs::exists(source / "captions.json") ? list_coco(source / "captions.json") : list_shards_of(source, split);
+  }
+  if (io::is_tar_name(source)) {
+    return list_shards({source});
+  }
+  check(source.extension() == ".json",
+        "{}: pairs of images and texts are a .json in COCO's layout, a .csv of path,caption, a .tar of WebDataset, or "
+        "a folder with one of them",
         source.string());
-  std::ranges::sort(shards, [](const fs::path& a, const fs::path& b) { return natural_less(a.string(), b.string()); });
-  return list_shards(shards);
+  return list_coco(source);
 }
 
 // Some images of another data set.
@@ -253,17 +324,28 @@ TextPairs described_scenes(const SceneFolder& what, const std::string& source) {
   return pairs_of(list_described_scenes(what, source), source);
 }
 
-TextPairs open_text_pairs(const fs::path& source) { return pairs_of(list_pairs(source), source.string()); }
-
-bool is_captions_table(const fs::path& file) {
-  const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(file), file.string());
-  return rows.empty() || !is_table_header(rows[0]) || caption_column(rows[0]) || !label_column(rows[0]);
+std::set<std::string> parts_of_pairs(const fs::path& source) {
+  std::error_code none;
+  if (is_scene_source(source) || !fs::exists(source, none)) {
+    return {};
+  }
+  if (const fs::path table = table_of(source); !table.empty()) {
+    const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(table), table.string());
+    return rows.empty() || !is_table_header(rows[0])
+               ? std::set<std::string>()
+               : parts_in(rows, {.first = 1, .split = split_column(rows[0], table.string())});
+  }
+  return parts_of_shards(source);
 }
 
-TextPairs open_captions_table(const fs::path& file, const std::string& split) {
-  TablePart part;
-  part.names = split.empty() ? std::vector<std::string>() : names_of_split(split);
-  return pairs_of(list_captions_csv(file, std::move(part)), file.string());
+bool is_captions_table(const fs::path& file) {
+  const std::string source = file.string();
+  const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(file), source);
+  return rows.empty() || !is_table_header(rows[0]) || caption_column(rows[0], source) || !label_column(rows[0], source);
+}
+
+TextPairs open_text_pairs(const fs::path& source, const std::string& split) {
+  return pairs_of(list_pairs(source, split), source.string());
 }
 
 TextPairs part_of(const TextPairs& pairs, std::vector<std::int64_t> indices) {

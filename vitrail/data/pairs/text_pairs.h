@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,15 +32,17 @@ struct TextPairs {
 ///   side by side;
 /// - `scenes:count=8000`: scenes that are drawn when they are asked for, see read_scene_source().
 ///
-/// Images without a text are left out and told in a note. The rows of a table are taken whatever its column "split"
-/// says. Throws Error, naming the place, if a file does not fit its
+/// Images without a text are left out and told in a note. With `split`, the pairs are those of one of its parts, by any
+/// name of it; a source without parts is all for training. Without, all parts are taken, which a note tells. Throws
+/// Error, naming the place, if a file does not fit its
 /// layout, an image is not there, or there are no pairs.
-TextPairs open_text_pairs(const std::filesystem::path& source);
+TextPairs open_text_pairs(const std::filesystem::path& source, const std::string& split = "");
 
+/// The parts of such a source: those that the column "split" of a table names, or the names of shards in a folder
+/// (`train-000000.tar`, `val.tar`). None if it does not say all of them.
+std::set<std::string> parts_of_pairs(const std::filesystem::path& source);
 /// Whether a `.csv` is one of captions: whether it has a column of them, or no header. One of path,label is not.
 bool is_captions_table(const std::filesystem::path& file);
-/// The pairs of a part of such a table by its column "split", as open_dataset() takes one of path,label.
-TextPairs open_captions_table(const std::filesystem::path& file, const std::string& split);
 
 /// The captions of scenes that are drawn when they are asked for. Errors name `source`.
 TextPairs described_scenes(const SceneFolder& what, const std::string& source);

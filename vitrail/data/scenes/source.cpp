@@ -52,9 +52,12 @@ SourceFields<SceneFolder> fields_of_source() {
   };
 }
 
-void read_fields(std::string_view text, SceneFolder& what) {
+void read_fields(std::string_view text, SceneFolder& what, std::initializer_list<std::string_view> idle) {
   const std::set<std::string> given = read_source_fields(text, fields_of_source(), what);
   check(given.contains("count"), "'count' is missing: how many scenes");
+  for (const std::string_view field : idle) {
+    check(!given.contains(std::string(field)), "'{}' has no effect here: leave it out", field);
+  }
   if (what.style == SceneStyle::cells) {
     for (const char* name :
          {"objects", "holdout", "held-out", "background", "overlap", "task", "captions", "questions"}) {
@@ -84,10 +87,10 @@ std::set<SceneKind> read_scene_kinds(std::string_view list, char separator) {
 
 bool is_scene_source(const std::filesystem::path& source) { return source.string().starts_with(scheme); }
 
-SceneFolder read_scene_source(const std::filesystem::path& source) {
+SceneFolder read_scene_source(const std::filesystem::path& source, std::initializer_list<std::string_view> idle) {
   SceneFolder what;
   try {
-    read_fields(source.string().substr(scheme.size()), what);
+    read_fields(source.string().substr(scheme.size()), what, idle);
   } catch (const Error& error) {
     fail("{}: {}", source.string(), error.what());
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <string_view>
@@ -25,8 +26,9 @@ bool is_scene_source(const std::filesystem::path& source);
 /// Reads the fields behind "scenes:", which have the names and the meanings of the flags of `vitrail scenes`: count
 /// (which is needed), seed, start, size, objects (2-6), holdout (kinds joined by +), held-out, background, overlap,
 /// style, task, validation, captions, questions; those of switches stand alone or have true or false. Throws Error,
-/// which names the source, for a field that there is not, that is there twice or that cannot be.
-SceneFolder read_scene_source(const std::filesystem::path& source);
+/// which names the source, for a field that there is not, that is there twice or that cannot be, and for one of `idle`,
+/// those that what is asked of the scenes does not depend on.
+SceneFolder read_scene_source(const std::filesystem::path& source, std::initializer_list<std::string_view> idle = {});
 
 /// The image of scene `index`, as write_scenes() writes it.
 io::Image scene_image(const SceneFolder& what, std::int64_t index);

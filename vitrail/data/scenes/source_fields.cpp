@@ -5,6 +5,8 @@
 
 namespace vitrail::data {
 
+bool is_set_source(const std::filesystem::path& source) { return source.native().starts_with(set_scheme); }
+
 bool read_whole_number(std::string_view text, std::int64_t& value) {
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
   return status == std::errc() && end == text.data() + text.size();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <set>
@@ -16,6 +17,10 @@
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::data {
+
+/// The scheme of sets that are drawn (sets/sets.h), and whether a source has it: "sets:task=sort,count=20000".
+constexpr std::string_view set_scheme = "sets:";
+bool is_set_source(const std::filesystem::path& source);
 
 /// Reads a whole number that is all of a text; returns false if it is none.
 bool read_whole_number(std::string_view text, std::int64_t& value);

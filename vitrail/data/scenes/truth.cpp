@@ -40,14 +40,14 @@ class CaptionReader {
         words_.push_back(std::exchange(word, {}));
       }
     };
-    for (const char c : caption) {
+    for (const char c : io::lower_case(caption)) {
       if (std::isspace(static_cast<unsigned char>(c)) != 0) {
         end_word();
       } else if (c == ',') {
         end_word();
         words_.emplace_back(",");
       } else {
-        word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        word += c;
       }
     }
     end_word();

@@ -13,6 +13,7 @@
 #include "vitrail/data/sources.h"
 #include "vitrail/io/csv.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::data {
@@ -101,16 +102,17 @@ struct FrameColumns {
   std::optional<std::size_t> label, angle, split;
 
   FrameColumns(const io::CsvRow& header, const std::string& source) {
-    const auto paths = column_named(header, {"path", "file", "filename", "file_name", "filepath", "image", "frame"});
-    const auto sequences = column_named(header, {"sequence", "clip", "video"});
+    const auto paths =
+        io::column_named(header, {"path", "file", "filename", "file_name", "filepath", "image", "frame"}, source);
+    const auto sequences = io::column_named(header, {"sequence", "clip", "video"}, source);
     check(paths && sequences,
           "{}: line {} must name the columns: 'path' of a frame, 'sequence', and perhaps 'label', 'angle' and 'split'",
           source, header.line);
     path = *paths;
     sequence = *sequences;
-    label = label_column(header);
-    angle = column_named(header, {"angle", "degrees"});
-    split = split_column(header);
+    label = label_column(header, source);
+    angle = io::column_named(header, {"angle", "degrees"}, source);
+    split = split_column(header, source);
   }
 };
 
@@ -193,11 +195,8 @@ std::vector<std::int64_t> numbered(Sequences& found, const std::vector<std::stri
 }  // namespace
 
 Sequences open_sequences(const fs::path& source, const SequenceOptions& options) {
-  std::string extension = source.extension().string();
-  std::ranges::transform(extension, extension.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   std::error_code error;
-  const bool table = extension == ".csv" && !fs::is_directory(source, error);
+  const bool table = io::lower_case(source.extension().native()) == ".csv" && !fs::is_directory(source, error);
   check(!table || fs::exists(source, error), "{}: no such file or folder", source.string());
   Told told = table ? sequences_of_table(source, options) : sequences_of_folders(source, options);
   Sequences& found = told.found;

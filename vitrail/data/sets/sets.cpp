@@ -24,7 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view set_scheme = "sets:";
 enum class DrawnTask { sort, centres };
 constexpr std::array<std::string_view, 2> drawn_tasks = {"sort", "centres"};
 constexpr double border = 0.1;             // between the square's sides and the nearest centre
@@ -287,8 +286,6 @@ class SetSamples final : public Samples<SetBatch> {
 };
 
 }  // namespace
-
-bool is_set_source(const fs::path& source) { return source.native().starts_with(set_scheme); }
 
 Sets open_sets(const fs::path& source, const std::string& split, const std::vector<std::string>& labels, bool targets) {
   if (!is_set_source(source)) {

@@ -12,6 +12,7 @@
 
 #include "vitrail/data/loader.h"
 #include "vitrail/data/prefetch.h"
+#include "vitrail/data/scenes/source_fields.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::data {
@@ -34,9 +35,6 @@ struct Sets {
   std::int64_t count = 0;
   std::function<SetExample(std::int64_t index)> example;  ///< may be called from several threads
 };
-
-/// Whether a source of data names sets that are drawn: "sets:task=sort,count=20000".
-bool is_set_source(const std::filesystem::path& source);
 
 /// Opens sets:
 ///

@@ -14,6 +14,7 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/image.h"
 #include "vitrail/io/json.h"
+#include "vitrail/io/web/download.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
@@ -86,14 +87,15 @@ void expand(const std::string& pattern, std::vector<fs::path>& files) {
 
 // An index of shards as the wids package reads it: the file and the number of samples of each.
 std::vector<std::pair<fs::path, std::int64_t>> read_index(const fs::path& path) {
-  const nlohmann::json index = io::read_json(path);
+  const nlohmann::json index = io::read_json(io::local_file(path));
   check(index.is_object() && index.contains("shardlist") && index["shardlist"].is_array(),
         "{}: not an index of shards: a list 'shardlist' was expected", path.string());
   std::vector<std::pair<fs::path, std::int64_t>> shards;
   for (const auto& entry : index["shardlist"]) {
     io::Fields fields(entry, fmt::format("{}: shard {}", path.string(), shards.size() + 1));
     const fs::path url = fields.get<std::string>("url");
-    shards.emplace_back(url.is_absolute() ? url : path.parent_path() / url, fields.get<std::int64_t>("nsamples"));
+    const bool whole = url.is_absolute() || io::is_url(url.native());
+    shards.emplace_back(whole ? url : path.parent_path() / url, fields.get<std::int64_t>("nsamples"));
   }
   return shards;
 }
@@ -123,6 +125,19 @@ std::string class_in(const std::string& text, const std::string& source) {
     }
   }
   return "";
+}
+
+// The lines of a file beside a shard; none if there is no such file.
+std::vector<std::string> lines_beside(const fs::path& shard, const char* name) {
+  fs::path file = shard.parent_path() / name;
+  if (io::is_url(file.native())) {
+    try {
+      file = io::local_file(file);
+    } catch (const Error&) {
+      return {};  // the server has none
+    }
+  }
+  return fs::exists(file) ? io::read_lines(file) : std::vector<std::string>();
 }
 
 void read_samples(const io::Tar& tar, std::size_t shard, Shards& shards) {
@@ -161,6 +176,9 @@ void read_samples(const io::Tar& tar, std::size_t shard, Shards& shards) {
 bool is_shard_source(const fs::path& source) {
   const std::string text = source.string();
   std::error_code error;
+  if (io::is_url(text)) {
+    return true;
+  }
   if (fs::exists(source, error)) {
     return source.extension() == ".json" && !fs::is_directory(source, error);
   }
@@ -171,7 +189,7 @@ bool is_shard_source(const fs::path& source) {
 std::string absolute_shards(const fs::path& source) {
   std::string all;
   for (const std::string& one : joined_sources(source)) {
-    all += (all.empty() ? "" : "::") + fs::absolute(one).lexically_normal().string();
+    all += (all.empty() ? "" : "::") + (io::is_url(one) ? one : fs::absolute(one).lexically_normal().string());
   }
   return all;
 }
@@ -243,7 +261,7 @@ Shards open_shards(const std::vector<fs::path>& files, const fs::path& source, b
     try {
       const auto said = expected.extract(file.filename().string());
       check(!counted || !said.empty(), "the index {} does not name {}", source.string(), file.string());
-      shards.files.push_back(io::Tar::open(file));
+      shards.files.push_back(io::Tar::open(io::local_file(file)));
       read_samples(shards.files.back(), opened, shards);
       const std::int64_t own = std::ssize(shards.samples) - static_cast<std::int64_t>(samples);
       check(!counted || own == said.mapped(),
@@ -261,10 +279,8 @@ Shards open_shards(const std::vector<fs::path>& files, const fs::path& source, b
   }
   check(!shards.files.empty(), "{}: none of {} can be read: {}", source.string(),
         io::counted(std::ssize(files), "shards"), shards.left_out.empty() ? "" : shards.left_out.front());
-  if (const fs::path names = files.front().parent_path() / "classes.txt"; fs::exists(names)) {
-    for (const std::string& line : io::read_lines(names)) {
-      shards.classes.emplace_back(io::trimmed(line));
-    }
+  for (const std::string& line : lines_beside(files.front(), "classes.txt")) {
+    shards.classes.emplace_back(io::trimmed(line));
   }
   return shards;
 }

@@ -15,7 +15,8 @@
 namespace vitrail::data {
 
 /// Whether a source names shards: `shards/train-{000000..000127}.tar` or several joined by `::`, unless a file or
-/// folder is called so, or an index of them (a `.json`).
+/// folder is called so, an index of them (a `.json`), or any of these on the web (`https://…`), which open_shards()
+/// keeps on this machine (io::cached()).
 bool is_shard_source(const std::filesystem::path& source);
 /// The shards that a source names, in order: `{000..127}` counts, with as many digits, `{a,b}` lists, `::` joins, and
 /// an index of the `wids` package (`shardlist`, with `url` and `nsamples`) has paths relative to itself. Throws Error,

@@ -1,11 +1,11 @@
 #include "vitrail/models/base/arguments.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include <nlohmann/json.hpp>
 
 #include "vitrail/io/suggest.h"
+#include "vitrail/io/wording.h"
 
 namespace vitrail::models {
 
@@ -16,8 +16,7 @@ namespace {
 
 std::string plain(std::string name) {
   std::erase(name, '_');
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return name;
+  return io::lower_case(name);
 }
 
 }  // namespace

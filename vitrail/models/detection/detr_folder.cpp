@@ -30,6 +30,7 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr const char* detr_type = "detr";
 constexpr const char* preprocessor_file = "preprocessor_config.json";
 constexpr const char* kwargs_key = "backbone_kwargs";
+constexpr const char* ids_key = "category_ids";
 
 // The names of a file are the model's own; transformers' frozen batch norms do not count their batches.
 constexpr std::array<NameRule, 5> detr_names = {{
@@ -188,12 +189,30 @@ OrderedJson images_json(const DetectorImages& images) {
           {"do_pad", true}};
 }
 
+std::vector<std::int64_t> read_category_ids(io::Fields& f, std::size_t classes) {
+  if (f.kind(own_object) != io::Kind::object) {
+    return {};
+  }
+  io::Fields own = f.object(own_object);
+  if (own.kind(ids_key) == io::Kind::absent) {
+    return {};
+  }
+  std::vector<std::int64_t> ids = own.get<std::vector<std::int64_t>>(ids_key, {0, 1e15});
+  check(ids.empty() || ids.size() == classes, "{}: '{}' has {}, but there are {}", own.source(), ids_key,
+        io::counted(std::ssize(ids), "ids"), io::counted(static_cast<std::int64_t>(classes), "classes"));
+  return ids;
+}
+
 Detector make_detector(const Json& json, const std::string& source, const std::vector<std::string>& labels,
                        const nn::StoreOptions& store) {
   io::Fields f(json, source);
   DetrConfig config = read_detr(f);
   Detector detector;
-  detector.labels = labels.empty() ? read_class_names(f) : labels;
+  const std::vector<std::string> own = read_class_names(f);
+  detector.labels = labels.empty() ? own : labels;
+  if (detector.labels == own) {
+    detector.category_ids = read_category_ids(f, own.size());
+  }
   config.num_labels = std::ssize(detector.labels);
   detector.net = std::make_unique<Detr>(config, store);
   detector.config = json.dump();
@@ -248,6 +267,10 @@ const NamedDetector& named_detector(const std::string& name) {
 }
 
 }  // namespace
+
+std::int64_t category_id_of(const Detector& detector, std::int64_t label) {
+  return detector.category_ids.empty() ? label : detector.category_ids[static_cast<std::size_t>(label)];
+}
 
 bool is_detector_folder(const fs::path& given) {
   const fs::path folder = shipped_or(given);
@@ -351,6 +374,12 @@ void write_detector(const Detector& detector, const fs::path& folder, DType dtyp
   for (std::size_t i = 0; i < detector.labels.size(); ++i) {
     config["id2label"][std::to_string(i)] = detector.labels[i];
     config["label2id"][detector.labels[i]] = i;
+  }
+  if (config.contains(own_object)) {
+    config[own_object].erase(ids_key);
+  }
+  if (!detector.category_ids.empty()) {
+    config[own_object][ids_key] = detector.category_ids;
   }
   io::NamedTensors tensors;
   for (const nn::Parameter& parameter : detector.net->parameters.all()) {

@@ -27,6 +27,9 @@ struct DetectorImages {
 struct Detector {
   std::unique_ptr<Detr> net;
   std::vector<std::string> labels;  ///< the names of the kinds of objects, in the order of the classes
+  /// Their ids in the files of COCO that it learned from; empty if its folder does not say. transformers numbers the
+  /// classes by these ids.
+  std::vector<std::int64_t> category_ids;
   DetectorImages images;
   std::string config = "{}";    ///< config.json as text, also with fields that are of no use here
   bool new_classifier = false;  ///< whether its folder has other labels, and the classifier of the queries begins anew
@@ -34,6 +37,9 @@ struct Detector {
 
 /// Whether `folder` has a config.json whose "model_type" is "detr".
 bool is_detector_folder(const std::filesystem::path& folder);
+
+/// The id of class `label` in COCO's files: that of `category_ids`, or else its number, as in transformers.
+std::int64_t category_id_of(const Detector& detector, std::int64_t label);
 
 /// What a caller may ask of a detector.
 struct DetectorOptions {

@@ -7,6 +7,7 @@
 
 #include "vitrail/io/json.h"
 #include "vitrail/models/base/registry.h"
+#include "vitrail/models/formats/preprocessor.h"
 
 namespace vitrail::models {
 namespace {
@@ -47,16 +48,19 @@ void initialize_own(const nn::ParameterStore& parameters, const std::function<bo
 
 nlohmann::ordered_json encoder_json(const Model& encoder) {
   const PretrainedConfig& p = encoder.pretrained;
-  check(!p.processor,
-        "images that are prepared by an image processor of transformers cannot be read by a recurrent network yet");
-  return {{"architecture", encoder.architecture},
-          {"arguments", nlohmann::ordered_json::parse(encoder.arguments)},
-          {"input_size", {p.channels, p.height, p.width}},  // which arguments tell of models of one size alone
-          {"interpolation", p.interpolation},
-          {"crop_pct", p.crop_pct},
-          {"crop_mode", p.crop_mode},
-          {"mean", p.mean},
-          {"std", p.std}};
+  nlohmann::ordered_json json = {
+      {"architecture", encoder.architecture},
+      {"arguments", nlohmann::ordered_json::parse(encoder.arguments)},
+      {"input_size", {p.channels, p.height, p.width}},  // which arguments tell of models of one size alone
+      {"interpolation", p.interpolation},
+      {"crop_pct", p.crop_pct},
+      {"crop_mode", p.crop_mode},
+      {"mean", p.mean},
+      {"std", p.std}};
+  if (p.processor) {
+    json["image_processor"] = processor_json(*p.processor);
+  }
+  return json;
 }
 
 Model read_encoder(io::Fields& config) {
@@ -65,6 +69,9 @@ Model read_encoder(io::Fields& config) {
   Model encoder = build_model(f.get<std::string>("architecture"), config.raw("encoder")["arguments"],
                               config.source() + ": 'encoder'", {.fill = nn::Fill::leave});
   read_preparation(f, encoder.pretrained);
+  if (f.kind("image_processor") != io::Kind::absent) {
+    encoder.pretrained.processor = read_processor(f.raw("image_processor"), f.source() + ": 'image_processor'");
+  }
   f.finish();
   return encoder;
 }

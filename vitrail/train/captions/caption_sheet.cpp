@@ -2,14 +2,15 @@
 #include <array>
 
 #include "vitrail/data/resize.h"
-#include "vitrail/explain/drawing.h"
+#include "vitrail/explain/drawing/drawing.h"
 #include "vitrail/train/captions/captions.h"
 
 namespace vitrail::train {
 
 io::Image caption_sheet(const models::Captioner& model, const text::Tokenizer& tokenizer, const data::TextPairs& pairs,
                         std::int64_t most, DType dtype) {
-  constexpr std::int64_t side = 128;  // of an image
+  constexpr std::int64_t side = 128;    // of an image
+  constexpr std::int64_t longest = 64;  // tokens of a caption
   constexpr std::int64_t cell = side + 16;
   constexpr std::int64_t columns = 5;
   constexpr std::int64_t bar = 6;    // below an image, in the colour of right or wrong
@@ -25,8 +26,9 @@ io::Image caption_sheet(const models::Captioner& model, const text::Tokenizer& t
     images.push_back(pairs.images->image(index));
     right.push_back(pairs.texts[static_cast<std::size_t>(index)]);
   }
-  const std::vector<std::string> said =
-      caption(model, tokenizer, prepared(model.image_model.pretrained, images), caption_options(model, 3, 64, dtype));
+  const CaptionTokens captions(right, tokenizer, most_new_tokens(model, longest));
+  const std::vector<std::string> said = caption(model, tokenizer, prepared(model.image_model.pretrained, images),
+                                                caption_options(model, 3, longest, dtype));
   const std::int64_t height = cell + bar + lines * (explain::letter_height + 1) + 4;
   io::Image sheet = explain::white_image(columns * cell, (count + columns - 1) / columns * height);
   for (std::int64_t i = 0; i < count; ++i) {
@@ -34,7 +36,7 @@ io::Image caption_sheet(const models::Captioner& model, const text::Tokenizer& t
     const std::int64_t left = i % columns * cell + 8;
     const std::int64_t top = i / columns * height + 8;
     explain::paste(sheet, data::resize(images[at], side, side, data::Interpolation::nearest), left, top);
-    const bool is_right = std::ranges::find(right[at], said[at]) != right[at].end();
+    const bool is_right = is_exact(model, tokenizer, said[at], captions.ids[at]);
     const std::array<std::uint8_t, 3> color =
         is_right ? std::array<std::uint8_t, 3>{31, 157, 97} : std::array<std::uint8_t, 3>{228, 87, 46};
     for (std::int64_t k = 0; k < bar * side; ++k) {

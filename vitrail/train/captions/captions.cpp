@@ -119,6 +119,12 @@ std::vector<std::string> caption(const models::Captioner& model, const text::Tok
   return result;
 }
 
+bool is_exact(const models::Captioner& model, const text::Tokenizer& tokenizer, const std::string& said,
+              const std::vector<CaptionTokens::Ids>& captions) {
+  return std::ranges::any_of(captions,
+                             [&](const Ids& ids) { return text_of(model.start, model.end, tokenizer, ids) == said; });
+}
+
 Tensor prepared(const models::PretrainedConfig& how, const std::vector<io::Image>& images) {
   const data::Transform transform = data::eval_transform(how);
   const Shape shape = transform.shape();
@@ -194,8 +200,7 @@ CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::
         counting.add(said[i], pairs.counts[index], pairs.counted);
       }
       own_tokens += std::ssize(own.front()) + 1;
-      right += std::ranges::any_of(
-          own, [&](const Ids& ids) { return text_of(model.start, model.end, tokenizer, ids) == said[i]; });
+      right += is_exact(model, tokenizer, said[i], own) ? 1 : 0;
     }
     nn::Pass pass{.dtype = options.dtype};
     result.loss +=

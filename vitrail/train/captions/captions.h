@@ -65,6 +65,9 @@ std::vector<std::vector<Caption>> captions_of(const models::LanguageBody& writin
 /// The best of each.
 std::vector<std::string> caption(const models::Captioner& model, const text::Tokenizer& tokenizer, const Tensor& x,
                                  const CaptionOptions& options);
+/// Whether `said` is, to the letter, what the tokenizer makes of one of the captions of an image.
+bool is_exact(const models::Captioner& model, const text::Tokenizer& tokenizer, const std::string& said,
+              const std::vector<CaptionTokens::Ids>& captions);
 /// Images as a model takes them, by its evaluation transform: [B, C, H, W].
 Tensor prepared(const models::PretrainedConfig& how, const std::vector<io::Image>& images);
 

@@ -148,6 +148,7 @@ DetectionTask::DetectionTask(const DetectionOptions& options, const fs::path& ch
         training_.category_ids.empty() ? 0 : training_.category_ids.back());
   Made made = make_detector(options_, checkpoint, training_.classes);
   detector_ = std::move(made.detector);
+  detector_.category_ids = training_.category_ids;
   notes_ = std::move(made.notes);
   override_images(options_, detector_.images);
   frozen_norms_ = options_.backbone_norm == "frozen" || (options_.backbone_norm == "auto" && made.pretrained);

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "vitrail/explain/box_overlay.h"
-#include "vitrail/explain/drawing.h"
+#include "vitrail/explain/drawing/drawing.h"
 #include "vitrail/explain/overlay.h"
 #include "vitrail/train/detection/detections.h"
 

@@ -11,7 +11,7 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/data/boxes/box_batches.h"
 #include "vitrail/explain/box_overlay.h"
-#include "vitrail/explain/drawing.h"
+#include "vitrail/explain/drawing/drawing.h"
 #include "vitrail/explain/page.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/image.h"

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string>
 
-#include "vitrail/explain/colormap.h"
-#include "vitrail/explain/drawing.h"
+#include "vitrail/explain/drawing/colormap.h"
+#include "vitrail/explain/drawing/drawing.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::train {

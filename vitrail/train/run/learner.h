@@ -33,7 +33,7 @@ class Learner {
   Learner& operator=(const Learner&) = delete;
 
   std::int64_t epochs() const;           ///< how many the schedule takes, with warm-up and cool-down
-  double lr(std::int64_t update) const;  ///< the learning rate of update `update`, counted from 0
+  double lr(std::int64_t update) const;  ///< the learning rate of update `update`, counted as for update()
 
   /// What a user should know of the options before it begins, a line each.
   std::vector<std::string> remarks() const;
@@ -54,7 +54,8 @@ class Learner {
   double accumulate(const Loss& loss, std::uint64_t number, float share = 1,
                     const autograd::Tape::Complete& complete = {});
   /// Scales the accumulated gradients by `scale`, clips them, updates the weights and then the moving average, and
-  /// clears the gradients. `update` is the number of the update, counted from 0. `norm` is that of the accumulated
+  /// clears the gradients. `update` is the place in the schedules: the number of the update, counted from 0 as if each
+  /// epoch had `updates_per_epoch`. `norm` is that of the accumulated
   /// gradients, if it is known already. Returns the norm of the gradients before clipping if they are clipped by norm.
   std::optional<double> update(std::int64_t update, double scale = 1, std::optional<double> norm = {});
   bool clips_by_norm() const;

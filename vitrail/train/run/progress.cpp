@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdlib>
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
@@ -18,6 +19,12 @@ constexpr std::chrono::milliseconds redraw_every{100};
 std::size_t terminal_width(std::FILE* stream) {
   winsize size{};
   return ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 100;
+}
+
+// Whether a line can be drawn anew, which a terminal that is called dumb has no means for.
+bool is_terminal(std::FILE* stream) {
+  const char* const name = std::getenv("TERM");
+  return isatty(fileno(stream)) != 0 && (name == nullptr || std::string_view(name) != "dumb");
 }
 
 // A bar of whole and half blocks.
@@ -44,7 +51,7 @@ std::string_view shorten(std::string_view text, std::size_t columns) {
 
 }  // namespace
 
-Progress::Progress(std::FILE* stream) : Progress(stream, isatty(fileno(stream)) != 0) {}
+Progress::Progress(std::FILE* stream) : Progress(stream, is_terminal(stream)) {}
 
 Progress::Progress(std::FILE* stream, bool terminal) : stream_(stream), terminal_(terminal) {}
 

@@ -1,7 +1,9 @@
 #include "vitrail/train/run/run_folder.h"
 
+#include <algorithm>
 #include <ctime>
 #include <system_error>
+#include <utility>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -175,11 +177,39 @@ std::optional<RecordKind> read_record_kind(const fs::path& path) {
   return result;
 }
 
-std::string run_name(const fs::path& path) {
+namespace {
+
+// The folder of a run, or of a checkpoint in it; another folder as it is.
+fs::path folder_around(const fs::path& path) {
   fs::path folder = fs::absolute(path).lexically_normal();
   folder = folder.has_filename() ? folder : folder.parent_path();  // "runs/a/" has no file name
   const bool is_checkpoint = !fs::exists(folder / "config.toml") && fs::exists(folder.parent_path() / "config.toml");
-  return (is_checkpoint ? folder.parent_path() : folder).filename().string();
+  return is_checkpoint ? folder.parent_path() : folder;
+}
+
+}  // namespace
+
+std::string run_name(const fs::path& path) { return folder_around(path).filename().string(); }
+
+std::vector<std::string> run_names(const std::vector<std::string>& paths) {
+  std::vector<std::string> names;
+  std::vector<fs::path> around;
+  for (const std::string& path : paths) {
+    const fs::path folder = folder_around(path);
+    names.push_back(folder.filename().string());
+    around.push_back(folder.parent_path());
+  }
+  for (bool longer = true; std::exchange(longer, false);) {
+    const std::vector<std::string> before = names;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (around[i].has_filename() && std::ranges::count(before, before[i]) > 1) {
+        names[i] = (around[i].filename() / names[i]).string();
+        around[i] = around[i].parent_path();
+        longer = true;
+      }
+    }
+  }
+  return names;
 }
 
 std::vector<OptionChange> changed_options(const fs::path& path, const TaskOptions& options) {
@@ -209,9 +239,13 @@ std::vector<OptionChange> changed_options(const fs::path& path, const TaskOption
 
 namespace {
 
-// What is added at the end of a config.toml stands in its last table, where no option is read.
+// What is added at the end of a config.toml stands in its last tables, where no option is read.
 void check_nothing_is_added(const fs::path& config) {
   const nlohmann::json facts = facts_of(config);
+  for (const auto& [name, value] : facts.items()) {
+    check(value.is_string() || name == "records",
+          "{}: '{}' stands in its table [facts], where no option is read: move it above", config.string(), name);
+  }
   const auto records = facts.find("records");
   if (records == facts.end() || !records->is_object()) {
     return;

@@ -29,6 +29,9 @@ std::filesystem::path run_folder_of(const std::filesystem::path& path);
 /// The name of the run whose folder, or the folder of one of whose checkpoints, `path` is: the last part of the run
 /// folder's path. Any other folder has its own name.
 std::string run_name(const std::filesystem::path& path);
+/// The names of several runs; those that are called the same have as many of the folders around them as tell them
+/// apart: "a/one", "b/one".
+std::vector<std::string> run_names(const std::vector<std::string>& paths);
 /// The best model of a run if `path` is a run folder, otherwise `path` itself: wherever a user names a model, a run
 /// stands for its best one, and "vitrail/NAME" for a checkpoint that ships with the program (models/base/shipped.h;
 /// Error if there is none).

@@ -61,7 +61,7 @@ class Run {
   FitResult result() const;
 
   RecordKind record_kind() const { return {task_->units(), judge_->kinds(), task_->loss_axis()}; }
-  std::int64_t updates_done() const { return (counters_.batch + group_ - 1) / group_; }
+  std::int64_t updates_done() const { return updates_of_epoch(counters_.batch, group_); }
   bool leads() const { return ranks_.rank() == 0; }
   fs::path last() const { return folder_ / "last"; }
   fs::path best() const { return folder_ / "best"; }
@@ -140,7 +140,7 @@ Run::Run(const TaskOptions& options, const FitHooks& hooks)
         task_->alone_because());
   check_same(ranks_, facts_in_common(options, *task_, dtype_));
   group_ = std::min(together->grad_accum_steps, counters_.batches_per_epoch);
-  updates_per_epoch_ = (counters_.batches_per_epoch + group_ - 1) / group_;
+  updates_per_epoch_ = updates_of_epoch(counters_.batches_per_epoch, group_);
   real_ = options;
   real_.batch_size = std::min(options.batch_size, task_->items_of_batch(options.batch_size));
   real_.grad_accum_steps = group_;

@@ -55,6 +55,10 @@ std::int64_t batches_of_update(const RunOptions& options, int ranks) {
   return options.grad_shards > 0 ? options.grad_shards : options.grad_accum_steps * ranks;
 }
 
+std::int64_t updates_of_epoch(std::int64_t batches, std::int64_t batches_of_update) {
+  return (batches + batches_of_update - 1) / batches_of_update;
+}
+
 struct Updates::Parts {
   // What adds up the parts of several ranks, or of shards.
   struct Sums {
@@ -79,6 +83,11 @@ struct Updates::Parts {
   std::optional<Drawn> draw(std::int64_t number);
   std::uint64_t number_in_run(const Counters& counters, const Drawn& batch) const {
     return static_cast<std::uint64_t>(counters.epoch * counters.batches_per_epoch + batch.number);
+  }
+  // The update that comes next, from 0: its place in the schedules, as if all epochs before had had as many updates as
+  // this one. Those of a run that has gone on with other batches, or whose items were broken, were more or fewer.
+  std::int64_t next_update(const Counters& counters) const {
+    return counters.epoch * updates_of_epoch(counters.batches_per_epoch, group) + counters.batch / group;
   }
   void check_loss(double loss, const Counters& counters, double lr) const;
   std::optional<Update> make_alone(Counters& counters, std::int64_t batches);
@@ -154,7 +163,8 @@ void Updates::Parts::check_loss(double loss, const Counters& counters, double lr
 std::optional<Update> Updates::Parts::make_alone(Counters& counters, std::int64_t batches) {
   const Loss loss_of_batch = [&](nn::Pass& pass) { return task.loss(pass); };
   Update made;
-  made.lr = learner.lr(counters.step);
+  const std::int64_t update = next_update(counters);
+  made.lr = learner.lr(update);
   double expected = 0;  // the assumed units of all batches
   for (std::int64_t i = 0; i < batches; ++i) {
     const std::optional<Drawn> batch = draw(counters);
@@ -166,7 +176,7 @@ std::optional<Update> Updates::Parts::make_alone(Counters& counters, std::int64_
     const std::uint64_t number = number_in_run(counters, *batch);
     double one = 0;
     if (batches == 1) {
-      const Learner::Step step = learner.step(loss_of_batch, number, counters.step);
+      const Learner::Step step = learner.step(loss_of_batch, number, update);
       one = step.loss;
       made.gradient_norm = step.gradient_norm;
     } else {
@@ -182,7 +192,7 @@ std::optional<Update> Updates::Parts::make_alone(Counters& counters, std::int64_
   const double correction = expected / static_cast<double>(made.units);  // 1 if all batches have equally many units
   made.loss *= correction;
   if (batches > 1) {
-    made.gradient_norm = learner.update(counters.step, correction);
+    made.gradient_norm = learner.update(update, correction);
   }
   ++counters.step;
   return made;
@@ -212,7 +222,8 @@ std::optional<Update> Updates::Parts::make_together(Counters& counters, std::int
   own.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   own.touched = sums->gradients.touched();
   Update made;
-  made.lr = learner.lr(counters.step);
+  const std::int64_t update = next_update(counters);
+  made.lr = learner.lr(update);
   Wishes agreed;
   std::vector<std::uint8_t> touched(own.touched.size(), 0);
   for (int rank = 0;
@@ -246,7 +257,7 @@ std::optional<Update> Updates::Parts::make_together(Counters& counters, std::int
     return std::nullopt;
   }
   made.loss /= static_cast<double>(made.units);
-  made.gradient_norm = learner.update(counters.step, 1 / static_cast<double>(made.units), norm);
+  made.gradient_norm = learner.update(update, 1 / static_cast<double>(made.units), norm);
   ++counters.step;
   return made;
 }

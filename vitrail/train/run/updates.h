@@ -62,4 +62,7 @@ class Updates {
 /// The batches of an update on all of so many ranks: --grad-shards, or --grad-accum-steps on each.
 std::int64_t batches_of_update(const RunOptions& options, int ranks);
 
+/// The updates of an epoch of so many batches, of which the last has what is left.
+std::int64_t updates_of_epoch(std::int64_t batches, std::int64_t batches_of_update);
+
 }  // namespace vitrail::train

@@ -110,10 +110,8 @@ Features joined_parts(std::vector<Stored> parts, std::vector<std::string>& broke
 
 }  // namespace
 
-PartFacts facts_of(const models::Model& model) {
-  const data::ImageConfig& images = model.pretrained;
-  PartFacts facts = {{"weights", hash_of_weights(model)},
-                     {"input_size", fmt::format("{} x {} x {}", images.channels, images.height, images.width)},
+PartFacts preparation_of(const data::ImageConfig& images) {
+  PartFacts facts = {{"input_size", fmt::format("{} x {} x {}", images.channels, images.height, images.width)},
                      {"interpolation", images.interpolation},
                      {"mean", fmt::format("{}", fmt::join(images.mean, " "))},
                      {"std", fmt::format("{}", fmt::join(images.std, " "))}};
@@ -123,6 +121,12 @@ PartFacts facts_of(const models::Model& model) {
     facts["crop_pct"] = fmt::format("{}", images.crop_pct);
     facts["crop_mode"] = images.crop_mode;
   }
+  return facts;
+}
+
+PartFacts facts_of(const models::Model& model) {
+  PartFacts facts = preparation_of(model.pretrained);
+  facts.emplace("weights", hash_of_weights(model));
   return facts;
 }
 

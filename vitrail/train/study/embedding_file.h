@@ -12,7 +12,9 @@
 
 namespace vitrail::train {
 
-/// What a file of features says of the model that made them: its weights, and how images are prepared for it.
+/// How images are prepared for a model, in words by their names.
+std::map<std::string, std::string> preparation_of(const data::ImageConfig& images);
+/// What a file of features says of the model that made them: its weights, and preparation_of() its images.
 std::map<std::string, std::string> facts_of(const models::Model& model);
 
 /// How embed_to_file() writes.

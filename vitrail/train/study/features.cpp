@@ -175,6 +175,13 @@ std::vector<std::string> differences(const Features& training, const Features& t
       prepared.push_back(fmt::format("{} is {} and {}", name, *fact(training, name), *fact(test, name)));
     }
   }
+  const auto by_processor = [](const Features& one) { return fact(one, "image_processor").has_value(); };
+  const auto by_crop = [](const Features& one) { return fact(one, "crop_pct").has_value(); };
+  if ((by_processor(training) && by_crop(test)) || (by_crop(training) && by_processor(test))) {
+    prepared.push_back(
+        fmt::format("the {} features' are by an image processor of transformers, the others by a crop_pct",
+                    by_processor(training) ? "training" : "test"));
+  }
   if (!prepared.empty()) {
     result.push_back(fmt::format("the images of the training and test features were prepared differently: {}",
                                  fmt::join(prepared, ", ")));

@@ -27,6 +27,7 @@
 #include "vitrail/tensor/random.h"
 #include "vitrail/tensor/side_by_side.h"
 #include "vitrail/train/study/dataset_part.h"
+#include "vitrail/train/study/embedding_file.h"
 #include "vitrail/train/study/zero_shot.h"
 
 namespace vitrail::train {
@@ -162,12 +163,13 @@ std::string hash_of_weights(const models::JointModel& model) {
 }
 
 IndexEncoder index_encoder(const models::Model& model, const std::string& name) {
-  return {hash_of_weights(model), name, [&model](const data::Dataset& images, const EvaluateOptions& options) {
-            return embed(model, images, options);
-          }};
+  return {
+      hash_of_weights(model), nlohmann::json(preparation_of(model.pretrained)).dump(), name,
+      [&model](const data::Dataset& images, const EvaluateOptions& options) { return embed(model, images, options); }};
 }
 IndexEncoder index_encoder(const models::JointModel& model, const std::string& name) {
-  return {hash_of_weights(model), name, [&model](const data::Dataset& images, const EvaluateOptions& options) {
+  return {hash_of_weights(model), nlohmann::json(preparation_of(model.pretrained)).dump(), name,
+          [&model](const data::Dataset& images, const EvaluateOptions& options) {
             return embed_images(model, images, options);
           }};
 }
@@ -186,6 +188,7 @@ ImageIndex load_index(const fs::path& file) {
                    .pool = fact("pool"),
                    .changes = facts.contains("changes") ? fact("changes") : "",
                    .weights = fact("weights"),
+                   .prepared = facts.contains("prepared") ? fact("prepared") : "",
                    .images = {},
                    .features = {}};
   const nlohmann::json images = io::parse_json(fact("images"), stored.source() + ": images");
@@ -231,6 +234,7 @@ void save_index(const fs::path& file, const ImageIndex& index) {
                         {"pool", index.pool},
                         {"changes", index.changes},
                         {"weights", index.weights},
+                        {"prepared", index.prepared},
                         {"images", images.dump()}});
 }
 
@@ -238,9 +242,15 @@ IndexChanges update_index(ImageIndex& index, const IndexEncoder& encoder, const 
                           const std::function<void(const ImageIndex&)>& save) {
   check(index.images.empty() || index.weights == encoder.weights,
         "the index was made by '{}' with other weights than these: delete it to make it anew", index.model);
+  check(
+      index.images.empty() || index.prepared.empty() || index.prepared == encoder.prepared,
+      "the index was made by '{}' of images that were prepared otherwise than for '{}' ({} and {}): delete it to make "
+      "it anew",
+      index.model, encoder.model, index.prepared, encoder.prepared);
   index.weights = encoder.weights;
+  index.prepared = encoder.prepared;
   index.model = encoder.model;
-  const auto dataset = data::open_unlabeled(index.source);
+  const auto dataset = data::open_unlabeled(index.source, options.skip_broken);
   std::map<std::string, std::int64_t, std::less<>> known;
   for (std::int64_t i = 0; i < std::ssize(index.images); ++i) {
     known.emplace(index.images[static_cast<std::size_t>(i)].name, i);

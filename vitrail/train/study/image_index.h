@@ -32,6 +32,7 @@ struct ImageIndex {
   std::string changes =
       {};               ///< JSON of what the caller changes of the model and of its images' preparation; empty: nothing
   std::string weights;  ///< a hash of the model's weights
+  std::string prepared = {};  ///< JSON of preparation_of() the images; empty: an index of an earlier version
   std::vector<Entry> images;
   Tensor features;      ///< [N, D] bf16; undefined if there are no images
   Tensor lengths = {};  ///< [N] f32, of the features, which bf16 makes a little longer or shorter; undefined: not kept
@@ -51,8 +52,9 @@ std::string hash_of_weights(const models::JointModel& model);
 
 /// What makes the features of an index.
 struct IndexEncoder {
-  std::string weights;  ///< hash_of_weights()
-  std::string model;    ///< name or folder, which the index keeps
+  std::string weights;   ///< hash_of_weights()
+  std::string prepared;  ///< JSON of preparation_of() its images
+  std::string model;     ///< name or folder, which the index keeps
   std::function<Features(const data::Dataset& images, const EvaluateOptions& options)> embed;
 };
 /// The output of a model that has no classifier (models::without_head). The model must outlive the encoder.
@@ -66,7 +68,7 @@ ImageIndex load_index(const std::filesystem::path& file);
 /// Brings `index`, which may be new and empty but for source, pool and changes, up to date: images that have come or
 /// changed are looked at by the encoder, and those that are gone are left out. `save` is called with the whole index
 /// after every 20,000 new images, and at the end, if anything has changed. Throws Error if the index was made by a
-/// model with other weights.
+/// model with other weights, or of images that were prepared otherwise.
 IndexChanges update_index(ImageIndex& index, const IndexEncoder& encoder, const EvaluateOptions& options,
                           const std::function<void(const ImageIndex&)>& save);
 

@@ -288,7 +288,7 @@ void Classify::open_teacher() {
   }
   teacher_ = std::make_unique<const Teacher>(options_.kd_model_name, model_, compute_dtype(options_));
   if (!options_.unlabeled_dir.empty()) {
-    auto more = data::open_unlabeled(options_.unlabeled_dir);
+    auto more = data::open_unlabeled(options_.unlabeled_dir, options_.skip_broken);
     unlabeled_ = more->size();
     training_ = data::with_unlabeled(std::move(training_), std::move(more));
   }

@@ -1,6 +1,7 @@
 #include "vitrail/train/tasks/classify_text.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/data/dataset.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/ops/math/reduce.h"
 #include "vitrail/ops/math/softmax.h"
@@ -73,6 +75,27 @@ class ClassifyText final : public TextTask {
   Confusion confusion_;  // of the latest evaluation
 };
 
+// The texts of a part of a table that says parts, by any of its names; nothing if there is no such part.
+std::vector<text::LabelledText> part_of(const std::vector<text::LabelledText>& texts, const std::string& part) {
+  std::vector<std::string> names = data::names_of_split(part);
+  if (part == "validation") {
+    names.insert(names.begin() + 1, "dev");
+  }
+  for (const std::string& name : names) {
+    std::vector<text::LabelledText> found;
+    std::ranges::copy_if(texts, std::back_inserter(found),
+                         [&](const text::LabelledText& text) { return text.split == name; });
+    if (!found.empty()) {
+      return found;
+    }
+  }
+  return {};
+}
+
+bool says_parts(const std::vector<text::LabelledText>& texts) {
+  return std::ranges::any_of(texts, [](const text::LabelledText& text) { return !text.split.empty(); });
+}
+
 ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& checkpoint)
     : TextTask(options, checkpoint), options_(options) {
   const std::vector<text::LabelledText> texts = text::read_labelled_texts(options_.data, skipped());
@@ -89,14 +112,27 @@ ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& c
     labels_ = models::labels_of(model_);  // of which data that it is evaluated on need not have all
   }
   cutter_.emplace(tokenizer_, task_length(options_, model_));
-  const std::vector<bool> evaluated = validation_share(options_, std::ssize(texts));
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    add(evaluated[i] ? validation_ : training_, texts[i], options_.data);
+  const auto add_all = [this](ClassTexts& part, const std::vector<text::LabelledText>& all, const std::string& source) {
+    for (const text::LabelledText& text : all) {
+      add(part, text, source);
+    }
+  };
+  if (says_parts(texts)) {
+    add_all(training_, part_of(texts, "train"), options_.data);
+    if (options_.val_data.empty()) {
+      add_all(validation_, part_of(texts, "validation"), options_.data);
+    }
+  } else {
+    const std::vector<bool> evaluated = validation_share(options_, std::ssize(texts));
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      add(evaluated[i] ? validation_ : training_, texts[i], options_.data);
+    }
   }
   if (!options_.val_data.empty()) {
-    for (const text::LabelledText& text : text::read_labelled_texts(options_.val_data, skipped())) {
-      add(validation_, text, options_.val_data);
-    }
+    const std::vector<text::LabelledText> all = text::read_labelled_texts(options_.val_data, skipped());
+    add_all(validation_, says_parts(all) ? part_of(all, "validation") : all, options_.val_data);
+    check(!validation_.texts.empty(), "{}: its column 'split' says of no text that it is for validation",
+          options_.val_data);
   }
   check(!training_.texts.empty(), "{}: no text is left to learn", options_.data);
   batches_ = index_batches(options_, training_.lengths(), "texts", !options_.no_shuffle);

@@ -47,10 +47,10 @@ text::Tokenizer open_tokenizer(const LanguageOptions& options, const fs::path& c
   const std::string name = !options.tokenizer.empty() ? options.tokenizer
                            : folder                   ? model_of(options.model).string()
                                                       : "char";
-  if (name == "char") {
-    return text::char_tokenizer(corpus);
-  }
-  return name == "byte" ? text::byte_tokenizer() : text::load_tokenizer(model_of(name));
+  text::Tokenizer tokenizer = name == "char"   ? text::char_tokenizer(corpus)
+                              : name == "byte" ? text::byte_tokenizer()
+                                               : text::load_tokenizer(model_of(name));
+  return options.tokenizer.empty() ? tokenizer : in_place_of_none(std::move(tokenizer), options.model);
 }
 
 models::TextModel make_language_model(const LanguageOptions& options, const fs::path& checkpoint,
@@ -147,6 +147,7 @@ struct Reading {
   std::shared_ptr<const data::Samples<TextBatch>> parts;
   data::EpochPlan plan;
   std::int64_t tokens = 0;  // of an epoch
+  TextBatch rest = {};      // what fills no block, and is read last; without `ids`: nothing
 };
 
 class Language final : public Task {
@@ -326,7 +327,8 @@ void Language::read_blocks() {
   if (validation_ != nullptr) {
     const auto read = std::make_shared<TextBlocks>(validation_, block_, false, 0);
     const std::int64_t rows = options_.validation_batch_size.value_or(options_.batch_size);
-    evaluation_ = {read, data::plan_batches({.size = read->count(), .batch_size = rows}), read->count() * block_};
+    evaluation_ = {read, data::plan_batches({.size = read->count(), .batch_size = rows}), std::ssize(*validation_) - 1,
+                   read->rest()};
   }
 }
 
@@ -351,11 +353,17 @@ Figures Language::evaluate(const Work& work) {
   const std::unique_ptr<models::TextState> state = state_ != nullptr ? body().begin() : nullptr;
   double sum = 0;
   std::int64_t count = 0;
-  for (TextBatch batch; batches.next(batch);) {
+  const auto add = [&](const TextBatch& batch) {
     nn::Pass pass{.dtype = work.dtype};
     sum += static_cast<double>(loss_of(batch, pass, state.get()).item()) * static_cast<double>(batch.ids.numel());
     count += batch.ids.numel();
     work.advance(count);
+  };
+  for (TextBatch batch; batches.next(batch);) {
+    add(batch);
+  }
+  if (evaluation_.rest.ids.defined()) {
+    add(evaluation_.rest);
   }
   const double loss = sum / static_cast<double>(count);
   return {

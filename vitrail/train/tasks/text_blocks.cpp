@@ -31,6 +31,17 @@ void take(TextBatch& batch, std::int64_t row, const std::vector<std::int64_t>& t
 
 std::string TextBlocks::name(std::int64_t index) const { return fmt::format("block {}", index); }
 
+TextBatch TextBlocks::rest() const {
+  const std::int64_t begin = count() * size_;
+  const std::int64_t tokens = std::ssize(*text_) - 1 - begin;
+  if (tokens == 0) {
+    return {};
+  }
+  TextBatch batch{count(), Tensor::empty({1, tokens}, DType::i64), Tensor::empty({1, tokens}, DType::i64)};
+  take(batch, 0, *text_, begin);
+  return batch;
+}
+
 TextBatch TextBlocks::begin(const data::BatchPlan& plan) const { return empty_batch(plan, size_); }
 
 void TextBlocks::fill(TextBatch& batch, const data::BatchPlan& plan, std::int64_t i) const {

@@ -29,6 +29,8 @@ class TextBlocks final : public data::Samples<TextBatch> {
 
   /// How many blocks the text has, each followed by one more token.
   std::int64_t count() const { return (std::ssize(*text_) - 1) / size_; }
+  /// The tokens that are left behind the last block, as a batch of one row; without `ids` if there are none.
+  TextBatch rest() const;
 
   std::string name(std::int64_t index) const override;
   TextBatch begin(const data::BatchPlan& plan) const override;

@@ -38,6 +38,27 @@ class IndexSamples final : public data::Samples<IndexBatch> {
   std::string items_;
 };
 
+// The tokenizer that lies in a folder; nothing if there is none that can be read.
+std::optional<text::Tokenizer> tokenizer_in(const fs::path& folder) {
+  try {
+    return text::load_tokenizer(folder);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+bool have_the_same_tokens(const text::Tokenizer& a, const text::Tokenizer& b) {
+  if (a.kind() != b.kind() || a.vocab_size() != b.vocab_size()) {
+    return false;
+  }
+  for (std::int64_t id = 0; id < a.vocab_size(); ++id) {
+    if (a.has(id) != b.has(id) || (a.has(id) && a.token_of(id) != b.token_of(id))) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 TextTaskOptions::TextTaskOptions() {
@@ -117,6 +138,17 @@ void check_texts(const std::string& data, const std::string& model) {
         model);
 }
 
+text::Tokenizer in_place_of_none(text::Tokenizer given, const std::string& model) {
+  const fs::path folder = model_of(model);
+  if (!fs::is_directory(folder)) {
+    return given;
+  }
+  const std::optional<text::Tokenizer> own = tokenizer_in(folder);
+  check(!own || have_the_same_tokens(*own, given),
+        "'{}' has a tokenizer of its own, whose tokens its network has learned: leave out --tokenizer", model);
+  return given;
+}
+
 text::Tokenizer open_task_tokenizer(const TextTaskOptions& options, const fs::path& checkpoint) {
   check_texts(options.data, options.model);
   if (const std::string source = model_of(options.model).string();
@@ -135,7 +167,9 @@ text::Tokenizer open_task_tokenizer(const TextTaskOptions& options, const fs::pa
   check(!source.empty(),
         "--tokenizer is missing: a new model has none (`vitrail tokenizer train FILE --model wordpiece --output DIR` "
         "makes one)");
-  return text::load_tokenizer(source);
+  text::Tokenizer tokenizer = text::load_tokenizer(source);
+  return checkpoint.empty() && !options.tokenizer.empty() ? in_place_of_none(std::move(tokenizer), options.model)
+                                                          : tokenizer;
 }
 
 models::TextModelOptions text_model_options(const TextTaskOptions& options, const fs::path& checkpoint,

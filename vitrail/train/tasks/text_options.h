@@ -57,6 +57,9 @@ std::string skipped_summary(std::int64_t lines);
 /// another kind of model.
 void check_texts(const std::string& data, const std::string& model);
 
+/// `given`, the tokenizer of --tokenizer. Throws Error if the folder `model` has another one, by which its network has
+/// learned.
+text::Tokenizer in_place_of_none(text::Tokenizer given, const std::string& model);
 /// The tokenizer of the checkpoint, of --tokenizer, or of the model's folder. Throws Error if there is none.
 text::Tokenizer open_task_tokenizer(const TextTaskOptions& options, const std::filesystem::path& checkpoint);
 

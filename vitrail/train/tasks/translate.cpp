@@ -49,7 +49,11 @@ Pieces open_pieces(const TranslationOptions& options, const fs::path& checkpoint
   if (!options.tokenizer.empty() || fs::is_directory(model)) {
     const fs::path given = options.tokenizer.empty() ? model : model_of(options.tokenizer);
     const bool of_sentencepiece = given.extension() == ".model" || given.extension() == ".spm";
-    return of_sentencepiece ? of_both(text::marian_tokenizer(given)) : of_folder(given);
+    Pieces pieces = of_sentencepiece ? of_both(text::marian_tokenizer(given)) : of_folder(given);
+    if (!options.tokenizer.empty()) {
+      pieces.source = in_place_of_none(std::move(pieces.source), options.model);
+    }
+    return pieces;
   }
   std::vector<std::string> texts = training.source;
   texts.insert(texts.end(), training.target.begin(), training.target.end());

@@ -86,6 +86,16 @@ data::QuestionTokens tokens_of(const data::ImageQuestions& questions, const text
   return tokens;
 }
 
+std::int64_t with_unknown_words(const data::QuestionTokens& tokens, const text::Tokenizer& tokenizer) {
+  const std::optional<std::int64_t> unknown = text::unknown_token(tokenizer);
+  std::int64_t count = 0;
+  for (const auto& of_image : tokens) {
+    count += std::ranges::count_if(
+        of_image, [&](const auto& ids) { return unknown && std::ranges::find(ids, *unknown) != ids.end(); });
+  }
+  return count;
+}
+
 std::int64_t with_unknown_words(const data::QuestionBatch& batch, const text::Tokenizer& tokenizer) {
   const std::optional<std::int64_t> unknown = text::unknown_token(tokenizer);
   const std::int64_t longest = batch.ids.size(1);

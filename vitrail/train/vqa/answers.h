@@ -40,7 +40,8 @@ std::int64_t keep_answerable(data::ImageQuestions& questions, const KnownAnswers
 /// The tokens of all questions, each cut to `longest`.
 data::QuestionTokens tokens_of(const data::ImageQuestions& questions, const text::Tokenizer& tokenizer,
                                std::int64_t longest);
-/// How many questions of a batch have a word that the tokenizer does not know.
+/// How many questions, of all or of a batch, have a word that the tokenizer does not know.
+std::int64_t with_unknown_words(const data::QuestionTokens& tokens, const text::Tokenizer& tokenizer);
 std::int64_t with_unknown_words(const data::QuestionBatch& batch, const text::Tokenizer& tokenizer);
 
 /// The input of a network that a batch is.

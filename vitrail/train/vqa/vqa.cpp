@@ -130,8 +130,12 @@ std::vector<std::string> VqaTask::summary() const {
       fmt::format("{} to learn from{}", io::counted(training_.count(), "questions"),
                   validation_ ? fmt::format(", {} to evaluate on", validation_->count()) : "")};
   if (left_out_ > 0) {
-    lines.push_back(fmt::format("{} left out, of whose answers the model knows none (see --most-answers)",
-                                io::counted(left_out_, "questions")));
+    lines.push_back(fmt::format("{} left out, of whose answers the model knows none{}",
+                                io::counted(left_out_, "questions"),
+                                models::is_vqa_name(options_.model) ? " (see --most-answers)" : ""));
+  }
+  if (const std::int64_t unknown = with_unknown_words(tokens_, *tokenizer_); unknown > 0) {
+    lines.push_back(fmt::format("{} with a word that the model has never read", io::counted(unknown, "questions")));
   }
   std::ranges::copy(data_summary(options_, *training_.images, validation_ ? validation_->images.get() : nullptr),
                     std::back_inserter(lines));

@@ -1,4 +1,4 @@
-#include "vitrail/explain/colormap.h"
+#include "vitrail/explain/drawing/colormap.h"
 
 #include <algorithm>
 #include <cmath>

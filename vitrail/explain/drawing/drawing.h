@@ -5,18 +5,16 @@
 #include <cstdint>
 #include <string_view>
 
+#include "vitrail/explain/drawing/letters.h"
 #include "vitrail/io/image.h"
 
 namespace vitrail::explain {
 
-constexpr std::int64_t letter_width = 6;   ///< pixels from one letter to the next, at scale 1
-constexpr std::int64_t letter_height = 8;  ///< pixels of a line, descenders included, at scale 1
-
-/// The width in pixels of a text of one line: each letter is a character of UTF-8.
+/// The width in pixels of a text of one line (letters.h).
 std::int64_t text_width(std::string_view text, std::int64_t scale);
 
 /// Draws one line of text in dark letters, each pixel of which is a square of `scale` pixels. What lies outside the
-/// image is left out. Characters beyond ASCII are drawn as question marks.
+/// image is left out.
 void draw_text(io::Image& image, std::int64_t left, std::int64_t top, std::string_view text, std::int64_t scale);
 
 /// An image that is all white.
