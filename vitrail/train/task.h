@@ -96,6 +96,12 @@ class Task {
 
   /// Does long work before the first epoch of a new or resumed run.
   virtual void prepare(const Work& work) { (void)work; }
+  /// Called before the batches of update `update` are looked at (from 0, its place in the schedules), on every rank.
+  virtual void updating(std::int64_t update) { (void)update; }
+  /// What batches move on besides the parameters and buffers of network(): running statistics of networks that follow
+  /// it, centres (f32), of which the mean is taken where several ranks look at batches, and counts of batches (i64).
+  /// The tensors share their memory with the task.
+  virtual std::vector<Tensor> statistics() const { return {}; }
   /// Called after update `step` (from 1) of the parameters, for momentum encoders, queues and centres.
   virtual void updated(std::int64_t step) { (void)step; }
   /// The tensors that a resumed run needs besides those of network and optimizer. load_state() gets them back, and

@@ -53,6 +53,7 @@ std::unique_ptr<Task> expect_steps(const TaskOptions& options, const io::Safeten
   for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
     task->batches().start_epoch(epoch);
     while (task->next()) {
+      task->updating(step);
       const auto number = static_cast<std::uint64_t>(step);
       const double loss = learner.step([&](nn::Pass& pass) { return task->loss(pass); }, number, step).loss;
       const float wanted = expected[static_cast<std::size_t>(step)];

@@ -10,6 +10,8 @@
 #include "tests/support/errors.h"
 #include "tests/support/finite.h"
 #include "tests/train/tiny.h"
+#include "vitrail/train/pretrain/dino.h"
+#include "vitrail/train/pretrain/mocov3.h"
 
 namespace vitrail::train {
 namespace {
@@ -45,7 +47,7 @@ class RanksTest : public ::testing::Test {
     return losses;
   }
   // Trains on so many ranks; each stops after `stop` updates (0: none does).
-  static void fit_on(int ranks, const ClassifyOptions& options, std::int64_t stop = 0) {
+  static void fit_on(int ranks, const TaskOptions& options, std::int64_t stop = 0) {
     test::on_ranks(ranks, [&](test::ThreadRank& self) {
       FitHooks hooks = stop > 0 ? test::stop_after(stop) : FitHooks();
       hooks.ranks = &self;
@@ -61,17 +63,35 @@ class RanksTest : public ::testing::Test {
     }
   }
   // The bits of the weights after the same options on 1, 2 and 4 ranks.
-  void expect_same_bits(ClassifyOptions options) {
+  template <class Options>
+  void expect_same_bits(Options options) {
     std::vector<std::uint64_t> sums;
+    std::vector<std::uint64_t> states;
     for (const int ranks : {1, 2, 4}) {
       options.experiment = fmt::format("ranks-{}", ranks);
       fs::remove_all(run(options.experiment));
       fit_on(ranks, options);
       sums.push_back(weights(options.experiment));
+      states.push_back(checksum_of_state(options.experiment));
     }
     EXPECT_EQ(sums[1], sums[0]);
     EXPECT_EQ(sums[2], sums[0]);
+    EXPECT_EQ(states[1], states[0]);
+    EXPECT_EQ(states[2], states[0]);
     EXPECT_EQ(losses("ranks-1"), losses("ranks-4"));
+  }
+  // The same of a pretraining from views, by a network with batch norms.
+  template <class Options>
+  Options views(const std::string& name) const {
+    Options options;
+    static_cast<RunOptions&>(options) = static_cast<const RunOptions&>(this->options(name));
+    options.eval_metric = Options().eval_metric;
+    options.data_dir = (folder_ / "data" / "train").string();
+    options.model = "resnet18";
+    options.model_kwargs = R"({"channels": [4, 4, 8, 8], "layers": [1, 1, 1, 1], "img_size": 32})";
+    options.lr = 1e-3;
+    options.warmup_epochs = 0;
+    return options;
   }
 
   test::TemporaryFolder folder_;
@@ -93,6 +113,20 @@ TEST_F(RanksTest, AverageRunningStatistics) {
   with.model_kwargs = R"({"channels": [4, 4, 8, 8], "layers": [1, 1, 1, 1], "img_size": 16})";
   with.drop = 0;
   expect_same_bits(with);
+}
+
+// An update of four batches and one of two, which not all ranks have a part of.
+TEST_F(RanksTest, FollowWithMomentumAndCentreTogether) {
+  PretrainMocov3Options moco = views<PretrainMocov3Options>("mocov3");
+  moco.moco_dim = moco.moco_mlp_dim = 8;
+  expect_same_bits(moco);
+  PretrainDinoOptions dino = views<PretrainDinoOptions>("dino");
+  dino.out_dim = 16;
+  dino.head_hidden_dim = dino.head_bottleneck_dim = 8;
+  dino.use_bn_in_head = true;
+  dino.local_crops_number = 0;
+  dino.warmup_teacher_temp_epochs = 0;
+  expect_same_bits(dino);
 }
 
 TEST_F(RanksTest, LeaveTheSameBrokenImagesOut) {

@@ -16,6 +16,7 @@
 #include "vitrail/optim/schedule.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/pretrain/losses.h"
+#include "vitrail/train/run/gradient_sum.h"
 
 namespace vitrail::train {
 namespace {
@@ -53,10 +54,11 @@ class PretrainDino final : public ViewTask {
 
   nn::Network& network() override { return *student_; }
   Tensor loss(nn::Pass& pass) override;
+  void updating(std::int64_t update) override { update_ = update; }
   void updated(std::int64_t step) override;
+  std::vector<Tensor> statistics() const override;
   io::NamedTensors state() const override;
   std::string loss_axis() const override { return "cross-entropy with the teacher"; }
-  std::string alone_because() const override { return "DINO's centre follows the batches of one process"; }
   std::vector<std::string> summary() const override;
 
  protected:
@@ -72,6 +74,7 @@ class PretrainDino final : public ViewTask {
   std::int64_t epoch() const { return *epoch_.data<std::int64_t>(); }
 
   const PretrainDinoOptions options_;
+  std::int64_t update_ = 0;  // the present one
   std::unique_ptr<DinoEncoder> student_;
   std::unique_ptr<DinoEncoder> teacher_;          // without stochastic depth; follows the student
   Tensor center_;                                 // [1, out_dim]
@@ -129,8 +132,14 @@ Tensor PretrainDino::loss(nn::Pass& pass) {
 }
 
 void PretrainDino::updated(std::int64_t /*step*/) {
-  const double share = static_cast<double>(update()) / static_cast<double>(total_updates());
+  const double share = static_cast<double>(update_) / static_cast<double>(total_updates());
   optim::follow(teacher_->parameters, student_->parameters, optim::cosine_between(options_.momentum_teacher, 1, share));
+}
+
+std::vector<Tensor> PretrainDino::statistics() const {
+  std::vector<Tensor> statistics = running_statistics(teacher_->parameters);
+  statistics.push_back(center_);
+  return statistics;
 }
 
 io::NamedTensors PretrainDino::state() const {

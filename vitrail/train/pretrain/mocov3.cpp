@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -12,6 +13,7 @@
 #include "vitrail/optim/schedule.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/pretrain/losses.h"
+#include "vitrail/train/run/gradient_sum.h"
 #include "vitrail/train/run/run_folder.h"
 
 namespace vitrail::train {
@@ -49,7 +51,8 @@ class PretrainMocov3 final : public ViewTask {
 
   nn::Network& network() override { return *network_; }
   Tensor loss(nn::Pass& pass) override;
-  void updated(std::int64_t /*step*/) override { followed_ = false; }
+  void updating(std::int64_t update) override;
+  std::vector<Tensor> statistics() const override { return running_statistics(momentum_->parameters); }
   io::NamedTensors state() const override { return momentum_state(*momentum_); }
   std::string loss_axis() const override { return "contrastive loss"; }
 
@@ -64,7 +67,7 @@ class PretrainMocov3 final : public ViewTask {
   const PretrainMocov3Options options_;
   std::unique_ptr<ProjectedEncoder> network_;   // with the predictor
   std::unique_ptr<ProjectedEncoder> momentum_;  // without
-  bool followed_ = false;                       // whether the momentum encoder has been updated in this step
+  std::int64_t followed_ = -1;                  // the update before whose batches the momentum encoder has followed
 };
 
 PretrainMocov3::PretrainMocov3(const PretrainMocov3Options& options, const fs::path& checkpoint)
@@ -106,6 +109,15 @@ PretrainMocov3::PretrainMocov3(const PretrainMocov3Options& options, const fs::p
   open_views({view_transform(images, first), view_transform(images, second)});
 }
 
+// The momentum encoder follows before its own forward of the step.
+void PretrainMocov3::updating(std::int64_t update) {
+  if (std::exchange(followed_, update) != update) {  // unless all batches were broken
+    const double share = static_cast<double>(update) / static_cast<double>(total_updates());
+    optim::follow(momentum_->parameters, network_->parameters,
+                  options_.moco_m_cos ? mocov3_momentum(options_.moco_m, share) : options_.moco_m);
+  }
+}
+
 Tensor PretrainMocov3::loss(nn::Pass& pass) {
   const auto [h0, h1] = encode_two(*network_, batch(), pass);
   const auto predicted = [&](const Tensor& h) { return (*network_->predictor)(network_->head(h, pass), pass); };
@@ -115,12 +127,6 @@ Tensor PretrainMocov3::loss(nn::Pass& pass) {
   Tensor k1;
   {
     const autograd::NoGrad no_grad;
-    if (!followed_) {  // before its own forward of this step
-      const double share = static_cast<double>(update()) / static_cast<double>(total_updates());
-      optim::follow(momentum_->parameters, network_->parameters,
-                    options_.moco_m_cos ? mocov3_momentum(options_.moco_m, share) : options_.moco_m);
-      followed_ = true;
-    }
     const auto [m0, m1] = encode_two(*momentum_, batch(), pass);
     k0 = momentum_->head(m0, pass);
     k1 = momentum_->head(m1, pass);

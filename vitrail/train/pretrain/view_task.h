@@ -99,8 +99,7 @@ class ViewTask : public Task {
   void load_trained(const std::filesystem::path& checkpoint) const;
 
   const data::ViewBatch& batch() const { return batch_; }
-  /// The update, from 0, that the present batch belongs to; how many an epoch has, and all epochs.
-  std::int64_t update() const { return batch_.epoch * updates_per_epoch() + batch_.number / options_.grad_accum_steps; }
+  /// How many updates an epoch has, and all epochs.
   std::int64_t updates_per_epoch() const;
   std::int64_t total_updates() const { return options_.epochs * updates_per_epoch(); }
 

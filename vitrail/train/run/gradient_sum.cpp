@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -43,14 +44,9 @@ void spread(const Tensor& all, const std::vector<Tensor>& tensors) {
   });
 }
 
-std::vector<Tensor> buffers_named(const nn::ParameterStore& parameters, std::initializer_list<std::string_view> names) {
+std::vector<Tensor> of_dtype(const std::vector<Tensor>& tensors, DType dtype) {
   std::vector<Tensor> result;
-  for (const nn::Parameter& one : parameters.all()) {
-    const std::string_view last = std::string_view(one.name).substr(one.name.rfind('.') + 1);
-    if (one.buffer && std::ranges::find(names, last) != names.end()) {
-      result.push_back(one.value);
-    }
-  }
+  std::ranges::copy_if(tensors, std::back_inserter(result), [&](const Tensor& x) { return x.dtype() == dtype; });
   return result;
 }
 
@@ -160,9 +156,20 @@ std::optional<double> GradientSum::finish(const std::vector<std::uint8_t>& touch
                     : std::nullopt;
 }
 
-StatisticsMean::StatisticsMean(const nn::ParameterStore& parameters, dist::Communicator& ranks, int first_tag)
-    : averaged_(buffers_named(parameters, {"running_mean", "running_var"})),
-      counts_(buffers_named(parameters, {"num_batches_tracked"})),
+std::vector<Tensor> running_statistics(const nn::ParameterStore& parameters) {
+  std::vector<Tensor> result;
+  for (const nn::Parameter& one : parameters.all()) {
+    const std::string_view last = std::string_view(one.name).substr(one.name.rfind('.') + 1);
+    if (one.buffer && (last == "running_mean" || last == "running_var" || last == "num_batches_tracked")) {
+      result.push_back(one.value);
+    }
+  }
+  return result;
+}
+
+StatisticsMean::StatisticsMean(const std::vector<Tensor>& statistics, dist::Communicator& ranks, int first_tag)
+    : averaged_(of_dtype(statistics, DType::f32)),
+      counts_(of_dtype(statistics, DType::i64)),
       size_(total_size(averaged_)),
       sum_(ranks, size_, DType::f32, first_tag, "the running statistics"),
       counts_before_(counts_.size()) {}

@@ -62,11 +62,14 @@ class GradientSum {
   std::vector<std::uint8_t> touched_;
 };
 
-/// The running statistics of a store's batch norms over the leaves of all ranks: each leaf begins with those from
-/// before the update, and afterwards they are the mean of what the leaves have made of them.
+/// The running statistics of a store's batch norms, and how many batches they are of.
+std::vector<Tensor> running_statistics(const nn::ParameterStore& parameters);
+
+/// Statistics over the leaves of all ranks: each leaf begins with those from before the update, and afterwards they are
+/// the mean of what the leaves have made of them. Those that are whole numbers count the updates.
 class StatisticsMean {
  public:
-  StatisticsMean(const nn::ParameterStore& parameters, dist::Communicator& ranks, int first_tag);
+  StatisticsMean(const std::vector<Tensor>& statistics, dist::Communicator& ranks, int first_tag);
   void begin(std::int64_t leaves);
   void begin_leaf();
   void end_leaf();
@@ -75,8 +78,8 @@ class StatisticsMean {
  private:
   bool any() const { return !averaged_.empty(); }
 
-  std::vector<Tensor> averaged_;  // running_mean, running_var
-  std::vector<Tensor> counts_;    // num_batches_tracked
+  std::vector<Tensor> averaged_;  // f32
+  std::vector<Tensor> counts_;    // i64
   std::int64_t size_ = 0;
   std::int64_t leaves_ = 0;
   dist::TreeSum sum_;

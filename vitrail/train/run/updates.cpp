@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,13 @@ Report unpacked(const std::string& bytes) {
   return report;
 }
 
+// The statistics of the network that a task trains, and those that are its own.
+std::vector<Tensor> all_statistics(Task& task) {
+  std::vector<Tensor> statistics = running_statistics(task.network().parameters);
+  std::ranges::copy(task.statistics(), std::back_inserter(statistics));
+  return statistics;
+}
+
 }  // namespace
 
 std::int64_t batches_of_update(const RunOptions& options, int ranks) {
@@ -62,11 +70,11 @@ std::int64_t updates_of_epoch(std::int64_t batches, std::int64_t batches_of_upda
 struct Updates::Parts {
   // What adds up the parts of several ranks, or of shards.
   struct Sums {
-    Sums(const nn::Network& net, dist::Communicator& ranks, const RunOptions& options)
-        : gradients(net.parameters, ranks, options.grad_dtype == "bf16" ? DType::bf16 : DType::f32,
+    Sums(Task& task, dist::Communicator& ranks, const RunOptions& options)
+        : gradients(task.network().parameters, ranks, options.grad_dtype == "bf16" ? DType::bf16 : DType::f32,
                     options.bucket_mb << 20, options.zero >= 2 ? dist::Share::part : dist::Share::whole,
                     dist::first_free_tag),
-          statistics(net.parameters, ranks, dist::first_free_tag + gradients.tags()) {}
+          statistics(all_statistics(task), ranks, dist::first_free_tag + gradients.tags()) {}
     GradientSum gradients;
     StatisticsMean statistics;
   };
@@ -104,7 +112,7 @@ Updates::Updates(Task& task, Learner& learner, dist::Communicator& ranks, const 
         parts_->group, ranks.size(), ranks.size());
   parts_->group = std::min(parts_->group, batches);
   if (ranks.size() > 1 || options.grad_shards > 0) {
-    parts_->sums.emplace(task.network(), ranks, options);
+    parts_->sums.emplace(task, ranks, options);
   }
 }
 
@@ -127,6 +135,7 @@ void Updates::start_epoch(const Counters& counters) {
 
 std::optional<Update> Updates::next(Counters& counters, const std::function<Wishes(std::int64_t)>& wishes) {
   const std::int64_t batches = std::min(parts_->group, counters.batches_per_epoch - counters.batch);
+  parts_->task.updating(parts_->next_update(counters));
   if (parts_->sums) {
     return parts_->make_together(counters, batches, wishes(counters.step + 1));
   }
