@@ -31,5 +31,10 @@ TEST(Wording, BreaksLinesBetweenWords) {
   EXPECT_EQ(wrapped("", 4), "");
 }
 
+TEST(Wording, KeepsToOneLine) {
+  EXPECT_EQ(on_one_line("a\nb\tc\r\x1b[2J\x7f é.png"), "a\\nb\\tc\\r\\x1b[2J\\x7f é.png");
+  EXPECT_EQ(lower_case("Photo.JPEG É"), "photo.jpeg É");
+}
+
 }  // namespace
 }  // namespace vitrail::io

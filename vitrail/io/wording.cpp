@@ -70,6 +70,19 @@ std::string wrapped(std::string_view text, std::size_t width) {
   return result;
 }
 
+std::string on_one_line(std::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      line += c;
+    } else {
+      line += c == '\n' ? "\\n" : c == '\t' ? "\\t" : c == '\r' ? "\\r" : fmt::format("\\x{:02x}", byte);
+    }
+  }
+  return line;
+}
+
 std::string lower_case(std::string_view text) {
   std::string result(text);
   std::ranges::transform(result, result.begin(),

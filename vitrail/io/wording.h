@@ -18,6 +18,10 @@ std::string capitalized(std::string_view words);
 /// A text from a file, shortened to 80 bytes for an error message.
 std::string shown(std::string_view text);
 
+/// A text as it stands in a line of output: control characters, such as line breaks in the name of a file, as `\n`,
+/// `\t` or `\x1b`.
+std::string on_one_line(std::string_view text);
+
 /// A path or another word as a shell takes it in a command: in quotes where it has other characters than letters,
 /// digits and those of plain paths.
 std::string shell_word(std::string_view word);

@@ -175,6 +175,9 @@ void project(const ProjectFlags& flags) {
   train::Features features = train::load_features(flags.features);
   if (flags.limit && *flags.limit < features.x.size(0)) {
     features = some_of(features, *flags.limit, flags.seed);
+  } else if (flags.limit && *flags.limit > features.x.size(0)) {
+    say("note: '{}' has {}, fewer than --limit {}\n", flags.features, io::counted(features.x.size(0), "features"),
+        *flags.limit);
   }
   check(flags.method == "pca" || features.x.size(0) <= explain::most_tsne_points,
         "'{}' has {} features, and t-SNE, which compares each with all others, takes at most {}: --limit {} takes some "

@@ -145,7 +145,7 @@ class ImageCaptions {
     } else if (flags_.format == "csv") {
       tell("{},{}\n", csv_field(name), csv_field(one.text));
     } else {
-      tell("{}: {}\n", name, one.text);
+      tell("{}: {}\n", io::on_one_line(name), io::on_one_line(one.text));
     }
   }
 

@@ -99,12 +99,12 @@ class Detections {
         tell("{},{},{:.4f},{:.1f},{:.1f},{:.1f},{:.1f}\n", csv_field(name), csv_field(label), object.score, box.x0,
              box.y0, box.width(), box.height());
       } else if (flags_.format == "text") {
-        tell("{}: {} {:.1f} % at {:.0f} {:.0f}, {:.0f} x {:.0f}\n", name, label, 100 * object.score, box.x0, box.y0,
-             box.width(), box.height());
+        tell("{}: {} {:.1f} % at {:.0f} {:.0f}, {:.0f} x {:.0f}\n", io::on_one_line(name), label, 100 * object.score,
+             box.x0, box.y0, box.width(), box.height());
       }
     }
     if (shown == 0 && flags_.format == "text") {
-      tell("{}: nothing with {:.0f} % or more\n", name, 100 * flags_.threshold);
+      tell("{}: nothing with {:.0f} % or more\n", io::on_one_line(name), 100 * flags_.threshold);
     }
     if (!flags_.output.empty()) {
       io::write_png(fs::path(flags_.output) / pictures_.next(name),

@@ -179,7 +179,7 @@ class Predictor {
                    probabilities[order[i]]);
       }
     } else {
-      std::string line = file + ":";
+      std::string line = io::on_one_line(file) + ":";
       for (const std::size_t c : order) {
         line += fmt::format("  {} {:.1f} %", names_[c], 100 * probabilities[c]);
       }

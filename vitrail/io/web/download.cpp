@@ -35,16 +35,16 @@ std::function<DownloadProgress(const std::string& url)>& shown_by() {
 }
 
 // A file that is open for writing, and closed with this object.
-class Descriptor {
+class HeldOpen {
  public:
-  Descriptor(const fs::path& path, int flags) : value_(open(path.c_str(), flags | O_CLOEXEC, 0644)) {
+  HeldOpen(const fs::path& path, int flags) : value_(open(path.c_str(), flags | O_CLOEXEC, 0644)) {
     if (value_ < 0) {
       fail_writing(path, errno);
     }
   }
-  ~Descriptor() { close(value_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  ~HeldOpen() { close(value_); }
+  HeldOpen(const HeldOpen&) = delete;
+  HeldOpen& operator=(const HeldOpen&) = delete;
   int value() const { return value_; }
 
  private:
@@ -60,7 +60,7 @@ struct Transfer {
   std::int64_t had = 0;    // bytes before this try
   std::int64_t total = 0;  // of the whole file; 0: not said
   std::string tag;         // the server's name of the content: its ETag, or else its time
-  std::unique_ptr<Descriptor> file;
+  std::unique_ptr<HeldOpen> file;
   std::int64_t written = 0;  // bytes of the file
   int write_error = 0;
   bool stopped = false;  // by its progress
@@ -108,7 +108,7 @@ std::size_t take_bytes(const char* data, std::size_t size, std::size_t count, vo
   }
   if (transfer->file == nullptr) {
     const bool goes_on = status == 206;
-    transfer->file = std::make_unique<Descriptor>(transfer->part, O_WRONLY | O_CREAT | (goes_on ? O_APPEND : O_TRUNC));
+    transfer->file = std::make_unique<HeldOpen>(transfer->part, O_WRONLY | O_CREAT | (goes_on ? O_APPEND : O_TRUNC));
     transfer->written = goes_on ? transfer->had : 0;
     write_atomically(transfer->version, transfer->tag);
     if (!goes_on) {
@@ -191,7 +191,7 @@ std::optional<Failure> try_once(Transfer& transfer) {
     return Failure{words[0] != '\0' ? std::string(words) : curl_easy_strerror(code), !hopeless};
   }
   if (transfer.file == nullptr) {  // an empty file
-    transfer.file = std::make_unique<Descriptor>(transfer.part, O_WRONLY | O_CREAT | O_TRUNC);
+    transfer.file = std::make_unique<HeldOpen>(transfer.part, O_WRONLY | O_CREAT | O_TRUNC);
   }
   if (transfer.total > 0 && transfer.written < transfer.total) {
     return Failure{fmt::format("it ends after {} of {} bytes", transfer.written, transfer.total), true};
@@ -236,7 +236,7 @@ fs::path cached(const std::string& url, const DownloadOptions& options) {
     return file;
   }
   make_folder(folder);
-  const Descriptor lock(folder / ".lock", O_RDWR | O_CREAT);
+  const HeldOpen lock(folder / ".lock", O_RDWR | O_CREAT);
   while (flock(lock.value(), LOCK_EX) != 0) {
     check(errno == EINTR, "cannot lock '{}': {}", (folder / ".lock").string(), std::generic_category().message(errno));
   }
