@@ -280,8 +280,8 @@ PairListing list_pairs(const fs::path& source, const std::string& split) {
     part.mixed = split.empty();
     return list_captions_csv(table, std::move(part));
   }
-  check(split.empty() || is_training_split(split) || !parts_of_shards(source).empty(),
-        "{}: there is no part '{}' of it", source.string(), split);
+  check(split.empty() || is_training_split(split) || !parts_of_pairs(source).empty(), "{}: there is no part '{}' of it",
+        source.string(), split);
   if (fs::is_directory(source)) {
     return fs::exists(source / "captions.json") ? list_coco(source / "captions.json") : list_shards_of(source, split);
   }
@@ -335,7 +335,7 @@ std::set<std::string> parts_of_pairs(const fs::path& source) {
                ? std::set<std::string>()
                : parts_in(rows, {.first = 1, .split = split_column(rows[0], table.string())});
   }
-  return parts_of_shards(source);
+  return fs::exists(source / "captions.json") ? std::set<std::string>() : parts_of_shards(source);
 }
 
 bool is_captions_table(const fs::path& file) {
