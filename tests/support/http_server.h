@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <string>
@@ -22,6 +23,7 @@ namespace vitrail::test {
 class HttpServer {
  public:
   HttpServer() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    setenv("no_proxy", "127.0.0.1", 1);  // where others go through a proxy
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

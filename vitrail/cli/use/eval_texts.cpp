@@ -43,6 +43,10 @@ std::unique_ptr<train::TaskOptions> options_on(const TextEvalFlags& flags, const
     options->tgt = options->val_tgt = pairs.tgt;
   } else {
     options->data = options->val_data = flags.data;
+    if constexpr (std::is_same_v<Options, train::ClassifyTextOptions>) {
+      options->train_split.clear();
+      options->val_split = flags.split;
+    }
   }
   return options;
 }
@@ -165,7 +169,8 @@ void evaluate_text_model(const ModelFlags& model, const ComputeFlags& compute, c
   check_usage(kind == "lm" || !language.given(), "'{}' is no language model: it takes no flags of those", name);
   check_usage(kind == "translate" || (!pairs.num_beams && !pairs.batch_tokens),
               "'{}' does not translate: it takes neither --num-beams nor --batch-tokens", name);
-  check_usage(kind == "pixels" || flags.split.empty(), "'{}' is a model of texts: it takes no --split", name);
+  check_usage(kind == "pixels" || kind == "classify-text" || flags.split.empty(),
+              "'{}' is a model of texts: it takes no --split", name);
   if (kind == "translate") {
     check_usage(flags.data.empty() && !pairs.src.empty() && !pairs.tgt.empty(),
                 "a translator is evaluated on --src and --tgt: a text and its translation, line by line");

@@ -15,7 +15,7 @@ namespace vitrail::cli {
 /// What a model of texts is judged by, besides pairs.
 struct TextEvalFlags {
   std::string data = {};                                  ///< a text, labelled texts or words, sentences, or images
-  std::string split = {};                                 ///< of images
+  std::string split = {};                                 ///< of images, or of a table of texts with labels
   std::optional<std::int64_t> batch_size = std::nullopt;  ///< unset: as many as is usual
   bool skip_broken = false;
   std::string output = {};  ///< folder for eval.json; empty: none

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/data/dataset.h"
@@ -75,25 +76,34 @@ class ClassifyText final : public TextTask {
   Confusion confusion_;  // of the latest evaluation
 };
 
-// The texts of a part of a table that says parts, by any of its names; nothing if there is no such part.
-std::vector<text::LabelledText> part_of(const std::vector<text::LabelledText>& texts, const std::string& part) {
+// The parts that a table of texts names.
+std::set<std::string> parts_in(const std::vector<text::LabelledText>& texts) {
+  std::set<std::string> parts;
+  for (const text::LabelledText& text : texts) {
+    if (!text.split.empty()) {
+      parts.insert(text.split);
+    }
+  }
+  return parts;
+}
+
+// The texts of a part of a table, by any of its names. A table without parts has no other than those for training.
+std::vector<text::LabelledText> part_of(const std::vector<text::LabelledText>& texts, const std::string& part,
+                                        const std::string& source) {
+  const std::set<std::string> parts = parts_in(texts);
+  check(!part.empty() || parts.size() < 2, "{}: the table is split into parts ({}): choose one of them", source,
+        fmt::join(parts, ", "));
   std::vector<std::string> names = data::names_of_split(part);
   if (part == "validation") {
     names.insert(names.begin() + 1, "dev");
   }
-  for (const std::string& name : names) {
-    std::vector<text::LabelledText> found;
-    std::ranges::copy_if(texts, std::back_inserter(found),
-                         [&](const text::LabelledText& text) { return text.split == name; });
-    if (!found.empty()) {
-      return found;
-    }
-  }
-  return {};
-}
-
-bool says_parts(const std::vector<text::LabelledText>& texts) {
-  return std::ranges::any_of(texts, [](const text::LabelledText& text) { return !text.split.empty(); });
+  const auto wanted = std::ranges::find_if(names, [&](const std::string& name) { return parts.contains(name); });
+  check(part.empty() || wanted != names.end(), "{}: there are no '{}' texts, only {}", source, part,
+        parts.empty() ? "texts without a column 'split'" : fmt::format("parts called '{}'", fmt::join(parts, "', '")));
+  std::vector<text::LabelledText> found;
+  std::ranges::copy_if(texts, std::back_inserter(found),
+                       [&](const text::LabelledText& text) { return part.empty() || text.split == *wanted; });
+  return found;
 }
 
 ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& checkpoint)
@@ -117,22 +127,22 @@ ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& c
       add(part, text, source);
     }
   };
-  if (says_parts(texts)) {
-    add_all(training_, part_of(texts, "train"), options_.data);
-    if (options_.val_data.empty()) {
-      add_all(validation_, part_of(texts, "validation"), options_.data);
-    }
-  } else {
+  if (parts_in(texts).empty()) {
     const std::vector<bool> evaluated = validation_share(options_, std::ssize(texts));
     for (std::size_t i = 0; i < texts.size(); ++i) {
       add(evaluated[i] ? validation_ : training_, texts[i], options_.data);
     }
+  } else {
+    add_all(training_, options_.train_split.empty() ? texts : part_of(texts, options_.train_split, options_.data),
+            options_.data);
+    if (options_.val_data.empty() && !options_.val_split.empty()) {
+      add_all(validation_, part_of(texts, options_.val_split, options_.data), options_.data);
+    }
   }
   if (!options_.val_data.empty()) {
     const std::vector<text::LabelledText> all = text::read_labelled_texts(options_.val_data, skipped());
-    add_all(validation_, says_parts(all) ? part_of(all, "validation") : all, options_.val_data);
-    check(!validation_.texts.empty(), "{}: its column 'split' says of no text that it is for validation",
-          options_.val_data);
+    const bool whole = parts_in(all).empty() && options_.val_split == ClassifyTextOptions().val_split;
+    add_all(validation_, whole ? all : part_of(all, options_.val_split, options_.val_data), options_.val_data);
   }
   check(!training_.texts.empty(), "{}: no text is left to learn", options_.data);
   batches_ = index_batches(options_, training_.lengths(), "texts", !options_.no_shuffle);
@@ -225,6 +235,8 @@ void ClassifyTextOptions::describe(OptionList& list) {
       .path()
       .check_that(
           [this](const Option& self) { check(!data.empty(), "{} is missing: texts with labels", self.flag()); });
+  list.add("train_split", train_split, "NAME", "Part of a table with a column 'split' to train on").settled();
+  list.add("val_split", val_split, "NAME", "Part of it to evaluate on; empty: none").settled();
   add_text_data_options(list, *this, "texts");
   add_text_model_options(list, *this);
   list.add("smoothing", smoothing, "SHARE", "Label smoothing").below_one();

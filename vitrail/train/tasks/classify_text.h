@@ -13,6 +13,9 @@ namespace vitrail::train {
 struct ClassifyTextOptions : TextTaskOptions {
   ClassifyTextOptions();
 
+  /// Parts of a table with a column "split"; of one without, all texts. Empty: all, or none to evaluate on.
+  std::string train_split = "train";
+  std::string val_split = "validation";
   double smoothing = 0;
 
   std::string kind() const override { return "classify-text"; }
