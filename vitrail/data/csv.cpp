@@ -79,7 +79,10 @@ std::optional<std::size_t> split_column(const CsvRow& header, const std::string&
   return io::column_named(header, {"split", "set", "subset"}, source);
 }
 
-std::vector<const CsvRow*> rows_of(const std::vector<CsvRow>& rows, const TablePart& part, const std::string& source) {
+std::string part_in_cell(std::string_view cell) { return io::lower_case(io::trimmed(cell)); }
+
+std::vector<const CsvRow*> rows_of(const std::vector<CsvRow>& rows, const TablePart& part, const std::string& source,
+                                   std::vector<std::string>& notes) {
   check(part.names.empty() || part.split || is_training_split(part.names[0]),
         "{}: there are no '{}' images: no column 'split' says which they are", source,
         part.names.empty() ? "" : part.names[0]);
@@ -94,7 +97,7 @@ std::vector<const CsvRow*> rows_of(const std::vector<CsvRow>& rows, const TableP
     check(rows[i].fields.size() >= needed, "{}: line {} has {} of the {} columns", source, rows[i].line,
           rows[i].fields.size(), needed);
     if (part.split) {
-      parts.insert(rows[i].fields[*part.split]);
+      parts.insert(part_in_cell(rows[i].fields[*part.split]));
     }
   }
   const bool all = part.names.empty() || !part.split;
@@ -105,11 +108,32 @@ std::vector<const CsvRow*> rows_of(const std::vector<CsvRow>& rows, const TableP
         "{}: the table is split into parts ({}): choose one of them", source, fmt::join(parts, ", "));
   std::vector<const CsvRow*> chosen;
   for (std::size_t i = part.first; i < rows.size(); ++i) {
-    if (all || rows[i].fields[*part.split] == *wanted) {
+    if (all || part_in_cell(rows[i].fields[*part.split]) == *wanted) {
       chosen.push_back(&rows[i]);
     }
   }
+  if (!all) {
+    const std::vector<std::string> left = passed_over_beside(*wanted, part.names, parts);
+    if (!left.empty()) {
+      notes.push_back(fmt::format("{}: beside '{}', which alone is taken, there are {}", source, *wanted,
+                                  fmt::join(left, " and ")));
+    }
+  }
   return chosen;
+}
+
+std::vector<std::string> passed_over_beside(const std::string& wanted, const std::vector<std::string>& names,
+                                            const std::set<std::string>& parts) {
+  std::vector<std::string> left;
+  for (const std::string& name : names) {  // a test is a part of its own
+    if (name != wanted && name != "test" && parts.contains(name)) {
+      left.push_back(fmt::format("rows of '{}'", name));
+    }
+  }
+  if (parts.contains("")) {
+    left.emplace_back("rows of no part");
+  }
+  return left;
 }
 
 fs::path image_of_row(const fs::path& path, const CsvRow& row, std::size_t column) {
@@ -134,7 +158,7 @@ Listing list_csv(const fs::path& path, const std::vector<std::string>& asked, bo
                                    .split = columns.split,
                                    .names = asked,
                                    .mixed = !labeled},
-                                   source)) {
+                                   source, listing.notes)) {
     const std::string_view label = io::trimmed(row->fields[columns.label]);
     check(!labeled || !label.empty(), "{}: line {} has no label", source, row->line);
     image_of_row(path, *row, columns.path);

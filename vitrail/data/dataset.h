@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "vitrail/io/image.h"
@@ -82,6 +84,13 @@ std::string absolute_source(const std::filesystem::path& source);
 
 /// The names under which people keep a part, the requested one first. Validation falls back to the test images.
 std::vector<std::string> names_of_split(const std::string& split);
+
+/// The part that a cell of a table names: its words in lower case, without spaces around them.
+std::string part_in_cell(std::string_view cell);
+/// What is passed over of a table where the part `wanted` is taken, the first of its `names` that is among its `parts`:
+/// rows of the other names, and of no part. Empty: nothing.
+std::vector<std::string> passed_over_beside(const std::string& wanted, const std::vector<std::string>& names,
+                                            const std::set<std::string>& parts);
 
 /// Whether a source is a folder of parts, of which DatasetOptions::split must choose one.
 bool has_parts(const std::filesystem::path& source);

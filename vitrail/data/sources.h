@@ -99,8 +99,9 @@ struct TablePart {
 /// The rows of a part. A table without a column "split" serves as a whole for training. Throws Error, which names
 /// `source`, if there is no such part, for all rows if they are of several parts, or if a row has too few columns or,
 /// without a header, more than `part` says.
+/// `notes` gets a sentence about rows that are of the part by another name of it, or of none.
 std::vector<const io::CsvRow*> rows_of(const std::vector<io::CsvRow>& rows, const TablePart& part,
-                                       const std::string& source);
+                                       const std::string& source, std::vector<std::string>& notes);
 /// The image that a row of the table `path` names, a path relative to it. Throws Error if it does not exist.
 std::filesystem::path image_of_row(const std::filesystem::path& path, const io::CsvRow& row, std::size_t column);
 /// Lists the images of CIFAR's binary files of one split, in order.

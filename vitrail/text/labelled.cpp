@@ -67,7 +67,7 @@ std::vector<LabelledText> read_columns(const std::vector<io::CsvRow>& rows, std:
     check(row.fields.size() == rows[0].fields.size(), "{}: line {} has {}, expected {}", source, row.line,
           io::counted(std::ssize(row.fields), "fields"), rows[0].fields.size());
     result.push_back({row.fields[text], second ? row.fields[*second] : "", label ? label_in(row.fields[*label]) : "",
-                      split ? label_in(row.fields[*split]) : ""});
+                      split ? io::lower_case(io::trimmed(row.fields[*split])) : ""});
     check_filled(result.back(), label.has_value(), source, row.line);
   }
   return result;
@@ -122,8 +122,8 @@ std::vector<LabelledText> read_objects(std::string_view corpus, Labels labels, c
     const auto label = first_of(label_columns);
     const bool has_label = label ? !label->empty() : labels == Labels::optional;
     check(text && !text->empty() && has_label, "{} has no '{}'", place, text && !text->empty() ? "label" : "text");
-    result.push_back(
-        {*text, first_of(second_columns).value_or(""), label.value_or(""), first_of(split_columns).value_or("")});
+    result.push_back({*text, first_of(second_columns).value_or(""), label.value_or(""),
+                      io::lower_case(io::trimmed(first_of(split_columns).value_or("")))});
   }
   return result;
 }

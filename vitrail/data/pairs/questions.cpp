@@ -235,7 +235,7 @@ QuestionListing list_questions_csv(const fs::path& file, TablePart part) {
   part.columns = std::max({path, question, answer}) + 1;
   QuestionListing result;
   std::map<std::string, std::size_t> place_of;
-  for (const io::CsvRow* row : rows_of(rows, part, source)) {
+  for (const io::CsvRow* row : rows_of(rows, part, source, result.images.notes)) {
     const auto& [line, fields] = *row;
     const auto [place, is_new] = place_of.emplace(fields[path], result.paths.size());
     if (is_new) {

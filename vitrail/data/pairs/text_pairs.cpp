@@ -103,7 +103,7 @@ std::set<std::string> parts_in(const std::vector<io::CsvRow>& rows, const TableP
   std::set<std::string> parts;
   for (std::size_t i = part.first; part.split && i < rows.size(); ++i) {
     if (rows[i].fields.size() > *part.split) {
-      parts.insert(rows[i].fields[*part.split]);
+      parts.insert(part_in_cell(rows[i].fields[*part.split]));
     }
   }
   return parts;
@@ -139,7 +139,7 @@ PairListing list_captions_csv(const fs::path& file, TablePart part) {
   if (const std::set<std::string> parts = parts_in(rows, part); part.mixed && parts.size() > 1) {
     result.images.notes.push_back(note_of_parts(source, parts));
   }
-  for (const io::CsvRow* row : rows_of(rows, part, source)) {
+  for (const io::CsvRow* row : rows_of(rows, part, source, result.images.notes)) {
     const std::string& name = row->fields[path];
     const auto [place, is_new] = place_of.emplace(name, images.size());
     if (is_new) {

@@ -123,11 +123,12 @@ std::set<std::string> parts_of_sequences(const std::vector<io::CsvRow>& rows, co
   std::map<std::string, std::string> part_of;
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const auto& [line, fields] = rows[i];
-    const auto [before, fresh] = part_of.emplace(fields[columns.sequence], fields[*columns.split]);
-    check(before->second == fields[*columns.split],
+    const std::string part = part_in_cell(fields[*columns.split]);
+    const auto [before, fresh] = part_of.emplace(fields[columns.sequence], part);
+    check(before->second == part,
           "{}: line {} puts the sequence '{}' into the part '{}', but an earlier line into '{}': a sequence is of one "
           "part",
-          source, line, fields[columns.sequence], fields[*columns.split], before->second);
+          source, line, fields[columns.sequence], part, before->second);
     parts.insert(before->second);
   }
   return parts;
@@ -139,6 +140,7 @@ Told sequences_of_table(const fs::path& path, const SequenceOptions& options) {
   check(rows.size() > 1, "{}: a header with the columns 'path' and 'sequence' and a line for each frame were expected",
         source);
   const FrameColumns columns(rows[0], source);
+  std::vector<std::string> notes;  // of rows that are of no part asked for
   const std::vector<const io::CsvRow*> chosen =
       rows_of(rows,
               {.first = 1,
@@ -146,7 +148,7 @@ Told sequences_of_table(const fs::path& path, const SequenceOptions& options) {
                .split = columns.split,
                .names = options.split.empty() ? std::vector<std::string>() : names_of_split(options.split),
                .mixed = options.labels == Labels::none},
-              source);
+              source, notes);
   Told told;
   if (columns.split && options.labels != Labels::none) {
     told.found.parts = parts_of_sequences(rows, columns, source);

@@ -69,7 +69,8 @@ class ClassifyText final : public TextTask {
   const ClassifyTextOptions options_;
   models::TextModel model_;
   std::vector<std::string> labels_;
-  std::int64_t different_ = 0;  // texts of the data
+  std::set<std::string> notes_;  // about the parts of a table
+  std::int64_t different_ = 0;   // texts of the data
   std::optional<TextCutter> cutter_;
   ClassTexts training_;
   ClassTexts validation_;
@@ -89,7 +90,7 @@ std::set<std::string> parts_in(const std::vector<text::LabelledText>& texts) {
 
 // The texts of a part of a table, by any of its names. A table without parts has no other than those for training.
 std::vector<text::LabelledText> part_of(const std::vector<text::LabelledText>& texts, const std::string& part,
-                                        const std::string& source) {
+                                        const std::string& source, std::set<std::string>& notes) {
   const std::set<std::string> parts = parts_in(texts);
   check(!part.empty() || parts.size() < 2, "{}: the table is split into parts ({}): choose one of them", source,
         fmt::join(parts, ", "));
@@ -100,6 +101,16 @@ std::vector<text::LabelledText> part_of(const std::vector<text::LabelledText>& t
   const auto wanted = std::ranges::find_if(names, [&](const std::string& name) { return parts.contains(name); });
   check(part.empty() || wanted != names.end(), "{}: there are no '{}' texts, only {}", source, part,
         parts.empty() ? "texts without a column 'split'" : fmt::format("parts called '{}'", fmt::join(parts, "', '")));
+  if (!part.empty()) {
+    std::set<std::string> all = parts;
+    if (std::ranges::any_of(texts, [](const text::LabelledText& text) { return text.split.empty(); })) {
+      all.insert("");
+    }
+    if (const auto left = data::passed_over_beside(*wanted, names, all); !left.empty()) {
+      notes.insert(fmt::format("{}: beside '{}', which alone is taken, there are {}", source, *wanted,
+                               fmt::join(left, " and ")));
+    }
+  }
   std::vector<text::LabelledText> found;
   std::ranges::copy_if(texts, std::back_inserter(found),
                        [&](const text::LabelledText& text) { return part.empty() || text.split == *wanted; });
@@ -133,16 +144,17 @@ ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& c
       add(evaluated[i] ? validation_ : training_, texts[i], options_.data);
     }
   } else {
-    add_all(training_, options_.train_split.empty() ? texts : part_of(texts, options_.train_split, options_.data),
+    add_all(training_,
+            options_.train_split.empty() ? texts : part_of(texts, options_.train_split, options_.data, notes_),
             options_.data);
     if (options_.val_data.empty() && !options_.val_split.empty()) {
-      add_all(validation_, part_of(texts, options_.val_split, options_.data), options_.data);
+      add_all(validation_, part_of(texts, options_.val_split, options_.data, notes_), options_.data);
     }
   }
   if (!options_.val_data.empty()) {
     const std::vector<text::LabelledText> all = text::read_labelled_texts(options_.val_data, skipped());
     const bool whole = parts_in(all).empty() && options_.val_split == ClassifyTextOptions().val_split;
-    add_all(validation_, whole ? all : part_of(all, options_.val_split, options_.val_data), options_.val_data);
+    add_all(validation_, whole ? all : part_of(all, options_.val_split, options_.val_data, notes_), options_.val_data);
   }
   check(!training_.texts.empty(), "{}: no text is left to learn", options_.data);
   batches_ = index_batches(options_, training_.lengths(), "texts", !options_.no_shuffle);
@@ -210,6 +222,7 @@ std::vector<std::string> ClassifyText::summary() const {
   if (!cut.empty()) {
     lines.push_back(cut);
   }
+  std::ranges::copy(notes_, std::back_inserter(lines));
   note_unknown(lines);
   note_same_data(lines, "texts", {options_.data}, {options_.val_data});
   return lines;
