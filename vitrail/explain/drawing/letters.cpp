@@ -93,8 +93,8 @@ constexpr std::array<std::pair<char32_t, char>, 9> as_ascii = {{{U'–', '-'},
                                                                 {U'×', 'x'},
                                                                 {0xA0, ' '}}};
 
-// Marks above small letters have two rows there. Those of capitals, which are drawn without their middle row and a row
-// lower, have one.
+// Marks above small letters have two rows there. Those of capitals, which are drawn without their last row but one and
+// a row lower, have one.
 struct Mark {
   char32_t code_point;
   std::array<std::string_view, 2> small;
@@ -159,7 +159,7 @@ bool is_dark(const Letter& letter, std::int64_t x, std::int64_t y) {
     return is_dark_in(letter.base, column, row);
   }
   if (letter.base >= U'A' && letter.base <= U'Z') {
-    return row == 0 ? mark->capital.at(column) == '#' : is_dark_in(letter.base, column, row <= 3 ? row - 1 : row);
+    return row == 0 ? mark->capital.at(column) == '#' : is_dark_in(letter.base, column, row <= 5 ? row - 1 : row);
   }
   const bool has_dot = letter.base == U'i' || letter.base == U'j';  // in whose place the mark stands
   const bool of_mark = row < 2 && mark->small.at(row).at(column) == '#';
