@@ -106,7 +106,7 @@ std::vector<std::string> PretrainAutoencoder::summary() const {
                   decoder.latent_dim == 1 ? "1 number" : fmt::format("{} numbers", decoder.latent_dim),
                   decoder.kind == "conv" ? "convolutional " : "transformer as its ",
                   static_cast<double>(model_->parameters.count()) * 1e-6));
-  if (options_.resume.empty() && Autoencoder::is_folder(model_of(options_.model))) {
+  if (options_.resume.empty() && is_autoencoder(model_of(options_.model))) {
     lines.push_back(fmt::format(
         "note: of the autoencoder '{}' the encoder alone is taken: bottleneck and decoder begin anew", options_.model));
   }

@@ -173,11 +173,6 @@ bool is_autoencoder(const fs::path& folder) {
   return fs::exists(folder / decoder_file, none);
 }
 
-bool Autoencoder::is_folder(const fs::path& folder) {
-  std::error_code none;
-  return fs::exists(folder / decoder_file, none);
-}
-
 std::unique_ptr<Autoencoder> Autoencoder::open(const fs::path& folder) {
   check(is_autoencoder(folder),
         "'{}' has no decoder: the folder of an autoencoder was expected, as "

@@ -71,7 +71,6 @@ class Autoencoder final : public nn::Network {
   /// it has none.
   Autoencoder(models::Model image_model, LatentDecoderConfig config);
   /// Opens the folder that save() wrote. Throws Error if it has no decoder.
-  static bool is_folder(const std::filesystem::path& folder);  ///< whether a decoder lies in it
   static std::unique_ptr<Autoencoder> open(const std::filesystem::path& folder);
   /// Writes a folder, whole or not at all.
   void save(const std::filesystem::path& folder) const;

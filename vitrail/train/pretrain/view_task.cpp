@@ -16,6 +16,7 @@
 #include "vitrail/optim/state.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/run/updates.h"
 #include "vitrail/train/study/knn.h"
 #include "vitrail/train/study/spread.h"
 
@@ -262,7 +263,7 @@ void ViewTask::open_views(std::vector<data::Transform> transforms) {
 }
 
 std::int64_t ViewTask::updates_per_epoch() const {
-  return (loader_->batches_per_epoch() + options_.grad_accum_steps - 1) / options_.grad_accum_steps;
+  return updates_of_epoch(loader_->batches_per_epoch(), options_.grad_accum_steps);
 }
 
 std::optional<Drawn> ViewTask::next() {

@@ -55,8 +55,8 @@ class Learner {
                     const autograd::Tape::Complete& complete = {});
   /// Scales the accumulated gradients by `scale`, clips them, updates the weights and then the moving average, and
   /// clears the gradients. `update` is the place in the schedules: the number of the update, counted from 0 as if each
-  /// epoch had `updates_per_epoch`. `norm` is that of the accumulated
-  /// gradients, if it is known already. Returns the norm of the gradients before clipping if they are clipped by norm.
+  /// epoch had `updates_per_epoch`. `norm` is that of the accumulated gradients, if it is known already. Returns the
+  /// norm of the gradients before clipping if they are clipped by norm.
   std::optional<double> update(std::int64_t update, double scale = 1, std::optional<double> norm = {});
   bool clips_by_norm() const;
 

@@ -185,14 +185,13 @@ class PretrainClip final : public Task {
 };
 
 void PretrainClip::open_pairs() {
-  const auto open = [](const std::string& source, const std::string& part) {
-    return data::open_text_pairs(source, data::parts_of_pairs(source).size() > 1 ? part : "");
-  };
-  training_ = open(options_.data, "train");
+  const auto has_parts = [](const std::string& source) { return data::parts_of_pairs(source).size() > 1; };
+  const bool parted = has_parts(options_.data);
+  training_ = data::open_text_pairs(options_.data, parted ? "train" : "");
   if (!options_.val_data.empty()) {
-    validation_ = open(options_.val_data, "validation");
-  } else if (data::parts_of_pairs(options_.data).size() > 1) {
-    validation_ = open(options_.data, "validation");
+    validation_ = data::open_text_pairs(options_.val_data, has_parts(options_.val_data) ? "validation" : "");
+  } else if (parted) {
+    validation_ = data::open_text_pairs(options_.data, "validation");
   } else {
     const Philox draws(static_cast<std::uint64_t>(options_.seed), hash("validation"));
     std::vector<std::int64_t> kept;
