@@ -193,8 +193,10 @@ TEST(Completion, WorksInBash) {
                    "complete_words vitrail train --batch-s\n"
                    "complete_words vitrail pretrain dino --local-crops-n\n"
                    "complete_words vitrail train --task la\n"
+                   "cd / && complete_words vitrail train --task la && complete_words vitrail train --task det\n"
+                   "complete_words vitrail train et\n"
                    "cd / && complete_words vitrail info deit3_small_patch16_2\n"),
-            "train\n--batch-size\n--local-crops-number\n\ndeit3_small_patch16_224\n");
+            "train\n--batch-size\n--local-crops-number\n\n\ndetect\netc\ndeit3_small_patch16_224\n");
 }
 
 TEST(Completion, WorksInZsh) {
@@ -204,8 +206,10 @@ TEST(Completion, WorksInZsh) {
   EXPECT_EQ(run_in("zsh", "-n", "", ""), "");
   EXPECT_EQ(run_in("zsh", "-f", "autoload -U compinit; compinit -u -D\n",
                    "echo $_comps[vitrail]\n_describe() { echo ${(P)2}; }\n"
-                   "words=(vitrail pretrain dino --local-crops-n); CURRENT=4; _vitrail\n"),
-            "_vitrail\n--local-crops-number:Small crops of each image, besides the two large ones\n");
+                   "words=(vitrail pretrain dino --local-crops-n); CURRENT=4; _vitrail\n_files() { echo files; }\n"
+                   "words=(vitrail train --task det); CURRENT=4; _vitrail\n"
+                   "words=(vitrail train et); CURRENT=3; _vitrail\n"),
+            "_vitrail\n--local-crops-number:Small crops of each image, besides the two large ones\ndetect\nfiles\n");
 }
 
 TEST(Completion, WorksInFish) {
@@ -214,12 +218,14 @@ TEST(Completion, WorksInFish) {
   }
   EXPECT_EQ(run_in("fish", "--no-execute", "", ""), "");
   EXPECT_EQ(
-      run_in(
-          "fish", "--no-config", "",
-          "complete -C 'vitrail reco'\ncomplete -C 'vitrail train --batch-s'\ncomplete -C 'vitrail train --kd-te'\n"),
+      run_in("fish", "--no-config", "",
+             "complete -C 'vitrail reco'\ncomplete -C 'vitrail train --batch-s'\ncomplete -C 'vitrail train --kd-te'\n"
+             "cd /\ncomplete -C 'vitrail train --task det'\ncomplete -C 'vitrail train --task et'\ncomplete -C "
+             "'vitrail train et'\n"),
       "reconstruct\tDraw images, with patches hidden or not, and what an autoencoder makes of them\n"
       "--batch-size\tImages a batch\n"
-      "--kd-temperature\tTemperature of both probabilities (soft)\n");
+      "--kd-temperature\tTemperature of both probabilities (soft)\n"
+      "detect\netc/\n");
 }
 
 TEST(Completion, KnowsTheFlagsOfTheTaskThatIsTyped) {

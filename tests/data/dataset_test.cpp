@@ -362,6 +362,26 @@ TEST_F(OpenDataset, NamesABrokenImageWhenItIsRead) {
   }
 }
 
+TEST_F(OpenDataset, SpreadsImagesThatAreWhole) {
+  for (int i = 0; i < 9; ++i) {
+    add("a/" + std::to_string(i) + ".png");
+  }
+  const auto spread = [&](std::int64_t count, bool skip_broken) {
+    std::vector<std::int64_t> indices;
+    for_spread_images(*open(), count, skip_broken, [&](std::int64_t i, const io::Image&) { indices.push_back(i); });
+    return indices;
+  };
+  EXPECT_THAT(spread(3, false), ElementsAre(0, 3, 6));
+  EXPECT_EQ(spread(20, false).size(), 9U);
+  for (const char* broken : {"a/3.png", "a/4.png", "a/8.png"}) {
+    write(broken, "no image");
+  }
+  EXPECT_THAT(spread(3, true), ElementsAre(0, 5, 6));
+  EXPECT_THAT(spread(4, true), ElementsAre(0, 2, 5, 6)) << "the next one that is whole, and each once";
+  EXPECT_THAT(spread(20, true), ElementsAre(0, 1, 2, 5, 6, 7));
+  EXPECT_THROW(spread(3, false), Error);
+}
+
 TEST_F(OpenDataset, KnowsImagesThatHaveNoLabels) {
   add("b.png", 1);
   add("deep/er/10.png", 2);

@@ -81,6 +81,26 @@ std::optional<std::size_t> split_column(const CsvRow& header, const std::string&
 
 std::string part_in_cell(std::string_view cell) { return io::lower_case(io::trimmed(cell)); }
 
+std::set<std::string> parts_in(const std::vector<CsvRow>& rows, const TablePart& part) {
+  std::set<std::string> parts;
+  for (std::size_t i = part.first; part.split && i < rows.size(); ++i) {
+    if (rows[i].fields.size() > *part.split) {
+      parts.insert(part_in_cell(rows[i].fields[*part.split]));
+    }
+  }
+  return parts;
+}
+
+bool is_table_of_parts(const fs::path& file) {
+  std::error_code error;
+  if (io::lower_case(file.extension().native()) != ".csv" || !fs::is_regular_file(file, error)) {
+    return false;
+  }
+  const std::vector<CsvRow> rows = io::parse_csv(io::read_text(file), file.string());
+  return !rows.empty() && is_table_header(rows[0]) &&
+         parts_in(rows, {.first = 1, .split = split_column(rows[0], file.string())}).size() > 1;
+}
+
 std::vector<const CsvRow*> rows_of(const std::vector<CsvRow>& rows, const TablePart& part, const std::string& source,
                                    std::vector<std::string>& notes) {
   check(part.names.empty() || part.split || is_training_split(part.names[0]),
@@ -92,14 +112,11 @@ std::vector<const CsvRow*> rows_of(const std::vector<CsvRow>& rows, const TableP
       "{}: line {} has {} fields, but {} were expected: put what has commas in quotes, or name the columns in a first "
       "line",
       source, rows[0].line, rows[0].fields.size(), needed);
-  std::set<std::string> parts;
   for (std::size_t i = part.first; i < rows.size(); ++i) {
     check(rows[i].fields.size() >= needed, "{}: line {} has {} of the {} columns", source, rows[i].line,
           rows[i].fields.size(), needed);
-    if (part.split) {
-      parts.insert(part_in_cell(rows[i].fields[*part.split]));
-    }
   }
+  const std::set<std::string> parts = parts_in(rows, part);
   const bool all = part.names.empty() || !part.split;
   const auto wanted = std::ranges::find_if(part.names, [&](const std::string& name) { return parts.contains(name); });
   check(all || wanted != part.names.end(), "{}: there are no '{}' images, only parts called '{}'", source,
@@ -112,18 +129,14 @@ std::vector<const CsvRow*> rows_of(const std::vector<CsvRow>& rows, const TableP
       chosen.push_back(&rows[i]);
     }
   }
-  if (!all) {
-    const std::vector<std::string> left = passed_over_beside(*wanted, part.names, parts);
-    if (!left.empty()) {
-      notes.push_back(fmt::format("{}: beside '{}', which alone is taken, there are {}", source, *wanted,
-                                  fmt::join(left, " and ")));
-    }
+  if (std::string note = all ? "" : note_of_rows_beside(source, *wanted, part.names, parts); !note.empty()) {
+    notes.push_back(std::move(note));
   }
   return chosen;
 }
 
-std::vector<std::string> passed_over_beside(const std::string& wanted, const std::vector<std::string>& names,
-                                            const std::set<std::string>& parts) {
+std::string note_of_rows_beside(const std::string& source, const std::string& wanted,
+                                const std::vector<std::string>& names, const std::set<std::string>& parts) {
   std::vector<std::string> left;
   for (const std::string& name : names) {  // a test is a part of its own
     if (name != wanted && name != "test" && parts.contains(name)) {
@@ -133,7 +146,9 @@ std::vector<std::string> passed_over_beside(const std::string& wanted, const std
   if (parts.contains("")) {
     left.emplace_back("rows of no part");
   }
-  return left;
+  return left.empty() ? ""
+                      : fmt::format("{}: beside '{}', which alone is taken, there are {}", source, wanted,
+                                    fmt::join(left, " and "));
 }
 
 fs::path image_of_row(const fs::path& path, const CsvRow& row, std::size_t column) {

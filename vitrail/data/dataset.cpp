@@ -379,7 +379,7 @@ bool has_parts(const fs::path& source) {
   }
   std::error_code error;
   if (!fs::is_directory(source, error)) {
-    return false;
+    return is_table_of_parts(source);
   }
   const std::vector<std::string> parts = splits_in(source);
   return !parts.empty() && only_binary_files(source, parts).empty();
@@ -438,6 +438,25 @@ std::vector<std::string> notes_of(const std::vector<const Dataset*>& datasets) {
                         : fmt::format("{} files that are not images by their names were passed over", passed_over));
   }
   return notes;
+}
+
+void for_spread_images(const Dataset& dataset, std::int64_t count, bool skip_broken,
+                       const std::function<void(std::int64_t index, io::Image image)>& take) {
+  const std::int64_t wanted = std::min(count, dataset.size());
+  std::int64_t next = 0;  // that has not been looked at
+  for (std::int64_t i = 0; i < wanted && next < dataset.size(); ++i) {
+    next = std::max(next, i * dataset.size() / wanted);
+    for (bool taken = false; !taken && next < dataset.size(); ++next) {
+      try {
+        take(next, dataset.image(next));
+        taken = true;
+      } catch (const Error&) {
+        if (!skip_broken) {
+          throw;
+        }
+      }
+    }
+  }
 }
 
 std::unique_ptr<Dataset> with_unlabeled(std::unique_ptr<Dataset> labeled, std::unique_ptr<Dataset> more) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -87,12 +88,12 @@ std::vector<std::string> names_of_split(const std::string& split);
 
 /// The part that a cell of a table names: its words in lower case, without spaces around them.
 std::string part_in_cell(std::string_view cell);
-/// What is passed over of a table where the part `wanted` is taken, the first of its `names` that is among its `parts`:
-/// rows of the other names, and of no part. Empty: nothing.
-std::vector<std::string> passed_over_beside(const std::string& wanted, const std::vector<std::string>& names,
-                                            const std::set<std::string>& parts);
+/// A sentence about what is passed over of the table `source` where the part `wanted` is taken, the first of its
+/// `names` that is among its `parts`: rows of the other names, and of no part (""). Empty: nothing.
+std::string note_of_rows_beside(const std::string& source, const std::string& wanted,
+                                const std::vector<std::string>& names, const std::set<std::string>& parts);
 
-/// Whether a source is a folder of parts, of which DatasetOptions::split must choose one.
+/// Whether a source is a folder of parts or a table with several, of which DatasetOptions::split must choose one.
 bool has_parts(const std::filesystem::path& source);
 
 /// Opens images without classes: all images below a folder, at any depth, or in a `.tar`; for other kinds of source,
@@ -104,6 +105,11 @@ std::unique_ptr<Dataset> open_unlabeled(const std::filesystem::path& source, boo
 /// The notes of data sets that are used together, each once, and a sentence about what they pass over; null stands for
 /// none.
 std::vector<std::string> notes_of(const std::vector<const Dataset*>& datasets);
+
+/// Gives `take` up to `count` images that are spread evenly over a data set, with their numbers and in their order. In
+/// the place of one that is broken comes the next one that is whole with `skip_broken`; otherwise it throws Error.
+void for_spread_images(const Dataset& dataset, std::int64_t count, bool skip_broken,
+                       const std::function<void(std::int64_t index, io::Image image)>& take);
 
 /// The images of `labeled`, with its classes, followed by those of `more` without labels.
 std::unique_ptr<Dataset> with_unlabeled(std::unique_ptr<Dataset> labeled, std::unique_ptr<Dataset> more);

@@ -18,7 +18,7 @@ ImageProcessor ImageProcessor::scaled_to(std::int64_t new_height, std::int64_t n
   result.crop_height = new_height;
   result.crop_width = new_width;
   if (resize == Resize::shorter_side) {
-    result.height = scaled(height, std::min(new_height, new_width), std::min(crop_height, crop_width));
+    result.height = scaled(height, std::max(new_height, new_width), std::max(crop_height, crop_width));
     result.width = result.height;
   } else if (resize == Resize::both) {
     result.height = scaled(height, new_height, crop_height);

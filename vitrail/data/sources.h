@@ -96,6 +96,10 @@ struct TablePart {
   std::vector<std::string> names = {};  ///< names of the part, of which the first that any row has is taken; none: all
   bool mixed = false;                   ///< all may be of several parts
 };
+/// The parts that the column "split" names, "" among them for rows of none; none without such a column.
+std::set<std::string> parts_in(const std::vector<io::CsvRow>& rows, const TablePart& part);
+/// Whether a file is a table whose column "split" names several parts.
+bool is_table_of_parts(const std::filesystem::path& file);
 /// The rows of a part. A table without a column "split" serves as a whole for training. Throws Error, which names
 /// `source`, if there is no such part, for all rows if they are of several parts, or if a row has too few columns or,
 /// without a header, more than `part` says.

@@ -9,6 +9,7 @@
 
 #include "vitrail/data/auto_augment.h"
 #include "vitrail/data/resize.h"
+#include "vitrail/data/scenes/source.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/base/kwargs.h"
 #include "vitrail/models/features.h"
@@ -61,8 +62,10 @@ void add_data_options(OptionList& list, ImageTaskOptions& o) {
   const auto stays_judged = [](const OptionValue& before, const OptionValue& after) {
     return std::get<std::string>(before).empty() == std::get<std::string>(after).empty();
   };
-  list.add("val_split", o.val_split, "NAME", "Part of --data-dir to evaluate on; empty: none")
-      .idle_if("beside --val-dir", [&o] { return !o.val_dir.empty() && !o.val_split.empty(); })
+  list.add("val_split", o.val_split, "NAME",
+           "Part to evaluate on, of --data-dir, or of a --val-dir that has parts; empty: none")
+      .idle_if("beside a --val-dir without parts",
+               [&o] { return !o.val_dir.empty() && !o.val_split.empty() && part_of_val_dir(o).empty(); })
       .settled_unless(stays_judged);
   list.add("val_dir", o.val_dir, "DIR", "Images to evaluate on, where they lie elsewhere")
       .path()
@@ -247,9 +250,18 @@ void with_other_ways(const ImageTaskOptions& options, const std::function<void()
   }
 }
 
+std::string part_of_val_dir(const ImageTaskOptions& o) {
+  const bool has_parts = !data::is_scene_source(o.val_dir) && data::has_parts(o.val_dir);
+  return has_parts || o.val_split != usual_val_split ? o.val_split : "";
+}
+
 std::vector<std::string> notes_of_parts(const ImageTaskOptions& o) {
   const std::string part = (std::filesystem::path(o.data_dir) / o.train_split).string();
-  const std::string judging = !o.val_dir.empty() ? o.val_dir : o.val_split == o.train_split ? o.data_dir : "";
+  std::string judging = o.val_split == o.train_split ? o.data_dir : "";
+  if (!o.val_dir.empty()) {
+    const std::string of_it = part_of_val_dir(o);
+    judging = of_it.empty() ? o.val_dir : (std::filesystem::path(o.val_dir) / of_it).string();
+  }
   std::vector<std::string> note;
   note_same_data(note, "images", {o.data_dir}, {judging});
   if (note.empty()) {

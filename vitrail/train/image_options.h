@@ -18,12 +18,15 @@
 
 namespace vitrail::train {
 
+/// The part that is evaluated on unless another one is asked for.
+inline constexpr const char* usual_val_split = "validation";
+
 /// The options that all tasks on images have.
 struct ImageTaskOptions : TaskOptions {
   // Data
   std::string data_dir;
   std::string train_split = "train";
-  std::string val_split = "validation";
+  std::string val_split = usual_val_split;
   std::string val_dir;
   bool no_shuffle = false;
   bool skip_broken = false;
@@ -66,6 +69,9 @@ data::LoaderOptions training_loading(const ImageTaskOptions& options);
 /// Takes the next batch of images for Task::next().
 std::optional<Drawn> draw_images(data::Loader& loader, data::Batch& batch);
 
+/// The part of --val-dir to evaluate on: the one that --val-split names, if there are parts, or if it is not the usual
+/// one; empty: all of it.
+std::string part_of_val_dir(const ImageTaskOptions& options);
 /// Calls `open`, which opens a part of --data-dir to evaluate on; an Error gets the flags by which there would be
 /// another one, or none.
 void with_other_ways(const ImageTaskOptions& options, const std::function<void()>& open);

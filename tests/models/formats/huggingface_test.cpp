@@ -142,8 +142,8 @@ TEST_P(HubVariant, IsConvertedThereAndBackToTheSameBits) {
   if (a.processor) {
     EXPECT_EQ(again.pretrained.processor, a.processor);
   }
-  const auto shorter = static_cast<double>(std::min(a.height, a.width));  // and its pixels before the crop:
-  EXPECT_EQ(std::floor(shorter / again.pretrained.crop_pct), std::floor(shorter / a.crop_pct));
+  const auto longer = static_cast<double>(std::max(a.height, a.width));  // and its pixels before the crop:
+  EXPECT_EQ(std::floor(longer / again.pretrained.crop_pct), std::floor(longer / a.crop_pct));
   EXPECT_EQ(again.pretrained.interpolation, a.interpolation);
   EXPECT_EQ(again.pretrained.label_names, a.label_names);
   EXPECT_EQ(again.pretrained.height, a.height);

@@ -1,5 +1,6 @@
 // `vitrail completion` prints scripts that complete command lines in shells. A script asks the program itself, as
-// `vitrail completion SHELL -- WORDS`, what may stand in place of the last word.
+// `vitrail completion SHELL -- WORDS`, what may stand in place of the last word, and offers files beside it unless the
+// program ends with the status that says there is nothing else.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -30,12 +31,20 @@ struct Candidate {
   std::string word;
   std::string help;  // "" if there is none
 };
+struct Candidates {
+  std::vector<Candidate> words;
+  bool closed = false;  // nothing else may stand there, such as a file
+};
+
+constexpr int closed_status = 3;  // as the scripts know it
 
 constexpr const char* bash_script = R"(# bash completion for vitrail:  source <(vitrail completion bash)
 _vitrail() {
-  local word=${COMP_WORDS[COMP_CWORD]} files=()
-  mapfile -t COMPREPLY < <("${COMP_WORDS[0]}" completion bash -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
-  if [[ $COMP_CWORD -gt 1 && $word != -* ]]; then
+  local word=${COMP_WORDS[COMP_CWORD]} files=() found closed=0
+  found=$("${COMP_WORDS[0]}" completion bash -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null) || closed=$?
+  COMPREPLY=()
+  [[ -n $found ]] && mapfile -t COMPREPLY <<<"$found"
+  if [[ $COMP_CWORD -gt 1 && $word != -* && $closed -ne 3 ]]; then
     compopt -o filenames 2>/dev/null
     mapfile -t files < <(compgen -f -- "$word")
     COMPREPLY+=("${files[@]}")
@@ -47,10 +56,11 @@ complete -F _vitrail vitrail
 constexpr const char* zsh_script = R"(#compdef vitrail
 # zsh completion for vitrail:  source <(vitrail completion zsh)
 _vitrail() {
-  local -a found=("${(@f)$(${~words[1]} completion zsh -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
-  local -i nothing=1
+  local -a found
+  local -i nothing=1 closed=0
+  found=("${(@f)$(${~words[1]} completion zsh -- "${(@)words[2,CURRENT]}" 2>/dev/null)}") || closed=$?
   [[ -n $found ]] && _describe vitrail found && nothing=0
-  [[ CURRENT -gt 2 && $words[CURRENT] != -* ]] && _files && nothing=0
+  [[ CURRENT -gt 2 && $words[CURRENT] != -* && closed -ne 3 ]] && _files && nothing=0
   return nothing
 }
 if [ "${funcstack[1]-}" = _vitrail ]; then
@@ -64,9 +74,11 @@ constexpr const char* fish_script = R"(# fish completion for vitrail:  vitrail c
 function __vitrail_complete
   set -l words (commandline -opc) (commandline -ct)
   $words[1] completion fish -- $words[2..-1] 2>/dev/null
+  if test $status -ne 3 -a (count $words) -gt 2
+    string match -q -- '-*' $words[-1]; or __fish_complete_path $words[-1]
+  end
 end
-complete -c vitrail -n __fish_use_subcommand -f
-complete -c vitrail -a '(__vitrail_complete)'
+complete -c vitrail -f -a '(__vitrail_complete)'
 )";
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -139,14 +151,15 @@ std::vector<Candidate> models_for(const std::string& taker) {
   return candidates;
 }
 
-std::vector<Candidate> values_of(const CLI::Option& option, const std::string& name, const std::string& taker) {
+Candidates values_of(const CLI::Option& option, const std::string& name, const std::string& taker) {
   if (is_model(name)) {
-    return models_for(taker);
+    return {models_for(taker)};
   }
-  std::vector<Candidate> values;
+  Candidates values;
   for (std::string& choice : choices_of(option)) {
-    values.push_back({std::move(choice), ""});
+    values.words.push_back({std::move(choice), ""});
   }
+  values.closed = !values.words.empty();
   return values;
 }
 
@@ -172,15 +185,15 @@ std::vector<Candidate> flags_of(const CLI::App& command) {
 
 // What may stand behind `words`, in a command that has been found, whose own words begin at `begin`; `taker` is what
 // takes a model.
-std::vector<Candidate> candidates_in(const CLI::App& command, const std::vector<std::string>& words, std::size_t begin,
-                                     bool begins_with_dash, const std::string& taker) {
+Candidates candidates_in(const CLI::App& command, const std::vector<std::string>& words, std::size_t begin,
+                         bool begins_with_dash, const std::string& taker) {
   const std::string before = words.size() > begin ? words.back() : "";
   const CLI::Option* flag = before.starts_with('-') ? command.get_option_no_throw(before) : nullptr;
   if (flag != nullptr && !value_name(*flag).empty() && !begins_with_dash) {
     return values_of(*flag, value_name(*flag), taker);
   }
   if (begins_with_dash) {
-    return flags_of(command);
+    return {flags_of(command)};
   }
   if (words.size() > begin) {
     return {};
@@ -190,12 +203,12 @@ std::vector<Candidate> candidates_in(const CLI::App& command, const std::vector<
       return values_of(*option, option->get_name(true, false), taker);
     }
   }
-  return commands_of(command);
+  return {commands_of(command), true};
 }
 
 // What may stand in place of the last word. Flags of `train` and `pretrain` are those of the task that the words are
 // about.
-std::vector<Candidate> candidates(const CLI::App& app, std::vector<std::string> words) {
+Candidates candidates(const CLI::App& app, std::vector<std::string> words) {
   const auto launched = std::ranges::find(words, "--");
   if (words.front() == "launch" && launched != words.end() && launched + 1 != words.end()) {  // a training
     words.erase(words.begin(), launched + 1);
@@ -222,8 +235,8 @@ std::vector<Candidate> candidates(const CLI::App& app, std::vector<std::string> 
   if (begin == 0 && !words.empty()) {
     return {};  // no command
   }
-  std::vector<Candidate> found = candidates_in(*command, words, begin, last.starts_with('-'), taker_in(words));
-  std::erase_if(found, [&](const Candidate& candidate) { return !candidate.word.starts_with(last); });
+  Candidates found = candidates_in(*command, words, begin, last.starts_with('-'), taker_in(words));
+  std::erase_if(found.words, [&](const Candidate& candidate) { return !candidate.word.starts_with(last); });
   return found;
 }
 
@@ -254,7 +267,7 @@ void add_completion(CLI::App& app) {
   command
       .add_option("WORDS", flags->words,
                   "What is typed behind vitrail so far: what may stand in place of the last word is printed, a line "
-                  "each (the scripts ask so)")
+                  "each; the status is 3 if nothing else may, such as a file (the scripts ask so)")
       ->type_name("");
   add_examples(command, {"# `cmake --install` puts them where the shells look; for this session alone",
                          "source <(vitrail completion bash)", "source <(vitrail completion zsh)     # behind compinit",
@@ -265,8 +278,12 @@ void add_completion(CLI::App& app) {
       fmt::print("{}", flags->shell == "bash" ? bash_script : flags->shell == "zsh" ? zsh_script : fish_script);
       return;
     }
-    for (const Candidate& candidate : candidates(app, flags->words)) {
+    const Candidates found = candidates(app, flags->words);
+    for (const Candidate& candidate : found.words) {
       print_for(flags->shell, candidate);
+    }
+    if (found.closed) {
+      throw CLI::RuntimeError(closed_status);
     }
   });
 }

@@ -93,13 +93,13 @@ void quantize(const QuantizeFlags& flags) {
         "'{}' exists: choose another --output", flags.output);
   if (flags.model.kind() == models::ModelKind::texts) {
     const fs::path folder = text_model_folder(flags.model);
-    check_usage(flags.calibrate.empty() && flags.eval.split.empty(),
-                "--calibrate and --split are for images, but '{}' is a model of texts", flags.model.model);
+    check_usage(flags.calibrate.empty(), "--calibrate is for images, but '{}' is a model of texts", flags.model.model);
     for (const CLI::Option* option : flags.loading) {
       check_usage(option->count() == 0, "'{}' is a model of texts: it takes no {}", flags.model.model,
                   option->get_name());
     }
-    return quantize_texts(folder, {flags.output, flags.eval.data, flags.src, flags.tgt, flags.json}, flags.compute);
+    return quantize_texts(folder, {flags.output, flags.eval.data, flags.eval.split, flags.src, flags.tgt, flags.json},
+                          flags.compute);
   }
   for (const CLI::Option* option : flags.loading) {
     check_usage(option->count() == 0 || !flags.calibrate.empty() || !flags.eval.data.empty(),

@@ -57,9 +57,14 @@ double perplexity_of(const std::filesystem::path& folder, const std::string& fil
 
 // The figure by which a classifier of texts or of words is judged, and its value on a file of them with their labels.
 template <class Options>
-std::pair<train::FigureKind, double> judged(const std::filesystem::path& folder, const std::string& file, DType dtype) {
+std::pair<train::FigureKind, double> judged(const std::filesystem::path& folder, const QuantizeTextsFlags& flags,
+                                            DType dtype) {
   Options options;
-  options.data = options.val_data = file;
+  options.data = options.val_data = flags.eval;
+  if constexpr (std::is_same_v<Options, train::ClassifyTextOptions>) {
+    options.train_split.clear();
+    options.val_split = flags.split;
+  }
   const std::unique_ptr<train::Task> task = options.make(folder);
   train::Work work;
   work.dtype = dtype;
@@ -68,10 +73,10 @@ std::pair<train::FigureKind, double> judged(const std::filesystem::path& folder,
   return {kind, train::figure(figures, kind.name)};
 }
 
-std::pair<train::FigureKind, double> label_figure(const std::filesystem::path& folder, const std::string& file,
+std::pair<train::FigureKind, double> label_figure(const std::filesystem::path& folder, const QuantizeTextsFlags& flags,
                                                   bool each_token, DType dtype) {
-  return each_token ? judged<train::TagOptions>(folder, file, dtype)
-                    : judged<train::ClassifyTextOptions>(folder, file, dtype);
+  return each_token ? judged<train::TagOptions>(folder, flags, dtype)
+                    : judged<train::ClassifyTextOptions>(folder, flags, dtype);
 }
 
 double bleu_of(const std::filesystem::path& folder, const text::ParallelText& text, DType dtype) {
@@ -142,6 +147,9 @@ void quantize_texts(const std::filesystem::path& folder, const QuantizeTextsFlag
   check_usage(flags.src.empty() == flags.tgt.empty(), "--src and --tgt go together: texts and their translations");
   check_usage(flags.src.empty() || translates, "--src and --tgt are for translators: --eval takes a text");
   check_usage(flags.eval.empty() || !translates, "a translator is compared on --src and --tgt, not on --eval");
+  check_usage(flags.split.empty() ||
+                  (!flags.eval.empty() && model.net->classifier() != nullptr && !model.net->classifier()->each_token()),
+              "of models of texts --split is a part of the texts with labels of --eval: it has no effect here");
   const DType dtype = flags.compares() ? compute.apply() : DType::f32;
   const text::ParallelText pairs =
       flags.src.empty() ? text::ParallelText{} : text::read_parallel_text(flags.src, flags.tgt);
@@ -157,7 +165,7 @@ void quantize_texts(const std::filesystem::path& folder, const QuantizeTextsFlag
   } else if (!flags.eval.empty() && continues) {
     json["perplexity"]["float"] = perplexity_of(folder, flags.eval, dtype);
   } else if (!flags.eval.empty() && classifies) {
-    const auto [kind, value] = label_figure(folder, flags.eval, each_token, dtype);
+    const auto [kind, value] = label_figure(folder, flags, each_token, dtype);
     json["labels"] = {{"figure", kind.label}, {"float", value}};
   } else if (!flags.eval.empty()) {
     vectors = vectors_of(folder, texts, dtype);
@@ -170,7 +178,7 @@ void quantize_texts(const std::filesystem::path& folder, const QuantizeTextsFlag
   } else if (json.contains("perplexity")) {
     json["perplexity"]["int8"] = perplexity_of(flags.output, flags.eval, dtype);
   } else if (json.contains("labels")) {
-    json["labels"]["int8"] = label_figure(flags.output, flags.eval, each_token, dtype).second;
+    json["labels"]["int8"] = label_figure(flags.output, flags, each_token, dtype).second;
   } else if (vectors.defined()) {
     json["cosine"] = cosines_of(vectors, vectors_of(flags.output, texts, dtype));
   }

@@ -12,9 +12,10 @@ namespace vitrail::cli {
 /// What a model of texts is quantized to, and what it is compared on before and after.
 struct QuantizeTextsFlags {
   std::string output;
-  std::string eval;  ///< a text: the perplexity of a language model, how well texts with their labels are told, or how
-                     ///< far an encoder's vectors turn
-  std::string src;   ///< texts to translate: BLEU of a translator
+  std::string eval;   ///< a text: the perplexity of a language model, how well texts with their labels are told, or how
+                      ///< far an encoder's vectors turn
+  std::string split;  ///< the part of a table of texts with their labels
+  std::string src;    ///< texts to translate: BLEU of a translator
   std::string tgt;
   bool json = false;
 

@@ -98,6 +98,7 @@ void soup(SoupFlags flags) {
   }
   note_left_out(folders.front().string());
   if (!flags.greedy) {
+    say_note(train::note_of_preparations(folders));
     const models::Model model = train::uniform_soup(folders);
     json["models"] = flags.folders;
     std::string text = fmt::format("{}: the average of {}", flags.output, io::counted(std::ssize(folders), "models"));
@@ -111,6 +112,13 @@ void soup(SoupFlags flags) {
     return;
   }
   const train::GreedySoup made = train::greedy_soup(folders, evaluate);
+  std::vector<fs::path> used_folders;
+  for (const train::GreedySoup::Ingredient& one : made.ingredients) {
+    if (one.used) {
+      used_folders.push_back(one.folder);
+    }
+  }
+  say_note(train::note_of_preparations(used_folders));
   models::save_model(made.model, flags.output);
   json["top1"] = made.top1;
   std::string text;

@@ -12,6 +12,7 @@
 #include "vitrail/cli/say.h"
 #include "vitrail/io/file.h"
 #include "vitrail/models/detection/detr_folder.h"
+#include "vitrail/models/formats/preprocessor.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/joint/blip_folder.h"
 #include "vitrail/models/joint/captioner.h"
@@ -85,10 +86,18 @@ bool is_written_whole(models::ModelKind kind) {
          kind == models::ModelKind::captioner || kind == models::ModelKind::answerer;
 }
 
-// Says where transformers crops images a pixel beside the place of timm's crop.
+// Says where transformers crops images in another place than timm does.
 void note_other_crop(const models::PretrainedConfig& images) {
-  const auto resized = static_cast<std::int64_t>(std::floor(static_cast<double>(images.height) / images.crop_pct));
-  if (!images.processor && (resized - images.height) % 2 != 0) {
+  if (images.processor || images.crop_mode != "center") {
+    return;
+  }
+  const std::int64_t resized = models::processor_of(images).height;
+  if (images.height != images.width) {
+    say("note: transformers resizes the shorter side of an image to {} pixels and takes {}x{} from its middle, where "
+        "timm "
+        "resizes each image to fill these (docs/data.md): predictions differ\n",
+        resized, images.width, images.height);
+  } else if ((resized - images.height) % 2 != 0) {
     say("note: of images resized to {} pixels transformers takes the middle {} a pixel beside where timm does "
         "(docs/data.md): predictions may differ a little\n",
         resized, images.height);

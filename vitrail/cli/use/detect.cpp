@@ -170,7 +170,7 @@ void evaluate_detections(const ModelFlags& model, const ComputeFlags& compute, c
     }
     io::write_atomically(folder / "eval.json", all.dump(2) + "\n");
     io::write_atomically(folder / results_file, train::coco_results(result.found, ids, images.category_ids));
-    io::write_png(folder / "detections.png", train::detection_sheet(detector, images));
+    io::write_png(folder / "detections.png", train::detection_sheet(detector, images, options.skip_broken));
     io::write_png(folder / "queries.png",
                   train::query_boxes(result.found, result.sizes, detector.net->config().num_queries));
   }

@@ -119,8 +119,9 @@ void evaluate_by_task(const std::string& kind, const ModelFlags& model, const Co
     if (const std::int64_t skipped = reader->skipped_lines() / 2; skipped > 0) {  // it read them to learn from, too
       say("note: {}\n", train::skipped_summary(skipped));
     }
-    if (const std::string cut = reader->cut_note(); !cut.empty()) {
-      say("note: {}\n", cut);
+    say_note(reader->cut_note());
+    for (const std::string& note : reader->part_notes()) {
+      say_note(note);
     }
   }
   nlohmann::ordered_json json = {{"model", model.model}};
@@ -135,6 +136,14 @@ void evaluate_by_task(const std::string& kind, const ModelFlags& model, const Co
     const double value = train::figure(figures, figure.name);
     json[figure.name] = value;
     text += fmt::format("{}{} {}", text.empty() ? "" : "   ", figure.label, train::figure_text(figure, value));
+  }
+  for (const auto& [name, value] : task->facts()) {
+    if (const std::string of_evaluation = "validation_"; name.starts_with(of_evaluation)) {
+      const std::string items = name.substr(of_evaluation.size());
+      const std::int64_t count = std::stoll(value);
+      json[items] = count;
+      text += fmt::format("   {}", io::counted(count, items));
+    }
   }
   std::string written;
   if (!flags.output.empty()) {

@@ -74,7 +74,11 @@ std::pair<train::Features, train::Features> features_of(const KnnFlags& flags) {
     data::DatasetOptions where;
     where.split = split;
     where.classes = std::move(classes);
-    train::Features features = embed_under_bar(title, trunk, *data::open_dataset(source, where), options);
+    where.skip_broken = options.skip_broken;
+    const std::unique_ptr<data::Dataset> images = data::open_dataset(source, where);
+    say_notes_of(*images);
+    train::Features features = embed_under_bar(title, trunk, *images, options);
+    note_left_out_images(features.broken);
     features.facts = train::facts_of(trunk);
     features.facts.insert({{"model", flags.model.model}, {"pool", flags.pool}, {"layer", ""}});
     return features;

@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 struct ShardFlags {
   std::string source;
   std::string split = "train";
+  bool split_given = false;
   std::string output;
   std::int64_t megabytes = 256;
   std::int64_t seed = 0;
@@ -34,11 +35,12 @@ struct ShardFlags {
 };
 
 std::unique_ptr<data::Dataset> open_source(const ShardFlags& flags) {
-  if (flags.unlabeled) {
+  if (flags.unlabeled && !flags.split_given) {
     return data::open_unlabeled(flags.source);
   }
   data::DatasetOptions options;
   options.split = flags.split;
+  options.labeled = !flags.unlabeled;
   return data::open_dataset(flags.source, options);
 }
 
@@ -91,12 +93,10 @@ void add_shard(CLI::App& app) {
   const auto flags = std::make_shared<ShardFlags>();
   command.add_option("SOURCE", flags->source, "Images as `vitrail train` takes them")->required()->type_name("");
   command.add_option("--output", flags->output, "Folder of the shards")->type_name("DIR")->required();
-  command.add_option("--split", flags->split, "Part of SOURCE, after which the shards are called")
-      ->type_name("NAME")
-      ->capture_default_str()
-      ->check([](const std::string& name) {
-        return name.empty() || name.find('/') != std::string::npos ? "the name of a part was expected" : std::string();
-      });
+  CLI::Option* split = command.add_option("--split", flags->split, "Part of SOURCE, after which the shards are called");
+  split->type_name("NAME")->capture_default_str()->check([](const std::string& name) {
+    return name.empty() || name.find('/') != std::string::npos ? "the name of a part was expected" : std::string();
+  });
   command.add_option("--shard-mb", flags->megabytes, "Size of a shard")
       ->type_name("MB")
       ->capture_default_str()
@@ -104,11 +104,15 @@ void add_shard(CLI::App& app) {
   CLI::Option* seed =
       command.add_option("--seed", flags->seed, "Of the order of the images")->type_name("S")->capture_default_str();
   command.add_flag("--in-order", flags->in_order, "Write the images in their order, and not shuffled")->excludes(seed);
-  command.add_flag("--unlabeled", flags->unlabeled, "Take all images of SOURCE, without classes");
+  command.add_flag("--unlabeled", flags->unlabeled,
+                   "Take the images without classes: all of SOURCE, or those of --split");
   add_examples(command,
                {"vitrail shard photos --output shards", "vitrail shard photos --split validation --output shards",
                 "vitrail train shards                    # or 'shards/train-{000000..000127}.tar'"});
-  command.callback([flags] { shard(*flags); });
+  command.callback([flags, split] {
+    flags->split_given = split->count() > 0;
+    shard(*flags);
+  });
 }
 
 }  // namespace vitrail::cli

@@ -99,16 +99,6 @@ std::optional<std::size_t> caption_column(const io::CsvRow& header, const std::s
   return io::column_named(header, {"caption", "text", "title", "description", "sentence"}, source);
 }
 
-std::set<std::string> parts_in(const std::vector<io::CsvRow>& rows, const TablePart& part) {
-  std::set<std::string> parts;
-  for (std::size_t i = part.first; part.split && i < rows.size(); ++i) {
-    if (rows[i].fields.size() > *part.split) {
-      parts.insert(part_in_cell(rows[i].fields[*part.split]));
-    }
-  }
-  return parts;
-}
-
 std::string note_of_parts(const std::string& source, const std::set<std::string>& parts) {
   return fmt::format("{}: all of its parts are taken: {}", source, fmt::join(parts, ", "));
 }

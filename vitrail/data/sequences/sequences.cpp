@@ -26,16 +26,19 @@ using Labels = SequenceOptions::Labels;
 // The frames of a table.
 class TableImages final : public Dataset {
  public:
-  TableImages(fs::path folder, std::vector<std::string> names) : folder_(std::move(folder)), names_(std::move(names)) {}
+  TableImages(fs::path folder, std::vector<std::string> names, std::vector<std::string> notes)
+      : folder_(std::move(folder)), names_(std::move(names)), notes_(std::move(notes)) {}
   std::int64_t size() const override { return std::ssize(names_); }
   io::Image image(std::int64_t index) const override { return io::read_image(folder_ / name(index)); }
   std::int64_t label(std::int64_t /*index*/) const override { return unlabeled; }
   std::string name(std::int64_t index) const override { return names_[static_cast<std::size_t>(index)]; }
   const std::vector<std::string>& classes() const override { return classes_; }
+  std::vector<std::string> notes() const override { return notes_; }
 
  private:
   fs::path folder_;
   std::vector<std::string> names_;
+  std::vector<std::string> notes_;
   std::vector<std::string> classes_;  // none
 };
 
@@ -140,7 +143,7 @@ Told sequences_of_table(const fs::path& path, const SequenceOptions& options) {
   check(rows.size() > 1, "{}: a header with the columns 'path' and 'sequence' and a line for each frame were expected",
         source);
   const FrameColumns columns(rows[0], source);
-  std::vector<std::string> notes;  // of rows that are of no part asked for
+  std::vector<std::string> notes;
   const std::vector<const io::CsvRow*> chosen =
       rows_of(rows,
               {.first = 1,
@@ -178,7 +181,7 @@ Told sequences_of_table(const fs::path& path, const SequenceOptions& options) {
           fields[columns.sequence], label, before);
   }
   check_any_frame(told, source, options);
-  told.found.images = std::make_shared<TableImages>(path.parent_path(), std::move(names));
+  told.found.images = std::make_shared<TableImages>(path.parent_path(), std::move(names), std::move(notes));
   return told;
 }
 

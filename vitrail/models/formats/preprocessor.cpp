@@ -209,26 +209,29 @@ void read_preprocessor(const fs::path& folder, PretrainedConfig& p) {
   p.width = processor.crop_width;
   const bool center = processor.resize == Resize::shorter_side;
   p.crop_mode = center ? "center" : "squash";
-  const std::int64_t side = center ? std::min(p.height, p.width) : p.height;
+  const std::int64_t side = center ? std::max(p.height, p.width) : p.height;
   p.crop_pct = processor.resize == Resize::none ? 1 : std::clamp(crop_pct_for(side, processor.height), 1e-3, 8.0);
 }
 
-OrderedJson preprocessor_json(const PretrainedConfig& p) {
+ImageProcessor processor_of(const PretrainedConfig& p) {
+  if (p.processor) {
+    return p.processor->scaled_to(p.height, p.width);
+  }
+  check(p.crop_mode != "border", "transformers has no crop_mode 'border': choose center or squash");
   const auto resized = [&](std::int64_t side) {
     return static_cast<std::int64_t>(std::floor(static_cast<double>(side) / p.crop_pct));
   };
+  if (p.crop_mode == "center") {  // the shorter side of every image covers both sides of the crop
+    const std::int64_t edge = resized(std::max(p.height, p.width));
+    return {Resize::shorter_side, edge, edge, p.height, p.width};
+  }
+  return {Resize::both, resized(p.height), resized(p.width), p.height, p.width};
+}
+
+OrderedJson preprocessor_json(const PretrainedConfig& p) {
   const auto interpolation = std::ranges::find(resamples, p.interpolation);
   check(interpolation != resamples.end(), "transformers has no interpolation '{}'", p.interpolation);
-  check(p.processor || p.crop_mode != "border", "transformers has no crop_mode 'border': choose center or squash");
-  ImageProcessor processor;
-  if (p.processor) {
-    processor = p.processor->scaled_to(p.height, p.width);
-  } else if (p.crop_mode == "center") {
-    const std::int64_t edge = resized(std::min(p.height, p.width));
-    processor = {Resize::shorter_side, edge, edge, p.height, p.width};
-  } else {
-    processor = {Resize::both, resized(p.height), resized(p.width), p.height, p.width};
-  }
+  const ImageProcessor processor = processor_of(p);
   const bool center = processor.resize == Resize::shorter_side;
   const bool crops = center || processor.height != p.height || processor.width != p.width;
   OrderedJson json;

@@ -16,6 +16,11 @@ namespace vitrail::models {
 /// crop_mode become those of timm's that are nearest to the processor. Throws Error for a preparation that vitrail does
 /// not have.
 void read_preprocessor(const std::filesystem::path& folder, PretrainedConfig& pretrained);
+/// The image processor of this preparation: its own, or the one that is nearest to timm's crop_pct and crop_mode. The
+/// two differ by a pixel where the margin of the crop is odd, and take different parts of images where the crop is no
+/// square, of which timm resizes each image to fill the crop, and transformers its shorter side alone. Throws Error for
+/// the crop_mode "border", which transformers does not have.
+data::ImageProcessor processor_of(const PretrainedConfig& pretrained);
 /// The preprocessor_config.json of this preparation. Throws Error if transformers does not have it.
 nlohmann::ordered_json preprocessor_json(const PretrainedConfig& pretrained);
 

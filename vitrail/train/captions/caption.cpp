@@ -13,6 +13,7 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/models/formats/preprocessor.h"
 #include "vitrail/models/joint/recurrent_captioner.h"
 #include "vitrail/models/joint/vision_encoder_decoder.h"
 #include "vitrail/models/quantize.h"
@@ -188,10 +189,15 @@ class CaptionTask final : public Task {
   data::Batch batch_;
 };
 
+// The model as one of transformers' kind; null if it is a recurrent one.
+const models::VisionEncoderDecoder* with_cross_attention(const models::Captioner& model) {
+  return dynamic_cast<const models::VisionEncoderDecoder*>(&model);
+}
+
 CaptionTask::CaptionTask(const CaptionTaskOptions& options, const fs::path& checkpoint)
     : options_(options), training_(data::open_captioned_images(options.data_dir, options.train_split)) {
   if (!options_.val_dir.empty()) {
-    validation_ = data::open_captioned_images(options_.val_dir, "", true);
+    validation_ = data::open_captioned_images(options_.val_dir, part_of_val_dir(options_), true);
   } else if (!options_.val_split.empty()) {
     with_other_ways(options_,
                     [&] { validation_ = data::open_captioned_images(options_.data_dir, options_.val_split, true); });
@@ -208,6 +214,10 @@ CaptionTask::CaptionTask(const CaptionTaskOptions& options, const fs::path& chec
   models::check_vocabulary(tokenizer_->vocab_size(), model_->vocab_size());
   captions_.emplace(training_.texts, *tokenizer_, longest());
   data::apply(options_.images, model_->image_model.pretrained);
+  if (with_cross_attention(*model_) != nullptr) {  // as the folder will say
+    models::PretrainedConfig& images = model_->image_model.pretrained;
+    images.processor = models::processor_of(images);
+  }
   loader_ = std::make_unique<data::Loader>(*training_.images,
                                            data::train_transform(model_->image_model.pretrained, options_.augment),
                                            training_loading(options_));
@@ -288,8 +298,7 @@ std::vector<std::string> CaptionTask::draw(const fs::path& run) const {
     return {};
   }
   const std::unique_ptr<models::Captioner> model = models::load_captioner(best);
-  data::apply(options_.images, model->image_model.pretrained);
-  io::write_png(run / "captions.png", caption_sheet(*model, *tokenizer_, *validation_));
+  io::write_png(run / "captions.png", caption_sheet(*model, *tokenizer_, *validation_, options_.skip_broken));
   return {fmt::format("what it says of images to evaluate on: {}", (run / "captions.png").string())};
 }
 
@@ -304,7 +313,7 @@ std::vector<std::string> CaptionTask::summary() const {
   const std::vector<std::string> data =
       data_summary(options_, *training_.images, validation_ ? validation_->images.get() : nullptr);
   lines.insert(lines.end(), data.begin(), data.end());
-  const auto* const attending = dynamic_cast<const models::VisionEncoderDecoder*>(model_.get());
+  const models::VisionEncoderDecoder* const attending = with_cross_attention(*model_);
   if (attending != nullptr && !attending->in_transformers()) {
     lines.push_back(fmt::format("transformers has no {} as part of a captioner: the folder is vitrail's own",
                                 model_->image_model.architecture));

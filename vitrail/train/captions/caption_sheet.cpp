@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "vitrail/data/dataset.h"
 #include "vitrail/data/resize.h"
 #include "vitrail/explain/drawing/drawing.h"
 #include "vitrail/train/captions/captions.h"
@@ -8,7 +9,7 @@
 namespace vitrail::train {
 
 io::Image caption_sheet(const models::Captioner& model, const text::Tokenizer& tokenizer, const data::TextPairs& pairs,
-                        std::int64_t most, DType dtype) {
+                        bool skip_broken, std::int64_t most, DType dtype) {
   constexpr std::int64_t side = 128;    // of an image
   constexpr std::int64_t longest = 64;  // tokens of a caption
   constexpr std::int64_t cell = side + 16;
@@ -16,15 +17,15 @@ io::Image caption_sheet(const models::Captioner& model, const text::Tokenizer& t
   constexpr std::int64_t bar = 6;    // below an image, in the colour of right or wrong
   constexpr std::int64_t lines = 3;  // of text
   constexpr auto letters = static_cast<std::size_t>(cell / explain::letter_width - 1);  // of a line
-  const std::int64_t count = std::min(most, pairs.images->size());
   std::vector<io::Image> images;
   std::vector<std::vector<std::string>> right;
-  images.reserve(static_cast<std::size_t>(count));
-  right.reserve(static_cast<std::size_t>(count));
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t index = i * pairs.images->size() / count;
-    images.push_back(pairs.images->image(index));
+  data::for_spread_images(*pairs.images, most, skip_broken, [&](std::int64_t index, io::Image image) {
+    images.push_back(std::move(image));
     right.push_back(pairs.texts[static_cast<std::size_t>(index)]);
+  });
+  const std::int64_t count = std::ssize(images);
+  if (count == 0) {
+    return {};
   }
   const CaptionTokens captions(right, tokenizer, most_new_tokens(model, longest));
   const std::vector<std::string> said = caption(model, tokenizer, prepared(model.image_model.pretrained, images),

@@ -94,9 +94,9 @@ CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::
                                     const data::CaptionedImages& pairs, const EvaluateOptions& options,
                                     std::int64_t longest = 64, std::int64_t num_beams = 1);
 
-/// A sheet of at most `most` images, evenly spread over those there are, with what the model says under each: green
-/// where it is one of the image's captions, else red.
+/// A sheet of at most `most` images, evenly spread over those there are (data::for_spread_images()), with what the
+/// model says under each: green where it is one of the image's captions, else red. Empty if all are broken.
 io::Image caption_sheet(const models::Captioner& model, const text::Tokenizer& tokenizer, const data::TextPairs& pairs,
-                        std::int64_t most = 20, DType dtype = DType::f32);
+                        bool skip_broken, std::int64_t most = 20, DType dtype = DType::f32);
 
 }  // namespace vitrail::train

@@ -131,7 +131,8 @@ class DetectionTask final : public Task {
 DetectionTask::DetectionTask(const DetectionOptions& options, const fs::path& checkpoint)
     : options_(options), training_(data::open_boxed_images(options.data_dir, {.split = options.train_split})) {
   if (!options_.val_dir.empty()) {
-    validation_ = data::open_boxed_images(options_.val_dir, {.split = "", .classes = training_.classes});
+    validation_ =
+        data::open_boxed_images(options_.val_dir, {.split = part_of_val_dir(options_), .classes = training_.classes});
   } else if (!options_.val_split.empty()) {
     with_other_ways(options_, [&] {
       validation_ =
@@ -216,7 +217,7 @@ std::vector<std::string> DetectionTask::draw(const fs::path& run) const {
     return {};
   }
   const fs::path file = run / "detections.png";
-  io::write_png(file, detection_sheet(models::load_detector(best), *validation_));
+  io::write_png(file, detection_sheet(models::load_detector(best), *validation_, options_.skip_broken));
   std::vector<std::string> lines = {fmt::format("what it finds in images to evaluate on: {}", file.string())};
   if (!history_.state().empty()) {
     history_.write_page(run / "matching");

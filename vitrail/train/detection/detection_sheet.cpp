@@ -32,12 +32,13 @@ io::Image with_detections(const io::Image& image, const std::vector<FoundObject>
   return shown;
 }
 
-io::Image detection_sheet(const models::Detector& detector, const data::BoxedImages& data, std::int64_t most,
-                          DType dtype) {
-  const std::int64_t count = std::min(most, data.images->size());
+io::Image detection_sheet(const models::Detector& detector, const data::BoxedImages& data, bool skip_broken,
+                          std::int64_t most, DType dtype) {
   std::vector<io::Image> images;
-  for (std::int64_t i = 0; i < count; ++i) {
-    images.push_back(data.images->image(i * data.images->size() / count));
+  data::for_spread_images(*data.images, most, skip_broken,
+                          [&](std::int64_t /*index*/, io::Image image) { images.push_back(std::move(image)); });
+  if (images.empty()) {
+    return {};
   }
   const std::vector<std::vector<FoundObject>> found = detect(detector, images, dtype);
   std::int64_t width = 0;

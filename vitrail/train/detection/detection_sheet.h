@@ -21,8 +21,9 @@ inline constexpr double shown_score = 0.7;
 io::Image with_detections(const io::Image& image, const std::vector<FoundObject>& found,
                           const std::vector<std::string>& labels, double threshold = shown_score);
 
-/// A sheet of at most `most` images of the data set, evenly spread over it, with what the detector finds in them.
-io::Image detection_sheet(const models::Detector& detector, const data::BoxedImages& data, std::int64_t most = 12,
-                          DType dtype = DType::f32);
+/// A sheet of at most `most` images of the data set, evenly spread over it (data::for_spread_images()), with what the
+/// detector finds in them. Empty if all are broken.
+io::Image detection_sheet(const models::Detector& detector, const data::BoxedImages& data, bool skip_broken,
+                          std::int64_t most = 12, DType dtype = DType::f32);
 
 }  // namespace vitrail::train

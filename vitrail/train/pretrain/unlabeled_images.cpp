@@ -23,7 +23,7 @@ std::unique_ptr<data::Dataset> open_without_labels(const ImageTaskOptions& how, 
 UnlabeledImages::UnlabeledImages(const ImageTaskOptions& options) {
   training = open_without_labels(options, options.data_dir, options.train_split);
   if (!options.val_dir.empty()) {
-    validation = open_without_labels(options, options.val_dir, "");
+    validation = open_without_labels(options, options.val_dir, part_of_val_dir(options));
   } else if (!options.val_split.empty()) {
     validation = open_without_labels(options, options.data_dir, options.val_split);
   }
@@ -31,18 +31,10 @@ UnlabeledImages::UnlabeledImages(const ImageTaskOptions& options) {
 
 std::vector<Tensor> inputs_to_draw(const data::Dataset& dataset, const data::Transform& transform, std::int64_t count,
                                    bool skip_broken) {
-  const std::int64_t wanted = std::min(count, dataset.size());
   std::vector<Tensor> inputs;
-  for (std::int64_t i = 0; i < dataset.size() && std::ssize(inputs) < wanted; ++i) {
-    const std::int64_t index = i * dataset.size() / wanted % dataset.size();
-    try {
-      inputs.push_back(transform(dataset.image(index)).unsqueeze(0));
-    } catch (const Error&) {
-      if (!skip_broken) {
-        throw;
-      }
-    }
-  }
+  data::for_spread_images(dataset, count, skip_broken, [&](std::int64_t /*index*/, const io::Image& image) {
+    inputs.push_back(transform(image).unsqueeze(0));
+  });
   return inputs;
 }
 

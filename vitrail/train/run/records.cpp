@@ -58,12 +58,12 @@ void read_line(const nlohmann::ordered_json& line, History& history) {
 
 double mean_loss(const History& history, std::int64_t epoch) {
   double sum = 0;
-  std::int64_t count = 0;
+  std::int64_t units = 0;
   for (auto step = history.steps.rbegin(); step != history.steps.rend() && step->epoch == epoch; ++step) {
-    sum += step->loss;
-    ++count;
+    sum += step->loss * static_cast<double>(step->units);
+    units += step->units;
   }
-  return count == 0 ? std::nan("") : sum / static_cast<double>(count);
+  return units == 0 ? std::nan("") : sum / static_cast<double>(units);
 }
 
 StepRecord recent_mean(const History& history) {

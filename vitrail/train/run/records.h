@@ -51,7 +51,7 @@ struct RecordKind {
   std::string loss_axis = "loss";   ///< label of the axis of the training loss in curves.svg
 };
 
-/// The mean loss of the steps of an epoch (from 1), including those before the run was stopped and resumed; NaN if
+/// The mean loss of the units of an epoch (from 1), including those before the run was stopped and resumed; NaN if
 /// there are none.
 double mean_loss(const History& history, std::int64_t epoch);
 /// The last step, but with the means of loss and rate over up to 20 steps, which are steadier. There must be one.

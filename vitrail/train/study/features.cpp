@@ -118,9 +118,16 @@ bool may_pool_alike(const Features& training, const Features& test) {
   return fact(training, "pool") == "" || fact(test, "pool") == "";
 }
 
+// Whether one of both counts its layer from the end, as whose number the other's may or may not be the same layer.
+bool may_be_one_layer(const Features& training, const Features& test) {
+  const auto from_end = [](const Features& one) { return fact(one, "layer").value_or("").starts_with('-'); };
+  return from_end(training) != from_end(test) && fact(training, "layer") != "" && fact(test, "layer") != "";
+}
+
 void check_of_one_model(const Features& training, const Features& test) {
   for (const char* name : {"layer", "pool"}) {
-    check(!differ(training, test, name) || (name == std::string_view("pool") && may_pool_alike(training, test)),
+    check(!differ(training, test, name) || (name == std::string_view("pool") && may_pool_alike(training, test)) ||
+              (name == std::string_view("layer") && may_be_one_layer(training, test)),
           "the training features have the {} '{}', but the test features '{}': they cannot be compared", name,
           fact(training, name).value_or(""), fact(test, name).value_or(""));
   }
@@ -168,6 +175,12 @@ std::vector<std::string> differences(const Features& training, const Features& t
         fact(training, "pool") == "" ? "the test features" : "the training features",
         fact(training, "pool") == "" ? *fact(test, "pool") : *fact(training, "pool"),
         fact(training, "pool") == "" ? "training features" : "test features"));
+  }
+  if (differ(training, test, "layer")) {
+    result.push_back(
+        fmt::format("the training features are of the layer {}, the test features of {}: unless that is the same, they "
+                    "cannot be compared",
+                    *fact(training, "layer"), *fact(test, "layer")));
   }
   std::vector<std::string> prepared;
   for (const char* name : {"input_size", "image_processor", "crop_pct", "crop_mode", "interpolation", "mean", "std"}) {

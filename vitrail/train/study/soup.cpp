@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "vitrail/io/safetensors.h"
 #include "vitrail/kernels/optimizer.h"
 #include "vitrail/models/quantize.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/train/study/embedding_file.h"
 
 namespace vitrail::train {
 namespace {
@@ -74,6 +77,27 @@ void put_back(const models::Model& model, const io::NamedTensors& weights) {
 }
 
 }  // namespace
+
+std::string note_of_preparations(const std::vector<fs::path>& folders) {
+  models::CreateOptions look;
+  look.fill = nn::Fill::meta;
+  const auto prepared = [&](const fs::path& folder) {
+    return preparation_of(models::load_model(folder, look).pretrained);
+  };
+  const auto first = prepared(folders.front());
+  for (const fs::path& folder : folders) {
+    const auto own = prepared(folder);
+    for (const auto& [name, value] : own) {
+      const auto other = first.find(name);
+      if (other == first.end() || other->second != value) {
+        return fmt::format("images are prepared for '{}' otherwise than for '{}', as which the average does it: {} {}",
+                           folder.string(), folders.front().string(), name,
+                           other == first.end() ? value : fmt::format("{}, not {}", value, other->second));
+      }
+    }
+  }
+  return "";
+}
 
 models::Model uniform_soup(const std::vector<fs::path>& folders) {
   check(!folders.empty(), "a soup needs at least one model");

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "vitrail/data/dataset.h"
@@ -13,6 +14,10 @@
 #include "vitrail/train/study/evaluate.h"
 
 namespace vitrail::train {
+
+/// A sentence about the first of `folders` whose images are prepared otherwise than those of folders[0]; empty if there
+/// is none. Weights are not read.
+std::string note_of_preparations(const std::vector<std::filesystem::path>& folders);
 
 /// The mean of the parameters and f32 buffers of the models in `folders`; other buffers and the configuration are those
 /// of the first model. Throws Error if there is no model, if one is in int8, or if architectures, names, shapes or

@@ -11,6 +11,8 @@
 #include "vitrail/data/boxes/boxed_images.h"
 #include "vitrail/data/pairs/captioned_images.h"
 #include "vitrail/data/pairs/questions.h"
+#include "vitrail/io/csv.h"
+#include "vitrail/io/file.h"
 #include "vitrail/io/tensor_files.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/convnet/airbench.h"
@@ -38,12 +40,21 @@ std::unique_ptr<data::Dataset> open_part(const ClassifyOptions& how, const std::
   return data::open_dataset(source, options);
 }
 
+// Whether a source is a table of images of which it says nothing.
+bool is_list_of_paths(const fs::path& source) {
+  if (source.extension() != ".csv" || fs::is_directory(source)) {
+    return false;
+  }
+  const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(source), source.string());
+  return !rows.empty() && rows[0].fields.size() == 1;
+}
+
 // The tasks that a source is for which has no classes, but boxes, captions or questions.
 std::vector<std::string> other_tasks(const ClassifyOptions& options) {
   const fs::path source = options.data_dir;
   std::vector<std::string> tasks;
   std::error_code error;
-  if (!fs::exists(source, error)) {
+  if (!fs::exists(source, error) || is_list_of_paths(source)) {
     return tasks;
   }
   using Finder = bool (*)(const fs::path&);
@@ -60,7 +71,7 @@ std::vector<std::string> other_tasks(const ClassifyOptions& options) {
 std::unique_ptr<data::Dataset> open_validation(const ClassifyOptions& options,
                                                const std::vector<std::string>& classes) {
   if (!options.val_dir.empty()) {
-    return open_part(options, options.val_dir, "", classes);
+    return open_part(options, options.val_dir, part_of_val_dir(options), classes);
   }
   if (options.val_split.empty()) {
     return nullptr;
@@ -145,15 +156,19 @@ void train_head_alone(nn::Network& network) {
 const models::Airbench* whitened(const models::Model& model) { return models::body_of<models::Airbench>(*model.net); }
 
 // Sets that layer from images that are spread over the data set.
-void whiten(const models::Airbench& net, const data::Dataset& images, const data::Transform& transform) {
+void whiten(const models::Airbench& net, const data::Dataset& images, const data::Transform& transform,
+            bool skip_broken) {
   constexpr std::int64_t most_whitened = 5000;  // the reference's
   const std::int64_t count = std::min(images.size(), most_whitened);
   const Shape shape = transform.shape();
   const Tensor x = Tensor::empty(shape.inserted(0, count));
-  for (std::int64_t i = 0; i < count; ++i) {
-    transform.apply(images.image(i * images.size() / count), 0, 0, 0, x.data<float>() + i * shape.numel());
-  }
-  net.whiten(x);
+  std::int64_t taken = 0;
+  data::for_spread_images(images, count, skip_broken, [&](std::int64_t /*index*/, const io::Image& image) {
+    transform.apply(image, 0, 0, 0, x.data<float>() + taken * shape.numel());
+    ++taken;
+  });
+  check(taken > 0, "none of the {} training images could be read", images.size());
+  net.whiten(x.narrow(0, 0, taken));
 }
 
 // Whether the features of an image are the same in every epoch, so that a probe can compute them once.
@@ -277,7 +292,7 @@ void Classify::whiten_patches(bool fresh) {
         "--whiten-bias-epochs is for models whose first layer whitens patches, such as airbench94, not for {}",
         model_.architecture);
   if (net != nullptr && fresh) {
-    whiten(*net, *training_, data::eval_transform(model_.pretrained));
+    whiten(*net, *training_, data::eval_transform(model_.pretrained), options_.skip_broken);
   }
 }
 

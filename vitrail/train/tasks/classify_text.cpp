@@ -59,6 +59,7 @@ class ClassifyText final : public TextTask {
   std::string cut_note() const override {
     return cutter_->note(validation_.cut, std::ssize(validation_.texts), "texts");
   }
+  std::vector<std::string> part_notes() const override { return {notes_.begin(), notes_.end()}; }
   std::vector<std::pair<std::string, std::string>> facts() const override;
 
  private:
@@ -106,9 +107,8 @@ std::vector<text::LabelledText> part_of(const std::vector<text::LabelledText>& t
     if (std::ranges::any_of(texts, [](const text::LabelledText& text) { return text.split.empty(); })) {
       all.insert("");
     }
-    if (const auto left = data::passed_over_beside(*wanted, names, all); !left.empty()) {
-      notes.insert(fmt::format("{}: beside '{}', which alone is taken, there are {}", source, *wanted,
-                               fmt::join(left, " and ")));
+    if (std::string note = data::note_of_rows_beside(source, *wanted, names, all); !note.empty()) {
+      notes.insert(std::move(note));
     }
   }
   std::vector<text::LabelledText> found;
@@ -144,6 +144,10 @@ ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& c
       add(evaluated[i] ? validation_ : training_, texts[i], options_.data);
     }
   } else {
+    check(!checkpoint.empty() || options_.val_share == ClassifyTextOptions().val_share,
+          "--val-share has no effect: {} is split into parts, of which --val-split says the one to evaluate on (empty: "
+          "none)",
+          options_.data);
     add_all(training_,
             options_.train_split.empty() ? texts : part_of(texts, options_.train_split, options_.data, notes_),
             options_.data);

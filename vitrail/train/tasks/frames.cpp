@@ -123,7 +123,7 @@ FrameTask::FrameTask(const FrameTaskOptions& options, const fs::path& checkpoint
 // Decides which sequences are learned, and which are to evaluate on.
 void FrameTask::open_data(const models::FrameTarget& target) {
   if (!options_.val_dir.empty()) {
-    separate_ = open_frames(options_, options_.val_dir, "", target);
+    separate_ = open_frames(options_, options_.val_dir, part_of_val_dir(options_), target);
   } else if (!options_.val_split.empty()) {
     separate_ = open_frames(options_, options_.data_dir, options_.val_split, target);
   }
@@ -203,6 +203,8 @@ std::vector<std::string> FrameTask::summary() const {
       fmt::format(
           "{} training and {}, of {}", learned_.size(), io::counted(std::ssize(evaluated_), "validation sequences"),
           model_->target.classes.empty() ? "no classes" : io::counted(std::ssize(model_->target.classes), "classes"))};
+  std::ranges::copy(data::notes_of({training_.images.get(), separate_ ? separate_->images.get() : nullptr}),
+                    std::back_inserter(lines));
   if (separate_) {
     std::ranges::copy(notes_of_parts(options_), std::back_inserter(lines));
   } else if (training_.parts.size() > 1) {
@@ -242,7 +244,8 @@ void FrameTaskOptions::describe(OptionList& list) {
           "Without --val-split and --val-dir, share of the sequences of each class to evaluate on, drawn once; 0: none")
       .below_one()
       .settled()
-      .idle_if("beside --val-dir", [this] { return !val_dir.empty(); });
+      .idle_if("beside --val-dir", [this] { return !val_dir.empty(); })
+      .idle_if("beside --val-split", [this] { return !val_split.empty(); });
   list.add("frames", frames, "PATTERN",
            "Take frames with file names like this alone: '090-*.jpg' (default: all images)")
       .settled();

@@ -132,10 +132,8 @@ class Pixels final : public Task {
                     clusters_.size, clusters_.count()),
         fmt::format("{} training{} images", training_->count(),
                     validation_ != nullptr ? fmt::format(" and {} validation", validation_->count()) : "")};
-    for (const PixelSequences* images : {training_.get(), validation_.get()}) {
-      if (images != nullptr && !images->broken().empty()) {
-        lines.push_back(left_out_text(images->broken()));
-      }
+    if (!training_->broken().empty()) {
+      lines.push_back(left_out_text(training_->broken()));
     }
     if (validation_ != nullptr) {
       std::ranges::move(notes_of_parts(options_), std::back_inserter(lines));
@@ -181,7 +179,8 @@ Pixels::Pixels(const PixelOptions& options, const fs::path& checkpoint) : option
   training_ = std::make_shared<PixelSequences>(*images, clusters_, options_.skip_broken);
   if (!options_.val_dir.empty() || !options_.val_split.empty()) {
     const bool apart = !options_.val_dir.empty();
-    const auto others = pictures_of(apart ? options_.val_dir : options_.data_dir, apart ? "" : options_.val_split);
+    const auto others = pictures_of(apart ? options_.val_dir : options_.data_dir,
+                                    apart ? part_of_val_dir(options_) : options_.val_split);
     validation_ = std::make_shared<PixelSequences>(*others, clusters_, options_.skip_broken);
   }
   const data::PlanOptions plan{.size = training_->count(),
@@ -194,6 +193,7 @@ Pixels::Pixels(const PixelOptions& options, const fs::path& checkpoint) : option
 }
 
 Figures Pixels::evaluate(const Work& work) {
+  work.say_left_out(validation_->broken());
   work.begin("evaluating", validation_->count());
   const std::int64_t rows = options_.validation_batch_size.value_or(options_.batch_size);
   data::Prefetch<TextBatch> batches(validation_, data::plan_batches({.size = validation_->count(), .batch_size = rows}),

@@ -13,6 +13,7 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/suggest.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/models/formats/preprocessor.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/text/train.h"
 #include "vitrail/train/pretrain/losses.h"
@@ -147,6 +148,7 @@ models::JointModel make_pair_model(const PretrainClipOptions& options, const fs:
   }
   models::check_vocabulary(tokenizer.vocab_size(), model.net->config().text.vocab_size);
   data::apply(options.images, model.pretrained);
+  model.pretrained.processor = models::processor_of(model.pretrained);  // as the folder will say
   return model;
 }
 
@@ -187,6 +189,8 @@ class PretrainClip final : public Task {
 void PretrainClip::open_pairs() {
   const auto has_parts = [](const std::string& source) { return data::parts_of_pairs(source).size() > 1; };
   const bool parted = has_parts(options_.data);
+  check(!parted || options_.val_share == PretrainClipOptions().val_share || !options_.resume.empty(),
+        "--val-share has no effect: {} is split into parts, of which 'validation' is evaluated on", options_.data);
   training_ = data::open_text_pairs(options_.data, parted ? "train" : "");
   if (!options_.val_data.empty()) {
     validation_ = data::open_text_pairs(options_.val_data, has_parts(options_.val_data) ? "validation" : "");

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "vitrail/explain/reconstruction.h"
+#include "vitrail/models/formats/preprocessor.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/pretrain/unlabeled_images.h"
 #include "vitrail/train/run/run_folder.h"
@@ -84,6 +85,7 @@ PretrainMae::PretrainMae(const PretrainMaeOptions& options, const fs::path& chec
     : options_(options), images_(options) {
   model_ = make_autoencoder(options_, checkpoint);
   data::apply(options_.images, model_.pretrained);
+  model_.pretrained.processor = models::processor_of(model_.pretrained);  // as the folder will say
   loader_ = std::make_unique<data::Loader>(
       *images_.training, data::train_transform(model_.pretrained, options_.augment), training_loading(options_));
 }

@@ -113,6 +113,8 @@ class TextTask : public Task {
   std::int64_t skipped_lines() const { return skipped_; }  ///< of --skip-broken, in all texts that were read
   /// That texts to evaluate on are cut, as TextCutter says it; "" if none is.
   virtual std::string cut_note() const { return ""; }
+  /// What of the parts of the data is not taken.
+  virtual std::vector<std::string> part_notes() const { return {}; }
 
  protected:
   /// Opens the tokenizer.
