@@ -11,6 +11,7 @@
 #include "tests/dist/thread_ranks.h"
 #include "tests/support/errors.h"
 #include "vitrail/dist/link.h"
+#include "vitrail/dist/number_sum.h"
 #include "vitrail/dist/square_sum.h"
 #include "vitrail/tensor/random.h"
 
@@ -216,6 +217,21 @@ TEST(Ranks, AreOneWithoutALauncher) {
   const std::unique_ptr<dist::Communicator> self = dist::started_ranks();
   EXPECT_EQ(self->size(), 1);
   EXPECT_THAT(dist::all_gather(*self, "alone", "a test"), testing::ElementsAre("alone"));
+}
+
+TEST(NumberSum, IsTheSameForTheRanksThatTakePart) {
+  test::on_ranks(4, [](test::ThreadRank& self) {
+    const std::vector<int> members = {0, 2, 3};
+    std::vector<double> numbers = {1.0 + self.rank(), 1e-17 * self.rank()};
+    if (self.rank() != 1) {
+      dist::add_up(self, members, numbers, dist::first_free_tag, "a test");
+      EXPECT_EQ(numbers, (std::vector<double>{8, 0.0 + 2e-17 + 3e-17}));
+    }
+    const std::vector<int> alone = {self.rank()};
+    std::vector<double> own = {0.5};
+    dist::add_up(self, alone, own, dist::first_free_tag, "a test");
+    EXPECT_EQ(own, std::vector{0.5});
+  });
 }
 
 }  // namespace

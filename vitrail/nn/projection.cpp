@@ -22,7 +22,7 @@ Tensor BatchNorm1d::operator()(const Tensor& x, const Pass& pass, bool relu) con
     ++*num_batches_tracked.data<std::int64_t>();
   }
   return ops::batch_norm(x, weight, bias, running_mean, running_var, pass.training, momentum, eps,
-                         relu ? ops::Activation::relu : ops::Activation::identity);
+                         relu ? ops::Activation::relu : ops::Activation::identity, {}, pass.batch_sum);
 }
 
 Projector::Projector(const Scope& scope, const ProjectorConfig& config) {

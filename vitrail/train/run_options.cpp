@@ -279,6 +279,14 @@ void add_rank_options(OptionList& list, RunOptions& o) {
               "excludes",
               self.flag());
       });
+  list.add("sync_bn", o.sync_bn, "",
+           "Batch norms take their statistics over the batches that all ranks train at once (default: each its own)")
+      .check_that([&o](const Option& self) {
+        check(!o.sync_bn || o.grad_shards == 0,
+              "{} takes statistics over the ranks, so that the bits would depend on their number, which --grad-shards "
+              "excludes",
+              self.flag());
+      });
   list.add("zero", o.zero, "STAGE",
            "ZeRO: 1: each rank keeps and updates its part of the optimizer's state; 2: and of the summed gradients; 0: "
            "all of it")

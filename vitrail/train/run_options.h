@@ -65,6 +65,7 @@ struct RunOptions {
 
   // Several ranks
   std::string grad_dtype = "f32";  ///< in which gradients travel
+  bool sync_bn = false;            ///< statistics of batch norms over the batches that the ranks train at once
   std::int64_t bucket_mb = 4;
   std::int64_t zero = 0;  ///< what the ranks share: 1: the optimizer's state, 2: the summed gradients too
   std::int64_t check_every = 1000;

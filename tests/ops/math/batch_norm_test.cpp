@@ -1,6 +1,11 @@
+#include <algorithm>
+#include <barrier>
 #include <cmath>
 #include <functional>
+#include <span>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -47,14 +52,14 @@ TEST(BatchNorm, HasTheGradientsOfFiniteDifferences) {
 
 // What comes out and the gradients of all four operands.
 std::vector<Tensor> values_and_gradients(const std::function<Tensor(const std::vector<Tensor>&)>& function,
-                                         std::vector<Tensor> inputs) {
+                                         std::vector<Tensor> inputs, Tensor dy = {}) {
   for (Tensor& input : inputs) {
     input = input.clone();
     autograd::require_grad(input);
   }
   autograd::Tape tape;
   const Tensor y = function(inputs);
-  tape.backward(y, ops::cast(random_tensor(y.shape(), 77), y.dtype()));
+  tape.backward(y, ops::cast(dy.defined() ? dy : random_tensor(y.shape(), 77), y.dtype()));
   std::vector<Tensor> result = {y.detach()};
   for (const Tensor& input : inputs) {
     result.push_back(autograd::grad(input));
@@ -100,6 +105,60 @@ TEST(BatchNorm, TakesResidualAndReluAlong) {
         }
       }
     }
+  }
+}
+
+// Three ranks with parts of a batch have the values and the gradients of one that has it whole
+// (torch.nn.SyncBatchNorm).
+TEST(BatchNorm, TakesItsStatisticsOverProcesses) {
+  const Shape shape{6, 9, 5, 4};
+  const std::vector<Tensor> inputs = {random_tensor(shape, 1) + 3.0F, random_tensor(shape, 2), random_tensor({9}, 3),
+                                      random_tensor({9}, 4)};
+  const Tensor dy = random_tensor(shape, 5);
+  Tensor mean = random_tensor({9}, 6);
+  Tensor variance = Tensor::full({9}, 1.5);
+  const auto norm = [](const std::vector<Tensor>& in, const Tensor& m, const Tensor& v,
+                       const kernels::BatchSum* batch) {
+    return batch_norm(in[0], in[2], in[3], m, v, true, 0.1F, 1e-5F, ops::Activation::relu, in[1], batch);
+  };
+  const Tensor mean_before = mean.clone();
+  const Tensor variance_before = variance.clone();
+  const std::vector<Tensor> whole =
+      values_and_gradients([&](const auto& in) { return norm(in, mean, variance, nullptr); }, inputs, dy);
+  constexpr std::int64_t ranks = 3;
+  std::vector<std::vector<Tensor>> parts(ranks);
+  std::vector<std::vector<double>> numbers_of(ranks);
+  std::barrier barrier(ranks);
+  const auto work = [&](std::int64_t rank) {
+    const std::int64_t begin = rank * (rank + 1) / 2;  // of 1, 2 and 3 images
+    const auto part = [&](const Tensor& x) { return x.narrow(0, begin, rank + 1).contiguous(); };
+    const kernels::BatchSum batch = [&](std::span<double> numbers) {
+      numbers_of[static_cast<std::size_t>(rank)].assign(numbers.begin(), numbers.end());
+      barrier.arrive_and_wait();
+      std::ranges::fill(numbers, 0.0);
+      for (const std::vector<double>& one : numbers_of) {
+        std::ranges::transform(numbers, one, numbers.begin(), std::plus<>());
+      }
+      barrier.arrive_and_wait();
+    };
+    const Tensor m = mean_before.clone();
+    const Tensor v = variance_before.clone();
+    auto& result = parts[static_cast<std::size_t>(rank)];
+    result = values_and_gradients([&](const auto& in) { return norm(in, m, v, &batch); },
+                                  {part(inputs[0]), part(inputs[1]), inputs[2], inputs[3]}, part(dy));
+    for (const std::size_t i : {0U, 1U, 2U}) {
+      expect_close(result[i], part(whole[i]), 2e-6, fmt::format("{} of rank {}", i, rank));
+    }
+    expect_close(m, mean, 1e-6, "running mean");
+    expect_close(v, variance, 1e-6, "running variance");
+  };
+  std::vector<std::thread> threads;
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back(work, rank);
+  }
+  std::ranges::for_each(threads, &std::thread::join);
+  for (const std::size_t i : {3U, 4U}) {
+    expect_close(parts[0][i] + parts[1][i] + parts[2][i], whole[i], 2e-5, fmt::format("parameter {}", i));
   }
 }
 

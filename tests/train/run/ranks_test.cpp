@@ -37,15 +37,17 @@ class RanksTest : public ::testing::Test {
     const io::Safetensors file = io::Safetensors::open(run(name) / "last" / "train-state.safetensors");
     return checksum(with_prefix(file, ""));
   }
-  std::vector<double> losses(const std::string& name) const {
-    std::vector<double> losses;
+  // What the records of updates say of `key`.
+  std::vector<double> numbers(const std::string& name, const std::string& key) const {
+    std::vector<double> numbers;
     for (const nlohmann::json& line : test::json_lines(run(name) / "metrics.jsonl")) {
       if (line.contains("lr")) {
-        losses.push_back(line["loss"]);
+        numbers.push_back(line[key]);
       }
     }
-    return losses;
+    return numbers;
   }
+  std::vector<double> losses(const std::string& name) const { return numbers(name, "loss"); }
   // Trains on so many ranks; each stops after `stop` updates (0: none does).
   static void fit_on(int ranks, const TaskOptions& options, std::int64_t stop = 0) {
     test::on_ranks(ranks, [&](test::ThreadRank& self) {
@@ -113,6 +115,52 @@ TEST_F(RanksTest, AverageRunningStatistics) {
   with.model_kwargs = R"({"channels": [4, 4, 8, 8], "layers": [1, 1, 1, 1], "img_size": 16})";
   with.drop = 0;
   expect_same_bits(with);
+}
+
+// Two ranks with batches of four are one process with batches of eight, whose statistics they compute together.
+TEST_F(RanksTest, TakeTheStatisticsOfTheWholeBatch) {
+  ClassifyOptions with = options("whole");
+  with.model = "resnet18";
+  with.model_kwargs = R"({"channels": [4, 4, 8, 8], "layers": [1, 1, 1, 1], "img_size": 16})";
+  with.drop = 0;
+  with.lr = with.schedule.warmup_lr = 1e-7;  // ReLU and few values a channel make much of last bits
+  with.clip_grad = 1e6;                      // so that the norm of the gradients is written down
+  with.grad_shards = 0;
+  with.batch_size = 8;
+  fit_on(1, with);
+  with.batch_size = 4;
+  with.experiment = "apart";
+  fit_on(2, with);
+  const double apart = std::abs(losses("apart").front() - losses("whole").front());
+  EXPECT_GT(apart, 1e-3);
+  EXPECT_GT(std::abs(numbers("apart", "grad_norm")[1] / numbers("whole", "grad_norm")[1] - 1), 2e-2);
+  with.sync_bn = true;
+  for (const bool checkpointing : {false, true}) {
+    with.grad_checkpointing = checkpointing;
+    with.experiment = checkpointing ? "checkpointed" : "together";
+    fit_on(2, with);
+    expect_losses("whole", with.experiment, 1e-5);
+    const std::vector<double> norms = numbers(with.experiment, "grad_norm");
+    ASSERT_EQ(norms.size(), 9U);
+    for (std::size_t i = 0; i < norms.size(); ++i) {
+      EXPECT_NEAR(norms[i], numbers("whole", "grad_norm")[i], 5e-3 * norms[i]) << "step " << i + 1;
+    }
+  }
+  const auto buffers = [&](const std::string& name) {
+    return io::Safetensors::open(run(name) / "last" / "model.safetensors");
+  };
+  for (const char* name : {"bn1.running_mean", "layer4.0.bn2.running_var"}) {
+    test::expect_close(buffers("together").get(name), buffers("whole").get(name), 1e-5, name);
+  }
+  with.experiment = "uneven";  // the last update of an epoch has two batches for four ranks
+  fit_on(4, with);
+  EXPECT_TRUE(std::isfinite(losses("uneven").back()));
+  with.grad_shards = 4;
+  EXPECT_THAT(error_of([&] { validate(with); }), HasSubstr("--grad-shards excludes"));
+  with.grad_shards = 0;
+  with.model = options("none").model;
+  with.model_kwargs = options("none").model_kwargs;
+  EXPECT_THAT(error_of([&] { fit(with); }), HasSubstr("the network has no batch norms"));
 }
 
 // An update of four batches and one of two, which not all ranks have a part of.

@@ -94,7 +94,7 @@ Tensor BiasNorm::operator()(const Tensor& x, const nn::Pass& pass) const {
     ++*num_batches_tracked.data<std::int64_t>();
   }
   return ops::batch_norm(x, weight, bias, running_mean, running_var, pass.training, pass.again ? 0.0F : momentum,
-                         airbench_eps);
+                         airbench_eps, ops::Activation::identity, {}, pass.batch_sum);
 }
 
 AirbenchGroup::AirbenchGroup(const nn::Scope& scope, std::int64_t in, std::int64_t out, float momentum)

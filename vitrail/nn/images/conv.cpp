@@ -49,7 +49,7 @@ Tensor BatchNorm2d::operator()(const Tensor& x, const Pass& pass, ops::Activatio
   }
   const bool at_once = activation == ops::Activation::identity || activation == ops::Activation::relu;
   const Tensor y = ops::batch_norm(x, weight, bias, running_mean, running_var, training, pass.again ? 0.0F : momentum,
-                                   eps, at_once ? activation : ops::Activation::identity, residual);
+                                   eps, at_once ? activation : ops::Activation::identity, residual, pass.batch_sum);
   return at_once ? y : activate_image(y, activation);
 }
 

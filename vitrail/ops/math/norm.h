@@ -2,6 +2,7 @@
 /// Layer, RMS, batch and group normalization.
 #pragma once
 
+#include "vitrail/kernels/batch_norm.h"
 #include "vitrail/ops/math/activation.h"
 #include "vitrail/tensor/tensor.h"
 
@@ -18,10 +19,12 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, float eps);
 /// statistics of the batch are used, and the running ones are updated in place: running = (1 - momentum) running +
 /// momentum batch (the variance unbiased, as in PyTorch). Otherwise the running statistics are used. weight and bias
 /// [C] f32 may be undefined. A residual of x's shape and dtype is added, and the activation, the identity or ReLU (else
-/// Error), applied to the sum, in the same passes over memory.
+/// Error), applied to the sum, in the same passes over memory. In training with `batch`, the statistics are those of x
+/// and of what other processes have of the batch (torch.nn.SyncBatchNorm), in backward too, until which it must live.
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                   const Tensor& running_variance, bool training, float momentum, float eps,
-                  Activation activation = Activation::identity, const Tensor& residual = {});
+                  Activation activation = Activation::identity, const Tensor& residual = {},
+                  const kernels::BatchSum* batch = nullptr);
 
 /// Group normalization (Wu & He 2018; torch.nn.functional.group_norm) of x [B, C, H, W]: (x - mean) / √(var + eps) ·
 /// weight + bias, with statistics over all pixels of a sample for each of `groups` groups of adjacent channels. weight

@@ -69,6 +69,7 @@ std::vector<Tensor> running_statistics(const nn::ParameterStore& parameters);
 /// the mean of what the leaves have made of them. Those that are whole numbers count the updates.
 class StatisticsMean {
  public:
+  static constexpr int tags = 2;  ///< from `first_tag` on
   StatisticsMean(const std::vector<Tensor>& statistics, dist::Communicator& ranks, int first_tag);
   void begin(std::int64_t leaves);
   void begin_leaf();

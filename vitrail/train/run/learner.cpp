@@ -92,21 +92,23 @@ struct Learner::Parts {
   double weight_decay;
   std::optional<double> weight_decay_end;
   std::string warmup_remark;
+  bool syncs_alone = false;  // --sync-bn without other ranks
 
-  double backward(const Loss& loss, std::uint64_t number, float share, const autograd::Tape::Complete& complete);
+  double backward(const Loss& loss, std::uint64_t number, float share, const autograd::Tape::Complete& complete,
+                  const kernels::BatchSum* batch = nullptr);
   void schedule_decay(std::int64_t update);
 };
 
 Learner::Learner(const RunOptions& options, nn::Network& network, std::int64_t updates_per_epoch, DType dtype,
                  dist::Communicator* ranks)
-    : parts_(new Parts{network, dtype, mix(static_cast<std::uint64_t>(options.seed), hash("forward")),
-                       updates_per_epoch, options.grad_checkpointing, options.clip_grad,
-                       optim::clip_mode_named(options.clip_mode),
-                       optim::Schedule(schedule_of(options, updates_per_epoch)),
-                       optim::Optimizer(network.parameters, options.optimizer, parameter_groups(options, network),
-                                        sharding_of(options, network, ranks)),
-                       std::nullopt, std::nullopt, options.weight_decay, options.weight_decay_end,
-                       remark_on_warmup(options, updates_per_epoch)}) {
+    : parts_(new Parts{
+          network, dtype, mix(static_cast<std::uint64_t>(options.seed), hash("forward")), updates_per_epoch,
+          options.grad_checkpointing, options.clip_grad, optim::clip_mode_named(options.clip_mode),
+          optim::Schedule(schedule_of(options, updates_per_epoch)),
+          optim::Optimizer(network.parameters, options.optimizer, parameter_groups(options, network),
+                           sharding_of(options, network, ranks)),
+          std::nullopt, std::nullopt, options.weight_decay, options.weight_decay_end,
+          remark_on_warmup(options, updates_per_epoch), options.sync_bn && (ranks == nullptr || ranks->size() == 1)}) {
   check(std::ranges::none_of(network.parameters.all(), [](const nn::Parameter& one) { return one.held.has_value(); }),
         "the weights are held for inference and cannot be trained: train the model that they were quantized from");
   if (options.lookahead > 0) {
@@ -127,6 +129,9 @@ std::vector<std::string> Learner::remarks() const {
   if (!parts_->warmup_remark.empty()) {
     remarks.push_back(parts_->warmup_remark);
   }
+  if (parts_->syncs_alone) {
+    remarks.emplace_back("note: --sync-bn changes nothing: one process has each batch whole");
+  }
   const std::int64_t updates = epochs() * parts_->updates_per_epoch;
   const double first = parts_->average ? parts_->average->share_of_first(updates) : 0;
   if (first >= 0.1) {
@@ -143,24 +148,25 @@ double Learner::lr(std::int64_t update) const {
 }
 
 double Learner::Parts::backward(const Loss& loss, std::uint64_t number, float share,
-                                const autograd::Tape::Complete& complete) {
+                                const autograd::Tape::Complete& complete, const kernels::BatchSum* batch) {
   nn::Pass pass;
   pass.training = true;
   pass.dtype = dtype;
   pass.checkpoint = checkpointing;
   pass.random = RandomStream(mix(seed, number));
+  pass.batch_sum = batch;
   autograd::Tape tape;
   const Tensor mean_loss = loss(pass);
   const double value = mean_loss.item();
-  if (std::isfinite(value)) {
+  if (std::isfinite(value) || batch != nullptr) {
     tape.backward(mean_loss, Tensor::scalar(share), complete);
   }
   return value;
 }
 
 double Learner::accumulate(const Loss& loss, std::uint64_t number, float share,
-                           const autograd::Tape::Complete& complete) {
-  return parts_->backward(loss, number, share, complete);
+                           const autograd::Tape::Complete& complete, const kernels::BatchSum* batch) {
+  return parts_->backward(loss, number, share, complete, batch);
 }
 
 // Sets the weight decay of an update, if it follows a schedule.

@@ -50,9 +50,10 @@ class Learner {
 
   /// Adds `share` times the gradient of the loss to the gradients of the parameters, and returns the loss. Dropout and
   /// stochastic depth depend on (seed, number) alone. A loss that is not finite leaves the gradients unchanged.
-  /// `complete` is handed to Tape::backward().
+  /// `complete` is handed to Tape::backward(), `batch` to the pass; with it backward goes through any loss, as the
+  /// other processes wait for this one there.
   double accumulate(const Loss& loss, std::uint64_t number, float share = 1,
-                    const autograd::Tape::Complete& complete = {});
+                    const autograd::Tape::Complete& complete = {}, const kernels::BatchSum* batch = nullptr);
   /// Scales the accumulated gradients by `scale`, clips them, updates the weights and then the moving average, and
   /// clears the gradients. `update` is the place in the schedules: the number of the update, counted from 0 as if each
   /// epoch had `updates_per_epoch`. `norm` is that of the accumulated gradients, if it is known already. Returns the

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "vitrail/dist/number_sum.h"
 #include "vitrail/dist/packed.h"
 #include "vitrail/dist/tree_sum.h"
 #include "vitrail/io/wording.h"
@@ -75,6 +76,7 @@ struct Updates::Parts {
                     options.bucket_mb << 20, options.zero >= 2 ? dist::Share::part : dist::Share::whole,
                     dist::first_free_tag),
           statistics(all_statistics(task), ranks, dist::first_free_tag + gradients.tags()) {}
+    int tags() const { return dist::first_free_tag + gradients.tags() + StatisticsMean::tags; }
     GradientSum gradients;
     StatisticsMean statistics;
   };
@@ -84,8 +86,11 @@ struct Updates::Parts {
   dist::Communicator& ranks;
   bool checkpointing;
   std::int64_t group;
-  std::optional<Sums> sums;    // unless this process goes through all batches one after the other
-  std::optional<Drawn> ahead;  // a batch that has been drawn and is not of this update: those before it were broken
+  std::vector<int> together = {};                   // the ranks that train a batch at once with this one
+  std::optional<kernels::BatchSum> batch_sum = {};  // over what they train, with --sync-bn
+  std::optional<Sums> sums = {};                    // unless this process goes through all batches one after the other
+  std::optional<Drawn> ahead =
+      {};  // a batch that has been drawn and is not of this update: those before it were broken
 
   std::optional<Drawn> draw(Counters& counters);
   std::optional<Drawn> draw(std::int64_t number);
@@ -97,14 +102,24 @@ struct Updates::Parts {
   std::int64_t next_update(const Counters& counters) const {
     return counters.epoch * updates_of_epoch(counters.batches_per_epoch, group) + counters.batch / group;
   }
+  // The ranks that have a batch number `leaf`, from 0, of an update of so many batches.
+  std::vector<int> ranks_with_leaf(std::int64_t batches, std::int64_t leaf) const {
+    std::vector<int> result;
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+      const auto [first, last] = dist::leaves_of(batches, rank, ranks.size());
+      if (leaf < last - first) {
+        result.push_back(rank);
+      }
+    }
+    return result;
+  }
   void check_loss(double loss, const Counters& counters, double lr) const;
   std::optional<Update> make_alone(Counters& counters, std::int64_t batches);
   std::optional<Update> make_together(Counters& counters, std::int64_t batches, const Wishes& wishes);
 };
 
 Updates::Updates(Task& task, Learner& learner, dist::Communicator& ranks, const RunOptions& options)
-    : parts_(new Parts{
-          task, learner, ranks, options.grad_checkpointing, batches_of_update(options, ranks.size()), {}, {}}) {
+    : parts_(new Parts{task, learner, ranks, options.grad_checkpointing, batches_of_update(options, ranks.size())}) {
   const std::int64_t batches = task.batches().batches_per_epoch();
   check(batches >= ranks.size(), "there are {}, but an epoch has {}: take fewer, or a smaller --batch-size",
         io::counted(ranks.size(), "ranks"), io::counted(batches, "batches"));
@@ -113,6 +128,15 @@ Updates::Updates(Task& task, Learner& learner, dist::Communicator& ranks, const 
   parts_->group = std::min(parts_->group, batches);
   if (ranks.size() > 1 || options.grad_shards > 0) {
     parts_->sums.emplace(task, ranks, options);
+  }
+  if (options.sync_bn) {
+    check(!running_statistics(task.network().parameters).empty(),
+          "--sync-bn has no effect: the network has no batch norms");
+    if (ranks.size() > 1) {
+      parts_->batch_sum = [p = parts_.get(), tag = parts_->sums->tags()](std::span<double> numbers) {
+        dist::add_up(p->ranks, p->together, numbers, tag, "a batch norm");
+      };
+    }
   }
 }
 
@@ -218,10 +242,16 @@ std::optional<Update> Updates::Parts::make_together(Counters& counters, std::int
   for (std::int64_t i = first; i < last; ++i) {
     LeafLoss leaf;
     sums->statistics.begin_leaf();
+    together = ranks_with_leaf(batches, i - first);
     if (const std::optional<Drawn> batch = draw(counters.batch + i)) {
       leaf.units = batch->units;
       leaf.loss = learner.accumulate(loss_of_batch, number_in_run(counters, *batch), static_cast<float>(batch->units),
-                                     checkpointing ? autograd::Tape::Complete() : sums->gradients.collector());
+                                     checkpointing ? autograd::Tape::Complete() : sums->gradients.collector(),
+                                     batch_sum ? &*batch_sum : nullptr);
+    } else {
+      check(!batch_sum,
+            "all items of a batch are broken, of which the other ranks wait for the statistics: --sync-bn "
+            "needs batches with something in them");
     }
     own.leaves.push_back(leaf);
     sums->gradients.end_leaf();

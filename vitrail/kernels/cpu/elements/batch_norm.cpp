@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
+#include <vector>
 
 #include "vitrail/kernels/cpu/simd/simd.h"
 #include "vitrail/kernels/parallel.h"
@@ -278,7 +279,8 @@ void batch_norm(const BatchNorm& norm, const Tensor& x, const Tensor& residual, 
 //   dx = weight rstd (g - Σ g / n - x̂ Σ g x̂ / n),   dweight = Σ g x̂,   dbias = Σ g;
 // dx is weight rstd g where mean and rstd are constants (Ioffe & Szegedy 2015).
 void batch_norm_gradient(const BatchNorm& norm, const Tensor& x, const Tensor& y, const Tensor& dy, bool statistics,
-                         const Tensor& dsum, const Tensor& dx, const Tensor& dweight, const Tensor& dbias) {
+                         const Tensor& dsum, const Tensor& dx, const Tensor& dweight, const Tensor& dbias,
+                         const BatchSum* batch) {
   check(dy.dtype() == x.dtype() && dy.shape() == x.shape(), "batch_norm: the gradient of {} {} cannot be {} {}",
         x.shape(), name_of(x.dtype()), dy.shape(), name_of(dy.dtype()));
   const Images images(x);
@@ -291,6 +293,8 @@ void batch_norm_gradient(const BatchNorm& norm, const Tensor& x, const Tensor& y
     images.for_each_run({.x = x, .dy = dy, .y = y, .dsum = dsum}, true, [&](const Run& run, std::int64_t i) {
       HWY_DYNAMIC_DISPATCH(sum_gradients)(run, affine, gathered.of(i, 0), gathered.of(i, 1));
     });
+    std::vector<double> sums(static_cast<std::size_t>(1 + 2 * images.channels));  // n, and for each channel Σ g, Σ g x̂
+    sums[0] = static_cast<double>(images.pixels);
     gathered.for_each_channel([&](std::int64_t c, auto plain, auto moment) {
       double sum = 0;
       double normal = 0;
@@ -298,20 +302,25 @@ void batch_norm_gradient(const BatchNorm& norm, const Tensor& x, const Tensor& y
         sum += plain(i);
         normal += moment(i);
       }
-      const auto rstd = static_cast<double>(norm.rstd.data<float>()[c]);
-      normal *= rstd;
+      normal *= static_cast<double>(norm.rstd.data<float>()[c]);
       if (dbias.defined()) {
         dbias.data<float>()[c] = static_cast<float>(sum);
       }
       if (dweight.defined()) {
         dweight.data<float>()[c] = static_cast<float>(normal);
       }
-      if (statistics) {
-        const double scale = static_cast<double>(factor.data<float>()[c]) / static_cast<double>(images.pixels);
-        q.data<float>()[c] = static_cast<float>(scale * normal * rstd);
-        r.data<float>()[c] = static_cast<float>(scale * sum);
-      }
+      sums[static_cast<std::size_t>(1 + 2 * c)] = sum;
+      sums[static_cast<std::size_t>(2 + 2 * c)] = normal;
     });
+    if (statistics && batch != nullptr) {
+      (*batch)(sums);
+    }
+    for (std::int64_t c = 0; statistics && c < images.channels; ++c) {
+      const double scale = static_cast<double>(factor.data<float>()[c]) / sums[0];
+      const double normal = sums[static_cast<std::size_t>(2 + 2 * c)];
+      q.data<float>()[c] = static_cast<float>(scale * normal * static_cast<double>(norm.rstd.data<float>()[c]));
+      r.data<float>()[c] = static_cast<float>(scale * sums[static_cast<std::size_t>(1 + 2 * c)]);
+    }
     Profile::traffic(x.numel(), x.dtype(), dsum.defined() ? 4 : 2);
   }
   if (dx.defined()) {
