@@ -174,8 +174,12 @@ std::vector<std::string> with_input_lines(const std::vector<std::string>& argume
       if (line.ends_with('\r') && !fs::exists(line, error)) {
         line.pop_back();  // a list from Windows
       }
-      if (!line.empty()) {
-        result.push_back(line);
+      for (std::size_t begin = 0; begin < line.size();) {  // a line of paths that `find -print0` has written
+        const std::size_t end = std::min(line.find('\0', begin), line.size());
+        if (end > begin) {
+          result.push_back(line.substr(begin, end - begin));
+        }
+        begin = end + 1;
       }
     }
   }

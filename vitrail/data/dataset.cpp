@@ -147,11 +147,41 @@ Listing list_file(const fs::path& path, const std::vector<std::string>& splits, 
 // Extensions of files that a folder may have as its parts.
 constexpr std::array part_extensions = {".tar", ".tar.gz", ".tgz", ".csv"};
 
+// A name without the four digits of a year behind it.
+std::string without_year(const std::string& name) {
+  const std::size_t digits = name.size() - std::min(name.size(), name.find_last_not_of("0123456789") + 1);
+  return digits == 4 ? name.substr(0, name.size() - digits) : name;
+}
+
 // Whether images lie in a folder itself, as they do in a class folder.
 bool holds_images(const fs::path& folder) {
   std::error_code unreadable;
   return std::ranges::any_of(fs::directory_iterator(folder, unreadable),
                              [](const fs::directory_entry& entry) { return io::is_image_name(entry.path()); });
+}
+
+// The folder of a part: that of its name, or, as COCO has it, with a year behind it ("train2017"); empty if there is
+// none.
+fs::path folder_of_part(const fs::path& folder, const std::string& name) {
+  std::error_code error;
+  if (fs::is_directory(folder / name, error)) {
+    return folder / name;
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (entry.is_directory(error) && without_year(entry.path().filename().string()) == name) {
+      return entry.path();
+    }
+  }
+  return {};
+}
+
+// The images of a folder. Of one that `vitrail scenes` has written, those without labels are the pictures alone, and
+// not their masks.
+Listing list_images(const fs::path& folder, bool labeled) {
+  std::error_code error;
+  const fs::path pictures = folder / "images";
+  const bool scenes = !labeled && fs::exists(folder / "scene.json", error) && fs::is_directory(pictures, error);
+  return list_folder(scenes ? pictures : folder, labeled);
 }
 
 // Notes which folders of images lie beside the parts of a folder: they were probably meant to be in one of them.
@@ -160,7 +190,7 @@ void note_beside_parts(const fs::path& folder, Listing& part) {
   std::error_code unknown;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    const bool is_part = std::ranges::find(known_splits(), name) != known_splits().end();
+    const bool is_part = std::ranges::find(known_splits(), without_year(name)) != known_splits().end();
     if (entry.is_directory(unknown) && !is_hidden(name) && !is_part && holds_images(entry.path())) {
       beside.push_back(name);
     }
@@ -187,9 +217,9 @@ struct PartPlace {
 // All places of a part under one of its names, in the order in which they count.
 std::vector<PartPlace> places_of_part(const fs::path& folder, const std::string& name, const ListOptions& how) {
   std::vector<PartPlace> places;
-  if (fs::is_directory(folder / name)) {
-    places.push_back({name, [=] {
-                        Listing part = list_folder(folder / name, how.labeled);
+  if (const fs::path own = folder_of_part(folder, name); !own.empty()) {
+    places.push_back({own.filename().string(), [=] {
+                        Listing part = list_images(own, how.labeled);
                         note_beside_parts(folder, part);
                         return part;
                       }});
@@ -249,7 +279,7 @@ std::vector<Listing> list_unlabeled(const fs::path& folder, bool skip_broken) {
     }
   }
   if (parts.empty()) {
-    parts.push_back(list_folder(folder, false));
+    parts.push_back(list_images(folder, false));
   }
   if (!parts[0].names.empty()) {
     return parts;
@@ -276,7 +306,7 @@ std::vector<Listing> list_unlabeled(const fs::path& folder, bool skip_broken) {
 std::vector<std::string> splits_in(const fs::path& folder) {
   std::vector<std::string> found;
   for (const std::string& name : known_splits()) {
-    if (fs::is_directory(folder / name) || !shards_of_part(folder, name).empty() ||
+    if (!folder_of_part(folder, name).empty() || !shards_of_part(folder, name).empty() ||
         std::any_of(part_extensions.begin(), part_extensions.end(),
                     [&](const char* extension) { return fs::exists(folder / (name + extension)); })) {
       found.push_back(name);
@@ -334,7 +364,7 @@ Listing list_source(const fs::path& source, const std::string& split, const List
         "{}: there are no '{}' images: looked for the folders {} and for .tar, .tar.gz "
         "and .csv files of these names",
         source.string(), split, fmt::join(names, ", "));
-  return list_folder(source, how.labeled);
+  return list_images(source, how.labeled);
 }
 
 }  // namespace

@@ -47,6 +47,8 @@ std::int64_t check_prompts(const models::LanguageBody& model, const std::vector<
                            std::int64_t limit = std::numeric_limits<std::int64_t>::max()) {
   validate(config);
   const std::int64_t length = std::ssize(prompts.front());
+  check(config.stop_strings.empty() || options.stop,
+        "stop_strings end a text, but nobody looks for them here: remove them from generation_config.json");
   check(length > 0, "there is nothing to continue: the prompt has no token");
   for (const Ids& prompt : prompts) {
     check(std::ssize(prompt) == length, "prompts of {} and {} tokens cannot be continued together", length,

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/io/json.h"
+#include "vitrail/models/text/language_body.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::generate {
@@ -48,6 +49,24 @@ std::vector<std::vector<std::int64_t>> read_words(io::Fields& f) {
   return words;
 }
 
+bool is_unset(io::Fields& f, const char* key) {
+  return f.kind(key) == io::Kind::absent || f.kind(key) == io::Kind::null;
+}
+
+// One string, a list of them, or null.
+std::vector<std::string> read_stop_strings(io::Fields& f) {
+  constexpr const char* key = "stop_strings";
+  switch (f.kind(key)) {
+    case io::Kind::absent:
+    case io::Kind::null:
+      return {};
+    case io::Kind::string:
+      return {f.get<std::string>(key)};
+    default:
+      return f.get<std::vector<std::string>>(key);
+  }
+}
+
 EarlyStopping read_early_stopping(io::Fields& f) {
   if (f.kind("early_stopping") == io::Kind::string) {
     f.choice("early_stopping", "never", {"never"});
@@ -58,16 +77,23 @@ EarlyStopping read_early_stopping(io::Fields& f) {
 
 // Fields of methods that are none of generate()'s, and the values at which they ask for nothing.
 void check_left_out(io::Fields& f) {
-  const std::array<std::pair<const char*, Json>, 8> none = {{{"num_beam_groups", 1},
-                                                             {"diversity_penalty", 0.0},
-                                                             {"penalty_alpha", nullptr},
-                                                             {"guidance_scale", nullptr},
-                                                             {"encoder_repetition_penalty", 1.0},
-                                                             {"encoder_no_repeat_ngram_size", 0},
-                                                             {"sequence_bias", nullptr},
-                                                             {"watermarking_config", nullptr}}};
+  const std::array<std::pair<const char*, Json>, 15> none = {{{"num_beam_groups", 1},
+                                                              {"diversity_penalty", 0.0},
+                                                              {"penalty_alpha", nullptr},
+                                                              {"guidance_scale", nullptr},
+                                                              {"encoder_repetition_penalty", 1.0},
+                                                              {"encoder_no_repeat_ngram_size", 0},
+                                                              {"sequence_bias", nullptr},
+                                                              {"watermarking_config", nullptr},
+                                                              {"exponential_decay_length_penalty", nullptr},
+                                                              {"top_h", nullptr},
+                                                              {"max_time", nullptr},
+                                                              {"token_healing", false},
+                                                              {"constraints", nullptr},
+                                                              {"force_words_ids", nullptr},
+                                                              {"dola_layers", nullptr}}};
   for (const auto& [key, value] : none) {
-    const bool asks = f.kind(key) != io::Kind::absent && f.kind(key) != io::Kind::null && f.raw(key) != value;
+    const bool asks = !is_unset(f, key) && f.raw(key) != value;
     check(!asks, "{}: '{}' asks for a way of generating that is not supported", f.source(), key);
   }
 }
@@ -86,7 +112,7 @@ void read_tokens(io::Fields& f, GenerationConfig& c) {
 // The fields that change what is generated, and differ from the defaults.
 std::vector<std::string> differences(io::Fields& f) {
   const GenerationConfig d;
-  const std::array<std::pair<const char*, Json>, 14> defaults = {{{"do_sample", d.do_sample},
+  const std::array<std::pair<const char*, Json>, 24> defaults = {{{"do_sample", d.do_sample},
                                                                   {"num_beams", d.num_beams},
                                                                   {"num_return_sequences", d.num_return_sequences},
                                                                   {"early_stopping", false},
@@ -99,10 +125,20 @@ std::vector<std::string> differences(io::Fields& f) {
                                                                   {"repetition_penalty", d.repetition_penalty},
                                                                   {"no_repeat_ngram_size", d.no_repeat_ngram_size},
                                                                   {"max_new_tokens", nullptr},
-                                                                  {"max_length", d.max_length}}};
+                                                                  {"max_length", d.max_length},
+                                                                  {"min_length", d.min_length},
+                                                                  {"min_new_tokens", nullptr},
+                                                                  {"epsilon_cutoff", d.epsilon_cutoff},
+                                                                  {"eta_cutoff", d.eta_cutoff},
+                                                                  {"bad_words_ids", nullptr},
+                                                                  {"suppress_tokens", nullptr},
+                                                                  {"begin_suppress_tokens", nullptr},
+                                                                  {"forced_bos_token_id", nullptr},
+                                                                  {"forced_eos_token_id", nullptr},
+                                                                  {"stop_strings", nullptr}}};
   std::vector<std::string> result;
   for (const auto& [key, value] : defaults) {
-    if (f.kind(key) != io::Kind::absent && f.kind(key) != io::Kind::null && f.raw(key) != value) {
+    if (!is_unset(f, key) && f.raw(key) != value && f.raw(key) != Json::array()) {
       result.push_back(fmt::format("{} {}", key, f.raw(key).dump()));
     }
   }
@@ -131,6 +167,7 @@ GenerationConfig read_generation_config(const fs::path& folder, std::vector<std:
   check_left_out(f);
   c.max_new_tokens = f.optional<std::int64_t>("max_new_tokens", counts);
   c.max_length = count("max_length", c.max_length);
+  c.says_length = c.max_new_tokens || !is_unset(f, "max_length");
   c.min_length = count("min_length", 0);
   c.min_new_tokens = count("min_new_tokens", 0);
   c.do_sample = f.optional<bool>("do_sample").value_or(false);
@@ -152,6 +189,7 @@ GenerationConfig read_generation_config(const fs::path& folder, std::vector<std:
   c.begin_suppress_tokens = read_ids(f, "begin_suppress_tokens");
   c.forced_bos_token_id = f.optional<std::int64_t>("forced_bos_token_id", ids_range);
   c.forced_eos_token_id = read_ids(f, "forced_eos_token_id");
+  c.stop_strings = read_stop_strings(f);
   try {
     validate(c);
   } catch (const Error& error) {
@@ -161,6 +199,13 @@ GenerationConfig read_generation_config(const fs::path& folder, std::vector<std:
     *said = differences(f);
   }
   return c;
+}
+
+void give_length(GenerationConfig& config, std::int64_t positions) {
+  constexpr std::int64_t usual = 512;
+  if (!config.says_length && !config.max_new_tokens) {
+    config.max_length = positions == models::unbounded_positions ? usual : positions;
+  }
 }
 
 void validate(const GenerationConfig& c) {

@@ -26,6 +26,7 @@ EarlyStopping early_stopping_named(std::string_view name);
 struct GenerationConfig {
   std::optional<std::int64_t> max_new_tokens;
   std::int64_t max_length = 20;  ///< of prompt and new tokens together, unless max_new_tokens is set
+  bool says_length = false;      ///< whether the file that was read has one of these two
   std::int64_t min_length = 0;
   std::int64_t min_new_tokens = 0;
   bool do_sample = false;
@@ -47,6 +48,7 @@ struct GenerationConfig {
   std::vector<std::int64_t> begin_suppress_tokens = {};
   std::optional<std::int64_t> forced_bos_token_id;
   std::vector<std::int64_t> forced_eos_token_id = {};
+  std::vector<std::string> stop_strings = {};  ///< behind which a text ends; whoever has a tokenizer looks for them
   std::optional<std::int64_t> bos_token_id;
   std::vector<std::int64_t> eos_token_id = {};  ///< each of them ends a sequence
   /// With which the translations of an encoder–decoder begin; unset: bos_token_id.
@@ -62,6 +64,10 @@ struct GenerationConfig {
 /// Throws Error, naming the field, if a value is none that generation can work with: a temperature of 0 with sampling,
 /// a top_p of 0, fewer beams than returned sequences …
 void validate(const GenerationConfig& config);
+
+/// Unless the config says how long texts become: as long as a model of so many positions is made for, 512 tokens if
+/// that has no limit.
+void give_length(GenerationConfig& config, std::int64_t positions);
 
 /// Reads generation_config.json of a model's folder, or, if there is none, config.json, which has such fields in older
 /// folders. `said` gets the fields that differ from the defaults and so change what is generated, as "temperature 0.6".

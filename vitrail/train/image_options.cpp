@@ -279,10 +279,8 @@ std::vector<std::string> data_summary(const ImageTaskOptions& options, const dat
     lines.push_back(fmt::format("each epoch is one batch of {}, fewer than --batch-size {} asks for",
                                 io::counted(training.size(), "training images"), options.batch_size));
   }
-  const std::int64_t rest = options.aug_repeats == 0 ? training.size() % options.batch_size : 0;
-  if (rest > 0 && rest < training.size() && rest * 100 >= training.size()) {
-    lines.push_back(fmt::format("each epoch leaves out {} of the {} training images, which do not fill a batch of {}",
-                                rest, training.size(), options.batch_size));
+  if (options.aug_repeats == 0) {
+    note_unfilled(lines, "images", training.size(), options.batch_size);
   }
   if (validation != nullptr) {
     std::ranges::copy(notes_of_parts(options), std::back_inserter(lines));

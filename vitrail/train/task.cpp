@@ -34,6 +34,15 @@ void note_same_data(std::vector<std::string>& lines, std::string_view items, con
   }
 }
 
+void note_unfilled(std::vector<std::string>& lines, std::string_view items, std::int64_t size,
+                   std::int64_t batch_size) {
+  const std::int64_t rest = size % batch_size;
+  if (rest > 0 && rest < size && rest * 100 >= size) {
+    lines.push_back(fmt::format("each epoch leaves out {} of the {} training {}, which do not fill a batch of {}", rest,
+                                size, items, batch_size));
+  }
+}
+
 void validate(const TaskOptions& options) {
   const std::unique_ptr<TaskOptions> copy = options.clone();
   OptionList list;

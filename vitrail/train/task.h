@@ -49,6 +49,10 @@ struct Work {
 /// "left out 2 broken images: cat/3.jpg: not a JPEG …": how many, and the first of them with its reason.
 std::string left_out_text(const std::vector<std::string>& broken);
 
+/// Adds a line that says how many of the `size` training items each epoch leaves out, as they fill no batch, if these
+/// are one in a hundred or more.
+void note_unfilled(std::vector<std::string>& lines, std::string_view items, std::int64_t size, std::int64_t batch_size);
+
 /// A network and what it learns: its data, loss and figures. Each kind of task is a file in train/tasks.
 class Task {
  public:

@@ -83,9 +83,7 @@ double bleu_of(const std::filesystem::path& folder, const text::ParallelText& te
   const models::TextModel model = models::load_text_model(folder);
   const models::Translator& body = models::translator_of(model);
   generate::GenerationConfig config = generate::read_generation_config(folder);
-  if (!config.max_new_tokens && config.max_length == generate::GenerationConfig().max_length) {
-    config.max_length = body.max_positions();  // the model does not say how long
-  }
+  generate::give_length(config, body.max_positions());
   generate::TranslateOptions options;
   options.generate.dtype = dtype;
   return train::translation_bleu(generate::translate(body, text::load_tokenizer(folder), config, text.source, options),

@@ -198,7 +198,6 @@ train::CaptionOptions caption_options_of(const CaptionFlags& flags, std::int64_t
   generate::GenerationConfig& c = options.config;
   if (fs::exists(folder / "generation_config.json")) {
     std::vector<std::string> said;
-    const generate::GenerationConfig usual;
     const std::int64_t most = *c.max_new_tokens;
     c = generate::read_generation_config(folder, &said);
     say_generation_config((folder / "generation_config.json").string(), std::move(said),
@@ -210,13 +209,13 @@ train::CaptionOptions caption_options_of(const CaptionFlags& flags, std::int64_t
                            {"max_new_tokens", flags.max_new_tokens.has_value()},
                            {"max_length", flags.max_new_tokens.has_value()}});
     if (!c.max_new_tokens) {
-      c.max_new_tokens = c.max_length == usual.max_length ? most : c.max_length - 1;
+      c.max_new_tokens = c.says_length ? c.max_length - 1 : most;
     }
     c.max_new_tokens = std::min(*c.max_new_tokens, longest);
     if (c.eos_token_id.empty()) {
       c.eos_token_id = {end};
     }
-    if (c.num_beams == usual.num_beams && !c.do_sample) {
+    if (c.num_beams == generate::GenerationConfig().num_beams && !c.do_sample) {
       c.num_beams = usual_beams;
     }
   }
@@ -259,6 +258,7 @@ void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, co
   }
   const train::CaptionEvaluation result = train::evaluate_captions(*opened.captioner(), opened.tokenizer(), pairs,
                                                                    options, usual_caption_tokens, num_beams);
+  say_note(result.unknown);
   if (json) {
     nlohmann::ordered_json all = {
         {"model", model.model}, {"data", data.data}, {"count", result.count}, {"num_beams", num_beams}};

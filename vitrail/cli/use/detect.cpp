@@ -164,12 +164,12 @@ void evaluate_detections(const ModelFlags& model, const ComputeFlags& compute, c
   if (!output.empty()) {
     io::make_folder(output);
     const fs::path folder = output;
-    std::vector<std::int64_t> ids;
+    std::vector<train::ResultImage> named;
     for (const std::int64_t index : result.indices) {
-      ids.push_back(images.ids[static_cast<std::size_t>(index)]);
+      named.push_back({images.ids[static_cast<std::size_t>(index)], images.images->name(index)});
     }
     io::write_atomically(folder / "eval.json", all.dump(2) + "\n");
-    io::write_atomically(folder / results_file, train::coco_results(result.found, ids, images.category_ids));
+    io::write_atomically(folder / results_file, train::coco_results(result.found, named, images.category_ids));
     io::write_png(folder / "detections.png", train::detection_sheet(detector, images, options.skip_broken));
     io::write_png(folder / "queries.png",
                   train::query_boxes(result.found, result.sizes, detector.net->config().num_queries));

@@ -144,6 +144,10 @@ void add_language_flags(CLI::App& command, LanguageFlags& flags) {
       ->group(group);
   command.add_flag("--by-position", flags.by_position, "The loss by the number of tokens in view, too")->group(group);
   command
+      .add_flag("--documents", flags.documents,
+                "Blank lines part documents, none of which sees another (default: as the run was trained)")
+      ->group(group);
+  command
       .add_option("--beside", flags.beside,
                   "Folders that eval has written by position, to be drawn in the same chart (--output)")
       ->type_name("DIR")

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "vitrail/cli/print_json.h"
@@ -17,8 +18,10 @@
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/train/run/interrupt.h"
 #include "vitrail/train/run/progress.h"
+#include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/tasks/classify_text.h"
 #include "vitrail/train/tasks/embed_sentences.h"
+#include "vitrail/train/tasks/language.h"
 #include "vitrail/train/tasks/pixels.h"
 #include "vitrail/train/tasks/pretrain_bert.h"
 #include "vitrail/train/tasks/tag.h"
@@ -29,11 +32,32 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// How the run trained whose folder, or the folder of one of whose checkpoints, this is; of another folder, as is usual.
+template <class Options>
+Options training_of(const std::string& folder) {
+  Options options;
+  for (const fs::path& run : {fs::path(folder), fs::path(folder).parent_path()}) {
+    const fs::path config = run / "config.toml";
+    if (fs::exists(config) && train::task_in_config(config) == options.kind()) {
+      train::read_config(config, options);
+      break;
+    }
+  }
+  return options;
+}
+
 // The options of a task on texts whose data are all to evaluate on. A task learns from something, too: from the same.
 template <class Options>
-std::unique_ptr<train::TaskOptions> options_on(const TextEvalFlags& flags, const TranslationFlags& pairs) {
+std::unique_ptr<train::TaskOptions> options_on(const std::string& folder, const TextEvalFlags& flags,
+                                               const TranslationFlags& pairs) {
   auto options = std::make_unique<Options>();
   options->skip_broken = flags.skip_broken;
+  if constexpr (std::is_base_of_v<train::TextTaskOptions, Options>) {
+    options->max_length = training_of<Options>(folder).max_length;
+    if (options->max_length) {
+      say_note(fmt::format("texts have at most {} tokens, as in its training", *options->max_length));
+    }
+  }
   if constexpr (std::is_same_v<Options, train::PixelOptions>) {
     options->data_dir = flags.data;
     options->train_split = options->val_split = flags.split;
@@ -51,19 +75,19 @@ std::unique_ptr<train::TaskOptions> options_on(const TextEvalFlags& flags, const
   return options;
 }
 
-std::unique_ptr<train::TaskOptions> task_options(const std::string& kind, const TextEvalFlags& flags,
-                                                 const TranslationFlags& pairs) {
+std::unique_ptr<train::TaskOptions> task_options(const std::string& kind, const std::string& folder,
+                                                 const TextEvalFlags& flags, const TranslationFlags& pairs) {
   if (kind == "classify-text") {
-    return options_on<train::ClassifyTextOptions>(flags, pairs);
+    return options_on<train::ClassifyTextOptions>(folder, flags, pairs);
   }
   if (kind == "tag") {
-    return options_on<train::TagOptions>(flags, pairs);
+    return options_on<train::TagOptions>(folder, flags, pairs);
   }
   if (kind == "embed") {
-    return options_on<train::EmbedSentencesOptions>(flags, pairs);
+    return options_on<train::EmbedSentencesOptions>(folder, flags, pairs);
   }
-  return kind == "bert" ? options_on<train::PretrainBertOptions>(flags, pairs)
-                        : options_on<train::PixelOptions>(flags, pairs);
+  return kind == "bert" ? options_on<train::PretrainBertOptions>(folder, flags, pairs)
+                        : options_on<train::PixelOptions>(folder, flags, pairs);
 }
 
 // The kind of task that judges a model of texts; "lm" and "translate" are evaluated in ways of their own.
@@ -86,8 +110,21 @@ std::string evaluation_task_of(const ModelFlags& flags, bool of_pairs) {
   return of_pairs || !models::encoder_of(model).heads.masked ? "embed" : "bert";
 }
 
-void evaluate_by_task(const std::string& kind, const ModelFlags& model, const ComputeFlags& compute,
-                      const TextEvalFlags& flags, const TranslationFlags& pairs) {
+// The options of a language model that is evaluated document by document.
+std::unique_ptr<train::TaskOptions> options_on_documents(const TextEvalFlags& flags, const LanguageFlags& language,
+                                                         const train::LanguageOptions& training) {
+  check_usage(!language.stride && !language.by_position && language.beside.empty(),
+              "documents are read each by itself: --stride, --by-position and --beside are for texts in blocks");
+  auto options = options_on<train::LanguageOptions>("", flags, {});
+  auto& own = static_cast<train::LanguageOptions&>(*options);
+  own.documents = true;
+  own.block_size = language.block_size ? language.block_size : training.block_size;
+  return options;
+}
+
+void evaluate_by_task(const std::string& kind, const std::unique_ptr<train::TaskOptions>& options,
+                      const ModelFlags& model, const ComputeFlags& compute, const TextEvalFlags& flags,
+                      const TranslationFlags& pairs) {
   check_usage(kind != "embed" || (!pairs.src.empty() && !pairs.tgt.empty()),
               "vectors of sentences are evaluated on --src and --tgt, pairs of sentences line by line");
   check_usage(kind == "embed" || !flags.data.empty(), "DATA is required: {}",
@@ -96,7 +133,6 @@ void evaluate_by_task(const std::string& kind, const ModelFlags& model, const Co
               : kind == "tag"  ? "sentences, a word and its label a line"
                                : "texts with their labels");
   const train::Interrupt interrupt;
-  const std::unique_ptr<train::TaskOptions> options = task_options(kind, flags, pairs);
   options->validation_batch_size = flags.batch_size;
   train::Progress progress(stderr);
   train::Work work;
@@ -189,9 +225,17 @@ void evaluate_text_model(const ModelFlags& model, const ComputeFlags& compute, c
   } else if (kind == "lm") {
     check_usage(!flags.data.empty(), "DATA is required: a text that '{}' is to predict", name);
     check_usage(!flags.skip_broken, "'{}' is a language model: it takes no --skip-broken", name);
-    evaluate_language_model(model, flags.data, flags.batch_size, language, compute, flags.output, flags.json);
+    const train::LanguageOptions training = training_of<train::LanguageOptions>(model.name_or_folder());
+    if (!language.documents && !training.documents) {
+      evaluate_language_model(model, flags.data, flags.batch_size, language, compute, flags.output, flags.json);
+      return;
+    }
+    if (!language.documents) {
+      say_note("blank lines part documents, as in its training (--documents)");
+    }
+    evaluate_by_task(kind, options_on_documents(flags, language, training), model, compute, flags, pairs);
   } else {
-    evaluate_by_task(kind, model, compute, flags, pairs);
+    evaluate_by_task(kind, task_options(kind, model.name_or_folder(), flags, pairs), model, compute, flags, pairs);
   }
 }
 

@@ -53,9 +53,7 @@ void evaluate_translator(const std::string& model_name, const TranslationFlags& 
   generate::GenerationConfig config = generate::read_generation_config(folder);
   config.num_beams = flags.num_beams.value_or(config.num_beams);
   const std::int64_t batch_tokens = flags.batch_tokens.value_or(4096);
-  if (!config.max_new_tokens && config.max_length == generate::GenerationConfig().max_length) {
-    config.max_length = body.max_positions();  // the model does not say how long
-  }
+  generate::give_length(config, body.max_positions());
   const train::SentencePairs pairs(text, tokenizer, text::load_target_tokenizer(folder), train::special_tokens(config),
                                    body.max_positions(), kernels::threads());
   train::Progress progress(stderr);
@@ -73,10 +71,12 @@ void evaluate_translator(const std::string& model_name, const TranslationFlags& 
   generate::TranslateOptions options;
   options.batch_tokens = batch_tokens;
   options.generate.dtype = dtype;
+  options.generate.interrupted = train::Interrupt::requested;
   options.advance = [&](std::int64_t lines) { advance(pairs.count() + lines); };
   const auto begin = std::chrono::steady_clock::now();
   const auto translations = generate::translate(body, tokenizer, config, text.source, options);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  advance(pairs.count() + std::ssize(text.source));  // throws if it was interrupted
   progress.end();
   const text::BleuScore score = train::translation_bleu(translations, text);
   const std::string signature = text::bleu_signature({}, 1);

@@ -1,5 +1,6 @@
 #include "vitrail/cli/use/frames.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <numeric>
@@ -160,7 +161,7 @@ void predict_frames(const ModelFlags& flags, const ComputeFlags& compute, const 
   wanted.frames = frames_of(asked.frames, model->target);
   for (const std::string& source : with_input_lines(asked.sources)) {
     const data::Sequences data = data::open_sequences(source, wanted);
-    say_notes_of(*data.images);
+    std::ranges::for_each(data.notes, say_note);
     const train::FrameEvaluation said = train::run_frames(*model, data, all_of(data), run);
     for (const train::FramePrediction& prediction : said.predictions) {
       printer.print(data, source, prediction);
@@ -185,7 +186,7 @@ void evaluate_frames(const ModelFlags& flags, const ComputeFlags& compute, const
   wanted.split = asked.split;
   wanted.frames = frames_of(frames, model->target);
   const data::Sequences data = data::open_sequences(asked.data, wanted);
-  say_notes_of(*data.images);
+  std::ranges::for_each(data.notes, say_note);
   const train::FrameEvaluation result = train::run_frames(*model, data, all_of(data), run);
   FrameJson all = {{"model", flags.model}, {"data", asked.data}};
   all.update(evaluation_json(result, data));

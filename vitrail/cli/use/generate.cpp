@@ -169,8 +169,11 @@ class Generator {
     return tokenizer_.decode(ids);
   }
   bool stops(const std::string& text) const {
-    return std::ranges::any_of(flags_.stop,
+    return std::ranges::any_of(stop_words(),
                                [&](const std::string& word) { return text.find(word) != std::string::npos; });
+  }
+  const std::vector<std::string>& stop_words() const {
+    return flags_.stop.empty() ? config_.stop_strings : flags_.stop;
   }
   // What is continued when this prompt is.
   Ids encoded(const std::string& prompt, const std::string& source) const {
@@ -189,7 +192,7 @@ class Generator {
     options.cache_dtype = flags_.cache_dtype;
     options.prompt_lookup_num_tokens = flags_.prompt_lookup_num_tokens;
     options.max_matching_ngram_size = flags_.max_matching_ngram_size.value_or(options.max_matching_ngram_size);
-    if (!flags_.stop.empty()) {  // else no token needs to be decoded before the end
+    if (!stop_words().empty()) {  // else no token needs to be decoded before the end
       options.stop = [this](std::int64_t, std::span<const std::int64_t> added) { return stops(text_of({}, added)); };
     }
     options.interrupted = train::Interrupt::requested;

@@ -107,6 +107,8 @@ GenerationConfig own_config(const std::filesystem::path& folder, const GenerateF
                          {"typical_p", flags.typical_p.has_value()},
                          {"repetition_penalty", flags.repetition_penalty.has_value()},
                          {"no_repeat_ngram_size", flags.no_repeat_ngram_size.has_value()},
+                         {"min_new_tokens", flags.min_new_tokens.has_value()},
+                         {"stop_strings", !flags.stop.empty()},
                          {"max_new_tokens", flags.max_new_tokens.has_value()},
                          {"max_length", flags.max_new_tokens.has_value()}});
   return config;
@@ -131,9 +133,8 @@ GenerationConfig config_of(const GenerateFlags& flags, GenerationConfig own, std
   if (!flags.early_stopping.empty()) {
     c.early_stopping = generate::early_stopping_named(flags.early_stopping);
   }
-  const bool as_transformers = c.max_length != GenerationConfig().max_length;  // the model's folder says how long
   as_generation_usage([&] { generate::validate(c); });
-  if (!c.max_new_tokens && !as_transformers) {
+  if (!c.max_new_tokens && !c.says_length) {
     c.max_new_tokens =
         flags.slide ? usual_new_tokens : std::clamp<std::int64_t>(positions - prompt, 1, usual_new_tokens);
   }

@@ -11,7 +11,11 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/say.h"
+#include "vitrail/data/boxes/boxed_images.h"
 #include "vitrail/data/dataset.h"
+#include "vitrail/data/pairs/captioned_images.h"
+#include "vitrail/data/pairs/questions.h"
+#include "vitrail/data/scenes/source.h"
 #include "vitrail/data/shards/shard_writer.h"
 #include "vitrail/io/image.h"
 #include "vitrail/io/wording.h"
@@ -81,6 +85,11 @@ void shard(const ShardFlags& flags) {
   const fs::path index = writer.commit();
   for (const std::string& note : data::notes_of({images.get()})) {
     say("note: {}\n", note);
+  }
+  if (!data::is_scene_source(flags.source) && fs::is_directory(flags.source) &&
+      (data::has_boxes(flags.source) || data::has_captions(flags.source) || data::has_questions(flags.source))) {
+    say("note: boxes, captions and questions are left out: a shard has images{}\n",
+        flags.unlabeled ? " alone" : " and their classes");
   }
   tell("{} in {}: {}\n", io::counted(images->size(), "images"), io::counted(writer.shards(), "shards"), index.string());
 }

@@ -73,9 +73,8 @@ generate::GenerationConfig translation_config(const TranslateFlags& flags, const
       flags.early_stopping.empty() ? c.early_stopping : generate::early_stopping_named(flags.early_stopping);
   if (flags.max_length) {
     c.max_new_tokens = flags.max_length;
-  } else if (!c.max_new_tokens && c.max_length == generate::GenerationConfig().max_length) {
-    c.max_length = positions;  // neither the model nor the user says how long
   }
+  generate::give_length(c, positions);
   as_generation_usage([&] { generate::validate(c); }, {{"num_return_sequences", "--n-best"}});
   if (c.num_beams == 1) {
     note_idle({{"--length-penalty", flags.length_penalty.has_value()},

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "vitrail/autograd/tape.h"
@@ -202,7 +204,11 @@ class Zeroshot {
   }
 
   void retrieve() {
-    const data::TextPairs pairs = data::open_text_pairs(flags_.pairs);
+    const std::set<std::string> parts = data::parts_of_pairs(flags_.pairs);
+    check(!flags_.data.split.empty() || parts.size() < 2,
+          "{}: the pairs are split into parts ({}): choose one of them by --split", flags_.pairs,
+          fmt::join(parts, ", "));
+    const data::TextPairs pairs = data::open_text_pairs(flags_.pairs, flags_.data.split);
     for (const std::string& note : data::notes_of({pairs.images.get()})) {
       say_note(note);
     }
@@ -277,7 +283,7 @@ void add_zeroshot(CLI::App& app) {
           .add_option("--data", flags->data.data,
                       "Images with classes to measure by: a folder of class folders, a .tar, a .csv of path,label")
           ->type_name("DIR");
-  command.add_option("--split", flags->data.split, "Part of --data")->type_name("NAME")->needs(data);
+  command.add_option("--split", flags->data.split, "Part of --data or of --pairs")->type_name("NAME");
   CLI::Option* const pairs =
       command
           .add_option("--pairs", flags->pairs,
@@ -308,6 +314,7 @@ void add_zeroshot(CLI::App& app) {
     const auto asked = static_cast<int>(images->count() > 0) + static_cast<int>(data->count() > 0) +
                        static_cast<int>(pairs->count() > 0);
     check_usage(asked == 1, "give one of IMAGES, --data and --pairs");
+    check_usage(flags->data.split.empty() || images->count() == 0, "--split is a part of --data or of --pairs");
     check_usage(images->count() == 0 || labels->count() > 0, "--labels is missing: what may be in the images");
     check_usage(pairs->count() == 0 || (labels->count() == 0 && templates->count() == 0),
                 "--pairs have texts of their own: leave out --labels and --templates");

@@ -98,7 +98,10 @@ BoxListing list_voc_tree(const fs::path& folder, const std::vector<std::string>&
     int number = 0;
     for (const std::string& line : io::read_lines(list)) {
       ++number;
-      const std::string name = line.substr(0, line.find_first_of(" \t"));
+      // A name may have blanks; in lists of one class a number stands behind it.
+      const std::string whole(io::trimmed(line));
+      const std::string name =
+          is_file(folder / "Annotations" / (whole + ".xml")) ? whole : whole.substr(0, whole.find_first_of(" \t"));
       if (name.empty()) {
         continue;
       }

@@ -8,6 +8,7 @@
 #include <pugixml.hpp>
 
 #include "vitrail/data/boxes/listings.h"
+#include "vitrail/data/coco/coco_file.h"
 #include "vitrail/data/sources.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/image.h"
@@ -89,6 +90,20 @@ NamedObject read_object(const pugi::xml_node& node, const std::string& source) {
   return result;
 }
 
+// The ids of the images: the numbers at the ends of their names, or, unless all have one of their own, their places.
+void number_images(std::vector<ListedImage>& images) {
+  std::set<std::int64_t> different;
+  for (ListedImage& image : images) {
+    image.id = id_in_name(image.name).value_or(-1);
+    different.insert(image.id);
+  }
+  if (std::ssize(different) < std::ssize(images) || different.contains(-1)) {
+    for (std::size_t i = 0; i < images.size(); ++i) {
+      images[i].id = static_cast<std::int64_t>(i) + 1;
+    }
+  }
+}
+
 }  // namespace
 
 BoxListing list_voc(const VocFiles& files) {
@@ -112,7 +127,6 @@ BoxListing list_voc(const VocFiles& files) {
     image.name = image.path.filename().string();
     const auto [earlier, is_first] = annotation_of.emplace(image.path, path);
     check(is_first, "{}: its image '{}' is that of '{}' too", source, image.name, earlier->second.filename().string());
-    image.id = std::ssize(result.images) + 1;
     if (const pugi::xml_node size = root.child("size"); !size.empty()) {
       image.width = static_cast<std::int64_t>(number_in(size, "width", source));
       image.height = static_cast<std::int64_t>(number_in(size, "height", source));
@@ -125,6 +139,7 @@ BoxListing list_voc(const VocFiles& files) {
     }
     result.images.push_back(std::move(image));
   }
+  number_images(result.images);
   std::vector<std::string> sorted;
   sorted.reserve(classes.size());
   for (const auto& [name, number] : classes) {

@@ -28,6 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view questions_ending = "questions.json";
+constexpr const char* question_column = "question";
 constexpr const char* questions_csv = "questions.csv";
 
 // The questions files of a folder, of which there should be one.
@@ -221,7 +222,7 @@ QuestionListing list_questions_csv(const fs::path& file, TablePart part) {
   std::optional<std::size_t> type;
   if (is_table_header(rows[0])) {
     const auto paths = path_column(rows[0], source);
-    const auto questions = io::column_named(rows[0], {"question", "text"}, source);
+    const auto questions = io::column_named(rows[0], {question_column, "text"}, source);
     const auto answers = io::column_named(rows[0], {"answer", "label"}, source);
     check(paths && questions && answers,
           "{}: line 1 names neither an image nor the columns 'path', 'question' and 'answer'", source);
@@ -364,6 +365,10 @@ bool has_questions(const fs::path& source) {
   std::error_code error;
   if (fs::is_directory(source, error)) {
     return !question_files(source).empty() || fs::exists(source / questions_csv, error);
+  }
+  if (source.extension() == ".csv" && fs::is_regular_file(source, error)) {
+    const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(source), source.string());
+    return !rows.empty() && is_table_header(rows[0]) && io::column_named(rows[0], {question_column}, source.string());
   }
   return source.filename().string().ends_with(questions_ending);
 }

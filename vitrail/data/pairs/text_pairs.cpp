@@ -331,7 +331,8 @@ std::set<std::string> parts_of_pairs(const fs::path& source) {
 bool is_captions_table(const fs::path& file) {
   const std::string source = file.string();
   const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(file), source);
-  return rows.empty() || !is_table_header(rows[0]) || caption_column(rows[0], source) || !label_column(rows[0], source);
+  return rows.empty() || !is_table_header(rows[0]) || caption_column(rows[0], source) ||
+         (!label_column(rows[0], source) && !io::column_named(rows[0], {"question"}, source));
 }
 
 TextPairs open_text_pairs(const fs::path& source, const std::string& split) {

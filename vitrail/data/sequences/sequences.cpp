@@ -26,19 +26,16 @@ using Labels = SequenceOptions::Labels;
 // The frames of a table.
 class TableImages final : public Dataset {
  public:
-  TableImages(fs::path folder, std::vector<std::string> names, std::vector<std::string> notes)
-      : folder_(std::move(folder)), names_(std::move(names)), notes_(std::move(notes)) {}
+  TableImages(fs::path folder, std::vector<std::string> names) : folder_(std::move(folder)), names_(std::move(names)) {}
   std::int64_t size() const override { return std::ssize(names_); }
   io::Image image(std::int64_t index) const override { return io::read_image(folder_ / name(index)); }
   std::int64_t label(std::int64_t /*index*/) const override { return unlabeled; }
   std::string name(std::int64_t index) const override { return names_[static_cast<std::size_t>(index)]; }
   const std::vector<std::string>& classes() const override { return classes_; }
-  std::vector<std::string> notes() const override { return notes_; }
 
  private:
   fs::path folder_;
   std::vector<std::string> names_;
-  std::vector<std::string> notes_;
   std::vector<std::string> classes_;  // none
 };
 
@@ -68,6 +65,20 @@ void add_frame(Sequences& found, std::map<std::string, std::size_t>& numbers, co
   found.sequences[at->second].frames.push_back(frame);
 }
 
+// The folders below `source` in which nothing lies; none of an archive.
+std::set<std::string> folders_without_images(const fs::path& source) {
+  std::set<std::string> found;
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(source, error), end; !error && at != end; at.increment(error)) {
+    if (is_hidden(at->path().filename())) {
+      at.disable_recursion_pending();
+    } else if (at->is_directory() && fs::is_empty(at->path(), error)) {
+      found.insert(fs::relative(at->path(), source, error).string());
+    }
+  }
+  return found;
+}
+
 Told sequences_of_folders(const fs::path& source, const SequenceOptions& options) {
   DatasetOptions all;
   all.split = options.split;
@@ -75,11 +86,22 @@ Told sequences_of_folders(const fs::path& source, const SequenceOptions& options
   Told told;
   told.found.images = open_dataset(source, all);
   std::map<std::string, std::size_t> numbers;
+  const bool whole = options.split.empty() || !has_parts(source);
+  std::set<std::string> without = whole ? folders_without_images(source) : std::set<std::string>();
   for (std::int64_t i = 0; i < told.found.images->size(); ++i) {
     const fs::path path = told.found.images->name(i);
     if (is_frame(path, options)) {
       add_frame(told.found, numbers, path.parent_path().string(), i);
+    } else {
+      without.insert(path.parent_path().string());
     }
+  }
+  std::erase_if(without, [&](const std::string& name) { return numbers.contains(name); });
+  told.found.notes = notes_of({told.found.images.get()});
+  if (!without.empty()) {
+    told.found.notes.push_back(fmt::format(
+        "{}: {} without a frame{}, such as '{}'", source.string(), io::counted(std::ssize(without), "folders"),
+        options.frames.empty() ? "" : " that matches '" + options.frames + "'", *without.begin()));
   }
   check_any_frame(told, source, options);
   for (Sequence& sequence : told.found.sequences) {
@@ -143,7 +165,7 @@ Told sequences_of_table(const fs::path& path, const SequenceOptions& options) {
   check(rows.size() > 1, "{}: a header with the columns 'path' and 'sequence' and a line for each frame were expected",
         source);
   const FrameColumns columns(rows[0], source);
-  std::vector<std::string> notes;
+  Told told;
   const std::vector<const io::CsvRow*> chosen =
       rows_of(rows,
               {.first = 1,
@@ -151,8 +173,7 @@ Told sequences_of_table(const fs::path& path, const SequenceOptions& options) {
                .split = columns.split,
                .names = options.split.empty() ? std::vector<std::string>() : names_of_split(options.split),
                .mixed = options.labels == Labels::none},
-              source, notes);
-  Told told;
+              source, told.found.notes);
   if (columns.split && options.labels != Labels::none) {
     told.found.parts = parts_of_sequences(rows, columns, source);
   }
@@ -181,7 +202,7 @@ Told sequences_of_table(const fs::path& path, const SequenceOptions& options) {
           fields[columns.sequence], label, before);
   }
   check_any_frame(told, source, options);
-  told.found.images = std::make_shared<TableImages>(path.parent_path(), std::move(names), std::move(notes));
+  told.found.images = std::make_shared<TableImages>(path.parent_path(), std::move(names));
   return told;
 }
 

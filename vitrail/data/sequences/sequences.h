@@ -28,6 +28,7 @@ struct Sequences {
   std::vector<std::int64_t> frame_labels;  ///< the class of each image; empty unless it was asked for
   std::set<std::string> parts = {};        ///< that a table is split into by its column "split"
   std::vector<double> angles;              ///< of each image, in degrees; empty if the source does not tell them
+  std::vector<std::string> notes = {};     ///< as Dataset::notes(), those of the images too
 };
 
 /// Which sequences open_sequences() takes, and with which classes.

@@ -27,7 +27,8 @@ std::string text_of(std::int64_t start, std::int64_t end, const text::Tokenizer&
 }  // namespace
 
 CaptionTokens::CaptionTokens(const std::vector<std::vector<std::string>>& texts, const text::Tokenizer& tokenizer,
-                             std::int64_t longest) {
+                             std::int64_t longest)
+    : unknown(tokenizer) {
   const text::Tokenizer uncut = tokenizer.with_truncation(std::nullopt);  // so that what is too long can be counted
   std::unordered_map<std::string, Ids> known;
   ids.reserve(texts.size());
@@ -42,6 +43,7 @@ CaptionTokens::CaptionTokens(const std::vector<std::vector<std::string>>& texts,
         } catch (const Error& error) {
           fail("the caption '{}': {}", text, error.what());
         }
+        unknown.add(it->second);
         cut += std::ssize(it->second) > longest ? 1 : 0;
         it->second.resize(static_cast<std::size_t>(std::min(std::ssize(it->second), longest)));
       }
@@ -172,6 +174,7 @@ CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::
   data::Loader loader(*pairs.images, data::eval_transform(model.image_model.pretrained), loading(options));
   CaptionEvaluation result;
   result.cut = captions.cut;
+  result.unknown = captions.unknown.count() > 0 ? captions.unknown.note("the captions") : "";
   std::int64_t tokens = 0;
   std::int64_t right = 0;
   std::int64_t holding = 0;

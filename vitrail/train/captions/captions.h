@@ -14,6 +14,7 @@
 #include "vitrail/models/joint/captioner.h"
 #include "vitrail/text/score/captions.h"
 #include "vitrail/text/tokenizer.h"
+#include "vitrail/text/unknown.h"
 #include "vitrail/train/study/evaluate.h"
 
 namespace vitrail::train {
@@ -29,6 +30,7 @@ struct CaptionTokens {
   std::vector<std::vector<Ids>> ids;  ///< of each image, of each of its captions
   std::int64_t different = 0;         ///< captions
   std::int64_t cut = 0;               ///< of these
+  text::UnknownTokens unknown;        ///< among the tokens of these
 };
 
 /// The mean cross-entropy of the tokens of a caption of each of images x [B, C, H, W], ends included: a scalar f32.
@@ -86,6 +88,7 @@ struct CaptionEvaluation {
   std::optional<Counting> counting;
   double loss = 0;       ///< mean cross-entropy of a token of the images' first captions, ends included
   std::int64_t cut = 0;  ///< different captions that are longer than the model's, whose beginnings the loss is of
+  std::string unknown;   ///< a note about tokens of captions that the tokenizer does not know; empty: none
   std::vector<std::string> broken;
 };
 /// Writes captions of all images, greedily or by a search with several beams, and compares them with those that they

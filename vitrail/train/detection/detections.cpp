@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/io/json.h"
 #include "vitrail/ops/math/softmax.h"
 
 namespace vitrail::train {
@@ -103,19 +104,20 @@ DetectorEvaluation evaluate_detector(const models::Detector& detector, const dat
   return result;
 }
 
-std::string coco_results(const std::vector<std::vector<FoundObject>>& found, std::span<const std::int64_t> image_ids,
+std::string coco_results(const std::vector<std::vector<FoundObject>>& found, const std::vector<ResultImage>& images,
                          std::span<const std::int64_t> category_ids) {
-  const auto rounded = [](double value, double parts) { return std::round(value * parts) / parts; };
+  const auto rounded = [](double pixels) { return std::round(pixels * 1e6) / 1e6; };
   std::string text = "[";
   const char* between = "\n";
   for (std::size_t i = 0; i < found.size(); ++i) {
     for (const FoundObject& object : found[i]) {
-      const nlohmann::ordered_json line = {{"image_id", image_ids[i]},
-                                           {"category_id", category_ids[static_cast<std::size_t>(object.label)]},
-                                           {"bbox",
-                                            {rounded(object.box.x0, 1e3), rounded(object.box.y0, 1e3),
-                                             rounded(object.box.width(), 1e3), rounded(object.box.height(), 1e3)}},
-                                           {"score", rounded(object.score, 1e6)}};
+      const nlohmann::ordered_json line = {
+          {"image_id", images[i].id},
+          {"file_name", io::as_utf8(images[i].name)},
+          {"category_id", category_ids[static_cast<std::size_t>(object.label)]},
+          {"bbox",
+           {rounded(object.box.x0), rounded(object.box.y0), rounded(object.box.width()), rounded(object.box.height())}},
+          {"score", object.score}};
       text += between + line.dump();
       between = ",\n";
     }

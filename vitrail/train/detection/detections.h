@@ -45,8 +45,14 @@ DetectorEvaluation evaluate_detector(const models::Detector& detector, const dat
                                      const EvaluateOptions& options, const MatchCosts& costs = {},
                                      const SetLossWeights& weights = {});
 
-/// Detections in COCO's layout of results: a list of image_id, category_id, bbox and score.
-std::string coco_results(const std::vector<std::vector<FoundObject>>& found, std::span<const std::int64_t> image_ids,
+/// An image as a file of results names it.
+struct ResultImage {
+  std::int64_t id = 0;
+  std::string name;
+};
+/// Detections in COCO's layout of results: a list of image_id, file_name, category_id, bbox, to a millionth of a pixel,
+/// and score, to the last digit, as it is by them that detections are put in order.
+std::string coco_results(const std::vector<std::vector<FoundObject>>& found, const std::vector<ResultImage>& images,
                          std::span<const std::int64_t> category_ids);
 
 /// The figures as lines for people: the twelve, and the average precision of each class.

@@ -1,24 +1,26 @@
 #include "vitrail/train/pretrain/unlabeled_images.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/data/boxes/boxed_images.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::train {
-namespace {
 
-std::unique_ptr<data::Dataset> open_without_labels(const ImageTaskOptions& how, const std::string& source,
-                                                   const std::string& split) {
+std::shared_ptr<const data::Dataset> open_without_labels(const ImageTaskOptions& how, const std::string& source,
+                                                         const std::string& split) {
+  if (std::filesystem::exists(std::filesystem::path(source) / "ImageSets" / "Main")) {  // VOC's parts are lists
+    return data::open_boxed_images(source, {.split = split}).images;
+  }
   data::DatasetOptions options;
   options.split = split;
   options.labeled = false;
   options.skip_broken = how.skip_broken;
   return data::open_dataset(source, options);
 }
-
-}  // namespace
 
 UnlabeledImages::UnlabeledImages(const ImageTaskOptions& options) {
   training = open_without_labels(options, options.data_dir, options.train_split);

@@ -14,12 +14,16 @@
 
 namespace vitrail::train {
 
+/// A part of the images of a source, without labels; of a folder in Pascal VOC's layout those that its list names.
+std::shared_ptr<const data::Dataset> open_without_labels(const ImageTaskOptions& how, const std::string& source,
+                                                         const std::string& split);
+
 /// The images that a task learns from, and those that it is measured on: null if the options name none.
 struct UnlabeledImages {
   explicit UnlabeledImages(const ImageTaskOptions& options);
 
-  std::unique_ptr<data::Dataset> training;
-  std::unique_ptr<data::Dataset> validation;
+  std::shared_ptr<const data::Dataset> training;
+  std::shared_ptr<const data::Dataset> validation;
 };
 
 /// Inputs [1, C, H, W] of `count` images, as `transform` makes them, that are spread over a data set, whose images lie

@@ -15,6 +15,7 @@
 #include "vitrail/ops/shape/shape.h"
 #include "vitrail/optim/state.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/train/pretrain/unlabeled_images.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/run/updates.h"
 #include "vitrail/train/study/knn.h"
@@ -220,11 +221,7 @@ void copy_parameters(const nn::Network& from, const nn::Network& to) {
 ViewTask::ViewTask(const ViewTaskOptions& options)
     : owned_(options.clone()), options_(dynamic_cast<const ViewTaskOptions&>(*owned_)) {
   if (options_.views.empty()) {
-    data::DatasetOptions part;
-    part.split = options_.train_split;
-    part.labeled = false;
-    part.skip_broken = options_.skip_broken;
-    training_ = data::open_dataset(options_.data_dir, part);
+    training_ = open_without_labels(options_, options_.data_dir, options_.train_split);
     check(training_->size() >= options_.batch_size, "a batch of {} is more than the {}: choose a smaller --batch-size",
           options_.batch_size, io::counted(training_->size(), "training images"));
   }

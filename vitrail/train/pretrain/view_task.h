@@ -105,8 +105,8 @@ class ViewTask : public Task {
 
  private:
   const std::unique_ptr<const TaskOptions> owned_;
-  const ViewTaskOptions& options_;           // *owned_
-  std::unique_ptr<data::Dataset> training_;  // null: ready-made views
+  const ViewTaskOptions& options_;                 // *owned_
+  std::shared_ptr<const data::Dataset> training_;  // null: ready-made views
   std::unique_ptr<data::Dataset> knn_training_;
   std::unique_ptr<data::Dataset> knn_data_;
   std::unique_ptr<data::Dataset> sample_;  // some of the training images, to be looked at

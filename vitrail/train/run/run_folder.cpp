@@ -237,6 +237,22 @@ std::vector<OptionChange> changed_options(const fs::path& path, const TaskOption
   return result;
 }
 
+std::vector<std::string> changes_since(const fs::path& path, const TaskOptions& options, const Facts& facts) {
+  std::vector<std::string> result;
+  for (const OptionChange& change : changed_options(path, options)) {
+    result.push_back(fmt::format("{} was {} and is now {}", flag_of(change.name), change.before, change.after));
+  }
+  const std::map<std::string, std::string> before = read_facts(path);
+  for (const auto& [name, value] : facts) {
+    const auto known = before.find(name);
+    if (known != before.end() && known->second != value &&
+        (name.starts_with("training_") || name.starts_with("validation_"))) {
+      result.push_back(fmt::format("the data have changed: {} was {} and is now {}", name, known->second, value));
+    }
+  }
+  return result;
+}
+
 namespace {
 
 // What is added at the end of a config.toml stands in its last tables, where no option is read.

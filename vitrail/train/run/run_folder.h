@@ -57,5 +57,9 @@ std::optional<RecordKind> read_record_kind(const std::filesystem::path& path);
 
 /// The options that differ from the config.toml at `path`. Throws Error if one of them is settled (Option::is_settled).
 std::vector<OptionChange> changed_options(const std::filesystem::path& path, const TaskOptions& options);
+/// Sentences about these options, and about the counts among the facts of a task (training_images, validation_texts …)
+/// that are not those of the config.toml, as data have changed.
+std::vector<std::string> changes_since(const std::filesystem::path& path, const TaskOptions& options,
+                                       const Facts& facts);
 
 }  // namespace vitrail::train

@@ -178,15 +178,14 @@ void Run::write_config_to(const fs::path& folder) const {
   write_config(folder, options_, facts, record_kind());
 }
 
-// Reports the options that differ from those with which the run began, and writes them to config.toml for the next
-// time.
+// Reports what differs from that with which the run began, and writes it to config.toml for the next time.
 void Run::take_changes() {
-  const std::vector<OptionChange> changed = changed_options(folder_ / "config.toml", options_);
+  const std::vector<std::string> changed = changes_since(folder_ / "config.toml", options_, task_->facts());
   if (counters_.epoch == learner_->epochs()) {
     return;  // a run that has ended has no next time
   }
-  for (const OptionChange& change : changed) {
-    say(fmt::format("{} was {} and is now {}", flag_of(change.name), change.before, change.after));
+  for (const std::string& change : changed) {
+    say(change);
   }
   if (!changed.empty()) {
     write_config_to(folder_);

@@ -148,6 +148,7 @@ std::vector<std::string> Set2SetTask::summary() const {
       fmt::format("{}: {}", io::counted(std::ssize(model_.labels), "classes"), fmt::join(model_.labels, ", ")),
       fmt::format("{} training and {}", training_.count,
                   io::counted(validation_ ? validation_->count : 0, "validation sets"))};
+  note_unfilled(lines, "sets", training_.count, options_.batch_size);
   if (training_.most_targets > config.num_queries) {
     lines.push_back(fmt::format("there are sets with {} targets, but {} queries: some targets are not learned",
                                 training_.most_targets, config.num_queries));

@@ -124,6 +124,18 @@ PartFacts preparation_of(const data::ImageConfig& images) {
   return facts;
 }
 
+std::string difference_of_preparation(const data::ImageConfig& images, const data::ImageConfig& other) {
+  const PartFacts others = preparation_of(other);
+  for (const auto& [name, value] : preparation_of(images)) {
+    const auto known = others.find(name);
+    if (known == others.end() || known->second != value) {
+      return known == others.end() ? fmt::format("{} {}", name, value)
+                                   : fmt::format("{} {}, not {}", name, value, known->second);
+    }
+  }
+  return "";
+}
+
 PartFacts facts_of(const models::Model& model) {
   PartFacts facts = preparation_of(model.pretrained);
   facts.emplace("weights", hash_of_weights(model));

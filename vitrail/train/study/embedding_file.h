@@ -14,6 +14,9 @@ namespace vitrail::train {
 
 /// How images are prepared for a model, in words by their names.
 std::map<std::string, std::string> preparation_of(const data::ImageConfig& images);
+/// The first thing in which preparation_of() images differs from another one, as "crop_pct 0.5, not 0.9"; empty:
+/// nothing.
+std::string difference_of_preparation(const data::ImageConfig& images, const data::ImageConfig& other);
 /// What a file of features says of the model that made them: its weights, and preparation_of() its images.
 std::map<std::string, std::string> facts_of(const models::Model& model);
 

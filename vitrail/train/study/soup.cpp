@@ -81,19 +81,12 @@ void put_back(const models::Model& model, const io::NamedTensors& weights) {
 std::string note_of_preparations(const std::vector<fs::path>& folders) {
   models::CreateOptions look;
   look.fill = nn::Fill::meta;
-  const auto prepared = [&](const fs::path& folder) {
-    return preparation_of(models::load_model(folder, look).pretrained);
-  };
-  const auto first = prepared(folders.front());
+  const models::PretrainedConfig first = models::load_model(folders.front(), look).pretrained;
   for (const fs::path& folder : folders) {
-    const auto own = prepared(folder);
-    for (const auto& [name, value] : own) {
-      const auto other = first.find(name);
-      if (other == first.end() || other->second != value) {
-        return fmt::format("images are prepared for '{}' otherwise than for '{}', as which the average does it: {} {}",
-                           folder.string(), folders.front().string(), name,
-                           other == first.end() ? value : fmt::format("{}, not {}", value, other->second));
-      }
+    const std::string difference = difference_of_preparation(models::load_model(folder, look).pretrained, first);
+    if (!difference.empty()) {
+      return fmt::format("images are prepared for '{}' otherwise than for '{}', as which the average does it: {}",
+                         folder.string(), folders.front().string(), difference);
     }
   }
   return "";

@@ -21,6 +21,7 @@
 #include "vitrail/models/quantize.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/study/embedding_file.h"
 #include "vitrail/train/study/evaluate.h"
 #include "vitrail/train/tasks/probe.h"
 #include "vitrail/train/tasks/teacher.h"
@@ -207,6 +208,7 @@ class Classify final : public Task {
   data::LoaderOptions loading() const;
   data::Transform training_transform() const { return data::train_transform(model_.pretrained, options_.augment); }
   EvaluateOptions evaluate_options(const Work& work) const;
+  std::string difference_from_initial() const;
 
   const ClassifyOptions options_;
   std::unique_ptr<data::Dataset> training_;    // followed by the images of --unlabeled-dir
@@ -359,6 +361,21 @@ void Classify::prepare(const Work& work) {
   work.say("only the head is trained, on features that were computed once");
 }
 
+// In what the preparation of the images of --initial-checkpoint, if it is a model folder, is not that of this run.
+std::string Classify::difference_from_initial() const {
+  const fs::path initial = options_.initial_checkpoint.empty() ? fs::path() : model_of(options_.initial_checkpoint);
+  if (!options_.resume.empty() || !fs::exists(initial / "config.json")) {
+    return "";
+  }
+  models::CreateOptions look;
+  look.fill = nn::Fill::meta;
+  try {
+    return difference_of_preparation(models::load_model(initial, look).pretrained, model_.pretrained);
+  } catch (const Error&) {
+    return "";  // weights of which the folder makes no classifier
+  }
+}
+
 std::vector<std::string> Classify::summary() const {
   std::vector<std::string> lines;
   if (teacher_ != nullptr) {
@@ -373,6 +390,14 @@ std::vector<std::string> Classify::summary() const {
     }
   }
   lines.push_back(fmt::format("{}, {}", model_summary(model_), io::counted(model_.net->num_classes(), "classes")));
+  if (const std::vector<std::string> tasks = other_tasks(options_); !tasks.empty()) {
+    lines.push_back(
+        fmt::format("note: beside the class folders there is what is for --task {}", fmt::join(tasks, ", ")));
+  }
+  if (const std::string difference = difference_from_initial(); !difference.empty()) {
+    lines.push_back(fmt::format("note: the images of '{}' were prepared otherwise: {} (--model, --mean, --crop-pct …)",
+                                options_.initial_checkpoint, difference));
+  }
   const std::vector<std::string> data = data_summary(options_, *training_, validation_.get());
   lines.insert(lines.end(), data.begin(), data.end());
   if (unlabeled_ > 0) {

@@ -70,7 +70,8 @@ class ClassifyText final : public TextTask {
   const ClassifyTextOptions options_;
   models::TextModel model_;
   std::vector<std::string> labels_;
-  std::set<std::string> notes_;  // about the parts of a table
+  bool parted_ = false;          // whether the texts are a table with parts
+  std::set<std::string> notes_;  // about these
   std::int64_t different_ = 0;   // texts of the data
   std::optional<TextCutter> cutter_;
   ClassTexts training_;
@@ -138,7 +139,8 @@ ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& c
       add(part, text, source);
     }
   };
-  if (parts_in(texts).empty()) {
+  parted_ = !parts_in(texts).empty();
+  if (!parted_) {
     const std::vector<bool> evaluated = validation_share(options_, std::ssize(texts));
     for (std::size_t i = 0; i < texts.size(); ++i) {
       add(evaluated[i] ? validation_ : training_, texts[i], options_.data);
@@ -228,7 +230,9 @@ std::vector<std::string> ClassifyText::summary() const {
   }
   std::ranges::copy(notes_, std::back_inserter(lines));
   note_unknown(lines);
-  note_same_data(lines, "texts", {options_.data}, {options_.val_data});
+  if (options_.train_split.empty() || !parted_) {  // else the two are different parts of it
+    note_same_data(lines, "texts", {options_.data}, {options_.val_data});
+  }
   return lines;
 }
 

@@ -203,9 +203,10 @@ std::vector<std::string> FrameTask::summary() const {
       fmt::format(
           "{} training and {}, of {}", learned_.size(), io::counted(std::ssize(evaluated_), "validation sequences"),
           model_->target.classes.empty() ? "no classes" : io::counted(std::ssize(model_->target.classes), "classes"))};
-  std::ranges::copy(data::notes_of({training_.images.get(), separate_ ? separate_->images.get() : nullptr}),
-                    std::back_inserter(lines));
+  note_unfilled(lines, "sequences", std::ssize(learned_), options_.batch_size);
+  lines.insert(lines.end(), training_.notes.begin(), training_.notes.end());
   if (separate_) {
+    lines.insert(lines.end(), separate_->notes.begin(), separate_->notes.end());
     std::ranges::copy(notes_of_parts(options_), std::back_inserter(lines));
   } else if (training_.parts.size() > 1) {
     lines.push_back(fmt::format("'{}' has the parts {}: --val-split evaluates on one of them", options_.data_dir,

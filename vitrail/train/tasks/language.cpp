@@ -444,6 +444,9 @@ std::vector<std::string> Language::summary() const {
                   block_),
       fmt::format("{} training{}", io::counted(std::ssize(*training_), "tokens"),
                   validation_ != nullptr ? fmt::format(" and {} validation tokens", validation_->size()) : "")};
+  if (!options_.documents && state_ == nullptr && !options_.epoch_steps) {
+    note_unfilled(lines, "blocks", (std::ssize(*training_) - 1) / block_, options_.batch_size);
+  }
   if (skipped_ > 0) {
     lines.push_back(skipped_summary(skipped_));
   }

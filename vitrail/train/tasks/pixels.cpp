@@ -132,6 +132,7 @@ class Pixels final : public Task {
                     clusters_.size, clusters_.count()),
         fmt::format("{} training{} images", training_->count(),
                     validation_ != nullptr ? fmt::format(" and {} validation", validation_->count()) : "")};
+    note_unfilled(lines, "images", training_->count(), options_.batch_size);
     if (!training_->broken().empty()) {
       lines.push_back(left_out_text(training_->broken()));
     }

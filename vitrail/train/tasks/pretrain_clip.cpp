@@ -313,7 +313,10 @@ std::vector<std::string> PretrainClip::summary() const {
   if (!cut_.empty()) {
     lines.push_back(cut_);
   }
-  note_same_data(lines, "images", {options_.data}, {options_.val_data});
+  if (data::parts_of_pairs(options_.data).size() < 2) {  // else the two are different parts of it
+    note_same_data(lines, "images", {options_.data}, {options_.val_data});
+  }
+  note_unfilled(lines, "images", training_.images->size(), options_.batch_size);
   std::ranges::move(data::notes_of({training_.images.get()}), std::back_inserter(lines));
   return lines;
 }
