@@ -9,6 +9,7 @@
 #include "tests/support/golden.h"
 #include "vitrail/autograd/tape.h"
 #include "vitrail/generate/processors.h"
+#include "vitrail/io/file.h"
 #include "vitrail/models/text/encoder_decoder.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/ops/shape/shape.h"
@@ -457,6 +458,21 @@ TEST(GenerationConfig, RefusesWhatCannotBe) {
             "num_return_sequences 3 must not be more than num_beams 2");
   EXPECT_EQ(error([](GenerationConfig& c) { c.num_return_sequences = 3; }),
             "num_return_sequences 3 would be the same text each time: it needs do_sample or num_beams");
+}
+
+// Twenty tokens, transformers' default, are what a folder says if it says so.
+TEST(GenerationConfig, KnowsWhetherAFolderSaysHowLong) {
+  const test::TemporaryFolder folder;
+  const auto length = [&](const char* json, std::int64_t positions) {
+    io::write_atomically(folder / "generation_config.json", json);
+    GenerationConfig config = read_generation_config(folder.path());
+    give_length(config, positions);
+    return config.max_length;
+  };
+  EXPECT_EQ(length(R"({"max_length": 20})", models::unbounded_positions), 20);
+  EXPECT_EQ(length("{}", 64), 64);
+  EXPECT_EQ(length(R"({"max_length": null})", models::unbounded_positions), 512);
+  EXPECT_EQ(length(R"({"max_new_tokens": 7})", 64), 20);
 }
 
 // The scores of a distribution, and what is left of it.

@@ -10,8 +10,12 @@
 #include "tests/support/errors.h"
 #include "tests/support/finite.h"
 #include "tests/train/tiny.h"
+#include "vitrail/train/captions/caption.h"
+#include "vitrail/train/detection/detect.h"
 #include "vitrail/train/pretrain/dino.h"
 #include "vitrail/train/pretrain/mocov3.h"
+#include "vitrail/train/tasks/pretrain_mae.h"
+#include "vitrail/train/vqa/vqa.h"
 
 namespace vitrail::train {
 namespace {
@@ -48,6 +52,12 @@ class RanksTest : public ::testing::Test {
     return numbers;
   }
   std::vector<double> losses(const std::string& name) const { return numbers(name, "loss"); }
+  // The records of evaluations.
+  std::vector<nlohmann::json> evaluations(const std::string& name) const {
+    std::vector<nlohmann::json> records = test::json_lines(run(name) / "metrics.jsonl");
+    std::erase_if(records, [](const nlohmann::json& line) { return line.contains("lr"); });
+    return records;
+  }
   // Trains on so many ranks; each stops after `stop` updates (0: none does).
   static void fit_on(int ranks, const TaskOptions& options, std::int64_t stop = 0) {
     test::on_ranks(ranks, [&](test::ThreadRank& self) {
@@ -64,23 +74,40 @@ class RanksTest : public ::testing::Test {
       EXPECT_NEAR(one[i], two[i], relative * one[i]) << "step " << i + 1;
     }
   }
-  // The bits of the weights after the same options on 1, 2 and 4 ranks.
+  // Trains by the same options on 1, 2 and 4 ranks, whose states and figures have the same bits.
   template <class Options>
-  void expect_same_bits(Options options) {
-    std::vector<std::uint64_t> sums;
+  void expect_same_figures(Options options) {
     std::vector<std::uint64_t> states;
     for (const int ranks : {1, 2, 4}) {
       options.experiment = fmt::format("ranks-{}", ranks);
       fs::remove_all(run(options.experiment));
       fit_on(ranks, options);
-      sums.push_back(weights(options.experiment));
       states.push_back(checksum_of_state(options.experiment));
     }
-    EXPECT_EQ(sums[1], sums[0]);
-    EXPECT_EQ(sums[2], sums[0]);
     EXPECT_EQ(states[1], states[0]);
     EXPECT_EQ(states[2], states[0]);
-    EXPECT_EQ(losses("ranks-1"), losses("ranks-4"));
+    for (const char* several : {"ranks-2", "ranks-4"}) {
+      EXPECT_EQ(losses(several), losses("ranks-1")) << several;
+      EXPECT_EQ(evaluations(several), evaluations("ranks-1")) << several;
+    }
+  }
+  // The same of an image model, with the bits of its weights.
+  template <class Options>
+  void expect_same_bits(Options options) {
+    expect_same_figures(options);
+    EXPECT_EQ(weights("ranks-2"), weights("ranks-1"));
+    EXPECT_EQ(weights("ranks-4"), weights("ranks-1"));
+  }
+  // A task on drawn scenes, which are evaluated in three batches.
+  template <class Options>
+  Options on_scenes(const std::string& scenes) const {
+    Options options;
+    static_cast<RunOptions&>(options) = static_cast<const RunOptions&>(this->options("scenes"));
+    options.eval_metric = Options().eval_metric;
+    options.data_dir = "scenes:size=32,count=16,validation=10" + scenes;
+    options.batch_size = options.validation_batch_size.emplace(4);
+    options.epochs = 2;
+    return options;
   }
   // The same of a pretraining from views, by a network with batch norms.
   template <class Options>
@@ -175,6 +202,34 @@ TEST_F(RanksTest, FollowWithMomentumAndCentreTogether) {
   dino.local_crops_number = 0;
   dino.warmup_teacher_temp_epochs = 0;
   expect_same_bits(dino);
+}
+
+// Each rank judges its part of the batches, and all have the figures of one process.
+TEST_F(RanksTest, JudgeBoxesCaptionsAndAnswersTogether) {
+  DetectionOptions boxes = on_scenes<DetectionOptions>("");
+  boxes.model = "detr_scenes";
+  boxes.model_kwargs = R"({"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 16,
+    "decoder_ffn_dim": 16, "encoder_attention_heads": 2, "decoder_attention_heads": 2})";
+  boxes.num_queries = 6;
+  expect_same_figures(boxes);
+  CaptionTaskOptions captions = on_scenes<CaptionTaskOptions>("");
+  captions.model = "resnet18";
+  captions.model_kwargs = R"({"channels": [4, 4, 8, 8], "layers": [1, 1, 1, 1], "img_size": 32})";
+  captions.decoder_kwargs = R"({"hidden_size": 8})";
+  captions.max_length = 12;
+  expect_same_figures(captions);
+  VqaOptions questions = on_scenes<VqaOptions>("");
+  questions.model = "vqa_cnn_lstm";
+  questions.img_size = 32;
+  expect_same_figures(questions);
+  PretrainMaeOptions masked = on_scenes<PretrainMaeOptions>(",task=count");
+  masked.val_split = "validation";
+  masked.model = options("vit").model;
+  masked.model_kwargs = R"({"img_size": 16, "patch_size": 8, "embed_dim": 24, "depth": 1, "num_heads": 2})";
+  masked.decoder_dim = 16;
+  masked.decoder_depth = 1;
+  masked.decoder_heads = 2;
+  expect_same_figures(masked);
 }
 
 TEST_F(RanksTest, LeaveTheSameBrokenImagesOut) {

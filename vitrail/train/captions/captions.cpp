@@ -181,16 +181,24 @@ CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::
   CountTally counting;
   std::vector<std::string> candidates;
   std::vector<std::vector<std::string>> references;
-  loader.start_epoch(0);
-  for (data::Batch batch; loader.next(batch);) {
-    const std::vector<std::string> said = caption(model, tokenizer, batch.x, how);
+  const auto judge = [&](const data::Batch& batch, dist::Packer& packer) {
+    packer.put_all(batch.indices);
+    packer.put_texts(caption(model, tokenizer, batch.x, how));
     std::vector<const Ids*> first;
-    first.reserve(said.size());
+    for (const std::int64_t index : batch.indices) {
+      first.push_back(&captions.ids[static_cast<std::size_t>(index)].front());
+    }
+    nn::Pass pass{.dtype = options.dtype};
+    packer.put(static_cast<double>(caption_loss(model, batch.x, first, pass).item()));
+    return std::ssize(batch.indices);
+  };
+  const auto take = [&](dist::Unpacker& unpacker) {
+    const auto indices = unpacker.get_all<std::int64_t>();
+    const std::vector<std::string> said = unpacker.get_texts();
     std::int64_t own_tokens = 0;
     for (std::size_t i = 0; i < said.size(); ++i) {
-      const auto index = static_cast<std::size_t>(batch.indices[i]);
+      const auto index = static_cast<std::size_t>(indices[i]);
       const std::vector<Ids>& own = captions.ids[index];
-      first.push_back(&own.front());
       candidates.push_back(text::caption_tokenized(said[i]));
       std::vector<std::string>& of_image = references.emplace_back();
       for (const std::string& text : pairs.texts[index]) {
@@ -205,15 +213,11 @@ CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::
       own_tokens += std::ssize(own.front()) + 1;
       right += is_exact(model, tokenizer, said[i], own) ? 1 : 0;
     }
-    nn::Pass pass{.dtype = options.dtype};
-    result.loss +=
-        static_cast<double>(caption_loss(model, batch.x, first, pass).item()) * static_cast<double>(own_tokens);
+    result.loss += unpacker.get<double>() * static_cast<double>(own_tokens);
     tokens += own_tokens;
     result.count += std::ssize(said);
-    if (options.progress) {
-      options.progress(result.count, pairs.images->size());
-    }
-  }
+  };
+  result.broken = share_batches<data::Batch>(loader, sharing(options, pairs.images->size()), judge, take);
   loader.check_any(result.count, "evaluate");
   result.loss /= static_cast<double>(tokens);
   result.exact = 100 * static_cast<double>(right) / static_cast<double>(result.count);
@@ -224,7 +228,6 @@ CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::
   if (!pairs.counts.empty()) {
     result.counting = counting.counting();
   }
-  result.broken = loader.broken();
   return result;
 }
 

@@ -1,6 +1,7 @@
 #include "vitrail/train/detection/detections.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -77,29 +78,37 @@ DetectorEvaluation evaluate_detector(const models::Detector& detector, const dat
   DetectorEvaluation result;
   std::vector<std::vector<data::BoxedObject>> objects;
   std::int64_t batches = 0;
-  loader->start_epoch(0);
-  for (data::BoxBatch batch; loader->next(batch);) {
+  const auto judge = [&](const data::BoxBatch& batch, dist::Packer& packer) {
     nn::Pass pass{.dtype = options.dtype};
     const models::SetPredictions layers = detector.net->forward_layers({batch.x, batch.pixel_mask}, pass);
-    result.loss += static_cast<double>(set_loss(layers, object_sets(batch), costs, weights).loss.item());
-    ++batches;
+    packer.put(static_cast<double>(set_loss(layers, object_sets(batch), costs, weights).loss.item()));
+    packer.put_all(batch.indices);
+    packer.put_all(batch.sizes);
     const std::int64_t images = std::ssize(batch.indices);
     const auto last = [&](const Tensor& x) { return x.narrow(0, x.size(0) - images, images); };
-    std::ranges::move(found_objects({last(layers.logits), last(layers.boxes)}, batch.sizes),
-                      std::back_inserter(result.found));
-    result.sizes.insert(result.sizes.end(), batch.sizes.begin(), batch.sizes.end());
-    for (const std::int64_t index : batch.indices) {
+    for (const std::vector<FoundObject>& found :
+         found_objects({last(layers.logits), last(layers.boxes)}, batch.sizes)) {
+      packer.put_all(found);
+    }
+    return images;
+  };
+  const auto take = [&](dist::Unpacker& unpacker) {
+    result.loss += unpacker.get<double>();
+    ++batches;
+    const auto indices = unpacker.get_all<std::int64_t>();
+    for (const auto& size : unpacker.get_all<std::array<std::int64_t, 2>>()) {
+      result.sizes.push_back(size);
+    }
+    for (const std::int64_t index : indices) {
       objects.push_back(data.objects[static_cast<std::size_t>(index)]);
       result.indices.push_back(index);
+      result.found.push_back(unpacker.get_all<FoundObject>());
     }
-    result.count += images;
-    if (options.progress) {
-      options.progress(result.count, data.images->size());
-    }
-  }
+    result.count += std::ssize(indices);
+  };
+  result.broken = share_batches<data::BoxBatch>(*loader, sharing(options, data.images->size()), judge, take);
   loader->check_any(result.count, "evaluate");
   result.loss /= static_cast<double>(batches);
-  result.broken = loader->broken();
   result.figures = coco_figures(result.found, objects, std::ssize(data.classes));
   return result;
 }

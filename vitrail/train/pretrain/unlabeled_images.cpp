@@ -7,6 +7,7 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/data/boxes/boxed_images.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/train/study/share_batches.h"
 
 namespace vitrail::train {
 
@@ -51,15 +52,24 @@ double mean_loss(const UnlabeledImages& images, const data::Transform& transform
   const autograd::NoGrad no_grad;
   double sum = 0;
   std::int64_t count = 0;
-  for (data::Batch batch; loader.next(batch);) {
+  const auto judge = [&](const data::Batch& batch, dist::Packer& packer) {
     nn::Pass pass;
     pass.dtype = work.dtype;
-    sum += static_cast<double>(loss(batch, pass).item()) * static_cast<double>(batch.x.size(0));
-    count += batch.x.size(0);
-    work.advance(count);
-  }
+    packer.put(static_cast<double>(loss(batch, pass).item()));
+    packer.put(batch.x.size(0));
+    return batch.x.size(0);
+  };
+  const auto take = [&](dist::Unpacker& unpacker) {
+    const auto mean = unpacker.get<double>();
+    const auto images = unpacker.get<std::int64_t>();
+    sum += mean * static_cast<double>(images);
+    count += images;
+  };
+  const BatchSharing sharing = {work.ranks, [&](std::int64_t done, std::int64_t) { work.advance(done); },
+                                images.validation->size()};
+  const std::vector<std::string> broken = share_batches<data::Batch>(loader, sharing, judge, take);
   loader.check_any(count, "evaluate");
-  work.say_left_out(loader.broken());
+  work.say_left_out(broken);
   return sum / static_cast<double>(count);
 }
 

@@ -72,46 +72,10 @@ class Tally {
 
 // What has come of the images of an evaluation, each in turn.
 struct Judged {
-  std::vector<std::int64_t> batches;  // the number of its batch
   std::vector<std::int64_t> indices;  // in the data set
   std::vector<std::int64_t> labels;
   std::vector<Verdict> verdicts;  // on its logits, and on those of each head if there are several
-  std::vector<std::string> broken;
 };
-
-// What all ranks have judged, in the order of the batches.
-Judged of_all(dist::Communicator& ranks, const Judged& own) {
-  dist::Packer packer;
-  packer.put_all(own.batches);
-  packer.put_all(own.indices);
-  packer.put_all(own.labels);
-  packer.put_all(own.verdicts);
-  packer.put_texts(own.broken);
-  Judged all;
-  for (const std::string& bytes : dist::all_gather(ranks, packer.bytes(), "the end of the evaluation")) {
-    dist::Unpacker unpacker(bytes);
-    const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
-    append(all.batches, unpacker.get_all<std::int64_t>());
-    append(all.indices, unpacker.get_all<std::int64_t>());
-    append(all.labels, unpacker.get_all<std::int64_t>());
-    append(all.verdicts, unpacker.get_all<Verdict>());
-    append(all.broken, unpacker.get_texts());
-  }
-  std::vector<std::size_t> order(all.batches.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t at) { return all.batches[at]; });
-  const std::size_t each = order.empty() ? 0 : all.verdicts.size() / order.size();
-  Judged result;
-  for (const std::size_t at : order) {
-    result.batches.push_back(all.batches[at]);
-    result.indices.push_back(all.indices[at]);
-    result.labels.push_back(all.labels[at]);
-    result.verdicts.insert(result.verdicts.end(), all.verdicts.begin() + static_cast<std::ptrdiff_t>(at * each),
-                           all.verdicts.begin() + static_cast<std::ptrdiff_t>((at + 1) * each));
-  }
-  result.broken = std::move(all.broken);
-  return result;
-}
 
 // Images [B, C, H, W], mirrored left to right.
 Tensor mirrored(const Tensor& x) {
@@ -180,6 +144,10 @@ std::vector<Tensor> augmented_forward(const Forward& forward, const Tensor& x, D
 }
 
 }  // namespace
+
+BatchSharing sharing(const EvaluateOptions& options, std::int64_t total) {
+  return {options.ranks, options.progress, total};
+}
 
 EvaluateOptions evaluation_options(const ImageTaskOptions& options, const Work& work) {
   EvaluateOptions result;
@@ -255,33 +223,34 @@ Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, da
   result.confusion.resize(static_cast<std::size_t>(num_classes * num_classes));
   const autograd::NoGrad no_grad;
   const auto began = std::chrono::steady_clock::now();
-  const int ranks = options.ranks == nullptr ? 1 : options.ranks->size();
-  const auto is_own = [&](std::int64_t number) { return number % ranks == options.ranks->rank(); };
   Judged judged;
-  loader.start_epoch(0, 0, ranks > 1 ? is_own : std::function<bool(std::int64_t)>());
-  for (data::Batch batch; loader.next(batch);) {
-    judged.indices.insert(judged.indices.end(), batch.indices.begin(), batch.indices.end());
+  const auto judge_batch = [&](const data::Batch& batch, dist::Packer& packer) {
     const std::vector<Tensor> heads = augmented_forward(forward, batch.x, options.dtype, options.tta);
     const bool several = heads.size() > 1;
     const Tensor logits = several ? (heads[0] + heads[1]) * 0.5F : heads[0];
     check_finite(logits);
+    std::vector<std::int64_t> labels;
+    std::vector<Verdict> verdicts;
     for (std::int64_t i = 0; i < logits.size(0); ++i) {
       const std::int64_t label = batch.labels.data<std::int64_t>()[i];
-      judged.batches.push_back(batch.number);
-      judged.labels.push_back(label);
-      judged.verdicts.push_back(judge(logits.data<float>() + i * num_classes, num_classes, label));
+      labels.push_back(label);
+      verdicts.push_back(judge(logits.data<float>() + i * num_classes, num_classes, label));
       for (std::size_t h = 0; several && h < heads.size(); ++h) {
-        judged.verdicts.push_back(judge(heads[h].data<float>() + i * num_classes, num_classes, label));
+        verdicts.push_back(judge(heads[h].data<float>() + i * num_classes, num_classes, label));
       }
     }
-    if (options.progress) {
-      options.progress(std::min(std::ssize(judged.labels) * ranks, dataset.size()), dataset.size());
-    }
-  }
-  judged.broken = loader.broken();
-  if (ranks > 1) {
-    judged = of_all(*options.ranks, judged);
-  }
+    packer.put_all(batch.indices);
+    packer.put_all(labels);
+    packer.put_all(verdicts);
+    return logits.size(0);
+  };
+  const auto take = [&](dist::Unpacker& unpacker) {
+    const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+    append(judged.indices, unpacker.get_all<std::int64_t>());
+    append(judged.labels, unpacker.get_all<std::int64_t>());
+    append(judged.verdicts, unpacker.get_all<Verdict>());
+  };
+  result.broken = share_batches<data::Batch>(loader, sharing(options, dataset.size()), judge_batch, take);
   result.count = std::ssize(judged.labels);
   loader.check_any(result.count, "evaluate");
   const std::size_t each = judged.labels.empty() ? 1 : judged.verdicts.size() / judged.labels.size();
@@ -299,7 +268,6 @@ Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, da
     result.heads.push_back(tallies[h].accuracy());
   }
   result.indices = std::move(judged.indices);
-  result.broken = std::move(judged.broken);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   result.images_per_second = static_cast<double>(result.count) / result.seconds;
   return result;

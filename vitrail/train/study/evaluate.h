@@ -15,6 +15,7 @@
 #include "vitrail/models/model.h"
 #include "vitrail/tensor/dtype.h"
 #include "vitrail/train/figures.h"
+#include "vitrail/train/study/share_batches.h"
 
 namespace vitrail::train {
 
@@ -39,6 +40,8 @@ struct EvaluateOptions {
   /// with the bits of one process. Null: this process does all of it.
   dist::Communicator* ranks = nullptr;
 };
+/// How the batches of `total` items are shared.
+BatchSharing sharing(const EvaluateOptions& options, std::int64_t total);
 /// How a task on images evaluates: as its options say, with its progress told to `work`.
 EvaluateOptions evaluation_options(const ImageTaskOptions& options, const Work& work);
 

@@ -27,6 +27,7 @@
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/text/unknown.h"
 #include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/study/share_batches.h"
 #include "vitrail/train/tasks/text_blocks.h"
 #include "vitrail/train/tasks/text_options.h"
 
@@ -353,17 +354,29 @@ Figures Language::evaluate(const Work& work) {
   const std::unique_ptr<models::TextState> state = state_ != nullptr ? body().begin() : nullptr;
   double sum = 0;
   std::int64_t count = 0;
-  const auto add = [&](const TextBatch& batch) {
+  const auto judge = [&](const TextBatch& batch, dist::Packer& packer) {
     nn::Pass pass{.dtype = work.dtype};
-    sum += static_cast<double>(loss_of(batch, pass, state.get()).item()) * static_cast<double>(batch.ids.numel());
-    count += batch.ids.numel();
-    work.advance(count);
+    packer.put(static_cast<double>(loss_of(batch, pass, state.get()).item()));
+    packer.put(batch.ids.numel());
+    return batch.ids.numel();
   };
-  for (TextBatch batch; batches.next(batch);) {
-    add(batch);
-  }
+  const auto take = [&](dist::Unpacker& unpacker) {
+    const auto mean = unpacker.get<double>();
+    const auto tokens = unpacker.get<std::int64_t>();
+    sum += mean * static_cast<double>(tokens);
+    count += tokens;
+  };
+  // A stream goes on where the batch before it has ended, and so is read by each rank.
+  share_batches<TextBatch>(batches,
+                           {.ranks = state == nullptr ? work.ranks : nullptr,
+                            .progress = [&](std::int64_t done, std::int64_t) { work.advance(done); },
+                            .total = evaluation_.tokens},
+                           judge, take);
   if (evaluation_.rest.ids.defined()) {
-    add(evaluation_.rest);
+    dist::Packer rest;
+    judge(evaluation_.rest, rest);
+    dist::Unpacker unpacker(rest.bytes());
+    take(unpacker);
   }
   const double loss = sum / static_cast<double>(count);
   return {

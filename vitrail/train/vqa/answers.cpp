@@ -168,32 +168,49 @@ AnswerEvaluation evaluate_answers(const models::VqaModel& model, const text::Tok
   AnswerEvaluation result;
   AnswerTally tally;
   std::int64_t known = 0;
-  loader->start_epoch(0);
-  for (data::QuestionBatch batch; loader->next(batch);) {
+  // A question by the place of its image in the data set and its own among those of the image, and what was said.
+  struct Answer {
+    std::int64_t image = 0;
+    std::int64_t place = 0;
+    std::int64_t given = 0;
+  };
+  const auto judge = [&](const data::QuestionBatch& batch, dist::Packer& packer) {
     nn::Pass pass{.dtype = options.dtype};
     const std::vector<const data::Question*> asked = questions_of(batch, questions);
-    result.images += std::ssize(batch.indices);
+    std::vector<Answer> given;
+    double loss = 0;
+    std::int64_t unknown_words = 0;
     if (!asked.empty()) {
       const Tensor logits = model.net->forward(input_of(batch), pass);
-      const auto own = std::ranges::count_if(asked, [&](const data::Question* q) { return answers.knows_any(*q); });
       // What has no known answer has a target of zeros, which adds nothing to the sum.
-      result.loss +=
-          static_cast<double>(answer_loss(logits, asked, answers).item()) * static_cast<double>(asked.size());
-      known += own;
-      result.unseen += std::ssize(asked) - own;
-      result.unknown_words += with_unknown_words(batch, tokenizer);
+      loss = static_cast<double>(answer_loss(logits, asked, answers).item()) * static_cast<double>(asked.size());
+      unknown_words = with_unknown_words(batch, tokenizer);
       const Tensor best = ops::argmax(logits, 1);
       for (std::size_t b = 0; b < asked.size(); ++b) {
-        tally.add(*asked[b], model.answers[static_cast<std::size_t>(best.data<std::int64_t>()[b])]);
+        const std::int64_t row = batch.rows.data<std::int64_t>()[b];
+        given.push_back({batch.indices[static_cast<std::size_t>(row)], batch.places[b], best.data<std::int64_t>()[b]});
       }
     }
-    if (options.progress) {
-      options.progress(result.images, questions.images->size());
+    packer.put(std::ssize(batch.indices));
+    packer.put(loss);
+    packer.put(unknown_words);
+    packer.put_all(given);
+    return std::ssize(batch.indices);
+  };
+  const auto take = [&](dist::Unpacker& unpacker) {
+    result.images += unpacker.get<std::ptrdiff_t>();
+    result.loss += unpacker.get<double>();
+    result.unknown_words += unpacker.get<std::int64_t>();
+    for (const Answer& one : unpacker.get_all<Answer>()) {
+      const data::Question& question =
+          questions.questions[static_cast<std::size_t>(one.image)][static_cast<std::size_t>(one.place)];
+      ++(answers.knows_any(question) ? known : result.unseen);
+      tally.add(question, model.answers[static_cast<std::size_t>(one.given)]);
     }
-  }
+  };
+  result.broken = share_batches<data::QuestionBatch>(*loader, sharing(options, questions.images->size()), judge, take);
   loader->check_any(result.images, "evaluate");
   result.loss = known > 0 ? result.loss / static_cast<double>(known) : std::nan("");
-  result.broken = loader->broken();
   tally.finish(result);
   return result;
 }
