@@ -214,6 +214,10 @@ TEST_F(Ranks, AreLaunchedAgain) {
   ASSERT_EQ(vitrail(longer + named("launch-whole")).status, 0);
   EXPECT_EQ(killed(0, "launch -n 4 -- " + longer, "launched"), 0);
   EXPECT_EQ(weights("launched"), weights("launch-whole"));
+  const Outcome diverged =
+      vitrail("launch -n 2 -- " + longer + " --opt sgd --lr 1e30 --warmup-epochs 0" + named("diverged"));
+  EXPECT_EQ(diverged.status, 1);
+  EXPECT_THAT(diverged.err, AllOf(HasSubstr("the loss is "), Not(HasSubstr("going on from the checkpoint"))));
   refuses("launch -n 2 -- " + longer + " --lr -1" + named("misspelt"), "--lr", 2);
   refuses("launch -n 2", "what is to be started follows", 2);
   refuses("launch -- train x", "-n, the number of ranks, or --hosts is needed", 2);

@@ -15,6 +15,10 @@ namespace vitrail::cli {
 /// exit code: 0 for success, 1 for an Error (a sentence on stderr), 2 for wrong usage.
 int run(std::vector<std::string> arguments);
 
+/// The exit code of several ranks that end together for a reason that all know (dist::AgreedError): another try would
+/// come to the same.
+constexpr int agreed_status = 3;
+
 // Each of these adds one command to `app`, with its flags, its help and its action.
 
 /// These two have the flags of the kind of task that the arguments are about.

@@ -229,6 +229,9 @@ int Launch::go() {
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     check(code != 127, "mpirun was not found: install an MPI (script/bootstrap --mpi)");
     const std::int64_t step = step_of(run_);
+    if (code == agreed_status) {
+      return EXIT_FAILURE;  // it would come to the same end again
+    }
     if (code == 0 || step < 0) {
       return code;  // it is done, or there is nothing to go on from
     }

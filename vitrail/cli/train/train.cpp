@@ -216,11 +216,14 @@ void run_training(const train::TaskOptions& options) {
       // The exit status tells a shell, as in `vitrail train … && …`, that the run was stopped.
       throw CLI::RuntimeError(128 + std::max(train::Interrupt::signal(), 0));
     }
-  } catch (const dist::AgreedError&) {
-    if (ranks->rank() == 0) {
+  } catch (const dist::AgreedError& error) {
+    if (ranks->size() == 1) {
       throw;
     }
-    throw CLI::RuntimeError(EXIT_FAILURE);  // rank 0 says it
+    if (ranks->rank() == 0) {
+      say("vitrail: {}\n", error.what());
+    }
+    throw CLI::RuntimeError(agreed_status);
   } catch (const Error& error) {
     if (ranks->size() == 1) {
       throw;
