@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <optional>
 #include <set>
 
@@ -226,15 +227,9 @@ std::vector<NamedImage> list_images(const std::vector<std::string>& arguments, c
 }
 
 std::map<std::string, std::int64_t> ids_in_names(const std::vector<NamedImage>& images) {
-  std::map<std::string, std::int64_t> ids;
-  std::set<std::int64_t> different;
-  for (const NamedImage& image : images) {
-    const std::optional<std::int64_t> id = data::id_in_name(image.name);
-    if (!id || (ids.emplace(image.name, *id).second && !different.insert(*id).second)) {
-      return {};
-    }
-  }
-  return ids;
+  std::vector<std::string> names;
+  std::ranges::transform(images, std::back_inserter(names), &NamedImage::name);
+  return data::ids_in_names(names);
 }
 
 void for_each_batch(

@@ -18,22 +18,21 @@ using Json = nlohmann::json;
 constexpr io::Range ids_range{0, 1 << 28};
 constexpr io::Range counts{0, 1 << 28};
 
-// One id, a list of them, or null.
-std::vector<std::int64_t> read_ids(io::Fields& f, const char* key) {
-  switch (f.kind(key)) {
-    case io::Kind::absent:
-    case io::Kind::null:
-      return {};
-    case io::Kind::integer:
-      return {f.get<std::int64_t>(key, ids_range)};
-    default:
-      return f.get<std::vector<std::int64_t>>(key, ids_range);
+// One value, which is of the kind `one`, a list of them, or null.
+template <class T>
+std::vector<T> read_some(io::Fields& f, const char* key, io::Kind one, io::Range range = {}) {
+  if (f.is_unset(key)) {
+    return {};
   }
+  return f.kind(key) == one ? std::vector<T>{f.get<T>(key, range)} : f.get<std::vector<T>>(key, range);
+}
+std::vector<std::int64_t> read_ids(io::Fields& f, const char* key) {
+  return read_some<std::int64_t>(f, key, io::Kind::integer, ids_range);
 }
 
 std::vector<std::vector<std::int64_t>> read_words(io::Fields& f) {
   std::vector<std::vector<std::int64_t>> words;
-  if (f.kind("bad_words_ids") == io::Kind::absent || f.kind("bad_words_ids") == io::Kind::null) {
+  if (f.is_unset("bad_words_ids")) {
     return words;
   }
   const Json& list = f.raw("bad_words_ids");
@@ -47,24 +46,6 @@ std::vector<std::vector<std::int64_t>> read_words(io::Fields& f) {
     words.push_back(word.get<std::vector<std::int64_t>>());
   }
   return words;
-}
-
-bool is_unset(io::Fields& f, const char* key) {
-  return f.kind(key) == io::Kind::absent || f.kind(key) == io::Kind::null;
-}
-
-// One string, a list of them, or null.
-std::vector<std::string> read_stop_strings(io::Fields& f) {
-  constexpr const char* key = "stop_strings";
-  switch (f.kind(key)) {
-    case io::Kind::absent:
-    case io::Kind::null:
-      return {};
-    case io::Kind::string:
-      return {f.get<std::string>(key)};
-    default:
-      return f.get<std::vector<std::string>>(key);
-  }
 }
 
 EarlyStopping read_early_stopping(io::Fields& f) {
@@ -93,7 +74,7 @@ void check_left_out(io::Fields& f) {
                                                               {"force_words_ids", nullptr},
                                                               {"dola_layers", nullptr}}};
   for (const auto& [key, value] : none) {
-    const bool asks = !is_unset(f, key) && f.raw(key) != value;
+    const bool asks = !f.is_unset(key) && f.raw(key) != value;
     check(!asks, "{}: '{}' asks for a way of generating that is not supported", f.source(), key);
   }
 }
@@ -138,7 +119,7 @@ std::vector<std::string> differences(io::Fields& f) {
                                                                   {"stop_strings", nullptr}}};
   std::vector<std::string> result;
   for (const auto& [key, value] : defaults) {
-    if (!is_unset(f, key) && f.raw(key) != value && f.raw(key) != Json::array()) {
+    if (!f.is_unset(key) && f.raw(key) != value && f.raw(key) != Json::array()) {
       result.push_back(fmt::format("{} {}", key, f.raw(key).dump()));
     }
   }
@@ -167,7 +148,7 @@ GenerationConfig read_generation_config(const fs::path& folder, std::vector<std:
   check_left_out(f);
   c.max_new_tokens = f.optional<std::int64_t>("max_new_tokens", counts);
   c.max_length = count("max_length", c.max_length);
-  c.says_length = c.max_new_tokens || !is_unset(f, "max_length");
+  c.says_length = c.max_new_tokens || !f.is_unset("max_length");
   c.min_length = count("min_length", 0);
   c.min_new_tokens = count("min_new_tokens", 0);
   c.do_sample = f.optional<bool>("do_sample").value_or(false);
@@ -189,7 +170,7 @@ GenerationConfig read_generation_config(const fs::path& folder, std::vector<std:
   c.begin_suppress_tokens = read_ids(f, "begin_suppress_tokens");
   c.forced_bos_token_id = f.optional<std::int64_t>("forced_bos_token_id", ids_range);
   c.forced_eos_token_id = read_ids(f, "forced_eos_token_id");
-  c.stop_strings = read_stop_strings(f);
+  c.stop_strings = read_some<std::string>(f, "stop_strings", io::Kind::string);
   try {
     validate(c);
   } catch (const Error& error) {

@@ -66,13 +66,15 @@ class Fields {
   /// The value of `key`, or nothing if it is absent or null.
   template <class T>
   std::optional<T> optional(std::string_view key, Range range = {}) {
-    return kind(key) == Kind::absent || kind(key) == Kind::null ? std::nullopt : std::optional<T>(get<T>(key, range));
+    return is_unset(key) ? std::nullopt : std::optional<T>(get<T>(key, range));
   }
   /// The string at `key`, which must be one of `allowed`, or `fallback` if it is absent.
   std::string choice(std::string_view key, const std::string& fallback, const std::vector<std::string>& allowed);
 
   /// The type of the value of `key`, for fields that take several (timm's img_size is a number or a pair).
   Kind kind(std::string_view key);
+  /// Whether `key` is absent or null.
+  bool is_unset(std::string_view key) { return kind(key) == Kind::absent || kind(key) == Kind::null; }
   /// The value of `key` as it is. Throws Error if it is absent.
   const nlohmann::json& raw(std::string_view key);
   /// The fields of the object at `key`. Throws Error if it is absent or not an object.

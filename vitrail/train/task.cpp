@@ -43,6 +43,12 @@ void note_unfilled(std::vector<std::string>& lines, std::string_view items, std:
   }
 }
 
+void add_note(std::vector<std::string>& lines, const std::string& note) {
+  if (!note.empty()) {
+    lines.push_back("note: " + note);
+  }
+}
+
 void validate(const TaskOptions& options) {
   const std::unique_ptr<TaskOptions> copy = options.clone();
   OptionList list;

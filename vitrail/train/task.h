@@ -53,6 +53,9 @@ std::string left_out_text(const std::vector<std::string>& broken);
 /// are one in a hundred or more.
 void note_unfilled(std::vector<std::string>& lines, std::string_view items, std::int64_t size, std::int64_t batch_size);
 
+/// Adds a note, unless it is empty.
+void add_note(std::vector<std::string>& lines, const std::string& note);
+
 /// A network and what it learns: its data, loss and figures. Each kind of task is a file in train/tasks.
 class Task {
  public:

@@ -253,9 +253,7 @@ void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, co
               "'{}' is a Blip, whose captions are written by 'vitrail caption' and scored by 'vitrail eval-captions'",
               model.model);
   const data::CaptionedImages pairs = data::open_captioned_images(data.data, data.split, true);
-  for (const std::string& note : data::notes_of({pairs.images.get()})) {
-    say_note(note);
-  }
+  say_notes_of(*pairs.images);
   const train::CaptionEvaluation result = train::evaluate_captions(*opened.captioner(), opened.tokenizer(), pairs,
                                                                    options, usual_caption_tokens, num_beams);
   say_note(result.unknown);

@@ -115,10 +115,10 @@ std::unique_ptr<train::TaskOptions> options_on_documents(const TextEvalFlags& fl
                                                          const train::LanguageOptions& training) {
   check_usage(!language.stride && !language.by_position && language.beside.empty(),
               "documents are read each by itself: --stride, --by-position and --beside are for texts in blocks");
-  auto options = options_on<train::LanguageOptions>("", flags, {});
-  auto& own = static_cast<train::LanguageOptions&>(*options);
-  own.documents = true;
-  own.block_size = language.block_size ? language.block_size : training.block_size;
+  auto options = std::make_unique<train::LanguageOptions>();
+  options->data = options->val_data = flags.data;
+  options->documents = true;
+  options->block_size = language.block_size ? language.block_size : training.block_size;
   return options;
 }
 

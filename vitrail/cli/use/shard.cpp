@@ -10,17 +10,15 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/images.h"
 #include "vitrail/cli/say.h"
-#include "vitrail/data/boxes/boxed_images.h"
 #include "vitrail/data/dataset.h"
-#include "vitrail/data/pairs/captioned_images.h"
-#include "vitrail/data/pairs/questions.h"
-#include "vitrail/data/scenes/source.h"
 #include "vitrail/data/shards/shard_writer.h"
 #include "vitrail/io/image.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/random.h"
 #include "vitrail/train/run/progress.h"
+#include "vitrail/train/tasks/classify.h"
 
 namespace vitrail::cli {
 namespace {
@@ -83,11 +81,8 @@ void shard(const ShardFlags& flags) {
   }
   progress.end();
   const fs::path index = writer.commit();
-  for (const std::string& note : data::notes_of({images.get()})) {
-    say("note: {}\n", note);
-  }
-  if (!data::is_scene_source(flags.source) && fs::is_directory(flags.source) &&
-      (data::has_boxes(flags.source) || data::has_captions(flags.source) || data::has_questions(flags.source))) {
+  say_notes_of(*images);
+  if (fs::is_directory(flags.source) && !train::other_tasks(flags.source).empty()) {
     say("note: boxes, captions and questions are left out: a shard has images{}\n",
         flags.unlabeled ? " alone" : " and their classes");
   }

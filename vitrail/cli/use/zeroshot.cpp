@@ -209,9 +209,7 @@ class Zeroshot {
           "{}: the pairs are split into parts ({}): choose one of them by --split", flags_.pairs,
           fmt::join(parts, ", "));
     const data::TextPairs pairs = data::open_text_pairs(flags_.pairs, flags_.data.split);
-    for (const std::string& note : data::notes_of({pairs.images.get()})) {
-      say_note(note);
-    }
+    say_notes_of(*pairs.images);
     std::string cut;
     const train::Retrieval found = with_bar("looking at images", pairs.images->size(), flags_.data.options(dtype_),
                                             [&](const train::EvaluateOptions& o) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -92,15 +93,11 @@ NamedObject read_object(const pugi::xml_node& node, const std::string& source) {
 
 // The ids of the images: the numbers at the ends of their names, or, unless all have one of their own, their places.
 void number_images(std::vector<ListedImage>& images) {
-  std::set<std::int64_t> different;
-  for (ListedImage& image : images) {
-    image.id = id_in_name(image.name).value_or(-1);
-    different.insert(image.id);
-  }
-  if (std::ssize(different) < std::ssize(images) || different.contains(-1)) {
-    for (std::size_t i = 0; i < images.size(); ++i) {
-      images[i].id = static_cast<std::int64_t>(i) + 1;
-    }
+  std::vector<std::string> names;
+  std::ranges::transform(images, std::back_inserter(names), &ListedImage::name);
+  const std::map<std::string, std::int64_t> ids = ids_in_names(names);
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    images[i].id = ids.empty() ? static_cast<std::int64_t>(i) + 1 : ids.at(names[i]);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "vitrail/data/coco/coco_file.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -37,6 +38,18 @@ std::optional<std::int64_t> id_in_name(const fs::path& file) {
     --begin;
   }
   return begin == stem.size() ? std::nullopt : std::optional(std::stoll(stem.substr(begin)));
+}
+
+std::map<std::string, std::int64_t> ids_in_names(const std::vector<std::string>& names) {
+  std::map<std::string, std::int64_t> ids;
+  std::set<std::int64_t> different;
+  for (const std::string& name : names) {
+    const std::optional<std::int64_t> id = id_in_name(name);
+    if (!id || (ids.emplace(name, *id).second && !different.insert(*id).second)) {
+      return {};
+    }
+  }
+  return ids;
 }
 
 CocoFile::CocoFile(const fs::path& path, const std::vector<std::string>& lists, const std::string& what)

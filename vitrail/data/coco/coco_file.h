@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -20,6 +21,8 @@ namespace vitrail::data {
 /// The id of an image that its file's name ends with, as COCO has it: 9 of "COCO_train2014_000000000009.jpg"; nothing
 /// if it ends with no digit.
 std::optional<std::int64_t> id_in_name(const std::filesystem::path& file);
+/// id_in_name() of each of these names; empty unless all have one and no two different names the same.
+std::map<std::string, std::int64_t> ids_in_names(const std::vector<std::string>& names);
 
 /// The places of objects in their list, by their ids.
 using CocoPlaces = std::unordered_map<std::int64_t, std::size_t>;

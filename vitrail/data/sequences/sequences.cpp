@@ -66,7 +66,7 @@ void add_frame(Sequences& found, std::map<std::string, std::size_t>& numbers, co
 }
 
 // The folders below `source` in which nothing lies; none of an archive.
-std::set<std::string> folders_without_images(const fs::path& source) {
+std::set<std::string> empty_folders(const fs::path& source) {
   std::set<std::string> found;
   std::error_code error;
   for (fs::recursive_directory_iterator at(source, error), end; !error && at != end; at.increment(error)) {
@@ -87,7 +87,7 @@ Told sequences_of_folders(const fs::path& source, const SequenceOptions& options
   told.found.images = open_dataset(source, all);
   std::map<std::string, std::size_t> numbers;
   const bool whole = options.split.empty() || !has_parts(source);
-  std::set<std::string> without = whole ? folders_without_images(source) : std::set<std::string>();
+  std::set<std::string> without = whole ? empty_folders(source) : std::set<std::string>();
   for (std::int64_t i = 0; i < told.found.images->size(); ++i) {
     const fs::path path = told.found.images->name(i);
     if (is_frame(path, options)) {

@@ -101,7 +101,7 @@ void Arguments::set(const std::string& key, const Json& value, const Json& defau
 
 std::vector<std::string> read_class_names(io::Fields& f) {
   f.ignore("label2id");
-  if (f.kind("id2label") == io::Kind::absent || f.kind("id2label") == io::Kind::null) {
+  if (f.is_unset("id2label")) {
     const auto count = f.get<std::int64_t>("num_labels", 2, {0, largest_size});
     std::vector<std::string> names;
     for (std::int64_t i = 0; i < count; ++i) {

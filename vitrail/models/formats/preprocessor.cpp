@@ -68,12 +68,8 @@ const ProcessorClass* class_of(io::Fields& f) {
   return nullptr;
 }
 
-bool is_absent(io::Fields& f, const char* key) {
-  return f.kind(key) == io::Kind::absent || f.kind(key) == io::Kind::null;
-}
-
 std::optional<ProcessorSize> read_processor_size(io::Fields& f, const char* key, bool number_is_edge) {
-  if (is_absent(f, key)) {
+  if (f.is_unset(key)) {
     return std::nullopt;
   }
   if (f.kind(key) != io::Kind::object) {
@@ -82,7 +78,7 @@ std::optional<ProcessorSize> read_processor_size(io::Fields& f, const char* key,
   }
   io::Fields inner = f.object(key);
   if (inner.kind("shortest_edge") != io::Kind::absent) {
-    check(is_absent(inner, "longest_edge"), "{}: '{}' has a 'longest_edge', which vitrail's images are not limited by",
+    check(inner.is_unset("longest_edge"), "{}: '{}' has a 'longest_edge', which vitrail's images are not limited by",
           f.source(), key);
     const auto edge = inner.get<std::int64_t>("shortest_edge", side_range);
     return ProcessorSize{{edge, edge}, true};
@@ -103,7 +99,7 @@ double crop_pct_for(std::int64_t side, std::int64_t resized) {
 // One number a channel, or one for all `channels`.
 std::vector<double> read_colors(io::Fields& f, const char* key, const std::vector<double>& fallback,
                                 std::size_t channels, io::Range range) {
-  if (is_absent(f, key)) {
+  if (f.is_unset(key)) {
     return fallback;
   }
   return f.kind(key) == io::Kind::list ? f.get<std::vector<double>>(key, range)
@@ -153,7 +149,7 @@ nn::Size2 read_crop(io::Fields& f, const ProcessorClass* known) {
   if (!f.optional<bool>("do_center_crop").value_or(usual > 0)) {
     return {0, 0};
   }
-  check(usual > 0 || !is_absent(f, "crop_size"), "{}: 'do_center_crop' needs a 'crop_size'", f.source());
+  check(usual > 0 || !f.is_unset("crop_size"), "{}: 'do_center_crop' needs a 'crop_size'", f.source());
   return read_processor_size(f, "crop_size", false).value_or(ProcessorSize{{usual, usual}, false}).size;
 }
 
@@ -195,7 +191,7 @@ void read_preprocessor(const fs::path& folder, PretrainedConfig& p) {
   read_normalization(f, known, p);
   check(!f.optional<bool>("do_pad").value_or(false),
         "{}: images are not padded to one size here: 'do_pad' must be false", path.string());
-  if (!is_absent(f, "resample")) {
+  if (!f.is_unset("resample")) {
     p.interpolation = resamples[static_cast<std::size_t>(f.get<std::int64_t>("resample", {0, 5}))];
   } else if (known != nullptr) {
     p.interpolation = resamples[known->resample];

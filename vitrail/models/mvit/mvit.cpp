@@ -109,7 +109,7 @@ std::vector<std::int64_t> per_stage(Fields& f, const char* key, std::int64_t fal
 }
 
 std::vector<Size2> strides(Fields& f, const char* key, const std::vector<Size2>& fallback) {
-  if (f.kind(key) == Kind::absent || f.kind(key) == Kind::null) {
+  if (f.is_unset(key)) {
     return fallback;
   }
   const nlohmann::json& list = f.raw(key);

@@ -318,14 +318,10 @@ std::vector<std::string> CaptionTask::summary() const {
     lines.push_back(fmt::format("transformers has no {} as part of a captioner: the folder is vitrail's own",
                                 model_->image_model.architecture));
   }
-  const auto note_unknown = [&](const text::UnknownTokens& unknown, const std::string& of) {
-    if (unknown.count() > 0) {
-      lines.push_back("note: " + unknown.note(of));
-    }
-  };
-  note_unknown(captions_->unknown, "the training captions");
+  add_note(lines, captions_->unknown.note("the training captions"));
   if (validation_) {
-    note_unknown(CaptionTokens(validation_->texts, *tokenizer_, longest()).unknown, "the captions to evaluate on");
+    add_note(lines,
+             CaptionTokens(validation_->texts, *tokenizer_, longest()).unknown.note("the captions to evaluate on"));
   }
   if (captions_->cut > 0) {
     lines.push_back(fmt::format("{} longer than {} tokens {} cut", io::counted(captions_->cut, "captions"), longest(),

@@ -174,7 +174,7 @@ CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::
   data::Loader loader(*pairs.images, data::eval_transform(model.image_model.pretrained), loading(options));
   CaptionEvaluation result;
   result.cut = captions.cut;
-  result.unknown = captions.unknown.count() > 0 ? captions.unknown.note("the captions") : "";
+  result.unknown = captions.unknown.note("the captions");
   std::int64_t tokens = 0;
   std::int64_t right = 0;
   std::int64_t holding = 0;

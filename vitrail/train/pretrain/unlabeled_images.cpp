@@ -50,27 +50,16 @@ double mean_loss(const UnlabeledImages& images, const data::Transform& transform
   loading.skip_broken = options.skip_broken;
   data::Loader loader(*images.validation, transform, loading);
   const autograd::NoGrad no_grad;
-  double sum = 0;
-  std::int64_t count = 0;
-  const auto judge = [&](const data::Batch& batch, dist::Packer& packer) {
-    nn::Pass pass;
-    pass.dtype = work.dtype;
-    packer.put(static_cast<double>(loss(batch, pass).item()));
-    packer.put(batch.x.size(0));
-    return batch.x.size(0);
-  };
-  const auto take = [&](dist::Unpacker& unpacker) {
-    const auto mean = unpacker.get<double>();
-    const auto images = unpacker.get<std::int64_t>();
-    sum += mean * static_cast<double>(images);
-    count += images;
-  };
   const BatchSharing sharing = {work.ranks, [&](std::int64_t done, std::int64_t) { work.advance(done); },
                                 images.validation->size()};
-  const std::vector<std::string> broken = share_batches<data::Batch>(loader, sharing, judge, take);
-  loader.check_any(count, "evaluate");
-  work.say_left_out(broken);
-  return sum / static_cast<double>(count);
+  const LossMean found = share_losses<data::Batch>(loader, sharing, [&](const data::Batch& batch) {
+    nn::Pass pass;
+    pass.dtype = work.dtype;
+    return std::pair(static_cast<double>(loss(batch, pass).item()), batch.x.size(0));
+  });
+  loader.check_any(found.items, "evaluate");
+  work.say_left_out(found.broken);
+  return found.mean();
 }
 
 }  // namespace vitrail::train

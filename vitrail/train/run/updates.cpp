@@ -76,7 +76,7 @@ struct Updates::Parts {
                     options.bucket_mb << 20, options.zero >= 2 ? dist::Share::part : dist::Share::whole,
                     dist::first_free_tag),
           statistics(all_statistics(task), ranks, dist::first_free_tag + gradients.tags()) {}
-    int tags() const { return dist::first_free_tag + gradients.tags() + StatisticsMean::tags; }
+    int free_tag() const { return dist::first_free_tag + gradients.tags() + StatisticsMean::tags; }  // behind their own
     GradientSum gradients;
     StatisticsMean statistics;
   };
@@ -86,11 +86,13 @@ struct Updates::Parts {
   dist::Communicator& ranks;
   bool checkpointing;
   std::int64_t group;
-  std::vector<int> together = {};                   // the ranks that train a batch at once with this one
-  std::optional<kernels::BatchSum> batch_sum = {};  // over what they train, with --sync-bn
-  std::optional<Sums> sums = {};                    // unless this process goes through all batches one after the other
-  std::optional<Drawn> ahead =
-      {};  // a batch that has been drawn and is not of this update: those before it were broken
+  // Unless this process goes through all batches one after the other.
+  std::optional<Sums> sums = {};
+  // A batch that has been drawn and is not of this update: those before it were broken.
+  std::optional<Drawn> ahead = {};
+  // With --sync-bn, the ranks that train a batch at once with this one, and sums over what they train.
+  std::vector<int> together = {};
+  std::optional<kernels::BatchSum> batch_sum = {};
 
   std::optional<Drawn> draw(Counters& counters);
   std::optional<Drawn> draw(std::int64_t number);
@@ -133,7 +135,7 @@ Updates::Updates(Task& task, Learner& learner, dist::Communicator& ranks, const 
     check(!running_statistics(task.network().parameters).empty(),
           "--sync-bn has no effect: the network has no batch norms");
     if (ranks.size() > 1) {
-      parts_->batch_sum = [p = parts_.get(), tag = parts_->sums->tags()](std::span<double> numbers) {
+      parts_->batch_sum = [p = parts_.get(), tag = parts_->sums->free_tag()](std::span<double> numbers) {
         dist::add_up(p->ranks, p->together, numbers, tag, "a batch norm");
       };
     }
@@ -242,7 +244,9 @@ std::optional<Update> Updates::Parts::make_together(Counters& counters, std::int
   for (std::int64_t i = first; i < last; ++i) {
     LeafLoss leaf;
     sums->statistics.begin_leaf();
-    together = ranks_with_leaf(batches, i - first);
+    if (batch_sum) {
+      together = ranks_with_leaf(batches, i - first);
+    }
     if (const std::optional<Drawn> batch = draw(counters.batch + i)) {
       leaf.units = batch->units;
       leaf.loss = learner.accumulate(loss_of_batch, number_in_run(counters, *batch), static_cast<float>(batch->units),

@@ -74,4 +74,34 @@ std::vector<std::string> share_batches(Loader& loader, const BatchSharing& shari
   return broken;
 }
 
+/// The mean of the losses of batches, each weighted by its items.
+struct LossMean {
+  double sum = 0;
+  std::int64_t items = 0;
+  std::vector<std::string> broken = {};  ///< items that were left out, with the reasons
+
+  void add(std::pair<double, std::int64_t> loss) {
+    sum += loss.first * static_cast<double>(loss.second);
+    items += loss.second;
+  }
+  double mean() const { return sum / static_cast<double>(items); }
+};
+/// share_batches() for the mean of what loss(batch) says of each: its loss, and how many items it has.
+template <class Batch, class Loader, class Loss>
+LossMean share_losses(Loader& loader, const BatchSharing& sharing, Loss&& loss) {
+  LossMean result;
+  const auto judge = [&](const Batch& batch, dist::Packer& packer) {
+    const std::pair<double, std::int64_t> own = loss(batch);
+    packer.put(own.first);
+    packer.put(own.second);
+    return own.second;
+  };
+  const auto take = [&](dist::Unpacker& unpacker) {
+    const auto of_batch = unpacker.get<double>();
+    result.add({of_batch, unpacker.get<std::int64_t>()});
+  };
+  result.broken = share_batches<Batch>(loader, sharing, judge, take);
+  return result;
+}
+
 }  // namespace vitrail::train

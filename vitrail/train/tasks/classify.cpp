@@ -50,24 +50,6 @@ bool is_list_of_paths(const fs::path& source) {
   return !rows.empty() && rows[0].fields.size() == 1;
 }
 
-// The tasks that a source is for which has no classes, but boxes, captions or questions.
-std::vector<std::string> other_tasks(const ClassifyOptions& options) {
-  const fs::path source = options.data_dir;
-  std::vector<std::string> tasks;
-  std::error_code error;
-  if (!fs::exists(source, error) || is_list_of_paths(source)) {
-    return tasks;
-  }
-  using Finder = bool (*)(const fs::path&);
-  for (const auto& [task, has] : std::initializer_list<std::pair<const char*, Finder>>{
-           {"detect", data::has_boxes}, {"caption", data::has_captions}, {"vqa", data::has_questions}}) {
-    if (has(source) || (!options.train_split.empty() && has(source / options.train_split))) {
-      tasks.emplace_back(task);
-    }
-  }
-  return tasks;
-}
-
 // The images to evaluate on, with these classes; null if there are none.
 std::unique_ptr<data::Dataset> open_validation(const ClassifyOptions& options,
                                                const std::vector<std::string>& classes) {
@@ -251,7 +233,7 @@ void Classify::open_data() {
     training_ = open_part(options_, options_.data_dir, options_.train_split, {});
     validation_ = open_validation(options_, training_->classes());
   } catch (const Error& error) {
-    const std::vector<std::string> tasks = other_tasks(options_);
+    const std::vector<std::string> tasks = other_tasks(options_.data_dir, options_.train_split);
     fail("{}{}", error.what(),
          tasks.empty() ? "" : fmt::format("; what is there is for --task {}", fmt::join(tasks, ", ")));
   }
@@ -390,7 +372,10 @@ std::vector<std::string> Classify::summary() const {
     }
   }
   lines.push_back(fmt::format("{}, {}", model_summary(model_), io::counted(model_.net->num_classes(), "classes")));
-  if (const std::vector<std::string> tasks = other_tasks(options_); !tasks.empty()) {
+  const std::vector<std::string> tasks = fs::is_directory(options_.data_dir)
+                                             ? other_tasks(options_.data_dir, options_.train_split)
+                                             : std::vector<std::string>();
+  if (!tasks.empty()) {
     lines.push_back(
         fmt::format("note: beside the class folders there is what is for --task {}", fmt::join(tasks, ", ")));
   }
@@ -407,6 +392,22 @@ std::vector<std::string> Classify::summary() const {
 }
 
 }  // namespace
+
+std::vector<std::string> other_tasks(const fs::path& source, const std::string& part) {
+  std::vector<std::string> tasks;
+  std::error_code error;
+  if (!fs::exists(source, error) || is_list_of_paths(source)) {
+    return tasks;
+  }
+  using Finder = bool (*)(const fs::path&);
+  for (const auto& [task, has] : std::initializer_list<std::pair<const char*, Finder>>{
+           {"detect", data::has_boxes}, {"caption", data::has_captions}, {"vqa", data::has_questions}}) {
+    if (has(source) || (!part.empty() && has(source / part))) {
+      tasks.emplace_back(task);
+    }
+  }
+  return tasks;
+}
 
 std::unique_ptr<Task> ClassifyOptions::make(const fs::path& checkpoint) const {
   return std::make_unique<Classify>(*this, checkpoint);

@@ -229,7 +229,7 @@ std::vector<std::string> ClassifyText::summary() const {
     lines.push_back(cut);
   }
   std::ranges::copy(notes_, std::back_inserter(lines));
-  note_unknown(lines);
+  add_note(lines, unknown_.note("the texts"));
   if (options_.train_split.empty() || !parted_) {  // else the two are different parts of it
     note_same_data(lines, "texts", {options_.data}, {options_.val_data});
   }

@@ -168,7 +168,7 @@ std::vector<std::string> EmbedSentences::summary() const {
       !cut.empty()) {
     lines.push_back(cut);
   }
-  note_unknown(lines);
+  add_note(lines, unknown_.note("the texts"));
   note_same_data(lines, "pairs", {options_.src, options_.tgt}, {options_.val_src, options_.val_tgt});
   return lines;
 }

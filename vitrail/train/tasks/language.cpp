@@ -352,33 +352,20 @@ Figures Language::evaluate(const Work& work) {
   data::Prefetch<TextBatch> batches(evaluation_.parts, evaluation_.plan, {.workers = 0});
   const autograd::NoGrad no_grad;
   const std::unique_ptr<models::TextState> state = state_ != nullptr ? body().begin() : nullptr;
-  double sum = 0;
-  std::int64_t count = 0;
-  const auto judge = [&](const TextBatch& batch, dist::Packer& packer) {
+  const auto loss_of_tokens = [&](const TextBatch& batch) {
     nn::Pass pass{.dtype = work.dtype};
-    packer.put(static_cast<double>(loss_of(batch, pass, state.get()).item()));
-    packer.put(batch.ids.numel());
-    return batch.ids.numel();
-  };
-  const auto take = [&](dist::Unpacker& unpacker) {
-    const auto mean = unpacker.get<double>();
-    const auto tokens = unpacker.get<std::int64_t>();
-    sum += mean * static_cast<double>(tokens);
-    count += tokens;
+    return std::pair(static_cast<double>(loss_of(batch, pass, state.get()).item()), batch.ids.numel());
   };
   // A stream goes on where the batch before it has ended, and so is read by each rank.
-  share_batches<TextBatch>(batches,
-                           {.ranks = state == nullptr ? work.ranks : nullptr,
-                            .progress = [&](std::int64_t done, std::int64_t) { work.advance(done); },
-                            .total = evaluation_.tokens},
-                           judge, take);
+  LossMean found = share_losses<TextBatch>(batches,
+                                           {.ranks = state == nullptr ? work.ranks : nullptr,
+                                            .progress = [&](std::int64_t done, std::int64_t) { work.advance(done); },
+                                            .total = evaluation_.tokens},
+                                           loss_of_tokens);
   if (evaluation_.rest.ids.defined()) {
-    dist::Packer rest;
-    judge(evaluation_.rest, rest);
-    dist::Unpacker unpacker(rest.bytes());
-    take(unpacker);
+    found.add(loss_of_tokens(evaluation_.rest));
   }
-  const double loss = sum / static_cast<double>(count);
+  const double loss = found.mean();
   return {
       {"loss", loss}, {"perplexity", std::exp(loss)}, {"bits_per_character", loss / std::numbers::ln2 / characters_}};
 }
@@ -463,16 +450,14 @@ std::vector<std::string> Language::summary() const {
   if (skipped_ > 0) {
     lines.push_back(skipped_summary(skipped_));
   }
-  const auto note_unknown = [&](const Ids& ids, const std::string& source) {
+  const auto note_unknown_in = [&](const Ids& ids, const std::string& source) {
     text::UnknownTokens unknown(*tokenizer_);
     unknown.add(ids);
-    if (unknown.count() > 0) {
-      lines.push_back("note: " + unknown.note(source));
-    }
+    add_note(lines, unknown.note(source));
   };
-  note_unknown(*training_, options_.data);
+  note_unknown_in(*training_, options_.data);
   if (validation_ != nullptr) {
-    note_unknown(*validation_, options_.val_data.empty() ? "the share to evaluate on" : options_.val_data);
+    note_unknown_in(*validation_, options_.val_data.empty() ? "the share to evaluate on" : options_.val_data);
   }
   note_same_data(lines, "texts", {options_.data}, {options_.val_data});
   return lines;

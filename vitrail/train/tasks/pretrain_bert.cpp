@@ -219,7 +219,7 @@ std::vector<std::string> PretrainBert::summary() const {
   std::vector<std::string> lines = {
       model_summary(), fmt::format("{} training texts of {} documents, and {} validation texts", training_->count(),
                                    training_->documents(), validation_ ? validation_->count() : 0)};
-  note_unknown(lines);
+  add_note(lines, unknown_.note("the texts"));
   note_same_data(lines, "texts", {options_.data}, {options_.val_data});
   return lines;
 }

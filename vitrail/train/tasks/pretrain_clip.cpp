@@ -176,6 +176,7 @@ class PretrainClip final : public Task {
   void open_pairs();
 
   const PretrainClipOptions options_;
+  bool parted_ = false;  // whether --data has parts, of which two are taken
   data::TextPairs training_;
   data::TextPairs validation_;  // without images: none
   std::optional<text::Tokenizer> tokenizer_;
@@ -188,13 +189,13 @@ class PretrainClip final : public Task {
 
 void PretrainClip::open_pairs() {
   const auto has_parts = [](const std::string& source) { return data::parts_of_pairs(source).size() > 1; };
-  const bool parted = has_parts(options_.data);
-  check(!parted || options_.val_share == PretrainClipOptions().val_share || !options_.resume.empty(),
+  parted_ = has_parts(options_.data);
+  check(!parted_ || options_.val_share == PretrainClipOptions().val_share || !options_.resume.empty(),
         "--val-share has no effect: {} is split into parts, of which 'validation' is evaluated on", options_.data);
-  training_ = data::open_text_pairs(options_.data, parted ? "train" : "");
+  training_ = data::open_text_pairs(options_.data, parted_ ? "train" : "");
   if (!options_.val_data.empty()) {
     validation_ = data::open_text_pairs(options_.val_data, has_parts(options_.val_data) ? "validation" : "");
-  } else if (parted) {
+  } else if (parted_) {
     validation_ = data::open_text_pairs(options_.data, "validation");
   } else {
     const Philox draws(static_cast<std::uint64_t>(options_.seed), hash("validation"));
@@ -313,7 +314,7 @@ std::vector<std::string> PretrainClip::summary() const {
   if (!cut_.empty()) {
     lines.push_back(cut_);
   }
-  if (data::parts_of_pairs(options_.data).size() < 2) {  // else the two are different parts of it
+  if (!parted_) {  // else the two are different parts of it
     note_same_data(lines, "images", {options_.data}, {options_.val_data});
   }
   note_unfilled(lines, "images", training_.images->size(), options_.batch_size);

@@ -205,7 +205,7 @@ std::vector<std::string> Tag::summary() const {
     lines.push_back(fmt::format("{} lie behind the longest text that the model takes, or have no token",
                                 io::counted(cut_words_, "words")));
   }
-  note_unknown(lines);
+  add_note(lines, unknown_.note("the texts"));
   note_same_data(lines, "sentences", {options_.data}, {options_.val_data});
   return lines;
 }

@@ -275,10 +275,4 @@ std::string TextTask::model_summary() const {
                      tokenizer_.kind(), skipped_ > 0 ? "; " + skipped_summary(skipped_) : "");
 }
 
-void TextTask::note_unknown(std::vector<std::string>& lines) const {
-  if (unknown_.count() > 0) {
-    lines.push_back("note: " + unknown_.note("the texts"));
-  }
-}
-
 }  // namespace vitrail::train

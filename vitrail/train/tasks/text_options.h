@@ -133,8 +133,6 @@ class TextTask : public Task {
   virtual void write_model(const std::filesystem::path& folder) const { models::write_text_model(model(), folder); }
   /// "bert-mini (BertForMaskedLM), 11.17 M parameters, 8000 tokens of WordPiece", and how many lines were left out.
   std::string model_summary() const;
-  /// Adds a line about tokens that stand for what the tokenizer does not know, if the texts have any.
-  void note_unknown(std::vector<std::string>& lines) const;
 
   text::Tokenizer tokenizer_;
   text::UnknownTokens unknown_;  ///< of all texts, to learn from and to evaluate on

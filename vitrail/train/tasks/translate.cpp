@@ -299,9 +299,7 @@ std::vector<std::string> TranslationTask::summary() const {
     lines.push_back(fmt::format("{} to evaluate on left out: the model reads at most {} tokens",
                                 io::counted(judged_left_out_, "pairs"), models::translator_of(model_).max_positions()));
   }
-  if (!unknown_.empty()) {
-    lines.push_back("note: " + unknown_);
-  }
+  add_note(lines, unknown_);
   if (skipped_ > 0) {
     lines.push_back(fmt::format("{} with a line that is not UTF-8 {} left out", io::counted(skipped_, "pairs"),
                                 skipped_ == 1 ? "is" : "are"));
