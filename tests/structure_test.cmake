@@ -11,7 +11,7 @@ set(rooms
     io io/charts io/web autograd
     ops/math ops/shape ops/products ops/attention ops/images ops/recurrent ops
     nn nn/positions nn/attention nn/images nn/recurrent
-    optim data/scenes data/shards data data/coco data/sequences data/boxes data/pairs data/sets text/score text/strings text/parts text
+    optim data/scenes data/shards data/sources data data/coco data/sequences data/boxes data/pairs data/sets text/score text/strings text/parts text
     models/base models/formats models/convnet models/vit models/swin models/mvit models/mlp models/text
     models/recurrent models/joint models/detection models
     generate explain/drawing explain

@@ -51,6 +51,15 @@ class Commands : public ::testing::Test {
     return " --model vit_tiny_patch16_224 --model-kwargs img_size=16 patch_size=4 embed_dim=24 depth=2 num_heads=3 "
            "--threads 1 --no-aug -b 8";
   }
+  // A training for one epoch; its run is path("runs/NAME").
+  static Outcome train(const std::string& data, const std::string& name, const std::string& flags = small()) {
+    return vitrail("train " + data + " --epochs 1 --output " + path("runs") + " --experiment " + name + flags);
+  }
+  // A copy of the data under another name, to be changed; its path.
+  static std::string copy_of_data(const std::string& name) {
+    fs::copy(path("data"), path(name), fs::copy_options::recursive);
+    return path(name);
+  }
   // A command fails with this status, and says this.
   static void refuses(const std::string& arguments, const std::string& message, int status = 1) {
     const Outcome outcome = vitrail(arguments);

@@ -22,13 +22,6 @@ class FifthWalk : public Commands {
     std::ofstream(path(name)) << text;
     return path(name);
   }
-  static Outcome train(const std::string& data, const std::string& name, const std::string& flags = small()) {
-    return vitrail("train " + data + " --epochs 1 --output " + path("runs") + " --experiment " + name + flags);
-  }
-  static std::string copy_of_data(const std::string& name) {
-    fs::copy(path("data"), path(name), fs::copy_options::recursive);
-    return path(name);
-  }
 };
 
 TEST_F(FifthWalk, TimesRecurrentTranslators) {
@@ -199,10 +192,10 @@ TEST_F(FifthWalk, IsToldWhichImagesJudge) {
   const std::string both = copy_of_data("both");
   fs::copy(both + "/validation", both + "/val", fs::copy_options::recursive);
   const Outcome twice = train(both, "both");
-  EXPECT_THAT(twice.out, HasSubstr("has 'val' beside 'validation', which alone is taken"));
+  EXPECT_THAT(twice.out, HasSubstr("takes 'validation' and leaves 'val'"));
   EXPECT_THAT(twice.out, Not(HasSubstr(says)));
   EXPECT_THAT(vitrail("eval " + best() + " " + both + " --split val").err,
-              HasSubstr("has 'validation' beside 'val', which alone is taken"));
+              HasSubstr("takes 'val' and leaves 'validation'"));
 }
 
 TEST_F(FifthWalk, IsToldOfMissingAttentionBeforeARun) {

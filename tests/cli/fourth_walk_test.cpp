@@ -30,13 +30,10 @@ class FourthWalk : public Commands {
     const int status = std::system((std::string(VITRAIL_PROGRAM) + " " + arguments).c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
-  static Outcome train(const std::string& data, const std::string& name, const std::string& flags = small()) {
-    return vitrail("train " + data + " --epochs 1 --output " + path("runs") + " --experiment " + name + flags);
-  }
   // The data of the run, with a broken image in `part`.
   static std::string data_with_broken(const std::string& name, const std::string& part) {
     if (!fs::exists(path(name))) {
-      fs::copy(path("data"), path(name), fs::copy_options::recursive);
+      copy_of_data(name);
       write(name + "/" + part + "/red/bad.png", "no image");
     }
     return path(name);
@@ -143,7 +140,7 @@ TEST_F(FourthWalk, IsToldOfImagesThatEvaluationsLeaveOut) {
 
 TEST_F(FourthWalk, IsToldWhatChangesNothing) {
   EXPECT_THAT(train(path("data"), "both", small() + " --val-dir " + path("data/validation") + " --val-split test").err,
-              HasSubstr("there are no 'test' images"));
+              HasSubstr("there is no part 'test'"));
   EXPECT_THAT(vitrail("bench train --model " + best() + " --lengths " + write("lengths.txt", "3 4\n")).err,
               HasSubstr("is no translator"));
   for (const std::string& command :

@@ -30,7 +30,7 @@ TEST_F(Newcomer, TrainsOnATableWithoutParts) {
   const std::string train = "train " + path("table.csv") + small();
   const Outcome refused = vitrail(train + run_flags(path("runs"), "refused"));
   EXPECT_EQ(refused.status, 1);
-  EXPECT_THAT(refused.err, HasSubstr("no column 'split' says which they are; name another folder with --val-dir, or "
+  EXPECT_THAT(refused.err, HasSubstr("no column 'split' says which rows it has; name another folder with --val-dir, or "
                                      "train without evaluation by --val-split ''"));
   const Outcome all = vitrail(train + " --val-split ''" + run_flags(path("runs"), "all"));
   EXPECT_EQ(all.status, 0) << all.err;

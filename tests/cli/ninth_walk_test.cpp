@@ -189,7 +189,7 @@ TEST_F(NinthWalk, SaysWhatLiesBesideThePartThatIsTaken) {
   tar.add("red/1.png", io::read_bytes(path("data/train/red/1.png")));
   tar.commit();
   EXPECT_THAT(vitrail("eval " + best() + " " + path("twice") + " --split train --threads 1").err,
-              HasSubstr("has 'train.tar' beside 'train', which alone is taken"));
+              HasSubstr("takes 'train' and leaves 'train.tar'"));
 }
 
 TEST_F(NinthWalk, RefusesSchedulesThatDoNothing) {

@@ -26,9 +26,6 @@ class Parts : public Commands {
     }
     return path(name);
   }
-  static Outcome train(const std::string& data, const std::string& name) {
-    return vitrail("train " + data + small() + " --epochs 1 --output " + path("runs") + " --experiment " + name);
-  }
 };
 
 TEST_F(Parts, OfTheValidationDataAreTaken) {
@@ -45,7 +42,7 @@ TEST_F(Parts, OfTheValidationDataAreTaken) {
               AllOf(HasSubstr("32 training and 32 validation images"), Not(HasSubstr("those to train on"))));
   refuses("train " + train_on + path("data/validation") + small() + " --val-split validation",
           "--val-split has no effect beside a --val-dir without parts", 2);
-  refuses("train " + train_on + path("data/validation") + small() + " --val-split test", "no 'test' images");
+  refuses("train " + train_on + path("data/validation") + small() + " --val-split test", "no part 'test'");
 }
 
 TEST_F(Parts, LeaveNothingToHoldOut) {
@@ -91,7 +88,7 @@ TEST_F(Parts, OfSequencesAreNamedThatAreNotTaken) {
       vitrail("train " + path("frames.csv") + " --task frames --model linear --img-size 8 --val-split val --epochs 1" +
               " -b 2 --threads 1 --output " + path("runs") + " --experiment frames");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("beside 'train', which alone is taken, there are rows of no part"));
+  EXPECT_THAT(outcome.out, HasSubstr("takes 'train' and leaves what is of no part"));
 }
 
 TEST_F(Parts, OfPathsAloneAreForNoOtherTask) {
@@ -102,8 +99,7 @@ TEST_F(Parts, OfPathsAloneAreForNoOtherTask) {
 }
 
 TEST_F(Parts, WithBrokenImagesAreStillDrawn) {
-  const std::string data = path("broken");
-  fs::copy(path("data"), data, fs::copy_options::recursive);
+  const std::string data = copy_of_data("broken");
   std::ofstream(data + "/validation/blue/0.png") << "no image";
   const std::string flags = " --epochs 1 -b 8 --skip-broken --threads 1 --output " + path("runs") + " --experiment ";
   const Outcome captions =

@@ -64,9 +64,9 @@ TEST_F(SeventhWalkData, TakesTablesOfCaptions) {
                                "scenes/images/000001.png,a bird,val", "scenes/images/000001.png,a nice bird,val"}));
   const std::string eval = "eval " + path("runs/captions") + " " + path("parts.csv");
   EXPECT_THAT(vitrail(eval + " --split validation").out, HasSubstr("1 image"));
-  refuses(eval, "the table is split into parts (train, val): choose one of them");
+  refuses(eval, "split into parts (train, val): choose one of them");
   refuses("eval " + path("runs/captions") + " " + path("named.csv") + " --split validation",
-          "there are no 'validation' images: no column 'split' says which they are");
+          "there is no part 'validation': no column 'split'");
 }
 
 TEST_F(SeventhWalkData, SaysWhichImagesHaveNoCaption) {
@@ -122,7 +122,7 @@ TEST_F(SeventhWalkData, EvaluatesAnswersAsItIsAsked) {
                                "scenes/images/000001.png,how many birds?,0,validation"}));
   const std::string table = "eval " + path("runs/vqa") + " " + path("parts.csv");
   EXPECT_THAT(vitrail(table + " --split validation").out, HasSubstr("1 question about 1 image"));
-  refuses(table, "the table is split into parts (train, validation): choose one of them");
+  refuses(table, "split into parts (train, validation): choose one of them");
   const Outcome both = vitrail("train " + path("parts.csv") + vqa().substr(0, vqa().find(" --val-split")) +
                                " --val-split validation --epochs 1 --threads 1 --output " + path("runs"));
   EXPECT_THAT(both.out, HasSubstr("1 question to learn from, 1 to evaluate on")) << both.err;
@@ -144,7 +144,7 @@ TEST_F(SeventhWalkData, KeepsSequencesInOnePart) {
   ASSERT_EQ(trained.status, 0) << trained.err;
   EXPECT_THAT(trained.out, HasSubstr("has the parts 'train' and 'validation': --val-split evaluates on one of them"));
   const std::string eval = "eval " + path("runs/frames") + " ";
-  refuses(eval + path("frames.csv"), "the table is split into parts (train, validation): choose one of them");
+  refuses(eval + path("frames.csv"), "split into parts (train, validation): choose one of them");
   EXPECT_THAT(vitrail(eval + path("frames.csv") + " --split validation").out, HasSubstr("4 sequences"));
   write("mixed.csv", table + "data/train/red/2.png,s0,red,validation\n");
   refuses("train " + path("mixed.csv") + flags + " --val-split validation --output " + path("runs"),

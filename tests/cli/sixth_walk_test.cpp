@@ -83,7 +83,7 @@ TEST_F(SixthWalk, IsToldWhatBoxesThereAre) {
   scenes("boxes/validation", 4);
   ASSERT_EQ(train(path("boxes") + detector(), "detector").status, 0);
   const std::string run = path("runs/detector");
-  refuses("eval " + run + " " + path("boxes"), "is split into parts (train, validation): choose one");
+  refuses("eval " + run + " " + path("boxes"), "split into parts (train, validation): choose one");
   // Crowds are no objects to learn.
   fs::copy(data, path("crowds"), fs::copy_options::recursive);
   change(path("crowds/instances.json"), [](nlohmann::json& json) {
@@ -152,7 +152,7 @@ TEST_F(SixthWalk, IsToldWhatANetworkForQuestionsKeeps) {
   for (const char* flag : {"--model-kwargs dim=8", "--img-size 32", "--most-answers 3", "--attn-norm sigmoid"}) {
     refuses(more + " " + flag, "has no effect with a folder as --model", 2);
   }
-  refuses("eval " + path("runs/vqa") + " " + path("vqa"), "is split into parts (train, validation): choose one");
+  refuses("eval " + path("runs/vqa") + " " + path("vqa"), "split into parts (train, validation): choose one");
   std::ofstream(path("questions.csv")) << "path,question,answer\ndata/train/red/0.png,what is it?,a unicorn\n";
   EXPECT_THAT(vitrail("eval " + path("runs/vqa") + " " + path("questions.csv")).out, HasSubstr("loss –"));
   std::ofstream(path("empty.csv")) << "path,question,answer\ndata/train/red/0.png,,yes\n";

@@ -26,9 +26,6 @@ class ThirdWalk : public Commands {
     return path(name);
   }
   // Trains on `data` for an epoch, as the run `name`.
-  static Outcome train(const std::string& data, const std::string& name, const std::string& flags = small()) {
-    return vitrail("train " + data + " --epochs 1 --output " + path("runs") + " --experiment " + name + flags);
-  }
   // The model of the run, of which a part is in int8.
   static std::string int8_model() {
     const std::string folder = path("int8");

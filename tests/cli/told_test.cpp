@@ -18,7 +18,6 @@ using ::testing::Not;
 
 class Told : public Commands {
  protected:
-  static void copy_data(const std::string& name) { fs::copy(path("data"), path(name), fs::copy_options::recursive); }
   static std::string words(int first, int count) {
     std::string text;
     for (int i = first; i < first + count; ++i) {
@@ -36,7 +35,7 @@ TEST_F(Told, ThatImagesWerePreparedOtherwise) {
 }
 
 TEST_F(Told, ThatTheDataOfARunHaveChanged) {
-  copy_data("changing");
+  copy_of_data("changing");
   const std::string run = path("runs/changing");
   ASSERT_EQ(
       vitrail("train " + path("changing") + small() + " --epochs 1 --output " + path("runs") + " --experiment changing")

@@ -11,7 +11,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/gzip.h"
 #include "tests/support/images.h"
-#include "vitrail/data/sources.h"
+#include "vitrail/data/sources/sources.h"
 #include "vitrail/io/file.h"
 
 namespace vitrail::data {
@@ -103,7 +103,7 @@ TEST_F(OpenDataset, FindsPartsByAnyOfTheirUsualNames) {
   EXPECT_THAT(error_of("photos"), HasSubstr("split into parts (train, val): choose one"));
   EXPECT_TRUE(has_parts(folder / "photos"));
   EXPECT_FALSE(has_parts(folder / "photos/train"));
-  EXPECT_THAT(error_of("photos", {"test", {}, true}), HasSubstr("there is no 'test'"));
+  EXPECT_THAT(error_of("photos", {"test", {}, true}), HasSubstr("there is no part 'test', only train, val"));
 
   add("tested/train/a/1.png");
   add("tested/test/a/1.png");
@@ -112,7 +112,7 @@ TEST_F(OpenDataset, FindsPartsByAnyOfTheirUsualNames) {
   add("plain/a/1.png");
   add("plain/b/2.png");
   EXPECT_EQ(open("plain", "train")->size(), 2);
-  EXPECT_THAT(error_of("plain", {"validation", {}, true}), HasSubstr("no 'validation' images"));
+  EXPECT_THAT(error_of("plain", {"validation", {}, true}), HasSubstr("no part 'validation'"));
 }
 
 TEST_F(OpenDataset, ReadsTarArchives) {
@@ -160,15 +160,14 @@ TEST_F(OpenDataset, ReadsTablesOfPathsAndLabels) {
   EXPECT_EQ(plain->image(1).pixels[0], 2);
   EXPECT_EQ(names(*open("plain.csv", "train")), names(*plain)) << "what has no parts is all for training";
   EXPECT_THAT(error_of("plain.csv", {"validation", {}, true}),
-              HasSubstr("there are no 'validation' images: no column 'split'"));
+              HasSubstr("there is no part 'validation': no column 'split'"));
 
   write("header.csv", "label,split,Filename\n10,train,p/1.png\n9,test,p/3.png\n");
-  EXPECT_THAT(error_of("header.csv"), HasSubstr("split into parts (test, train): choose one of them"));
+  EXPECT_THAT(error_of("header.csv"), HasSubstr("split into parts (train, test): choose one of them"));
   EXPECT_EQ(open_unlabeled(folder / "header.csv")->size(), 2);
   write("parts.csv", "label,split,Filename\n10,train,p/1.png\n9,train,p/3.png\n");
   EXPECT_THAT(open("parts.csv")->classes(), ElementsAre("9", "10"));
-  EXPECT_THAT(error_of("parts.csv", {"validation", {}, true}),
-              HasSubstr("no 'validation' images, only parts called 'train'"));
+  EXPECT_THAT(error_of("parts.csv", {"validation", {}, true}), HasSubstr("there is no part 'validation', only train"));
   write("head.csv", "path,label\n");
   EXPECT_THAT(error_of("head.csv"), HasSubstr("no lines below the header"));
   EXPECT_THAT(names(*open("header.csv", "test")), ElementsAre("p/3.png"));
@@ -307,7 +306,7 @@ TEST_F(OpenDataset, SaysWhatIsWrong) {
   write("x.bin", "x");
   EXPECT_THAT(error_of("x.bin", {"validation", {}, true}), HasSubstr("has no 'validation' images"));
   EXPECT_THAT(error_of(".", {"validation", {}, true}),
-              HasSubstr("looked for the folders validation, val, valid, eval, evaluation, test and"));
+              HasSubstr("looked for the folders validation, val, valid, eval, evaluation, dev, test and"));
 }
 
 TEST_F(OpenDataset, CountsFilesThatAreNotImagesByTheirNames) {

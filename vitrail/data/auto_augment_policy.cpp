@@ -164,9 +164,9 @@ void set_choices(AutoAugment& policy, const Weighted& operations, double probabi
 }
 
 // A policy string taken apart: "rand-m9-mstd0.5" is the name "rand" and the parts m = "9" and mstd = "0.5".
-class Parts {
+class PolicyWords {
  public:
-  Parts(const std::string& policy, std::vector<std::string> known) : policy_(policy), known_(std::move(known)) {
+  PolicyWords(const std::string& policy, std::vector<std::string> known) : policy_(policy), known_(std::move(known)) {
     std::size_t begin = policy.find('-');
     while (begin != std::string::npos) {
       const std::size_t end = policy.find('-', ++begin);
@@ -218,7 +218,7 @@ class Parts {
 constexpr double highest_magnitude = 100;
 
 AutoAugment rand_augment(const std::string& name) {
-  const Parts parts(name, {"m", "n", "p", "mstd", "mmax", "inc", "t"});
+  const PolicyWords parts(name, {"m", "n", "p", "mstd", "mmax", "inc", "t"});
   AutoAugment policy;
   policy.kind = AutoAugment::Kind::rand_augment;
   const auto magnitude = static_cast<double>(parts.integer("m", 10, 0, 100));
@@ -248,7 +248,7 @@ AutoAugment rand_augment(const std::string& name) {
 }
 
 AutoAugment augmix(const std::string& name) {
-  const Parts parts(name, {"m", "w", "d", "a", "b", "mstd"});
+  const PolicyWords parts(name, {"m", "w", "d", "a", "b", "mstd"});
   AutoAugment policy;
   policy.kind = AutoAugment::Kind::augmix;
   policy.translate_pct = 0.3;
@@ -264,7 +264,7 @@ AutoAugment augmix(const std::string& name) {
 AutoAugment auto_augment(const std::string& name, SubPolicies choices) {
   AutoAugment policy;
   policy.choices = std::move(choices);
-  policy.magnitude_std = Parts(name, {"mstd"}).number("mstd", 0, 0, highest_magnitude);
+  policy.magnitude_std = PolicyWords(name, {"mstd"}).number("mstd", 0, 0, highest_magnitude);
   return policy;
 }
 

@@ -6,9 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "vitrail/io/image.h"
@@ -67,10 +65,9 @@ struct DatasetOptions {
 /// - a `.csv` of path,label, with paths relative to the CSV; a header line is understood,
 /// - `scenes:count=8000,task=count`: scenes that are drawn when they are asked for, see read_scene_source().
 ///
-/// DatasetOptions::split chooses a subfolder, a tar or a set of files of a source that has such parts. If there is no
-/// part of that name, other names of it are tried ("val", "valid", … for "validation", then "test"); for "train", a
-/// source without parts is taken whole. Throws Error, which says what was looked for, if the part is not found, and for
-/// an empty class folder or a source without images.
+/// DatasetOptions::split chooses a subfolder, a tar or a set of files of a source that has such parts, by any name of
+/// the part (choose_part(), sources/parts.h). Throws Error, which says what was looked for, if the part is not found,
+/// and for an empty class folder or a source without images.
 std::unique_ptr<Dataset> open_dataset(const std::filesystem::path& source, const DatasetOptions& options = {});
 
 /// Whether a file is a source of images by its name, rather than one image: an archive, a table, a binary file of CIFAR
@@ -83,16 +80,6 @@ bool is_one_path(const std::filesystem::path& source);
 /// A source that can be opened from any folder: the paths that it names are made absolute.
 std::string absolute_source(const std::filesystem::path& source);
 
-/// The names under which people keep a part, the requested one first. Validation falls back to the test images.
-std::vector<std::string> names_of_split(const std::string& split);
-
-/// The part that a cell of a table names: its words in lower case, without spaces around them.
-std::string part_in_cell(std::string_view cell);
-/// A sentence about what is passed over of the table `source` where the part `wanted` is taken, the first of its
-/// `names` that is among its `parts`: rows of the other names, and of no part (""). Empty: nothing.
-std::string note_of_rows_beside(const std::string& source, const std::string& wanted,
-                                const std::vector<std::string>& names, const std::set<std::string>& parts);
-
 /// Whether a source is a folder of parts or a table with several, of which DatasetOptions::split must choose one.
 bool has_parts(const std::filesystem::path& source);
 
@@ -101,6 +88,10 @@ bool has_parts(const std::filesystem::path& source);
 /// `train-000000.tar` …) those of all. classes() is empty. Throws Error if there are no images.
 /// With `skip_broken`, shards that are missing or damaged are left out; notes() names them.
 std::unique_ptr<Dataset> open_unlabeled(const std::filesystem::path& source, bool skip_broken = false);
+
+struct Listing;
+/// The data set of a listing (sources/sources.h).
+std::unique_ptr<Dataset> dataset_of(Listing listing);
 
 /// The notes of data sets that are used together, each once, and a sentence about what they pass over; null stands for
 /// none.

@@ -25,7 +25,6 @@ class UnknownTokens {
   explicit UnknownTokens(const Tokenizer& tokenizer);
 
   void add(std::span<const std::int64_t> ids);
-  std::int64_t count() const { return count_; }
   /// "a.txt: 2 of 40 tokens are [UNK]: the tokenizer does not know what stands there"; "" if none is.
   std::string note(std::string_view source) const;
 

@@ -250,9 +250,12 @@ void with_other_ways(const ImageTaskOptions& options, const std::function<void()
   }
 }
 
-std::string part_of_val_dir(const ImageTaskOptions& o) {
-  const bool has_parts = !data::is_scene_source(o.val_dir) && data::has_parts(o.val_dir);
+std::string part_of_val_dir(const ImageTaskOptions& o, bool has_parts) {
   return has_parts || o.val_split != usual_val_split ? o.val_split : "";
+}
+
+std::string part_of_val_dir(const ImageTaskOptions& o) {
+  return part_of_val_dir(o, !data::is_scene_source(o.val_dir) && data::has_parts(o.val_dir));
 }
 
 std::vector<std::string> notes_of_parts(const ImageTaskOptions& o) {

@@ -50,7 +50,7 @@ TEST(CaptionedImages, AreInPartsOfAFolder) {
               ElementsAre(ElementsAre("a thing of val", "a thing")))
       << "a source without parts is all for training";
   EXPECT_THAT(error_of([&] { open_captioned_images(folder / "val", "validation"); }),
-              HasSubstr("there are no 'validation' images: no column 'split' says which they are"));
+              HasSubstr("there is no part 'validation': no column 'split'"));
 }
 
 // Shards with a .txt beside each image are pairs; one with a class for each is not.

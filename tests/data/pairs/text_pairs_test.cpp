@@ -103,7 +103,8 @@ TEST_F(TextPairsTest, SaysWhatIsWrong) {
   const auto error = [&](const std::string& name) { return error_of([&] { open_text_pairs(folder_ / name); }); };
   EXPECT_THAT(error("nowhere"), HasSubstr("nowhere: no such file or folder"));
   fs::create_directories(folder_ / "empty");
-  EXPECT_THAT(error("empty"), HasSubstr("neither captions.json, nor captions.csv, nor .tar shards"));
+  EXPECT_THAT(error("empty"),
+              HasSubstr("neither captions.json, annotations/captions_NAME.json nor captions.csv, nor .tar shards"));
   write("captions.json", two_captions);
   EXPECT_THAT(error("captions.json"), HasSubstr("'images' 0: the image 'a.png' does not exist"));
   draw("a.png", 1);

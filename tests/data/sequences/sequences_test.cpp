@@ -95,7 +95,7 @@ TEST(Sequences, AreRowsOfAPartOfATable) {
       "sequence,path,label,split\na,cow/1/1.png,walks,train\nb,cup/1/0.png,stands,test\na,cow/1/0.png,walks,";
   std::ofstream(folder / "frames.csv") << rows << "train\n";
   EXPECT_THAT(error_of([&] { open_sequences(folder / "frames.csv"); }),
-              HasSubstr("the table is split into parts (test, train): choose one of them"));
+              HasSubstr("split into parts (train, test): choose one of them"));
   SequenceOptions none;
   none.labels = Labels::none;
   EXPECT_EQ(open_sequences(folder / "frames.csv", none).sequences.size(), 2U) << "nothing is measured";

@@ -204,10 +204,9 @@ class Zeroshot {
   }
 
   void retrieve() {
-    const std::set<std::string> parts = data::parts_of_pairs(flags_.pairs);
-    check(!flags_.data.split.empty() || parts.size() < 2,
-          "{}: the pairs are split into parts ({}): choose one of them by --split", flags_.pairs,
-          fmt::join(parts, ", "));
+    if (flags_.data.split.empty()) {
+      data::check_whole(data::parts_of_pairs(flags_.pairs), flags_.pairs);
+    }
     const data::TextPairs pairs = data::open_text_pairs(flags_.pairs, flags_.data.split);
     say_notes_of(*pairs.images);
     std::string cut;

@@ -12,7 +12,7 @@
 
 #include "vitrail/data/boxes/listings.h"
 #include "vitrail/data/scenes/source.h"
-#include "vitrail/data/sources.h"
+#include "vitrail/data/sources/sources.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/image.h"
 #include "vitrail/io/suggest.h"
@@ -61,10 +61,15 @@ std::optional<fs::path> own_coco_file(const fs::path& folder) {
 }
 
 // annotations/instances_*.json, by what follows the underscore.
-std::vector<fs::path> coco_parts(const fs::path& folder) {
-  return sorted_files(folder / "annotations", [](const fs::path& path) {
-    return path.extension() == ".json" && path.stem().string().starts_with("instances_");
-  });
+Parts coco_parts(const fs::path& folder) {
+  constexpr std::string_view begin = "instances_";
+  Parts parts;
+  for (const fs::path& file : sorted_files(folder / "annotations", [&](const fs::path& path) {
+         return path.extension() == ".json" && path.stem().string().starts_with(begin);
+       })) {
+    parts.push_back({file.stem().string().substr(begin.size()), fmt::format("'{}'", file.filename().string()), file});
+  }
+  return parts;
 }
 
 bool is_voc_tree(const fs::path& folder) { return is_folder(folder / "Annotations"); }
@@ -72,85 +77,61 @@ bool is_voc_tree(const fs::path& folder) { return is_folder(folder / "Annotation
 // Whether images lie in the folder with a .xml beside them.
 bool has_xml_beside_images(const fs::path& folder) { return !annotations_in(folder).empty(); }
 
-BoxListing list_voc_tree(const fs::path& folder, const std::vector<std::string>& splits) {
-  VocFiles files{{}, {folder / "JPEGImages", folder / "images", folder}};
-  const fs::path sets = folder / "ImageSets" / "Main";
-  std::vector<std::string> there;
-  for (const fs::path& path : sorted_files(sets, [](const fs::path& file) { return file.extension() == ".txt"; })) {
-    there.push_back(path.stem().string());
+// The lists of images that VOC has in ImageSets/Main.
+Parts voc_parts(const fs::path& folder) {
+  Parts parts;
+  for (const fs::path& path :
+       sorted_files(folder / "ImageSets" / "Main", [](const fs::path& file) { return file.extension() == ".txt"; })) {
+    parts.push_back({path.stem().string(), fmt::format("'{}'", path.filename().string()), path});
   }
-  if (splits.empty()) {
+  sort_parts(parts);
+  return parts;
+}
+
+// The images of a folder in VOC's layout, or those that one of voc_parts() lists.
+BoxListing list_voc_tree(const fs::path& folder, const fs::path& list = {}) {
+  VocFiles files{{}, {folder / "JPEGImages", folder / "images", folder}};
+  if (list.empty()) {
     files.annotations = annotations_in(folder / "Annotations");
     BoxListing all = list_voc(files);
-    if (there.size() > 1) {
+    if (const Parts parts = voc_parts(folder); parts.size() > 1) {
       all.notes.push_back(fmt::format("takes all images of '{}', whose parts are {}: --split chooses one",
-                                      folder.string(), fmt::join(there, ", ")));
+                                      folder.string(), names_in(parts)));
     }
     return all;
   }
-  for (const std::string& split : splits) {
-    const fs::path list = sets / (split + ".txt");
-    if (!is_file(list)) {
+  files.all = false;
+  std::map<std::string, int> line_of;
+  int number = 0;
+  for (const std::string& line : io::read_lines(list)) {
+    ++number;
+    // A name may have blanks; in lists of one class a number stands behind it.
+    const std::string whole(io::trimmed(line));
+    const std::string name =
+        is_file(folder / "Annotations" / (whole + ".xml")) ? whole : whole.substr(0, whole.find_first_of(" \t"));
+    if (name.empty()) {
       continue;
     }
-    files.all = false;
-    std::map<std::string, int> line_of;
-    int number = 0;
-    for (const std::string& line : io::read_lines(list)) {
-      ++number;
-      // A name may have blanks; in lists of one class a number stands behind it.
-      const std::string whole(io::trimmed(line));
-      const std::string name =
-          is_file(folder / "Annotations" / (whole + ".xml")) ? whole : whole.substr(0, whole.find_first_of(" \t"));
-      if (name.empty()) {
-        continue;
-      }
-      const auto [first, is_new] = line_of.emplace(name, number);
-      check(is_new, "{}: line {} names {}, as line {} does", list.string(), number, name, first->second);
-      const fs::path annotation = folder / "Annotations" / (name + ".xml");
-      check(is_file(annotation), "{}: line {} names {}, which does not exist", list.string(), number,
-            annotation.string());
-      files.annotations.push_back(annotation);
-    }
-    return list_voc(files);
+    const auto [first, is_new] = line_of.emplace(name, number);
+    check(is_new, "{}: line {} names {}, as line {} does", list.string(), number, name, first->second);
+    const fs::path annotation = folder / "Annotations" / (name + ".xml");
+    check(is_file(annotation), "{}: line {} names {}, which does not exist", list.string(), number,
+          annotation.string());
+    files.annotations.push_back(annotation);
   }
-  check(there.empty() && is_training_split(splits.front()), "{}: there is no part '{}': {}", folder.string(),
-        splits.front(),
-        there.empty() ? "it has no ImageSets/Main" : fmt::format("ImageSets/Main has {}", fmt::join(there, ", ")));
-  files.annotations = annotations_in(folder / "Annotations");
   return list_voc(files);
 }
 
-// A folder by itself, whichever layout it has; nothing if it has none.
-std::optional<BoxListing> list_folder_itself(const fs::path& folder, const std::vector<std::string>& splits) {
-  const std::string split = splits.empty() ? "" : splits.front();  // a whole is there for training
-  const bool for_training = split.empty() || is_training_split(split);
+// A folder as a whole, whichever layout it has; nothing if it has none.
+std::optional<BoxListing> list_whole(const fs::path& folder) {
   if (const auto file = own_coco_file(folder)) {
-    check(for_training, "{}: there is no part '{}' beside {}", folder.string(), split, file->filename().string());
     return list_coco_boxes(*file);
   }
   if (is_voc_tree(folder)) {
-    return list_voc_tree(folder, splits);
+    return list_voc_tree(folder);
   }
   if (has_xml_beside_images(folder)) {
-    check(for_training, "{}: there is no part '{}' beside its .xml files", folder.string(), split);
     return list_voc({annotations_in(folder), {folder}});
-  }
-  return std::nullopt;
-}
-
-std::optional<BoxListing> list_part(const fs::path& source, const std::vector<std::string>& splits) {
-  for (const std::string& split : splits) {
-    for (const fs::path& file : coco_parts(source)) {
-      if (file.stem().string().substr(std::string("instances_").size()).starts_with(split)) {  // train2017
-        return list_coco_boxes(file);
-      }
-    }
-    if (is_folder(source / split)) {
-      if (std::optional<BoxListing> part = list_folder_itself(source / split, {})) {
-        return part;
-      }
-    }
   }
   return std::nullopt;
 }
@@ -159,18 +140,19 @@ bool is_boxed_folder(const fs::path& folder) {
   return own_coco_file(folder) || is_voc_tree(folder) || has_xml_beside_images(folder);
 }
 
-// The parts of a folder that has its boxes in nothing but parts.
-std::vector<std::string> box_parts(const fs::path& source) {
-  std::vector<std::string> parts;
-  for (const fs::path& file : coco_parts(source)) {
-    parts.push_back(file.stem().string().substr(std::string("instances_").size()));
-  }
-  for (const std::string& split : known_splits()) {
-    if (is_boxed_folder(source / split)) {
-      parts.push_back(split);
-    }
-  }
+// The parts of a folder: files of COCO, lists of VOC, and subfolders that have boxes.
+Parts parts_with_boxes(const fs::path& folder, const std::string& split) {
+  Parts parts = coco_parts(folder);
+  std::ranges::move(voc_parts(folder), std::back_inserter(parts));
+  std::ranges::move(part_folders(folder, split, is_boxed_folder), std::back_inserter(parts));
+  sort_parts(parts);
   return parts;
+}
+
+BoxListing list_part(const fs::path& source, const Part& part) {
+  return part.path.extension() == ".txt" ? list_voc_tree(source, part.path)
+         : is_folder(part.path)          ? list_whole(part.path).value()
+                                         : list_coco_boxes(part.path);
 }
 
 BoxListing list_boxes(const fs::path& source, const std::string& split) {
@@ -179,26 +161,26 @@ BoxListing list_boxes(const fs::path& source, const std::string& split) {
   }
   std::error_code error;
   check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
-  const std::vector<std::string> splits = split.empty() ? std::vector<std::string>{} : names_of_split(split);
   if (!is_folder(source)) {
     check(source.extension() == ".json",
           "{}: boxes are a .json in COCO's layout, or a folder in that or in Pascal VOC's", source.string());
     check(split.empty() || is_training_split(split), "{}: a file has no part '{}'", source.string(), split);
     return list_coco_boxes(source);
   }
-  if (std::optional<BoxListing> part = list_part(source, splits)) {
-    return std::move(*part);
+  const Parts parts = parts_with_boxes(source, split);
+  const bool whole = is_boxed_folder(source);
+  check(whole || !parts.empty(),
+        "{}: there are no images with boxes: neither instances.json, annotations/instances_NAME.json or "
+        "_annotations.coco.json (COCO), nor Annotations/ or a .xml beside each image (Pascal VOC)",
+        source.string());
+  if (split.empty() && !whole) {
+    check_whole(parts, source.string(), false);
   }
-  if (std::optional<BoxListing> whole = list_folder_itself(source, splits)) {
-    return std::move(*whole);
-  }
-  if (const std::vector<std::string> parts = box_parts(source); split.empty() && !parts.empty()) {
-    fail("{} is split into parts ({}): choose one", source.string(), fmt::join(parts, ", "));
-  }
-  fail(
-      "{}: there are no images with boxes{}: neither instances.json, annotations/instances_NAME.json or "
-      "_annotations.coco.json (COCO), nor Annotations/ or a .xml beside each image (Pascal VOC)",
-      source.string(), split.empty() ? "" : fmt::format(" of a part '{}'", split));
+  std::vector<std::string> notes;
+  const Part* part = split.empty() ? nullptr : choose_part(parts, split, source.string(), notes, {.whole = whole});
+  BoxListing result = part == nullptr ? list_whole(source).value() : list_part(source, *part);
+  std::ranges::move(notes, std::back_inserter(result.notes));
+  return result;
 }
 
 // Images as they are listed.
@@ -330,7 +312,11 @@ bool has_boxes(const fs::path& source) {
   if (!is_folder(source)) {
     return source.extension() == ".json";
   }
-  return is_boxed_folder(source) || !box_parts(source).empty();
+  return is_boxed_folder(source) || !parts_with_boxes(source, "").empty();
+}
+
+Parts parts_of_boxes(const fs::path& source) {
+  return is_scene_source(source) || !is_folder(source) ? Parts() : parts_with_boxes(source, "");
 }
 
 }  // namespace vitrail::data

@@ -10,6 +10,7 @@
 
 #include "vitrail/data/boxes/box.h"
 #include "vitrail/data/dataset.h"
+#include "vitrail/data/sources/parts.h"
 
 namespace vitrail::data {
 
@@ -49,9 +50,8 @@ struct BoxedOptions {
 /// - a folder with a `.xml` beside each image,
 /// - `scenes:count=8000`: scenes that are drawn when they are asked for, see read_scene_source().
 ///
-/// BoxedOptions::split chooses a file or a subfolder of a source that has such parts, under the names that
-/// names_of_split() knows too; a source without parts serves as a whole for training. Which layout it is, is found by
-/// looking.
+/// BoxedOptions::split chooses a file or a subfolder of a source that has such parts (choose_part()). Which layout it
+/// is, is found by looking.
 ///
 /// Categories of COCO may have gaps in their ids: they become classes 0, 1, … in the order of their ids. VOC's corners
 /// are taken as they are. Boxes are cut off at the borders of their images; those that then have no area are named in a
@@ -61,5 +61,7 @@ BoxedImages open_boxed_images(const std::filesystem::path& source, const BoxedOp
 
 /// Whether a source looks like images with boxes rather than like class folders.
 bool has_boxes(const std::filesystem::path& source);
+/// The parts of such a source; none if it is whole.
+Parts parts_of_boxes(const std::filesystem::path& source);
 
 }  // namespace vitrail::data

@@ -7,7 +7,7 @@
 
 #include "vitrail/data/boxes/listings.h"
 #include "vitrail/data/scenes/source.h"
-#include "vitrail/data/sources.h"
+#include "vitrail/data/sources/sources.h"
 #include "vitrail/tensor/side_by_side.h"
 
 namespace vitrail::data {

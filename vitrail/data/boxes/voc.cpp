@@ -10,7 +10,7 @@
 
 #include "vitrail/data/boxes/listings.h"
 #include "vitrail/data/coco/coco_file.h"
-#include "vitrail/data/sources.h"
+#include "vitrail/data/sources/sources.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/image.h"
 #include "vitrail/io/wording.h"

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
-
-#include <fmt/ranges.h>
 
 #include "vitrail/data/boxes/boxed_images.h"
 #include "vitrail/data/coco/coco_file.h"
@@ -16,23 +13,13 @@
 #include "vitrail/data/scenes/read.h"
 #include "vitrail/data/scenes/sample.h"
 #include "vitrail/data/scenes/source.h"
-#include "vitrail/data/shards/shards.h"
-#include "vitrail/data/sources.h"
-#include "vitrail/io/tar.h"
-#include "vitrail/io/web/download.h"
+#include "vitrail/data/sources/sources.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool has_texts_inside(const fs::path& archive) {
-  const io::Tar tar = io::Tar::open(archive);
-  return std::ranges::any_of(tar.entries(), [](const io::TarEntry& entry) { return entry.name.ends_with(".txt"); });
-}
-
-bool is_csv(const fs::path& source) { return source.extension() == ".csv" && fs::is_regular_file(source); }
 
 // The names of the classes as the captions of their images; images without a class are left out.
 CaptionedImages captioned_by_class(const fs::path& source, const std::string& split) {
@@ -55,12 +42,12 @@ CaptionedImages captioned_by_class(const fs::path& source, const std::string& sp
 
 // The pairs of a source, or of a part of it, and the scenes of those that were drawn. An image's name is its index.
 CaptionedImages pairs_in(const fs::path& source, const std::string& split, bool judged) {
-  const std::set<std::string> parts = parts_of_pairs(source);
-  check(!split.empty() || parts.size() < 2, "{}: the {} split into parts ({}): choose one of them", source.string(),
-        fs::is_directory(source) ? "shards are" : "table is", fmt::join(parts, ", "));
+  if (split.empty()) {
+    check_whole(parts_of_pairs(source), source.string());
+  }
   CaptionedImages all{open_text_pairs(source, split)};
-  const fs::path file = (fs::is_directory(source) ? source : source.parent_path()) / "scene.json";
-  if (!judged || !fs::exists(file)) {
+  const fs::path file = all.folder / "scene.json";
+  if (!judged || all.folder.empty() || !fs::exists(file)) {
     return all;
   }
   const std::map<std::int64_t, Scene> scenes = read_scenes(file);
@@ -86,41 +73,12 @@ CaptionedImages drawn_pairs(const fs::path& source, const std::string& split, bo
 
 }  // namespace
 
-bool has_captions(const fs::path& source) {
-  if (is_scene_source(source)) {
-    return false;
-  }
-  if (!fs::exists(source) && is_shard_source(source)) {
-    return has_texts_inside(io::local_file(shards_named(source).front()));
-  }
-  if (!fs::is_directory(source)) {
-    return source.extension() == ".json" || (is_csv(source) && is_captions_table(source)) ||
-           (io::is_tar_name(source) && fs::exists(source) && has_texts_inside(source));
-  }
-  if (fs::exists(source / "captions.json") || fs::exists(source / "captions.csv")) {
-    return true;
-  }
-  for (const fs::directory_entry& entry : fs::directory_iterator(source)) {
-    if (io::is_tar_name(entry.path())) {  // one shard stands for all
-      return has_texts_inside(entry.path());
-    }
-  }
-  return false;
-}
-
 CaptionedImages open_captioned_images(const fs::path& source, const std::string& split, bool judged) {
   if (is_scene_source(source) && read_scene_source(source).style == SceneStyle::shapes) {
     return drawn_pairs(source, split, judged);
   }
-  if (has_captions(source)) {
+  if (has_captions(source, split)) {
     return pairs_in(source, split, judged);
-  }
-  for (const std::string& name : split.empty() ? std::vector<std::string>() : names_of_split(split)) {
-    for (const fs::path& part : {source / name, source / (name + ".csv")}) {
-      if (has_captions(part)) {
-        return pairs_in(part, "", judged);
-      }
-    }
   }
   return has_boxes(source) ? counted_captions(source, split) : captioned_by_class(source, split);
 }

@@ -22,15 +22,11 @@ struct CaptionedImages : TextPairs {
 
 /// Opens images with captions. `source` is one of those of open_text_pairs(), or images with boxes, of which captions
 /// say how many there are (counted_captions()), or a data set with classes, whose names (of a folder, or what a .csv of
-/// path,label says of an image) are then the captions. `split` chooses a part under the
-/// names that names_of_split() knows: a subfolder train/, validation/ … of a folder of pairs, rows of a table by its
-/// column "split", or what open_dataset() takes; "" and, where there are no parts, that of training are the whole. A
+/// path,label says of an image) are then the captions. `split` chooses a part
+/// (choose_part()) of the pairs, or what open_dataset() takes; "" is the whole. A
 /// scene.json beside captions.json says what is in scenes. Throws Error, naming the place, if there is no such part, or
 /// a file does not fit its layout.
 CaptionedImages open_captioned_images(const std::filesystem::path& source, const std::string& split = "",
                                       bool judged = false);
-
-/// Whether a source has texts beside its images, in one of the forms of open_text_pairs().
-bool has_captions(const std::filesystem::path& source);
 
 }  // namespace vitrail::data

@@ -9,7 +9,7 @@
 #include "vitrail/data/scenes/questions.h"
 #include "vitrail/data/scenes/sample.h"
 #include "vitrail/data/scenes/source.h"
-#include "vitrail/data/sources.h"
+#include "vitrail/data/sources/sources.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/tensor/side_by_side.h"
 

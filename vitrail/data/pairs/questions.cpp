@@ -1,6 +1,7 @@
 #include "vitrail/data/pairs/questions.h"
 
 #include <algorithm>
+#include <cctype>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -14,7 +15,7 @@
 #include "vitrail/data/coco/coco_file.h"
 #include "vitrail/data/pairs/drawn_questions.h"
 #include "vitrail/data/scenes/source.h"
-#include "vitrail/data/sources.h"
+#include "vitrail/data/sources/sources.h"
 #include "vitrail/io/csv.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/image.h"
@@ -31,7 +32,7 @@ constexpr std::string_view questions_ending = "questions.json";
 constexpr const char* question_column = "question";
 constexpr const char* questions_csv = "questions.csv";
 
-// The questions files of a folder, of which there should be one.
+// The questions files of a folder: one, or those of its parts.
 std::vector<fs::path> question_files(const fs::path& folder) {
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
@@ -60,8 +61,21 @@ fs::path annotations_beside(const fs::path& questions) {
   return same;
 }
 
-// The folder with the images: images/ beside the file, or a folder, beside it or one level up, whose name is within
-// that of the file.
+// Whether a name has this word, which no letter or digit touches: "train2014" is one of "mscoco_train2014_questions".
+bool has_word(std::string_view name, std::string_view word) {
+  const auto ends = [&](std::size_t at) {
+    return at >= name.size() || std::isalnum(static_cast<unsigned char>(name[at])) == 0;
+  };
+  for (std::size_t at = name.find(word); at != std::string_view::npos; at = name.find(word, at + 1)) {
+    if ((at == 0 || ends(at - 1)) && ends(at + word.size())) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The folder with the images: images/ beside the file, or a folder, beside it or one level up, whose name is a word of
+// the file's.
 fs::path images_of(const fs::path& questions) {
   const fs::path folder = fs::absolute(questions).lexically_normal().parent_path();
   if (fs::is_directory(folder / "images")) {
@@ -72,12 +86,14 @@ fs::path images_of(const fs::path& questions) {
     std::error_code error;
     for (const fs::directory_entry& entry : fs::directory_iterator(place, error)) {
       const std::string own = entry.path().filename().string();
-      if (entry.is_directory(error) && own.size() > 3 && name.find(own) != std::string::npos) {
+      if (entry.is_directory(error) && has_word(name, own)) {
         return entry.path();
       }
     }
   }
-  fail("{}: its images are not there: a folder 'images' was expected beside it", questions.string());
+  const std::string part = part_in_name(name);
+  fail("{}: its images are not there: a folder 'images'{} was expected beside it", questions.string(),
+       part.empty() ? "" : fmt::format(" or '{}'", part));
 }
 
 // The words of a question, none of spaces alone.
@@ -257,34 +273,64 @@ QuestionListing list_questions_csv(const fs::path& file, TablePart part) {
   return result;
 }
 
-QuestionListing list_questions(const fs::path& source, const TablePart& rows = {.mixed = true}) {
+// Whether questions lie in a folder itself, and not in its parts.
+bool has_own_questions(const fs::path& folder) {
+  return !question_files(folder).empty() || fs::exists(folder / questions_csv);
+}
+
+// The parts of a folder, each of which is a folder or a file of questions.
+Parts parts_with_questions(const fs::path& folder, const std::string& split = "") {
+  Parts parts = part_folders(folder, split, has_own_questions);
+  for (const fs::path& file : question_files(folder)) {
+    const std::string name = file.filename().string();
+    if (const std::string part = part_in_name(name); !part.empty()) {
+      parts.push_back({part, fmt::format("'{}'", name), file});
+    }
+  }
+  sort_parts(parts);
+  return parts;
+}
+
+// The questions of a part; all of the source with `mixed`, for which `split` is "".
+QuestionListing list_questions(const fs::path& source, const std::string& split, bool mixed) {
   std::error_code error;
   check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
+  const TablePart rows{.part = split, .mixed = mixed};
   if (!fs::is_directory(source)) {
     const std::string name = source.filename().string();
+    const bool table = source.extension() == ".csv";
     check(
-        name.ends_with(questions_ending) || source.extension() == ".csv",
+        name.ends_with(questions_ending) || table,
         "{}: questions about images are a file NAMEquestions.json in VQA's layout, a .csv of path,question,answer, or "
         "a folder with one of them",
         source.string());
-    return source.extension() == ".csv" ? list_questions_csv(source, rows) : list_vqa(source);
+    check(table || split.empty() || is_training_split(split), "{}: there is no part '{}' of it", source.string(),
+          split);
+    return table ? list_questions_csv(source, rows) : list_vqa(source);
   }
   const std::vector<fs::path> files = question_files(source);
-  if (files.size() > 1) {
-    fail("{}: there are several files of questions, '{}' and '{}': name one of them", source.string(),
-         files.front().filename().string(), files.back().filename().string());
+  const Parts parts = parts_with_questions(source, split);
+  if (files.empty() && fs::exists(source / questions_csv) && parts.empty()) {
+    return list_questions_csv(source / questions_csv, rows);
   }
-  if (!files.empty()) {
-    return list_vqa(files.front());
+  std::vector<std::string> notes;
+  const Part* part = nullptr;
+  if (split.empty()) {
+    check_whole(parts, source.string(), !files.empty());
+    check(files.size() < 2, "{}: there are several files of questions, '{}' and '{}': name one of them",
+          source.string(), files.empty() ? "" : files.front().filename().string(),
+          files.empty() ? "" : files.back().filename().string());
+  } else {
+    part = choose_part(parts, split, source.string(), notes, {.whole = files.size() == 1});
   }
-  std::vector<std::string> parts;
-  std::ranges::copy_if(known_splits(), std::back_inserter(parts),
-                       [&](const std::string& split) { return has_questions(source / split); });
-  check(parts.empty(), "{} is split into parts ({}): choose one", source.string(), fmt::join(parts, ", "));
-  check(fs::exists(source / questions_csv),
+  check(part != nullptr || !files.empty(),
         "{}: there are no questions: neither a file NAMEquestions.json in VQA's layout, nor {}", source.string(),
         questions_csv);
-  return list_questions_csv(source / questions_csv, rows);
+  QuestionListing result = part == nullptr                ? list_vqa(files.front())
+                           : fs::is_directory(part->path) ? list_questions(part->path, "", mixed)
+                                                          : list_vqa(part->path);
+  std::ranges::move(notes, std::back_inserter(result.images.notes));
+  return result;
 }
 
 ImageQuestions questions_of(QuestionListing listing, const fs::path& source) {
@@ -301,6 +347,7 @@ ImageQuestions questions_of(QuestionListing listing, const fs::path& source) {
     result.questions.push_back(std::move(listing.questions[i]));
   }
   check(!paths.empty(), "{}: there are no questions", source.string());
+  kept.notes = std::move(listing.images.notes);
   kept.labels.assign(paths.size(), unlabeled);
   if (kept.passed_over > 0) {
     kept.notes.push_back(fmt::format("{} without a question", io::counted(kept.passed_over, "images")));
@@ -337,34 +384,30 @@ std::string plain_answer(std::string_view answer) {
 }
 
 ImageQuestions open_questions(const fs::path& source) {
-  return is_scene_source(source) ? drawn_questions(source, "", false) : questions_of(list_questions(source), source);
+  return is_scene_source(source) ? drawn_questions(source, "", false)
+                                 : questions_of(list_questions(source, "", true), source);
 }
 
 ImageQuestions open_questions_of(const fs::path& source, const std::string& split, bool drawn_boxes) {
-  if (is_scene_source(source)) {
-    return drawn_questions(source, split, drawn_boxes);
+  return is_scene_source(source) ? drawn_questions(source, split, drawn_boxes)
+                                 : questions_of(list_questions(source, split, false), source);
+}
+
+Parts parts_of_questions(const fs::path& source) {
+  if (is_scene_source(source) || !fs::exists(source)) {
+    return {};
   }
-  if (split.empty()) {
-    return questions_of(list_questions(source, {}), source);
+  if (!fs::is_directory(source)) {
+    return parts_of_table(source);
   }
-  const std::vector<std::string> names = names_of_split(split);
-  for (const std::string& name : names) {
-    if (has_questions(source / name)) {
-      return open_questions(source / name);
-    }
-  }
-  const bool table = source.extension() == ".csv" || ((!fs::is_directory(source) || question_files(source).empty()) &&
-                                                      fs::exists(source / questions_csv));
-  check(table || is_training_split(split), "{}: there is no part '{}' of it", source.string(), split);
-  TablePart part;
-  part.names = names;
-  return questions_of(list_questions(source, part), source);
+  const Parts parts = parts_with_questions(source);
+  return parts.empty() && fs::exists(source / questions_csv) ? parts_of_table(source / questions_csv) : parts;
 }
 
 bool has_questions(const fs::path& source) {
   std::error_code error;
   if (fs::is_directory(source, error)) {
-    return !question_files(source).empty() || fs::exists(source / questions_csv, error);
+    return has_own_questions(source) || !part_folders(source, "", has_own_questions).empty();
   }
   if (source.extension() == ".csv" && fs::is_regular_file(source, error)) {
     const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(source), source.string());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "vitrail/data/dataset.h"
+#include "vitrail/data/sources/parts.h"
 
 namespace vitrail::data {
 
@@ -51,7 +52,7 @@ std::string plain_answer(std::string_view answer);
 ///   folder with one. Beside it lies NAMEannotations.json ("annotations": question_id, image_id, answers,
 ///   multiple_choice_answer, question_type), without the "OpenEnded_" that VQA v2 has in the first; `boxes` of
 ///   [left, top, width, height], which `vitrail scenes` writes, may say what a question is about. The images are those
-///   of a folder beside the files, `images` or one that is named within their names ("train2014"), whose names end with
+///   of a folder beside the files, `images` or one whose name is a word of theirs ("train2014"), whose names end with
 ///   the image's id: COCO_train2014_000000000009.jpg, 000009.png;
 /// - a `.csv` of path,question,answer, with paths relative to the CSV, or a folder with a questions.csv. A header line
 /// is
@@ -62,12 +63,14 @@ std::string plain_answer(std::string_view answer);
 /// Images without a question are counted as passed over. Throws Error, naming the place, if a file does not fit its
 /// layout, an id is there twice, a question has no image or no answers, answers have no question, or there are none.
 ImageQuestions open_questions(const std::filesystem::path& source);
-/// The same of a part, under the names that names_of_split() knows: of a subfolder train/, validation/ …, or the rows
-/// of a table by its column "split"; "" and, where there are no parts, that of training are the whole. Throws Error if
-/// there is no such part, or for "" if there are several. Question::about of drawn scenes is filled in if `drawn_boxes`
-/// says so, for which each is drawn once.
+/// The same of a part (choose_part()): a subfolder train/, validation/ …, a file whose name says it
+/// (v2_OpenEnded_mscoco_train2014_questions.json), or the rows of a table by its column "split"; "" is the whole.
+/// Throws Error if there is no such part, or for "" if there are several. Question::about of drawn scenes is filled in
+/// if `drawn_boxes` says so, for which each is drawn once.
 ImageQuestions open_questions_of(const std::filesystem::path& source, const std::string& split,
                                  bool drawn_boxes = false);
+/// The parts of such a source; none if it is whole.
+Parts parts_of_questions(const std::filesystem::path& source);
 /// Whether a file or a folder looks like questions about images.
 bool has_questions(const std::filesystem::path& source);
 

@@ -15,7 +15,7 @@
 #include "vitrail/data/scenes/describe.h"
 #include "vitrail/data/scenes/source.h"
 #include "vitrail/data/shards/shards.h"
-#include "vitrail/data/sources.h"
+#include "vitrail/data/sources/sources.h"
 #include "vitrail/io/csv.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/image.h"
@@ -34,6 +34,7 @@ namespace fs = std::filesystem;
 struct PairListing {
   Listing images;
   std::vector<std::vector<std::string>> texts;
+  fs::path folder = {};  // TextPairs::folder
 };
 
 // The pairs of a listing; images without a text are left out and counted.
@@ -58,6 +59,7 @@ TextPairs pairs_of(PairListing listing, const std::string& source) {
   check(!places.empty(), "{}: there are no images with texts", source);
   kept.labels.assign(places.size(), unlabeled);
   kept.passed_over = listing.images.passed_over;
+  kept.notes = std::move(listing.images.notes);
   if (without > 0) {
     kept.notes.push_back(fmt::format("{}: {} without a text {} left out", source, io::counted(without, "images"),
                                      without == 1 ? "is" : "are"));
@@ -69,6 +71,7 @@ TextPairs pairs_of(PairListing listing, const std::string& source) {
     return image(places[static_cast<std::size_t>(i)]);
   };
   result.images = dataset_of(std::move(kept));
+  result.folder = std::move(listing.folder);
   return result;
 }
 
@@ -91,16 +94,13 @@ PairListing list_coco(const fs::path& path) {
     result.texts[image].emplace_back(io::trimmed(f.get<std::string>("caption")));
   };
   file.read_with_ids("annotations", read_text, true);
+  result.folder = path.parent_path();
   result.images.image = reader_of(std::move(paths));
   return result;
 }
 
 std::optional<std::size_t> caption_column(const io::CsvRow& header, const std::string& source) {
   return io::column_named(header, {"caption", "text", "title", "description", "sentence"}, source);
-}
-
-std::string note_of_parts(const std::string& source, const std::set<std::string>& parts) {
-  return fmt::format("{}: all of its parts are taken: {}", source, fmt::join(parts, ", "));
 }
 
 // `part` says which rows are taken, but for what the header says of them.
@@ -126,8 +126,8 @@ PairListing list_captions_csv(const fs::path& file, TablePart part) {
   PairListing result;
   std::vector<fs::path> images;
   std::map<std::string, std::size_t> place_of;
-  if (const std::set<std::string> parts = parts_in(rows, part); part.mixed && parts.size() > 1) {
-    result.images.notes.push_back(note_of_parts(source, parts));
+  if (const Parts parts = parts_in(rows, part); part.mixed && parts.size() > 1) {
+    result.images.notes.push_back(note_of_all(parts, source));
   }
   for (const io::CsvRow* row : rows_of(rows, part, source, result.images.notes)) {
     const std::string& name = row->fields[path];
@@ -139,6 +139,7 @@ PairListing list_captions_csv(const fs::path& file, TablePart part) {
     }
     result.texts[place->second].emplace_back(io::trimmed(row->fields[text]));
   }
+  result.folder = file.parent_path();
   result.images.image = reader_of(std::move(images));
   return result;
 }
@@ -196,20 +197,22 @@ PairListing list_described_scenes(const SceneFolder& what, const std::string& so
   return result;
 }
 
+bool has_texts_inside(const fs::path& archive) {
+  const io::Tar tar = io::Tar::open(archive);
+  return std::ranges::any_of(tar.entries(), [](const io::TarEntry& entry) { return entry.name.ends_with(".txt"); });
+}
+
+bool is_csv(const fs::path& source) {
+  return io::lower_case(source.extension().native()) == ".csv" && !fs::is_directory(source);
+}
+
 // The table of captions that a source is, or that a folder has; empty if there is none.
 fs::path table_of(const fs::path& source) {
-  if (io::lower_case(source.extension().native()) == ".csv" && !fs::is_directory(source)) {
+  if (is_csv(source)) {
     return source;
   }
   return fs::exists(source / "captions.csv") && !fs::exists(source / "captions.json") ? source / "captions.csv"
                                                                                       : fs::path();
-}
-
-// The part that the name of a shard says: "train" of "train-000000.tar" and "train.tar"; empty: none.
-std::string part_of_shard(const fs::path& shard) {
-  const std::string name = shard.filename().string();
-  const std::string part = name.substr(0, name.find_first_of("-."));
-  return std::ranges::find(known_splits(), part) == known_splits().end() ? "" : part;
 }
 
 // The shards of a folder in natural order.
@@ -225,32 +228,110 @@ std::vector<fs::path> shards_in(const fs::path& folder) {
   return shards;
 }
 
-std::set<std::string> parts_of_shards(const fs::path& folder) {
-  std::set<std::string> parts;
-  for (const fs::path& shard : shards_in(folder)) {
-    parts.insert(part_of_shard(shard));
-  }
-  return parts.contains("") ? std::set<std::string>() : parts;
+// Whether captions lie in a folder itself, and not in its parts.
+bool has_own_captions(const fs::path& folder) {
+  const std::vector<fs::path> shards = shards_in(folder);
+  return fs::exists(folder / "captions.json") || fs::exists(folder / "captions.csv") ||
+         (!shards.empty() && has_texts_inside(shards.front()));  // one stands for all
 }
 
-PairListing list_shards_of(const fs::path& folder, const std::string& split) {
+// Whether the first line of a table names a column of captions.
+bool names_captions(const fs::path& table) {
+  const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(table), table.string());
+  return !rows.empty() && is_table_header(rows[0]) && caption_column(rows[0], table.string());
+}
+
+// The captions of a folder that are those of one part: annotations/captions_train2017.json, train.csv.
+Parts files_of_parts(const fs::path& folder) {
+  constexpr std::string_view begin = "captions_";
+  Parts parts;
+  for (const fs::path& place : {folder, folder / "annotations"}) {
+    std::error_code none;
+    for (const fs::directory_entry& entry : fs::directory_iterator(place, none)) {
+      const std::string name = entry.path().filename().string();
+      const std::string stem = entry.path().stem().string();
+      const std::string extension = io::lower_case(entry.path().extension().native());
+      if (extension == ".json" && name.starts_with(begin)) {
+        parts.push_back({stem.substr(begin.size()), fmt::format("'{}'", name), entry.path()});
+      } else if (extension == ".csv" && place == folder && is_part_name(stem) && names_captions(entry.path())) {
+        parts.push_back({stem, fmt::format("'{}'", name), entry.path()});
+      }
+    }
+  }
+  std::ranges::sort(parts, {}, &Part::shown);
+  return parts;
+}
+
+// The parts of a folder, each of which is a file or a folder of captions, or the shards of one name, of which its path
+// is the first; none unless all shards say theirs.
+Parts parts_with_texts(const fs::path& folder, const std::string& split = "") {
+  Parts parts = part_folders(folder, split, has_own_captions);
+  std::ranges::move(files_of_parts(folder), std::back_inserter(parts));
+  if (parts.empty()) {
+    for (const fs::path& shard : shards_in(folder)) {
+      const std::string name = part_in_name(shard.filename().string());
+      if (name.empty()) {
+        return {};
+      }
+      if (std::ranges::find(parts, name, &Part::name) == parts.end()) {
+        parts.push_back({name, fmt::format("'{}'", shard.filename().string()), shard});
+      }
+    }
+  }
+  sort_parts(parts);
+  return parts;
+}
+
+PairListing list_pairs(const fs::path& source, const std::string& split);
+
+PairListing list_pairs_of(const fs::path& folder, const Part& part) {
+  if (!io::is_tar_name(part.path)) {
+    return list_pairs(part.path, "");
+  }
   std::vector<fs::path> shards = shards_in(folder);
-  check(!shards.empty(),
-        "{}: there are no pairs of images and texts: neither captions.json, nor captions.csv, nor .tar "
-        "shards of WebDataset",
-        folder.string());
-  const std::set<std::string> parts = parts_of_shards(folder);
-  if (!split.empty() && !parts.empty()) {
-    const std::vector<std::string> names = names_of_split(split);
-    const auto wanted = std::ranges::find_if(names, [&](const std::string& name) { return parts.contains(name); });
-    check(wanted != names.end(), "{}: there is no part '{}', only {}", folder.string(), split,
-          fmt::join(parts, " and "));
-    std::erase_if(shards, [&](const fs::path& shard) { return part_of_shard(shard) != *wanted; });
+  std::erase_if(shards, [&](const fs::path& shard) { return part_in_name(shard.filename().string()) != part.name; });
+  return list_shards(shards);
+}
+
+// All parts of a folder, one after the other.
+PairListing list_all_parts(const fs::path& folder, const Parts& parts) {
+  PairListing all;
+  std::vector<Listing> listings;
+  for (const Part& part : parts) {
+    PairListing listing = list_pairs_of(folder, part);
+    std::ranges::move(listing.images.names, std::back_inserter(all.images.names));
+    std::ranges::move(listing.texts, std::back_inserter(all.texts));
+    std::ranges::move(listing.images.notes, std::back_inserter(all.images.notes));
+    listings.push_back(std::move(listing.images));
+    listings.back().labels.assign(listing.texts.size(), unlabeled);
   }
-  PairListing result = list_shards(shards);
+  all.images.image = [listings = std::move(listings)](std::int64_t i) {
+    auto own = listings.begin();
+    for (; i >= std::ssize(own->labels); ++own) {
+      i -= std::ssize(own->labels);
+    }
+    return own->image(i);
+  };
+  all.images.notes.push_back(note_of_all(parts, folder.string()));
+  return all;
+}
+
+PairListing list_pairs_in(const fs::path& folder, const std::string& split) {
+  const Parts parts = parts_with_texts(folder, split);
   if (split.empty() && parts.size() > 1) {
-    result.images.notes.push_back(note_of_parts(folder.string(), parts));
+    return list_all_parts(folder, parts);
   }
+  std::vector<std::string> notes;
+  const Part* part = parts.empty() && split.empty() ? nullptr
+                     : split.empty()                ? &parts.front()
+                                                    : choose_part(parts, split, folder.string(), notes);
+  std::vector<fs::path> shards = part == nullptr ? shards_in(folder) : std::vector<fs::path>();
+  check(part != nullptr || !shards.empty(),
+        "{}: there are no pairs of images and texts: neither captions.json, annotations/captions_NAME.json nor "
+        "captions.csv, nor .tar shards of WebDataset",
+        folder.string());
+  PairListing result = part == nullptr ? list_shards(shards) : list_pairs_of(folder, *part);
+  std::ranges::move(notes, std::back_inserter(result.images.notes));
   return result;
 }
 
@@ -266,23 +347,22 @@ PairListing list_pairs(const fs::path& source, const std::string& split) {
   }
   check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
   if (const fs::path table = table_of(source); !table.empty()) {
-    TablePart part{.names = split.empty() ? std::vector<std::string>() : names_of_split(split)};
-    part.mixed = split.empty();
-    return list_captions_csv(table, std::move(part));
+    return list_captions_csv(table, {.part = split, .mixed = split.empty()});
   }
-  check(split.empty() || is_training_split(split) || !parts_of_pairs(source).empty(), "{}: there is no part '{}' of it",
-        source.string(), split);
-  if (fs::is_directory(source)) {
-    return fs::exists(source / "captions.json") ? list_coco(source / "captions.json") : list_shards_of(source, split);
+  const bool folder = fs::is_directory(source);
+  const fs::path own = folder ? source / "captions.json" : source;
+  if (folder && !fs::exists(own)) {
+    return list_pairs_in(source, split);
   }
-  if (io::is_tar_name(source)) {
-    return list_shards({source});
+  check(split.empty() || is_training_split(split), "{}: there is no part '{}' of it", source.string(), split);
+  if (io::is_tar_name(own)) {
+    return list_shards({own});
   }
-  check(source.extension() == ".json",
+  check(own.extension() == ".json",
         "{}: pairs of images and texts are a .json in COCO's layout, a .csv of path,caption, a .tar of WebDataset, or "
         "a folder with one of them",
         source.string());
-  return list_coco(source);
+  return list_coco(own);
 }
 
 // Some images of another data set.
@@ -314,18 +394,30 @@ TextPairs described_scenes(const SceneFolder& what, const std::string& source) {
   return pairs_of(list_described_scenes(what, source), source);
 }
 
-std::set<std::string> parts_of_pairs(const fs::path& source) {
+Parts parts_of_pairs(const fs::path& source) {
   std::error_code none;
   if (is_scene_source(source) || !fs::exists(source, none)) {
     return {};
   }
   if (const fs::path table = table_of(source); !table.empty()) {
-    const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(table), table.string());
-    return rows.empty() || !is_table_header(rows[0])
-               ? std::set<std::string>()
-               : parts_in(rows, {.first = 1, .split = split_column(rows[0], table.string())});
+    return parts_of_table(table);
   }
-  return fs::exists(source / "captions.json") ? std::set<std::string>() : parts_of_shards(source);
+  return fs::exists(source / "captions.json") ? Parts() : parts_with_texts(source);
+}
+
+bool has_captions(const fs::path& source, const std::string& split) {
+  if (is_scene_source(source)) {
+    return false;
+  }
+  if (!fs::exists(source) && is_shard_source(source)) {
+    return has_texts_inside(io::local_file(shards_named(source).front()));
+  }
+  if (!fs::is_directory(source)) {
+    return source.extension() == ".json" || (is_csv(source) && fs::exists(source) && is_captions_table(source)) ||
+           (io::is_tar_name(source) && fs::exists(source) && has_texts_inside(source));
+  }
+  return has_own_captions(source) || !files_of_parts(source).empty() ||
+         !part_folders(source, split, has_own_captions).empty();
 }
 
 bool is_captions_table(const fs::path& file) {

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "vitrail/data/dataset.h"
 #include "vitrail/data/scenes/write.h"
+#include "vitrail/data/sources/parts.h"
 
 namespace vitrail::data {
 
@@ -18,6 +18,7 @@ namespace vitrail::data {
 struct TextPairs {
   std::shared_ptr<const Dataset> images;        ///< without labels
   std::vector<std::vector<std::string>> texts;  ///< of each image, at least one
+  std::filesystem::path folder = {};            ///< in which the file with the texts lies; "": there is none
 
   std::int64_t count() const;  ///< of all texts
 };
@@ -30,6 +31,8 @@ struct TextPairs {
 ///   understood; a path may come in several lines;
 /// - shards in the layout of WebDataset: a `.tar`, or a folder of them, with KEY.jpg (.jpeg, .png, .webp) and KEY.txt
 ///   side by side;
+/// - a folder of parts, each in one of these forms: subfolders `train`, `val` …, files `train.csv`, shards
+///   `train-000000.tar`, or, as COCO has them, annotations/captions_NAME.json;
 /// - `scenes:count=8000`: scenes that are drawn when they are asked for, see read_scene_source().
 ///
 /// Images without a text are left out and told in a note. With `split`, the pairs are those of one of its parts, by any
@@ -38,9 +41,11 @@ struct TextPairs {
 /// layout, an image is not there, or there are no pairs.
 TextPairs open_text_pairs(const std::filesystem::path& source, const std::string& split = "");
 
-/// The parts of such a source: those that the column "split" of a table names, or the names of shards in a folder
-/// (`train-000000.tar`, `val.tar`). None if it does not say all of them.
-std::set<std::string> parts_of_pairs(const std::filesystem::path& source);
+/// The parts of such a source: those that the column "split" of a table names, or the files, subfolders and shards of a
+/// folder. None if it does not say all of them.
+Parts parts_of_pairs(const std::filesystem::path& source);
+/// Whether a source, or its part `split`, has texts beside its images, in one of these forms.
+bool has_captions(const std::filesystem::path& source, const std::string& split = "");
 /// Whether a `.csv` is one of captions: whether it has a column of them, or no header. One of path,label is not.
 bool is_captions_table(const std::filesystem::path& file);
 

@@ -10,7 +10,7 @@
 
 #include <fnmatch.h>
 
-#include "vitrail/data/sources.h"
+#include "vitrail/data/sources/sources.h"
 #include "vitrail/io/csv.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
@@ -166,14 +166,13 @@ Told sequences_of_table(const fs::path& path, const SequenceOptions& options) {
         source);
   const FrameColumns columns(rows[0], source);
   Told told;
-  const std::vector<const io::CsvRow*> chosen =
-      rows_of(rows,
-              {.first = 1,
-               .columns = rows[0].fields.size(),
-               .split = columns.split,
-               .names = options.split.empty() ? std::vector<std::string>() : names_of_split(options.split),
-               .mixed = options.labels == Labels::none},
-              source, told.found.notes);
+  const std::vector<const io::CsvRow*> chosen = rows_of(rows,
+                                                        {.first = 1,
+                                                         .columns = rows[0].fields.size(),
+                                                         .split = columns.split,
+                                                         .part = options.split,
+                                                         .mixed = options.labels == Labels::none},
+                                                        source, told.found.notes);
   if (columns.split && options.labels != Labels::none) {
     told.found.parts = parts_of_sequences(rows, columns, source);
   }

@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/data/scenes/source_fields.h"
-#include "vitrail/data/sources.h"
+#include "vitrail/data/sources/sources.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"

@@ -209,14 +209,19 @@ std::vector<fs::path> shards_named(const fs::path& source) {
   return files;
 }
 
+std::string part_of_shard(const fs::path& file) {
+  const std::string stem = file.stem().string();
+  const std::size_t dash = stem.rfind('-');
+  return file.extension() == ".tar" && dash != std::string::npos && number_in(stem.substr(dash + 1))
+             ? stem.substr(0, dash)
+             : "";
+}
+
 std::vector<fs::path> shards_of_part(const fs::path& folder, const std::string& part) {
   std::vector<fs::path> files;
   std::error_code none;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, none)) {
-    const std::string name = entry.path().filename().string();
-    const std::string begin = part + "-";
-    if (name.starts_with(begin) && name.ends_with(".tar") &&
-        number_in(name.substr(begin.size(), name.size() - begin.size() - 4))) {
+    if (part_of_shard(entry.path()) == part) {
       files.push_back(entry.path());
     }
   }

@@ -1,7 +1,6 @@
 #include "vitrail/train/pretrain/unlabeled_images.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <string>
 
 #include "vitrail/autograd/tape.h"
@@ -13,7 +12,7 @@ namespace vitrail::train {
 
 std::shared_ptr<const data::Dataset> open_without_labels(const ImageTaskOptions& how, const std::string& source,
                                                          const std::string& split) {
-  if (std::filesystem::exists(std::filesystem::path(source) / "ImageSets" / "Main")) {  // VOC's parts are lists
+  if (!data::has_parts(source) && !data::parts_of_boxes(source).empty()) {  // such as VOC's lists
     return data::open_boxed_images(source, {.split = split}).images;
   }
   data::DatasetOptions options;

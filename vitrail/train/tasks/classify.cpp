@@ -233,7 +233,7 @@ void Classify::open_data() {
     training_ = open_part(options_, options_.data_dir, options_.train_split, {});
     validation_ = open_validation(options_, training_->classes());
   } catch (const Error& error) {
-    const std::vector<std::string> tasks = other_tasks(options_.data_dir, options_.train_split);
+    const std::vector<std::string> tasks = other_tasks(options_.data_dir);
     fail("{}{}", error.what(),
          tasks.empty() ? "" : fmt::format("; what is there is for --task {}", fmt::join(tasks, ", ")));
   }
@@ -372,9 +372,8 @@ std::vector<std::string> Classify::summary() const {
     }
   }
   lines.push_back(fmt::format("{}, {}", model_summary(model_), io::counted(model_.net->num_classes(), "classes")));
-  const std::vector<std::string> tasks = fs::is_directory(options_.data_dir)
-                                             ? other_tasks(options_.data_dir, options_.train_split)
-                                             : std::vector<std::string>();
+  const std::vector<std::string> tasks =
+      fs::is_directory(options_.data_dir) ? other_tasks(options_.data_dir) : std::vector<std::string>();
   if (!tasks.empty()) {
     lines.push_back(
         fmt::format("note: beside the class folders there is what is for --task {}", fmt::join(tasks, ", ")));
@@ -393,7 +392,7 @@ std::vector<std::string> Classify::summary() const {
 
 }  // namespace
 
-std::vector<std::string> other_tasks(const fs::path& source, const std::string& part) {
+std::vector<std::string> other_tasks(const fs::path& source) {
   std::vector<std::string> tasks;
   std::error_code error;
   if (!fs::exists(source, error) || is_list_of_paths(source)) {
@@ -401,8 +400,10 @@ std::vector<std::string> other_tasks(const fs::path& source, const std::string& 
   }
   using Finder = bool (*)(const fs::path&);
   for (const auto& [task, has] : std::initializer_list<std::pair<const char*, Finder>>{
-           {"detect", data::has_boxes}, {"caption", data::has_captions}, {"vqa", data::has_questions}}) {
-    if (has(source) || (!part.empty() && has(source / part))) {
+           {"detect", data::has_boxes},
+           {"caption", [](const fs::path& path) { return data::has_captions(path); }},
+           {"vqa", data::has_questions}}) {
+    if (has(source)) {
       tasks.emplace_back(task);
     }
   }

@@ -11,7 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "vitrail/autograd/tape.h"
-#include "vitrail/data/dataset.h"
+#include "vitrail/data/sources/parts.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/ops/math/reduce.h"
 #include "vitrail/ops/math/softmax.h"
@@ -80,41 +80,27 @@ class ClassifyText final : public TextTask {
 };
 
 // The parts that a table of texts names.
-std::set<std::string> parts_in(const std::vector<text::LabelledText>& texts) {
-  std::set<std::string> parts;
-  for (const text::LabelledText& text : texts) {
-    if (!text.split.empty()) {
-      parts.insert(text.split);
-    }
-  }
-  return parts;
+data::Parts parts_in(const std::vector<text::LabelledText>& texts) {
+  std::set<std::string> names;
+  std::ranges::transform(texts, std::inserter(names, names.end()), &text::LabelledText::split);
+  return names == std::set<std::string>{""} ? data::Parts() : data::parts_named({names.begin(), names.end()});
 }
 
 // The texts of a part of a table, by any of its names. A table without parts has no other than those for training.
 std::vector<text::LabelledText> part_of(const std::vector<text::LabelledText>& texts, const std::string& part,
                                         const std::string& source, std::set<std::string>& notes) {
-  const std::set<std::string> parts = parts_in(texts);
-  check(!part.empty() || parts.size() < 2, "{}: the table is split into parts ({}): choose one of them", source,
-        fmt::join(parts, ", "));
-  std::vector<std::string> names = data::names_of_split(part);
-  if (part == "validation") {
-    names.insert(names.begin() + 1, "dev");
+  const data::Parts parts = parts_in(texts);
+  if (part.empty()) {
+    data::check_whole(parts, source);
+    return texts;
   }
-  const auto wanted = std::ranges::find_if(names, [&](const std::string& name) { return parts.contains(name); });
-  check(part.empty() || wanted != names.end(), "{}: there are no '{}' texts, only {}", source, part,
-        parts.empty() ? "texts without a column 'split'" : fmt::format("parts called '{}'", fmt::join(parts, "', '")));
-  if (!part.empty()) {
-    std::set<std::string> all = parts;
-    if (std::ranges::any_of(texts, [](const text::LabelledText& text) { return text.split.empty(); })) {
-      all.insert("");
-    }
-    if (std::string note = data::note_of_rows_beside(source, *wanted, names, all); !note.empty()) {
-      notes.insert(std::move(note));
-    }
-  }
+  std::vector<std::string> own;
+  const data::Part* wanted =
+      data::choose_part(parts, part, source, own, {.looked_for = ": no column 'split' says which texts it has"});
+  notes.insert(own.begin(), own.end());
   std::vector<text::LabelledText> found;
   std::ranges::copy_if(texts, std::back_inserter(found),
-                       [&](const text::LabelledText& text) { return part.empty() || text.split == *wanted; });
+                       [&](const text::LabelledText& text) { return wanted == nullptr || text.split == wanted->name; });
   return found;
 }
 

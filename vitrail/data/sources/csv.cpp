@@ -8,7 +8,7 @@
 
 #include <fmt/ranges.h>
 
-#include "vitrail/data/sources.h"
+#include "vitrail/data/sources/sources.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
@@ -79,33 +79,29 @@ std::optional<std::size_t> split_column(const CsvRow& header, const std::string&
   return io::column_named(header, {"split", "set", "subset"}, source);
 }
 
-std::string part_in_cell(std::string_view cell) { return io::lower_case(io::trimmed(cell)); }
-
-std::set<std::string> parts_in(const std::vector<CsvRow>& rows, const TablePart& part) {
-  std::set<std::string> parts;
+Parts parts_in(const std::vector<CsvRow>& rows, const TablePart& part) {
+  std::set<std::string> names;
   for (std::size_t i = part.first; part.split && i < rows.size(); ++i) {
     if (rows[i].fields.size() > *part.split) {
-      parts.insert(part_in_cell(rows[i].fields[*part.split]));
+      names.insert(part_in_cell(rows[i].fields[*part.split]));
     }
   }
-  return parts;
+  return parts_named({names.begin(), names.end()});
 }
 
-bool is_table_of_parts(const fs::path& file) {
+Parts parts_of_table(const fs::path& file) {
   std::error_code error;
   if (io::lower_case(file.extension().native()) != ".csv" || !fs::is_regular_file(file, error)) {
-    return false;
+    return {};
   }
   const std::vector<CsvRow> rows = io::parse_csv(io::read_text(file), file.string());
-  return !rows.empty() && is_table_header(rows[0]) &&
-         parts_in(rows, {.first = 1, .split = split_column(rows[0], file.string())}).size() > 1;
+  return rows.empty() || !is_table_header(rows[0])
+             ? Parts()
+             : parts_in(rows, {.first = 1, .split = split_column(rows[0], file.string())});
 }
 
 std::vector<const CsvRow*> rows_of(const std::vector<CsvRow>& rows, const TablePart& part, const std::string& source,
                                    std::vector<std::string>& notes) {
-  check(part.names.empty() || part.split || is_training_split(part.names[0]),
-        "{}: there are no '{}' images: no column 'split' says which they are", source,
-        part.names.empty() ? "" : part.names[0]);
   const std::size_t needed = std::max(part.columns, part.split ? *part.split + 1 : 0);
   check(
       part.first > 0 || rows[0].fields.size() <= needed,
@@ -116,39 +112,20 @@ std::vector<const CsvRow*> rows_of(const std::vector<CsvRow>& rows, const TableP
     check(rows[i].fields.size() >= needed, "{}: line {} has {} of the {} columns", source, rows[i].line,
           rows[i].fields.size(), needed);
   }
-  const std::set<std::string> parts = parts_in(rows, part);
-  const bool all = part.names.empty() || !part.split;
-  const auto wanted = std::ranges::find_if(part.names, [&](const std::string& name) { return parts.contains(name); });
-  check(all || wanted != part.names.end(), "{}: there are no '{}' images, only parts called '{}'", source,
-        part.names.empty() ? "" : part.names[0], fmt::join(parts, "', '"));
-  check(!all || part.mixed || !part.names.empty() || parts.size() < 2,
-        "{}: the table is split into parts ({}): choose one of them", source, fmt::join(parts, ", "));
+  const Parts parts = parts_in(rows, part);
+  const Part* wanted = nullptr;
+  if (!part.part.empty()) {
+    wanted = choose_part(parts, part.part, source, notes, {.looked_for = ": no column 'split' says which rows it has"});
+  } else if (!part.mixed) {
+    check_whole(parts, source);
+  }
   std::vector<const CsvRow*> chosen;
   for (std::size_t i = part.first; i < rows.size(); ++i) {
-    if (all || part_in_cell(rows[i].fields[*part.split]) == *wanted) {
+    if (wanted == nullptr || part_in_cell(rows[i].fields[*part.split]) == wanted->name) {
       chosen.push_back(&rows[i]);
     }
   }
-  if (std::string note = all ? "" : note_of_rows_beside(source, *wanted, part.names, parts); !note.empty()) {
-    notes.push_back(std::move(note));
-  }
   return chosen;
-}
-
-std::string note_of_rows_beside(const std::string& source, const std::string& wanted,
-                                const std::vector<std::string>& names, const std::set<std::string>& parts) {
-  std::vector<std::string> left;
-  for (const std::string& name : names) {  // a test is a part of its own
-    if (name != wanted && name != "test" && parts.contains(name)) {
-      left.push_back(fmt::format("rows of '{}'", name));
-    }
-  }
-  if (parts.contains("")) {
-    left.emplace_back("rows of no part");
-  }
-  return left.empty() ? ""
-                      : fmt::format("{}: beside '{}', which alone is taken, there are {}", source, wanted,
-                                    fmt::join(left, " and "));
 }
 
 fs::path image_of_row(const fs::path& path, const CsvRow& row, std::size_t column) {
@@ -159,7 +136,7 @@ fs::path image_of_row(const fs::path& path, const CsvRow& row, std::size_t colum
   return image;
 }
 
-Listing list_csv(const fs::path& path, const std::vector<std::string>& asked, bool labeled) {
+Listing list_csv(const fs::path& path, const std::string& split, bool labeled) {
   const std::string source = path.string();
   const std::vector<CsvRow> rows = io::parse_csv(io::read_text(path), source);
   check(!rows.empty(), "{}: the file is empty; lines of path,label were expected", source);
@@ -171,7 +148,7 @@ Listing list_csv(const fs::path& path, const std::vector<std::string>& asked, bo
                                    {.first = columns.header ? 1U : 0U,
                                    .columns = std::max(columns.path, columns.label) + 1,
                                    .split = columns.split,
-                                   .names = asked,
+                                   .part = split,
                                    .mixed = !labeled},
                                    source, listing.notes)) {
     const std::string_view label = io::trimmed(row->fields[columns.label]);

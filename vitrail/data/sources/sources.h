@@ -7,15 +7,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "vitrail/data/dataset.h"
 #include "vitrail/data/scenes/write.h"
+#include "vitrail/data/sources/parts.h"
 #include "vitrail/io/csv.h"
+#include "vitrail/io/image.h"
 
 namespace vitrail::data {
 
@@ -33,9 +33,6 @@ struct Listing {
   std::function<std::vector<std::uint8_t>(std::int64_t)> encoded = {};
 };
 
-/// The data set of a listing.
-std::unique_ptr<Dataset> dataset_of(Listing listing);
-
 /// Whether `a` comes before `b` in natural order, "image9" before "image10": runs of digits compare as numbers, the
 /// rest by its bytes with ASCII letters in lower case (timm's natural_key).
 bool natural_less(std::string_view a, std::string_view b);
@@ -46,12 +43,6 @@ bool is_hidden(const std::filesystem::path& path);
 /// Fills `classes` and `labels` from the folders that the images lie in. Throws Error, in which `source` stands for the
 /// source, for an image outside of any folder. Notes where folders of one name lie in different ones.
 void label_by_folder(Listing& listing, const std::string& source);
-/// The names that people give to the parts of a data set: "train", "validation", "test" and others.
-const std::vector<std::string>& known_splits();
-bool is_training_split(const std::string& split);
-/// Whether a part of data that is drawn when it is asked for (`what`: "scenes") is the one to evaluate on, and not that
-/// for training, which "" is too. Throws Error for another part.
-bool is_drawn_for_validation(const std::string& split, std::string_view what);
 /// Fills `classes` and `labels` from the class name of each image.
 void label_by_name(Listing& listing, const std::vector<std::string>& class_of);
 /// Renumbers the labels by the caller's classes. Classes that the source merely numbers, "0", "1", …, take names by
@@ -70,18 +61,16 @@ struct ListOptions {
 };
 /// Lists the images below a folder.
 Listing list_folder(const std::filesystem::path& path, bool labeled = true);
-/// Lists the images of a tar archive in the folder that is named by the first of `splits` that exists, or all images if
-/// `splits` is empty. If the archive has no such folders at all, it serves as a whole for training.
-Listing list_tar(const std::filesystem::path& path, const std::vector<std::string>& splits,
-                 const ListOptions& how = {});
+/// Lists the images of a tar archive that lie in folders of the part `split` (choose_part()), or all images if it is
+/// "".
+Listing list_tar(const std::filesystem::path& path, const std::string& split, const ListOptions& how = {});
 /// Lists the images of shards, and `source`, which names them, for what errors say (shards/shards.h). Classes are the
 /// names that they say; those that are numbers count from 0, and take the names of a `classes.txt` beside the shards.
 Listing list_shards(const std::vector<std::filesystem::path>& files, const std::filesystem::path& source,
                     const ListOptions& how = {});
-/// Lists the rows of a CSV whose column "split" is the first of `splits` that any row has, or all rows if `splits` is
-/// empty; then the column may have one value only, unless `labeled` is false. A CSV without that column serves as a
-/// whole for training.
-Listing list_csv(const std::filesystem::path& path, const std::vector<std::string>& splits, bool labeled = true);
+/// Lists the rows of a CSV that are of the part `split` by the column "split" (choose_part()), or all rows if it is "";
+/// then the column may have one value only, unless `labeled` is false.
+Listing list_csv(const std::filesystem::path& path, const std::string& split, bool labeled = true);
 /// Whether a row is a header: whether no field of it is the name of an image.
 bool is_table_header(const io::CsvRow& row);
 /// The columns of images' paths, of classes, and of parts, under all names that are understood (io::column_named()).
@@ -93,17 +82,15 @@ struct TablePart {
   std::size_t first = 0;                            ///< the row that is read first: 1 below a header
   std::size_t columns = 0;                          ///< that a row must have
   std::optional<std::size_t> split = std::nullopt;  ///< the column that says of which part a row is
-  std::vector<std::string> names = {};  ///< names of the part, of which the first that any row has is taken; none: all
-  bool mixed = false;                   ///< all may be of several parts
+  std::string part = {};                            ///< the part to be read (choose_part()); "": all
+  bool mixed = false;                               ///< all may be of several parts
 };
 /// The parts that the column "split" names, "" among them for rows of none; none without such a column.
-std::set<std::string> parts_in(const std::vector<io::CsvRow>& rows, const TablePart& part);
-/// Whether a file is a table whose column "split" names several parts.
-bool is_table_of_parts(const std::filesystem::path& file);
-/// The rows of a part. A table without a column "split" serves as a whole for training. Throws Error, which names
-/// `source`, if there is no such part, for all rows if they are of several parts, or if a row has too few columns or,
-/// without a header, more than `part` says.
-/// `notes` gets a sentence about rows that are of the part by another name of it, or of none.
+Parts parts_in(const std::vector<io::CsvRow>& rows, const TablePart& part);
+/// The parts of a table of images; none if a file is no such table.
+Parts parts_of_table(const std::filesystem::path& file);
+/// The rows of a part. Throws Error, which names `source`, if there is no such part, for all rows if they are of
+/// several parts, or if a row has too few columns or, without a header, more than `part` says.
 std::vector<const io::CsvRow*> rows_of(const std::vector<io::CsvRow>& rows, const TablePart& part,
                                        const std::string& source, std::vector<std::string>& notes);
 /// The image that a row of the table `path` names, a path relative to it. Throws Error if it does not exist.

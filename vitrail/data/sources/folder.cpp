@@ -1,4 +1,4 @@
-// Images in folders named after their classes, and the names of folders that are parts of a data set.
+// Images in folders named after their classes.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "vitrail/data/sources.h"
+#include "vitrail/data/sources/sources.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/suggest.h"
 #include "vitrail/io/wording.h"
@@ -183,40 +183,6 @@ Listing list_folder(const fs::path& path, bool labeled) {
   listing.image = [file = listing.file](std::int64_t i) { return io::read_image(file(i)); };
   listing.encoded = [file = listing.file](std::int64_t i) { return io::read_bytes(file(i)); };
   return listing;
-}
-
-const std::vector<std::string>& known_splits() {
-  static const std::vector<std::string> names = {"train", "training", "validation", "val",
-                                                 "valid", "eval",     "evaluation", "test"};
-  return names;
-}
-
-bool is_training_split(const std::string& split) { return split == "train" || split == "training"; }
-
-std::vector<std::string> names_of_split(const std::string& split) {
-  const std::vector<std::string> training = {"train", "training"};
-  const std::vector<std::string> validation = {"validation", "val", "valid", "eval", "evaluation"};
-  std::vector<std::string> names = {split};
-  for (const auto& group : {training, validation}) {
-    if (std::find(group.begin(), group.end(), split) != group.end()) {
-      std::copy_if(group.begin(), group.end(), std::back_inserter(names),
-                   [&](const std::string& name) { return name != split; });
-    }
-  }
-  if (std::find(validation.begin(), validation.end(), split) != validation.end()) {
-    names.emplace_back("test");
-  }
-  return names;
-}
-
-bool is_drawn_for_validation(const std::string& split, std::string_view what) {
-  if (split.empty() || is_training_split(split)) {
-    return false;
-  }
-  const std::vector<std::string> names = names_of_split("validation");
-  check(split != "test" && std::ranges::find(names, split) != names.end(),
-        "{} have no part '{}', only train and validation: others are those of another 'start'", what, split);
-  return true;
 }
 
 }  // namespace vitrail::data

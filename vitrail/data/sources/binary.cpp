@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "vitrail/data/sources.h"
+#include "vitrail/data/sources/sources.h"
 #include "vitrail/io/file.h"
 #include "vitrail/tensor/error.h"
 

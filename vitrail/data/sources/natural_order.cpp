@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "vitrail/data/sources.h"
+#include "vitrail/data/sources/sources.h"
 
 namespace vitrail::data {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "vitrail/data/scenes/source.h"
-#include "vitrail/data/sources.h"
+#include "vitrail/data/sources/sources.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::data {

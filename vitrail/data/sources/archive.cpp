@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "vitrail/data/shards/shards.h"
-#include "vitrail/data/sources.h"
+#include "vitrail/data/sources/sources.h"
 #include "vitrail/io/tar.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
@@ -17,33 +17,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool lies_in(const fs::path& image, const std::string& folder) {
-  const fs::path above = image.parent_path();
-  return std::find(above.begin(), above.end(), folder) != above.end();
-}
-
-// The images of the first of `splits` that the archive has a folder for, or all images if `splits` is empty.
-std::vector<std::string> choose_part(std::vector<std::string> names, const std::vector<std::string>& splits,
-                                     const std::string& source) {
-  std::vector<std::string> parts;
-  for (const std::string& part : known_splits()) {
-    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return lies_in(name, part); })) {
-      parts.push_back(part);
+// The images of an archive that lie in folders of a part, or all images if `split` is "".
+std::vector<std::string> choose_images(std::vector<std::string> images, const std::string& split,
+                                       const std::string& source, std::vector<std::string>& notes) {
+  std::map<std::string, std::vector<std::string>> images_of;  // each part
+  for (const std::string& image : images) {
+    for (const fs::path& folder : fs::path(image).parent_path()) {
+      std::vector<std::string>* own = is_part_name(folder.string(), split) ? &images_of[folder.string()] : nullptr;
+      if (own != nullptr && (own->empty() || own->back() != image)) {
+        own->push_back(image);
+      }
     }
   }
-  for (const std::string& split : splits) {
-    std::vector<std::string> part;
-    std::copy_if(names.begin(), names.end(), std::back_inserter(part),
-                 [&](const std::string& name) { return lies_in(name, split); });
-    if (!part.empty()) {
-      return part;
-    }
+  std::vector<std::string> names;
+  for (const auto& [name, own] : images_of) {
+    names.push_back(name);
   }
-  check(parts.size() < 2 && (splits.empty() || parts.empty()),
-        "{}: the archive is split into parts ({}): choose one of them", source, fmt::join(parts, ", "));
-  check(splits.empty() || is_training_split(splits[0]), "{}: the archive has no folder '{}'", source,
-        fmt::join(splits, "', '"));
-  return names;
+  Parts parts = parts_named(names);
+  if (split.empty()) {
+    check_whole(parts, source);
+    return images;
+  }
+  const Part* part =
+      choose_part(parts, split, source, notes, {.looked_for = ": the archive has no folder of this name"});
+  return part == nullptr ? images : images_of.at(part->name);
 }
 
 // Says which links of an archive lead to no file in it, and so are left out.
@@ -114,7 +111,7 @@ Listing list_shards(const std::vector<fs::path>& files, const fs::path& source, 
   return listing;
 }
 
-Listing list_tar(const fs::path& path, const std::vector<std::string>& splits, const ListOptions& how) {
+Listing list_tar(const fs::path& path, const std::string& split, const ListOptions& how) {
   const io::Tar tar = io::Tar::open(path);
   if (holds_samples(tar)) {
     return list_shards({path}, path, how);
@@ -134,8 +131,8 @@ Listing list_tar(const fs::path& path, const std::vector<std::string>& splits, c
       ++listing.passed_over;
     }
   }
-  const bool whole = !how.labeled && splits.empty();
-  listing.names = whole ? std::move(names) : choose_part(std::move(names), splits, path.string());
+  const bool whole = !how.labeled && split.empty();
+  listing.names = whole ? std::move(names) : choose_images(std::move(names), split, path.string(), listing.notes);
   std::sort(listing.names.begin(), listing.names.end(), natural_less);
   if (how.labeled) {
     label_by_folder(listing, path.string());

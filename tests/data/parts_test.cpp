@@ -1,0 +1,196 @@
+// Parts of data sets in all of their forms, under the names that people give them.
+#include "vitrail/data/sources/parts.h"
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/errors.h"
+#include "tests/support/golden.h"
+#include "vitrail/data/boxes/boxed_images.h"
+#include "vitrail/data/dataset.h"
+#include "vitrail/data/pairs/captioned_images.h"
+#include "vitrail/data/pairs/questions.h"
+#include "vitrail/io/image.h"
+
+namespace vitrail::data {
+namespace {
+
+namespace fs = std::filesystem;
+using test::error_of;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(Parts, AreFoundByAnyOfTheirNames) {
+  const Parts parts = parts_named({"test", "Val", "train2014", "train2017", "holdout"});
+  EXPECT_EQ(names_in(parts), "train2017, train2014, Val, test, holdout");
+  const auto chosen = [&](const std::string& split) {
+    std::vector<std::string> notes;
+    return choose_part(parts, split, "data", notes)->name;
+  };
+  EXPECT_EQ(chosen("train"), "train2017");
+  EXPECT_EQ(chosen("training"), "train2017");
+  EXPECT_EQ(chosen("train2014"), "train2014");
+  EXPECT_EQ(chosen("validation"), "Val");
+  EXPECT_EQ(chosen("dev"), "Val");
+  EXPECT_EQ(chosen("test"), "test");
+  EXPECT_EQ(chosen("holdout"), "holdout");
+  EXPECT_EQ(error_of([&] { chosen("fold3"); }),
+            "data: there is no part 'fold3', only train2017, train2014, Val, test, holdout");
+}
+
+TEST(Parts, SayWhichOfThemAreLeft) {
+  std::vector<std::string> notes;
+  const Parts parts = parts_named({"train2014", "train", "", "test", "valid", "val"});
+  EXPECT_EQ(choose_part(parts, "train", "data", notes)->name, "train");
+  EXPECT_EQ(choose_part(parts, "validation", "data", notes)->name, "val");
+  EXPECT_THAT(notes, ElementsAre("data: takes 'train' and leaves 'train2014' and what is of no part",
+                                 "data: takes 'val' and leaves 'valid' and what is of no part"));
+  EXPECT_EQ(choose_part(parts_named({"test"}), "val", "data", notes)->name, "test") << "in place of validation images";
+  EXPECT_EQ(notes.size(), 2);
+}
+
+TEST(Parts, OfWhichThereAreNoneAreForTraining) {
+  std::vector<std::string> notes;
+  EXPECT_EQ(choose_part({}, "Training", "data", notes), nullptr);
+  EXPECT_EQ(choose_part(parts_named({"val"}), "train", "data", notes, {.whole = true}), nullptr);
+  EXPECT_THAT(error_of([&] { choose_part({}, "val", "data", notes, {.looked_for = ": looked"}); }),
+              HasSubstr("data: there is no part 'val': looked"));
+  EXPECT_EQ(error_of([] {
+              check_whole(parts_named({"val", "train"}), "data");
+            }),
+            "data: split into parts (train, val): choose one of them");
+}
+
+TEST(Parts, AreNamedInFileNames) {
+  EXPECT_EQ(part_in_name("v2_OpenEnded_mscoco_train2014_questions.json"), "train2014");
+  EXPECT_EQ(part_in_name("test-000000.tar"), "test");
+  EXPECT_EQ(part_in_name("vqa_questions.json"), "");
+  EXPECT_EQ(part_in_name("trains_20170_evaluated.json"), "");
+}
+
+// Folders as COCO and VQA v2 are handed out, with two images in each part.
+class PartFolders : public ::testing::Test {
+ protected:
+  PartFolders() {
+    for (const std::string part : {"train2014", "val2014"}) {
+      const int first = part[0] == 't' ? 1 : 3;
+      for (int id = first; id < first + 2; ++id) {
+        draw(part + "/COCO_" + part + "_" + std::to_string(id) + ".png", id);
+      }
+      write("annotations/captions_" + part + ".json", coco(part, first, R"("caption": "number )", "\""));
+      write("annotations/instances_" + part + ".json",
+            coco(part, first, R"("category_id": 1, "bbox": [0, 0, 1, )", "]"));
+      write("v2_OpenEnded_mscoco_" + part + "_questions.json",
+            R"({"questions": [{"image_id": )" + std::to_string(first) + R"(, "question": "What?", "question_id": )" +
+                std::to_string(first) + "}]}");
+      write("v2_mscoco_" + part + "_annotations.json", R"({"annotations": [{"image_id": )" + std::to_string(first) +
+                                                           R"(, "multiple_choice_answer": "that", "question_id": )" +
+                                                           std::to_string(first) + "}]}");
+    }
+  }
+  // An image whose first byte is `shade`.
+  void draw(const std::string& name, int shade) const {
+    fs::create_directories((folder_ / name).parent_path());
+    io::Image image(2, 2);
+    image.pixels[0] = static_cast<std::uint8_t>(shade);
+    io::write_png(folder_ / name, image);
+  }
+  void write(const std::string& name, const std::string& text) const {
+    fs::create_directories((folder_ / name).parent_path());
+    std::ofstream(folder_ / name) << text;
+  }
+  // A file in COCO's layout about two images, each annotation of which says `begin`, the id of its image, and `end`.
+  static std::string coco(const std::string& part, int first, const std::string& begin, const std::string& end) {
+    std::string images;
+    std::string annotations;
+    for (int id = first; id < first + 2; ++id) {
+      const std::string number = std::to_string(id);
+      images += (id == first ? "" : ",");
+      images += R"({"id": )" + number + R"(, "file_name": "COCO_)" + part + "_" + number + R"(.png"})";
+      annotations += (id == first ? "" : ",");
+      annotations += R"({"id": )" + number + R"(, "image_id": )" + number + ", " + begin + number + end + "}";
+    }
+    return R"({"categories": [{"id": 1, "name": "thing"}], "images": [)" + images + R"(], "annotations": [)" +
+           annotations + "]}";
+  }
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(PartFolders, HaveCaptionsOfEach) {
+  EXPECT_THAT(open_captioned_images(folder_.path(), "train").texts,
+              ElementsAre(ElementsAre("number 1"), ElementsAre("number 2")));
+  const CaptionedImages validation = open_captioned_images(folder_.path(), "validation");
+  EXPECT_THAT(validation.texts, ElementsAre(ElementsAre("number 3"), ElementsAre("number 4")));
+  EXPECT_EQ(validation.images->image(1).pixels[0], 4);
+  EXPECT_EQ(error_of([&] { open_captioned_images(folder_.path()); }),
+            folder_.path().string() + ": split into parts (train2014, val2014): choose one of them");
+  const TextPairs all = open_text_pairs(folder_.path());
+  ASSERT_EQ(all.images->size(), 4);
+  EXPECT_EQ(all.images->image(2).pixels[0], 3);
+  EXPECT_THAT(all.images->notes(),
+              ElementsAre(folder_.path().string() + ": all of its parts are taken: train2014, val2014"));
+  EXPECT_EQ(error_of([&] { open_text_pairs(folder_.path(), "test"); }),
+            folder_.path().string() + ": there is no part 'test', only train2014, val2014");
+}
+
+TEST_F(PartFolders, HaveBoxesOfEach) {
+  const BoxedImages train = open_boxed_images(folder_.path(), {.split = "train"});
+  ASSERT_EQ(train.images->size(), 2);
+  EXPECT_EQ(train.objects[1][0].box.y1, 2);
+  EXPECT_EQ(open_boxed_images(folder_.path(), {.split = "val"}).images->image(0).pixels[0], 3);
+  EXPECT_EQ(names_in(parts_of_boxes(folder_.path())), "train2014, val2014");
+}
+
+TEST_F(PartFolders, HaveQuestionsOfEach) {
+  EXPECT_EQ(open_questions_of(folder_.path(), "train").questions[0][0].id, 1);
+  const ImageQuestions validation = open_questions_of(folder_.path(), "validation");
+  EXPECT_EQ(validation.questions[0][0].id, 3);
+  EXPECT_EQ(validation.images->image(0).pixels[0], 3);
+  EXPECT_THAT(error_of([&] { open_questions(folder_.path()); }), HasSubstr("parts (train2014, val2014): choose one"));
+  EXPECT_EQ(names_in(parts_of_questions(folder_.path())), "train2014, val2014");
+}
+
+TEST_F(PartFolders, HaveImagesOfEachAndNoteOtherYears) {
+  draw("train2017/5.png", 5);
+  const auto images = open_dataset(folder_.path(), {.split = "train", .labeled = false});
+  ASSERT_EQ(images->size(), 1);
+  EXPECT_EQ(images->image(0).pixels[0], 5);
+  EXPECT_THAT(images->notes(), ElementsAre(folder_.path().string() + ": takes 'train2017' and leaves 'train2014'"));
+  EXPECT_EQ(open_dataset(folder_.path(), {.split = "train2014", .labeled = false})->size(), 2);
+}
+
+TEST_F(PartFolders, MayHaveCapitalLetters) {
+  for (const char* part : {"Train", "Test"}) {
+    draw(std::string("photos/") + part + "/cat/1.png", 1);
+    draw(std::string("photos/") + part + "/dog/2.png", 2);
+    write(std::string("texts/") + part + "/captions.csv",
+          "path,caption\n../../photos/Train/cat/1.png," + std::string(part));
+  }
+  EXPECT_EQ(open_dataset(folder_ / "photos", {.split = "train"})->size(), 2);
+  EXPECT_EQ(open_dataset(folder_ / "photos", {.split = "validation"})->size(), 2);
+  EXPECT_THAT(error_of([&] { open_dataset(folder_ / "photos"); }), HasSubstr("parts (Train, Test): choose one"));
+  EXPECT_THAT(open_captioned_images(folder_ / "texts", "validation").texts, ElementsAre(ElementsAre("Test")));
+}
+
+TEST_F(PartFolders, NoteWhatIsThereTwice) {
+  for (const char* part : {"train", "val", "valid"}) {
+    const std::string place = std::string("boxes/") + part;
+    draw(place + "/COCO_x_1.png", 1);
+    draw(place + "/COCO_x_2.png", 2);
+    write(place + "/_annotations.coco.json", coco("x", 1, R"("category_id": 1, "bbox": [0, 0, 1, )", "]"));
+    write(std::string("asked/") + part + "/questions.csv",
+          "path,question,answer\n../../boxes/train/COCO_x_1.png,What?,that\n");
+  }
+  EXPECT_THAT(open_boxed_images(folder_ / "boxes", {.split = "validation"}).notes,
+              ElementsAre((folder_ / "boxes").string() + ": takes 'val' and leaves 'valid'"));
+  EXPECT_THAT(open_boxed_images(folder_ / "boxes", {.split = "train"}).notes, IsEmpty());
+  EXPECT_THAT(open_questions_of(folder_ / "asked", "validation").images->notes(),
+              ElementsAre((folder_ / "asked").string() + ": takes 'val' and leaves 'valid'"));
+}
+
+}  // namespace
+}  // namespace vitrail::data

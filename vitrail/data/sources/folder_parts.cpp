@@ -1,0 +1,158 @@
+#include "vitrail/data/sources/folder_parts.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "vitrail/data/shards/shards.h"
+#include "vitrail/io/image.h"
+#include "vitrail/io/suggest.h"
+#include "vitrail/io/tar.h"
+#include "vitrail/io/wording.h"
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Extensions of files that a folder may have as its parts.
+constexpr std::array part_extensions = {".tar", ".tar.gz", ".tgz", ".csv"};
+
+std::vector<fs::path> files_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::error_code unknown;  // of a broken link, which is no folder
+    if (!it->is_directory(unknown)) {
+      files.push_back(it->path());
+    }
+  }
+  check(!error, "the folder {} cannot be read: {}", folder.string(), error.message());
+  std::ranges::sort(files, [](const fs::path& a, const fs::path& b) { return natural_less(a.string(), b.string()); });
+  return files;
+}
+
+bool is_binary_file(const fs::path& file) { return is_cifar_file(file) || is_idx_images_file(file); }
+
+// Whether a binary file is of the part for training.
+bool is_for_training(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return !name.starts_with("test") && !name.starts_with("t10k");
+}
+
+// Whether images lie in a folder itself, as they do in a class folder.
+bool holds_loose_images(const fs::path& folder) {
+  std::error_code unreadable;
+  return std::ranges::any_of(fs::directory_iterator(folder, unreadable),
+                             [](const fs::directory_entry& entry) { return io::is_image_name(entry.path()); });
+}
+
+// Notes which folders of images lie beside the parts of a folder: they were probably meant to be in one of them.
+void note_beside_parts(const fs::path& folder, Listing& part) {
+  std::vector<std::string> beside;
+  std::error_code unknown;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.is_directory(unknown) && !is_hidden(name) && !is_part_name(name) && holds_loose_images(entry.path())) {
+      beside.push_back(name);
+    }
+  }
+  if (!beside.empty()) {
+    std::ranges::sort(beside, natural_less);
+    part.notes.push_back(fmt::format("the images in {} lie beside the parts of '{}' and belong to none of them",
+                                     io::quoted_list(beside, "and"), folder.string()));
+  }
+}
+
+}  // namespace
+
+Parts parts_in(const fs::path& folder, const std::string& split) {
+  Parts parts = part_folders(folder, split);
+  const std::vector<fs::path> files = files_in(folder);
+  const auto add = [&](const std::string& name, const fs::path& file) {
+    parts.push_back({name, fmt::format("'{}'", file.filename().string()), file});
+  };
+  for (const std::string_view extension : part_extensions) {
+    for (const fs::path& file : files) {
+      const std::string name = file.filename().string();
+      if (name.ends_with(extension) && is_part_name(name.substr(0, name.size() - extension.size()), split)) {
+        add(name.substr(0, name.size() - extension.size()), file);
+      }
+    }
+  }
+  std::string last;  // part of which there was a shard
+  for (const fs::path& file : files) {
+    if (const std::string part = part_of_shard(file); part != last && !part.empty() && is_part_name(part, split)) {
+      add(part, file);
+      last = part;
+    }
+  }
+  for (const bool training : {true, false}) {
+    if (const std::vector<fs::path> binary = binary_files(folder, training); !binary.empty()) {
+      add(training ? "train" : "test", binary.front());
+    }
+  }
+  sort_parts(parts);
+  return parts;
+}
+
+Listing list_part(const fs::path& folder, const Part& part, const ListOptions& how) {
+  if (fs::is_directory(part.path)) {
+    Listing listing = list_images(part.path, how.labeled);
+    note_beside_parts(folder, listing);
+    return listing;
+  }
+  if (is_binary_file(part.path)) {
+    return list_binary(binary_files(folder, is_for_training(part.path)), how.labeled);
+  }
+  if (!part_of_shard(part.path).empty()) {  // an index counts them, if there is one
+    const fs::path index = folder / (part.name + ".json");
+    return list_shards(shards_of_part(folder, part.name), fs::exists(index) ? index : folder, how);
+  }
+  return list_file(part.path, "", how);
+}
+
+Listing list_images(const fs::path& folder, bool labeled) {
+  std::error_code error;
+  const fs::path pictures = folder / "images";
+  const bool scenes = !labeled && fs::exists(folder / "scene.json", error) && fs::is_directory(pictures, error);
+  return list_folder(scenes ? pictures : folder, labeled);
+}
+
+Listing list_file(const fs::path& path, const std::string& split, const ListOptions& how) {
+  const std::string extension = io::lower_case(path.extension().native());
+  if (io::is_tar_name(path)) {
+    return list_tar(path, split, how);
+  }
+  if (extension == ".csv") {
+    return list_csv(path, split, how.labeled);
+  }
+  const bool binary = is_idx_images_file(path) || extension == ".bin";
+  check(!binary || split.empty() || is_training_split(split), "{}: a file of one part has no '{}' images",
+        path.string(), split);
+  if (binary) {
+    return list_binary({path}, how.labeled);
+  }
+  constexpr std::array compressed = {".gz", ".xz", ".zst", ".bz2"};
+  check(std::ranges::find(compressed, extension) == compressed.end(), "{}: the file is compressed: unpack it first",
+        path.string());
+  fail(
+      "{}: not a data set: a folder of class folders, a .tar or .tar.gz of one, a .csv of path,label, CIFAR's .bin or "
+      "MNIST's idx3-ubyte was expected",
+      path.string());
+}
+
+std::vector<fs::path> binary_files(const fs::path& folder, bool training) {
+  std::vector<fs::path> files = files_in(folder);
+  std::erase_if(files,
+                [&](const fs::path& file) { return !is_binary_file(file) || is_for_training(file) != training; });
+  return files;
+}
+
+Listing list_binary(const std::vector<fs::path>& files, bool labeled) {
+  return is_idx_images_file(files[0]) ? list_idx(files[0], labeled) : list_cifar(files);
+}
+
+}  // namespace vitrail::data

@@ -1,0 +1,203 @@
+#include "vitrail/data/sources/parts.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <iterator>
+#include <tuple>
+
+#include <fmt/ranges.h>
+
+#include "vitrail/io/wording.h"
+#include "vitrail/tensor/error.h"
+
+namespace vitrail::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array training_names = {"train", "training"};
+constexpr std::array validation_names = {"validation", "val", "valid", "eval", "evaluation", "dev"};
+// What is taken in place of a part that is not there, and is a part of its own otherwise.
+constexpr const char* in_place_of_training = "trainval";  // of Pascal VOC
+constexpr const char* in_place_of_validation = "test";
+
+// The names that are known, in the order in which parts are listed.
+const std::vector<std::string>& known_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all(training_names.begin(), training_names.end());
+    all.emplace_back(in_place_of_training);
+    all.insert(all.end(), validation_names.begin(), validation_names.end());
+    all.emplace_back(in_place_of_validation);
+    return all;
+  }();
+  return names;
+}
+
+template <typename Names>
+bool is_among(const Names& names, std::string_view name) {
+  return std::ranges::any_of(names, [&](const auto& known) { return is_same_part(known, name); });
+}
+
+bool is_of_year(char c) { return c >= '0' && c <= '9'; }
+
+// A name without the four digits of a year behind it.
+std::string_view without_year(std::string_view name) {
+  constexpr std::size_t digits = 4;
+  return name.size() > digits && std::all_of(name.end() - digits, name.end(), is_of_year) &&
+                 !is_of_year(name[name.size() - digits - 1])
+             ? name.substr(0, name.size() - digits)
+             : name;
+}
+
+bool is_named(const Part& part, const std::string& name, bool dated) {
+  const std::string_view own = dated ? without_year(part.name) : std::string_view(part.name);
+  return (!dated || own.size() < part.name.size()) && is_same_part(own, name);
+}
+
+}  // namespace
+
+bool is_same_part(std::string_view a, std::string_view b) { return io::lower_case(a) == io::lower_case(b); }
+
+std::string part_in_cell(std::string_view cell) { return io::lower_case(io::trimmed(cell)); }
+
+bool is_training_split(std::string_view split) { return is_among(training_names, split); }
+
+std::vector<std::string> names_of_split(const std::string& split) {
+  std::vector<std::string> names = {split};
+  const auto add_others = [&](const auto& group) {
+    if (is_among(group, split)) {
+      std::ranges::copy_if(group, std::back_inserter(names),
+                           [&](const char* name) { return !is_same_part(name, split); });
+    }
+  };
+  add_others(training_names);
+  add_others(validation_names);
+  if (is_training_split(split)) {
+    names.emplace_back(in_place_of_training);
+  } else if (is_among(validation_names, split)) {
+    names.emplace_back(in_place_of_validation);
+  }
+  return names;
+}
+
+bool is_part_name(std::string_view name) { return is_among(known_names(), without_year(name)); }
+
+bool is_part_name(std::string_view name, const std::string& split) {
+  return is_part_name(name) || is_same_part(name, split) || is_same_part(without_year(name), split);
+}
+
+std::string part_in_name(std::string_view file) {
+  const auto is_of_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  for (auto begin = std::find_if(file.begin(), file.end(), is_of_word); begin != file.end();) {
+    const auto end = std::find_if_not(begin, file.end(), is_of_word);
+    if (const std::string_view word(begin, end); is_part_name(word)) {
+      return std::string(word);
+    }
+    begin = std::find_if(end, file.end(), is_of_word);
+  }
+  return "";
+}
+
+void sort_parts(Parts& parts) {
+  const auto rank = [](const Part& part) {
+    const std::string_view name = without_year(part.name);
+    return std::ranges::find_if(known_names(), [&](const std::string& known) { return is_same_part(known, name); }) -
+           known_names().begin();
+  };
+  const auto year = [](const Part& part) { return std::string_view(part.name).substr(without_year(part.name).size()); };
+  std::ranges::stable_sort(parts, [&](const Part& a, const Part& b) {
+    return std::tuple(rank(a), !year(a).empty(), year(b)) < std::tuple(rank(b), !year(b).empty(), year(a));
+  });
+}
+
+Parts parts_named(const std::vector<std::string>& names) {
+  Parts parts;
+  std::ranges::transform(names, std::back_inserter(parts), [](const std::string& name) {
+    return Part{name, name.empty() ? "what is of no part" : fmt::format("'{}'", name)};
+  });
+  sort_parts(parts);
+  return parts;
+}
+
+Parts part_folders(const fs::path& folder, const std::string& split,
+                   const std::function<bool(const fs::path&)>& wanted) {
+  Parts parts;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    std::error_code unknown;  // of a broken link, which is no folder
+    if (is_part_name(name, split) && at->is_directory(unknown) && (!wanted || wanted(at->path()))) {
+      parts.push_back({name, fmt::format("'{}'", name), at->path()});
+    }
+  }
+  std::ranges::sort(parts, {}, &Part::name);
+  sort_parts(parts);
+  return parts;
+}
+
+std::string names_in(const Parts& parts) {
+  std::vector<std::string> names;
+  for (const Part& part : parts) {
+    if (!part.name.empty() && std::ranges::find(names, part.name) == names.end()) {
+      names.push_back(part.name);
+    }
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+const Part* choose_part(const Parts& parts, const std::string& split, const std::string& source,
+                        std::vector<std::string>& notes, const PartSearch& search) {
+  std::vector<const Part*> found;
+  for (const std::string& name : names_of_split(split)) {
+    if ((name == in_place_of_training || name == in_place_of_validation) && !found.empty()) {
+      break;
+    }
+    for (const bool dated : {false, true}) {
+      for (const Part& part : parts) {
+        if (is_named(part, name, dated)) {
+          found.push_back(&part);
+        }
+      }
+    }
+  }
+  if (found.empty()) {
+    if (is_training_split(split) && (search.whole || parts.empty())) {
+      return nullptr;
+    }
+    check(parts.empty(), "{}: there is no part '{}', only {}", source, split, names_in(parts));
+    fail("{}: there is no part '{}'{}", source, split, search.looked_for);
+  }
+  std::vector<std::string> left;
+  std::transform(found.begin() + 1, found.end(), std::back_inserter(left),
+                 [](const Part* part) { return part->shown; });
+  for (const Part& part : parts) {
+    if (part.name.empty()) {
+      left.push_back(part.shown);
+    }
+  }
+  if (!left.empty()) {
+    notes.push_back(fmt::format("{}: takes {} and leaves {}", source, found.front()->shown, fmt::join(left, " and ")));
+  }
+  return found.front();
+}
+
+void check_whole(const Parts& parts, const std::string& source, bool one_is_whole) {
+  check(std::ssize(parts) < (one_is_whole ? 2 : 1), "{}: split into parts ({}): choose one of them", source,
+        names_in(parts));
+}
+
+std::string note_of_all(const Parts& parts, const std::string& source) {
+  return parts.size() < 2 ? "" : fmt::format("{}: all of its parts are taken: {}", source, names_in(parts));
+}
+
+bool is_drawn_for_validation(const std::string& split, std::string_view what) {
+  if (split.empty() || is_training_split(split)) {
+    return false;
+  }
+  check(is_among(validation_names, split),
+        "{} have no part '{}', only train and validation: others are those of another 'start'", what, split);
+  return true;
+}
+
+}  // namespace vitrail::data
