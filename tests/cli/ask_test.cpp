@@ -7,12 +7,14 @@
 #include "tests/support/golden.h"
 #include "tests/support/program.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/image.h"
 #include "vitrail/io/json.h"
 
 namespace vitrail::test {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -101,6 +103,20 @@ TEST_F(Ask, AnswersAndDrawsWhatWasLookedAt) {
                     " --layer -1 --head 1 --word red")
                 .status,
             0);
+}
+
+TEST_F(Ask, DrawsWhatSeveralQuestionsLookAt) {
+  const std::string two = "ask " + run() + " " + image() + " 'is there a red circle?' 'what colour is the sky?'";
+  const Outcome said = vitrail(two + " --output " + path("two"));
+  EXPECT_EQ(said.status, 0) << said.err;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("what colour is the sky? "), HasSubstr("words-2.png, questions.png")));
+  const io::Image sheet = io::read_image(path("two/questions.png"));
+  EXPECT_GT(sheet.width, 3 * sheet.height / 2) << "the picture and two maps in a row";
+  EXPECT_NE(io::read_bytes(path("two/layers-1.png")), io::read_bytes(path("two/layers-2.png")));
+  const nlohmann::json json = nlohmann::json::parse(vitrail(two + " --json").out);
+  ASSERT_EQ(json["questions"].size(), 2U);
+  EXPECT_EQ(json["questions"][1]["question"], "what colour is the sky?");
+  EXPECT_EQ(json["questions"][0]["best"].size(), 5U);
 }
 
 TEST_F(Ask, AnswersByBlip) {

@@ -18,6 +18,7 @@
 #include "vitrail/explain/overlay.h"
 #include "vitrail/explain/page.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/models/base/shipped.h"
 #include "vitrail/ops/math/reduce.h"
 #include "vitrail/train/vqa/answerer.h"
@@ -34,7 +35,7 @@ struct AskFlags {
   ModelFlags model;
   ComputeFlags compute;
   std::string image;
-  std::string question;
+  std::vector<std::string> questions;
   std::int64_t topk = 5;
   std::string output;
   std::optional<std::int64_t> layer;
@@ -51,87 +52,38 @@ std::optional<std::int64_t> checked_index(const std::optional<std::int64_t>& ask
   return index;
 }
 
-// Draws what was looked at: a sheet of layers and heads, and one of words.
-class LookedAtPages {
+// Draws what was looked at for a question: a sheet of layers and heads, one of words, and the map of all of them.
+class LookedAt {
  public:
-  LookedAtPages(const AskFlags& flags, const io::Image& image, const AnsweredQuestion& answered)
-      : flags_(flags), image_(explain::fit_for_sheet(image)), answered_(answered) {
+  LookedAt(const AskFlags& flags, io::Image image, const AnsweredQuestion& answered)
+      : flags_(flags), image_(std::move(image)), answered_(answered) {
     check(!answered_.maps.empty(),
           "'{}' looks at no part of an image more than at others: --output has nothing to draw", flags_.model.model);
-    layers_ = of_layers();
-    words_ = of_words();
   }
 
-  void write() const {
-    const fs::path folder = flags_.output;
-    for (const char* name : {"image.png", "layers.png", "words.png"}) {
-      check_not_input((folder / name).string(), flags_.image);
-    }
-    io::make_folder(folder);
-    io::write_png(folder / "image.png", image_);
-    io::write_png(folder / "layers.png", layers_);
-    io::write_png(folder / "words.png", words_);
-    explain::Section answers{.title = "Answers", .text = {}, .table = {}, .figures = {}, .figure_width = 480};
-    answers.table.header = {"answer", "probability"};
-    for (const train::GivenAnswer& answer : answered_.best) {
-      answers.table.rows.push_back({answer.text, fmt::format("{:.1f} %", 100 * answer.probability)});
-    }
-    answers.figures = {{"image.png", flags_.image}};
-    explain::Section layers{.title = "Layers and heads", .text = {}, .table = {}, .figures = {}, .figure_width = 1000};
-    layers.text = flags_.word.empty() ? "The mean over all words." : fmt::format("The word \"{}\".", flags_.word);
-    layers.figures = {{"layers.png", "bright where it looks"}};
-    explain::Section words{.title = "Words", .text = {}, .table = {}, .figures = {}, .figure_width = 1000};
-    words.text =
-        "The last layer, mean over its heads" +
-        std::string(answered_.weighted.defined()
-                        ? "; below it, where its scores raise the probability of the answer (gradient-weighted)."
-                        : ".");
-    words.figures = {{"words.png", "bright where it looks"}};
-    io::write_atomically(folder / "index.html",
-                         explain::html_page("What was looked at", flags_.question, {answers, layers, words}));
-    if (!flags_.json) {
-      fmt::print("{}/index.html, image.png, layers.png, words.png\n", folder.string());
-    }
+  // Of the layer that was asked for, or the last one, by the head that was asked for, or all.
+  io::Image whole() const {
+    const std::int64_t layers = std::ssize(answered_.maps);
+    const Tensor heads = of_heads(checked_index(flags_.layer, layers, "layer").value_or(layers - 1));
+    const std::optional<std::int64_t> head = checked_index(flags_.head, heads.size(0), "head");
+    return drawn(head ? heads.select(0, *head) : ops::mean(heads, {0}));
   }
 
- private:
-  io::Image drawn(const Tensor& patches) const {
-    return explain::overlay(image_, patches.contiguous().reshape({answered_.grid[0], answered_.grid[1]}));
-  }
-
-  // The words whose maps are drawn by layer and head: the one that was asked for, or all.
-  std::vector<std::int64_t> chosen_words() const {
-    std::vector<std::int64_t> result;
-    for (std::size_t i = 0; i < answered_.words.size(); ++i) {
-      if (flags_.word.empty() || answered_.words[i] == flags_.word) {
-        result.push_back(static_cast<std::int64_t>(i));
-      }
-    }
-    check(!result.empty(), "the question has no word '{}': its tokens are {}", flags_.word,
-          fmt::join(answered_.words, " "));
-    return result;
-  }
-
-  io::Image of_layers() const {
-    const std::vector<std::int64_t> words = chosen_words();
+  io::Image layers() const {
     const std::int64_t heads = answered_.maps.front().size(0);
     const std::optional<std::int64_t> head = checked_index(flags_.head, heads, "head");
     std::vector<std::vector<io::Image>> rows;
     explain::SheetLabels labels;
     for (const std::int64_t layer :
          chosen(checked_index(flags_.layer, std::ssize(answered_.maps), "layer"), std::ssize(answered_.maps))) {
-      const Tensor& map = answered_.maps[static_cast<std::size_t>(layer)];
-      Tensor of_heads = Tensor::zeros({heads, map.size(2)});
-      for (const std::int64_t word : words) {
-        of_heads = of_heads + map.select(1, word).contiguous();
-      }
+      const Tensor of = of_heads(layer);
       std::vector<io::Image>& row = rows.emplace_back();
       labels.rows.push_back(fmt::format("layer {}", layer));
       if (!head) {
-        row.push_back(drawn(ops::mean(of_heads, {0})));
+        row.push_back(drawn(ops::mean(of, {0})));
       }
       for (const std::int64_t h : chosen(head, heads)) {
-        row.push_back(drawn(of_heads.select(0, h)));
+        row.push_back(drawn(of.select(0, h)));
       }
     }
     if (!head) {
@@ -143,7 +95,7 @@ class LookedAtPages {
     return explain::sheet(rows, labels);
   }
 
-  io::Image of_words() const {
+  io::Image words() const {
     const Tensor map = ops::mean(answered_.maps.back(), {0});  // [words, patches]
     std::vector<std::vector<io::Image>> rows(answered_.weighted.defined() ? 2 : 1);
     explain::SheetLabels labels;
@@ -162,12 +114,112 @@ class LookedAtPages {
     return explain::sheet(rows, labels);
   }
 
+ private:
+  io::Image drawn(const Tensor& patches) const {
+    return explain::overlay(image_, patches.contiguous().reshape({answered_.grid[0], answered_.grid[1]}));
+  }
+
+  // The maps of a layer's heads, of the word that was asked for, or the sum over all: [H, patches].
+  Tensor of_heads(std::int64_t layer) const {
+    const Tensor& map = answered_.maps[static_cast<std::size_t>(layer)];
+    Tensor sum = Tensor::zeros({map.size(0), map.size(2)});
+    bool found = false;
+    for (std::size_t i = 0; i < answered_.words.size(); ++i) {
+      if (flags_.word.empty() || answered_.words[i] == flags_.word) {
+        sum = sum + map.select(1, static_cast<std::int64_t>(i)).contiguous();
+        found = true;
+      }
+    }
+    check(found, "the question has no word '{}': its tokens are {}", flags_.word, fmt::join(answered_.words, " "));
+    return sum;
+  }
+
   const AskFlags& flags_;
   io::Image image_;
   const AnsweredQuestion& answered_;
-  io::Image layers_;
-  io::Image words_;
 };
+
+// A page and its pictures, all of which are drawn before the first is written.
+class LookedAtPage {
+ public:
+  LookedAtPage(const AskFlags& flags, const io::Image& image, const std::vector<AnsweredQuestion>& answered)
+      : flags_(flags) {
+    const io::Image picture = explain::fit_for_sheet(image);
+    add("image.png", picture);
+    explain::Section beside{.title = "Side by side", .text = {}, .table = {}, .figures = {}, .figure_width = 1000};
+    std::vector<io::Image> row = {picture};
+    explain::SheetLabels labels{.rows = {}, .columns = {"picture"}};
+    for (std::size_t i = 0; i < answered.size(); ++i) {
+      const LookedAt looked(flags_, picture, answered[i]);
+      const std::string number = answered.size() > 1 ? fmt::format("-{}", i + 1) : "";
+      const std::string& question = flags_.questions[i];
+      row.push_back(looked.whole());
+      labels.columns.push_back(question + " " + answered[i].best.front().text);
+      add_sections(question, number, looked, answered[i]);
+    }
+    if (answered.size() > 1) {
+      add("questions.png", explain::sheet({row}, labels));
+      beside.text = "One picture and " + io::counted(std::ssize(answered), "questions") + ".";
+      beside.figures = {{"questions.png", "bright where it looks"}};
+      sections_.insert(sections_.begin(), beside);
+    }
+  }
+
+  void write() const {
+    const fs::path folder = flags_.output;
+    std::vector<std::string> names;
+    for (const auto& [name, image] : pictures_) {
+      check_not_input((folder / name).string(), flags_.image);
+      names.push_back(name);
+    }
+    io::make_folder(folder);
+    for (const auto& [name, image] : pictures_) {
+      io::write_png(folder / name, image);
+    }
+    io::write_atomically(folder / "index.html", explain::html_page("What was looked at", flags_.image, sections_));
+    if (!flags_.json) {
+      fmt::print("{}/index.html, {}\n", folder.string(), fmt::join(names, ", "));
+    }
+  }
+
+ private:
+  void add(const std::string& name, io::Image image) { pictures_.emplace_back(name, std::move(image)); }
+
+  void add_sections(const std::string& question, const std::string& number, const LookedAt& looked,
+                    const AnsweredQuestion& answered) {
+    explain::Section answers{.title = question, .text = {}, .table = {}, .figures = {}, .figure_width = 480};
+    answers.table.header = {"answer", "probability"};
+    for (const train::GivenAnswer& answer : answered.best) {
+      answers.table.rows.push_back({answer.text, fmt::format("{:.1f} %", 100 * answer.probability)});
+    }
+    answers.figures = {{"image.png", flags_.image}};
+    explain::Section layers{.title = "Layers and heads", .text = {}, .table = {}, .figures = {}, .figure_width = 1000};
+    layers.text = flags_.word.empty() ? "The mean over all words." : fmt::format("The word \"{}\".", flags_.word);
+    layers.figures = {{fmt::format("layers{}.png", number), "bright where it looks"}};
+    explain::Section words{.title = "Words", .text = {}, .table = {}, .figures = {}, .figure_width = 1000};
+    words.text =
+        "The last layer, mean over its heads" +
+        std::string(answered.weighted.defined()
+                        ? "; below it, where its scores raise the probability of the answer (gradient-weighted)."
+                        : ".");
+    words.figures = {{fmt::format("words{}.png", number), "bright where it looks"}};
+    add(layers.figures[0].file, looked.layers());
+    add(words.figures[0].file, looked.words());
+    sections_.insert(sections_.end(), {answers, layers, words});
+  }
+
+  const AskFlags& flags_;
+  std::vector<std::pair<std::string, io::Image>> pictures_;
+  std::vector<explain::Section> sections_;
+};
+
+Json to_json(const std::string& question, const AnsweredQuestion& answered) {
+  Json best = Json::array();
+  for (const train::GivenAnswer& answer : answered.best) {
+    best.push_back({{"answer", answer.text}, {"probability", answer.probability}});
+  }
+  return {{"question", question}, {"answer", answered.best.front().text}, {"best", best}};
+}
 
 void ask(const AskFlags& flags) {
   check_usage(!flags.output.empty() || (!flags.layer && !flags.head && flags.word.empty()),
@@ -175,28 +227,35 @@ void ask(const AskFlags& flags) {
   const DType dtype = flags.compute.apply();
   const train::Answerer answerer = open_answerer(flags.model);
   const io::Image image = io::read_image(flags.image);
-  const AnsweredQuestion answered =
-      answerer.answer(image, flags.question, {.best = flags.topk, .maps = !flags.output.empty(), .dtype = dtype});
-  const std::optional<LookedAtPages> pages =
-      flags.output.empty() ? std::nullopt : std::optional<LookedAtPages>(std::in_place, flags, image, answered);
+  std::vector<AnsweredQuestion> answered;
+  for (const std::string& question : flags.questions) {
+    answered.push_back(
+        answerer.answer(image, question, {.best = flags.topk, .maps = !flags.output.empty(), .dtype = dtype}));
+  }
+  const std::optional<LookedAtPage> page =
+      flags.output.empty() ? std::nullopt : std::optional<LookedAtPage>(std::in_place, flags, image, answered);
+  const bool one = answered.size() == 1;
   if (flags.json) {
-    Json best = Json::array();
-    for (const train::GivenAnswer& answer : answered.best) {
-      best.push_back({{"answer", answer.text}, {"probability", answer.probability}});
+    Json json = {{"file", io::as_utf8(flags.image)}};
+    for (std::size_t i = 0; i < answered.size(); ++i) {
+      const Json own = to_json(flags.questions[i], answered[i]);
+      if (one) {
+        json.update(own);
+      } else {
+        json["questions"].push_back(own);
+      }
     }
-    const Json json = {{"file", io::as_utf8(flags.image)},
-                       {"question", flags.question},
-                       {"answer", answered.best.front().text},
-                       {"best", best}};
     fmt::print("{}\n", json.dump(2));
   } else {
-    fmt::print("{}\n", answered.best.front().text);
-    for (const train::GivenAnswer& answer : answered.best) {
-      fmt::print("  {:5.1f} %  {}\n", 100 * answer.probability, answer.text);
+    for (std::size_t i = 0; i < answered.size(); ++i) {
+      fmt::print("{}{}\n", one ? "" : flags.questions[i] + " ", answered[i].best.front().text);
+      for (const train::GivenAnswer& answer : answered[i].best) {
+        fmt::print("  {:5.1f} %  {}\n", 100 * answer.probability, answer.text);
+      }
     }
   }
-  if (pages) {
-    pages->write();
+  if (page) {
+    page->write();
   }
 }
 
@@ -281,14 +340,17 @@ void evaluate_questions(const ModelFlags& model, const ComputeFlags& compute, co
 }
 
 void add_ask(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("ask", "Answer a question about an image, and show what was looked at");
+  CLI::App& command = *app.add_subcommand("ask", "Answer questions about an image, and show what was looked at");
   const auto flags = std::make_shared<AskFlags>();
   command
       .add_option("MODEL", flags->model.model,
                   "The folder of a run of 'train --task vqa', or of transformers' BlipForQuestionAnswering")
       ->required();
   command.add_option("IMAGE", flags->image, "Image")->required();
-  command.add_option("QUESTION", flags->question, "Question, in quotes")->required();
+  command
+      .add_option("QUESTION", flags->questions,
+                  "Question, in quotes; several: what is looked at for each is drawn side by side")
+      ->required();
   command.add_option("--topk", flags->topk, "Number of answers, the likeliest first")
       ->capture_default_str()
       ->check(at_least(1));
@@ -301,9 +363,12 @@ void add_ask(CLI::App& app) {
   command.add_option("--word", flags->word, "Draw layers and heads of this word of the question; default: the mean");
   command.add_flag("--json", flags->json, "Print one JSON object");
   add_compute_flags(command, flags->compute);
-  add_examples(command,
-               {"vitrail ask runs/vqa scenes/validation/images/000000.png \"what colour is the small circle?\"",
-                "vitrail ask blip-vqa-base street.jpg \"how many dogs are there?\" --output looked"});
+  add_examples(
+      command,
+      {"vitrail ask runs/vqa scenes/validation/images/000000.png \"what colour is the small circle?\"",
+       "vitrail ask blip-vqa-base street.jpg \"how many dogs are there?\" --output looked",
+       "vitrail ask runs/vqa scenes/validation/images/000000.png \"how many birds are there?\" \"what colour is the "
+       "sky?\" --output looked"});
   command.callback([flags] { ask(*flags); });
 }
 
