@@ -306,7 +306,7 @@ TEST_F(OpenDataset, SaysWhatIsWrong) {
   write("x.bin", "x");
   EXPECT_THAT(error_of("x.bin", {"validation", {}, true}), HasSubstr("has no 'validation' images"));
   EXPECT_THAT(error_of(".", {"validation", {}, true}),
-              HasSubstr("looked for the folders validation, val, valid, eval, evaluation, dev, test and"));
+              HasSubstr("looked for the folders validation, val, valid, eval, evaluation, dev and"));
 }
 
 TEST_F(OpenDataset, CountsFilesThatAreNotImagesByTheirNames) {

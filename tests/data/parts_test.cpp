@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/data/tar_writer.h"
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "vitrail/data/boxes/boxed_images.h"
@@ -19,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::error_of;
-using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -38,6 +39,10 @@ TEST(Parts, AreFoundByAnyOfTheirNames) {
   EXPECT_EQ(chosen("dev"), "Val");
   EXPECT_EQ(chosen("test"), "test");
   EXPECT_EQ(chosen("holdout"), "holdout");
+  std::vector<std::string> notes;
+  const Parts twice = parts_named({"Train", "train"});
+  EXPECT_EQ(choose_part(twice, "train", "data", notes)->name, "train") << "to the letter";
+  EXPECT_EQ(choose_part(twice, "Train", "data", notes)->name, "Train");
   EXPECT_EQ(error_of([&] { chosen("fold3"); }),
             "data: there is no part 'fold3', only train2017, train2014, Val, test, holdout");
 }
@@ -49,8 +54,19 @@ TEST(Parts, SayWhichOfThemAreLeft) {
   EXPECT_EQ(choose_part(parts, "validation", "data", notes)->name, "val");
   EXPECT_THAT(notes, ElementsAre("data: takes 'train' and leaves 'train2014' and what is of no part",
                                  "data: takes 'val' and leaves 'valid' and what is of no part"));
-  EXPECT_EQ(choose_part(parts_named({"test"}), "val", "data", notes)->name, "test") << "in place of validation images";
-  EXPECT_EQ(notes.size(), 2);
+}
+
+TEST(Parts, AreToldThatStandInForOthers) {
+  std::vector<std::string> notes;
+  EXPECT_EQ(choose_part(parts_named({"train", "Test"}), "val", "data", notes)->name, "Test");
+  EXPECT_EQ(choose_part(parts_named({"trainval", "test"}), "train", "data", notes)->name, "trainval");
+  EXPECT_THAT(notes, ElementsAre("data: takes 'Test' in place of 'val', which is not there",
+                                 "data: takes 'trainval' in place of 'train', which is not there"));
+  EXPECT_THAT(error_of([&] {
+                choose_part(parts_named({"trainval", "val"}), "train", "data", notes);
+              }),
+              HasSubstr("there is no part 'train', only trainval, val"))
+      << "val is within trainval";
 }
 
 TEST(Parts, OfWhichThereAreNoneAreForTraining) {
@@ -68,6 +84,7 @@ TEST(Parts, OfWhichThereAreNoneAreForTraining) {
 TEST(Parts, AreNamedInFileNames) {
   EXPECT_EQ(part_in_name("v2_OpenEnded_mscoco_train2014_questions.json"), "train2014");
   EXPECT_EQ(part_in_name("test-000000.tar"), "test");
+  EXPECT_EQ(part_in_name("v2_OpenEnded_mscoco_test-dev2015_questions.json"), "test-dev2015");
   EXPECT_EQ(part_in_name("vqa_questions.json"), "");
   EXPECT_EQ(part_in_name("trains_20170_evaluated.json"), "");
 }
@@ -152,6 +169,64 @@ TEST_F(PartFolders, HaveQuestionsOfEach) {
   EXPECT_EQ(validation.images->image(0).pixels[0], 3);
   EXPECT_THAT(error_of([&] { open_questions(folder_.path()); }), HasSubstr("parts (train2014, val2014): choose one"));
   EXPECT_EQ(names_in(parts_of_questions(folder_.path())), "train2014, val2014");
+}
+
+TEST_F(PartFolders, HaveQuestionsWithAnswers) {
+  const fs::path other = folder_ / "MultipleChoice_mscoco_train2014_questions.json";
+  fs::copy(folder_ / "v2_OpenEnded_mscoco_train2014_questions.json", other);
+  EXPECT_THAT(open_questions_of(folder_.path(), "train").images->notes(),
+              Contains(HasSubstr("leaves 'MultipleChoice_mscoco_train2014_questions.json'")));
+  fs::rename(folder_ / "v2_OpenEnded_mscoco_val2014_questions.json",
+             folder_ / "v2_OpenEnded_mscoco_test2015_questions.json");
+  EXPECT_THAT(error_of([&] { open_questions_of(folder_.path(), "validation"); }),
+              HasSubstr("there is no part 'validation', only train2014"));
+  EXPECT_THAT(error_of([&] { open_questions_of(folder_.path(), "test"); }), HasSubstr("the answers are not there"));
+  for (const char* part : {"train", "Valid"}) {
+    write(std::string("tables/") + part + ".csv",
+          std::string("path,question,answer\n../train2014/COCO_train2014_1.png,What?,") + part + "\n");
+  }
+  EXPECT_EQ(open_questions_of(folder_ / "tables", "train").questions[0][0].answer, "train");
+  EXPECT_EQ(open_questions_of(folder_ / "tables", "validation").questions[0][0].answer, "valid");
+}
+
+TEST_F(PartFolders, MayHaveTheirShards) {
+  const auto shard = [&](const std::string& name) {
+    fs::create_directories((folder_ / name).parent_path());
+    test::TarWriter tar;
+    tar.add("1.png", io::encode_png(io::Image(2, 2)));
+    tar.add("1.cls", std::vector<std::uint8_t>{'0'});
+    tar.add("1.txt", std::vector<std::uint8_t>{'a', ' ', 'x'});
+    tar.write(folder_ / name);
+  };
+  shard("shards/train/00000.tar");
+  shard("shards/train/00001.tar");
+  shard("shards/val/00000.tar");
+  EXPECT_EQ(open_dataset(folder_ / "shards", {.split = "train"})->size(), 2);
+  EXPECT_EQ(open_dataset(folder_ / "shards", {.split = "validation"})->size(), 1);
+  shard("mixed/train-000000.tar");
+  shard("mixed/val-000000.tar");
+  shard("mixed/other-000000.tar");
+  std::ofstream(folder_ / "mixed/.val-000001.tar.tmp") << "begun";
+  const std::string mixed = (folder_ / "mixed").string();
+  const CaptionedImages train = open_captioned_images(mixed, "train");
+  EXPECT_EQ(train.images->size(), 1);
+  EXPECT_THAT(train.images->notes(), ElementsAre(mixed + ": takes 'train-000000.tar' and leaves 'other-000000.tar'"));
+  EXPECT_THAT(open_dataset(mixed, {.split = "val"})->notes(),
+              ElementsAre(HasSubstr(".val-000001.tar.tmp' is no whole shard"),
+                          mixed + ": takes 'val-000000.tar' and leaves 'other-000000.tar'"));
+}
+
+TEST_F(PartFolders, TellOfWhatBelongsToNoPart) {
+  for (const char* name : {"photos/train/cat/1.png", "photos/extra/dog/2.png", "photos/3.png"}) {
+    draw(name, 1);
+  }
+  const std::string photos = (folder_ / "photos").string();
+  EXPECT_THAT(open_dataset(photos, {.split = "train"})->notes(),
+              ElementsAre("the images in 'extra' lie beside the parts of '" + photos + "' and belong to none of them",
+                          "1 image lies beside the parts of '" + photos + "' and belongs to none of them"));
+  draw("cars/train/1.png", 1);
+  EXPECT_THAT(error_of([&] { open_dataset(folder_ / "cars", {.split = "train"}); }),
+              HasSubstr("lies outside of any class folder; it is taken for the part 'train' of"));
 }
 
 TEST_F(PartFolders, HaveImagesOfEachAndNoteOtherYears) {

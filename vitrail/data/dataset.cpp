@@ -155,6 +155,8 @@ Listing list_source(const fs::path& source, const std::string& split, const List
                   fmt::join(names_of_split(split), ", "));
   const Part* part = choose_part(parts, split, source.string(), notes, {.looked_for = looked_for});
   Listing listing = part == nullptr ? list_images(source, how.labeled) : list_part(source, *part, how);
+  check(part == nullptr || !listing.names.empty(), "{}: there are no images in {}", source.string(),
+        part == nullptr ? "" : part->shown);
   std::ranges::move(notes, std::back_inserter(listing.notes));
   return listing;
 }

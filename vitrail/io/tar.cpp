@@ -184,7 +184,9 @@ class TarReader {
     check(size <= bytes_.size() - position_, "{}: cut short: the entry at byte {} has {} bytes, but only {} follow",
           source_, at, size, bytes_.size() - position_);
     const Block data = bytes_.subspan(position_, size);
-    position_ = std::min(bytes_.size(), position_ + (size + block - 1) / block * block);
+    position_ += (size + block - 1) / block * block;
+    check(position_ <= bytes_.size(), "{}: cut short: the last block of the entry at byte {} is not whole", source_,
+          at);
     return data;
   }
 

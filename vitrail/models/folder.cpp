@@ -10,6 +10,7 @@
 #include "vitrail/io/json.h"
 #include "vitrail/io/safetensors.h"
 #include "vitrail/io/suggest.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/models/base/kwargs.h"
 #include "vitrail/models/base/registry.h"
 #include "vitrail/models/base/shipped.h"
@@ -139,6 +140,10 @@ FolderConfig read_timm_config(const nlohmann::json& json, const fs::path& path) 
     }
   }
   f.finish();
+  const auto names = std::ssize(config.pretrained.label_names);
+  check(names == 0 || !config.num_classes || names == *config.num_classes,
+        "{}: 'label_names' has {}, but 'num_classes' is {}", path.string(), io::counted(names, "names"),
+        config.num_classes.value_or(0));
   return config;
 }
 

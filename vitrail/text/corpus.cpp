@@ -39,7 +39,7 @@ std::string without_broken_lines(const std::string& text, std::int64_t& skipped)
 }
 
 std::string read_corpus(const std::string& file, std::int64_t* skipped) {
-  std::string text = io::read_text(file);
+  std::string text(io::without_byte_order_mark(io::read_text(file)));
   check(!text.empty(), "{}: the text is empty", file);
   if (skipped != nullptr) {
     text = without_broken_lines(text, *skipped);

@@ -286,7 +286,11 @@ std::vector<std::string> data_summary(const ImageTaskOptions& options, const dat
     note_unfilled(lines, "images", training.size(), options.batch_size);
   }
   if (validation != nullptr) {
-    std::ranges::copy(notes_of_parts(options), std::back_inserter(lines));
+    const std::vector<std::string> same = notes_of_parts(options);
+    std::ranges::copy(same, std::back_inserter(lines));
+    if (same.empty()) {
+      note_shared_images(lines, training, validation);
+    }
   }
   std::ranges::copy(data::notes_of({&training, validation}), std::back_inserter(lines));
   return lines;

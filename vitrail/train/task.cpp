@@ -1,7 +1,10 @@
 #include "vitrail/train/task.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <system_error>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -40,6 +43,29 @@ void note_unfilled(std::vector<std::string>& lines, std::string_view items, std:
   if (rest > 0 && rest < size && rest * 100 >= size) {
     lines.push_back(fmt::format("each epoch leaves out {} of the {} training {}, which do not fill a batch of {}", rest,
                                 size, items, batch_size));
+  }
+}
+
+void note_shared_images(std::vector<std::string>& lines, const data::Dataset& learned, const data::Dataset* judging) {
+  const auto hash_of = [](const data::Dataset& images, std::int64_t i) -> std::optional<std::size_t> {
+    const std::filesystem::path file = images.file(i);
+    return io::is_image_name(file) ? std::optional(std::hash<std::string>()(file.lexically_normal().string()))
+                                   : std::nullopt;
+  };
+  std::unordered_set<std::size_t> files;
+  for (std::int64_t i = 0; judging != nullptr && i < learned.size(); ++i) {
+    if (const auto file = hash_of(learned, i)) {
+      files.insert(*file);
+    }
+  }
+  std::int64_t shared = 0;
+  for (std::int64_t i = 0; !files.empty() && i < judging->size(); ++i) {
+    const auto file = hash_of(*judging, i);
+    shared += file && files.contains(*file) ? 1 : 0;
+  }
+  if (shared > 0) {
+    lines.push_back(fmt::format("{} of the {} to evaluate on {} trained on too", shared,
+                                io::counted(judging->size(), "images"), shared == 1 ? "is" : "are"));
   }
 }
 

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "vitrail/data/dataset.h"
 #include "vitrail/data/prefetch.h"
 #include "vitrail/dist/communicator.h"
 #include "vitrail/io/safetensors.h"
@@ -53,6 +54,8 @@ std::string left_out_text(const std::vector<std::string>& broken);
 /// are one in a hundred or more.
 void note_unfilled(std::vector<std::string>& lines, std::string_view items, std::int64_t size, std::int64_t batch_size);
 
+/// Adds a note if images to evaluate on are files that are trained on too; null: there are none.
+void note_shared_images(std::vector<std::string>& lines, const data::Dataset& learned, const data::Dataset* judging);
 /// Adds a note, unless it is empty.
 void add_note(std::vector<std::string>& lines, const std::string& note);
 

@@ -270,8 +270,9 @@ void add_launch(CLI::App& app) {
                          "vitrail launch --hosts machines -- train --resume output/train/NAME"});
   command.callback([flags, ranks] {
     const std::vector<std::string>& words = flags->words;
-    check_usage(!words.empty() && (words.front() == "train" || words.front() == "pretrain"),
-                "what is to be started follows: vitrail launch -n 4 -- train …");
+    check_usage(!words.empty(), "what is to be started follows: vitrail launch -n 4 -- train …");
+    check_usage(words.front() == "train" || words.front() == "pretrain",
+                "'{}' is not for several ranks: what is started is 'train …' or 'pretrain …'", words.front());
     check_usage(ranks->count() > 0 || !flags->hosts.empty(), "-n, the number of ranks, or --hosts is needed");
     if (const int code = Launch(*flags, words).go(); code != 0) {
       throw CLI::RuntimeError(code);

@@ -20,6 +20,7 @@
 #include "vitrail/cli/say.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/features.h"
+#include "vitrail/train/task.h"
 
 namespace vitrail::cli {
 namespace {
@@ -62,6 +63,13 @@ std::pair<train::Features, train::Features> features_of(const KnnFlags& flags) {
   const DType dtype = flags.compute.apply();
   if (from_files) {
     return {train::load_features(flags.training), train::load_features(flags.test.data)};
+  }
+  std::vector<std::string> same;
+  if (flags.train_split == flags.test.split) {
+    train::note_same_data(same, "images", {flags.training}, {flags.test.data});
+  }
+  for (const std::string& note : same) {
+    say("note: {}\n", note);
   }
   const train::EvaluateOptions options = flags.test.options(dtype);
   const models::Model model = flags.model.open_for_images();

@@ -224,7 +224,7 @@ void info(const TokenizerFlags& flags) {
 std::vector<std::string> read_lines(const std::vector<std::string>& files, bool with_ends) {
   std::vector<std::string> lines;
   for (const std::string& file : files) {
-    const std::string text = io::read_text(file);
+    const std::string text(io::without_byte_order_mark(io::read_text(file)));
     std::size_t number = 1;
     for (std::size_t begin = 0; begin < text.size(); ++number) {
       const std::size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;

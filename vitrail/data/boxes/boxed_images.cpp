@@ -179,6 +179,8 @@ BoxListing list_boxes(const fs::path& source, const std::string& split) {
   std::vector<std::string> notes;
   const Part* part = split.empty() ? nullptr : choose_part(parts, split, source.string(), notes, {.whole = whole});
   BoxListing result = part == nullptr ? list_whole(source).value() : list_part(source, *part);
+  check(part == nullptr || !result.images.empty(), "{}: there are no images in {}", source.string(),
+        part == nullptr ? "" : part->shown);
   std::ranges::move(notes, std::back_inserter(result.notes));
   return result;
 }
@@ -198,6 +200,7 @@ class BoxedFiles final : public Dataset {
   }
   std::int64_t label(std::int64_t /*index*/) const override { return unlabeled; }
   std::string name(std::int64_t index) const override { return images_.at(static_cast<std::size_t>(index)).name; }
+  fs::path file(std::int64_t index) const override { return images_.at(static_cast<std::size_t>(index)).path; }
   const std::vector<std::string>& classes() const override { return none_; }
 
  private:

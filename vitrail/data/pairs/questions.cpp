@@ -44,7 +44,8 @@ std::vector<fs::path> question_files(const fs::path& folder) {
   return files;
 }
 
-fs::path annotations_beside(const fs::path& questions) {
+// The file of answers to questions, as it should lie beside them.
+fs::path annotations_of(const fs::path& questions) {
   std::string name = questions.filename().string();
   const std::size_t ending = name.size() - questions_ending.size();
   name.replace(ending, std::string_view("questions").size(), "annotations");
@@ -56,10 +57,10 @@ fs::path annotations_beside(const fs::path& questions) {
       return own;
     }
   }
-  check(fs::exists(same), "{}: the answers are not there: '{}' was expected beside it", questions.string(),
-        same.filename().string());
   return same;
 }
+
+bool has_answers(const fs::path& questions) { return fs::exists(annotations_of(questions)); }
 
 // Whether a name has this word, which no letter or digit touches: "train2014" is one of "mscoco_train2014_questions".
 bool has_word(std::string_view name, std::string_view word) {
@@ -159,7 +160,9 @@ struct QuestionListing {
 };
 
 QuestionListing list_vqa(const fs::path& file) {
-  const fs::path answers_file = annotations_beside(file);
+  const fs::path answers_file = annotations_of(file);
+  check(fs::exists(answers_file), "{}: the answers are not there: '{}' was expected beside it", file.string(),
+        answers_file.filename().string());
   const nlohmann::json answers_json = io::read_json(answers_file);
   io::Fields answer_fields(answers_json, answers_file.string());
   check(answer_fields.kind("annotations") == io::Kind::list,
@@ -273,17 +276,36 @@ QuestionListing list_questions_csv(const fs::path& file, TablePart part) {
   return result;
 }
 
-// Whether questions lie in a folder itself, and not in its parts.
-bool has_own_questions(const fs::path& folder) {
-  return !question_files(folder).empty() || fs::exists(folder / questions_csv);
+// The tables of questions of a folder that are those of one part: train.csv.
+std::vector<fs::path> tables_of_parts(const fs::path& folder) {
+  std::vector<fs::path> tables;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".csv" && is_part_name(entry.path().stem().string()) &&
+        has_questions(entry.path())) {
+      tables.push_back(entry.path());
+    }
+  }
+  std::ranges::sort(tables);
+  return tables;
 }
 
-// The parts of a folder, each of which is a folder or a file of questions.
+// Whether questions lie in a folder itself, and not in folders of its parts.
+bool has_own_questions(const fs::path& folder) {
+  return !question_files(folder).empty() || fs::exists(folder / questions_csv) || !tables_of_parts(folder).empty();
+}
+
+// The parts of a folder, each of which is a folder or a file of questions; those first that have answers,
+// and of the others only those of the part `split`.
 Parts parts_with_questions(const fs::path& folder, const std::string& split = "") {
   Parts parts = part_folders(folder, split, has_own_questions);
-  for (const fs::path& file : question_files(folder)) {
+  std::vector<fs::path> files = question_files(folder);
+  std::ranges::stable_partition(files, has_answers);
+  std::ranges::move(tables_of_parts(folder), std::back_inserter(files));
+  for (const fs::path& file : files) {
     const std::string name = file.filename().string();
-    if (const std::string part = part_in_name(name); !part.empty()) {
+    const std::string part = part_in_name(name);
+    const bool usable = file.extension() == ".csv" || has_answers(file) || is_of_part(part, split);
+    if (!part.empty() && usable) {
       parts.push_back({part, fmt::format("'{}'", name), file});
     }
   }
@@ -326,9 +348,7 @@ QuestionListing list_questions(const fs::path& source, const std::string& split,
   check(part != nullptr || !files.empty(),
         "{}: there are no questions: neither a file NAMEquestions.json in VQA's layout, nor {}", source.string(),
         questions_csv);
-  QuestionListing result = part == nullptr                ? list_vqa(files.front())
-                           : fs::is_directory(part->path) ? list_questions(part->path, "", mixed)
-                                                          : list_vqa(part->path);
+  QuestionListing result = part == nullptr ? list_vqa(files.front()) : list_questions(part->path, "", mixed);
   std::ranges::move(notes, std::back_inserter(result.images.notes));
   return result;
 }
@@ -353,9 +373,8 @@ ImageQuestions questions_of(QuestionListing listing, const fs::path& source) {
     kept.notes.push_back(fmt::format("{} without a question", io::counted(kept.passed_over, "images")));
   }
   kept.passed_over = 0;
-  kept.image = [paths = std::move(paths)](std::int64_t i) {
-    return io::read_image(paths[static_cast<std::size_t>(i)]);
-  };
+  kept.file = [paths = std::move(paths)](std::int64_t i) { return paths[static_cast<std::size_t>(i)]; };
+  kept.image = [file = kept.file](std::int64_t i) { return io::read_image(file(i)); };
   result.images = dataset_of(std::move(kept));
   return result;
 }

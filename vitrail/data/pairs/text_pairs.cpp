@@ -67,6 +67,11 @@ TextPairs pairs_of(PairListing listing, const std::string& source) {
   if (empty > 0) {
     kept.notes.push_back(fmt::format("{}: {} left out", source, io::counted(empty, "empty texts")));
   }
+  if (listing.images.file) {
+    kept.file = [file = std::move(listing.images.file), places](std::int64_t i) {
+      return file(places[static_cast<std::size_t>(i)]);
+    };
+  }
   kept.image = [image = std::move(listing.images.image), places = std::move(places)](std::int64_t i) {
     return image(places[static_cast<std::size_t>(i)]);
   };
@@ -75,8 +80,10 @@ TextPairs pairs_of(PairListing listing, const std::string& source) {
   return result;
 }
 
-std::function<io::Image(std::int64_t)> reader_of(std::vector<fs::path> paths) {
-  return [paths = std::move(paths)](std::int64_t i) { return io::read_image(paths[static_cast<std::size_t>(i)]); };
+// Has a listing read its images from these files.
+void read_from(std::vector<fs::path> paths, Listing& images) {
+  images.file = [paths = std::move(paths)](std::int64_t i) { return paths[static_cast<std::size_t>(i)]; };
+  images.image = [file = images.file](std::int64_t i) { return io::read_image(file(i)); };
 }
 
 PairListing list_coco(const fs::path& path) {
@@ -95,7 +102,7 @@ PairListing list_coco(const fs::path& path) {
   };
   file.read_with_ids("annotations", read_text, true);
   result.folder = path.parent_path();
-  result.images.image = reader_of(std::move(paths));
+  read_from(std::move(paths), result.images);
   return result;
 }
 
@@ -140,7 +147,7 @@ PairListing list_captions_csv(const fs::path& file, TablePart part) {
     result.texts[place->second].emplace_back(io::trimmed(row->fields[text]));
   }
   result.folder = file.parent_path();
-  result.images.image = reader_of(std::move(images));
+  read_from(std::move(images), result.images);
   return result;
 }
 
@@ -263,19 +270,19 @@ Parts files_of_parts(const fs::path& folder) {
 }
 
 // The parts of a folder, each of which is a file or a folder of captions, or the shards of one name, of which its path
-// is the first; none unless all shards say theirs.
+// is the first; none if no shard says its part.
 Parts parts_with_texts(const fs::path& folder, const std::string& split = "") {
   Parts parts = part_folders(folder, split, has_own_captions);
   std::ranges::move(files_of_parts(folder), std::back_inserter(parts));
   if (parts.empty()) {
     for (const fs::path& shard : shards_in(folder)) {
       const std::string name = part_in_name(shard.filename().string());
-      if (name.empty()) {
-        return {};
-      }
       if (std::ranges::find(parts, name, &Part::name) == parts.end()) {
         parts.push_back({name, fmt::format("'{}'", shard.filename().string()), shard});
       }
+    }
+    if (std::ranges::all_of(parts, [](const Part& part) { return part.name.empty(); })) {
+      parts.clear();
     }
   }
   sort_parts(parts);
@@ -374,6 +381,7 @@ class ChosenImages final : public Dataset {
   io::Image image(std::int64_t index) const override { return whole_->image(at(index)); }
   std::int64_t label(std::int64_t index) const override { return whole_->label(at(index)); }
   std::string name(std::int64_t index) const override { return whole_->name(at(index)); }
+  fs::path file(std::int64_t index) const override { return whole_->file(at(index)); }
   const std::vector<std::string>& classes() const override { return whole_->classes(); }
   std::vector<std::string> notes() const override { return whole_->notes(); }
 

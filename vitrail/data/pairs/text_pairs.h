@@ -42,7 +42,7 @@ struct TextPairs {
 TextPairs open_text_pairs(const std::filesystem::path& source, const std::string& split = "");
 
 /// The parts of such a source: those that the column "split" of a table names, or the files, subfolders and shards of a
-/// folder. None if it does not say all of them.
+/// folder. None if it does not say any.
 Parts parts_of_pairs(const std::filesystem::path& source);
 /// Whether a source, or its part `split`, has texts beside its images, in one of these forms.
 bool has_captions(const std::filesystem::path& source, const std::string& split = "");

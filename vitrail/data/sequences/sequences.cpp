@@ -10,6 +10,7 @@
 
 #include <fnmatch.h>
 
+#include "vitrail/data/sources/folder_parts.h"
 #include "vitrail/data/sources/sources.h"
 #include "vitrail/io/csv.h"
 #include "vitrail/io/file.h"
@@ -98,6 +99,9 @@ Told sequences_of_folders(const fs::path& source, const SequenceOptions& options
   }
   std::erase_if(without, [&](const std::string& name) { return numbers.contains(name); });
   told.found.notes = notes_of({told.found.images.get()});
+  for (const Part& part : fs::is_directory(source) ? parts_in(source, options.split) : Parts()) {
+    told.found.parts.insert(part.name);
+  }
   if (!without.empty()) {
     told.found.notes.push_back(fmt::format(
         "{}: {} without a frame{}, such as '{}'", source.string(), io::counted(std::ssize(without), "folders"),

@@ -144,6 +144,7 @@ Listing list_csv(const fs::path& path, const std::string& split, bool labeled) {
   check(!columns.header || rows.size() > 1, "{}: there are no lines below the header", source);
   Listing listing;
   std::vector<std::string> classes;
+  std::set<std::string> seen;
   for (const CsvRow* row : rows_of(rows,
                                    {.first = columns.header ? 1U : 0U,
                                    .columns = std::max(columns.path, columns.label) + 1,
@@ -153,6 +154,9 @@ Listing list_csv(const fs::path& path, const std::string& split, bool labeled) {
                                    source, listing.notes)) {
     const std::string_view label = io::trimmed(row->fields[columns.label]);
     check(!labeled || !label.empty(), "{}: line {} has no label", source, row->line);
+    if (!labeled && !seen.insert(row->fields[columns.path]).second) {
+      continue;  // such as an image with several captions
+    }
     image_of_row(path, *row, columns.path);
     listing.names.push_back(row->fields[columns.path]);
     classes.emplace_back(label);

@@ -42,20 +42,26 @@ bool is_for_training(const fs::path& file) {
   return !name.starts_with("test") && !name.starts_with("t10k");
 }
 
-// Whether images lie in a folder itself, as they do in a class folder.
-bool holds_loose_images(const fs::path& folder) {
+// Whether images lie anywhere below a folder.
+bool holds_images_below(const fs::path& folder) {
   std::error_code unreadable;
-  return std::ranges::any_of(fs::directory_iterator(folder, unreadable),
+  return std::ranges::any_of(fs::recursive_directory_iterator(folder, unreadable),
                              [](const fs::directory_entry& entry) { return io::is_image_name(entry.path()); });
 }
 
-// Notes which folders of images lie beside the parts of a folder: they were probably meant to be in one of them.
+// Notes which images lie beside the parts of a folder: they were probably meant to be in one of them.
 void note_beside_parts(const fs::path& folder, Listing& part) {
   std::vector<std::string> beside;
+  std::int64_t loose = 0;
   std::error_code unknown;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    if (entry.is_directory(unknown) && !is_hidden(name) && !is_part_name(name) && holds_loose_images(entry.path())) {
+    if (is_hidden(name) || is_part_name(name)) {
+      continue;
+    }
+    if (!entry.is_directory(unknown)) {
+      loose += io::is_image_name(entry.path()) ? 1 : 0;
+    } else if (holds_images_below(entry.path())) {
       beside.push_back(name);
     }
   }
@@ -63,6 +69,24 @@ void note_beside_parts(const fs::path& folder, Listing& part) {
     std::ranges::sort(beside, natural_less);
     part.notes.push_back(fmt::format("the images in {} lie beside the parts of '{}' and belong to none of them",
                                      io::quoted_list(beside, "and"), folder.string()));
+  }
+  if (loose > 0) {
+    part.notes.push_back(fmt::format("{} {} beside the parts of '{}' and {} to none of them",
+                                     io::counted(loose, "images"), loose == 1 ? "lies" : "lie", folder.string(),
+                                     loose == 1 ? "belongs" : "belong"));
+  }
+}
+
+// Notes what a `vitrail shard` that did not come to its end has left.
+void note_unfinished_shards(const fs::path& folder, const std::string& part, Listing& listing) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("." + part + "-") && name.ends_with(".tar.tmp")) {
+      listing.notes.push_back(
+          fmt::format("'{}' is no whole shard: the command that wrote it has not come to its end, "
+                      "and further shards may be missing",
+                      entry.path().string()));
+    }
   }
 }
 
@@ -77,16 +101,22 @@ Parts parts_in(const fs::path& folder, const std::string& split) {
   for (const std::string_view extension : part_extensions) {
     for (const fs::path& file : files) {
       const std::string name = file.filename().string();
-      if (name.ends_with(extension) && is_part_name(name.substr(0, name.size() - extension.size()), split)) {
+      if (io::lower_case(name).ends_with(extension) &&
+          is_part_name(name.substr(0, name.size() - extension.size()), split)) {
         add(name.substr(0, name.size() - extension.size()), file);
       }
     }
   }
   std::string last;  // part of which there was a shard
+  std::vector<fs::path> others;
   for (const fs::path& file : files) {
-    if (const std::string part = part_of_shard(file); part != last && !part.empty() && is_part_name(part, split)) {
-      add(part, file);
+    if (const std::string part = part_of_shard(file); part != last && !part.empty()) {
       last = part;
+      if (is_part_name(part, split)) {
+        add(part, file);
+      } else {
+        others.push_back(file);
+      }
     }
   }
   for (const bool training : {true, false}) {
@@ -94,22 +124,31 @@ Parts parts_in(const fs::path& folder, const std::string& split) {
       add(training ? "train" : "test", binary.front());
     }
   }
+  if (!parts.empty()) {
+    std::ranges::for_each(others, [&](const fs::path& file) { add("", file); });
+  }
   sort_parts(parts);
   return parts;
 }
 
 Listing list_part(const fs::path& folder, const Part& part, const ListOptions& how) {
   if (fs::is_directory(part.path)) {
-    Listing listing = list_images(part.path, how.labeled);
-    note_beside_parts(folder, listing);
-    return listing;
+    try {
+      Listing listing = list_images(part.path, how.labeled);
+      note_beside_parts(folder, listing);
+      return listing;
+    } catch (const Error& error) {
+      fail("{}; it is taken for the part '{}' of '{}'", error.what(), part.name, folder.string());
+    }
   }
   if (is_binary_file(part.path)) {
     return list_binary(binary_files(folder, is_for_training(part.path)), how.labeled);
   }
   if (!part_of_shard(part.path).empty()) {  // an index counts them, if there is one
     const fs::path index = folder / (part.name + ".json");
-    return list_shards(shards_of_part(folder, part.name), fs::exists(index) ? index : folder, how);
+    Listing listing = list_shards(shards_of_part(folder, part.name), fs::exists(index) ? index : folder, how);
+    note_unfinished_shards(folder, part.name, listing);
+    return listing;
   }
   return list_file(part.path, "", how);
 }
@@ -118,7 +157,13 @@ Listing list_images(const fs::path& folder, bool labeled) {
   std::error_code error;
   const fs::path pictures = folder / "images";
   const bool scenes = !labeled && fs::exists(folder / "scene.json", error) && fs::is_directory(pictures, error);
-  return list_folder(scenes ? pictures : folder, labeled);
+  Listing listing = list_folder(scenes ? pictures : folder, labeled);
+  if (listing.names.empty() && parts_in(folder).empty()) {
+    std::vector<fs::path> shards = files_in(folder);
+    std::erase_if(shards, [](const fs::path& file) { return !io::is_tar_name(file) || is_hidden(file.filename()); });
+    return shards.empty() ? listing : list_shards(shards, folder, {.labeled = labeled});
+  }
+  return listing;
 }
 
 Listing list_file(const fs::path& path, const std::string& split, const ListOptions& how) {

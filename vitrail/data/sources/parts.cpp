@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <iterator>
 #include <tuple>
 
@@ -50,9 +49,21 @@ std::string_view without_year(std::string_view name) {
              : name;
 }
 
-bool is_named(const Part& part, const std::string& name, bool dated) {
-  const std::string_view own = dated ? without_year(part.name) : std::string_view(part.name);
-  return (!dated || own.size() < part.name.size()) && is_same_part(own, name);
+// How well a name fits a part: 0: to the letter, 1: but for capitals, 2: but for a year; 3: not at all.
+int misfit(const Part& part, const std::string& name) {
+  return part.name == name                             ? 0
+         : is_same_part(part.name, name)               ? 1
+         : is_same_part(without_year(part.name), name) ? 2
+                                                       : 3;
+}
+
+// The name of the part that is taken if `split` is not there; "" for none. Pascal VOC's "trainval" has all of "val".
+std::string in_place_of(const std::string& split, const Parts& parts) {
+  const bool has_validation =
+      std::ranges::any_of(parts, [](const Part& part) { return is_among(validation_names, without_year(part.name)); });
+  return is_training_split(split) && !has_validation ? in_place_of_training
+         : is_among(validation_names, split)         ? in_place_of_validation
+                                                     : "";
 }
 
 }  // namespace
@@ -73,11 +84,6 @@ std::vector<std::string> names_of_split(const std::string& split) {
   };
   add_others(training_names);
   add_others(validation_names);
-  if (is_training_split(split)) {
-    names.emplace_back(in_place_of_training);
-  } else if (is_among(validation_names, split)) {
-    names.emplace_back(in_place_of_validation);
-  }
   return names;
 }
 
@@ -87,14 +93,21 @@ bool is_part_name(std::string_view name, const std::string& split) {
   return is_part_name(name) || is_same_part(name, split) || is_same_part(without_year(name), split);
 }
 
+bool is_of_part(std::string_view name, const std::string& split) {
+  return std::ranges::any_of(names_of_split(split), [&](const std::string& one) {
+    return is_same_part(one, name) || is_same_part(one, without_year(name));
+  });
+}
+
 std::string part_in_name(std::string_view file) {
-  const auto is_of_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
-  for (auto begin = std::find_if(file.begin(), file.end(), is_of_word); begin != file.end();) {
-    const auto end = std::find_if_not(begin, file.end(), is_of_word);
-    if (const std::string_view word(begin, end); is_part_name(word)) {
-      return std::string(word);
+  while (!file.empty()) {
+    const std::string_view word = file.substr(0, file.find_first_of("_. "));
+    file.remove_prefix(std::min(file.size(), word.size() + 1));
+    const std::string_view before = word.substr(0, word.find('-'));
+    if (is_part_name(before)) {
+      const std::string_view behind = word.substr(std::min(word.size(), before.size() + 1));
+      return std::string(std::all_of(behind.begin(), behind.end(), is_of_year) ? before : word);
     }
-    begin = std::find_if(end, file.end(), is_of_word);
   }
   return "";
 }
@@ -149,16 +162,21 @@ std::string names_in(const Parts& parts) {
 const Part* choose_part(const Parts& parts, const std::string& split, const std::string& source,
                         std::vector<std::string>& notes, const PartSearch& search) {
   std::vector<const Part*> found;
-  for (const std::string& name : names_of_split(split)) {
-    if ((name == in_place_of_training || name == in_place_of_validation) && !found.empty()) {
-      break;
-    }
-    for (const bool dated : {false, true}) {
+  const auto find = [&](const std::string& name) {
+    for (const int wanted : {0, 1, 2}) {
       for (const Part& part : parts) {
-        if (is_named(part, name, dated)) {
+        if (misfit(part, name) == wanted && std::ranges::find(found, &part) == found.end()) {
           found.push_back(&part);
         }
       }
+    }
+  };
+  std::ranges::for_each(names_of_split(split), find);
+  if (const std::string other = found.empty() ? in_place_of(split, parts) : ""; !other.empty()) {
+    find(other);
+    if (!found.empty()) {
+      notes.push_back(
+          fmt::format("{}: takes {} in place of '{}', which is not there", source, found.front()->shown, split));
     }
   }
   if (found.empty()) {

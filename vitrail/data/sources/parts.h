@@ -20,16 +20,17 @@ using Parts = std::vector<Part>;
 
 /// Whether a name is one that people give to the part for training. Capital letters change nothing, here and below.
 bool is_training_split(std::string_view split);
-/// The names under which people keep a part, the requested one first. Last comes what is taken if there is none of
-/// these: "trainval" to train on, "test" to validate on.
+/// The names under which people keep a part, the requested one first.
 std::vector<std::string> names_of_split(const std::string& split);
 /// Whether a name is one that people give to a part: "train", "Val", "test" …, also with a year behind it, as COCO's
 /// parts have ("train2017").
 bool is_part_name(std::string_view name);
 /// Whether a name is one of a part, or one of the part `split`.
 bool is_part_name(std::string_view name, const std::string& split);
-/// The first of the words of a file's name that is_part_name(): "train2014" of "v2_mscoco_train2014_questions.json"; ""
-/// if there is none.
+/// Whether a name is one of the part `split`, also with a year behind it.
+bool is_of_part(std::string_view name, const std::string& split);
+/// The first of the words of a file's name that is_part_name(): "train2014" of "v2_mscoco_train2014_questions.json",
+/// "test-dev2015" of such a one, "train" of "train-000000.tar"; "" if there is none.
 std::string part_in_name(std::string_view file);
 /// Whether two words name the same part: "Val" and "val".
 bool is_same_part(std::string_view a, std::string_view b);
@@ -54,8 +55,9 @@ struct PartSearch {
   std::string looked_for = "";  ///< what an error adds about a source without parts: ": no column 'split' says …"
 };
 /// The part of `source` that is called `split`, or has another name of it, or one of these with a year behind it: the
-/// first of them that is there. Null if the source has no parts and so is all for training. A note says which others
-/// are left. Throws Error if there is no such part.
+/// first of them that is there; if there is none, "test" in place of a part for validation, and "trainval" in place of
+/// one for training unless there is one for validation. Null if the source has no parts and so is all for training.
+/// Notes say which others are left, and what is taken in place. Throws Error if there is no such part.
 const Part* choose_part(const Parts& parts, const std::string& split, const std::string& source,
                         std::vector<std::string>& notes, const PartSearch& search = {});
 /// Throws Error, which names the parts, if a source has more than one, or, unless `one_is_whole`, any.

@@ -69,7 +69,8 @@ Listing list_tar(const std::filesystem::path& path, const std::string& split, co
 Listing list_shards(const std::vector<std::filesystem::path>& files, const std::filesystem::path& source,
                     const ListOptions& how = {});
 /// Lists the rows of a CSV that are of the part `split` by the column "split" (choose_part()), or all rows if it is "";
-/// then the column may have one value only, unless `labeled` is false.
+/// then the column may have one value only. Without labels the rows may be of several parts, and an image that has
+/// several is there once.
 Listing list_csv(const std::filesystem::path& path, const std::string& split, bool labeled = true);
 /// Whether a row is a header: whether no field of it is the name of an image.
 bool is_table_header(const io::CsvRow& row);

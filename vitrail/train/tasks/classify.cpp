@@ -41,13 +41,15 @@ std::unique_ptr<data::Dataset> open_part(const ClassifyOptions& how, const std::
   return data::open_dataset(source, options);
 }
 
-// Whether a source is a table of images of which it says nothing.
-bool is_list_of_paths(const fs::path& source) {
+// Whether a source is a table that does not say what its columns are, or that has paths alone.
+bool tells_no_columns(const fs::path& source) {
   if (source.extension() != ".csv" || fs::is_directory(source)) {
     return false;
   }
   const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(source), source.string());
-  return !rows.empty() && rows[0].fields.size() == 1;
+  return !rows.empty() &&
+         (rows[0].fields.size() == 1 ||
+          std::ranges::any_of(rows[0].fields, [](const std::string& field) { return io::is_image_name(field); }));
 }
 
 // The images to evaluate on, with these classes; null if there are none.
@@ -395,7 +397,7 @@ std::vector<std::string> Classify::summary() const {
 std::vector<std::string> other_tasks(const fs::path& source) {
   std::vector<std::string> tasks;
   std::error_code error;
-  if (!fs::exists(source, error) || is_list_of_paths(source)) {
+  if (!fs::exists(source, error) || tells_no_columns(source)) {
     return tasks;
   }
   using Finder = bool (*)(const fs::path&);

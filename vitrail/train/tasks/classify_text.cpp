@@ -30,6 +30,7 @@ struct ClassTexts {
   std::vector<TextIds> texts;
   std::vector<std::int64_t> classes;
   std::int64_t cut = 0;
+  std::string part = {};  // of a table, as it is called there
 
   std::vector<std::int64_t> lengths() const {
     std::vector<std::int64_t> result;
@@ -86,9 +87,10 @@ data::Parts parts_in(const std::vector<text::LabelledText>& texts) {
   return names == std::set<std::string>{""} ? data::Parts() : data::parts_named({names.begin(), names.end()});
 }
 
-// The texts of a part of a table, by any of its names. A table without parts has no other than those for training.
+// The texts of a part of a table, by any of its names, and the one that it has there. A table without parts has no
+// other than those for training.
 std::vector<text::LabelledText> part_of(const std::vector<text::LabelledText>& texts, const std::string& part,
-                                        const std::string& source, std::set<std::string>& notes) {
+                                        const std::string& source, std::set<std::string>& notes, std::string& name) {
   const data::Parts parts = parts_in(texts);
   if (part.empty()) {
     data::check_whole(parts, source);
@@ -98,6 +100,7 @@ std::vector<text::LabelledText> part_of(const std::vector<text::LabelledText>& t
   const data::Part* wanted =
       data::choose_part(parts, part, source, own, {.looked_for = ": no column 'split' says which texts it has"});
   notes.insert(own.begin(), own.end());
+  name = wanted == nullptr ? "" : wanted->name;
   std::vector<text::LabelledText> found;
   std::ranges::copy_if(texts, std::back_inserter(found),
                        [&](const text::LabelledText& text) { return wanted == nullptr || text.split == wanted->name; });
@@ -137,16 +140,18 @@ ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& c
           "none)",
           options_.data);
     add_all(training_,
-            options_.train_split.empty() ? texts : part_of(texts, options_.train_split, options_.data, notes_),
+            options_.train_split.empty() ? texts
+                                         : part_of(texts, options_.train_split, options_.data, notes_, training_.part),
             options_.data);
     if (options_.val_data.empty() && !options_.val_split.empty()) {
-      add_all(validation_, part_of(texts, options_.val_split, options_.data, notes_), options_.data);
+      add_all(validation_, part_of(texts, options_.val_split, options_.data, notes_, validation_.part), options_.data);
     }
   }
   if (!options_.val_data.empty()) {
     const std::vector<text::LabelledText> all = text::read_labelled_texts(options_.val_data, skipped());
     const bool whole = parts_in(all).empty() && options_.val_split == ClassifyTextOptions().val_split;
-    add_all(validation_, whole ? all : part_of(all, options_.val_split, options_.val_data, notes_), options_.val_data);
+    add_all(validation_, whole ? all : part_of(all, options_.val_split, options_.val_data, notes_, validation_.part),
+            options_.val_data);
   }
   check(!training_.texts.empty(), "{}: no text is left to learn", options_.data);
   batches_ = index_batches(options_, training_.lengths(), "texts", !options_.no_shuffle);
@@ -218,6 +223,8 @@ std::vector<std::string> ClassifyText::summary() const {
   add_note(lines, unknown_.note("the texts"));
   if (options_.train_split.empty() || !parted_) {  // else the two are different parts of it
     note_same_data(lines, "texts", {options_.data}, {options_.val_data});
+  } else if (training_.part == validation_.part) {
+    note_same_data(lines, "texts", {options_.data}, {options_.val_data.empty() ? options_.data : options_.val_data});
   }
   return lines;
 }

@@ -314,9 +314,7 @@ std::vector<std::string> PretrainClip::summary() const {
   if (!cut_.empty()) {
     lines.push_back(cut_);
   }
-  if (!parted_) {  // else the two are different parts of it
-    note_same_data(lines, "images", {options_.data}, {options_.val_data});
-  }
+  note_shared_images(lines, *training_.images, validation_.images.get());
   note_unfilled(lines, "images", training_.images->size(), options_.batch_size);
   std::ranges::move(data::notes_of({training_.images.get()}), std::back_inserter(lines));
   return lines;
