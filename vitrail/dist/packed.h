@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "vitrail/tensor/error.h"
+#include "vitrail/tensor/tensor.h"
 
 namespace vitrail::dist {
 
@@ -35,6 +37,16 @@ class Packer {
     for (const std::string& text : texts) {
       put_text(text);
     }
+  }
+  void put_tensor(const Tensor& tensor) {
+    const Tensor whole = tensor.contiguous();
+    put(whole.dtype());
+    std::vector<std::int64_t> sizes;
+    for (std::int64_t i = 0; i < whole.rank(); ++i) {
+      sizes.push_back(whole.size(i));
+    }
+    put_all(sizes);
+    put_text({reinterpret_cast<const char*>(whole.raw()), whole.bytes()});
   }
   const std::string& bytes() const { return bytes_; }
 
@@ -66,6 +78,15 @@ class Unpacker {
   std::string get_text() {
     const auto size = get<std::uint64_t>();
     return {take(size, 1), size};
+  }
+  Tensor get_tensor() {
+    const auto dtype = get<DType>();
+    const auto sizes = get_all<std::int64_t>();
+    const std::string values = get_text();
+    const Tensor tensor = Tensor::empty(Shape(std::span(sizes)), dtype);
+    check(values.size() == tensor.bytes(), "a rank has sent a tensor that is cut short: is it another version?");
+    std::memcpy(tensor.raw(), values.data(), values.size());
+    return tensor;
   }
   std::vector<std::string> get_texts() {
     std::vector<std::string> texts;

@@ -7,6 +7,7 @@
 
 #include "tests/support/errors.h"
 #include "tests/support/xml.h"
+#include "tests/train/ranked.h"
 #include "tests/train/tiny.h"
 #include "vitrail/io/file.h"
 
@@ -137,6 +138,11 @@ TEST(SetsSvg, IsWellFormed) {
   const std::string plane = sets_svg(evaluation, 2, 2);
   EXPECT_EQ(test::xml_fault(plane), "");
   EXPECT_NE(line, plane);
+}
+
+TEST(Set2SetTask, SharesItsEvaluation) {
+  const test::TemporaryFolder folder;
+  test::expect_shared_evaluations(tiny_sets(folder.path(), "sets:task=centres,count=128,validation=20,points=4"));
 }
 
 }  // namespace

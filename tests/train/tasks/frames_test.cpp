@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/support/errors.h"
+#include "tests/train/ranked.h"
 #include "tests/train/tiny.h"
 #include "vitrail/io/file.h"
 #include "vitrail/models/recurrent/frame_network.h"
@@ -189,6 +190,11 @@ TEST(Angles, GoRound) {
   EXPECT_DOUBLE_EQ(angle_of(data, 0, 2, 3), 270);
   data.angles = {0, 0, -30, 0};
   EXPECT_DOUBLE_EQ(angle_of(data, 0, 2, 3), 330);
+}
+
+TEST(LearningFromFrames, SharesItsEvaluation) {
+  const test::TemporaryFolder folder;
+  test::expect_shared_evaluations(tiny_frames(folder.path()));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/errors.h"
+#include "tests/train/ranked.h"
 #include "tests/train/tiny.h"
 #include "vitrail/io/json.h"
 #include "vitrail/models/joint/clip_folder.h"
@@ -170,6 +171,11 @@ TEST(PretrainClip, SaysWhatIsWrong) {
               HasSubstr("'text_config': the width 16 cannot be divided among 3 heads"));
   EXPECT_THAT(error([](PretrainClipOptions& o) { o.tokenizer = test::golden_path("models/text/gpt2").string(); }),
               HasSubstr("no tokenizer is there"));
+}
+
+TEST(PretrainClip, SharesItsEvaluation) {
+  const test::TemporaryFolder folder;
+  test::expect_shared_evaluations(tiny_pairs(folder.path()));
 }
 
 }  // namespace

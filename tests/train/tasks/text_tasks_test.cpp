@@ -5,6 +5,7 @@
 
 #include "tests/support/errors.h"
 #include "tests/support/layers.h"
+#include "tests/train/ranked.h"
 #include "tests/train/tasks/own_losses.h"
 #include "tests/train/tiny.h"
 #include "vitrail/models/text/sentence_model.h"
@@ -431,6 +432,21 @@ TEST_F(TextTasks, SayWhatCannotBe) {
                         "' has no"));
   EXPECT_THAT(error(tiny<PretrainBertOptions>("x"), [](auto& o) { o.tokenizer = path("labelled.tsv"); }),
               HasSubstr("labelled.tsv"));
+}
+
+TEST_F(TextTasks, ShareTheirEvaluations) {
+  ClassifyTextOptions classes = tiny<ClassifyTextOptions>("");
+  classes.output = path("classes");
+  test::expect_shared_evaluations(classes);
+  TagOptions tags = tiny<TagOptions>("");
+  tags.output = path("tags");
+  test::expect_shared_evaluations(tags);
+  EmbedSentencesOptions sentences = tiny<EmbedSentencesOptions>("");
+  sentences.output = path("sentences");
+  test::expect_shared_evaluations(sentences);
+  PretrainBertOptions masked = tiny<PretrainBertOptions>("");
+  masked.output = path("masked");
+  test::expect_shared_evaluations(masked);
 }
 
 }  // namespace

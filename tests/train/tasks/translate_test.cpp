@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/errors.h"
+#include "tests/train/ranked.h"
 #include "tests/train/tiny.h"
 #include "vitrail/generate/translate.h"
 #include "vitrail/io/file.h"
@@ -252,6 +253,13 @@ TEST(SentencePairs, LaysTextsIntoRowsWithFillersBehindThem) {
   EXPECT_EQ(read[7], 0);
   EXPECT_EQ(labels[14], -100);
   EXPECT_EQ(read[63], 1);
+}
+
+TEST(LearningToTranslate, SharesItsEvaluation) {
+  const test::TemporaryFolder folder;
+  TranslationOptions options = tiny_translation(folder.path());
+  options.model_ema = false;
+  test::expect_shared_evaluations(options);
 }
 
 }  // namespace

@@ -127,6 +127,7 @@ Figures Set2SetTask::evaluate(const Work& work) {
   run.weights = options_.weights;
   run.aux_loss = !options_.no_aux_loss;
   run.progress = work.advance;
+  run.ranks = work.ranks;
   evaluation_ = evaluate_sets(*model_.net, *validation_, run);
   return evaluation_.figures;
 }

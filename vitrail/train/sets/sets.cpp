@@ -8,6 +8,7 @@
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/ops/math/softmax.h"
+#include "vitrail/train/study/share_batches.h"
 
 namespace vitrail::train {
 namespace {
@@ -41,6 +42,37 @@ Assignment nearest(const std::vector<const FoundElement*>& elements, const Targe
     }
   }
   return assign(costs, std::ssize(elements), wanted.count());
+}
+
+// A set, and what was found in it.
+void put_shown(dist::Packer& packer, const data::SetExample& example, const std::vector<FoundElement>& found) {
+  packer.put_all(example.elements);
+  packer.put_all(example.labels);
+  packer.put_all(example.values);
+  packer.put(std::ssize(found));
+  for (const FoundElement& element : found) {
+    packer.put(element.label);
+    packer.put(element.score);
+    packer.put(element.said);
+    packer.put_all(element.values);
+    packer.put(element.query);
+  }
+}
+
+void get_shown(dist::Unpacker& unpacker, SetEvaluation& evaluation) {
+  data::SetExample& example = evaluation.shown.emplace_back();
+  example.elements = unpacker.get_all<float>();
+  example.labels = unpacker.get_all<std::int64_t>();
+  example.values = unpacker.get_all<float>();
+  std::vector<FoundElement>& found = evaluation.found.emplace_back();
+  for (auto left = unpacker.get<std::ptrdiff_t>(); left > 0; --left) {
+    FoundElement& element = found.emplace_back();
+    element.label = unpacker.get<std::int64_t>();
+    element.score = unpacker.get<double>();
+    element.said = unpacker.get<bool>();
+    element.values = unpacker.get_all<float>();
+    element.query = unpacker.get<std::int64_t>();
+  }
 }
 
 }  // namespace
@@ -152,33 +184,49 @@ SetEvaluation evaluate_sets(const models::Set2Set& net, const data::Sets& data, 
   double distance = 0;
   double loss = 0;
   std::int64_t with_targets = 0;
-  loader->start_epoch(0);
-  for (data::SetBatch batch; loader->next(batch);) {
+  const auto judge = [&](const data::SetBatch& batch, dist::Packer& packer) {
     nn::Pass pass{.dtype = options.dtype};
     const models::SetInput input{batch.x, batch.mask};
     const models::SetOutputs layers = options.aux_loss ? net.forward_layers(input, pass) : net.forward(input, pass);
     const std::vector<TargetSet> targets = targets_of(batch);
     const auto sets = std::ssize(targets);
-    loss += static_cast<double>(set_criterion(targets, options.weights)(layers, targets).loss.item()) *
-            static_cast<double>(sets);
+    packer.put(set_criterion(targets, options.weights)(layers, targets).loss.item());
+    packer.put(sets);
     const auto last = [&](const Tensor& x) { return x.narrow(0, x.size(0) - sets, sets); };
-    std::vector<std::vector<FoundElement>> found = found_elements({last(layers.logits), last(layers.values)});
+    const std::vector<std::vector<FoundElement>> found = found_elements({last(layers.logits), last(layers.values)});
     for (std::size_t i = 0; i < targets.size(); ++i) {
-      const SetScore score = score_of(found[i], targets[i], options.tolerance);
+      packer.put(score_of(found[i], targets[i], options.tolerance));
+      packer.put(targets[i].count() > 0);
+      const bool is_shown = static_cast<std::size_t>(batch.number * options.batch_size) + i < shown_sets;
+      packer.put(is_shown);
+      if (is_shown) {
+        put_shown(packer, batch.examples[i], found[i]);
+      }
+    }
+    return sets;
+  };
+  const auto take = [&](dist::Unpacker& unpacker) {
+    const auto of_batch = unpacker.get<float>();
+    const auto sets = unpacker.get<std::ptrdiff_t>();
+    loss += static_cast<double>(of_batch) * static_cast<double>(sets);
+    for (std::ptrdiff_t i = 0; i < sets; ++i) {
+      const auto score = unpacker.get<SetScore>();
       right += score.right ? 1 : 0;
       counted += score.right_size ? 1 : 0;
       distance += score.distance;
-      with_targets += targets[i].count() > 0 ? 1 : 0;
-      if (result.shown.size() < shown_sets) {
-        result.shown.push_back(std::move(batch.examples[i]));
-        result.found.push_back(std::move(found[i]));
+      with_targets += unpacker.get<bool>() ? 1 : 0;
+      if (unpacker.get<bool>()) {
+        get_shown(unpacker, result);
       }
     }
     result.count += sets;
+  };
+  const auto progress = [&](std::int64_t done, std::int64_t) {
     if (options.progress) {
-      options.progress(result.count);
+      options.progress(done);
     }
-  }
+  };
+  share_batches<data::SetBatch>(*loader, {options.ranks, progress, data.count}, judge, take);
   const auto all = static_cast<double>(result.count);
   result.figures = {{"right", 100 * right / all},
                     {"size", 100 * counted / all},

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "vitrail/data/sets/sets.h"
+#include "vitrail/dist/communicator.h"
 #include "vitrail/models/detection/set2set.h"
 #include "vitrail/train/figures.h"
 #include "vitrail/train/sets/set_criterion.h"
@@ -60,6 +61,7 @@ struct SetRunOptions {
   SetWeights weights = {};
   bool aux_loss = true;
   std::function<void(std::int64_t done)> progress = {};  ///< called after each batch
+  dist::Communicator* ranks = nullptr;                   ///< that share the batches; null: this process has all
 };
 
 /// Sets with what was found in them, and how good it is.

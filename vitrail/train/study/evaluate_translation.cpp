@@ -4,6 +4,7 @@
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/shape/shape.h"
 #include "vitrail/text/score/segments.h"
+#include "vitrail/train/study/share_batches.h"
 
 namespace vitrail::train {
 namespace {
@@ -24,22 +25,72 @@ Tensor translation_loss(const models::Translator& model, const PairBatch& batch,
 }
 
 double mean_translation_loss(const models::Translator& model, const SentencePairs& pairs, std::int64_t batch_tokens,
-                             DType dtype, const std::function<void(std::int64_t)>& advance) {
+                             DType dtype, const std::function<void(std::int64_t)>& advance, dist::Communicator* ranks) {
   const autograd::NoGrad no_grad;
-  double sum = 0;
-  std::int64_t tokens = 0;
+  JudgedBatches judged;
   std::int64_t done = 0;
+  std::int64_t number = 0;
   for (std::vector<data::Pick>& picks : pairs.plan(batch_tokens, false, 0)(0)) {
     done += std::ssize(picks);
-    const PairBatch batch = pairs.begin({.picks = std::move(picks)});
-    nn::Pass pass{.dtype = dtype};
-    sum += static_cast<double>(translation_loss(model, batch, pass).item()) * static_cast<double>(batch.tokens);
-    tokens += batch.tokens;
+    if (is_own_batch(ranks, number)) {
+      const PairBatch batch = pairs.begin({.picks = std::move(picks)});
+      nn::Pass pass{.dtype = dtype};
+      dist::Packer packer;
+      packer.put(static_cast<double>(translation_loss(model, batch, pass).item()));
+      packer.put(batch.tokens);
+      judged[number] = packer.bytes();
+    }
+    ++number;
     if (advance) {
       advance(done);
     }
   }
-  return sum / static_cast<double>(tokens);
+  if (ranks != nullptr) {
+    std::vector<std::string> broken;
+    judged = gather_judged(*ranks, judged, broken);
+  }
+  LossMean found;
+  for (const auto& [batch, bytes] : judged) {
+    dist::Unpacker unpacker(bytes);
+    const auto loss = unpacker.get<double>();
+    found.add({loss, unpacker.get<std::int64_t>()});
+  }
+  return found.mean();
+}
+
+std::vector<std::string> translate_together(
+    const std::vector<std::string>& lines,
+    const std::function<std::vector<generate::LineTranslations>(const std::vector<std::string>& lines)>& translate,
+    dist::Communicator* ranks) {
+  std::vector<std::string> own;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (is_own_batch(ranks, static_cast<std::int64_t>(i))) {
+      own.push_back(lines[i]);
+    }
+  }
+  std::vector<std::string> translated;
+  for (const generate::LineTranslations& line : translate(own)) {
+    translated.push_back(line.best.front().text);
+  }
+  if (ranks == nullptr) {
+    return translated;
+  }
+  dist::Packer packer;
+  packer.put_texts(translated);
+  std::vector<std::string> all(lines.size());
+  std::size_t rank = 0;
+  for (const std::string& bytes : dist::all_gather(*ranks, packer.bytes(), "the end of the evaluation")) {
+    const std::vector<std::string> texts = dist::Unpacker(bytes).get_texts();
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      all[i * static_cast<std::size_t>(ranks->size()) + rank] = texts[i];
+    }
+    ++rank;
+  }
+  return all;
+}
+
+text::BleuScore translation_bleu(const std::vector<std::string>& translations, const text::ParallelText& text) {
+  return text::bleu(segments_of(translations), {segments_of(text.target)});
 }
 
 text::BleuScore translation_bleu(const std::vector<generate::LineTranslations>& translations,
@@ -49,7 +100,7 @@ text::BleuScore translation_bleu(const std::vector<generate::LineTranslations>& 
   for (const generate::LineTranslations& line : translations) {
     lines.push_back(line.best.front().text);
   }
-  return text::bleu(segments_of(lines), {segments_of(text.target)});
+  return translation_bleu(lines, text);
 }
 
 SpecialTokens special_tokens(const generate::GenerationConfig& config) {

@@ -12,10 +12,10 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/autograd/tape.h"
-#include "vitrail/data/loader.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/safetensors.h"
 #include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/train/study/share_batches.h"
 
 namespace vitrail::train {
 namespace {
@@ -41,40 +41,13 @@ FeatureFunction own_features(const models::Model& model) {
 Features embed_by(const models::Model& model, const data::Dataset& dataset, const data::Transform& transform,
                   const FeatureFunction& function, const EvaluateOptions& options) {
   data::Loader loader(dataset, transform, loading(model, options));
-  Features result;
-  result.classes = dataset.classes();
-  std::vector<std::int64_t> labels;
-  std::int64_t count = 0;
-  const autograd::NoGrad no_grad;
-  loader.start_epoch(0);
-  for (data::Batch batch; loader.next(batch);) {
-    nn::Pass pass;
-    pass.dtype = options.dtype;
-    const Tensor features = ops::cast(function(batch.x, pass), DType::f32).contiguous();
+  const auto checked = [&](const Tensor& x, nn::Pass& pass) {
+    Tensor features = function(x, pass);
     check(features.rank() == 2, "the model '{}' gives features {} instead of [B, D]: choose how they are pooled",
           model.architecture, features.shape());
-    if (!result.x.defined()) {
-      result.x = Tensor::empty({dataset.size(), features.size(1)});
-    }
-    result.x.narrow(0, count, features.size(0)).copy_from(features);
-    count += features.size(0);
-    for (const std::int64_t index : batch.indices) {
-      labels.push_back(dataset.label(index));
-      result.names.push_back(dataset.name(index));
-      result.indices.push_back(index);
-    }
-    if (options.progress) {
-      options.progress(count, dataset.size());
-    }
-  }
-  result.broken = loader.broken();
-  if (count == 0 && options.may_be_none) {
-    return result;
-  }
-  loader.check_any(count, "look at");
-  result.x = result.x.narrow(0, 0, count);
-  result.labels = Tensor::from(labels, {count});
-  return result;
+    return features;
+  };
+  return embed_batches(loader, dataset, checked, options);
 }
 
 // The largest label and one more. Throws Error if an image has none.
@@ -138,6 +111,42 @@ void check_of_one_model(const Features& training, const Features& test) {
 }
 
 }  // namespace
+
+Features embed_batches(data::Loader& loader, const data::Dataset& dataset, const FeatureFunction& function,
+                       const EvaluateOptions& options) {
+  const autograd::NoGrad no_grad;
+  Features result;
+  result.classes = dataset.classes();
+  std::vector<std::int64_t> labels;
+  const auto judge = [&](const data::Batch& batch, dist::Packer& packer) {
+    nn::Pass pass;
+    pass.dtype = options.dtype;
+    packer.put_tensor(ops::cast(function(batch.x, pass), DType::f32));
+    packer.put_all(batch.indices);
+    return std::ssize(batch.indices);
+  };
+  const auto take = [&](dist::Unpacker& unpacker) {
+    const Tensor features = unpacker.get_tensor();
+    if (!result.x.defined()) {
+      result.x = Tensor::empty({dataset.size(), features.size(1)});
+    }
+    result.x.narrow(0, std::ssize(labels), features.size(0)).copy_from(features);
+    for (const std::int64_t index : unpacker.get_all<std::int64_t>()) {
+      labels.push_back(dataset.label(index));
+      result.names.push_back(dataset.name(index));
+      result.indices.push_back(index);
+    }
+  };
+  result.broken = share_batches<data::Batch>(loader, sharing(options, dataset.size()), judge, take);
+  const auto count = std::ssize(labels);
+  if (count == 0 && options.may_be_none) {
+    return result;
+  }
+  loader.check_any(count, "look at");
+  result.x = result.x.narrow(0, 0, count);
+  result.labels = Tensor::from(labels, {count});
+  return result;
+}
 
 Features embed(const models::Model& model, const data::Dataset& dataset, const EvaluateOptions& options) {
   return embed(model, dataset, data::eval_transform(model.pretrained), options);

@@ -35,6 +35,10 @@ Features embed(const models::Model& model, const data::Dataset& dataset, const d
 
 /// Maps the x [B, C, H, W] of a batch to features [B, D]: the model's own output, or another one (layer_features.h).
 using FeatureFunction = std::function<Tensor(const Tensor& x, nn::Pass& pass)>;
+/// The features that `function` makes of the images of a loader, which are those of the data set. Of several ranks each
+/// takes a part of the batches.
+Features embed_batches(data::Loader& loader, const data::Dataset& dataset, const FeatureFunction& function,
+                       const EvaluateOptions& options);
 /// embed() with features that `function` makes, of a model that may have a classifier.
 Features embed(const models::Model& model, const data::Dataset& dataset, const FeatureFunction& function,
                const EvaluateOptions& options);

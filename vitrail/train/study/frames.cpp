@@ -12,6 +12,7 @@
 #include "vitrail/ops/math/reduce.h"
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/train/study/confusion.h"
+#include "vitrail/train/study/share_batches.h"
 
 namespace vitrail::train {
 namespace {
@@ -135,6 +136,33 @@ Confusion confusion_of(const FrameEvaluation& evaluation, const std::vector<std:
   return confusion;
 }
 
+void put_prediction(dist::Packer& packer, const FramePrediction& prediction) {
+  packer.put(prediction.sequence);
+  packer.put_all(prediction.frames);
+  packer.put_all(prediction.angles);
+  packer.put_all(prediction.true_angles);
+  packer.put_all(prediction.classes);
+  packer.put_all(prediction.true_classes);
+  packer.put(prediction.probabilities.defined());
+  if (prediction.probabilities.defined()) {
+    packer.put_tensor(prediction.probabilities);
+  }
+}
+
+FramePrediction get_prediction(dist::Unpacker& unpacker) {
+  FramePrediction prediction;
+  prediction.sequence = unpacker.get<std::int64_t>();
+  prediction.frames = unpacker.get_all<std::int64_t>();
+  prediction.angles = unpacker.get_all<double>();
+  prediction.true_angles = unpacker.get_all<double>();
+  prediction.classes = unpacker.get_all<std::int64_t>();
+  prediction.true_classes = unpacker.get_all<std::int64_t>();
+  if (unpacker.get<bool>()) {
+    prediction.probabilities = unpacker.get_tensor();
+  }
+  return prediction;
+}
+
 }  // namespace
 
 data::SequenceOptions sequence_options(const models::FrameTarget& target, const std::vector<std::string>& classes) {
@@ -205,30 +233,38 @@ FrameEvaluation run_frames(const models::FrameNetwork& model, const data::Sequen
   loading.circular = options.turned;
   data::SequenceLoader loader(data, numbers, data::eval_transform(model.encoder.pretrained), loading);
   FrameEvaluation result;
-  double loss = 0;
-  std::int64_t units = 0;
-  loader.start_epoch(0);
-  for (data::SequenceBatch batch; loader.next(batch);) {
+  LossMean loss;
+  const auto judge = [&](const data::SequenceBatch& batch, dist::Packer& packer) {
     nn::Pass pass{.dtype = options.dtype};
     const Tensor outputs = model.outputs(batch.x, batch.lengths, pass);
-    if (options.labeled) {
-      loss += static_cast<double>(frame_loss(outputs, batch, data, model.target).item()) *
-              static_cast<double>(outputs.size(0));
-      units += outputs.size(0);
+    packer.put(options.labeled ? static_cast<double>(frame_loss(outputs, batch, data, model.target).item()) : 0.0);
+    packer.put(outputs.size(0));
+    const auto predictions = predictions_of(outputs, batch, data, model.target, options.labeled);
+    packer.put(std::ssize(predictions));
+    for (const FramePrediction& prediction : predictions) {
+      put_prediction(packer, prediction);
     }
-    for (FramePrediction& prediction : predictions_of(outputs, batch, data, model.target, options.labeled)) {
-      result.predictions.push_back(std::move(prediction));
+    return std::ssize(predictions);
+  };
+  const auto take = [&](dist::Unpacker& unpacker) {
+    const auto of_batch = unpacker.get<double>();
+    loss.add({of_batch, unpacker.get<std::int64_t>()});
+    for (auto left = unpacker.get<std::ptrdiff_t>(); left > 0; --left) {
+      result.predictions.push_back(get_prediction(unpacker));
     }
+  };
+  const auto progress = [&](std::int64_t done, std::int64_t) {
     if (options.progress) {
-      options.progress(std::ssize(result.predictions));
+      options.progress(done);
     }
-  }
+  };
+  result.broken =
+      share_batches<data::SequenceBatch>(loader, {options.ranks, progress, std::ssize(numbers)}, judge, take);
   loader.check_any(std::ssize(result.predictions), "read");
-  result.broken = loader.broken();
   if (options.labeled) {
     const std::vector<FigureKind> kinds = frame_figures(model.target);
     result.figures = {{kinds[0].name, main_figure(result.predictions, model.target.kind == Kind::angle)},
-                      {"loss", loss / static_cast<double>(units)}};
+                      {"loss", loss.mean()}};
   }
   return result;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "vitrail/data/sequences/sequence_loader.h"
+#include "vitrail/dist/communicator.h"
 #include "vitrail/models/recurrent/frame_network.h"
 #include "vitrail/nn/pass.h"
 #include "vitrail/tensor/tensor.h"
@@ -52,6 +53,7 @@ struct FrameRunOptions {
   bool labeled = true;  ///< whether losses and true values are wanted
   bool turned = false;  ///< circular sequences begin at any frame, as they do in training, and not at their first
   std::function<void(std::int64_t done)> progress = {};  ///< called after each batch
+  dist::Communicator* ranks = nullptr;                   ///< that share the batches; null: this process has all
 };
 
 /// The predictions for sequences, and how good they are.

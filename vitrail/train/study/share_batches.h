@@ -22,54 +22,43 @@ struct BatchSharing {
   std::int64_t total = 0;  ///< items of all batches
 };
 
+/// What the ranks have made of batches, by their numbers, as bytes.
+using JudgedBatches = std::map<std::int64_t, std::string>;
+/// What this rank and all others have made of theirs, on every rank; `broken` likewise.
+JudgedBatches gather_judged(dist::Communicator& ranks, const JudgedBatches& own, std::vector<std::string>& broken);
+/// Whether this rank judges the batch of a number.
+bool is_own_batch(const dist::Communicator* ranks, std::int64_t number);
+
 /// Goes through the batches of a loader, of which each of p ranks takes every p-th. judge(batch, packer) runs the model
 /// on one, packs what has come of it, and returns how many items it has; take(unpacker) gets what was packed of every
 /// batch, on every rank and in the order of the batches, so that the figures have the bits of one process whoever has
 /// judged. Returns the items that were left out as broken, with the reasons.
 template <class Batch, class Loader, class Judge, class Take>
 std::vector<std::string> share_batches(Loader& loader, const BatchSharing& sharing, Judge&& judge, Take&& take) {
-  const int ranks = sharing.ranks == nullptr ? 1 : sharing.ranks->size();
-  const auto is_own = [&](std::int64_t number) { return number % ranks == sharing.ranks->rank(); };
-  loader.start_epoch(0, 0, ranks > 1 ? is_own : std::function<bool(std::int64_t)>());
-  std::map<std::int64_t, std::string> judged;  // by the number of the batch
+  const bool alone = sharing.ranks == nullptr || sharing.ranks->size() == 1;
+  const auto is_own = [&](std::int64_t number) { return is_own_batch(sharing.ranks, number); };
+  loader.start_epoch(0, 0, alone ? std::function<bool(std::int64_t)>() : is_own);
+  JudgedBatches judged;
   std::int64_t done = 0;
   for (Batch batch; loader.next(batch);) {
     dist::Packer packer;
     done += judge(batch, packer);
-    if (ranks == 1) {
+    if (alone) {
       dist::Unpacker unpacker(packer.bytes());
       take(unpacker);
     } else {
       judged.emplace(batch.number, packer.bytes());
     }
     if (sharing.progress) {
-      sharing.progress(std::min(done * ranks, sharing.total), sharing.total);
+      sharing.progress(std::min(alone ? done : done * sharing.ranks->size(), sharing.total), sharing.total);
     }
   }
-  if (ranks == 1) {
-    return loader.broken();
-  }
-  dist::Packer own;
-  own.put_texts(loader.broken());
-  own.put(static_cast<std::uint64_t>(judged.size()));
-  for (const auto& [number, bytes] : judged) {
-    own.put(number);
-    own.put_text(bytes);
-  }
-  std::vector<std::string> broken;
-  for (const std::string& bytes : dist::all_gather(*sharing.ranks, own.bytes(), "the end of the evaluation")) {
-    dist::Unpacker unpacker(bytes);
-    for (std::string& one : unpacker.get_texts()) {
-      broken.push_back(std::move(one));
+  std::vector<std::string> broken = loader.broken();
+  if (!alone) {
+    for (const auto& [number, bytes] : gather_judged(*sharing.ranks, judged, broken)) {
+      dist::Unpacker unpacker(bytes);
+      take(unpacker);
     }
-    for (auto left = unpacker.get<std::uint64_t>(); left > 0; --left) {
-      const auto number = unpacker.get<std::int64_t>();
-      judged[number] = unpacker.get_text();
-    }
-  }
-  for (const auto& [number, bytes] : judged) {
-    dist::Unpacker unpacker(bytes);
-    take(unpacker);
   }
   return broken;
 }

@@ -16,6 +16,7 @@
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/models/text/encoder_network.h"
 #include "vitrail/tensor/side_by_side.h"
+#include "vitrail/train/study/share_batches.h"
 
 namespace vitrail::train {
 
@@ -136,27 +137,53 @@ std::vector<std::span<const TextIds>> batches_of(std::span<const TextIds> texts,
 void run_in_batches(std::span<const TextIds> texts, bool with_types, const TextRunOptions& options,
                     const std::function<Tensor(const models::EncoderInput&)>& run, const TakeOutputs& take) {
   const std::vector<std::span<const TextIds>> batches = batches_of(texts, options);
+  std::vector<std::size_t> mine;  // of the batches
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    if (is_own_batch(options.ranks, static_cast<std::int64_t>(i))) {
+      mine.push_back(i);
+    }
+  }
+  const bool alone = options.ranks == nullptr || options.ranks->size() == 1;
   std::mutex mutex;                       // of all that follows
   std::map<std::size_t, Tensor> waiting;  // outputs, until those of the batches before them are there
+  JudgedBatches judged;                   // with others: the outputs
   std::size_t next = 0;
+  std::int64_t taken = 0;
   std::int64_t done = 0;
-  const auto run_one = [&](std::size_t i) {
+  const auto take_next = [&](const Tensor& output) {
+    const std::int64_t count = std::ssize(batches[next++]);
+    take(output, taken, count);
+    taken += count;
+  };
+  const auto run_one = [&](std::size_t own) {
+    const std::size_t i = mine[own];
     const autograd::NoGrad no_grad;
     std::vector<const TextIds*> batch;
     std::ranges::transform(batches[i], std::back_inserter(batch), [](const TextIds& text) { return &text; });
     Tensor output = run(packed_batch(batch, with_types));
     const std::lock_guard lock(mutex);
-    waiting.emplace(i, std::move(output));
-    for (auto first = waiting.begin(); first != waiting.end() && first->first == next; first = waiting.erase(first)) {
-      const std::int64_t count = std::ssize(batches[next++]);
-      take(first->second, done, count);
-      done += count;
-      if (options.progress) {
-        options.progress(done, std::ssize(texts));
+    done += std::ssize(batch);
+    if (alone) {
+      waiting.emplace(i, std::move(output));
+      for (auto first = waiting.begin(); first != waiting.end() && first->first == next; first = waiting.erase(first)) {
+        take_next(first->second);
       }
+    } else {
+      dist::Packer packer;
+      packer.put_tensor(output);
+      judged.emplace(static_cast<std::int64_t>(i), packer.bytes());
+    }
+    if (options.progress) {
+      options.progress(alone ? taken : std::min(done * options.ranks->size(), std::ssize(texts)), std::ssize(texts));
     }
   };
-  batches_side_by_side(batches.size(), kernels::threads(), run_one);
+  batches_side_by_side(mine.size(), kernels::threads(), run_one);
+  if (!alone) {
+    std::vector<std::string> broken;
+    for (const auto& [number, bytes] : gather_judged(*options.ranks, judged, broken)) {
+      take_next(dist::Unpacker(bytes).get_tensor());
+    }
+  }
 }
 
 std::int64_t count_right(const Tensor& predicted, std::span<const std::int64_t> truth) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "vitrail/dist/communicator.h"
 #include "vitrail/models/text/encoder.h"
 #include "vitrail/models/text/sentence_model.h"
 #include "vitrail/tensor/dtype.h"
@@ -67,6 +68,7 @@ struct TextRunOptions {
   /// In place of batch_size: the tokens of a batch, at most so many but for a single longer text.
   std::optional<std::int64_t> batch_tokens = std::nullopt;
   std::function<void(std::int64_t done, std::int64_t total)> progress = {};
+  dist::Communicator* ranks = nullptr;  ///< that share the batches; null: this process has all
 };
 
 /// Called with the outputs of the texts first … first + count - 1.
@@ -74,7 +76,7 @@ using TakeOutputs = std::function<void(const Tensor& outputs, std::int64_t first
 
 /// Goes through texts in batches: `run` gives the model's output for one, without records for gradients, and may be
 /// called on several threads at once; `take` gets the outputs of the texts first … first + count - 1 in their order,
-/// one at a time.
+/// one at a time, on each of the ranks that share the batches.
 void run_in_batches(std::span<const TextIds> texts, bool with_types, const TextRunOptions& options,
                     const std::function<Tensor(const models::EncoderInput& batch)>& run, const TakeOutputs& take);
 

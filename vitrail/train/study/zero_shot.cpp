@@ -141,33 +141,9 @@ Tensor embed_pair_texts(const models::ClipModel& model, const PairTexts& texts, 
 }
 
 Features embed_images(const models::JointModel& model, const data::Dataset& images, const EvaluateOptions& options) {
-  const autograd::NoGrad no_grad;
   data::Loader loader(images, data::eval_transform(model.pretrained), loading(options));
-  Features result;
-  result.classes = images.classes();
-  std::vector<Tensor> parts;
-  std::vector<std::int64_t> labels;
-  loader.start_epoch(0);
-  for (data::Batch batch; loader.next(batch);) {
-    nn::Pass pass{.dtype = options.dtype};
-    parts.push_back(model.net->image_embeds(batch.x, pass));
-    for (const std::int64_t index : batch.indices) {
-      labels.push_back(images.label(index));
-      result.names.push_back(images.name(index));
-      result.indices.push_back(index);
-    }
-    if (options.progress) {
-      options.progress(std::ssize(labels), images.size());
-    }
-  }
-  result.broken = loader.broken();
-  if (labels.empty() && options.may_be_none) {
-    return result;
-  }
-  loader.check_any(std::ssize(labels), "look at");
-  result.x = ops::concat(parts, 0);
-  result.labels = Tensor::from(labels, {std::ssize(labels)});
-  return result;
+  return embed_batches(
+      loader, images, [&](const Tensor& x, nn::Pass& pass) { return model.net->image_embeds(x, pass); }, options);
 }
 
 Tensor embed_images(const models::JointModel& model, const std::vector<io::Image>& images, DType dtype) {

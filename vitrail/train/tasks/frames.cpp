@@ -183,6 +183,7 @@ Figures FrameTask::evaluate(const Work& work) {
   work.begin("evaluating", std::ssize(evaluated_));
   FrameRunOptions options = run_options(work.dtype);
   options.progress = work.advance;
+  options.ranks = work.ranks;
   evaluation_ = run_frames(*model_, validation(), evaluated_, options);
   return evaluation_.figures;
 }

@@ -13,6 +13,7 @@
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/shape/embedding.h"
 #include "vitrail/ops/shape/shape.h"
+#include "vitrail/train/study/share_batches.h"
 #include "vitrail/train/tasks/bert_examples.h"
 
 namespace vitrail::train {
@@ -28,6 +29,17 @@ struct BertLosses {
   std::int64_t right_tokens = 0;
   std::int64_t right_next = 0;
 };
+
+// The sums of a batch of so many texts.
+std::string packed(const BertLosses& losses, std::int64_t texts) {
+  dist::Packer packer;
+  packer.put(static_cast<double>(losses.masked.item()) * static_cast<double>(losses.masked_tokens));
+  packer.put(losses.next.defined() ? static_cast<double>(losses.next.item()) * static_cast<double>(texts) : 0.0);
+  packer.put(losses.masked_tokens);
+  packer.put(losses.right_tokens);
+  packer.put(losses.right_next);
+  return packer.bytes();
+}
 
 std::int64_t token_named(const text::Tokenizer& tokenizer, std::initializer_list<const char*> names) {
   for (const char* name : names) {
@@ -178,12 +190,11 @@ Figures PretrainBert::evaluate(const Work& work) {
   const std::int64_t count = validation_->count();
   work.begin("evaluating", count);
   const autograd::NoGrad no_grad;
-  BertLosses total;
-  double masked = 0;
-  double next = 0;
   const TextRunOptions run = evaluation_run(options_, work);
+  JudgedBatches judged;
   std::vector<BertExample> examples;
   std::int64_t batch_tokens = 0;
+  std::int64_t number = 0;  // of the batch
   for (std::int64_t i = 0; i < count; ++i) {
     examples.push_back(validation_->draw(i, draws_of(-1, i)));
     batch_tokens += examples.back().text.size();
@@ -191,16 +202,29 @@ Figures PretrainBert::evaluate(const Work& work) {
     if (i + 1 < count && (run.batch_tokens ? batch_tokens < *run.batch_tokens : texts < run.batch_size)) {
       continue;
     }
-    nn::Pass pass{.dtype = work.dtype};
-    const BertLosses losses = losses_of(examples, pass);
-    masked += static_cast<double>(losses.masked.item()) * static_cast<double>(losses.masked_tokens);
-    next += losses.next.defined() ? static_cast<double>(losses.next.item()) * static_cast<double>(texts) : 0;
-    total.masked_tokens += losses.masked_tokens;
-    total.right_tokens += losses.right_tokens;
-    total.right_next += losses.right_next;
+    if (is_own_batch(work.ranks, number)) {
+      nn::Pass pass{.dtype = work.dtype};
+      judged[number] = packed(losses_of(examples, pass), texts);
+    }
+    ++number;
     examples.clear();
     batch_tokens = 0;
     work.advance(i + 1);
+  }
+  if (work.ranks != nullptr) {
+    std::vector<std::string> broken;
+    judged = gather_judged(*work.ranks, judged, broken);
+  }
+  BertLosses total;
+  double masked = 0;
+  double next = 0;
+  for (const auto& [batch, bytes] : judged) {
+    dist::Unpacker unpacker(bytes);
+    masked += unpacker.get<double>();
+    next += unpacker.get<double>();
+    total.masked_tokens += unpacker.get<std::int64_t>();
+    total.right_tokens += unpacker.get<std::int64_t>();
+    total.right_next += unpacker.get<std::int64_t>();
   }
   const auto tokens = static_cast<double>(total.masked_tokens);
   const auto texts = static_cast<double>(count);

@@ -239,7 +239,8 @@ TextRunOptions evaluation_run(const TextTaskOptions& options, const Work& work) 
   return {.dtype = work.dtype,
           .batch_size = options.validation_batch_size.value_or(options.batch_size),
           .batch_tokens = options.validation_batch_size ? std::nullopt : options.batch_tokens,
-          .progress = [&work](std::int64_t done, std::int64_t) { work.advance(done); }};
+          .progress = [&work](std::int64_t done, std::int64_t) { work.advance(done); },
+          .ranks = work.ranks};
 }
 
 std::unique_ptr<data::Prefetch<IndexBatch>> index_batches(const TextTaskOptions& options,

@@ -242,13 +242,19 @@ Figures TranslationTask::evaluate(const Work& work) {
   const std::int64_t batch_tokens = options_.validation_batch_size.value_or(options_.batch_size);
   work.begin("evaluating", evaluated_->count() + std::ssize(validation_.source));
   const models::Translator& body = models::translator_of(model_);
-  const double loss = mean_translation_loss(body, *evaluated_, batch_tokens, work.dtype, work.advance);
+  const double loss = mean_translation_loss(body, *evaluated_, batch_tokens, work.dtype, work.advance, work.ranks);
   generate::TranslateOptions how;
   how.most_growth = 2;  // a model that has learned little does not know where to end
   how.batch_tokens = batch_tokens;
   how.generate.dtype = work.dtype;
-  how.advance = [&](std::int64_t lines) { work.advance(evaluated_->count() + lines); };
-  const auto translations = generate::translate(body, pieces_->source, generation_, validation_.source, how);
+  const std::int64_t ranks = work.ranks == nullptr ? 1 : work.ranks->size();
+  how.advance = [&](std::int64_t lines) {
+    work.advance(evaluated_->count() + std::min(lines * ranks, std::ssize(validation_.source)));
+  };
+  const auto translate = [&](const std::vector<std::string>& lines) {
+    return generate::translate(body, pieces_->source, generation_, lines, how);
+  };
+  const std::vector<std::string> translations = translate_together(validation_.source, translate, work.ranks);
   return {{"bleu", translation_bleu(translations, validation_).score}, {"loss", loss}};
 }
 
