@@ -19,6 +19,7 @@
 #include "vitrail/ops/shape/shape.h"
 #include "vitrail/tensor/random.h"
 #include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/study/share_batches.h"
 #include "vitrail/train/tasks/text_blocks.h"
 
 namespace vitrail::train {
@@ -200,15 +201,13 @@ Figures Pixels::evaluate(const Work& work) {
   data::Prefetch<TextBatch> batches(validation_, data::plan_batches({.size = validation_->count(), .batch_size = rows}),
                                     {.workers = 0});
   const autograd::NoGrad no_grad;
-  double sum = 0;
-  std::int64_t count = 0;
-  for (TextBatch batch; batches.next(batch);) {
+  const BatchSharing sharing = {work.ranks, [&](std::int64_t done, std::int64_t) { work.advance(done); },
+                                validation_->count()};
+  const auto found = share_losses<TextBatch>(batches, sharing, [&](const TextBatch& batch) {
     nn::Pass pass{.dtype = work.dtype};
-    sum += static_cast<double>(loss_of(batch, pass).item()) * static_cast<double>(batch.ids.size(0));
-    count += batch.ids.size(0);
-    work.advance(count);
-  }
-  const double loss = sum / static_cast<double>(count);
+    return std::pair(static_cast<double>(loss_of(batch, pass).item()), batch.ids.size(0));
+  });
+  const double loss = found.mean();
   return {{"loss", loss}, {"bits_per_pixel", loss / std::numbers::ln2}};
 }
 
