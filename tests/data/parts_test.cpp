@@ -144,7 +144,8 @@ TEST_F(PartFolders, HaveCaptionsOfEach) {
   EXPECT_THAT(validation.texts, ElementsAre(ElementsAre("number 3"), ElementsAre("number 4")));
   EXPECT_EQ(validation.images->image(1).pixels[0], 4);
   EXPECT_EQ(error_of([&] { open_captioned_images(folder_.path()); }),
-            folder_.path().string() + ": split into parts (train2014, val2014): choose one of them");
+            folder_.path().string() +
+                ": split into parts (train2014, val2014): choose one of them, or name its own folder or file");
   const TextPairs all = open_text_pairs(folder_.path());
   ASSERT_EQ(all.images->size(), 4);
   EXPECT_EQ(all.images->image(2).pixels[0], 3);
