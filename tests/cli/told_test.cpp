@@ -222,5 +222,9 @@ TEST_F(Told, ThePredictionsOfPathsThatFindHasPrinted) {
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("red/1.png,"), HasSubstr("red/2.png,")));
 }
 
+TEST_F(Told, WhichFlagOfTheTaskWasMeant) {
+  refuses("pretrain clip " + path("data") + " --model-kwargs a=1", "(here there is --vision-kwargs, --text-kwargs)", 2);
+}
+
 }  // namespace
 }  // namespace vitrail::test

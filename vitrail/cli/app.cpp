@@ -169,6 +169,22 @@ std::string tasks_with(const std::string& flag) {
                                         trained.size() + pretrained.size() == 1 ? "has" : "have");
 }
 
+// Names the flags of a command that end as one that it does not have: "--vision-kwargs" for "--model-kwargs"; "" if
+// there are none, or many.
+std::string flags_ending_as(const CLI::App& command, const std::string& flag) {
+  const std::string ending = flag.substr(std::min(flag.size(), flag.rfind('-')));
+  std::vector<std::string> found;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      if (ending.size() > 1 && name.ends_with(ending)) {
+        found.push_back("--" + name);
+      }
+    }
+  }
+  constexpr std::size_t most = 3;
+  return found.empty() || found.size() > most ? "" : fmt::format(" (here there is {})", fmt::join(found, ", "));
+}
+
 // The message with a flag that has several names called by the one that was typed.
 std::string as_typed(std::string message, const CLI::App& command, const std::vector<std::string>& arguments) {
   const auto is_typed = [&](const std::string& name) {
@@ -206,7 +222,8 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error, const std::v
     const std::string word = unknown == rest.end() ? rest.front() : *unknown;
     const std::string name = word.substr(0, word.find('='));
     const bool trains = command->get_name() == "train" || command->get_name() == "pretrain";
-    const std::string others = trains ? tasks_with(name) : "";
+    const std::string tasks = trains ? tasks_with(name) : "";
+    const std::string others = tasks.empty() ? "" : tasks + flags_ending_as(*command, name);
     std::error_code none;
     message = fmt::format("there is no {} '{}'{}{}",
                           word.starts_with("-") ? "flag" : (command == &app ? "command" : "argument"), name,
