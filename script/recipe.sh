@@ -12,7 +12,7 @@ small_detr=(d_model=96 encoder_layers=2 encoder_ffn_dim=256 decoder_ffn_dim=256
             'backbone_kwargs={"layers": [1, 1, 1], "channels": [32, 64, 96], "output_stride": 8, "stem_type": "deep", "stem_width": 32}')
 
 # run_once NAME COMMAND FLAG…: `vitrail COMMAND` to its end, with $output/NAME as its run, or on from where it was stopped; nothing if it is
-# finished. What it says goes to NAME.log, and the seconds that all attempts took to NAME.seconds, of the processor to NAME.processor.
+# finished. What it says goes to NAME.log, and the seconds that all attempts took to NAME.wall, of the processor to NAME.processor.
 run_once() {
   local run=$output/$1 command=$2 status=0 begin=$SECONDS TIMEFORMAT='%U %S'
   shift 2
@@ -21,15 +21,16 @@ run_once() {
     command=${command%% *}
     set -- --resume "$run"
   else
-    rm -rf "$run" "$run.seconds" "$run.processor"
+    rm -rf "$run" "$run.log" "$run.wall" "$run.processor"
     set -- "$@" --output "$output" --experiment "${run##*/}"
   fi
   echo "${run##*/}: $command $*" >&2
   # shellcheck disable=SC2086  # "pretrain mae" is two words
   { time "$vitrail" $command "$@" >>"$run.log" 2>&1; } 2>"$run.times" || status=$?
-  awk -v before="$(cat "$run.processor" 2>/dev/null || echo 0)" '{ print before + $1 + $2 }' "$run.times" >"$run.sum"
+  # bash may have said above the times that the program was killed
+  tail -1 "$run.times" | awk -v before="$(cat "$run.processor" 2>/dev/null || echo 0)" '{ print before + $1 + $2 }' >"$run.sum"
   mv "$run.sum" "$run.processor"
-  echo $(($(cat "$run.seconds" 2>/dev/null || echo 0) + SECONDS - begin)) >"$run.seconds"
+  echo $(($(cat "$run.wall" 2>/dev/null || echo 0) + SECONDS - begin)) >"$run.wall"
   if [ $status -ne 0 ] || [[ $(tail -1 "$run.log") == 'stopped after'* ]]; then
     tail -3 "$run.log" >&2
     echo "$0: not finished; the same command goes on" >&2

@@ -82,6 +82,10 @@ TEST(Parts, OfWhichThereAreNoneAreForTraining) {
 }
 
 TEST(Parts, AreNamedInFileNames) {
+  EXPECT_EQ(part_in_name("train-00000-of-00064.tar"), "train");
+  EXPECT_EQ(part_in_name("val-2017-0001.tar"), "val");
+  std::vector<std::string> notes;
+  EXPECT_EQ(choose_part(parts_named({"train_small", "val_small"}), "train", "data", notes)->name, "train_small");
   EXPECT_EQ(part_in_name("v2_OpenEnded_mscoco_train2014_questions.json"), "train2014");
   EXPECT_EQ(part_in_name("test-000000.tar"), "test");
   EXPECT_EQ(part_in_name("v2_OpenEnded_mscoco_test-dev2015_questions.json"), "test-dev2015");
@@ -204,6 +208,12 @@ TEST_F(PartFolders, MayHaveTheirShards) {
   shard("shards/val/00000.tar");
   EXPECT_EQ(open_dataset(folder_ / "shards", {.split = "train"})->size(), 2);
   EXPECT_EQ(open_dataset(folder_ / "shards", {.split = "validation"})->size(), 1);
+  shard("hub/train-00000-of-00002.tar");
+  shard("hub/train-00001-of-00002.tar");
+  shard("hub/val-00000-of-00001.tar");
+  EXPECT_EQ(open_dataset(folder_ / "hub", {.split = "train"})->size(), 2);
+  EXPECT_EQ(open_captioned_images(folder_ / "hub", "train").images->size(), 2);
+  EXPECT_EQ(open_captioned_images(folder_ / "hub", "val").images->size(), 1);
   shard("mixed/train-000000.tar");
   shard("mixed/val-000000.tar");
   shard("mixed/other-000000.tar");
@@ -212,9 +222,40 @@ TEST_F(PartFolders, MayHaveTheirShards) {
   const CaptionedImages train = open_captioned_images(mixed, "train");
   EXPECT_EQ(train.images->size(), 1);
   EXPECT_THAT(train.images->notes(), ElementsAre(mixed + ": takes 'train-000000.tar' and leaves 'other-000000.tar'"));
+  write("mixed/classes.txt", "thing\n");
+  EXPECT_EQ(open_unlabeled(mixed)->size(), 3);
   EXPECT_THAT(open_dataset(mixed, {.split = "val"})->notes(),
               ElementsAre(HasSubstr(".val-000001.tar.tmp' is no whole shard"),
                           mixed + ": takes 'val-000000.tar' and leaves 'other-000000.tar'"));
+}
+
+// What there is to evaluate on is never trained on for want of something else.
+TEST_F(PartFolders, AreNotTakenForTrainingIfTheySayAnother) {
+  fs::remove(folder_ / "v2_OpenEnded_mscoco_train2014_questions.json");
+  EXPECT_THAT(error_of([&] { open_questions_of(folder_.path(), "train"); }),
+              HasSubstr("there is no part 'train', only val2014"));
+  draw("voc/JPEGImages/a.png", 1);
+  write("voc/Annotations/a.xml", "<annotation><filename>a.png</filename></annotation>");
+  write("voc/ImageSets/Main/default.txt", "a\n");
+  EXPECT_EQ(open_boxed_images(folder_ / "voc", {.split = "train"}).images->size(), 1) << "a list that is no part";
+  write("voc/ImageSets/Main/val.txt", "a\n");
+  EXPECT_THAT(error_of([&] { open_boxed_images(folder_ / "voc", {.split = "train"}); }),
+              HasSubstr("there is no part 'train', only val, default"));
+}
+
+TEST_F(PartFolders, MayDiffer) {
+  write("some/train/captions.csv", "path,caption\n../../train2014/COCO_train2014_1.png,one\n");
+  draw("some/val/cat/1.png", 1);
+  draw("some/val/dog/1.png", 1);
+  EXPECT_THAT(open_captioned_images(folder_ / "some", "val").texts,
+              ElementsAre(ElementsAre("cat"), ElementsAre("dog")));
+  write("asked/questions.csv", "path,question,answer\n../train2014/COCO_train2014_1.png,What?,own\n");
+  write("asked/val/val.csv", "path,question,answer\n../../val2014/COCO_val2014_3.png,What?,val\n");
+  EXPECT_EQ(open_questions_of(folder_ / "asked", "train").questions[0][0].answer, "own");
+  EXPECT_EQ(open_questions_of(folder_ / "asked", "val").questions[0][0].answer, "val");
+  draw("held/train/cat/1.png", 1);
+  draw("held/holdout/cat/2.png", 2);
+  EXPECT_THAT(open_dataset(folder_ / "held", {.split = "holdout"})->notes(), IsEmpty());
 }
 
 TEST_F(PartFolders, TellOfWhatBelongsToNoPart) {

@@ -94,7 +94,7 @@ std::vector<Listing> list_unlabeled(const fs::path& folder, bool skip_broken) {
     }
   }
   if (parts.empty()) {
-    parts.push_back(list_images(folder, false));
+    parts.push_back(list_images(folder, {.labeled = false, .skip_broken = skip_broken}));
   }
   if (!parts[0].names.empty()) {
     return parts;
@@ -147,14 +147,14 @@ Listing list_source(const fs::path& source, const std::string& split, const List
       return list_binary(files, how.labeled);
     }
     check_whole(parts, source.string(), false);
-    return list_images(source, how.labeled);
+    return list_images(source, how);
   }
   std::vector<std::string> notes;
   const std::string looked_for =
       fmt::format(": looked for the folders {} and for .tar, .tar.gz and .csv files of these names",
                   fmt::join(names_of_split(split), ", "));
   const Part* part = choose_part(parts, split, source.string(), notes, {.looked_for = looked_for});
-  Listing listing = part == nullptr ? list_images(source, how.labeled) : list_part(source, *part, how);
+  Listing listing = part == nullptr ? list_images(source, how) : list_part(source, *part, how);
   check(part == nullptr || !listing.names.empty(), "{}: there are no images in {}", source.string(),
         part == nullptr ? "" : part->shown);
   std::ranges::move(notes, std::back_inserter(listing.notes));
@@ -197,16 +197,21 @@ std::string absolute_source(const fs::path& source) {
                                    : source.string();
 }
 
-bool has_parts(const fs::path& source) {
-  if (is_scene_source(source)) {
-    return true;
-  }
+Parts parts_of_images(const fs::path& source) {
   std::error_code error;
-  if (!fs::is_directory(source, error)) {
-    return parts_of_table(source).size() > 1;
+  if (is_scene_source(source)) {
+    return {};
   }
-  const Parts parts = parts_in(source);
-  return !parts.empty() && only_binary_files(source, parts).empty();
+  if (!fs::is_directory(source, error)) {
+    return parts_of_table(source);
+  }
+  Parts parts = parts_in(source);
+  return only_binary_files(source, parts).empty() ? parts : Parts();
+}
+
+bool has_parts(const fs::path& source) {
+  const Parts parts = parts_of_images(source);
+  return is_scene_source(source) || parts.size() > (fs::is_directory(source) ? 0 : 1);
 }
 
 std::unique_ptr<Dataset> open_unlabeled(const fs::path& source, bool skip_broken) {

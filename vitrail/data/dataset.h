@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "vitrail/data/sources/parts.h"
 #include "vitrail/io/image.h"
 
 namespace vitrail::data {
@@ -58,8 +59,7 @@ struct DatasetOptions {
 /// Opens a data set. `source` is one of
 /// - a folder of class folders, or a `.tar`, `.tar.gz` or `.tgz` of such a tree,
 /// - shards of WebDataset: `shards/train-{000000..000127}.tar`, several joined by `::`, an index of them (`.json`), or
-/// a
-///   folder with `train-000000.tar` … (shards/shards.h),
+///   a folder with `train-000000.tar` … (shards/shards.h),
 /// - CIFAR-10's or CIFAR-100's binary files: a folder with `data_batch_*.bin` or `train.bin`, or one `.bin` file,
 /// - MNIST-style idx files: a folder with `*-images-idx3-ubyte`, or one such file beside its labels,
 /// - a `.csv` of path,label, with paths relative to the CSV; a header line is understood,
@@ -80,6 +80,8 @@ bool is_one_path(const std::filesystem::path& source);
 /// A source that can be opened from any folder: the paths that it names are made absolute.
 std::string absolute_source(const std::filesystem::path& source);
 
+/// The parts of a folder or a table of images; none if it is whole, or its parts are drawn.
+Parts parts_of_images(const std::filesystem::path& source);
 /// Whether a source is a folder of parts or a table with several, of which DatasetOptions::split must choose one.
 bool has_parts(const std::filesystem::path& source);
 

@@ -8,6 +8,9 @@
 #include <fmt/ranges.h>
 
 #include "vitrail/data/auto_augment.h"
+#include "vitrail/data/boxes/boxed_images.h"
+#include "vitrail/data/pairs/captioned_images.h"
+#include "vitrail/data/pairs/questions.h"
 #include "vitrail/data/resize.h"
 #include "vitrail/data/scenes/source.h"
 #include "vitrail/io/wording.h"
@@ -250,12 +253,22 @@ void with_other_ways(const ImageTaskOptions& options, const std::function<void()
   }
 }
 
-std::string part_of_val_dir(const ImageTaskOptions& o, bool has_parts) {
-  return has_parts || o.val_split != usual_val_split ? o.val_split : "";
+std::string part_of_val_dir(const ImageTaskOptions& o, const data::Parts& parts) {
+  const bool split =
+      parts.size() == 1
+          ? data::is_of_part(parts[0].name, o.val_split)
+          : std::ranges::any_of(parts, [](const data::Part& part) { return data::is_part_name(part.name); });
+  return split || o.val_split != usual_val_split ? o.val_split : "";
 }
 
 std::string part_of_val_dir(const ImageTaskOptions& o) {
-  return part_of_val_dir(o, !data::is_scene_source(o.val_dir) && data::has_parts(o.val_dir));
+  for (const auto& parts_of :
+       {data::parts_of_images, data::parts_of_captioned_images, data::parts_of_boxes, data::parts_of_questions}) {
+    if (std::string part = part_of_val_dir(o, parts_of(o.val_dir)); !part.empty()) {
+      return part;
+    }
+  }
+  return "";
 }
 
 std::vector<std::string> notes_of_parts(const ImageTaskOptions& o) {

@@ -69,10 +69,10 @@ data::LoaderOptions training_loading(const ImageTaskOptions& options);
 /// Takes the next batch of images for Task::next().
 std::optional<Drawn> draw_images(data::Loader& loader, data::Batch& batch);
 
-/// The part of --val-dir to evaluate on: the one that --val-split names, if there are parts, or if it is not the usual
-/// one; empty: all of it.
-std::string part_of_val_dir(const ImageTaskOptions& options, bool has_parts);
-/// The same of a data set of images alone.
+/// The part of --val-dir, which has these parts, to evaluate on: the one that --val-split names, if there are several,
+/// or if it is not the usual one; empty: all of it.
+std::string part_of_val_dir(const ImageTaskOptions& options, const data::Parts& parts);
+/// The same where it is not known what of the folder is wanted: images, boxes, captions or questions.
 std::string part_of_val_dir(const ImageTaskOptions& options);
 /// Calls `open`, which opens a part of --data-dir to evaluate on; an Error gets the flags by which there would be
 /// another one, or none.

@@ -49,8 +49,9 @@ void note_unfilled(std::vector<std::string>& lines, std::string_view items, std:
 void note_shared_images(std::vector<std::string>& lines, const data::Dataset& learned, const data::Dataset* judging) {
   const auto hash_of = [](const data::Dataset& images, std::int64_t i) -> std::optional<std::size_t> {
     const std::filesystem::path file = images.file(i);
-    return io::is_image_name(file) ? std::optional(std::hash<std::string>()(file.lexically_normal().string()))
-                                   : std::nullopt;
+    return io::is_image_name(file)
+               ? std::optional(std::hash<std::string>()(std::filesystem::absolute(file).lexically_normal().string()))
+               : std::nullopt;
   };
   std::unordered_set<std::size_t> files;
   for (std::int64_t i = 0; judging != nullptr && i < learned.size(); ++i) {

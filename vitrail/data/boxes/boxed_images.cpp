@@ -36,8 +36,9 @@ bool is_file(const fs::path& path) {
 std::vector<fs::path> sorted_files(const fs::path& folder, const std::function<bool(const fs::path&)>& wanted) {
   std::vector<fs::path> result;
   if (is_folder(folder)) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-      if (!is_hidden(entry.path().filename()) && is_file(entry.path()) && wanted(entry.path())) {
+    std::error_code unreadable;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, unreadable)) {
+      if (!is_hidden(entry.path().filename()) && wanted(entry.path()) && is_file(entry.path())) {
         result.push_back(entry.path());
       }
     }
@@ -169,6 +170,10 @@ BoxListing list_boxes(const fs::path& source, const std::string& split) {
   }
   const Parts parts = parts_with_boxes(source, split);
   const bool whole = is_boxed_folder(source);
+  // VOC's lists say what there is to train on, unless none of them is called after a part.
+  const bool has_lists = !own_coco_file(source) && std::ranges::any_of(voc_parts(source), [](const Part& part) {
+    return is_part_name(part.name);
+  });
   check(whole || !parts.empty(),
         "{}: there are no images with boxes: neither instances.json, annotations/instances_NAME.json or "
         "_annotations.coco.json (COCO), nor Annotations/ or a .xml beside each image (Pascal VOC)",
@@ -177,7 +182,8 @@ BoxListing list_boxes(const fs::path& source, const std::string& split) {
     check_whole(parts, source.string(), false);
   }
   std::vector<std::string> notes;
-  const Part* part = split.empty() ? nullptr : choose_part(parts, split, source.string(), notes, {.whole = whole});
+  const Part* part =
+      split.empty() ? nullptr : choose_part(parts, split, source.string(), notes, {.whole = whole && !has_lists});
   BoxListing result = part == nullptr ? list_whole(source).value() : list_part(source, *part);
   check(part == nullptr || !result.images.empty(), "{}: there are no images in {}", source.string(),
         part == nullptr ? "" : part->shown);

@@ -71,13 +71,28 @@ CaptionedImages drawn_pairs(const fs::path& source, const std::string& split, bo
   return all;
 }
 
+// Whether a part that is asked for has class folders, while others have captions.
+bool is_part_of_classes(const fs::path& source, const std::string& split) {
+  const auto is_it = [&](const Part& part) { return is_of_part(part.name, split); };
+  const Parts captioned = split.empty() ? Parts() : parts_of_pairs(source);
+  return !captioned.empty() && std::ranges::none_of(captioned, is_it) &&
+         std::ranges::any_of(parts_of_images(source), is_it);
+}
+
 }  // namespace
+
+Parts parts_of_captioned_images(const fs::path& source) {
+  return is_scene_source(source) || !fs::exists(source) ? Parts()
+         : has_captions(source)                         ? parts_of_pairs(source)
+         : has_boxes(source)                            ? parts_of_boxes(source)
+                                                        : parts_of_images(source);
+}
 
 CaptionedImages open_captioned_images(const fs::path& source, const std::string& split, bool judged) {
   if (is_scene_source(source) && read_scene_source(source).style == SceneStyle::shapes) {
     return drawn_pairs(source, split, judged);
   }
-  if (has_captions(source, split)) {
+  if (has_captions(source, split) && !is_part_of_classes(source, split)) {
     return pairs_in(source, split, judged);
   }
   return has_boxes(source) ? counted_captions(source, split) : captioned_by_class(source, split);

@@ -29,4 +29,7 @@ struct CaptionedImages : TextPairs {
 CaptionedImages open_captioned_images(const std::filesystem::path& source, const std::string& split = "",
                                       bool judged = false);
 
+/// The parts of such a source; none if it is whole, or its parts are drawn.
+Parts parts_of_captioned_images(const std::filesystem::path& source);
+
 }  // namespace vitrail::data

@@ -35,7 +35,8 @@ constexpr const char* questions_csv = "questions.csv";
 // The questions files of a folder: one, or those of its parts.
 std::vector<fs::path> question_files(const fs::path& folder) {
   std::vector<fs::path> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+  std::error_code unreadable;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, unreadable)) {
     if (entry.path().filename().string().ends_with(questions_ending) && !is_hidden(entry.path().filename())) {
       files.push_back(entry.path());
     }
@@ -75,26 +76,34 @@ bool has_word(std::string_view name, std::string_view word) {
   return false;
 }
 
-// The folder with the images: images/ beside the file, or a folder, beside it or one level up, whose name is a word of
-// the file's.
+// The folder with the images: images/ beside the file, or a folder, beside it or one level up, that is called as the
+// part in the file's name, or else as another word of it.
 fs::path images_of(const fs::path& questions) {
   const fs::path folder = fs::absolute(questions).lexically_normal().parent_path();
   if (fs::is_directory(folder / "images")) {
     return folder / "images";
   }
   const std::string name = questions.filename().string();
+  const std::string part = part_in_name(name);
+  fs::path found;
   for (const fs::path& place : {folder, folder.parent_path(), folder.parent_path() / "images"}) {
     std::error_code error;
     for (const fs::directory_entry& entry : fs::directory_iterator(place, error)) {
       const std::string own = entry.path().filename().string();
-      if (entry.is_directory(error) && has_word(name, own)) {
+      if (!entry.is_directory(error) || entry.path() == folder || !has_word(name, own)) {
+        continue;
+      }
+      if (own == part) {
         return entry.path();
+      }
+      if (found.empty() || own.size() > found.filename().string().size()) {
+        found = entry.path();
       }
     }
   }
-  const std::string part = part_in_name(name);
-  fail("{}: its images are not there: a folder 'images'{} was expected beside it", questions.string(),
-       part.empty() ? "" : fmt::format(" or '{}'", part));
+  check(!found.empty(), "{}: its images are not there: a folder 'images'{} was expected beside it", questions.string(),
+        part.empty() ? "" : fmt::format(" or '{}'", part));
+  return found;
 }
 
 // The words of a question, none of spaces alone.
@@ -279,7 +288,8 @@ QuestionListing list_questions_csv(const fs::path& file, TablePart part) {
 // The tables of questions of a folder that are those of one part: train.csv.
 std::vector<fs::path> tables_of_parts(const fs::path& folder) {
   std::vector<fs::path> tables;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+  std::error_code unreadable;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, unreadable)) {
     if (entry.path().extension() == ".csv" && is_part_name(entry.path().stem().string()) &&
         has_questions(entry.path())) {
       tables.push_back(entry.path());
@@ -291,7 +301,7 @@ std::vector<fs::path> tables_of_parts(const fs::path& folder) {
 
 // Whether questions lie in a folder itself, and not in folders of its parts.
 bool has_own_questions(const fs::path& folder) {
-  return !question_files(folder).empty() || fs::exists(folder / questions_csv) || !tables_of_parts(folder).empty();
+  return !question_files(folder).empty() || io::is_file(folder / questions_csv) || !tables_of_parts(folder).empty();
 }
 
 // The parts of a folder, each of which is a folder or a file of questions; those first that have answers,
@@ -330,25 +340,32 @@ QuestionListing list_questions(const fs::path& source, const std::string& split,
           split);
     return table ? list_questions_csv(source, rows) : list_vqa(source);
   }
-  const std::vector<fs::path> files = question_files(source);
+  std::vector<fs::path> whole = question_files(source);  // what is of no part
+  std::erase_if(whole, [](const fs::path& file) { return !part_in_name(file.filename().string()).empty(); });
+  if (whole.empty() && io::is_file(source / questions_csv)) {
+    whole.push_back(source / questions_csv);
+  }
+  const auto list_whole = [&] {
+    return whole.front().extension() == ".csv" ? list_questions_csv(whole.front(), rows) : list_vqa(whole.front());
+  };
   const Parts parts = parts_with_questions(source, split);
-  if (files.empty() && fs::exists(source / questions_csv) && parts.empty()) {
-    return list_questions_csv(source / questions_csv, rows);
+  check(whole.size() < 2, "{}: there are several files of questions, '{}' and '{}': name one of them", source.string(),
+        whole.empty() ? "" : whole.front().filename().string(), whole.empty() ? "" : whole.back().filename().string());
+  check(!parts.empty() || !whole.empty(),
+        "{}: there are no questions: neither a file NAMEquestions.json in VQA's layout, nor {}", source.string(),
+        questions_csv);
+  if (parts.empty() && whole.front().extension() == ".csv") {
+    return list_whole();  // whose column 'split' may say parts
   }
   std::vector<std::string> notes;
   const Part* part = nullptr;
-  if (split.empty()) {
-    check_whole(parts, source.string(), !files.empty());
-    check(files.size() < 2, "{}: there are several files of questions, '{}' and '{}': name one of them",
-          source.string(), files.empty() ? "" : files.front().filename().string(),
-          files.empty() ? "" : files.back().filename().string());
-  } else {
-    part = choose_part(parts, split, source.string(), notes, {.whole = files.size() == 1});
+  if (!split.empty()) {
+    part = choose_part(parts, split, source.string(), notes, {.whole = !whole.empty()});
+  } else if (whole.empty()) {
+    check_whole(parts, source.string());
+    part = &parts.front();
   }
-  check(part != nullptr || !files.empty(),
-        "{}: there are no questions: neither a file NAMEquestions.json in VQA's layout, nor {}", source.string(),
-        questions_csv);
-  QuestionListing result = part == nullptr ? list_vqa(files.front()) : list_questions(part->path, "", mixed);
+  QuestionListing result = part == nullptr ? list_whole() : list_questions(part->path, "", mixed);
   std::ranges::move(notes, std::back_inserter(result.images.notes));
   return result;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -101,7 +102,7 @@ PairListing list_coco(const fs::path& path) {
     result.texts[image].emplace_back(io::trimmed(f.get<std::string>("caption")));
   };
   file.read_with_ids("annotations", read_text, true);
-  result.folder = path.parent_path();
+  result.folder = fs::absolute(path).parent_path();
   read_from(std::move(paths), result.images);
   return result;
 }
@@ -146,7 +147,7 @@ PairListing list_captions_csv(const fs::path& file, TablePart part) {
     }
     result.texts[place->second].emplace_back(io::trimmed(row->fields[text]));
   }
-  result.folder = file.parent_path();
+  result.folder = fs::absolute(file).parent_path();
   read_from(std::move(images), result.images);
   return result;
 }
@@ -204,9 +205,14 @@ PairListing list_described_scenes(const SceneFolder& what, const std::string& so
   return result;
 }
 
+// Whether texts lie in an archive, as far as it can be read.
 bool has_texts_inside(const fs::path& archive) {
-  const io::Tar tar = io::Tar::open(archive);
-  return std::ranges::any_of(tar.entries(), [](const io::TarEntry& entry) { return entry.name.ends_with(".txt"); });
+  try {
+    const io::Tar tar = io::Tar::open(archive);
+    return std::ranges::any_of(tar.entries(), [](const io::TarEntry& entry) { return entry.name.ends_with(".txt"); });
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 bool is_csv(const fs::path& source) {
@@ -238,7 +244,7 @@ std::vector<fs::path> shards_in(const fs::path& folder) {
 // Whether captions lie in a folder itself, and not in its parts.
 bool has_own_captions(const fs::path& folder) {
   const std::vector<fs::path> shards = shards_in(folder);
-  return fs::exists(folder / "captions.json") || fs::exists(folder / "captions.csv") ||
+  return io::is_file(folder / "captions.json") || io::is_file(folder / "captions.csv") ||
          (!shards.empty() && has_texts_inside(shards.front()));  // one stands for all
 }
 
@@ -312,12 +318,21 @@ PairListing list_all_parts(const fs::path& folder, const Parts& parts) {
     listings.push_back(std::move(listing.images));
     listings.back().labels.assign(listing.texts.size(), unlabeled);
   }
-  all.images.image = [listings = std::move(listings)](std::int64_t i) {
-    auto own = listings.begin();
+  const auto parts_images = std::make_shared<const std::vector<Listing>>(std::move(listings));
+  const auto at = [parts_images](std::int64_t i) {
+    auto own = parts_images->begin();
     for (; i >= std::ssize(own->labels); ++own) {
       i -= std::ssize(own->labels);
     }
-    return own->image(i);
+    return std::pair(&*own, i);
+  };
+  all.images.image = [at](std::int64_t i) {
+    const auto [own, place] = at(i);
+    return own->image(place);
+  };
+  all.images.file = [at](std::int64_t i) {
+    const auto [own, place] = at(i);
+    return own->file ? own->file(place) : fs::path();
   };
   all.images.notes.push_back(note_of_all(parts, folder.string()));
   return all;

@@ -20,7 +20,7 @@ constexpr std::int64_t tries = 24;         // to find a question with an answer
 constexpr std::int64_t often_counted = 5;  // numbers below this are equally frequent answers
 constexpr std::int64_t about_as_near = scene_side / 16;
 
-using Question = std::optional<SceneQuestion>;
+using Asked = std::optional<SceneQuestion>;
 
 std::string yes_or_no(bool yes) { return yes ? "yes" : "no"; }
 
@@ -48,7 +48,7 @@ class Asker {
       : scene_(scene),
         draws_(Philox(mix(scene.seed, hash("questions about a scene")), static_cast<std::uint64_t>(scene.index))) {}
 
-  Question ask(SceneQuestionType type) {
+  Asked ask(SceneQuestionType type) {
     switch (type) {
       case SceneQuestionType::count:
         return count();
@@ -80,10 +80,10 @@ class Asker {
   SceneColor any_color() { return static_cast<SceneColor>(draws_.integer(0, std::ssize(scene_colors))); }
 
   // The first of some drawn questions that has this answer; the last of them if none has it.
-  Question with_answer(const std::string& answer, const std::function<Question()>& drawn) {
-    Question question;
+  Asked with_answer(const std::string& answer, const std::function<Asked()>& drawn) {
+    Asked question;
     for (std::int64_t i = 0; i < tries && !(question && question->answer == answer); ++i) {
-      if (Question next = drawn()) {
+      if (Asked next = drawn()) {
         question = std::move(next);
       }
     }
@@ -112,43 +112,43 @@ class Asker {
     return {};
   }
 
-  Question count() {
+  Asked count() {
     return with_answer(std::to_string(draws_.integer(0, often_counted)), [&] {
       Mention mention = any_mention();
       if (coin()) {  // there are more things than birds
         mention.shape.reset();
       }
       const std::vector<std::size_t> found = objects_that_fit(scene_, mention);
-      return Question({.type = SceneQuestionType::count,
-                       .text = fmt::format("how many {} are there?", mention.plural()),
-                       .answer = std::to_string(found.size()),
-                       .about = found});
+      return Asked({.type = SceneQuestionType::count,
+                    .text = fmt::format("how many {} are there?", mention.plural()),
+                    .answer = std::to_string(found.size()),
+                    .about = found});
     });
   }
 
-  Question existence() {
+  Asked existence() {
     return with_answer(yes_or_no(coin()), [&] {
       Mention mention = any_mention();
       mention.color = mention.color.value_or(any_color());
       const std::vector<std::size_t> found = objects_that_fit(scene_, mention);
-      return Question({.type = SceneQuestionType::existence,
-                       .text = fmt::format("is there {}?", with_article(mention.words())),
-                       .answer = yes_or_no(!found.empty()),
-                       .about = found});
+      return Asked({.type = SceneQuestionType::existence,
+                    .text = fmt::format("is there {}?", with_article(mention.words())),
+                    .answer = yes_or_no(!found.empty()),
+                    .about = found});
     });
   }
 
-  Question background() {
+  Asked background() {
     const SceneBackground& behind = scene_.background;
     const bool ground = behind.ground && coin();
-    return Question({.type = SceneQuestionType::background,
-                     .text = fmt::format("what colour is the {}?", !behind.ground ? "background"
-                                                                   : ground       ? "ground"
-                                                                                  : "sky"),
-                     .answer = std::string(name_of(ground ? *behind.ground : behind.sky))});
+    return Asked({.type = SceneQuestionType::background,
+                  .text = fmt::format("what colour is the {}?", !behind.ground ? "background"
+                                                                : ground       ? "ground"
+                                                                               : "sky"),
+                  .answer = std::string(name_of(ground ? *behind.ground : behind.sky))});
   }
 
-  Question attribute() {
+  Asked attribute() {
     const auto at = static_cast<std::size_t>(draws_.integer(0, std::ssize(scene_.objects)));
     const SceneObject& object = scene_.objects[at];
     const auto [color, shape] = object.kind;
@@ -176,13 +176,13 @@ class Asker {
     if (!mention) {
       return {};
     }
-    return Question({.type = SceneQuestionType::attribute,
-                     .text = fmt::format("what {} is the {}?", asked, mention->words()),
-                     .answer = std::move(answer),
-                     .about = {at}});
+    return Asked({.type = SceneQuestionType::attribute,
+                  .text = fmt::format("what {} is the {}?", asked, mention->words()),
+                  .answer = std::move(answer),
+                  .about = {at}});
   }
 
-  Question part() {
+  Asked part() {
     const std::vector<std::size_t> birds = objects_that_fit(scene_, {.shape = SceneShape::bird});
     if (birds.empty()) {
       return {};
@@ -210,12 +210,12 @@ class Asker {
     return question;
   }
 
-  Question relation() {
+  Asked relation() {
     const std::int64_t wanted = draws_.integer(0, std::ssize(scene_shapes) + 1);
     const std::string answer = wanted < std::ssize(scene_shapes)
                                    ? std::string(scene_shapes[static_cast<std::size_t>(wanted)])
                                    : std::string("nothing");
-    return with_answer(answer, [&]() -> Question {
+    return with_answer(answer, [&]() -> Asked {
       const auto at = static_cast<std::size_t>(draws_.integer(0, std::ssize(scene_.objects)));
       const SceneObject& anchor = scene_.objects[at];
       const auto relation = static_cast<SceneRelation>(draws_.integer(0, std::ssize(scene_relations)));
@@ -252,8 +252,8 @@ class Asker {
     });
   }
 
-  Question comparison() {
-    return with_answer(yes_or_no(coin()), [&]() -> Question {
+  Asked comparison() {
+    return with_answer(yes_or_no(coin()), [&]() -> Asked {
       const SceneShape first = any_shape();
       const SceneShape second = any_shape();
       if (first == second) {
@@ -263,16 +263,16 @@ class Asker {
       const std::vector<std::size_t> others = objects_that_fit(scene_, {.shape = second});
       const auto more = about.size() > others.size();
       about.insert(about.end(), others.begin(), others.end());
-      return Question({.type = SceneQuestionType::comparison,
-                       .text = fmt::format("are there more {} than {}?", Mention{.shape = first}.plural(),
-                                           Mention{.shape = second}.plural()),
-                       .answer = yes_or_no(more),
-                       .about = std::move(about)});
+      return Asked({.type = SceneQuestionType::comparison,
+                    .text = fmt::format("are there more {} than {}?", Mention{.shape = first}.plural(),
+                                        Mention{.shape = second}.plural()),
+                    .answer = yes_or_no(more),
+                    .about = std::move(about)});
     });
   }
 
-  Question species() {
-    return with_answer(yes_or_no(coin()), [&]() -> Question {
+  Asked species() {
+    return with_answer(yes_or_no(coin()), [&]() -> Asked {
       // Birds that are alone in their corners.
       std::vector<std::size_t> birds = objects_that_fit(scene_, {.shape = SceneShape::bird});
       const std::vector<std::size_t> all = birds;
@@ -288,11 +288,11 @@ class Asker {
       if (a == b) {
         return {};
       }
-      return Question({.type = SceneQuestionType::species,
-                       .text = fmt::format("is the {} bird the same species as the {} bird?",
-                                           corner_of(scene_.objects[a]), corner_of(scene_.objects[b])),
-                       .answer = yes_or_no(same_species(scene_.objects[a], scene_.objects[b])),
-                       .about = {a, b}});
+      return Asked({.type = SceneQuestionType::species,
+                    .text = fmt::format("is the {} bird the same species as the {} bird?", corner_of(scene_.objects[a]),
+                                        corner_of(scene_.objects[b])),
+                    .answer = yes_or_no(same_species(scene_.objects[a], scene_.objects[b])),
+                    .about = {a, b}});
     });
   }
 
@@ -311,7 +311,7 @@ std::vector<SceneQuestion> scene_questions(const Scene& scene, std::int64_t coun
   constexpr std::int64_t types = std::ssize(scene_question_types);
   const std::int64_t first = scene.index % types;  // all types are equally frequent, however few are asked
   for (std::int64_t i = 0; std::ssize(questions) < count && i < tries * types; ++i) {
-    Question question = asker.ask(static_cast<SceneQuestionType>((first + i) % types));
+    Asked question = asker.ask(static_cast<SceneQuestionType>((first + i) % types));
     const auto same = [&](const SceneQuestion& other) { return other.text == question->text; };
     if (question && std::ranges::none_of(questions, same)) {
       questions.push_back(std::move(*question));

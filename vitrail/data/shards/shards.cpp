@@ -210,11 +210,14 @@ std::vector<fs::path> shards_named(const fs::path& source) {
 }
 
 std::string part_of_shard(const fs::path& file) {
-  const std::string stem = file.stem().string();
-  const std::size_t dash = stem.rfind('-');
-  return file.extension() == ".tar" && dash != std::string::npos && number_in(stem.substr(dash + 1))
-             ? stem.substr(0, dash)
-             : "";
+  std::string stem = file.stem().string();
+  const auto number_behind = [&](std::string_view mark) {  // where it begins with the mark, if there is one
+    const std::size_t at = stem.rfind(mark);
+    return at != std::string::npos && number_in(stem.substr(at + mark.size())) ? at : std::string::npos;
+  };
+  stem = stem.substr(0, number_behind("-of-"));
+  const std::size_t number = number_behind("-");
+  return file.extension() == ".tar" && number != std::string::npos ? stem.substr(0, number) : "";
 }
 
 std::vector<fs::path> shards_of_part(const fs::path& folder, const std::string& part) {

@@ -24,7 +24,8 @@ bool is_shard_source(const std::filesystem::path& source);
 std::vector<std::filesystem::path> shards_named(const std::filesystem::path& source);
 /// The same source with absolute paths, each of several that are joined.
 std::string absolute_shards(const std::filesystem::path& source);
-/// The part of which a file is a shard by its name, "train" of `train-000000.tar`; "" if it is none.
+/// The part of which a file is a shard by its name, "train" of `train-000000.tar` and
+/// `train-00000-of-00064.tar`; "" if it is none.
 std::string part_of_shard(const std::filesystem::path& file);
 /// The shards of one part of a folder: `train-000000.tar`, `train-000001.tar` … in order; empty if there are none.
 std::vector<std::filesystem::path> shards_of_part(const std::filesystem::path& folder, const std::string& part);

@@ -1,6 +1,7 @@
 // Class folders inside a tar archive, and the samples of shards, read where they lie.
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -30,10 +31,8 @@ std::vector<std::string> choose_images(std::vector<std::string> images, const st
     }
   }
   std::vector<std::string> names;
-  for (const auto& [name, own] : images_of) {
-    names.push_back(name);
-  }
-  Parts parts = parts_named(names);
+  std::ranges::transform(images_of, std::back_inserter(names), [](const auto& part) { return part.first; });
+  const Parts parts = parts_named(names);
   if (split.empty()) {
     check_whole(parts, source);
     return images;

@@ -86,6 +86,9 @@ Parts parts_in(const std::vector<CsvRow>& rows, const TablePart& part) {
       names.insert(part_in_cell(rows[i].fields[*part.split]));
     }
   }
+  if (names == std::set<std::string>{""}) {  // no row says its part
+    return {};
+  }
   return parts_named({names.begin(), names.end()});
 }
 

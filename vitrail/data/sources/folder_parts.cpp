@@ -42,21 +42,29 @@ bool is_for_training(const fs::path& file) {
   return !name.starts_with("test") && !name.starts_with("t10k");
 }
 
-// Whether images lie anywhere below a folder.
+// Whether images lie anywhere below a folder, as far as it can be read.
 bool holds_images_below(const fs::path& folder) {
-  std::error_code unreadable;
-  return std::ranges::any_of(fs::recursive_directory_iterator(folder, unreadable),
-                             [](const fs::directory_entry& entry) { return io::is_image_name(entry.path()); });
+  std::error_code error;
+  fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, error);
+  for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+    if (is_hidden(at->path().filename())) {
+      at.disable_recursion_pending();
+    } else if (io::is_image_name(at->path())) {
+      return true;
+    }
+  }
+  return false;
 }
 
-// Notes which images lie beside the parts of a folder: they were probably meant to be in one of them.
-void note_beside_parts(const fs::path& folder, Listing& part) {
+// Notes which images lie beside the parts of a folder, of which `taken` is listed: they were probably meant to be in
+// one.
+void note_beside_parts(const fs::path& folder, const std::string& taken, Listing& part) {
   std::vector<std::string> beside;
   std::int64_t loose = 0;
   std::error_code unknown;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    if (is_hidden(name) || is_part_name(name)) {
+    if (is_hidden(name) || is_part_name(name, taken)) {
       continue;
     }
     if (!entry.is_directory(unknown)) {
@@ -134,8 +142,8 @@ Parts parts_in(const fs::path& folder, const std::string& split) {
 Listing list_part(const fs::path& folder, const Part& part, const ListOptions& how) {
   if (fs::is_directory(part.path)) {
     try {
-      Listing listing = list_images(part.path, how.labeled);
-      note_beside_parts(folder, listing);
+      Listing listing = list_images(part.path, how);
+      note_beside_parts(folder, part.name, listing);
       return listing;
     } catch (const Error& error) {
       fail("{}; it is taken for the part '{}' of '{}'", error.what(), part.name, folder.string());
@@ -144,24 +152,26 @@ Listing list_part(const fs::path& folder, const Part& part, const ListOptions& h
   if (is_binary_file(part.path)) {
     return list_binary(binary_files(folder, is_for_training(part.path)), how.labeled);
   }
-  if (!part_of_shard(part.path).empty()) {  // an index counts them, if there is one
-    const fs::path index = folder / (part.name + ".json");
-    Listing listing = list_shards(shards_of_part(folder, part.name), fs::exists(index) ? index : folder, how);
-    note_unfinished_shards(folder, part.name, listing);
+  if (const std::string own = part_of_shard(part.path); !own.empty()) {  // an index counts them, if there is one
+    const fs::path index = folder / (own + ".json");
+    Listing listing = list_shards(shards_of_part(folder, own), fs::exists(index) ? index : folder, how);
+    note_unfinished_shards(folder, own, listing);
     return listing;
   }
   return list_file(part.path, "", how);
 }
 
-Listing list_images(const fs::path& folder, bool labeled) {
+Listing list_images(const fs::path& folder, const ListOptions& how) {
   std::error_code error;
   const fs::path pictures = folder / "images";
-  const bool scenes = !labeled && fs::exists(folder / "scene.json", error) && fs::is_directory(pictures, error);
-  Listing listing = list_folder(scenes ? pictures : folder, labeled);
+  const bool scenes = !how.labeled && fs::exists(folder / "scene.json", error) && fs::is_directory(pictures, error);
+  Listing listing = list_folder(scenes ? pictures : folder, how.labeled);
   if (listing.names.empty() && parts_in(folder).empty()) {
     std::vector<fs::path> shards = files_in(folder);
     std::erase_if(shards, [](const fs::path& file) { return !io::is_tar_name(file) || is_hidden(file.filename()); });
-    return shards.empty() ? listing : list_shards(shards, folder, {.labeled = labeled});
+    // Those that say a part in a way that is not understood must not serve as a whole.
+    const auto says_part = [](const fs::path& shard) { return !part_in_name(shard.filename().string()).empty(); };
+    return shards.empty() || std::ranges::any_of(shards, says_part) ? listing : list_shards(shards, folder, how);
   }
   return listing;
 }

@@ -19,10 +19,9 @@ Parts parts_in(const std::filesystem::path& folder, const std::string& split = "
 /// Lists the images of one of parts_in().
 Listing list_part(const std::filesystem::path& folder, const Part& part, const ListOptions& how);
 
-/// Lists the images below a folder, or, if there are none and it has no parts, those of the shards that
-/// lie in it. Of one that `vitrail
-/// scenes` has written, those without labels are the pictures alone, and not their masks.
-Listing list_images(const std::filesystem::path& folder, bool labeled);
+/// Lists the images below a folder, or, if there are none and it has no parts, those of the shards that lie in it. Of
+/// one that `vitrail scenes` has written, those without labels are the pictures alone, and not their masks.
+Listing list_images(const std::filesystem::path& folder, const ListOptions& how);
 
 /// Lists the images of a file, of the part `split` unless it is "".
 Listing list_file(const std::filesystem::path& path, const std::string& split, const ListOptions& how);

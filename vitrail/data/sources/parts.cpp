@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <iterator>
 #include <tuple>
 
@@ -49,12 +50,14 @@ std::string_view without_year(std::string_view name) {
              : name;
 }
 
-// How well a name fits a part: 0: to the letter, 1: but for capitals, 2: but for a year; 3: not at all.
+// How well a name fits a part: 0: to the letter, 1: but for capitals, 2: but for a year, 3: but for other words
+// ("train_small"); 4: not at all.
 int misfit(const Part& part, const std::string& name) {
-  return part.name == name                             ? 0
-         : is_same_part(part.name, name)               ? 1
-         : is_same_part(without_year(part.name), name) ? 2
-                                                       : 3;
+  return part.name == name                                           ? 0
+         : is_same_part(part.name, name)                             ? 1
+         : is_same_part(without_year(part.name), name)               ? 2
+         : is_same_part(without_year(part_in_name(part.name)), name) ? 3
+                                                                     : 4;
 }
 
 // The name of the part that is taken if `split` is not there; "" for none. Pascal VOC's "trainval" has all of "val".
@@ -103,10 +106,10 @@ std::string part_in_name(std::string_view file) {
   while (!file.empty()) {
     const std::string_view word = file.substr(0, file.find_first_of("_. "));
     file.remove_prefix(std::min(file.size(), word.size() + 1));
-    const std::string_view before = word.substr(0, word.find('-'));
-    if (is_part_name(before)) {
-      const std::string_view behind = word.substr(std::min(word.size(), before.size() + 1));
-      return std::string(std::all_of(behind.begin(), behind.end(), is_of_year) ? before : word);
+    if (const std::string_view before = word.substr(0, word.find('-')); is_part_name(before)) {
+      // What counts shards is no part of the name: "train-000000", "train-00000-of-00064".
+      const std::string_view last = word.substr(word.rfind('-') == std::string_view::npos ? 0 : word.rfind('-') + 1);
+      return std::string(std::ranges::all_of(last, is_of_year) ? before : word);
     }
   }
   return "";
@@ -162,8 +165,8 @@ std::string names_in(const Parts& parts) {
 const Part* choose_part(const Parts& parts, const std::string& split, const std::string& source,
                         std::vector<std::string>& notes, const PartSearch& search) {
   std::vector<const Part*> found;
-  const auto find = [&](const std::string& name) {
-    for (const int wanted : {0, 1, 2}) {
+  const auto find = [&](const std::string& name, std::initializer_list<int> misfits = {0, 1, 2}) {
+    for (const int wanted : misfits) {
       for (const Part& part : parts) {
         if (misfit(part, name) == wanted && std::ranges::find(found, &part) == found.end()) {
           found.push_back(&part);
@@ -171,7 +174,14 @@ const Part* choose_part(const Parts& parts, const std::string& split, const std:
       }
     }
   };
-  std::ranges::for_each(names_of_split(split), find);
+  for (const std::string& name : names_of_split(split)) {
+    find(name);
+  }
+  if (found.empty()) {
+    for (const std::string& name : names_of_split(split)) {
+      find(name, {3});
+    }
+  }
   if (const std::string other = found.empty() ? in_place_of(split, parts) : ""; !other.empty()) {
     find(other);
     if (!found.empty()) {

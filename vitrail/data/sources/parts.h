@@ -13,7 +13,7 @@ namespace vitrail::data {
 /// A part that a source was found to have.
 struct Part {
   std::string name;                 ///< as the source calls it: "train", "Val", "train2017"; "": what is of no part
-  std::string shown;                ///< what has it: "'val.csv'", "rows of 'val'"
+  std::string shown;                ///< what has it: "'val.csv'", "'val'", "what is of no part"
   std::filesystem::path path = {};  ///< where it lies, if it has a place of its own
 };
 using Parts = std::vector<Part>;
@@ -30,7 +30,7 @@ bool is_part_name(std::string_view name, const std::string& split);
 /// Whether a name is one of the part `split`, also with a year behind it.
 bool is_of_part(std::string_view name, const std::string& split);
 /// The first of the words of a file's name that is_part_name(): "train2014" of "v2_mscoco_train2014_questions.json",
-/// "test-dev2015" of such a one, "train" of "train-000000.tar"; "" if there is none.
+/// "test-dev2015" of such a one, "train" of "train-000000.tar" and "train-00000-of-00064.tar"; "" if there is none.
 std::string part_in_name(std::string_view file);
 /// Whether two words name the same part: "Val" and "val".
 bool is_same_part(std::string_view a, std::string_view b);
@@ -55,9 +55,10 @@ struct PartSearch {
   std::string looked_for = "";  ///< what an error adds about a source without parts: ": no column 'split' says …"
 };
 /// The part of `source` that is called `split`, or has another name of it, or one of these with a year behind it: the
-/// first of them that is there; if there is none, "test" in place of a part for validation, and "trainval" in place of
-/// one for training unless there is one for validation. Null if the source has no parts and so is all for training.
-/// Notes say which others are left, and what is taken in place. Throws Error if there is no such part.
+/// first of them that is there, or else one whose name has such a word ("train_small"); if there is none, "test" in
+/// place of a part for validation, and "trainval" in place of one for training unless there is one for validation. Null
+/// if the source has no parts and so is all for training. Notes say which others are left, and what is taken in place.
+/// Throws Error if there is no such part.
 const Part* choose_part(const Parts& parts, const std::string& split, const std::string& source,
                         std::vector<std::string>& notes, const PartSearch& search = {});
 /// Throws Error, which names the parts, if a source has more than one, or, unless `one_is_whole`, any.

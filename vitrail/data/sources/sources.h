@@ -86,7 +86,8 @@ struct TablePart {
   std::string part = {};                            ///< the part to be read (choose_part()); "": all
   bool mixed = false;                               ///< all may be of several parts
 };
-/// The parts that the column "split" names, "" among them for rows of none; none without such a column.
+/// The parts that the column "split" names, "" among them for rows of none; none unless a row
+/// says its part.
 Parts parts_in(const std::vector<io::CsvRow>& rows, const TablePart& part);
 /// The parts of a table of images; none if a file is no such table.
 Parts parts_of_table(const std::filesystem::path& file);

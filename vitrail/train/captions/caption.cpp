@@ -197,9 +197,8 @@ const models::VisionEncoderDecoder* with_cross_attention(const models::Captioner
 CaptionTask::CaptionTask(const CaptionTaskOptions& options, const fs::path& checkpoint)
     : options_(options), training_(data::open_captioned_images(options.data_dir, options.train_split)) {
   if (!options_.val_dir.empty()) {
-    const bool has_parts = data::has_captions(options_.val_dir) ? !data::parts_of_pairs(options_.val_dir).empty()
-                                                                : data::has_parts(options_.val_dir);
-    validation_ = data::open_captioned_images(options_.val_dir, part_of_val_dir(options_, has_parts), true);
+    const std::string part = part_of_val_dir(options_, data::parts_of_captioned_images(options_.val_dir));
+    validation_ = data::open_captioned_images(options_.val_dir, part, true);
   } else if (!options_.val_split.empty()) {
     with_other_ways(options_,
                     [&] { validation_ = data::open_captioned_images(options_.data_dir, options_.val_split, true); });

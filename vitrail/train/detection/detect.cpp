@@ -131,7 +131,7 @@ class DetectionTask final : public Task {
 DetectionTask::DetectionTask(const DetectionOptions& options, const fs::path& checkpoint)
     : options_(options), training_(data::open_boxed_images(options.data_dir, {.split = options.train_split})) {
   if (!options_.val_dir.empty()) {
-    const std::string part = part_of_val_dir(options_, !data::parts_of_boxes(options_.val_dir).empty());
+    const std::string part = part_of_val_dir(options_, data::parts_of_boxes(options_.val_dir));
     validation_ = data::open_boxed_images(options_.val_dir, {.split = part, .classes = training_.classes});
   } else if (!options_.val_split.empty()) {
     with_other_ways(options_, [&] {

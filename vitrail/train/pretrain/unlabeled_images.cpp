@@ -10,9 +10,24 @@
 
 namespace vitrail::train {
 
+namespace {
+
+// Whether images are split by nothing but the files of their boxes, such as VOC's lists.
+bool is_split_by_boxes(const std::string& source) {
+  return !data::has_parts(source) && std::ranges::any_of(data::parts_of_boxes(source), [](const data::Part& part) {
+    return data::is_part_name(part.name);
+  });
+}
+
+data::Parts parts_without_labels(const std::string& source) {
+  return is_split_by_boxes(source) ? data::parts_of_boxes(source) : data::parts_of_images(source);
+}
+
+}  // namespace
+
 std::shared_ptr<const data::Dataset> open_without_labels(const ImageTaskOptions& how, const std::string& source,
                                                          const std::string& split) {
-  if (!data::has_parts(source) && !data::parts_of_boxes(source).empty()) {  // such as VOC's lists
+  if (is_split_by_boxes(source)) {
     return data::open_boxed_images(source, {.split = split}).images;
   }
   data::DatasetOptions options;
@@ -25,7 +40,8 @@ std::shared_ptr<const data::Dataset> open_without_labels(const ImageTaskOptions&
 UnlabeledImages::UnlabeledImages(const ImageTaskOptions& options) {
   training = open_without_labels(options, options.data_dir, options.train_split);
   if (!options.val_dir.empty()) {
-    validation = open_without_labels(options, options.val_dir, part_of_val_dir(options));
+    validation =
+        open_without_labels(options, options.val_dir, part_of_val_dir(options, parts_without_labels(options.val_dir)));
   } else if (!options.val_split.empty()) {
     validation = open_without_labels(options, options.data_dir, options.val_split);
   }

@@ -45,12 +45,8 @@ double mean_translation_loss(const models::Translator& model, const SentencePair
       advance(done);
     }
   }
-  if (ranks != nullptr) {
-    std::vector<std::string> broken;
-    judged = gather_judged(*ranks, judged, broken);
-  }
   LossMean found;
-  for (const auto& [batch, bytes] : judged) {
+  for (const auto& [batch, bytes] : gather_judged(ranks, std::move(judged))) {
     dist::Unpacker unpacker(bytes);
     const auto loss = unpacker.get<double>();
     found.add({loss, unpacker.get<std::int64_t>()});

@@ -24,8 +24,8 @@ struct BatchSharing {
 
 /// What the ranks have made of batches, by their numbers, as bytes.
 using JudgedBatches = std::map<std::int64_t, std::string>;
-/// What this rank and all others have made of theirs, on every rank; `broken` likewise.
-JudgedBatches gather_judged(dist::Communicator& ranks, const JudgedBatches& own, std::vector<std::string>& broken);
+/// What this rank and all others (null: there are none) have made of theirs, on every rank; `broken` likewise.
+JudgedBatches gather_judged(dist::Communicator* ranks, JudgedBatches own, std::vector<std::string>* broken = nullptr);
 /// Whether this rank judges the batch of a number.
 bool is_own_batch(const dist::Communicator* ranks, std::int64_t number);
 
@@ -55,7 +55,7 @@ std::vector<std::string> share_batches(Loader& loader, const BatchSharing& shari
   }
   std::vector<std::string> broken = loader.broken();
   if (!alone) {
-    for (const auto& [number, bytes] : gather_judged(*sharing.ranks, judged, broken)) {
+    for (const auto& [number, bytes] : gather_judged(sharing.ranks, std::move(judged), &broken)) {
       dist::Unpacker unpacker(bytes);
       take(unpacker);
     }

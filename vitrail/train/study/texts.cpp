@@ -179,8 +179,7 @@ void run_in_batches(std::span<const TextIds> texts, bool with_types, const TextR
   };
   batches_side_by_side(mine.size(), kernels::threads(), run_one);
   if (!alone) {
-    std::vector<std::string> broken;
-    for (const auto& [number, bytes] : gather_judged(*options.ranks, judged, broken)) {
+    for (const auto& [number, bytes] : gather_judged(options.ranks, std::move(judged))) {
       take_next(dist::Unpacker(bytes).get_tensor());
     }
   }

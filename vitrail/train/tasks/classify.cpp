@@ -56,7 +56,8 @@ bool tells_no_columns(const fs::path& source) {
 std::unique_ptr<data::Dataset> open_validation(const ClassifyOptions& options,
                                                const std::vector<std::string>& classes) {
   if (!options.val_dir.empty()) {
-    return open_part(options, options.val_dir, part_of_val_dir(options), classes);
+    return open_part(options, options.val_dir, part_of_val_dir(options, data::parts_of_images(options.val_dir)),
+                     classes);
   }
   if (options.val_split.empty()) {
     return nullptr;

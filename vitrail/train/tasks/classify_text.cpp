@@ -91,8 +91,9 @@ data::Parts parts_in(const std::vector<text::LabelledText>& texts) {
 // other than those for training.
 std::vector<text::LabelledText> part_of(const std::vector<text::LabelledText>& texts, const std::string& part,
                                         const std::string& source, std::set<std::string>& notes, std::string& name) {
-  const data::Parts parts = parts_in(texts);
+  data::Parts parts = parts_in(texts);
   if (part.empty()) {
+    std::erase_if(parts, [](const data::Part& one) { return one.name.empty(); });
     data::check_whole(parts, source);
     return texts;
   }

@@ -123,7 +123,8 @@ FrameTask::FrameTask(const FrameTaskOptions& options, const fs::path& checkpoint
 // Decides which sequences are learned, and which are to evaluate on.
 void FrameTask::open_data(const models::FrameTarget& target) {
   if (!options_.val_dir.empty()) {
-    separate_ = open_frames(options_, options_.val_dir, part_of_val_dir(options_), target);
+    separate_ = open_frames(options_, options_.val_dir,
+                            part_of_val_dir(options_, data::parts_of_images(options_.val_dir)), target);
   } else if (!options_.val_split.empty()) {
     separate_ = open_frames(options_, options_.data_dir, options_.val_split, target);
   }

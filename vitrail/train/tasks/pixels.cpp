@@ -181,8 +181,9 @@ Pixels::Pixels(const PixelOptions& options, const fs::path& checkpoint) : option
   training_ = std::make_shared<PixelSequences>(*images, clusters_, options_.skip_broken);
   if (!options_.val_dir.empty() || !options_.val_split.empty()) {
     const bool apart = !options_.val_dir.empty();
-    const auto others = pictures_of(apart ? options_.val_dir : options_.data_dir,
-                                    apart ? part_of_val_dir(options_) : options_.val_split);
+    const auto others =
+        pictures_of(apart ? options_.val_dir : options_.data_dir,
+                    apart ? part_of_val_dir(options_, data::parts_of_images(options_.val_dir)) : options_.val_split);
     validation_ = std::make_shared<PixelSequences>(*others, clusters_, options_.skip_broken);
   }
   const data::PlanOptions plan{.size = training_->count(),

@@ -211,14 +211,10 @@ Figures PretrainBert::evaluate(const Work& work) {
     batch_tokens = 0;
     work.advance(i + 1);
   }
-  if (work.ranks != nullptr) {
-    std::vector<std::string> broken;
-    judged = gather_judged(*work.ranks, judged, broken);
-  }
   BertLosses total;
   double masked = 0;
   double next = 0;
-  for (const auto& [batch, bytes] : judged) {
+  for (const auto& [batch, bytes] : gather_judged(work.ranks, std::move(judged))) {
     dist::Unpacker unpacker(bytes);
     masked += unpacker.get<double>();
     next += unpacker.get<double>();

@@ -188,13 +188,18 @@ class PretrainClip final : public Task {
 };
 
 void PretrainClip::open_pairs() {
-  const auto has_parts = [](const std::string& source) { return data::parts_of_pairs(source).size() > 1; };
-  parted_ = has_parts(options_.data);
+  const auto has_validation = [](const std::string& source) {
+    const data::Parts parts = data::parts_of_pairs(source);
+    return parts.size() > 1 && std::ranges::any_of(parts, [](const data::Part& part) {
+             return data::is_of_part(part.name, "validation") || data::is_of_part(part.name, "test");
+           });
+  };
+  parted_ = has_validation(options_.data);
   check(!parted_ || options_.val_share == PretrainClipOptions().val_share || !options_.resume.empty(),
         "--val-share has no effect: {} is split into parts, of which 'validation' is evaluated on", options_.data);
   training_ = data::open_text_pairs(options_.data, parted_ ? "train" : "");
   if (!options_.val_data.empty()) {
-    validation_ = data::open_text_pairs(options_.val_data, has_parts(options_.val_data) ? "validation" : "");
+    validation_ = data::open_text_pairs(options_.val_data, has_validation(options_.val_data) ? "validation" : "");
   } else if (parted_) {
     validation_ = data::open_text_pairs(options_.data, "validation");
   } else {
@@ -314,9 +319,16 @@ std::vector<std::string> PretrainClip::summary() const {
   if (!cut_.empty()) {
     lines.push_back(cut_);
   }
-  note_shared_images(lines, *training_.images, validation_.images.get());
+  std::vector<std::string> same;
+  if (!parted_) {  // else the two are different parts of it
+    note_same_data(same, "images", {options_.data}, {options_.val_data});
+  }
+  if (same.empty()) {
+    note_shared_images(same, *training_.images, validation_.images.get());
+  }
+  std::ranges::move(same, std::back_inserter(lines));
   note_unfilled(lines, "images", training_.images->size(), options_.batch_size);
-  std::ranges::move(data::notes_of({training_.images.get()}), std::back_inserter(lines));
+  std::ranges::move(data::notes_of({training_.images.get(), validation_.images.get()}), std::back_inserter(lines));
   return lines;
 }
 

@@ -75,8 +75,8 @@ class VqaTask final : public Task {
 VqaTask::VqaTask(const VqaOptions& options, const fs::path& checkpoint)
     : options_(options), training_(data::open_questions_of(options.data_dir, options.train_split)) {
   if (!options_.val_dir.empty()) {
-    const bool has_parts = !data::parts_of_questions(options_.val_dir).empty();
-    validation_ = data::open_questions_of(options_.val_dir, part_of_val_dir(options_, has_parts));
+    validation_ = data::open_questions_of(options_.val_dir,
+                                          part_of_val_dir(options_, data::parts_of_questions(options_.val_dir)));
   } else if (!options_.val_split.empty()) {
     with_other_ways(options_, [&] { validation_ = data::open_questions_of(options_.data_dir, options_.val_split); });
   }
