@@ -309,7 +309,7 @@ bool has_own_questions(const fs::path& folder) {
 Parts parts_with_questions(const fs::path& folder, const std::string& split = "") {
   Parts parts = part_folders(folder, split, has_own_questions);
   std::vector<fs::path> files = question_files(folder);
-  std::ranges::stable_partition(files, has_answers);
+  std::stable_partition(files.begin(), files.end(), has_answers);  // whose result of ranges Clang 14 cannot have
   std::ranges::move(tables_of_parts(folder), std::back_inserter(files));
   for (const fs::path& file : files) {
     const std::string name = file.filename().string();
