@@ -435,18 +435,14 @@ TEST_F(TextTasks, SayWhatCannotBe) {
 }
 
 TEST_F(TextTasks, ShareTheirEvaluations) {
-  ClassifyTextOptions classes = tiny<ClassifyTextOptions>("");
-  classes.output = path("classes");
-  test::expect_shared_evaluations(classes);
-  TagOptions tags = tiny<TagOptions>("");
-  tags.output = path("tags");
-  test::expect_shared_evaluations(tags);
-  EmbedSentencesOptions sentences = tiny<EmbedSentencesOptions>("");
-  sentences.output = path("sentences");
-  test::expect_shared_evaluations(sentences);
-  PretrainBertOptions masked = tiny<PretrainBertOptions>("");
-  masked.output = path("masked");
-  test::expect_shared_evaluations(masked);
+  const auto expect_shared = []<class Options>(Options options, const std::string& name) {
+    options.output = path(name);
+    test::expect_shared_evaluations(options);
+  };
+  expect_shared(tiny<ClassifyTextOptions>(""), "classes");
+  expect_shared(tiny<TagOptions>(""), "tags");
+  expect_shared(tiny<EmbedSentencesOptions>(""), "sentences");
+  expect_shared(tiny<PretrainBertOptions>(""), "masked");
 }
 
 }  // namespace

@@ -128,8 +128,10 @@ Parts parts_in(const fs::path& folder, const std::string& split) {
     }
   }
   for (const bool training : {true, false}) {
-    if (const std::vector<fs::path> binary = binary_files(folder, training); !binary.empty()) {
-      add(training ? "train" : "test", binary.front());
+    const auto binary = std::ranges::find_if(
+        files, [&](const fs::path& file) { return is_binary_file(file) && is_for_training(file) == training; });
+    if (binary != files.end()) {
+      add(training ? "train" : "test", *binary);
     }
   }
   if (!parts.empty()) {

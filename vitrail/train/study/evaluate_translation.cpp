@@ -59,28 +59,22 @@ std::vector<std::string> translate_together(
     const std::function<std::vector<generate::LineTranslations>(const std::vector<std::string>& lines)>& translate,
     dist::Communicator* ranks) {
   std::vector<std::string> own;
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (is_own_batch(ranks, static_cast<std::int64_t>(i))) {
-      own.push_back(lines[i]);
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t i = 0; i < std::ssize(lines); ++i) {
+    if (is_own_batch(ranks, i)) {
+      own.push_back(lines[static_cast<std::size_t>(i)]);
+      numbers.push_back(i);
     }
   }
-  std::vector<std::string> translated;
-  for (const generate::LineTranslations& line : translate(own)) {
-    translated.push_back(line.best.front().text);
+  JudgedBatches translated;  // each line is a batch by itself
+  const std::vector<generate::LineTranslations> translations = translate(own);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    translated[numbers[i]] = translations[i].best.front().text;
   }
-  if (ranks == nullptr) {
-    return translated;
-  }
-  dist::Packer packer;
-  packer.put_texts(translated);
-  std::vector<std::string> all(lines.size());
-  std::size_t rank = 0;
-  for (const std::string& bytes : dist::all_gather(*ranks, packer.bytes(), "the end of the evaluation")) {
-    const std::vector<std::string> texts = dist::Unpacker(bytes).get_texts();
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      all[i * static_cast<std::size_t>(ranks->size()) + rank] = texts[i];
-    }
-    ++rank;
+  std::vector<std::string> all;
+  all.reserve(lines.size());
+  for (const auto& [number, text] : gather_judged(ranks, std::move(translated))) {
+    all.push_back(text);
   }
   return all;
 }
