@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/data/drawn_files.h"
 #include "tests/data/tar_writer.h"
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
@@ -94,7 +95,7 @@ TEST(Parts, AreNamedInFileNames) {
 }
 
 // Folders as COCO and VQA v2 are handed out, with two images in each part.
-class PartFolders : public ::testing::Test {
+class PartFolders : public test::DrawnFiles {
  protected:
   PartFolders() {
     for (const std::string part : {"train2014", "val2014"}) {
@@ -113,17 +114,6 @@ class PartFolders : public ::testing::Test {
                                                            std::to_string(first) + "}]}");
     }
   }
-  // An image whose first byte is `shade`.
-  void draw(const std::string& name, int shade) const {
-    fs::create_directories((folder_ / name).parent_path());
-    io::Image image(2, 2);
-    image.pixels[0] = static_cast<std::uint8_t>(shade);
-    io::write_png(folder_ / name, image);
-  }
-  void write(const std::string& name, const std::string& text) const {
-    fs::create_directories((folder_ / name).parent_path());
-    std::ofstream(folder_ / name) << text;
-  }
   // A file in COCO's layout about two images, each annotation of which says `begin`, the id of its image, and `end`.
   static std::string coco(const std::string& part, int first, const std::string& begin, const std::string& end) {
     std::string images;
@@ -138,7 +128,6 @@ class PartFolders : public ::testing::Test {
     return R"({"categories": [{"id": 1, "name": "thing"}], "images": [)" + images + R"(], "annotations": [)" +
            annotations + "]}";
   }
-  test::TemporaryFolder folder_;
 };
 
 TEST_F(PartFolders, HaveCaptionsOfEach) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/data/drawn_files.h"
 #include "tests/data/tar_writer.h"
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
@@ -18,21 +19,9 @@ using test::error_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class TextPairsTest : public ::testing::Test {
+class TextPairsTest : public test::DrawnFiles {
  protected:
-  // An image whose first byte tells it from others.
-  void draw(const std::string& name, int shade) const {
-    fs::create_directories((folder_ / name).parent_path());
-    io::Image image(2, 2);
-    image.pixels[0] = static_cast<std::uint8_t>(shade);
-    io::write_png(folder_ / name, image);
-  }
-  void write(const std::string& name, const std::string& text) const {
-    fs::create_directories((folder_ / name).parent_path());
-    std::ofstream(folder_ / name) << text;
-  }
   static int shade(const TextPairs& pairs, std::int64_t index) { return pairs.images->image(index).pixels[0]; }
-  test::TemporaryFolder folder_;
 };
 
 constexpr const char* two_captions = R"({"info": {}, "images": [{"id": 7, "file_name": "a.png", "width": 2},
