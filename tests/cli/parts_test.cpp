@@ -59,7 +59,7 @@ TEST_F(Parts, LeaveNothingToHoldOut) {
   refuses("train " + path("texts.csv") + " --task classify-text --tokenizer " + path("pieces") +
               " --model bert-tiny --val-share 0.5 --threads 1 --output " + path("runs"),
           "--val-share has no effect");
-  refuses("train " + path("data") + " --task frames --model linear --val-split validation --val-share 0.3",
+  refuses("train " + path("data") + " --task frames --model linear --val-split val --val-share 0.3",
           "--val-share has no effect beside --val-split", 2);
 }
 
@@ -96,6 +96,20 @@ TEST_F(Parts, OfPathsAloneAreForNoOtherTask) {
   const Outcome outcome = train(path("paths.csv") + " --val-split ''", "paths");
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("'label'"), Not(HasSubstr("--task"))));
+}
+
+TEST_F(Parts, OfATableWithTabsAreLearnedAsThoseOfAnyTable) {
+  std::ofstream table(path("labels.tsv"));
+  table << "file\tclass\tsplit\n";
+  for (const char* color : {"blue", "red"}) {
+    for (int i = 0; i < 4; ++i) {
+      table << "data/train/" << color << "/" << i << ".png\t" << color << "\t" << (i < 3 ? "train" : "val") << "\n";
+    }
+  }
+  table.close();
+  const Outcome outcome = train(path("labels.tsv"), "tabs");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("6 training and 2 validation images"));
 }
 
 TEST_F(Parts, WithBrokenImagesAreStillDrawn) {

@@ -103,8 +103,7 @@ TEST_F(SecondWalk, LosesNoModelByResuming) {
   }
   const Outcome other = vitrail("train " + path("other") + " --resume " + run + " --epochs 9");
   EXPECT_EQ(other.status, 1);
-  EXPECT_THAT(other.err,
-              HasSubstr("the run is of 2 classes (blue, red), but the images are of 2 classes (green, red)"));
+  EXPECT_THAT(other.err, HasSubstr("the run is of 2 classes (blue, red), but the data are of 2 classes (green, red)"));
 }
 
 TEST_F(SecondWalk, TakesNoBottleneckForAClassifier) {

@@ -140,9 +140,12 @@ TEST_F(SeventhWalkData, KeepsSequencesInOnePart) {
   write("frames.csv", table);
   const std::string flags =
       " --task frames --model linear --img-size 16 --cell gru --cell-kwargs hidden_size=8 --no-aug -b 2";
-  const Outcome trained = train(path("frames.csv") + flags + " --val-share 0", "frames");
+  const Outcome trained = train(path("frames.csv") + flags, "frames");
   ASSERT_EQ(trained.status, 0) << trained.err;
-  EXPECT_THAT(trained.out, HasSubstr("has the parts 'train' and 'validation': --val-split evaluates on one of them"));
+  EXPECT_THAT(trained.out, HasSubstr("4 training and 4 validation sequences"));
+  const Outcome shared = train(path("frames.csv") + flags + " --val-share 0.5", "shared");
+  EXPECT_THAT(shared.out, HasSubstr("2 training and 2 validation sequences"));
+  EXPECT_THAT(shared.out, HasSubstr("without --val-share, --val-split evaluates on one of them"));
   const std::string eval = "eval " + path("runs/frames") + " ";
   refuses(eval + path("frames.csv"), "split into parts (train, validation): choose one of them");
   EXPECT_THAT(vitrail(eval + path("frames.csv") + " --split validation").out, HasSubstr("4 sequences"));

@@ -177,6 +177,15 @@ TEST_F(OpenDataset, ReadsTablesOfPathsAndLabels) {
 
   write("bad.csv", "p/1.png,cat\np/4.png,cat\n");
   EXPECT_THAT(error_of("bad.csv"), HasSubstr("line 2 names the image"));
+  write("tabs.TSV", "path\tlabel\tsplit\np/1.png\tcat, or dog\ttrain\np/3.png\tfox\ttest\n");
+  EXPECT_THAT(open("tabs.TSV", "train")->classes(), ElementsAre("cat, or dog"));
+  write("semicolons.csv", "p/1.png;cat\np/3.png;fox, red\n");
+  EXPECT_THAT(open("semicolons.csv")->classes(), ElementsAre("cat", "fox, red"));
+  EXPECT_TRUE(is_table_of_images(folder / "tabs.TSV") && is_table_of_images(folder / "plain.csv"));
+  write("texts.tsv", "text\tlabel\nfine\tgood\n");
+  EXPECT_FALSE(is_table_of_images(folder / "texts.tsv"));
+  write("wide.tsv", "p/1.png\tcat\np/3.png\tfox\tred\n");
+  EXPECT_THAT(error_of("wide.tsv"), HasSubstr("a field that has a tab in it stands in double quotes"));
   write("short.csv", "p/1.png,cat\np/3.png\n");
   EXPECT_THAT(error_of("short.csv"), HasSubstr("line 2 has 1 of the 2 columns"));
   write("open.csv", "\"p/1.png,cat\n");

@@ -55,6 +55,11 @@ TEST(Parts, SayWhichOfThemAreLeft) {
   EXPECT_EQ(choose_part(parts, "validation", "data", notes)->name, "val");
   EXPECT_THAT(notes, ElementsAre("data: takes 'train' and leaves 'train2014' and what is of no part",
                                  "data: takes 'val' and leaves 'valid' and what is of no part"));
+  notes.clear();
+  const Parts misspelt = parts_named({"train", "trian", "test", "holdout", "aeroplane_train"});
+  EXPECT_EQ(choose_part(misspelt, "train", "data", notes)->name, "train");
+  EXPECT_EQ(choose_part(misspelt, "test", "data", notes)->name, "test");
+  EXPECT_THAT(notes, ElementsAre("data: takes 'train' and leaves 'trian' (is 'train' meant?)"));
 }
 
 TEST(Parts, AreToldThatStandInForOthers) {

@@ -110,13 +110,22 @@ TEST(Options, HoldOutNothingForAnEmptyPart) {
   FrameTaskOptions options;
   options.data_dir = "sequences";
   write_config(folder.path(), options, {}, {});
-  EXPECT_EQ(test::options_in<FrameTaskOptions>(folder / "config.toml").val_share, 0.2) << "as it was";
-  OptionList list;
-  options.describe(list);
-  list.find("val_split")->set(std::string("test"));
-  EXPECT_EQ(options.val_share, 0.2);
-  list.find("val_split")->set(std::string());
-  EXPECT_EQ(options.val_share, 0);
+  EXPECT_EQ(test::options_in<FrameTaskOptions>(folder / "config.toml").held_out(), 0.2) << "as it was";
+  options.val_split = "test";
+  EXPECT_EQ(options.held_out(), 0);
+  EXPECT_TRUE(options.has_part_apart());
+  options.val_split.clear();
+  EXPECT_EQ(options.held_out(), 0);
+  options.val_share = 0.3;
+  EXPECT_EQ(options.held_out(), 0.3);
+  options.val_split = usual_val_split;
+  std::filesystem::create_directories(folder / "parts" / "Train");
+  std::filesystem::create_directories(folder / "parts" / "Val");
+  options.data_dir = (folder / "parts").string();
+  EXPECT_EQ(options.held_out(), 0.3) << "it was asked for";
+  options.val_share.reset();
+  EXPECT_EQ(options.held_out(), 0);
+  EXPECT_TRUE(options.has_part_apart());
 }
 
 TEST(Options, NameWhatIsWrongInConfigToml) {

@@ -127,6 +127,19 @@ train::EmbeddingFile embed_to_file_under_bar(std::string_view title, const model
   });
 }
 
+void check_none_in(const std::string& folder, const std::vector<NamedImage>& images) {
+  for (const NamedImage& image : images) {
+    const fs::path path = image.name;
+    std::error_code error;  // of a folder that is not there yet, and of images that are no files
+    const fs::path picture = fs::path(path).replace_extension(".png");
+    check(!fs::exists(path, error) || !fs::exists(picture, error) ||
+              !fs::equivalent(path.has_parent_path() ? path.parent_path() : ".", folder, error),
+          "'{}' lies in the folder that the pictures are drawn into, and would be replaced by one: choose another "
+          "--output",
+          picture.string());
+  }
+}
+
 std::string PictureNames::next(const std::string& image) {
   const std::string stem = fs::path(image).stem().string();
   for (int& count = counts_[stem];;) {

@@ -76,6 +76,9 @@ struct NamedImage {
   std::function<io::Image()> read;
 };
 
+/// Throws Error if a picture that is drawn of an image in `folder` would replace that image, or one beside it.
+void check_none_in(const std::string& folder, const std::vector<NamedImage>& images);
+
 /// Names for the pictures that are drawn of images, which may have the same name: "cat.png", "cat-2.png".
 class PictureNames {
  public:

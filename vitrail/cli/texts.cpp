@@ -92,7 +92,10 @@ std::vector<std::string> texts_of(const std::string& argument, std::int64_t& emp
     texts = io::lines_of(text::read_corpus(argument));
   } else {
     text::check_corpus(argument, "the command line");
-    if (looks_like_file(argument)) {
+    std::error_code error;
+    if (fs::is_directory(argument, error)) {
+      say("note: '{}' is a folder: it is taken as a text\n", argument);
+    } else if (looks_like_file(argument)) {
       say("note: there is no file '{}': it is taken as a text\n", argument);
     }
     texts = {argument};

@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -14,10 +15,12 @@
 #include "vitrail/data/shards/shards.h"
 #include "vitrail/data/sources/folder_parts.h"
 #include "vitrail/data/sources/sources.h"
+#include "vitrail/io/csv.h"
 #include "vitrail/io/tar.h"
 #include "vitrail/io/web/download.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/tensor/random.h"
 
 namespace vitrail::data {
 namespace {
@@ -161,6 +164,17 @@ Listing list_source(const fs::path& source, const std::string& split, const List
   return listing;
 }
 
+// Notes classes that differ in capital letters alone, and were probably meant to be one.
+void note_classes_alike(Listing& listing, const std::string& source) {
+  std::map<std::string, std::string> known;
+  for (const std::string& name : listing.classes) {
+    if (const auto [other, fresh] = known.emplace(io::lower_case(name), name); !fresh) {
+      listing.notes.push_back(
+          fmt::format("{}: the classes '{}' and '{}' differ in capital letters alone", source, other->second, name));
+    }
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<Dataset> open_dataset(const fs::path& source, const DatasetOptions& options) {
@@ -172,6 +186,7 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& source, const DatasetOptio
     listing.labels.assign(listing.names.size(), 0);
     return std::make_unique<ListedDataset>(std::move(listing));
   }
+  note_classes_alike(listing, source.string());
   const bool keeps_own = options.or_own_classes && !are_known_classes(listing, options.classes);
   if (!options.classes.empty() && !keeps_own) {
     use_classes(listing, options.classes, source.string());
@@ -184,7 +199,7 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& source, const DatasetOptio
 
 bool holds_images(const fs::path& file) {
   const std::string extension = io::lower_case(file.extension().native());
-  return io::is_tar_name(file) || extension == ".csv" || extension == ".bin" || is_idx_images_file(file);
+  return io::is_tar_name(file) || io::is_table_name(file) || extension == ".bin" || is_idx_images_file(file);
 }
 
 bool is_one_path(const fs::path& source) {
@@ -286,6 +301,14 @@ void for_spread_images(const Dataset& dataset, std::int64_t count, bool skip_bro
       }
     }
   }
+}
+
+std::string digest_of_names(const Dataset& dataset) {
+  std::uint64_t digest = 0;
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    digest = mix(mix(digest, hash(dataset.name(i))), static_cast<std::uint64_t>(dataset.label(i)));
+  }
+  return fmt::format("{:016x}", digest);
 }
 
 std::unique_ptr<Dataset> with_unlabeled(std::unique_ptr<Dataset> labeled, std::unique_ptr<Dataset> more) {

@@ -62,7 +62,7 @@ struct DatasetOptions {
 ///   a folder with `train-000000.tar` … (shards/shards.h),
 /// - CIFAR-10's or CIFAR-100's binary files: a folder with `data_batch_*.bin` or `train.bin`, or one `.bin` file,
 /// - MNIST-style idx files: a folder with `*-images-idx3-ubyte`, or one such file beside its labels,
-/// - a `.csv` of path,label, with paths relative to the CSV; a header line is understood,
+/// - a `.csv` or `.tsv` of path,label, with paths relative to the file; a header line is understood,
 /// - `scenes:count=8000,task=count`: scenes that are drawn when they are asked for, see read_scene_source().
 ///
 /// DatasetOptions::split chooses a subfolder, a tar or a set of files of a source that has such parts, by any name of
@@ -73,6 +73,9 @@ std::unique_ptr<Dataset> open_dataset(const std::filesystem::path& source, const
 /// Whether a file is a source of images by its name, rather than one image: an archive, a table, a binary file of CIFAR
 /// or MNIST.
 bool holds_images(const std::filesystem::path& file);
+
+/// Whether a file is a table of images: `.csv` or `.tsv`, with an image or the name of such a column in its first line.
+bool is_table_of_images(const std::filesystem::path& file);
 
 /// Whether a source is one file or folder, rather than shards, or what is drawn when it is asked for (`scenes:…`,
 /// `sets:…`).
@@ -90,6 +93,10 @@ bool has_parts(const std::filesystem::path& source);
 /// `train-000000.tar` …) those of all. classes() is empty. Throws Error if there are no images.
 /// With `skip_broken`, shards that are missing or damaged are left out; notes() names them.
 std::unique_ptr<Dataset> open_unlabeled(const std::filesystem::path& source, bool skip_broken = false);
+
+/// 16 hexadecimal digits of the names and labels of images in their order, by which data that were exchanged are
+/// noticed.
+std::string digest_of_names(const Dataset& dataset);
 
 struct Listing;
 /// The data set of a listing (sources/sources.h).

@@ -44,18 +44,19 @@ void draw_box(io::Image& image, const data::SceneBox& box, const std::string& te
 }
 
 // What is known of a scene, in lines.
-std::vector<std::string> said_of(const data::Scene& scene, data::SceneTask task) {
-  if (task != data::SceneTask::none) {
-    return {std::string(data::scene_class(task, scene))};
+std::vector<std::string> said_of(const data::Scene& scene, const data::SceneFolder& what) {
+  if (what.scenes.task != data::SceneTask::none) {
+    return {std::string(data::scene_class(what.scenes.task, scene))};
   }
-  std::vector<std::string> lines = data::scene_captions(scene, captions_shown);
-  for (const data::SceneQuestion& question : data::scene_questions(scene, questions_shown)) {
+  std::vector<std::string> lines = data::scene_captions(scene, std::min(captions_shown, what.captions));
+  for (const data::SceneQuestion& question : data::scene_questions(scene, std::min(questions_shown, what.questions))) {
     lines.push_back(question.text + " " + question.answer);
   }
   return lines;
 }
 
-io::Image shown_scene(const data::Scene& scene, std::int64_t side, data::SceneTask task) {
+io::Image shown_scene(const data::Scene& scene, const data::SceneFolder& what) {
+  const std::int64_t side = what.side;
   const data::DrawnScene drawn = data::draw_scene(scene, side);
   const std::int64_t zoom = std::max<std::int64_t>(1, 256 / side);
   io::Image image = magnified(drawn.image, zoom);
@@ -63,7 +64,7 @@ io::Image shown_scene(const data::Scene& scene, std::int64_t side, data::SceneTa
     const data::SceneBox box = data::box_of_object(drawn.objects, side, number);
     draw_box(image, {box.left * zoom, box.top * zoom, box.right * zoom, box.bottom * zoom}, std::to_string(number));
   }
-  const std::vector<std::string> lines = said_of(scene, task);
+  const std::vector<std::string> lines = said_of(scene, what);
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
     image = captioned(image, *line, 1);
   }
@@ -107,8 +108,8 @@ io::Image sheet_of(const Scenes& scenes, const Show& show) {
 
 }  // namespace
 
-io::Image scene_sheet(const std::vector<data::Scene>& scenes, std::int64_t side, data::SceneTask task) {
-  return sheet_of(scenes, [&](const data::Scene& scene) { return shown_scene(scene, side, task); });
+io::Image scene_sheet(const std::vector<data::Scene>& scenes, const data::SceneFolder& what) {
+  return sheet_of(scenes, [&](const data::Scene& scene) { return shown_scene(scene, what); });
 }
 
 io::Image cell_sheet(const std::vector<data::CellScene>& scenes, std::int64_t side) {

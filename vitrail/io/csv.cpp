@@ -8,8 +8,16 @@
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::io {
+namespace {
 
-std::vector<CsvRow> parse_csv(std::string_view text, const std::string& source) {
+// Whether a line ends with this byte: with "\n", behind "\r" or not, or with "\r" alone, as on an old Macintosh.
+bool ends_line(std::string_view text, std::size_t at) {
+  return text[at] == '\n' || (text[at] == '\r' && (at + 1 == text.size() || text[at + 1] != '\n'));
+}
+
+}  // namespace
+
+std::vector<CsvRow> parse_csv(std::string_view text, const std::string& source, char separator) {
   text = without_byte_order_mark(text);
   std::vector<CsvRow> rows;
   CsvRow row{1, {}};
@@ -21,16 +29,19 @@ std::vector<CsvRow> parse_csv(std::string_view text, const std::string& source) 
     field.clear();
     if (row.fields.size() > 1 || !row.fields[0].empty()) {  // not a blank line
       check(rows.empty() || row.fields.size() <= rows[0].fields.size(),
-            "{}: line {} has {} fields, but line {} has {}: a field that has a comma in it stands in double quotes",
+            "{}: line {} has {} fields, but line {} has {}: a field that has a {} in it stands in double quotes",
             source, row.line, row.fields.size(), rows.empty() ? 0 : rows[0].line,
-            rows.empty() ? 0 : rows[0].fields.size());
+            rows.empty() ? 0 : rows[0].fields.size(),
+            separator == '\t'  ? "tab"
+            : separator == ';' ? "semicolon"
+                               : "comma");
       rows.push_back(std::move(row));
     }
     row = {line, {}};
   };
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    line += c == '\n' ? 1 : 0;
+    line += ends_line(text, i) ? 1 : 0;
     if (quoted) {
       if (c == '"' && i + 1 < text.size() && text[i + 1] == '"') {
         field += text[++i];
@@ -41,10 +52,10 @@ std::vector<CsvRow> parse_csv(std::string_view text, const std::string& source) 
       }
     } else if (c == '"' && field.empty()) {
       quoted = true;
-    } else if (c == ',') {
+    } else if (c == separator) {
       row.fields.push_back(std::move(field));
       field.clear();
-    } else if (c == '\n') {
+    } else if (ends_line(text, i)) {
       end_row();
     } else if (c != '\r') {
       field += c;
@@ -53,6 +64,21 @@ std::vector<CsvRow> parse_csv(std::string_view text, const std::string& source) 
   check(!quoted, "{}: the quote opened in line {} is never closed", source, row.line);
   end_row();
   return rows;
+}
+
+bool is_table_name(const std::filesystem::path& file) {
+  const std::string extension = lower_case(file.extension().native());
+  return extension == ".csv" || extension == ".tsv";
+}
+
+bool is_table_file(const std::filesystem::path& file) { return is_table_name(file) && is_file(file); }
+
+std::vector<CsvRow> read_table(const std::filesystem::path& file) {
+  const std::string text = read_text(file);
+  const std::string_view first = std::string_view(text).substr(0, text.find_first_of("\r\n"));
+  const bool semicolons = first.find(';') != std::string_view::npos && first.find(',') == std::string_view::npos;
+  const bool tabs = lower_case(file.extension().native()) == ".tsv";
+  return parse_csv(text, file.string(), tabs ? '\t' : semicolons ? ';' : ',');
 }
 
 std::optional<std::size_t> column_named(const CsvRow& header, std::span<const std::string_view> names,

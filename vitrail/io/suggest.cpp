@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "vitrail/io/wording.h"
 
@@ -74,6 +75,13 @@ std::string quoted_list(const std::vector<std::string>& words, std::string_view 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates, std::size_t most) {
   const std::vector<std::string> near = nearest(word, candidates, most);
   return near.empty() ? "" : " (did you mean " + quoted_list(near) + "?)";
+}
+
+std::string some_of(const std::vector<std::string>& words) {
+  constexpr std::size_t most = 5;
+  const std::size_t shown = std::min(words.size(), most);
+  return fmt::format("{}{}", fmt::join(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+                     words.size() > most ? fmt::format(" and {} more", words.size() - most) : "");
 }
 
 }  // namespace vitrail::io

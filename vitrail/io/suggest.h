@@ -25,5 +25,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 
 /// Quotes `words` and joins them: "'a'", "'a' or 'b'", "'a', 'b' or 'c'", with `joint` in front of the last.
 std::string quoted_list(const std::vector<std::string>& words, std::string_view joint = "or");
+/// The first five words, and how many there are besides: "cat, dog, fox, owl, rat and 3 more".
+std::string some_of(const std::vector<std::string>& words);
 
 }  // namespace vitrail::io

@@ -151,7 +151,7 @@ std::optional<std::int64_t> whole(const std::string& word) {
 }  // namespace
 
 std::vector<LabelledText> read_labelled_texts(const std::filesystem::path& path, std::int64_t* skipped, Labels labels) {
-  return parse_labelled_texts(text_in(path, skipped), path.extension().string(), path.string(), labels);
+  return parse_labelled_texts(text_in(path, skipped), io::lower_case(path.extension().native()), path.string(), labels);
 }
 
 std::vector<LabelledText> parse_labelled_texts(std::string_view content, std::string_view ending,
@@ -167,7 +167,7 @@ std::vector<LabelledText> parse_labelled_texts(std::string_view content, std::st
 }
 
 bool names_table(const std::filesystem::path& path) {
-  const std::string ending = path.extension().string();
+  const std::string ending = io::lower_case(path.extension().native());
   return ending == ".csv" || ending == ".tsv" || ending == ".json" || ending == ".jsonl";
 }
 

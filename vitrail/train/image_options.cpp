@@ -13,6 +13,7 @@
 #include "vitrail/data/pairs/questions.h"
 #include "vitrail/data/resize.h"
 #include "vitrail/data/scenes/source.h"
+#include "vitrail/io/suggest.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/base/kwargs.h"
 #include "vitrail/models/features.h"
@@ -253,6 +254,12 @@ void with_other_ways(const ImageTaskOptions& options, const std::function<void()
   }
 }
 
+void check_same_classes(const std::vector<std::string>& run, const std::vector<std::string>& data) {
+  check(std::ranges::is_permutation(run, data), "the run is of {} ({}), but the data are of {} ({}): begin a new one",
+        io::counted(std::ssize(run), "classes"), io::some_of(run), io::counted(std::ssize(data), "classes"),
+        io::some_of(data));
+}
+
 std::string part_of_val_dir(const ImageTaskOptions& o, const data::Parts& parts) {
   const bool split =
       parts.size() == 1
@@ -315,6 +322,7 @@ std::vector<std::pair<std::string, std::string>> image_facts(const models::Model
           {"model_args", model.model_args},
           {"flops", fmt::format("{}", model.net->flops(model.pretrained.height, model.pretrained.width))},
           {"training_images", fmt::format("{}", training.size())},
+          {training_digest, data::digest_of_names(training)},
           {"validation_images", fmt::format("{}", validation == nullptr ? 0 : validation->size())},
           {"classes", fmt::format("{}", training.classes().size())}};
 }

@@ -78,6 +78,9 @@ std::string part_of_val_dir(const ImageTaskOptions& options);
 /// another one, or none.
 void with_other_ways(const ImageTaskOptions& options, const std::function<void()>& open);
 
+/// Throws Error unless data have the classes of the run that goes on with them, in any order.
+void check_same_classes(const std::vector<std::string>& run, const std::vector<std::string>& data);
+
 /// A line about a model: "vit_tiny_patch16_224, 5.72 M parameters, 224x224 pixels", and which of these it leaves out.
 std::string model_summary(const models::Model& model);
 /// What config.toml states about a model and its data: names and values.

@@ -135,6 +135,9 @@ class Task {
   virtual std::vector<std::pair<std::string, std::string>> facts() const { return {}; }
 };
 
+/// The name of the fact (Task::facts()) that tells the data learnt from apart from others by a digest.
+constexpr const char* training_digest = "training_digest";
+
 /// The options of a task, including those of every run. Each kind of task derives its own.
 struct TaskOptions : RunOptions {
   virtual ~TaskOptions() = default;

@@ -212,6 +212,12 @@ void compare(const CompareFlags& flags) {
     return;
   }
   const train::RunSummary& first = runs.front();
+  const auto other =
+      std::ranges::find_if(runs, [&](const train::RunSummary& run) { return run.judged_on != first.judged_on; });
+  if (other != runs.end()) {
+    say("note: the runs are evaluated on different data: {} on '{}', {} on '{}'\n", first.name, first.judged_on,
+        other->name, other->judged_on);
+  }
   const bool one_unit =
       std::ranges::all_of(runs, [&](const train::RunSummary& run) { return run.records.units == first.records.units; });
   std::vector<std::vector<std::string>> cells = {

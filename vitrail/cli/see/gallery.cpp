@@ -50,6 +50,7 @@ struct GalleryFlags {
   ModelFlags detector, captioner, vqa;
   ComputeFlags compute;
   std::string questions;
+  std::string split;
   std::vector<std::string> ask;
   std::string scenes;
   std::optional<double> threshold;  // none: train::shown_score
@@ -201,7 +202,7 @@ class QuestionsPart {
     if (flags.questions.empty()) {
       return;
     }
-    const data::ImageQuestions read = data::open_questions(flags.questions);
+    const data::ImageQuestions read = data::open_questions_of(flags.questions, flags.split);
     std::vector<std::string> named;
     for (std::int64_t i = 0; i < read.images->size(); ++i) {
       named.push_back(read.images->name(i));
@@ -286,6 +287,7 @@ void make_gallery(const GalleryFlags& flags) {
   const bool asks = !flags.questions.empty() || !flags.ask.empty();
   check_usage(!flags.detector.model.empty() || !flags.captioner.model.empty() || !flags.vqa.model.empty(),
               "there is nothing to show: give --detector, --captioner or --vqa, or several of them");
+  check_usage(flags.split.empty() || !flags.questions.empty(), "--split is a part of --questions");
   check_usage(flags.vqa.model.empty() || asks, "--vqa answers questions: give --questions DATA or --ask QUESTION");
   check_usage(!flags.vqa.model.empty() || !asks, "--questions and --ask are for --vqa");
   check_usage(!flags.captioner.model.empty() || flags.scenes.empty(), "--scenes judges what --captioner says");
@@ -368,6 +370,8 @@ void add_gallery(CLI::App& app) {
           "folder of `vitrail scenes`, a .csv of path,question,answer. Images are found by their file names and "
           "folders")
       ->type_name("DATA");
+  command.add_option("--split", flags->split, "Part of --questions, if it has parts: train, validation, test")
+      ->type_name("NAME");
   command
       .add_option("--ask", flags->ask, "A question about each of the images; of several, each has an --ask of its own")
       ->type_name("QUESTION")

@@ -60,8 +60,11 @@ class Page {
   }
 
   std::string lead() const {
-    return fmt::format("{:.1f} % of {} recognized at once, {:.1f} % among the first five guesses.", evaluation_.top1,
-                       io::counted(evaluation_.count, "images"), evaluation_.top5);
+    const std::string at_once =
+        fmt::format("{:.1f} % of {} recognized at once", evaluation_.top1, io::counted(evaluation_.count, "images"));
+    return evaluation_.num_classes() <= 5
+               ? at_once + "."
+               : fmt::format("{}, {:.1f} % among the first five guesses.", at_once, evaluation_.top5);
   }
 
   explain::Section accuracy() {
@@ -164,16 +167,6 @@ class Page {
   DType dtype_ = DType::f32;
   train::Evaluation evaluation_;
 };
-
-// Throws Error if the page would be written among the images that it is about.
-void check_beside_data(const std::string& output, const std::string& data) {
-  std::error_code error;
-  const fs::path inside = fs::weakly_canonical(output, error);
-  const fs::path around = fs::weakly_canonical(data, error);
-  const auto [of_data, of_output] = std::ranges::mismatch(around, inside);
-  check(of_data != around.end() || !fs::is_directory(around, error),
-        "'{}' lies in the data '{}': choose another --output", output, data);
-}
 
 void report(const ReportFlags& flags) {
   check_beside_data(flags.output, flags.data.data);

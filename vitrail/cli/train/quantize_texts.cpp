@@ -117,7 +117,8 @@ void print_comparison(const QuantizedJson& json) {
   if (json.contains("perplexity")) {
     const auto was = json["perplexity"]["float"].get<double>();
     const auto is = json["perplexity"]["int8"].get<double>();
-    fmt::print("  perplexity      {:.3f}, was {:.3f}: {:+.2f} %\n", is, was, 100 * (is / was - 1));
+    const double percent = std::round(1e4 * (is / was - 1)) / 100 + 0.0;  // and no negative zero
+    fmt::print("  perplexity      {:.3f}, was {:.3f}: {:+.2f} %\n", is, was, percent);
   }
   if (json.contains("bleu")) {
     const auto was = json["bleu"]["float"].get<double>();

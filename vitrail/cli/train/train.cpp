@@ -29,11 +29,11 @@
 namespace vitrail::cli {
 namespace {
 
-// Whether one of the arguments is a file whose name ends so.
+// Whether one of the arguments is a file whose name ends so, and no table of images.
 bool names_file(const std::vector<std::string>& arguments, std::initializer_list<std::string_view> endings) {
   return std::ranges::any_of(arguments, [&](const std::string& argument) {
     return std::ranges::any_of(endings, [&](std::string_view ending) { return argument.ends_with(ending); }) &&
-           io::is_file(argument);
+           io::is_file(argument) && !data::is_table_of_images(argument);
   });
 }
 
@@ -259,8 +259,9 @@ void add_train(CLI::App& app, const std::vector<std::string>& arguments) {
                          value_of(arguments, "--config").empty() && value_of(arguments, "-c").empty() &&
                          value_of(arguments, "--model").empty() && names_file(arguments, {".txt"});
   command.callback([flags, task, of_a_text] {
-    check_usage(!of_a_text, "of a text, say what is learned: --task lm, its next token, or one of {}",
-                fmt::join(names_of("train"), ", "));
+    check_usage(!of_a_text,
+                "of a text, say what is learned: --task lm, its next token; classify-text, tag, embed and translate "
+                "take texts in other forms");
     run_training(*flags->options());
   });
 }

@@ -97,6 +97,7 @@ class ImageCaptions {
   void run() {
     const std::vector<NamedImage> listed = list_images(flags_.images, "", flags_.skip_broken);
     if (flags_.attention) {
+      check_none_in(flags_.output, listed);
       outlive_reader();
     }
     if (flags_.format == "csv") {

@@ -52,6 +52,7 @@ class Detections {
     const std::vector<NamedImage> listed = list_images(flags_.images, "", flags_.skip_broken);
     ids_ = ids_in_names(listed);
     if (!flags_.output.empty()) {
+      check_none_in(flags_.output, listed);
       io::make_folder(flags_.output);
       outlive_reader();
     }

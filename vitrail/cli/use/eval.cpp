@@ -296,9 +296,10 @@ void add_eval(CLI::App& app) {
                 "--metric is for detectors, but '{}' is none", flags->model.model);
     check_usage(!pairs.given() || flags->data.data.empty(), "give DATA, or --src and --tgt, not both");
     if (is_text_model(flags->model)) {
-      check_usage(flags->tta == 0 && flags->frames.empty(),
-                  "'{}' is a model of texts: it takes neither --tta nor --frames", flags->model.model);
-      check_usage(workers->count() == 0, "'{}' is a model of texts: it takes no --workers", flags->model.model);
+      check_usage(flags->tta == 0 && flags->frames.empty(), "'{}' {}: it takes neither --tta nor --frames",
+                  flags->model.model, models::words_of(flags->model.kind()).is_or_does);
+      check_usage(workers->count() == 0, "'{}' {}: it takes no --workers", flags->model.model,
+                  models::words_of(flags->model.kind()).is_or_does);
       evaluate_text_model(flags->model, flags->compute,
                           {.data = flags->data.data,
                            .split = flags->data.split,
@@ -312,6 +313,9 @@ void add_eval(CLI::App& app) {
     check_usage(!pairs.given(), "'{}' is no model of texts: it is evaluated on DATA, not on --src and --tgt",
                 flags->model.model);
     check_usage(!flags->data.data.empty(), "DATA is required: images, or sequences of them");
+    if (!flags->output.empty()) {
+      check_beside_data(flags->output, flags->data.data);
+    }
     const bool captions = flags->model.kind() == models::ModelKind::captioner;
     check_usage(!flags->language.given() && (captions || !pairs.num_beams) && !pairs.batch_tokens,
                 "'{}' is no model of texts: it takes no flags of language models, nor {}--batch-tokens",

@@ -13,6 +13,7 @@
 #include "vitrail/cli/print_json.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
+#include "vitrail/io/csv.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
@@ -53,7 +54,7 @@ class FramePrinter {
   // Names of sequences and frames begin at `place`, which was named on the command line, unless it is a table.
   void print(const data::Sequences& data, const std::string& place, const train::FramePrediction& prediction) {
     const auto whole = [&](const std::string& name) {
-      return place.ends_with(".csv") || name == place ? name : (std::filesystem::path(place) / name).string();
+      return io::is_table_name(place) || name == place ? name : (std::filesystem::path(place) / name).string();
     };
     const std::string name = whole(data.sequences[static_cast<std::size_t>(prediction.sequence)].name);
     if (!target_.each_frame()) {

@@ -83,7 +83,7 @@ io::Image preview_of(const data::SceneFolder& what, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     shown.push_back(data::sample_scene(what.scenes, what.first + i));
   }
-  return explain::scene_sheet(shown, what.side, what.scenes.task);
+  return explain::scene_sheet(shown, what);
 }
 
 // What lies in the folder beside the images.

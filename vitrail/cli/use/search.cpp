@@ -323,10 +323,10 @@ void search_images(const SearchFlags& flags) {
   }
   for (const auto& query : json) {
     if (json.size() > 1) {
-      fmt::print("{}\n", query["query"].get<std::string>());
+      fmt::print("{}\n", io::on_one_line(query["query"].get<std::string>()));
     }
     for (const auto& hit : query["found"]) {
-      fmt::print("{:.4f}  {}\n", hit["cosine"].get<double>(), hit["image"].get<std::string>());
+      fmt::print("{:.4f}  {}\n", hit["cosine"].get<double>(), io::on_one_line(hit["image"].get<std::string>()));
     }
   }
 }
@@ -365,7 +365,7 @@ void find_duplicates(const DuplicateFlags& flags) {
   }
   for (const nlohmann::json& group : json) {
     for (const nlohmann::json& name : group) {
-      fmt::print("{}\n", name.get<std::string>());
+      fmt::print("{}\n", io::on_one_line(name.get<std::string>()));
     }
     fmt::print("\n");
   }

@@ -242,13 +242,6 @@ std::int64_t BoxedImages::count() const {
   });
 }
 
-std::string some_of(const std::vector<std::string>& names) {
-  constexpr std::size_t most = 5;
-  const std::size_t shown = std::min(names.size(), most);
-  return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-                     names.size() > most ? fmt::format(" and {} more", names.size() - most) : "");
-}
-
 BoxedImages open_boxed_images(const fs::path& source, const BoxedOptions& options) {
   BoxListing listing = list_boxes(source, options.split);
   check(!listing.images.empty(), "{}: there are no images", source.string());
@@ -303,7 +296,7 @@ BoxedImages open_boxed_images(const fs::path& source, const BoxedOptions& option
   }
   if (left_out > 0) {
     result.notes.push_back(fmt::format("left out {} without an area inside of the image: {}",
-                                       io::counted(left_out, "boxes"), some_of(empty)));
+                                       io::counted(left_out, "boxes"), io::some_of(empty)));
   }
   if (background > 0) {
     result.notes.push_back(fmt::format("{} {} no box: nothing is to be found there", io::counted(background, "images"),

@@ -54,8 +54,6 @@ struct VocFiles {
   std::vector<std::filesystem::path> image_folders;  ///< in which images are looked for, the first first
   bool all = true;                                   ///< whether an image of these folders should have an annotation
 };
-/// Some of `names` for a note: "a.png, b.png and 3 more".
-std::string some_of(const std::vector<std::string>& names);
 
 /// Reads one .xml for each image.
 BoxListing list_voc(const VocFiles& files);

@@ -13,6 +13,7 @@
 #include "vitrail/data/sources/sources.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/image.h"
+#include "vitrail/io/suggest.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
@@ -152,7 +153,7 @@ BoxListing list_voc(const VocFiles& files) {
     const std::vector<std::string> bare = without_annotation(result);
     if (!bare.empty()) {
       result.notes.push_back(fmt::format("passed over {} without an annotation: {}",
-                                         io::counted(std::ssize(bare), "images"), some_of(bare)));
+                                         io::counted(std::ssize(bare), "images"), io::some_of(bare)));
     }
   }
   std::size_t next = 0;

@@ -242,7 +242,7 @@ QuestionListing list_vqa(const fs::path& file) {
 // `part` says which rows are taken, but for what the header says of them.
 QuestionListing list_questions_csv(const fs::path& file, TablePart part) {
   const std::string source = file.string();
-  const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(file), source);
+  const std::vector<io::CsvRow> rows = io::read_table(file);
   check(!rows.empty(), "{}: the file is empty; lines of path,question,answer were expected", source);
   std::size_t path = 0;
   std::size_t question = 1;
@@ -290,8 +290,7 @@ std::vector<fs::path> tables_of_parts(const fs::path& folder) {
   std::vector<fs::path> tables;
   std::error_code unreadable;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, unreadable)) {
-    if (entry.path().extension() == ".csv" && is_part_name(entry.path().stem().string()) &&
-        has_questions(entry.path())) {
+    if (io::is_table_name(entry.path()) && is_part_name(entry.path().stem().string()) && has_questions(entry.path())) {
       tables.push_back(entry.path());
     }
   }
@@ -314,7 +313,7 @@ Parts parts_with_questions(const fs::path& folder, const std::string& split = ""
   for (const fs::path& file : files) {
     const std::string name = file.filename().string();
     const std::string part = part_in_name(name);
-    const bool usable = file.extension() == ".csv" || has_answers(file) || is_of_part(part, split);
+    const bool usable = io::is_table_name(file) || has_answers(file) || is_of_part(part, split);
     if (!part.empty() && usable) {
       parts.push_back({part, fmt::format("'{}'", name), file});
     }
@@ -330,7 +329,7 @@ QuestionListing list_questions(const fs::path& source, const std::string& split,
   const TablePart rows{.part = split, .mixed = mixed};
   if (!fs::is_directory(source)) {
     const std::string name = source.filename().string();
-    const bool table = source.extension() == ".csv";
+    const bool table = io::is_table_name(source);
     check(
         name.ends_with(questions_ending) || table,
         "{}: questions about images are a file NAMEquestions.json in VQA's layout, a .csv of path,question,answer, or "
@@ -346,7 +345,7 @@ QuestionListing list_questions(const fs::path& source, const std::string& split,
     whole.push_back(source / questions_csv);
   }
   const auto list_whole = [&] {
-    return whole.front().extension() == ".csv" ? list_questions_csv(whole.front(), rows) : list_vqa(whole.front());
+    return io::is_table_name(whole.front()) ? list_questions_csv(whole.front(), rows) : list_vqa(whole.front());
   };
   const Parts parts = parts_with_questions(source, split);
   check(whole.size() < 2, "{}: there are several files of questions, '{}' and '{}': name one of them", source.string(),
@@ -354,7 +353,7 @@ QuestionListing list_questions(const fs::path& source, const std::string& split,
   check(!parts.empty() || !whole.empty(),
         "{}: there are no questions: neither a file NAMEquestions.json in VQA's layout, nor {}", source.string(),
         questions_csv);
-  if (parts.empty() && whole.front().extension() == ".csv") {
+  if (parts.empty() && io::is_table_name(whole.front())) {
     return list_whole();  // whose column 'split' may say parts
   }
   std::vector<std::string> notes;
@@ -445,8 +444,8 @@ bool has_questions(const fs::path& source) {
   if (fs::is_directory(source, error)) {
     return has_own_questions(source) || !part_folders(source, "", has_own_questions).empty();
   }
-  if (source.extension() == ".csv" && fs::is_regular_file(source, error)) {
-    const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(source), source.string());
+  if (io::is_table_file(source)) {
+    const std::vector<io::CsvRow> rows = io::read_table(source);
     return !rows.empty() && is_table_header(rows[0]) && io::column_named(rows[0], {question_column}, source.string());
   }
   return source.filename().string().ends_with(questions_ending);

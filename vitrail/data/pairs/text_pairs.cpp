@@ -114,7 +114,7 @@ std::optional<std::size_t> caption_column(const io::CsvRow& header, const std::s
 // `part` says which rows are taken, but for what the header says of them.
 PairListing list_captions_csv(const fs::path& file, TablePart part) {
   const std::string source = file.string();
-  const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(file), source);
+  const std::vector<io::CsvRow> rows = io::read_table(file);
   check(!rows.empty(), "{}: the file is empty; lines of path,caption were expected", source);
   std::size_t path = 0;
   std::size_t text = 1;
@@ -215,13 +215,9 @@ bool has_texts_inside(const fs::path& archive) {
   }
 }
 
-bool is_csv(const fs::path& source) {
-  return io::lower_case(source.extension().native()) == ".csv" && !fs::is_directory(source);
-}
-
 // The table of captions that a source is, or that a folder has; empty if there is none.
 fs::path table_of(const fs::path& source) {
-  if (is_csv(source)) {
+  if (io::is_table_name(source) && !fs::is_directory(source)) {
     return source;
   }
   return fs::exists(source / "captions.csv") && !fs::exists(source / "captions.json") ? source / "captions.csv"
@@ -250,7 +246,7 @@ bool has_own_captions(const fs::path& folder) {
 
 // Whether the first line of a table names a column of captions.
 bool names_captions(const fs::path& table) {
-  const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(table), table.string());
+  const std::vector<io::CsvRow> rows = io::read_table(table);
   return !rows.empty() && is_table_header(rows[0]) && caption_column(rows[0], table.string());
 }
 
@@ -266,7 +262,8 @@ Parts files_of_parts(const fs::path& folder) {
       const std::string extension = io::lower_case(entry.path().extension().native());
       if (extension == ".json" && name.starts_with(begin)) {
         parts.push_back({stem.substr(begin.size()), fmt::format("'{}'", name), entry.path()});
-      } else if (extension == ".csv" && place == folder && is_part_name(stem) && names_captions(entry.path())) {
+      } else if (io::is_table_name(entry.path()) && place == folder && is_part_name(stem) &&
+                 names_captions(entry.path())) {
         parts.push_back({stem, fmt::format("'{}'", name), entry.path()});
       }
     }
@@ -340,6 +337,11 @@ PairListing list_all_parts(const fs::path& folder, const Parts& parts) {
 
 PairListing list_pairs_in(const fs::path& folder, const std::string& split) {
   const Parts parts = parts_with_texts(folder, split);
+  std::vector<fs::path> shards = parts.empty() ? shards_in(folder) : std::vector<fs::path>();
+  check(!parts.empty() || !shards.empty(),
+        "{}: there are no pairs of images and texts: neither captions.json, annotations/captions_NAME.json nor "
+        "captions.csv, nor .tar shards of WebDataset",
+        folder.string());
   if (split.empty() && parts.size() > 1) {
     return list_all_parts(folder, parts);
   }
@@ -347,11 +349,6 @@ PairListing list_pairs_in(const fs::path& folder, const std::string& split) {
   const Part* part = parts.empty() && split.empty() ? nullptr
                      : split.empty()                ? &parts.front()
                                                     : choose_part(parts, split, folder.string(), notes);
-  std::vector<fs::path> shards = part == nullptr ? shards_in(folder) : std::vector<fs::path>();
-  check(part != nullptr || !shards.empty(),
-        "{}: there are no pairs of images and texts: neither captions.json, annotations/captions_NAME.json nor "
-        "captions.csv, nor .tar shards of WebDataset",
-        folder.string());
   PairListing result = part == nullptr ? list_shards(shards) : list_pairs_of(folder, *part);
   std::ranges::move(notes, std::back_inserter(result.images.notes));
   return result;
@@ -436,7 +433,7 @@ bool has_captions(const fs::path& source, const std::string& split) {
     return has_texts_inside(io::local_file(shards_named(source).front()));
   }
   if (!fs::is_directory(source)) {
-    return source.extension() == ".json" || (is_csv(source) && fs::exists(source) && is_captions_table(source)) ||
+    return source.extension() == ".json" || (io::is_table_file(source) && is_captions_table(source)) ||
            (io::is_tar_name(source) && fs::exists(source) && has_texts_inside(source));
   }
   return has_own_captions(source) || !files_of_parts(source).empty() ||
@@ -445,7 +442,7 @@ bool has_captions(const fs::path& source, const std::string& split) {
 
 bool is_captions_table(const fs::path& file) {
   const std::string source = file.string();
-  const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(file), source);
+  const std::vector<io::CsvRow> rows = io::read_table(file);
   return rows.empty() || !is_table_header(rows[0]) || caption_column(rows[0], source) ||
          (!label_column(rows[0], source) && !io::column_named(rows[0], {"question"}, source));
 }

@@ -85,7 +85,9 @@ Told sequences_of_folders(const fs::path& source, const SequenceOptions& options
   all.split = options.split;
   all.labeled = false;
   Told told;
-  told.found.images = open_dataset(source, all);
+  told.found.images = options.labels == SequenceOptions::Labels::none && options.split.empty()
+                          ? open_unlabeled(source)
+                          : open_dataset(source, all);
   std::map<std::string, std::size_t> numbers;
   const bool whole = options.split.empty() || !has_parts(source);
   std::set<std::string> without = whole ? empty_folders(source) : std::set<std::string>();
@@ -165,7 +167,7 @@ std::set<std::string> parts_of_sequences(const std::vector<io::CsvRow>& rows, co
 
 Told sequences_of_table(const fs::path& path, const SequenceOptions& options) {
   const std::string source = path.string();
-  const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(path), source);
+  const std::vector<io::CsvRow> rows = io::read_table(path);
   check(rows.size() > 1, "{}: a header with the columns 'path' and 'sequence' and a line for each frame were expected",
         source);
   const FrameColumns columns(rows[0], source);
@@ -187,6 +189,7 @@ Told sequences_of_table(const fs::path& path, const SequenceOptions& options) {
     if (!is_frame(fields[columns.path], options)) {
       continue;
     }
+    check(!io::trimmed(fields[columns.sequence]).empty(), "{}: line {} names no sequence", source, line);
     image_of_row(path, *row, columns.path);
     const bool fresh = !numbers.contains(fields[columns.sequence]);
     add_frame(told.found, numbers, fields[columns.sequence], std::ssize(names));
@@ -225,7 +228,7 @@ std::vector<std::int64_t> numbered(Sequences& found, const std::vector<std::stri
 
 Sequences open_sequences(const fs::path& source, const SequenceOptions& options) {
   std::error_code error;
-  const bool table = io::lower_case(source.extension().native()) == ".csv" && !fs::is_directory(source, error);
+  const bool table = io::is_table_name(source) && !fs::is_directory(source, error);
   check(!table || fs::exists(source, error), "{}: no such file or folder", source.string());
   Told told = table ? sequences_of_table(source, options) : sequences_of_folders(source, options);
   Sequences& found = told.found;

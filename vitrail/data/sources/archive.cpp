@@ -97,7 +97,8 @@ Listing list_shards(const std::vector<fs::path>& files, const fs::path& source, 
   const auto held = std::make_shared<const Shards>(std::move(shards));
   listing.image = [held](std::int64_t i) {
     const ShardSample& sample = held->samples[static_cast<std::size_t>(i)];
-    return io::decode_image(held->files[sample.shard].bytes(sample.image), sample.image.name);
+    return io::decode_image(held->files[sample.shard].bytes(sample.image),
+                            (held->files[sample.shard].source() / fs::path(sample.image.name)).string());
   };
   listing.file = [held](std::int64_t i) {
     return held->files[held->samples[static_cast<std::size_t>(i)].shard].source();
@@ -143,9 +144,9 @@ Listing list_tar(const fs::path& path, const std::string& split, const ListOptio
   }
   listing.file = [path](std::int64_t) { return path; };
   const auto held = std::make_shared<const std::vector<io::TarEntry>>(std::move(images));
-  listing.image = [tar, held](std::int64_t i) {
+  listing.image = [tar, path, held](std::int64_t i) {
     const io::TarEntry& entry = (*held)[static_cast<std::size_t>(i)];
-    return io::decode_image(tar.bytes(entry), entry.name);
+    return io::decode_image(tar.bytes(entry), (path / entry.name).string());
   };
   listing.encoded = [tar, held](std::int64_t i) {
     const auto bytes = tar.bytes((*held)[static_cast<std::size_t>(i)]);

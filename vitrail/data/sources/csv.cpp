@@ -71,6 +71,14 @@ std::optional<std::size_t> path_column(const CsvRow& header, const std::string& 
   return io::column_named(header, {"path", "file", "filename", "file_name", "filepath", "image", "picture"}, source);
 }
 
+bool is_table_of_images(const fs::path& file) {
+  if (!io::is_table_file(file)) {
+    return false;
+  }
+  const std::vector<CsvRow> rows = io::read_table(file);
+  return !rows.empty() && (!is_table_header(rows[0]) || path_column(rows[0], file.string()));
+}
+
 std::optional<std::size_t> label_column(const CsvRow& header, const std::string& source) {
   return io::column_named(header, {"label", "class", "class_name", "target", "category"}, source);
 }
@@ -93,11 +101,10 @@ Parts parts_in(const std::vector<CsvRow>& rows, const TablePart& part) {
 }
 
 Parts parts_of_table(const fs::path& file) {
-  std::error_code error;
-  if (io::lower_case(file.extension().native()) != ".csv" || !fs::is_regular_file(file, error)) {
+  if (!io::is_table_file(file)) {
     return {};
   }
-  const std::vector<CsvRow> rows = io::parse_csv(io::read_text(file), file.string());
+  const std::vector<CsvRow> rows = io::read_table(file);
   return rows.empty() || !is_table_header(rows[0])
              ? Parts()
              : parts_in(rows, {.first = 1, .split = split_column(rows[0], file.string())});
@@ -132,6 +139,7 @@ std::vector<const CsvRow*> rows_of(const std::vector<CsvRow>& rows, const TableP
 }
 
 fs::path image_of_row(const fs::path& path, const CsvRow& row, std::size_t column) {
+  check(!io::trimmed(row.fields[column]).empty(), "{}: line {} names no image", path.string(), row.line);
   fs::path image = path.parent_path() / row.fields[column];
   std::error_code error;  // a name may be too long for the system
   check(fs::exists(image, error), "{}: line {} names the image {}, which does not exist", path.string(), row.line,
@@ -141,7 +149,7 @@ fs::path image_of_row(const fs::path& path, const CsvRow& row, std::size_t colum
 
 Listing list_csv(const fs::path& path, const std::string& split, bool labeled) {
   const std::string source = path.string();
-  const std::vector<CsvRow> rows = io::parse_csv(io::read_text(path), source);
+  const std::vector<CsvRow> rows = io::read_table(path);
   check(!rows.empty(), "{}: the file is empty; lines of path,label were expected", source);
   const Columns columns = find_columns(rows[0], source, labeled);
   check(!columns.header || rows.size() > 1, "{}: there are no lines below the header", source);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "vitrail/data/shards/shards.h"
+#include "vitrail/io/csv.h"
 #include "vitrail/io/image.h"
 #include "vitrail/io/suggest.h"
 #include "vitrail/io/tar.h"
@@ -18,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Extensions of files that a folder may have as its parts.
-constexpr std::array part_extensions = {".tar", ".tar.gz", ".tgz", ".csv"};
+constexpr std::array part_extensions = {".tar", ".tar.gz", ".tgz", ".csv", ".tsv"};
 
 std::vector<fs::path> files_in(const fs::path& folder) {
   std::vector<fs::path> files;
@@ -183,7 +184,7 @@ Listing list_file(const fs::path& path, const std::string& split, const ListOpti
   if (io::is_tar_name(path)) {
     return list_tar(path, split, how);
   }
-  if (extension == ".csv") {
+  if (io::is_table_name(path)) {
     return list_csv(path, split, how.labeled);
   }
   const bool binary = is_idx_images_file(path) || extension == ".bin";

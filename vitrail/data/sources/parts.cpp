@@ -8,6 +8,7 @@
 
 #include <fmt/ranges.h>
 
+#include "vitrail/io/suggest.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
@@ -202,6 +203,9 @@ const Part* choose_part(const Parts& parts, const std::string& split, const std:
   for (const Part& part : parts) {
     if (part.name.empty()) {
       left.push_back(part.shown);
+    } else if (!is_part_name(part.name, split) && std::ranges::find(found, &part) == found.end() &&
+               !io::nearest(part.name, names_of_split(split)).empty()) {
+      left.push_back(fmt::format("{} (is '{}' meant?)", part.shown, found.front()->name));
     }
   }
   if (!left.empty()) {

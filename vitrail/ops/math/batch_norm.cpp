@@ -30,7 +30,8 @@ void check_operands(const Tensor& x, const Tensor& weight, const Tensor& bias, c
   check(training || (running_mean.defined() && running_variance.defined()),
         "batch_norm: without training it needs the running statistics");
   check(!training || !whole_batch || channels == 0 || x.numel() / channels > 1,
-        "batch_norm: training needs more than one value a channel, but x is {}", x.shape());
+        "batch_norm: training needs more than one value a channel, but x is {}: a batch of more than one sample",
+        x.shape());
 }
 
 // A parameter [C], or C times `value` if it is undefined.

@@ -335,6 +335,7 @@ std::vector<std::pair<std::string, std::string>> CaptionTask::facts() const {
   return {{"architecture", model_->image_model.architecture},
           {"decoder", model_->decoder_kind()},
           {"training_images", std::to_string(training_.images->size())},
+          {training_digest, data::digest_of_names(*training_.images)},
           {"validation_images", std::to_string(validation_ ? validation_->images->size() : 0)},
           {"captions", std::to_string(captions_->different)}};
 }

@@ -130,6 +130,15 @@ class DetectionTask final : public Task {
 
 DetectionTask::DetectionTask(const DetectionOptions& options, const fs::path& checkpoint)
     : options_(options), training_(data::open_boxed_images(options.data_dir, {.split = options.train_split})) {
+  Made made = make_detector(options_, checkpoint, training_.classes);
+  detector_ = std::move(made.detector);
+  if (!checkpoint.empty()) {
+    check_same_classes(detector_.labels, training_.classes);
+  }
+  if (detector_.labels != training_.classes) {
+    training_ =
+        data::open_boxed_images(options_.data_dir, {.split = options_.train_split, .classes = detector_.labels});
+  }
   if (!options_.val_dir.empty()) {
     const std::string part = part_of_val_dir(options_, data::parts_of_boxes(options_.val_dir));
     validation_ = data::open_boxed_images(options_.val_dir, {.split = part, .classes = training_.classes});
@@ -147,8 +156,6 @@ DetectionTask::DetectionTask(const DetectionOptions& options, const fs::path& ch
         "they have, so that the flag can be left out",
         options_.num_classes.value_or(0), options_.data_dir, io::counted(classes, "classes"),
         training_.category_ids.empty() ? 0 : training_.category_ids.back());
-  Made made = make_detector(options_, checkpoint, training_.classes);
-  detector_ = std::move(made.detector);
   detector_.category_ids = training_.category_ids;
   notes_ = std::move(made.notes);
   override_images(options_, detector_.images);
@@ -257,6 +264,7 @@ std::vector<std::string> DetectionTask::summary() const {
 std::vector<std::pair<std::string, std::string>> DetectionTask::facts() const {
   return {{"architecture", options_.model},
           {"training_images", std::to_string(training_.images->size())},
+          {training_digest, data::digest_of_names(*training_.images)},
           {"training_objects", std::to_string(training_.count())},
           {"validation_images", std::to_string(validation_ ? validation_->images->size() : 0)},
           {"classes", fmt::format("{}", fmt::join(training_.classes, ", "))},

@@ -399,7 +399,8 @@ std::vector<std::pair<std::string, std::string>> ViewTask::facts() const {
   return {{"architecture", model.architecture},
           {"model_args", model.model_args},
           {"flops", fmt::format("{}", model.net->flops(model.pretrained.height, model.pretrained.width))},
-          {"training_images", fmt::format("{}", training_ == nullptr ? 0 : training_->size())}};
+          {"training_images", fmt::format("{}", training_ == nullptr ? 0 : training_->size())},
+          {training_digest, training_ == nullptr ? "" : data::digest_of_names(*training_)}};
 }
 
 }  // namespace vitrail::train

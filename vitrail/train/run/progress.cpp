@@ -13,6 +13,7 @@ namespace vitrail::train {
 namespace {
 
 constexpr int bar_width = 24;
+constexpr int least_bar_width = 6;
 constexpr std::chrono::milliseconds redraw_every{100};
 
 // The number of columns of the terminal behind `stream`; 100 if it is not known.
@@ -28,10 +29,10 @@ bool is_terminal(std::FILE* stream) {
 }
 
 // A bar of whole and half blocks.
-std::string blocks(double share) {
-  const int halves = static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * bar_width * 2));
+std::string blocks(double share, int width) {
+  const int halves = static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * width * 2));
   std::string out;
-  for (int i = 0; i < bar_width; ++i) {
+  for (int i = 0; i < width; ++i) {
     out += halves >= 2 * i + 2 ? "━" : halves == 2 * i + 1 ? "╸" : " ";
   }
   return out;
@@ -90,8 +91,12 @@ double Progress::seconds_left(std::int64_t remaining_after) const {
 
 std::string Progress::bar(std::string_view details, std::int64_t remaining_after) const {
   const double share = total_ > 0 ? static_cast<double>(done_) / static_cast<double>(total_) : 1;
-  return fmt::format("{} {} {:3.0f}%  {}  {} left", title_, blocks(share), std::floor(100 * share), details,
-                     duration_text(seconds_left(remaining_after)));
+  // In a narrow terminal the bar gives way to the share and to as much of the rest as there is room for.
+  const std::string rest = fmt::format(" {:3.0f}%  {}  {} left", std::floor(100 * share), details,
+                                       duration_text(seconds_left(remaining_after)));
+  const auto room = static_cast<std::int64_t>(terminal_width(stream_)) - 2 - std::ssize(title_) - std::ssize(rest);
+  const auto width = static_cast<int>(std::clamp<std::int64_t>(room, least_bar_width, bar_width));
+  return fmt::format("{} {}{}", title_, blocks(share, width), rest);
 }
 
 void Progress::end() { clear(); }

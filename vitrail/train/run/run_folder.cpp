@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -243,13 +244,20 @@ std::vector<std::string> changes_since(const fs::path& path, const TaskOptions& 
     result.push_back(fmt::format("{} was {} and is now {}", flag_of(change.name), change.before, change.after));
   }
   const std::map<std::string, std::string> before = read_facts(path);
+  std::vector<std::string> counts;
   for (const auto& [name, value] : facts) {
     const auto known = before.find(name);
-    if (known != before.end() && known->second != value &&
+    if (known != before.end() && known->second != value && name != training_digest &&
         (name.starts_with("training_") || name.starts_with("validation_"))) {
-      result.push_back(fmt::format("the data have changed: {} was {} and is now {}", name, known->second, value));
+      counts.push_back(fmt::format("the data have changed: {} was {} and is now {}", name, known->second, value));
     }
   }
+  const auto digest = std::ranges::find(facts, training_digest, &Facts::value_type::first);
+  const auto known = before.find(training_digest);
+  if (counts.empty() && digest != facts.end() && known != before.end() && known->second != digest->second) {
+    counts.emplace_back("the data have changed: as many as before, but other images to learn from, or other labels");
+  }
+  std::ranges::move(counts, std::back_inserter(result));
   return result;
 }
 

@@ -16,13 +16,16 @@
 namespace vitrail::train {
 namespace {
 
+constexpr const char* way_out = "put it back, or begin a new run from the model in last/";
+
 std::string system_reason() { return std::generic_category().message(errno); }
 
 }  // namespace
 
-RunLock::RunLock(std::filesystem::path folder) : folder_(std::move(folder)) {
+RunLock::RunLock(std::filesystem::path folder, bool fresh) : folder_(std::move(folder)) {
   const std::filesystem::path path = folder_ / "metrics.jsonl";
-  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  file_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC | (fresh ? O_CREAT : 0), 0666);
+  check(file_ >= 0 || errno != ENOENT, "'{}' is gone, with the history of the run: {}", path.string(), way_out);
   check(file_ >= 0, "cannot write '{}': {}", path.string(), system_reason());
   if (::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     ::close(file_);
@@ -40,8 +43,8 @@ RunLog::RunLog(RunLock lock, std::int64_t keep, RecordKind kind)
     : lock_(std::move(lock)), kind_(std::move(kind)), length_(keep) {
   const std::filesystem::path path = lock_.folder() / "metrics.jsonl";
   const std::int64_t size = ::lseek(lock_.file(), 0, SEEK_END);
-  check(size >= keep, "'{}' is shorter ({} bytes) than when the checkpoint was saved ({} bytes)", path.string(), size,
-        keep);
+  check(size >= keep, "'{}' is shorter ({} bytes) than when the checkpoint was saved ({} bytes): {}", path.string(),
+        size, keep, way_out);
   check(::ftruncate(lock_.file(), keep) == 0 && ::lseek(lock_.file(), keep, SEEK_SET) == keep, "cannot write '{}': {}",
         path.string(), system_reason());
   history_ = read_history(path);

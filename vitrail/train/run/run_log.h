@@ -16,8 +16,8 @@ namespace vitrail::train {
 /// The right to write in a run folder, which only one process at a time has. It is a lock of metrics.jsonl.
 class RunLock {
  public:
-  /// Throws Error if another process has the run open.
-  explicit RunLock(std::filesystem::path folder);
+  /// Throws Error if another process has the run open, or if there is no metrics.jsonl, unless the run is `fresh`.
+  explicit RunLock(std::filesystem::path folder, bool fresh = false);
   ~RunLock();
   RunLock(RunLock&& other) noexcept : folder_(std::move(other.folder_)), file_(std::exchange(other.file_, -1)) {}
   RunLock& operator=(RunLock&&) = delete;

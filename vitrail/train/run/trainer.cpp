@@ -159,7 +159,7 @@ void Run::create() {
       write_config_to(temporary);
       save_checkpoint(temporary / "last", *task_, task_->network(), counters_, state);
     });
-    log_ = std::make_unique<RunLog>(RunLock(folder_), 0, record_kind());
+    log_ = std::make_unique<RunLog>(RunLock(folder_, true), 0, record_kind());
   }
   folder_ = dist::all_gather(ranks_, folder_.string(), "the start").front();
 }
@@ -278,6 +278,9 @@ FitResult Run::go() {
 std::string Run::with_advice(std::string words) const {
   if (words.find("out of memory") != std::string::npos) {
     words += fmt::format("; try a --batch-size below {} (and more --grad-accum-steps)", options_.batch_size);
+  }
+  if (words.find("more than one value a channel") != std::string::npos) {
+    words += fmt::format("; try a --batch-size above {}, or more data", options_.batch_size);
   }
   return words + fmt::format("; the checkpoint of step {} is whole: {} --resume {}", saved_step_, options_.command(),
                              io::shell_word(folder_.string()));

@@ -97,6 +97,24 @@ std::string settings_in(nlohmann::json config) {
   return config.dump();
 }
 
+// Other data to evaluate on, or else the part, or the share, of those that are learned.
+std::string judged_on(const nlohmann::json& config) {
+  const auto text = [&](const char* key) {
+    const nlohmann::json value = config_value(config, key);
+    return value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump();
+  };
+  for (const char* key : {"val_dir", "val_data", "val_tgt", "val_src"}) {
+    if (const std::string other = text(key); !other.empty()) {
+      return other;
+    }
+  }
+  std::string data;
+  for (const char* key : {"data_dir", "data", "tgt"}) {
+    data += text(key);
+  }
+  return fmt::format("{}, {}", data, text("val_split").empty() ? text("val_share") : text("val_split"));
+}
+
 FigureKind metric_named(const RunSummary& run, const std::string& name) {
   const FigureKind* kind = find_figure(run.records.figures, name);
   if (kind == nullptr) {
@@ -154,6 +172,7 @@ RunSummary read_run(const fs::path& folder, const std::string& metric) {
   describe_network(run, folder);
   run.settings = settings_in(config);
   run.seed = config_value(config, "seed").dump();
+  run.judged_on = judged_on(config);
   return run;
 }
 

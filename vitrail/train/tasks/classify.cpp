@@ -43,11 +43,11 @@ std::unique_ptr<data::Dataset> open_part(const ClassifyOptions& how, const std::
 
 // Whether a source is a table that does not say what its columns are, or that has paths alone.
 bool tells_no_columns(const fs::path& source) {
-  if (source.extension() != ".csv" || fs::is_directory(source)) {
+  if (!io::is_table_file(source)) {
     return false;
   }
-  const std::vector<io::CsvRow> rows = io::parse_csv(io::read_text(source), source.string());
-  return !rows.empty() &&
+  const std::vector<io::CsvRow> rows = io::read_table(source);
+  return rows.empty() ||
          (rows[0].fields.size() == 1 ||
           std::ranges::any_of(rows[0].fields, [](const std::string& field) { return io::is_image_name(field); }));
 }
@@ -65,12 +65,6 @@ std::unique_ptr<data::Dataset> open_validation(const ClassifyOptions& options,
   std::unique_ptr<data::Dataset> part;
   with_other_ways(options, [&] { part = open_part(options, options.data_dir, options.val_split, classes); });
   return part;
-}
-
-// The first names of a list, for a message.
-std::string some_of(const std::vector<std::string>& names) {
-  const auto shown = names.begin() + std::min<std::ptrdiff_t>(5, std::ssize(names));
-  return fmt::format("{}{}", fmt::join(names.begin(), shown, ", "), shown == names.end() ? "" : ", …");
 }
 
 // The name of a class that the model has and the data have not, before its number.
@@ -253,9 +247,9 @@ void Classify::name_classes(std::int64_t data_classes, bool fresh) {
     known.pop_back();
   }
   const bool same = std::ranges::is_permutation(known, training_->classes());
-  check(fresh || same, "the run is of {} ({}), but the images are of {} ({}): begin a new one",
-        io::counted(std::ssize(known), "classes"), some_of(known), io::counted(data_classes, "classes"),
-        some_of(training_->classes()));
+  if (!fresh) {
+    check_same_classes(known, training_->classes());
+  }
   if (fresh && !known.empty() && !same) {
     models::renew_classifier(model_);
   }

@@ -26,6 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr double usual_val_share = 0.2;
+
 data::Sequences open_frames(const FrameTaskOptions& options, const std::string& source, const std::string& split,
                             const models::FrameTarget& target) {
   data::SequenceOptions wanted = sequence_options(target, target.classes);
@@ -34,12 +36,8 @@ data::Sequences open_frames(const FrameTaskOptions& options, const std::string& 
   return data::open_sequences(source, wanted);
 }
 
-// The network of a checkpoint, or a new one on the image model that --model names.
-std::unique_ptr<models::FrameNetwork> make_frame_network(const FrameTaskOptions& options, const fs::path& checkpoint,
-                                                         models::FrameTarget target) {
-  if (!checkpoint.empty()) {
-    return models::load_frame_network(checkpoint);
-  }
+// A new network on the image model that --model names.
+std::unique_ptr<models::FrameNetwork> new_frame_network(const FrameTaskOptions& options, models::FrameTarget target) {
   models::CreateOptions create = create_options(options);
   create.num_classes = 0;
   models::Model encoder = models::open_model(model_of(options.model).string(), create);
@@ -101,11 +99,19 @@ FrameTask::FrameTask(const FrameTaskOptions& options, const fs::path& checkpoint
   target.frames = options_.frames;
   training_ = open_frames(options_, options_.data_dir, options_.train_split, target);
   target.classes = training_.classes;
+  if (!checkpoint.empty()) {
+    model_ = models::load_frame_network(checkpoint);
+    check_same_classes(model_->target.classes, training_.classes);
+    target = model_->target;
+    training_ = open_frames(options_, options_.data_dir, options_.train_split, target);
+  }
   check(target.kind == models::FrameTarget::Kind::angle || target.classes.size() >= 2,
         "{}: all {} have the label '{}': there is nothing to tell apart", options_.data_dir,
         target.each_frame() ? "frames" : "sequences", target.classes.empty() ? "" : target.classes[0]);
   open_data(target);
-  model_ = make_frame_network(options_, checkpoint, std::move(target));
+  if (model_ == nullptr) {
+    model_ = new_frame_network(options_, std::move(target));
+  }
   data::apply(options_.images, model_->encoder.pretrained);
   data::SequenceLoaderOptions loading;
   loading.batch_size = options_.batch_size;
@@ -125,8 +131,9 @@ void FrameTask::open_data(const models::FrameTarget& target) {
   if (!options_.val_dir.empty()) {
     separate_ = open_frames(options_, options_.val_dir,
                             part_of_val_dir(options_, data::parts_of_images(options_.val_dir)), target);
-  } else if (!options_.val_split.empty()) {
-    separate_ = open_frames(options_, options_.data_dir, options_.val_split, target);
+  } else if (options_.has_part_apart()) {
+    with_other_ways(options_,
+                    [&] { separate_ = open_frames(options_, options_.data_dir, options_.val_split, target); });
   }
   if (separate_) {
     learned_.resize(training_.sequences.size());
@@ -138,15 +145,16 @@ void FrameTask::open_data(const models::FrameTarget& target) {
   }
 }
 
-// Draws --val-share of the sequences of each class.
+// Draws a share of the sequences of each class.
 void FrameTask::hold_out() {
+  const double share = options_.held_out();
   std::map<std::int64_t, std::vector<std::int64_t>> by_class;
   for (std::int64_t i = 0; i < std::ssize(training_.sequences); ++i) {
     by_class[training_.sequences[static_cast<std::size_t>(i)].label].push_back(i);
   }
   for (const auto& [label, numbers] : by_class) {
     const auto count = std::ssize(numbers);
-    const auto held = static_cast<std::int64_t>(std::llround(options_.val_share * static_cast<double>(count)));
+    const auto held = static_cast<std::int64_t>(std::llround(share * static_cast<double>(count)));
     const std::uint64_t seed = mix(static_cast<std::uint64_t>(options_.seed), hash("held out"));
     const auto order = data::plan_batches({.size = count,
                                            .batch_size = count,
@@ -159,8 +167,7 @@ void FrameTask::hold_out() {
   }
   std::ranges::sort(evaluated_);
   std::ranges::sort(learned_);
-  check(!learned_.empty(), "{}: with --val-share {} no sequence is left to learn", options_.data_dir,
-        options_.val_share);
+  check(!learned_.empty(), "{}: with --val-share {} no sequence is left to learn", options_.data_dir, share);
 }
 
 std::optional<Drawn> FrameTask::next() {
@@ -210,9 +217,14 @@ std::vector<std::string> FrameTask::summary() const {
   if (separate_) {
     lines.insert(lines.end(), separate_->notes.begin(), separate_->notes.end());
     std::ranges::copy(notes_of_parts(options_), std::back_inserter(lines));
-  } else if (training_.parts.size() > 1) {
-    lines.push_back(fmt::format("'{}' has the parts {}: --val-split evaluates on one of them", options_.data_dir,
+  } else if (training_.parts.size() > 1 && options_.val_share) {
+    lines.push_back(fmt::format("'{}' has the parts {}: without --val-share, --val-split evaluates on one of them",
+                                options_.data_dir,
                                 io::quoted_list({training_.parts.begin(), training_.parts.end()}, "and")));
+  } else if (!options_.val_share && !evaluated_.empty()) {
+    lines.push_back(
+        fmt::format("'{}' has no part to evaluate on: a share of {} of each class is held out (--val-share)",
+                    options_.data_dir, options_.held_out()));
   }
   return lines;
 }
@@ -221,6 +233,7 @@ std::vector<std::pair<std::string, std::string>> FrameTask::facts() const {
   return {{"architecture", model_->encoder.architecture},
           {"network", model_->network_config()},
           {"training_sequences", std::to_string(learned_.size())},
+          {training_digest, data::digest_of_names(*training_.images)},
           {"validation_sequences", std::to_string(evaluated_.size())},
           {"classes", std::to_string(model_->target.classes.size())}};
 }
@@ -229,7 +242,6 @@ std::vector<std::pair<std::string, std::string>> FrameTask::facts() const {
 
 FrameTaskOptions::FrameTaskOptions() {
   batch_size = 16;
-  val_split.clear();
   augment.hflip = 0;  // what moves to the right, and turns, would not any more
 }
 
@@ -237,18 +249,15 @@ void FrameTaskOptions::describe(OptionList& list) {
   add_data_options(list, *this);
   list.find("data_dir")->help =
       "Sequences: class/sequence/frame.jpg in a folder or a .tar, or a .csv of path,sequence,…";
-  Option& part = *list.find("val_split");
-  part.set = [this, set = part.set](const OptionValue& value) {
-    set(value);
-    val_share = val_split.empty() ? 0 : val_share;  // nothing is held out, unless --val-share says so as well
-  };
   list.add(
           "val_share", val_share, "SHARE",
-          "Without --val-split and --val-dir, share of the sequences of each class to evaluate on, drawn once; 0: none")
+          fmt::format("Share of the sequences of each class to evaluate on, drawn once (default: {}, unless --data-dir "
+                      "has a part for it)",
+                      usual_val_share))
       .below_one()
       .settled()
       .idle_if("beside --val-dir", [this] { return !val_dir.empty(); })
-      .idle_if("beside --val-split", [this] { return !val_split.empty(); });
+      .idle_if("beside --val-split", [this] { return !val_split.empty() && val_split != usual_val_split; });
   list.add("frames", frames, "PATTERN",
            "Take frames with file names like this alone: '090-*.jpg' (default: all images)")
       .settled();
@@ -283,7 +292,16 @@ void FrameTaskOptions::describe(OptionList& list) {
   add_average_options(list, *this);
   add_run_options(list, *this, {"accuracy", "error", "loss"});
   idle_without_evaluation(list, "sequences to evaluate on (--val-share, --val-split, --val-dir)",
-                          [this] { return val_share > 0 || !val_split.empty() || !val_dir.empty(); });
+                          [this] { return held_out() > 0 || has_part_apart() || !val_dir.empty(); });
+}
+
+bool FrameTaskOptions::has_part_apart() const {
+  return val_dir.empty() && !val_split.empty() &&
+         (val_split != usual_val_split || (val_share.value_or(0) == 0 && data::has_parts(data_dir)));
+}
+
+double FrameTaskOptions::held_out() const {
+  return !val_dir.empty() || has_part_apart() ? 0 : val_share.value_or(val_split.empty() ? 0 : usual_val_share);
 }
 
 void FrameTaskOptions::validate() const {

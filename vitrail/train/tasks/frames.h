@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "vitrail/train/image_options.h"
@@ -17,7 +18,8 @@ struct FrameTaskOptions : ImageTaskOptions {
 
   // Data
   std::string frames;
-  double val_share = 0.2;
+  /// Of the sequences of each class, to evaluate on; unset: a fifth, unless there is a part to evaluate on.
+  std::optional<double> val_share = std::nullopt;
   std::int64_t max_frames = 0;
   bool circular = false;
 
@@ -28,6 +30,11 @@ struct FrameTaskOptions : ImageTaskOptions {
   std::string cell_kwargs = "{}";  ///< fields of the recurrent network as a JSON object
   double drop = 0;
   double smoothing = 0;
+
+  /// Whether a part of the data, --val-split, is evaluated on.
+  bool has_part_apart() const;
+  /// The share of the sequences that is held out; 0 where there are others to evaluate on, or none are wanted.
+  double held_out() const;
 
   std::string kind() const override { return "frames"; }
   std::unique_ptr<TaskOptions> clone() const override { return std::make_unique<FrameTaskOptions>(*this); }

@@ -334,6 +334,7 @@ std::vector<std::string> PretrainClip::summary() const {
 
 std::vector<std::pair<std::string, std::string>> PretrainClip::facts() const {
   return {{"training_images", std::to_string(training_.images->size())},
+          {training_digest, data::digest_of_names(*training_.images)},
           {"training_texts", std::to_string(training_.count())},
           {"validation_images", std::to_string(validation_.images == nullptr ? 0 : validation_.images->size())},
           {"vocab_size", std::to_string(tokenizer_->vocab_size())}};

@@ -146,6 +146,7 @@ std::vector<std::string> VqaTask::summary() const {
 std::vector<std::pair<std::string, std::string>> VqaTask::facts() const {
   return {{"architecture", model_.name},
           {"training_images", std::to_string(training_.images->size())},
+          {training_digest, data::digest_of_names(*training_.images)},
           {"training_questions", std::to_string(training_.count())},
           {"validation_questions", std::to_string(validation_ ? validation_->count() : 0)},
           {"words", std::to_string(tokenizer_->vocab_size())},
