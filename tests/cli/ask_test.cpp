@@ -127,6 +127,31 @@ TEST_F(Ask, AnswersByBlip) {
   EXPECT_EQ(std::ranges::count(said.out, '%'), 5);
 }
 
+TEST_F(Ask, IsGuidedToWhatQuestionsAreAbout) {
+  const std::string guided = "train --task vqa " + path("train") + " --val-dir " + path("test") + " --output " +
+                             path("runs") + " --attn-loss-coef 1 --no-shuffle --epochs 12 --lr 3e-3 --experiment ";
+  const Outcome outcome = vitrail(guided + "guided" + small());
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto on_target = [](const std::string& name) {
+    const Outcome measured = vitrail("eval " + path("runs/" + name) + "/last " + path("train") + " --json");
+    const auto json = nlohmann::json::parse(measured.out);
+    for (const auto& map : json["attention"]) {
+      if (map["map"] == "layer 1, [CLS]") {
+        return map["on_target"].get<double>();
+      }
+    }
+    return -1.0;
+  };
+  ASSERT_EQ(vitrail(guided + "free --attn-loss-coef 0" + small()).status, 0);
+  EXPECT_GT(on_target("guided"), on_target("free") + 0.1);
+  const auto error = [](const std::string& command) { return vitrail(command).err; };
+  EXPECT_THAT(error(guided + "joint" + small("vqa_joint")),
+              HasSubstr("--attn-loss-coef is for networks whose question"));
+  io::write_atomically(path("train/told.csv"), "path,question,answer\nimages/000001.png,what is it?,red\n");
+  EXPECT_THAT(error("train --task vqa " + path("train/told.csv") + " --val-split '' --attn-loss-coef 1" + small()),
+              HasSubstr("no question says what it is about"));
+}
+
 TEST_F(Ask, SaysWhatDoesNotFit) {
   const auto error = [](const std::string& command) { return vitrail(command).err; };
   EXPECT_THAT(error("ask " + run() + " " + image() + " 'is there a purple zebra with stripes?'"),

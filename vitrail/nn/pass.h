@@ -2,6 +2,8 @@
 /// The state of a forward pass.
 #pragma once
 
+#include <string_view>
+
 #include "vitrail/kernels/batch_norm.h"
 #include "vitrail/nn/recorder.h"
 #include "vitrail/tensor/dtype.h"
@@ -22,6 +24,7 @@ struct Pass {
 
   bool wants_features() const { return recorder != nullptr && recorder->wants_features(); }
   bool wants_attention() const { return recorder != nullptr && recorder->wants_attention(); }
+  bool traces(std::string_view layer) const { return recorder != nullptr && recorder->traces(layer); }
 };
 
 }  // namespace vitrail::nn

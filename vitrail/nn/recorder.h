@@ -64,8 +64,13 @@ class Recorder {
   explicit Recorder(bool features, bool attention, std::int64_t queries = 0)
       : features_wanted_(features), attention_wanted_(attention), queries_(queries) {}
 
+  /// Records the attention of these layers alone, as a part of the tape, so that a loss can be made of it.
+  explicit Recorder(std::vector<std::string> traced)
+      : features_wanted_(false), attention_wanted_(false), queries_(0), traced_(std::move(traced)) {}
+
   bool wants_features() const { return features_wanted_; }
   bool wants_attention() const { return attention_wanted_; }
+  bool traces(std::string_view layer) const { return std::ranges::find(traced_, layer) != traced_.end(); }
   /// Records the output [B, N, D] of a block in models whose blocks are alike; in others the output of a stage,
   /// [B, N, D], [B, H, W, C] or [B, C, H, W], as in the reference.
   void feature(std::string name, const Tensor& x) { features_.put({std::move(name), x.detach(), nullptr}); }
@@ -83,6 +88,11 @@ class Recorder {
     pool_attention_.put({std::move(name), probabilities.detach(), nullptr});
   }
 
+  /// Records the probabilities of an attention that traces() wants, which are on the tape: [B, H, N, M] f32.
+  void trace(std::string name, const Tensor& probabilities) {
+    attention_.put({std::move(name), probabilities, nullptr});
+  }
+
   const Records& features() const { return features_; }
   const Records& stem_features() const { return stem_features_; }
   const Records& attention() const { return attention_; }
@@ -92,6 +102,7 @@ class Recorder {
   bool features_wanted_;
   bool attention_wanted_;
   std::int64_t queries_;
+  std::vector<std::string> traced_;
   Records features_;
   Records stem_features_;
   Records attention_;

@@ -158,6 +158,40 @@ TEST(VqaSmall, TakesBiasesOfItsScores) {
   EXPECT_GT(maps[1].narrow(3, 3, 1).values()[0], 0.999);
 }
 
+// The map of a traced layer is the one that is recorded, in whichever form the questions lie, and has gradients.
+TEST(VqaSmall, TracesWhereItLooks) {
+  const VqaModel model = small_vqa("vqa_small");
+  const std::string layer = model.net->last_picture_attention();
+  const VqaInput all = two_images();
+  nn::Recorder recorder(false, true);
+  nn::Pass recorded{.recorder = &recorder};
+  model.net->forward(all, recorded);
+  const Tensor map = recorder.attention().at(layer).value;  // [B, H, N, M]
+
+  nn::Recorder tracer(std::vector{layer});
+  nn::Pass traced{.training = true, .recorder = &tracer};
+  autograd::Tape tape;
+  model.net->forward(all, traced);
+  EXPECT_EQ(tracer.attention().size(), 1);
+  const Tensor on_tape = tracer.attention().at(layer).value;  // [S, H, B N / S, M]: two questions of each image
+  EXPECT_EQ(on_tape.size(0), 2);
+  const std::int64_t words = map.size(2);
+  const auto apart = [&](std::int64_t b) {
+    return on_tape.detach().narrow(0, b / 2, 1).narrow(2, b % 2 * words, words).contiguous();
+  };
+  nn::Pass training{.training = true, .recorder = &recorder};
+  model.net->forward(all, training);
+  for (std::int64_t b = 0; b < 4; ++b) {
+    expect_close(apart(b), recorder.attention().at(layer).value.narrow(0, b, 1).contiguous(), 1e-6);
+  }
+  tape.backward(ops::sum(ops::power(on_tape, 2)));
+  for (const char* name : {"text_encoder.encoder.layer.1.crossattention.self.key.weight", "projection.weight"}) {
+    const Tensor gradient = autograd::grad(model.net->parameters.at(name).value);
+    ASSERT_TRUE(gradient.defined()) << name;
+    EXPECT_GT(ops::sum(ops::power(gradient, 2)).item(), 0) << name;
+  }
+}
+
 TEST(Vqa, HasFormsOfEqualSize) {
   const auto count = [](const char* name) {
     return static_cast<double>(

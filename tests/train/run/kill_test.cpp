@@ -91,7 +91,7 @@ TEST(Killed, AtAnyMomentItGoesOnToTheSameBits) {
 }
 
 TEST(Killed, ByTermItSavesAndSaysSo) {
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) {
     const test::TemporaryFolder folder;
     test::tiny_options(folder.path());
     const pid_t child = start_child(folder.path());

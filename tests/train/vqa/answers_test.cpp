@@ -50,6 +50,33 @@ TEST(AnswerLoss, IsTheCrossEntropyOfWhatPeopleSaid) {
   EXPECT_NEAR(answer_loss(logits, {&both, &none}, known).item(), (0.75 * red + 0.25 * blue) / 2, 1e-6);
 }
 
+// Of a grid of 2 x 2 patches on an image of 8 x 4 pixels.
+TEST(AttentionLoss, IsTheCrossEntropyWithWhatIsAskedAbout) {
+  data::Question left = asked({"red"});
+  left.about = {{0, 0, 4, 4}};  // both patches of the left half
+  data::Question corner = asked({"red"});
+  corner.about = {{5, 3, 2, 1}};
+  const data::Question nowhere = asked({"red"});
+  data::QuestionBatch batch;
+  batch.ids = Tensor::zeros({3, 2}, DType::i64);
+  batch.rows = Tensor::from(std::vector<std::int64_t>{0, 0, 0}, {3});
+  batch.sizes = {{8, 4}};
+  // Two heads; of each question the row of the first word, and one that counts for nothing.
+  const std::vector<float> rest = {0.25F, 0.25F, 0.25F, 0.25F};
+  std::vector<float> map;
+  for (const float head : {0.1F, -0.1F}) {
+    for (const std::vector<float>& first :
+         {std::vector<float>{0.4F + head, 0.1F, 0.4F - head, 0.1F}, {0.1F, 0.2F, 0.3F + head, 0.4F - head}, rest}) {
+      map.insert(map.end(), first.begin(), first.end());
+      map.insert(map.end(), rest.begin(), rest.end());
+    }
+  }
+  const double expected = (-(std::log(0.4) + std::log(0.4)) / 2 - std::log(0.4)) / 2;
+  EXPECT_NEAR(attention_loss(Tensor::from(map, {1, 2, 6, 4}), batch, {&left, &corner, &nowhere}, 2).item(), expected,
+              1e-5);
+  EXPECT_EQ(attention_loss(Tensor::from(map, {1, 2, 6, 4}), batch, {&nowhere, &nowhere, &nowhere}, 2).item(), 0);
+}
+
 TEST(AnswerTally, GoesByType) {
   AnswerTally tally;
   tally.add(asked({"red"}, "colour"), "red");

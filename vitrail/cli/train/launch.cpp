@@ -6,6 +6,7 @@
 #include <ctime>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -33,6 +34,8 @@ namespace vitrail::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds time_to_save(60);
 
 struct LaunchFlags {
   std::int64_t ranks = 0;
@@ -75,7 +78,8 @@ std::vector<Host> read_hosts(const std::string& path) {
 }
 
 // Runs a program to its end in a process group of its own, without input, and returns what wait() says. If the user
-// asks to stop, it is told so once, and may take its time.
+// asks to stop, it is told so by SIGUSR1, which mpirun passes on to the ranks at once (SIGTERM only later, and not for
+// long), and may take a minute.
 int run_program(const std::vector<std::string>& words, bool quiet = false) {
   const pid_t child = fork();
   check(child >= 0, "no process can be started: {}", std::strerror(errno));
@@ -99,12 +103,18 @@ int run_program(const std::vector<std::string>& words, bool quiet = false) {
     execvp(arguments[0], arguments.data());
     _exit(127);
   }
+  using Clock = std::chrono::steady_clock;
   int status = 0;
-  bool told = false;
+  std::optional<Clock::time_point> told;
+  bool ended = false;
   while (waitpid(child, &status, WNOHANG) == 0) {
     if (train::Interrupt::requested() && !told) {
+      kill(child, SIGUSR1);
+      told = Clock::now();
+    }
+    if (told && !ended && Clock::now() - *told > time_to_save) {
       kill(child, SIGTERM);
-      told = true;
+      ended = true;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
@@ -183,10 +193,6 @@ Launch::Launch(const LaunchFlags& flags, std::vector<std::string> arguments)
     const std::string output = value_of(arguments_, "--output");
     run_ = fs::path(output.empty() ? train::RunOptions().output : output) / name;
   }
-  // Open MPI kills the ranks a second after it has told them to stop; they save first. It waits as long, always, when
-  // one has died.
-  setenv("OMPI_MCA_odls_base_sigkill_timeout", "10", 0);
-  setenv("PRTE_MCA_odls_base_sigkill_timeout", "10", 0);  // its name since Open MPI 5
   if (getuid() == 0) {
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);

@@ -25,6 +25,7 @@ class QuestionSamples final : public Samples<QuestionBatch> {
   QuestionBatch begin(const BatchPlan& plan) const override {
     QuestionBatch batch;
     batch.x = Tensor::empty(transform_.shape().inserted(0, std::ssize(plan.picks)));
+    batch.sizes.resize(plan.picks.size());
     batch.epoch = plan.epoch;
     batch.number = plan.number;
     return batch;
@@ -32,7 +33,10 @@ class QuestionSamples final : public Samples<QuestionBatch> {
   void fill(QuestionBatch& batch, const BatchPlan& plan, std::int64_t i) const override {
     const std::int64_t index = plan.picks[static_cast<std::size_t>(i)].index;
     float* out = batch.x.data<float>() + i * transform_.shape().numel();
-    cache_->with(index, [&](const io::Image& image) { transform_.apply(image, seed_, plan.epoch, index, out); });
+    cache_->with(index, [&](const io::Image& image) {
+      transform_.apply(image, seed_, plan.epoch, index, out);
+      batch.sizes[static_cast<std::size_t>(i)] = {image.width, image.height};
+    });
   }
   void finish(QuestionBatch& batch, const BatchPlan& plan, std::span<const std::int64_t> whole) const override {
     const std::int64_t floats = transform_.shape().numel();
@@ -43,6 +47,7 @@ class QuestionSamples final : public Samples<QuestionBatch> {
       if (whole[kept] != row) {
         float* x = batch.x.data<float>();
         std::copy_n(x + whole[kept] * floats, floats, x + row * floats);
+        batch.sizes[kept] = batch.sizes[static_cast<std::size_t>(whole[kept])];
       }
       const std::int64_t index = plan.picks[static_cast<std::size_t>(whole[kept])].index;
       batch.indices.push_back(index);
@@ -53,6 +58,7 @@ class QuestionSamples final : public Samples<QuestionBatch> {
       }
     }
     batch.x = batch.x.narrow(0, 0, std::ssize(whole));
+    batch.sizes.resize(whole.size());
     batch.rows = Tensor::from(rows, {std::ssize(rows)});
     put_side_by_side(questions, batch);
   }

@@ -2,6 +2,7 @@
 /// Batches of images with the questions about them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -24,6 +25,7 @@ struct QuestionBatch {
   Tensor lengths;                     ///< [B] i64: how many of them are real
   Tensor rows;                        ///< [B] i64: the image that each question is about; equal ones follow each other
   std::vector<std::int64_t> indices;  ///< [S]: the images in the data set; fewer than planned if some were broken
+  std::vector<std::array<std::int64_t, 2>> sizes;  ///< [S]: width and height of the images as they were
   /// [B]: the place of each question among those of its image.
   std::vector<std::int64_t> places;
   std::int64_t epoch = 0;

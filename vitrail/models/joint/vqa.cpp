@@ -89,12 +89,8 @@ Vqa::Vqa(const VqaConfig& config, const nn::StoreOptions& store) : nn::Network(s
     }
   }
   if (c.kind == VqaKind::cross) {
-    nn::BlockConfig block = block_of_vqa(c);
-    if (c.rel_pos_type) {
-      block.rel_pos = {.kind = *c.rel_pos_type, .window = {c.side(), c.side()}, .num_heads = c.num_heads};
-    }
     for (std::int64_t i = 0; i < c.vision_depth; ++i) {
-      vision_blocks_.emplace_back(root / "vision" / i, block);
+      vision_blocks_.emplace_back(root / "vision" / i, block_of_vqa(c));
     }
     vision_norm_.emplace(root / "vision" / "norm", c.dim, nn::NormConfig{});
     text_.emplace(root / "text_encoder", BlipTextConfig{.vocab_size = c.vocab_size,

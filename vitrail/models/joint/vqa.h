@@ -39,8 +39,6 @@ struct VqaConfig {
   std::int64_t hidden = 512;      ///< of the Mlps
   std::int64_t vision_depth = 3;  ///< blocks of the picture, of Kind::cross
   std::int64_t depth = 3;         ///< blocks of the question, or of both
-  /// Relative positions of the blocks of the picture, of Kind::cross, beside the sines and cosines.
-  std::optional<nn::RelPos::Kind> rel_pos_type = std::nullopt;
   bool sigmoid = false;  ///< of Kind::one: weights σ(s + b) in place of softmax(s) (Ramapuram et al. 2024)
   float drop = 0;
   std::int64_t vocab_size = 0;
@@ -87,6 +85,9 @@ class Vqa final : public nn::Network {
   /// How the words look at the picture in each layer that does: [B, H, words, patches] of a recorder. For Kind::one
   /// there is a single "word", the question. Empty for kinds without attention to a picture.
   std::vector<Tensor> picture_attention(const nn::Recorder& recorder) const;
+
+  /// The name of the last layer that looks at the picture, of Kind::cross.
+  std::string last_picture_attention() const { return text_->cross_attention_name(config_.depth - 1); }
 
   std::int64_t depth() const override;
   std::int64_t layer_of(const std::string& parameter) const override;

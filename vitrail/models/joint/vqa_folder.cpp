@@ -67,10 +67,6 @@ VqaModel make_vqa(const Json& json, const std::string& source, float drop, const
   c.hidden = size("hidden", 4 * c.dim);
   c.vision_depth = f.get<std::int64_t>("vision_depth", c.vision_depth, {0, most_layers.high});
   c.depth = f.get<std::int64_t>("depth", named.depth, most_layers);
-  const std::string rel_pos = f.choice("rel_pos_type", "none", {"none", "bias", "mlp"});
-  if (rel_pos != "none") {
-    c.rel_pos_type = rel_pos == "bias" ? nn::RelPos::Kind::bias : nn::RelPos::Kind::mlp;
-  }
   c.sigmoid = f.choice("attn_norm", "softmax", {"softmax", "sigmoid"}) == "sigmoid";
   c.vocab_size = f.get<std::int64_t>("vocab_size", positive);
   c.max_positions = size("max_positions", c.max_positions);

@@ -7,6 +7,9 @@
 #include "vitrail/nn/attention/key_value_cache.h"
 #include "vitrail/ops/attention/attention.h"
 #include "vitrail/ops/attention/cached_attention.h"
+#include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/math/softmax.h"
+#include "vitrail/ops/products/matmul.h"
 #include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::nn {
@@ -88,6 +91,16 @@ std::optional<Differential> differential_if(const Scope& scope, const AttentionC
   return Differential(scope, attending_width(config), config.value_dim, *config.lambda_init);
 }
 
+// The probabilities of attention in f32 by operations that a tape records, without dropout.
+Tensor traced_probabilities(const Tensor& q, const Tensor& k, const ops::AttentionOptions& how) {
+  check(!how.causal && !how.lengths.defined() && !how.mask.defined() && !how.distance_bias.defined() &&
+            !how.q_extra.defined() && !how.query_offsets.defined() && how.windows == 0 && k.size(1) == q.size(1),
+        "a traced attention sees all of its keys, and has as many heads of them as of queries");
+  const float scale = how.scale != 0 ? how.scale : 1 / std::sqrt(static_cast<float>(q.size(3)));
+  const Tensor scores = ops::matmul(ops::cast(q, DType::f32), ops::transpose(ops::cast(k, DType::f32), 2, 3)) * scale;
+  return ops::softmax(how.bias.defined() ? scores + how.bias : scores, 3);
+}
+
 }  // namespace
 
 AttentionConfig with_widths(const Scope& scope, AttentionConfig config) {
@@ -153,6 +166,9 @@ Tensor AttentionHeads::operator()(const Tensor& q, const Tensor& k, const Tensor
     const ops::AttentionOptions how = options(config, pass, extras);
     if (pass.wants_attention()) {
       record(ops::attention_probabilities(queries, keys, how), pass, extras);
+    }
+    if (pass.traces(name)) {
+      pass.recorder->trace(name, traced_probabilities(queries, keys, how));
     }
     return join_heads(token_rows(ops::attention(queries, keys, values, how)));
   }

@@ -12,7 +12,7 @@ namespace vitrail::train {
 namespace {
 
 constexpr std::int64_t same_wish = 250'000'000;  // in ns: signals so soon after the first belong to it
-constexpr std::array stops = {SIGINT, SIGTERM, SIGHUP};
+constexpr std::array stops = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
 std::atomic<int> asked = 0;
 std::atomic<std::int64_t> first = 0;  // the time of the first signal in ns; 0: none yet

@@ -13,6 +13,7 @@
 #include "vitrail/io/wording.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/vqa/answers.h"
+#include "vitrail/train/vqa/on_target.h"
 
 namespace vitrail::train {
 namespace {
@@ -47,19 +48,22 @@ class VqaTask final : public Task {
   std::optional<Drawn> next() override {
     return loader_->next(batch_) ? std::optional(Drawn{batch_.number, std::ssize(batch_.indices)}) : std::nullopt;
   }
-  Tensor loss(nn::Pass& pass) override {
-    return answer_loss(model_.net->forward(input_of(batch_), pass), questions_of(batch_, training_), *answers_);
-  }
+  Tensor loss(nn::Pass& pass) override;
   std::string units() const override { return "images"; }
   std::vector<FigureKind> figures() const override;
   Figures evaluate(const Work& work) override;
-  std::string loss_axis() const override { return "cross-entropy of the answer"; }
+  std::string loss_axis() const override {
+    return options_.attn_loss_coef > 0 ? "cross-entropy of the answer, and of the attention"
+                                       : "cross-entropy of the answer";
+  }
   void save(const fs::path& folder) const override;
   std::string name() const override { return model_.name; }
   std::vector<std::string> summary() const override;
   std::vector<std::pair<std::string, std::string>> facts() const override;
 
  private:
+  void check_guided() const;
+
   const VqaOptions options_;
   data::ImageQuestions training_;
   std::optional<data::ImageQuestions> validation_;
@@ -73,7 +77,8 @@ class VqaTask final : public Task {
 };
 
 VqaTask::VqaTask(const VqaOptions& options, const fs::path& checkpoint)
-    : options_(options), training_(data::open_questions_of(options.data_dir, options.train_split)) {
+    : options_(options),
+      training_(data::open_questions_of(options.data_dir, options.train_split, options.attn_loss_coef > 0)) {
   if (!options_.val_dir.empty()) {
     validation_ = data::open_questions_of(options_.val_dir,
                                           part_of_val_dir(options_, data::parts_of_questions(options_.val_dir)));
@@ -90,6 +95,7 @@ VqaTask::VqaTask(const VqaOptions& options, const fs::path& checkpoint)
                                 frequent_answers(training_, options_.most_answers), static_cast<float>(options_.drop),
                                 {.seed = static_cast<std::uint64_t>(options_.seed)});
   }
+  check_guided();
   answers_.emplace(model_.answers);
   left_out_ = keep_answerable(training_, *answers_);
   check(training_.count() > 0, "'{}': none of the questions has an answer that '{}' knows", options_.data_dir,
@@ -98,6 +104,40 @@ VqaTask::VqaTask(const VqaOptions& options, const fs::path& checkpoint)
   tokens_ = tokens_of(training_, *tokenizer_, model_.net->config().max_positions);
   loader_ = data::question_loader(*training_.images, tokens_, data::eval_transform(model_.pretrained),
                                   {.images = training_loading(options_), .per_image = options_.questions_per_image});
+}
+
+Tensor VqaTask::loss(nn::Pass& pass) {
+  const std::vector<const data::Question*> questions = questions_of(batch_, training_);
+  if (options_.attn_loss_coef == 0) {
+    return answer_loss(model_.net->forward(input_of(batch_), pass), questions, *answers_);
+  }
+  const std::string layer = model_.net->last_picture_attention();
+  nn::Recorder recorder(std::vector{layer});
+  pass.recorder = &recorder;
+  const Tensor logits = model_.net->forward(input_of(batch_), pass);
+  pass.recorder = nullptr;
+  const Tensor guided =
+      attention_loss(recorder.attention().at(layer).value, batch_, questions, model_.net->config().side());
+  return answer_loss(logits, questions, *answers_) + guided * static_cast<float>(options_.attn_loss_coef);
+}
+
+// Throws Error if there is nothing that --attn-loss-coef could guide.
+void VqaTask::check_guided() const {
+  if (options_.attn_loss_coef == 0) {
+    return;
+  }
+  check(model_.net->config().kind == models::VqaConfig::Kind::cross,
+        "--attn-loss-coef is for networks whose question looks at the picture in layers of its own, such as vqa_small, "
+        "not for '{}'",
+        model_.name);
+  check(std::ranges::any_of(training_.questions,
+                            [](const auto& own) {
+                              return std::ranges::any_of(
+                                  own, [](const data::Question& question) { return !question.about.empty(); });
+                            }),
+        "{}: no question says what it is about ('boxes' in its annotation, as `vitrail scenes` writes them), which "
+        "--attn-loss-coef takes",
+        options_.data_dir);
 }
 
 std::vector<FigureKind> VqaTask::figures() const {
@@ -189,6 +229,11 @@ void VqaOptions::describe(OptionList& list) {
   for (const char* name : {"model_kwargs", "img_size", "input_size", "in_chans"}) {
     list.find(name)->idle_if(with_folder, continues);
   }
+  list.add(
+          "attn_loss_coef", attn_loss_coef, "W",
+          "Weight of a loss by which the last layer of vqa_small looks at what questions are about, where the data say "
+          "it; 0: none")
+      .at_least(0);
   list.add("attn_norm", attn_norm, "NORM",
            "Of vqa_one: softmax, whose weights sum to 1, or sigmoid, whose sum can count")
       .one_of({"softmax", "sigmoid"})

@@ -21,6 +21,7 @@ struct VqaOptions : ImageTaskOptions {
 
   // Model
   std::string attn_norm = "softmax";
+  double attn_loss_coef = 0;
   double drop = 0;
 
   std::string kind() const override { return "vqa"; }
