@@ -87,7 +87,7 @@ TEST_F(FifteenthWalk, SaysWhenAsManyOtherImagesAreLearned) {
   copy_of_data("exchanged");
   ASSERT_EQ(train(path("exchanged"), "exchanged").status, 0);
   fs::rename(path("exchanged/train/red/3.png"), path("exchanged/train/red/33.png"));
-  EXPECT_THAT(go_on("exchanged").out, HasSubstr("the data have changed: as many as before, but other images"));
+  EXPECT_THAT(go_on("exchanged").out, HasSubstr("the data have changed: as many images to learn from as before"));
 }
 
 TEST_F(FifteenthWalk, SaysWhatIsGoneOfARun) {
@@ -133,6 +133,61 @@ TEST_F(FifteenthWalk, ReadsTablesLineByLine) {
   write("no-clip.csv", "path,sequence,label\ndata/train/red/1.png,a,red\ndata/train/red/2.png,,red\n");
   refuses("train " + path("no-clip.csv") + " --task frames --model linear --output " + path("runs"),
           "line 3 names no sequence");
+}
+
+TEST_F(FifteenthWalk, LearnsTextsWithQuotesAndWordsThatNameColumns) {
+  std::string texts = "pos\tfine film\nneg\t\"Great, he said\n";
+  for (int i = 0; i < 6; ++i) {
+    texts += i % 2 == 0 ? "pos\tfine\n" : "neg\tbad\n";
+  }
+  write("pangram.txt", "the quick brown fox jumps over the lazy dog\nthe five boxing wizards jump quickly\n");
+  ASSERT_EQ(vitrail("tokenizer train " + path("pangram.txt") + " --model wordpiece --vocab-size 70 --output " +
+                    path("pieces"))
+                .status,
+            0);
+  const auto learned = [](const std::string& name) {
+    return vitrail("train " + path(name) + " --tokenizer " + path("pieces") +
+                   " --task classify-text --model bert-tiny --epochs 1 -b 2 --threads 1 --output " + path("runs"));
+  };
+  write("texts.tsv", texts);
+  EXPECT_EQ(learned("texts.tsv").status, 0) << learned("texts.tsv").err;
+  write("commands.tsv", "image\tshow me\nvideo\tplay\nimage\tdraw it\nvideo\tgo on\n");
+  EXPECT_EQ(learned("commands.tsv").status, 0) << learned("commands.tsv").err;
+  EXPECT_THAT(vitrail("train " + path("commands.tsv") + " --output " + path("runs")).err, HasSubstr("--tokenizer"))
+      << "they are taken for texts";
+  copy_of_data("beside");
+  write("beside/train/train.tsv", "note\tfrom \"a colleague\n");
+  EXPECT_EQ(train(path("beside"), "beside").status, 0) << "it is no part";
+}
+
+TEST_F(FifteenthWalk, WritesNothingIntoDataAndSaysWhatIsNotAlike) {
+  refuses("eval " + best() + " " + path("data/validation") + " --output " + path("data/validation/report"),
+          "lies in the data");
+  const fs::path here = fs::current_path();
+  fs::current_path(path("data/validation"));
+  refuses("eval " + best() + " . --output report", "'report' lies in the data '.'");
+  fs::current_path(here);
+  EXPECT_FALSE(fs::exists(path("data/validation/report")));
+  copy_of_data("elsewhere");
+  ASSERT_EQ(train(path("elsewhere"), "elsewhere").status, 0);
+  EXPECT_THAT(vitrail("compare " + path("runs/one") + " " + path("runs/elsewhere")).err,
+              HasSubstr("the runs are evaluated on different data: one on '"));
+}
+
+TEST_F(FifteenthWalk, AsksInAGalleryTheQuestionsOfAPart) {
+  ASSERT_EQ(
+      train(path("scenes"), "vqa",
+            " --task vqa --model vqa_small --model-kwargs channels=[8,8,16] dim=16 num_heads=2 vision_depth=1 depth=1 "
+            "-b 8 --val-split '' --threads 1")
+          .status,
+      0);
+  write("scenes/q.csv",
+        "path,question,answer,split\nimages/000000.png,is there a bird?,yes,train\n"
+        "images/000000.png,how many birds are there?,1,val\n");
+  const std::string gallery = "gallery " + path("scenes/images/000000.png") + " --vqa " + path("runs/vqa") +
+                              " --questions " + path("scenes/q.csv") + " --threads 1 --output " + path("g.html");
+  refuses(gallery, "choose one of them");
+  EXPECT_THAT(vitrail(gallery + " --split validation").out, HasSubstr("of 1 answers are right"));
 }
 
 }  // namespace

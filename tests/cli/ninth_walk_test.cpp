@@ -173,7 +173,7 @@ TEST_F(NinthWalk, KnowsShardsByTheClassesInTheirJson) {
 TEST_F(NinthWalk, TakesNoFieldOfATableInSilence) {
   make_scenes("table");
   const std::string table = write("table/q.csv", "a/x.png,how many birds, if any, are there?,1\n");
-  refuses("train --task vqa " + table, "line 1 has 5 fields, but 3 were expected: put what has commas in quotes");
+  refuses("train --task vqa " + table, "line 1 has 5 fields, but 3 were expected: put what has separators in quotes");
   write("table/labels.txt",
         "\xef\xbb\xbf"
         "red\nblue\n");

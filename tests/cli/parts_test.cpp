@@ -59,7 +59,7 @@ TEST_F(Parts, LeaveNothingToHoldOut) {
   refuses("train " + path("texts.csv") + " --task classify-text --tokenizer " + path("pieces") +
               " --model bert-tiny --val-share 0.5 --threads 1 --output " + path("runs"),
           "--val-share has no effect");
-  refuses("train " + path("data") + " --task frames --model linear --val-split val --val-share 0.3",
+  refuses("train " + path("data") + " --task frames --model linear --val-split validation --val-share 0.3",
           "--val-share has no effect beside --val-split", 2);
 }
 

@@ -68,9 +68,9 @@ class Ranks : public Commands {
     return io::read_text(path("runs/" + name + "/last/model.safetensors"));
   }
 
-  // Starts so many ranks (0: the command does so), kills one of them once updates have been saved, and returns the
-  // status of what was started.
-  static int killed(int ranks, const std::string& arguments, const std::string& name);
+  // Starts so many ranks (0: the command does so), kills one of them once updates have been saved, or only asks what
+  // was started to stop, and returns the status of what was started.
+  static int killed(int ranks, const std::string& arguments, const std::string& name, bool asked = false);
 };
 
 // The processes that `parent` has started.
@@ -94,7 +94,7 @@ std::vector<pid_t> children_of(pid_t parent) {
   return children;
 }
 
-int Ranks::killed(int ranks, const std::string& arguments, const std::string& name) {
+int Ranks::killed(int ranks, const std::string& arguments, const std::string& name, bool asked) {
   const pid_t launched = fork();
   if (launched == 0) {
     const int null = open("/dev/null", O_RDWR);
@@ -117,6 +117,10 @@ int Ranks::killed(int ranks, const std::string& arguments, const std::string& na
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   std::vector<pid_t> processes = children_of(launched);
+  if (asked) {
+    kill(launched, SIGTERM);
+    processes.clear();
+  }
   if (ranks == 0 && !processes.empty()) {
     processes = children_of(processes.front());  // of mpirun
   }
@@ -218,6 +222,10 @@ TEST_F(Ranks, AreLaunchedAgain) {
       vitrail("launch -n 2 -- " + longer + " --opt sgd --lr 1e30 --warmup-epochs 0" + named("diverged"));
   EXPECT_EQ(diverged.status, 1);
   EXPECT_THAT(diverged.err, AllOf(HasSubstr("the loss is "), Not(HasSubstr("going on from the checkpoint"))));
+  const std::string long_run = images() + " --epochs 2000";
+  EXPECT_EQ(killed(0, "launch -n 2 -- " + long_run, "asked", true), 128 + SIGTERM);
+  const std::string metrics = io::read_text(path("runs/asked/metrics.jsonl"));
+  EXPECT_THAT(metrics, Not(HasSubstr("\"epoch\": 2000")));
   refuses("launch -n 2 -- " + longer + " --lr -1" + named("misspelt"), "--lr", 2);
   refuses("launch -n 2", "what is to be started follows", 2);
   refuses("launch -- train x", "-n, the number of ranks, or --hosts is needed", 2);

@@ -56,10 +56,17 @@ TEST(Parts, SayWhichOfThemAreLeft) {
   EXPECT_THAT(notes, ElementsAre("data: takes 'train' and leaves 'train2014' and what is of no part",
                                  "data: takes 'val' and leaves 'valid' and what is of no part"));
   notes.clear();
-  const Parts misspelt = parts_named({"train", "trian", "test", "holdout", "aeroplane_train"});
+  const Parts misspelt = parts_named({"train", "trian", "test", "holdout", "aeroplane_train", "train_extra"});
   EXPECT_EQ(choose_part(misspelt, "train", "data", notes)->name, "train");
   EXPECT_EQ(choose_part(misspelt, "test", "data", notes)->name, "test");
   EXPECT_THAT(notes, ElementsAre("data: takes 'train' and leaves 'trian' (is 'train' meant?)"));
+  notes.clear();
+  EXPECT_EQ(choose_part(parts_named({"train", "test", "valdation", "vla"}), "validation", "data", notes)->name, "test");
+  EXPECT_THAT(notes, ElementsAre("data: takes 'test' in place of 'validation', which is not there",
+                                 "data: takes 'test' and leaves 'valdation' (is 'validation' meant?) and 'vla' (is "
+                                 "'val' meant?)"));
+  EXPECT_TRUE(has_part(parts, "validation") && has_part(parts_named({"train", "test"}), "validation"));
+  EXPECT_FALSE(has_part(parts_named({"train"}), "validation"));
 }
 
 TEST(Parts, AreToldThatStandInForOthers) {

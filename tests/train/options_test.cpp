@@ -104,28 +104,32 @@ TEST(Options, TellNoStochasticDepthFromTheModelsOwn) {
   EXPECT_THAT(error_of([&] { validate(wrong); }), HasSubstr("--drop-path must be from 0 to below 1, but is 1"));
 }
 
-// Without --val-split, frames hold out a share; an empty one holds out nothing, unless the share is given too.
-TEST(Options, HoldOutNothingForAnEmptyPart) {
+// Without --val-split, frames evaluate on the part that there is, or hold out a share; an empty one holds out nothing,
+// unless the share is given too.
+TEST(Options, HoldOutAShareWhereThereIsNoPart) {
   const test::TemporaryFolder folder;
   FrameTaskOptions options;
   options.data_dir = "sequences";
   write_config(folder.path(), options, {}, {});
   EXPECT_EQ(test::options_in<FrameTaskOptions>(folder / "config.toml").held_out(), 0.2) << "as it was";
-  options.val_split = "test";
-  EXPECT_EQ(options.held_out(), 0);
-  EXPECT_TRUE(options.has_part_apart());
-  options.val_split.clear();
-  EXPECT_EQ(options.held_out(), 0);
-  options.val_share = 0.3;
-  EXPECT_EQ(options.held_out(), 0.3);
-  options.val_split = usual_val_split;
+  const auto with = [&](const std::string& split, std::optional<double> share) {
+    options.val_split = split;
+    options.val_share = share;
+    return std::pair(options.has_part_apart(), options.held_out());
+  };
+  const std::string own = options.val_split;
+  EXPECT_EQ(with("test", {}), std::pair(true, 0.0));
+  EXPECT_EQ(with("", {}), std::pair(false, 0.0));
+  EXPECT_EQ(with("", 0.2), std::pair(false, 0.2)) << "as older runs say it";
+  EXPECT_EQ(with("validation", 0.2), std::pair(true, 0.0)) << "likewise";
+  EXPECT_EQ(with(own, 0), std::pair(false, 0.0));
   std::filesystem::create_directories(folder / "parts" / "Train");
-  std::filesystem::create_directories(folder / "parts" / "Val");
   options.data_dir = (folder / "parts").string();
-  EXPECT_EQ(options.held_out(), 0.3) << "it was asked for";
-  options.val_share.reset();
-  EXPECT_EQ(options.held_out(), 0);
-  EXPECT_TRUE(options.has_part_apart());
+  EXPECT_EQ(with(own, {}), std::pair(false, 0.2)) << "a part for training alone";
+  std::filesystem::create_directories(folder / "parts" / "Val");
+  EXPECT_EQ(with(own, {}), std::pair(true, 0.0));
+  EXPECT_EQ(with(own, 0.3), std::pair(false, 0.3)) << "it was asked for";
+  EXPECT_EQ(with(own, 0), std::pair(false, 0.0));
 }
 
 TEST(Options, NameWhatIsWrongInConfigToml) {

@@ -361,8 +361,8 @@ void check_not_input(const std::string& output, const std::string& input) {
 
 void check_beside_data(const std::string& output, const std::string& data) {
   std::error_code error;
-  const std::filesystem::path inside = std::filesystem::weakly_canonical(output, error);
-  const std::filesystem::path around = std::filesystem::weakly_canonical(data, error);
+  const std::filesystem::path inside = std::filesystem::weakly_canonical(std::filesystem::absolute(output), error);
+  const std::filesystem::path around = std::filesystem::weakly_canonical(std::filesystem::absolute(data), error);
   const auto [of_data, of_output] = std::ranges::mismatch(around, inside);
   check(of_data != around.end() || !std::filesystem::is_directory(around, error),
         "'{}' lies in the data '{}': choose another --output", output, data);

@@ -122,7 +122,7 @@ CLI::Option* expect_ending(CLI::Option* option, const std::string& ending);
 
 /// Throws Error if the file `output`, which a command is about to write, is `input`, which it reads.
 void check_not_input(const std::string& output, const std::string& input);
-/// Throws Error if pictures would be written into the folder of the data that they are about.
+/// Throws Error if what is found out about data, and drawn, would be written into their own folder.
 void check_beside_data(const std::string& output, const std::string& data);
 /// The same of the files of the model that it opens.
 void check_not_of_model(const std::string& output, const ModelFlags& model);

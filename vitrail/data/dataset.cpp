@@ -154,7 +154,7 @@ Listing list_source(const fs::path& source, const std::string& split, const List
   }
   std::vector<std::string> notes;
   const std::string looked_for =
-      fmt::format(": looked for the folders {} and for .tar, .tar.gz and .csv files of these names",
+      fmt::format(": looked for the folders {} and for .tar, .tar.gz, .csv and .tsv files of these names",
                   fmt::join(names_of_split(split), ", "));
   const Part* part = choose_part(parts, split, source.string(), notes, {.looked_for = looked_for});
   Listing listing = part == nullptr ? list_images(source, how) : list_part(source, *part, how);

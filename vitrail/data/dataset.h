@@ -74,7 +74,8 @@ std::unique_ptr<Dataset> open_dataset(const std::filesystem::path& source, const
 /// or MNIST.
 bool holds_images(const std::filesystem::path& file);
 
-/// Whether a file is a table of images: `.csv` or `.tsv`, with an image or the name of such a column in its first line.
+/// Whether a file is a table of images: a `.csv` or `.tsv` whose first line has the name of an image that is there, or
+/// names a column of images beside one of what is known of them.
 bool is_table_of_images(const std::filesystem::path& file);
 
 /// Whether a source is one file or folder, rather than shards, or what is drawn when it is asked for (`scenes:…`,

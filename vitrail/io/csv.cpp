@@ -73,13 +73,15 @@ bool is_table_name(const std::filesystem::path& file) {
 
 bool is_table_file(const std::filesystem::path& file) { return is_table_name(file) && is_file(file); }
 
-std::vector<CsvRow> read_table(const std::filesystem::path& file) {
-  const std::string text = read_text(file);
-  const std::string_view first = std::string_view(text).substr(0, text.find_first_of("\r\n"));
+std::vector<CsvRow> parse_table(std::string_view text, const std::filesystem::path& file) {
+  const std::size_t begin = std::min(text.find_first_not_of("\r\n"), text.size());
+  const std::string_view first = text.substr(begin, text.find_first_of("\r\n", begin) - begin);
   const bool semicolons = first.find(';') != std::string_view::npos && first.find(',') == std::string_view::npos;
   const bool tabs = lower_case(file.extension().native()) == ".tsv";
   return parse_csv(text, file.string(), tabs ? '\t' : semicolons ? ';' : ',');
 }
+
+std::vector<CsvRow> read_table(const std::filesystem::path& file) { return parse_table(read_text(file), file); }
 
 std::optional<std::size_t> column_named(const CsvRow& header, std::span<const std::string_view> names,
                                         const std::string& source) {

@@ -28,9 +28,10 @@ std::vector<CsvRow> parse_csv(std::string_view text, const std::string& source, 
 bool is_table_name(const std::filesystem::path& file);
 /// Whether there is a file that is a table by its name.
 bool is_table_file(const std::filesystem::path& file);
-/// Parses a file whose fields are separated by tabs in a `.tsv`, and in any other by commas, or by semicolons if the
-/// first line has these and no comma, as spreadsheets write where a comma is the decimal point. Throws Error as
-/// parse_csv() and read_text() do.
+/// Parses what stands in a file, whose fields are separated by tabs in a `.tsv`, and in any other by commas, or by
+/// semicolons if the first line has these and no comma, as spreadsheets write where a comma is the decimal point.
+/// Throws Error as parse_csv() does, and read_table() as read_text() too.
+std::vector<CsvRow> parse_table(std::string_view text, const std::filesystem::path& file);
 std::vector<CsvRow> read_table(const std::filesystem::path& file);
 
 /// The column of the table `source` whose name in the header, in whatever case, is the first of `names` that any column

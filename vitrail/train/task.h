@@ -135,7 +135,7 @@ class Task {
   virtual std::vector<std::pair<std::string, std::string>> facts() const { return {}; }
 };
 
-/// The name of the fact (Task::facts()) that tells the data learnt from apart from others by a digest.
+/// The name of the fact (Task::facts()) that tells images apart from others by a digest of their names and classes.
 constexpr const char* training_digest = "training_digest";
 
 /// The options of a task, including those of every run. Each kind of task derives its own.

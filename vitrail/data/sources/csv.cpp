@@ -2,6 +2,7 @@
 #include "vitrail/io/csv.h"
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
@@ -71,20 +72,36 @@ std::optional<std::size_t> path_column(const CsvRow& header, const std::string& 
   return io::column_named(header, {"path", "file", "filename", "file_name", "filepath", "image", "picture"}, source);
 }
 
-bool is_table_of_images(const fs::path& file) {
-  if (!io::is_table_file(file)) {
-    return false;
-  }
-  const std::vector<CsvRow> rows = io::read_table(file);
-  return !rows.empty() && (!is_table_header(rows[0]) || path_column(rows[0], file.string()));
-}
-
 std::optional<std::size_t> label_column(const CsvRow& header, const std::string& source) {
   return io::column_named(header, {"label", "class", "class_name", "target", "category"}, source);
 }
 
 std::optional<std::size_t> split_column(const CsvRow& header, const std::string& source) {
   return io::column_named(header, {"split", "set", "subset"}, source);
+}
+
+bool is_table_of_images(const fs::path& file) {
+  std::error_code error;
+  if (!io::is_table_name(file) || !fs::is_regular_file(file, error)) {
+    return false;
+  }
+  // Texts have no quotes around what has quotes in it, so that the line may be none of a table.
+  std::ifstream stream(file);
+  std::string line;
+  std::getline(stream, line);
+  try {
+    const std::vector<CsvRow> rows = io::parse_table(line, file);
+    const std::string source = file.string();
+    const auto is_there = [&](const std::string& field) {
+      return io::is_image_name(field) && fs::exists(file.parent_path() / field, error);
+    };
+    return !rows.empty() &&
+           (std::ranges::any_of(rows[0].fields, is_there) ||
+            (path_column(rows[0], source) && (label_column(rows[0], source) || split_column(rows[0], source) ||
+                                              io::column_named(rows[0], {"sequence", "question", "caption"}, source))));
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 Parts parts_in(const std::vector<CsvRow>& rows, const TablePart& part) {
@@ -113,11 +130,10 @@ Parts parts_of_table(const fs::path& file) {
 std::vector<const CsvRow*> rows_of(const std::vector<CsvRow>& rows, const TablePart& part, const std::string& source,
                                    std::vector<std::string>& notes) {
   const std::size_t needed = std::max(part.columns, part.split ? *part.split + 1 : 0);
-  check(
-      part.first > 0 || rows[0].fields.size() <= needed,
-      "{}: line {} has {} fields, but {} were expected: put what has commas in quotes, or name the columns in a first "
-      "line",
-      source, rows[0].line, rows[0].fields.size(), needed);
+  check(part.first > 0 || rows[0].fields.size() <= needed,
+        "{}: line {} has {} fields, but {} were expected: put what has separators in quotes, or name the columns in a "
+        "first line",
+        source, rows[0].line, rows[0].fields.size(), needed);
   for (std::size_t i = part.first; i < rows.size(); ++i) {
     check(rows[i].fields.size() >= needed, "{}: line {} has {} of the {} columns", source, rows[i].line,
           rows[i].fields.size(), needed);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "vitrail/data/dataset.h"
 #include "vitrail/data/shards/shards.h"
 #include "vitrail/io/csv.h"
 #include "vitrail/io/image.h"
@@ -111,7 +112,8 @@ Parts parts_in(const fs::path& folder, const std::string& split) {
     for (const fs::path& file : files) {
       const std::string name = file.filename().string();
       if (io::lower_case(name).ends_with(extension) &&
-          is_part_name(name.substr(0, name.size() - extension.size()), split)) {
+          is_part_name(name.substr(0, name.size() - extension.size()), split) &&
+          (extension != ".tsv" || is_table_of_images(file))) {  // which may as well be one of texts
         add(name.substr(0, name.size() - extension.size()), file);
       }
     }

@@ -163,10 +163,12 @@ std::string names_in(const Parts& parts) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-const Part* choose_part(const Parts& parts, const std::string& split, const std::string& source,
-                        std::vector<std::string>& notes, const PartSearch& search) {
+namespace {
+
+// The parts that fit a name, the best first: by any of its names, or else by one that has such a word.
+std::vector<const Part*> fitting(const Parts& parts, const std::string& split) {
   std::vector<const Part*> found;
-  const auto find = [&](const std::string& name, std::initializer_list<int> misfits = {0, 1, 2}) {
+  const auto find = [&](const std::string& name, std::initializer_list<int> misfits) {
     for (const int wanted : misfits) {
       for (const Part& part : parts) {
         if (misfit(part, name) == wanted && std::ranges::find(found, &part) == found.end()) {
@@ -176,15 +178,41 @@ const Part* choose_part(const Parts& parts, const std::string& split, const std:
     }
   };
   for (const std::string& name : names_of_split(split)) {
-    find(name);
+    find(name, {0, 1, 2});
   }
   if (found.empty()) {
     for (const std::string& name : names_of_split(split)) {
       find(name, {3});
     }
   }
+  return found;
+}
+
+// The name of the part `split` that another name was probably meant to be: one of as many letters or so, of which one
+// or two are wrong; "" for none.
+std::string meant(const std::string& name, const std::string& split) {
+  if (is_part_name(name) || name.size() < 3) {
+    return "";
+  }
+  const std::vector<std::string> names = names_of_split(split);
+  const auto near = std::ranges::find_if(names, [&](const std::string& known) {
+    return io::edit_distance(name, known) <= std::max<std::size_t>(1, std::min(name.size(), known.size()) / 4);
+  });
+  return near == names.end() ? "" : *near;
+}
+
+}  // namespace
+
+bool has_part(const Parts& parts, const std::string& split) {
+  const std::string other = in_place_of(split, parts);
+  return !fitting(parts, split).empty() || (!other.empty() && !fitting(parts, other).empty());
+}
+
+const Part* choose_part(const Parts& parts, const std::string& split, const std::string& source,
+                        std::vector<std::string>& notes, const PartSearch& search) {
+  std::vector<const Part*> found = fitting(parts, split);
   if (const std::string other = found.empty() ? in_place_of(split, parts) : ""; !other.empty()) {
-    find(other);
+    found = fitting(parts, other);
     if (!found.empty()) {
       notes.push_back(
           fmt::format("{}: takes {} in place of '{}', which is not there", source, found.front()->shown, split));
@@ -203,9 +231,8 @@ const Part* choose_part(const Parts& parts, const std::string& split, const std:
   for (const Part& part : parts) {
     if (part.name.empty()) {
       left.push_back(part.shown);
-    } else if (!is_part_name(part.name, split) && std::ranges::find(found, &part) == found.end() &&
-               !io::nearest(part.name, names_of_split(split)).empty()) {
-      left.push_back(fmt::format("{} (is '{}' meant?)", part.shown, found.front()->name));
+    } else if (const std::string name = meant(part.name, split); !name.empty()) {
+      left.push_back(fmt::format("{} (is '{}' meant?)", part.shown, name));
     }
   }
   if (!left.empty()) {

@@ -61,6 +61,8 @@ struct PartSearch {
 /// Throws Error if there is no such part.
 const Part* choose_part(const Parts& parts, const std::string& split, const std::string& source,
                         std::vector<std::string>& notes, const PartSearch& search = {});
+/// Whether choose_part() finds a part called `split`, or one in its place.
+bool has_part(const Parts& parts, const std::string& split);
 /// Throws Error, which names the parts, if a source has more than one, or, unless `one_is_whole`, any.
 void check_whole(const Parts& parts, const std::string& source, bool one_is_whole = true);
 /// A sentence for a source that is taken with all of its parts; "" if it has fewer than two.

@@ -254,8 +254,11 @@ std::vector<std::string> changes_since(const fs::path& path, const TaskOptions& 
   }
   const auto digest = std::ranges::find(facts, training_digest, &Facts::value_type::first);
   const auto known = before.find(training_digest);
-  if (counts.empty() && digest != facts.end() && known != before.end() && known->second != digest->second) {
-    counts.emplace_back("the data have changed: as many as before, but other images to learn from, or other labels");
+  const bool counted = std::ranges::any_of(
+      counts, [](const std::string& line) { return line.find(": training_") != std::string::npos; });
+  if (!counted && digest != facts.end() && known != before.end() && known->second != digest->second) {
+    counts.emplace_back(
+        "the data have changed: as many images to learn from as before, but some have other names or classes");
   }
   std::ranges::move(counts, std::back_inserter(result));
   return result;

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "vitrail/io/charts/chart.h"
@@ -103,16 +106,16 @@ std::string judged_on(const nlohmann::json& config) {
     const nlohmann::json value = config_value(config, key);
     return value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump();
   };
-  for (const char* key : {"val_dir", "val_data", "val_tgt", "val_src"}) {
-    if (const std::string other = text(key); !other.empty()) {
-      return other;
-    }
-  }
-  std::string data;
-  for (const char* key : {"data_dir", "data", "tgt"}) {
-    data += text(key);
-  }
-  return fmt::format("{}, {}", data, text("val_split").empty() ? text("val_share") : text("val_split"));
+  const auto joined = [&](std::initializer_list<const char*> keys, std::string_view joint) {
+    std::vector<std::string> values;
+    std::ranges::transform(keys, std::back_inserter(values), text);
+    std::erase(values, "");
+    return fmt::format("{}", fmt::join(values, joint));
+  };
+  const std::string other = joined({"val_dir", "val_data", "val_src", "val_tgt"}, " and ");
+  const std::string part = other.empty() ? joined({"val_split", "val_share"}, ", ") : text("val_split");
+  return fmt::format("{}{}{}", other.empty() ? joined({"data_dir", "data", "src", "tgt"}, " and ") : other,
+                     part.empty() ? "" : ", ", part);
 }
 
 FigureKind metric_named(const RunSummary& run, const std::string& name) {

@@ -27,6 +27,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double usual_val_share = 0.2;
+// The value of --val-split for the part for validation, if there is one, and else a share.
+constexpr const char* automatic = "auto";
+
+// The options with the part that "auto" stands for.
+FrameTaskOptions with_part(FrameTaskOptions options) {
+  if (options.val_split == automatic && (!options.val_dir.empty() || options.has_part_apart())) {
+    options.val_split = usual_val_split;
+  }
+  return options;
+}
 
 data::Sequences open_frames(const FrameTaskOptions& options, const std::string& source, const std::string& split,
                             const models::FrameTarget& target) {
@@ -91,7 +101,7 @@ class FrameTask final : public Task {
   FrameEvaluation evaluation_;  // the latest
 };
 
-FrameTask::FrameTask(const FrameTaskOptions& options, const fs::path& checkpoint) : options_(options) {
+FrameTask::FrameTask(const FrameTaskOptions& options, const fs::path& checkpoint) : options_(with_part(options)) {
   models::FrameTarget target;
   target.kind = models::target_named(options_.target, "--target");
   target.bins = options_.angle_bins;
@@ -242,6 +252,7 @@ std::vector<std::pair<std::string, std::string>> FrameTask::facts() const {
 
 FrameTaskOptions::FrameTaskOptions() {
   batch_size = 16;
+  val_split = automatic;
   augment.hflip = 0;  // what moves to the right, and turns, would not any more
 }
 
@@ -257,7 +268,7 @@ void FrameTaskOptions::describe(OptionList& list) {
       .below_one()
       .settled()
       .idle_if("beside --val-dir", [this] { return !val_dir.empty(); })
-      .idle_if("beside --val-split", [this] { return !val_split.empty() && val_split != usual_val_split; });
+      .idle_if("beside --val-split", [this] { return !val_split.empty() && val_split != automatic; });
   list.add("frames", frames, "PATTERN",
            "Take frames with file names like this alone: '090-*.jpg' (default: all images)")
       .settled();
@@ -296,8 +307,9 @@ void FrameTaskOptions::describe(OptionList& list) {
 }
 
 bool FrameTaskOptions::has_part_apart() const {
-  return val_dir.empty() && !val_split.empty() &&
-         (val_split != usual_val_split || (val_share.value_or(0) == 0 && data::has_parts(data_dir)));
+  const bool found =
+      val_split == automatic && !val_share && data::has_part(data::parts_of_images(data_dir), usual_val_split);
+  return val_dir.empty() && (found || (!val_split.empty() && val_split != automatic));
 }
 
 double FrameTaskOptions::held_out() const {

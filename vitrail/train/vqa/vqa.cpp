@@ -144,7 +144,7 @@ std::vector<FigureKind> VqaTask::figures() const {
   if (!validation_) {
     return {};
   }
-  return {accuracy_figure("accuracy", "accuracy", "% of the questions"), loss_figure(loss_axis())};
+  return {accuracy_figure("accuracy", "accuracy", "% of the questions"), loss_figure("cross-entropy of the answer")};
 }
 
 Figures VqaTask::evaluate(const Work& work) {
