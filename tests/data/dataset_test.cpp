@@ -12,6 +12,7 @@
 #include "tests/support/gzip.h"
 #include "tests/support/images.h"
 #include "vitrail/data/sources/sources.h"
+#include "vitrail/data/sources/tables.h"
 #include "vitrail/io/file.h"
 
 namespace vitrail::data {

@@ -74,10 +74,6 @@ std::unique_ptr<Dataset> open_dataset(const std::filesystem::path& source, const
 /// or MNIST.
 bool holds_images(const std::filesystem::path& file);
 
-/// Whether a file is a table of images: a `.csv` or `.tsv` whose first line has the name of an image that is there, or
-/// names a column of images beside one of what is known of them.
-bool is_table_of_images(const std::filesystem::path& file);
-
 /// Whether a source is one file or folder, rather than shards, or what is drawn when it is asked for (`scenes:…`,
 /// `sets:…`).
 bool is_one_path(const std::filesystem::path& source);

@@ -15,6 +15,7 @@
 #include "vitrail/cli/option_flags.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/data/dataset.h"
+#include "vitrail/data/sources/tables.h"
 #include "vitrail/dist/communicator.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "vitrail/data/sources/sources.h"
+#include "vitrail/data/sources/tables.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"

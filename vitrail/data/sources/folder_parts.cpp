@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "vitrail/data/dataset.h"
 #include "vitrail/data/shards/shards.h"
+#include "vitrail/data/sources/tables.h"
 #include "vitrail/io/csv.h"
 #include "vitrail/io/image.h"
 #include "vitrail/io/suggest.h"

@@ -231,7 +231,8 @@ const Part* choose_part(const Parts& parts, const std::string& split, const std:
   for (const Part& part : parts) {
     if (part.name.empty()) {
       left.push_back(part.shown);
-    } else if (const std::string name = meant(part.name, split); !name.empty()) {
+    } else if (const std::string name = meant(part.name, split);
+               !name.empty() && std::ranges::find(found, &part) == found.end()) {
       left.push_back(fmt::format("{} (is '{}' meant?)", part.shown, name));
     }
   }

@@ -39,7 +39,7 @@ struct VqaConfig {
   std::int64_t hidden = 512;      ///< of the Mlps
   std::int64_t vision_depth = 3;  ///< blocks of the picture, of Kind::cross
   std::int64_t depth = 3;         ///< blocks of the question, or of both
-  bool sigmoid = false;  ///< of Kind::one: weights σ(s + b) in place of softmax(s) (Ramapuram et al. 2024)
+  bool sigmoid = false;           ///< of Kind::one: weights σ(s + b) in place of softmax(s) (Ramapuram et al. 2024)
   float drop = 0;
   std::int64_t vocab_size = 0;
   std::int64_t max_positions = 64;  ///< the longest question

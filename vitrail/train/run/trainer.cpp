@@ -278,8 +278,7 @@ FitResult Run::go() {
 std::string Run::with_advice(std::string words) const {
   if (words.find("out of memory") != std::string::npos) {
     words += fmt::format("; try a --batch-size below {} (and more --grad-accum-steps)", options_.batch_size);
-  }
-  if (words.find("more than one value a channel") != std::string::npos) {
+  } else if (words.find("more than one value a channel") != std::string::npos) {
     words += fmt::format("; try a --batch-size above {}, or more data", options_.batch_size);
   }
   return words + fmt::format("; the checkpoint of step {} is whole: {} --resume {}", saved_step_, options_.command(),
