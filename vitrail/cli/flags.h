@@ -122,10 +122,10 @@ CLI::Option* expect_ending(CLI::Option* option, const std::string& ending);
 
 /// Throws Error if the file `output`, which a command is about to write, is `input`, which it reads.
 void check_not_input(const std::string& output, const std::string& input);
-/// Throws Error if what is found out about data, and drawn, would be written into their own folder.
-void check_beside_data(const std::string& output, const std::string& data);
 /// The same of the files of the model that it opens.
 void check_not_of_model(const std::string& output, const ModelFlags& model);
+/// Throws Error if what is found out about data, and drawn, would be written into their own folder.
+void check_beside_data(const std::string& output, const std::string& data);
 
 /// Says on stderr what a command leaves out that writes the image model of `folder` alone: the text model of a model of
 /// images and texts, or a decoder.

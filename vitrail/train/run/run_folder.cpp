@@ -245,17 +245,17 @@ std::vector<std::string> changes_since(const fs::path& path, const TaskOptions& 
   }
   const std::map<std::string, std::string> before = read_facts(path);
   std::vector<std::string> counts;
+  bool counted = false;  // whether it is told already that what is learned has changed
   for (const auto& [name, value] : facts) {
     const auto known = before.find(name);
     if (known != before.end() && known->second != value && name != training_digest &&
         (name.starts_with("training_") || name.starts_with("validation_"))) {
+      counted = counted || name.starts_with("training_");
       counts.push_back(fmt::format("the data have changed: {} was {} and is now {}", name, known->second, value));
     }
   }
   const auto digest = std::ranges::find(facts, training_digest, &Facts::value_type::first);
   const auto known = before.find(training_digest);
-  const bool counted = std::ranges::any_of(
-      counts, [](const std::string& line) { return line.find(": training_") != std::string::npos; });
   if (!counted && digest != facts.end() && known != before.end() && known->second != digest->second) {
     counts.emplace_back(
         "the data have changed: as many images to learn from as before, but some have other names or classes");

@@ -113,7 +113,9 @@ FrameTask::FrameTask(const FrameTaskOptions& options, const fs::path& checkpoint
     model_ = models::load_frame_network(checkpoint);
     check_same_classes(model_->target.classes, training_.classes);
     target = model_->target;
-    training_ = open_frames(options_, options_.data_dir, options_.train_split, target);
+    if (target.classes != training_.classes) {
+      training_ = open_frames(options_, options_.data_dir, options_.train_split, target);
+    }
   }
   check(target.kind == models::FrameTarget::Kind::angle || target.classes.size() >= 2,
         "{}: all {} have the label '{}': there is nothing to tell apart", options_.data_dir,
