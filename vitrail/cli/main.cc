@@ -1,6 +1,9 @@
 #include <cstdlib>
+#include <vector>
 
 #include <fcntl.h>
+#include <omp.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "vitrail/cli/app.h"
@@ -17,6 +20,27 @@ const char* turns_awake() {
   }
 #endif
   return "5000";
+}
+
+// Where OMP_PROC_BIND is set, OpenMP's library has bound this thread to one core as it was loaded, and would bind the
+// threads that it starts to others. What inherits this thread's cores, the program when it calls itself and the threads
+// that prepare batches, would be left with that one, so this thread may use the cores of all places again.
+void unbind() {
+  if (omp_get_proc_bind() == omp_proc_bind_false) {
+    return;
+  }
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> ids(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+    omp_get_place_proc_ids(place, ids.data());
+    for (const int id : ids) {
+      CPU_SET(id, &cores);
+    }
+  }
+  if (CPU_COUNT(&cores) > 0) {
+    static_cast<void>(sched_setaffinity(0, sizeof(cores), &cores));  // else there is one core, as there would have been
+  }
 }
 
 // OpenMP's threads stay awake while they wait for each other. Where another program has the core of one of them, the
@@ -45,6 +69,7 @@ void hold_standard_files() {
 
 int main(int argc, char** argv) {
   hold_standard_files();
+  unbind();
   choose_how_threads_wait(argv);
   return vitrail::cli::run({argv + 1, argv + argc});
 }
