@@ -138,9 +138,10 @@ models::CreateOptions ModelFlags::options() const {
   return options;
 }
 
+bool ModelFlags::is_changed() const { return !kwargs.empty() || num_classes || img_size; }
+
 void ModelFlags::check_unchanged(std::string_view is_or_does) const {
-  check_usage(kwargs.empty() && !num_classes && !img_size,
-              "'{}' {}: it takes no --model-kwargs, --num-classes or --img-size", model,
+  check_usage(!is_changed(), "'{}' {}: it takes no --model-kwargs, --num-classes or --img-size", model,
               is_or_does.empty() ? models::words_of(kind()).is_or_does : is_or_does);
 }
 

@@ -66,7 +66,8 @@ struct ModelFlags {
   std::uint64_t seed = 0;
 
   models::CreateOptions options() const;
-  /// Wrong usage if flags of add_model_changes() were given to a model that is taken as it is, since it `is_or_does`
+  bool is_changed() const;  ///< whether flags of add_model_changes() were given
+  /// Wrong usage if is_changed() is asked of a model that is taken as it is, since it `is_or_does`
   /// something; without this word, since it is of its kind().
   void check_unchanged(std::string_view is_or_does = "") const;
   bool prepares_images() const;        ///< whether flags of add_image_flags() were given

@@ -1,4 +1,4 @@
-// `vitrail info` describes a model.
+// `vitrail info` describes a model, or data.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/cli/about/describe.h"
+#include "vitrail/cli/about/describe_data.h"
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/print_json.h"
@@ -85,7 +86,8 @@ void print_zero(const nn::ParameterStore& parameters) {
 }  // namespace
 
 void add_info(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("info", "Describe a model: parameters, FLOPs, tokens, image size");
+  CLI::App& command = *app.add_subcommand(
+      "info", "Describe a model (parameters, FLOPs, tokens, image size) or data (what there is to learn from)");
   struct Flags {
     ModelFlags model;
     bool json = false;
@@ -93,14 +95,18 @@ void add_info(CLI::App& app) {
     bool zero = false;
   };
   const auto flags = std::make_shared<Flags>();
-  add_model_argument(command, flags->model);
+  add_model_argument(command, flags->model)
+      ->description(
+          "Name of a model (see: vitrail models), folder with config.json and weights, or data as tasks take "
+          "them");
   command.add_flag("--json", flags->json, "Print one JSON object");
   command.add_flag("--parameters", flags->parameters, "List every parameter with its shape");
   command.add_flag("--zero", flags->zero,
                    "What each of several ranks keeps in training, with `train --zero` and without");
   add_examples(command, {"vitrail info vit_base_patch16_224", "vitrail info vit_large_patch16_224 --zero",
                          "vitrail info vit_tiny_patch16_224 --model-kwargs img_size=32 patch_size=4 --num-classes 10",
-                         "vitrail info demo/run/best --json"});
+                         "vitrail info demo/run/best --json",
+                         "vitrail info photos                     # its parts, classes, boxes, captions …"});
   const auto tell = [flags](const auto& model, const nn::ParameterStore& parameters) {
     const std::int64_t int8 = models::int8_weights_in(flags->model.name_or_folder());
     if (flags->json) {
@@ -128,6 +134,16 @@ void add_info(CLI::App& app) {
   };
   command.callback([flags, tell] {
     const std::string name = flags->model.name_or_folder();
+    if (names_data(name)) {
+      check_usage(!flags->parameters && !flags->zero && !flags->model.is_changed(),
+                  "'{}' is not a model folder: it has no config.json", name);
+      if (flags->json) {
+        print_json(describe_data(name));
+      } else {
+        print_data(name);
+      }
+      return;
+    }
     models::CreateOptions options = flags->model.options();
     options.fill = nn::Fill::meta;  // the model is asked about, not run
     const models::ModelKind kind = flags->model.kind();

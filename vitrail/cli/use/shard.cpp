@@ -18,7 +18,7 @@
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/random.h"
 #include "vitrail/train/run/progress.h"
-#include "vitrail/train/tasks/classify.h"
+#include "vitrail/train/tasks/data_kinds.h"
 
 namespace vitrail::cli {
 namespace {
@@ -82,7 +82,7 @@ void shard(const ShardFlags& flags) {
   progress.end();
   const fs::path index = writer.commit();
   say_notes_of(*images);
-  if (fs::is_directory(flags.source) && !train::other_tasks(flags.source).empty()) {
+  if (fs::is_directory(flags.source) && !train::tasks_beside_classes(flags.source).empty()) {
     say("note: boxes, captions and questions are left out: a shard has images{}\n",
         flags.unlabeled ? " alone" : " and their classes");
   }

@@ -8,10 +8,6 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "vitrail/data/boxes/boxed_images.h"
-#include "vitrail/data/pairs/captioned_images.h"
-#include "vitrail/data/pairs/questions.h"
-#include "vitrail/io/csv.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/tensor_files.h"
 #include "vitrail/io/wording.h"
@@ -23,6 +19,7 @@
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/study/embedding_file.h"
 #include "vitrail/train/study/evaluate.h"
+#include "vitrail/train/tasks/data_kinds.h"
 #include "vitrail/train/tasks/probe.h"
 #include "vitrail/train/tasks/teacher.h"
 
@@ -39,17 +36,6 @@ std::unique_ptr<data::Dataset> open_part(const ClassifyOptions& how, const std::
   options.classes = std::move(classes);
   options.allow_single_class = !options.classes.empty();
   return data::open_dataset(source, options);
-}
-
-// Whether a source is a table that does not say what its columns are, or that has paths alone.
-bool tells_no_columns(const fs::path& source) {
-  if (!io::is_table_file(source)) {
-    return false;
-  }
-  const std::vector<io::CsvRow> rows = io::read_table(source);
-  return rows.empty() ||
-         (rows[0].fields.size() == 1 ||
-          std::ranges::any_of(rows[0].fields, [](const std::string& field) { return io::is_image_name(field); }));
 }
 
 // The images to evaluate on, with these classes; null if there are none.
@@ -230,7 +216,7 @@ void Classify::open_data() {
     training_ = open_part(options_, options_.data_dir, options_.train_split, {});
     validation_ = open_validation(options_, training_->classes());
   } catch (const Error& error) {
-    const std::vector<std::string> tasks = other_tasks(options_.data_dir);
+    const std::vector<std::string> tasks = tasks_beside_classes(options_.data_dir);
     fail("{}{}", error.what(),
          tasks.empty() ? "" : fmt::format("; what is there is for --task {}", fmt::join(tasks, ", ")));
   }
@@ -370,7 +356,7 @@ std::vector<std::string> Classify::summary() const {
   }
   lines.push_back(fmt::format("{}, {}", model_summary(model_), io::counted(model_.net->num_classes(), "classes")));
   const std::vector<std::string> tasks =
-      fs::is_directory(options_.data_dir) ? other_tasks(options_.data_dir) : std::vector<std::string>();
+      fs::is_directory(options_.data_dir) ? tasks_beside_classes(options_.data_dir) : std::vector<std::string>();
   if (!tasks.empty()) {
     lines.push_back(
         fmt::format("note: beside the class folders there is what is for --task {}", fmt::join(tasks, ", ")));
@@ -388,24 +374,6 @@ std::vector<std::string> Classify::summary() const {
 }
 
 }  // namespace
-
-std::vector<std::string> other_tasks(const fs::path& source) {
-  std::vector<std::string> tasks;
-  std::error_code error;
-  if (!fs::exists(source, error) || tells_no_columns(source)) {
-    return tasks;
-  }
-  using Finder = bool (*)(const fs::path&);
-  for (const auto& [task, has] : std::initializer_list<std::pair<const char*, Finder>>{
-           {"detect", data::has_boxes},
-           {"caption", [](const fs::path& path) { return data::has_captions(path); }},
-           {"vqa", data::has_questions}}) {
-    if (has(source)) {
-      tasks.emplace_back(task);
-    }
-  }
-  return tasks;
-}
 
 std::unique_ptr<Task> ClassifyOptions::make(const fs::path& checkpoint) const {
   return std::make_unique<Classify>(*this, checkpoint);

@@ -51,9 +51,6 @@ struct ClassifyOptions : ImageTaskOptions {
   std::unique_ptr<Task> make(const std::filesystem::path& checkpoint) const override;
 };
 
-/// The tasks that a source has boxes, captions or questions for: "detect", "caption", "vqa".
-std::vector<std::string> other_tasks(const std::filesystem::path& source);
-
 /// The kind of distillation and the weights of its losses: --distillation-alpha, or timm's --task-loss-weight and
 /// --distill-loss-weight. Of these, the first alone makes the second 1 minus it, and the second alone makes the first
 /// 1.

@@ -1,0 +1,132 @@
+// `vitrail info` of data: what there is to learn from, and by which command.
+#include <algorithm>
+#include <fstream>
+#include <map>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/commands.h"
+
+namespace vitrail::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+class InfoData : public Commands {
+ protected:
+  static void write(const std::string& name, const std::string& text) { std::ofstream(path(name)) << text; }
+  static std::vector<std::string> tasks_of(const Json& told) {
+    std::vector<std::string> tasks;
+    for (const Json& kind : told.at("kinds")) {
+      tasks.push_back(kind.at("task"));
+    }
+    return tasks;
+  }
+  static Json told(const std::string& source) {
+    const Outcome info = vitrail("info " + source + " --json");
+    EXPECT_EQ(info.status, 0) << info.err;
+    return Json::parse(info.out);
+  }
+};
+
+TEST_F(InfoData, CountsTheImagesOfClassesByPart) {
+  const Json data = told(path("data"));
+  EXPECT_THAT(tasks_of(data), ElementsAre("classify"));
+  const Json& kind = data.at("kinds")[0];
+  EXPECT_EQ(kind.at("command"), "vitrail train " + path("data"));
+  ASSERT_EQ(kind.at("parts").size(), 2U);
+  EXPECT_EQ(kind.at("parts")[0], Json::parse(R"({"part": "train", "images": 32, "classes": ["blue", "red"]})"));
+  EXPECT_EQ(kind.at("parts")[1].at("part"), "validation");
+  const Outcome lines = vitrail("info " + path("data"));
+  EXPECT_THAT(lines.out, HasSubstr("  train        32 images, 2 classes: blue, red\n"));
+}
+
+TEST_F(InfoData, FindsAllThatIsBesideImages) {
+  ASSERT_EQ(vitrail("scenes " + path("scenes") + " --count 12").status, 0);
+  const Json scenes = told(path("scenes"));
+  EXPECT_THAT(tasks_of(scenes), ElementsAre("detect", "caption", "vqa")) << "images and masks are no classes";
+  EXPECT_EQ(scenes.at("kinds")[0].at("parts")[0].at("images"), 12);
+  EXPECT_EQ(scenes.at("kinds")[1].at("parts")[0].at("captions"), 60);
+  EXPECT_EQ(scenes.at("kinds")[2].at("parts")[0].at("questions"), 96);
+  EXPECT_THAT(tasks_of(told(path("scenes/captions.json"))), ElementsAre("caption"));
+  const Json drawn = told("scenes:count=20");
+  EXPECT_THAT(tasks_of(drawn), ElementsAre("detect", "caption", "vqa"));
+  for (const Json& kind : drawn.at("kinds")) {
+    EXPECT_EQ(kind.at("parts")[1].at("images"), 2) << "the part for validation: " << kind;
+  }
+  EXPECT_THAT(tasks_of(told("scenes:count=20,task=count")), ElementsAre("classify"));
+}
+
+TEST_F(InfoData, EachCommandThatItNamesOpensTheData) {
+  ASSERT_EQ(vitrail("scenes " + path("named") + " --count 12").status, 0);
+  const std::map<std::string, std::string> small_ones = {
+      {"detect",
+       " --model detr_scenes --model-kwargs d_model=32 encoder_layers=1 decoder_layers=1 encoder_ffn_dim=32 "
+       "decoder_ffn_dim=32 encoder_attention_heads=2 decoder_attention_heads=2 num_queries=8"},
+      {"caption", ""},
+      {"vqa", ""}};
+  const Json scenes = told(path("named"));
+  ASSERT_EQ(scenes.at("kinds").size(), small_ones.size());
+  for (const Json& kind : scenes.at("kinds")) {
+    const std::string task = kind.at("task");
+    const std::string command = kind.at("command").get<std::string>().substr(std::string("vitrail ").size());
+    const Outcome run = vitrail(command + small_ones.at(task) + " --val-split '' --epochs 1 --threads 1 --output " +
+                                path("runs") + " --experiment " + task);
+    EXPECT_EQ(run.status, 0) << command << run.err;
+  }
+}
+
+TEST_F(InfoData, TellsTextsFromImages) {
+  write("texts.csv", "text,label,split\nhello,a,train\nworld,b,train\nagain,a,val\n");
+  const Json texts = told(path("texts.csv"));
+  EXPECT_THAT(tasks_of(texts), ElementsAre("classify-text"));
+  EXPECT_EQ(texts.at("kinds")[0].at("parts")[0],
+            Json::parse(R"({"part": "train", "texts": 2, "classes": ["a", "b"]})"));
+  write("words.conll", "he NOUN\nran VERB\n\nshe NOUN\n");
+  EXPECT_EQ(told(path("words.conll")).at("kinds")[0].at("parts")[0].at("words"), 3);
+  fs::create_directories(path("pairs"));
+  write("pairs/train.de", "eins\nzwei\n");
+  write("pairs/train.en", "one\ntwo\n");
+  write("pairs/test_2016.de", "drei\n");
+  write("pairs/test_2016.en", "three\n");
+  write("pairs/notes.txt", "to be read\n");
+  const Json pairs = told(path("pairs"));
+  EXPECT_THAT(tasks_of(pairs), ElementsAre("translate", "lm"));
+  EXPECT_EQ(pairs.at("kinds")[0].at("command"),
+            "vitrail train --task translate --src " + path("pairs/train.de") + " --tgt " + path("pairs/train.en"));
+  EXPECT_EQ(pairs.at("kinds")[0].at("parts")[0].at("pairs of lines"), 2);
+}
+
+TEST_F(InfoData, TellsSequencesAndImagesWithoutClasses) {
+  for (const std::string place : {"moving/cow/1", "moving/cow/2", "moving/dog/1", "loose"}) {
+    fs::create_directories(path(place));
+    io::write_png(fs::path(path(place)) / "a.png", image(0, 1));
+    io::write_png(fs::path(path(place)) / "b.png", image(1, 2));
+  }
+  const Json moving = told(path("moving"));
+  EXPECT_THAT(tasks_of(moving), ElementsAre("classify", "frames"));
+  EXPECT_EQ(moving.at("kinds")[1].at("parts")[0].at("sequences"), 3);
+  EXPECT_THAT(tasks_of(told(path("loose"))), ElementsAre("mae"));
+  ASSERT_EQ(vitrail("shard " + path("data") + " --output " + path("shards")).status, 0);
+  EXPECT_THAT(tasks_of(told(path("shards"))), ElementsAre("classify"));
+}
+
+TEST_F(InfoData, SaysWhatIsWrong) {
+  fs::create_directories(path("empty"));
+  refuses("info " + path("empty"), "is neither a model folder, which has a config.json, nor data: ");
+  refuses("info " + path("data") + " --zero", "is not a model folder: it has no config.json", 2);
+  refuses("info " + path("data") + " --num-classes 3", "is not a model folder", 2);
+  refuses("info nothing_such", "there is no model 'nothing_such'");
+  const std::string broken = copy_of_data("half");
+  fs::remove_all(broken + "/validation/red");
+  fs::create_directories(broken + "/validation/red");
+  const Outcome half = vitrail("info " + broken);
+  EXPECT_EQ(half.status, 0) << half.err;
+  EXPECT_THAT(half.out, HasSubstr("  validation   cannot be read: "));
+}
+
+}  // namespace
+}  // namespace vitrail::test
