@@ -250,7 +250,7 @@ std::unique_ptr<Dataset> open_unlabeled(const fs::path& source, bool skip_broken
     return without_labels(list_shards(shards_named(source), source, {.labeled = false, .skip_broken = skip_broken}));
   }
   if (!fs::is_directory(source, error)) {
-    return without_labels(list_file(source, {}, {.labeled = false}));
+    return without_labels(list_file(source, {}, {.labeled = false, .skip_broken = skip_broken}));
   }
   std::unique_ptr<Dataset> all;
   for (Listing& listing : list_unlabeled(source, skip_broken)) {

@@ -51,7 +51,9 @@ struct DatasetOptions {
   std::vector<std::string> classes = {};
   bool allow_single_class = true;  ///< false: a single class is an Error
   bool labeled = true;             ///< false: all images of the source, wherever they lie, as one class
-  bool skip_broken = false;        ///< leave shards out that are missing or damaged; notes() names them
+  /// Leave shards out that are missing or damaged, which notes() names; an image that a table names and that does not
+  /// exist is a broken one.
+  bool skip_broken = false;
   /// true: a source with a class that is none of `classes` keeps all of its own, unless it has a number for each of
   /// them
   bool or_own_classes = false;

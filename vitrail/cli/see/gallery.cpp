@@ -202,7 +202,7 @@ class QuestionsPart {
     if (flags.questions.empty()) {
       return;
     }
-    const data::ImageQuestions read = data::open_questions_of(flags.questions, flags.split);
+    const data::ImageQuestions read = data::open_questions_of(flags.questions, flags.split, false, flags.skip_broken);
     std::vector<std::string> named;
     for (std::int64_t i = 0; i < read.images->size(); ++i) {
       named.push_back(read.images->name(i));

@@ -304,7 +304,7 @@ void evaluate_questions(const ModelFlags& model, const ComputeFlags& compute, co
                         const std::string& output, bool json) {
   const train::EvaluateOptions options = data.options(compute.apply());
   const train::Answerer answerer = open_answerer(model);
-  const data::ImageQuestions questions = data::open_questions_of(data.data, data.split, true);
+  const data::ImageQuestions questions = data::open_questions_of(data.data, data.split, true, data.skip_broken);
   for (const std::string& note : questions.images->notes()) {
     say("{}\n", note);
   }

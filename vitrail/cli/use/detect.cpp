@@ -154,8 +154,8 @@ void evaluate_detections(const ModelFlags& model, const ComputeFlags& compute, c
                          const std::string& output, bool json) {
   const train::EvaluateOptions options = data.options(compute.apply());
   const models::Detector detector = open_detector(model);
-  const data::BoxedImages images =
-      data::open_boxed_images(data.data, {.split = data.split, .classes = detector.labels});
+  const data::BoxedImages images = data::open_boxed_images(
+      data.data, {.split = data.split, .classes = detector.labels, .skip_broken = data.skip_broken});
   for (const std::string& note : images.notes) {
     say("{}\n", note);
   }

@@ -160,6 +160,7 @@ void predict_frames(const ModelFlags& flags, const ComputeFlags& compute, const 
   data::SequenceOptions wanted;
   wanted.labels = data::SequenceOptions::Labels::none;
   wanted.frames = frames_of(asked.frames, model->target);
+  wanted.skip_broken = asked.skip_broken;
   for (const std::string& source : with_input_lines(asked.sources)) {
     const data::Sequences data = data::open_sequences(source, wanted);
     std::ranges::for_each(data.notes, say_note);
@@ -186,6 +187,7 @@ void evaluate_frames(const ModelFlags& flags, const ComputeFlags& compute, const
   data::SequenceOptions wanted = train::sequence_options(model->target, model->target.classes);
   wanted.split = asked.split;
   wanted.frames = frames_of(frames, model->target);
+  wanted.skip_broken = asked.skip_broken;
   const data::Sequences data = data::open_sequences(asked.data, wanted);
   std::ranges::for_each(data.notes, say_note);
   const train::FrameEvaluation result = train::run_frames(*model, data, all_of(data), run);

@@ -39,7 +39,8 @@ struct BoxedImages {
 struct BoxedOptions {
   std::string split = {};  ///< "train", "validation", "test", "trainval" …; "": the source itself
   std::vector<std::string> classes =
-      {};  ///< if given: these classes, in this order. Another one in the source is an Error.
+      {};                    ///< if given: these classes, in this order. Another one in the source is an Error.
+  bool skip_broken = false;  ///< an image that does not exist is a broken one, which is found when it is opened
 };
 
 /// Opens images with boxes. `source` is one of

@@ -40,7 +40,8 @@ double number_in(const pugi::xml_node& node, const char* name, const std::string
   return value;
 }
 
-fs::path image_of(const fs::path& annotation, const std::string& name, const std::vector<fs::path>& folders) {
+fs::path image_of(const fs::path& annotation, const std::string& name, const VocFiles& files) {
+  const std::vector<fs::path>& folders = files.image_folders;
   std::vector<std::string> names;
   if (!name.empty()) {
     names.push_back(fs::path(name).filename().string());
@@ -56,7 +57,9 @@ fs::path image_of(const fs::path& annotation, const std::string& name, const std
       }
     }
   }
-  fail("{}: the image '{}' does not exist in '{}'", annotation.string(), names.front(), folders.front().string());
+  check(files.images_may_miss, "{}: the image '{}' does not exist in '{}' (--skip-broken leaves such images out)",
+        annotation.string(), names.front(), folders.front().string());
+  return folders.front() / names.front();
 }
 
 // The images of the folder in which those of the listing lie that have no annotation.
@@ -66,7 +69,8 @@ std::vector<std::string> without_annotation(const BoxListing& listing) {
     known.insert(image.name);
   }
   std::vector<std::string> result;
-  for (const fs::directory_entry& entry : fs::directory_iterator(listing.images.front().path.parent_path())) {
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(listing.images.front().path.parent_path(), none)) {
     std::string name = entry.path().filename().string();
     if (io::is_image_name(name) && !is_hidden(entry.path().filename()) && !known.contains(name)) {
       result.push_back(std::move(name));
@@ -121,7 +125,7 @@ BoxListing list_voc(const VocFiles& files) {
     const pugi::xml_node root = document.child(root_name);
     check(!root.empty(), "{}: there is no <{}>, as Pascal VOC's files have it", source, root_name);
     ListedImage image;
-    image.path = image_of(path, root.child("filename").text().get(), files.image_folders);
+    image.path = image_of(path, root.child("filename").text().get(), files);
     image.name = image.path.filename().string();
     const auto [earlier, is_first] = annotation_of.emplace(image.path, path);
     check(is_first, "{}: its image '{}' is that of '{}' too", source, image.name, earlier->second.filename().string());

@@ -30,8 +30,10 @@ using CocoPlaces = std::unordered_map<std::int64_t, std::size_t>;
 /// A file with lists of objects. Errors name the file, the list and the object's place in it.
 class CocoFile {
  public:
-  /// Throws Error unless the file has all of these lists; `what` is what it is about: "captions".
-  CocoFile(const std::filesystem::path& path, const std::vector<std::string>& lists, const std::string& what);
+  /// Throws Error unless the file has all of these lists; `what` is what it is about: "captions". With
+  /// `images_may_miss`, images that do not exist are taken for broken ones, which are found when they are opened.
+  CocoFile(const std::filesystem::path& path, const std::vector<std::string>& lists, const std::string& what,
+           bool images_may_miss);
 
   /// Calls `read` for each object of a list.
   void read(const std::string& list, const std::function<void(io::Fields& object)>& read) const;
@@ -50,6 +52,7 @@ class CocoFile {
  private:
   std::filesystem::path path_;
   nlohmann::json json_;
+  bool images_may_miss_;
 };
 
 }  // namespace vitrail::data

@@ -22,9 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 
 // The names of the classes as the captions of their images; images without a class are left out.
-CaptionedImages captioned_by_class(const fs::path& source, const std::string& split) {
+CaptionedImages captioned_by_class(const fs::path& source, const std::string& split, bool skip_broken) {
   DatasetOptions part;
   part.split = split;
+  part.skip_broken = skip_broken;
   const std::shared_ptr<const Dataset> images = open_dataset(source.string(), part);
   CaptionedImages all{{images, {}}};
   std::vector<std::int64_t> named;
@@ -41,11 +42,11 @@ CaptionedImages captioned_by_class(const fs::path& source, const std::string& sp
 }
 
 // The pairs of a source, or of a part of it, and the scenes of those that were drawn. An image's name is its index.
-CaptionedImages pairs_in(const fs::path& source, const std::string& split, bool judged) {
+CaptionedImages pairs_in(const fs::path& source, const std::string& split, bool judged, bool skip_broken) {
   if (split.empty()) {
     check_whole(parts_of_pairs(source), source.string());
   }
-  CaptionedImages all{open_text_pairs(source, split)};
+  CaptionedImages all{open_text_pairs(source, split, skip_broken)};
   const fs::path file = all.folder / "scene.json";
   if (!judged || all.folder.empty() || !fs::exists(file)) {
     return all;
@@ -88,14 +89,15 @@ Parts parts_of_captioned_images(const fs::path& source) {
                                                         : parts_of_images(source);
 }
 
-CaptionedImages open_captioned_images(const fs::path& source, const std::string& split, bool judged) {
+CaptionedImages open_captioned_images(const fs::path& source, const std::string& split, bool judged, bool skip_broken) {
   if (is_scene_source(source) && read_scene_source(source).style == SceneStyle::shapes) {
     return drawn_pairs(source, split, judged);
   }
   if (has_captions(source, split) && !is_part_of_classes(source, split)) {
-    return pairs_in(source, split, judged);
+    return pairs_in(source, split, judged, skip_broken);
   }
-  return has_boxes(source) ? counted_captions(source, split) : captioned_by_class(source, split);
+  return has_boxes(source) ? counted_captions(source, split, skip_broken)
+                           : captioned_by_class(source, split, skip_broken);
 }
 
 }  // namespace vitrail::data

@@ -24,10 +24,11 @@ struct CaptionedImages : TextPairs {
 /// say how many there are (counted_captions()), or a data set with classes, whose names (of a folder, or what a .csv of
 /// path,label says of an image) are then the captions. `split` chooses a part
 /// (choose_part()) of the pairs, or what open_dataset() takes; "" is the whole. A
-/// scene.json beside captions.json says what is in scenes. Throws Error, naming the place, if there is no such part, or
-/// a file does not fit its layout.
+/// scene.json beside captions.json says what is in scenes, which is read if they are to be `judged`. With
+/// `skip_broken`, images that are not there are broken ones. Throws Error, naming the place, if there is no such part,
+/// or a file does not fit its layout.
 CaptionedImages open_captioned_images(const std::filesystem::path& source, const std::string& split = "",
-                                      bool judged = false);
+                                      bool judged = false, bool skip_broken = false);
 
 /// The parts of such a source; none if it is whole, or its parts are drawn.
 Parts parts_of_captioned_images(const std::filesystem::path& source);

@@ -103,8 +103,8 @@ std::optional<std::vector<std::int64_t>> counts_of_caption(std::string_view capt
   return counts;
 }
 
-CaptionedImages counted_captions(const std::filesystem::path& source, const std::string& split) {
-  BoxedImages boxed = open_boxed_images(source, {.split = split});
+CaptionedImages counted_captions(const std::filesystem::path& source, const std::string& split, bool skip_broken) {
+  BoxedImages boxed = open_boxed_images(source, {.split = split, .skip_broken = skip_broken});
   CaptionedImages result;
   result.texts.reserve(boxed.objects.size());
   result.counts.reserve(boxed.objects.size());

@@ -26,6 +26,7 @@ std::optional<std::vector<std::int64_t>> counts_of_caption(std::string_view capt
 
 /// Images with boxes (open_boxed_images()), of which each has one such caption; objects that stand for a crowd are not
 /// counted.
-CaptionedImages counted_captions(const std::filesystem::path& source, const std::string& split = "");
+CaptionedImages counted_captions(const std::filesystem::path& source, const std::string& split = "",
+                                 bool skip_broken = false);
 
 }  // namespace vitrail::data

@@ -168,7 +168,8 @@ struct QuestionListing {
   std::vector<std::vector<Question>> questions;
 };
 
-QuestionListing list_vqa(const fs::path& file) {
+// Questions about images that are not there are left out if those `may_miss`.
+QuestionListing list_vqa(const fs::path& file, bool may_miss) {
   const fs::path answers_file = annotations_of(file);
   check(fs::exists(answers_file), "{}: the answers are not there: '{}' was expected beside it", file.string(),
         answers_file.filename().string());
@@ -212,14 +213,24 @@ QuestionListing list_vqa(const fs::path& file) {
   check(fields.kind("questions") == io::Kind::list,
         "{}: there is no list 'questions', as questions in VQA's layout have it", file.string());
   number = 0;
+  std::int64_t without_image = 0;
   for (const nlohmann::json& item : json["questions"]) {
     io::Fields f(item, fmt::format("{}: 'questions' {}", file.string(), number++));
     const auto id = f.get<std::int64_t>("question_id");
     const auto image = f.get<std::int64_t>("image_id");
     const auto place = place_of.find(image);
-    check(place != place_of.end(), "{}: the question {} is about the image {}, but no image in '{}' ends with that",
-          f.source(), id, image, folder.string());
     const auto own = answered.find(id);
+    if (may_miss && place == place_of.end()) {
+      ++without_image;
+      if (own != answered.end()) {
+        own->second.used = true;
+      }
+      continue;
+    }
+    check(place != place_of.end(),
+          "{}: the question {} is about the image {}, but no image in '{}' ends with that (--skip-broken leaves such "
+          "questions out)",
+          f.source(), id, image, folder.string());
     check(own != answered.end(), "{}: the question {} has no answer in '{}'", f.source(), id,
           answers_file.filename().string());
     check(!own->second.used, "{}: the question {} is there twice", f.source(), id);
@@ -235,6 +246,10 @@ QuestionListing list_vqa(const fs::path& file) {
   for (const auto& [id, a] : answered) {
     check(a.used, "{}: there are answers to the question {}, which is not in '{}'", answers_file.string(), id,
           file.filename().string());
+  }
+  if (without_image > 0) {
+    result.images.notes.push_back(fmt::format("{}: left out {} about images that are not there", file.string(),
+                                              io::counted(without_image, "questions")));
   }
   return result;
 }
@@ -268,7 +283,7 @@ QuestionListing list_questions_csv(const fs::path& file, TablePart part) {
     const auto& [line, fields] = *row;
     const auto [place, is_new] = place_of.emplace(fields[path], result.paths.size());
     if (is_new) {
-      result.paths.push_back(image_of_row(file, *row, path));
+      result.paths.push_back(image_of_row(file, *row, path, part.images_may_miss));
       result.images.names.push_back(fields[path]);
       result.questions.emplace_back();
     }
@@ -323,10 +338,10 @@ Parts parts_with_questions(const fs::path& folder, const std::string& split = ""
 }
 
 // The questions of a part; all of the source with `mixed`, for which `split` is "".
-QuestionListing list_questions(const fs::path& source, const std::string& split, bool mixed) {
+QuestionListing list_questions(const fs::path& source, const std::string& split, bool mixed, bool may_miss) {
   std::error_code error;
   check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
-  const TablePart rows{.part = split, .mixed = mixed};
+  const TablePart rows{.part = split, .mixed = mixed, .images_may_miss = may_miss};
   if (!fs::is_directory(source)) {
     const std::string name = source.filename().string();
     const bool table = io::is_table_name(source);
@@ -337,7 +352,7 @@ QuestionListing list_questions(const fs::path& source, const std::string& split,
         source.string());
     check(table || split.empty() || is_training_split(split), "{}: there is no part '{}' of it", source.string(),
           split);
-    return table ? list_questions_csv(source, rows) : list_vqa(source);
+    return table ? list_questions_csv(source, rows) : list_vqa(source, may_miss);
   }
   std::vector<fs::path> whole = question_files(source);  // what is of no part
   std::erase_if(whole, [](const fs::path& file) { return !part_in_name(file.filename().string()).empty(); });
@@ -345,7 +360,8 @@ QuestionListing list_questions(const fs::path& source, const std::string& split,
     whole.push_back(source / questions_csv);
   }
   const auto list_whole = [&] {
-    return io::is_table_name(whole.front()) ? list_questions_csv(whole.front(), rows) : list_vqa(whole.front());
+    return io::is_table_name(whole.front()) ? list_questions_csv(whole.front(), rows)
+                                            : list_vqa(whole.front(), may_miss);
   };
   const Parts parts = parts_with_questions(source, split);
   check(whole.size() < 2, "{}: there are several files of questions, '{}' and '{}': name one of them", source.string(),
@@ -364,7 +380,7 @@ QuestionListing list_questions(const fs::path& source, const std::string& split,
     check_whole(parts, source.string());
     part = &parts.front();
   }
-  QuestionListing result = part == nullptr ? list_whole() : list_questions(part->path, "", mixed);
+  QuestionListing result = part == nullptr ? list_whole() : list_questions(part->path, "", mixed, may_miss);
   std::ranges::move(notes, std::back_inserter(result.images.notes));
   return result;
 }
@@ -420,12 +436,12 @@ std::string plain_answer(std::string_view answer) {
 
 ImageQuestions open_questions(const fs::path& source) {
   return is_scene_source(source) ? drawn_questions(source, "", false)
-                                 : questions_of(list_questions(source, "", true), source);
+                                 : questions_of(list_questions(source, "", true, false), source);
 }
 
-ImageQuestions open_questions_of(const fs::path& source, const std::string& split, bool drawn_boxes) {
+ImageQuestions open_questions_of(const fs::path& source, const std::string& split, bool drawn_boxes, bool skip_broken) {
   return is_scene_source(source) ? drawn_questions(source, split, drawn_boxes)
-                                 : questions_of(list_questions(source, split, false), source);
+                                 : questions_of(list_questions(source, split, false, skip_broken), source);
 }
 
 Parts parts_of_questions(const fs::path& source) {

@@ -66,9 +66,10 @@ ImageQuestions open_questions(const std::filesystem::path& source);
 /// The same of a part (choose_part()): a subfolder train/, validation/ …, a file whose name says it
 /// (v2_OpenEnded_mscoco_train2014_questions.json), or the rows of a table by its column "split"; "" is the whole.
 /// Throws Error if there is no such part, or for "" if there are several. Question::about of drawn scenes is filled in
-/// if `drawn_boxes` says so, for which each is drawn once.
+/// if `drawn_boxes` says so, for which each is drawn once. With `skip_broken`, questions about images that are not
+/// there are left out.
 ImageQuestions open_questions_of(const std::filesystem::path& source, const std::string& split,
-                                 bool drawn_boxes = false);
+                                 bool drawn_boxes = false, bool skip_broken = false);
 /// The parts of such a source; none if it is whole.
 Parts parts_of_questions(const std::filesystem::path& source);
 /// Whether a file or a folder looks like questions about images.

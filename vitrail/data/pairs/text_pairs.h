@@ -38,8 +38,9 @@ struct TextPairs {
 /// Images without a text are left out and told in a note. With `split`, the pairs are those of one of its parts, by any
 /// name of it; a source without parts is all for training. Without, all parts are taken, which a note tells. Throws
 /// Error, naming the place, if a file does not fit its
-/// layout, an image is not there, or there are no pairs.
-TextPairs open_text_pairs(const std::filesystem::path& source, const std::string& split = "");
+/// layout, an image is not there, or there are no pairs. With `skip_broken`, images that are not there are broken ones,
+/// which are found when they are opened.
+TextPairs open_text_pairs(const std::filesystem::path& source, const std::string& split = "", bool skip_broken = false);
 
 /// The parts of such a source: those that the column "split" of a table names, or the files, subfolders and shards of a
 /// folder. None if it does not say any.

@@ -190,7 +190,7 @@ Told sequences_of_table(const fs::path& path, const SequenceOptions& options) {
       continue;
     }
     check(!io::trimmed(fields[columns.sequence]).empty(), "{}: line {} names no sequence", source, line);
-    image_of_row(path, *row, columns.path);
+    image_of_row(path, *row, columns.path, options.skip_broken);
     const bool fresh = !numbers.contains(fields[columns.sequence]);
     add_frame(told.found, numbers, fields[columns.sequence], std::ssize(names));
     names.push_back(fields[columns.path]);

@@ -42,6 +42,7 @@ struct SequenceOptions {
   };
   Labels labels = Labels::sequences;  ///< what classes are read of
   std::vector<std::string> classes;   ///< if given: the classes to use, in this order; another one is an Error
+  bool skip_broken = false;           ///< a frame that a table names and that does not exist is a broken one
   std::string frames;                 ///< a pattern that the file names of frames match, "090-*.jpg"; empty: any
 };
 /// Opens sequences. `source` is one of

@@ -155,16 +155,18 @@ std::vector<const CsvRow*> rows_of(const std::vector<CsvRow>& rows, const TableP
   return chosen;
 }
 
-fs::path image_of_row(const fs::path& path, const CsvRow& row, std::size_t column) {
+fs::path image_of_row(const fs::path& path, const CsvRow& row, std::size_t column, bool may_miss) {
   check(!io::trimmed(row.fields[column]).empty(), "{}: line {} names no image", path.string(), row.line);
   fs::path image = path.parent_path() / row.fields[column];
   std::error_code error;  // a name may be too long for the system
-  check(fs::exists(image, error), "{}: line {} names the image {}, which does not exist", path.string(), row.line,
-        image.string());
+  check(may_miss || fs::exists(image, error),
+        "{}: line {} names the image {}, which does not exist (--skip-broken leaves such images out)", path.string(),
+        row.line, image.string());
   return image;
 }
 
-Listing list_csv(const fs::path& path, const std::string& split, bool labeled) {
+Listing list_csv(const fs::path& path, const std::string& split, const ListOptions& how) {
+  const bool labeled = how.labeled;
   const std::string source = path.string();
   const std::vector<CsvRow> rows = io::read_table(path);
   check(!rows.empty(), "{}: the file is empty; lines of path,label were expected", source);
@@ -185,7 +187,7 @@ Listing list_csv(const fs::path& path, const std::string& split, bool labeled) {
     if (!labeled && !seen.insert(row->fields[columns.path]).second) {
       continue;  // such as an image with several captions
     }
-    image_of_row(path, *row, columns.path);
+    image_of_row(path, *row, columns.path, how.skip_broken);
     listing.names.push_back(row->fields[columns.path]);
     classes.emplace_back(label);
   }

@@ -187,7 +187,7 @@ Listing list_file(const fs::path& path, const std::string& split, const ListOpti
     return list_tar(path, split, how);
   }
   if (io::is_table_name(path)) {
-    return list_csv(path, split, how.labeled);
+    return list_csv(path, split, how);
   }
   const bool binary = is_idx_images_file(path) || extension == ".bin";
   check(!binary || split.empty() || is_training_split(split), "{}: a file of one part has no '{}' images",

@@ -57,7 +57,9 @@ bool are_known_classes(const Listing& listing, const std::vector<std::string>& c
 /// How a source is listed.
 struct ListOptions {
   bool labeled = true;
-  bool skip_broken = false;  ///< leave shards out that are missing or damaged, and note them
+  /// Leave shards out that are missing or damaged, and note them; take images that a table names and that do not exist
+  /// for broken ones, which are found when they are opened.
+  bool skip_broken = false;
 };
 /// Lists the images below a folder.
 Listing list_folder(const std::filesystem::path& path, bool labeled = true);
@@ -71,7 +73,7 @@ Listing list_shards(const std::vector<std::filesystem::path>& files, const std::
 /// Lists the rows of a CSV that are of the part `split` by the column "split" (choose_part()), or all rows if it is "";
 /// then the column may have one value only. Without labels the rows may be of several parts, and an image that has
 /// several is there once.
-Listing list_csv(const std::filesystem::path& path, const std::string& split, bool labeled = true);
+Listing list_csv(const std::filesystem::path& path, const std::string& split, const ListOptions& how = {});
 /// Whether a row is a header: whether no field of it is the name of an image.
 bool is_table_header(const io::CsvRow& row);
 /// The columns of images' paths, of classes, and of parts, under all names that are understood (io::column_named()).
@@ -85,6 +87,7 @@ struct TablePart {
   std::optional<std::size_t> split = std::nullopt;  ///< the column that says of which part a row is
   std::string part = {};                            ///< the part to be read (choose_part()); "": all
   bool mixed = false;                               ///< all may be of several parts
+  bool images_may_miss = false;                     ///< ListOptions::skip_broken
 };
 /// The parts that the column "split" names, "" among them for rows of none; none unless a row
 /// says its part.
@@ -95,8 +98,10 @@ Parts parts_of_table(const std::filesystem::path& file);
 /// several parts, or if a row has too few columns or, without a header, more than `part` says.
 std::vector<const io::CsvRow*> rows_of(const std::vector<io::CsvRow>& rows, const TablePart& part,
                                        const std::string& source, std::vector<std::string>& notes);
-/// The image that a row of the table `path` names, a path relative to it. Throws Error if it does not exist.
-std::filesystem::path image_of_row(const std::filesystem::path& path, const io::CsvRow& row, std::size_t column);
+/// The image that a row of the table `path` names, a path relative to it. Throws Error if it does not exist, unless it
+/// `may_miss`.
+std::filesystem::path image_of_row(const std::filesystem::path& path, const io::CsvRow& row, std::size_t column,
+                                   bool may_miss);
 /// Lists the images of CIFAR's binary files of one split, in order.
 Listing list_cifar(const std::vector<std::filesystem::path>& files);
 /// Lists the images of an MNIST-style idx file: `images` is the file `*-images-idx3-ubyte`, beside which its labels

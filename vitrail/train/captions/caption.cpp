@@ -195,13 +195,15 @@ const models::VisionEncoderDecoder* with_cross_attention(const models::Captioner
 }
 
 CaptionTask::CaptionTask(const CaptionTaskOptions& options, const fs::path& checkpoint)
-    : options_(options), training_(data::open_captioned_images(options.data_dir, options.train_split)) {
+    : options_(options),
+      training_(data::open_captioned_images(options.data_dir, options.train_split, false, options.skip_broken)) {
   if (!options_.val_dir.empty()) {
     const std::string part = part_of_val_dir(options_, data::parts_of_captioned_images(options_.val_dir));
-    validation_ = data::open_captioned_images(options_.val_dir, part, true);
+    validation_ = data::open_captioned_images(options_.val_dir, part, true, options_.skip_broken);
   } else if (!options_.val_split.empty()) {
-    with_other_ways(options_,
-                    [&] { validation_ = data::open_captioned_images(options_.data_dir, options_.val_split, true); });
+    with_other_ways(options_, [&] {
+      validation_ = data::open_captioned_images(options_.data_dir, options_.val_split, true, options_.skip_broken);
+    });
   }
   for (std::size_t i = 0; i < training_.texts.size(); ++i) {
     for (const std::string& caption : training_.texts[i]) {

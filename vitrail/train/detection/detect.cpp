@@ -129,23 +129,28 @@ class DetectionTask final : public Task {
 };
 
 DetectionTask::DetectionTask(const DetectionOptions& options, const fs::path& checkpoint)
-    : options_(options), training_(data::open_boxed_images(options.data_dir, {.split = options.train_split})) {
+    : options_(options),
+      training_(data::open_boxed_images(options.data_dir,
+                                        {.split = options.train_split, .skip_broken = options.skip_broken})) {
   Made made = make_detector(options_, checkpoint, training_.classes);
   detector_ = std::move(made.detector);
   if (!checkpoint.empty()) {
     check_same_classes(detector_.labels, training_.classes);
   }
   if (detector_.labels != training_.classes) {
-    training_ =
-        data::open_boxed_images(options_.data_dir, {.split = options_.train_split, .classes = detector_.labels});
+    training_ = data::open_boxed_images(
+        options_.data_dir,
+        {.split = options_.train_split, .classes = detector_.labels, .skip_broken = options_.skip_broken});
   }
   if (!options_.val_dir.empty()) {
     const std::string part = part_of_val_dir(options_, data::parts_of_boxes(options_.val_dir));
-    validation_ = data::open_boxed_images(options_.val_dir, {.split = part, .classes = training_.classes});
+    validation_ = data::open_boxed_images(
+        options_.val_dir, {.split = part, .classes = training_.classes, .skip_broken = options_.skip_broken});
   } else if (!options_.val_split.empty()) {
     with_other_ways(options_, [&] {
-      validation_ =
-          data::open_boxed_images(options_.data_dir, {.split = options_.val_split, .classes = training_.classes});
+      validation_ = data::open_boxed_images(
+          options_.data_dir,
+          {.split = options_.val_split, .classes = training_.classes, .skip_broken = options_.skip_broken});
     });
   }
   check(std::ranges::any_of(training_.objects, [](const auto& own) { return !own.empty(); }),

@@ -28,7 +28,7 @@ data::Parts parts_without_labels(const std::string& source) {
 std::shared_ptr<const data::Dataset> open_without_labels(const ImageTaskOptions& how, const std::string& source,
                                                          const std::string& split) {
   if (is_split_by_boxes(source)) {
-    return data::open_boxed_images(source, {.split = split}).images;
+    return data::open_boxed_images(source, {.split = split, .skip_broken = how.skip_broken}).images;
   }
   data::DatasetOptions options;
   options.split = split;

@@ -43,6 +43,7 @@ data::Sequences open_frames(const FrameTaskOptions& options, const std::string& 
   data::SequenceOptions wanted = sequence_options(target, target.classes);
   wanted.split = split;
   wanted.frames = options.frames;
+  wanted.skip_broken = options.skip_broken;
   return data::open_sequences(source, wanted);
 }
 

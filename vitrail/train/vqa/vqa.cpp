@@ -78,12 +78,16 @@ class VqaTask final : public Task {
 
 VqaTask::VqaTask(const VqaOptions& options, const fs::path& checkpoint)
     : options_(options),
-      training_(data::open_questions_of(options.data_dir, options.train_split, options.attn_loss_coef > 0)) {
+      training_(data::open_questions_of(options.data_dir, options.train_split, options.attn_loss_coef > 0,
+                                        options.skip_broken)) {
   if (!options_.val_dir.empty()) {
-    validation_ = data::open_questions_of(options_.val_dir,
-                                          part_of_val_dir(options_, data::parts_of_questions(options_.val_dir)));
+    validation_ =
+        data::open_questions_of(options_.val_dir, part_of_val_dir(options_, data::parts_of_questions(options_.val_dir)),
+                                false, options_.skip_broken);
   } else if (!options_.val_split.empty()) {
-    with_other_ways(options_, [&] { validation_ = data::open_questions_of(options_.data_dir, options_.val_split); });
+    with_other_ways(options_, [&] {
+      validation_ = data::open_questions_of(options_.data_dir, options_.val_split, false, options_.skip_broken);
+    });
   }
   const fs::path folder = checkpoint.empty() ? model_of(options_.model) : checkpoint;
   if (models::is_vqa_folder(folder)) {
