@@ -37,6 +37,8 @@ TEST_F(InfoData, CountsTheImagesOfClassesByPart) {
   EXPECT_THAT(tasks_of(data), ElementsAre("classify"));
   const Json& kind = data.at("kinds")[0];
   EXPECT_EQ(kind.at("command"), "vitrail train " + path("data"));
+  EXPECT_EQ(told(path("data/train")).at("kinds")[0].at("command"),
+            "vitrail train " + path("data/train") + " --val-split ''");
   ASSERT_EQ(kind.at("parts").size(), 2U);
   EXPECT_EQ(kind.at("parts")[0], Json::parse(R"({"part": "train", "images": 32, "classes": ["blue", "red"]})"));
   EXPECT_EQ(kind.at("parts")[1].at("part"), "validation");
@@ -58,6 +60,8 @@ TEST_F(InfoData, FindsAllThatIsBesideImages) {
     EXPECT_EQ(kind.at("parts")[1].at("images"), 2) << "the part for validation: " << kind;
   }
   EXPECT_THAT(tasks_of(told("scenes:count=20,task=count")), ElementsAre("classify"));
+  EXPECT_THAT(tasks_of(told("scenes:count=20,style=cells")), ElementsAre("detect")) << "nothing is said of cells";
+  EXPECT_EQ(told("sets:task=sort,count=30").at("kinds")[0].at("parts")[0].at("sets"), 30);
 }
 
 TEST_F(InfoData, EachCommandThatItNamesOpensTheData) {
@@ -73,8 +77,8 @@ TEST_F(InfoData, EachCommandThatItNamesOpensTheData) {
   for (const Json& kind : scenes.at("kinds")) {
     const std::string task = kind.at("task");
     const std::string command = kind.at("command").get<std::string>().substr(std::string("vitrail ").size());
-    const Outcome run = vitrail(command + small_ones.at(task) + " --val-split '' --epochs 1 --threads 1 --output " +
-                                path("runs") + " --experiment " + task);
+    const Outcome run = vitrail(command + small_ones.at(task) + " --epochs 1 --threads 1 --output " + path("runs") +
+                                " --experiment " + task);
     EXPECT_EQ(run.status, 0) << command << run.err;
   }
 }
@@ -97,7 +101,51 @@ TEST_F(InfoData, TellsTextsFromImages) {
   EXPECT_THAT(tasks_of(pairs), ElementsAre("translate", "lm"));
   EXPECT_EQ(pairs.at("kinds")[0].at("command"),
             "vitrail train --task translate --src " + path("pairs/train.de") + " --tgt " + path("pairs/train.en"));
-  EXPECT_EQ(pairs.at("kinds")[0].at("parts")[0].at("pairs of lines"), 2);
+  EXPECT_EQ(pairs.at("kinds")[0].at("parts")[0].at("line pairs"), 2);
+  write("pairs/train.fr", "un\ndeux\n");
+  write("pairs/val.de", "eins\n");
+  write("pairs/val.en", "one\n");
+  const Json more = told(path("pairs"));
+  EXPECT_THAT(more.at("kinds")[0].at("command").get<std::string>(), HasSubstr(" --val-src " + path("pairs/val.de")));
+  EXPECT_THAT(more.at("kinds")[0].at("parts")[0].at("notes")[0].get<std::string>(), HasSubstr("train.fr"));
+  write("plain.md", "# a text\n");
+  EXPECT_THAT(tasks_of(told(path("plain.md"))), ElementsAre("lm"));
+  refuses("info " + path("pairs/broken"), "there is no model");
+  write("broken.tsv", "good\tfine\nbad\n");
+  refuses("info " + path("broken.tsv"), "line 2 has 1 field, expected 2: a label, a tab, a text");
+}
+
+TEST_F(InfoData, NamesTheFileOfTextsToTrainOn) {
+  fs::create_directories(path("labelled"));
+  write("labelled/dev.tsv", "a\tone\nb\ttwo\n");
+  write("labelled/broken.tsv", "a\n");
+  write("labelled/train.tsv", "a\tone\nb\ttwo\nb\tthree\n");
+  const Json labelled = told(path("labelled"));
+  EXPECT_THAT(tasks_of(labelled), ElementsAre("classify-text"));
+  EXPECT_EQ(labelled.at("kinds")[0].at("command"), "vitrail train " + path("labelled/train.tsv") +
+                                                       " --task classify-text --tokenizer TOKENIZER --val-data " +
+                                                       path("labelled/dev.tsv"));
+  EXPECT_TRUE(labelled.at("kinds")[0].at("parts")[0].contains("error")) << labelled;
+}
+
+TEST_F(InfoData, KeepsWhatIsRecognisedAndCannotBeRead) {
+  ASSERT_EQ(vitrail("scenes " + path("halved") + " --count 12").status, 0);
+  write("halved/captions.json", "{");
+  fs::remove(path("halved/images/000002.png"));
+  const Outcome halved = vitrail("info " + path("halved"));
+  EXPECT_EQ(halved.status, 0) << halved.err;
+  EXPECT_THAT(halved.out, HasSubstr("Images with boxes\n  all          cannot be read: "));
+  EXPECT_THAT(halved.out, HasSubstr("captions.json: not valid JSON"));
+  EXPECT_THAT(halved.out, HasSubstr("Questions about images\n  all          cannot be read: "));
+  EXPECT_THAT(halved.out, HasSubstr("vitrail pretrain mae " + path("halved")));
+  write("unlabelled.csv", "path,label\ndata/train/red/1.png,red\ndata/train/blue/1.png,\n");
+  EXPECT_THAT(vitrail("info " + path("unlabelled.csv")).out, HasSubstr("line 3 has no label"));
+  write("other.csv",
+        "path,label,split\ndata/train/red/1.png,red,train\ndata/train/blue/1.png,blue,train\n"
+        "data/train/red/2.png,Red,val\n");
+  EXPECT_THAT(vitrail("info " + path("other.csv")).out,
+              HasSubstr("val          cannot be read: " + path("other.csv") +
+                        ": the class 'Red' is unknown (did you mean 'red'?)"));
 }
 
 TEST_F(InfoData, TellsSequencesAndImagesWithoutClasses) {
@@ -109,7 +157,11 @@ TEST_F(InfoData, TellsSequencesAndImagesWithoutClasses) {
   const Json moving = told(path("moving"));
   EXPECT_THAT(tasks_of(moving), ElementsAre("classify", "frames"));
   EXPECT_EQ(moving.at("kinds")[1].at("parts")[0].at("sequences"), 3);
-  EXPECT_THAT(tasks_of(told(path("loose"))), ElementsAre("mae"));
+  const Json loose = told(path("loose"));
+  EXPECT_THAT(tasks_of(loose), ElementsAre("classify", "mae"));
+  EXPECT_THAT(loose.at("kinds")[0].at("parts")[0].at("error").get<std::string>(),
+              HasSubstr("outside of any class folder"));
+  EXPECT_FALSE(loose.at("kinds")[0].contains("command"));
   ASSERT_EQ(vitrail("shard " + path("data") + " --output " + path("shards")).status, 0);
   EXPECT_THAT(tasks_of(told(path("shards"))), ElementsAre("classify"));
 }
@@ -120,6 +172,18 @@ TEST_F(InfoData, SaysWhatIsWrong) {
   refuses("info " + path("data") + " --zero", "is not a model folder: it has no config.json", 2);
   refuses("info " + path("data") + " --num-classes 3", "is not a model folder", 2);
   refuses("info nothing_such", "there is no model 'nothing_such'");
+  refuses("train " + path("data") + small() + " --epochs 1 --output " + path("data/train"),
+          "lies among the images of '" + path("data/train") + "'");
+  refuses("pretrain mae " + path("data/train") + small() + " --epochs 1 --output " + path("data/train/runs"),
+          "lies among the images of");
+  EXPECT_EQ(train(path("data"), "inside", small() + " --output " + path("data/runs")).status, 0) << "beside its parts";
+  fs::remove_all(path("data/runs"));
+  refuses("info nothing.csv", "'nothing.csv' is neither a model folder, which has a config.json, nor data: ");
+  write("weights.gguf", "GGUF of something");
+  refuses("info " + path("weights.gguf"), "not a data set");
+  fs::create_directories(path("judged"));
+  fs::copy(path("data/validation"), path("judged/validation"), fs::copy_options::recursive);
+  EXPECT_FALSE(told(path("judged")).at("kinds")[0].contains("command")) << "there is nothing to train on";
   const std::string broken = copy_of_data("half");
   fs::remove_all(broken + "/validation/red");
   fs::create_directories(broken + "/validation/red");

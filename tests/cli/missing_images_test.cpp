@@ -23,7 +23,7 @@ class MissingImages : public Commands {
            name + flags;
   }
   static void is_left_out(const std::string& command, const std::string& told) {
-    refuses(command, "(--skip-broken leaves such ");
+    refuses(command, "(--skip-broken, where a command has it, leaves such ");
     const Outcome outcome = vitrail(command + " --skip-broken");
     EXPECT_EQ(outcome.status, 0) << command << outcome.err;
     EXPECT_THAT(outcome.out + outcome.err, HasSubstr(told)) << command;
@@ -44,6 +44,9 @@ TEST_F(MissingImages, OfTables) {
   is_left_out(training(path("data/table.csv"), "table", small()), "1 broken image left out");
   is_left_out("eval " + path("runs/table") + " " + path("data/table.csv") + " --split '' --threads 1",
               "none.png': No such file or directory");
+  std::ofstream(path("data/none.csv")) << "path,label\nred/x.png,red\nblue/x.png,blue\n";
+  refuses(training(path("data/none.csv"), "none", small()) + " --skip-broken",
+          "nothing is left to learn from: 2 broken images, e.g. ");
   is_left_out("predict " + best() + " " + path("data/table.csv") + " --threads 1", "none.png");
   is_left_out(training(path("data/frames.csv"), "frames",
                        " --task frames --model vit_tiny_patch16_224 --model-kwargs img_size=16 patch_size=4 "

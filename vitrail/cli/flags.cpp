@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include "vitrail/cli/say.h"
+#include "vitrail/data/beside.h"
 #include "vitrail/data/resize.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
@@ -362,10 +363,7 @@ void check_not_input(const std::string& output, const std::string& input) {
 
 void check_beside_data(const std::string& output, const std::string& data) {
   std::error_code error;
-  const std::filesystem::path inside = std::filesystem::weakly_canonical(std::filesystem::absolute(output), error);
-  const std::filesystem::path around = std::filesystem::weakly_canonical(std::filesystem::absolute(data), error);
-  const auto [of_data, of_output] = std::ranges::mismatch(around, inside);
-  check(of_data != around.end() || !std::filesystem::is_directory(around, error),
+  check(!std::filesystem::is_directory(data, error) || !data::lies_in(output, data),
         "'{}' lies in the data '{}': choose another --output", output, data);
 }
 

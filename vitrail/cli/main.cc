@@ -38,7 +38,7 @@ void unbind() {
       CPU_SET(id, &cores);
     }
   }
-  if (CPU_COUNT(&cores) > 0) {
+  if (CPU_COUNT(&cores) > 0 && CPU_COUNT(&cores) <= omp_get_num_procs()) {  // no more than it was given
     static_cast<void>(sched_setaffinity(0, sizeof(cores), &cores));  // else there is one core, as there would have been
   }
 }

@@ -164,13 +164,22 @@ Listing list_source(const fs::path& source, const std::string& split, const List
   return listing;
 }
 
-// Notes classes that differ in capital letters alone, and were probably meant to be one.
+// What two names of one class probably have in common: without blanks around it, capital letters, and zeros in front.
+std::string plain_class(const std::string& name) {
+  const std::string lower = io::lower_case(io::trimmed(name));
+  const std::size_t first = lower.find_first_not_of('0');
+  const bool number = !lower.empty() && lower.find_first_not_of("0123456789") == std::string::npos;
+  return !number ? lower : first == std::string::npos ? "0" : lower.substr(first);
+}
+
+// Notes classes that were probably meant to be one.
 void note_classes_alike(Listing& listing, const std::string& source) {
   std::map<std::string, std::string> known;
   for (const std::string& name : listing.classes) {
-    if (const auto [other, fresh] = known.emplace(io::lower_case(name), name); !fresh) {
-      listing.notes.push_back(
-          fmt::format("{}: the classes '{}' and '{}' differ in capital letters alone", source, other->second, name));
+    if (const auto [other, fresh] = known.emplace(plain_class(name), name); !fresh) {
+      const bool letters = io::lower_case(name) == io::lower_case(other->second);
+      listing.notes.push_back(fmt::format("{}: the classes '{}' and '{}' differ in {} alone", source, other->second,
+                                          name, letters ? "capital letters" : "blanks or zeros in front"));
     }
   }
 }

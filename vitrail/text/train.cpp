@@ -51,7 +51,7 @@ json merges_of(const LearnedBpe& learned) {
 json learn_model(json document, std::span<const std::string> texts, const BpeLearning& learning) {
   const LearnedBpe learned = learn_bpe(counted_pieces(document, texts), learning);
   check(static_cast<std::int64_t>(learned.tokens.size()) == learning.vocab_size,
-        "the texts have enough for {} tokens, but the vocabulary is to have {}", learned.tokens.size(),
+        "the texts have enough for {} tokens, but the vocabulary is to have {} (--vocab-size)", learned.tokens.size(),
         learning.vocab_size);
   document["model"]["vocab"] = json::object();
   for (std::size_t id = 0; id < learned.tokens.size(); ++id) {

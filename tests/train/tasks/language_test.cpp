@@ -403,7 +403,7 @@ TEST(LanguageModelling, SaysWhatCannotBe) {
   EXPECT_THAT(error([](LanguageOptions& o) { o.block_size = 700; }),
               HasSubstr("540 tokens for training are too few for a block of 700 and one more"));
   EXPECT_THAT(error([](LanguageOptions& o) { o.val_share = 0.01; }),
-              StartsWith("6 tokens to evaluate on are too few for a block of 12 and one more"));
+              HasSubstr("6 tokens to evaluate on are too few for a block of 12 and one more (--block-size"));
   EXPECT_THAT(error([](LanguageOptions& o) { o.model_kwargs = R"({"n_positions": 8})"; }),
               HasSubstr("--block-size 12 is more than the 8 positions of the model"));
   EXPECT_THAT(error([](LanguageOptions& o) { o.tokenizer = "nowhere"; }), HasSubstr("nowhere"));

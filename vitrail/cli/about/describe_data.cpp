@@ -9,11 +9,12 @@
 
 #include "vitrail/cli/about/describe.h"
 #include "vitrail/data/dataset.h"
-#include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/formats/weights.h"
+#include "vitrail/models/text/text_model.h"
 #include "vitrail/tensor/error.h"
-#include "vitrail/train/tasks/data_kinds.h"
+#include "vitrail/train/sources/data_kinds.h"
+#include "vitrail/train/sources/text_data_kinds.h"
 
 namespace vitrail::cli {
 namespace {
@@ -34,7 +35,10 @@ std::string classes_text(const std::vector<std::string>& classes, std::string_vi
   const std::ptrdiff_t shown = std::min(std::ssize(classes), most);
   std::vector<std::string> names;
   names.reserve(static_cast<std::size_t>(shown));
-  std::transform(classes.begin(), classes.begin() + shown, std::back_inserter(names), io::on_one_line);
+  std::transform(classes.begin(), classes.begin() + shown, std::back_inserter(names), [](const std::string& name) {
+    const bool plain = name.find(',') == std::string::npos && io::trimmed(name) == name;
+    return plain ? io::on_one_line(name) : fmt::format("'{}'", io::on_one_line(name));
+  });
   return fmt::format("{}: {}{}", io::counted(std::ssize(classes), task == "vqa" ? "answers" : "classes"),
                      fmt::join(names, ", "), std::ssize(classes) > most ? ", …" : "");
 }
@@ -60,11 +64,14 @@ bool names_data(const std::string& name) {
     return true;
   }
   std::error_code error;
+  if (!fs::exists(name, error)) {  // the name of a model, or data that are not there
+    return data::holds_images(name) || train::is_file_of_texts(name);
+  }
   if (fs::is_directory(name, error)) {
     return !fs::exists(fs::path(name) / models::config_file, error) &&
            !fs::exists(fs::path(name) / "config.toml", error);
   }
-  return io::is_file(name);
+  return !models::names_text_model(name);  // which may be called like a file
 }
 
 nlohmann::ordered_json describe_data(const std::string& source) {
@@ -77,7 +84,7 @@ nlohmann::ordered_json describe_data(const std::string& source) {
         json[things] = count;
       }
       if (!part.classes.empty()) {
-        json["classes"] = part.classes;
+        json[kind.task == "vqa" ? "answers" : "classes"] = part.classes;
       }
       if (!part.notes.empty()) {
         json["notes"] = part.notes;
@@ -87,8 +94,11 @@ nlohmann::ordered_json describe_data(const std::string& source) {
       }
       parts.push_back(std::move(json));
     }
-    kinds.push_back(
-        {{"data", kind.what}, {"task", kind.task}, {"command", "vitrail " + kind.command}, {"parts", parts}});
+    nlohmann::ordered_json told = {{"data", kind.what}, {"task", kind.task}, {"parts", std::move(parts)}};
+    if (!kind.command.empty()) {
+      told["command"] = "vitrail " + kind.command;
+    }
+    kinds.push_back(std::move(told));
   }
   return {{"source", source}, {"kinds", kinds}};
 }
@@ -110,7 +120,9 @@ void print_data(const std::string& source) {
     for (const std::string& note : notes) {
       line("  note", note);
     }
-    line("  learn by", "vitrail " + kind.command);
+    if (!kind.command.empty()) {
+      line("  learn by", "vitrail " + kind.command);
+    }
   }
 }
 

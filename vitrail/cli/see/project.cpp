@@ -84,13 +84,14 @@ std::unique_ptr<data::Dataset> images_of(const train::Features& features, const 
   const auto labels = features.labels.span<std::int64_t>();
   const bool unlabeled = std::ranges::all_of(labels, [](std::int64_t label) { return label == data::unlabeled; });
   if (unlabeled && flags.split.empty() && features.part.empty()) {
-    auto all = data::open_unlabeled(flags.data);
+    auto all = data::open_unlabeled(flags.data, true);  // images are found by their names
     say_notes_of(*all);
     return all;
   }
   data::DatasetOptions where;
   where.split = flags.split.empty() && data::has_parts(flags.data) ? features.part : flags.split;
   where.labeled = false;
+  where.skip_broken = true;
   return data::open_dataset(flags.data, where);
 }
 

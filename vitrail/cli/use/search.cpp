@@ -192,7 +192,7 @@ void make_index(const IndexFlags& flags) {
 // The images of an index as they lie in its source.
 class Source {
  public:
-  explicit Source(const train::ImageIndex& index) : index_(index), images_(data::open_unlabeled(index.source)) {
+  explicit Source(const train::ImageIndex& index) : index_(index), images_(data::open_unlabeled(index.source, true)) {
     for (std::int64_t i = 0; i < images_->size(); ++i) {
       places_.emplace(io::as_utf8(images_->name(i)), i);  // as the index has them
     }

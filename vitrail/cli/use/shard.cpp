@@ -18,7 +18,7 @@
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/random.h"
 #include "vitrail/train/run/progress.h"
-#include "vitrail/train/tasks/data_kinds.h"
+#include "vitrail/train/sources/data_kinds.h"
 
 namespace vitrail::cli {
 namespace {
@@ -82,6 +82,10 @@ void shard(const ShardFlags& flags) {
   progress.end();
   const fs::path index = writer.commit();
   say_notes_of(*images);
+  if (const std::string parts = data::names_in(data::parts_of_images(flags.source));
+      !flags.split_given && !flags.unlabeled && data::has_parts(flags.source)) {
+    say("note: the part '{}' alone of {}: --split says another\n", flags.split, parts);
+  }
   if (fs::is_directory(flags.source) && !train::tasks_beside_classes(flags.source).empty()) {
     say("note: boxes, captions and questions are left out: a shard has images{}\n",
         flags.unlabeled ? " alone" : " and their classes");

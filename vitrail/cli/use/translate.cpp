@@ -196,7 +196,8 @@ class LineSource {
     most_ = from_input_ && isatty(STDIN_FILENO) != 0 ? 1 : lines_together;
     if (!from_input_) {
       text_ = io::read_text(name);
-      total_ = std::count(text_.begin(), text_.end(), '\n') + (text_.empty() || text_.ends_with('\n') ? 0 : 1);
+      check(!text_.empty(), "{}: the text is empty", name);
+      total_ = std::count(text_.begin(), text_.end(), '\n') + (text_.ends_with('\n') ? 0 : 1);
     }
   }
   std::int64_t total() const { return total_; }  // 0: not known

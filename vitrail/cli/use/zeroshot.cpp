@@ -159,6 +159,7 @@ class Zeroshot {
   void evaluate() {
     data::DatasetOptions where;
     where.split = flags_.data.split;
+    where.skip_broken = flags_.data.skip_broken;
     where.classes = flags_.labels.empty() ? std::vector<std::string>() : read_labels(flags_.labels);
     const auto images = data::open_dataset(flags_.data.data, where);
     const std::vector<std::string>& labels = images->classes();

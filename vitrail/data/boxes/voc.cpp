@@ -57,9 +57,10 @@ fs::path image_of(const fs::path& annotation, const std::string& name, const Voc
       }
     }
   }
-  check(files.images_may_miss, "{}: the image '{}' does not exist in '{}' (--skip-broken leaves such images out)",
+  check(files.images_may_miss,
+        "{}: the image '{}' does not exist in '{}' (--skip-broken, where a command has it, leaves such images out)",
         annotation.string(), names.front(), folders.front().string());
-  return folders.front() / names.front();
+  return folders.front() / (annotation.stem().string() + ".jpg");
 }
 
 // The images of the folder in which those of the listing lie that have no annotation.
@@ -69,8 +70,13 @@ std::vector<std::string> without_annotation(const BoxListing& listing) {
     known.insert(image.name);
   }
   std::vector<std::string> result;
-  std::error_code none;
-  for (const fs::directory_entry& entry : fs::directory_iterator(listing.images.front().path.parent_path(), none)) {
+  std::error_code error;  // an image may be missing
+  const auto there = std::ranges::find_if(
+      listing.images, [&](const ListedImage& image) { return fs::is_regular_file(image.path, error); });
+  if (there == listing.images.end()) {
+    return result;
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(there->path.parent_path())) {
     std::string name = entry.path().filename().string();
     if (io::is_image_name(name) && !is_hidden(entry.path().filename()) && !known.contains(name)) {
       result.push_back(std::move(name));

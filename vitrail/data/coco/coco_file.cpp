@@ -26,7 +26,8 @@ fs::path coco_image(const fs::path& file, const std::string& name, const std::st
       std::ranges::find_if(places, [&](const fs::path& place) { return fs::exists(place / name, error); });
   const fs::path& likely = places[std::min<std::size_t>(2, places.size() - 1)];
   check(may_miss || found != places.end(),
-        "{}: the image '{}' does not exist, neither beside the file nor in '{}' (--skip-broken leaves such images out)",
+        "{}: the image '{}' does not exist, neither beside the file nor in '{}' (--skip-broken, where a command has "
+        "it, leaves such images out)",
         source, name, likely.string());
   return (found != places.end() ? *found : likely) / name;
 }

@@ -228,8 +228,8 @@ QuestionListing list_vqa(const fs::path& file, bool may_miss) {
       continue;
     }
     check(place != place_of.end(),
-          "{}: the question {} is about the image {}, but no image in '{}' ends with that (--skip-broken leaves such "
-          "questions out)",
+          "{}: the question {} is about the image {}, but no image in '{}' ends with that (--skip-broken, "
+          "where a command has it, leaves such questions out)",
           f.source(), id, image, folder.string());
     check(own != answered.end(), "{}: the question {} has no answer in '{}'", f.source(), id,
           answers_file.filename().string());

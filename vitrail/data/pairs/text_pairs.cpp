@@ -247,7 +247,8 @@ bool has_own_captions(const fs::path& folder) {
 // Whether the first line of a table names a column of captions.
 bool names_captions(const fs::path& table) {
   const std::vector<io::CsvRow> rows = io::read_table(table);
-  return !rows.empty() && is_table_header(rows[0]) && caption_column(rows[0], table.string());
+  return !rows.empty() && is_table_header(rows[0]) && caption_column(rows[0], table.string()) &&
+         path_column(rows[0], table.string());
 }
 
 // The captions of a folder that are those of one part: annotations/captions_train2017.json, train.csv.

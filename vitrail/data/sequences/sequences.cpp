@@ -73,7 +73,7 @@ std::set<std::string> empty_folders(const fs::path& source) {
   for (fs::recursive_directory_iterator at(source, error), end; !error && at != end; at.increment(error)) {
     if (is_hidden(at->path().filename())) {
       at.disable_recursion_pending();
-    } else if (at->is_directory() && fs::is_empty(at->path(), error)) {
+    } else if (std::error_code own; at->is_directory(own) && fs::is_empty(at->path(), error)) {
       found.insert(fs::relative(at->path(), source, error).string());
     }
   }
@@ -84,9 +84,10 @@ Told sequences_of_folders(const fs::path& source, const SequenceOptions& options
   DatasetOptions all;
   all.split = options.split;
   all.labeled = false;
+  all.skip_broken = options.skip_broken;
   Told told;
   told.found.images = options.labels == SequenceOptions::Labels::none && options.split.empty()
-                          ? open_unlabeled(source)
+                          ? open_unlabeled(source, options.skip_broken)
                           : open_dataset(source, all);
   std::map<std::string, std::size_t> numbers;
   const bool whole = options.split.empty() || !has_parts(source);

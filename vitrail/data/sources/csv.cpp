@@ -160,8 +160,9 @@ fs::path image_of_row(const fs::path& path, const CsvRow& row, std::size_t colum
   fs::path image = path.parent_path() / row.fields[column];
   std::error_code error;  // a name may be too long for the system
   check(may_miss || fs::exists(image, error),
-        "{}: line {} names the image {}, which does not exist (--skip-broken leaves such images out)", path.string(),
-        row.line, image.string());
+        "{}: line {} names the image {}, which does not exist (--skip-broken, where a command has it, leaves such "
+        "images out)",
+        path.string(), row.line, image.string());
   return image;
 }
 

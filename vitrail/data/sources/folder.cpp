@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "vitrail/data/sources/sources.h"
+#include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/suggest.h"
 #include "vitrail/io/wording.h"
@@ -120,8 +121,8 @@ void use_classes(Listing& listing, const std::vector<std::string>& classes, cons
       position[c] = static_cast<std::int64_t>(*number);
       by_place.push_back(fmt::format("{} is {}", name, classes[*number]));
     } else {
-      check(!used[c], "{}: the class '{}' is unknown: it is none of the {} ({}{})", source, name,
-            io::counted(std::ssize(classes), "classes"),
+      check(!used[c], "{}: the class '{}' is unknown{}: it is none of the {} ({}{})", source, name,
+            io::did_you_mean(name, classes), io::counted(std::ssize(classes), "classes"),
             fmt::join(classes.begin(), classes.begin() + std::min<std::ptrdiff_t>(10, std::ssize(classes)), ", "),
             classes.size() > 10 ? ", …" : "");
     }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/data/beside.h"
 #include "vitrail/data/boxes/boxed_images.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/study/share_batches.h"
@@ -38,6 +39,7 @@ std::shared_ptr<const data::Dataset> open_without_labels(const ImageTaskOptions&
 }
 
 UnlabeledImages::UnlabeledImages(const ImageTaskOptions& options) {
+  data::check_beside_images(options.output, options.data_dir);
   training = open_without_labels(options, options.data_dir, options.train_split);
   if (!options.val_dir.empty()) {
     validation =

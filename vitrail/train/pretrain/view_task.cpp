@@ -96,9 +96,10 @@ std::string arguments_of_any_size(const ViewTaskOptions& options, const std::str
   return arguments.dump();
 }
 
-std::unique_ptr<data::Dataset> open_labelled(const std::string& source, const std::string& split,
+std::unique_ptr<data::Dataset> open_labelled(const std::string& source, const std::string& split, bool skip_broken,
                                              const std::vector<std::string>& classes = {}) {
   data::DatasetOptions part;
+  part.skip_broken = skip_broken;
   part.split = split;
   part.classes = classes;
   return data::open_dataset(source, part);
@@ -226,8 +227,8 @@ ViewTask::ViewTask(const ViewTaskOptions& options)
           options_.batch_size, io::counted(training_->size(), "training images"));
   }
   if (!options_.knn_data.empty()) {
-    knn_training_ = open_labelled(options_.knn_data, "train");
-    knn_data_ = open_labelled(options_.knn_data, options_.knn_split, knn_training_->classes());
+    knn_training_ = open_labelled(options_.knn_data, "train", options_.skip_broken);
+    knn_data_ = open_labelled(options_.knn_data, options_.knn_split, options_.skip_broken, knn_training_->classes());
     check(options_.knn_k <= knn_training_->size(), "--knn-k {} neighbours are asked for among {}", options_.knn_k,
           io::counted(knn_training_->size(), "training images"));
   }

@@ -317,11 +317,11 @@ bool Run::train_epoch() {
   epoch_seconds_ = seconds_since(begin);
   training_seconds_ += epoch_seconds_;
   waited_seconds_ += batches.seconds_waited() - waited_before;
-  if (batches.broken().size() > broken_told_) {
-    say(fmt::format("{} left out so far, e.g. {}",
-                    io::counted(std::ssize(batches.broken()), "broken " + task_->units()),
-                    batches.broken()[broken_told_]));
-    broken_told_ = batches.broken().size();
+  if (const std::vector<std::string>& broken = batches.broken(); broken.size() > broken_told_) {
+    const std::string units = io::counted(std::ssize(broken), "broken " + task_->units());
+    check(counters_.step > 0 || stopped_, "nothing is left to learn from: {}, e.g. {}", units, broken[broken_told_]);
+    say(fmt::format("{} left out so far, e.g. {}", units, broken[broken_told_]));
+    broken_told_ = broken.size();
   }
   return !stopped_;
 }

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/data/beside.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/tensor_files.h"
 #include "vitrail/io/wording.h"
@@ -17,9 +18,9 @@
 #include "vitrail/models/quantize.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/sources/data_kinds.h"
 #include "vitrail/train/study/embedding_file.h"
 #include "vitrail/train/study/evaluate.h"
-#include "vitrail/train/tasks/data_kinds.h"
 #include "vitrail/train/tasks/probe.h"
 #include "vitrail/train/tasks/teacher.h"
 
@@ -212,6 +213,7 @@ Classify::Classify(const ClassifyOptions& options, const fs::path& checkpoint) :
 }
 
 void Classify::open_data() {
+  data::check_beside_images(options_.output, options_.data_dir);
   try {
     training_ = open_part(options_, options_.data_dir, options_.train_split, {});
     validation_ = open_validation(options_, training_->classes());

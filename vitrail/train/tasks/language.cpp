@@ -313,8 +313,9 @@ void Language::read_blocks() {
   check(std::ssize(*training_) > block_, "{}: {} tokens for training are too few for a block of {} and one more",
         options_.data, training_->size(), block_);
   check(validation_ == nullptr || std::ssize(*validation_) > block_,
-        "{} tokens to evaluate on are too few for a block of {} and one more", validation_ ? validation_->size() : 0,
-        block_);
+        "{}: {} tokens to evaluate on are too few for a block of {} and one more (--block-size; --val-share 0 takes "
+        "none)",
+        options_.val_data.empty() ? options_.data : options_.val_data, validation_ ? validation_->size() : 0, block_);
   const auto seed = mix(static_cast<std::uint64_t>(options_.seed), hash("blocks"));
   const bool drawn = options_.epoch_steps.has_value();
   const auto blocks = std::make_shared<TextBlocks>(training_, block_, drawn, seed);

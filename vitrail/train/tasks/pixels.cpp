@@ -70,8 +70,9 @@ class PixelSequences final : public data::Samples<TextBatch> {
   std::vector<std::string> broken_;   // images left out
 };
 
-std::unique_ptr<data::Dataset> pictures_of(const std::string& source, const std::string& split) {
+std::unique_ptr<data::Dataset> pictures_of(const std::string& source, const std::string& split, bool skip_broken) {
   data::DatasetOptions options;
+  options.skip_broken = skip_broken;
   options.split = split;
   options.labeled = false;
   return data::open_dataset(source, options);
@@ -166,7 +167,8 @@ class Pixels final : public Task {
 };
 
 Pixels::Pixels(const PixelOptions& options, const fs::path& checkpoint) : options_(options) {
-  const std::unique_ptr<data::Dataset> images = pictures_of(options_.data_dir, options_.train_split);
+  const std::unique_ptr<data::Dataset> images =
+      pictures_of(options_.data_dir, options_.train_split, options_.skip_broken);
   const std::string given = model_of(options_.model).string();
   const std::string folder = !checkpoint.empty() ? checkpoint.string() : fs::is_directory(given) ? given : "";
   clusters_ = !folder.empty() ? data::read_clusters(folder)
@@ -183,7 +185,8 @@ Pixels::Pixels(const PixelOptions& options, const fs::path& checkpoint) : option
     const bool apart = !options_.val_dir.empty();
     const auto others =
         pictures_of(apart ? options_.val_dir : options_.data_dir,
-                    apart ? part_of_val_dir(options_, data::parts_of_images(options_.val_dir)) : options_.val_split);
+                    apart ? part_of_val_dir(options_, data::parts_of_images(options_.val_dir)) : options_.val_split,
+                    options_.skip_broken);
     validation_ = std::make_shared<PixelSequences>(*others, clusters_, options_.skip_broken);
   }
   const data::PlanOptions plan{.size = training_->count(),
