@@ -27,7 +27,6 @@ namespace vitrail::train {
 namespace {
 
 namespace fs = std::filesystem;
-using data::Parts;
 
 // A part that is to be looked at.
 struct Wanted {
@@ -61,7 +60,7 @@ struct ImageKind {
   std::string_view what;
   std::string_view task;
   bool (*has)(const fs::path& source);  // by names and headers; null: opening alone tells
-  Parts (*parts)(const fs::path& source);
+  data::Parts (*parts)(const fs::path& source);
   void (*look)(const Wanted& wanted, PartOfData& part);
 };
 
@@ -183,7 +182,7 @@ const std::vector<ImageKind>& recognised_kinds() {
 }
 
 // The names of the parts of a source, each once; "" for one that is whole.
-std::vector<std::string> names_of(const Parts& parts, const fs::path& source) {
+std::vector<std::string> names_of(const data::Parts& parts, const fs::path& source) {
   if (data::is_scene_source(source)) {
     return {"train", "validation"};
   }
@@ -198,7 +197,7 @@ std::vector<std::string> names_of(const Parts& parts, const fs::path& source) {
 
 DataOfKind data_of(const ImageKind& kind, const fs::path& source) {
   DataOfKind result{kind.what, kind.task, "", {}};
-  Parts parts;
+  data::Parts parts;
   const PartOfData whole = part_of_data("", [&](PartOfData&) { parts = kind.parts(source); });
   if (!whole.error.empty()) {
     result.parts.push_back(whole);

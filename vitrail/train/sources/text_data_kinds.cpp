@@ -23,7 +23,6 @@ namespace vitrail::train {
 namespace {
 
 namespace fs = std::filesystem;
-using data::Parts;
 
 // A kind of texts, which one file holds.
 struct TextKind {
@@ -47,7 +46,7 @@ std::vector<PartOfData> look_at_labels(const fs::path& file) {
   PartOfData whole = part_of_data("", [&](PartOfData&) { texts = text::read_labelled_texts(file); });
   std::map<std::string, std::int64_t> counts;
   std::map<std::string, std::set<std::string>> labels;
-  Parts order;
+  data::Parts order;
   for (const text::LabelledText& one : texts) {
     if (++counts[one.split] == 1) {
       order.push_back({.name = one.split, .shown = one.split});
@@ -164,7 +163,7 @@ std::vector<DataOfKind> translations_in(const std::vector<fs::path>& files) {
   if (by_name.empty()) {
     return {};
   }
-  Parts order;
+  data::Parts order;
   for (const auto& [name, languages] : by_name) {
     order.push_back({.name = name, .shown = name});
   }
