@@ -134,7 +134,7 @@ TEST(TrainTokenizer, SaysWhatIsWrong) {
   EXPECT_EQ(error_of([&] { train_wordpiece(broken, training); }), "text 1 is not UTF-8: byte 1 is 0xff");
   const std::vector<std::string> little = {"abab"};
   EXPECT_EQ(error_of([&] { train_byte_level_bpe(little, training); }),
-            "the texts have enough for 258 tokens, but the vocabulary is to have 30000");
+            "the texts have enough for 258 tokens, but the vocabulary is to have 30000 (--vocab-size)");
 }
 
 }  // namespace
