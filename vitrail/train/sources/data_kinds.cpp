@@ -255,11 +255,15 @@ void add_images(const fs::path& source, std::vector<DataOfKind>& all) {
   if (io::is_file(source) && std::ranges::any_of(all, can_be_opened)) {
     std::erase_if(all, [](const DataOfKind& kind) { return !can_be_opened(kind); });
   }
+  const bool recognised = !all.empty();
   DataOfKind classes = data_of(classes_of_images, source);
-  if (all.empty() || (can_be_opened(classes) && !is_layout(classes))) {
+  DataOfKind sequences = data_of(sequences_of_images, source);
+  const bool moving = can_be_opened(sequences);
+  // Why there are no classes is told where nothing else is there.
+  if (can_be_opened(classes) ? !(recognised && is_layout(classes)) : !(recognised || moving)) {
     all.push_back(std::move(classes));
   }
-  if (DataOfKind sequences = data_of(sequences_of_images, source); can_be_opened(sequences)) {
+  if (moving) {
     all.push_back(std::move(sequences));
   }
   if (std::ranges::none_of(all, can_be_opened)) {
