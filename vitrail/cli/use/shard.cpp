@@ -82,9 +82,9 @@ void shard(const ShardFlags& flags) {
   progress.end();
   const fs::path index = writer.commit();
   say_notes_of(*images);
-  if (const std::string parts = data::names_in(data::parts_of_images(flags.source));
-      !flags.split_given && !flags.unlabeled && data::has_parts(flags.source)) {
-    say("note: the part '{}' alone of {}: --split says another\n", flags.split, parts);
+  const bool chosen = flags.split_given || flags.unlabeled;
+  if (const data::Parts parts = chosen ? data::Parts() : data::parts_of_images(flags.source); parts.size() > 1) {
+    say("note: the part '{}' alone of {}: --split says another\n", flags.split, data::names_in(parts));
   }
   if (fs::is_directory(flags.source) && !train::tasks_beside_classes(flags.source).empty()) {
     say("note: boxes, captions and questions are left out: a shard has images{}\n",
