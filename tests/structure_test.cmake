@@ -15,7 +15,7 @@ set(rooms
     models/base models/formats models/convnet models/vit models/swin models/mvit models/mlp models/text
     models/recurrent models/joint models/detection models
     generate explain/drawing explain
-    train train/run train/study train/sources train/captions train/sets train/detection train/vqa train/pretrain train/tasks train/bench
+    train train/run train/study train/captions train/sets train/detection train/vqa train/sources train/pretrain train/tasks train/bench
     cli cli/train cli/use cli/see cli/about)
 set(most_sources 40)
 set(most_lines 500)

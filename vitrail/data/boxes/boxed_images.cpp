@@ -90,8 +90,8 @@ Parts voc_parts(const fs::path& folder) {
 }
 
 // The images of a folder in VOC's layout, or those that one of voc_parts() lists.
-BoxListing list_voc_tree(const fs::path& folder, bool may_miss, const fs::path& list = {}) {
-  VocFiles files{{}, {folder / "JPEGImages", folder / "images", folder}, true, may_miss};
+BoxListing list_voc_tree(const fs::path& folder, bool skip_broken, const fs::path& list = {}) {
+  VocFiles files{{}, {folder / "JPEGImages", folder / "images", folder}, true, skip_broken};
   if (list.empty()) {
     files.annotations = annotations_in(folder / "Annotations");
     BoxListing all = list_voc(files);
@@ -124,15 +124,15 @@ BoxListing list_voc_tree(const fs::path& folder, bool may_miss, const fs::path& 
 }
 
 // A folder as a whole, whichever layout it has; nothing if it has none.
-std::optional<BoxListing> list_whole(const fs::path& folder, bool may_miss) {
+std::optional<BoxListing> list_whole(const fs::path& folder, bool skip_broken) {
   if (const auto file = own_coco_file(folder)) {
-    return list_coco_boxes(*file, may_miss);
+    return list_coco_boxes(*file, skip_broken);
   }
   if (is_voc_tree(folder)) {
-    return list_voc_tree(folder, may_miss);
+    return list_voc_tree(folder, skip_broken);
   }
   if (has_xml_beside_images(folder)) {
-    return list_voc({annotations_in(folder), {folder}, true, may_miss});
+    return list_voc({annotations_in(folder), {folder}, true, skip_broken});
   }
   return std::nullopt;
 }
@@ -150,13 +150,13 @@ Parts parts_with_boxes(const fs::path& folder, const std::string& split) {
   return parts;
 }
 
-BoxListing list_part(const fs::path& source, const Part& part, bool may_miss) {
-  return part.path.extension() == ".txt" ? list_voc_tree(source, may_miss, part.path)
-         : is_folder(part.path)          ? list_whole(part.path, may_miss).value()
-                                         : list_coco_boxes(part.path, may_miss);
+BoxListing list_part(const fs::path& source, const Part& part, bool skip_broken) {
+  return part.path.extension() == ".txt" ? list_voc_tree(source, skip_broken, part.path)
+         : is_folder(part.path)          ? list_whole(part.path, skip_broken).value()
+                                         : list_coco_boxes(part.path, skip_broken);
 }
 
-BoxListing list_boxes(const fs::path& source, const std::string& split, bool may_miss) {
+BoxListing list_boxes(const fs::path& source, const std::string& split, bool skip_broken) {
   if (is_scene_source(source)) {
     return list_scene_boxes(source, split);
   }
@@ -166,7 +166,7 @@ BoxListing list_boxes(const fs::path& source, const std::string& split, bool may
     check(source.extension() == ".json",
           "{}: boxes are a .json in COCO's layout, or a folder in that or in Pascal VOC's", source.string());
     check(split.empty() || is_training_split(split), "{}: a file has no part '{}'", source.string(), split);
-    return list_coco_boxes(source, may_miss);
+    return list_coco_boxes(source, skip_broken);
   }
   const Parts parts = parts_with_boxes(source, split);
   const bool whole = is_boxed_folder(source);
@@ -184,7 +184,7 @@ BoxListing list_boxes(const fs::path& source, const std::string& split, bool may
   std::vector<std::string> notes;
   const Part* part =
       split.empty() ? nullptr : choose_part(parts, split, source.string(), notes, {.whole = whole && !has_lists});
-  BoxListing result = part == nullptr ? list_whole(source, may_miss).value() : list_part(source, *part, may_miss);
+  BoxListing result = part == nullptr ? list_whole(source, skip_broken).value() : list_part(source, *part, skip_broken);
   check(part == nullptr || !result.images.empty(), "{}: there are no images in {}", source.string(),
         part == nullptr ? "" : part->shown);
   std::ranges::move(notes, std::back_inserter(result.notes));

@@ -34,8 +34,8 @@ void check_outline(io::Fields& f) {
 
 }  // namespace
 
-BoxListing list_coco_boxes(const fs::path& path, bool images_may_miss) {
-  const CocoFile file(path, {"images", "annotations", "categories"}, "boxes", images_may_miss);
+BoxListing list_coco_boxes(const fs::path& path, bool skip_broken) {
+  const CocoFile file(path, {"images", "annotations", "categories"}, "boxes", skip_broken);
   BoxListing result;
   std::vector<std::pair<std::int64_t, std::string>> categories;
   file.read_with_ids("categories", [&](io::Fields& f) {

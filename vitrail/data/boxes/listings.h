@@ -42,8 +42,8 @@ struct BoxListing {
   std::vector<std::string> notes = {};                ///< BoxedImages::notes
 };
 
-/// Reads a file in the layout of COCO; with `images_may_miss` as BoxedOptions::skip_broken says.
-BoxListing list_coco_boxes(const std::filesystem::path& file, bool images_may_miss);
+/// Reads a file in the layout of COCO; with `skip_broken` as BoxedOptions::skip_broken says.
+BoxListing list_coco_boxes(const std::filesystem::path& file, bool skip_broken);
 
 /// Scenes that are drawn when they are asked for (read_scene_source()), with the boxes that their files would have.
 BoxListing list_scene_boxes(const std::filesystem::path& source, const std::string& split);
@@ -53,7 +53,7 @@ struct VocFiles {
   std::vector<std::filesystem::path> annotations;
   std::vector<std::filesystem::path> image_folders;  ///< in which images are looked for, the first first
   bool all = true;                                   ///< whether an image of these folders should have an annotation
-  bool images_may_miss = false;                      ///< BoxedOptions::skip_broken
+  bool skip_broken = false;                          ///< BoxedOptions::skip_broken
 };
 
 /// Reads one .xml for each image.

@@ -57,9 +57,8 @@ fs::path image_of(const fs::path& annotation, const std::string& name, const Voc
       }
     }
   }
-  check(files.images_may_miss,
-        "{}: the image '{}' does not exist in '{}' (--skip-broken, where a command has it, leaves such images out)",
-        annotation.string(), names.front(), folders.front().string());
+  check(files.skip_broken, "{}: the image '{}' does not exist in '{}' {}", annotation.string(), names.front(),
+        folders.front().string(), missing_image_remedy);
   return folders.front() / (annotation.stem().string() + ".jpg");
 }
 

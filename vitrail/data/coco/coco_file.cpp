@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "vitrail/data/sources/sources.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::data {
@@ -12,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path coco_image(const fs::path& file, const std::string& name, const std::string& source, bool may_miss) {
+fs::path coco_image(const fs::path& file, const std::string& name, const std::string& source, bool skip_broken) {
   const fs::path folder = file.parent_path();
   std::vector<fs::path> places = {folder, folder / "images"};
   const std::string stem = file.stem().string();
@@ -25,10 +26,9 @@ fs::path coco_image(const fs::path& file, const std::string& name, const std::st
   const auto found =
       std::ranges::find_if(places, [&](const fs::path& place) { return fs::exists(place / name, error); });
   const fs::path& likely = places[std::min<std::size_t>(2, places.size() - 1)];
-  check(may_miss || found != places.end(),
-        "{}: the image '{}' does not exist, neither beside the file nor in '{}' (--skip-broken, where a command has "
-        "it, leaves such images out)",
-        source, name, likely.string());
+  check(skip_broken || found != places.end(),
+        "{}: the image '{}' does not exist, neither beside the file nor in '{}' {}", source, name, likely.string(),
+        missing_image_remedy);
   return (found != places.end() ? *found : likely) / name;
 }
 
@@ -56,8 +56,8 @@ std::map<std::string, std::int64_t> ids_in_names(const std::vector<std::string>&
 }
 
 CocoFile::CocoFile(const fs::path& path, const std::vector<std::string>& lists, const std::string& what,
-                   bool images_may_miss)
-    : path_(path), json_(io::read_json(path)), images_may_miss_(images_may_miss) {
+                   bool skip_broken)
+    : path_(path), json_(io::read_json(path)), skip_broken_(skip_broken) {
   io::Fields fields(json_, path.string());
   for (const std::string& list : lists) {
     check(fields.kind(list) == io::Kind::list, "{}: there is no list '{}', as {} in COCO's layout have it",
@@ -95,7 +95,7 @@ CocoPlaces CocoFile::read_images(
     const auto name = object.get<std::string>("file_name");
     const auto [first, is_new] = ids.emplace(name, object.get<std::int64_t>("id"));
     check(is_new, "{}: the file '{}' is that of the image {} too", object.source(), name, first->second);
-    read(object, object.get<std::int64_t>("id"), name, coco_image(path_, name, object.source(), images_may_miss_));
+    read(object, object.get<std::int64_t>("id"), name, coco_image(path_, name, object.source(), skip_broken_));
   });
 }
 

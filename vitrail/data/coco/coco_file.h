@@ -31,9 +31,9 @@ using CocoPlaces = std::unordered_map<std::int64_t, std::size_t>;
 class CocoFile {
  public:
   /// Throws Error unless the file has all of these lists; `what` is what it is about: "captions". With
-  /// `images_may_miss`, images that do not exist are taken for broken ones, which are found when they are opened.
+  /// `skip_broken`, images that do not exist are taken for broken ones, which are found when they are opened.
   CocoFile(const std::filesystem::path& path, const std::vector<std::string>& lists, const std::string& what,
-           bool images_may_miss);
+           bool skip_broken);
 
   /// Calls `read` for each object of a list.
   void read(const std::string& list, const std::function<void(io::Fields& object)>& read) const;
@@ -52,7 +52,7 @@ class CocoFile {
  private:
   std::filesystem::path path_;
   nlohmann::json json_;
-  bool images_may_miss_;
+  bool skip_broken_;
 };
 
 }  // namespace vitrail::data

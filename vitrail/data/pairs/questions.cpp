@@ -168,8 +168,8 @@ struct QuestionListing {
   std::vector<std::vector<Question>> questions;
 };
 
-// Questions about images that are not there are left out if those `may_miss`.
-QuestionListing list_vqa(const fs::path& file, bool may_miss) {
+// With `skip_broken`, questions about images that are not there are left out.
+QuestionListing list_vqa(const fs::path& file, bool skip_broken) {
   const fs::path answers_file = annotations_of(file);
   check(fs::exists(answers_file), "{}: the answers are not there: '{}' was expected beside it", file.string(),
         answers_file.filename().string());
@@ -220,7 +220,7 @@ QuestionListing list_vqa(const fs::path& file, bool may_miss) {
     const auto image = f.get<std::int64_t>("image_id");
     const auto place = place_of.find(image);
     const auto own = answered.find(id);
-    if (may_miss && place == place_of.end()) {
+    if (skip_broken && place == place_of.end()) {
       ++without_image;
       if (own != answered.end()) {
         own->second.used = true;
@@ -283,7 +283,7 @@ QuestionListing list_questions_csv(const fs::path& file, TablePart part) {
     const auto& [line, fields] = *row;
     const auto [place, is_new] = place_of.emplace(fields[path], result.paths.size());
     if (is_new) {
-      result.paths.push_back(image_of_row(file, *row, path, part.images_may_miss));
+      result.paths.push_back(image_of_row(file, *row, path, part.skip_broken));
       result.images.names.push_back(fields[path]);
       result.questions.emplace_back();
     }
@@ -338,10 +338,10 @@ Parts parts_with_questions(const fs::path& folder, const std::string& split = ""
 }
 
 // The questions of a part; all of the source with `mixed`, for which `split` is "".
-QuestionListing list_questions(const fs::path& source, const std::string& split, bool mixed, bool may_miss) {
+QuestionListing list_questions(const fs::path& source, const std::string& split, bool mixed, bool skip_broken) {
   std::error_code error;
   check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
-  const TablePart rows{.part = split, .mixed = mixed, .images_may_miss = may_miss};
+  const TablePart rows{.part = split, .mixed = mixed, .skip_broken = skip_broken};
   if (!fs::is_directory(source)) {
     const std::string name = source.filename().string();
     const bool table = io::is_table_name(source);
@@ -352,7 +352,7 @@ QuestionListing list_questions(const fs::path& source, const std::string& split,
         source.string());
     check(table || split.empty() || is_training_split(split), "{}: there is no part '{}' of it", source.string(),
           split);
-    return table ? list_questions_csv(source, rows) : list_vqa(source, may_miss);
+    return table ? list_questions_csv(source, rows) : list_vqa(source, skip_broken);
   }
   std::vector<fs::path> whole = question_files(source);  // what is of no part
   std::erase_if(whole, [](const fs::path& file) { return !part_in_name(file.filename().string()).empty(); });
@@ -361,7 +361,7 @@ QuestionListing list_questions(const fs::path& source, const std::string& split,
   }
   const auto list_whole = [&] {
     return io::is_table_name(whole.front()) ? list_questions_csv(whole.front(), rows)
-                                            : list_vqa(whole.front(), may_miss);
+                                            : list_vqa(whole.front(), skip_broken);
   };
   const Parts parts = parts_with_questions(source, split);
   check(whole.size() < 2, "{}: there are several files of questions, '{}' and '{}': name one of them", source.string(),
@@ -380,7 +380,7 @@ QuestionListing list_questions(const fs::path& source, const std::string& split,
     check_whole(parts, source.string());
     part = &parts.front();
   }
-  QuestionListing result = part == nullptr ? list_whole() : list_questions(part->path, "", mixed, may_miss);
+  QuestionListing result = part == nullptr ? list_whole() : list_questions(part->path, "", mixed, skip_broken);
   std::ranges::move(notes, std::back_inserter(result.images.notes));
   return result;
 }

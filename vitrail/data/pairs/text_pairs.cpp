@@ -87,8 +87,8 @@ void read_from(std::vector<fs::path> paths, Listing& images) {
   images.image = [file = images.file](std::int64_t i) { return io::read_image(file(i)); };
 }
 
-PairListing list_coco(const fs::path& path, bool may_miss) {
-  const CocoFile file(path, {"images", "annotations"}, "captions", may_miss);
+PairListing list_coco(const fs::path& path, bool skip_broken) {
+  const CocoFile file(path, {"images", "annotations"}, "captions", skip_broken);
   PairListing result;
   std::vector<fs::path> paths;
   const CocoPlaces images =
@@ -141,7 +141,7 @@ PairListing list_captions_csv(const fs::path& file, TablePart part) {
     const std::string& name = row->fields[path];
     const auto [place, is_new] = place_of.emplace(name, images.size());
     if (is_new) {
-      images.push_back(image_of_row(file, *row, path, part.images_may_miss));
+      images.push_back(image_of_row(file, *row, path, part.skip_broken));
       result.images.names.push_back(name);
       result.texts.emplace_back();
     }
@@ -293,11 +293,11 @@ Parts parts_with_texts(const fs::path& folder, const std::string& split = "") {
   return parts;
 }
 
-PairListing list_pairs(const fs::path& source, const std::string& split, bool may_miss);
+PairListing list_pairs(const fs::path& source, const std::string& split, bool skip_broken);
 
-PairListing list_pairs_of(const fs::path& folder, const Part& part, bool may_miss) {
+PairListing list_pairs_of(const fs::path& folder, const Part& part, bool skip_broken) {
   if (!io::is_tar_name(part.path)) {
-    return list_pairs(part.path, "", may_miss);
+    return list_pairs(part.path, "", skip_broken);
   }
   std::vector<fs::path> shards = shards_in(folder);
   std::erase_if(shards, [&](const fs::path& shard) { return part_in_name(shard.filename().string()) != part.name; });
@@ -305,11 +305,11 @@ PairListing list_pairs_of(const fs::path& folder, const Part& part, bool may_mis
 }
 
 // All parts of a folder, one after the other.
-PairListing list_all_parts(const fs::path& folder, const Parts& parts, bool may_miss) {
+PairListing list_all_parts(const fs::path& folder, const Parts& parts, bool skip_broken) {
   PairListing all;
   std::vector<Listing> listings;
   for (const Part& part : parts) {
-    PairListing listing = list_pairs_of(folder, part, may_miss);
+    PairListing listing = list_pairs_of(folder, part, skip_broken);
     std::ranges::move(listing.images.names, std::back_inserter(all.images.names));
     std::ranges::move(listing.texts, std::back_inserter(all.texts));
     std::ranges::move(listing.images.notes, std::back_inserter(all.images.notes));
@@ -336,7 +336,7 @@ PairListing list_all_parts(const fs::path& folder, const Parts& parts, bool may_
   return all;
 }
 
-PairListing list_pairs_in(const fs::path& folder, const std::string& split, bool may_miss) {
+PairListing list_pairs_in(const fs::path& folder, const std::string& split, bool skip_broken) {
   const Parts parts = parts_with_texts(folder, split);
   std::vector<fs::path> shards = parts.empty() ? shards_in(folder) : std::vector<fs::path>();
   check(!parts.empty() || !shards.empty(),
@@ -344,18 +344,18 @@ PairListing list_pairs_in(const fs::path& folder, const std::string& split, bool
         "captions.csv, nor .tar shards of WebDataset",
         folder.string());
   if (split.empty() && parts.size() > 1) {
-    return list_all_parts(folder, parts, may_miss);
+    return list_all_parts(folder, parts, skip_broken);
   }
   std::vector<std::string> notes;
   const Part* part = parts.empty() && split.empty() ? nullptr
                      : split.empty()                ? &parts.front()
                                                     : choose_part(parts, split, folder.string(), notes);
-  PairListing result = part == nullptr ? list_shards(shards) : list_pairs_of(folder, *part, may_miss);
+  PairListing result = part == nullptr ? list_shards(shards) : list_pairs_of(folder, *part, skip_broken);
   std::ranges::move(notes, std::back_inserter(result.images.notes));
   return result;
 }
 
-PairListing list_pairs(const fs::path& source, const std::string& split, bool may_miss) {
+PairListing list_pairs(const fs::path& source, const std::string& split, bool skip_broken) {
   if (is_scene_source(source)) {
     return list_described_scenes(read_scene_source(source, {"questions"}), source.string());
   }
@@ -367,12 +367,12 @@ PairListing list_pairs(const fs::path& source, const std::string& split, bool ma
   }
   check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
   if (const fs::path table = table_of(source); !table.empty()) {
-    return list_captions_csv(table, {.part = split, .mixed = split.empty(), .images_may_miss = may_miss});
+    return list_captions_csv(table, {.part = split, .mixed = split.empty(), .skip_broken = skip_broken});
   }
   const bool folder = fs::is_directory(source);
   const fs::path own = folder ? source / "captions.json" : source;
   if (folder && !fs::exists(own)) {
-    return list_pairs_in(source, split, may_miss);
+    return list_pairs_in(source, split, skip_broken);
   }
   check(split.empty() || is_training_split(split), "{}: there is no part '{}' of it", source.string(), split);
   if (io::is_tar_name(own)) {
@@ -382,7 +382,7 @@ PairListing list_pairs(const fs::path& source, const std::string& split, bool ma
         "{}: pairs of images and texts are a .json in COCO's layout, a .csv of path,caption, a .tar of WebDataset, or "
         "a folder with one of them",
         source.string());
-  return list_coco(own, may_miss);
+  return list_coco(own, skip_broken);
 }
 
 // Some images of another data set.

@@ -155,14 +155,12 @@ std::vector<const CsvRow*> rows_of(const std::vector<CsvRow>& rows, const TableP
   return chosen;
 }
 
-fs::path image_of_row(const fs::path& path, const CsvRow& row, std::size_t column, bool may_miss) {
+fs::path image_of_row(const fs::path& path, const CsvRow& row, std::size_t column, bool skip_broken) {
   check(!io::trimmed(row.fields[column]).empty(), "{}: line {} names no image", path.string(), row.line);
   fs::path image = path.parent_path() / row.fields[column];
   std::error_code error;  // a name may be too long for the system
-  check(may_miss || fs::exists(image, error),
-        "{}: line {} names the image {}, which does not exist (--skip-broken, where a command has it, leaves such "
-        "images out)",
-        path.string(), row.line, image.string());
+  check(skip_broken || fs::exists(image, error), "{}: line {} names the image {}, which does not exist {}",
+        path.string(), row.line, image.string(), missing_image_remedy);
   return image;
 }
 

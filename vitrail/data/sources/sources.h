@@ -80,6 +80,9 @@ bool is_table_header(const io::CsvRow& row);
 std::optional<std::size_t> path_column(const io::CsvRow& header, const std::string& source);
 std::optional<std::size_t> label_column(const io::CsvRow& header, const std::string& source);
 std::optional<std::size_t> split_column(const io::CsvRow& header, const std::string& source);
+/// What an error adds where an image does not exist that is named: a brief remedy.
+inline constexpr const char* missing_image_remedy = "(--skip-broken, where a command has it, leaves such images out)";
+
 /// Which rows of a table are to be read.
 struct TablePart {
   std::size_t first = 0;                            ///< the row that is read first: 1 below a header
@@ -87,7 +90,7 @@ struct TablePart {
   std::optional<std::size_t> split = std::nullopt;  ///< the column that says of which part a row is
   std::string part = {};                            ///< the part to be read (choose_part()); "": all
   bool mixed = false;                               ///< all may be of several parts
-  bool images_may_miss = false;                     ///< ListOptions::skip_broken
+  bool skip_broken = false;                         ///< ListOptions::skip_broken
 };
 /// The parts that the column "split" names, "" among them for rows of none; none unless a row
 /// says its part.
@@ -98,10 +101,10 @@ Parts parts_of_table(const std::filesystem::path& file);
 /// several parts, or if a row has too few columns or, without a header, more than `part` says.
 std::vector<const io::CsvRow*> rows_of(const std::vector<io::CsvRow>& rows, const TablePart& part,
                                        const std::string& source, std::vector<std::string>& notes);
-/// The image that a row of the table `path` names, a path relative to it. Throws Error if it does not exist, unless it
-/// `may_miss`.
+/// The image that a row of the table `path` names, a path relative to it. Throws Error if it does not exist, unless
+/// `skip_broken`.
 std::filesystem::path image_of_row(const std::filesystem::path& path, const io::CsvRow& row, std::size_t column,
-                                   bool may_miss);
+                                   bool skip_broken);
 /// Lists the images of CIFAR's binary files of one split, in order.
 Listing list_cifar(const std::vector<std::filesystem::path>& files);
 /// Lists the images of an MNIST-style idx file: `images` is the file `*-images-idx3-ubyte`, beside which its labels

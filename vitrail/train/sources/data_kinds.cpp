@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <map>
 #include <memory>
 
 #include <fmt/format.h>
@@ -22,6 +21,7 @@
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/sources/text_data_kinds.h"
+#include "vitrail/train/vqa/answers.h"
 
 namespace vitrail::train {
 namespace {
@@ -62,6 +62,9 @@ struct ImageKind {
   bool (*has)(const fs::path& source);  // by names and headers; null: opening alone tells
   data::Parts (*parts)(const fs::path& source);
   void (*look)(const Wanted& wanted, PartOfData& part);
+  // What each scene has that is drawn when it is asked for, so that none need be drawn to count them.
+  std::string_view of_scenes = {};
+  std::int64_t data::SceneFolder::*of_a_scene = nullptr;
 };
 
 // Whether a source draws scenes when they are asked for that have captions and questions: neither those of cells, nor
@@ -77,25 +80,7 @@ bool draws_described_scenes(const fs::path& source) {
 bool has_captions(const fs::path& source) { return draws_described_scenes(source) || data::has_captions(source); }
 bool has_questions(const fs::path& source) { return draws_described_scenes(source) || data::has_questions(source); }
 
-// Counts drawn scenes without drawing them: true if the source is of such.
-bool counts_of_scenes(const Wanted& wanted, std::string_view things, std::int64_t (*of_one)(const data::SceneFolder&),
-                      PartOfData& part) {
-  if (!data::is_scene_source(wanted.source)) {
-    return false;
-  }
-  const data::SceneFolder scenes = data::read_scene_source(wanted.source);
-  const std::int64_t count = wanted.for_training() ? scenes.count : scenes.validation_count();
-  part.counts = {{"images", count}};
-  if (of_one != nullptr) {
-    part.counts.emplace_back(things, count * of_one(scenes));
-  }
-  return true;
-}
-
 void look_at_boxes(const Wanted& wanted, PartOfData& part) {
-  if (counts_of_scenes(wanted, "", nullptr, part)) {
-    return;
-  }
   const data::BoxedImages boxed =
       data::open_boxed_images(wanted.source, {.split = wanted.split, .classes = wanted.classes});
   part.counts = {{"images", boxed.images->size()}, {"boxes", boxed.count()}};
@@ -108,34 +93,15 @@ void look_at_boxes(const Wanted& wanted, PartOfData& part) {
 }
 
 void look_at_captions(const Wanted& wanted, PartOfData& part) {
-  if (counts_of_scenes(
-          wanted, "captions", [](const data::SceneFolder& scenes) { return scenes.captions; }, part)) {
-    return;
-  }
   const data::CaptionedImages pairs = data::open_captioned_images(wanted.source, wanted.split);
   part.counts = {{"images", pairs.images->size()}, {"captions", pairs.count()}};
   part.notes = data::notes_of({pairs.images.get()});
 }
 
 void look_at_questions(const Wanted& wanted, PartOfData& part) {
-  if (counts_of_scenes(
-          wanted, "questions", [](const data::SceneFolder& scenes) { return scenes.questions; }, part)) {
-    return;
-  }
   const data::ImageQuestions asked = data::open_questions_of(wanted.source, wanted.split);
   part.counts = {{"images", asked.images->size()}, {"questions", asked.count()}};
-  std::map<std::string, std::int64_t> answers;
-  for (const std::vector<data::Question>& questions : asked.questions) {
-    for (const data::Question& question : questions) {
-      ++answers[question.answer];
-    }
-  }
-  for (const auto& [answer, count] : answers) {
-    part.classes.push_back(answer);
-  }
-  std::stable_sort(part.classes.begin(), part.classes.end(), [&](const std::string& a, const std::string& b) {
-    return answers[a] > answers[b];  // the most frequent first
-  });
+  part.classes = frequent_answers(asked, 0);
   part.notes = data::notes_of({asked.images.get()});
 }
 
@@ -175,8 +141,10 @@ const ImageKind sequences_of_images = {"sequences of images", "frames", nullptr,
 const std::vector<ImageKind>& recognised_kinds() {
   static const std::vector<ImageKind> all = {
       {"images with boxes", "detect", data::has_boxes, data::parts_of_boxes, look_at_boxes},
-      {"images with captions", "caption", has_captions, data::parts_of_pairs, look_at_captions},
-      {"questions about images", "vqa", has_questions, data::parts_of_questions, look_at_questions},
+      {"images with captions", "caption", has_captions, data::parts_of_pairs, look_at_captions, "captions",
+       &data::SceneFolder::captions},
+      {"questions about images", "vqa", has_questions, data::parts_of_questions, look_at_questions, "questions",
+       &data::SceneFolder::questions},
   };
   return all;
 }
@@ -195,6 +163,19 @@ std::vector<std::string> names_of(const data::Parts& parts, const fs::path& sour
   return names.empty() ? std::vector<std::string>{""} : names;
 }
 
+// Looks at a part: of drawn scenes of a recognised kind, by what their source says.
+void look_at(const ImageKind& kind, const Wanted& wanted, PartOfData& part) {
+  if (kind.has == nullptr || !data::is_scene_source(wanted.source)) {
+    return kind.look(wanted, part);
+  }
+  const data::SceneFolder scenes = data::read_scene_source(wanted.source);
+  const std::int64_t count = wanted.for_training() ? scenes.count : scenes.validation_count();
+  part.counts = {{"images", count}};
+  if (kind.of_a_scene != nullptr) {
+    part.counts.emplace_back(kind.of_scenes, count * scenes.*kind.of_a_scene);
+  }
+}
+
 DataOfKind data_of(const ImageKind& kind, const fs::path& source) {
   DataOfKind result{kind.what, kind.task, "", {}};
   data::Parts parts;
@@ -210,7 +191,7 @@ DataOfKind data_of(const ImageKind& kind, const fs::path& source) {
     if (!wanted.for_training() && kind.task != "vqa") {
       wanted.classes = classes;
     }
-    result.parts.push_back(part_of_data(name, [&](PartOfData& part) { kind.look(wanted, part); }));
+    result.parts.push_back(part_of_data(name, [&](PartOfData& part) { look_at(kind, wanted, part); }));
     if (wanted.for_training() && !can_train) {
       classes = result.parts.back().classes;
       can_train = result.parts.back().error.empty();

@@ -92,9 +92,10 @@ const std::vector<TextKind>& text_kinds() {
   return all;
 }
 
-const TextKind& kind_of_texts(const fs::path& file) {
+// The kind that a file is of by its name; null if that says nothing.
+const TextKind* kind_of_texts(const fs::path& file) {
   const auto kind = std::ranges::find_if(text_kinds(), [&](const TextKind& one) { return one.is_of(file); });
-  return kind == text_kinds().end() ? text_kinds().back() : *kind;
+  return kind == text_kinds().end() ? nullptr : &*kind;
 }
 
 bool is_for_validation(const std::string& name) { return data::is_of_part(name, "validation"); }
@@ -209,12 +210,11 @@ std::vector<DataOfKind> translations_in(const std::vector<fs::path>& files) {
 
 }  // namespace
 
-bool is_file_of_texts(const fs::path& file) {
-  return std::ranges::any_of(text_kinds(), [&](const TextKind& kind) { return kind.is_of(file); });
-}
+bool is_file_of_texts(const fs::path& file) { return kind_of_texts(file) != nullptr; }
 
 DataOfKind texts_of_file(const fs::path& file) {
-  const TextKind& kind = kind_of_texts(file);
+  const TextKind* const named = kind_of_texts(file);
+  const TextKind& kind = named == nullptr ? text_kinds().back() : *named;
   DataOfKind result{kind.what, kind.task, "", kind.look(file)};
   result.command = can_be_opened(result) ? command_on(kind, {file}) : "";
   return result;
@@ -233,7 +233,7 @@ std::vector<DataOfKind> texts_of_folder(const fs::path& folder) {
   for (const TextKind& kind : text_kinds()) {
     std::vector<fs::path> own;
     std::ranges::copy_if(files, std::back_inserter(own), [&](const fs::path& file) {
-      return is_file_of_texts(file) && &kind_of_texts(file) == &kind && file.extension() != ".json";
+      return file.extension() != ".json" && kind_of_texts(file) == &kind;
     });
     if (!own.empty()) {
       all.push_back(texts_of_files(kind, own));
