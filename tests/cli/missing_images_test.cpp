@@ -54,6 +54,26 @@ TEST_F(MissingImages, OfTables) {
               "1 broken sequence left out");
 }
 
+TEST_F(MissingImages, OfWhatIsPackedIntoShards) {
+  std::ofstream(path("data/packed.csv")) << "path,label\ntrain/red/0.png,red\ntrain/blue/none.png,blue\ntrain/blue/"
+                                            "damaged.png,blue\ntrain/blue/0.png,blue\n";
+  std::ofstream(path("data/train/blue/damaged.png")) << "no image";
+  const std::string packs = "shard " + path("data/packed.csv") + " --output ";
+  // A file that is there is packed as it lies unless it has to be decoded.
+  refuses(packs + path("all"), "none.png");
+  const Outcome outcome = vitrail(packs + path("whole") + " --skip-broken");
+  fs::remove(path("data/train/blue/damaged.png"));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("2 images in 1 shard"));
+  EXPECT_THAT(outcome.out + outcome.err, HasSubstr("none.png"));
+  EXPECT_THAT(outcome.out + outcome.err, HasSubstr("damaged.png"));
+  EXPECT_THAT(vitrail("info " + path("whole")).out, HasSubstr("2 images"));
+  std::ofstream(path("data/none.csv")) << "path,label\nred/x.png,red\nblue/x.png,blue\n";
+  refuses("shard " + path("data/none.csv") + " --skip-broken --output " + path("nothing"),
+          "none of the 2 images could be read");
+  EXPECT_FALSE(fs::exists(path("nothing") + "/train.json"));
+}
+
 TEST_F(MissingImages, OfBoxesCaptionsAndQuestions) {
   const std::string data = scenes("scenes");
   is_left_out(training(data, "boxes",

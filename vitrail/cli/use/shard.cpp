@@ -3,7 +3,9 @@
 #include <filesystem>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -16,6 +18,7 @@
 #include "vitrail/data/shards/shard_writer.h"
 #include "vitrail/io/image.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/tensor/error.h"
 #include "vitrail/tensor/random.h"
 #include "vitrail/train/run/progress.h"
 #include "vitrail/train/sources/data_kinds.h"
@@ -34,15 +37,17 @@ struct ShardFlags {
   std::int64_t seed = 0;
   bool in_order = false;
   bool unlabeled = false;
+  bool skip_broken = false;
 };
 
 std::unique_ptr<data::Dataset> open_source(const ShardFlags& flags) {
   if (flags.unlabeled && !flags.split_given) {
-    return data::open_unlabeled(flags.source);
+    return data::open_unlabeled(flags.source, flags.skip_broken);
   }
   data::DatasetOptions options;
   options.split = flags.split;
   options.labeled = !flags.unlabeled;
+  options.skip_broken = flags.skip_broken;
   return data::open_dataset(flags.source, options);
 }
 
@@ -64,6 +69,21 @@ std::string kind_of_file(const std::string& name) {
   return io::is_image_name(name) ? io::lower_case(fs::path(name).extension().string().substr(1)) : "png";
 }
 
+// The file of an image; with `skip_broken` nothing, with a line, if it cannot be decoded.
+std::optional<std::vector<std::uint8_t>> bytes_of(const data::Dataset& images, std::int64_t index, bool skip_broken,
+                                                  train::Progress& progress) {
+  try {
+    if (skip_broken) {
+      images.image(index);
+    }
+    return images.encoded(index);
+  } catch (const Error& error) {
+    check(skip_broken, "{} (broken images can be skipped: --skip-broken)", error.what());
+    progress.line(fmt::format("left out: {}", error.what()));
+    return std::nullopt;
+  }
+}
+
 void shard(const ShardFlags& flags) {
   const std::unique_ptr<data::Dataset> images = open_source(flags);
   data::ShardWriter writer(flags.output, flags.split, flags.megabytes << 20, images->classes());
@@ -72,14 +92,20 @@ void shard(const ShardFlags& flags) {
     progress.begin("images", images->size());
   }
   std::int64_t done = 0;
+  std::int64_t broken = 0;
   for (const std::int64_t i : order_of(images->size(), flags)) {
-    const std::string name = images->name(i);
-    writer.add(name, kind_of_file(name), images->encoded(i), flags.unlabeled ? data::unlabeled : images->label(i));
+    if (const auto bytes = bytes_of(*images, i, flags.skip_broken, progress)) {
+      const std::string name = images->name(i);
+      writer.add(name, kind_of_file(name), *bytes, flags.unlabeled ? data::unlabeled : images->label(i));
+    } else {
+      ++broken;
+    }
     if (progress.terminal()) {
       progress.update(++done, "");
     }
   }
   progress.end();
+  check(broken < images->size(), "none of the {} images could be read", images->size());
   const fs::path index = writer.commit();
   say_notes_of(*images);
   const bool chosen = flags.split_given || flags.unlabeled;
@@ -90,7 +116,8 @@ void shard(const ShardFlags& flags) {
     say("note: boxes, captions and questions are left out: a shard has images{}\n",
         flags.unlabeled ? " alone" : " and their classes");
   }
-  tell("{} in {}: {}\n", io::counted(images->size(), "images"), io::counted(writer.shards(), "shards"), index.string());
+  tell("{} in {}: {}\n", io::counted(images->size() - broken, "images"), io::counted(writer.shards(), "shards"),
+       index.string());
 }
 
 }  // namespace
@@ -112,6 +139,9 @@ void add_shard(CLI::App& app) {
   CLI::Option* seed =
       command.add_option("--seed", flags->seed, "Of the order of the images")->type_name("S")->capture_default_str();
   command.add_flag("--in-order", flags->in_order, "Write the images in their order, and not shuffled")->excludes(seed);
+  command.add_flag(
+      "--skip-broken", flags->skip_broken,
+      "Leave broken images out and name them: each is decoded, where otherwise files are copied as they lie");
   command.add_flag("--unlabeled", flags->unlabeled,
                    "Take the images without classes: all of SOURCE, or those of --split");
   add_examples(command,
