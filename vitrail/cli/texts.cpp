@@ -15,6 +15,7 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/formats/weights.h"
+#include "vitrail/models/kind.h"
 #include "vitrail/models/text/sentence_model.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/text/corpus.h"
@@ -44,6 +45,13 @@ void check_trained(const fs::path& folder, const std::string& given) {
   }
 }
 
+void check_trained_on_texts(const fs::path& folder, const std::string& given) {
+  check_trained(folder, given);
+  const models::ModelKind kind = models::kind_of(folder.string());
+  check(kind == models::ModelKind::texts || kind == models::ModelKind::images, "'{}' is no model of texts: it {}; {}",
+        given, models::words_of(kind).is_or_does, models::words_of(kind).use);
+}
+
 void save_beside_files_of(const fs::path& source, const models::TextModel& model, const fs::path& output) {
   io::replace_folder(output, [&](const fs::path& temporary) {
     for (const fs::directory_entry& entry : fs::directory_iterator(source)) {
@@ -66,7 +74,7 @@ void refuse_image_flags(const ModelFlags& flags) {
 
 std::string text_model_folder(const ModelFlags& flags) {
   const std::string name = flags.name_or_folder();
-  check_trained(name, flags.model);
+  check_trained_on_texts(name, flags.model);
   check_usage(flags.kwargs.empty(), "'{}' is a model of texts: it takes no --model-kwargs", flags.model);
   refuse_image_flags(flags);
   return name;

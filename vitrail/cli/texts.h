@@ -24,6 +24,8 @@ namespace vitrail::cli {
 bool is_text_model(const ModelFlags& flags);
 /// Throws Error unless `folder`, which was `given`, is one: a name has random weights, if it is that of a model.
 void check_trained(const std::filesystem::path& folder, const std::string& given);
+/// The same, and throws Error if it is a model of something else than texts.
+void check_trained_on_texts(const std::filesystem::path& folder, const std::string& given);
 /// Throws Error if flags change what models of images have: the number of classes, size and preparation of images.
 void refuse_image_flags(const ModelFlags& flags);
 /// The folder of a model of texts. Throws Error if flags name a model whose weights are random, or change what models

@@ -114,8 +114,9 @@ TEST(EncoderDecoder, SaysWhatIsWrongWithWhatItIsGiven) {
             "translation 2 is one of source 0: all sources must have equally many translations, side by side");
   const TextModel gpt = create_text_model("gpt2", {.fill = nn::Fill::meta});
   EXPECT_EQ(error_of([&] { translator_of(gpt); }),
-            "gpt2 (GPT2LMHeadModel) does not translate: it is no encoder–decoder");
-  EXPECT_EQ(error_of([&] { language_of(model); }), "transformer-small (MarianMTModel) does not continue texts");
+            "gpt2 (GPT2LMHeadModel) does not translate: it continues texts: `vitrail generate` takes it");
+  EXPECT_EQ(error_of([&] { language_of(model); }),
+            "transformer-small (MarianMTModel) does not continue texts: it translates: `vitrail translate` takes it");
   const auto creating = [](const std::string& kwargs) {
     return error_of([&] { create_text_model("transformer-small", {.model_kwargs = kwargs, .fill = nn::Fill::meta}); });
   };

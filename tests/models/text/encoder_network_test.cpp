@@ -272,7 +272,9 @@ TEST(EncoderNetwork, SaysWhatIsWrong) {
   EXPECT_EQ(error_of([&] { net.next_sentence_logits(states, {}, pass); }),
             "the model does not predict whether a text follows another");
   EXPECT_EQ(error_of([&] { net.class_logits(states, {}, pass); }), "the model has no classes");
-  EXPECT_EQ(error_of([&] { classifier_of(bare); }), "distilbert (DistilBertModel) has no classes");
+  EXPECT_EQ(error_of([&] { classifier_of(bare); }),
+            "distilbert (DistilBertModel) has no classes: it encodes texts: `vitrail embed` takes it, and `vitrail "
+            "fill-mask` if it predicts masked words");
   EXPECT_EQ(error_of([] { encoder_of(load_text_model(encoder_folder("gpt2"))); }),
             "gpt2 (GPT2LMHeadModel) is no encoder such as BERT");
   EXPECT_EQ(error_of([] {

@@ -161,7 +161,7 @@ void evaluate_language_model(const ModelFlags& model_flags, const std::string& d
               "--beside draws evaluations by position in one chart: it needs --by-position and --output");
   const train::Interrupt interrupt;
   const fs::path folder = model_flags.name_or_folder();
-  check_trained(folder, model_flags.model);
+  check_trained_on_texts(folder, model_flags.model);
   models::TextModelOptions changes;
   as_usage([&] { changes.model_kwargs = models::kwargs_to_json(model_flags.kwargs); });
   const DType dtype = compute.apply();

@@ -92,7 +92,7 @@ std::unique_ptr<train::TaskOptions> task_options(const std::string& kind, const 
 
 // The kind of task that judges a model of texts; "lm" and "translate" are evaluated in ways of their own.
 std::string evaluation_task_of(const ModelFlags& flags, bool of_pairs) {
-  check_trained(flags.name_or_folder(), flags.model);
+  check_trained_on_texts(flags.name_or_folder(), flags.model);
   const std::string folder = flags.name_or_folder();
   if (models::is_sentence_folder(folder)) {
     return "embed";

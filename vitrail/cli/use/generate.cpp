@@ -44,7 +44,6 @@ std::size_t settled_end(const std::string& text) {
 }
 
 models::TextModel load(const GenerateFlags& flags, const fs::path& folder, DType dtype) {
-  check_trained(folder, flags.model);
   return models::load_text_model(folder, {.weights = flags.compute.int8 ? DType::i8 : dtype});
 }
 
@@ -249,10 +248,7 @@ void generate_texts(const GenerateFlags& flags) {
   check_usage(std::ranges::find(flags.stop, "") == flags.stop.end(), "--stop is empty: every text would end at once");
   const train::Interrupt interrupt;
   const fs::path folder = train::model_of(flags.model);
-  ModelFlags named;
-  named.model = flags.model;
-  check(named.kind() == models::ModelKind::texts || named.kind() == models::ModelKind::images,
-        "'{}' continues no texts: {}", flags.model, named.instead("lm"));
+  check_trained_on_texts(folder, flags.model);
   if (fs::exists(folder / "preprocessor_config.json")) {
     check_usage(flags.prompts.empty() && !flags.stream && !flags.json && flags.stop.empty() && !flags.max_new_tokens &&
                     !flags.min_new_tokens && !flags.slide && !flags.cache_dtype && flags.prompt_lookup_num_tokens == 0,

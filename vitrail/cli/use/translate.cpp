@@ -134,7 +134,7 @@ class LineTranslator {
 
  private:
   static models::TextModel load(const TranslateFlags& flags, const fs::path& folder, DType dtype) {
-    check_trained(folder, flags.model);
+    check_trained_on_texts(folder, flags.model);
     return models::load_text_model(folder, {.weights = flags.compute.int8 ? DType::i8 : dtype});
   }
 

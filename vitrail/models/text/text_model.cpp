@@ -261,12 +261,6 @@ void write_text_model(const TextModel& model, const fs::path& folder) {
   io::save_safetensors(folder / weights_file, named_tensors(model.net->parameters));
 }
 
-const Translator& translator_of(const TextModel& model) {
-  const Translator* translator = model.net->translator();
-  check(translator != nullptr, "{} ({}) does not translate: it is no encoder–decoder", model.name, model.architecture);
-  return *translator;
-}
-
 void check_vocabulary(std::int64_t tokens, std::int64_t vocab_size, std::string_view source) {
   check(tokens <= vocab_size, "{}the tokenizer has {} tokens, but the model knows {}",
         source.empty() ? "" : fmt::format("'{}': ", source), tokens, vocab_size);
@@ -278,16 +272,41 @@ std::vector<std::string> labels_of(const TextModel& model) {
   return read_class_names(fields);
 }
 
+namespace {
+
+// What a model of texts does, and the command for it: for one that does not what was asked of it.
+std::string_view use_of(const TextNetwork& net) {
+  if (net.translator() != nullptr) {
+    return "it translates: `vitrail translate` takes it";
+  }
+  if (net.language() != nullptr) {
+    return "it continues texts: `vitrail generate` takes it";
+  }
+  if (const TextClassifier* classifier = net.classifier()) {
+    return classifier->each_token() ? "it labels words: `vitrail predict` takes it"
+                                    : "it classifies texts: `vitrail predict` takes it";
+  }
+  return "it encodes texts: `vitrail embed` takes it, and `vitrail fill-mask` if it predicts masked words";
+}
+
+template <typename Network>
+const Network& known_as(const TextModel& model, const Network* network, std::string_view does_not) {
+  check(network != nullptr, "{} ({}) {}: {}", model.name, model.architecture, does_not, use_of(*model.net));
+  return *network;
+}
+
+}  // namespace
+
 const TextClassifier& classifier_of(const TextModel& model) {
-  const TextClassifier* classifier = model.net->classifier();
-  check(classifier != nullptr, "{} ({}) has no classes", model.name, model.architecture);
-  return *classifier;
+  return known_as(model, model.net->classifier(), "has no classes");
 }
 
 const LanguageBody& language_of(const TextModel& model) {
-  const LanguageBody* body = model.net->language();
-  check(body != nullptr, "{} ({}) does not continue texts", model.name, model.architecture);
-  return *body;
+  return known_as(model, model.net->language(), "does not continue texts");
+}
+
+const Translator& translator_of(const TextModel& model) {
+  return known_as(model, model.net->translator(), "does not translate");
 }
 
 }  // namespace vitrail::models
