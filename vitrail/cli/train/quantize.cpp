@@ -15,6 +15,7 @@
 #include "vitrail/cli/print_json.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/cli/train/quantize_texts.h"
+#include "vitrail/data/dataset_part.h"
 #include "vitrail/train/bench/benchmark.h"
 #include "vitrail/train/study/evaluate.h"
 
@@ -36,22 +37,6 @@ struct QuantizeFlags {
   std::vector<CLI::Option*> loading;  ///< those that say how images are read
 };
 
-// At most `wanted` images of a data set, evenly spread over it.
-class Sample : public data::Dataset {
- public:
-  Sample(const data::Dataset& whole, std::int64_t wanted) : whole_(whole), size_(std::min(wanted, whole.size())) {}
-  std::int64_t size() const override { return size_; }
-  io::Image image(std::int64_t index) const override { return whole_.image(at(index)); }
-  std::int64_t label(std::int64_t index) const override { return whole_.label(at(index)); }
-  std::string name(std::int64_t index) const override { return whole_.name(at(index)); }
-  const std::vector<std::string>& classes() const override { return whole_.classes(); }
-
- private:
-  std::int64_t at(std::int64_t index) const { return index * whole_.size() / size_; }
-  const data::Dataset& whole_;
-  std::int64_t size_;
-};
-
 train::Evaluation run(const models::Model& model, const data::Dataset& images, const QuantizeFlags& flags, DType dtype,
                       const char* title) {
   train::Evaluation result = evaluate_under_bar(title, model, images, flags.eval.options(dtype));
@@ -65,7 +50,7 @@ models::Model quantized(const models::Model& model, const QuantizeFlags& flags) 
   }
   const auto images = data::open_unlabeled(flags.calibrate, flags.eval.skip_broken);
   say_notes_of(*images);
-  const Sample sample(*images, flags.calibration_images);
+  const data::DatasetPart sample(*images, data::spread_images(*images, flags.calibration_images));
   const auto forward = [&](const Tensor& x, nn::Pass& pass) { return model.net->forward(x, pass); };
   models::InputRanges ranges;
   const train::Features features =

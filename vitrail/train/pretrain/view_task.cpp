@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/data/dataset_part.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/features.h"
@@ -28,24 +29,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* trained_file = "pretraining.safetensors";
 constexpr std::int64_t most_sampled = 256;  // images that the figures of collapse are taken from
-
-// Some images of a data set.
-class Sample final : public data::Dataset {
- public:
-  Sample(const data::Dataset& all, std::int64_t count) : all_(all), count_(std::min(count, all.size())) {}
-  std::int64_t size() const override { return count_; }
-  io::Image image(std::int64_t index) const override { return all_.image(place(index)); }
-  std::int64_t label(std::int64_t) const override { return data::unlabeled; }
-  std::string name(std::int64_t index) const override { return all_.name(place(index)); }
-  const std::vector<std::string>& classes() const override { return all_.classes(); }
-
- private:
-  // They are spread over the data, whose images lie in order.
-  std::int64_t place(std::int64_t index) const { return index * all_.size() / count_; }
-
-  const data::Dataset& all_;
-  std::int64_t count_;
-};
 
 FigureKind deviation_figure() {
   return {.name = "deviation",
@@ -255,7 +238,7 @@ void ViewTask::open_views(std::vector<data::Transform> transforms) {
                                          transforms.begin() + std::min<std::ptrdiff_t>(2, std::ssize(transforms)));
   looked_at.push_back(data::eval_transform(kept().pretrained));
   loader_ = data::view_loader(*training_, std::move(transforms), loading);
-  sample_ = std::make_unique<Sample>(*training_, most_sampled);
+  sample_ = std::make_unique<data::DatasetPart>(*training_, data::spread_images(*training_, most_sampled));
   sample_loader_ = data::view_loader(*sample_, std::move(looked_at), looking);
   sampled_ = sample_->size();
 }

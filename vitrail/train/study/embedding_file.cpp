@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/data/dataset_part.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/safetensors.h"
@@ -15,7 +16,6 @@
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/tensor/random.h"
-#include "vitrail/train/study/dataset_part.h"
 #include "vitrail/train/study/image_index.h"
 
 namespace vitrail::train {
@@ -64,7 +64,7 @@ Stored read_part(const fs::path& path, const PartFacts& facts) {
 }
 
 // A part that is about these images, and no others.
-void check_images(const Stored& stored, const DatasetPart& part, const fs::path& path) {
+void check_images(const Stored& stored, const data::DatasetPart& part, const fs::path& path) {
   std::int64_t place = 0;
   for (const std::string& name : stored.features.names) {
     while (place < part.size() && io::as_utf8(part.name(place)) != name) {
@@ -159,7 +159,7 @@ EmbeddingFile embed_to_file(const models::Model& model, const data::Dataset& dat
     const std::int64_t end = std::min(begin + step, total);
     std::vector<std::int64_t> images(static_cast<std::size_t>(end - begin));
     std::iota(images.begin(), images.end(), begin);
-    const DatasetPart part(dataset, std::move(images));
+    const data::DatasetPart part(dataset, std::move(images));
     const fs::path path = folder / fmt::format("{:09}.safetensors", begin);
     PartFacts of_part = facts;
     of_part["dtype"] = name_of(file_options.dtype);

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/data/dataset_part.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/safetensors.h"
@@ -26,7 +27,6 @@
 #include "vitrail/tensor/error.h"
 #include "vitrail/tensor/random.h"
 #include "vitrail/tensor/side_by_side.h"
-#include "vitrail/train/study/dataset_part.h"
 #include "vitrail/train/study/embedding_file.h"
 #include "vitrail/train/study/zero_shot.h"
 
@@ -279,7 +279,7 @@ IndexChanges update_index(ImageIndex& index, const IndexEncoder& encoder, const 
   const auto total = std::ssize(missing);
   for (std::int64_t begin = 0; begin < total; begin += images_between_saves) {
     const std::int64_t end = std::min<std::int64_t>(begin + images_between_saves, total);
-    const DatasetPart part(*dataset, {missing.begin() + begin, missing.begin() + end});
+    const data::DatasetPart part(*dataset, {missing.begin() + begin, missing.begin() + end});
     EvaluateOptions these = options;
     these.may_be_none = !index.images.empty();
     if (options.progress) {
