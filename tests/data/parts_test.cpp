@@ -91,7 +91,7 @@ TEST(Parts, OfWhichThereAreNoneAreForTraining) {
   EXPECT_EQ(error_of([] {
               check_whole(parts_named({"val", "train"}), "data");
             }),
-            "data: split into parts (train, val): choose one of them");
+            "data: split into parts (train, val): choose one of them with --split");
 }
 
 TEST(Parts, AreNamedInFileNames) {
@@ -143,14 +143,15 @@ class PartFolders : public test::DrawnFiles {
 };
 
 TEST_F(PartFolders, HaveCaptionsOfEach) {
-  EXPECT_THAT(open_captioned_images(folder_.path(), "train").texts,
+  EXPECT_THAT(open_captioned_images(folder_.path(), {.split = "train"}).texts,
               ElementsAre(ElementsAre("number 1"), ElementsAre("number 2")));
-  const CaptionedImages validation = open_captioned_images(folder_.path(), "validation");
+  const CaptionedImages validation = open_captioned_images(folder_.path(), {.split = "validation"});
   EXPECT_THAT(validation.texts, ElementsAre(ElementsAre("number 3"), ElementsAre("number 4")));
   EXPECT_EQ(validation.images->image(1).pixels[0], 4);
-  EXPECT_EQ(error_of([&] { open_captioned_images(folder_.path()); }),
-            folder_.path().string() +
-                ": split into parts (train2014, val2014): choose one of them, or name its own folder or file");
+  EXPECT_EQ(
+      error_of([&] { open_captioned_images(folder_.path()); }),
+      folder_.path().string() +
+          ": split into parts (train2014, val2014): choose one of them with --split, or name its own folder or file");
   const TextPairs all = open_text_pairs(folder_.path());
   ASSERT_EQ(all.images->size(), 4);
   EXPECT_EQ(all.images->image(2).pixels[0], 3);
@@ -213,14 +214,14 @@ TEST_F(PartFolders, MayHaveTheirShards) {
   shard("hub/train-00001-of-00002.tar");
   shard("hub/val-00000-of-00001.tar");
   EXPECT_EQ(open_dataset(folder_ / "hub", {.split = "train"})->size(), 2);
-  EXPECT_EQ(open_captioned_images(folder_ / "hub", "train").images->size(), 2);
-  EXPECT_EQ(open_captioned_images(folder_ / "hub", "val").images->size(), 1);
+  EXPECT_EQ(open_captioned_images(folder_ / "hub", {.split = "train"}).images->size(), 2);
+  EXPECT_EQ(open_captioned_images(folder_ / "hub", {.split = "val"}).images->size(), 1);
   shard("mixed/train-000000.tar");
   shard("mixed/val-000000.tar");
   shard("mixed/other-000000.tar");
   std::ofstream(folder_ / "mixed/.val-000001.tar.tmp") << "begun";
   const std::string mixed = (folder_ / "mixed").string();
-  const CaptionedImages train = open_captioned_images(mixed, "train");
+  const CaptionedImages train = open_captioned_images(mixed, {.split = "train"});
   EXPECT_EQ(train.images->size(), 1);
   EXPECT_THAT(train.images->notes(), ElementsAre(mixed + ": takes 'train-000000.tar' and leaves 'other-000000.tar'"));
   write("mixed/classes.txt", "thing\n");
@@ -248,7 +249,7 @@ TEST_F(PartFolders, MayDiffer) {
   write("some/train/captions.csv", "path,caption\n../../train2014/COCO_train2014_1.png,one\n");
   draw("some/val/cat/1.png", 1);
   draw("some/val/dog/1.png", 1);
-  EXPECT_THAT(open_captioned_images(folder_ / "some", "val").texts,
+  EXPECT_THAT(open_captioned_images(folder_ / "some", {.split = "val"}).texts,
               ElementsAre(ElementsAre("cat"), ElementsAre("dog")));
   write("asked/questions.csv", "path,question,answer\n../train2014/COCO_train2014_1.png,What?,own\n");
   write("asked/val/val.csv", "path,question,answer\n../../val2014/COCO_val2014_3.png,What?,val\n");
@@ -291,7 +292,8 @@ TEST_F(PartFolders, MayHaveCapitalLetters) {
   EXPECT_EQ(open_dataset(folder_ / "photos", {.split = "train"})->size(), 2);
   EXPECT_EQ(open_dataset(folder_ / "photos", {.split = "validation"})->size(), 2);
   EXPECT_THAT(error_of([&] { open_dataset(folder_ / "photos"); }), HasSubstr("parts (Train, Test): choose one"));
-  EXPECT_THAT(open_captioned_images(folder_ / "texts", "validation").texts, ElementsAre(ElementsAre("Test")));
+  EXPECT_THAT(open_captioned_images(folder_ / "texts", {.split = "validation"}).texts,
+              ElementsAre(ElementsAre("Test")));
 }
 
 TEST_F(PartFolders, NoteWhatIsThereTwice) {

@@ -48,7 +48,10 @@ std::vector<std::string> said_of(const data::Scene& scene, const data::SceneFold
   if (what.scenes.task != data::SceneTask::none) {
     return {std::string(data::scene_class(what.scenes.task, scene))};
   }
-  std::vector<std::string> lines = data::scene_captions(scene, std::min(captions_shown, what.captions));
+  std::vector<std::string> lines;
+  for (const data::SceneCaption& caption : data::scene_captions(scene, std::min(captions_shown, what.captions))) {
+    lines.push_back(caption.text);
+  }
   for (const data::SceneQuestion& question : data::scene_questions(scene, std::min(questions_shown, what.questions))) {
     lines.push_back(question.text + " " + question.answer);
   }

@@ -77,10 +77,10 @@ TEST(DrawnQuestions, AreThoseOfTheFolder) {
       EXPECT_EQ(own[q].type, other[q].type);
       ASSERT_EQ(own[q].about.size(), other[q].about.size());
       for (std::size_t b = 0; b < own[q].about.size(); ++b) {
-        EXPECT_EQ(own[q].about[b].left, other[q].about[b].left);
-        EXPECT_EQ(own[q].about[b].width, other[q].about[b].width);
-        EXPECT_EQ(own[q].about[b].top, other[q].about[b].top);
-        EXPECT_EQ(own[q].about[b].height, other[q].about[b].height);
+        EXPECT_EQ(own[q].about[b].x0, other[q].about[b].x0);
+        EXPECT_EQ(own[q].about[b].x1, other[q].about[b].x1);
+        EXPECT_EQ(own[q].about[b].y0, other[q].about[b].y0);
+        EXPECT_EQ(own[q].about[b].y1, other[q].about[b].y1);
       }
     }
   }
@@ -101,7 +101,7 @@ TEST_F(QuestionFiles, ReadsThoseOfVqa) {
   EXPECT_THAT(colour.answers, ElementsAre("red", "red", "orange"));
   EXPECT_EQ(colour.type, "attribute");
   ASSERT_EQ(colour.about.size(), 1U);
-  EXPECT_EQ(colour.about[0].height, 4.5);
+  EXPECT_EQ(colour.about[0].y1, 6.5);
   EXPECT_THAT(all.questions[0][1].answers, ElementsAre("yes"));
   EXPECT_EQ(all.questions[1][0].answer, "2");  // the most frequent one
   EXPECT_TRUE(has_questions(folder_.path()));

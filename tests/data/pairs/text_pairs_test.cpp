@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 using test::error_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 class TextPairsTest : public test::DrawnFiles {
  protected:
@@ -51,6 +52,36 @@ TEST_F(TextPairsTest, ReadsCaptionsInCocosLayout) {
   EXPECT_EQ(second.images->size(), 1);
   EXPECT_EQ(shade(second, 0), 'b');
   EXPECT_THAT(second.texts, ElementsAre(ElementsAre("a bird", "a red bird")));
+}
+
+TEST_F(TextPairsTest, ReadsWhatCaptionsAreAbout) {
+  draw("a.png", 1);
+  draw("b.png", 2);
+  const auto captions = [](const std::string& sides, const std::string& boxes) {
+    return R"({"images": [{"id": 1, "file_name": "a.png"}, {"id": 2, "file_name": "b.png")" + sides +
+           R"(}], "annotations": [
+  {"image_id": 1, "caption": "a circle"},
+  {"image_id": 2, "caption": "", "boxes": [[0, 0, 1, 1]]},
+  {"image_id": 2, "caption": "two birds", "boxes": )" +
+           boxes + "}]}";
+  };
+  write("captions.json", captions(R"(, "width": 20, "height": 10)", "[[2, 1, 3, 4], [10, 5, 10, 5]]"));
+  const TextPairs pairs = open_text_pairs(folder_.path());
+  ASSERT_EQ(pairs.places.size(), 2);
+  EXPECT_THAT(pairs.places[0], ElementsAre(IsEmpty()));
+  ASSERT_EQ(pairs.places[1].size(), 1);
+  ASSERT_EQ(pairs.places[1][0].size(), 2);
+  EXPECT_THAT((std::vector{pairs.places[1][0][0].x0, pairs.places[1][0][0].y0, pairs.places[1][0][0].x1,
+                           pairs.places[1][0][0].y1}),
+              ElementsAre(0.1, 0.1, 0.25, 0.5));
+  EXPECT_EQ(part_of(pairs, {1}).places.size(), 1);
+
+  write("captions.json", captions("", "[[2, 1, 3, 4]]"));
+  EXPECT_THAT(error_of([&] { open_text_pairs(folder_.path()); }),
+              HasSubstr("'annotations' 1: it has boxes, but its image in 'images' no width and height"));
+  write("captions.json", captions(R"(, "width": 20, "height": 10)", "[[2, 1, 3]]"));
+  EXPECT_THAT(error_of([&] { open_text_pairs(folder_.path()); }),
+              HasSubstr("'annotations' 2: a box must be four numbers: left, top, width, height"));
 }
 
 TEST_F(TextPairsTest, ReadsTables) {

@@ -26,8 +26,8 @@ SceneObject object_of(const std::string& kind, SceneSize size, std::int64_t x, s
 std::map<std::string, int> many_captions(Scene scene) {
   std::map<std::string, int> captions;
   for (scene.index = 0; scene.index < 300; ++scene.index) {
-    for (const std::string& caption : scene_captions(scene)) {
-      ++captions[caption];
+    for (const SceneCaption& caption : scene_captions(scene)) {
+      ++captions[caption.text];
     }
   }
   return captions;
@@ -76,21 +76,43 @@ TEST(SceneCaptions, HaveFewWordsAndFollowFromTheScene) {
   int repeated = 0;
   for (std::int64_t index = 0; index < 300; ++index) {
     const Scene scene = sample_scene({}, index);
-    const std::vector<std::string> captions = scene_captions(scene);
+    const std::vector<SceneCaption> captions = scene_captions(scene);
     EXPECT_EQ(scene_captions(scene), captions);
     ASSERT_EQ(captions.size(), 5U);
-    repeated += std::set<std::string>(captions.begin(), captions.end()).size() < 5 ? 1 : 0;
-    for (std::string caption : captions) {
-      std::erase(caption, ',');
-      std::istringstream stream(caption);
+    std::set<std::string> different;
+    for (const SceneCaption& caption : captions) {
+      different.insert(caption.text);
+      std::string plain = caption.text;
+      std::erase(plain, ',');
+      std::istringstream stream(plain);
       for (std::string word; stream >> word;) {
         words.insert(word);
       }
     }
+    repeated += different.size() < 5 ? 1 : 0;
   }
   EXPECT_LE(words.size(), 60U);
   EXPECT_GE(words.size(), 30U);
   EXPECT_LE(repeated, 3);
+}
+
+TEST(SceneCaptions, SayWhichObjectsTheyName) {
+  Scene scene;
+  scene.objects = {object_of("red circle", SceneSize::large, 128, 40),
+                   object_of("blue bird", SceneSize::small, 60, 200),
+                   object_of("green bird", SceneSize::small, 190, 200)};
+  std::map<std::string, std::vector<std::size_t>> about;
+  for (scene.index = 0; scene.index < 300; ++scene.index) {
+    for (const SceneCaption& caption : scene_captions(scene)) {
+      about[caption.text] = caption.about;
+    }
+  }
+  using ::testing::ElementsAre;
+  EXPECT_THAT(about.at("a large red circle above two small birds"), ElementsAre(0, 1, 2));
+  EXPECT_THAT(about.at("a small green bird below a red circle"), ElementsAre(2, 0));
+  EXPECT_THAT(about.at("two small birds at the bottom"), ElementsAre(1, 2));
+  EXPECT_THAT(about.at("a large red circle, a blue bird and a small green bird"), ElementsAre(0, 1, 2));
+  EXPECT_THAT(about.at("a small blue bird at the bottom"), ElementsAre(1));
 }
 
 }  // namespace

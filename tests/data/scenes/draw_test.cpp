@@ -31,8 +31,8 @@ TEST(DrawScene, GivesTheSameBytesEverywhere) {
     const DrawnScene drawn = draw_scene(scene, index % 5 == 0 ? 96 : 64);
     pixels = mix(pixels, hash_of(drawn.image.pixels));
     masks = mix(masks, hash_of(drawn.objects));
-    for (const std::string& caption : scene_captions(scene)) {
-      words = mix(words, hash(caption));
+    for (const SceneCaption& caption : scene_captions(scene)) {
+      words = mix(words, hash(caption.text));
     }
     for (const SceneQuestion& question : scene_questions(scene)) {
       questions = mix(questions, hash(question.text + question.answer));
@@ -119,9 +119,27 @@ TEST(DrawScene, MarksTheHeadsOfBirds) {
   for (std::size_t i = 0; i < right.heads.size(); ++i) {
     EXPECT_TRUE(right.heads[i] == 0 || right.objects[i] == 2);
   }
+  const SceneBox beak = box_of_object(right.beaks, 64, 2);
+  EXPECT_EQ(beak.right, bird.right);
+  EXPECT_GE(beak.left, head.left + head.width() / 2);
+  EXPECT_GT(beak.top, head.top);
+  EXPECT_LE(beak.bottom, head.bottom);
   scene.objects[1].faces_left = true;
-  const SceneBox other = box_of_object(draw_scene(scene, 64).heads, 64, 2);
+  const DrawnScene left = draw_scene(scene, 64);
+  const SceneBox other = box_of_object(left.heads, 64, 2);
   EXPECT_LT(other.left + other.right, bird.left + bird.right);
+  EXPECT_EQ(box_of_object(left.beaks, 64, 2).left, bird.left);
+}
+
+TEST(DrawScene, MarksTheBeakOfEveryBird) {
+  for (std::int64_t index = 0; index < 200; ++index) {
+    const Scene scene = sample_scene({}, index);
+    const DrawnScene drawn = draw_scene(scene, 32);
+    for (std::size_t i = 0; i < scene.objects.size(); ++i) {
+      const bool has = box_of_object(drawn.beaks, 32, static_cast<std::int64_t>(i + 1)).width() > 0;
+      EXPECT_EQ(has, scene.objects[i].kind.shape == SceneShape::bird) << index;
+    }
+  }
 }
 
 TEST(OutlinesOfObject, FollowTheEdgesOfItsPixels) {

@@ -154,7 +154,7 @@ TEST(SceneQuestions, AreAboutObjectsThatCarryTheAnswer) {
       if (question.type == SceneQuestionType::count) {
         EXPECT_EQ(std::to_string(question.about.size()), question.answer);
       } else if (question.type == SceneQuestionType::part) {
-        EXPECT_TRUE(question.about_heads);
+        EXPECT_EQ(question.part, question.text.find("beak") == std::string::npos ? ScenePart::head : ScenePart::beak);
         EXPECT_EQ(scene.objects[question.about.at(0)].kind.shape, SceneShape::bird);
       } else if (question.type == SceneQuestionType::relation) {
         EXPECT_EQ(question.about.size(), question.answer == "nothing" ? 1U : 2U);

@@ -37,7 +37,8 @@ Scene some_scene() {
 TEST(CaptionTruth, HoldsForEachCaptionOfAScene) {
   for (std::int64_t index = 0; index < judged_scenes; ++index) {
     const Scene scene = sample_scene({}, index);
-    for (const std::string& caption : scene_captions(scene)) {
+    for (const SceneCaption& said : scene_captions(scene)) {
+      const std::string& caption = said.text;
       const SceneVerdict verdict = caption_truth(caption, scene);
       EXPECT_TRUE(verdict.truth == SceneTruth::holds && verdict.reason.empty()) << caption << ": " << verdict.reason;
     }
@@ -48,7 +49,8 @@ TEST(CaptionTruth, MostlyFailsForCaptionsOfOtherScenes) {
   int failed = 0;
   int all = 0;
   for (std::int64_t index = 0; index < judged_scenes; ++index) {
-    for (const std::string& caption : scene_captions(sample_scene({}, index + 1))) {
+    for (const SceneCaption& said : scene_captions(sample_scene({}, index + 1))) {
+      const std::string& caption = said.text;
       const SceneVerdict verdict = caption_truth(caption, sample_scene({}, index));
       ASSERT_NE(verdict.truth, SceneTruth::not_understood) << caption << ": " << verdict.reason;
       failed += verdict.truth == SceneTruth::fails ? 1 : 0;
@@ -63,7 +65,8 @@ TEST(CaptionTruth, FailsForAnotherColor) {
   int changed = 0;
   for (std::int64_t index = 0; index < judged_scenes; ++index) {
     const Scene scene = sample_scene({}, index);
-    for (const std::string& caption : scene_captions(scene)) {
+    for (const SceneCaption& said : scene_captions(scene)) {
+      const std::string& caption = said.text;
       for (const SceneKind& kind : all_scene_kinds()) {
         const std::size_t at = caption.find(name_of(kind));
         if (at == std::string::npos) {
@@ -94,7 +97,8 @@ TEST(CaptionTruth, FailsForTheOppositeRelationAndForAnotherNumber) {
     const bool differ = std::ranges::all_of(scene.objects, [&](const SceneObject& a) {
       return std::ranges::count_if(scene.objects, [&](const SceneObject& b) { return a.kind == b.kind; }) == 1;
     });
-    for (const std::string& caption : scene_captions(scene)) {
+    for (const SceneCaption& said : scene_captions(scene)) {
+      const std::string& caption = said.text;
       for (std::size_t i = 0; differ && i < scene_relations.size(); ++i) {
         const std::size_t at = caption.find(scene_relations[i]);
         if (at != std::string::npos) {

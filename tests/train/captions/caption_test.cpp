@@ -1,15 +1,19 @@
 #include "vitrail/train/captions/caption.h"
 
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 
 #include <gmock/gmock.h>
 
 #include "tests/support/errors.h"
 #include "tests/train/tiny.h"
+#include "vitrail/autograd/tape.h"
 #include "vitrail/data/pairs/captioned_images.h"
 #include "vitrail/models/joint/captioner.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/captions/captions.h"
+#include "vitrail/train/guided_attention.h"
 #include "vitrail/train/run/records.h"
 
 namespace vitrail::train {
@@ -165,6 +169,87 @@ TEST(LearningToCaption, WritesByATransformerThatAttendsToTheImage) {
   again.epochs = 1;
   again.lr = 1e-6;
   EXPECT_GT(fit(again).figure("exact"), 90);
+}
+
+// Scenes of 32 pixels, which a Vision Transformer sees in patches of 8.
+CaptionTaskOptions tiny_scenes(const fs::path& folder) {
+  CaptionTaskOptions options = tiny_captions(folder);
+  options.data_dir = "scenes:count=24,size=32";
+  options.val_dir = "";
+  options.val_split = "";
+  options.model_kwargs = R"({"img_size": 32, "patch_size": 8, "embed_dim": 24, "depth": 2, "num_heads": 2})";
+  options.decoder = "gpt2";
+  options.decoder_kwargs = R"({"n_embd": 24, "n_layer": 2, "n_head": 2})";
+  options.captions_per_image = 3;
+  options.epochs = 12;
+  options.attn_loss_coef = 1;
+  return options;
+}
+
+TEST(LearningToCaption, LooksAtWhatCaptionsAreAboutIfItIsGuided) {
+  const test::TemporaryFolder folder;
+  const CaptionTaskOptions guided = tiny_scenes(folder.path());
+  const data::CaptionedImages scenes = data::open_captioned_images(guided.data_dir, {.places = true});
+  // How far the attention of the last layer is from what the first captions of four images are about.
+  const auto distance = [&](const CaptionTaskOptions& options) {
+    const fs::path last = fit(options).folder / "last";
+    const std::unique_ptr<models::Captioner> model = models::load_captioner(last);
+    const CaptionTokens captions(scenes.texts, text::load_tokenizer(last), 64);
+    std::vector<io::Image> images;
+    std::vector<const CaptionTokens::Ids*> texts;
+    std::vector<std::vector<bool>> targets;
+    for (std::size_t i = 0; i < 4; ++i) {
+      images.push_back(scenes.images->image(static_cast<std::int64_t>(i)));
+      texts.push_back(&captions.ids[i][0]);
+      texts.push_back(&captions.ids[i][1]);
+      for (std::size_t k = 0; k < 2; ++k) {
+        targets.emplace_back(1, false);  // the class token
+        std::ranges::copy(touched_patches(scenes.places[i][k], {4, 4}), std::back_inserter(targets.back()));
+      }
+    }
+    std::vector<const std::vector<bool>*> wanted;
+    for (const std::vector<bool>& target : targets) {
+      wanted.push_back(&target);
+    }
+    const autograd::NoGrad no_grad;
+    nn::Pass pass;
+    const Tensor x = prepared(model->image_model.pretrained, images);
+    const auto loss = [&](float coef) {
+      return guided_caption_loss(*model, x, texts, wanted, coef, pass).data<float>()[0];
+    };
+    // Without a weight it is the loss of the words.
+    EXPECT_NEAR(loss(0), caption_loss(*model, x, texts, pass).data<float>()[0], 1e-5);
+    return loss(1) - loss(0);
+  };
+  CaptionTaskOptions free = guided;
+  free.attn_loss_coef = 0;
+  free.experiment = "free";
+  EXPECT_LT(distance(guided), distance(free) - 0.2);
+}
+
+TEST(LearningToCaption, SaysWhatCannotBeGuided) {
+  const test::TemporaryFolder folder;
+  const CaptionTaskOptions good = tiny_scenes(folder.path());
+  const auto error = [&](auto&& change) {
+    CaptionTaskOptions options = good;
+    change(options);
+    return error_of([&] {
+      validate(options);
+      options.make("");
+    });
+  };
+  EXPECT_EQ(error([](CaptionTaskOptions& o) {
+              o.decoder = "lstm";
+              o.decoder_kwargs = R"({"hidden_size": 24})";
+            }),
+            "--attn-loss-coef is for a decoder that attends to the image: --decoder gpt2");
+  EXPECT_EQ(error([](CaptionTaskOptions& o) { o.augment.no_aug = false; }),
+            "--attn-loss-coef takes places in images as they are, which augmentation would move: give --no-aug too");
+  const std::string table = (folder / "train.csv").string();
+  EXPECT_EQ(error([&](CaptionTaskOptions& o) { o.data_dir = table; }),
+            table +
+                ": no caption says what it is about ('boxes' in its annotation, as `vitrail scenes` writes them), "
+                "which --attn-loss-coef takes");
 }
 
 TEST(LearningToCaption, ResumesToTheSameBitsWithATransformer) {

@@ -51,11 +51,11 @@ TEST(AnswerLoss, IsTheCrossEntropyOfWhatPeopleSaid) {
 }
 
 // Of a grid of 2 x 2 patches on an image of 8 x 4 pixels.
-TEST(AttentionLoss, IsTheCrossEntropyWithWhatIsAskedAbout) {
+TEST(QuestionAttentionLoss, IsThatOfTheFirstWord) {
   data::Question left = asked({"red"});
   left.about = {{0, 0, 4, 4}};  // both patches of the left half
   data::Question corner = asked({"red"});
-  corner.about = {{5, 3, 2, 1}};
+  corner.about = {{5, 3, 7, 4}};
   const data::Question nowhere = asked({"red"});
   data::QuestionBatch batch;
   batch.ids = Tensor::zeros({3, 2}, DType::i64);
@@ -72,9 +72,10 @@ TEST(AttentionLoss, IsTheCrossEntropyWithWhatIsAskedAbout) {
     }
   }
   const double expected = (-(std::log(0.4) + std::log(0.4)) / 2 - std::log(0.4)) / 2;
-  EXPECT_NEAR(attention_loss(Tensor::from(map, {1, 2, 6, 4}), batch, {&left, &corner, &nowhere}, 2).item(), expected,
-              1e-5);
-  EXPECT_EQ(attention_loss(Tensor::from(map, {1, 2, 6, 4}), batch, {&nowhere, &nowhere, &nowhere}, 2).item(), 0);
+  EXPECT_NEAR(question_attention_loss(Tensor::from(map, {1, 2, 6, 4}), batch, {&left, &corner, &nowhere}, 2).item(),
+              expected, 1e-5);
+  EXPECT_EQ(question_attention_loss(Tensor::from(map, {1, 2, 6, 4}), batch, {&nowhere, &nowhere, &nowhere}, 2).item(),
+            0);
 }
 
 TEST(AnswerTally, GoesByType) {

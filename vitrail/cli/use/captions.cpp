@@ -253,7 +253,8 @@ void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, co
   check_usage(opened.captioner() != nullptr,
               "'{}' is a Blip, whose captions are written by 'vitrail caption' and scored by 'vitrail eval-captions'",
               model.model);
-  const data::CaptionedImages pairs = data::open_captioned_images(data.data, data.split, true, data.skip_broken);
+  const data::CaptionedImages pairs =
+      data::open_captioned_images(data.data, {.split = data.split, .scenes = true, .skip_broken = data.skip_broken});
   say_notes_of(*pairs.images);
   const train::CaptionEvaluation result = train::evaluate_captions(*opened.captioner(), opened.tokenizer(), pairs,
                                                                    options, usual_caption_tokens, num_beams);

@@ -42,13 +42,13 @@ CaptionedImages captioned_by_class(const fs::path& source, const std::string& sp
 }
 
 // The pairs of a source, or of a part of it, and the scenes of those that were drawn. An image's name is its index.
-CaptionedImages pairs_in(const fs::path& source, const std::string& split, bool judged, bool skip_broken) {
-  if (split.empty()) {
+CaptionedImages pairs_in(const fs::path& source, const CaptionedOptions& options) {
+  if (options.split.empty()) {
     check_whole(parts_of_pairs(source), source.string());
   }
-  CaptionedImages all{open_text_pairs(source, split, skip_broken)};
+  CaptionedImages all{open_text_pairs(source, options.split, options.skip_broken)};
   const fs::path file = all.folder / "scene.json";
-  if (!judged || all.folder.empty() || !fs::exists(file)) {
+  if (!options.scenes || all.folder.empty() || !fs::exists(file)) {
     return all;
   }
   const std::map<std::int64_t, Scene> scenes = read_scenes(file);
@@ -62,11 +62,11 @@ CaptionedImages pairs_in(const fs::path& source, const std::string& split, bool 
 }
 
 // The same of scenes that are drawn when they are asked for.
-CaptionedImages drawn_pairs(const fs::path& source, const std::string& split, bool judged) {
+CaptionedImages drawn_pairs(const fs::path& source, const CaptionedOptions& options) {
   SceneFolder what = read_scene_source(source, {"questions"});
-  std::tie(what.first, what.count) = range_of_part(what, split);
-  CaptionedImages all{described_scenes(what, source.string())};
-  for (std::int64_t i = 0; judged && i < what.count; ++i) {
+  std::tie(what.first, what.count) = range_of_part(what, options.split);
+  CaptionedImages all{described_scenes(what, source.string(), options.places)};
+  for (std::int64_t i = 0; options.scenes && i < what.count; ++i) {
     all.scenes.push_back(sample_scene(what.scenes, what.first + i));
   }
   return all;
@@ -89,15 +89,16 @@ Parts parts_of_captioned_images(const fs::path& source) {
                                                         : parts_of_images(source);
 }
 
-CaptionedImages open_captioned_images(const fs::path& source, const std::string& split, bool judged, bool skip_broken) {
+CaptionedImages open_captioned_images(const fs::path& source, const CaptionedOptions& options) {
+  const std::string& split = options.split;
   if (is_scene_source(source) && read_scene_source(source).style == SceneStyle::shapes) {
-    return drawn_pairs(source, split, judged);
+    return drawn_pairs(source, options);
   }
   if (has_captions(source, split) && !is_part_of_classes(source, split)) {
-    return pairs_in(source, split, judged, skip_broken);
+    return pairs_in(source, options);
   }
-  return has_boxes(source) ? counted_captions(source, split, skip_broken)
-                           : captioned_by_class(source, split, skip_broken);
+  return has_boxes(source) ? counted_captions(source, split, options.skip_broken)
+                           : captioned_by_class(source, split, options.skip_broken);
 }
 
 }  // namespace vitrail::data

@@ -20,15 +20,19 @@ struct CaptionedImages : TextPairs {
   std::vector<std::string> counted = {};               ///< these classes
 };
 
+/// What open_captioned_images() takes of a source beside its images and captions.
+struct CaptionedOptions {
+  std::string split = "";    ///< a part (choose_part()) of the pairs, or what open_dataset() takes; "" is the whole
+  bool scenes = false;       ///< fill in CaptionedImages::scenes, from the scene.json beside captions.json
+  bool places = false;       ///< fill in TextPairs::places of scenes that are drawn, each of which is drawn once for it
+  bool skip_broken = false;  ///< images that are not there are broken ones
+};
+
 /// Opens images with captions. `source` is one of those of open_text_pairs(), or images with boxes, of which captions
 /// say how many there are (counted_captions()), or a data set with classes, whose names (of a folder, or what a .csv of
-/// path,label says of an image) are then the captions. `split` chooses a part
-/// (choose_part()) of the pairs, or what open_dataset() takes; "" is the whole. A
-/// scene.json beside captions.json says what is in scenes, which is read if they are to be `judged`. With
-/// `skip_broken`, images that are not there are broken ones. Throws Error, naming the place, if there is no such part,
-/// or a file does not fit its layout.
-CaptionedImages open_captioned_images(const std::filesystem::path& source, const std::string& split = "",
-                                      bool judged = false, bool skip_broken = false);
+/// path,label says of an image) are then the captions. Throws Error, naming the place, if there is no such part, or a
+/// file does not fit its layout.
+CaptionedImages open_captioned_images(const std::filesystem::path& source, const CaptionedOptions& options = {});
 
 /// The parts of such a source; none if it is whole, or its parts are drawn.
 Parts parts_of_captioned_images(const std::filesystem::path& source);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "vitrail/data/pairs/places.h"
 #include "vitrail/data/scenes/draw.h"
 #include "vitrail/data/scenes/questions.h"
 #include "vitrail/data/scenes/sample.h"
@@ -16,11 +17,6 @@
 namespace vitrail::data {
 namespace {
 
-QuestionBox box_of(const SceneBox& box) {
-  return {static_cast<double>(box.left), static_cast<double>(box.top), static_cast<double>(box.width()),
-          static_cast<double>(box.height())};
-}
-
 std::vector<Question> questions_about(const Scene& scene, const SceneFolder& what, bool boxes) {
   std::vector<Question> result;
   const DrawnScene drawn = boxes ? draw_scene(scene, what.side) : DrawnScene();
@@ -31,9 +27,8 @@ std::vector<Question> questions_about(const Scene& scene, const SceneFolder& wha
                       .answer = asked.answer,
                       .type = std::string(name_of(asked.type)),
                       .about = {}};
-    for (std::size_t i = 0; boxes && i < asked.about.size(); ++i) {
-      question.about.push_back(box_of(box_of_object(asked.about_heads ? drawn.heads : drawn.objects, what.side,
-                                                    static_cast<std::int64_t>(asked.about[i] + 1))));
+    if (boxes) {
+      question.about = drawn_boxes(mask_of(drawn, asked.part), what.side, asked.about);
     }
     result.push_back(std::move(question));
   }

@@ -14,6 +14,7 @@
 
 #include "vitrail/data/coco/coco_file.h"
 #include "vitrail/data/pairs/drawn_questions.h"
+#include "vitrail/data/pairs/places.h"
 #include "vitrail/data/scenes/source.h"
 #include "vitrail/data/sources/sources.h"
 #include "vitrail/io/csv.h"
@@ -117,7 +118,7 @@ struct Answered {
   std::vector<std::string> answers;
   std::string answer;
   std::string type;
-  std::vector<QuestionBox> about;
+  std::vector<Box> about;
   std::vector<std::string> said;  // Question::said
   std::int64_t image = 0;
   bool used = false;
@@ -150,14 +151,7 @@ Answered read_answered(io::Fields& f) {
     }
     result.answer = std::ranges::max_element(counts, {}, &std::pair<const std::string, std::int64_t>::second)->first;
   }
-  if (f.kind("boxes") == io::Kind::list) {
-    for (const nlohmann::json& item : f.raw("boxes")) {
-      check(
-          item.is_array() && item.size() == 4 && std::ranges::all_of(item, [](const auto& n) { return n.is_number(); }),
-          "{}: a box must be four numbers: left, top, width, height", f.source());
-      result.about.push_back({item[0], item[1], item[2], item[3]});
-    }
-  }
+  result.about = read_boxes(f);
   return result;
 }
 

@@ -8,18 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "vitrail/data/boxes/box.h"
 #include "vitrail/data/dataset.h"
 #include "vitrail/data/sources/parts.h"
 
 namespace vitrail::data {
-
-/// The part of an image that a question is about, in pixels.
-struct QuestionBox {
-  double left = 0;
-  double top = 0;
-  double width = 0;
-  double height = 0;
-};
 
 /// A question about an image.
 struct Question {
@@ -28,7 +21,7 @@ struct Question {
   std::vector<std::string> answers;    ///< what people answered, in lower case; one at least
   std::string answer;                  ///< the one that counts as right where there must be one: the most frequent
   std::string type;                    ///< "count", "what colour" …; "" if the source does not say it
-  std::vector<QuestionBox> about;      ///< what it is about, where the source says that
+  std::vector<Box> about;              ///< what it is about, in pixels, where the source says that
   std::vector<std::string> said = {};  ///< the answers as they stand in the source, if that is another way
 };
 

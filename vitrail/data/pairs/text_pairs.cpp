@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,7 +14,9 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/data/coco/coco_file.h"
+#include "vitrail/data/dataset_part.h"
 #include "vitrail/data/scenes/describe.h"
+#include "vitrail/data/scenes/draw.h"
 #include "vitrail/data/scenes/source.h"
 #include "vitrail/data/shards/shards.h"
 #include "vitrail/data/sources/sources.h"
@@ -25,6 +28,7 @@
 #include "vitrail/io/web/download.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/tensor/side_by_side.h"
 
 namespace vitrail::data {
 namespace {
@@ -35,19 +39,30 @@ namespace fs = std::filesystem;
 struct PairListing {
   Listing images;
   std::vector<std::vector<std::string>> texts;
-  fs::path folder = {};  // TextPairs::folder
+  fs::path folder = {};                 // TextPairs::folder
+  std::vector<TextPlaces> places = {};  // TextPairs::places
 };
+
+// Erases the empty ones among texts, and their places if they have any. The number of them.
+std::size_t erase_empty(std::vector<std::string>& texts, TextPlaces* places) {
+  for (std::size_t i = texts.size(); places != nullptr && i-- > 0;) {
+    if (texts[i].empty()) {
+      places->erase(places->begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+  return std::erase(texts, "");
+}
 
 // The pairs of a listing; images without a text are left out and counted.
 TextPairs pairs_of(PairListing listing, const std::string& source) {
   Listing kept;
   TextPairs result;
-  std::vector<std::int64_t> places;
+  std::vector<std::int64_t> chosen;
   std::int64_t without = 0;
   std::int64_t empty = 0;
   for (std::size_t i = 0; i < listing.texts.size(); ++i) {
     std::vector<std::string>& texts = listing.texts[i];
-    const std::size_t erased = std::erase(texts, "");
+    const std::size_t erased = erase_empty(texts, listing.places.empty() ? nullptr : &listing.places[i]);
     if (texts.empty()) {
       ++without;
       continue;
@@ -55,10 +70,13 @@ TextPairs pairs_of(PairListing listing, const std::string& source) {
     empty += static_cast<std::int64_t>(erased);
     kept.names.push_back(std::move(listing.images.names[i]));
     result.texts.push_back(std::move(texts));
-    places.push_back(static_cast<std::int64_t>(i));
+    if (!listing.places.empty()) {
+      result.places.push_back(std::move(listing.places[i]));
+    }
+    chosen.push_back(static_cast<std::int64_t>(i));
   }
-  check(!places.empty(), "{}: there are no images with texts", source);
-  kept.labels.assign(places.size(), unlabeled);
+  check(!chosen.empty(), "{}: there are no images with texts", source);
+  kept.labels.assign(chosen.size(), unlabeled);
   kept.passed_over = listing.images.passed_over;
   kept.notes = std::move(listing.images.notes);
   if (without > 0) {
@@ -69,12 +87,12 @@ TextPairs pairs_of(PairListing listing, const std::string& source) {
     kept.notes.push_back(fmt::format("{}: {} left out", source, io::counted(empty, "empty texts")));
   }
   if (listing.images.file) {
-    kept.file = [file = std::move(listing.images.file), places](std::int64_t i) {
-      return file(places[static_cast<std::size_t>(i)]);
+    kept.file = [file = std::move(listing.images.file), chosen](std::int64_t i) {
+      return file(chosen[static_cast<std::size_t>(i)]);
     };
   }
-  kept.image = [image = std::move(listing.images.image), places = std::move(places)](std::int64_t i) {
-    return image(places[static_cast<std::size_t>(i)]);
+  kept.image = [image = std::move(listing.images.image), chosen = std::move(chosen)](std::int64_t i) {
+    return image(chosen[static_cast<std::size_t>(i)]);
   };
   result.images = dataset_of(std::move(kept));
   result.folder = std::move(listing.folder);
@@ -87,21 +105,39 @@ void read_from(std::vector<fs::path> paths, Listing& images) {
   images.image = [file = images.file](std::int64_t i) { return io::read_image(file(i)); };
 }
 
+// The "width" or "height" of an image; 0 where a file does not say it.
+std::int64_t size_of_side(io::Fields& image, const char* key) { return image.get<std::int64_t>(key, 0, {0, 1e7}); }
+
 PairListing list_coco(const fs::path& path, bool skip_broken) {
   const CocoFile file(path, {"images", "annotations"}, "captions", skip_broken);
   PairListing result;
   std::vector<fs::path> paths;
+  std::vector<std::pair<std::int64_t, std::int64_t>> sizes;
   const CocoPlaces images =
-      file.read_images([&](io::Fields&, std::int64_t, const std::string& name, const fs::path& image) {
+      file.read_images([&](io::Fields& f, std::int64_t, const std::string& name, const fs::path& image) {
         paths.push_back(image);
         result.images.names.push_back(name);
+        sizes.push_back({size_of_side(f, "width"), size_of_side(f, "height")});
       });
   result.texts.resize(paths.size());
+  result.places.resize(paths.size());
+  bool placed = false;  // whether any text is
   const auto read_text = [&](io::Fields& f) {
     const std::size_t image = CocoFile::image_of(f, images);
     result.texts[image].emplace_back(io::trimmed(f.get<std::string>("caption")));
+    std::vector<Box>& boxes = result.places[image].emplace_back(read_boxes(f));
+    const auto [width, height] = sizes[image];
+    check(boxes.empty() || (width > 0 && height > 0), "{}: it has boxes, but its image in 'images' no width and height",
+          f.source());
+    for (Box& box : boxes) {
+      box = box.scaled(1 / static_cast<double>(width), 1 / static_cast<double>(height));
+      placed = true;
+    }
   };
   file.read_with_ids("annotations", read_text, true);
+  if (!placed) {
+    result.places.clear();
+  }
   result.folder = fs::absolute(path).parent_path();
   read_from(std::move(paths), result.images);
   return result;
@@ -192,15 +228,29 @@ PairListing list_shards(const std::vector<fs::path>& shards) {
 }
 
 // Scenes that are drawn when they are asked for, with the captions that their file would have.
-PairListing list_described_scenes(const SceneFolder& what, const std::string& source) {
+PairListing list_described_scenes(const SceneFolder& what, const std::string& source, bool places) {
   check(what.style == SceneStyle::shapes, "{}: scenes of cells have no captions", source);
+  const auto count = static_cast<std::size_t>(what.count);
   PairListing result;
-  result.images.names.reserve(static_cast<std::size_t>(what.count));
-  result.texts.reserve(static_cast<std::size_t>(what.count));
+  result.images.names.reserve(count);
   for (std::int64_t index = what.first; index < what.first + what.count; ++index) {
     result.images.names.push_back(scene_file(index));
-    result.texts.push_back(scene_captions(sample_scene(what.scenes, index), what.captions));
   }
+  result.texts.resize(count);
+  result.places.resize(places ? count : 0);
+  side_by_side(count, static_cast<int>(std::thread::hardware_concurrency()), [&](std::size_t i) {
+    const Scene scene = sample_scene(what.scenes, what.first + static_cast<std::int64_t>(i));
+    const DrawnScene drawn = places ? draw_scene(scene, what.side) : DrawnScene();
+    for (SceneCaption& caption : scene_captions(scene, what.captions)) {
+      if (places) {
+        std::vector<Box>& boxes = result.places[i].emplace_back(drawn_boxes(drawn.objects, what.side, caption.about));
+        std::ranges::transform(boxes, boxes.begin(), [&](const Box& box) {
+          return box.scaled(1 / static_cast<double>(what.side), 1 / static_cast<double>(what.side));
+        });
+      }
+      result.texts[i].push_back(std::move(caption.text));
+    }
+  });
   result.images.image = [what](std::int64_t i) { return scene_image(what, what.first + i); };
   return result;
 }
@@ -357,7 +407,7 @@ PairListing list_pairs_in(const fs::path& folder, const std::string& split, bool
 
 PairListing list_pairs(const fs::path& source, const std::string& split, bool skip_broken) {
   if (is_scene_source(source)) {
-    return list_described_scenes(read_scene_source(source, {"questions"}), source.string());
+    return list_described_scenes(read_scene_source(source, {"questions"}), source.string(), false);
   }
   std::error_code error;
   if (!fs::exists(source, error) && is_shard_source(source)) {
@@ -385,25 +435,6 @@ PairListing list_pairs(const fs::path& source, const std::string& split, bool sk
   return list_coco(own, skip_broken);
 }
 
-// Some images of another data set.
-class ChosenImages final : public Dataset {
- public:
-  ChosenImages(std::shared_ptr<const Dataset> whole, std::vector<std::int64_t> indices)
-      : whole_(std::move(whole)), indices_(std::move(indices)) {}
-  std::int64_t size() const override { return std::ssize(indices_); }
-  io::Image image(std::int64_t index) const override { return whole_->image(at(index)); }
-  std::int64_t label(std::int64_t index) const override { return whole_->label(at(index)); }
-  std::string name(std::int64_t index) const override { return whole_->name(at(index)); }
-  fs::path file(std::int64_t index) const override { return whole_->file(at(index)); }
-  const std::vector<std::string>& classes() const override { return whole_->classes(); }
-  std::vector<std::string> notes() const override { return whole_->notes(); }
-
- private:
-  std::int64_t at(std::int64_t index) const { return indices_.at(static_cast<std::size_t>(index)); }
-  std::shared_ptr<const Dataset> whole_;
-  std::vector<std::int64_t> indices_;
-};
-
 }  // namespace
 
 std::int64_t TextPairs::count() const {
@@ -411,8 +442,8 @@ std::int64_t TextPairs::count() const {
                          [](std::int64_t total, const auto& own) { return total + std::ssize(own); });
 }
 
-TextPairs described_scenes(const SceneFolder& what, const std::string& source) {
-  return pairs_of(list_described_scenes(what, source), source);
+TextPairs described_scenes(const SceneFolder& what, const std::string& source, bool places) {
+  return pairs_of(list_described_scenes(what, source, places), source);
 }
 
 Parts parts_of_pairs(const fs::path& source) {
@@ -456,8 +487,11 @@ TextPairs part_of(const TextPairs& pairs, std::vector<std::int64_t> indices) {
   TextPairs result;
   for (const std::int64_t index : indices) {
     result.texts.push_back(pairs.texts.at(static_cast<std::size_t>(index)));
+    if (!pairs.places.empty()) {
+      result.places.push_back(pairs.places.at(static_cast<std::size_t>(index)));
+    }
   }
-  result.images = std::make_shared<ChosenImages>(pairs.images, std::move(indices));
+  result.images = std::make_shared<DatasetPart>(pairs.images, std::move(indices));
   return result;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "vitrail/data/dataset.h"
+#include "vitrail/data/pairs/places.h"
 #include "vitrail/data/scenes/write.h"
 #include "vitrail/data/sources/parts.h"
 
@@ -19,14 +20,16 @@ struct TextPairs {
   std::shared_ptr<const Dataset> images;        ///< without labels
   std::vector<std::vector<std::string>> texts;  ///< of each image, at least one
   std::filesystem::path folder = {};            ///< in which the file with the texts lies; "": there is none
+  std::vector<TextPlaces> places = {};  ///< of each image, if a source (other than several parts at once) says it of
+                                        ///< any text
 
   std::int64_t count() const;  ///< of all texts
 };
 
 /// Opens pairs of images and texts. `source` is one of
-/// - captions in the layout of COCO, a `.json` with "images" (id, file_name) and "annotations" (image_id, caption), or
-///   a folder with a captions.json. Images lie beside the file, in `images/` beside it, or, for
-///   annotations/captions_NAME.json, in NAME/ beside its folder;
+/// - captions in the layout of COCO, a `.json` with "images" (id, file_name) and "annotations" (image_id, caption; in
+///   vitrail's own `boxes`, what it is about: read_boxes()), or a folder with a captions.json. Images lie beside the
+///   file, in `images/` beside it, or, for annotations/captions_NAME.json, in NAME/ beside its folder;
 /// - a `.csv` of path,caption, with paths relative to the CSV, or a folder with a captions.csv. A header line is
 ///   understood; a path may come in several lines;
 /// - shards in the layout of WebDataset: a `.tar`, or a folder of them, with KEY.jpg (.jpeg, .png, .webp) and KEY.txt
@@ -50,8 +53,9 @@ bool has_captions(const std::filesystem::path& source, const std::string& split 
 /// Whether a `.csv` is one of captions: whether it has a column of them, or no header. One of path,label is not.
 bool is_captions_table(const std::filesystem::path& file);
 
-/// The captions of scenes that are drawn when they are asked for. Errors name `source`.
-TextPairs described_scenes(const SceneFolder& what, const std::string& source);
+/// The captions of scenes that are drawn when they are asked for; with `places`, for which each is drawn once, what
+/// they are about too. Errors name `source`.
+TextPairs described_scenes(const SceneFolder& what, const std::string& source, bool places = false);
 
 /// The pairs of the images at `indices`.
 TextPairs part_of(const TextPairs& pairs, std::vector<std::int64_t> indices);

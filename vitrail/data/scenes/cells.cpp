@@ -211,6 +211,7 @@ DrawnScene draw_cells(const CellScene& scene, std::int64_t side) {
   drawn.image = io::Image(side, side);
   drawn.objects.assign(static_cast<std::size_t>(side * side), 0);
   drawn.heads = drawn.objects;
+  drawn.beaks = drawn.objects;
   for (std::size_t i = 0; i < scene.cells.size(); ++i) {
     const Cell cell = on_canvas(scene.cells[i], points);
     for_each_point(cell, points, [&](std::int64_t x, std::int64_t y, std::int64_t radius) {

@@ -1,6 +1,7 @@
 #include "vitrail/data/scenes/describe.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <string_view>
 #include <utility>
 
@@ -27,7 +28,7 @@ class Captioner {
       : scene_(scene),
         draws_(Philox(mix(scene.seed, hash("captions of a scene")), static_cast<std::uint64_t>(scene.index))) {}
 
-  std::string caption() {
+  SceneCaption caption() {
     const auto count = std::ssize(scene_.objects);
     const std::vector<const SceneObject*> order = shuffled();
     switch (draws_.integer(0, 5)) {
@@ -87,8 +88,19 @@ class Captioner {
     return phrase;
   }
 
+  // The caption that is a phrase, or several of them as `text`.
+  SceneCaption about(std::string text, std::initializer_list<const Phrase*> phrases) const {
+    SceneCaption caption{std::move(text)};
+    for (const Phrase* phrase : phrases) {
+      for (const SceneObject* object : phrase->objects) {
+        caption.about.push_back(static_cast<std::size_t>(object - scene_.objects.data()));
+      }
+    }
+    return caption;
+  }
+
   // The phrase with the side of the scene that its objects are on, if they are on one.
-  std::string placed(const Phrase& phrase) {
+  SceneCaption placed(const Phrase& phrase) {
     std::vector<std::string_view> sides;
     for (std::size_t i = 0; i < scene_sides.size(); ++i) {
       const auto is_there = [&](const SceneObject* object) { return is_on(*object, static_cast<SceneSide>(i)); };
@@ -97,22 +109,25 @@ class Captioner {
       }
     }
     if (sides.empty()) {
-      return phrase.words;
+      return about(phrase.words, {&phrase});
     }
-    return fmt::format("{} {}", phrase.words, sides[static_cast<std::size_t>(draws_.integer(0, std::ssize(sides)))]);
+    const std::string_view side = sides[static_cast<std::size_t>(draws_.integer(0, std::ssize(sides)))];
+    return about(fmt::format("{} {}", phrase.words, side), {&phrase});
   }
 
-  std::string listed(const std::vector<const SceneObject*>& order, std::int64_t count) {
-    std::string text;
+  SceneCaption listed(const std::vector<const SceneObject*>& order, std::int64_t count) {
+    Phrase list;
     for (std::int64_t i = 0; i < count; ++i) {
-      text += i == 0 ? "" : (i == count - 1 ? " and " : ", ");
-      text += one(*order[static_cast<std::size_t>(i)]).words;
+      const Phrase phrase = one(*order[static_cast<std::size_t>(i)]);
+      list.words += i == 0 ? "" : (i == count - 1 ? " and " : ", ");
+      list.words += phrase.words;
+      list.objects.push_back(phrase.objects.front());
     }
-    return text;
+    return about(list.words, {&list});
   }
 
   // Two phrases and how the objects of the first lie to all those of the second; a list if no relation holds.
-  std::string related(const std::vector<const SceneObject*>& order) {
+  SceneCaption related(const std::vector<const SceneObject*>& order) {
     for (std::size_t i = 1; i < order.size(); ++i) {
       const Phrase first = one(*order[0]);
       const Phrase second = chance(1, 2) ? group(*order[i]) : one(*order[i]);
@@ -120,7 +135,7 @@ class Captioner {
       if (relation && std::ranges::all_of(second.objects, [&](const SceneObject* other) {
             return other != order[0] && relation_of(*order[0], *other) == relation;
           })) {
-        return fmt::format("{} {} {}", first.words, name_of(*relation), second.words);
+        return about(fmt::format("{} {} {}", first.words, name_of(*relation), second.words), {&first, &second});
       }
     }
     return order.size() < 2 ? placed(one(*order[0])) : listed(order, 2);
@@ -132,14 +147,15 @@ class Captioner {
 
 }  // namespace
 
-std::vector<std::string> scene_captions(const Scene& scene, std::int64_t count) {
+std::vector<SceneCaption> scene_captions(const Scene& scene, std::int64_t count) {
   check(!scene.objects.empty() && scene.objects.size() < scene_numbers.size(), "a scene of {} objects has no captions",
         scene.objects.size());
   Captioner captioner(scene);
-  std::vector<std::string> captions;
+  std::vector<SceneCaption> captions;
   for (std::int64_t i = 0; i < count; ++i) {
-    std::string caption = captioner.caption();
-    for (std::int64_t again = 1; again < tries_a_caption && std::ranges::count(captions, caption) > 0; ++again) {
+    SceneCaption caption = captioner.caption();
+    for (std::int64_t again = 1;
+         again < tries_a_caption && std::ranges::count(captions, caption.text, &SceneCaption::text) > 0; ++again) {
       caption = captioner.caption();
     }
     captions.push_back(std::move(caption));

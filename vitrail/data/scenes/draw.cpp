@@ -31,7 +31,8 @@ constexpr std::array<Rgb, 8> background_palette = {{{205, 130, 130},
                                                     {215, 215, 215},
                                                     {75, 75, 75}}};
 
-constexpr std::int64_t finer = 4;        // cells of the canvas along a pixel
+constexpr std::int64_t finer = 4;  // cells of the canvas along a pixel
+constexpr std::int64_t half_a_pixel = finer * finer / 2;
 constexpr std::int64_t noise_sigma = 6;  // of 255
 
 // A cell of the canvas has one of these, or first_part + parts_an_object × object + part.
@@ -41,6 +42,7 @@ constexpr std::int64_t first_part = 2;
 constexpr std::int64_t parts_an_object = 3;
 enum class Part : std::uint8_t { none, body, head, beak };
 constexpr std::int64_t head_part = static_cast<std::int64_t>(Part::head) - 1;
+constexpr std::int64_t beak_part = static_cast<std::int64_t>(Part::beak) - 1;
 static_assert(first_part + parts_an_object * 80 < 256);
 
 // The functions below ask whether the middle of cell (x, y) lies in a shape that fills `box`. All lengths are doubled,
@@ -145,6 +147,10 @@ std::vector<Rgb> cell_colors(const Scene& scene) {
 
 }  // namespace
 
+const std::vector<std::uint8_t>& mask_of(const DrawnScene& drawn, ScenePart part) {
+  return part == ScenePart::whole ? drawn.objects : part == ScenePart::head ? drawn.heads : drawn.beaks;
+}
+
 DrawnScene draw_scene(const Scene& scene, std::int64_t side) {
   check(side >= smallest_scene && side <= largest_scene, "a scene is drawn with {} to {} pixels a side, not {}",
         smallest_scene, largest_scene, side);
@@ -156,12 +162,15 @@ DrawnScene draw_scene(const Scene& scene, std::int64_t side) {
   drawn.image = io::Image(side, side);
   drawn.objects.assign(static_cast<std::size_t>(side * side), 0);
   drawn.heads = drawn.objects;
-  // Cells of a pixel that show each object, and each head.
+  drawn.beaks = drawn.objects;
+  // Cells of a pixel that show each object, each head and each beak.
   std::vector<std::int64_t> covered(scene.objects.size());
   std::vector<std::int64_t> heads(scene.objects.size());
-  const auto mark = [&](const std::vector<std::int64_t>& cells, std::vector<std::uint8_t>& mask, std::int64_t pixel) {
+  std::vector<std::int64_t> beaks(scene.objects.size());
+  const auto mark = [&](const std::vector<std::int64_t>& cells, std::int64_t least, std::vector<std::uint8_t>& mask,
+                        std::int64_t pixel) {
     const auto most = std::ranges::max_element(cells);
-    if (most != cells.end() && 2 * *most >= finer * finer) {
+    if (most != cells.end() && *most >= least) {
       mask[static_cast<std::size_t>(pixel)] = static_cast<std::uint8_t>(most - cells.begin() + 1);
     }
   };
@@ -173,6 +182,7 @@ DrawnScene draw_scene(const Scene& scene, std::int64_t side) {
       std::int64_t bare = 0;  // cells of the background
       std::ranges::fill(covered, 0);
       std::ranges::fill(heads, 0);
+      std::ranges::fill(beaks, 0);
       for (std::int64_t cell = 0; cell < finer * finer; ++cell) {
         const std::int64_t row = y * finer + cell / finer;
         const std::uint8_t code = canvas[static_cast<std::size_t>(row * finer * side + x * finer + cell % finer)];
@@ -185,6 +195,7 @@ DrawnScene draw_scene(const Scene& scene, std::int64_t side) {
           const auto [object, part] = std::div(code - first_part, parts_an_object);
           ++covered[static_cast<std::size_t>(object)];
           heads[static_cast<std::size_t>(object)] += part == head_part ? 1 : 0;
+          beaks[static_cast<std::size_t>(object)] += part == beak_part ? 1 : 0;
         }
       }
       const std::int64_t slope =
@@ -197,8 +208,9 @@ DrawnScene draw_scene(const Scene& scene, std::int64_t side) {
         drawn.image.pixels[value] =
             static_cast<std::uint8_t>(std::clamp<std::int64_t>(mean + noise_of(words[value % 4], noise_sigma), 0, 255));
       }
-      mark(covered, drawn.objects, y * side + x);
-      mark(heads, drawn.heads, y * side + x);
+      mark(covered, half_a_pixel, drawn.objects, y * side + x);
+      mark(heads, half_a_pixel, drawn.heads, y * side + x);
+      mark(beaks, 1, drawn.beaks, y * side + x);
     }
   }
   return drawn;

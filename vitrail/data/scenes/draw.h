@@ -2,6 +2,7 @@
 /// Images of scenes, and what is where on them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -20,7 +21,10 @@ struct DrawnScene {
   /// the background.
   std::vector<std::uint8_t> objects;
   std::vector<std::uint8_t> heads;  ///< [side, side] the same of the heads of birds
+  std::vector<std::uint8_t> beaks;  ///< [side, side] the same of their beaks, wherever these touch a pixel
 };
+/// The mask of objects, or of the heads or beaks of birds.
+const std::vector<std::uint8_t>& mask_of(const DrawnScene& drawn, ScenePart part);
 
 /// Draws a scene as a square of `side` pixels. It is drawn at four times the size with integers alone and averaged, so
 /// that its bytes are the same on every machine. Throws Error if the side is out of range.
@@ -28,6 +32,9 @@ DrawnScene draw_scene(const Scene& scene, std::int64_t side = 64);
 
 /// What a mask of `side` × `side` pixels says of object `number`: the box of its pixels, all zero if there are none.
 SceneBox box_of_object(const std::vector<std::uint8_t>& objects, std::int64_t side, std::int64_t number);
+/// The same of several objects, by their places in the scene, from 0 on.
+std::vector<SceneBox> boxes_of_objects(const std::vector<std::uint8_t>& mask, std::int64_t side,
+                                       const std::vector<std::size_t>& objects);
 
 /// The number of pixels of object `number`.
 std::int64_t area_of_object(const std::vector<std::uint8_t>& objects, std::int64_t number);

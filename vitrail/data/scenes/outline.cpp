@@ -103,6 +103,16 @@ SceneBox box_of_object(const std::vector<std::uint8_t>& objects, std::int64_t si
   return box.right == 0 ? SceneBox{} : box;
 }
 
+std::vector<SceneBox> boxes_of_objects(const std::vector<std::uint8_t>& mask, std::int64_t side,
+                                       const std::vector<std::size_t>& objects) {
+  std::vector<SceneBox> boxes;
+  boxes.reserve(objects.size());
+  for (const std::size_t object : objects) {
+    boxes.push_back(box_of_object(mask, side, static_cast<std::int64_t>(object + 1)));
+  }
+  return boxes;
+}
+
 std::int64_t area_of_object(const std::vector<std::uint8_t>& objects, std::int64_t number) {
   return std::ranges::count(objects, static_cast<std::uint8_t>(number));
 }

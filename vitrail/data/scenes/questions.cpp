@@ -197,7 +197,7 @@ class Asker {
       return {};
     }
     SceneQuestion question{
-        .type = SceneQuestionType::part, .text = {}, .answer = {}, .about = {at}, .about_heads = true};
+        .type = SceneQuestionType::part, .text = {}, .answer = {}, .about = {at}, .part = ScenePart::head};
     const std::int64_t which = draws_.integer(0, 4);
     if (which == 0) {
       question.text = fmt::format("which way does the {} face?", mention->words());
@@ -206,6 +206,7 @@ class Asker {
       const bool beak = which == 1;
       question.text = fmt::format("what colour is the {} of the {}?", beak ? "beak" : "head", mention->words());
       question.answer = name_of(beak ? bird.beak : bird.head);
+      question.part = beak ? ScenePart::beak : ScenePart::head;
     }
     return question;
   }

@@ -23,7 +23,7 @@ struct SceneQuestion {
   std::string text;
   std::string answer;
   std::vector<std::size_t> about = {};  ///< objects, by their places in the scene; of the background: none
-  bool about_heads = false;             ///< of birds
+  ScenePart part = ScenePart::whole;    ///< of these objects
 };
 
 /// Questions of each type in turn, `count` in all or as many as the scene allows, which follow from the scene alone:

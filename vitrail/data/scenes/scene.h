@@ -14,6 +14,7 @@ namespace vitrail::data {
 enum class SceneColor { red, green, blue, yellow, purple, orange, white, black };
 enum class SceneShape { circle, square, triangle, bird };
 enum class SceneSize { small, large };
+enum class ScenePart { whole, head, beak };  ///< of an object; a head and a beak of birds alone
 
 inline constexpr std::array<std::string_view, 8> scene_colors = {"red",    "green",  "blue",  "yellow",
                                                                  "purple", "orange", "white", "black"};

@@ -75,8 +75,11 @@ class SceneFiles {
     const std::string name = scene_file(scene.index);
     write_bytes(folder_ / images_folder / name, io::encode_png(drawn.image));
     write_bytes(folder_ / masks_folder / name, io::encode_gray_png(drawn.objects, what_.side, what_.side));
-    for (const std::string& caption : scene_captions(scene, what_.captions)) {
-      captions_.add({{"id", ++last_caption_}, {"image_id", scene.index}, {"caption", caption}});
+    for (const SceneCaption& caption : scene_captions(scene, what_.captions)) {
+      captions_.add({{"id", ++last_caption_},
+                     {"image_id", scene.index},
+                     {"caption", caption.text},
+                     {"boxes", boxes_of(drawn.objects, caption.about)}});
     }
     for (std::size_t i = 0; i < scene.objects.size(); ++i) {
       add_instance(scene, i, drawn);
@@ -137,11 +140,8 @@ class SceneFiles {
       answers.push_back({{"answer", question.answer}, {"answer_confidence", "yes"}, {"answer_id", person}});
     }
     Json numbers = Json::array();
-    Json boxes = Json::array();
     for (const std::size_t i : question.about) {
       numbers.push_back(i + 1);
-      boxes.push_back(coco_box(box_of_object(question.about_heads ? drawn.heads : drawn.objects, what_.side,
-                                             static_cast<std::int64_t>(i + 1))));
     }
     answers_.add({{"question_id", id},
                   {"image_id", scene.index},
@@ -150,12 +150,20 @@ class SceneFiles {
                   {"multiple_choice_answer", question.answer},
                   {"answers", answers},
                   {"objects", numbers},
-                  {"boxes", boxes}});
+                  {"boxes", boxes_of(mask_of(drawn, question.part), question.about)}});
     if (2 * (scene.index - what_.first) < what_.count) {
       guess_.learn(question);
     } else {
       guess_.guess(question);
     }
+  }
+
+  Json boxes_of(const std::vector<std::uint8_t>& mask, const std::vector<std::size_t>& objects) const {
+    Json boxes = Json::array();
+    for (const SceneBox& box : boxes_of_objects(mask, what_.side, objects)) {
+      boxes.push_back(coco_box(box));
+    }
+    return boxes;
   }
 
   // VQA v2's kinds of answers.

@@ -23,6 +23,7 @@
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/text/train.h"
 #include "vitrail/train/captions/captions.h"
+#include "vitrail/train/guided_attention.h"
 #include "vitrail/train/run/run_folder.h"
 
 namespace vitrail::train {
@@ -167,7 +168,10 @@ class CaptionTask final : public Task {
   std::string units() const override { return "images"; }
   std::vector<FigureKind> figures() const override;
   Figures evaluate(const Work& work) override;
-  std::string loss_axis() const override { return "cross-entropy of the next token"; }
+  std::string loss_axis() const override {
+    return options_.attn_loss_coef > 0 ? "cross-entropy of the next token, and of the attention"
+                                       : "cross-entropy of the next token";
+  }
   void save(const fs::path& folder) const override;
   std::vector<std::string> draw(const fs::path& run) const override;
   std::string name() const override {
@@ -177,6 +181,7 @@ class CaptionTask final : public Task {
   std::vector<std::pair<std::string, std::string>> facts() const override;
 
  private:
+  void find_targets();
   std::int64_t longest() const { return most_new_tokens(*model_, options_.max_length); }
 
   const CaptionTaskOptions options_;
@@ -185,6 +190,7 @@ class CaptionTask final : public Task {
   std::optional<text::Tokenizer> tokenizer_;
   std::optional<CaptionTokens> captions_;
   std::unique_ptr<models::Captioner> model_;
+  std::vector<std::vector<std::vector<bool>>> targets_;  // of each caption of each image: guided_caption_loss()
   std::unique_ptr<data::Loader> loader_;
   data::Batch batch_;
 };
@@ -196,13 +202,17 @@ const models::VisionEncoderDecoder* with_cross_attention(const models::Captioner
 
 CaptionTask::CaptionTask(const CaptionTaskOptions& options, const fs::path& checkpoint)
     : options_(options),
-      training_(data::open_captioned_images(options.data_dir, options.train_split, false, options.skip_broken)) {
+      training_(data::open_captioned_images(
+          options.data_dir,
+          {.split = options.train_split, .places = options.attn_loss_coef > 0, .skip_broken = options.skip_broken})) {
   if (!options_.val_dir.empty()) {
     const std::string part = part_of_val_dir(options_, data::parts_of_captioned_images(options_.val_dir));
-    validation_ = data::open_captioned_images(options_.val_dir, part, true, options_.skip_broken);
+    validation_ = data::open_captioned_images(options_.val_dir,
+                                              {.split = part, .scenes = true, .skip_broken = options_.skip_broken});
   } else if (!options_.val_split.empty()) {
     with_other_ways(options_, [&] {
-      validation_ = data::open_captioned_images(options_.data_dir, options_.val_split, true, options_.skip_broken);
+      validation_ = data::open_captioned_images(
+          options_.data_dir, {.split = options_.val_split, .scenes = true, .skip_broken = options_.skip_broken});
     });
   }
   for (std::size_t i = 0; i < training_.texts.size(); ++i) {
@@ -221,9 +231,34 @@ CaptionTask::CaptionTask(const CaptionTaskOptions& options, const fs::path& chec
     models::PretrainedConfig& images = model_->image_model.pretrained;
     images.processor = models::processor_of(images);
   }
+  if (options_.attn_loss_coef > 0) {
+    find_targets();
+  }
   loader_ = std::make_unique<data::Loader>(*training_.images,
                                            data::train_transform(model_->image_model.pretrained, options_.augment),
                                            training_loading(options_));
+}
+
+// Throws Error if there is nothing that --attn-loss-coef could guide.
+void CaptionTask::find_targets() {
+  check(with_cross_attention(*model_) != nullptr,
+        "--attn-loss-coef is for a decoder that attends to the image: --decoder gpt2");
+  check(options_.augment.no_aug,
+        "--attn-loss-coef takes places in images as they are, which augmentation would move: give --no-aug too");
+  check(!training_.places.empty(),
+        "{}: no caption says what it is about ('boxes' in its annotation, as `vitrail scenes` writes them), which "
+        "--attn-loss-coef takes",
+        options_.data_dir);
+  const models::PretrainedConfig& images = model_->image_model.pretrained;
+  const models::TokenLayout layout = model_->image_model.net->token_layout(images.height, images.width);
+  targets_.resize(training_.places.size());
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    for (const std::vector<data::Box>& boxes : training_.places[i]) {
+      std::vector<bool> target(static_cast<std::size_t>(layout.prefix));  // tokens that have no place
+      std::ranges::copy(touched_patches(boxes, {layout.rows, layout.columns}), std::back_inserter(target));
+      targets_[i].push_back(std::move(target));
+    }
+  }
 }
 
 // Of an image with several captions, each step takes some that follow each other, from one that is drawn.
@@ -231,13 +266,23 @@ Tensor CaptionTask::loss(nn::Pass& pass) {
   const Philox draws = pass.random.next();
   const auto each = static_cast<std::size_t>(options_.captions_per_image);
   std::vector<const CaptionTokens::Ids*> texts;
+  std::vector<const std::vector<bool>*> targets;
   texts.reserve(batch_.indices.size() * each);
   for (std::size_t i = 0; i < batch_.indices.size(); ++i) {
-    const auto& own = captions_->ids[static_cast<std::size_t>(batch_.indices[i])];
+    const auto image = static_cast<std::size_t>(batch_.indices[i]);
+    const auto& own = captions_->ids[image];
     const std::size_t first = draws.word(i) % own.size();
     for (std::size_t k = 0; k < each; ++k) {
-      texts.push_back(&own[(first + k) % own.size()]);
+      const std::size_t which = (first + k) % own.size();
+      texts.push_back(&own[which]);
+      if (!targets_.empty()) {
+        targets.push_back(&targets_[image][which]);
+      }
     }
+  }
+  if (!targets_.empty()) {
+    return guided_caption_loss(*model_, batch_.x, texts, targets, static_cast<float>(options_.attn_loss_coef), pass,
+                               static_cast<float>(options_.smoothing));
   }
   return caption_loss(*model_, batch_.x, texts, pass, static_cast<float>(options_.smoothing));
 }
@@ -267,7 +312,7 @@ std::vector<FigureKind> CaptionTask::figures() const {
     kinds.push_back(share("counts", "numbers right"));
   }
   kinds.push_back(share("exact", "exact"));
-  kinds.push_back(loss_figure(loss_axis()));
+  kinds.push_back(loss_figure("cross-entropy of the next token"));
   return kinds;
 }
 
@@ -392,6 +437,10 @@ void CaptionTaskOptions::describe(OptionList& list) {
       .idle_if("without --decoder gpt2", [this] { return decoder != transformer; });
   list.add("drop", drop, "P", "Dropout of the decoder").below_one().settled().idle_if(with_captioner, continues);
   list.add("smoothing", smoothing, "S", "Label smoothing").below_one();
+  list.add("attn_loss_coef", attn_loss_coef, "W",
+           "Weight of a loss by which the last layer of gpt2 looks at what captions are about, where the data say it; "
+           "0: none")
+      .at_least(0);
   add_parameter_options(list, *this);
   add_fitting_options(list, *this);
   add_batch_augment_options(list, *this);

@@ -31,6 +31,7 @@ struct CaptionTaskOptions : ImageTaskOptions {
   std::optional<std::int64_t> encoder_layers;
   double drop = 0;
   double smoothing = 0;
+  double attn_loss_coef = 0;  ///< of guided_caption_loss()
 
   std::string kind() const override { return "caption"; }
   std::unique_ptr<TaskOptions> clone() const override { return std::make_unique<CaptionTaskOptions>(*this); }

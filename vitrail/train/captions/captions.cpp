@@ -10,8 +10,13 @@
 #include "vitrail/data/loader.h"
 #include "vitrail/data/pairs/counted_captions.h"
 #include "vitrail/data/scenes/truth.h"
+#include "vitrail/nn/recorder.h"
+#include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/math/reduce.h"
 #include "vitrail/ops/math/softmax.h"
+#include "vitrail/ops/shape/embedding.h"
 #include "vitrail/ops/shape/shape.h"
+#include "vitrail/train/guided_attention.h"
 
 namespace vitrail::train {
 namespace {
@@ -23,6 +28,26 @@ std::string text_of(std::int64_t start, std::int64_t end, const text::Tokenizer&
   std::erase_if(ids, [&](std::int64_t id) { return id == end || id == start || !tokenizer.has(id); });
   return tokenizer.decode(ids);
 }
+
+// Texts as they are read, from the token that begins one on, and the token that follows each of theirs.
+struct Reading {
+  Reading(const models::Captioner& model, std::span<const Ids* const> texts) {
+    models::TextRow read;
+    Ids following;
+    for (const Ids* const ids : texts) {
+      Ids text = {model.start};
+      text.insert(text.end(), ids->begin(), ids->end());
+      read.add(text);
+      following.insert(following.end(), ids->begin(), ids->end());
+      following.push_back(model.end);
+    }
+    row = read.texts();
+    next = Tensor::from(following, {std::ssize(following)});
+  }
+
+  models::Texts row;
+  Tensor next;
+};
 
 }  // namespace
 
@@ -55,18 +80,32 @@ CaptionTokens::CaptionTokens(const std::vector<std::vector<std::string>>& texts,
 
 Tensor caption_loss(const models::Captioner& model, const Tensor& x, std::span<const Ids* const> texts, nn::Pass& pass,
                     float smoothing) {
-  models::TextRow read;
-  Ids next;
-  for (const Ids* const ids : texts) {
-    Ids text = {model.start};
-    text.insert(text.end(), ids->begin(), ids->end());
-    read.add(text);
-    next.insert(next.end(), ids->begin(), ids->end());
-    next.push_back(model.end);
+  const Reading reading(model, texts);
+  const Tensor logits = model.logits(x, reading.row, pass);
+  return ops::cross_entropy(ops::reshape(logits, {-1, logits.size(2)}), reading.next, smoothing);
+}
+
+// The map is one of texts side by side, whose padding is left out of both losses.
+Tensor guided_caption_loss(const models::Captioner& model, const Tensor& x, std::span<const Ids* const> texts,
+                           const std::vector<const std::vector<bool>*>& targets, float coef, nn::Pass& pass,
+                           float smoothing) {
+  const Reading reading(model, texts);
+  const Tensor real = models::places_side_by_side(reading.row);
+  const std::string layer = model.cross_attention().back();
+  nn::Recorder recorder(std::vector{layer});
+  pass.recorder = &recorder;
+  const Tensor logits = model.logits(x, {.ids = models::ids_side_by_side(reading.row)}, pass);
+  pass.recorder = nullptr;
+  const Tensor looked = ops::mean(recorder.attention().at(layer).value, {1});  // [S, texts of an image · N, M]
+  std::vector<std::vector<bool>> of_tokens;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    of_tokens.insert(of_tokens.end(), texts[i]->size() + 1, *targets[i]);
   }
-  const Tensor logits = model.logits(x, read.texts(), pass);
-  return ops::cross_entropy(ops::reshape(logits, {-1, logits.size(2)}), Tensor::from(next, {std::ssize(next)}),
-                            smoothing);
+  const auto of_real = [&](const Tensor& all) {
+    return ops::index_select(ops::reshape(all, {-1, all.size(2)}), 0, real);
+  };
+  return ops::cross_entropy(of_real(logits), reading.next, smoothing) +
+         attention_loss(of_real(looked), of_tokens) * coef;
 }
 
 std::int64_t most_new_tokens(const models::Captioner& model, std::int64_t wanted) {

@@ -36,6 +36,12 @@ struct CaptionTokens {
 /// The mean cross-entropy of the tokens of a caption of each of images x [B, C, H, W], ends included: a scalar f32.
 Tensor caption_loss(const models::Captioner& model, const Tensor& x, std::span<const CaptionTokens::Ids* const> texts,
                     nn::Pass& pass, float smoothing = 0);
+/// The same plus `coef` times the attention_loss() of the last cross-attention, the mean over its heads, at all tokens
+/// of a text. `targets` says of each text which of the places that the decoder sees it is about.
+Tensor guided_caption_loss(const models::Captioner& model, const Tensor& x,
+                           std::span<const CaptionTokens::Ids* const> texts,
+                           const std::vector<const std::vector<bool>*>& targets, float coef, nn::Pass& pass,
+                           float smoothing = 0);
 
 /// How captions are written.
 struct CaptionOptions {

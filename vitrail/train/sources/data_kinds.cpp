@@ -93,7 +93,7 @@ void look_at_boxes(const Wanted& wanted, PartOfData& part) {
 }
 
 void look_at_captions(const Wanted& wanted, PartOfData& part) {
-  const data::CaptionedImages pairs = data::open_captioned_images(wanted.source, wanted.split);
+  const data::CaptionedImages pairs = data::open_captioned_images(wanted.source, {.split = wanted.split});
   part.counts = {{"images", pairs.images->size()}, {"captions", pairs.count()}};
   part.notes = data::notes_of({pairs.images.get()});
 }

@@ -13,6 +13,7 @@
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/reduce.h"
 #include "vitrail/ops/shape/shape.h"
+#include "vitrail/train/guided_attention.h"
 #include "vitrail/train/vqa/answers.h"
 
 namespace vitrail::train {
@@ -20,25 +21,14 @@ namespace {
 
 using Kind = models::VqaConfig::Kind;
 
-// Which patches of a grid touch one of the boxes of an image of this width and height.
-std::vector<bool> touched(const std::vector<data::QuestionBox>& boxes, std::int64_t side,
-                          const std::array<std::int64_t, 2>& size) {
-  std::vector<bool> result(static_cast<std::size_t>(side * side));
-  const double width = static_cast<double>(size[0]) / static_cast<double>(side);
-  const double height = static_cast<double>(size[1]) / static_cast<double>(side);
-  for (const data::QuestionBox& box : boxes) {
-    for (std::int64_t y = 0; y < side; ++y) {
-      for (std::int64_t x = 0; x < side; ++x) {
-        const bool apart =
-            static_cast<double>(x + 1) * width <= box.left || static_cast<double>(x) * width >= box.left + box.width ||
-            static_cast<double>(y + 1) * height <= box.top || static_cast<double>(y) * height >= box.top + box.height;
-        if (!apart) {
-          result[static_cast<std::size_t>(y * side + x)] = true;
-        }
-      }
-    }
-  }
-  return result;
+// Which patches of a network's grid a question is about, whose image has this width and height.
+std::vector<bool> target_of(const data::Question& question, std::int64_t side,
+                            const std::array<std::int64_t, 2>& size) {
+  std::vector<data::Box> boxes = question.about;
+  std::ranges::transform(boxes, boxes.begin(), [&](const data::Box& box) {
+    return box.scaled(1 / static_cast<double>(size[0]), 1 / static_cast<double>(size[1]));
+  });
+  return touched_patches(boxes, {side, side});
 }
 
 // The sum of the rows `begin` … of words [N, M] that are real, as a map [M].
@@ -54,25 +44,17 @@ std::vector<double> over_words(const float* rows, std::int64_t begin, std::int64
 
 }  // namespace
 
-Tensor attention_loss(const Tensor& map, const data::QuestionBatch& batch,
-                      const std::vector<const data::Question*>& questions, std::int64_t side) {
+Tensor question_attention_loss(const Tensor& map, const data::QuestionBatch& batch,
+                               const std::vector<const data::Question*>& questions, std::int64_t side) {
   const std::int64_t count = batch.ids.size(0);
-  const std::int64_t patches = map.size(3);
-  const Tensor words = ops::reshape(ops::mean(map, {1}), {count, batch.ids.size(1), patches});
-  const Tensor wanted = Tensor::zeros({count, patches});
-  std::int64_t guided = 0;  // questions that are about a place
-  for (std::int64_t b = 0; b < count; ++b) {
+  const Tensor words = ops::reshape(ops::mean(map, {1}), {count, batch.ids.size(1), map.size(3)});
+  std::vector<std::vector<bool>> targets;
+  targets.reserve(questions.size());
+  for (std::size_t b = 0; b < questions.size(); ++b) {
     const std::int64_t image = batch.rows.data<std::int64_t>()[b];
-    const std::vector<bool> target =
-        touched(questions[static_cast<std::size_t>(b)]->about, side, batch.sizes[static_cast<std::size_t>(image)]);
-    const auto touching = std::ranges::count(target, true);
-    guided += touching > 0 ? 1 : 0;
-    std::ranges::transform(target, wanted.data<float>() + b * patches,
-                           [&](bool is_target) { return is_target ? 1 / static_cast<float>(touching) : 0; });
+    targets.push_back(target_of(*questions[b], side, batch.sizes[static_cast<std::size_t>(image)]));
   }
-  constexpr float least = 1e-6F;  // a probability that is rounded to 0 has a logarithm
-  const Tensor logs = ops::log(ops::select(words, 1, 0) + least);
-  return ops::sum(wanted * logs, {0, 1}) * (-1 / static_cast<float>(std::max<std::int64_t>(guided, 1)));
+  return attention_loss(ops::select(words, 1, 0), targets);
 }
 
 std::vector<OnTarget> attention_on_target(const models::VqaModel& model, const text::Tokenizer& tokenizer,
@@ -138,7 +120,7 @@ std::vector<OnTarget> attention_on_target(const models::VqaModel& model, const t
       }
       const std::int64_t row = batch.rows.data<std::int64_t>()[b];
       const io::Image image = questions.images->image(batch.indices[static_cast<std::size_t>(row)]);
-      const std::vector<bool> target = touched(question.about, c.side(), {image.width, image.height});
+      const std::vector<bool> target = target_of(question, c.side(), {image.width, image.height});
       const double chance = static_cast<double>(std::ranges::count(target, true)) / static_cast<double>(target.size());
       const auto take = [&](const std::string& name, const Tensor& map, std::int64_t from, std::int64_t to) {
         const auto own = static_cast<std::int64_t>(b) * map.size(1) * patches;

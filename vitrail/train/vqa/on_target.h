@@ -15,13 +15,11 @@
 
 namespace vitrail::train {
 
-/// How far the attention of the first word, [CLS], is from what questions are about (attention supervision: Qiao et al.
-/// 2018): −Σ g_i log a_i, where g is the same for all patches that touch a box and 0 for the others, and a is the mean
-/// over heads of what a layer's attention to the picture gives, `map` [B, H, N, M] or, with equally many questions
-/// about each picture side by side, [S, H, B N / S, M] f32. A scalar f32, the mean over the questions that are about a
-/// place.
-Tensor attention_loss(const Tensor& map, const data::QuestionBatch& batch,
-                      const std::vector<const data::Question*>& questions, std::int64_t side);
+/// How far the attention of the first word, [CLS], is from what questions are about: attention_loss() of the mean over
+/// the heads of a layer's attention to the picture, `map` [B, H, N, M] or, with equally many questions about each
+/// picture side by side, [S, H, B N / S, M] f32.
+Tensor question_attention_loss(const Tensor& map, const data::QuestionBatch& batch,
+                               const std::vector<const data::Question*>& questions, std::int64_t side);
 
 /// Of right answers to questions whose objects are known, how many looked at one of these.
 struct TargetCount {

@@ -121,7 +121,7 @@ Tensor VqaTask::loss(nn::Pass& pass) {
   const Tensor logits = model_.net->forward(input_of(batch_), pass);
   pass.recorder = nullptr;
   const Tensor guided =
-      attention_loss(recorder.attention().at(layer).value, batch_, questions, model_.net->config().side());
+      question_attention_loss(recorder.attention().at(layer).value, batch_, questions, model_.net->config().side());
   return answer_loss(logits, questions, *answers_) + guided * static_cast<float>(options_.attn_loss_coef);
 }
 
