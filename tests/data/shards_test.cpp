@@ -1,6 +1,8 @@
 // Shards as the webdataset package writes them, and ours.
 #include "vitrail/data/shards/shards.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 
@@ -187,6 +189,54 @@ TEST_F(ShardsTest, AreLeftOutIfTheyAreBrokenAndMayBeSkipped) {
   EXPECT_EQ(opened("")->size(), 2);
   indexed(zero + "," + one);
   EXPECT_TRUE(opened("")->notes().empty());
+}
+
+// A header is spoilt where the shard's size and time stay as they were: what was kept of it needs no header.
+TEST_F(ShardsTest, KeepWhereTheirSamplesLie) {
+  setenv("VITRAIL_CACHE", (folder_ / "cache").c_str(), 1);
+  std::vector<std::pair<std::string, std::string>> files;
+  for (int i = 0; i < 500; ++i) {
+    files.emplace_back("a/" + std::to_string(i) + ".png", std::to_string(i % 256));
+    files.emplace_back("a/" + std::to_string(i) + ".cls", std::to_string(i % 3));
+  }
+  files.emplace_back("readme", "hello");
+  const fs::path shard = write("many-000000.tar", files);
+  const auto open = [&] { return open_shards({shard}); };
+  const auto same = [](const Shards& a, const Shards& b) {
+    return a.passed_over == b.passed_over &&
+           std::ranges::equal(a.samples, b.samples, [&](const auto& x, const auto& y) {
+             const auto left = a.files[0].bytes(x.image);
+             const auto right = b.files[0].bytes(y.image);
+             return x.key == y.key && x.cls == y.cls && x.image.name == y.image.name && std::ranges::equal(left, right);
+           });
+  };
+  const Shards read = open();
+  ASSERT_EQ(read.samples.size(), 500);
+  EXPECT_EQ(read.samples[7].cls, "1");
+  EXPECT_EQ(read.passed_over, 1);
+  const auto kept = fs::directory_iterator(folder_ / "cache" / "shards")->path();
+  EXPECT_TRUE(same(open(), read));
+
+  const fs::file_time_type time = fs::last_write_time(shard);
+  const auto spoil = [&](char byte) {
+    std::fstream file(shard, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(148);  // the checksum of the first header
+    file.put(byte);
+  };
+  spoil('9');
+  fs::last_write_time(shard, time);
+  EXPECT_TRUE(same(open(), read));
+  fs::last_write_time(shard, time + std::chrono::seconds(1));
+  EXPECT_THAT(error_of(open), HasSubstr("many-000000.tar"));
+
+  // What is kept and damaged is as good as none.
+  spoil('0');
+  fs::last_write_time(shard, time);
+  const std::string text = io::read_text(kept);
+  io::write_atomically(kept, std::string_view(text).substr(0, text.size() / 2));
+  EXPECT_TRUE(same(open(), read));
+  EXPECT_EQ(io::read_text(kept), text);
+  unsetenv("VITRAIL_CACHE");
 }
 
 TEST_F(ShardsTest, AreWrittenAndReadAgain) {

@@ -393,6 +393,20 @@ Tar Tar::open(const std::filesystem::path& path) {
   return parse(file->bytes(), file, path.string());
 }
 
+Tar Tar::with_entries(const std::filesystem::path& path, std::vector<TarEntry> entries) {
+  const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+  Tar tar;
+  tar.bytes_ = file->bytes();
+  tar.owner_ = file;
+  tar.source_ = path.string();
+  for (const TarEntry& entry : entries) {
+    check(entry.offset <= tar.bytes_.size() && entry.size <= tar.bytes_.size() - entry.offset,
+          "{}: {} reaches beyond the end of the archive", tar.source_, entry.name);
+  }
+  tar.entries_ = std::move(entries);
+  return tar;
+}
+
 Tar Tar::parse(std::span<const std::uint8_t> bytes, std::shared_ptr<const void> owner, std::string source) {
   Tar tar;
   TarReader reader(bytes, source);

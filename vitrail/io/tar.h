@@ -33,6 +33,9 @@ bool is_tar_name(const std::filesystem::path& path);
 class Tar {
  public:
   static Tar open(const std::filesystem::path& path);  ///< one that is compressed is unpacked by unpack_gzip()
+  /// An archive that is not compressed, whose files are known: nothing of it is read. Throws Error if one of them
+  /// reaches beyond its end.
+  static Tar with_entries(const std::filesystem::path& path, std::vector<TarEntry> entries);
   /// Parses an archive that is already in memory, which `owner` keeps alive; `source` stands for the file in errors.
   static Tar parse(std::span<const std::uint8_t> bytes, std::shared_ptr<const void> owner, std::string source);
 

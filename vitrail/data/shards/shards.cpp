@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/data/shards/shard_offsets.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/image.h"
 #include "vitrail/io/json.h"
@@ -140,19 +141,20 @@ std::vector<std::string> lines_beside(const fs::path& shard, const char* name) {
   return fs::exists(file) ? io::read_lines(file) : std::vector<std::string>();
 }
 
-void read_samples(const io::Tar& tar, std::size_t shard, Shards& shards) {
+ShardContent content_of(const io::Tar& tar) {
+  ShardContent content;
   std::map<std::string, std::size_t, std::less<>> place;  // of a key among the samples
   std::map<std::string, std::string, std::less<>> classes;
   for (const io::TarEntry& entry : tar.entries()) {
     const auto parts = key_of(entry.name);
     if (!parts) {
-      ++shards.passed_over;
+      ++content.passed_over;
       continue;
     }
     const auto& [key, kind] = *parts;
     if (io::is_image_name(entry.name)) {
-      check(place.emplace(key, shards.samples.size()).second, "{}: the sample '{}' has two images", tar.source(), key);
-      shards.samples.push_back({shard, key, entry, ""});
+      check(place.emplace(key, content.images.size()).second, "{}: the sample '{}' has two images", tar.source(), key);
+      content.images.push_back({entry, ""});
     } else if (kind == "cls") {
       classes[key] = io::trimmed(text_of(tar, entry));
     } else if (kind == "json" && !classes.contains(key)) {
@@ -164,10 +166,35 @@ void read_samples(const io::Tar& tar, std::size_t shard, Shards& shards) {
   }
   for (const auto& [key, name] : classes) {
     if (const auto sample = place.find(key); sample != place.end()) {
-      shards.samples[sample->second].cls = name;
+      content.images[sample->second].cls = name;
     } else {
-      ++shards.passed_over;
+      ++content.passed_over;
     }
+  }
+  return content;
+}
+
+// Adds a shard, by its headers or by what was kept of them.
+void add_shard(const fs::path& file, Shards& shards) {
+  std::optional<ShardContent> content = kept_offsets(file);
+  if (content) {
+    std::vector<io::TarEntry> entries;
+    entries.reserve(content->images.size());
+    for (const ShardImage& image : content->images) {
+      entries.push_back(image.entry);
+    }
+    shards.files.push_back(io::Tar::with_entries(file, std::move(entries)));
+  } else {
+    shards.files.push_back(io::Tar::open(file));
+    content = content_of(shards.files.back());
+    if (shards.files.back().lost_links().empty()) {  // which are told each time
+      keep_offsets(file, *content);
+    }
+  }
+  shards.passed_over += content->passed_over;
+  for (ShardImage& image : content->images) {
+    const std::string key = key_of(image.entry.name).value_or(std::pair{image.entry.name, ""}).first;
+    shards.samples.push_back({shards.files.size() - 1, key, std::move(image.entry), std::move(image.cls)});
   }
 }
 
@@ -269,8 +296,7 @@ Shards open_shards(const std::vector<fs::path>& files, const fs::path& source, b
     try {
       const auto said = expected.extract(file.filename().string());
       check(!counted || !said.empty(), "the index {} does not name {}", source.string(), file.string());
-      shards.files.push_back(io::Tar::open(io::local_file(file)));
-      read_samples(shards.files.back(), opened, shards);
+      add_shard(io::local_file(file), shards);
       const std::int64_t own = std::ssize(shards.samples) - static_cast<std::int64_t>(samples);
       check(!counted || own == said.mapped(),
             "{} has {}, but the index {} says {}: it is cut short, or the index is of other shards", file.string(),
