@@ -107,7 +107,7 @@ TEST_F(ThirdWalk, IsToldWhatChangesNothing) {
   for (const auto& [arguments, message] : std::initializer_list<std::pair<std::string, std::string>>{
            {"train " + table + " --val-share 0 --eval-metric loss",
             "--eval-metric has no effect without texts to evaluate on (--val-share, --val-data)"},
-           {"train --task tag " + words + " --val-share 0 --val-interval 2", "--val-interval has no effect"},
+           {"train " + words + " --val-share 0 --val-interval 2", "--val-interval has no effect"},
            {"train --task lm " + text + " --val-share 0 --validation-batch-size 2",
             "--validation-batch-size has no effect without text to evaluate on"},
            {"train --task translate --src " + text + " --tgt " + text + " --val-interval 2",

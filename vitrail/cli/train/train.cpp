@@ -42,7 +42,10 @@ bool names_file(const std::vector<std::string>& arguments, std::initializer_list
 std::string text_task(const std::vector<std::string>& arguments) {
   const bool pairs = !value_of(arguments, "--src").empty() || !value_of(arguments, "--tgt").empty();
   const bool labels = names_file(arguments, {".tsv", ".jsonl", ".csv"});
-  const bool texts = labels || names_file(arguments, {".txt", ".conll"});
+  if (names_file(arguments, {".conll"})) {
+    return "tag";
+  }
+  const bool texts = labels || names_file(arguments, {".txt"});
   const std::string model = train::model_of(value_of(arguments, "--model")).string();
   if (model.empty() || !models::names_text_model(model)) {
     return names_file(arguments, {".tsv", ".jsonl"}) ? "classify-text" : "";
