@@ -18,7 +18,7 @@ run_once() {
   shift 2
   [ -e "$run.finished" ] && return
   if [ -d "$run/last" ]; then
-    command=${command%% *}
+    [[ $command == launch* ]] || command=${command%% *}
     set -- --resume "$run"
   else
     rm -rf "$run" "$run.log" "$run.wall" "$run.processor"

@@ -305,5 +305,29 @@ TEST(TrainTransform, BlursAndThenSolarizesWithPillowsPixels) {
   EXPECT_NEAR(blurred, 120, 30);
 }
 
+TEST(ShowsWhole, SaysIfAnImageIsCropped) {
+  ImageConfig config;
+  config.width = 64;
+  config.height = 32;
+  EXPECT_FALSE(shows_whole(config, 64, 32));
+  config.crop_pct = 1;
+  EXPECT_TRUE(shows_whole(config, 200, 100));
+  EXPECT_FALSE(shows_whole(config, 100, 100));
+  config.crop_mode = "border";
+  EXPECT_FALSE(shows_whole(config, 100, 100));
+  config.crop_mode = "squash";
+  EXPECT_TRUE(shows_whole(config, 100, 100));
+
+  config.crop_pct = 0.5;  // which a processor takes the place of
+  config.width = 32;
+  config.processor = ImageProcessor{ImageProcessor::Resize::shorter_side, 64, 64, 64, 64};
+  EXPECT_TRUE(shows_whole(config, 90, 90));
+  EXPECT_FALSE(shows_whole(config, 90, 80));
+  config.processor = ImageProcessor{ImageProcessor::Resize::both, 64, 64, 64, 64};
+  EXPECT_TRUE(shows_whole(config, 90, 80));
+  config.processor = ImageProcessor{ImageProcessor::Resize::both, 70, 70, 64, 64};
+  EXPECT_FALSE(shows_whole(config, 64, 64));
+}
+
 }  // namespace
 }  // namespace vitrail::data

@@ -480,6 +480,14 @@ Transform eval_transform(const ImageConfig& config) {
   return Transform(std::make_shared<const Transform::Plan>(config));
 }
 
+bool shows_whole(const ImageConfig& config, std::int64_t width, std::int64_t height) {
+  if (config.processor) {
+    const ImageProcessor processor = config.processor->scaled_to(config.height, config.width);
+    return processor.resized(width, height) == std::pair(processor.crop_width, processor.crop_height);
+  }
+  return config.crop_pct == 1 && (config.crop_mode == "squash" || width * config.height == height * config.width);
+}
+
 Transform train_transform(const ImageConfig& config, const AugmentOptions& options) {
   return Transform(std::make_shared<const Transform::Plan>(config, options));
 }

@@ -86,6 +86,9 @@ class Transform {
 /// With an ImageConfig::processor, it does what that says instead: the pixels of transformers' image processors. Throws
 /// Error naming a field that is out of range.
 Transform eval_transform(const ImageConfig& config);
+/// Whether it shows the whole of an image of width × height pixels, and nothing around it, so that a place in the one
+/// is the same share of the other.
+bool shows_whole(const ImageConfig& config, std::int64_t width, std::int64_t height);
 /// timm's transforms_imagenet_train: crop, flips, automatic augmentation or colour jitter, normalization, random
 /// erasing. Between grayscale and normalization an image may be blurred and then solarized, as the views of DINO are.
 /// Throws Error naming a field or an option that is out of range.

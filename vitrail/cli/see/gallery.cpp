@@ -24,6 +24,7 @@
 #include "vitrail/data/pairs/questions.h"
 #include "vitrail/data/scenes/read.h"
 #include "vitrail/data/scenes/truth.h"
+#include "vitrail/data/transforms.h"
 #include "vitrail/explain/box_overlay.h"
 #include "vitrail/explain/caption_attention.h"
 #include "vitrail/explain/gallery_page.h"
@@ -137,7 +138,7 @@ class CaptionerPart {
     const models::PretrainedConfig& how = model_->image_model.pretrained;
     const Tensor x = train::prepared(how, {image});
     const train::Caption said = train::captions_of(*model_, tokenizer_, x, options_).front().front();
-    if (!sees_whole(how, image)) {
+    if (!data::shows_whole(how, image.width, image.height)) {
       picture.seen = explain::image_of(x, how.mean, how.std, 1);
     }
     std::vector<explain::GalleryWord>& caption = picture.caption.emplace();
@@ -160,12 +161,6 @@ class CaptionerPart {
   }
 
  private:
-  // Whether a map over what the model sees is one over the whole image.
-  static bool sees_whole(const models::PretrainedConfig& how, const io::Image& image) {
-    return !how.processor && how.crop_pct == 1 &&
-           (how.crop_mode == "squash" || image.width * how.height == image.height * how.width);
-  }
-
   // What is in an image of this name; null if that is not known.
   const data::Scene* scene_of(const std::string& name) const {
     const auto index = index_of_scene(name);
