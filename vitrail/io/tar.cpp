@@ -387,10 +387,13 @@ void TarWriter::commit() {
 
 Tar Tar::open(const std::filesystem::path& path) {
   std::shared_ptr<const MappedFile> file = MappedFile::open(path);
-  if (is_gzip(*file)) {
+  const bool packed = is_gzip(*file);
+  if (packed) {
     file = unpack_gzip(path);
   }
-  return parse(file->bytes(), file, path.string());
+  Tar tar = parse(file->bytes(), file, path.string());
+  tar.unpacked_ = packed;
+  return tar;
 }
 
 Tar Tar::with_entries(const std::filesystem::path& path, std::vector<TarEntry> entries) {

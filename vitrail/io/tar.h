@@ -46,6 +46,8 @@ class Tar {
   /// The content of the file `entry`, which lies in the archive's memory.
   std::span<const std::uint8_t> bytes(const TarEntry& entry) const { return bytes_.subspan(entry.offset, entry.size); }
   const std::string& source() const { return source_; }
+  /// Whether the file is compressed: its files lie in what was unpacked from it, not in the file itself.
+  bool unpacked() const { return unpacked_; }
 
  private:
   std::span<const std::uint8_t> bytes_;
@@ -53,6 +55,7 @@ class Tar {
   std::vector<TarEntry> entries_;
   std::vector<std::string> lost_links_;
   std::string source_;
+  bool unpacked_ = false;
 };
 
 /// Writes a tar archive (POSIX ustar, names of more than 100 bytes in pax headers), whole or not at all, as AtomicFile.

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include "vitrail/io/file.h"
 #include "vitrail/io/web/download.h"
-#include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/tensor/random.h"
 
@@ -20,17 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::ptrdiff_t fewest_samples = 500;  // of a shard whose headers are worth keeping
+constexpr std::size_t shortest_line = 7;        // of a sample: three tabs, two digits, a name, the end of the line
 constexpr std::string_view first_word = "vitrail-shard-1";
-
-// What a file of offsets begins with: it is of this shard, as it is now.
-std::string head_of(const fs::path& shard) {
-  return fmt::format("{}\t{}\t{}\t{}", first_word, fs::file_size(shard),
-                     fs::last_write_time(shard).time_since_epoch().count(), shard.string());
-}
-
-fs::path file_of(const fs::path& shard) {
-  return io::cache_folder() / "shards" / fmt::format("{:016x}.tsv", hash(shard.string()));
-}
 
 bool fits_a_line(std::string_view text) { return text.find_first_of("\t\n") == std::string_view::npos; }
 
@@ -54,54 +45,67 @@ Number next_number(std::string_view& rest, char end) {
 
 }  // namespace
 
-std::optional<ShardContent> kept_offsets(const fs::path& given) {
+ShardOffsets::ShardOffsets(const fs::path& shard) {
   try {
-    const fs::path shard = fs::absolute(given);
-    const fs::path file = file_of(shard);
-    if (!fs::exists(file)) {
+    const std::string path = fs::absolute(shard).string();
+    struct stat is = {};
+    if (!fits_a_line(path) || stat(path.c_str(), &is) != 0) {
+      return;
+    }
+    file_ = io::cache_folder() / "shards" / fmt::format("{:016x}.tsv", hash(path));
+    bytes_ = static_cast<std::size_t>(is.st_size);
+    head_ = fmt::format("{}\t{}\t{}.{:09}\t{}.{:09}\t{}\t{}", first_word, is.st_size, is.st_mtim.tv_sec,
+                        is.st_mtim.tv_nsec, is.st_ctim.tv_sec, is.st_ctim.tv_nsec, is.st_ino, path);
+  } catch (const std::exception&) {  // there is no folder
+    head_.clear();
+  }
+}
+
+std::optional<ShardContent> ShardOffsets::kept() const {
+  try {
+    if (head_.empty() || !fs::exists(file_)) {
       return std::nullopt;
     }
-    const std::string text = io::read_text(file);
+    const std::string text = io::read_text(file_);
     std::string_view rest = text;
-    if (next_field(rest, '\n') != head_of(shard)) {
+    if (next_field(rest, '\n') != head_) {
       return std::nullopt;
     }
-    const std::size_t bytes = fs::file_size(shard);
     ShardContent content;
     content.passed_over = next_number<std::int64_t>(rest, '\t');
-    content.images.resize(next_number<std::size_t>(rest, '\n'));
+    const auto count = next_number<std::size_t>(rest, '\n');
+    check(count <= rest.size() / shortest_line, "it breaks off");
+    content.images.resize(count);
     for (ShardImage& image : content.images) {
       image.entry.offset = next_number<std::size_t>(rest, '\t');
       image.entry.size = next_number<std::size_t>(rest, '\t');
-      check(image.entry.offset <= bytes && image.entry.size <= bytes - image.entry.offset, "it is not of this shard");
+      check(image.entry.offset <= bytes_ && image.entry.size <= bytes_ - image.entry.offset, "it is of another shard");
       image.entry.name = next_field(rest, '\t');
       image.cls = next_field(rest, '\n');
     }
+    check(rest.empty(), "it has more lines than samples");
     return content;
-  } catch (const std::exception&) {  // damaged, or there is no folder: the shard says it all
+  } catch (const std::exception&) {  // it is damaged
     return std::nullopt;
   }
 }
 
-void keep_offsets(const fs::path& given, const ShardContent& content) {
-  const bool plain = io::lower_case(given.extension().string()) == ".tar" && fits_a_line(given.string()) &&
-                     std::ranges::all_of(content.images, [](const ShardImage& image) {
-                       return fits_a_line(image.entry.name) && fits_a_line(image.cls);
-                     });
-  if (!plain || std::ssize(content.images) < fewest_samples) {
+void ShardOffsets::keep(const ShardContent& content) const {
+  if (head_.empty() || std::ssize(content.images) < fewest_samples ||
+      !std::ranges::all_of(content.images, [](const ShardImage& image) {
+        return fits_a_line(image.entry.name) && fits_a_line(image.cls);
+      })) {
     return;
   }
+  std::string text = fmt::format("{}\n{}\t{}\n", head_, content.passed_over, content.images.size());
+  for (const ShardImage& image : content.images) {
+    fmt::format_to(std::back_inserter(text), "{}\t{}\t{}\t{}\n", image.entry.offset, image.entry.size, image.entry.name,
+                   image.cls);
+  }
   try {
-    const fs::path shard = fs::absolute(given);
-    std::string text = fmt::format("{}\n{}\t{}\n", head_of(shard), content.passed_over, content.images.size());
-    for (const ShardImage& image : content.images) {
-      fmt::format_to(std::back_inserter(text), "{}\t{}\t{}\t{}\n", image.entry.offset, image.entry.size,
-                     image.entry.name, image.cls);
-    }
-    const fs::path file = file_of(shard);
-    io::make_folder(file.parent_path());
-    io::write_atomically(file, text);
-  } catch (const std::exception&) {  // no folder, or it is full: the headers are read again
+    io::make_folder(file_.parent_path());
+    io::write_atomically(file_, text);
+  } catch (const std::exception&) {  // there is no room, or another process is writing the same
   }
 }
 

@@ -176,7 +176,8 @@ ShardContent content_of(const io::Tar& tar) {
 
 // Adds a shard, by its headers or by what was kept of them.
 void add_shard(const fs::path& file, Shards& shards) {
-  std::optional<ShardContent> content = kept_offsets(file);
+  const ShardOffsets offsets(file);
+  std::optional<ShardContent> content = offsets.kept();
   if (content) {
     std::vector<io::TarEntry> entries;
     entries.reserve(content->images.size());
@@ -187,8 +188,9 @@ void add_shard(const fs::path& file, Shards& shards) {
   } else {
     shards.files.push_back(io::Tar::open(file));
     content = content_of(shards.files.back());
-    if (shards.files.back().lost_links().empty()) {  // which are told each time
-      keep_offsets(file, *content);
+    const io::Tar& tar = shards.files.back();
+    if (!tar.unpacked() && tar.lost_links().empty()) {  // which are told each time
+      offsets.keep(*content);
     }
   }
   shards.passed_over += content->passed_over;
