@@ -91,7 +91,7 @@ TEST(Parts, OfWhichThereAreNoneAreForTraining) {
   EXPECT_EQ(error_of([] {
               check_whole(parts_named({"val", "train"}), "data");
             }),
-            "data: split into parts (train, val): choose one of them with --split");
+            "data: split into parts (train, val): choose one of them (--split, in training --train-split)");
 }
 
 TEST(Parts, AreNamedInFileNames) {
@@ -148,10 +148,10 @@ TEST_F(PartFolders, HaveCaptionsOfEach) {
   const CaptionedImages validation = open_captioned_images(folder_.path(), {.split = "validation"});
   EXPECT_THAT(validation.texts, ElementsAre(ElementsAre("number 3"), ElementsAre("number 4")));
   EXPECT_EQ(validation.images->image(1).pixels[0], 4);
-  EXPECT_EQ(
-      error_of([&] { open_captioned_images(folder_.path()); }),
-      folder_.path().string() +
-          ": split into parts (train2014, val2014): choose one of them with --split, or name its own folder or file");
+  EXPECT_EQ(error_of([&] { open_captioned_images(folder_.path()); }),
+            folder_.path().string() +
+                ": split into parts (train2014, val2014): choose one of them (--split, in training --train-split), or "
+                "name its own folder or file");
   const TextPairs all = open_text_pairs(folder_.path());
   ASSERT_EQ(all.images->size(), 4);
   EXPECT_EQ(all.images->image(2).pixels[0], 3);

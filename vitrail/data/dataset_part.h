@@ -30,6 +30,7 @@ class DatasetPart final : public Dataset {
   std::filesystem::path file(std::int64_t index) const override { return whole_->file(at(index)); }
   const std::vector<std::string>& classes() const override { return whole_->classes(); }
   std::vector<std::uint8_t> encoded(std::int64_t index) const override { return whole_->encoded(at(index)); }
+  std::int64_t passed_over() const override { return whole_->passed_over(); }
   std::vector<std::string> notes() const override { return whole_->notes(); }
 
  private:

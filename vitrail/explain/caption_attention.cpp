@@ -29,18 +29,6 @@ io::Image stacked(const std::vector<io::Image>& images) {
   return result;
 }
 
-// The layout of the `count` tokens that an image model gives, whose stages may each halve the grid of its first ones.
-models::TokenLayout last_grid(const models::ImageModel& model, std::int64_t height, std::int64_t width,
-                              std::int64_t count) {
-  models::TokenLayout layout = model.token_layout(height, width);
-  while (layout.rows > 1 && layout.columns > 1 && layout.prefix + layout.rows * layout.columns > count) {
-    layout.rows /= 2;
-    layout.columns /= 2;
-  }
-  check(layout.prefix + layout.rows * layout.columns == count, "the {} tokens of the image lie on no grid", count);
-  return layout;
-}
-
 }  // namespace
 
 std::vector<CaptionWord> words_of_caption(const text::Tokenizer& tokenizer, const std::vector<std::int64_t>& ids) {
@@ -82,8 +70,8 @@ std::vector<Tensor> caption_attention(const models::Captioner& model, const Tens
   nn::Recorder recorder(false, true);
   nn::Pass pass{.dtype = dtype, .recorder = &recorder};
   model.logits(x, {Tensor::from(read, {1, std::ssize(read)})}, pass);
-  const models::TokenLayout layout =
-      last_grid(*model.image_model.net, x.size(2), x.size(3), recorder.attention().at(names.front()).value.size(3));
+  const models::TokenLayout layout = models::layout_of_tokens(*model.image_model.net, x.size(2), x.size(3),
+                                                              recorder.attention().at(names.front()).value.size(3));
   std::vector<Tensor> result;
   result.reserve(names.size());
   for (const std::string& name : names) {

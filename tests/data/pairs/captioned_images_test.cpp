@@ -95,7 +95,7 @@ TEST(CaptionedImages, KnowWhatTheCaptionsOfScenesAreAbout) {
   files.count = 3;
   files.side = 96;
   write_scenes(folder.path(), files);
-  const CaptionedImages pairs = open_captioned_images(folder.path());
+  const CaptionedImages pairs = open_captioned_images(folder.path(), {.places = true});
   EXPECT_TRUE(open_captioned_images("scenes:start=40,count=3,size=96").places.empty());
   const CaptionedImages drawn = open_captioned_images("scenes:start=40,count=3,size=96", {.places = true});
   ASSERT_EQ(pairs.places.size(), 3);

@@ -66,7 +66,7 @@ TEST_F(TextPairsTest, ReadsWhatCaptionsAreAbout) {
            boxes + "}]}";
   };
   write("captions.json", captions(R"(, "width": 20, "height": 10)", "[[2, 1, 3, 4], [10, 5, 10, 5]]"));
-  const TextPairs pairs = open_text_pairs(folder_.path());
+  const TextPairs pairs = open_text_pairs(folder_.path(), "", {.places = true});
   ASSERT_EQ(pairs.places.size(), 2);
   EXPECT_THAT(pairs.places[0], ElementsAre(IsEmpty()));
   ASSERT_EQ(pairs.places[1].size(), 1);
@@ -75,13 +75,18 @@ TEST_F(TextPairsTest, ReadsWhatCaptionsAreAbout) {
                            pairs.places[1][0][0].y1}),
               ElementsAre(0.1, 0.1, 0.25, 0.5));
   EXPECT_EQ(part_of(pairs, {1}).places.size(), 1);
+  EXPECT_TRUE(open_text_pairs(folder_.path()).places.empty());
 
   write("captions.json", captions("", "[[2, 1, 3, 4]]"));
-  EXPECT_THAT(error_of([&] { open_text_pairs(folder_.path()); }),
+  EXPECT_THAT(error_of([&] { open_text_pairs(folder_.path(), "", {.places = true}); }),
               HasSubstr("'annotations' 1: it has boxes, but its image in 'images' no width and height"));
   write("captions.json", captions(R"(, "width": 20, "height": 10)", "[[2, 1, 3]]"));
-  EXPECT_THAT(error_of([&] { open_text_pairs(folder_.path()); }),
+  EXPECT_THAT(error_of([&] { open_text_pairs(folder_.path(), "", {.places = true}); }),
               HasSubstr("'annotations' 2: a box must be four numbers: left, top, width, height"));
+
+  // What nobody asks for may be anything.
+  write("captions.json", captions(R"(, "width": null, "height": 3.5)", R"([{"x": 1}])"));
+  EXPECT_EQ(open_text_pairs(folder_.path()).count(), 2);
 }
 
 TEST_F(TextPairsTest, ReadsTables) {

@@ -227,6 +227,16 @@ TEST(LearningToCaption, LooksAtWhatCaptionsAreAboutIfItIsGuided) {
   EXPECT_LT(distance(guided), distance(free) - 0.2);
 }
 
+// Of an image model whose stages halve the grid, the decoder sees the last one.
+TEST(LearningToCaption, IsGuidedOnTheGridThatTheDecoderSees) {
+  const test::TemporaryFolder folder;
+  CaptionTaskOptions options = tiny_scenes(folder.path());
+  options.model = "swin_tiny_patch4_window7_224";
+  options.model_kwargs = R"({"img_size": 32, "window_size": 4, "embed_dim": 8, "depths": [1, 1], "num_heads": [1, 2]})";
+  options.epochs = 1;
+  EXPECT_TRUE(fs::exists(fit(options).folder / "last"));
+}
+
 TEST(LearningToCaption, SaysWhatCannotBeGuided) {
   const test::TemporaryFolder folder;
   const CaptionTaskOptions good = tiny_scenes(folder.path());

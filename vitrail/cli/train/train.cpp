@@ -78,6 +78,7 @@ const train::TaskKind& task_of(std::string_view command, const std::vector<std::
   const bool resumes = !value_of(arguments, "--resume").empty() || !value_of(arguments, "--config").empty();
   if (command == "train" && (task == "classify" || (task.empty() && !resumes))) {
     const std::string on_texts = text_task(arguments);
+    check(task.empty() || on_texts != "tag", "a .conll has words with labels, which --task tag learns, not classify");
     if (!on_texts.empty()) {
       return train::task_kind(task.empty() ? on_texts : "classify-text");
     }

@@ -208,7 +208,8 @@ class Zeroshot {
     if (flags_.data.split.empty()) {
       data::check_whole(data::parts_of_pairs(flags_.pairs), flags_.pairs);
     }
-    const data::TextPairs pairs = data::open_text_pairs(flags_.pairs, flags_.data.split, flags_.data.skip_broken);
+    const data::TextPairs pairs =
+        data::open_text_pairs(flags_.pairs, flags_.data.split, {.skip_broken = flags_.data.skip_broken});
     say_notes_of(*pairs.images);
     std::string cut;
     const train::Retrieval found = with_bar("looking at images", pairs.images->size(), flags_.data.options(dtype_),

@@ -46,7 +46,8 @@ CaptionedImages pairs_in(const fs::path& source, const CaptionedOptions& options
   if (options.split.empty()) {
     check_whole(parts_of_pairs(source), source.string());
   }
-  CaptionedImages all{open_text_pairs(source, options.split, options.skip_broken)};
+  CaptionedImages all{
+      open_text_pairs(source, options.split, {.skip_broken = options.skip_broken, .places = options.places})};
   const fs::path file = all.folder / "scene.json";
   if (!options.scenes || all.folder.empty() || !fs::exists(file)) {
     return all;

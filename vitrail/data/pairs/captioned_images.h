@@ -24,7 +24,7 @@ struct CaptionedImages : TextPairs {
 struct CaptionedOptions {
   std::string split = "";    ///< a part (choose_part()) of the pairs, or what open_dataset() takes; "" is the whole
   bool scenes = false;       ///< fill in CaptionedImages::scenes, from the scene.json beside captions.json
-  bool places = false;       ///< fill in TextPairs::places of scenes that are drawn, each of which is drawn once for it
+  bool places = false;       ///< fill in TextPairs::places
   bool skip_broken = false;  ///< images that are not there are broken ones
 };
 

@@ -105,11 +105,8 @@ void read_from(std::vector<fs::path> paths, Listing& images) {
   images.image = [file = images.file](std::int64_t i) { return io::read_image(file(i)); };
 }
 
-// The "width" or "height" of an image; 0 where a file does not say it.
-std::int64_t size_of_side(io::Fields& image, const char* key) { return image.get<std::int64_t>(key, 0, {0, 1e7}); }
-
-PairListing list_coco(const fs::path& path, bool skip_broken) {
-  const CocoFile file(path, {"images", "annotations"}, "captions", skip_broken);
+PairListing list_coco(const fs::path& path, const TextPairsOptions& options) {
+  const CocoFile file(path, {"images", "annotations"}, "captions", options.skip_broken);
   PairListing result;
   std::vector<fs::path> paths;
   std::vector<std::pair<std::int64_t, std::int64_t>> sizes;
@@ -117,14 +114,19 @@ PairListing list_coco(const fs::path& path, bool skip_broken) {
       file.read_images([&](io::Fields& f, std::int64_t, const std::string& name, const fs::path& image) {
         paths.push_back(image);
         result.images.names.push_back(name);
-        sizes.push_back({size_of_side(f, "width"), size_of_side(f, "height")});
+        if (options.places) {
+          sizes.push_back({f.get<std::int64_t>("width", 0, {0, 1e7}), f.get<std::int64_t>("height", 0, {0, 1e7})});
+        }
       });
   result.texts.resize(paths.size());
-  result.places.resize(paths.size());
+  result.places.resize(options.places ? paths.size() : 0);
   bool placed = false;  // whether any text is
   const auto read_text = [&](io::Fields& f) {
     const std::size_t image = CocoFile::image_of(f, images);
     result.texts[image].emplace_back(io::trimmed(f.get<std::string>("caption")));
+    if (!options.places) {
+      return;
+    }
     std::vector<Box>& boxes = result.places[image].emplace_back(read_boxes(f));
     const auto [width, height] = sizes[image];
     check(boxes.empty() || (width > 0 && height > 0), "{}: it has boxes, but its image in 'images' no width and height",
@@ -343,11 +345,11 @@ Parts parts_with_texts(const fs::path& folder, const std::string& split = "") {
   return parts;
 }
 
-PairListing list_pairs(const fs::path& source, const std::string& split, bool skip_broken);
+PairListing list_pairs(const fs::path& source, const std::string& split, const TextPairsOptions& options);
 
-PairListing list_pairs_of(const fs::path& folder, const Part& part, bool skip_broken) {
+PairListing list_pairs_of(const fs::path& folder, const Part& part, const TextPairsOptions& options) {
   if (!io::is_tar_name(part.path)) {
-    return list_pairs(part.path, "", skip_broken);
+    return list_pairs(part.path, "", options);
   }
   std::vector<fs::path> shards = shards_in(folder);
   std::erase_if(shards, [&](const fs::path& shard) { return part_in_name(shard.filename().string()) != part.name; });
@@ -355,11 +357,11 @@ PairListing list_pairs_of(const fs::path& folder, const Part& part, bool skip_br
 }
 
 // All parts of a folder, one after the other.
-PairListing list_all_parts(const fs::path& folder, const Parts& parts, bool skip_broken) {
+PairListing list_all_parts(const fs::path& folder, const Parts& parts, const TextPairsOptions& options) {
   PairListing all;
   std::vector<Listing> listings;
   for (const Part& part : parts) {
-    PairListing listing = list_pairs_of(folder, part, skip_broken);
+    PairListing listing = list_pairs_of(folder, part, options);
     std::ranges::move(listing.images.names, std::back_inserter(all.images.names));
     std::ranges::move(listing.texts, std::back_inserter(all.texts));
     std::ranges::move(listing.images.notes, std::back_inserter(all.images.notes));
@@ -386,7 +388,7 @@ PairListing list_all_parts(const fs::path& folder, const Parts& parts, bool skip
   return all;
 }
 
-PairListing list_pairs_in(const fs::path& folder, const std::string& split, bool skip_broken) {
+PairListing list_pairs_in(const fs::path& folder, const std::string& split, const TextPairsOptions& options) {
   const Parts parts = parts_with_texts(folder, split);
   std::vector<fs::path> shards = parts.empty() ? shards_in(folder) : std::vector<fs::path>();
   check(!parts.empty() || !shards.empty(),
@@ -394,20 +396,20 @@ PairListing list_pairs_in(const fs::path& folder, const std::string& split, bool
         "captions.csv, nor .tar shards of WebDataset",
         folder.string());
   if (split.empty() && parts.size() > 1) {
-    return list_all_parts(folder, parts, skip_broken);
+    return list_all_parts(folder, parts, options);
   }
   std::vector<std::string> notes;
   const Part* part = parts.empty() && split.empty() ? nullptr
                      : split.empty()                ? &parts.front()
                                                     : choose_part(parts, split, folder.string(), notes);
-  PairListing result = part == nullptr ? list_shards(shards) : list_pairs_of(folder, *part, skip_broken);
+  PairListing result = part == nullptr ? list_shards(shards) : list_pairs_of(folder, *part, options);
   std::ranges::move(notes, std::back_inserter(result.images.notes));
   return result;
 }
 
-PairListing list_pairs(const fs::path& source, const std::string& split, bool skip_broken) {
+PairListing list_pairs(const fs::path& source, const std::string& split, const TextPairsOptions& options) {
   if (is_scene_source(source)) {
-    return list_described_scenes(read_scene_source(source, {"questions"}), source.string(), false);
+    return list_described_scenes(read_scene_source(source, {"questions"}), source.string(), options.places);
   }
   std::error_code error;
   if (!fs::exists(source, error) && is_shard_source(source)) {
@@ -417,12 +419,12 @@ PairListing list_pairs(const fs::path& source, const std::string& split, bool sk
   }
   check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
   if (const fs::path table = table_of(source); !table.empty()) {
-    return list_captions_csv(table, {.part = split, .mixed = split.empty(), .skip_broken = skip_broken});
+    return list_captions_csv(table, {.part = split, .mixed = split.empty(), .skip_broken = options.skip_broken});
   }
   const bool folder = fs::is_directory(source);
   const fs::path own = folder ? source / "captions.json" : source;
   if (folder && !fs::exists(own)) {
-    return list_pairs_in(source, split, skip_broken);
+    return list_pairs_in(source, split, options);
   }
   check(split.empty() || is_training_split(split), "{}: there is no part '{}' of it", source.string(), split);
   if (io::is_tar_name(own)) {
@@ -432,7 +434,7 @@ PairListing list_pairs(const fs::path& source, const std::string& split, bool sk
         "{}: pairs of images and texts are a .json in COCO's layout, a .csv of path,caption, a .tar of WebDataset, or "
         "a folder with one of them",
         source.string());
-  return list_coco(own, skip_broken);
+  return list_coco(own, options);
 }
 
 }  // namespace
@@ -479,8 +481,8 @@ bool is_captions_table(const fs::path& file) {
          (!label_column(rows[0], source) && !io::column_named(rows[0], {"question"}, source));
 }
 
-TextPairs open_text_pairs(const fs::path& source, const std::string& split, bool skip_broken) {
-  return pairs_of(list_pairs(source, split, skip_broken), source.string());
+TextPairs open_text_pairs(const fs::path& source, const std::string& split, const TextPairsOptions& options) {
+  return pairs_of(list_pairs(source, split, options), source.string());
 }
 
 TextPairs part_of(const TextPairs& pairs, std::vector<std::int64_t> indices) {

@@ -26,6 +26,12 @@ struct TextPairs {
   std::int64_t count() const;  ///< of all texts
 };
 
+/// What open_text_pairs() takes of a source.
+struct TextPairsOptions {
+  bool skip_broken = false;  ///< images that are not there are broken ones, which are found when they are opened
+  bool places = false;       ///< fill in TextPairs::places: of scenes that are drawn, each is drawn once for it
+};
+
 /// Opens pairs of images and texts. `source` is one of
 /// - captions in the layout of COCO, a `.json` with "images" (id, file_name) and "annotations" (image_id, caption; in
 ///   vitrail's own `boxes`, what it is about: read_boxes()), or a folder with a captions.json. Images lie beside the
@@ -41,9 +47,9 @@ struct TextPairs {
 /// Images without a text are left out and told in a note. With `split`, the pairs are those of one of its parts, by any
 /// name of it; a source without parts is all for training. Without, all parts are taken, which a note tells. Throws
 /// Error, naming the place, if a file does not fit its
-/// layout, an image is not there, or there are no pairs. With `skip_broken`, images that are not there are broken ones,
-/// which are found when they are opened.
-TextPairs open_text_pairs(const std::filesystem::path& source, const std::string& split = "", bool skip_broken = false);
+/// layout, an image is not there, or there are no pairs.
+TextPairs open_text_pairs(const std::filesystem::path& source, const std::string& split = "",
+                          const TextPairsOptions& options = {});
 
 /// The parts of such a source: those that the column "split" of a table names, or the files, subfolders and shards of a
 /// folder. None if it does not say any.

@@ -243,8 +243,9 @@ const Part* choose_part(const Parts& parts, const std::string& split, const std:
 }
 
 void check_whole(const Parts& parts, const std::string& source, bool one_is_whole) {
-  check(std::ssize(parts) < (one_is_whole ? 2 : 1), "{}: split into parts ({}): choose one of them with --split{}",
-        source, names_in(parts), parts.empty() || parts[0].path.empty() ? "" : ", or name its own folder or file");
+  check(std::ssize(parts) < (one_is_whole ? 2 : 1),
+        "{}: split into parts ({}): choose one of them (--split, in training --train-split){}", source, names_in(parts),
+        parts.empty() || parts[0].path.empty() ? "" : ", or name its own folder or file");
 }
 
 std::string note_of_all(const Parts& parts, const std::string& source) {

@@ -20,6 +20,16 @@ Tensor Captioning::forward(const Tensor& ids, nn::Pass& pass, TextState* state) 
   return ops::cast(model_.logits(x_, {ids}, pass), DType::f32);
 }
 
+TokenLayout layout_of_tokens(const ImageModel& model, std::int64_t height, std::int64_t width, std::int64_t count) {
+  TokenLayout layout = model.token_layout(height, width);
+  while (layout.rows > 1 && layout.columns > 1 && layout.prefix + layout.rows * layout.columns > count) {
+    layout.rows /= 2;
+    layout.columns /= 2;
+  }
+  check(layout.prefix + layout.rows * layout.columns == count, "the {} tokens of the image lie on no grid", count);
+  return layout;
+}
+
 std::int64_t texts_of_each(std::int64_t texts, std::int64_t images) {
   check(images > 0 && texts > 0 && texts % images == 0, "{} texts cannot be about {} images, equally many about each",
         texts, images);

@@ -60,6 +60,10 @@ class Captioner : public nn::Network {
   std::int64_t end = 0;    ///< the one that ends it
 };
 
+/// The layout of the `count` tokens that an image model gives, whose stages may each halve the grid of its first ones.
+/// Throws Error if they lie on no grid.
+TokenLayout layout_of_tokens(const ImageModel& model, std::int64_t height, std::int64_t width, std::int64_t count);
+
 /// How many of `texts` texts each of `images` images has. Throws Error if they are not equally many.
 std::int64_t texts_of_each(std::int64_t texts, std::int64_t images);
 /// The index [images · each] i64 of the image of each text.

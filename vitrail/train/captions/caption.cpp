@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/autograd/tape.h"
 #include "vitrail/data/pairs/captioned_images.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
@@ -241,8 +242,8 @@ CaptionTask::CaptionTask(const CaptionTaskOptions& options, const fs::path& chec
 
 // Throws Error if there is nothing that --attn-loss-coef could guide.
 void CaptionTask::find_targets() {
-  check(with_cross_attention(*model_) != nullptr,
-        "--attn-loss-coef is for a decoder that attends to the image: --decoder gpt2");
+  const models::VisionEncoderDecoder* const attending = with_cross_attention(*model_);
+  check(attending != nullptr, "--attn-loss-coef is for a decoder that attends to the image: --decoder gpt2");
   check(options_.augment.no_aug,
         "--attn-loss-coef takes places in images as they are, which augmentation would move: give --no-aug too");
   check(!training_.places.empty(),
@@ -250,7 +251,11 @@ void CaptionTask::find_targets() {
         "--attn-loss-coef takes",
         options_.data_dir);
   const models::PretrainedConfig& images = model_->image_model.pretrained;
-  const models::TokenLayout layout = model_->image_model.net->token_layout(images.height, images.width);
+  const autograd::NoGrad no_grad;
+  nn::Pass pass;
+  const Tensor seen = attending->look(Tensor::zeros({1, images.channels, images.height, images.width}), pass);
+  const models::TokenLayout layout =
+      models::layout_of_tokens(*model_->image_model.net, images.height, images.width, seen.size(1));
   targets_.resize(training_.places.size());
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     for (const std::vector<data::Box>& boxes : training_.places[i]) {

@@ -197,12 +197,12 @@ void PretrainClip::open_pairs() {
   parted_ = has_validation(options_.data);
   check(!parted_ || options_.val_share == PretrainClipOptions().val_share || !options_.resume.empty(),
         "--val-share has no effect: {} is split into parts, of which 'validation' is evaluated on", options_.data);
-  training_ = data::open_text_pairs(options_.data, parted_ ? "train" : "", options_.skip_broken);
+  training_ = data::open_text_pairs(options_.data, parted_ ? "train" : "", {.skip_broken = options_.skip_broken});
   if (!options_.val_data.empty()) {
     validation_ = data::open_text_pairs(options_.val_data, has_validation(options_.val_data) ? "validation" : "",
-                                        options_.skip_broken);
+                                        {.skip_broken = options_.skip_broken});
   } else if (parted_) {
-    validation_ = data::open_text_pairs(options_.data, "validation", options_.skip_broken);
+    validation_ = data::open_text_pairs(options_.data, "validation", {.skip_broken = options_.skip_broken});
   } else {
     const Philox draws(static_cast<std::uint64_t>(options_.seed), hash("validation"));
     std::vector<std::int64_t> kept;
