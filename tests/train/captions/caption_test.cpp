@@ -52,6 +52,16 @@ CaptionTaskOptions tiny_captions(const fs::path& folder) {
   return options;
 }
 
+// What is wrong with these options after a change.
+template <typename Change>
+std::string error_with(CaptionTaskOptions options, const Change& change) {
+  change(options);
+  return error_of([&] {
+    validate(options);
+    options.make("");
+  });
+}
+
 TEST(LearningToCaption, WritesTheLettersOfTheClass) {
   const test::TemporaryFolder folder;
   CaptionTaskOptions options = tiny_captions(folder.path());
@@ -240,14 +250,7 @@ TEST(LearningToCaption, IsGuidedOnTheGridThatTheDecoderSees) {
 TEST(LearningToCaption, SaysWhatCannotBeGuided) {
   const test::TemporaryFolder folder;
   const CaptionTaskOptions good = tiny_scenes(folder.path());
-  const auto error = [&](auto&& change) {
-    CaptionTaskOptions options = good;
-    change(options);
-    return error_of([&] {
-      validate(options);
-      options.make("");
-    });
-  };
+  const auto error = [&](auto&& change) { return error_with(good, change); };
   EXPECT_EQ(error([](CaptionTaskOptions& o) {
               o.decoder = "lstm";
               o.decoder_kwargs = R"({"hidden_size": 24})";
@@ -295,14 +298,7 @@ TEST(LearningToCaption, ResumesToTheSameBits) {
 TEST(LearningToCaption, SaysWhatCannotBe) {
   const test::TemporaryFolder folder;
   const CaptionTaskOptions good = tiny_captions(folder.path());
-  const auto error = [&](auto&& change) {
-    CaptionTaskOptions options = good;
-    change(options);
-    return error_of([&] {
-      validate(options);
-      options.make("");
-    });
-  };
+  const auto error = [&](auto&& change) { return error_with(good, change); };
   EXPECT_THAT(error([](CaptionTaskOptions& o) { o.decoder = "lsmt"; }), HasSubstr("lsmt"));
   EXPECT_THAT(error([](CaptionTaskOptions& o) { o.decoder_kwargs = R"({"hiden_size": 3})"; }),
               HasSubstr("did you mean 'hidden_size'"));
