@@ -1,9 +1,15 @@
 #include "vitrail/data/loader.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <iterator>
 #include <map>
+#include <mutex>
+#include <numeric>
 #include <set>
+#include <span>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -32,7 +38,12 @@ class MadeUp final : public Dataset {
   std::int64_t label(std::int64_t index) const override { return index < labeled ? index % 4 : unlabeled; }
   std::string name(std::int64_t index) const override { return "made/" + std::to_string(index) + ".png"; }
   const std::vector<std::string>& classes() const override { return classes_; }
+  void will_read(std::span<const std::int64_t> indices) const override {
+    const std::lock_guard lock(mutex_);
+    announced.emplace_back(indices.begin(), indices.end());
+  }
 
+  mutable std::vector<std::vector<std::int64_t>> announced;
   std::int64_t labeled = 1 << 20;
   std::set<std::int64_t> broken;
   std::chrono::microseconds delay{0};
@@ -40,6 +51,7 @@ class MadeUp final : public Dataset {
 
  private:
   std::int64_t size_;
+  mutable std::mutex mutex_;
   std::vector<std::string> classes_ = {"a", "b", "c", "d"};
 };
 
@@ -140,6 +152,102 @@ TEST(Loader, GoesThroughTheImagesInOrderUnlessToldToShuffle) {
   std::sort(all.begin(), all.end());
   EXPECT_EQ(all.back(), 9);
   EXPECT_EQ(std::unique(all.begin(), all.end()), all.end());
+}
+
+// The items of an epoch in their order.
+std::vector<std::int64_t> order_in(const EpochPlan& plan, std::int64_t epoch) {
+  std::vector<std::int64_t> order;
+  for (const std::vector<Pick>& picks : plan(epoch)) {
+    std::ranges::transform(picks, std::back_inserter(order), &Pick::index);
+  }
+  return order;
+}
+
+TEST(Plan, ShufflesBlocksOfNeighboursSeveralTogether) {
+  constexpr std::int64_t size = 1000;
+  constexpr std::int64_t block = 10;
+  const EpochPlan plan =
+      plan_batches({.size = size, .batch_size = 7, .shuffle = true, .shuffle_block = block, .seed = 3});
+  const std::vector<std::int64_t> order = order_in(plan, 0);
+  std::vector<std::int64_t> sorted = order;
+  std::ranges::sort(sorted);
+  std::vector<std::int64_t> all(size);
+  std::iota(all.begin(), all.end(), std::int64_t{0});
+  EXPECT_EQ(sorted, all);  // each item once
+  EXPECT_EQ(order_in(plan, 0), order);
+  EXPECT_NE(order_in(plan, 1), order);
+  // The items of the first blocks together are of as many blocks, and not in the order of these.
+  const std::size_t together = blocks_together * block;
+  for (std::size_t first = 0; first < order.size(); first += together) {
+    std::set<std::int64_t> blocks;
+    for (std::size_t i = first; i < std::min(first + together, order.size()); ++i) {
+      blocks.insert(order[i] / block);
+    }
+    EXPECT_LE(std::ssize(blocks), blocks_together) << "from " << first;
+  }
+  EXPECT_NE(order[0] / block, order[1] / block);
+
+  std::vector<std::int64_t> uneven =
+      order_in(plan_batches({.size = 1003, .batch_size = 7, .shuffle = true, .shuffle_block = block}), 0);
+  std::ranges::sort(uneven);
+  EXPECT_EQ(std::ssize(uneven), 1003);
+  EXPECT_EQ(std::ranges::adjacent_find(uneven), uneven.end());
+}
+
+TEST(Plan, ShufflesAllItemsWhereABlockHasThem) {
+  const PlanOptions whole = {.size = 50, .batch_size = 8, .shuffle = true, .seed = 3};
+  PlanOptions blocks = whole;
+  blocks.shuffle_block = 64;
+  EXPECT_EQ(order_in(plan_batches(blocks), 2), order_in(plan_batches(whole), 2));
+  blocks.shuffle = false;
+  EXPECT_EQ(order_in(plan_batches(blocks), 2)[49], 49);
+  blocks.shuffle_block = -1;
+  EXPECT_THAT([&] { plan_batches(blocks); }, ::testing::ThrowsMessage<Error>(HasSubstr("(0: all), not -1")));
+}
+
+TEST(Loader, AnnouncesWhatItReadsSoon) {
+  const MadeUp dataset(400);
+  LoaderOptions options;
+  options.batch_size = 10;
+  options.shuffle = true;
+  options.workers = 0;
+  Loader loader(dataset, small_transform(), options);
+  const Epoch whole = read_epoch(loader);
+  EXPECT_EQ(dataset.announced, whole.indices);  // batch by batch
+
+  dataset.announced.clear();
+  const auto fill = [](const Loader::Sample&, float* out) { *out = 0; };
+  Loader features(dataset, Shape({1}), fill, options);  // which reads no images
+  read_epoch(features);
+  EXPECT_TRUE(dataset.announced.empty());
+  options.shuffle_block = std::int64_t{1} << 60;
+  Loader all(dataset, small_transform(), options);
+  EXPECT_EQ(read_epoch(all).indices, whole.indices);
+  EXPECT_EQ(dataset.announced.size(), 1U);
+
+  dataset.announced.clear();
+  options.shuffle_block = 5;  // 80 images are shuffled together
+  Loader blocks(dataset, small_transform(), options);
+  Batch batch;
+  blocks.start_epoch(0, 3, [](std::int64_t number) { return number % 2 == 1; });
+  std::vector<std::vector<std::int64_t>> read;
+  while (blocks.next(batch)) {
+    read.push_back(batch.indices);
+  }
+  // Of batches 3 to 7, then of 8 to 15 …, those that are wanted.
+  ASSERT_EQ(dataset.announced.size(), 5U);
+  ASSERT_EQ(read.size(), 19U);
+  EXPECT_EQ(dataset.announced[0].size(), 30U);
+  EXPECT_EQ(dataset.announced[1].size(), 40U);
+  std::vector<std::int64_t> announced;
+  std::vector<std::int64_t> given;
+  for (const std::vector<std::int64_t>& items : dataset.announced) {
+    announced.insert(announced.end(), items.begin(), items.end());
+  }
+  for (const std::vector<std::int64_t>& items : read) {
+    given.insert(given.end(), items.begin(), items.end());
+  }
+  EXPECT_EQ(announced, given);
 }
 
 TEST(Loader, ResumesInTheMiddleOfAnEpochWithTheSameBatches) {

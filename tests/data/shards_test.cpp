@@ -94,6 +94,8 @@ TEST(WebdatasetShards, AreReadAsTheyWereWritten) {
   const std::unique_ptr<Dataset> images = open_dataset(folder / "train-{000000..000002}.tar");
   ASSERT_EQ(images->size(), 9);
   EXPECT_THAT(images->classes(), ElementsAre("0", "1", "2", "3"));
+  images->will_read(std::vector<std::int64_t>{7, 0, 8, 4, 0});  // advice, which changes nothing
+  images->will_read({});
   for (std::int64_t i = 0; i < 9; ++i) {
     EXPECT_EQ(images->image(i).pixels[0], 20 * i);
     EXPECT_EQ(images->label(i), i % 4);
@@ -260,6 +262,9 @@ TEST_F(ShardsTest, ThatAreCompressedAreReadEachTime) {
     EXPECT_EQ(io::decode_image(shards.files[0].bytes(shards.samples[9].image), "9.png").pixels[0], 9);
   }
   EXPECT_FALSE(fs::exists(folder_ / "cache" / "shards"));
+  const std::unique_ptr<Dataset> images = open_unlabeled(shard);
+  images->will_read(std::vector<std::int64_t>{499, 0, 12});
+  EXPECT_EQ(images->image(12).pixels[0], 12);
 }
 
 TEST_F(ShardsTest, AreWrittenAndReadAgain) {
@@ -284,6 +289,15 @@ TEST_F(ShardsTest, AreWrittenAndReadAgain) {
     EXPECT_THAT(images->name(5), HasSubstr(long_name));
     EXPECT_EQ(images->encoded(3), io::encode_png(one_colour(3)));
   }
+  {
+    ShardWriter unfinished(folder_ / "part", "train", 3000, {});
+    for (int i = 0; i < 6; ++i) {
+      unfinished.add(fmt::format("{}.png", i), "png", io::encode_png(one_colour(7)), -1);
+    }
+    EXPECT_GT(unfinished.shards(), 0);
+    EXPECT_TRUE(fs::exists(folder_ / "part/train-000000.tar"));
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "part"));
   EXPECT_THAT(error_of([&] { ShardWriter again(folder_ / "out", "train", 3000, {}); }),
               HasSubstr("has shards of 'train' already"));
 }

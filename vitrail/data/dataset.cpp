@@ -44,6 +44,11 @@ class ListedDataset final : public Dataset {
   fs::path file(std::int64_t index) const override {
     return listing_.file ? listing_.file(checked(index)) : fs::path();
   }
+  void will_read(std::span<const std::int64_t> indices) const override {
+    if (listing_.will_read) {
+      listing_.will_read(indices);
+    }
+  }
   const std::vector<std::string>& classes() const override { return listing_.classes; }
   std::int64_t passed_over() const override { return listing_.passed_over; }
   std::vector<std::string> notes() const override { return listing_.notes; }
@@ -73,6 +78,15 @@ class JoinedDataset final : public Dataset {
   }
   fs::path file(std::int64_t index) const override {
     return index < labeled_->size() ? labeled_->file(index) : more_->file(index - labeled_->size());
+  }
+  void will_read(std::span<const std::int64_t> indices) const override {
+    std::vector<std::int64_t> labeled;
+    std::vector<std::int64_t> more;
+    for (const std::int64_t index : indices) {
+      index < labeled_->size() ? labeled.push_back(index) : more.push_back(index - labeled_->size());
+    }
+    labeled_->will_read(labeled);
+    more_->will_read(more);
   }
   const std::vector<std::string>& classes() const override { return labeled_->classes(); }
   std::int64_t passed_over() const override { return labeled_->passed_over() + more_->passed_over(); }

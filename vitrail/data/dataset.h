@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ class Dataset {
   virtual const std::vector<std::string>& classes() const = 0;
   /// The bytes of the image's file as it lies; of images that lie in no files of their own, a PNG of it.
   virtual std::vector<std::uint8_t> encoded(std::int64_t index) const { return io::encode_png(image(index)); }
+  /// Says that these images are read soon. A source whose images lie together in a file has the system fetch them
+  /// from the disk, neighbours at once; others do nothing.
+  virtual void will_read(std::span<const std::int64_t> indices) const { (void)indices; }
   /// How many files of the source are not images by their names.
   virtual std::int64_t passed_over() const { return 0; }
   /// What else of the source a user may not expect, in sentences without a full stop.

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +32,12 @@ class DatasetPart final : public Dataset {
   std::filesystem::path file(std::int64_t index) const override { return whole_->file(at(index)); }
   const std::vector<std::string>& classes() const override { return whole_->classes(); }
   std::vector<std::uint8_t> encoded(std::int64_t index) const override { return whole_->encoded(at(index)); }
+  void will_read(std::span<const std::int64_t> indices) const override {
+    std::vector<std::int64_t> images;
+    images.reserve(indices.size());
+    std::ranges::transform(indices, std::back_inserter(images), [this](std::int64_t index) { return at(index); });
+    whole_->will_read(images);
+  }
   std::int64_t passed_over() const override { return whole_->passed_over(); }
   std::vector<std::string> notes() const override { return whole_->notes(); }
 

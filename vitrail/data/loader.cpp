@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "vitrail/data/image_cache.h"
@@ -13,12 +14,7 @@ namespace {
 
 // The batches of plan_batches(), in each of which images without labels come after the others.
 EpochPlan labeled_first(const Dataset& dataset, const LoaderOptions& options) {
-  const EpochPlan plan = plan_batches({.size = dataset.size(),
-                                       .batch_size = options.batch_size,
-                                       .shuffle = options.shuffle,
-                                       .drop_last = options.drop_last,
-                                       .repeats = options.aug_repeats,
-                                       .seed = options.seed});
+  const EpochPlan plan = plan_batches(plan_options(dataset.size(), options));
   return [plan, &dataset](std::int64_t epoch) {
     std::vector<std::vector<Pick>> batches = plan(epoch);
     for (std::vector<Pick>& picks : batches) {
@@ -132,6 +128,16 @@ const LoaderOptions& checked(const LoaderOptions& options, const Shape& shape) {
 
 }  // namespace
 
+PlanOptions plan_options(std::int64_t size, const LoaderOptions& options) {
+  return {.size = size,
+          .batch_size = options.batch_size,
+          .shuffle = options.shuffle,
+          .shuffle_block = options.shuffle_block,
+          .drop_last = options.drop_last,
+          .repeats = options.aug_repeats,
+          .seed = options.seed};
+}
+
 PrefetchOptions prefetch_options(std::int64_t sample_floats, const LoaderOptions& options) {
   const auto batch_bytes = static_cast<std::int64_t>(sizeof(float)) * sample_floats * options.batch_size;
   // Batches farther ahead do not even out any more waiting; they only take memory.
@@ -143,8 +149,21 @@ PrefetchOptions prefetch_options(std::int64_t sample_floats, const LoaderOptions
           .items = "images"};
 }
 
+PrefetchOptions prefetch_images(const Dataset& images, std::int64_t sample_floats, const LoaderOptions& options) {
+  PrefetchOptions result = prefetch_options(sample_floats, options);
+  result.announce = [&images](std::span<const std::int64_t> items) { images.will_read(items); };
+  constexpr std::int64_t most = 4096;  // images that are announced at once
+  const std::int64_t block = options.shuffle ? std::clamp<std::int64_t>(options.shuffle_block, 0, most) : 0;
+  result.announced =
+      std::max(std::min({block * blocks_together, images.size(), most}) / std::max(options.batch_size, std::int64_t{1}),
+               std::int64_t{1});
+  return result;
+}
+
 Loader::Loader(const Dataset& dataset, const Transform& transform, const LoaderOptions& options)
-    : Loader(dataset, transform.shape(), from_images(dataset, transform, options), options) {}
+    : Prefetch(std::make_shared<DenseSamples>(dataset, transform.shape(), from_images(dataset, transform, options),
+                                              checked(options, transform.shape())),
+               labeled_first(dataset, options), prefetch_images(dataset, transform.shape().numel(), options)) {}
 
 Loader::Loader(const Dataset& dataset, const Shape& shape, Fill fill, const LoaderOptions& options)
     : Prefetch(std::make_shared<DenseSamples>(dataset, shape, std::move(fill), checked(options, shape)),

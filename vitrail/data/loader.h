@@ -26,8 +26,9 @@ struct Batch {
 /// How a Loader makes its batches.
 struct LoaderOptions {
   std::int64_t batch_size = 64;
-  bool shuffle = false;    ///< by a permutation that depends on (seed, epoch) alone
-  bool drop_last = false;  ///< leave out the last batch if it is not full, unless it is the only one
+  bool shuffle = false;            ///< by a permutation that depends on (seed, epoch) alone
+  std::int64_t shuffle_block = 0;  ///< --shuffle-block: PlanOptions::shuffle_block
+  bool drop_last = false;          ///< leave out the last batch if it is not full, unless it is the only one
 
   /// --aug-repeats: repeated augmentation (PlanOptions::repeats); an image is augmented anew each time. 0: off.
   double aug_repeats = 0;
@@ -46,8 +47,13 @@ struct LoaderOptions {
   double label_smoothing = 0;    ///< of mixed targets, as in timm's Mixup
 };
 
+/// The order of `size` items by these options.
+PlanOptions plan_options(std::int64_t size, const LoaderOptions& options);
 /// How far ahead batches are made of samples that take so many floats each.
 PrefetchOptions prefetch_options(std::int64_t sample_floats, const LoaderOptions& options);
+/// The same for samples made of `images`, which are told what is read soon (Dataset::will_read()), and must outlive
+/// what uses these options.
+PrefetchOptions prefetch_images(const Dataset& images, std::int64_t sample_floats, const LoaderOptions& options);
 
 /// Makes batches of images in order. What happens to a sample depends on (seed, epoch, index) alone, whatever the
 /// number of workers. The data set must outlive the loader.

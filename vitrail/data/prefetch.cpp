@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <iterator>
 #include <mutex>
 #include <new>
 #include <numeric>
@@ -25,14 +26,43 @@ using Clock = std::chrono::steady_clock;
 // enough that tiny ones do not queue for the lock.
 constexpr std::int64_t samples_at_once = 16;
 
+// Fisher and Yates' shuffle.
+void shuffle(std::span<std::int64_t> numbers, Draws& draws) {
+  for (std::int64_t i = std::ssize(numbers) - 1; i > 0; --i) {
+    std::swap(numbers[static_cast<std::size_t>(i)], numbers[static_cast<std::size_t>(draws.integer(0, i + 1))]);
+  }
+}
+
+std::vector<std::int64_t> numbers_to(std::int64_t count) {
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), std::int64_t{0});
+  return numbers;
+}
+
 std::vector<std::int64_t> order_of(const PlanOptions& options, std::int64_t epoch) {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(options.size));
-  std::iota(order.begin(), order.end(), std::int64_t{0});
-  if (options.shuffle) {
-    Draws draws(Philox(mix(options.seed, hash("order")), static_cast<std::uint64_t>(epoch)));
-    for (std::int64_t i = options.size - 1; i > 0; --i) {
-      std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(draws.integer(0, i + 1))]);
+  std::vector<std::int64_t> order = numbers_to(options.size);
+  if (!options.shuffle) {
+    return order;
+  }
+  Draws draws(Philox(mix(options.seed, hash("order")), static_cast<std::uint64_t>(epoch)));
+  const std::int64_t block = options.shuffle_block == 0 ? options.size : std::min(options.shuffle_block, options.size);
+  if (block == options.size) {
+    shuffle(order, draws);
+    return order;
+  }
+  std::vector<std::int64_t> blocks = numbers_to((options.size + block - 1) / block);
+  shuffle(blocks, draws);
+  auto end = order.begin();
+  for (std::size_t b = 0; b < blocks.size();) {
+    const auto begin = end;
+    const std::size_t last = std::min(b + blocks_together, blocks.size());
+    for (; b < last; ++b) {
+      const std::int64_t first = blocks[b] * block;
+      const auto next = end + std::min(block, options.size - first);
+      std::iota(end, next, first);
+      end = next;
     }
+    shuffle({begin, end}, draws);
   }
   return order;
 }
@@ -58,6 +88,7 @@ EpochPlan plan_batches(const PlanOptions& options) {
   check(options.batch_size > 0, "the batch size must be positive, but is {}", options.batch_size);
   check(options.repeats == 0 || (options.repeats >= 1 && options.repeats <= 1e6),
         "each item can be repeated once or more an epoch (0: off), not {} times", options.repeats);
+  check(options.shuffle_block >= 0, "a block to shuffle has items (0: all), not {}", options.shuffle_block);
   return [options](std::int64_t epoch) {
     const std::vector<std::int64_t> order = order_of(options, epoch);
     const std::int64_t samples = samples_per_epoch(options);
@@ -121,6 +152,8 @@ struct Batches::State {
   State(EpochPlan p, Begin b, PrefetchOptions o) : plan(std::move(p)), begin(std::move(b)), options(std::move(o)) {}
   ~State();
   void enqueue();
+  void announce_from(std::int64_t batch);
+  void announce(const std::vector<std::int64_t>& items) const noexcept;
   void fill(Pending& pending, std::int64_t first, std::int64_t last) const;
   void finish(Pending& pending) const noexcept;
   void work();
@@ -135,6 +168,7 @@ struct Batches::State {
   std::int64_t epoch = 0;
   std::int64_t next_batch = 0;
   std::function<bool(std::int64_t)> wanted;  // empty: all
+  std::int64_t announced_to = 0;             // the batches of the epoch before this one have been announced
   double seconds_waited = 0;
   std::vector<std::string> broken;
   std::set<std::int64_t> broken_indices;
@@ -144,6 +178,7 @@ struct Batches::State {
   std::condition_variable has_work;
   std::condition_variable has_batch;
   std::deque<std::shared_ptr<Pending>> queue;  // in the order of the epoch
+  std::deque<std::vector<std::int64_t>> announcements;
   bool stop = false;
   std::vector<std::thread> workers;
 };
@@ -159,12 +194,42 @@ Batches::State::~State() {
   }
 }
 
+// Tells what is read soon, which is only advice: that it fails does no harm.
+void Batches::State::announce(const std::vector<std::int64_t>& items) const noexcept {
+  try {
+    options.announce(items);
+  } catch (...) {
+  }
+}
+
+// Announces the items of the batches that are wanted from `batch` to the end of those that are announced with it.
+void Batches::State::announce_from(std::int64_t batch) {
+  announced_to = std::min((batch / options.announced + 1) * options.announced, std::ssize(epoch_plan));
+  if (!options.announce) {
+    return;
+  }
+  std::vector<std::int64_t> items;
+  for (; batch < announced_to; ++batch) {
+    if (!wanted || wanted(batch)) {
+      std::ranges::transform(epoch_plan[static_cast<std::size_t>(batch)], std::back_inserter(items), &Pick::index);
+    }
+  }
+  if (workers.empty()) {
+    announce(items);
+  } else {
+    announcements.push_back(std::move(items));
+  }
+}
+
 // Adds batches to the queue up to the number that may wait.
 void Batches::State::enqueue() {
   while (std::ssize(queue) < std::max<std::int64_t>(options.most_ahead, 1) && next_batch < std::ssize(epoch_plan)) {
     if (wanted && !wanted(next_batch)) {
       ++next_batch;
       continue;
+    }
+    if (next_batch >= announced_to) {
+      announce_from(next_batch);
     }
     auto pending = std::make_shared<Pending>();
     pending->job = begin({epoch, next_batch, epoch_plan[static_cast<std::size_t>(next_batch)]});
@@ -219,10 +284,18 @@ void Batches::State::work() {
     auto at = queue.end();
     has_work.wait(lock, [&] {
       at = std::find_if(queue.begin(), queue.end(), unfinished);
-      return stop || at != queue.end();
+      return stop || !announcements.empty() || at != queue.end();
     });
     if (stop) {
       return;
+    }
+    if (!announcements.empty()) {
+      const std::vector<std::int64_t> items = std::move(announcements.front());
+      announcements.pop_front();
+      lock.unlock();
+      announce(items);
+      lock.lock();
+      continue;
     }
     const std::shared_ptr<Pending> pending = *at;  // keeps it alive: start_epoch() may drop it from the queue meanwhile
     const std::int64_t first = pending->taken;
@@ -270,6 +343,7 @@ std::shared_ptr<Batches::State::Pending> Batches::State::take_ready() {
 Batches::Batches(EpochPlan plan, Begin begin, const PrefetchOptions& options)
     : state_(std::make_unique<State>(std::move(plan), std::move(begin), options)) {
   check(options.workers >= 0, "the number of workers must not be negative, but is {}", options.workers);
+  check(options.announced > 0, "one batch or more is announced at a time, not {}", options.announced);
   state_->epoch_plan = state_->plan(0);
   for (int i = 0; i < options.workers; ++i) {
     state_->workers.emplace_back([state = state_.get()] { state->work(); });
@@ -282,11 +356,13 @@ void Batches::start_epoch(std::int64_t epoch, std::int64_t first_batch, std::fun
   check(epoch >= 0 && first_batch >= 0, "there is no batch {} of epoch {}", first_batch, epoch);
   const std::lock_guard lock(state_->mutex);
   state_->queue.clear();
+  state_->announcements.clear();
   if (epoch != state_->epoch) {
     state_->epoch = epoch;
     state_->epoch_plan = state_->plan(epoch);
   }
   state_->next_batch = first_batch;
+  state_->announced_to = first_batch;
   state_->wanted = std::move(wanted);
   if (!state_->workers.empty()) {
     state_->enqueue();

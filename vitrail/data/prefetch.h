@@ -30,11 +30,17 @@ struct BatchPlan {
 /// length into one batch (buckets), or draw each batch independently. All epochs have equally many batches.
 using EpochPlan = std::function<std::vector<std::vector<Pick>>(std::int64_t epoch)>;
 
+/// How many blocks of PlanOptions::shuffle_block items are shuffled together.
+inline constexpr std::int64_t blocks_together = 16;
+
 /// Options of plan_batches().
 struct PlanOptions {
   std::int64_t size = 0;  ///< items
   std::int64_t batch_size = 64;
-  bool shuffle = false;    ///< by a permutation that depends on (seed, epoch) alone
+  bool shuffle = false;  ///< by a permutation that depends on (seed, epoch) alone
+  /// Shuffles blocks of so many neighbours, and the items of each `blocks_together` blocks that follow each other then,
+  /// so that what is near on a disk is read at about the same time. 0: all items, whatever their places.
+  std::int64_t shuffle_block = 0;
   bool drop_last = false;  ///< leaves out the last batch if it is not full, unless it is the only one
 
   /// Repeated augmentation (Hoffer et al. 2020; timm's RepeatAugSampler in one process): each item comes `repeats`
@@ -74,6 +80,10 @@ struct PrefetchOptions {
   std::int64_t most_ahead = 1;    ///< most batches that wait or are being made
   bool skip_broken = false;       ///< leave out broken items and count them; otherwise the first one throws Error
   std::string items = "samples";  ///< what messages call the items
+  /// Is told the items of each `announced` batches, of those that are wanted, as the first of them begins, by a worker
+  /// if there is one; unset: nothing is. What it throws is forgotten.
+  std::function<void(std::span<const std::int64_t> items)> announce = {};
+  std::int64_t announced = 1;
 };
 
 /// The batches of one epoch in order, made ahead: the part that all kinds of batches share. Only one thread may call

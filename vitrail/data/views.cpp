@@ -124,15 +124,17 @@ class ViewSamples final : public Samples<ViewBatch> {
   std::vector<Size> sizes_;
 };
 
+// `images` are those of which views are made; null where they are ready.
 std::unique_ptr<ViewLoader> loader_of(std::shared_ptr<const ViewSource> source, const std::vector<Shape>& shapes,
-                                      EpochPlan plan, const LoaderOptions& options) {
+                                      EpochPlan plan, const Dataset* images, const LoaderOptions& options) {
   check(!shapes.empty(), "a batch of views needs at least one view of each image");
   std::int64_t floats = 0;
   for (const Shape& shape : shapes) {
     floats += shape.numel();
   }
-  return std::make_unique<ViewLoader>(std::make_shared<ViewSamples>(std::move(source), shapes), std::move(plan),
-                                      prefetch_options(floats, options));
+  return std::make_unique<ViewLoader>(
+      std::make_shared<ViewSamples>(std::move(source), shapes), std::move(plan),
+      images == nullptr ? prefetch_options(floats, options) : prefetch_images(*images, floats, options));
 }
 
 }  // namespace
@@ -168,12 +170,7 @@ std::unique_ptr<ViewLoader> view_loader(const Dataset& dataset, std::vector<Tran
     shapes.push_back(transform.shape());
   }
   return loader_of(std::make_shared<ViewsOfImages>(dataset, std::move(transforms), options), shapes,
-                   plan_batches({.size = dataset.size(),
-                                 .batch_size = options.batch_size,
-                                 .shuffle = options.shuffle,
-                                 .drop_last = options.drop_last,
-                                 .seed = options.seed}),
-                   options);
+                   plan_batches(plan_options(dataset.size(), options)), &dataset, options);
 }
 
 std::unique_ptr<ViewLoader> ready_views(const std::filesystem::path& path, const std::vector<Shape>& shapes,
@@ -199,7 +196,8 @@ std::unique_ptr<ViewLoader> ready_views(const std::filesystem::path& path, const
   check(images >= options.batch_size, "{}: {} images do not fill a batch of {}", file.source(), images,
         options.batch_size);
   return loader_of(std::make_shared<ReadyViews>(std::move(views)), shapes,
-                   plan_batches({.size = images, .batch_size = options.batch_size, .drop_last = true}), options);
+                   plan_batches({.size = images, .batch_size = options.batch_size, .drop_last = true}), nullptr,
+                   options);
 }
 
 }  // namespace vitrail::data

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -10,6 +11,8 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "vitrail/io/gzip.h"
 #include "vitrail/io/wording.h"
@@ -331,6 +334,18 @@ class TarReader {
 bool is_tar_name(const std::filesystem::path& path) {
   const std::string name = lower_case(path.filename().native());
   return name.ends_with(".tar") || name.ends_with(".tar.gz") || name.ends_with(".tgz");
+}
+
+void Tar::fetch(const TarEntry& first, const TarEntry& last) const {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes_.data() + first.offset) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(bytes_.data() + last.offset + last.size);
+  // Linux fetches no more at once than its read-ahead or what the disk takes. It is only advice: what is not fetched is
+  // read when it is used.
+  constexpr std::uintptr_t at_once = std::uintptr_t{1} << 20;
+  for (std::uintptr_t at = begin; at < end; at += at_once) {
+    static_cast<void>(::madvise(reinterpret_cast<void*>(at), std::min(at_once, end - at), MADV_WILLNEED));
+  }
 }
 
 void TarWriter::write_block(const std::string& name, char type, std::span<const std::uint8_t> content) {

@@ -45,6 +45,8 @@ class Tar {
 
   /// The content of the file `entry`, which lies in the archive's memory.
   std::span<const std::uint8_t> bytes(const TarEntry& entry) const { return bytes_.subspan(entry.offset, entry.size); }
+  /// Has the system fetch what lies from the first file to the last one from the disk, while this goes on.
+  void fetch(const TarEntry& first, const TarEntry& last) const;
   const std::string& source() const { return source_; }
   /// Whether the file is compressed: its files lie in what was unpacked from it, not in the file itself.
   bool unpacked() const { return unpacked_; }

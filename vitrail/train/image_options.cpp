@@ -76,8 +76,20 @@ void add_data_options(OptionList& list, ImageTaskOptions& o) {
       .settled_unless([&o, stays_judged](const OptionValue& before, const OptionValue& after) {
         return !o.val_split.empty() || stays_judged(before, after);
       });
-  list.add("no_shuffle", o.no_shuffle, "", "Train on the sorted files in order").settled();
+  add_order_options(list, o);
   list.add("skip_broken", o.skip_broken, "", "Leave broken images out and count them");
+}
+
+void add_order_options(OptionList& list, ImageTaskOptions& o) {
+  list.add("no_shuffle", o.no_shuffle, "", "Train on the sorted files in order").settled();
+  list.add("shuffle_block", o.shuffle_block, "N",
+           fmt::format(
+               "Shuffle blocks of N neighbours, and the images of {} blocks together, so that a slow disk is read "
+               "in runs (0: all images at once)",
+               data::blocks_together))
+      .at_least(0)
+      .settled()
+      .idle_if("with --no-shuffle", [&o] { return o.no_shuffle; });
 }
 
 void add_model_options(OptionList& list, ImageTaskOptions& o) {
@@ -219,6 +231,7 @@ data::LoaderOptions training_loading(const ImageTaskOptions& o) {
   data::LoaderOptions loading;
   loading.batch_size = o.batch_size;
   loading.shuffle = !o.no_shuffle;
+  loading.shuffle_block = o.shuffle_block;
   loading.drop_last = true;
   loading.seed = static_cast<std::uint64_t>(o.seed);
   loading.workers = static_cast<int>(o.workers);

@@ -29,6 +29,7 @@ struct ImageTaskOptions : TaskOptions {
   std::string val_split = usual_val_split;
   std::string val_dir;
   bool no_shuffle = false;
+  std::int64_t shuffle_block = 0;
   bool skip_broken = false;
 
   // Model
@@ -50,6 +51,8 @@ struct ImageTaskOptions : TaskOptions {
 
 /// Each of these functions adds the options of one group, or of a part of it, to a list.
 void add_data_options(OptionList& list, ImageTaskOptions& options);
+/// Adds those of them that say in which order images are learnt from.
+void add_order_options(OptionList& list, ImageTaskOptions& options);
 void add_model_options(OptionList& list, ImageTaskOptions& options);  ///< these belong to the group of the model
 void add_preparation_options(OptionList& list, data::ImageOverrides& options);
 /// The augmentation of a single image.

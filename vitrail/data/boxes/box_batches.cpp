@@ -219,12 +219,8 @@ BoxBatch batch_of_one(const io::Image& image, const BoxTransform& how) {
 std::unique_ptr<BoxLoader> box_loader(const BoxedImages& data, const BoxTransform& how, const LoaderOptions& options) {
   const std::int64_t floats = 3 * how.shortest_edge * how.longest_edge;
   return std::make_unique<BoxLoader>(std::make_shared<BoxSamples>(data, how, options),
-                                     plan_batches({.size = data.images->size(),
-                                                   .batch_size = options.batch_size,
-                                                   .shuffle = options.shuffle,
-                                                   .drop_last = options.drop_last,
-                                                   .seed = options.seed}),
-                                     prefetch_options(floats, options));
+                                     plan_batches(plan_options(data.images->size(), options)),
+                                     prefetch_images(*data.images, floats, options));
 }
 
 }  // namespace vitrail::data

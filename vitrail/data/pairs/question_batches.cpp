@@ -111,12 +111,8 @@ void put_side_by_side(const std::vector<std::vector<std::int64_t>>& questions, Q
 std::unique_ptr<QuestionLoader> question_loader(const Dataset& images, const QuestionTokens& tokens,
                                                 const Transform& transform, const QuestionLoading& options) {
   return std::make_unique<QuestionLoader>(std::make_shared<QuestionSamples>(images, tokens, transform, options),
-                                          plan_batches({.size = images.size(),
-                                                        .batch_size = options.images.batch_size,
-                                                        .shuffle = options.images.shuffle,
-                                                        .drop_last = options.images.drop_last,
-                                                        .seed = options.images.seed}),
-                                          prefetch_options(transform.shape().numel(), options.images));
+                                          plan_batches(plan_options(images.size(), options.images)),
+                                          prefetch_images(images, transform.shape().numel(), options.images));
 }
 
 }  // namespace vitrail::data

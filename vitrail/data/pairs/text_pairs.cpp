@@ -475,10 +475,9 @@ bool has_captions(const fs::path& source, const std::string& split) {
 }
 
 bool is_captions_table(const fs::path& file) {
-  const std::string source = file.string();
   const std::vector<io::CsvRow> rows = io::read_table(file);
-  return rows.empty() || !is_table_header(rows[0]) || caption_column(rows[0], source) ||
-         (!label_column(rows[0], source) && !io::column_named(rows[0], {"question"}, source));
+  return rows.empty() || !is_table_header(rows[0]) || caption_column(rows[0], file) ||
+         (path_column(rows[0], file) && !label_column(rows[0], file) && !io::column_named(rows[0], {"question"}, file));
 }
 
 TextPairs open_text_pairs(const fs::path& source, const std::string& split, const TextPairsOptions& options) {

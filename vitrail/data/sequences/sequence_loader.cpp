@@ -138,6 +138,7 @@ SequenceLoader::SequenceLoader(const Sequences& data, std::vector<std::int64_t> 
                plan_batches({.size = std::ssize(numbers),
                              .batch_size = options.batch_size,
                              .shuffle = options.shuffle,
+                             .shuffle_block = options.shuffle_block,
                              .drop_last = options.drop_last,
                              .seed = options.seed}),
                prefetch_sequences(data, numbers, transform.shape(), options)) {

@@ -25,8 +25,9 @@ struct SequenceBatch {
 /// How a SequenceLoader makes its batches.
 struct SequenceLoaderOptions {
   std::int64_t batch_size = 16;
-  bool shuffle = false;    ///< by a permutation that depends on (seed, epoch) alone
-  bool drop_last = false;  ///< leave out the last batch if it is not full, unless it is the only one
+  bool shuffle = false;            ///< by a permutation that depends on (seed, epoch) alone
+  std::int64_t shuffle_block = 0;  ///< PlanOptions::shuffle_block, of sequences
+  bool drop_last = false;          ///< leave out the last batch if it is not full, unless it is the only one
   /// Take so many frames in a row of a longer sequence, from a place that depends on (seed, epoch, its number); 0: all.
   std::int64_t max_frames = 0;
   /// Sequences are circles, and begin at a frame that depends on (seed, epoch, their number).

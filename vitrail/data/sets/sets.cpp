@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fstream>
 #include <map>
 #include <numeric>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -193,8 +195,8 @@ void append_numbers(const nlohmann::json& numbers, std::string_view what, std::i
 // `known`: whether the classes are settled; `targets`: whether what is to be said of the set must be there.
 SetExample read_example(const std::string& line, Sets& sets, bool known, bool targets) {
   const nlohmann::json json = io::parse_json(line, "the line");
-  check(json.is_object() && json.contains("set") && json["set"].is_array() && !json["set"].empty(),
-        "it has no \"set\", a list of elements");
+  check(json.is_object() && json.contains("set") && json["set"].is_array(), "it has no \"set\", a list of elements");
+  check(!json["set"].empty(), "its \"set\" has no elements");
   SetExample example;
   for (const nlohmann::json& element : json["set"]) {
     append_numbers(element, "an element", sets.input_size, example.elements);
@@ -304,6 +306,18 @@ Sets open_sets(const fs::path& source, const std::string& split, const std::vect
   return sets;
 }
 
+bool is_file_of_sets(const fs::path& file) {
+  if (file.extension() != ".jsonl" || !io::is_file(file)) {
+    return false;
+  }
+  std::ifstream stream(file);
+  std::string line;
+  while (std::getline(stream, line) && line.find_first_not_of(" \t\r") == std::string::npos) {
+  }
+  const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+  return json.is_object() && json.contains("set") && json["set"].is_array();
+}
+
 Sets set_of_text(const std::string& text) {
   const nlohmann::json whole = io::parse_json(text, "the set " + io::shown(text));
   const nlohmann::json json = whole.is_object() ? whole.value("set", nlohmann::json()) : whole;
@@ -349,11 +363,7 @@ SetBatch batch_of_sets(std::vector<SetExample> examples, std::int64_t input_size
 
 std::unique_ptr<SetLoader> set_loader(const Sets& data, const LoaderOptions& options) {
   return std::make_unique<SetLoader>(std::make_shared<SetSamples>(data),
-                                     plan_batches({.size = data.count,
-                                                   .batch_size = options.batch_size,
-                                                   .shuffle = options.shuffle,
-                                                   .drop_last = options.drop_last,
-                                                   .seed = options.seed}),
+                                     plan_batches(plan_options(data.count, options)),
                                      prefetch_options(data.most_elements * data.input_size, options));
 }
 

@@ -55,6 +55,9 @@ struct Sets {
 Sets open_sets(const std::filesystem::path& source, const std::string& split,
                const std::vector<std::string>& labels = {}, bool targets = true);
 
+/// Whether a file is a .jsonl of sets, by its first line.
+bool is_file_of_sets(const std::filesystem::path& file);
+
 /// One set as a data set, of JSON: a list of numbers, "[0.3, 0.1]", or of lists of numbers, or an object that has such
 /// a list as its "set", as a line of a .jsonl. Throws Error if it is none.
 Sets set_of_text(const std::string& text);

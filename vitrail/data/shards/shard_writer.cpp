@@ -1,6 +1,7 @@
 #include "vitrail/data/shards/shard_writer.h"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -46,10 +47,23 @@ ShardWriter::ShardWriter(fs::path folder, std::string part, std::int64_t bytes_a
         "parts "
         "that have the same classes",
         names.string(), part_);
+  made_folder_ = !fs::exists(folder_);
   io::make_folder(folder_);
 }
 
-ShardWriter::~ShardWriter() = default;
+ShardWriter::~ShardWriter() {
+  if (committed_) {
+    return;
+  }
+  shard_.reset();
+  std::error_code ignored;
+  for (const Written& one : written_) {
+    fs::remove(folder_ / one.file, ignored);
+  }
+  if (made_folder_) {
+    fs::remove(folder_, ignored);
+  }
+}
 
 void ShardWriter::add(const std::string& name, const std::string& kind, std::span<const std::uint8_t> image,
                       std::int64_t label) {
@@ -92,6 +106,7 @@ fs::path ShardWriter::commit() {
   }
   const fs::path path = folder_ / (part_ + ".json");
   io::write_atomically(path, index.dump(2) + "\n");
+  committed_ = true;
   return path;
 }
 

@@ -21,7 +21,7 @@ class ShardWriter {
   /// Throws Error if the folder has the index or a shard of such a part.
   ShardWriter(std::filesystem::path folder, std::string part, std::int64_t bytes_a_shard,
               std::vector<std::string> classes);
-  ~ShardWriter();
+  ~ShardWriter();  ///< removes its shards, unless commit() has ended them: a part of a data set looks like a whole one
   ShardWriter(const ShardWriter&) = delete;
   ShardWriter& operator=(const ShardWriter&) = delete;
 
@@ -47,6 +47,8 @@ class ShardWriter {
   std::vector<Written> written_;
   std::unique_ptr<io::TarWriter> shard_;
   std::int64_t samples_ = 0;  // of the present shard
+  bool made_folder_ = false;
+  bool committed_ = false;
   std::set<std::string> keys_;
 };
 

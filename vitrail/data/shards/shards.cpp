@@ -1,6 +1,7 @@
 #include "vitrail/data/shards/shards.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <map>
@@ -235,6 +236,12 @@ std::vector<fs::path> shards_named(const fs::path& source) {
     }
   }
   check(!files.empty(), "'{}' names no shards", source.string());
+  for (const fs::path& file : files) {
+    const std::string ending = io::lower_case(file.extension().native());
+    constexpr std::array others = {".csv", ".tsv", ".txt", ".zip", ".parquet", ".html"};
+    check(!io::is_url(file.native()) || (!io::is_image_name(file) && std::ranges::find(others, ending) == others.end()),
+          "'{}': shards alone are read from the web (.tar, .tar.gz, .tgz, or a .json that lists them)", file.string());
+  }
   return files;
 }
 

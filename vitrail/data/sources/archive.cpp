@@ -4,6 +4,8 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <span>
+#include <utility>
 
 #include <fmt/ranges.h>
 
@@ -47,6 +49,28 @@ void note_lost_links(const io::Tar& tar, Listing& listing) {
   if (const std::vector<std::string>& lost = tar.lost_links(); !lost.empty()) {
     listing.notes.push_back(fmt::format("{}: {} to no file in it left out, such as '{}'", tar.source(),
                                         io::counted(std::ssize(lost), "links"), lost.front()));
+  }
+}
+
+// An image in an archive.
+struct Place {
+  const io::Tar* tar = nullptr;
+  const io::TarEntry* entry = nullptr;
+};
+
+// Has the images of an archive or of several be fetched, those at once between which little lies.
+void fetch(std::vector<Place> places) {
+  constexpr std::size_t little = std::size_t{128} << 10;  // bytes, which a disk reads faster than it skips them
+  std::ranges::sort(places, {}, [](const Place& one) { return std::pair(one.tar, one.entry->offset); });
+  for (auto first = places.begin(); first != places.end();) {
+    auto last = first;
+    for (auto next = last + 1; next != places.end() && next->tar == last->tar &&
+                               next->entry->offset <= last->entry->offset + last->entry->size + little;
+         ++next) {
+      last = next;
+    }
+    first->tar->fetch(*first->entry, *last->entry);
+    first = last + 1;
   }
 }
 
@@ -108,6 +132,15 @@ Listing list_shards(const std::vector<fs::path>& files, const fs::path& source, 
     const auto bytes = held->files[sample.shard].bytes(sample.image);
     return std::vector<std::uint8_t>(bytes.begin(), bytes.end());
   };
+  listing.will_read = [held](std::span<const std::int64_t> indices) {
+    std::vector<Place> places;
+    places.reserve(indices.size());
+    for (const std::int64_t i : indices) {
+      const ShardSample& sample = held->samples[static_cast<std::size_t>(i)];
+      places.push_back({&held->files[sample.shard], &sample.image});
+    }
+    fetch(std::move(places));
+  };
   return listing;
 }
 
@@ -120,9 +153,14 @@ Listing list_tar(const fs::path& path, const std::string& split, const ListOptio
   std::vector<std::string> names;
   Listing listing;
   note_lost_links(tar, listing);
+  std::string inside;
   for (const io::TarEntry& entry : tar.entries()) {
     if (is_hidden(entry.name)) {
       continue;
+    }
+    if (const std::string name = fs::path(entry.name).filename().string();
+        name == "scene.json" || name.starts_with("instances") || name.starts_with("captions")) {
+      inside = entry.name;
     }
     if (io::is_image_name(entry.name)) {
       entries.emplace(entry.name, entry);
@@ -130,6 +168,10 @@ Listing list_tar(const fs::path& path, const std::string& split, const ListOptio
     } else {
       ++listing.passed_over;
     }
+  }
+  if (!inside.empty() && inside.ends_with(".json")) {
+    listing.notes.push_back(fmt::format(
+        "{}: '{}' in it is not read: unpack the archive for boxes, captions or questions", path.string(), inside));
   }
   const bool whole = !how.labeled && split.empty();
   listing.names = whole ? std::move(names) : choose_images(std::move(names), split, path.string(), listing.notes);
@@ -151,6 +193,14 @@ Listing list_tar(const fs::path& path, const std::string& split, const ListOptio
   listing.encoded = [tar, held](std::int64_t i) {
     const auto bytes = tar.bytes((*held)[static_cast<std::size_t>(i)]);
     return std::vector<std::uint8_t>(bytes.begin(), bytes.end());
+  };
+  listing.will_read = [tar, held](std::span<const std::int64_t> indices) {
+    std::vector<Place> places;
+    places.reserve(indices.size());
+    for (const std::int64_t i : indices) {
+      places.push_back({&tar, &(*held)[static_cast<std::size_t>(i)]});
+    }
+    fetch(std::move(places));
   };
   return listing;
 }

@@ -171,6 +171,11 @@ Listing list_images(const fs::path& folder, const ListOptions& how) {
   const fs::path pictures = folder / "images";
   const bool scenes = !how.labeled && fs::exists(folder / "scene.json", error) && fs::is_directory(pictures, error);
   Listing listing = list_folder(scenes ? pictures : folder, how.labeled);
+  if (scenes) {  // whose images are named by their paths inside the source, as others are
+    for (std::string& name : listing.names) {
+      name = (pictures.filename() / name).string();
+    }
+  }
   if (listing.names.empty() && parts_in(folder).empty()) {
     std::vector<fs::path> shards = files_in(folder);
     std::erase_if(shards, [](const fs::path& file) { return !io::is_tar_name(file) || is_hidden(file.filename()); });

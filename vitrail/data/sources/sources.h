@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,6 +32,8 @@ struct Listing {
       {};  ///< Dataset::file(); unset where a source does not tell
   /// The bytes of the file of image i as they lie; unset if the images lie in no files of their own.
   std::function<std::vector<std::uint8_t>(std::int64_t)> encoded = {};
+  /// Dataset::will_read(); unset where it would do nothing.
+  std::function<void(std::span<const std::int64_t>)> will_read = {};
 };
 
 /// Whether `a` comes before `b` in natural order, "image9" before "image10": runs of digits compare as numbers, the

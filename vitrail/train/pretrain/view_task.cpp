@@ -114,7 +114,8 @@ void add_view_options(OptionList& list, ViewTaskOptions& o) {
       .also("--data")
       .path();
   list.add("train_split", o.train_split, "NAME", "Part of --data-dir to learn from");
-  list.add("no_shuffle", o.no_shuffle, "", "Take the sorted files in order");
+  add_order_options(list, o);
+  list.find("shuffle_block")->idle_if("with --views", [&o] { return !o.views.empty(); });
   list.add("skip_broken", o.skip_broken, "", "Leave broken images out and count them");
   list.add("views", o.views, "FILE",
            "Ready-made views in order, instead of DATA: view0, view1 … [N, C, H, W] in a .safetensors")
@@ -134,11 +135,15 @@ void add_view_run_options(OptionList& list, ViewTaskOptions& o, std::vector<std:
   list.group("nearest neighbours");
   list.add("knn_data", o.knn_data, "DIR",
            "Labelled images: after each epoch, the classes of a part of them are told by the nearest of the others")
-      .path();
+      .path()
+      .settled_unless([](const OptionValue& before, const OptionValue& after) {  // by it the best model is chosen
+        return std::get<std::string>(before).empty() == std::get<std::string>(after).empty();
+      });
   const auto has_data = [&o] { return !o.knn_data.empty(); };
   list.add("knn_split", o.knn_split, "NAME", "Part of --knn-data whose classes are told; the part train has the others")
-      .needs("--knn-data", has_data);
-  list.add("knn_k", o.knn_k, "K", "Neighbours").at_least(1).needs("--knn-data", has_data);
+      .needs("--knn-data", has_data)
+      .settled();
+  list.add("knn_k", o.knn_k, "K", "Neighbours").at_least(1).needs("--knn-data", has_data).settled();
   figures.insert(figures.begin(), "knn");
   add_run_options(list, o, figures);
 }

@@ -129,6 +129,7 @@ FrameTask::FrameTask(const FrameTaskOptions& options, const fs::path& checkpoint
   data::SequenceLoaderOptions loading;
   loading.batch_size = options_.batch_size;
   loading.shuffle = !options_.no_shuffle;
+  loading.shuffle_block = options_.shuffle_block;
   loading.drop_last = true;
   loading.max_frames = options_.max_frames;
   loading.circular = options_.circular;

@@ -192,6 +192,7 @@ Pixels::Pixels(const PixelOptions& options, const fs::path& checkpoint) : option
   const data::PlanOptions plan{.size = training_->count(),
                                .batch_size = options_.batch_size,
                                .shuffle = !options_.no_shuffle,
+                               .shuffle_block = options_.shuffle_block,
                                .drop_last = true,
                                .seed = mix(static_cast<std::uint64_t>(options_.seed), hash("images"))};
   batches_ = std::make_unique<data::Prefetch<TextBatch>>(training_, data::plan_batches(plan),

@@ -381,7 +381,7 @@ void PretrainClipOptions::describe(OptionList& list) {
       .settled()
       .idle_if("beside --tokenizer", [this] { return !tokenizer.empty(); })
       .idle_if(is_made);
-  list.add("no_shuffle", no_shuffle, "", "Take the images in order");
+  add_order_options(list, *this);
   list.add("skip_broken", skip_broken, "", "Leave broken images out and count them");
   list.group("model");
   list.add("model", model, "MODEL", "Folder of a CLIPModel to go on from (default: a new one)").path().settled();
